@@ -1,0 +1,124 @@
+// What the two levels of assembly hand to each other: messages made of references to received buffers, the descriptors
+// that announce and deliver them, and the commands that come back. No DPDK here: a buffer is an opaque handle.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/units.hpp"
+
+namespace weir::assemble {
+
+using core::TimeNs;
+
+/// One packet's payload inside a message. The bytes stay in the received buffer until the event has left.
+struct FragmentRef {
+    void* buffer = nullptr;  ///< the mbuf (opaque here), given back in bulk when the message is recycled
+    const std::byte* data = nullptr;
+    std::uint32_t offset = 0;  ///< in the message
+    std::uint32_t bytes = 0;
+    TimeNs time_ns = 0;
+};
+static_assert(sizeof(FragmentRef) == 32);
+
+/// A run of references, chained. 31 references and the link make 1 KiB.
+struct FragmentBlock {
+    static constexpr std::uint32_t capacity = 31;
+    FragmentBlock* next = nullptr;
+    std::uint32_t count = 0;
+    std::uint32_t reserved = 0;
+    std::array<FragmentRef, capacity> refs;
+};
+
+/// A half-open interval of message bytes.
+struct ByteRange {
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+};
+
+/// Received ranges beyond the inline ones, sorted; from a small pool because only badly shuffled messages need it.
+struct RangeBlock {
+    static constexpr std::uint32_t capacity = 1024;
+    RangeBlock* next = nullptr;  ///< free list
+    std::array<ByteRange, capacity> ranges;
+};
+
+enum class MessageState : std::uint8_t {
+    free,
+    unbound,    ///< collecting, event number not known yet
+    open,       ///< collecting, event number known
+    probation,  ///< its number has been before: a straggler, or the first of a new epoch
+    closed,     ///< handed to the builder; the rx lcore no longer touches it
+};
+
+/// What one source sends for one event number, while it is collected and until its event has left. Owned by the rx lcore
+/// that opened it until `closed`; then by the builder, the worker, and at last by the rx lcore again, which recycles it.
+struct alignas(core::cache_line_bytes) Message {
+    static constexpr std::uint32_t inline_ranges = 6;
+    static constexpr std::uint32_t meta_bytes_max = 64;
+
+    // Hot: touched for every packet.
+    std::uint64_t number = 0;  ///< extended to 64 bits, so that a wrapping counter never repeats
+    std::uint32_t epoch = 0;
+    std::uint32_t source = 0;  ///< run-wide source id
+    std::uint32_t total = 0;   ///< declared bytes; meaningful if total_known
+    std::uint32_t received_bytes = 0;
+    std::uint32_t packets = 0;
+    std::uint32_t range_count = 0;
+    MessageState state = MessageState::free;
+    bool total_known = false;
+    bool complete = false;
+    bool announced = false;
+    bool in_order = true;       ///< references were added with rising offsets
+    std::uint8_t meta_bytes = 0;
+    std::uint16_t owner = 0;    ///< index of the rx lcore that recycles it
+    FragmentBlock* last_block = nullptr;
+    std::array<ByteRange, inline_ranges> ranges;  ///< sorted, disjoint, not adjacent
+    RangeBlock* more_ranges = nullptr;            ///< replaces `ranges` once there are too many
+    FragmentBlock* first_block = nullptr;
+    TimeNs first_ns = 0;  ///< arrival of the first packet
+    TimeNs last_ns = 0;   ///< arrival of the last packet that was placed
+    Message* previous = nullptr;  ///< in the list of its state, by time of opening
+    Message* next = nullptr;
+    std::array<std::byte, meta_bytes_max> meta;   ///< detector header of the first packet that arrived
+
+    [[nodiscard]] const ByteRange* range_data() const noexcept {
+        return more_ranges != nullptr ? more_ranges->ranges.data() : ranges.data();
+    }
+};
+
+/// From an rx lcore to the builder, by value through the ring.
+struct Descriptor {
+    enum class Kind : std::uint32_t {
+        announce,  ///< a message was opened; `message` may be compared, not looked into
+        deliver,   ///< the message is closed and now belongs to the builder
+        absent,    ///< answer to Command::close when there is nothing (left) to deliver
+    };
+    Kind kind = Kind::announce;
+    std::uint32_t source = 0;
+    std::uint64_t number = 0;
+    std::uint32_t epoch = 0;
+    std::uint32_t bytes = 0;  ///< declared bytes, or 0
+    TimeNs first_ns = 0;
+    TimeNs time_ns = 0;  ///< the rx lcore's time at which this happened
+    Message* message = nullptr;
+};
+static_assert(sizeof(Descriptor) == 48);
+
+/// From the builder to an rx lcore.
+struct Command {
+    enum class Kind : std::uint32_t {
+        close,    ///< the event has left the builder's table: deliver what there is of `message`
+        recycle,  ///< the message has been consumed: give its buffers back
+    };
+    Kind kind = Kind::close;
+    std::uint32_t source = 0;
+    std::uint64_t number = 0;
+    Message* message = nullptr;
+    std::uint32_t epoch = 0;
+    std::uint32_t reserved = 0;
+};
+static_assert(sizeof(Command) == 32);
+
+}  // namespace weir::assemble

@@ -1,0 +1,17 @@
+// Time and the sizes that more than one layer needs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::core {
+
+/// Nanoseconds since the UNIX epoch (live) or as the capture's time stamps say (replay). Handed to stages, never read by them.
+using TimeNs = std::int64_t;
+
+inline constexpr TimeNs ns_per_ms = 1'000'000;
+inline constexpr TimeNs ns_per_s = 1'000'000'000;
+
+inline constexpr std::size_t cache_line_bytes = 64;
+
+}  // namespace weir::core

@@ -1,0 +1,46 @@
+// The two plain structs between wire bytes and assembly: a datagram as the network layers describe it, and the fragment
+// that a format makes of it. Nothing after decode looks at format bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/counters.hpp"
+#include "core/units.hpp"
+
+namespace weir::wire {
+
+using core::PacketCounter;
+
+/// A decoder's answer. `ok` sends the fragment on; anything else is the counter in which the packet ends.
+using Verdict = PacketCounter;
+inline constexpr Verdict ok = Verdict::in_flight;
+
+/// One UDP datagram inside one frame. Pointers borrow from the frame. All lengths have been checked against the frame:
+/// `payload .. payload + payload_bytes` and `ip .. ip + ip_bytes` can be read.
+struct Datagram {
+    const std::byte* payload = nullptr;  ///< first byte after the UDP header
+    const std::byte* ip = nullptr;       ///< first byte of the IPv4 header (the iCRC covers it)
+    std::uint32_t payload_bytes = 0;     ///< UDP length - 8; Ethernet padding is not part of it
+    std::uint32_t ip_bytes = 0;          ///< IPv4 total length
+    std::uint32_t src = 0;               ///< IPv4 source address, host byte order
+    std::uint32_t dst = 0;               ///< IPv4 destination address, host byte order
+    std::uint16_t sport = 0;
+    std::uint16_t dport = 0;
+};
+
+/// What one packet contributes to one message.
+struct Fragment {
+    const std::byte* payload = nullptr;  ///< first payload byte (detector header stripped)
+    std::uint64_t number = 0;            ///< event number as carried, `FormatContext::number_bits` wide
+    std::uint32_t offset = 0;            ///< of the payload in its message, bytes
+    std::uint32_t bytes = 0;             ///< of payload in this packet
+    std::uint32_t total = 0;             ///< bytes of the whole message, if total_known
+    std::uint32_t header_source = 0;     ///< source id in the header, for source_by = "header"
+    const std::byte* header = nullptr;   ///< detector header, kept (first 64 bytes at most) with the message
+    std::uint16_t header_bytes = 0;
+    bool total_known = false;
+};
+
+}  // namespace weir::wire

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/counters.hpp"
 #include "core/units.hpp"
 
 namespace weir::assemble {
@@ -72,7 +73,9 @@ struct alignas(core::cache_line_bytes) Message {
     bool announced = false;
     bool in_order = true;       ///< references were added with rising offsets
     std::uint8_t meta_bytes = 0;
+    bool whole_before = false;  ///< on probation: became whole
     std::uint16_t owner = 0;    ///< index of the rx lcore that recycles it
+    core::PacketCounter fallback = core::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
     FragmentBlock* last_block = nullptr;
     std::array<ByteRange, inline_ranges> ranges;  ///< sorted, disjoint, not adjacent
     RangeBlock* more_ranges = nullptr;            ///< replaces `ranges` once there are too many
@@ -91,9 +94,9 @@ struct alignas(core::cache_line_bytes) Message {
 /// From an rx lcore to the builder, by value through the ring.
 struct Descriptor {
     enum class Kind : std::uint32_t {
-        announce,  ///< a message was opened; `message` may be compared, not looked into
-        deliver,   ///< the message is closed and now belongs to the builder
-        absent,    ///< answer to Command::close when there is nothing (left) to deliver
+        announce,  ///< a message was opened; a `deliver` follows, sooner or later
+        deliver,   ///< `message` is closed and now belongs to the builder
+        refuse,    ///< no room for the message: the builder refuses the whole event; answers an `announce` too
     };
     Kind kind = Kind::announce;
     std::uint32_t source = 0;
@@ -109,7 +112,7 @@ static_assert(sizeof(Descriptor) == 48);
 /// From the builder to an rx lcore.
 struct Command {
     enum class Kind : std::uint32_t {
-        close,    ///< the event has left the builder's table: deliver what there is of `message`
+        close,    ///< the event takes no more packets: deliver what there is of the message, count what still comes as `fate`
         recycle,  ///< the message has been consumed: give its buffers back
     };
     Kind kind = Kind::close;
@@ -117,7 +120,7 @@ struct Command {
     std::uint64_t number = 0;
     Message* message = nullptr;
     std::uint32_t epoch = 0;
-    std::uint32_t reserved = 0;
+    core::PacketCounter fate = core::PacketCounter::late;
 };
 static_assert(sizeof(Command) == 32);
 

@@ -1,0 +1,538 @@
+#include "assemble/message_table.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weir::assemble {
+
+using core::MessageCounter;
+using core::PacketCounter;
+
+namespace {
+
+/// Where later packets for a message that has been delivered go: of a whole one there is nothing left to bring.
+PacketCounter fate_after(const Message& message) noexcept {
+    return message.complete ? PacketCounter::duplicate : PacketCounter::late;
+}
+
+std::uint64_t scope_of(std::uint32_t source, std::uint32_t epoch) noexcept {
+    return (std::uint64_t{source} << 32U) | epoch;
+}
+
+}  // namespace
+
+void MessageTable::MessageList::push_back(Message& message) noexcept {
+    message.previous = last;
+    message.next = nullptr;
+    (last != nullptr ? last->next : first) = &message;
+    last = &message;
+}
+
+void MessageTable::MessageList::remove(Message& message) noexcept {
+    (message.previous != nullptr ? message.previous->next : first) = message.next;
+    (message.next != nullptr ? message.next->previous : last) = message.previous;
+    message.previous = message.next = nullptr;
+}
+
+MessageTable::MessageTable(const Config& config, core::PacketTally& packets, core::MessageTally& messages,
+                           BufferRelease release)
+    : config_(config),
+      packets_(packets),
+      messages_(messages),
+      release_(release),
+      slab_(std::make_unique<Message[]>(config.messages_max)),
+      range_slab_(std::make_unique<RangeBlock[]>(config.range_blocks)),
+      messages_free_(config.messages_max),
+      open_(config.messages_max) {
+    for (std::uint32_t i = config.messages_max; i-- > 0;) {
+        slab_[i].next = free_messages_;
+        free_messages_ = &slab_[i];
+    }
+    // Full blocks for every reference, and one block per message that is not full yet.
+    const std::uint32_t blocks = config.buffers_max / FragmentBlock::capacity + config.messages_max + 1;
+    block_slab_ = std::make_unique<FragmentBlock[]>(blocks);
+    for (std::uint32_t i = blocks; i-- > 0;) {
+        block_slab_[i].next = free_blocks_;
+        free_blocks_ = &block_slab_[i];
+    }
+    for (std::uint32_t i = config.range_blocks; i-- > 0;) {
+        range_slab_[i].next = free_ranges_;
+        free_ranges_ = &range_slab_[i];
+    }
+    sources_.reserve(config.sources);
+    for (std::uint32_t i = 0; i < config.sources; ++i)
+        sources_.emplace_back(config.horizon, i < config.number_bits.size() ? config.number_bits[i] : 64U);
+    // Each message has at most an announcement and a delivery outstanding; the rest is for refusals within a burst.
+    pending_.reserve(2 * std::size_t{config.messages_max} + 1024);
+    to_release_.reserve(1024);
+}
+
+MessageTable::~MessageTable() = default;
+
+std::uint64_t MessageTable::extend(Source& source, std::uint64_t carried) noexcept {
+    if (source.number_bits >= 64) return carried;
+    if (!source.seen) {
+        source.seen = true;
+        source.reference = carried;
+    }
+    return extend_number(carried, source.reference, source.number_bits);
+}
+
+Message* MessageTable::find(std::uint32_t source, std::uint64_t number, std::uint32_t epoch) noexcept {
+    Message** found = open_.find({number, scope_of(source, epoch)});
+    return found != nullptr ? *found : nullptr;
+}
+
+Message* MessageTable::allocate(std::uint32_t source, TimeNs now) noexcept {
+    Message* message = free_messages_;
+    if (message == nullptr) return nullptr;
+    free_messages_ = message->next;
+    --messages_free_;
+    message->number = 0;
+    message->epoch = 0;
+    message->source = source;
+    message->total = message->received_bytes = message->packets = message->range_count = 0;
+    message->total_known = message->complete = message->announced = message->whole_before = false;
+    message->in_order = true;
+    message->meta_bytes = 0;
+    message->owner = config_.owner;
+    message->first_block = message->last_block = nullptr;
+    message->more_ranges = nullptr;
+    message->first_ns = message->last_ns = now;
+    message->previous = message->next = nullptr;
+    return message;
+}
+
+void MessageTable::push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept {
+    if (pending_.size() == pending_.capacity()) return;  // cannot happen by the sum in the constructor
+    pending_.push_back({kind, message.source, message.number, message.epoch, message.total_known ? message.total : 0,
+                        message.first_ns, now, handed});
+}
+
+void MessageTable::refuse(std::uint32_t source, std::uint64_t number, TimeNs now) noexcept {
+    Source& from = sources_[source];
+    from.memory.remember(number, PacketCounter::no_room);
+    // A refusal that finds no place here costs nothing but time: the event then waits for its time-out.
+    if (pending_.size() + 2 * std::size_t{config_.messages_max} < pending_.capacity())
+        pending_.push_back({Descriptor::Kind::refuse, source, number, from.epoch, 0, now, now, nullptr});
+}
+
+Message* MessageTable::open_known(std::uint32_t source, std::uint64_t number, const wire::Fragment& fragment,
+                                  TimeNs now) noexcept {
+    Source& from = sources_[source];
+    if (from.probation_count > 0) cancel_probation(source);  // the old numbering goes on, so there was no restart
+    Message* message = allocate(source, now);
+    if (message == nullptr) return nullptr;
+    message->number = number;
+    message->epoch = from.epoch;
+    message->state = MessageState::open;
+    message->total = fragment.total;
+    message->total_known = fragment.total_known;
+    from.reference = number;
+    open_.insert({number, scope_of(source, from.epoch)}, message);
+    open_list_.push_back(*message);
+    messages_.add(MessageCounter::opened);
+    message->announced = true;
+    push(Descriptor::Kind::announce, *message, nullptr, now);
+    return message;
+}
+
+Message* MessageTable::open_probation(std::uint32_t source, std::uint64_t number, PacketCounter fate,
+                                      TimeNs now) noexcept {
+    Source& from = sources_[source];
+    if (from.probation_count == probation_max) cancel_probation(source);
+    // Probation may not take the last places: it is most likely a straggler.
+    if (messages_free_ <= config_.messages_max / 8) return nullptr;
+    Message* message = allocate(source, now);
+    if (message == nullptr) return nullptr;
+    message->number = number;
+    message->epoch = from.epoch + 1;
+    message->state = MessageState::probation;
+    message->fallback = fate;
+    open_.insert({number, scope_of(source, from.epoch + 1)}, message);
+    probation_list_.push_back(*message);
+    ++from.probation_count;
+    messages_.add(MessageCounter::opened);
+    return message;
+}
+
+Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
+                                    PacketCounter& verdict) noexcept {
+    Source& from = sources_[source];
+    const std::uint64_t number = extend(from, fragment.number);
+    if (from.current != nullptr && from.current->number == number && from.current->epoch == from.epoch)
+        return from.current;
+    Message* message = find(source, number, from.epoch);
+    // A restarted source may reach the number of a message that is still open from before. Once it has sent a whole
+    // message of several packets again, what would only repeat the old message belongs to the new one.
+    const bool restarting = from.whole_messages > 0 && from.whole_packets > 1 && number > from.whole_last;
+    if (message != nullptr && !restarting) {
+        from.current = message;
+        return message;
+    }
+    std::optional<PacketCounter> fate = from.memory.fate(number);
+    if (message != nullptr) fate = PacketCounter::late;
+    if (fate == PacketCounter::no_room) {
+        verdict = PacketCounter::no_room;
+        return nullptr;
+    }
+    const bool room = buffers_held_ < config_.buffers_max;
+    if (fate.has_value()) {
+        verdict = *fate;
+        message = find(source, number, from.epoch + 1);
+        return message != nullptr || !room ? message : open_probation(source, number, *fate, now);
+    }
+    message = room ? open_known(source, number, fragment, now) : nullptr;
+    if (message == nullptr) {
+        refuse(source, number, now);
+        verdict = PacketCounter::no_room;
+        return nullptr;
+    }
+    from.current = message;
+    return message;
+}
+
+void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
+    // Everything that can refuse the packet comes first.
+    const std::uint64_t end = std::uint64_t{fragment.offset} + fragment.bytes;
+    if (fragment.total_known ? (end > fragment.total || fragment.total > config_.message_bytes_max)
+                             : end > config_.message_bytes_max)
+        return reject(buffer, fragment.total_known && end > fragment.total ? PacketCounter::malformed_range
+                                                                           : PacketCounter::malformed_message_size);
+    if (fragment.bytes == 0 && !(fragment.total_known && fragment.total == 0))
+        return reject(buffer, PacketCounter::malformed_payload_length);
+    PacketCounter verdict = PacketCounter::no_room;
+    Message* message = find_or_open(source, fragment, now, verdict);
+    if (message == nullptr) return reject(buffer, verdict);
+    if (fragment.total_known && !message->total_known && message->packets > 0) {
+        // Declared for the first time, after packets that did not declare it: those must fit.
+        if (message->range_count > 0 && message->range_data()[message->range_count - 1].end > fragment.total)
+            return reject(buffer, PacketCounter::conflict);
+    }
+    if (message->total_known && ((fragment.total_known && fragment.total != message->total) || end > message->total))
+        return reject(buffer, PacketCounter::conflict);  // the first declared total wins
+    if (buffers_held_ >= config_.buffers_max) {
+        // An event is never half admitted: what has been taken of this message goes too.
+        const std::uint64_t number = message->number;
+        const bool probation = message->state == MessageState::probation;
+        abandon(*message, probation ? message->fallback : PacketCounter::no_room);
+        if (!probation) refuse(source, number, now);
+        return reject(buffer, PacketCounter::no_room);
+    }
+    if (fragment.bytes > 0) {
+        switch (add_range(*message, fragment.offset, static_cast<std::uint32_t>(end))) {
+            case RangeResult::added: break;
+            case RangeResult::duplicate: return reject(buffer, PacketCounter::duplicate);
+            case RangeResult::conflict: return reject(buffer, PacketCounter::conflict);
+            case RangeResult::too_fragmented: return reject(buffer, PacketCounter::too_fragmented);
+        }
+    }
+    commit(*message, fragment, buffer, now);
+}
+
+void MessageTable::commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
+    if (fragment.total_known && !message.total_known) {
+        message.total_known = true;
+        message.total = fragment.total;
+    }
+    if (message.packets == 0 && fragment.header_bytes > 0) {
+        message.meta_bytes =
+            static_cast<std::uint8_t>(std::min<std::uint32_t>(fragment.header_bytes, Message::meta_bytes_max));
+        std::memcpy(message.meta.data(), fragment.header, message.meta_bytes);
+    }
+    append(message, buffer, fragment.payload, fragment.offset, fragment.bytes, now);
+    if (!message.total_known || message.received_bytes != message.total) return;
+    message.complete = true;
+    if (message.state == MessageState::probation)
+        whole_on_probation(message, now);
+    else
+        deliver(message, now);
+}
+
+bool MessageTable::append(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
+                          std::uint32_t bytes, TimeNs now) noexcept {
+    if (buffers_held_ >= config_.buffers_max) return false;
+    FragmentBlock* block = message.last_block;
+    if (block == nullptr || block->count == FragmentBlock::capacity) {
+        FragmentBlock* fresh = free_blocks_;
+        if (fresh == nullptr) return false;
+        free_blocks_ = fresh->next;
+        fresh->next = nullptr;
+        fresh->count = 0;
+        (block != nullptr ? block->next : message.first_block) = fresh;
+        message.last_block = block = fresh;
+    }
+    if (block->count > 0 && block->refs[block->count - 1].offset > offset) message.in_order = false;
+    block->refs[block->count++] = {buffer, data, offset, bytes, now};
+    message.received_bytes += bytes;
+    ++message.packets;
+    message.last_ns = now;
+    ++buffers_held_;
+    packets_.add(PacketCounter::in_flight);
+    return true;
+}
+
+RangeResult MessageTable::add_range(Message& message, std::uint32_t begin, std::uint32_t end) noexcept {
+    ByteRange* ranges = message.more_ranges != nullptr ? message.more_ranges->ranges.data() : message.ranges.data();
+    const std::uint32_t count = message.range_count;
+    if (count > 0 && ranges[count - 1].end == begin) {  // in order: the common case
+        ranges[count - 1].end = end;
+        return RangeResult::added;
+    }
+    // First range that ends at or after `begin`: the only one that can touch or hold us from the left.
+    ByteRange* at = std::lower_bound(ranges, ranges + count, begin,
+                                     [](const ByteRange& range, std::uint32_t value) { return range.end < value; });
+    const std::uint32_t index = static_cast<std::uint32_t>(at - ranges);
+    const bool touches_left = index < count && at->end == begin;
+    const ByteRange* following = touches_left ? at + 1 : at;
+    if (following < ranges + count && following->begin < end)
+        return following->begin <= begin && following->end >= end ? RangeResult::duplicate : RangeResult::conflict;
+    const bool touches_right = following < ranges + count && following->begin == end;
+    if (touches_left && touches_right) {
+        at->end = following->end;
+        std::move(at + 2, ranges + count, at + 1);
+        --message.range_count;
+    } else if (touches_left) {
+        at->end = end;
+    } else if (touches_right) {
+        at->begin = begin;
+    } else {
+        if (message.more_ranges == nullptr && count == Message::inline_ranges) {
+            RangeBlock* block = free_ranges_;
+            if (block == nullptr) return RangeResult::too_fragmented;
+            free_ranges_ = block->next;
+            std::copy_n(ranges, count, block->ranges.data());
+            message.more_ranges = block;
+            ranges = block->ranges.data();
+        } else if (count == RangeBlock::capacity) {
+            return RangeResult::too_fragmented;
+        }
+        std::move_backward(ranges + index, ranges + count, ranges + count + 1);
+        ranges[index] = {begin, end};
+        ++message.range_count;
+    }
+    return RangeResult::added;
+}
+
+void MessageTable::forget_place(Message& message) noexcept {
+    Source& from = sources_[message.source];
+    if (from.current == &message) from.current = nullptr;
+    if (message.state == MessageState::open) {
+        open_.erase({message.number, scope_of(message.source, message.epoch)});
+        open_list_.remove(message);
+    } else if (message.state == MessageState::probation) {
+        open_.erase({message.number, scope_of(message.source, message.epoch)});
+        probation_list_.remove(message);
+        --from.probation_count;
+    }
+}
+
+void MessageTable::deliver(Message& message, TimeNs now) noexcept {
+    forget_place(message);
+    Source& from = sources_[message.source];
+    if (message.epoch == from.epoch) from.memory.remember(message.number, fate_after(message));
+    message.state = MessageState::closed;
+    push(Descriptor::Kind::deliver, message, &message, now);
+}
+
+Message* MessageTable::open_unbound(std::uint32_t source, TimeNs now) noexcept {
+    Message* message = allocate(source, now);
+    if (message == nullptr) return nullptr;
+    message->state = MessageState::unbound;
+    messages_.add(MessageCounter::opened);
+    return message;
+}
+
+void MessageTable::splice(Message& into, Message& from) noexcept {
+    for (FragmentBlock* block = from.first_block; block != nullptr;) {
+        FragmentBlock* next = block->next;
+        block->next = nullptr;
+        FragmentBlock* last = into.last_block;
+        if (last != nullptr && last->count + block->count <= FragmentBlock::capacity) {
+            // Copying a few references keeps runs of single packets from taking a block each.
+            std::copy_n(block->refs.data(), block->count, last->refs.data() + last->count);
+            last->count += block->count;
+            block->next = free_blocks_;
+            free_blocks_ = block;
+        } else {
+            (last != nullptr ? last->next : into.first_block) = block;
+            into.last_block = block;
+        }
+        block = next;
+    }
+    into.received_bytes += from.received_bytes;
+    into.packets += from.packets;
+    into.first_ns = std::min(into.first_ns, from.first_ns);
+    into.last_ns = std::max(into.last_ns, from.last_ns);
+    into.in_order = false;
+    if (into.meta_bytes == 0 && from.meta_bytes > 0) {
+        into.meta_bytes = from.meta_bytes;
+        into.meta = from.meta;
+    }
+    from.first_block = from.last_block = nullptr;
+    from.packets = 0;
+    messages_.subtract(MessageCounter::opened, 1);  // the two were one all along
+    recycle(from);
+}
+
+void MessageTable::bind_and_deliver(Message& message, std::uint64_t carried, TimeNs now) noexcept {
+    Source& from = sources_[message.source];
+    const std::uint64_t number = extend(from, carried);
+    if (find(message.source, number, from.epoch) != nullptr) return abandon(message, PacketCounter::conflict);
+    const std::optional<PacketCounter> fate = from.memory.fate(number);
+    message.number = number;
+    if (fate.has_value()) {
+        if (*fate == PacketCounter::no_room || from.probation_count == probation_max ||
+            find(message.source, number, from.epoch + 1) != nullptr)
+            return abandon(message, *fate);
+        message.epoch = from.epoch + 1;
+        message.state = MessageState::probation;
+        message.fallback = *fate;
+        open_.insert({number, scope_of(message.source, message.epoch)}, &message);
+        probation_list_.push_back(message);
+        ++from.probation_count;
+        if (message.complete) whole_on_probation(message, now);
+        return;
+    }
+    if (from.probation_count > 0) cancel_probation(message.source);
+    from.reference = number;
+    message.epoch = from.epoch;
+    deliver(message, now);
+}
+
+void MessageTable::abandon(Message& message, PacketCounter counter) noexcept {
+    packets_.settle(counter, message.packets);
+    switch (counter) {
+        case PacketCounter::no_room: messages_.add(MessageCounter::refused_no_room); break;
+        case PacketCounter::unbound: messages_.add(MessageCounter::refused_unbound); break;
+        case PacketCounter::duplicate: messages_.add(MessageCounter::refused_duplicate); break;
+        case PacketCounter::conflict: messages_.add(MessageCounter::refused_conflict); break;
+        default: messages_.add(MessageCounter::refused_late); break;
+    }
+    forget_place(message);
+    recycle(message);
+}
+
+void MessageTable::cancel(Message& message) noexcept {
+    abandon(message, message.fallback);
+}
+
+void MessageTable::cancel_probation(std::uint32_t source) noexcept {
+    Source& from = sources_[source];
+    for (Message* message = probation_list_.first; message != nullptr && from.probation_count > 0;) {
+        Message* next = message->next;
+        if (message->source == source) cancel(*message);
+        message = next;
+    }
+    from.whole_messages = from.whole_packets = 0;
+}
+
+void MessageTable::whole_on_probation(Message& message, TimeNs now) noexcept {
+    Source& from = sources_[message.source];
+    if (from.whole_messages > 0 && message.number <= from.whole_last) from.whole_messages = from.whole_packets = 0;
+    message.whole_before = true;
+    ++from.whole_messages;
+    from.whole_packets += message.packets;
+    from.whole_last = message.number;
+    if (from.whole_messages >= restart_messages && from.whole_packets >= restart_packets) restart(message.source, now);
+}
+
+void MessageTable::restart(std::uint32_t source, TimeNs now) noexcept {
+    Source& from = sources_[source];
+    ++from.epoch;
+    from.memory.clear();
+    from.current = nullptr;
+    from.whole_messages = from.whole_packets = 0;
+    for (Message* message = probation_list_.first; message != nullptr;) {
+        Message* next = message->next;
+        if (message->source == source) {
+            from.reference = message->number;
+            if (message->whole_before) {
+                deliver(*message, now);
+            } else {
+                probation_list_.remove(*message);
+                --from.probation_count;
+                message->state = MessageState::open;
+                open_list_.push_back(*message);
+                message->announced = true;
+                push(Descriptor::Kind::announce, *message, nullptr, now);
+            }
+        }
+        message = next;
+    }
+}
+
+void MessageTable::expire(TimeNs now) noexcept {
+    while (probation_list_.first != nullptr && now - probation_list_.first->first_ns >= config_.timeout_ns) {
+        Source& from = sources_[probation_list_.first->source];
+        cancel(*probation_list_.first);
+        if (from.probation_count == 0) from.whole_messages = from.whole_packets = 0;
+    }
+}
+
+void MessageTable::finish(TimeNs now) noexcept {
+    while (probation_list_.first != nullptr) cancel(*probation_list_.first);
+    while (open_list_.first != nullptr) deliver(*open_list_.first, now);
+    end_burst();
+}
+
+void MessageTable::execute(const Command& command, TimeNs now) noexcept {
+    if (command.kind == Command::Kind::recycle) return recycle(*command.message);
+    Source& from = sources_[command.source];
+    if (Message* message = find(command.source, command.number, command.epoch);
+        message != nullptr && message->state == MessageState::open)
+        deliver(*message, now);
+    if (command.epoch == from.epoch && command.fate != PacketCounter::duplicate)
+        from.memory.remember(command.number, command.fate);
+}
+
+void MessageTable::recycle(Message& message) noexcept {
+    for (FragmentBlock* block = message.first_block; block != nullptr;) {
+        for (std::uint32_t i = 0; i < block->count; ++i) release_later(block->refs[i].buffer);
+        buffers_held_ -= block->count;
+        FragmentBlock* next = block->next;
+        block->next = free_blocks_;
+        free_blocks_ = block;
+        block = next;
+    }
+    if (message.more_ranges != nullptr) {
+        message.more_ranges->next = free_ranges_;
+        free_ranges_ = message.more_ranges;
+    }
+    message.first_block = message.last_block = nullptr;
+    message.more_ranges = nullptr;
+    message.state = MessageState::free;
+    message.next = free_messages_;
+    free_messages_ = &message;
+    ++messages_free_;
+}
+
+void MessageTable::reject(void* buffer, PacketCounter counter) noexcept {
+    packets_.add(counter);
+    release_later(buffer);
+}
+
+void MessageTable::release_later(void* buffer) noexcept {
+    if (to_release_.size() == to_release_.capacity()) end_burst();
+    to_release_.push_back(buffer);
+}
+
+void MessageTable::end_burst() noexcept {
+    if (to_release_.empty()) return;
+    release_(to_release_.data(), static_cast<std::uint32_t>(to_release_.size()));
+    to_release_.clear();
+}
+
+std::span<const Descriptor> MessageTable::pending() const noexcept {
+    return {pending_.data() + pending_first_, pending_.size() - pending_first_};
+}
+
+void MessageTable::consume_pending(std::uint32_t count) noexcept {
+    pending_first_ += count;
+    if (pending_first_ == pending_.size()) {
+        pending_.clear();
+        pending_first_ = 0;
+    }
+}
+
+}  // namespace weir::assemble

@@ -1,0 +1,166 @@
+// The messages that one rx lcore is collecting: fragments become messages here, in any order, interleaved with other
+// messages. Bounded in everything; all memory is taken at construction. One lcore uses it, so nothing in it is atomic.
+//
+// Two ways in:
+//  - `add` for formats in which every packet names its event number and its place (a detector header);
+//  - `open_unbound` .. `bind_and_deliver` for transports that learn the number late (an RDMA immediate in the last packet):
+//    see roce/listener.hpp, which keeps its own order and only borrows messages, references and buffers from here.
+// What leaves is a queue of descriptors for the builder, drained by the caller after each burst.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "assemble/message.hpp"
+#include "assemble/number_memory.hpp"
+#include "core/counters.hpp"
+#include "wire/fragment.hpp"
+
+namespace weir::assemble {
+
+/// Gives received buffers (mbufs) back to their pool, in bulk. Called on the rx lcore, at least once per burst.
+using BufferRelease = void (*)(void** buffers, std::uint32_t count);
+
+/// What adding an interval to the received ranges of a message did.
+enum class RangeResult : std::uint8_t { added, duplicate, conflict, too_fragmented };
+
+class MessageTable {
+public:
+    struct Config {
+        std::uint16_t owner = 0;          ///< index of this rx lcore, stamped into its messages
+        std::uint32_t sources = 1;        ///< run-wide number of sources; source ids are below it
+        std::uint32_t messages_max = 64;  ///< messages at once: open, unbound, on probation and not yet recycled
+        std::uint32_t buffers_max = 4096; ///< references (so received buffers) held at once
+        std::uint32_t range_blocks = 16;  ///< messages at once with more separate ranges than fit inline
+        std::uint32_t horizon = 1024;     ///< closed event numbers remembered, per source
+        std::uint32_t message_bytes_max = 16U << 20;
+        TimeNs timeout_ns = 500 * core::ns_per_ms;
+        std::vector<std::uint8_t> number_bits;  ///< per source: width of the event number on the wire, 1..64
+    };
+
+    MessageTable(const Config& config, core::PacketTally& packets, core::MessageTally& messages, BufferRelease release);
+    ~MessageTable();
+    MessageTable(const MessageTable&) = delete;
+    MessageTable& operator=(const MessageTable&) = delete;
+
+    /// Adds one packet of `source`. Takes the buffer: it ends in a message, or is given back. Counts the packet.
+    void add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;
+
+    /// Counts a packet that ends here and gives its buffer back.
+    void reject(void* buffer, core::PacketCounter counter) noexcept;
+
+    // Late binding. A message between open_unbound and bind_and_deliver / abandon belongs to the caller's bookkeeping.
+
+    /// A message of `source` whose number is not known yet, or nullptr when there is no slot (then reject as no_room).
+    Message* open_unbound(std::uint32_t source, TimeNs now) noexcept;
+    /// Appends a packet's payload without looking at ranges; the packet becomes in_flight. False when no reference is
+    /// left (the buffer then still belongs to the caller). `offset` may be provisional: set it through `for_each_ref`.
+    bool append(Message& message, void* buffer, const std::byte* data, std::uint32_t offset, std::uint32_t bytes,
+                TimeNs now) noexcept;
+    /// Moves everything in `from` behind what is in `into` and recycles the empty `from`: two runs were one message.
+    void splice(Message& into, Message& from) noexcept;
+    /// Adds an interval to the message's received ranges.
+    RangeResult add_range(Message& message, std::uint32_t begin, std::uint32_t end) noexcept;
+    /// The number is known (as carried: number_bits wide) and the message ends: complete, or with the gaps that its ranges
+    /// show. Offsets, ranges, total and `complete` must be set. A number that has been before ends as duplicate or late,
+    /// or opens a new epoch; a second message for a number that is open ends as conflict.
+    void bind_and_deliver(Message& message, std::uint64_t number, TimeNs now) noexcept;
+    /// The message ends without an event: its packets go to `counter` (unbound, late, no_room, ...), buffers go back.
+    void abandon(Message& message, core::PacketCounter counter) noexcept;
+
+    /// Closes what is due at `now`: probation that led to nothing.
+    void expire(TimeNs now) noexcept;
+    /// End of run: delivers every open message as it is and settles probation.
+    void finish(TimeNs now) noexcept;
+    /// What the builder asks for.
+    void execute(const Command& command, TimeNs now) noexcept;
+
+    /// Descriptors for the builder, in order. The caller takes a prefix and says how many it took.
+    [[nodiscard]] std::span<const Descriptor> pending() const noexcept;
+    void consume_pending(std::uint32_t count) noexcept;
+    /// End of a burst: rejected buffers go back to their pool.
+    void end_burst() noexcept;
+
+    [[nodiscard]] std::uint32_t buffers_held() const noexcept { return buffers_held_; }
+    [[nodiscard]] std::uint32_t buffers_max() const noexcept { return config_.buffers_max; }
+    [[nodiscard]] std::uint32_t messages_free() const noexcept { return messages_free_; }
+
+    /// Visits the references of a message in order of arrival.
+    template <class Visitor>
+    static void for_each_ref(Message& message, Visitor&& visit) {
+        for (FragmentBlock* block = message.first_block; block != nullptr; block = block->next)
+            for (std::uint32_t i = 0; i < block->count; ++i) visit(block->refs[i]);
+    }
+
+private:
+    /// Several whole messages in increasing order, with nothing new in between, are a restart. Three messages are not
+    /// enough where a message is one packet: a switch that repeats a few packets would pass. So eight packets as well.
+    static constexpr std::uint32_t restart_messages = 3;
+    static constexpr std::uint32_t restart_packets = 8;
+    static constexpr std::uint32_t probation_max = 16;  ///< messages on probation at once, per source
+
+    struct Source {
+        Source(std::uint32_t horizon, unsigned bits) : memory(horizon), number_bits(bits) {}
+        NumberMemory memory;
+        Message* current = nullptr;  ///< the message of the last packet: in order, the table is not asked
+        std::uint64_t reference = 0;
+        std::uint32_t epoch = 0;
+        unsigned number_bits = 64;
+        bool seen = false;
+        std::uint32_t probation_count = 0;
+        std::uint32_t whole_messages = 0;  ///< of an unbroken rising run on probation
+        std::uint32_t whole_packets = 0;
+        std::uint64_t whole_last = 0;
+    };
+    struct MessageList {  // intrusive, by time of opening
+        Message* first = nullptr;
+        Message* last = nullptr;
+        void push_back(Message& message) noexcept;
+        void remove(Message& message) noexcept;
+    };
+
+    [[nodiscard]] std::uint64_t extend(Source& source, std::uint64_t carried) noexcept;
+    [[nodiscard]] Message* find(std::uint32_t source, std::uint64_t number, std::uint32_t epoch) noexcept;
+    [[nodiscard]] Message* find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
+                                        core::PacketCounter& verdict) noexcept;
+    [[nodiscard]] Message* open_known(std::uint32_t source, std::uint64_t number, const wire::Fragment& fragment,
+                                      TimeNs now) noexcept;
+    [[nodiscard]] Message* open_probation(std::uint32_t source, std::uint64_t number, core::PacketCounter fate,
+                                          TimeNs now) noexcept;
+    [[nodiscard]] Message* allocate(std::uint32_t source, TimeNs now) noexcept;
+    void commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;
+    void deliver(Message& message, TimeNs now) noexcept;
+    void refuse(std::uint32_t source, std::uint64_t number, TimeNs now) noexcept;
+    void whole_on_probation(Message& message, TimeNs now) noexcept;
+    void restart(std::uint32_t source, TimeNs now) noexcept;
+    void cancel_probation(std::uint32_t source) noexcept;
+    void cancel(Message& message) noexcept;
+    void forget_place(Message& message) noexcept;
+    void recycle(Message& message) noexcept;
+    void push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept;
+    void release_later(void* buffer) noexcept;
+
+    Config config_;
+    core::PacketTally& packets_;
+    core::MessageTally& messages_;
+    BufferRelease release_;
+    std::vector<Source> sources_;
+    std::unique_ptr<Message[]> slab_;
+    std::unique_ptr<FragmentBlock[]> block_slab_;
+    std::unique_ptr<RangeBlock[]> range_slab_;
+    Message* free_messages_ = nullptr;
+    FragmentBlock* free_blocks_ = nullptr;
+    RangeBlock* free_ranges_ = nullptr;
+    std::uint32_t messages_free_ = 0;
+    std::uint32_t buffers_held_ = 0;
+    core::FlatTable<Message*> open_;
+    MessageList open_list_;       ///< number known, collecting
+    MessageList probation_list_;  ///< on probation, all sources
+    std::vector<Descriptor> pending_;
+    std::size_t pending_first_ = 0;
+    std::vector<void*> to_release_;
+};
+
+}  // namespace weir::assemble

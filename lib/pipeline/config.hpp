@@ -1,0 +1,180 @@
+// The configuration of a run: TOML in, plain checked structs out. Nothing here touches DPDK, opens a device or decides
+// a placement; docs/CONFIGURATION.md describes every key.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.hpp"
+#include "wire/format.hpp"
+
+namespace weir::pipeline {
+
+enum class Transport : std::uint8_t { udp, roce };
+/// What tells the sources of a UDP stream apart.
+enum class SourceBy : std::uint8_t { port, address, header };
+/// Where a message's event number comes from.
+enum class EventBy : std::uint8_t {
+    format,     ///< the detector header
+    immediate,  ///< the RDMA immediate, in the last packet
+    count,      ///< the messages of a queue pair are numbered from 0 in the order they were sent
+    arrival,    ///< one source only: messages are numbered from 0 in closing order
+};
+enum class IcrcMode : std::uint8_t { check, ignore };
+enum class IncompleteMode : std::uint8_t { keep, drop };
+enum class AssemblyMode : std::uint8_t { automatic, reference, copy };
+enum class SinkKind : std::uint8_t { events, null };
+enum class ReducerKind : std::uint8_t { zstd };
+enum class IdleMode : std::uint8_t { spin, pause, sleep };
+
+/// Where something was written. Equal to every other place: two configurations that say the same are the same.
+struct Place {
+    std::string file;
+    std::uint32_t line = 0;
+    friend bool operator==(const Place&, const Place&) noexcept { return true; }
+};
+
+/// An IPv4 or IPv6 address. IPv4 occupies the first 4 bytes, in network order.
+struct IpAddress {
+    std::string text;
+    std::array<std::uint8_t, 16> bytes{};
+    bool v6 = false;
+
+    /// The IPv4 address in host byte order, as wire::Datagram has it; 0 for IPv6.
+    [[nodiscard]] std::uint32_t v4() const noexcept {
+        if (v6) return 0;
+        return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
+    }
+    friend bool operator==(const IpAddress& a, const IpAddress& b) noexcept {
+        return a.v6 == b.v6 && a.bytes == b.bytes;
+    }
+};
+
+/// One [[port]], its profile already merged underneath.
+struct PortConfig {
+    std::string name;
+    std::string device;  ///< PCI address or vdev with its arguments, as written
+    std::string args;    ///< device arguments from the profile, "key=value,key=value"
+    std::uint16_t queues = 1;
+    std::uint16_t mtu = 9000;
+    std::uint16_t rx_descriptors = 1024;
+    std::uint32_t mbuf_bytes = 0;  ///< data room of an mbuf without headroom; 0: as the MTU needs
+    std::string address;           ///< "10.1.0.2/24", or empty
+    Place profile;                 ///< file is empty when there is none
+    Place place;
+
+    /// What EAL gets: `device` followed by those of `args` that it does not set itself.
+    [[nodiscard]] std::string devargs() const;
+    bool operator==(const PortConfig&) const = default;
+};
+
+/// One [[stream]]. Which keys apply follows the transport; the others keep their defaults.
+struct StreamConfig {
+    std::uint32_t port = 0;  ///< index into RunConfig::ports
+    Transport transport = Transport::udp;
+    std::string format;  ///< "jungfrau", "ejfat", "message" or the name of a declared one
+    EventBy event = EventBy::format;
+    std::vector<IpAddress> src;                  ///< empty: any
+    std::vector<IpAddress> dst;                  ///< empty: any
+    std::uint32_t max_message_bytes = 0;         ///< bound for messages that do not declare their size
+    std::uint32_t interfaces = 1;                ///< jungfrau: UDP ports that share one module
+    std::vector<std::uint16_t> udp_dst;          ///< udp
+    SourceBy source_by = SourceBy::port;         ///< udp
+    std::vector<std::uint32_t> source_ids;       ///< udp, source_by = header: the header's ids in source order
+    std::vector<std::uint32_t> qp;               ///< roce: destination queue pair of each source, 24 bits
+    IcrcMode icrc = IcrcMode::check;             ///< roce
+    std::optional<std::uint32_t> message_bytes;  ///< roce, event = count: every message has this size
+    std::uint32_t first_source = 0;              ///< run-wide id of this stream's first source
+    std::uint32_t source_count = 0;              ///< its sources are first_source .. first_source + source_count - 1
+    Place place;
+
+    bool operator==(const StreamConfig&) const = default;
+};
+
+/// One source, in the run-wide order: RunConfig::sources[id].
+struct SourceConfig {
+    std::uint32_t stream = 0;  ///< index into RunConfig::streams
+    std::uint32_t key = 0;     ///< UDP port, index into StreamConfig::src, header id or queue pair
+    std::string label;         ///< for people: "det0 udp 50001"
+
+    bool operator==(const SourceConfig&) const = default;
+};
+
+struct EventsConfig {
+    std::uint32_t sources = 1;  ///< how many make an event complete
+    std::uint64_t memory_bytes = std::uint64_t{1} << 30;
+    std::optional<std::uint32_t> window;  ///< cap on open events
+    std::uint32_t timeout_ms = 500;
+    IncompleteMode incomplete = IncompleteMode::keep;
+    AssemblyMode assembly = AssemblyMode::automatic;
+    std::uint32_t horizon = 1024;  ///< closed event numbers remembered, per source
+
+    bool operator==(const EventsConfig&) const = default;
+};
+
+struct ReduceConfig {
+    ReducerKind kind = ReducerKind::zstd;
+    std::int32_t level = 1;  ///< zstd: 1..19, or -7..-1 (faster)
+
+    bool operator==(const ReduceConfig&) const = default;
+};
+
+struct SinkConfig {
+    SinkKind kind = SinkKind::null;
+    std::string path;                                      ///< events: with {name}, {run}, {run:06}, {date} still in it
+    std::uint64_t segment_bytes = std::uint64_t{1} << 30;  ///< a new segment file begins after this many
+    std::uint64_t sync_bytes = std::uint64_t{64} << 20;    ///< data is synced to disk after this many,
+    std::uint32_t sync_ms = 1000;                          ///< and at least this often
+    Place place;
+
+    bool operator==(const SinkConfig&) const = default;
+};
+
+/// Lists that are empty are proposed by the topology. One lcore may be in several lists: its stages then run fused.
+struct LcoresConfig {
+    std::vector<std::uint32_t> rx;
+    std::vector<std::uint32_t> build;
+    std::vector<std::uint32_t> work;
+    IdleMode idle = IdleMode::pause;
+
+    bool operator==(const LcoresConfig&) const = default;
+};
+
+struct RunConfig {
+    std::string name = "run";  ///< {name} in the path of a sink
+    std::vector<PortConfig> ports;
+    std::vector<StreamConfig> streams;
+    std::vector<wire::DeclaredSpec> formats;
+    EventsConfig events;
+    std::vector<ReduceConfig> reduce;
+    std::vector<SinkConfig> sinks;
+    LcoresConfig lcores;
+    std::vector<SourceConfig> sources;  ///< follows from the streams, in order of appearance
+    std::vector<std::string> warnings;  ///< accepted, but probably not what was meant; not part of the comparison
+
+    friend bool operator==(const RunConfig& a, const RunConfig& b);
+};
+
+/// Reads and checks a configuration file and the profiles that it names (relative to the file's own folder).
+/// Throws core::UsageError: "FILE:LINE: KEY: found FOUND; accepted: WHAT".
+RunConfig load_config(const std::filesystem::path& file);
+
+/// The same for text. `file_name` names it in errors, and its folder is where profiles are looked for.
+RunConfig parse_config(std::string_view text, std::string_view file_name);
+
+/// The effective configuration as TOML that parse_config reads back to an equal RunConfig; defaults are marked.
+std::string print_config(const RunConfig& config);
+
+/// The same for the run report and the manifest.
+nlohmann::json config_json(const RunConfig& config);
+
+/// An IPv4 or IPv6 address, or nothing.
+std::optional<IpAddress> parse_ip_address(std::string_view text);
+
+}  // namespace weir::pipeline

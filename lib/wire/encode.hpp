@@ -1,0 +1,130 @@
+// Builds frames: what `weir send`, the tests, the fuzz corpora and the benches put on the wire. The encoders know the
+// formats from the same facts as the decoders, and share no code with them but the header structs.
+//
+// Two steps: a format encoder makes a UDP payload, write_udp_frame puts Ethernet, IPv4 and UDP in front. RoCE is one
+// step, because its iCRC covers the IP and UDP headers. Every writer takes the caller's memory and returns the bytes
+// written, or 0 when `out` is too small; the functions that return a vector are for tests.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "wire/format.hpp"
+#include "wire/roce.hpp"
+
+namespace weir::wire {
+
+/// Addresses and the few header fields that matter. Addresses are in host byte order: 10.1.0.2 is 0x0a010002.
+struct FrameSpec {
+    std::array<std::uint8_t, 6> destination_mac{0x02, 0, 0, 0, 0, 0x02};
+    std::array<std::uint8_t, 6> source_mac{0x02, 0, 0, 0, 0, 0x01};
+    std::optional<std::uint16_t> vlan;  ///< tag control information (priority and VLAN id), if tagged
+    std::uint32_t src = 0x0a010001;
+    std::uint32_t dst = 0x0a010002;
+    std::uint16_t sport = 32410;
+    std::uint16_t dport = 50001;
+    std::uint16_t identification = 0;
+    std::uint8_t tos = 0;
+    std::uint8_t ttl = 64;
+    bool dont_fragment = true;
+};
+
+/// Bytes of Ethernet [VLAN], IPv4 and UDP headers.
+[[nodiscard]] std::uint32_t frame_header_bytes(const FrameSpec& spec) noexcept;
+/// Writes the headers for a UDP payload of `payload_bytes`, which the caller writes behind them (UDP checksum 0).
+std::size_t write_frame_headers(const FrameSpec& spec, std::uint32_t payload_bytes, std::span<std::byte> out) noexcept;
+std::size_t write_udp_frame(const FrameSpec& spec, std::span<const std::byte> payload,
+                            std::span<std::byte> out) noexcept;
+[[nodiscard]] std::vector<std::byte> make_udp_frame(const FrameSpec& spec, std::span<const std::byte> payload);
+
+/// The 48-byte slsDetector header (jungfrau/jungfrau.hpp says what the fields mean).
+struct JungfrauHeader {
+    std::uint64_t frame_number = 0;
+    std::uint32_t exposure_100ns = 0;
+    std::uint32_t packet_number = 0;
+    std::uint64_t bunch_id = 0;
+    std::uint64_t timestamp_100ns = 0;
+    std::uint16_t module_id = 0;
+    std::uint16_t row = 0;
+    std::uint16_t column = 0;
+    std::uint32_t daq_info = 0;
+    std::uint8_t detector_type = 3;
+    std::uint8_t version = 2;
+};
+std::size_t write_jungfrau(const JungfrauHeader& header, std::span<const std::byte> payload,
+                           std::span<std::byte> out) noexcept;
+
+struct EjfatHeader {
+    std::uint16_t data_id = 0;
+    std::uint32_t offset = 0;  ///< of this segment in the buffer
+    std::uint32_t total = 0;   ///< bytes of the whole buffer
+    std::uint64_t event = 0;
+    std::uint8_t lb_version = 0;  ///< 0: no load balancer header; 2 or 3
+    std::uint16_t entropy = 0;    ///< v2: entropy, v3: port select
+    std::uint64_t tick = 0;       ///< load balancer event number
+};
+std::size_t write_ejfat(const EjfatHeader& header, std::span<const std::byte> payload,
+                        std::span<std::byte> out) noexcept;
+
+/// The values of one packet's fields in a declared format; those that the spec does not have are ignored. Values wider
+/// than their field are cut.
+struct DeclaredValues {
+    std::uint64_t event = 0;
+    std::uint64_t index = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t total = 0;
+    std::uint64_t source = 0;
+};
+std::size_t write_declared(const DeclaredSpec& spec, const DeclaredValues& values, std::span<const std::byte> payload,
+                           std::span<std::byte> out) noexcept;
+
+/// Opcodes of RoCEv2 requests; the transport is added: opcode = transport << 5 | operation.
+enum class RoceOperation : std::uint8_t {
+    send_first = 0x00,
+    send_middle = 0x01,
+    send_last = 0x02,
+    send_last_immediate = 0x03,
+    send_only = 0x04,
+    send_only_immediate = 0x05,
+    write_first = 0x06,
+    write_middle = 0x07,
+    write_last = 0x08,
+    write_last_immediate = 0x09,
+    write_only = 0x0a,
+    write_only_immediate = 0x0b,
+    read_request = 0x0c,
+    acknowledge = 0x11,
+};
+
+/// Opcode of packet `index` of `count` of a SEND or WRITE.
+[[nodiscard]] std::uint8_t roce_opcode(RoceTransport transport, bool is_write, std::uint32_t index, std::uint32_t count,
+                                       bool immediate) noexcept;
+
+/// Frame bytes of the RoCE packet, iCRC included, Ethernet padding not.
+[[nodiscard]] std::size_t roce_frame_bytes(const FrameSpec& spec, const RocePacket& packet) noexcept;
+/// Writes the whole frame. Uses opcode, qp, psn, ack_request, solicited, the fields of the extension headers that the
+/// opcode has, and payload/bytes; transport, place, is_write and has_immediate follow from the opcode and are ignored.
+/// The destination port is spec.dport: set it to roce_port.
+std::size_t write_roce_frame(const FrameSpec& spec, const RocePacket& packet, std::span<std::byte> out) noexcept;
+[[nodiscard]] std::vector<std::byte> make_roce_frame(const FrameSpec& spec, const RocePacket& packet);
+
+/// The packets of one whole RoCE message, cut at the path MTU. Payload pointers borrow from `payload`.
+struct RoceMessage {
+    RoceTransport transport = RoceTransport::uc;
+    bool is_write = false;
+    std::uint32_t qp = 0x11;
+    std::uint32_t psn = 0;  ///< of the first packet
+    std::uint32_t mtu = 4096;
+    std::optional<std::uint32_t> immediate;
+    std::uint64_t va = 0;
+    std::uint32_t rkey = 0;
+};
+[[nodiscard]] std::uint32_t roce_packet_count(const RoceMessage& message, std::uint32_t message_bytes) noexcept;
+[[nodiscard]] RocePacket roce_packet_of(const RoceMessage& message, std::span<const std::byte> payload,
+                                        std::uint32_t index) noexcept;
+
+}  // namespace weir::wire

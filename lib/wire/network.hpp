@@ -1,0 +1,99 @@
+// Ethernet, one VLAN tag, IPv4 and UDP: a frame becomes a Datagram or a named reason. Inline, because it runs for every
+// packet. Not here: IPv6 and IPv4 reassembly (such packets are counted), and the UDP checksum, which would cost a pass
+// over the data that the NIC has already made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "wire/bytes.hpp"
+#include "wire/fragment.hpp"
+
+namespace weir::wire {
+
+inline constexpr std::uint32_t ethernet_header_bytes = 14;
+inline constexpr std::uint32_t vlan_tag_bytes = 4;
+inline constexpr std::uint32_t ipv4_header_bytes = 20;  ///< without options
+inline constexpr std::uint32_t udp_header_bytes = 8;
+
+inline constexpr std::uint16_t ethertype_ipv4 = 0x0800;
+inline constexpr std::uint16_t ethertype_arp = 0x0806;
+inline constexpr std::uint16_t ethertype_vlan = 0x8100;          ///< IEEE 802.1Q
+inline constexpr std::uint16_t ethertype_service_vlan = 0x88a8;  ///< IEEE 802.1ad
+inline constexpr std::uint8_t ip_protocol_icmp = 1;
+inline constexpr std::uint8_t ip_protocol_udp = 17;
+
+/// One's complement sum of an IPv4 header (RFC 1071), its checksum field included: 0xFFFF when the header is intact.
+/// `bytes` is a multiple of 4.
+[[nodiscard]] inline std::uint32_t ipv4_header_sum(const std::byte* header, std::uint32_t bytes) noexcept {
+    // The sum does not depend on byte order, and 32-bit words are two 16-bit words summed at once.
+    std::uint64_t sum = 0;
+    for (std::uint32_t at = 0; at < bytes; at += 4) sum += load_le<std::uint32_t>(header + at);
+    sum = (sum & 0xffffffff) + (sum >> 32);
+    sum = (sum & 0xffffffff) + (sum >> 32);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return static_cast<std::uint32_t>(sum);
+}
+
+/// IPv4 and what it carries; `ip` .. `ip + room` is what follows the Ethernet header, padding included.
+[[nodiscard]] inline Verdict parse_ipv4(const std::byte* ip, std::uint32_t room, bool cut, Datagram& out) noexcept {
+    if (room < ipv4_header_bytes) return cut ? Verdict::malformed_truncated : Verdict::malformed_ip_header;
+    const std::uint32_t first = std::to_integer<std::uint32_t>(ip[0]);
+    const std::uint32_t header_bytes = (first & 0xf) * 4;
+    if (first >> 4 != 4 || header_bytes < ipv4_header_bytes) return Verdict::malformed_ip_header;
+    if (room < header_bytes) return cut ? Verdict::malformed_truncated : Verdict::malformed_ip_header;
+    // A checksum of 0 is what a capture on the sending host shows when the NIC was to fill it in. (An intact header
+    // whose checksum happens to be 0 passes both ways.)
+    if (load_le<std::uint16_t>(ip + 10) != 0 && ipv4_header_sum(ip, header_bytes) != 0xffff)
+        return Verdict::malformed_ip_checksum;
+    const std::uint32_t total_bytes = load_be<std::uint16_t>(ip + 2);
+    if (total_bytes < header_bytes) return Verdict::malformed_ip_length;
+    if (total_bytes > room) return cut ? Verdict::malformed_truncated : Verdict::malformed_ip_length;
+    const auto protocol = std::to_integer<std::uint8_t>(ip[9]);
+    if (protocol != ip_protocol_udp)
+        return protocol == ip_protocol_icmp ? Verdict::not_for_us_icmp : Verdict::not_for_us_ip_protocol;
+    constexpr std::uint16_t more_fragments_and_offset = 0x3fff;
+    if ((load_be<std::uint16_t>(ip + 6) & more_fragments_and_offset) != 0) return Verdict::malformed_ip_fragment;
+
+    const std::byte* udp = ip + header_bytes;
+    const std::uint32_t ip_payload_bytes = total_bytes - header_bytes;
+    if (ip_payload_bytes < udp_header_bytes) return Verdict::malformed_udp_length;
+    const std::uint32_t udp_bytes = load_be<std::uint16_t>(udp + 4);
+    if (udp_bytes < udp_header_bytes || udp_bytes > ip_payload_bytes) return Verdict::malformed_udp_length;
+
+    out.payload = udp + udp_header_bytes;
+    out.ip = ip;
+    out.payload_bytes = udp_bytes - udp_header_bytes;
+    out.ip_bytes = total_bytes;
+    out.src = load_be<std::uint32_t>(ip + 12);
+    out.dst = load_be<std::uint32_t>(ip + 16);
+    out.sport = load_be<std::uint16_t>(udp);
+    out.dport = load_be<std::uint16_t>(udp + 2);
+    return ok;
+}
+
+/// Reads one Ethernet frame of which `captured_bytes` can be read and which had `wire_bytes` on the wire (equal, except
+/// in a capture with a snapshot length). `out` is filled only when the answer is `ok`.
+///
+/// Bytes that are needed and not there give malformed_truncated if the frame was cut (captured < wire), and otherwise
+/// the reason of the layer whose length is wrong. Ethernet padding behind the IP packet is tolerated, and so are bytes
+/// between the end of the UDP datagram and the end of the IP packet: the UDP length decides what is payload, as in the
+/// Linux kernel. The order of the checks is that of trust: nothing in an IPv4 header is believed before its checksum.
+[[nodiscard]] inline Verdict parse_frame(const std::byte* frame, std::uint32_t captured_bytes, std::uint32_t wire_bytes,
+                                         Datagram& out) noexcept {
+    const bool cut = captured_bytes < wire_bytes;
+    std::uint32_t at = ethernet_header_bytes;
+    if (captured_bytes < at) return cut ? Verdict::malformed_truncated : Verdict::malformed_ethernet;
+    std::uint16_t ethertype = load_be<std::uint16_t>(frame + at - 2);
+    if (ethertype == ethertype_vlan || ethertype == ethertype_service_vlan) {
+        at += vlan_tag_bytes;
+        if (captured_bytes < at) return cut ? Verdict::malformed_truncated : Verdict::malformed_ethernet;
+        ethertype = load_be<std::uint16_t>(frame + at - 2);
+    }
+    if (ethertype != ethertype_ipv4)
+        return ethertype == ethertype_arp ? Verdict::not_for_us_arp : Verdict::not_for_us_ethertype;
+    return parse_ipv4(frame + at, captured_bytes - at, cut, out);
+}
+
+}  // namespace weir::wire

@@ -1,0 +1,58 @@
+// One RoCEv2 packet (UDP port 4791): base transport header, extension headers, payload, iCRC. What the packets of a
+// queue pair make together is roce/'s business. Facts: InfiniBand Architecture Specification 1.x chapters 5, 7.8
+// (iCRC), 9 and Annex A17 (RoCEv2), as implemented by Linux drivers/infiniband/sw/rxe, and checked against real
+// captures.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "wire/fragment.hpp"
+
+namespace weir::wire {
+
+inline constexpr std::uint16_t roce_port = 4791;
+inline constexpr std::uint32_t roce_bth_bytes = 12;
+inline constexpr std::uint32_t roce_icrc_bytes = 4;
+inline constexpr std::uint32_t roce_mtu_max = 4096;  ///< the largest path MTU: most payload in one packet
+
+enum class RoceTransport : std::uint8_t { rc, uc, rd, ud, other };
+enum class RocePlace : std::uint8_t { first, middle, last, only };
+
+/// One SEND or WRITE request packet. `qp` and `psn` are set whenever the packet holds a base transport header.
+struct RocePacket {
+    const std::byte* payload = nullptr;
+    std::uint32_t bytes = 0;  ///< of payload, without pad and iCRC
+    std::uint32_t qp = 0;     ///< destination queue pair, 24 bits
+    std::uint32_t psn = 0;    ///< 24 bits
+    std::uint8_t opcode = 0;
+    RoceTransport transport = RoceTransport::other;
+    RocePlace place = RocePlace::only;
+    bool is_write = false;
+    bool has_immediate = false;
+    bool ack_request = false;
+    bool solicited = false;
+    std::uint32_t immediate = 0;   ///< big-endian on the wire
+    std::uint64_t va = 0;          ///< RETH, on WRITE FIRST and ONLY (and on a READ request)
+    std::uint32_t rkey = 0;        ///< RETH
+    std::uint32_t dma_length = 0;  ///< RETH: bytes of the whole message
+    std::uint32_t source_qp = 0;   ///< DETH, UD only
+    std::uint32_t qkey = 0;        ///< DETH, UD only
+};
+
+/// Decodes the UDP payload of a datagram to port 4791 (the port is not looked at). Answers:
+///  - ok: a SEND or WRITE request, every field of `out` is meaningful;
+///  - not_for_us_roce_response: acknowledgements, read and atomic responses;
+///  - not_for_us_roce_request: READ, atomic, flush requests and congestion notifications;
+///  - not_for_us_roce_management: to queue pair 0 or 1;
+///  - malformed_bad_icrc, malformed_roce_header, malformed_roce_length.
+/// With `check_icrc`, nothing else in the packet is believed before its iCRC (the lengths needed to find it excepted),
+/// so a damaged packet is bad_icrc whichever bit was hit.
+[[nodiscard]] Verdict decode_roce(const Datagram& datagram, bool check_icrc, RocePacket& out) noexcept;
+
+/// The iCRC of an IPv4 RoCEv2 packet as a number (stored little-endian on the wire): over the IP header at `ip` (20
+/// bytes, no options) and everything behind it, `bytes` in all, the iCRC itself not among them; at least 40. Reads,
+/// never writes.
+[[nodiscard]] std::uint32_t roce_icrc(const std::byte* ip, std::uint32_t bytes) noexcept;
+
+}  // namespace weir::wire

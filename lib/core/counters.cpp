@@ -1,0 +1,252 @@
+// The counter table. The texts are for the person who runs the appliance: what a non-zero value usually means, then
+// what to do. An entry that is missing, misplaced or without a text does not compile.
+#include "core/counters.hpp"
+
+namespace weir::core {
+namespace {
+
+template <class E>
+struct Entry {
+    E counter;
+    std::string_view name;
+    std::string_view help;
+};
+
+/// The table in the order of the enumeration. Evaluated by the compiler only, so a `throw` is a compile error.
+template <class E, std::size_t N>
+consteval std::array<CounterInfo, N> make_table(const Entry<E> (&entries)[N]) {
+    static_assert(N == count_of<E>, "every counter has exactly one entry");
+    std::array<CounterInfo, N> table{};
+    for (std::size_t i = 0; i < N; ++i) {
+        if (static_cast<std::size_t>(entries[i].counter) != i) throw "entries must be in the order of the enumeration";
+        if (entries[i].name.empty() || entries[i].help.empty()) throw "every counter has a name and a text";
+        table[i] = CounterInfo{entries[i].name, Merge::sum, entries[i].help};
+    }
+    return table;
+}
+
+using enum PacketCounter;
+
+constexpr Entry<PacketCounter> packet_entries[] = {
+    {in_flight, "in_flight",
+     "Packets of messages whose fate is not known yet. Normal during a run; at its end it is zero, and anything else "
+     "is a "
+     "defect of weir: please report it with the run report."},
+    {placed, "placed", "Packets whose payload went into an event. This is what you want to see grow."},
+    {control, "control",
+     "Valid packets that carry no event data: heartbeats, stream control, empty messages that only mark an end. "
+     "Nothing to "
+     "do; if it grows as fast as `placed`, the sender is mostly idle or its firmware repeats itself."},
+    {unsteered, "unsteered",
+     "UDP or RoCE packets that match no [[stream]]: other traffic on the link, a port, address or queue pair missing "
+     "from "
+     "the configuration, or a sender set up with the wrong destination. Compare `udp_dst`, `src` and `qp` with a "
+     "capture."},
+    {not_for_us_arp, "not_for_us.arp",
+     "Address resolution on the link. Normal in small numbers; a steady stream means that somebody asks for an address "
+     "that "
+     "nobody answers. Check the sender's destination address and neighbour table."},
+    {not_for_us_icmp, "not_for_us.icmp",
+     "Ping and ICMP messages. Normal in small numbers; `destination unreachable` at data rate means that the kernel of "
+     "this "
+     "box answers the detector on the same interface: remove its address there, or drop ICMP."},
+    {not_for_us_ethertype, "not_for_us.ethertype",
+     "Frames that are neither IPv4 nor ARP: LLDP, spanning tree, IPv6 neighbour discovery, pause frames. Harmless "
+     "background; "
+     "if it is most of the traffic, the port is connected to the wrong network or the data carries a tag weir does not "
+     "know."},
+    {not_for_us_ip_protocol, "not_for_us.ip_protocol",
+     "IPv4 packets that are neither UDP nor ICMP, such as IGMP or TCP. Harmless background; a lot of TCP means that "
+     "the data "
+     "link is shared with ordinary traffic. Give the detector its own link."},
+    {not_for_us_roce_response, "not_for_us.roce_response",
+     "RoCE acknowledgements and read responses: the other direction of a connection that weir listens to. Normal on a "
+     "mirrored link; on a direct link somebody answers for this port. weir needs only the direction with the data."},
+    {not_for_us_roce_request, "not_for_us.roce_request",
+     "RoCE requests that carry no data for a stream: READ, atomics, or a transport that weir does not assemble. If "
+     "data is "
+     "missing, check that the sender uses SEND or WRITE on a reliable or unreliable connection."},
+    {not_for_us_roce_management, "not_for_us.roce_management",
+     "RoCE connection management (queue pair 1) and congestion notifications. A few per connection are normal; a "
+     "stream of "
+     "congestion notifications means that a switch on the way is congested and has begun to mark packets."},
+    {malformed_truncated, "dropped.malformed.truncated",
+     "Frames that end before their own headers say they do. A capture taken with a short snap length, or a device "
+     "whose "
+     "buffers are smaller than the frames: raise the snap length, the MTU, or `framesz` of net_af_packet."},
+    {malformed_ethernet, "dropped.malformed.ethernet",
+     "Frames too short for an Ethernet header or with more VLAN tags than weir follows. Suspect the capture's link "
+     "type or a "
+     "switch that adds tags (QinQ) on the detector's port."},
+    {malformed_ip_header, "dropped.malformed.ip_header",
+     "IPv4 headers with an impossible version or header length. Almost always damaged data: check cable, optics and "
+     "the "
+     "sender's firmware."},
+    {malformed_ip_length, "dropped.malformed.ip_length",
+     "IPv4 total length larger than the frame or smaller than its headers. Firmware that fills the length field "
+     "wrongly, or "
+     "frames cut by an MTU or by a kernel that merged packets: on veth and TAP turn off tso, gso and gro."},
+    {malformed_ip_checksum, "dropped.malformed.ip_checksum",
+     "Wrong IPv4 header checksum. Firmware that computes it wrongly (then all its packets are here), transmit offload "
+     "seen "
+     "by a capture on the sending machine, or bit errors on the link if there are only a few."},
+    {malformed_ip_fragment, "dropped.malformed.ip_fragment",
+     "Fragments of IPv4 datagrams, which weir does not put together. Some device on the way has a smaller MTU than the "
+     "sender's datagrams: set jumbo frames (MTU 9000) on every port between the detector and this box."},
+    {malformed_udp_length, "dropped.malformed.udp_length",
+     "UDP length that does not fit the IP packet. Firmware that fills the field wrongly, or truncated frames; compare "
+     "one "
+     "packet in a capture with the detector's manual."},
+    {malformed_oversized, "dropped.malformed.oversized",
+     "Frames larger than weir can hold in its buffers. The sender's MTU is larger than the port's `mtu`, or receive "
+     "coalescing merged packets: turn off gro and lro, or raise `mtu`."},
+    {malformed_header, "dropped.malformed.header",
+     "The detector header does not look like the configured format: wrong magic, version or fixed field. The stream's "
+     "`format` is wrong, the firmware is newer than the format, or something else sends to this port."},
+    {malformed_payload_length, "dropped.malformed.payload_length",
+     "Datagrams whose payload is longer or shorter than the format requires. Check the geometry keys of the stream "
+     "(rows, "
+     "interfaces, bit depth, payload_bytes) against the detector's settings."},
+    {malformed_packet_number, "dropped.malformed.packet_number",
+     "Packet numbers beyond the last packet of a message. Usually the geometry in the configuration describes a "
+     "smaller "
+     "readout than the detector sends; a few can be bit errors."},
+    {malformed_range, "dropped.malformed.range",
+     "Fragments that lie outside the declared size of their message. Suspect the sender's offset or length field, or "
+     "two "
+     "senders that use one stream with different message sizes."},
+    {malformed_source, "dropped.malformed.source",
+     "The header names a source that is not in `source_ids`, or more senders than `[events] sources` appeared. A board "
+     "with "
+     "the wrong module number, or one more detector on the link than was configured."},
+    {malformed_message_size, "dropped.malformed.message_size",
+     "Messages that declare zero bytes where data is needed, more than `max_message_bytes`, or a size that differs "
+     "from what "
+     "their first packet declared. Raise `max_message_bytes` if the size is right; otherwise suspect the sender."},
+    {malformed_roce_header, "dropped.malformed.roce_header",
+     "RoCEv2 packets with an unknown opcode or transport version, or an opcode that does not fit its predecessor in "
+     "the "
+     "message. Suspect the sender's state machine; a single one after a loss is the loss's echo."},
+    {malformed_roce_length, "dropped.malformed.roce_length",
+     "RoCEv2 packets whose payload does not fit the path MTU or the padding count, or too short for their headers and "
+     "iCRC. "
+     "Check that the sender's path MTU is equal in all packets of a message."},
+    {malformed_bad_icrc, "dropped.malformed.bad_icrc",
+     "RoCEv2 packets whose invariant CRC is wrong. A few: bit errors on the link. All of them: the sender computes it "
+     "wrongly "
+     "or leaves it zero, as soft sources do; set `icrc = \"ignore\"` only if you trust the link's own checksum."},
+    {duplicate, "dropped.duplicate",
+     "Data that had already arrived: RoCE retransmissions, a mirrored link seen twice, or a sender that repeats "
+     "itself. No "
+     "data is lost. With RC, the number says how much the sender had to repeat: look for losses or slow "
+     "acknowledgements."},
+    {conflict, "dropped.conflict",
+     "Data that overlaps what had arrived without being the same range, or that contradicts the message's end. Two "
+     "senders "
+     "use the same source, stream or event number, or firmware sends wrong offsets. The first data is kept."},
+    {too_fragmented, "dropped.too_fragmented",
+     "Messages that arrived in more separate pieces than weir tracks. Extreme reordering or loss: check load balancing "
+     "over "
+     "several links on the way, then the number of packets in a message."},
+    {late, "dropped.late",
+     "Data for events that had already left. The network delays or reorders by more than `timeout_ms`, one source lags "
+     "behind "
+     "the others, or a source numbers its events differently. Raise `timeout_ms`, or synchronise the sources."},
+    {no_room, "dropped.no_room",
+     "Data for which there was no memory even after the oldest event was evicted. Raise `[events] memory`, shorten "
+     "`timeout_ms`, or find what keeps events open: usually a source that does not send."},
+    {ring_full_capture, "dropped.ring_full.capture",
+     "`weir replay --drop` read the capture faster than the pipeline took packets, as a network card would lose them. "
+     "Use more lcores or a slower `--pace`; without `--drop` replay waits instead."},
+    {ring_full_steer, "dropped.ring_full.steer",
+     "The ring from the steering lcore to an assembling lcore was full: that lcore is too slow, or starved by another "
+     "program on its core. Spread the streams over more rx lcores, isolate the cores, or let the NIC steer."},
+    {unbound, "dropped.unbound",
+     "Data of messages whose event number or beginning never arrived: the FIRST or LAST packet of an RDMA message was "
+     "lost, or "
+     "a listener started in the middle of one. A few at the start are normal; otherwise look for packet loss."},
+};
+
+constexpr Entry<MessageCounter> message_entries[] = {
+    {MessageCounter::opened, "opened", "Messages of which at least one packet arrived."},
+    {MessageCounter::delivered, "delivered", "Messages that became part of an event, complete or not."},
+    {MessageCounter::refused_late, "refused.late",
+     "Messages for events that had already left. See `dropped.late`: the sources or the network are further apart in "
+     "time "
+     "than `timeout_ms`."},
+    {MessageCounter::refused_no_room, "refused.no_room",
+     "Messages for which there was no memory. See `dropped.no_room`: raise `[events] memory` or find the missing "
+     "source."},
+    {MessageCounter::refused_unbound, "refused.unbound",
+     "Messages whose event number or beginning was never learnt. See `dropped.unbound`: packets were lost on the way."},
+    {MessageCounter::refused_duplicate, "refused.duplicate",
+     "Whole messages that had already arrived from the same source: a retransmission after its event was delivered, or "
+     "a "
+     "mirrored link seen twice. No data is lost."},
+    {MessageCounter::refused_conflict, "refused.conflict",
+     "A second, different message of one source for one event. Two boards with the same source, or a sender that uses "
+     "one "
+     "event number twice. The first one is kept."},
+};
+
+constexpr Entry<EventCounter> event_entries[] = {
+    {EventCounter::opened, "opened", "Events of which at least one message was opened."},
+    {EventCounter::complete, "complete",
+     "Events for which every source sent everything. This is what you want to see grow."},
+    {EventCounter::incomplete_timeout, "incomplete.timeout",
+     "Events that still missed data `timeout_ms` after their first packet. Packets were lost, or a source does not "
+     "send: the "
+     "report's `sources` shows which one. Look there first, then at the link's loss."},
+    {EventCounter::incomplete_evicted, "incomplete.evicted",
+     "Events closed early because memory or `window` was full. `timeout_ms` is longer than the memory lasts at this "
+     "rate: "
+     "raise `[events] memory`, or shorten `timeout_ms`; the start of the run prints which limit binds."},
+    {EventCounter::incomplete_end_of_run, "incomplete.end_of_run",
+     "Events that were open when the run ended. At most a few are normal when a running detector is cut off; stop the "
+     "detector first to have none."},
+    {EventCounter::incomplete_no_room, "incomplete.no_room",
+     "Events that lost messages because there was no memory for them. Raise `[events] memory`, or find what holds it: "
+     "a slow "
+     "sink or a source that does not send."},
+    {EventCounter::vetoed, "vetoed", "Events that a reducer rejected on purpose, as configured."},
+    {EventCounter::dropped_incomplete, "dropped.incomplete",
+     "Incomplete events that were thrown away because the configuration says `incomplete = \"drop\"`. Use \"keep\" to "
+     "have "
+     "them in the file with their missing ranges."},
+    {EventCounter::dropped_no_room, "dropped.no_room",
+     "Events thrown away because the stages after assembly were full: the reducers or the disk are slower than the "
+     "detector. "
+     "Add work lcores, use a faster or lighter reducer, or check the disk's write rate."},
+    {EventCounter::dropped_write_error, "dropped.write_error",
+     "Events that could not be written: disk full, a file system gone, a quota. The terminal shows the system's "
+     "message. "
+     "Nothing that was already synced is lost; free space and start a new run."},
+    {EventCounter::written, "written", "Events that are in the sink."},
+};
+
+constexpr std::string_view strip(std::string_view name, std::string_view prefix) {
+    return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+}
+
+}  // namespace
+
+constinit const std::array<CounterInfo, count_of<PacketCounter>> packet_counters = make_table(packet_entries);
+constinit const std::array<CounterInfo, count_of<MessageCounter>> message_counters = make_table(message_entries);
+constinit const std::array<CounterInfo, count_of<EventCounter>> event_counters = make_table(event_entries);
+
+const CounterInfo* find_counter(std::string_view name) noexcept {
+    const auto find_in = [&](const auto& table, std::string_view section) -> const CounterInfo* {
+        for (const CounterInfo& info : table)
+            if (info.name == name || info.name == strip(name, section)) return &info;
+        return nullptr;
+    };
+    // A section in front decides ("events.opened"); without one, packets come first.
+    if (name.starts_with("events.")) return find_in(event_counters, "events.");
+    if (name.starts_with("messages.")) return find_in(message_counters, "messages.");
+    if (const CounterInfo* info = find_in(packet_counters, "packets.")) return info;
+    if (name.starts_with("packets.")) return nullptr;
+    if (const CounterInfo* info = find_in(event_counters, "events.")) return info;
+    return find_in(message_counters, "messages.");
+}
+
+}  // namespace weir::core

@@ -1,0 +1,86 @@
+#include "core/counters_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace weir::core {
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
+        }
+    }
+    return row.back();
+}
+
+}  // namespace
+
+std::vector<CounterSection> counter_sections() {
+    return {
+        {"packets",
+         "Every packet that weir was given ends in exactly one of these: `received` is their sum, and `balanced` says "
+         "that "
+         "an independent count agrees.",
+         packet_counters.data(), packet_counters.size()},
+        {"messages", "What one source sends for one event: `opened` = `delivered` + all `refused` + open.",
+         message_counters.data(), message_counters.size()},
+        {"events",
+         "`opened` = `complete` + all `incomplete` + open; of the closed ones, each is `vetoed`, `dropped`, `written` "
+         "or queued.",
+         event_counters.data(), event_counters.size()},
+    };
+}
+
+std::string counters_markdown() {
+    std::string text =
+        "# Counters\n\n"
+        "What each number in the run report means, and what to do when it is not zero. Made from the table in\n"
+        "`lib/core/counters.cpp` by `weir explain --markdown`; edit the table, not this page.\n"
+        "`weir explain NAME` shows one of them in the terminal.\n";
+    for (const CounterSection& section : counter_sections()) {
+        text += fmt::format("\n## {}\n\n{}\n\n| counter | what it means, and what to do |\n|---|---|\n", section.name,
+                            section.title);
+        for (std::size_t i = 0; i < section.count; ++i)
+            text += fmt::format("| `{}` | {} |\n", section.begin[i].name, section.begin[i].help);
+    }
+    return text;
+}
+
+std::vector<NamedCounter> find_counters(std::string_view name) {
+    std::vector<NamedCounter> found;
+    for (const CounterSection& section : counter_sections()) {
+        for (std::size_t i = 0; i < section.count; ++i) {
+            const CounterInfo& info = section.begin[i];
+            std::string full = fmt::format("{}.{}", section.name, info.name);
+            const bool same = name == info.name || name == full || fmt::format("dropped.{}", name) == info.name;
+            if (same) found.push_back({std::move(full), &info});
+        }
+    }
+    return found;
+}
+
+std::vector<std::string> closest(std::string_view word, const std::vector<std::string>& candidates,
+                                 std::size_t distance_max) {
+    std::vector<std::pair<std::size_t, std::string>> near;
+    for (const std::string& candidate : candidates) {
+        const std::size_t distance = edit_distance(word, candidate);
+        if (distance <= distance_max) near.emplace_back(distance, candidate);
+    }
+    std::sort(near.begin(), near.end());
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < near.size() && i < 3; ++i) names.push_back(near[i].second);
+    return names;
+}
+
+}  // namespace weir::core

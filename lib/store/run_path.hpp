@@ -1,0 +1,42 @@
+// Where a run goes: path templates, run numbers that survive restarts, and the hidden name of an unfinished run.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/units.hpp"
+
+namespace weir::store {
+
+/// `PARENT/NAME` → `PARENT/.NAME.part`, the name of a run that is not complete.
+std::filesystem::path hidden_path(const std::filesystem::path& final_path);
+
+/// The next run number of a directory, from 1. Kept in `.weir-run-number` there, under a file lock, so that programs
+/// that start at the same time get different numbers. Throws core::RunError (no such directory, no permission, damaged
+/// file).
+std::uint32_t next_run_number(const std::filesystem::path& parent);
+
+struct PathValues {
+    std::string name;
+    std::uint32_t run = 0;
+    std::string date;
+};
+
+/// Replaces {name}, {run}, {run:06} (any width from 1 to 9, zero-padded) and {date}. Throws core::UsageError for an
+/// unknown or unfinished placeholder and for a value with a '/' in it.
+std::string expand_path_template(std::string_view path_template, const PathValues& values);
+
+struct RunPath {
+    std::filesystem::path path;
+    std::optional<std::uint32_t> run;  ///< set if the template has {run}
+};
+
+/// The path of the run that starts now: takes a run number from the directory that the component with {run} lies in,
+/// and creates directories whose names come from placeholders (a new {date} every day); others must exist. `now_ns` is
+/// UNIX time; {date} is its UTC day, 2026-10-03. Throws core::UsageError or core::RunError.
+RunPath make_run_path(const std::string& path_template, const std::string& name, core::TimeNs now_ns);
+
+}  // namespace weir::store

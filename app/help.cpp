@@ -1,0 +1,40 @@
+#include "help.hpp"
+
+namespace weir::app {
+
+const char* help_text() noexcept {
+    return R"(weir measures the stream and lets it through: a readout appliance for detectors.
+
+It takes detector packets off the wire with DPDK (or from a capture file), puts the
+messages of all sources of one event together, reduces the events, writes them down,
+and accounts for every single packet on the way.
+
+usage: weir COMMAND [options]      (weir COMMAND --help tells more)
+
+  run      the appliance: from a network port to event files, until you stop it
+  replay   the same pipeline fed from pcap or pcapng files
+  send     a detector simulator: to a capture file, a UDP socket or a DPDK device
+  inspect  list, verify and export what a run has written
+  explain  what a counter means, and what to do when it is not zero
+
+  --version   version, commit and the DPDK it was built with
+
+Three worked examples:
+
+  1. Make a capture of a two-module JUNGFRAU, with one packet in a thousand lost:
+       weir send --format jungfrau --sources 2 --events 20 --drop 0.001 --out jf.pcap
+  2. Turn it into events and look at what became of every packet:
+       weir replay jf.pcap --config examples/jungfrau.toml --out run1 --report run1.json
+  3. Check the files, then look at event 3 as a picture:
+       weir inspect run1
+       weir inspect run1 --png 3 frame.png
+
+Exit status: 0 fine; 1 the run failed, or what was inspected does not verify;
+2 wrong usage or configuration; 3 it worked, but --require-lossless did not hold.
+
+Documentation is in docs/: ARCHITECTURE.md (how it works), COUNTERS.md (what each
+number means), EVENT_FILE.md (how to read the files). `scripts/demo` shows it all.
+)";
+}
+
+}  // namespace weir::app

@@ -1,0 +1,61 @@
+#!/bin/bash
+# The program's own manners: help, version, exit statuses, one clear line for an error. usage: command_line_test.sh WEIR
+set -u
+weir=$1
+passed=0
+failed=0
+
+expect() {  # expect STATUS STREAM PATTERN [args...]: the exit status, and a pattern in stdout or stderr
+    local status=$1 stream=$2 pattern=$3 output errors got
+    shift 3
+    errors=$(mktemp)
+    output=$("$weir" "$@" 2>"$errors")
+    got=$?
+    [[ $stream == stderr ]] && output=$(<"$errors")
+    rm -f "$errors"
+    if [[ $got -eq $status && $output == *$pattern* ]]; then
+        passed=$((passed + 1))
+    else
+        echo "FAIL: weir $*: status $got, expected $status and '$pattern' in $stream:"
+        echo "$output"
+        failed=$((failed + 1))
+    fi
+}
+
+expect 0 stdout 'usage: weir COMMAND' --help
+expect 0 stdout 'usage: weir COMMAND' help
+for command in run replay send inspect explain; do
+    expect 0 stdout "  $command" --help
+    expect 0 stdout "$command" "$command" --help
+    expect 2 stderr "weir: " "$command" --no-such-option
+done
+expect 0 stdout 'commit' --version
+expect 0 stdout 'DPDK' --version
+expect 2 stderr 'usage: weir COMMAND'
+expect 2 stderr "there is no command 'replya'; did you mean 'replay'?" replya
+expect 2 stderr "there is no command 'zzzzzzzz' (" zzzzzzzz
+expect 2 stderr "there is no command ''" ''
+expect 0 stdout 'timeout_ms' explain dropped.late
+expect 0 stdout 'events.dropped.no_room' explain no_room
+expect 0 stdout 'packets.dropped.no_room' explain no_room
+expect 2 stderr 'did you mean dropped.late' explain droped.late
+
+# An error is one line, and it starts with the program's name.
+errors=$("$weir" replya 2>&1)
+if [[ $(wc -l <<<"$errors") -ne 1 || $errors != "weir: "* ]]; then
+    echo "FAIL: not one clear line: $errors"
+    failed=$((failed + 1))
+else
+    passed=$((passed + 1))
+fi
+
+# What could not be printed is a failure, not a success.
+if "$weir" explain >/dev/full 2>/dev/null; then
+    echo "FAIL: a full standard output went unnoticed"
+    failed=$((failed + 1))
+else
+    passed=$((passed + 1))
+fi
+
+echo "$passed passed, $failed failed"
+[[ $failed -eq 0 ]]

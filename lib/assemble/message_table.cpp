@@ -109,11 +109,12 @@ void MessageTable::push(Descriptor::Kind kind, const Message& message, Message* 
                         message.first_ns, now, handed});
 }
 
-void MessageTable::refuse(std::uint32_t source, std::uint64_t number, TimeNs now) noexcept {
+void MessageTable::refuse(std::uint32_t source, std::uint64_t number, bool announced, TimeNs now) noexcept {
     Source& from = sources_[source];
     from.memory.remember(number, PacketCounter::no_room);
-    // A refusal that finds no place here costs nothing but time: the event then waits for its time-out.
-    if (pending_.size() + 2 * std::size_t{config_.messages_max} < pending_.capacity())
+    // The builder waits for an answer to what was announced. Any other refusal that finds no place here costs nothing but
+    // time: the event then waits for its time-out.
+    if (announced || pending_.size() + 2 * std::size_t{config_.messages_max} < pending_.capacity())
         pending_.push_back({Descriptor::Kind::refuse, source, number, from.epoch, 0, now, now, nullptr});
 }
 
@@ -184,7 +185,7 @@ Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& 
     }
     message = room ? open_known(source, number, fragment, now) : nullptr;
     if (message == nullptr) {
-        refuse(source, number, now);
+        refuse(source, number, false, now);
         verdict = PacketCounter::no_room;
         return nullptr;
     }
@@ -216,7 +217,7 @@ void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, voi
         const std::uint64_t number = message->number;
         const bool probation = message->state == MessageState::probation;
         abandon(*message, probation ? message->fallback : PacketCounter::no_room);
-        if (!probation) refuse(source, number, now);
+        if (!probation) refuse(source, number, true, now);
         return reject(buffer, PacketCounter::no_room);
     }
     if (fragment.bytes > 0) {
@@ -531,6 +532,9 @@ void MessageTable::consume_pending(std::uint32_t count) noexcept {
     pending_first_ += count;
     if (pending_first_ == pending_.size()) {
         pending_.clear();
+        pending_first_ = 0;
+    } else if (pending_first_ > pending_.capacity() / 2) {
+        pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_first_));
         pending_first_ = 0;
     }
 }

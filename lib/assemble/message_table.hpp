@@ -132,7 +132,7 @@ private:
     [[nodiscard]] Message* allocate(std::uint32_t source, TimeNs now) noexcept;
     void commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;
     void deliver(Message& message, TimeNs now) noexcept;
-    void refuse(std::uint32_t source, std::uint64_t number, TimeNs now) noexcept;
+    void refuse(std::uint32_t source, std::uint64_t number, bool announced, TimeNs now) noexcept;
     void whole_on_probation(Message& message, TimeNs now) noexcept;
     void restart(std::uint32_t source, TimeNs now) noexcept;
     void cancel_probation(std::uint32_t source) noexcept;

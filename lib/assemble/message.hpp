@@ -53,8 +53,9 @@ enum class MessageState : std::uint8_t {
     closed,     ///< handed to the builder; the rx lcore no longer touches it
 };
 
-/// What one source sends for one event number, while it is collected and until its event has left. Owned by the rx lcore
-/// that opened it until `closed`; then by the builder, the worker, and at last by the rx lcore again, which recycles it.
+/// What one source sends for one event number, while it is collected and until its event has left. Owned by the rx
+/// lcore that opened it until `closed`; then by the builder, the worker, and at last by the rx lcore again, which
+/// recycles it.
 struct alignas(core::cache_line_bytes) Message {
     static constexpr std::uint32_t inline_ranges = 6;
     static constexpr std::uint32_t meta_bytes_max = 64;
@@ -71,20 +72,21 @@ struct alignas(core::cache_line_bytes) Message {
     bool total_known = false;
     bool complete = false;
     bool announced = false;
-    bool in_order = true;       ///< references were added with rising offsets
+    bool in_order = true;  ///< references were added with rising offsets
     std::uint8_t meta_bytes = 0;
     bool whole_before = false;  ///< on probation: became whole
     std::uint16_t owner = 0;    ///< index of the rx lcore that recycles it
-    core::PacketCounter fallback = core::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
+    core::PacketCounter fallback =
+        core::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
     FragmentBlock* last_block = nullptr;
     std::array<ByteRange, inline_ranges> ranges;  ///< sorted, disjoint, not adjacent
     RangeBlock* more_ranges = nullptr;            ///< replaces `ranges` once there are too many
     FragmentBlock* first_block = nullptr;
-    TimeNs first_ns = 0;  ///< arrival of the first packet
-    TimeNs last_ns = 0;   ///< arrival of the last packet that was placed
+    TimeNs first_ns = 0;          ///< arrival of the first packet
+    TimeNs last_ns = 0;           ///< arrival of the last packet that was placed
     Message* previous = nullptr;  ///< in the list of its state, by time of opening
     Message* next = nullptr;
-    std::array<std::byte, meta_bytes_max> meta;   ///< detector header of the first packet that arrived
+    std::array<std::byte, meta_bytes_max> meta;  ///< detector header of the first packet that arrived
 
     [[nodiscard]] const ByteRange* range_data() const noexcept {
         return more_ranges != nullptr ? more_ranges->ranges.data() : ranges.data();
@@ -112,7 +114,8 @@ static_assert(sizeof(Descriptor) == 48);
 /// From the builder to an rx lcore.
 struct Command {
     enum class Kind : std::uint32_t {
-        close,    ///< the event takes no more packets: deliver what there is of the message, count what still comes as `fate`
+        close,    ///< the event takes no more packets: deliver what there is of the message, count what still comes as
+                  ///< `fate`
         recycle,  ///< the message has been consumed: give its buffers back
     };
     Kind kind = Kind::close;

@@ -112,8 +112,8 @@ void MessageTable::push(Descriptor::Kind kind, const Message& message, Message* 
 void MessageTable::refuse(std::uint32_t source, std::uint64_t number, bool announced, TimeNs now) noexcept {
     Source& from = sources_[source];
     from.memory.remember(number, PacketCounter::no_room);
-    // The builder waits for an answer to what was announced. Any other refusal that finds no place here costs nothing but
-    // time: the event then waits for its time-out.
+    // The builder waits for an answer to what was announced. Any other refusal that finds no place here costs nothing
+    // but time: the event then waits for its time-out.
     if (announced || pending_.size() + 2 * std::size_t{config_.messages_max} < pending_.capacity())
         pending_.push_back({Descriptor::Kind::refuse, source, number, from.epoch, 0, now, now, nullptr});
 }
@@ -222,10 +222,14 @@ void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, voi
     }
     if (fragment.bytes > 0) {
         switch (add_range(*message, fragment.offset, static_cast<std::uint32_t>(end))) {
-            case RangeResult::added: break;
-            case RangeResult::duplicate: return reject(buffer, PacketCounter::duplicate);
-            case RangeResult::conflict: return reject(buffer, PacketCounter::conflict);
-            case RangeResult::too_fragmented: return reject(buffer, PacketCounter::too_fragmented);
+            case RangeResult::added:
+                break;
+            case RangeResult::duplicate:
+                return reject(buffer, PacketCounter::duplicate);
+            case RangeResult::conflict:
+                return reject(buffer, PacketCounter::conflict);
+            case RangeResult::too_fragmented:
+                return reject(buffer, PacketCounter::too_fragmented);
         }
     }
     commit(*message, fragment, buffer, now);
@@ -404,11 +408,21 @@ void MessageTable::bind_and_deliver(Message& message, std::uint64_t carried, Tim
 void MessageTable::abandon(Message& message, PacketCounter counter) noexcept {
     packets_.settle(counter, message.packets);
     switch (counter) {
-        case PacketCounter::no_room: messages_.add(MessageCounter::refused_no_room); break;
-        case PacketCounter::unbound: messages_.add(MessageCounter::refused_unbound); break;
-        case PacketCounter::duplicate: messages_.add(MessageCounter::refused_duplicate); break;
-        case PacketCounter::conflict: messages_.add(MessageCounter::refused_conflict); break;
-        default: messages_.add(MessageCounter::refused_late); break;
+        case PacketCounter::no_room:
+            messages_.add(MessageCounter::refused_no_room);
+            break;
+        case PacketCounter::unbound:
+            messages_.add(MessageCounter::refused_unbound);
+            break;
+        case PacketCounter::duplicate:
+            messages_.add(MessageCounter::refused_duplicate);
+            break;
+        case PacketCounter::conflict:
+            messages_.add(MessageCounter::refused_conflict);
+            break;
+        default:
+            messages_.add(MessageCounter::refused_late);
+            break;
     }
     forget_place(message);
     recycle(message);

@@ -3,7 +3,8 @@
 //
 // Two ways in:
 //  - `add` for formats in which every packet names its event number and its place (a detector header);
-//  - `open_unbound` .. `bind_and_deliver` for transports that learn the number late (an RDMA immediate in the last packet):
+//  - `open_unbound` .. `bind_and_deliver` for transports that learn the number late (an RDMA immediate in the last
+//  packet):
 //    see roce/listener.hpp, which keeps its own order and only borrows messages, references and buffers from here.
 // What leaves is a queue of descriptors for the builder, drained by the caller after each burst.
 #pragma once
@@ -29,12 +30,12 @@ enum class RangeResult : std::uint8_t { added, duplicate, conflict, too_fragment
 class MessageTable {
 public:
     struct Config {
-        std::uint16_t owner = 0;          ///< index of this rx lcore, stamped into its messages
-        std::uint32_t sources = 1;        ///< run-wide number of sources; source ids are below it
-        std::uint32_t messages_max = 64;  ///< messages at once: open, unbound, on probation and not yet recycled
-        std::uint32_t buffers_max = 4096; ///< references (so received buffers) held at once
-        std::uint32_t range_blocks = 16;  ///< messages at once with more separate ranges than fit inline
-        std::uint32_t horizon = 1024;     ///< closed event numbers remembered, per source
+        std::uint16_t owner = 0;           ///< index of this rx lcore, stamped into its messages
+        std::uint32_t sources = 1;         ///< run-wide number of sources; source ids are below it
+        std::uint32_t messages_max = 64;   ///< messages at once: open, unbound, on probation and not yet recycled
+        std::uint32_t buffers_max = 4096;  ///< references (so received buffers) held at once
+        std::uint32_t range_blocks = 16;   ///< messages at once with more separate ranges than fit inline
+        std::uint32_t horizon = 1024;      ///< closed event numbers remembered, per source
         std::uint32_t message_bytes_max = 16U << 20;
         TimeNs timeout_ns = 500 * core::ns_per_ms;
         std::vector<std::uint8_t> number_bits;  ///< per source: width of the event number on the wire, 1..64
@@ -63,9 +64,9 @@ public:
     void splice(Message& into, Message& from) noexcept;
     /// Adds an interval to the message's received ranges.
     RangeResult add_range(Message& message, std::uint32_t begin, std::uint32_t end) noexcept;
-    /// The number is known (as carried: number_bits wide) and the message ends: complete, or with the gaps that its ranges
-    /// show. Offsets, ranges, total and `complete` must be set. A number that has been before ends as duplicate or late,
-    /// or opens a new epoch; a second message for a number that is open ends as conflict.
+    /// The number is known (as carried: number_bits wide) and the message ends: complete, or with the gaps that its
+    /// ranges show. Offsets, ranges, total and `complete` must be set. A number that has been before ends as duplicate
+    /// or late, or opens a new epoch; a second message for a number that is open ends as conflict.
     void bind_and_deliver(Message& message, std::uint64_t number, TimeNs now) noexcept;
     /// The message ends without an event: its packets go to `counter` (unbound, late, no_room, ...), buffers go back.
     void abandon(Message& message, core::PacketCounter counter) noexcept;

@@ -15,7 +15,8 @@ namespace weir::assemble {
 
 /// Extends a counter that is `bits` wide to 64 bits: the value nearest to `reference` with those low bits. It follows a
 /// wrap at any width as long as neighbours in time are less than half the range apart.
-[[nodiscard]] inline std::uint64_t extend_number(std::uint64_t carried, std::uint64_t reference, unsigned bits) noexcept {
+[[nodiscard]] inline std::uint64_t extend_number(std::uint64_t carried, std::uint64_t reference,
+                                                 unsigned bits) noexcept {
     if (bits >= 64) return carried;
     const std::uint64_t half = std::uint64_t{1} << (bits - 1);
     const std::uint64_t mask = (half << 1U) - 1;

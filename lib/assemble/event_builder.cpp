@@ -1,0 +1,406 @@
+#include "assemble/event_builder.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace weir::assemble {
+
+using core::EventCounter;
+using core::MessageCounter;
+using core::PacketCounter;
+
+const char* name_of(EventCause cause) noexcept {
+    switch (cause) {
+        case EventCause::complete:
+            return "complete";
+        case EventCause::timeout:
+            return "timeout";
+        case EventCause::evicted:
+            return "evicted";
+        case EventCause::end_of_run:
+            return "end_of_run";
+        case EventCause::no_room:
+            return "no_room";
+    }
+    return "unknown";
+}
+
+namespace {
+
+EventCounter counter_of(EventCause cause) noexcept {
+    switch (cause) {
+        case EventCause::complete:
+            return EventCounter::complete;
+        case EventCause::timeout:
+            return EventCounter::incomplete_timeout;
+        case EventCause::evicted:
+            return EventCounter::incomplete_evicted;
+        case EventCause::end_of_run:
+            return EventCounter::incomplete_end_of_run;
+        case EventCause::no_room:
+            break;
+    }
+    return EventCounter::incomplete_no_room;
+}
+
+/// Where a packet goes that comes for an event which left for this cause.
+PacketCounter fate_of(EventCause cause) noexcept {
+    return cause == EventCause::no_room ? PacketCounter::no_room : PacketCounter::late;
+}
+
+constexpr TimeNs never = std::numeric_limits<TimeNs>::max();
+
+}  // namespace
+
+EventBuilder::EventBuilder(const Config& config, core::PacketTally& packets, core::MessageTally& messages,
+                           core::EventTally& events)
+    : config_(config),
+      packets_(packets),
+      messages_(messages),
+      events_(events),
+      // Open and queued ones; as many again that are closing and wait for rx lcores to hand over their last messages
+      // (all open ones may time out at once); and what one poll can evict.
+      slots_(2 * config.open_max + config.queued_max + 128),
+      slab_(std::make_unique<Event[]>(slots_)),
+      message_slots_(std::size_t{slots_} * config.sources),
+      announced_slots_(std::size_t{slots_} * config.sources),
+      table_(slots_),
+      aligned_(config.sources),
+      aligned_epoch_(config.sources),
+      aligned_known_(config.sources),
+      timer_(timer_buckets),
+      // A deadline is at most one time-out ahead of the newest time seen, so half the wheel holds them all.
+      timer_granule_ns_(std::max<TimeNs>(1, config.timeout_ns / (timer_buckets / 2))),
+      timer_next_ns_(never),
+      commands_(config.rx_count) {
+    for (std::uint32_t i = slots_; i-- > 0;) {
+        slab_[i].messages = {message_slots_.data() + std::size_t{i} * config.sources, config.sources};
+        slab_[i].announced = {announced_slots_.data() + std::size_t{i} * config.sources, config.sources};
+        slab_[i].next = free_;
+        free_ = &slab_[i];
+    }
+    for (std::uint32_t i = 0; i < epochs_remembered; ++i) memory_.emplace_back(config.horizon, i);
+    // One close and one recycle per message that exists.
+    for (CommandQueue& queue : commands_) queue.commands.reserve(2 * std::size_t{config.messages_max} + 64);
+}
+
+std::uint64_t EventBuilder::align(const Descriptor& d) noexcept {
+    const unsigned bits = d.source < config_.number_bits.size() ? config_.number_bits[d.source] : 64U;
+    if (!reference_known_ || d.epoch > newest_epoch_) {
+        // The first number of an epoch is where all other sources are aligned to.
+        for (; newest_epoch_ < d.epoch; ++newest_epoch_) memory(newest_epoch_ + 1).clear();
+        reference_known_ = true;
+        reference_ = d.number;
+    }
+    if (bits >= 64) return d.number;
+    if (aligned_known_[d.source] == 0 || aligned_epoch_[d.source] != d.epoch) {
+        // Each source extends its own counter from where it was first seen; two that start on either side of a wrap
+        // differ by one turn, which is taken out here once.
+        aligned_known_[d.source] = 1;
+        aligned_epoch_[d.source] = d.epoch;
+        aligned_[d.source] = extend_number(d.number, reference_, bits) - d.number;
+    }
+    return d.number + aligned_[d.source];
+}
+
+Event* EventBuilder::find(std::uint64_t number, std::uint32_t epoch) noexcept {
+    Event** found = table_.find({number, epoch});
+    return found != nullptr ? *found : nullptr;
+}
+
+void EventBuilder::command(Command::Kind kind, std::uint32_t source, std::uint64_t number, std::uint32_t epoch,
+                           Message* message, PacketCounter fate) noexcept {
+    const std::uint16_t rx = message != nullptr ? message->owner : config_.owner[source];
+    const std::uint64_t local = number - (aligned_epoch_[source] == epoch ? aligned_[source] : 0);
+    commands_[rx].commands.push_back({kind, source, local, message, epoch, fate});
+}
+
+Event* EventBuilder::admit(const Descriptor& d, std::uint64_t number, Refusal& refusal) noexcept {
+    refusal = Refusal::refused;
+    if (config_.wait && queued_ >= config_.queued_max) {
+        refusal = Refusal::wait;  // what is queued drains by itself
+        return nullptr;
+    }
+    if (open_count_ >= config_.open_max) evict_oldest();
+    if (free_ == nullptr || (!config_.wait && in_use_ >= config_.open_max + config_.queued_max)) return nullptr;
+    Event* event = free_;
+    free_ = event->next;
+    ++in_use_;
+    ++open_count_;
+    event->number = number;
+    event->epoch = d.epoch;
+    event->state = EventState::open;
+    event->cause = EventCause::complete;
+    event->complete_messages = event->awaited = 0;
+    event->first_ns = event->last_ns = d.first_ns;
+    event->deadline_ns = d.first_ns + config_.timeout_ns;
+    std::ranges::fill(event->messages, nullptr);
+    std::ranges::fill(event->announced, std::uint8_t{0});
+    event->previous = open_last_;
+    event->next = nullptr;
+    (open_last_ != nullptr ? open_last_->next : open_first_) = event;
+    open_last_ = event;
+    table_.insert({number, d.epoch}, event);
+    set_timer(*event);
+    events_.add(EventCounter::opened);
+    reference_ = number;
+    refusal = Refusal::none;
+    return event;
+}
+
+bool EventBuilder::offer(const Descriptor& d) noexcept {
+    advance(d.time_ns);
+    const std::uint64_t number = align(d);
+    if (find(number, d.epoch) != nullptr) return offer_known(d, number);
+    std::optional<PacketCounter> fate;
+    const bool remembered = d.epoch + epochs_remembered > newest_epoch_;
+    if (remembered)
+        fate = memory(d.epoch).fate(number);
+    else
+        fate = PacketCounter::late;
+    if (!fate.has_value() && d.kind != Descriptor::Kind::refuse) {
+        Refusal refusal = Refusal::none;
+        if (admit(d, number, refusal) != nullptr) return offer_known(d, number);
+        if (refusal == Refusal::wait) return false;
+    }
+    if (!fate.has_value()) {
+        fate = PacketCounter::no_room;
+        memory(d.epoch).remember(number, PacketCounter::no_room);
+    }
+    if (d.kind == Descriptor::Kind::deliver)
+        refuse_message(*d.message, *fate == PacketCounter::no_room ? PacketCounter::no_room : PacketCounter::late);
+    else if (d.kind == Descriptor::Kind::announce)
+        command(Command::Kind::close, d.source, number, d.epoch, nullptr, *fate);
+    return true;
+}
+
+bool EventBuilder::offer_known(const Descriptor& d, std::uint64_t number) noexcept {
+    Event& event = *find(number, d.epoch);
+    if (d.kind == Descriptor::Kind::refuse) {
+        if (event.state == EventState::open) close(event, EventCause::no_room);
+        answered(event, d.source);
+        return true;
+    }
+    if (event.state == EventState::open && d.first_ns < event.first_ns) {
+        // A message that learnt its number late may have begun before the event was known.
+        event.first_ns = d.first_ns;
+        event.deadline_ns = d.first_ns + config_.timeout_ns;
+        clear_timer(event);
+        set_timer(event);
+    }
+    if (d.kind == Descriptor::Kind::announce) {
+        if (event.state != EventState::open) {
+            command(Command::Kind::close, d.source, number, d.epoch, nullptr, fate_of(event.cause));
+        } else if (event.announced[d.source] == 0) {
+            event.announced[d.source] = 1;
+        }
+    } else {
+        Message& message = *d.message;
+        const bool awaited = event.announced[d.source] != 0;
+        if (event.messages[d.source] != nullptr)
+            refuse_message(message, PacketCounter::conflict);
+        else if (event.state == EventState::open || awaited)
+            attach(event, message);
+        else
+            refuse_message(message, fate_of(event.cause));
+        if (awaited) answered(event, d.source);
+    }
+    if (event.state == EventState::open && event.complete_messages >= config_.sources_needed)
+        close(event, EventCause::complete);
+    return true;
+}
+
+void EventBuilder::attach(Event& event, Message& message) noexcept {
+    if (event.state != EventState::open) {
+        settle(event, message);
+        return;
+    }
+    event.messages[message.source] = &message;
+    event.last_ns = std::max(event.last_ns, message.last_ns);
+    if (message.complete) ++event.complete_messages;
+}
+
+void EventBuilder::settle(Event& event, Message& message) noexcept {
+    if (event.cause == EventCause::no_room) return refuse_message(message, PacketCounter::no_room);
+    if (event.cause == EventCause::timeout) trim(message, event.deadline_ns);
+    if (message.packets == 0) return refuse_message(message, PacketCounter::late);
+    event.messages[message.source] = &message;
+    event.last_ns = std::max(event.last_ns, message.last_ns);
+    packets_.settle(PacketCounter::placed, message.packets);
+    placed_bytes_ += message.received_bytes;
+    messages_.add(MessageCounter::delivered);
+}
+
+void EventBuilder::refuse_message(Message& message, PacketCounter counter) noexcept {
+    packets_.settle(counter, message.packets);
+    messages_.add(counter == PacketCounter::no_room    ? MessageCounter::refused_no_room
+                  : counter == PacketCounter::conflict ? MessageCounter::refused_conflict
+                                                       : MessageCounter::refused_late);
+    command(Command::Kind::recycle, message.source, message.number, message.epoch, &message, counter);
+}
+
+void EventBuilder::trim(Message& message, TimeNs deadline_ns) noexcept {
+    // The rx lcore may have placed packets between the deadline and the command to close. They came too late; an empty
+    // reference keeps their buffer until the message is recycled.
+    if (message.last_ns < deadline_ns) return;
+    TimeNs last = message.first_ns;
+    std::uint32_t removed = 0;
+    for (FragmentBlock* block = message.first_block; block != nullptr; block = block->next) {
+        for (std::uint32_t i = 0; i < block->count; ++i) {
+            FragmentRef& ref = block->refs[i];
+            if (ref.time_ns < deadline_ns) {
+                last = std::max(last, ref.time_ns);
+                continue;
+            }
+            message.received_bytes -= ref.bytes;
+            ref.bytes = 0;
+            ref.data = nullptr;
+            ++removed;
+        }
+    }
+    message.packets -= removed;
+    message.last_ns = last;
+    message.complete = message.complete && removed == 0;
+    packets_.settle(PacketCounter::late, removed);
+}
+
+void EventBuilder::close(Event& event, EventCause cause) noexcept {
+    event.cause = cause;
+    event.state = EventState::closing;
+    event.last_ns = event.first_ns;
+    clear_timer(event);
+    (event.previous != nullptr ? event.previous->next : open_first_) = event.next;
+    (event.next != nullptr ? event.next->previous : open_last_) = event.previous;
+    --open_count_;
+    if (event.epoch + epochs_remembered > newest_epoch_) memory(event.epoch).remember(event.number, fate_of(cause));
+    for (std::uint32_t source = 0; source < config_.sources; ++source) {
+        if (Message* message = event.messages[source]; message != nullptr) {
+            event.messages[source] = nullptr;
+            settle(event, *message);
+        }
+        if (event.announced[source] == 0) continue;
+        ++event.awaited;
+        command(Command::Kind::close, source, event.number, event.epoch, nullptr, fate_of(cause));
+    }
+    events_.add(counter_of(cause));
+    event.previous = closed_last_;
+    event.next = nullptr;
+    (closed_last_ != nullptr ? closed_last_->next : closed_first_) = &event;
+    closed_last_ = &event;
+}
+
+void EventBuilder::answered(Event& event, std::uint32_t source) noexcept {
+    if (event.announced[source] == 0) return;
+    event.announced[source] = 0;
+    if (event.state == EventState::closing) --event.awaited;
+}
+
+void EventBuilder::advance(TimeNs now) noexcept {
+    if (now < timer_next_ns_) return;
+    // Everything due lies in the buckets from the earliest deadline to now; one turn of the wheel covers them all.
+    const std::int64_t from = timer_next_ns_ / timer_granule_ns_;
+    const std::int64_t to = std::min(now / timer_granule_ns_, from + timer_buckets - 1);
+    timer_next_ns_ = never;
+    for (std::int64_t tick = from; tick <= to; ++tick) {
+        const TimerBucket& bucket = timer_[static_cast<std::size_t>(tick) % timer_buckets];
+        while (bucket.first != nullptr && bucket.first->deadline_ns <= now) close(*bucket.first, EventCause::timeout);
+    }
+    for (std::int64_t tick = from; tick < from + timer_buckets; ++tick) {
+        const Event* event = timer_[static_cast<std::size_t>(tick) % timer_buckets].first;
+        if (event == nullptr) continue;
+        timer_next_ns_ = event->deadline_ns;
+        break;  // later buckets hold later deadlines
+    }
+}
+
+void EventBuilder::set_timer(Event& event) noexcept {
+    event.timer_bucket = static_cast<std::uint32_t>((event.deadline_ns / timer_granule_ns_) & (timer_buckets - 1));
+    TimerBucket& bucket = timer_[event.timer_bucket];
+    // Events open in order of time, but for those that learn their number late: the walk is short.
+    Event* before = bucket.last;
+    while (before != nullptr && before->deadline_ns > event.deadline_ns) before = before->timer_previous;
+    event.timer_previous = before;
+    event.timer_next = before != nullptr ? before->timer_next : bucket.first;
+    (before != nullptr ? before->timer_next : bucket.first) = &event;
+    (event.timer_next != nullptr ? event.timer_next->timer_previous : bucket.last) = &event;
+    timer_next_ns_ = std::min(timer_next_ns_, event.deadline_ns);
+}
+
+void EventBuilder::clear_timer(Event& event) noexcept {
+    TimerBucket& bucket = timer_[event.timer_bucket];
+    (event.timer_previous != nullptr ? event.timer_previous->timer_next : bucket.first) = event.timer_next;
+    (event.timer_next != nullptr ? event.timer_next->timer_previous : bucket.last) = event.timer_previous;
+    event.timer_previous = event.timer_next = nullptr;
+}
+
+bool EventBuilder::evict_oldest() noexcept {
+    if (open_first_ == nullptr) return false;
+    close(*open_first_, EventCause::evicted);
+    return true;
+}
+
+void EventBuilder::finish() noexcept {
+    while (open_first_ != nullptr) close(*open_first_, EventCause::end_of_run);
+}
+
+Event* EventBuilder::pop_closed() noexcept {
+    for (;;) {
+        Event* event = closed_first_;
+        if (event == nullptr || event->awaited > 0) return nullptr;
+        closed_first_ = event->next;
+        if (closed_first_ == nullptr)
+            closed_last_ = nullptr;
+        else
+            closed_first_->previous = nullptr;
+        table_.erase({event->number, event->epoch});
+        event->state = EventState::queued;
+        ++queued_;
+        event->previous = event->next = nullptr;
+        if (event->cause != EventCause::no_room) {
+            event->sequence = sequence_++;
+            return event;
+        }
+        discard(*event, EventCounter::dropped_no_room);
+    }
+}
+
+void EventBuilder::recycle_messages(Event& event) noexcept {
+    for (Message*& message : event.messages) {
+        if (message == nullptr) continue;
+        command(Command::Kind::recycle, message->source, message->number, message->epoch, message, PacketCounter::late);
+        message = nullptr;
+    }
+}
+
+void EventBuilder::discard(Event& event, EventCounter counter) noexcept {
+    events_.add(counter);
+    recycle_messages(event);
+    release(event);
+}
+
+void EventBuilder::release(Event& event) noexcept {
+    event.state = EventState::free;
+    event.next = free_;
+    free_ = &event;
+    --in_use_;
+    --queued_;
+}
+
+std::span<const Command> EventBuilder::commands(std::uint32_t rx) const noexcept {
+    const CommandQueue& queue = commands_[rx];
+    return {queue.commands.data() + queue.first, queue.commands.size() - queue.first};
+}
+
+void EventBuilder::consume_commands(std::uint32_t rx, std::uint32_t count) noexcept {
+    CommandQueue& queue = commands_[rx];
+    queue.first += count;
+    if (queue.first == queue.commands.size()) {
+        queue.commands.clear();
+        queue.first = 0;
+    } else if (queue.first > queue.commands.capacity() / 2) {
+        queue.commands.erase(queue.commands.begin(), queue.commands.begin() + static_cast<std::ptrdiff_t>(queue.first));
+        queue.first = 0;
+    }
+}
+
+}  // namespace weir::assemble

@@ -1,0 +1,155 @@
+// All sources of an event meet here: messages become events, and an event leaves exactly once. The builder is the only
+// one that admits, refuses, times out and evicts; rx lcores announce what they open and are told what to close. It runs
+// on one lcore, does not allocate after construction and knows time only from what it is given.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "assemble/message.hpp"
+#include "assemble/number_memory.hpp"
+#include "core/counters.hpp"
+#include "core/flat_table.hpp"
+
+namespace weir::assemble {
+
+enum class EventState : std::uint8_t { free, open, closing, queued };
+enum class EventCause : std::uint8_t { complete, timeout, evicted, end_of_run, no_room };
+
+/// The name of a cause, as in the report and the event file.
+[[nodiscard]] const char* name_of(EventCause cause) noexcept;
+
+/// An event: one message (or none) per source.
+struct Event {
+    std::uint64_t number = 0;
+    std::uint64_t sequence = 0;  ///< order of leaving, from 0
+    std::uint32_t epoch = 0;
+    EventState state = EventState::free;
+    EventCause cause = EventCause::complete;
+    std::uint32_t complete_messages = 0;
+    std::uint32_t awaited = 0;  ///< messages announced and not delivered yet, once closing
+    TimeNs first_ns = 0;
+    TimeNs last_ns = 0;
+    TimeNs deadline_ns = 0;
+    std::span<Message*> messages;       ///< by source id
+    std::span<std::uint8_t> announced;  ///< by source id: a delivery is still to come
+    Event* previous = nullptr;          ///< open events, by order of opening; later the queue of closed ones
+    Event* next = nullptr;
+    Event* timer_previous = nullptr;
+    Event* timer_next = nullptr;
+    std::uint32_t timer_bucket = 0;
+};
+
+class EventBuilder {
+public:
+    struct Config {
+        std::uint32_t sources = 1;         ///< run-wide number of sources
+        std::uint32_t sources_needed = 1;  ///< how many whole messages make an event complete
+        std::uint32_t open_max = 64;       ///< events open at once; at the limit the one opened first is evicted
+        std::uint32_t queued_max =
+            16;  ///< events handed downstream and not released yet; then new ones wait or are refused
+        TimeNs timeout_ns = 500 * core::ns_per_ms;
+        std::uint32_t horizon = 1024;
+        bool wait = false;                 ///< at queued_max: ask the input to wait, rather than refuse
+        std::vector<std::uint16_t> owner;  ///< per source: the rx lcore that assembles it
+        std::vector<std::uint8_t> number_bits;
+        std::uint32_t rx_count = 1;
+        std::uint32_t messages_max = 64;  ///< over all rx lcores: bounds the commands that can be outstanding
+    };
+
+    EventBuilder(const Config& config, core::PacketTally& packets, core::MessageTally& messages,
+                 core::EventTally& events);
+
+    /// Takes one descriptor, in order of time over all rx lcores. False when it has to wait for a free slot (only with
+    /// Config::wait); offer it again then.
+    [[nodiscard]] bool offer(const Descriptor& descriptor) noexcept;
+    /// Nothing with an earlier time will be offered: events whose time-out has come are closed.
+    void advance(TimeNs now) noexcept;
+    /// Closes the event that was opened first. False when none is open.
+    bool evict_oldest() noexcept;
+    /// Every rx lcore has delivered all it had: closes what is open.
+    void finish() noexcept;
+
+    /// The next closed event, in order of closing, once all of its messages are here; nullptr when there is none.
+    [[nodiscard]] Event* pop_closed() noexcept;
+    /// An event has been consumed (its messages have been handed back to their owners): its slot is free again.
+    void release(Event& event) noexcept;
+    /// Drops a popped event here: messages go back to their owners, the slot is free again.
+    void discard(Event& event, core::EventCounter counter) noexcept;
+
+    /// Commands for rx lcore `rx`, in order.
+    [[nodiscard]] std::span<const Command> commands(std::uint32_t rx) const noexcept;
+    void consume_commands(std::uint32_t rx, std::uint32_t count) noexcept;
+
+    [[nodiscard]] std::uint32_t open_count() const noexcept { return open_count_; }
+    [[nodiscard]] std::uint32_t queued_count() const noexcept { return queued_; }
+    [[nodiscard]] std::uint32_t in_use() const noexcept { return in_use_; }
+    [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
+    [[nodiscard]] std::uint64_t placed_bytes() const noexcept { return placed_bytes_; }
+
+private:
+    static constexpr std::uint32_t timer_buckets = 256;
+    static constexpr std::uint32_t epochs_remembered = 4;
+    enum class Refusal : std::uint8_t { none, wait, refused };
+
+    [[nodiscard]] std::uint64_t align(const Descriptor& descriptor) noexcept;
+    [[nodiscard]] NumberMemory& memory(std::uint32_t epoch) noexcept { return memory_[epoch % epochs_remembered]; }
+    [[nodiscard]] Event* find(std::uint64_t number, std::uint32_t epoch) noexcept;
+    [[nodiscard]] Event* admit(const Descriptor& descriptor, std::uint64_t number, Refusal& refusal) noexcept;
+    [[nodiscard]] bool offer_known(const Descriptor& descriptor, std::uint64_t number) noexcept;
+    void attach(Event& event, Message& message) noexcept;
+    void refuse_message(Message& message, core::PacketCounter counter) noexcept;
+    void settle(Event& event, Message& message) noexcept;
+    void close(Event& event, EventCause cause) noexcept;
+    void answered(Event& event, std::uint32_t source) noexcept;
+    void trim(Message& message, TimeNs deadline_ns) noexcept;
+    void command(Command::Kind kind, std::uint32_t source, std::uint64_t number, std::uint32_t epoch, Message* message,
+                 core::PacketCounter fate) noexcept;
+    void recycle_messages(Event& event) noexcept;
+    void set_timer(Event& event) noexcept;
+    void clear_timer(Event& event) noexcept;
+
+    struct CommandQueue {
+        std::vector<Command> commands;
+        std::size_t first = 0;
+    };
+
+    Config config_;
+    core::PacketTally& packets_;
+    core::MessageTally& messages_;
+    core::EventTally& events_;
+    std::uint32_t slots_;
+    std::unique_ptr<Event[]> slab_;
+    std::vector<Message*> message_slots_;
+    std::vector<std::uint8_t> announced_slots_;
+    Event* free_ = nullptr;
+    std::uint32_t in_use_ = 0;
+    std::uint32_t queued_ = 0;
+    std::uint32_t open_count_ = 0;
+    Event* open_first_ = nullptr;
+    Event* open_last_ = nullptr;
+    Event* closed_first_ = nullptr;
+    Event* closed_last_ = nullptr;
+    core::FlatTable<Event*> table_;
+    std::vector<NumberMemory> memory_;  ///< of the newest epochs, by epoch modulo their count
+    std::uint32_t newest_epoch_ = 0;
+    std::uint64_t reference_ = 0;
+    bool reference_known_ = false;
+    std::vector<std::uint64_t> aligned_;  ///< per source: what to add to its extended number
+    std::vector<std::uint32_t> aligned_epoch_;
+    std::vector<std::uint8_t> aligned_known_;
+    struct TimerBucket {
+        Event* first = nullptr;
+        Event* last = nullptr;
+    };
+    std::vector<TimerBucket> timer_;  ///< each sorted by deadline, then by order of opening
+    TimeNs timer_granule_ns_ = 1;
+    TimeNs timer_next_ns_ = 0;  ///< no deadline is before it
+    std::uint64_t sequence_ = 0;
+    std::uint64_t placed_bytes_ = 0;
+    std::vector<CommandQueue> commands_;
+};
+
+}  // namespace weir::assemble

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Keeps the house tidy: limits on file and function length, words that must not be merged, habits of headers.
+
+With --headers it compiles every header on its own instead, which takes longer: --compiler C++ and the flags after `--`.
+One line per violation; exit status 1 if there is any. The limits are a ratchet: lower them when the code allows it.
+usage: tidy.py [ROOT]
+       tidy.py --headers [ROOT] --compiler g++ -- FLAGS...
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+CODE = {".cpp", ".hpp", ".in"}
+TEXT = CODE | {".py", ".sh", ".md", ".toml", ".build", ".yml", ""}
+# Spelt with brackets so that this file does not contain what it looks for.
+BANNED = [
+    (re.compile(r"\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b"), "unfinished work has no place in a commit: do it, or open an issue"),
+    (re.compile(r"\bfor no[w]\b|\bstu[b]\b|\bnot implemente[d] yet\b", re.IGNORECASE), "say what it does, not what it will do"),
+]
+PATHS = (re.compile(r"(?<![\w.])/(work|home)/[a-z]|\.\./share[d]\b"), "a path of one machine")
+IN_LIB = [
+    (re.compile(r"\b(printf|fprintf|vprintf|puts)\s*\(|\bstd::cout\b"), "the library does not print: fmt into a string, let app/ show it"),
+    (re.compile(r"\brand\s*\(\s*\)"), "use <random> with a seed that can be printed"),
+]
+IN_HEADERS = [(re.compile(r"^\s*using\s+namespace\b", re.MULTILINE), "a header must not open a namespace for everybody")]
+NOT_CHECKED = {"scripts/tidy.py", "tests/checks/checks_test.py", "LICENSE"}
+
+
+def project_files(root):
+    """Everything that is, or could be, committed; the whole tree where there is no git."""
+    git = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+    if git.returncode == 0:
+        names = git.stdout.splitlines()
+    else:
+        names = [str(p.relative_to(root)) for p in root.rglob("*") if not p.relative_to(root).parts[0].startswith(("build", "."))]
+    return sorted(n for n in names if (root / n).is_file() and pathlib.PurePath(n).suffix in TEXT)
+
+
+def without_text(code):
+    """The code with comments, strings and characters blanked, line by line the same length in lines."""
+    pattern = re.compile(
+        r'R"(?P<tag>[^()\s\\]{0,16})\((?:.|\n)*?\)(?P=tag)"|//[^\n]*|/\*(?:.|\n)*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'')
+    # A ' between digits is a separator, not a character.
+    code = re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", "_", code)
+    code = pattern.sub(lambda m: "\n" * m.group().count("\n") or " ", code)
+    return re.sub(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", lambda m: "\n" * m.group().count("\n"), code, flags=re.MULTILINE)
+
+
+def functions(code):
+    """(first line, last line, head) of every function body: a brace outside functions whose head has parentheses."""
+    stack = []  # True for scopes that hold declarations
+    parentheses = 0
+    head_start = 0
+    open_function = None
+    text = without_text(code)
+    for at, char in enumerate(text):
+        if char == "(":
+            parentheses += 1
+        elif char == ")":
+            parentheses -= 1
+        elif char == "{":
+            head = text[head_start:at]
+            declares = all(stack) and parentheses == 0
+            is_scope = declares and re.search(r"\b(namespace|class|struct|union|enum|extern)\b", head) and not re.search(r"\)\s*(const|noexcept|override|final|->.*)*\s*$", head)
+            if declares and not is_scope and "(" in head and not head.rstrip().endswith("=") and open_function is None:
+                first = text.count("\n", 0, head_start + len(head) - len(head.lstrip())) + 1
+                open_function = (len(stack), first, " ".join(head.split()))
+            stack.append(bool(is_scope))
+            head_start = at + 1
+        elif char == "}":
+            if stack:
+                stack.pop()
+            if open_function is not None and len(stack) == open_function[0]:
+                yield open_function[1], text.count("\n", 0, at) + 1, open_function[2]
+                open_function = None
+            head_start = at + 1
+        elif char == ";" and parentheses == 0:
+            head_start = at + 1
+
+
+def match_lines(patterns, text, name):
+    for pattern, why in patterns:
+        for found in pattern.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            yield f"{name}:{line}: '{found.group().strip()}': {why}"
+
+
+def check_text(name, text):
+    problems = []
+    path = pathlib.PurePath(name)
+    lines = text.count("\n")
+    if path.suffix != ".md" and lines > FILE_LINES_MAX:
+        problems.append(f"{name}: {lines} lines; the limit is {FILE_LINES_MAX}: it holds more than one idea")
+    problems += match_lines(BANNED, text, name)
+    if path.parts[0] != "tests":
+        problems += match_lines([PATHS], text, name)
+    if path.suffix not in CODE:
+        return problems
+    if path.parts[0] == "lib":
+        problems += match_lines(IN_LIB, without_text(text), name)
+    if path.suffix == ".hpp":
+        problems += match_lines(IN_HEADERS, text, name)
+        if "#pragma once" not in text:
+            problems.append(f"{name}: a header starts with #pragma once")
+    for first, last, head in functions(text):
+        if last - first + 1 > FUNCTION_LINES_MAX:
+            problems.append(f"{name}:{first}: {last - first + 1} lines; the limit is {FUNCTION_LINES_MAX}: {head[:80]}")
+    return problems
+
+
+def check_tree(root):
+    problems = []
+    for name in project_files(root):
+        if name in NOT_CHECKED:
+            continue
+        try:
+            text = (root / name).read_text()
+        except UnicodeDecodeError:
+            continue
+        problems += check_text(name, text)
+        if text.startswith("#!") and not os.access(root / name, os.X_OK):
+            problems.append(f"{name}: starts with #! but is not executable")
+    return problems
+
+
+def compile_alone(root, header, compiler, flags):
+    run = subprocess.run([compiler, "-fsyntax-only", "-x", "c++", "-I", root / "lib", *flags, "-"], cwd=root,
+                         input=f'#include "{header}"\n', capture_output=True, text=True)
+    first = next((line for line in run.stderr.splitlines() if "error" in line), run.stderr.strip()[:200])
+    return None if run.returncode == 0 else f"{header}: does not compile alone: {first}"
+
+
+def check_headers(root, compiler, flags):
+    headers = [n for n in project_files(root) if n.startswith("lib/") and n.endswith(".hpp")]
+    headers = [n.removeprefix("lib/") for n in headers]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda h: compile_alone(root, h, compiler, flags), headers)
+    return [problem for problem in found if problem]
+
+
+def main():
+    arguments = sys.argv[1:]
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("root", nargs="?", default=pathlib.Path(__file__).resolve().parent.parent, type=pathlib.Path)
+    parser.add_argument("--headers", action="store_true")
+    parser.add_argument("--compiler", default="g++")
+    options = parser.parse_args(arguments[:split])
+    flags = arguments[split + 1 :]
+    problems = check_headers(options.root, options.compiler, flags) if options.headers else check_tree(options.root)
+    for problem in problems:
+        print(problem)
+    print(f"tidy: {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Tests of scripts/check_layers.py and scripts/tidy.py: on a small tree of their own they find each kind of violation."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+SCRIPTS = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+sys.dont_write_bytecode = True
+
+import check_layers  # noqa: E402
+import tidy  # noqa: E402
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        self.write("lib/meson.build", "libraries = ['core', 'wire', 'port']\n")
+        self.write("lib/core/meson.build", "sources = files()\n")
+        self.write("lib/wire/meson.build", "uses = ['core']\n")
+        self.write("lib/port/meson.build", "uses = ['wire']\n")
+        self.write("app/main.cpp", '#include "port/port.hpp"\n#include "run.hpp"\n#include <rte_version.h>\nint main() {}\n')
+        self.write("lib/core/units.hpp", "#pragma once\n#include <cstdint>\n")
+        self.write("lib/wire/frame.hpp", '#pragma once\n#include "core/units.hpp"\n')
+        self.write("lib/port/port.hpp", '#pragma once\n#include <rte_mbuf.h>\n#include "core/units.hpp"\n#include "wire/frame.hpp"\n')
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+class Layers(Tree):
+    def problems(self):
+        return check_layers.check_tree(self.root)
+
+    def expect(self, text):
+        found = self.problems()
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(text, found[0])
+
+    def test_a_clean_tree_passes(self):
+        self.assertEqual(self.problems(), [])
+
+    def test_a_lower_layer_including_a_higher_one(self):
+        self.write("lib/core/bad.hpp", '#pragma once\n#include "wire/frame.hpp"\n')
+        self.expect("lib/core/bad.hpp:2: core must not include")
+
+    def test_a_lower_layer_that_is_not_in_uses(self):
+        self.write("lib/wire/meson.build", "uses = []\n")
+        self.assertTrue(any("wire must not include" in p for p in self.problems()))
+
+    def test_dpdk_below_port(self):
+        for layer in ("core", "wire"):
+            self.write(f"lib/{layer}/bad.cpp", "#include <rte_mbuf.h>\n")
+            self.expect("must compile without DPDK")
+            (self.root / f"lib/{layer}/bad.cpp").unlink()
+
+    def test_dpdk_in_quotes_or_in_a_folder(self):
+        self.write("lib/core/bad.cpp", '#include "dpdk/rte_mbuf.h"\n')
+        self.assertNotEqual(self.problems(), [])
+
+    def test_relative_includes(self):
+        self.write("lib/wire/bad.cpp", '#include "../port/port.hpp"\n')
+        self.expect("climbs out")
+
+    def test_including_the_program(self):
+        self.write("lib/port/bad.cpp", '#include "app/run.hpp"\n')
+        self.expect("never the program")
+
+    def test_angle_brackets_do_not_hide_our_own(self):
+        self.write("lib/core/bad.cpp", "#include <port/port.hpp>\n")
+        self.expect("use quotes")
+
+    def test_indented_directives(self):
+        self.write("lib/core/bad.cpp", '  #  include "port/port.hpp"\n')
+        self.expect("core must not include")
+
+    def test_a_layer_that_is_not_in_the_list(self):
+        self.write("lib/extra/x.hpp", "#pragma once\n")
+        self.expect("not in the list")
+
+    def test_uses_upwards(self):
+        self.write("lib/core/meson.build", "uses = ['port']\n")
+        with self.assertRaises(SystemExit):
+            self.problems()
+
+
+class Tidy(Tree):
+    def expect(self, name, text, part):
+        found = tidy.check_text(name, text)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(part, found[0])
+
+    def test_a_clean_tree_passes(self):
+        self.assertEqual(tidy.check_tree(self.root), [])
+
+    def test_long_files(self):
+        self.write("lib/core/long.cpp", "int x;\n" * (tidy.FILE_LINES_MAX + 1))
+        self.assertIn("lines; the limit is", tidy.check_tree(self.root)[0])
+
+    def test_long_functions_of_every_shape(self):
+        body = "  f();\n" * tidy.FUNCTION_LINES_MAX
+        heads = ["void f() {\n", "namespace a { namespace {\nint f(int x) noexcept {\n", "struct S {\n void f() const {\n",
+                 "S::S(int a) : a_{a}, b_(a) {\n", "template <class T>\n  requires C<T>\nauto f(T t) -> std::vector<T> {\n",
+                 "bool S::operator==(const S& o) const {\n", "S::~S() {\n", 'extern "C" {\nvoid f() {\n']
+        for head in heads:
+            text = head + body + "}\n" * head.count("{")
+            self.assertEqual(len([p for p in tidy.check_text("lib/core/x.cpp", text) if "limit is" in p]), 1, head)
+
+    def test_short_functions_and_long_tables(self):
+        table = "constexpr int table[] = {\n" + "  1,\n" * 200 + "};\n"
+        many = "void f() {\n  if (a) { g(); }\n  auto l = [] { return '{'; };\n}\n" * 60
+        text = 'const char* s = "{{{"; // {{\nconst char* r = R"(\n{\n)";\nint n = 1\'000;\n'
+        self.assertEqual(tidy.check_text("lib/core/x.cpp", text + table + many), [])
+
+    def test_unfinished_words(self):
+        for word in ("TO" + "DO", "FIX" + "ME", "XX" + "X", "for " + "now", "a stu" + "b"):
+            self.expect("docs/x.md", f"// {word}: later\n", "'")
+
+    def test_words_that_only_look_unfinished(self):
+        self.assertEqual(tidy.check_text("lib/core/x.cpp", "// stubborn, HACKING, for nowhere, XXXX\n"), [])
+
+    def test_printing_in_the_library(self):
+        for call in ('printf("x");', 'std::fprintf(stderr, "x");', "std::cout << 1;"):
+            self.expect("lib/core/x.cpp", call + "\n", "does not print")
+            self.assertEqual(tidy.check_text("app/x.cpp", call + "\n"), [])
+        self.assertEqual(tidy.check_text("lib/core/x.cpp", '// printf("x")\nsnprintf(b, 3, "printf(");\n'), [])
+
+    def test_paths_of_one_machine(self):
+        self.expect("lib/core/x.cpp", 'open("/wo' + 'rk/main/x");\n', "one machine")
+        self.expect("scripts/x", 'cat ../sha' + 'red/x\n', "one machine")
+        self.assertEqual(tidy.check_text("tests/x.cpp", 'open("../sha' + 'red/x");\n'), [])
+
+    def test_headers(self):
+        self.expect("lib/core/x.hpp", "int x;\n", "#pragma once")
+        self.expect("lib/core/x.hpp", "#pragma once\nusing namespace std;\n", "open a namespace")
+
+    def test_scripts_that_cannot_be_run(self):
+        self.write("scripts/x", "#!/bin/sh\n")
+        self.assertIn("not executable", tidy.check_tree(self.root)[0])
+
+    def test_a_header_that_does_not_compile_alone(self):
+        (self.root / "lib/port/port.hpp").unlink()
+        self.assertEqual(tidy.check_headers(self.root, "g++", ["-std=c++20"]), [])
+        self.write("lib/core/needy.hpp", "#pragma once\ninline std::string f() { return {}; }\n")
+        found = tidy.check_headers(self.root, "g++", ["-std=c++20"])
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("core/needy.hpp: does not compile alone", found[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -91,7 +91,6 @@ private:
     void write(std::span<const std::byte> bytes);
     void stamp(BlockHeader& header);
     void open_segment();
-    void end_segment();
     void rotate();
     void flush_index(std::size_t keep_entries_below);
     void write_manifest(const nlohmann::json& extra);

@@ -1,0 +1,25 @@
+// The manifest: a JSON document whose last member is the checksum of the whole file, so that no byte of it is
+// unchecked.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace weir::store {
+
+inline constexpr std::string_view manifest_name = "manifest.json";
+inline constexpr std::string_view index_name = "index.weir";
+/// Bound for reading: a manifest is configuration and counters, not data.
+inline constexpr std::size_t manifest_bytes_max = std::size_t{64} << 20;
+
+/// "events-000007.weir"
+std::string segment_name(std::uint32_t segment);
+
+/// The file's text for `members` (an object without "manifest_crc32c").
+std::string manifest_text(const nlohmann::json& members);
+
+/// The members of a manifest's text. Throws core::RunError if the checksum, the JSON or the version is wrong.
+nlohmann::json parse_manifest(std::string_view text);
+
+}  // namespace weir::store

@@ -1,0 +1,122 @@
+// Path templates and run numbers. See run_path.hpp.
+#include "store/run_path.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <ctime>
+
+#include "core/error.hpp"
+#include "store/file.hpp"
+
+namespace weir::store {
+
+namespace {
+
+constexpr std::string_view counter_name = ".weir-run-number";
+constexpr std::size_t counter_bytes = 11;  // ten digits and a newline: always the same length, written in one call
+
+std::string placeholder_value(std::string_view placeholder, const PathValues& values) {
+    if (placeholder == "name") return values.name;
+    if (placeholder == "date") return values.date;
+    if (placeholder == "run") return std::to_string(values.run);
+    if (placeholder.size() == 6 && placeholder.starts_with("run:0") && placeholder[5] >= '1' && placeholder[5] <= '9')
+        return fmt::format("{:0{}}", values.run, placeholder[5] - '0');
+    throw core::UsageError(fmt::format(
+        "unknown placeholder {{{}}} in a path; known are {{name}}, {{run}}, {{run:06}} and {{date}}", placeholder));
+}
+
+bool has_placeholder(std::string_view text, std::string_view start) {
+    return text.find(start) != std::string_view::npos;
+}
+
+std::uint32_t parse_counter(std::string_view text, const std::filesystem::path& path) {
+    std::uint32_t number = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool good = result.ec == std::errc{} && (result.ptr == text.data() + text.size() || *result.ptr == '\n');
+    if (!good || number == UINT32_MAX - 1)
+        throw core::RunError(
+            fmt::format("{} does not hold a run number; write the last number used into it", path.string()));
+    return number;
+}
+
+std::string utc_date(core::TimeNs now_ns) {
+    const std::time_t seconds = static_cast<std::time_t>(now_ns / core::ns_per_s);
+    std::tm fields{};
+    ::gmtime_r(&seconds, &fields);
+    return fmt::format("{:04}-{:02}-{:02}", fields.tm_year + 1900, fields.tm_mon + 1, fields.tm_mday);
+}
+
+}  // namespace
+
+std::filesystem::path hidden_path(const std::filesystem::path& final_path) {
+    // "out/" names the same directory as "out".
+    const std::filesystem::path path = final_path.has_filename() ? final_path : final_path.parent_path();
+    return path.parent_path() / fmt::format(".{}.part", path.filename().string());
+}
+
+std::uint32_t next_run_number(const std::filesystem::path& parent) {
+    const std::filesystem::path path = parent / counter_name;
+    const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    const auto fail = [&](const char* what) { throw core::RunError(system_error_text(what, path, errno)); };
+    if (!file.is_open()) fail("cannot open the run number");
+    while (::flock(file.get(), LOCK_EX) != 0)
+        if (errno != EINTR) fail("cannot lock the run number");
+
+    std::array<char, 64> text{};
+    const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
+    if (length < 0) fail("cannot read the run number");
+    const std::uint32_t number =
+        length == 0 ? 1 : parse_counter({text.data(), static_cast<std::size_t>(length)}, path) + 1;
+
+    const std::string next = fmt::format("{:010}\n", number);
+    if (::pwrite(file.get(), next.data(), counter_bytes, 0) != static_cast<ssize_t>(counter_bytes))
+        fail("cannot write the run number");
+    if (::ftruncate(file.get(), counter_bytes) != 0 || ::fsync(file.get()) != 0) fail("cannot write the run number");
+    return number;
+}
+
+std::string expand_path_template(std::string_view path_template, const PathValues& values) {
+    for (const std::string* value : {&values.name, &values.date})
+        if (value->find('/') != std::string::npos)
+            throw core::UsageError(fmt::format("\"{}\" cannot be part of a path: it contains a '/'", *value));
+    std::string result;
+    while (!path_template.empty()) {
+        const std::size_t brace = path_template.find_first_of("{}");
+        result += path_template.substr(0, brace);
+        if (brace == std::string_view::npos) break;
+        const std::size_t end = path_template.find('}', brace);
+        if (path_template[brace] == '}' || end == std::string_view::npos)
+            throw core::UsageError(fmt::format("unbalanced braces in the path at \"{}\"", path_template.substr(brace)));
+        result += placeholder_value(path_template.substr(brace + 1, end - brace - 1), values);
+        path_template.remove_prefix(end + 1);
+    }
+    return result;
+}
+
+RunPath make_run_path(const std::string& path_template, const std::string& name, core::TimeNs now_ns) {
+    PathValues values{name, 0, utc_date(now_ns)};
+    expand_path_template(path_template, values);  // refuses a bad template before anything is created
+    RunPath result;
+    const std::filesystem::path parts(path_template);
+    for (auto part = parts.begin(); part != parts.end(); ++part) {
+        if (!result.run && has_placeholder(part->string(), "{run")) {
+            result.run = next_run_number(result.path.empty() ? "." : result.path);
+            values.run = *result.run;
+        }
+        result.path /= expand_path_template(part->string(), values);
+        const bool is_last = std::next(part) == parts.end() || std::next(part)->empty();
+        if (is_last || !has_placeholder(part->string(), "{")) continue;
+        std::error_code error;
+        std::filesystem::create_directory(result.path, error);
+        if (error) throw core::RunError(system_error_text("cannot create directory", result.path, error.value()));
+    }
+    return result;
+}
+
+}  // namespace weir::store

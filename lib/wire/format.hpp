@@ -20,6 +20,8 @@ struct DeclaredField {
     std::uint32_t bytes = 0;   ///< 1..8
     std::optional<std::uint64_t> mask;
     std::uint32_t shift = 0;  ///< bits
+
+    bool operator==(const DeclaredField&) const = default;
 };
 
 /// A format declared in the configuration: `[[format]]`, key for key.
@@ -37,14 +39,19 @@ struct DeclaredSpec {
     std::optional<DeclaredField> magic;
     std::uint64_t magic_value = 0;        ///< compared with the field after mask and shift
     std::optional<DeclaredField> source;  ///< for source_by = "header"
+
+    bool operator==(const DeclaredSpec&) const = default;
 };
+
+/// Largest message that is believed when the configuration does not say.
+inline constexpr std::uint32_t message_bytes_max_default = 16U << 20;
 
 /// What the stream's options say, whatever the format. Each format takes its own and refuses values that it cannot
 /// have.
 struct FormatOptions {
-    int interfaces = 1;                           ///< jungfrau: UDP interfaces per module, 1 or 2
-    std::uint32_t message_bytes_max = 16U << 20;  ///< largest message believed, `max_message_bytes`
-    DeclaredSpec declared;                        ///< declared only
+    int interfaces = 1;                                           ///< jungfrau: UDP interfaces per module, 1 or 2
+    std::uint32_t message_bytes_max = message_bytes_max_default;  ///< `max_message_bytes`; 0 means the default
+    DeclaredSpec declared;                                        ///< declared only
 };
 
 /// A DeclaredField made ready: one 8-byte load at `at`, byte swap if the format is big-endian, shift, mask.
@@ -69,7 +76,12 @@ struct FormatContext {
     // declared only
     bool big_endian = false;
     std::uint64_t magic_value = 0;
-    FieldReader event, index, offset, total, magic, source;
+    FieldReader event{};
+    FieldReader index{};
+    FieldReader offset{};
+    FieldReader total{};
+    FieldReader magic{};
+    FieldReader source{};
 };
 
 /// One line of the table of formats.

@@ -1,5 +1,5 @@
-// A hash table of fixed capacity: linear probing, backward-shift deletion, no allocation after construction. For keys that
-// come off the wire, so lookups are bounded by a load of one half; it never rehashes and never fails silently.
+// A hash table of fixed capacity: linear probing, backward-shift deletion, no allocation after construction. For keys
+// that come off the wire, so lookups are bounded by a load of one half; it never rehashes and never fails silently.
 #pragma once
 
 #include <bit>
@@ -33,6 +33,9 @@ public:
     explicit FlatTable(std::size_t entries_max)
         : entries_max_(entries_max), slots_(std::bit_ceil(entries_max < 4 ? std::size_t{8} : 2 * entries_max)) {}
 
+    [[nodiscard]] const Value* find(const NumberKey& key) const noexcept {
+        return const_cast<FlatTable*>(this)->find(key);
+    }
     [[nodiscard]] Value* find(const NumberKey& key) noexcept {
         for (std::size_t i = home(key);; i = next(i)) {
             if (!slots_[i].used) return nullptr;

@@ -1,0 +1,76 @@
+// Steering in software: which stream and which source a datagram belongs to, and which rx lcore assembles it. Built
+// once from the configuration; one look-up per packet by UDP port (or queue pair), then the address filters of that
+// port.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/flat_table.hpp"
+#include "wire/fragment.hpp"
+#include "wire/roce.hpp"
+
+namespace weir::flow {
+
+/// One rule: packets that match it belong to `stream`.
+struct Rule {
+    std::uint32_t key = 0;           ///< UDP destination port, or destination queue pair (RoCE)
+    std::vector<std::uint32_t> src;  ///< IPv4 source addresses, host byte order; empty: any
+    std::vector<std::uint32_t> dst;  ///< IPv4 destination addresses; empty: any
+    bool impossible = false;         ///< filters name only addresses that this version cannot match (IPv6)
+    std::uint16_t stream = 0;
+    std::uint32_t source = 0;        ///< run-wide id; with `source_by_address` that of src[0]
+    bool source_by_address = false;  ///< the source is `source` plus the index of the matching `src`
+    std::uint16_t owner = 0;         ///< index of the rx lcore that assembles the stream
+};
+
+/// Where a datagram goes. `stream` is Steering::none when no rule matches.
+struct Route {
+    std::uint16_t stream = 0;
+    std::uint16_t owner = 0;
+    std::uint32_t source = 0;
+};
+
+class Steering {
+public:
+    static constexpr std::uint16_t none = 0xffff;
+
+    /// Rules for datagrams by destination port, and for RoCEv2 packets by destination queue pair. Of several that match
+    /// the first wins. There are fewer than 65535 of each.
+    Steering(std::vector<Rule> udp_rules, std::vector<Rule> roce_rules);
+
+    [[nodiscard]] Route route_udp(const wire::Datagram& datagram) const noexcept {
+        return match(udp_rules_, by_port_[datagram.dport], udp_next_, datagram);
+    }
+    /// The queue pair is read from the packet before its iCRC has been checked: what is steered wrongly is found bad
+    /// later.
+    [[nodiscard]] Route route_roce(const wire::Datagram& datagram) const noexcept {
+        if (datagram.payload_bytes < wire::roce_bth_bytes) return {none, 0, 0};
+        const auto* bth = datagram.payload;
+        const std::uint32_t qp = std::to_integer<std::uint32_t>(bth[5]) << 16U |
+                                 std::to_integer<std::uint32_t>(bth[6]) << 8U | std::to_integer<std::uint32_t>(bth[7]);
+        const std::uint16_t* first = by_qp_.find({qp, 0});
+        return first != nullptr ? match(roce_rules_, *first, roce_next_, datagram) : Route{none, 0, 0};
+    }
+    [[nodiscard]] bool is_roce(const wire::Datagram& datagram) const noexcept {
+        return !roce_rules_.empty() && datagram.dport == wire::roce_port;
+    }
+
+private:
+    static constexpr std::uint16_t end = 0xffff;
+
+    [[nodiscard]] static Route match(const std::vector<Rule>& rules, std::uint16_t first,
+                                     const std::vector<std::uint16_t>& next, const wire::Datagram& datagram) noexcept;
+
+    std::vector<Rule> udp_rules_;
+    std::vector<Rule> roce_rules_;
+    std::vector<std::uint16_t> udp_next_;  ///< the next rule with the same key
+    std::vector<std::uint16_t> roce_next_;
+    std::vector<std::uint16_t> by_port_;
+    core::FlatTable<std::uint16_t> by_qp_;
+};
+
+}  // namespace weir::flow

@@ -174,6 +174,12 @@ std::string print_config(const RunConfig& config);
 /// The same for the run report and the manifest.
 nlohmann::json config_json(const RunConfig& config);
 
+/// What the stream's format is made with (wire::FormatEntry::make_context), its [[format]] included.
+wire::FormatOptions format_options(const RunConfig& run, const StreamConfig& stream);
+
+/// The line of wire's table for the stream's format: of its own name, or "declared".
+const wire::FormatEntry& format_entry(const StreamConfig& stream);
+
 /// An IPv4 or IPv6 address, or nothing.
 std::optional<IpAddress> parse_ip_address(std::string_view text);
 

@@ -1,0 +1,234 @@
+#include "pipeline/config.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <tuple>
+
+#include "pipeline/config_parts.hpp"
+
+namespace weir::pipeline {
+
+using namespace detail;
+
+namespace detail {
+
+std::string read_text(const std::filesystem::path& file) {
+    constexpr std::size_t file_bytes_max = 16U << 20;
+    std::error_code error;
+    if (std::filesystem::is_directory(file, error))
+        throw core::UsageError(fmt::format("{}: found a directory; accepted: a TOML file", file.string()));
+    std::ifstream in(file, std::ios::binary);
+    if (!in)
+        throw core::UsageError(fmt::format("{}: cannot be read; accepted: a TOML file that exists", file.string()));
+    std::string text;
+    std::array<char, 65536> chunk;
+    while (in.read(chunk.data(), chunk.size()) || in.gcount() > 0) {
+        text.append(chunk.data(), static_cast<std::size_t>(in.gcount()));
+        if (text.size() > file_bytes_max)
+            throw core::UsageError(fmt::format("{}: longer than {}; accepted: a TOML file of a sensible size",
+                                               file.string(), format_size(file_bytes_max)));
+    }
+    return text;
+}
+
+toml::table parse_toml(std::string_view text, std::string_view file_name) {
+    try {
+        return toml::parse(text, file_name);
+    } catch (const toml::parse_error& error) {
+        const auto begin = error.source().begin;
+        throw core::UsageError(fmt::format("{}:{}: not valid TOML (column {}): {}", file_name, begin.line, begin.column,
+                                           error.description()));
+    }
+}
+
+EventsConfig read_events(TableReader& root) {
+    constexpr Bounds memory{1U << 20, std::uint64_t{1} << 44};
+    constexpr std::uint32_t day_ms = 86'400'000;
+    EventsConfig events;
+    auto table = root.table("events");
+    if (!table) root.missing("events.sources", "[events] with sources = the number of sources that make an event");
+    const auto sources = table->integer("sources", {1, sources_max});
+    if (!sources) table->missing("sources", "the number of sources that make an event complete");
+    events.sources = static_cast<std::uint32_t>(*sources);
+    events.memory_bytes = table->size("memory", memory).value_or(events.memory_bytes);
+    if (const auto window = table->integer("window", {1, 1U << 20}))
+        events.window = static_cast<std::uint32_t>(*window);
+    events.timeout_ms =
+        static_cast<std::uint32_t>(table->integer("timeout_ms", {1, day_ms}).value_or(events.timeout_ms));
+    events.incomplete = table->choice("incomplete", incomplete_names).value_or(events.incomplete);
+    events.assembly = table->choice("assembly", assembly_names).value_or(events.assembly);
+    events.horizon = static_cast<std::uint32_t>(table->integer("horizon", {1, 1U << 20}).value_or(events.horizon));
+    table->finish();
+    return events;
+}
+
+std::vector<ReduceConfig> read_reducers(TableReader& root) {
+    std::vector<ReduceConfig> out;
+    for (TableReader& table : root.tables("reduce")) {
+        ReduceConfig reduce;
+        const auto kind = table.choice("kind", reducer_names);
+        if (!kind) table.missing("kind", "the reducer, \"zstd\"");
+        reduce.kind = *kind;
+        const std::int64_t level = table.signed_integer("level").value_or(reduce.level);
+        if (level < -7 || level > 19 || level == 0)
+            table.wrong("level", fmt::format("the integer {}", level), "1..19, or -7..-1 (faster, compresses less)");
+        reduce.level = static_cast<std::int32_t>(level);
+        table.finish();
+        out.push_back(reduce);
+    }
+    return out;
+}
+
+namespace {
+
+// {name}, {run}, {run:06}, {date}; a brace on its own would end up in a file name.
+void check_path(TableReader& table, std::string_view path) {
+    constexpr std::string_view accepted = "a path with {name}, {run}, {run:06} or {date} in it, no other braces";
+    for (std::size_t at = path.find_first_of("{}"); at != std::string_view::npos; at = path.find_first_of("{}", at)) {
+        const std::size_t end = path.find('}', at);
+        if (path[at] == '}' || end == std::string_view::npos) table.wrong("path", "a single brace", accepted);
+        const std::string_view field = path.substr(at + 1, end - at - 1);
+        // {run:0N}: zero-padded to N digits.
+        const bool padded = field.size() == 6 && field.substr(0, 5) == "run:0" && field[5] >= '1' && field[5] <= '9';
+        if (field != "name" && field != "run" && field != "date" && !padded)
+            table.wrong("path", fmt::format("{{{}}}", field), accepted);
+        at = end + 1;
+    }
+}
+
+SinkConfig read_sink(TableReader& table) {
+    SinkConfig sink;
+    sink.place = table.place();
+    if (const toml::node* kind = table.get("kind")) {
+        const auto* text = kind->as_string();
+        if (text != nullptr && (text->get() == "hdf5" || text->get() == "pcapng"))
+            table.wrong("kind", describe(*kind) + ", which this version does not write yet", "\"events\" or \"null\"");
+    }
+    const auto kind = table.choice("kind", sink_kind_names);
+    if (!kind) table.missing("kind", "\"events\" or \"null\"");
+    sink.kind = *kind;
+    if (sink.kind == SinkKind::null) {
+        for (const auto* key : {"path", "segment_bytes", "sync_bytes", "sync_ms"})
+            table.refuse(key, "nothing: a sink of kind \"null\" writes no files");
+    } else {
+        const auto path = table.text("path");
+        if (!path) table.missing("path", "the folder to create, as \"/data/{name}-{run:06}\"");
+        check_path(table, *path);
+        sink.path = *path;
+        sink.segment_bytes =
+            table.size("segment_bytes", {1U << 20, std::uint64_t{1} << 44}).value_or(sink.segment_bytes);
+        sink.sync_bytes = table.size("sync_bytes", {4096, std::uint64_t{1} << 44}).value_or(sink.sync_bytes);
+        sink.sync_ms = static_cast<std::uint32_t>(table.integer("sync_ms", {1, 3'600'000}).value_or(sink.sync_ms));
+    }
+    table.finish();
+    return sink;
+}
+
+}  // namespace
+
+std::vector<SinkConfig> read_sinks(TableReader& root) {
+    std::vector<SinkConfig> out;
+    for (TableReader& table : root.tables("sink")) {
+        SinkConfig sink = read_sink(table);
+        for (const SinkConfig& other : out)
+            if (sink.kind == SinkKind::events && other.path == sink.path)
+                table.wrong("path", fmt::format("the path of the sink at line {}", other.place.line),
+                            "a path of its own for each sink");
+        out.push_back(std::move(sink));
+    }
+    if (out.empty()) root.missing("sink", "at least one [[sink]], of kind \"events\" or \"null\"");
+    return out;
+}
+
+LcoresConfig read_lcores(TableReader& root) {
+    constexpr Bounds cpus{0, 1023};
+    LcoresConfig lcores;
+    auto table = root.table("lcores");
+    if (!table) return lcores;
+    lcores.rx = table->integers("rx", cpus, "CPU number");
+    lcores.build = table->integers("build", cpus, "CPU number");
+    lcores.work = table->integers("work", cpus, "CPU number");
+    lcores.idle = table->choice("idle", idle_names).value_or(lcores.idle);
+    table->finish();
+    return lcores;
+}
+
+}  // namespace detail
+
+std::optional<IpAddress> parse_ip_address(std::string_view text) {
+    IpAddress address;
+    address.text = text;
+    if (text.find('\0') != std::string_view::npos) return std::nullopt;
+    if (inet_pton(AF_INET, address.text.c_str(), address.bytes.data()) == 1) return address;
+    address.bytes.fill(0);
+    address.v6 = true;
+    if (inet_pton(AF_INET6, address.text.c_str(), address.bytes.data()) == 1) return address;
+    return std::nullopt;
+}
+
+RunConfig parse_config(std::string_view text, std::string_view file_name) {
+    const toml::table document = parse_toml(text, file_name);
+    TableReader root(document, "", file_name);
+    // A misspelt section would otherwise show as a missing one.
+    for (const auto* key : {"name", "port", "stream", "events", "reduce", "sink", "lcores", "format"}) root.get(key);
+    root.finish();
+    RunConfig run;
+    run.name = root.name("name").value_or(run.name);
+    run.ports = read_ports(root, run.warnings);
+    run.formats = read_formats(root);
+    run.events = read_events(root);
+    run.reduce = read_reducers(root);
+    run.sinks = read_sinks(root);
+    run.lcores = read_lcores(root);
+    read_streams(root, run);
+    return run;
+}
+
+RunConfig load_config(const std::filesystem::path& file) {
+    return parse_config(read_text(file), file.string());
+}
+
+wire::FormatOptions format_options(const RunConfig& run, const StreamConfig& stream) {
+    wire::FormatOptions options;
+    options.interfaces = static_cast<int>(stream.interfaces);
+    options.message_bytes_max = stream.max_message_bytes;
+    for (const wire::DeclaredSpec& spec : run.formats)
+        if (spec.name == stream.format) options.declared = spec;
+    return options;
+}
+
+const wire::FormatEntry& format_entry(const StreamConfig& stream) {
+    const bool built_in =
+        std::find(built_in_formats.begin(), built_in_formats.end(), stream.format) != built_in_formats.end();
+    const wire::FormatEntry* entry = wire::find_format(built_in ? std::string_view(stream.format) : "declared");
+    if (entry == nullptr) throw core::UsageError("the format " + in_quotes(stream.format) + " is not in this build");
+    return *entry;
+}
+
+namespace {
+
+bool equal(const std::optional<wire::DeclaredField>& a, const std::optional<wire::DeclaredField>& b) {
+    if (a.has_value() != b.has_value()) return false;
+    return !a || std::tie(a->offset, a->bytes, a->mask, a->shift) == std::tie(b->offset, b->bytes, b->mask, b->shift);
+}
+
+bool equal(const wire::DeclaredSpec& a, const wire::DeclaredSpec& b) {
+    return std::tie(a.name, a.byte_order, a.header_bytes, a.wrap_bits, a.payload_bytes, a.packets, a.magic_value) ==
+               std::tie(b.name, b.byte_order, b.header_bytes, b.wrap_bits, b.payload_bytes, b.packets, b.magic_value) &&
+           equal(a.event, b.event) && equal(a.index, b.index) && equal(a.offset, b.offset) && equal(a.total, b.total) &&
+           equal(a.magic, b.magic) && equal(a.source, b.source);
+}
+
+}  // namespace
+
+bool operator==(const RunConfig& a, const RunConfig& b) {
+    return std::tie(a.name, a.ports, a.streams, a.events, a.reduce, a.sinks, a.lcores, a.sources) ==
+               std::tie(b.name, b.ports, b.streams, b.events, b.reduce, b.sinks, b.lcores, b.sources) &&
+           std::equal(a.formats.begin(), a.formats.end(), b.formats.begin(), b.formats.end(),
+                      [](const auto& x, const auto& y) { return equal(x, y); });
+}
+
+}  // namespace weir::pipeline

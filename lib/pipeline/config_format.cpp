@@ -1,0 +1,138 @@
+// [[format]]: a declared format. What is checked here is checked with the line in hand; wire makes the decoder of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "pipeline/config_parts.hpp"
+
+namespace weir::pipeline::detail {
+
+namespace {
+
+constexpr std::uint32_t header_bytes_max = 1024;
+
+std::uint64_t width_mask(std::uint32_t bytes) {
+    return bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * bytes) - 1;
+}
+
+wire::DeclaredField read_field(TableReader& table, std::uint32_t header_bytes) {
+    wire::DeclaredField field;
+    const auto offset = table.integer("offset", {0, header_bytes_max - 1});
+    if (!offset) table.missing("offset", "the field's first byte, counted from the start of the header");
+    const auto bytes = table.integer("bytes", {1, 8});
+    if (!bytes) table.missing("bytes", "the field's width, 1..8 bytes");
+    field.offset = static_cast<std::uint32_t>(*offset);
+    field.bytes = static_cast<std::uint32_t>(*bytes);
+    if (field.offset + field.bytes > header_bytes)
+        table.wrong("offset", fmt::format("bytes {}..{}", field.offset, field.offset + field.bytes - 1),
+                    fmt::format("a field inside the {} bytes of header_bytes", header_bytes));
+    // TOML integers are signed: a mask with the top bit set is written as a negative number, or left out.
+    if (const auto mask = table.signed_integer("mask")) {
+        const auto value = static_cast<std::uint64_t>(*mask);
+        if (value == 0 || (value & ~width_mask(field.bytes)) != 0)
+            table.wrong("mask", fmt::format("{:#x}", value),
+                        fmt::format("1..{:#x}, the bits of {} bytes", width_mask(field.bytes), field.bytes));
+        field.mask = value;
+    }
+    field.shift = static_cast<std::uint32_t>(table.integer("shift", {0, 8 * *bytes - 1}).value_or(0));
+    return field;
+}
+
+std::uint64_t value_mask(const wire::DeclaredField& field) {
+    return (field.mask.value_or(width_mask(field.bytes)) & width_mask(field.bytes)) >> field.shift;
+}
+
+std::optional<wire::DeclaredField> read_optional_field(TableReader& format, std::string_view key,
+                                                       std::uint32_t header_bytes) {
+    auto table = format.table(key);
+    if (!table) return std::nullopt;
+    const wire::DeclaredField field = read_field(*table, header_bytes);
+    table->finish();
+    return field;
+}
+
+void read_event(TableReader& format, wire::DeclaredSpec& spec) {
+    auto table = format.table("event");
+    if (!table) format.missing("event", "where the event number is: event = { offset = 0, bytes = 8 }");
+    spec.event = read_field(*table, spec.header_bytes);
+    const auto width = static_cast<std::uint32_t>(std::bit_width(value_mask(*spec.event)));
+    if (width == 0) table->wrong("shift", "a shift that leaves no bit of the field", "less than the width of the mask");
+    if (const auto bits = table->integer("wrap_bits", {1, width})) spec.wrap_bits = static_cast<std::uint32_t>(*bits);
+    table->finish();
+}
+
+void read_magic(TableReader& format, wire::DeclaredSpec& spec) {
+    auto table = format.table("magic");
+    if (!table) return;
+    spec.magic = read_field(*table, spec.header_bytes);
+    const auto value = table->signed_integer("value");
+    if (!value) table->missing("value", "the number that the field always has");
+    spec.magic_value = static_cast<std::uint64_t>(*value);
+    if ((spec.magic_value & ~value_mask(*spec.magic)) != 0)
+        table->wrong("value", fmt::format("{:#x}", spec.magic_value),
+                     fmt::format("0..{:#x}, what the field can hold", value_mask(*spec.magic)));
+    table->finish();
+}
+
+/// Where a packet's payload belongs, and how much there is in all.
+void read_place(TableReader& format, wire::DeclaredSpec& spec) {
+    spec.index = read_optional_field(format, "index", spec.header_bytes);
+    spec.offset = read_optional_field(format, "offset", spec.header_bytes);
+    if (spec.index && spec.offset) format.wrong("offset", "both index and offset", "one of them");
+    if (const auto bytes = format.size("payload_bytes", {1, 65507}))
+        spec.payload_bytes = static_cast<std::uint32_t>(*bytes);
+    if (const auto packets = format.integer("packets", {1, message_bytes_limit}))
+        spec.packets = static_cast<std::uint32_t>(*packets);
+    spec.total = read_optional_field(format, "total", spec.header_bytes);
+    if (spec.packets && spec.total) format.wrong("total", "both packets and total", "one of them");
+    if (spec.index && !spec.payload_bytes)
+        format.missing("payload_bytes", "the payload of a full packet: a packet's place is index * payload_bytes");
+    if (spec.packets && !spec.payload_bytes)
+        format.missing("payload_bytes", "the payload of a full packet: a message has packets * payload_bytes");
+    const bool placed = spec.index || spec.offset;
+    if (placed && !spec.packets && !spec.total)
+        format.missing("packets", "the packets of a message, or total = {...}, a field with its bytes");
+    if (!placed && (spec.packets.value_or(1) != 1 || spec.total))
+        format.wrong(spec.total ? "total" : "packets", "messages of several packets without index or offset",
+                     "index = {...} or offset = {...}, which says where a packet belongs");
+    const std::uint64_t bytes = std::uint64_t{spec.packets.value_or(0)} * spec.payload_bytes.value_or(0);
+    if (bytes > message_bytes_limit)
+        format.wrong("packets", fmt::format("messages of {} bytes", bytes), "messages of less than 4GiB");
+}
+
+wire::DeclaredSpec read_format(TableReader& table) {
+    wire::DeclaredSpec spec;
+    const auto name = table.name("name");
+    if (!name) table.missing("name", "a name for [[stream]] to refer to");
+    spec.name = *name;
+    const bool taken = spec.name == "declared" ||
+                       std::find(built_in_formats.begin(), built_in_formats.end(), spec.name) != built_in_formats.end();
+    if (taken) table.wrong("name", in_quotes(spec.name), "a name that is not one of the built-in formats");
+    spec.byte_order = table.choice("byte_order", byte_order_names).value_or(spec.byte_order);
+    const auto header_bytes = table.size("header_bytes", {1, header_bytes_max});
+    if (!header_bytes) table.missing("header_bytes", "the bytes of each packet before its payload");
+    spec.header_bytes = static_cast<std::uint32_t>(*header_bytes);
+    read_event(table, spec);
+    read_place(table, spec);
+    read_magic(table, spec);
+    spec.source = read_optional_field(table, "source", spec.header_bytes);
+    table.finish();
+    return spec;
+}
+
+}  // namespace
+
+std::vector<wire::DeclaredSpec> read_formats(TableReader& root) {
+    std::vector<wire::DeclaredSpec> out;
+    for (TableReader& table : root.tables("format")) {
+        wire::DeclaredSpec spec = read_format(table);
+        for (const wire::DeclaredSpec& other : out)
+            if (other.name == spec.name)
+                table.wrong("name", fmt::format("{} twice", in_quotes(spec.name)), "a name of its own for each format");
+        out.push_back(std::move(spec));
+    }
+    return out;
+}
+
+}  // namespace weir::pipeline::detail

@@ -1,0 +1,51 @@
+// The words of the configuration and the values they stand for: one table per choice, used for reading, for printing
+// and for the list of what is accepted.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "pipeline/config.hpp"
+
+namespace weir::pipeline::detail {
+
+template <class E>
+struct Named {
+    std::string_view name;
+    E value;
+};
+
+inline constexpr std::array transport_names{Named{"udp", Transport::udp}, Named{"roce", Transport::roce}};
+inline constexpr std::array source_by_names{Named{"port", SourceBy::port}, Named{"address", SourceBy::address},
+                                            Named{"header", SourceBy::header}};
+inline constexpr std::array event_by_names{Named{"format", EventBy::format}, Named{"immediate", EventBy::immediate},
+                                           Named{"count", EventBy::count}, Named{"arrival", EventBy::arrival}};
+inline constexpr std::array icrc_names{Named{"check", IcrcMode::check}, Named{"ignore", IcrcMode::ignore}};
+inline constexpr std::array incomplete_names{Named{"keep", IncompleteMode::keep}, Named{"drop", IncompleteMode::drop}};
+inline constexpr std::array assembly_names{Named{"auto", AssemblyMode::automatic},
+                                           Named{"reference", AssemblyMode::reference},
+                                           Named{"copy", AssemblyMode::copy}};
+inline constexpr std::array sink_kind_names{Named{"events", SinkKind::events}, Named{"null", SinkKind::null}};
+inline constexpr std::array reducer_names{Named{"zstd", ReducerKind::zstd}};
+inline constexpr std::array idle_names{Named{"spin", IdleMode::spin}, Named{"pause", IdleMode::pause},
+                                       Named{"sleep", IdleMode::sleep}};
+inline constexpr std::array byte_order_names{Named{"little", wire::ByteOrder::little},
+                                             Named{"big", wire::ByteOrder::big}};
+
+/// Formats that need no [[format]]; a declared one may not take these names, nor "declared".
+inline constexpr std::array<std::string_view, 3> built_in_formats{"jungfrau", "ejfat", "message"};
+
+template <class Table, class E>
+constexpr std::string_view name_of(const Table& table, E value) {
+    for (const auto& entry : table)
+        if (entry.value == value) return entry.name;
+    return "?";
+}
+
+/// Bytes as the largest binary unit that divides them: "16MiB", "1000".
+std::string format_size(std::uint64_t bytes);
+
+/// Text in double quotes with control characters escaped as TOML wants them.
+std::string in_quotes(std::string_view text);
+
+}  // namespace weir::pipeline::detail

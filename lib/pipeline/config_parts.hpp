@@ -1,0 +1,30 @@
+// The sections of the configuration, one function each. Private to config*.cpp.
+#pragma once
+
+#include "pipeline/config_reader.hpp"
+
+namespace weir::pipeline::detail {
+
+inline constexpr std::uint32_t sources_max = 65536;
+inline constexpr std::uint32_t message_bytes_default = 16U << 20;
+inline constexpr std::uint64_t message_bytes_limit = (std::uint64_t{1} << 32) - 1;  // offsets have 32 bits
+
+std::vector<PortConfig> read_ports(TableReader& root, std::vector<std::string>& warnings);
+std::vector<wire::DeclaredSpec> read_formats(TableReader& root);
+/// All of [events] but the comparison of `sources` with the streams.
+EventsConfig read_events(TableReader& root);
+std::vector<ReduceConfig> read_reducers(TableReader& root);
+std::vector<SinkConfig> read_sinks(TableReader& root);
+LcoresConfig read_lcores(TableReader& root);
+
+/// Streams and the sources that follow from them; wants `run.ports`, `run.formats` and `run.events`.
+void read_streams(TableReader& root, RunConfig& run);
+/// Throws if two streams claim the same packets. `readers` are those of the streams, in order.
+void check_claims(const RunConfig& run, std::vector<TableReader>& readers);
+
+/// The whole file, at most 16 MiB. Throws core::UsageError.
+std::string read_text(const std::filesystem::path& file);
+/// TOML or a core::UsageError with line and column.
+toml::table parse_toml(std::string_view text, std::string_view file_name);
+
+}  // namespace weir::pipeline::detail

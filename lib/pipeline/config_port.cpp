@@ -1,0 +1,189 @@
+// [[port]] and the profile that it names.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/config_parts.hpp"
+
+namespace weir::pipeline::detail {
+
+namespace {
+
+using Args = std::vector<std::string>;  // "key=value", or a key alone
+
+std::string_view key_of(std::string_view arg) {
+    return arg.substr(0, arg.find('='));
+}
+
+/// Splits at commas; a list "[0,1]" is one value.
+Args split_args(std::string_view text) {
+    Args out;
+    std::string current;
+    int depth = 0;
+    for (const char c : text) {
+        depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+        if (c == ',' && depth <= 0) {
+            out.push_back(std::move(current));
+            current.clear();
+        } else {
+            current += c;
+        }
+    }
+    out.push_back(std::move(current));
+    std::erase(out, "");
+    return out;
+}
+
+std::string join(const Args& args) {
+    return fmt::format("{}", fmt::join(args, ","));
+}
+
+/// `upper`, followed by those of `lower` whose keys it does not have.
+Args merge_args(Args upper, const Args& lower) {
+    const Args own = upper;
+    for (const std::string& arg : lower) {
+        const bool set =
+            std::any_of(own.begin(), own.end(), [&](const std::string& other) { return key_of(other) == key_of(arg); });
+        if (!set) upper.push_back(arg);
+    }
+    return upper;
+}
+
+/// args = "key=value,key=value", or a table: { key = value }, which has room for a comment on each.
+Args read_args(TableReader& table) {
+    constexpr std::string_view accepted = "\"key=value,key=value\", or a table of strings, integers and booleans";
+    const toml::node* node = table.get("args");
+    if (node == nullptr) return {};
+    if (node->is_string()) return split_args(*table.text("args"));
+    const toml::table* entries = node->as_table();
+    if (entries == nullptr) table.wrong("args", describe(*node), accepted);
+    Args out;
+    for (const auto& [key, value] : *entries) {
+        const std::string name = "args." + in_quotes(key.str());
+        std::string text;
+        if (const auto* string = value.as_string())
+            text = string->get();
+        else if (const auto* integer = value.as_integer())
+            text = std::to_string(integer->get());
+        else if (const auto* boolean = value.as_boolean())
+            text = boolean->get() ? "1" : "0";
+        const auto plain = [](unsigned char c) { return c > 0x20 && c < 0x7f && c != '=' && c != ','; };
+        const auto shown = [](unsigned char c) { return c > 0x20 && c < 0x7f; };
+        if (text.empty() || !std::all_of(text.begin(), text.end(), shown) || key.str().empty() ||
+            !std::all_of(key.str().begin(), key.str().end(), plain))
+            fail(table.place(value), table.full_key(name), describe(value), accepted);
+        const std::string arg = fmt::format("{}={}", key.str(), text);
+        if (split_args(arg).size() != 1)
+            fail(table.place(value), table.full_key(name), describe(value), "a list in brackets, as \"[0,1]\"");
+        out.push_back(arg);
+    }
+    return out;
+}
+
+/// The keys that a profile may have too. `args` comes back because its parts merge one by one.
+Args read_values(TableReader& table, PortConfig& port) {
+    // 64 KiB is what a 16-bit buffer length can say, headroom included.
+    constexpr Bounds mbuf{1024, 65407};
+    port.queues = static_cast<std::uint16_t>(table.integer("queues", {1, 1024}).value_or(port.queues));
+    port.mtu = static_cast<std::uint16_t>(table.integer("mtu", {68, 65535}).value_or(port.mtu));
+    port.rx_descriptors =
+        static_cast<std::uint16_t>(table.integer("rx_descriptors", {32, 32768}).value_or(port.rx_descriptors));
+    port.mbuf_bytes = static_cast<std::uint32_t>(table.size("mbuf_bytes", mbuf).value_or(port.mbuf_bytes));
+    return read_args(table);
+}
+
+Args read_profile(TableReader& table, const std::string& name, PortConfig& port) {
+    std::filesystem::path path = name;
+    if (path.is_relative()) path = std::filesystem::path(table.file()).parent_path() / path;
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error))
+        table.wrong("profile", fmt::format("{} ({} is not a file)", in_quotes(name), path.string()),
+                    "a profile that exists; the path is relative to the configuration's folder");
+    const std::string file_name = path.string();
+    port.profile = {file_name, table.place(*table.get("profile")).line};
+    const toml::table document = parse_toml(read_text(path), file_name);
+    TableReader profile(document, "", file_name);
+    if (profile.get("notes") != nullptr) profile.texts("notes", "remarks for people");
+    Args args = read_values(profile, port);
+    profile.finish();
+    return args;
+}
+
+void check_address(TableReader& table, std::string_view text) {
+    const std::size_t slash = text.find('/');
+    const auto address = parse_ip_address(text.substr(0, slash));
+    const std::string_view prefix = slash == std::string_view::npos ? "" : text.substr(slash + 1);
+    const bool digits = !prefix.empty() && prefix.size() <= 3 &&
+                        std::all_of(prefix.begin(), prefix.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!address || !digits || std::stoi(std::string(prefix)) > (address->v6 ? 128 : 32))
+        table.wrong("address", in_quotes(text), "an address with its prefix length, as \"10.1.0.2/24\"");
+}
+
+void refuse_flows(TableReader& table) {
+    const auto flows = table.text("flows");
+    if (!flows) return;
+    std::filesystem::path path = *flows;
+    if (path.is_relative()) path = std::filesystem::path(table.file()).parent_path() / path;
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error))
+        table.wrong("flows", fmt::format("{} ({} is not a file)", in_quotes(*flows), path.string()),
+                    "a rule file that exists");
+    table.wrong("flows", in_quotes(*flows),
+                "no rule file: this version does not read them; it steers in software by the keys of [[stream]]");
+}
+
+PortConfig read_port(TableReader& table, std::vector<std::string>& warnings) {
+    PortConfig port;
+    port.place = table.place();
+    const auto name = table.name("name");
+    if (!name) table.missing("name", "a name for [[stream]] to refer to");
+    port.name = *name;
+    const auto device = table.text("device");
+    if (!device)
+        table.missing("device", "a PCI address, \"0000:3b:00.0\", or a virtual device, \"net_af_packet0,iface=det0\"");
+    port.device = *device;
+    Args profile_args;
+    if (const auto profile = table.text("profile")) profile_args = read_profile(table, *profile, port);
+    port.args = join(merge_args(read_values(table, port), profile_args));
+    if (const auto address = table.text("address")) {
+        check_address(table, *address);
+        port.address = *address;
+        warnings.push_back(fmt::format("{}:{}: {}: this version does not answer ARP or ping for it", table.file(),
+                                       table.place(*table.get("address")).line, table.full_key("address")));
+    }
+    refuse_flows(table);
+    table.finish();
+    return port;
+}
+
+}  // namespace
+
+std::vector<PortConfig> read_ports(TableReader& root, std::vector<std::string>& warnings) {
+    std::vector<PortConfig> out;
+    for (TableReader& table : root.tables("port")) {
+        PortConfig port = read_port(table, warnings);
+        for (const PortConfig& other : out)
+            if (other.name == port.name)
+                table.wrong("name",
+                            fmt::format("{}, the name of the port at line {}", in_quotes(port.name), other.place.line),
+                            "a name of its own for each port");
+        out.push_back(std::move(port));
+    }
+    if (out.empty()) root.missing("port", "at least one [[port]] with name and device");
+    return out;
+}
+
+}  // namespace weir::pipeline::detail
+
+namespace weir::pipeline {
+
+std::string PortConfig::devargs() const {
+    using namespace detail;
+    const std::size_t comma = device.find(',');
+    const std::string driver = device.substr(0, comma);
+    const Args own = comma == std::string::npos ? Args{} : split_args(std::string_view(device).substr(comma + 1));
+    const std::string all = join(merge_args(own, split_args(args)));
+    return all.empty() ? driver : driver + "," + all;
+}
+
+}  // namespace weir::pipeline

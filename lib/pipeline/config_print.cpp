@@ -1,0 +1,310 @@
+// A RunConfig as TOML that reads back the same, and as JSON for the report and the manifest.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "pipeline/config.hpp"
+#include "pipeline/config_names.hpp"
+
+namespace weir::pipeline {
+
+using namespace detail;
+
+namespace {
+
+std::string integer_list(const std::vector<std::uint32_t>& values) {
+    constexpr std::size_t run_min = 4;  // shorter runs read better one by one
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < values.size();) {
+        std::size_t end = i + 1;
+        while (end < values.size() && values[end] == values[end - 1] + 1) ++end;
+        if (end - i >= run_min) {
+            parts.push_back(fmt::format("\"{}-{}\"", values[i], values[end - 1]));
+            i = end;
+        } else {
+            parts.push_back(std::to_string(values[i++]));
+        }
+    }
+    return fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+std::string hex_list(const std::vector<std::uint32_t>& values) {
+    std::vector<std::string> parts;
+    for (const std::uint32_t value : values) parts.push_back(fmt::format("{:#x}", value));
+    return fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+std::string address_list(const std::vector<IpAddress>& addresses) {
+    std::vector<std::string> parts;
+    for (const IpAddress& address : addresses) parts.push_back(in_quotes(address.text));
+    return fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+std::string field_text(const wire::DeclaredField& field, std::string_view more = "") {
+    std::string out = fmt::format("{{ offset = {}, bytes = {}", field.offset, field.bytes);
+    // Signed, because that is what a TOML integer is.
+    if (field.mask) out += fmt::format(", mask = {}", static_cast<std::int64_t>(*field.mask));
+    if (field.shift != 0) out += fmt::format(", shift = {}", field.shift);
+    return out + std::string(more) + " }";
+}
+
+class Printer {
+public:
+    void header(std::string_view text) { out_ += fmt::format("\n{}\n", text); }
+    void comment(std::string_view text) { out_ += fmt::format("# {}\n", text); }
+    void line(std::string_view key, std::string_view value, bool is_default = false) {
+        out_ += fmt::format("{} = {}{}\n", key, value, is_default ? "  # default" : "");
+    }
+    void number(std::string_view key, std::uint64_t value, std::uint64_t fallback) {
+        line(key, std::to_string(value), value == fallback);
+    }
+    void size(std::string_view key, std::uint64_t value, std::uint64_t fallback) {
+        line(key, in_quotes(format_size(value)), value == fallback);
+    }
+    template <class Table, class E>
+    void choice(std::string_view key, const Table& names, E value, E fallback) {
+        line(key, in_quotes(name_of(names, value)), value == fallback);
+    }
+    [[nodiscard]] std::string take() { return std::move(out_); }
+
+private:
+    std::string out_;
+};
+
+void print_port(Printer& out, const PortConfig& port) {
+    const PortConfig defaults;
+    out.header("[[port]]");
+    if (!port.profile.file.empty()) out.comment("with the values of " + in_quotes(port.profile.file));
+    out.line("name", in_quotes(port.name));
+    out.line("device", in_quotes(port.device));
+    if (!port.args.empty()) out.line("args", in_quotes(port.args));
+    out.number("queues", port.queues, defaults.queues);
+    out.number("mtu", port.mtu, defaults.mtu);
+    out.number("rx_descriptors", port.rx_descriptors, defaults.rx_descriptors);
+    if (port.mbuf_bytes != 0)
+        out.number("mbuf_bytes", port.mbuf_bytes, 0);
+    else
+        out.comment("mbuf_bytes: as the MTU needs (default)");
+    if (!port.address.empty()) out.line("address", in_quotes(port.address));
+}
+
+void print_udp(Printer& out, const StreamConfig& stream) {
+    out.line("udp_dst", integer_list({stream.udp_dst.begin(), stream.udp_dst.end()}));
+    out.choice("source_by", source_by_names, stream.source_by, SourceBy::port);
+    if (!stream.source_ids.empty()) out.line("source_ids", integer_list(stream.source_ids));
+}
+
+void print_roce(Printer& out, const StreamConfig& stream) {
+    out.line("qp", hex_list(stream.qp));
+    out.choice("icrc", icrc_names, stream.icrc, IcrcMode::check);
+    if (stream.message_bytes) out.line("message_bytes", in_quotes(format_size(*stream.message_bytes)));
+}
+
+void print_stream(Printer& out, const RunConfig& run, const StreamConfig& stream) {
+    out.header("[[stream]]");
+    if (stream.source_count == 1)
+        out.comment(fmt::format("source {}", stream.first_source));
+    else
+        out.comment(fmt::format("sources {}..{}", stream.first_source, stream.first_source + stream.source_count - 1));
+    out.line("port", in_quotes(run.ports[stream.port].name));
+    out.choice("transport", transport_names, stream.transport, Transport{0xff});
+    out.line("format", in_quotes(stream.format));
+    if (stream.format == "jungfrau") out.number("interfaces", stream.interfaces, 1);
+    if (stream.transport == Transport::udp)
+        print_udp(out, stream);
+    else
+        print_roce(out, stream);
+    if (!stream.src.empty()) out.line("src", address_list(stream.src));
+    if (!stream.dst.empty()) out.line("dst", address_list(stream.dst));
+    const bool bare = stream.format == "message";
+    out.choice("event", event_by_names, stream.event, bare ? EventBy::immediate : EventBy::format);
+    out.size("max_message_bytes", stream.max_message_bytes, 16U << 20);
+}
+
+void print_format(Printer& out, const wire::DeclaredSpec& spec) {
+    out.header("[[format]]");
+    out.line("name", in_quotes(spec.name));
+    out.choice("byte_order", byte_order_names, spec.byte_order, wire::ByteOrder::little);
+    out.line("header_bytes", std::to_string(spec.header_bytes));
+    if (spec.event)
+        out.line("event",
+                 field_text(*spec.event, spec.wrap_bits ? fmt::format(", wrap_bits = {}", *spec.wrap_bits) : ""));
+    if (spec.index) out.line("index", field_text(*spec.index));
+    if (spec.offset) out.line("offset", field_text(*spec.offset));
+    if (spec.payload_bytes) out.line("payload_bytes", std::to_string(*spec.payload_bytes));
+    if (spec.packets) out.line("packets", std::to_string(*spec.packets));
+    if (spec.total) out.line("total", field_text(*spec.total));
+    if (spec.magic)
+        out.line("magic",
+                 field_text(*spec.magic, fmt::format(", value = {}", static_cast<std::int64_t>(spec.magic_value))));
+    if (spec.source) out.line("source", field_text(*spec.source));
+}
+
+void print_events(Printer& out, const EventsConfig& events) {
+    const EventsConfig defaults;
+    out.header("[events]");
+    out.line("sources", std::to_string(events.sources));
+    out.size("memory", events.memory_bytes, defaults.memory_bytes);
+    if (events.window)
+        out.line("window", std::to_string(*events.window));
+    else
+        out.comment("window: as many open events as the memory holds (default)");
+    out.number("timeout_ms", events.timeout_ms, defaults.timeout_ms);
+    out.choice("incomplete", incomplete_names, events.incomplete, defaults.incomplete);
+    out.choice("assembly", assembly_names, events.assembly, defaults.assembly);
+    out.number("horizon", events.horizon, defaults.horizon);
+}
+
+void print_outputs(Printer& out, const RunConfig& config) {
+    for (const ReduceConfig& reduce : config.reduce) {
+        out.header("[[reduce]]");
+        out.line("kind", in_quotes(name_of(reducer_names, reduce.kind)));
+        out.line("level", std::to_string(reduce.level), reduce.level == ReduceConfig{}.level);
+    }
+    for (const SinkConfig& sink : config.sinks) {
+        const SinkConfig defaults;
+        out.header("[[sink]]");
+        out.line("kind", in_quotes(name_of(sink_kind_names, sink.kind)));
+        if (sink.kind == SinkKind::null) continue;
+        out.line("path", in_quotes(sink.path));
+        out.size("segment_bytes", sink.segment_bytes, defaults.segment_bytes);
+        out.size("sync_bytes", sink.sync_bytes, defaults.sync_bytes);
+        out.number("sync_ms", sink.sync_ms, defaults.sync_ms);
+    }
+}
+
+void print_lcores(Printer& out, const LcoresConfig& lcores) {
+    out.header("[lcores]");
+    const auto list = [&out](std::string_view key, const std::vector<std::uint32_t>& cpus) {
+        if (cpus.empty())
+            out.comment(fmt::format("{}: proposed at start (default)", key));
+        else
+            out.line(key, integer_list(cpus));
+    };
+    list("rx", lcores.rx);
+    list("build", lcores.build);
+    list("work", lcores.work);
+    out.choice("idle", idle_names, lcores.idle, LcoresConfig{}.idle);
+}
+
+nlohmann::json address_json(const std::vector<IpAddress>& addresses) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const IpAddress& address : addresses) out.push_back(address.text);
+    return out;
+}
+
+nlohmann::json port_json(const PortConfig& port) {
+    nlohmann::json out{{"name", port.name},
+                       {"device", port.devargs()},
+                       {"queues", port.queues},
+                       {"mtu", port.mtu},
+                       {"rx_descriptors", port.rx_descriptors},
+                       {"mbuf_bytes", port.mbuf_bytes}};
+    if (!port.address.empty()) out["address"] = port.address;
+    if (!port.profile.file.empty()) out["profile"] = port.profile.file;
+    return out;
+}
+
+nlohmann::json stream_json(const RunConfig& config, const StreamConfig& stream) {
+    nlohmann::json out{{"port", config.ports[stream.port].name},
+                       {"transport", name_of(transport_names, stream.transport)},
+                       {"format", stream.format},
+                       {"event", name_of(event_by_names, stream.event)},
+                       {"src", address_json(stream.src)},
+                       {"dst", address_json(stream.dst)},
+                       {"max_message_bytes", stream.max_message_bytes}};
+    if (stream.format == "jungfrau") out["interfaces"] = stream.interfaces;
+    if (stream.transport == Transport::udp) {
+        out["udp_dst"] = stream.udp_dst;
+        out["source_by"] = name_of(source_by_names, stream.source_by);
+        if (!stream.source_ids.empty()) out["source_ids"] = stream.source_ids;
+    } else {
+        out["qp"] = stream.qp;
+        out["icrc"] = name_of(icrc_names, stream.icrc);
+        if (stream.message_bytes) out["message_bytes"] = *stream.message_bytes;
+    }
+    return out;
+}
+
+nlohmann::json field_json(const wire::DeclaredField& field) {
+    nlohmann::json out{{"offset", field.offset}, {"bytes", field.bytes}};
+    if (field.mask) out["mask"] = *field.mask;
+    if (field.shift != 0) out["shift"] = field.shift;
+    return out;
+}
+
+nlohmann::json format_json(const wire::DeclaredSpec& spec) {
+    nlohmann::json out{{"name", spec.name},
+                       {"byte_order", name_of(byte_order_names, spec.byte_order)},
+                       {"header_bytes", spec.header_bytes}};
+    const auto field = [&out](const char* key, const std::optional<wire::DeclaredField>& value) {
+        if (value) out[key] = field_json(*value);
+    };
+    field("event", spec.event);
+    field("index", spec.index);
+    field("offset", spec.offset);
+    field("total", spec.total);
+    field("magic", spec.magic);
+    field("source", spec.source);
+    if (spec.wrap_bits) out["event"]["wrap_bits"] = *spec.wrap_bits;
+    if (spec.magic) out["magic"]["value"] = spec.magic_value;
+    if (spec.payload_bytes) out["payload_bytes"] = *spec.payload_bytes;
+    if (spec.packets) out["packets"] = *spec.packets;
+    return out;
+}
+
+nlohmann::json sink_json(const SinkConfig& sink) {
+    nlohmann::json out{{"kind", name_of(sink_kind_names, sink.kind)}};
+    if (sink.kind == SinkKind::null) return out;
+    out.update({{"path", sink.path},
+                {"segment_bytes", sink.segment_bytes},
+                {"sync_bytes", sink.sync_bytes},
+                {"sync_ms", sink.sync_ms}});
+    return out;
+}
+
+}  // namespace
+
+std::string print_config(const RunConfig& config) {
+    Printer out;
+    out.comment(
+        "The effective configuration: what was written, what a profile added, and what was filled in (default).");
+    out.line("name", in_quotes(config.name), config.name == RunConfig{}.name);
+    for (const PortConfig& port : config.ports) print_port(out, port);
+    for (const StreamConfig& stream : config.streams) print_stream(out, config, stream);
+    for (const wire::DeclaredSpec& spec : config.formats) print_format(out, spec);
+    print_events(out, config.events);
+    print_outputs(out, config);
+    print_lcores(out, config.lcores);
+    return out.take();
+}
+
+nlohmann::json config_json(const RunConfig& config) {
+    const EventsConfig& events = config.events;
+    nlohmann::json out{{"name", config.name},
+                       {"events",
+                        {{"sources", events.sources},
+                         {"memory", events.memory_bytes},
+                         {"window", events.window ? nlohmann::json(*events.window) : nlohmann::json()},
+                         {"timeout_ms", events.timeout_ms},
+                         {"incomplete", name_of(incomplete_names, events.incomplete)},
+                         {"assembly", name_of(assembly_names, events.assembly)},
+                         {"horizon", events.horizon}}},
+                       {"lcores",
+                        {{"rx", config.lcores.rx},
+                         {"build", config.lcores.build},
+                         {"work", config.lcores.work},
+                         {"idle", name_of(idle_names, config.lcores.idle)}}}};
+    for (const char* key : {"port", "stream", "format", "reduce", "sink", "sources"})
+        out[key] = nlohmann::json::array();
+    for (const PortConfig& port : config.ports) out["port"].push_back(port_json(port));
+    for (const StreamConfig& stream : config.streams) out["stream"].push_back(stream_json(config, stream));
+    for (const wire::DeclaredSpec& spec : config.formats) out["format"].push_back(format_json(spec));
+    for (const ReduceConfig& reduce : config.reduce)
+        out["reduce"].push_back({{"kind", name_of(reducer_names, reduce.kind)}, {"level", reduce.level}});
+    for (const SinkConfig& sink : config.sinks) out["sink"].push_back(sink_json(sink));
+    for (const SourceConfig& source : config.sources) out["sources"].push_back(source.label);
+    return out;
+}
+
+}  // namespace weir::pipeline

@@ -1,0 +1,30 @@
+// Starting DPDK: one EAL per process, its memory and lcores decided before it starts, because without hugepages the
+// memory cannot grow afterwards.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir::port {
+
+struct EalConfig {
+    std::vector<std::uint32_t> lcores;  ///< lcore ids that run stages; bound to the CPU of that number if there is one
+    std::uint64_t memory_bytes = 0;     ///< pools, rings and tables that live in EAL memory, all sums added up
+    std::vector<std::string> vdevs;     ///< "net_af_packet0,iface=det0,..."
+    std::vector<std::string> pci;       ///< PCI addresses; when there are any, hugepages are used
+    bool pin = true;                    ///< false: lcores float over all CPUs of the process
+};
+
+/// Starts EAL; the calling thread becomes the main lcore, which runs no stage. Throws core::RunError with DPDK's
+/// reason.
+void start_eal(const EalConfig& config);
+void stop_eal() noexcept;
+
+/// The CPUs that this process may use.
+[[nodiscard]] std::vector<std::uint32_t> usable_cpus();
+
+/// A CPU address such as 0000:3b:00.0 rather than a virtual device's name.
+[[nodiscard]] bool is_pci_address(const std::string& device) noexcept;
+
+}  // namespace weir::port

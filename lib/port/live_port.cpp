@@ -1,0 +1,99 @@
+#include "port/live_port.hpp"
+
+#include <fmt/format.h>
+#include <rte_ethdev.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/error.hpp"
+
+namespace weir::port {
+
+namespace {
+
+[[noreturn]] void fail(const LivePortConfig& config, const char* step, int code) {
+    throw core::RunError(fmt::format("port '{}' ({}): {} failed: {}", config.name, config.device, step,
+                                     rte_strerror(code < 0 ? -code : code)));
+}
+
+}  // namespace
+
+LivePort::LivePort(const LivePortConfig& config, BufferPool& pool) : config_(config), pool_(pool) {
+    if (const int rc = ::rte_eth_dev_get_port_by_name(config.device.c_str(), &id_); rc != 0)
+        fail(config, "finding the device", rc);
+    rte_eth_dev_info info{};
+    if (const int rc = ::rte_eth_dev_info_get(id_, &info); rc != 0) fail(config, "asking for its abilities", rc);
+    if (config.queues > info.max_rx_queues)
+        throw core::RunError(fmt::format("port '{}' ({}): {} queues are configured, the device has at most {}",
+                                         config.name, config.device, config.queues, info.max_rx_queues));
+    rte_eth_conf conf{};
+    conf.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
+    // Some virtual devices advertise 1518 bytes and carry jumbo frames all the same, but refuse to be told so.
+    if (info.max_mtu >= config.mtu)
+        conf.rxmode.mtu = config.mtu;
+    else
+        remarks_ =
+            fmt::format("the driver advertises an MTU of {}, {} is left to the device", info.max_mtu, config.mtu);
+    if (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER && info.max_mtu >= config.mtu) conf.rxmode.offloads = 0;
+    if (const int rc = ::rte_eth_dev_configure(id_, config.queues, 1, &conf); rc != 0) fail(config, "configuring", rc);
+    std::uint16_t rx_descriptors = config.rx_descriptors;
+    std::uint16_t tx_descriptors = 256;
+    if (const int rc = ::rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_descriptors, &tx_descriptors); rc != 0)
+        fail(config, "setting the number of descriptors", rc);
+    const int socket = ::rte_eth_dev_socket_id(id_);
+    for (std::uint16_t queue = 0; queue < config.queues; ++queue)
+        if (const int rc = ::rte_eth_rx_queue_setup(id_, queue, rx_descriptors, static_cast<unsigned>(socket), nullptr,
+                                                    pool.get());
+            rc != 0)
+            fail(config, "setting up a receive queue", rc);
+    if (const int rc = ::rte_eth_tx_queue_setup(id_, 0, tx_descriptors, static_cast<unsigned>(socket), nullptr);
+        rc != 0)
+        fail(config, "setting up the transmit queue", rc);
+    if (const int rc = ::rte_eth_dev_start(id_); rc != 0) fail(config, "starting", rc);
+    // Streams are often addressed to the group or to a MAC that the sender was told by hand.
+    if (::rte_eth_promiscuous_enable(id_) != 0)
+        remarks_ += remarks_.empty() ? "no promiscuous mode" : ", no promiscuous mode";
+    rte_ether_addr mac{};
+    if (::rte_eth_macaddr_get(id_, &mac) == 0) std::copy_n(mac.addr_bytes, own_.mac.size(), own_.mac.begin());
+    own_.ip = config.address.value_or(0);
+}
+
+LivePort::~LivePort() {
+    ::rte_eth_dev_stop(id_);
+    ::rte_eth_dev_close(id_);
+}
+
+std::uint32_t LivePort::receive(std::uint16_t queue, std::span<Packet> packets, core::TimeNs now) noexcept {
+    std::array<rte_mbuf*, 64> burst;
+    const auto wanted = static_cast<std::uint16_t>(std::min(packets.size(), burst.size()));
+    const std::uint16_t count = ::rte_eth_rx_burst(id_, queue, burst.data(), wanted);
+    for (std::uint16_t i = 0; i < count; ++i) {
+        // A frame in several segments is read up to the end of its first; parsing then finds it cut and counts it.
+        packets[i] = {burst[i], now, burst[i]->data_len, burst[i]->pkt_len};
+    }
+    return count;
+}
+
+void LivePort::answer(std::span<const std::byte> frame) noexcept {
+    if (own_.ip == 0) return;
+    rte_mbuf* reply = ::rte_pktmbuf_alloc(pool_.get());
+    if (reply == nullptr) return;
+    const std::size_t bytes = port::answer(frame, own_, {rte_pktmbuf_mtod(reply, std::byte*), pool_.room_bytes()});
+    if (bytes == 0) {
+        ::rte_pktmbuf_free(reply);
+        return;
+    }
+    reply->data_len = static_cast<std::uint16_t>(bytes);
+    reply->pkt_len = static_cast<std::uint32_t>(bytes);
+    if (::rte_eth_tx_burst(id_, 0, &reply, 1) == 0) ::rte_pktmbuf_free(reply);
+}
+
+LivePort::DeviceCounters LivePort::counters() const noexcept {
+    rte_eth_stats stats{};
+    if (::rte_eth_stats_get(id_, &stats) != 0) return {};
+    return {stats.ipackets, stats.imissed, stats.rx_nombuf};
+}
+
+}  // namespace weir::port

@@ -1,0 +1,63 @@
+// The only edge between lcores: rte_ring behind a typed wrapper. Bounded; one producer and one consumer. Elements go
+// through by value. What does not fit stays with the producer, who counts it or waits.
+#pragma once
+
+#include <fmt/format.h>
+#include <rte_errno.h>
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace weir::port {
+
+template <class T>
+class Ring {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
+
+public:
+    /// Holds `capacity` elements. `name` is at most 20 characters and unique in the process. Throws core::RunError.
+    Ring(const std::string& name, std::uint32_t capacity)
+        : ring_(::rte_ring_create_elem(name.c_str(), sizeof(T), capacity, SOCKET_ID_ANY,
+                                       RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ)) {
+        if (ring_ == nullptr)
+            throw core::RunError(
+                fmt::format("no memory for ring '{}' of {} entries: {}", name, capacity, rte_strerror(rte_errno)));
+    }
+    ~Ring() { ::rte_ring_free(ring_); }
+    Ring(const Ring&) = delete;
+    Ring& operator=(const Ring&) = delete;
+
+    /// Puts a prefix of `items` in and says how many.
+    std::uint32_t push(std::span<const T> items) noexcept {
+        if (items.empty()) return 0;
+        return ::rte_ring_sp_enqueue_burst_elem(ring_, items.data(), sizeof(T), static_cast<unsigned>(items.size()),
+                                                nullptr);
+    }
+    bool push(const T& item) noexcept { return push(std::span<const T>(&item, 1)) == 1; }
+    /// Takes up to `items.size()` out and says how many.
+    std::uint32_t pop(std::span<T> items) noexcept {
+        return ::rte_ring_sc_dequeue_burst_elem(ring_, items.data(), sizeof(T), static_cast<unsigned>(items.size()),
+                                                nullptr);
+    }
+    /// Approximate while the other side works.
+    [[nodiscard]] std::uint32_t count() const noexcept { return ::rte_ring_count(ring_); }
+    [[nodiscard]] bool empty() const noexcept { return ::rte_ring_empty(ring_) != 0; }
+    /// EAL memory that a ring of this capacity takes, for the sum that is made before EAL starts.
+    [[nodiscard]] static std::uint64_t memory_bytes(std::uint32_t capacity) noexcept {
+        std::uint64_t slots = 1;
+        while (slots < std::uint64_t{capacity} + 1) slots *= 2;
+        return slots * sizeof(T) + 1024;  // header, alignment and the heap's own element
+    }
+
+private:
+    rte_ring* ring_;
+};
+
+}  // namespace weir::port

@@ -1,0 +1,86 @@
+#include "reduce/gather.hpp"
+
+#include <emmintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace weir::reduce {
+
+using assemble::ByteRange;
+using assemble::FragmentBlock;
+using assemble::FragmentRef;
+
+void SortedRefs::assign(const assemble::Message& message) noexcept {
+    refs_.clear();
+    for (const FragmentBlock* block = message.first_block; block != nullptr; block = block->next)
+        for (std::uint32_t i = 0; i < block->count; ++i)
+            if (block->refs[i].bytes > 0) refs_.push_back(&block->refs[i]);
+    const auto before = [](const FragmentRef* a, const FragmentRef* b) { return a->offset < b->offset; };
+    if (!message.in_order && !std::ranges::is_sorted(refs_, before)) std::ranges::sort(refs_, before);
+}
+
+std::size_t SortedRefs::ranges(std::span<ByteRange> out) const noexcept {
+    std::size_t count = 0;
+    for (const FragmentRef* ref : refs_) {
+        const std::uint32_t end = ref->offset + ref->bytes;
+        if (count > 0 && count <= out.size() && out[count - 1].end == ref->offset) {
+            out[count - 1].end = end;
+        } else {
+            if (count < out.size()) out[count] = {ref->offset, end};
+            ++count;
+        }
+    }
+    return count;
+}
+
+std::uint32_t SortedRefs::largest_bytes() const noexcept {
+    std::uint32_t largest = 0;
+    for (const FragmentRef* ref : refs_) largest = std::max(largest, ref->bytes);
+    return largest;
+}
+
+namespace {
+
+/// Copies whole lines past the caches if `out` is aligned, the rest in the ordinary way.
+void copy(std::byte* out, const std::byte* from, std::size_t bytes, bool streaming) noexcept {
+    std::size_t done = 0;
+    if (streaming && reinterpret_cast<std::uintptr_t>(out) % 16 == 0) {
+        for (; done + 64 <= bytes; done += 64) {
+            const auto* source = reinterpret_cast<const __m128i*>(from + done);
+            auto* target = reinterpret_cast<__m128i*>(out + done);
+            const __m128i a = _mm_loadu_si128(source);
+            const __m128i b = _mm_loadu_si128(source + 1);
+            const __m128i c = _mm_loadu_si128(source + 2);
+            const __m128i d = _mm_loadu_si128(source + 3);
+            _mm_stream_si128(target, a);
+            _mm_stream_si128(target + 1, b);
+            _mm_stream_si128(target + 2, c);
+            _mm_stream_si128(target + 3, d);
+        }
+    }
+    std::memcpy(out + done, from + done, bytes - done);
+}
+
+}  // namespace
+
+std::size_t gather(const SortedRefs& message, GatherCursor& cursor, std::span<std::byte> out, bool streaming) noexcept {
+    const auto refs = message.refs();
+    std::size_t done = 0;
+    while (cursor.ref < refs.size() && done < out.size()) {
+        const FragmentRef& ref = *refs[cursor.ref];
+        if (cursor.ref + 1 < refs.size()) __builtin_prefetch(refs[cursor.ref + 1]->data);
+        const std::size_t bytes = std::min<std::size_t>(ref.bytes - cursor.done_bytes, out.size() - done);
+        copy(out.data() + done, ref.data + cursor.done_bytes, bytes, streaming);
+        done += bytes;
+        cursor.done_bytes += static_cast<std::uint32_t>(bytes);
+        if (cursor.done_bytes == ref.bytes) {
+            ++cursor.ref;
+            cursor.done_bytes = 0;
+        }
+    }
+    if (streaming) _mm_sfence();
+    return done;
+}
+
+}  // namespace weir::reduce

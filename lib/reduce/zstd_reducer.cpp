@@ -1,0 +1,50 @@
+// The static context is what keeps zstd from allocating on the lcore; it is declared in zstd's static section.
+#define ZSTD_STATIC_LINKING_ONLY
+#include "reduce/zstd_reducer.hpp"
+
+#include <zstd.h>
+
+#include <cstdlib>
+
+#include "core/error.hpp"
+
+namespace weir::reduce {
+
+namespace {
+
+std::byte* aligned(std::size_t bytes) {
+    void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (memory == nullptr) throw core::RunError("no memory for the zstd reducer");
+    return static_cast<std::byte*>(memory);
+}
+
+}  // namespace
+
+void ZstdReducer::Freer::operator()(std::byte* memory) const noexcept {
+    std::free(memory);
+}
+
+ZstdReducer::ZstdReducer(int level) : scratch_(aligned(piece_bytes)) {
+    const ZSTD_compressionParameters parameters = ::ZSTD_getCParams(level, piece_bytes, 0);
+    const std::size_t bytes = ::ZSTD_estimateCCtxSize_usingCParams(parameters);
+    workspace_.reset(aligned(bytes));
+    ZSTD_CCtx* context = ::ZSTD_initStaticCCtx(workspace_.get(), bytes);
+    if (context == nullptr || ZSTD_isError(::ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level)) != 0)
+        throw core::RunError("zstd refuses the compression level " + std::to_string(level));
+    context_ = context;
+}
+
+ZstdReducer::~ZstdReducer() = default;
+
+std::size_t ZstdReducer::bound(std::size_t raw_bytes) noexcept {
+    return ZSTD_COMPRESSBOUND(raw_bytes);
+}
+
+std::size_t ZstdReducer::compress(std::size_t raw_bytes, std::span<std::byte> out) noexcept {
+    const std::size_t bytes =
+        ::ZSTD_compress2(static_cast<ZSTD_CCtx*>(context_), out.data(), out.size(), scratch_.get(), raw_bytes);
+    // With bound() bytes of room only a workspace that is too small can fail, and that was measured at construction.
+    return ZSTD_isError(bytes) != 0 || bytes >= raw_bytes ? 0 : bytes;
+}
+
+}  // namespace weir::reduce

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Adds up what `meson test` ran in a build folder: every case of a GoogleTest program counts, and a program without cases as one.
+
+Names what failed and what was skipped, with its reason, on stderr; prints "PASSED FAILED SKIPPED" on stdout.
+usage: count_tests.py BUILD_FOLDER
+"""
+
+import json
+import pathlib
+import sys
+import xml.etree.ElementTree
+
+logs = pathlib.Path(sys.argv[1]) / "meson-logs"
+passed = failed = skipped = 0
+failed_cases = {}  # program -> cases that failed
+cases_of = {}  # program -> cases
+
+junit = logs / "testlog.junit.xml"
+for suite in xml.etree.ElementTree.parse(junit).getroot() if junit.exists() else ():
+    # A GoogleTest suite is called "project.program.Suite"; a plain program is a case of the suite "project".
+    program = (suite.get("name") or "").split(".")
+    if len(program) < 3:
+        continue
+    for case in suite.iter("testcase"):
+        name = f"{program[1]}: {program[2]}.{case.get('name')}"
+        cases_of[program[1]] = cases_of.get(program[1], 0) + 1
+        skip = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed += 1
+            failed_cases[program[1]] = failed_cases.get(program[1], 0) + 1
+            print(f"  FAILED  {name}", file=sys.stderr)
+        elif skip is not None or case.get("result") == "skipped":
+            skipped += 1
+            reason = (skip.get("message") if skip is not None else "") or ""
+            print(f"  skipped {name}: {' '.join(reason.split())}", file=sys.stderr)
+        else:
+            passed += 1
+
+for line in (logs / "testlog.json").read_text().splitlines():
+    test = json.loads(line)
+    name = test["name"].split(" / ")[-1]
+    good = test["result"] in ("OK", "EXPECTEDFAIL")
+    if test["result"] == "SKIP" and not cases_of.get(name):
+        skipped += 1
+        print(f"  skipped {name}", file=sys.stderr)
+    elif not good and test["result"] != "SKIP" and not failed_cases.get(name):
+        # A program that crashed, hung or never wrote its results.
+        failed += 1
+        print(f"  FAILED  {name}: {test['result']}", file=sys.stderr)
+    elif good and not cases_of.get(name):
+        passed += 1
+
+print(passed, failed, skipped)

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -25,7 +26,32 @@ std::string tail(std::string_view before) {
     return fmt::format("{}{:08x}{}", checksum_key, crc, ending);
 }
 
+/// Brackets inside brackets, at the deepest place.
+std::size_t nesting_depth(std::string_view text) {
+    std::size_t depth = 0;
+    std::size_t deepest = 0;
+    bool in_string = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (in_string && c == '\\') ++i;
+        if (c == '"') in_string = !in_string;
+        if (in_string) continue;
+        if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
+        if ((c == ']' || c == '}') && depth > 0) --depth;
+    }
+    return deepest;
+}
+
 }  // namespace
+
+nlohmann::json parse_json(std::string_view text) {
+    // Printing a document again takes stack for every level.
+    constexpr std::size_t depth_max = 100;
+    if (nesting_depth(text) > depth_max) return nullptr;
+    nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
+    if (document.is_discarded()) return nullptr;
+    return document;
+}
 
 std::string segment_name(std::uint32_t segment) {
     return fmt::format("events-{:06}.weir", segment);
@@ -41,7 +67,7 @@ nlohmann::json parse_manifest(std::string_view text) {
     if (text.size() < tail_bytes) throw core::RunError("the manifest is cut off");
     const std::string_view before = text.substr(0, text.size() - tail_bytes);
     if (text.substr(before.size()) != tail(before)) throw core::RunError("the manifest does not match its checksum");
-    nlohmann::json members = nlohmann::json::parse(text, nullptr, false);
+    nlohmann::json members = parse_json(text);
     if (!members.is_object()) throw core::RunError("the manifest is not a JSON object");
     members.erase("manifest_crc32c");
     const auto version = members.find("version");

@@ -19,6 +19,9 @@ std::string segment_name(std::uint32_t segment);
 /// The file's text for `members` (an object without "manifest_crc32c").
 std::string manifest_text(const nlohmann::json& members);
 
+/// JSON from a file: null if it is not, or is nested more than a hundred deep.
+nlohmann::json parse_json(std::string_view text);
+
 /// The members of a manifest's text. Throws core::RunError if the checksum, the JSON or the version is wrong.
 nlohmann::json parse_manifest(std::string_view text);
 

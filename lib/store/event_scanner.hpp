@@ -1,0 +1,130 @@
+// Makes events of the blocks of a segment again, and checks that every number in them agrees with the others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/units.hpp"
+#include "store/block_reader.hpp"
+#include "store/format.hpp"
+
+namespace weir::store {
+
+struct SourceInfo {
+    std::uint32_t id = 0;
+    SourceState state = SourceState::complete;
+    std::uint64_t declared_bytes = 0;
+    std::uint64_t received_bytes = 0;
+    std::uint32_t packets = 0;
+    core::TimeNs first_ns = 0;
+    core::TimeNs last_ns = 0;
+    std::vector<std::byte> meta;
+    std::vector<MissingRange> missing;
+
+    /// Its size is known, received or not.
+    [[nodiscard]] bool size_known() const noexcept {
+        return state != SourceState::size_unknown && state != SourceState::absent_unknown;
+    }
+};
+
+struct EventInfo {
+    std::uint64_t id = 0;
+    std::uint32_t epoch = 0;
+    bool complete = false;
+    Cause cause = Cause::none;
+    core::TimeNs first_ns = 0;
+    core::TimeNs last_ns = 0;
+    std::uint64_t payload_bytes = 0;
+    std::uint64_t packets = 0;
+    std::vector<SourceInfo> sources;
+    // Where it lies.
+    std::uint32_t segment = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t stored_bytes = 0;  ///< known when the event has ended
+};
+
+/// What a scan tells, in order. Any may be empty.
+struct ScanHooks {
+    std::function<void(const EventInfo&)> begin;              ///< everything but the payload is known
+    std::function<void(std::span<const std::byte>)> payload;  ///< decoded, in order
+    std::function<void(const EventInfo&)> end;                ///< the event was whole; not called for a damaged one
+    std::function<void(const std::string&)> problem;          ///< one sentence each
+};
+
+/// Decodes payload blocks.
+class PayloadDecoder {
+public:
+    PayloadDecoder();
+    ~PayloadDecoder();
+    PayloadDecoder(const PayloadDecoder&) = delete;
+    PayloadDecoder& operator=(const PayloadDecoder&) = delete;
+    /// The raw bytes (valid until the next call), or nothing if the block does not decode to exactly its `raw_bytes`.
+    std::optional<std::span<const std::byte>> decode(const Block& block);
+
+private:
+    struct Zstd;
+    std::unique_ptr<Zstd> zstd_;
+    std::vector<std::byte> raw_;
+};
+
+/// Fed with the segments of a run in order.
+class EventScanner {
+public:
+    explicit EventScanner(ScanHooks hooks) : hooks_(std::move(hooks)) {}
+
+    /// Expected sequence number of the next block; without it, the first block decides.
+    void expect_sequence(std::uint64_t sequence) { sequence_ = sequence; }
+
+    struct SegmentResult {
+        std::uint64_t bytes = 0;
+        std::uint64_t blocks = 0;
+        std::uint64_t events = 0;
+        std::uint32_t headers_crc = 0;
+        bool torn_event = false;          ///< it ended inside an event
+        std::optional<SegmentBody> head;  ///< from its first block
+        std::string start_json;
+    };
+    /// Reads one segment to its end. `name` is put in front of problems.
+    SegmentResult scan(const ByteSource& source, std::uint32_t segment, const std::string& name);
+    /// Reads the one event that starts at `offset`. False (and a problem) if there is none.
+    bool read_event(const ByteSource& source, std::uint32_t segment, std::uint64_t offset, const std::string& name);
+
+    [[nodiscard]] std::optional<std::uint64_t> run_tag() const noexcept { return run_tag_; }
+    void set_run_tag(std::uint64_t tag) { run_tag_ = tag; }
+
+private:
+    enum class State { idle, sources, payload, skipping };
+
+    void take(const Block& block);
+    void take_segment(const Block& block);
+    void take_event(const Block& block);
+    void take_sources(const Block& block);
+    void take_payload(const Block& block);
+    void check_sequence(const Block& block);
+    void begin_payload();
+    void lose(const std::string& what);
+    void report(std::uint64_t offset, const std::string& what);
+
+    ScanHooks hooks_;
+    PayloadDecoder decoder_;
+    std::optional<std::uint64_t> run_tag_;
+    std::optional<std::uint64_t> sequence_;
+    State state_ = State::idle;
+    EventInfo event_;
+    std::uint32_t sources_left_ = 0;
+    std::uint64_t payload_left_ = 0;
+    std::uint32_t segment_ = 0;
+    std::string name_;
+    SegmentResult* result_ = nullptr;
+};
+
+/// Reads the first source record of `bytes`, checks it, and takes it off. An error text, or empty.
+std::string parse_source(std::span<const std::byte>& bytes, SourceInfo& source);
+
+}  // namespace weir::store

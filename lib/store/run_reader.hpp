@@ -1,0 +1,123 @@
+// Opens a run directory, finished or not, lists and verifies its events, and gives their payload back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/event_scanner.hpp"
+#include "store/manifest.hpp"
+
+namespace weir::store {
+
+/// The result of reading everything.
+struct Verification {
+    bool verified = false;              ///< nothing is wrong and nothing is missing
+    std::vector<std::string> problems;  ///< the first hundred, one sentence each
+    std::uint64_t problem_count = 0;
+    std::uint64_t events = 0;
+    std::uint64_t complete = 0;
+    std::uint64_t payload_bytes = 0;
+    std::uint64_t stored_bytes = 0;  ///< all segments
+    std::uint64_t segments = 0;
+};
+
+/// Maps the compact payload of an event to places in the messages of its sources.
+class PayloadPlacer {
+public:
+    /// Called with the index of the source in the event, the offset in its message, and the bytes there. Where the size
+    /// of a message was never learnt, offsets count what was received, apart from gaps that are known.
+    using Sink = std::function<void(std::size_t source_index, std::uint64_t offset, std::span<const std::byte>)>;
+
+    PayloadPlacer(const EventInfo& event, Sink sink) : event_(event), sink_(std::move(sink)) {}
+    void take(std::span<const std::byte> payload);
+
+private:
+    const EventInfo& event_;
+    Sink sink_;
+    std::size_t source_ = 0;
+    std::size_t gap_ = 0;
+    std::uint64_t offset_ = 0;
+    std::uint64_t taken_ = 0;
+};
+
+/// Reads the entries of an index file one by one.
+class IndexReader {
+public:
+    IndexReader(const std::filesystem::path& path, std::uint64_t run_tag);
+    /// Nothing at the end, or at damage: then problem() is not empty.
+    std::optional<IndexEntry> next();
+    [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
+    [[nodiscard]] std::uint64_t bytes() const { return file_.size(); }
+    [[nodiscard]] std::uint64_t blocks() const noexcept { return reader_.blocks(); }
+    [[nodiscard]] std::uint32_t headers_crc() const noexcept { return reader_.headers_crc(); }
+
+private:
+    FileSource file_;
+    BlockReader reader_;
+    Block block_;
+    std::size_t at_ = 0;
+    std::string problem_;
+};
+
+class RunReader {
+public:
+    /// Throws core::RunError when `path` is not a directory with a run in it.
+    explicit RunReader(const std::filesystem::path& path);
+
+    /// The run was closed: it has a manifest that verifies.
+    [[nodiscard]] bool closed() const noexcept { return closed_; }
+    /// The manifest's members; an empty object if there is none.
+    [[nodiscard]] const nlohmann::json& manifest() const noexcept { return manifest_; }
+    /// What was known when the run started: {"name": …, "start": {…}}, from the first segment; null if that is damaged.
+    [[nodiscard]] const nlohmann::json& start() const noexcept { return start_; }
+    [[nodiscard]] std::optional<std::uint32_t> run() const noexcept { return run_; }
+    [[nodiscard]] core::TimeNs created_ns() const noexcept { return created_ns_; }
+    [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+    /// Reads every byte of the run and checks that segments, index, manifest and ledger are whole and agree. The hooks
+    /// see the events on the way.
+    Verification scan(const ScanHooks& hooks) const;
+
+    /// The event with this number: from the index where that is good, else by scanning. Nothing if there is none;
+    /// throws core::RunError if `epoch` is not given and several epochs have one.
+    [[nodiscard]] std::optional<EventInfo> find(std::optional<std::uint32_t> epoch, std::uint64_t id) const;
+
+    /// Reads the payload of an event that scan() or find() gave. Throws core::RunError if it is damaged.
+    void read_payload(const EventInfo& event, const PayloadPlacer::Sink& sink) const;
+    /// The received bytes of one source of it, missing ranges left out.
+    [[nodiscard]] std::vector<std::byte> payload(const EventInfo& event, std::uint32_t source) const;
+
+    /// The index as scanning gives it, whether or not there is a file.
+    [[nodiscard]] std::vector<IndexEntry> rebuild_index() const;
+
+private:
+    class Check;
+
+    void read_manifest();
+    void read_first_head();
+    void list_segments();
+    [[nodiscard]] std::optional<std::vector<IndexEntry>> matches_in_index(std::optional<std::uint32_t> epoch,
+                                                                          std::uint64_t id) const;
+    [[nodiscard]] EventInfo read_event(const IndexEntry& entry, const ScanHooks& hooks) const;
+
+    std::filesystem::path path_;
+    bool closed_ = false;
+    std::string manifest_problem_;
+    nlohmann::json manifest_ = nlohmann::json::object();
+    nlohmann::json start_;
+    std::optional<std::uint32_t> run_;
+    std::optional<std::uint64_t> run_tag_;
+    core::TimeNs created_ns_ = 0;
+    std::vector<std::string> segments_;   ///< file names, in order
+    std::vector<std::string> strangers_;  ///< segment files that the manifest does not know
+};
+
+}  // namespace weir::store

@@ -1,0 +1,150 @@
+// The frames of the simulator: a planned packet becomes bytes through the encoders of wire/. Content is written in
+// place.
+#include <algorithm>
+
+#include "port/simulator.hpp"
+#include "wire/ejfat/ejfat.hpp"
+#include "wire/jungfrau/jungfrau.hpp"
+
+namespace weir::port {
+
+namespace {
+
+constexpr std::uint32_t row_bytes = DetectorImages::columns * 2;
+constexpr std::uint32_t rows_per_packet = wire::Jungfrau::payload_bytes / row_bytes;
+constexpr std::uint16_t jungfrau_source_port = 32410;
+constexpr std::uint16_t ejfat_source_port = 20000;
+constexpr std::uint32_t entropy_port_first = 49152;  // RoCE source ports carry flow entropy; 14 bits of them
+
+}  // namespace
+
+std::uint32_t Simulator::format_header_bytes() const noexcept {
+    if (config_.format != SimulatedFormat::ejfat) {
+        return 0;
+    }
+    return wire::Ejfat::re_header_bytes + (config_.lb_version != 0 ? wire::Ejfat::lb_header_bytes : 0);
+}
+
+wire::FrameSpec Simulator::frame_spec(std::uint32_t source) const noexcept {
+    wire::FrameSpec spec;
+    spec.destination_mac = config_.dst_mac;
+    spec.source_mac = config_.src_mac;
+    spec.source_mac[5] = static_cast<std::uint8_t>(spec.source_mac[5] + source);
+    spec.vlan = config_.vlan;
+    spec.src = config_.src_ip + (config_.one_src_ip ? 0 : source);
+    spec.dst = config_.dst_ip;
+    if (config_.transport != SimulatedTransport::udp) {
+        spec.sport = config_.src_port.value_or(static_cast<std::uint16_t>(entropy_port_first + source % (1U << 14)));
+        spec.dport = wire::roce_port;
+    } else {
+        const bool ejfat = config_.format == SimulatedFormat::ejfat;
+        spec.sport = config_.src_port.value_or(ejfat ? ejfat_source_port : jungfrau_source_port);
+        spec.dport = static_cast<std::uint16_t>(config_.port + source);
+    }
+    return spec;
+}
+
+std::size_t Simulator::write(const Planned& packet, std::span<std::byte> out) noexcept {
+    if (config_.transport != SimulatedTransport::udp) {
+        return write_roce(packet, out);
+    }
+    switch (config_.format) {
+        case SimulatedFormat::jungfrau:
+            return write_jungfrau(packet, out);
+        case SimulatedFormat::ejfat:
+            return write_ejfat(packet, out);
+        default:
+            return write_message(packet, out);
+    }
+}
+
+void Simulator::message_content(std::uint64_t event, std::uint32_t source, std::uint32_t offset,
+                                std::span<std::byte> out) noexcept {
+    if (images_) {
+        const std::uint32_t first_row = source * (DetectorImages::rows_per_module / config_.interfaces);
+        const auto row_count = static_cast<std::uint32_t>(out.size() / row_bytes);
+        images_->render(event, first_row + offset / row_bytes, row_count, out.data());
+    } else {
+        content_->copy(event, source, offset, out.data(), out.size());
+    }
+}
+
+std::size_t Simulator::write_jungfrau(const Planned& packet, std::span<std::byte> out) noexcept {
+    constexpr std::uint32_t payload_bytes = wire::Jungfrau::header_bytes + wire::Jungfrau::payload_bytes;
+    wire::write_frame_headers(frame_spec(packet.source), payload_bytes, out);
+    // A source is a UDP port, and the tiles of all ports stand on top of each other.
+    const wire::JungfrauHeader header{.frame_number = packet.event,
+                                      .exposure_100ns = 100,
+                                      .packet_number = packet.packet,
+                                      .bunch_id = packet.event,
+                                      .timestamp_100ns = packet.event * 10000,  // as if at 1 kHz
+                                      .module_id = static_cast<std::uint16_t>(packet.source / config_.interfaces),
+                                      .row = static_cast<std::uint16_t>(packet.source)};
+    wire::write_jungfrau(header, {}, out.subspan(header_bytes_));
+    const std::span<std::byte> pixels =
+        out.subspan(header_bytes_ + wire::Jungfrau::header_bytes, wire::Jungfrau::payload_bytes);
+    message_content(packet.event, packet.source, packet.packet * rows_per_packet * row_bytes, pixels);
+    return header_bytes_ + payload_bytes;
+}
+
+wire::EjfatHeader Simulator::ejfat_header(const Planned& packet, std::uint32_t offset) const noexcept {
+    return {.data_id = static_cast<std::uint16_t>(packet.source),
+            .offset = offset,
+            .total = message_bytes(packet.event, packet.source),
+            .event = packet.event,
+            .lb_version = config_.lb_version,
+            .entropy = static_cast<std::uint16_t>(mix(config_.seed, packet.event)),
+            .tick = packet.event};
+}
+
+std::size_t Simulator::write_ejfat(const Planned& packet, std::span<std::byte> out) noexcept {
+    const std::uint32_t offset = packet.packet * packet_bytes_;
+    const wire::EjfatHeader header = ejfat_header(packet, offset);
+    const std::uint32_t bytes = std::min(packet_bytes_, header.total - offset);
+    const std::uint32_t payload_bytes = format_header_bytes() + bytes;
+    wire::write_frame_headers(frame_spec(packet.source), payload_bytes, out);
+    wire::write_ejfat(header, {}, out.subspan(header_bytes_));
+    message_content(packet.event, packet.source, offset, out.subspan(header_bytes_ + format_header_bytes(), bytes));
+    return header_bytes_ + payload_bytes;
+}
+
+std::size_t Simulator::write_message(const Planned& packet, std::span<std::byte> out) noexcept {
+    const std::uint32_t bytes = message_bytes(packet.event, packet.source);
+    wire::write_frame_headers(frame_spec(packet.source), bytes, out);
+    message_content(packet.event, packet.source, 0, out.subspan(header_bytes_, bytes));
+    return header_bytes_ + bytes;
+}
+
+std::size_t Simulator::write_roce(const Planned& packet, std::span<std::byte> out) noexcept {
+    // The RDMA message is the format's header, if it has one, and the whole message behind it.
+    const std::uint32_t header_bytes = format_header_bytes();
+    const std::uint32_t total = header_bytes + message_bytes(packet.event, packet.source);
+    const std::uint32_t count = packet_count(total - header_bytes);
+    const std::uint32_t offset = packet.packet * packet_bytes_;
+    const std::uint32_t bytes = std::min(packet_bytes_, total - offset);
+    std::span<std::byte> payload(scratch_.data(), bytes);
+    std::uint32_t content_offset = offset - header_bytes;
+    if (packet.packet == 0 && header_bytes != 0) {
+        // The smallest path MTU, 256, is longer than any format's header.
+        wire::write_ejfat(ejfat_header(packet, 0), {}, payload.first(header_bytes));
+        payload = payload.subspan(header_bytes);
+        content_offset = 0;
+    }
+    message_content(packet.event, packet.source, content_offset, payload);
+
+    const bool is_write = config_.transport == SimulatedTransport::roce_write;
+    wire::RocePacket roce;
+    roce.opcode = wire::roce_opcode(wire::RoceTransport::uc, is_write, packet.packet, count, config_.immediate);
+    roce.payload = scratch_.data();
+    roce.bytes = bytes;
+    roce.qp = endpoint(packet.source);
+    roce.psn = packet.psn;
+    roce.immediate = static_cast<std::uint32_t>(packet.event);
+    // A buffer of its own for every source, as a receiver would have registered it.
+    roce.va = 0x10000000ULL * (packet.source + 1);
+    roce.rkey = 0x1234;
+    roce.dma_length = total;
+    return wire::write_roce_frame(frame_spec(packet.source), roce, out);
+}
+
+}  // namespace weir::port

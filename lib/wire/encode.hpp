@@ -119,7 +119,7 @@ struct RoceMessage {
     std::uint32_t qp = 0x11;
     std::uint32_t psn = 0;  ///< of the first packet
     std::uint32_t mtu = 4096;
-    std::optional<std::uint32_t> immediate;
+    std::optional<std::uint32_t> immediate{};
     std::uint64_t va = 0;
     std::uint32_t rkey = 0;
 };

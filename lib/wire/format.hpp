@@ -18,7 +18,7 @@ enum class ByteOrder : std::uint8_t { little, big };
 struct DeclaredField {
     std::uint32_t offset = 0;  ///< from the start of the UDP payload, bytes
     std::uint32_t bytes = 0;   ///< 1..8
-    std::optional<std::uint64_t> mask;
+    std::optional<std::uint64_t> mask{};
     std::uint32_t shift = 0;  ///< bits
 
     bool operator==(const DeclaredField&) const = default;
@@ -51,7 +51,7 @@ inline constexpr std::uint32_t message_bytes_max_default = 16U << 20;
 struct FormatOptions {
     int interfaces = 1;                                           ///< jungfrau: UDP interfaces per module, 1 or 2
     std::uint32_t message_bytes_max = message_bytes_max_default;  ///< `max_message_bytes`; 0 means the default
-    DeclaredSpec declared;                                        ///< declared only
+    DeclaredSpec declared{};                                      ///< declared only
 };
 
 /// A DeclaredField made ready: one 8-byte load at `at`, byte swap if the format is big-endian, shift, mask.

@@ -76,6 +76,8 @@ inline constexpr std::uint8_t ip_protocol_udp = 17;
 /// Reads one Ethernet frame of which `captured_bytes` can be read and which had `wire_bytes` on the wire (equal, except
 /// in a capture with a snapshot length). `out` is filled only when the answer is `ok`.
 ///
+/// A second VLAN tag is malformed_ethernet: the port is configured in a way that weir does not follow.
+///
 /// Bytes that are needed and not there give malformed_truncated if the frame was cut (captured < wire), and otherwise
 /// the reason of the layer whose length is wrong. Ethernet padding behind the IP packet is tolerated, and so are bytes
 /// between the end of the UDP datagram and the end of the IP packet: the UDP length decides what is payload, as in the
@@ -90,6 +92,7 @@ inline constexpr std::uint8_t ip_protocol_udp = 17;
         at += vlan_tag_bytes;
         if (captured_bytes < at) return cut ? Verdict::malformed_truncated : Verdict::malformed_ethernet;
         ethertype = load_be<std::uint16_t>(frame + at - 2);
+        if (ethertype == ethertype_vlan || ethertype == ethertype_service_vlan) return Verdict::malformed_ethernet;
     }
     if (ethertype != ethertype_ipv4)
         return ethertype == ethertype_arp ? Verdict::not_for_us_arp : Verdict::not_for_us_ethertype;

@@ -20,7 +20,7 @@ constexpr std::uint32_t aeth_bytes = 4;
 constexpr std::uint32_t atomic_bytes = 28;
 constexpr std::uint8_t congestion_notification = 0x81;
 
-enum class Kind : std::uint8_t { unknown, data, response, request };
+enum class Kind : std::uint8_t { unknown, data, response, request, notification };
 
 struct Operation {
     Kind kind = Kind::unknown;
@@ -84,7 +84,7 @@ constexpr std::array<Operation, 256> make_operations() {
     other(0x14, Kind::request, atomic_bytes);     // fetch and add
     other(0x1c, Kind::request, 0);                // FLUSH
     other(0x1d, Kind::request, 0);                // ATOMIC WRITE
-    other(congestion_notification, Kind::request, 16);
+    other(congestion_notification, Kind::notification, 16);
     return table;
 }
 
@@ -150,7 +150,7 @@ std::uint32_t roce_icrc(const std::byte* ip, std::uint32_t bytes) noexcept {
 Verdict decode_roce(const Datagram& datagram, bool check_icrc, RocePacket& out) noexcept {
     const std::byte* bth = datagram.payload;
     out = RocePacket{};
-    if (datagram.payload_bytes < roce_bth_bytes + roce_icrc_bytes) return Verdict::malformed_roce_header;
+    if (datagram.payload_bytes < roce_bth_bytes + roce_icrc_bytes) return Verdict::malformed_roce_length;
     out.opcode = std::to_integer<std::uint8_t>(bth[0]);
     out.qp = load_be24(bth + 5);
     out.psn = load_be24(bth + 9);
@@ -165,8 +165,8 @@ Verdict decode_roce(const Datagram& datagram, bool check_icrc, RocePacket& out) 
     const Operation& op = operations[out.opcode];
     const auto flags = std::to_integer<std::uint32_t>(bth[1]);
     const std::uint32_t fixed_bytes = roce_bth_bytes + op.extension_bytes + roce_icrc_bytes;
-    if ((flags & 0x0f) != 0 || op.kind == Kind::unknown || datagram.payload_bytes < fixed_bytes)
-        return Verdict::malformed_roce_header;
+    if ((flags & 0x0f) != 0 || op.kind == Kind::unknown) return Verdict::malformed_roce_header;
+    if (datagram.payload_bytes < fixed_bytes) return Verdict::malformed_roce_length;
     out.transport = op.transport;
     out.place = op.place;
     out.is_write = op.is_write;
@@ -176,7 +176,7 @@ Verdict decode_roce(const Datagram& datagram, bool check_icrc, RocePacket& out) 
     if (op.kind == Kind::response) return Verdict::not_for_us_roce_response;
     read_extensions(op, bth + roce_bth_bytes, out);
     if (op.kind == Kind::request) return Verdict::not_for_us_roce_request;
-    if (out.qp <= 1) return Verdict::not_for_us_roce_management;
+    if (op.kind == Kind::notification || out.qp <= 1) return Verdict::not_for_us_roce_management;
 
     const std::uint32_t pad_bytes = (flags >> 4) & 3;
     const std::uint32_t rest = datagram.payload_bytes - fixed_bytes;

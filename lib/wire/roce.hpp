@@ -19,7 +19,8 @@ inline constexpr std::uint32_t roce_mtu_max = 4096;  ///< the largest path MTU: 
 enum class RoceTransport : std::uint8_t { rc, uc, rd, ud, other };
 enum class RocePlace : std::uint8_t { first, middle, last, only };
 
-/// One SEND or WRITE request packet. `qp` and `psn` are set whenever the packet holds a base transport header.
+/// One SEND or WRITE request packet. `qp` and `psn` are set whenever the packet is long enough for
+/// a base transport header and an iCRC, whatever the verdict.
 struct RocePacket {
     const std::byte* payload = nullptr;
     std::uint32_t bytes = 0;  ///< of payload, without pad and iCRC
@@ -43,8 +44,8 @@ struct RocePacket {
 /// Decodes the UDP payload of a datagram to port 4791 (the port is not looked at). Answers:
 ///  - ok: a SEND or WRITE request, every field of `out` is meaningful;
 ///  - not_for_us_roce_response: acknowledgements, read and atomic responses;
-///  - not_for_us_roce_request: READ, atomic, flush requests and congestion notifications;
-///  - not_for_us_roce_management: to queue pair 0 or 1;
+///  - not_for_us_roce_request: READ, atomic and flush requests;
+///  - not_for_us_roce_management: to queue pair 0 or 1, and congestion notifications;
 ///  - malformed_bad_icrc, malformed_roce_header, malformed_roce_length.
 /// With `check_icrc`, nothing else in the packet is believed before its iCRC (the lengths needed to find it excepted),
 /// so a damaged packet is bad_icrc whichever bit was hit.

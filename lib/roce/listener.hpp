@@ -1,0 +1,205 @@
+// The RoCEv2 listener: request packets of queue pairs become messages, in whatever order they arrive. It only listens:
+// no acknowledgement is ever sent. One source is one queue pair in one direction. Runs of consecutive PSNs grow, join,
+// and are a message once they have FIRST and LAST; the messages, references and buffers are borrowed from the
+// MessageTable. Facts: InfiniBand Architecture Specification 1.x, chapter 9 (9.7.2 PSNs, 9.8 unreliable connection).
+//
+// What ends without all of its packets is kept as far as PSN arithmetic proves where they belong, and never guessed:
+//  - WRITE with its FIRST, and any message where the size is configured: FIRST tells the exact extent;
+//  - one missing PSN between a packet that is not LAST and one that is not FIRST, of the same kind: a lost MIDDLE;
+//  - one missing PSN behind a known message end, before a MIDDLE: a lost FIRST.
+// Anything else is abandoned as unbound.
+//
+// A PSN further away than half the ring ahead, or the whole ring behind, moves nothing: the packet is held, and only
+// when a second one comes from the same neighbourhood has the peer restarted. On an unreliable connection, which never
+// retransmits, `restart_packets` packets in a row that all have been before, in order and from the start of a message,
+// are a restart as well; on a reliable one they are retransmissions, however many.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "assemble/message_table.hpp"
+#include "roce/run.hpp"
+#include "wire/format.hpp"
+#include "wire/roce.hpp"
+
+namespace weir::roce {
+
+using core::TimeNs;
+
+/// Where the number of a message comes from.
+enum class NumberBy : std::uint8_t {
+    immediate,  ///< the 32 bits in the LAST packet; a message without is unbound
+    format,     ///< the detector header at the start of the message, which is stripped
+    count,      ///< messages in PSN order from 0 (see Listener)
+    arrival,    ///< messages in closing order from 0
+};
+
+/// With NumberBy::count, message 0 is the one with the lowest PSN of which the FIRST packet was seen when
+/// `count_hold` messages were whole (or the first one had to end): earlier ones may have been overtaken. If every
+/// message has the same configured size, a number is PSN arithmetic. If not, a message is numbered when everything
+/// before it is, and once something is lost for good all later messages of that source are unbound, until it restarts.
+class Listener {
+public:
+    struct SourceConfig {
+        std::uint32_t source = 0;  ///< run-wide source id
+        NumberBy number_by = NumberBy::immediate;
+        std::uint32_t message_bytes = 0;  ///< of every message, if configured; a message of another size is a conflict
+        std::uint32_t max_message_bytes = wire::message_bytes_max_default;
+        const wire::FormatEntry* format = nullptr;  ///< NumberBy::format
+        wire::FormatContext context;
+    };
+    struct Config {
+        std::vector<SourceConfig> sources;
+        std::uint32_t runs_max = 4096;  ///< runs at once, all sources; each takes a message of the table
+        std::uint32_t psn_window =
+            1 << 16;               ///< PSNs remembered per source (4 bytes each), rounded up to a power of two
+        std::uint32_t window = 0;  ///< a run ends when its source has shown more message ends since; 0: no limit
+        TimeNs timeout_ns = 500 * core::ns_per_ms;  ///< from a run's first packet
+    };
+    static constexpr std::uint32_t restart_packets = 32;  ///< also the most buffers a source holds outside the table
+    static constexpr std::uint32_t count_hold = 32;
+
+    /// Throws core::UsageError for NumberBy::format without a format that carries numbers.
+    Listener(const Config& config, assemble::MessageTable& table, core::PacketTally& packets);
+    Listener(const Listener&) = delete;
+    Listener& operator=(const Listener&) = delete;
+
+    /// Adds one SEND or WRITE packet of a configured source. Takes the buffer: it ends in a message or is given back.
+    void add(std::uint32_t source, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
+    /// A request of `source` that uses PSNs but carries no data for us: READ (with its length) or atomic.
+    void skip(std::uint32_t source, std::uint32_t psn, std::uint32_t dma_length, TimeNs now) noexcept;
+
+    /// Ends what is due at `now`.
+    void expire(TimeNs now) noexcept;
+    /// End of run: ends everything.
+    void finish(TimeNs now) noexcept;
+    /// Ends the message that was opened first. False if there is none.
+    bool evict_oldest(TimeNs now) noexcept;
+
+    /// Runs at the moment.
+    [[nodiscard]] std::uint32_t runs() const noexcept { return run_count_; }
+
+private:
+    struct Held {
+        wire::RocePacket packet;
+        void* buffer = nullptr;
+        Psn psn = 0;
+        TimeNs time_ns = 0;
+        core::PacketCounter fate = core::PacketCounter::unbound;  ///< if it comes to nothing
+    };
+    struct Source {
+        Source(const SourceConfig& from, std::uint32_t psn_window) : config(from), ring(psn_window) {}
+        SourceConfig config;
+        PsnRing ring;
+        RunList<&Run::of_source> runs;
+        bool seen = false;
+        std::uint32_t pmtu = 0;         ///< last one seen, for the length of READs only
+        std::uint64_t ends = 0;         ///< LAST and ONLY packets taken
+        std::uint64_t next_number = 0;  ///< arrival, count
+        // count
+        bool counting = false;  ///< count_origin is known
+        bool count_lost = false;
+        Psn count_origin = 0;     ///< start of message 0
+        Psn count_next = 0;       ///< start of message next_number
+        std::uint32_t whole = 0;  ///< complete runs that wait for their number
+        // Packets that may be the beginning of a restart.
+        std::array<Held, restart_packets> held;
+        std::uint32_t held_count = 0;
+        std::uint32_t packets_since_held = 0;
+        bool held_far = false;
+    };
+    /// The runs that one packet joins.
+    struct Neighbours {
+        std::uint32_t left = no_run;
+        std::uint32_t right = no_run;
+        wire::Verdict verdict = wire::ok;
+    };
+    /// What is proven of a message that ends incomplete; its runs are in members_.
+    struct Group {
+        Psn start = 0;
+        Psn end = 0;
+        bool start_known = false;
+        bool end_known = false;
+        bool contradiction = false;
+        std::uint32_t head = no_run;  ///< the run with FIRST
+        std::uint32_t tail = no_run;  ///< the run with LAST
+        std::uint32_t pmtu = 0;
+        bool is_write = false;
+    };
+
+    // listener.cpp: packets come in.
+    void add_near(Source& source, Psn psn, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
+    void add_far(Source& source, Psn psn, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
+    void repeated(Source& source, Psn psn, PsnCell cell, const wire::RocePacket& packet, void* buffer,
+                  TimeNs now) noexcept;
+    [[nodiscard]] wire::Verdict place(Source& source, Psn psn, const wire::RocePacket& packet, void* buffer,
+                                      TimeNs now) noexcept;
+    [[nodiscard]] Neighbours neighbours(const Source& source, Psn psn, const wire::RocePacket& packet) const noexcept;
+    void refuse(Source& source, Psn psn, const wire::RocePacket& packet, wire::Verdict verdict) noexcept;
+    [[nodiscard]] std::uint32_t open(Source& source, Psn psn, const wire::RocePacket& packet, void* buffer,
+                                     TimeNs now) noexcept;
+    void extend(std::uint32_t run, Psn psn, const wire::RocePacket& packet) noexcept;
+    [[nodiscard]] std::uint32_t join(std::uint32_t left, std::uint32_t right) noexcept;
+    static void set_offsets(assemble::Message& message, Psn start, std::uint32_t pmtu) noexcept;
+    void advance(Source& source, Psn psn, TimeNs now) noexcept;
+    void start_era(Source& source, Psn psn, TimeNs now) noexcept;
+    void restart(Source& source, Psn first, TimeNs now) noexcept;
+    void close_beyond_window(Source& source, TimeNs now) noexcept;
+    [[nodiscard]] bool is_run_at(const Source& source, PsnCell cell, Psn begin) const noexcept {
+        return cell.in_run() && is_mine(source, cell.run()) && runs_[cell.run()].begin == begin;
+    }
+    [[nodiscard]] bool is_run_before(const Source& source, PsnCell cell, Psn end) const noexcept {
+        return cell.in_run() && is_mine(source, cell.run()) && runs_[cell.run()].end == end;
+    }
+    [[nodiscard]] bool is_mine(const Source& source, std::uint32_t run) const noexcept {
+        return runs_[run].message != nullptr && runs_[run].source == slot_of(source);
+    }
+    void mark_ends(Source& source, const Run& run) noexcept;
+    void release(std::uint32_t run) noexcept;
+    void hold(Source& source, const Held& held) noexcept;
+    void drop_held(Source& source) noexcept;
+    [[nodiscard]] std::uint32_t slot_of(const Source& source) const noexcept {
+        return static_cast<std::uint32_t>(&source - sources_.data());
+    }
+
+    // close.cpp: messages leave.
+    void completed(std::uint32_t run, TimeNs now) noexcept;
+    void number_complete(std::uint32_t run, TimeNs now) noexcept;
+    void deliver_complete(std::uint32_t run, std::uint64_t number, TimeNs now) noexcept;
+    void start_counting(Source& source, TimeNs now) noexcept;
+    void count_on(Source& source, TimeNs now) noexcept;
+    void abandon(std::uint32_t run, core::PacketCounter counter) noexcept;
+    void close(std::uint32_t run, TimeNs now) noexcept;
+    [[nodiscard]] Group gather(const Source& source, std::uint32_t run) noexcept;
+    void gather_left(const Source& source, std::uint32_t run, Group& group) noexcept;
+    void gather_right(const Source& source, std::uint32_t run, Group& group) noexcept;
+    void gather_extent(const Source& source, Group& group) noexcept;
+    [[nodiscard]] std::uint64_t extent(const Source& source, const Group& group) const noexcept;
+    void close_group(Source& source, const Group& group, TimeNs now) noexcept;
+    void abandon_group(Source& source, const Group& group, core::PacketCounter counter) noexcept;
+    void deliver_group(Source& source, const Group& group, std::uint64_t number, TimeNs now) noexcept;
+    [[nodiscard]] std::uint64_t group_total(const Source& source, const Group& group) const noexcept;
+    [[nodiscard]] bool group_number(Source& source, const Group& group, std::uint64_t& number) noexcept;
+    [[nodiscard]] assemble::Message& merge_members(Source& source, const Group& group) noexcept;
+    [[nodiscard]] wire::Verdict strip_header(const Source& source, assemble::Message& message, std::uint64_t total,
+                                             std::uint64_t& number, std::uint32_t& header_bytes) noexcept;
+    void lose_count(Source& source) noexcept;
+
+    Config config_;
+    assemble::MessageTable& table_;
+    core::PacketTally& packets_;
+    std::vector<Source> sources_;
+    std::vector<std::uint32_t> slot_by_source_;
+    std::vector<Run> runs_;
+    std::vector<std::uint32_t> free_runs_;
+    std::vector<std::uint32_t> members_;  ///< runs of the group being closed
+    RunList<&Run::by_age> by_age_;
+    std::uint32_t run_count_ = 0;
+    std::uint32_t holding_ = 0;  ///< sources with held packets
+    std::uint64_t opened_ = 0;
+    std::array<std::byte, 1024> header_{};
+};
+
+}  // namespace weir::roce

@@ -1,0 +1,258 @@
+// See support.hpp.
+#include "support.hpp"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace weir::store::test {
+
+TemporaryDirectory::TemporaryDirectory() {
+    std::string name = (std::filesystem::temp_directory_path() / "weir-store-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+}
+
+std::vector<std::byte> TestEvent::payload() const {
+    std::vector<std::byte> all;
+    for (const TestSource& source : sources) all.insert(all.end(), source.received.begin(), source.received.end());
+    return all;
+}
+
+namespace {
+
+std::vector<std::byte> random_bytes(std::mt19937_64& random, std::size_t count) {
+    // Few different values, so that compression has something to do.
+    std::vector<std::byte> bytes(count);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() % 7);
+    return bytes;
+}
+
+std::uint32_t below(std::mt19937_64& random, std::uint32_t bound) {
+    return static_cast<std::uint32_t>(random() % bound);
+}
+
+void make_partial(std::mt19937_64& random, TestSource& source) {
+    std::uint32_t at = below(random, 2) * (1 + below(random, source.declared / 2));
+    std::uint32_t missing = 0;
+    while (at < source.declared && source.missing.size() < 40) {
+        const std::uint32_t bytes = std::min(1 + below(random, 30), source.declared - at);
+        source.missing.push_back({at, at + bytes});
+        missing += bytes;
+        at += bytes + 1 + below(random, 50);
+    }
+    source.received = random_bytes(random, source.declared - missing);
+}
+
+}  // namespace
+
+TestEvent random_event(std::mt19937_64& random, std::uint64_t id, std::uint32_t sources, std::uint32_t bytes_max) {
+    TestEvent event;
+    event.id = id;
+    event.epoch = static_cast<std::uint32_t>(id % 2);
+    const bool complete = random() % 3 != 0;
+    if (!complete) event.cause = static_cast<Cause>(1 + random() % 4);
+    for (std::uint32_t s = 0; s < sources; ++s) {
+        TestSource source;
+        source.id = s * 2;
+        source.state = complete ? SourceState::complete : static_cast<SourceState>(random() % 5);
+        source.declared = 10 + below(random, bytes_max);
+        source.meta = random_bytes(random, random() % 65);
+        switch (source.state) {
+            case SourceState::complete:
+                if (random() % 10 == 0) source.declared = 0;
+                source.received = random_bytes(random, source.declared);
+                break;
+            case SourceState::partial:
+                make_partial(random, source);
+                break;
+            case SourceState::size_unknown:
+                source.received = random_bytes(random, source.declared);
+                source.declared = 0;
+                break;
+            case SourceState::absent:
+                source.missing = {{0, source.declared}};
+                source.meta.clear();
+                break;
+            case SourceState::absent_unknown:
+                source.declared = 0;
+                source.meta.clear();
+                break;
+        }
+        event.sources.push_back(std::move(source));
+    }
+    return event;
+}
+
+TestEvent image_event(std::uint64_t id, const std::vector<std::vector<std::uint16_t>>& pixels) {
+    TestEvent event;
+    event.id = id;
+    for (std::uint32_t s = 0; s < pixels.size(); ++s) {
+        TestSource source;
+        source.id = s;
+        source.declared = static_cast<std::uint32_t>(pixels[s].size() * 2);
+        const auto bytes = std::as_bytes(std::span(pixels[s]));
+        source.received.assign(bytes.begin(), bytes.end());
+        event.sources.push_back(std::move(source));
+    }
+    return event;
+}
+
+Pump::Pump(RunWriter& run, std::size_t buffer_bytes) : run_(run), memory_(buffer_bytes + block_align) {
+    void* at = memory_.data();
+    std::size_t space = memory_.size();
+    at = std::align(block_align, buffer_bytes, at, space);
+    buffer_ = {static_cast<std::byte*>(at), buffer_bytes};
+    writer_.reset(buffer_);
+}
+
+void Pump::fresh() {
+    flush();
+    // What an earlier use left in the buffer must not reach the file.
+    std::fill(buffer_.begin(), buffer_.end(), std::byte{0xee});
+}
+
+void Pump::flush() {
+    if (!writer_.empty()) run_.append(writer_.blocks());
+    writer_.reset(buffer_);
+}
+
+void Pump::put(const TestEvent& event, bool compress) {
+    EventRecord record;
+    record.id = event.id;
+    record.epoch = event.epoch;
+    record.sources = static_cast<std::uint32_t>(event.sources.size());
+    record.complete = event.cause == Cause::none;
+    record.cause = event.cause;
+    record.payload_bytes = event.payload().size();
+    record.packets = event.id + 1;
+    record.first_ns = 1'700'000'000'000'000'000 + static_cast<std::int64_t>(event.id) * 1000;
+    record.last_ns = record.first_ns + 999;
+    if (!writer_.put_event(record)) {
+        fresh();
+        ASSERT_TRUE(writer_.put_event(record));
+    }
+    for (const TestSource& source : event.sources) {
+        SourceRecord put;
+        put.source = source.id;
+        put.state = source.state;
+        put.declared_bytes = source.declared;
+        put.received_bytes = source.received.size();
+        put.packets = source.received.empty() ? 0 : 3;
+        put.meta = source.meta;
+        if (!writer_.put_source(put, source.missing)) {
+            fresh();
+            ASSERT_TRUE(writer_.put_source(put, source.missing));
+        }
+    }
+    put_payload(event, compress);
+}
+
+void Pump::put_payload(const TestEvent& event, bool compress) {
+    const std::vector<std::byte> payload = event.payload();
+    std::span<const std::byte> rest = payload;
+    do {
+        std::span<std::byte> room = writer_.open_payload();
+        if (room.empty() || (compress && room.size() < ZSTD_compressBound(100))) {
+            fresh();
+            room = writer_.open_payload();
+            ASSERT_FALSE(room.empty());
+        }
+        std::size_t count = std::min(rest.size(), room.size());
+        if (compress) {
+            while (ZSTD_compressBound(count) > room.size()) count /= 2;
+            const std::size_t stored = ZSTD_compress(room.data(), room.size(), rest.data(), count, 1);
+            ASSERT_FALSE(ZSTD_isError(stored));
+            writer_.close_payload(static_cast<std::uint32_t>(stored), static_cast<std::uint32_t>(count), Encoding::zstd,
+                                  count == rest.size());
+        } else {
+            if (count > 0) std::memcpy(room.data(), rest.data(), count);
+            writer_.close_payload(static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(count), Encoding::raw,
+                                  count == rest.size());
+        }
+        rest = rest.subspan(count);
+    } while (writer_.event_open());
+}
+
+void write_run(const std::filesystem::path& path, const std::vector<TestEvent>& events, bool compress,
+               std::uint64_t segment_bytes) {
+    RunWriter::Config config;
+    config.path = path;
+    config.name = "test";
+    config.start_json = R"({"config": {"stream": [{"format": "jungfrau"}]}})";
+    config.segment_bytes = segment_bytes;
+    RunWriter run(config);
+    Pump pump(run);
+    for (const TestEvent& event : events) pump.put(event, compress);
+    pump.flush();
+    run.close({{"ledger", {{"events", {{"written", events.size()}}}}}, {"config", nlohmann::json::object()}});
+}
+
+std::map<Key, Found> read_all(const RunReader& run, Verification* verification) {
+    std::map<Key, Found> all;
+    std::vector<std::byte> payload;
+    ScanHooks hooks;
+    hooks.begin = [&](const EventInfo&) { payload.clear(); };
+    hooks.payload = [&](std::span<const std::byte> bytes) {
+        payload.insert(payload.end(), bytes.begin(), bytes.end());
+    };
+    hooks.end = [&](const EventInfo& info) {
+        const bool is_new = all.emplace(Key{info.epoch, info.id}, Found{info, payload}).second;
+        EXPECT_TRUE(is_new) << "event " << info.id << " is there twice";
+    };
+    const Verification result = run.scan(hooks);
+    if (verification != nullptr) *verification = result;
+    return all;
+}
+
+void expect_same(const TestEvent& event, const Found& found) {
+    EXPECT_EQ(found.info.id, event.id);
+    EXPECT_EQ(found.info.epoch, event.epoch);
+    EXPECT_EQ(found.info.cause, event.cause);
+    EXPECT_EQ(found.info.complete, event.cause == Cause::none);
+    EXPECT_EQ(found.info.packets, event.id + 1);
+    EXPECT_EQ(found.info.last_ns - found.info.first_ns, 999);
+    EXPECT_EQ(found.payload, event.payload());
+    ASSERT_EQ(found.info.sources.size(), event.sources.size());
+    for (std::size_t i = 0; i < event.sources.size(); ++i) {
+        const TestSource& want = event.sources[i];
+        const SourceInfo& got = found.info.sources[i];
+        EXPECT_EQ(got.id, want.id);
+        EXPECT_EQ(got.state, want.state);
+        EXPECT_EQ(got.declared_bytes, want.declared);
+        EXPECT_EQ(got.received_bytes, want.received.size());
+        EXPECT_EQ(got.meta, want.meta);
+        ASSERT_EQ(got.missing.size(), want.missing.size());
+        for (std::size_t r = 0; r < want.missing.size(); ++r) {
+            EXPECT_EQ(got.missing[r].offset, want.missing[r].begin);
+            EXPECT_EQ(got.missing[r].bytes, want.missing[r].end - want.missing[r].begin);
+        }
+    }
+}
+
+std::vector<std::byte> read_file(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    return bytes_of(text);
+}
+
+void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    ASSERT_TRUE(file.good());
+}
+
+std::vector<std::byte> bytes_of(const std::string& text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace weir::store::test

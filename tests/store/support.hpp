@@ -1,0 +1,89 @@
+// What the event-file tests share: a temporary directory, random events with every kind of source, and a writer of
+// runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "store/block_writer.hpp"
+#include "store/run_reader.hpp"
+#include "store/run_writer.hpp"
+
+namespace weir::store::test {
+
+class TemporaryDirectory {
+public:
+    TemporaryDirectory();
+    ~TemporaryDirectory();
+    TemporaryDirectory(const TemporaryDirectory&) = delete;
+    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+    [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+struct TestSource {
+    std::uint32_t id = 0;
+    SourceState state = SourceState::complete;
+    std::uint32_t declared = 0;
+    std::vector<assemble::ByteRange> missing;
+    std::vector<std::byte> received;
+    std::vector<std::byte> meta;
+};
+
+struct TestEvent {
+    std::uint64_t id = 0;
+    std::uint32_t epoch = 0;
+    Cause cause = Cause::none;
+    std::vector<TestSource> sources;
+    [[nodiscard]] std::vector<std::byte> payload() const;
+};
+
+/// An event of `sources` sources with messages of up to `bytes_max` bytes; some incomplete in every possible way.
+TestEvent random_event(std::mt19937_64& random, std::uint64_t id, std::uint32_t sources, std::uint32_t bytes_max);
+/// A complete event whose source `s` sends the given 16-bit pixels.
+TestEvent image_event(std::uint64_t id, const std::vector<std::vector<std::uint16_t>>& pixels);
+
+/// Formats events into buffers of `buffer_bytes` as a worker does, and hands them to the run writer.
+class Pump {
+public:
+    explicit Pump(RunWriter& run, std::size_t buffer_bytes = BlockWriter::buffer_bytes_min);
+    void put(const TestEvent& event, bool compress = false);
+    void flush();
+
+private:
+    void fresh();
+    void put_payload(const TestEvent& event, bool compress);
+    RunWriter& run_;
+    std::vector<std::byte> memory_;
+    std::span<std::byte> buffer_;
+    BlockWriter writer_;
+};
+
+/// A closed run with these events, at `path`. The ledger says so many written.
+void write_run(const std::filesystem::path& path, const std::vector<TestEvent>& events, bool compress = false,
+               std::uint64_t segment_bytes = std::uint64_t{1} << 30);
+
+/// What a scan found, keyed by (epoch, id).
+struct Found {
+    EventInfo info;
+    std::vector<std::byte> payload;
+};
+using Key = std::pair<std::uint32_t, std::uint64_t>;
+std::map<Key, Found> read_all(const RunReader& run, Verification* verification = nullptr);
+
+/// Fails the test unless `found` is `event`.
+void expect_same(const TestEvent& event, const Found& found);
+
+std::vector<std::byte> read_file(const std::filesystem::path& path);
+void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
+std::vector<std::byte> bytes_of(const std::string& text);
+
+}  // namespace weir::store::test

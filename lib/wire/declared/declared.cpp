@@ -2,6 +2,7 @@
 // key that has to change: a description that is wrong without saying so would sort a whole run's packets wrongly.
 #include "wire/declared/declared.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "core/error.hpp"

@@ -177,7 +177,7 @@ RunConfig parse_config(std::string_view text, std::string_view file_name) {
     root.finish();
     RunConfig run;
     run.name = root.name("name").value_or(run.name);
-    run.ports = read_ports(root, run.warnings);
+    run.ports = read_ports(root);
     run.formats = read_formats(root);
     run.events = read_events(root);
     run.reduce = read_reducers(root);

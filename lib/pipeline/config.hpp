@@ -71,6 +71,8 @@ struct PortConfig {
 
     /// What EAL gets: `device` followed by those of `args` that it does not set itself.
     [[nodiscard]] std::string devargs() const;
+    /// `address` without its prefix length, host byte order.
+    [[nodiscard]] std::optional<std::uint32_t> ipv4() const;
     bool operator==(const PortConfig&) const = default;
 };
 

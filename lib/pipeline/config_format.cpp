@@ -16,6 +16,10 @@ std::uint64_t width_mask(std::uint32_t bytes) {
     return bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * bytes) - 1;
 }
 
+std::uint64_t value_mask(const wire::DeclaredField& field) {
+    return (field.mask.value_or(width_mask(field.bytes)) & width_mask(field.bytes)) >> field.shift;
+}
+
 wire::DeclaredField read_field(TableReader& table, std::uint32_t header_bytes) {
     wire::DeclaredField field;
     const auto offset = table.integer("offset", {0, header_bytes_max - 1});
@@ -36,11 +40,10 @@ wire::DeclaredField read_field(TableReader& table, std::uint32_t header_bytes) {
         field.mask = value;
     }
     field.shift = static_cast<std::uint32_t>(table.integer("shift", {0, 8 * *bytes - 1}).value_or(0));
+    if (value_mask(field) == 0)
+        table.wrong("shift", fmt::format("{}, which leaves no bit of the field", field.shift),
+                    "less than the width of the field or its mask");
     return field;
-}
-
-std::uint64_t value_mask(const wire::DeclaredField& field) {
-    return (field.mask.value_or(width_mask(field.bytes)) & width_mask(field.bytes)) >> field.shift;
 }
 
 std::optional<wire::DeclaredField> read_optional_field(TableReader& format, std::string_view key,
@@ -57,7 +60,6 @@ void read_event(TableReader& format, wire::DeclaredSpec& spec) {
     if (!table) format.missing("event", "where the event number is: event = { offset = 0, bytes = 8 }");
     spec.event = read_field(*table, spec.header_bytes);
     const auto width = static_cast<std::uint32_t>(std::bit_width(value_mask(*spec.event)));
-    if (width == 0) table->wrong("shift", "a shift that leaves no bit of the field", "less than the width of the mask");
     if (const auto bits = table->integer("wrap_bits", {1, width})) spec.wrap_bits = static_cast<std::uint32_t>(*bits);
     table->finish();
 }
@@ -93,8 +95,8 @@ void read_place(TableReader& format, wire::DeclaredSpec& spec) {
     const bool placed = spec.index || spec.offset;
     if (placed && !spec.packets && !spec.total)
         format.missing("packets", "the packets of a message, or total = {...}, a field with its bytes");
-    if (!placed && (spec.packets.value_or(1) != 1 || spec.total))
-        format.wrong(spec.total ? "total" : "packets", "messages of several packets without index or offset",
+    if (!placed && spec.packets.value_or(1) != 1)
+        format.wrong("packets", "messages of several packets without index or offset",
                      "index = {...} or offset = {...}, which says where a packet belongs");
     const std::uint64_t bytes = std::uint64_t{spec.packets.value_or(0)} * spec.payload_bytes.value_or(0);
     if (bytes > message_bytes_limit)
@@ -121,6 +123,18 @@ wire::DeclaredSpec read_format(TableReader& table) {
     return spec;
 }
 
+/// The decoder's own opinion, with the line in front.
+void check_decoder(TableReader& table, const wire::DeclaredSpec& spec) {
+    wire::FormatOptions options;
+    options.message_bytes_max = static_cast<std::uint32_t>(message_bytes_limit);
+    options.declared = spec;
+    try {
+        wire::find_format("declared")->make_context(options);
+    } catch (const core::UsageError& error) {
+        throw core::UsageError(fmt::format("{}:{}: {}", table.file(), table.place().line, error.what()));
+    }
+}
+
 }  // namespace
 
 std::vector<wire::DeclaredSpec> read_formats(TableReader& root) {
@@ -130,6 +144,7 @@ std::vector<wire::DeclaredSpec> read_formats(TableReader& root) {
         for (const wire::DeclaredSpec& other : out)
             if (other.name == spec.name)
                 table.wrong("name", fmt::format("{} twice", in_quotes(spec.name)), "a name of its own for each format");
+        check_decoder(table, spec);
         out.push_back(std::move(spec));
     }
     return out;

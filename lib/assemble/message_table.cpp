@@ -485,6 +485,12 @@ void MessageTable::expire(TimeNs now) noexcept {
     }
 }
 
+bool MessageTable::cancel_oldest_probation() noexcept {
+    if (probation_list_.first == nullptr) return false;
+    cancel_probation(probation_list_.first->source);
+    return true;
+}
+
 void MessageTable::finish(TimeNs now) noexcept {
     while (probation_list_.first != nullptr) cancel(*probation_list_.first);
     while (open_list_.first != nullptr) deliver(*open_list_.first, now);

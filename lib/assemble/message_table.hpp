@@ -73,6 +73,8 @@ public:
 
     /// Closes what is due at `now`: probation that led to nothing.
     void expire(TimeNs now) noexcept;
+    /// Buffers are short: ends the oldest message on probation. False when there is none.
+    bool cancel_oldest_probation() noexcept;
     /// End of run: delivers every open message as it is and settles probation.
     void finish(TimeNs now) noexcept;
     /// What the builder asks for.

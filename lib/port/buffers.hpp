@@ -14,8 +14,9 @@ namespace weir::port {
 struct Packet {
     rte_mbuf* mbuf = nullptr;
     core::TimeNs time_ns = 0;
-    std::uint32_t captured_bytes = 0;
     std::uint32_t wire_bytes = 0;
+    std::uint16_t captured_bytes = 0;  ///< that can be read in the mbuf
+    std::uint16_t port = 0;            ///< index of the port in the configuration
 };
 static_assert(sizeof(Packet) == 24);
 

@@ -71,7 +71,7 @@ std::uint32_t LivePort::receive(std::uint16_t queue, std::span<Packet> packets, 
     const std::uint16_t count = ::rte_eth_rx_burst(id_, queue, burst.data(), wanted);
     for (std::uint16_t i = 0; i < count; ++i) {
         // A frame in several segments is read up to the end of its first; parsing then finds it cut and counts it.
-        packets[i] = {burst[i], now, burst[i]->data_len, burst[i]->pkt_len};
+        packets[i] = {burst[i], now, burst[i]->pkt_len, burst[i]->data_len, config_.index};
     }
     return count;
 }

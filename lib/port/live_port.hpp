@@ -13,8 +13,9 @@
 namespace weir::port {
 
 struct LivePortConfig {
-    std::string name;    ///< of the port, for people
-    std::string device;  ///< as DPDK names it: PCI address, or the vdev's name before the first comma
+    std::string name;         ///< of the port, for people
+    std::uint16_t index = 0;  ///< in the configuration; stamped into packets
+    std::string device;       ///< as DPDK names it: PCI address, or the vdev's name before the first comma
     std::uint16_t queues = 1;
     std::uint16_t mtu = 9000;
     std::uint16_t rx_descriptors = 1024;

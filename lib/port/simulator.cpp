@@ -89,6 +89,7 @@ void check(const SimulatorConfig& config) {
     check_probability("drop", config.drop);
     check_probability("duplicate", config.duplicate);
     check_probability("truncate", config.truncate);
+    require(config.drop < 1 || config.events != 0, "--drop 1 without --events would go on for ever and send nothing");
     check_mtu(config);
     check_sizes(config);
 }

@@ -1,0 +1,128 @@
+#include "pipeline/build_stage.hpp"
+
+#include <algorithm>
+
+namespace weir::pipeline {
+
+using assemble::Command;
+using assemble::Descriptor;
+using assemble::Event;
+
+BuildStage::BuildStage(const Config& config, RunSignals& signals)
+    : config_(config),
+      signals_(signals),
+      builder_(config.builder, packets_, messages_, events_),
+      inputs_(config.rx.size()) {}
+
+void BuildStage::refill(std::size_t rx) noexcept {
+    Input& input = inputs_[rx];
+    if (input.first < input.count || input.finished) return;
+    // Both are read before the ring: what they promise is then already in it.
+    const bool finished = config_.rx[rx].signals->finished.load(std::memory_order_acquire);
+    const TimeNs watermark = config_.rx[rx].signals->watermark.load(std::memory_order_acquire);
+    input.first = 0;
+    input.count = config_.rx[rx].descriptors->pop(input.items);
+    if (input.count < burst) {
+        // The ring was emptied, so the promise covers everything up to the watermark.
+        input.watermark = watermark;
+        if (input.count == 0) input.finished = finished;
+    }
+}
+
+std::size_t BuildStage::take_descriptors() noexcept {
+    for (std::size_t rx = 0; rx < inputs_.size(); ++rx) refill(rx);
+    std::size_t taken = 0;
+    for (; taken < 4 * std::size_t{burst}; ++taken) {
+        // The earliest head goes next, unless an rx lcore of which nothing is here may still send something earlier.
+        Input* next = nullptr;
+        TimeNs bound = std::numeric_limits<TimeNs>::max();
+        for (Input& input : inputs_) {
+            if (input.first == input.count) {
+                if (!input.finished) bound = std::min(bound, input.watermark);
+            } else if (next == nullptr || input.items[input.first].time_ns < next->items[next->first].time_ns) {
+                next = &input;
+            }
+        }
+        if (next == nullptr) {
+            if (bound != std::numeric_limits<TimeNs>::max()) builder_.advance(bound);
+            break;
+        }
+        const Descriptor& descriptor = next->items[next->first];
+        if (inputs_.size() > 1 && descriptor.time_ns > bound) {
+            builder_.advance(bound);
+            break;
+        }
+        if (!builder_.offer(descriptor)) break;
+        if (++next->first == next->count) refill(static_cast<std::size_t>(next - inputs_.data()));
+    }
+    return taken;
+}
+
+std::size_t BuildStage::send_commands() noexcept {
+    std::size_t sent = 0;
+    for (std::uint32_t rx = 0; rx < config_.rx.size(); ++rx) {
+        const std::uint32_t count = config_.rx[rx].commands->push(builder_.commands(rx));
+        if (count > 0) builder_.consume_commands(rx, count);
+        sent += count;
+    }
+    return sent;
+}
+
+std::size_t BuildStage::send_events() noexcept {
+    std::size_t sent = 0;
+    while (Event* event = builder_.pop_closed()) {
+        ++sent;
+        if (event->cause != assemble::EventCause::complete && !config_.keep_incomplete) {
+            builder_.discard(*event, core::EventCounter::dropped_incomplete);
+            continue;
+        }
+        // The ring holds every event that exists, so this cannot fail.
+        config_.work[event->sequence % config_.work.size()].events->push(event);
+    }
+    return sent;
+}
+
+void BuildStage::make_room() noexcept {
+    // What is queued downstream gives its buffers back by itself; only where nothing is queued must an open event go.
+    if (builder_.queued_count() > 0) return;
+    for (const RxEdge& edge : config_.rx)
+        if (edge.signals->need_room.load(std::memory_order_relaxed)) {
+            builder_.evict_oldest();
+            return;
+        }
+}
+
+void BuildStage::finish_if_done() noexcept {
+    if (!input_done_) {
+        for (const Input& input : inputs_)
+            if (!input.finished) return;
+        input_done_ = true;
+        builder_.finish();
+    } else if (builder_.in_use() == builder_.queued_count()) {
+        for (std::uint32_t rx = 0; rx < config_.rx.size(); ++rx)
+            if (!builder_.commands(rx).empty()) return;
+        signals_.builder_finished.store(true, std::memory_order_release);
+    }
+}
+
+std::size_t BuildStage::poll(TimeNs) noexcept {
+    std::size_t work = 0;
+    for (const WorkEdge& edge : config_.work) {
+        std::array<Event*, burst> released;
+        const std::uint32_t count = edge.released->pop(released);
+        for (std::uint32_t i = 0; i < count; ++i) builder_.release(*released[i]);
+        work += count;
+    }
+    make_room();
+    work += take_descriptors();
+    work += send_events();
+    work += send_commands();
+    finish_if_done();
+    signals_.builder_empty.store(builder_.in_use() == 0, std::memory_order_relaxed);
+    placed_bytes_.store(builder_.placed_bytes(), std::memory_order_relaxed);
+    open_events_.store(builder_.open_count(), std::memory_order_relaxed);
+    queued_events_.store(builder_.queued_count(), std::memory_order_relaxed);
+    return work;
+}
+
+}  // namespace weir::pipeline

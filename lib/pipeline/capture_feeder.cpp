@@ -1,0 +1,134 @@
+#include <rte_lcore.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "pipeline/feeder.hpp"
+
+namespace weir::pipeline {
+
+using core::PacketCounter;
+using port::Packet;
+
+namespace {
+
+TimeNs steady_ns() noexcept {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+void rest() {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+}  // namespace
+
+CaptureFeeder::CaptureFeeder(const Config& config, port::Ring<Packet>& ring, port::BufferPool& pool)
+    : config_(config), ring_(ring), pool_(pool) {
+    for (const std::string& name : config.files) files_.push_back({port::CaptureReader(name), {}, false});
+    batch_.reserve(burst);
+}
+
+CaptureFeeder::~CaptureFeeder() {
+    join();
+}
+
+void CaptureFeeder::start(const RunSignals& signals) {
+    for (File& file : files_) file.has_record = file.reader.next(file.record);
+    thread_ = std::thread([this, &signals] { run(signals); });
+}
+
+void CaptureFeeder::join() {
+    if (thread_.joinable()) thread_.join();
+}
+
+std::vector<std::string> CaptureFeeder::warnings() const {
+    std::vector<std::string> texts;
+    for (const File& file : files_)
+        if (file.reader.cut_off()) texts.push_back(file.reader.cut_off_text());
+    return texts;
+}
+
+/// The file whose next record is the earliest.
+bool CaptureFeeder::next_record(std::size_t& file) noexcept {
+    bool found = false;
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+        if (!files_[i].has_record) continue;
+        if (!found || files_[i].record.time_ns < files_[file].record.time_ns) file = i;
+        found = true;
+    }
+    return found;
+}
+
+void CaptureFeeder::flush(const RunSignals& signals) noexcept {
+    std::span<const Packet> left(batch_);
+    while (!left.empty()) {
+        left = left.subspan(ring_.push(left));
+        if (left.empty()) break;
+        if (!config_.wait || signals.exit.load(std::memory_order_relaxed)) {
+            for (const Packet& packet : left) ::rte_pktmbuf_free(packet.mbuf);
+            packets_.add(PacketCounter::ring_full_capture, left.size());
+            break;
+        }
+        rest();
+    }
+    batch_.clear();
+}
+
+void CaptureFeeder::keep_pace(TimeNs time_ns, const RunSignals& signals) {
+    if (config_.pace.speed <= 0) return;
+    const auto due =
+        wall_start_ns_ + static_cast<TimeNs>(static_cast<double>(time_ns - first_ns_) / config_.pace.speed);
+    if (steady_ns() >= due) return;
+    flush(signals);
+    while (steady_ns() < due && !signals.stop_input.load(std::memory_order_relaxed))
+        std::this_thread::sleep_for(
+            std::chrono::nanoseconds(std::min<TimeNs>(due - steady_ns(), 10 * core::ns_per_ms)));
+}
+
+void CaptureFeeder::hand_over(const port::CaptureReader::Record& record, TimeNs time_ns, const RunSignals& signals) {
+    if (record.bytes.size() > pool_.room_bytes()) {
+        packets_.add(PacketCounter::malformed_oversized);
+        return;
+    }
+    rte_mbuf* mbuf = ::rte_pktmbuf_alloc(pool_.get());
+    while (mbuf == nullptr && config_.wait) {
+        if (signals.exit.load(std::memory_order_relaxed)) break;
+        flush(signals);
+        rest();
+        mbuf = ::rte_pktmbuf_alloc(pool_.get());
+    }
+    if (mbuf == nullptr) {
+        packets_.add(PacketCounter::ring_full_capture);
+        return;
+    }
+    std::memcpy(rte_pktmbuf_mtod(mbuf, void*), record.bytes.data(), record.bytes.size());
+    const auto captured = static_cast<std::uint16_t>(record.bytes.size());
+    mbuf->data_len = static_cast<std::uint16_t>(captured);
+    mbuf->pkt_len = captured;
+    batch_.push_back({mbuf, time_ns, record.wire_bytes, captured, config_.port});
+    if (batch_.size() == burst) flush(signals);
+}
+
+void CaptureFeeder::run(const RunSignals& signals) {
+    // A registered thread has a cache of its own in the pool. Where there is no lcore id left it works without.
+    const bool registered = ::rte_thread_register() == 0;
+    wall_start_ns_ = steady_ns();
+    std::size_t file = 0;
+    while (!signals.stop_input.load(std::memory_order_relaxed) && next_record(file)) {
+        const port::CaptureReader::Record& record = files_[file].record;
+        if (!started_) first_ns_ = record.time_ns;
+        started_ = true;
+        time_ns_ = std::max(time_ns_, record.time_ns);  // time never runs backwards
+        keep_pace(time_ns_, signals);
+        records_.fetch_add(1, std::memory_order_relaxed);
+        record_bytes_.fetch_add(record.bytes.size(), std::memory_order_relaxed);
+        hand_over(record, time_ns_, signals);
+        files_[file].has_record = files_[file].reader.next(files_[file].record);
+    }
+    flush(signals);
+    if (registered) ::rte_thread_unregister();
+    ended_.store(true, std::memory_order_release);
+}
+
+}  // namespace weir::pipeline

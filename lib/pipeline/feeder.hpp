@@ -1,0 +1,127 @@
+// Ordinary threads that bring packets into the pipeline: the capture reader of `weir replay`, and the simulated
+// detector of `weir run` with a `sim` device. They may block, and they count what they hand over: the left side of the
+// ledger.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/counters.hpp"
+#include "pipeline/stage.hpp"
+#include "port/buffers.hpp"
+#include "port/capture_reader.hpp"
+#include "port/ring.hpp"
+#include "port/simulator.hpp"
+
+struct rte_ring;
+
+namespace weir::pipeline {
+
+/// How fast a capture is replayed.
+struct Pace {
+    double speed = 0;  ///< 0: as fast as it goes; 1: as recorded; x: x times that
+};
+
+/// Reads captures (several are merged by time) and feeds their records to an rx lcore.
+class CaptureFeeder {
+public:
+    struct Config {
+        std::vector<std::string> files;
+        Pace pace;
+        std::uint16_t port = 0;  ///< whose streams the capture is for
+        bool wait = true;        ///< false: behave like a NIC and lose what finds no room
+    };
+
+    /// Opens the files: throws core::RunError. The ring and pool must outlive the feeder.
+    CaptureFeeder(const Config& config, port::Ring<port::Packet>& ring, port::BufferPool& pool);
+    ~CaptureFeeder();
+    void start(const RunSignals& signals);
+    void join();
+
+    [[nodiscard]] const std::atomic<bool>& ended() const noexcept { return ended_; }
+    /// Records taken from the files so far.
+    [[nodiscard]] std::uint64_t records() const noexcept { return records_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t record_bytes() const noexcept { return record_bytes_.load(std::memory_order_relaxed); }
+    /// Packets that ended here: oversized, or without room.
+    [[nodiscard]] const core::PacketTally& packets() const noexcept { return packets_; }
+    /// Sentences about files that were cut off; for after join().
+    [[nodiscard]] std::vector<std::string> warnings() const;
+
+private:
+    static constexpr std::uint32_t burst = 32;
+
+    void run(const RunSignals& signals);
+    [[nodiscard]] bool next_record(std::size_t& file) noexcept;
+    void hand_over(const port::CaptureReader::Record& record, TimeNs time_ns, const RunSignals& signals);
+    void flush(const RunSignals& signals) noexcept;
+    void keep_pace(TimeNs time_ns, const RunSignals& signals);
+
+    Config config_;
+    port::Ring<port::Packet>& ring_;
+    port::BufferPool& pool_;
+    struct File {
+        port::CaptureReader reader;
+        port::CaptureReader::Record record;
+        bool has_record = false;
+    };
+    std::vector<File> files_;
+    std::vector<port::Packet> batch_;
+    TimeNs time_ns_ = std::numeric_limits<TimeNs>::min();
+    TimeNs first_ns_ = 0;
+    TimeNs wall_start_ns_ = 0;
+    bool started_ = false;
+    core::PacketTally packets_;
+    std::atomic<std::uint64_t> records_{0};
+    std::atomic<std::uint64_t> record_bytes_{0};
+    std::atomic<bool> ended_{false};
+    std::thread thread_;
+};
+
+/// The simulated detector behind an in-process DPDK device (net_ring): what `weir run` polls is an ethdev like any
+/// other.
+class SimulatorFeeder {
+public:
+    struct Config {
+        port::SimulatorConfig simulator;
+        double events_per_s =
+            0;  ///< 0: as fast as the pipeline takes them; otherwise like a detector, which does not wait
+    };
+
+    /// Reads "sim,format=jungfrau,events=1000,rate=100,drop=0.001,seed=1,..." for `sources` sources. Throws
+    /// core::UsageError naming the key.
+    static Config parse_device(const std::string& device, std::uint32_t sources);
+    [[nodiscard]] static bool is_simulator(const std::string& device) noexcept;
+
+    /// Creates the ring and the device; its name is device().
+    SimulatorFeeder(const Config& config, const std::string& name, port::BufferPool& pool);
+    ~SimulatorFeeder();
+    void start(const RunSignals& signals);
+    void join();
+
+    [[nodiscard]] const std::string& device() const noexcept { return device_; }
+    [[nodiscard]] std::uint64_t emitted() const noexcept { return emitted_.load(std::memory_order_relaxed); }
+    /// Frames that found the device's queue full: lost before weir saw them.
+    [[nodiscard]] std::uint64_t missed() const noexcept { return missed_.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+    [[nodiscard]] bool drained() const noexcept;
+    /// Entries of the device's queue.
+    static constexpr std::uint32_t ring_entries = 1024;
+
+private:
+    void run(const RunSignals& signals);
+
+    Config config_;
+    port::Simulator simulator_;
+    port::BufferPool& pool_;
+    rte_ring* ring_ = nullptr;
+    std::string device_;
+    std::atomic<std::uint64_t> emitted_{0};
+    std::atomic<std::uint64_t> missed_{0};
+    std::atomic<bool> ended_{false};
+    std::thread thread_;
+};
+
+}  // namespace weir::pipeline

@@ -1,0 +1,272 @@
+#include "pipeline/pipeline.hpp"
+
+#include <fmt/format.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_pause.h>
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/hot_thread.hpp"
+
+namespace weir::pipeline {
+
+TimeNs wall_ns() noexcept {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * core::ns_per_s + now.tv_nsec;
+}
+
+Pipeline::Pipeline(Options options) : options_(std::move(options)) {
+    const Plan& plan = options_.plan;
+    pool_ = std::make_unique<port::BufferPool>("packets", port::BufferPoolConfig{plan.pool_buffers, plan.room_bytes});
+    const std::vector<std::uint16_t> owners = make_owners(options_.config, static_cast<std::uint32_t>(plan.rx.size()));
+    for (std::uint32_t port = 0; port < options_.config.ports.size(); ++port)
+        steering_.push_back(std::make_unique<flow::Steering>(make_steering(options_.config, port, owners)));
+    std::vector<RxStage::Config> rx(plan.rx.size());
+    for (std::size_t i = 0; i < rx.size(); ++i) {
+        rx_signals_.push_back(std::make_unique<RxSignals>());
+        descriptor_rings_.push_back(
+            std::make_unique<port::Ring<assemble::Descriptor>>(fmt::format("descriptors{}", i), plan.descriptor_ring));
+        command_rings_.push_back(
+            std::make_unique<port::Ring<assemble::Command>>(fmt::format("commands{}", i), plan.descriptor_ring));
+    }
+    make_work();
+    make_inputs(rx);
+    make_rx(rx);
+    make_build();
+    make_lcores();
+}
+
+Pipeline::~Pipeline() {
+    join();
+}
+
+void Pipeline::make_inputs(std::vector<RxStage::Config>& rx) {
+    const std::size_t count = rx.size();
+    for (RxStage::Config& config : rx) {
+        for (const auto& steering : steering_) config.steering.push_back(steering.get());
+        config.steer_in.resize(count);
+        config.steer_out.resize(count);
+    }
+    for (std::size_t from = 0; from < count; ++from)
+        for (std::size_t to = 0; to < count; ++to) {
+            if (from == to) continue;
+            packet_rings_.push_back(std::make_unique<port::Ring<port::Packet>>(fmt::format("steer{}.{}", from, to),
+                                                                               options_.plan.packet_ring));
+            rx[from].steer_out[to] = {packet_rings_.back().get(), nullptr};
+            rx[to].steer_in[from] = {packet_rings_.back().get(), rx_signals_[from].get()};
+        }
+    if (options_.capture.has_value()) {
+        packet_rings_.push_back(std::make_unique<port::Ring<port::Packet>>("capture", options_.plan.packet_ring));
+        capture_ = std::make_unique<CaptureFeeder>(*options_.capture, *packet_rings_.back(), *pool_);
+        rx[0].rings.push_back({packet_rings_.back().get(), &capture_->ended()});
+        return;
+    }
+    for (std::size_t i = 0; i < options_.config.ports.size(); ++i) make_port(i, rx);
+}
+
+void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
+    const PortConfig& config = options_.config.ports[index];
+    port::LivePortConfig live;
+    live.name = config.name;
+    live.index = static_cast<std::uint16_t>(index);
+    live.device = config.device.substr(0, config.device.find(','));
+    live.queues = config.queues;
+    live.mtu = config.mtu;
+    live.rx_descriptors = config.rx_descriptors;
+    if (!config.address.empty())
+        if (const auto address = parse_ip_address(config.address.substr(0, config.address.find('/')));
+            address && !address->v6)
+            live.address = address->v4();
+    if (SimulatorFeeder::is_simulator(config.device)) {
+        std::uint32_t sources = 0;
+        for (const StreamConfig& stream : options_.config.streams)
+            if (stream.port == index) sources += stream.source_count;
+        simulators_.push_back(std::make_unique<SimulatorFeeder>(SimulatorFeeder::parse_device(config.device, sources),
+                                                                config.name, *pool_));
+        live.device = simulators_.back()->device();
+        live.queues = 1;
+    }
+    ports_.push_back(std::make_unique<port::LivePort>(live, *pool_));
+    for (std::uint16_t queue = 0; queue < live.queues; ++queue)
+        rx[(index + queue) % rx.size()].ports.push_back({ports_.back().get(), queue});
+}
+
+void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
+    const Plan& plan = options_.plan;
+    const RunConfig& config = options_.config;
+    const std::vector<std::uint16_t> owners = make_owners(config, static_cast<std::uint32_t>(rx.size()));
+    for (std::size_t i = 0; i < rx.size(); ++i) {
+        RxStage::Config& stage = rx[i];
+        stage.index = static_cast<std::uint16_t>(i);
+        stage.wait = options_.wait;
+        stage.descriptors = descriptor_rings_[i].get();
+        stage.commands = command_rings_[i].get();
+        for (std::size_t worker = 0; worker < plan.work.size(); ++worker)
+            stage.recycle.push_back(recycle_rings_[worker * rx.size() + i].get());
+        stage.table.owner = stage.index;
+        stage.table.sources = static_cast<std::uint32_t>(config.sources.size());
+        stage.table.messages_max = plan.messages_per_rx;
+        stage.table.buffers_max = plan.buffers_per_rx;
+        stage.table.range_blocks = std::min<std::uint32_t>(plan.messages_per_rx, 512);
+        stage.table.horizon = plan.horizon;
+        stage.table.message_bytes_max = plan.message_bytes_max;
+        stage.table.timeout_ns = config.events.timeout_ms * core::ns_per_ms;
+        stage.table.number_bits = make_number_bits(config, options_.streams);
+        stage.listener.sources = make_roce_sources(config, options_.streams, owners, stage.index);
+        stage.listener.timeout_ns = stage.table.timeout_ns;
+        stage.listener.runs_max = plan.roce_runs;
+        stage.listener.window = plan.open_max;
+        rx_.push_back(std::make_unique<RxStage>(stage, options_.streams, *rx_signals_[i], signals_));
+    }
+}
+
+void Pipeline::make_work() {
+    const Plan& plan = options_.plan;
+    const bool to_file = options_.writer != nullptr;
+    for (std::size_t worker = 0; worker < plan.work.size(); ++worker) {
+        event_rings_.push_back(
+            std::make_unique<port::Ring<assemble::Event*>>(fmt::format("events{}", worker), plan.event_ring));
+        released_rings_.push_back(
+            std::make_unique<port::Ring<assemble::Event*>>(fmt::format("released{}", worker), plan.event_ring));
+        WorkStage::Config config;
+        if (!options_.config.reduce.empty()) config.zstd_level = options_.config.reduce.front().level;
+        config.to_file = to_file;
+        config.sources_needed = options_.config.events.sources;
+        config.sources = options_.geometry;
+        config.refs_max = plan.buffers_per_rx;
+        config.events = event_rings_.back().get();
+        config.released = released_rings_.back().get();
+        for (std::size_t rx = 0; rx < plan.rx.size(); ++rx) {
+            recycle_rings_.push_back(std::make_unique<port::Ring<assemble::Message*>>(
+                fmt::format("recycle{}.{}", worker, rx), plan.messages_per_rx));
+            config.recycle.push_back(recycle_rings_.back().get());
+        }
+        if (to_file) {
+            free_rings_.push_back(
+                std::make_unique<port::Ring<OutputBuffer*>>(fmt::format("free{}", worker), plan.output_buffers));
+            full_rings_.push_back(
+                std::make_unique<port::Ring<OutputBuffer*>>(fmt::format("full{}", worker), plan.output_buffers));
+            config.free_buffers = free_rings_.back().get();
+            config.full_buffers = full_rings_.back().get();
+            for (std::uint32_t i = 0; i < plan.output_buffers; ++i) {
+                output_memory_.push_back(std::make_unique<std::byte[]>(plan.output_buffer_bytes + 4096));
+                auto* first = output_memory_.back().get();
+                first += (4096 - reinterpret_cast<std::uintptr_t>(first) % 4096) % 4096;
+                output_buffers_.push_back(std::make_unique<OutputBuffer>());
+                output_buffers_.back()->memory = {first, plan.output_buffer_bytes};
+                config.free_buffers->push(output_buffers_.back().get());
+            }
+        }
+        work_.push_back(std::make_unique<WorkStage>(config, signals_));
+    }
+    if (!to_file) return;
+    std::vector<WriterThread::WorkerEdge> edges;
+    for (std::size_t worker = 0; worker < work_.size(); ++worker)
+        edges.push_back({full_rings_[worker].get(), free_rings_[worker].get(), work_[worker].get()});
+    writer_ = std::make_unique<WriterThread>(*options_.writer, std::move(edges));
+}
+
+void Pipeline::make_build() {
+    const Plan& plan = options_.plan;
+    const RunConfig& config = options_.config;
+    BuildStage::Config build;
+    build.builder.sources = static_cast<std::uint32_t>(config.sources.size());
+    build.builder.sources_needed = config.events.sources;
+    build.builder.open_max = plan.open_max;
+    build.builder.queued_max = plan.queued_max;
+    build.builder.timeout_ns = config.events.timeout_ms * core::ns_per_ms;
+    build.builder.horizon = plan.horizon;
+    build.builder.wait = options_.wait;
+    build.builder.owner = make_owners(config, static_cast<std::uint32_t>(plan.rx.size()));
+    build.builder.number_bits = make_number_bits(config, options_.streams);
+    build.builder.rx_count = static_cast<std::uint32_t>(plan.rx.size());
+    build.builder.messages_max = plan.messages_per_rx * static_cast<std::uint32_t>(plan.rx.size());
+    build.keep_incomplete = config.events.incomplete == IncompleteMode::keep;
+    for (std::size_t i = 0; i < plan.rx.size(); ++i)
+        build.rx.push_back({descriptor_rings_[i].get(), command_rings_[i].get(), rx_signals_[i].get()});
+    for (std::size_t i = 0; i < plan.work.size(); ++i)
+        build.work.push_back({event_rings_[i].get(), released_rings_[i].get()});
+    build_ = std::make_unique<BuildStage>(build, signals_);
+}
+
+void Pipeline::make_lcores() {
+    for (const std::uint32_t id : options_.plan.lcores())
+        lcores_.push_back({id, {}, &signals_, options_.config.lcores.idle});
+    const auto put = [&](std::uint32_t id, Stage* stage) {
+        std::ranges::find(lcores_, id, &Lcore::id)->stages.push_back(stage);
+    };
+    // Along the way of the data, so that a fused lcore carries a packet from end to end in one turn.
+    for (std::size_t i = 0; i < rx_.size(); ++i) put(options_.plan.rx[i], rx_[i].get());
+    put(options_.plan.build.front(), build_.get());
+    for (std::size_t i = 0; i < work_.size(); ++i) put(options_.plan.work[i], work_[i].get());
+}
+
+int Pipeline::run_lcore(void* argument) {
+    const Lcore& lcore = *static_cast<const Lcore*>(argument);
+    core::hot_thread(true);
+    std::uint32_t idle = 0;
+    while (!lcore.signals->exit.load(std::memory_order_relaxed)) {
+        const TimeNs now = wall_ns();
+        std::size_t work = 0;
+        for (Stage* stage : lcore.stages) work += stage->poll(now);
+        if (work > 0) {
+            idle = 0;
+            continue;
+        }
+        if (lcore.idle == IdleMode::spin) continue;
+        ++idle;
+        if (lcore.idle == IdleMode::pause) {
+            // Give the core to whoever shares it, once it is clear that nothing is about to come.
+            if (idle < 64)
+                ::rte_pause();
+            else
+                ::sched_yield();
+        } else if (idle < 16) {
+            ::rte_pause();
+        } else {
+            const timespec nap{0, 50'000};
+            ::clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
+        }
+    }
+    core::hot_thread(false);
+    return 0;
+}
+
+void Pipeline::start() {
+    running_ = true;
+    if (writer_ != nullptr) writer_->start();
+    for (Lcore& lcore : lcores_)
+        if (const int rc = ::rte_eal_remote_launch(&Pipeline::run_lcore, &lcore, lcore.id); rc != 0)
+            throw core::RunError(fmt::format("lcore {} could not be started: {}", lcore.id, rc));
+    if (capture_ != nullptr) capture_->start(signals_);
+    for (const auto& simulator : simulators_) simulator->start(signals_);
+}
+
+bool Pipeline::finished() const noexcept {
+    for (const auto& worker : work_)
+        if (!worker->finished()) return false;
+    return writer_ == nullptr || writer_->finished();
+}
+
+bool Pipeline::input_exhausted() const noexcept {
+    if (simulators_.empty() || simulators_.size() != ports_.size()) return false;
+    return std::ranges::all_of(simulators_, [](const auto& simulator) { return simulator->drained(); });
+}
+
+void Pipeline::join() {
+    if (!running_) return;
+    running_ = false;
+    stop_input();
+    if (writer_ != nullptr) writer_->join();
+    signals_.exit.store(true, std::memory_order_relaxed);
+    for (const Lcore& lcore : lcores_) ::rte_eal_wait_lcore(lcore.id);
+    if (capture_ != nullptr) capture_->join();
+    for (const auto& simulator : simulators_) simulator->join();
+}
+
+}  // namespace weir::pipeline

@@ -1,0 +1,110 @@
+// A run's stages, rings and buffers, put together as the plan says, and the lcores that poll them. Builds everything
+// before the first packet; owns it until the end.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/build_stage.hpp"
+#include "pipeline/feeder.hpp"
+#include "pipeline/plan.hpp"
+#include "pipeline/rx_stage.hpp"
+#include "pipeline/setup.hpp"
+#include "pipeline/stage.hpp"
+#include "pipeline/work_stage.hpp"
+#include "pipeline/writer_thread.hpp"
+#include "port/live_port.hpp"
+
+namespace weir::pipeline {
+
+class Pipeline {
+public:
+    struct Options {
+        RunConfig config;
+        Plan plan;
+        std::vector<StreamRuntime> streams;
+        std::vector<SourceGeometry> geometry;
+        bool wait = false;                             ///< nothing is lost for want of room: the input waits
+        std::optional<CaptureFeeder::Config> capture;  ///< replay instead of live ports
+        store::RunWriter* writer = nullptr;            ///< null: the `null` sink
+    };
+
+    /// EAL runs. Throws core::RunError or core::UsageError; nothing is polled yet.
+    explicit Pipeline(Options options);
+    ~Pipeline();
+    Pipeline(const Pipeline&) = delete;
+    Pipeline& operator=(const Pipeline&) = delete;
+
+    void start();
+    /// Takes no more input; what is under way is finished: open events are closed as incomplete.
+    void stop_input() noexcept { signals_.stop_input.store(true, std::memory_order_relaxed); }
+    /// Everything has reached the sink.
+    [[nodiscard]] bool finished() const noexcept;
+    /// Joins lcores and threads; after finished().
+    void join();
+
+    /// A simulated detector has sent everything and it has been taken.
+    [[nodiscard]] bool input_exhausted() const noexcept;
+
+    [[nodiscard]] const Options& options() const noexcept { return options_; }
+    [[nodiscard]] const std::vector<std::unique_ptr<RxStage>>& rx() const noexcept { return rx_; }
+    [[nodiscard]] const BuildStage& build() const noexcept { return *build_; }
+    [[nodiscard]] const std::vector<std::unique_ptr<WorkStage>>& work() const noexcept { return work_; }
+    [[nodiscard]] const WriterThread* writer() const noexcept { return writer_.get(); }
+    [[nodiscard]] const CaptureFeeder* capture() const noexcept { return capture_.get(); }
+    [[nodiscard]] const std::vector<std::unique_ptr<SimulatorFeeder>>& simulators() const noexcept {
+        return simulators_;
+    }
+    [[nodiscard]] const std::vector<std::unique_ptr<port::LivePort>>& ports() const noexcept { return ports_; }
+
+private:
+    struct Lcore {
+        std::uint32_t id = 0;
+        std::vector<Stage*> stages;
+        const RunSignals* signals = nullptr;
+        IdleMode idle = IdleMode::pause;
+    };
+
+    void make_inputs(std::vector<RxStage::Config>& rx);
+    void make_port(std::size_t index, std::vector<RxStage::Config>& rx);
+    void make_rx(std::vector<RxStage::Config>& rx);
+    void make_build();
+    void make_work();
+    void make_lcores();
+    static int run_lcore(void* argument);
+
+    template <class T>
+    using Rings = std::vector<std::unique_ptr<port::Ring<T>>>;
+
+    Options options_;
+    RunSignals signals_;
+    std::vector<std::unique_ptr<RxSignals>> rx_signals_;
+    std::unique_ptr<port::BufferPool> pool_;
+    std::vector<std::unique_ptr<flow::Steering>> steering_;  ///< per port
+    Rings<port::Packet> packet_rings_;
+    Rings<assemble::Descriptor> descriptor_rings_;  ///< per rx
+    Rings<assemble::Command> command_rings_;        ///< per rx
+    Rings<assemble::Message*> recycle_rings_;       ///< per worker and rx
+    Rings<assemble::Event*> event_rings_;           ///< per worker
+    Rings<assemble::Event*> released_rings_;        ///< per worker
+    Rings<OutputBuffer*> free_rings_;               ///< per worker
+    Rings<OutputBuffer*> full_rings_;               ///< per worker
+    std::vector<std::unique_ptr<std::byte[]>> output_memory_;
+    std::vector<std::unique_ptr<OutputBuffer>> output_buffers_;
+    std::unique_ptr<CaptureFeeder> capture_;
+    std::vector<std::unique_ptr<SimulatorFeeder>> simulators_;
+    std::vector<std::unique_ptr<port::LivePort>> ports_;
+    std::vector<std::unique_ptr<RxStage>> rx_;
+    std::unique_ptr<BuildStage> build_;
+    std::vector<std::unique_ptr<WorkStage>> work_;
+    std::unique_ptr<WriterThread> writer_;
+    std::vector<Lcore> lcores_;
+    bool running_ = false;
+};
+
+/// Wall clock, UNIX time.
+[[nodiscard]] TimeNs wall_ns() noexcept;
+
+}  // namespace weir::pipeline

@@ -1,0 +1,166 @@
+#include "pipeline/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/stage.hpp"
+#include "port/buffers.hpp"
+#include "port/eal.hpp"
+#include "port/ring.hpp"
+
+namespace weir::pipeline {
+
+namespace {
+
+constexpr std::uint32_t ethernet_overhead_bytes = 14 + 2 * 4 + 4;  // header, two VLAN tags, FCS if the device leaves it
+constexpr std::uint32_t burst = 64;
+
+void place_lcores(const RunConfig& config, Plan& plan) {
+    plan.rx = config.lcores.rx;
+    plan.build = config.lcores.build;
+    plan.work = config.lcores.work;
+    plan.proposed = plan.rx.empty() && plan.build.empty() && plan.work.empty();
+    const std::vector<std::uint32_t> cpus = port::usable_cpus();
+    if (plan.proposed && cpus.size() >= 4) {
+        // The first CPU is left to the kernel, the feeder and the writer.
+        plan.rx = {cpus[1]};
+        plan.build = {cpus[2]};
+        plan.work = {cpus[3]};
+        return;
+    }
+    // Too few CPUs to give each stage one: everything on one lcore, which the kernel may move out of the way of the
+    // threads that feed and write.
+    plan.pin = !plan.proposed;
+    const std::uint32_t first = !plan.rx.empty()      ? plan.rx.front()
+                                : !plan.build.empty() ? plan.build.front()
+                                : !plan.work.empty()  ? plan.work.front()
+                                                      : cpus.front();
+    if (plan.rx.empty()) plan.rx = {first};
+    if (plan.build.empty()) plan.build = {first};
+    if (plan.work.empty()) plan.work = {first};
+}
+
+/// Buffers of one whole event, or 0 if sizes are not known in advance.
+std::uint64_t buffers_per_event(const std::vector<SourceGeometry>& geometry) {
+    std::uint64_t buffers = 0;
+    for (const SourceGeometry& source : geometry) {
+        if (source.message_bytes == 0 || source.packet_payload_bytes == 0) return 0;
+        buffers += (source.message_bytes + source.packet_payload_bytes - 1) / source.packet_payload_bytes;
+    }
+    return buffers;
+}
+
+void size_events(const RunConfig& config, const std::vector<SourceGeometry>& geometry, std::uint64_t buffers,
+                 Plan& plan) {
+    const auto sources = static_cast<std::uint64_t>(geometry.size());
+    const std::uint64_t per_event = buffers_per_event(geometry);
+    // Without known sizes the bookkeeping is what is bounded: this many messages at once.
+    constexpr std::uint64_t messages_max = 65536;
+    std::uint64_t open = std::clamp<std::uint64_t>(messages_max / sources, 64, 4096);
+    plan.open_limit = fmt::format("bookkeeping for {} messages", messages_max);
+    if (per_event > 0) {
+        // Four fifths of the memory for events that are collecting, the rest for those on their way to the disk.
+        const std::uint64_t by_memory = std::max<std::uint64_t>(1, buffers * 4 / 5 / per_event);
+        if (by_memory < open) {
+            open = by_memory;
+            plan.open_limit = fmt::format("memory, {} packet buffers for an event", per_event);
+        }
+    }
+    if (config.events.window.has_value() && *config.events.window <= open) {
+        open = *config.events.window;
+        plan.open_limit = "window";
+    }
+    plan.open_max = static_cast<std::uint32_t>(open);
+    const std::uint64_t queue_by_memory =
+        per_event > 0 ? std::max<std::uint64_t>(2, buffers / per_event > open ? buffers / per_event - open : 0) : 1024;
+    plan.queued_max = static_cast<std::uint32_t>(std::min<std::uint64_t>({queue_by_memory, 1024, 16 + open * 4}));
+    plan.horizon = std::max(config.events.horizon, 2 * (plan.open_max + plan.queued_max));
+}
+
+void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geometry, Plan& plan) {
+    const auto sources = static_cast<std::uint32_t>(geometry.size());
+    const auto rx_count = static_cast<std::uint32_t>(plan.rx.size());
+    const bool roce =
+        std::ranges::any_of(config.streams, [](const StreamConfig& s) { return s.transport == Transport::roce; });
+    // Messages of an rx lcore: those of every event that is open or queued, those announced and not yet answered, and
+    // what waits for its number or to be found a restart. RoCE packets out of order are messages of their own until
+    // they join.
+    plan.roce_runs = roce ? 16384 : 0;
+    plan.messages_per_rx = (plan.open_max + plan.queued_max) * sources + 16 * sources + 4 * burst + plan.roce_runs;
+    const std::uint32_t slots = 2 * plan.open_max + plan.queued_max + 128;
+    plan.packet_ring = 1024;
+    plan.descriptor_ring = 2 * plan.messages_per_rx + 1024;
+    plan.event_ring = slots + 1;
+    // Buffers outside messages: rings full of packets, bursts in hand on both sides, descriptors given to the device,
+    // what each thread keeps in its cache (up to one and a half times its size), replies to ARP and ping.
+    std::uint32_t outside = 4 * burst * (rx_count + 1);
+    outside += plan.packet_ring * (1 + rx_count * (rx_count - 1));
+    for (const PortConfig& port : config.ports)
+        outside += std::uint32_t{port.queues} * port.rx_descriptors + 256 + 1024;
+    outside += (rx_count + 2) * port::BufferPool::cache_buffers * 3 / 2;
+    plan.pool_buffers = plan.buffers_per_rx * rx_count + outside;
+    port::BufferPoolConfig pool{plan.pool_buffers, plan.room_bytes};
+    std::uint64_t memory = port::BufferPool::memory_bytes(pool);
+    memory += rx_count * rx_count * port::Ring<port::Packet>::memory_bytes(plan.packet_ring);
+    memory += rx_count * port::Ring<assemble::Descriptor>::memory_bytes(plan.descriptor_ring);
+    memory += rx_count * port::Ring<assemble::Command>::memory_bytes(plan.descriptor_ring);
+    memory += rx_count * plan.work.size() * port::Ring<assemble::Message*>::memory_bytes(plan.messages_per_rx);
+    memory += 2 * plan.work.size() * port::Ring<assemble::Event*>::memory_bytes(plan.event_ring);
+    memory += std::uint64_t{48} << 20U;  // EAL itself, device data, queues of virtual devices, heap fragmentation
+    plan.eal_memory_bytes = memory;
+}
+
+}  // namespace
+
+Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geometry, const PlanInput& input) {
+    Plan plan;
+    place_lcores(config, plan);
+    std::uint32_t room = 0;
+    for (const PortConfig& port : config.ports)
+        room = std::max({room, port.mbuf_bytes, port.mtu + ethernet_overhead_bytes});
+    plan.room_bytes = std::min<std::uint32_t>((room + 63) / 64 * 64, 65535 - 128);
+    const std::uint64_t element = plan.room_bytes + 512;
+    std::uint64_t buffers = std::max<std::uint64_t>(config.events.memory_bytes / element, 256);
+    if (input.replay) {
+        // No capture holds more packets than its bytes divided by the smallest record, so no more buffers can be in
+        // use.
+        constexpr std::uint64_t record_bytes_min = 16;
+        buffers = std::min(buffers, input.capture_bytes / record_bytes_min + 256);
+    }
+    const auto rx_count = static_cast<std::uint64_t>(plan.rx.size());
+    plan.buffers_per_rx = static_cast<std::uint32_t>(std::max<std::uint64_t>(buffers / rx_count, 4 * burst));
+    size_events(config, geometry, std::uint64_t{plan.buffers_per_rx} * rx_count, plan);
+    std::uint32_t largest = 0;
+    for (const StreamConfig& stream : config.streams)
+        largest = std::max(largest,
+                           stream.max_message_bytes > 0 ? stream.max_message_bytes : wire::message_bytes_max_default);
+    for (const SourceGeometry& source : geometry) largest = std::max(largest, source.message_bytes);
+    plan.message_bytes_max = largest;
+    size_rings(config, geometry, plan);
+    plan.output_buffer_bytes = 1U << 20U;
+    plan.output_buffers = 16;
+    return plan;
+}
+
+std::vector<std::uint32_t> Plan::lcores() const {
+    std::vector<std::uint32_t> all;
+    for (const auto* list : {&rx, &build, &work}) all.insert(all.end(), list->begin(), list->end());
+    std::ranges::sort(all);
+    const auto rest = std::ranges::unique(all);
+    all.erase(rest.begin(), rest.end());
+    return all;
+}
+
+std::string Plan::text() const {
+    std::string text = fmt::format("lcores: rx {}, build {}, work {}{}\n", fmt::join(rx, " "), fmt::join(build, " "),
+                                   fmt::join(work, " "), proposed ? " (proposed)" : "");
+    text +=
+        fmt::format("events: {} open at most (limit: {}), {} on their way to the sink, the last {} are remembered\n",
+                    open_max, open_limit, queued_max, horizon);
+    text += fmt::format("buffers: {} of {} bytes, {:.0f} MiB of DPDK memory\n", pool_buffers, room_bytes,
+                        static_cast<double>(eal_memory_bytes) / (1 << 20));
+    return text;
+}
+
+}  // namespace weir::pipeline

@@ -1,0 +1,62 @@
+// The sizes of everything, decided before EAL starts: how many events can be open, how many buffers, messages and ring
+// entries that takes, and which lcores do what. Every size is a sum of stated reasons.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pipeline/config.hpp"
+#include "pipeline/work_stage.hpp"
+
+namespace weir::pipeline {
+
+struct PlanInput {
+    std::uint64_t capture_bytes = 0;  ///< replay: size of the files, which bounds how many buffers can ever be needed
+    bool replay = false;
+    bool wait = false;
+};
+
+struct Plan {
+    // lcores
+    std::vector<std::uint32_t> rx;
+    std::vector<std::uint32_t> build;
+    std::vector<std::uint32_t> work;
+    bool proposed = false;  ///< the configuration left it to weir
+    bool pin = true;
+
+    // events
+    std::uint32_t open_max = 0;    ///< events open at once
+    std::uint32_t queued_max = 0;  ///< events closed and not written yet
+    std::string open_limit;        ///< which limit decided open_max, in words
+    std::uint32_t horizon = 0;
+
+    // buffers
+    std::uint32_t room_bytes = 0;      ///< of a packet buffer
+    std::uint32_t buffers_per_rx = 0;  ///< that the messages of one rx lcore can hold
+    std::uint32_t pool_buffers = 0;
+    std::uint32_t messages_per_rx = 0;
+    std::uint32_t message_bytes_max = 0;
+    std::uint32_t roce_runs = 0;  ///< per rx lcore
+
+    // rings
+    std::uint32_t packet_ring = 0;      ///< capture → rx, rx → rx
+    std::uint32_t descriptor_ring = 0;  ///< rx → builder
+    std::uint32_t event_ring = 0;       ///< builder → worker → builder
+
+    // output
+    std::uint32_t output_buffers = 0;  ///< per worker
+    std::uint32_t output_buffer_bytes = 0;
+
+    std::uint64_t eal_memory_bytes = 0;
+
+    /// Every lcore once, in ascending order.
+    [[nodiscard]] std::vector<std::uint32_t> lcores() const;
+    /// What was decided and why, for the operator.
+    [[nodiscard]] std::string text() const;
+};
+
+[[nodiscard]] Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geometry,
+                             const PlanInput& input);
+
+}  // namespace weir::pipeline

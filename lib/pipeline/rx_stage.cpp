@@ -1,0 +1,285 @@
+#include "pipeline/rx_stage.hpp"
+
+#include <rte_prefetch.h>
+
+#include <algorithm>
+
+#include "wire/network.hpp"
+#include "wire/roce.hpp"
+
+namespace weir::pipeline {
+
+using core::PacketCounter;
+using port::Packet;
+
+namespace {
+
+const std::byte* bytes_of(const Packet& packet) noexcept {
+    return rte_pktmbuf_mtod(packet.mbuf, const std::byte*);
+}
+
+void add(std::atomic<std::uint64_t>& value, std::uint64_t n) noexcept {
+    value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // one writer
+}
+
+}  // namespace
+
+RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams, RxSignals& own, const RunSignals& run)
+    : config_(config),
+      streams_(streams),
+      own_(own),
+      run_(run),
+      table_(config.table, packets_, messages_, port::release_buffers),
+      arrivals_(streams.size()),
+      stashes_(config.steer_out.size()),
+      source_packets_(config.table.sources) {
+    if (!config.listener.sources.empty())
+        listener_ = std::make_unique<roce::Listener>(config.listener, table_, packets_);
+    for (const StreamRuntime& stream : streams) check_unmatched_icrc_ |= stream.roce && stream.check_icrc;
+}
+
+std::size_t RxStage::take_commands() noexcept {
+    std::size_t work = 0;
+    std::array<assemble::Command, burst> commands;
+    const std::uint32_t count = config_.commands->pop(commands);
+    for (std::uint32_t i = 0; i < count; ++i) table_.execute(commands[i], time_);
+    work += count;
+    for (port::Ring<assemble::Message*>* ring : config_.recycle) {
+        std::array<assemble::Message*, burst> messages;
+        const std::uint32_t returned = ring->pop(messages);
+        for (std::uint32_t i = 0; i < returned; ++i)
+            table_.execute({assemble::Command::Kind::recycle, 0, 0, messages[i]}, time_);
+        work += returned;
+    }
+    return work;
+}
+
+void RxStage::send_descriptors() noexcept {
+    const std::span<const assemble::Descriptor> pending = table_.pending();
+    if (pending.empty()) return;
+    const std::uint32_t sent = config_.descriptors->push(pending);
+    if (sent > 0) table_.consume_pending(sent);
+}
+
+bool RxStage::flush_stashes() noexcept {
+    bool empty = true;
+    for (std::size_t owner = 0; owner < stashes_.size(); ++owner) {
+        Stash& stash = stashes_[owner];
+        if (stash.first == stash.count) continue;
+        stash.first +=
+            config_.steer_out[owner].ring->push({stash.packets.data() + stash.first, stash.count - stash.first});
+        if (stash.first == stash.count) {
+            stash.first = stash.count = 0;
+        } else if (!config_.wait) {
+            for (; stash.first < stash.count; ++stash.first)
+                table_.reject(stash.packets[stash.first].mbuf, PacketCounter::ring_full_steer);
+            stash.first = stash.count = 0;
+        } else {
+            empty = false;
+        }
+    }
+    return empty;
+}
+
+bool RxStage::may_take() noexcept {
+    const bool room = table_.buffers_held() + burst <= table_.buffers_max();
+    if (own_.need_room.load(std::memory_order_relaxed) == room) own_.need_room.store(!room, std::memory_order_relaxed);
+    if (!room) {
+        // What proves nothing goes first, here; open events are the builder's to end.
+        if (!table_.cancel_oldest_probation() && run_.builder_empty.load(std::memory_order_relaxed) &&
+            listener_ != nullptr)
+            listener_->evict_oldest(time_);
+        if (config_.wait) return false;
+    }
+    return !config_.wait || (table_.pending().empty() && table_.messages_free() > burst);
+}
+
+void RxStage::end_packet(const Packet& packet, PacketCounter counter, port::LivePort* from) noexcept {
+    if (from != nullptr && (counter == PacketCounter::not_for_us_arp || counter == PacketCounter::not_for_us_icmp))
+        from->answer({bytes_of(packet), packet.captured_bytes});
+    table_.reject(packet.mbuf, counter);
+}
+
+void RxStage::steer(const Packet& packet, std::uint16_t owner) noexcept {
+    Stash& stash = stashes_[owner];
+    stash.packets[stash.count++] = packet;  // flushed before each burst, and a burst is as large as the stash
+}
+
+void RxStage::count_source(std::uint32_t source) noexcept {
+    add(source_packets_[source], 1);
+}
+
+bool RxStage::source_of(const StreamRuntime& stream, const wire::Fragment& fragment, std::uint32_t& source) noexcept {
+    if (!stream.source_in_header) return true;
+    const auto found = std::ranges::find(stream.source_ids, fragment.header_source);
+    if (found == stream.source_ids.end()) return false;
+    source = stream.first_source + static_cast<std::uint32_t>(found - stream.source_ids.begin());
+    return true;
+}
+
+void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noexcept {
+    const StreamRuntime& stream = streams_[stream_index];
+    stream.format->decode_burst(stream.context, {run_datagrams_.data(), count}, fragments_.data(), verdicts_.data());
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const Packet& packet = run_packets_[i];
+        if (verdicts_[i] != wire::ok) {
+            table_.reject(packet.mbuf, verdicts_[i]);
+            continue;
+        }
+        std::uint32_t source = run_sources_[i];
+        if (!source_of(stream, fragments_[i], source)) {
+            table_.reject(packet.mbuf, PacketCounter::malformed_source);
+            continue;
+        }
+        if (stream.numbered_by_arrival) fragments_[i].number = arrivals_[stream_index]++;
+        count_source(source);
+        table_.add(source, fragments_[i], packet.mbuf, packet.time_ns);
+    }
+}
+
+void RxStage::assemble_roce(const Packet& packet, const wire::Datagram& datagram, const flow::Route& route) noexcept {
+    const bool matched = route.stream != flow::Steering::none;
+    wire::RocePacket roce;
+    const wire::Verdict verdict =
+        wire::decode_roce(datagram, matched ? streams_[route.stream].check_icrc : check_unmatched_icrc_, roce);
+    if (verdict == wire::ok && matched) {
+        count_source(route.source);
+        listener_->add(route.source, roce, packet.mbuf, packet.time_ns);
+        return;
+    }
+    if (verdict == PacketCounter::not_for_us_roce_request && matched)
+        listener_->skip(route.source, roce.psn, roce.dma_length, packet.time_ns);
+    table_.reject(packet.mbuf, verdict == wire::ok ? PacketCounter::unsteered : verdict);
+}
+
+void RxStage::process(std::span<const Packet> packets, port::LivePort* from) noexcept {
+    for (const Packet& packet : packets) {
+        // Headers of all layers end in the second line of the frame.
+        rte_prefetch0(bytes_of(packet));
+        rte_prefetch0(bytes_of(packet) + 64);
+    }
+    std::uint16_t run_stream = flow::Steering::none;
+    std::uint32_t run = 0;
+    const auto end_run = [&]() noexcept {
+        if (run > 0) assemble_run(run_stream, run);
+        run = 0;
+    };
+    for (const Packet& packet : packets) {
+        time_ = std::max(time_, packet.time_ns);
+        wire::Datagram datagram;
+        const wire::Verdict verdict =
+            wire::parse_frame(bytes_of(packet), packet.captured_bytes, packet.wire_bytes, datagram);
+        if (verdict != wire::ok) {
+            end_packet(packet, verdict, from);
+            continue;
+        }
+        const flow::Steering& steering = *config_.steering[packet.port];
+        const bool roce = steering.is_roce(datagram);
+        const flow::Route route = roce ? steering.route_roce(datagram) : steering.route_udp(datagram);
+        if (route.stream == flow::Steering::none && !roce) {
+            table_.reject(packet.mbuf, PacketCounter::unsteered);
+        } else if (route.stream != flow::Steering::none && route.owner != config_.index) {
+            steer(packet, route.owner);
+        } else if (roce) {
+            end_run();
+            assemble_roce(packet, datagram, route);
+        } else {
+            // Neighbours of one stream are decoded together: the format is chosen once for all of them.
+            if (route.stream != run_stream) end_run();
+            run_stream = route.stream;
+            run_packets_[run] = packet;
+            run_datagrams_[run] = datagram;
+            run_sources_[run++] = route.source;
+        }
+    }
+    end_run();
+}
+
+std::size_t RxStage::take_packets(TimeNs now) noexcept {
+    std::size_t work = 0;
+    bool ended = true;
+    TimeNs watermark = std::numeric_limits<TimeNs>::max();
+    for (PortInput& input : config_.ports) {
+        if (run_.stop_input.load(std::memory_order_relaxed)) continue;
+        ended = false;
+        if (!flush_stashes()) break;  // a stash has room for one burst
+        const std::uint32_t count = input.port->receive(input.queue, taken_, now);
+        std::uint64_t bytes = 0;
+        for (std::uint32_t i = 0; i < count; ++i) bytes += taken_[i].wire_bytes;
+        add(received_packets_, count);
+        add(received_bytes_, bytes);
+        process({taken_.data(), count}, input.port);
+        watermark = std::min(watermark, now);
+        work += count;
+    }
+    for (const RingInput& input : config_.rings) {
+        if (!flush_stashes()) {
+            ended = false;
+            break;
+        }
+        const bool last = input.ended->load(std::memory_order_acquire);
+        const std::uint32_t count = input.ring->pop(taken_);
+        std::uint64_t bytes = 0;
+        for (std::uint32_t i = 0; i < count; ++i) bytes += taken_[i].wire_bytes;
+        add(received_packets_, count);
+        add(received_bytes_, bytes);
+        process({taken_.data(), count}, nullptr);
+        if (count > 0 || !last) ended = false;
+        watermark = std::min(watermark, time_);
+        work += count;
+    }
+    for (const SteerEdge& edge : config_.steer_in) {
+        if (edge.ring == nullptr) continue;
+        const bool last = edge.signals->steered_all.load(std::memory_order_acquire);
+        const TimeNs promised = edge.signals->watermark.load(std::memory_order_acquire);
+        const std::uint32_t count = edge.ring->pop(taken_);
+        process({taken_.data(), count}, nullptr);
+        if (count > 0 || !last) ended = false;
+        // The ring was emptied only if less came than was asked for.
+        watermark = std::min(watermark, count < burst ? promised : time_);
+        work += count;
+    }
+    input_ended_ = ended;
+    if (watermark != std::numeric_limits<TimeNs>::max()) time_ = std::max(time_, watermark);
+    return work;
+}
+
+void RxStage::publish(TimeNs) noexcept {
+    // The promise holds only once everything before it is in the rings.
+    bool stashed = false;
+    for (const Stash& stash : stashes_) stashed |= stash.first != stash.count;
+    if (!table_.pending().empty() || stashed) return;
+    if (own_.watermark.load(std::memory_order_relaxed) != time_) own_.watermark.store(time_, std::memory_order_release);
+}
+
+void RxStage::finish_if_done() noexcept {
+    if (!input_ended_ || !flush_stashes()) return;
+    if (!own_.steered_all.load(std::memory_order_relaxed)) own_.steered_all.store(true, std::memory_order_release);
+    if (!done_) {
+        done_ = true;
+        if (listener_ != nullptr) listener_->finish(time_);
+        table_.finish(time_);
+        send_descriptors();
+    }
+    if (table_.pending().empty() && !own_.finished.load(std::memory_order_relaxed))
+        own_.finished.store(true, std::memory_order_release);
+}
+
+std::size_t RxStage::poll(TimeNs now) noexcept {
+    std::size_t work = take_commands();
+    send_descriptors();
+    if (flush_stashes() && !done_ && may_take()) {
+        work += take_packets(now);
+        if (listener_ != nullptr) listener_->expire(time_);
+        table_.expire(time_);
+        send_descriptors();
+        static_cast<void>(flush_stashes());
+    }
+    table_.end_burst();
+    publish(now);
+    finish_if_done();
+    buffers_held_.store(table_.buffers_held(), std::memory_order_relaxed);
+    return work;
+}
+
+}  // namespace weir::pipeline

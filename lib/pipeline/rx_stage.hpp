@@ -1,0 +1,133 @@
+// The rx lcore: takes packets from a queue, a capture or another rx lcore, finds their stream, decodes them, and
+// collects messages. One instance per rx lcore; all memory is taken at construction.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "assemble/message_table.hpp"
+#include "flow/steering.hpp"
+#include "pipeline/stage.hpp"
+#include "port/live_port.hpp"
+#include "port/ring.hpp"
+#include "roce/listener.hpp"
+#include "wire/format.hpp"
+
+namespace weir::pipeline {
+
+/// What a stream is to an rx lcore. Shared by all of them, constant during a run.
+struct StreamRuntime {
+    bool roce = false;
+    bool check_icrc = true;
+    const wire::FormatEntry* format = nullptr;
+    wire::FormatContext context;
+    bool source_in_header = false;
+    std::uint32_t first_source = 0;
+    std::vector<std::uint32_t> source_ids;  ///< source_in_header: the header's ids, in source order
+    std::uint64_t arrivals_from = 0;
+    bool numbered_by_arrival = false;  ///< udp: datagrams are whole messages, numbered as they come
+};
+
+class RxStage final : public Stage {
+public:
+    struct PortInput {
+        port::LivePort* port = nullptr;
+        std::uint16_t queue = 0;
+    };
+    /// A feeder thread (capture reader), which has ended when `ended` is set and the ring is empty.
+    struct RingInput {
+        port::Ring<port::Packet>* ring = nullptr;
+        const std::atomic<bool>* ended = nullptr;
+    };
+    struct SteerEdge {
+        port::Ring<port::Packet>* ring = nullptr;
+        const RxSignals* signals = nullptr;  ///< of the lcore that steers (incoming edges)
+    };
+    struct Config {
+        std::uint16_t index = 0;  ///< of this rx lcore
+        bool wait = false;        ///< when something downstream is full: take no more packets, rather than lose them
+        std::vector<const flow::Steering*> steering;  ///< by the index of the port that a packet came from
+        std::vector<PortInput> ports;
+        std::vector<RingInput> rings;
+        std::vector<SteerEdge> steer_in;
+        std::vector<SteerEdge> steer_out;  ///< by owner; empty at the own index
+        port::Ring<assemble::Descriptor>* descriptors = nullptr;
+        port::Ring<assemble::Command>* commands = nullptr;
+        std::vector<port::Ring<assemble::Message*>*> recycle;  ///< from each worker
+        assemble::MessageTable::Config table;
+        roce::Listener::Config listener;
+    };
+
+    RxStage(const Config& config, const std::vector<StreamRuntime>& streams, RxSignals& own, const RunSignals& run);
+    std::size_t poll(TimeNs now) noexcept override;
+
+    [[nodiscard]] const core::PacketTally& packets() const noexcept { return packets_; }
+    [[nodiscard]] const core::MessageTally& messages() const noexcept { return messages_; }
+    /// Packets and bytes that this lcore took from ports and captures (not those steered to it).
+    [[nodiscard]] std::uint64_t received_packets() const noexcept {
+        return received_packets_.load(std::memory_order_relaxed);
+    }
+    [[nodiscard]] std::uint64_t received_bytes() const noexcept {
+        return received_bytes_.load(std::memory_order_relaxed);
+    }
+    [[nodiscard]] std::uint64_t source_packets(std::uint32_t source) const noexcept {
+        return source_packets_[source].load(std::memory_order_relaxed);
+    }
+    [[nodiscard]] std::uint32_t buffers_held() const noexcept { return buffers_held_.load(std::memory_order_relaxed); }
+
+private:
+    static constexpr std::uint32_t burst = 64;
+    struct Stash {  ///< packets for another rx lcore whose ring was full
+        std::array<port::Packet, burst> packets;
+        std::uint32_t first = 0;
+        std::uint32_t count = 0;
+    };
+
+    [[nodiscard]] std::size_t take_commands() noexcept;
+    void send_descriptors() noexcept;
+    [[nodiscard]] bool flush_stashes() noexcept;
+    [[nodiscard]] bool may_take() noexcept;
+    [[nodiscard]] std::size_t take_packets(TimeNs now) noexcept;
+    void process(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
+    void end_packet(const port::Packet& packet, core::PacketCounter counter, port::LivePort* from) noexcept;
+    void steer(const port::Packet& packet, std::uint16_t owner) noexcept;
+    void assemble_run(std::uint16_t stream, std::uint32_t count) noexcept;
+    void assemble_roce(const port::Packet& packet, const wire::Datagram& datagram, const flow::Route& route) noexcept;
+    [[nodiscard]] bool source_of(const StreamRuntime& stream, const wire::Fragment& fragment,
+                                 std::uint32_t& source) noexcept;
+    void count_source(std::uint32_t source) noexcept;
+    void publish(TimeNs now) noexcept;
+    void finish_if_done() noexcept;
+
+    Config config_;
+    const std::vector<StreamRuntime>& streams_;
+    RxSignals& own_;
+    const RunSignals& run_;
+    core::PacketTally packets_;
+    core::MessageTally messages_;
+    assemble::MessageTable table_;
+    std::unique_ptr<roce::Listener> listener_;  ///< only where there are RoCE streams
+    bool check_unmatched_icrc_ = false;
+    std::vector<std::uint64_t> arrivals_;  ///< per stream
+    std::vector<Stash> stashes_;
+    TimeNs time_ = std::numeric_limits<TimeNs>::min();
+    bool input_ended_ = false;
+    bool done_ = false;
+
+    // One burst on its way through the steps.
+    std::array<port::Packet, burst> taken_;
+    std::array<wire::Datagram, burst> datagrams_;
+    std::array<port::Packet, burst> run_packets_;
+    std::array<wire::Datagram, burst> run_datagrams_;
+    std::array<std::uint32_t, burst> run_sources_;
+    std::array<wire::Fragment, burst> fragments_;
+    std::array<wire::Verdict, burst> verdicts_;
+
+    std::atomic<std::uint64_t> received_packets_{0};
+    std::atomic<std::uint64_t> received_bytes_{0};
+    std::vector<std::atomic<std::uint64_t>> source_packets_;
+    std::atomic<std::uint32_t> buffers_held_{0};
+};
+
+}  // namespace weir::pipeline

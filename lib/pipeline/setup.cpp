@@ -1,0 +1,147 @@
+#include "pipeline/setup.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace weir::pipeline {
+
+namespace {
+
+roce::NumberBy number_by(EventBy event) {
+    switch (event) {
+        case EventBy::immediate:
+            return roce::NumberBy::immediate;
+        case EventBy::count:
+            return roce::NumberBy::count;
+        case EventBy::arrival:
+            return roce::NumberBy::arrival;
+        case EventBy::format:
+            break;
+    }
+    return roce::NumberBy::format;
+}
+
+flow::Rule rule_of(const StreamConfig& stream, std::size_t stream_index) {
+    flow::Rule rule;
+    rule.stream = static_cast<std::uint16_t>(stream_index);
+    rule.source = stream.first_source;
+    for (const IpAddress& address : stream.src)
+        if (!address.v6) rule.src.push_back(address.v4());
+    for (const IpAddress& address : stream.dst)
+        if (!address.v6) rule.dst.push_back(address.v4());
+    rule.impossible = (rule.src.empty() && !stream.src.empty()) || (rule.dst.empty() && !stream.dst.empty());
+    return rule;
+}
+
+}  // namespace
+
+std::vector<StreamRuntime> make_streams(const RunConfig& config) {
+    std::vector<StreamRuntime> streams;
+    for (const StreamConfig& from : config.streams) {
+        StreamRuntime stream;
+        wire::FormatOptions options;
+        options.interfaces = static_cast<int>(from.interfaces);
+        options.message_bytes_max = from.max_message_bytes;
+        stream.format = wire::find_format(from.format);
+        if (stream.format == nullptr) {
+            const auto declared = std::ranges::find(config.formats, from.format, &wire::DeclaredSpec::name);
+            if (declared == config.formats.end())
+                throw core::UsageError("stream.format: there is no format '" + from.format + "'");
+            options.declared = *declared;
+            stream.format = wire::find_format("declared");
+        }
+        stream.context = stream.format->make_context(options);
+        stream.roce = from.transport == Transport::roce;
+        stream.check_icrc = from.icrc == IcrcMode::check;
+        stream.source_in_header = from.source_by == SourceBy::header;
+        stream.first_source = from.first_source;
+        stream.source_ids = from.source_ids;
+        stream.numbered_by_arrival = !stream.roce && from.event == EventBy::arrival;
+        streams.push_back(std::move(stream));
+    }
+    return streams;
+}
+
+std::vector<std::uint16_t> make_owners(const RunConfig& config, std::uint32_t rx_count) {
+    std::vector<std::uint16_t> owners(config.sources.size());
+    const auto share = [&](std::size_t source) {
+        return static_cast<std::uint16_t>(source * rx_count / config.sources.size());
+    };
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+        const StreamConfig& stream = config.streams[config.sources[i].stream];
+        owners[i] = share(stream.source_by == SourceBy::port ? i : stream.first_source);
+    }
+    return owners;
+}
+
+flow::Steering make_steering(const RunConfig& config, std::uint32_t port, const std::vector<std::uint16_t>& owners) {
+    std::vector<flow::Rule> udp;
+    std::vector<flow::Rule> roce;
+    for (std::size_t i = 0; i < config.streams.size(); ++i) {
+        const StreamConfig& stream = config.streams[i];
+        if (stream.port != port) continue;
+        const bool is_roce = stream.transport == Transport::roce;
+        const std::size_t keys = is_roce ? stream.qp.size() : stream.udp_dst.size();
+        for (std::size_t k = 0; k < keys; ++k) {
+            flow::Rule rule = rule_of(stream, i);
+            rule.key = is_roce ? stream.qp[k] : stream.udp_dst[k];
+            rule.source_by_address = stream.source_by == SourceBy::address;
+            if (is_roce || stream.source_by == SourceBy::port) rule.source += static_cast<std::uint32_t>(k);
+            rule.owner = owners[rule.source];
+            (is_roce ? roce : udp).push_back(std::move(rule));
+        }
+    }
+    return flow::Steering(std::move(udp), std::move(roce));
+}
+
+std::vector<SourceGeometry> make_geometry(const RunConfig& config, const std::vector<StreamRuntime>& streams) {
+    std::vector<SourceGeometry> geometry;
+    for (const SourceConfig& source : config.sources) {
+        const StreamRuntime& stream = streams[source.stream];
+        SourceGeometry known;
+        if (stream.roce) {
+            known.message_bytes = config.streams[source.stream].message_bytes.value_or(0);
+        } else {
+            known.message_bytes = stream.context.message_bytes;
+            known.packet_payload_bytes = stream.context.payload_bytes;
+        }
+        geometry.push_back(known);
+    }
+    return geometry;
+}
+
+std::vector<std::uint8_t> make_number_bits(const RunConfig& config, const std::vector<StreamRuntime>& streams) {
+    std::vector<std::uint8_t> bits;
+    for (const SourceConfig& source : config.sources) {
+        const EventBy event = config.streams[source.stream].event;
+        std::uint8_t width = 64;
+        if (event == EventBy::immediate) width = 32;
+        if (event == EventBy::format) width = streams[source.stream].context.number_bits;
+        bits.push_back(width);
+    }
+    return bits;
+}
+
+std::vector<roce::Listener::SourceConfig> make_roce_sources(const RunConfig& config,
+                                                            const std::vector<StreamRuntime>& streams,
+                                                            const std::vector<std::uint16_t>& owners,
+                                                            std::uint16_t owner) {
+    std::vector<roce::Listener::SourceConfig> sources;
+    for (std::uint32_t id = 0; id < config.sources.size(); ++id) {
+        const StreamConfig& stream = config.streams[config.sources[id].stream];
+        if (stream.transport != Transport::roce || owners[id] != owner) continue;
+        roce::Listener::SourceConfig source;
+        source.source = id;
+        source.number_by = number_by(stream.event);
+        source.message_bytes = stream.message_bytes.value_or(0);
+        source.max_message_bytes =
+            stream.max_message_bytes > 0 ? stream.max_message_bytes : wire::message_bytes_max_default;
+        source.format = streams[config.sources[id].stream].format;
+        source.context = streams[config.sources[id].stream].context;
+        sources.push_back(source);
+    }
+    return sources;
+}
+
+}  // namespace weir::pipeline

@@ -1,0 +1,39 @@
+// From the configuration to what the stages need to know of streams: formats, rules, geometry. Plain data, no DPDK.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "flow/steering.hpp"
+#include "pipeline/config.hpp"
+#include "pipeline/rx_stage.hpp"
+#include "pipeline/work_stage.hpp"
+
+namespace weir::pipeline {
+
+/// One per configured stream. Throws core::UsageError where a format refuses its options.
+[[nodiscard]] std::vector<StreamRuntime> make_streams(const RunConfig& config);
+
+/// The rx lcore (index) that assembles each source. All sources of a stream that are told apart by their header share
+/// one, because the packet has to be steered before the header is read.
+[[nodiscard]] std::vector<std::uint16_t> make_owners(const RunConfig& config, std::uint32_t rx_count);
+
+/// Rules for what arrives on `port`.
+[[nodiscard]] flow::Steering make_steering(const RunConfig& config, std::uint32_t port,
+                                           const std::vector<std::uint16_t>& owners);
+
+/// Per source: sizes that are known in advance.
+[[nodiscard]] std::vector<SourceGeometry> make_geometry(const RunConfig& config,
+                                                        const std::vector<StreamRuntime>& streams);
+
+/// Per source: width of its event number on the wire.
+[[nodiscard]] std::vector<std::uint8_t> make_number_bits(const RunConfig& config,
+                                                         const std::vector<StreamRuntime>& streams);
+
+/// Per RoCE source that `owner` assembles: what the listener must know.
+[[nodiscard]] std::vector<roce::Listener::SourceConfig> make_roce_sources(const RunConfig& config,
+                                                                          const std::vector<StreamRuntime>& streams,
+                                                                          const std::vector<std::uint16_t>& owners,
+                                                                          std::uint16_t owner);
+
+}  // namespace weir::pipeline

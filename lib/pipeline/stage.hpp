@@ -1,0 +1,50 @@
+// What runs on an lcore, and what the stages of different lcores tell each other besides what goes through rings.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+
+#include "core/units.hpp"
+
+namespace weir::pipeline {
+
+using core::TimeNs;
+
+/// One step of the pipeline. An lcore polls its stages in order; which stages share an lcore is data (the topology).
+class Stage {
+public:
+    virtual ~Stage() = default;
+    /// Bounded work; returns how much was moved, 0 if there was nothing to do. Never blocks, allocates, throws, logs or
+    /// reads a clock: `now` is the wall clock, which only live input takes for the time of its data.
+    virtual std::size_t poll(TimeNs now) noexcept = 0;
+};
+
+/// Written by one rx lcore, read by the builder (and, where packets are steered on, by other rx lcores).
+struct alignas(core::cache_line_bytes) RxSignals {
+    /// No descriptor with an earlier time follows; stored after everything before it went into the rings.
+    std::atomic<TimeNs> watermark{std::numeric_limits<TimeNs>::min()};
+    std::atomic<bool> need_room{false};    ///< buffers are short: an open event should make room
+    std::atomic<bool> steered_all{false};  ///< nothing more will be steered to other rx lcores
+    std::atomic<bool> finished{false};     ///< the last descriptor is in the ring
+};
+
+/// Written by the control thread or the stage named, read by all.
+struct RunSignals {
+    alignas(core::cache_line_bytes) std::atomic<bool> stop_input{false};    ///< control: take no more packets, drain
+    std::atomic<bool> exit{false};                                          ///< control: lcores leave their loops
+    alignas(core::cache_line_bytes) std::atomic<bool> builder_empty{true};  ///< builder: no event open or queued
+    std::atomic<bool> builder_finished{false};                              ///< builder: the last event is in the ring
+};
+
+/// A buffer of formatted blocks on its way between a worker and the writer thread, and back.
+struct OutputBuffer {
+    std::span<std::byte> memory;
+    std::size_t used_bytes = 0;
+    std::uint64_t events_ended = 0;  ///< events whose last block is in here
+    bool event_open = false;         ///< the same worker's next buffer must follow directly
+};
+
+}  // namespace weir::pipeline

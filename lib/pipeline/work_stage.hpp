@@ -1,0 +1,92 @@
+// A worker lcore: takes closed events, reduces them and formats them into output buffers for the writer thread, then
+// hands messages back to the rx lcores that own them. Bounded work per poll: a large event takes several.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "assemble/event_builder.hpp"
+#include "pipeline/stage.hpp"
+#include "port/ring.hpp"
+#include "reduce/gather.hpp"
+#include "reduce/zstd_reducer.hpp"
+#include "store/block_writer.hpp"
+
+namespace weir::pipeline {
+
+/// What is known of a source without looking at its packets.
+struct SourceGeometry {
+    std::uint32_t message_bytes = 0;         ///< 0: not fixed
+    std::uint32_t packet_payload_bytes = 0;  ///< 0: not fixed
+};
+
+class WorkStage final : public Stage {
+public:
+    struct Config {
+        std::optional<int> zstd_level;
+        bool to_file = true;  ///< false: the `null` sink, which counts and forgets
+        std::uint32_t sources_needed = 1;
+        std::vector<SourceGeometry> sources;
+        std::uint32_t refs_max = 4096;  ///< references that one message can have
+        port::Ring<assemble::Event*>* events = nullptr;
+        port::Ring<assemble::Event*>* released = nullptr;      ///< to the builder
+        std::vector<port::Ring<assemble::Message*>*> recycle;  ///< to each rx lcore
+        port::Ring<OutputBuffer*>* free_buffers = nullptr;
+        port::Ring<OutputBuffer*>* full_buffers = nullptr;
+        TimeNs flush_after_ns =
+            100 * core::ns_per_ms;  ///< a buffer that is not full goes to the writer after this long
+    };
+
+    WorkStage(const Config& config, RunSignals& signals);
+    std::size_t poll(TimeNs now) noexcept override;
+
+    [[nodiscard]] const core::EventTally& events() const noexcept { return events_; }
+    [[nodiscard]] bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
+    [[nodiscard]] std::uint64_t missing_packets(std::uint32_t source) const noexcept;
+    [[nodiscard]] std::uint64_t raw_bytes() const noexcept { return raw_bytes_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t stored_bytes() const noexcept { return stored_bytes_.load(std::memory_order_relaxed); }
+
+private:
+    enum class Phase : std::uint8_t { event, sources, payload };
+
+    [[nodiscard]] bool take_event() noexcept;
+    [[nodiscard]] bool step() noexcept;
+    [[nodiscard]] bool step_sources() noexcept;
+    [[nodiscard]] bool step_payload() noexcept;
+    void store_raw() noexcept;
+    void store_zstd() noexcept;
+    [[nodiscard]] std::size_t fill(std::span<std::byte> out) noexcept;
+    void load_source() noexcept;
+    void account_missing(std::uint32_t source, std::uint64_t missing_bytes) noexcept;
+    void end_event() noexcept;
+    [[nodiscard]] bool ensure_buffer() noexcept;
+    void flush() noexcept;
+
+    Config config_;
+    RunSignals& signals_;
+    core::EventTally events_;
+    store::BlockWriter writer_;
+    std::unique_ptr<reduce::ZstdReducer> zstd_;
+    reduce::SortedRefs refs_;
+    std::vector<assemble::ByteRange> received_;
+    std::vector<assemble::ByteRange> missing_;
+    std::vector<std::atomic<std::uint64_t>> missing_packets_;
+    OutputBuffer null_buffer_;
+    std::unique_ptr<std::byte[]> null_memory_;
+
+    assemble::Event* event_ = nullptr;
+    OutputBuffer* buffer_ = nullptr;
+    TimeNs now_ = 0;
+    TimeNs buffer_since_ns_ = 0;
+    Phase phase_ = Phase::event;
+    std::uint32_t source_ = 0;
+    reduce::GatherCursor cursor_;
+    std::uint64_t payload_left_ = 0;
+    std::size_t scratch_bytes_ = 0;  ///< collected for zstd and not yet compressed
+    std::atomic<std::uint64_t> raw_bytes_{0};
+    std::atomic<std::uint64_t> stored_bytes_{0};
+    std::atomic<bool> finished_{false};
+};
+
+}  // namespace weir::pipeline

@@ -420,6 +420,7 @@ TEST(Simulator, RefusesWhatContradictsItself) {
         {{.format = message, .transport = send, .queue_pair = 1}, "--qp 1"},
         {{.vlan = 4096}, "--vlan"},
         {{.drop = 1.5}, "--drop 1.5"},
+        {{.drop = 1}, "--drop 1 without --events"},
         {{.duplicate = -0.1}, "--duplicate -0.1"},
         {{.truncate = 2}, "--truncate 2"},
         {{.reorder = 2U << 20}, "--reorder"},

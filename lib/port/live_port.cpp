@@ -31,12 +31,16 @@ LivePort::LivePort(const LivePortConfig& config, BufferPool& pool) : config_(con
     rte_eth_conf conf{};
     conf.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
     // Some virtual devices advertise 1518 bytes and carry jumbo frames all the same, but refuse to be told so.
-    if (info.max_mtu >= config.mtu)
+    // Drivers that leave max_mtu at its default mean their frame length.
+    constexpr std::uint32_t ethernet_bytes = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+    const std::uint32_t mtu_max =
+        info.max_mtu == UINT16_MAX ? info.max_rx_pktlen - std::min(info.max_rx_pktlen, ethernet_bytes) : info.max_mtu;
+    if (mtu_max >= config.mtu)
         conf.rxmode.mtu = config.mtu;
     else
         remarks_ =
-            fmt::format("the driver advertises an MTU of {}, {} is left to the device", info.max_mtu, config.mtu);
-    if (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER && info.max_mtu >= config.mtu) conf.rxmode.offloads = 0;
+            fmt::format("the driver advertises an MTU of {}, {} is left to the device", mtu_max, config.mtu);
+    if (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER && mtu_max >= config.mtu) conf.rxmode.offloads = 0;
     if (const int rc = ::rte_eth_dev_configure(id_, config.queues, 1, &conf); rc != 0) fail(config, "configuring", rc);
     std::uint16_t rx_descriptors = config.rx_descriptors;
     std::uint16_t tx_descriptors = 256;

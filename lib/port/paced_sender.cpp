@@ -29,11 +29,10 @@ std::int64_t PacedSender::elapsed_ns() const {
 
 PacedSender::Result PacedSender::send() {
     start_ = std::chrono::steady_clock::now();
-    core::TimeNs due_ns = 0;
     std::int64_t next_progress_ns = core::ns_per_s;
     Simulator::Frame frame;
     while (simulator_.next(target_.slot(filled_), frame)) {
-        due_ns = result_.pacer.due_ns(frame.due_events, frame.bytes);
+        const core::TimeNs due_ns = result_.pacer.due_ns(frame.due_events, frame.bytes);
         if (config_.live) {
             const std::int64_t now_ns = elapsed_ns();
             stop_if_asked(now_ns);
@@ -52,7 +51,10 @@ PacedSender::Result PacedSender::send() {
     }
     flush();
     target_.finish();
-    result_.seconds = static_cast<double>(config_.live ? elapsed_ns() : due_ns) * 1e-9;
+    // A capture ends when the next event would be due, or the last bit is on the wire.
+    const core::TimeNs end_ns =
+        config_.live ? elapsed_ns() : result_.pacer.due_ns(static_cast<double>(simulator_.account().events), 0);
+    result_.seconds = static_cast<double>(end_ns) * 1e-9;
     return result_;
 }
 

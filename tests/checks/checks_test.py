@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Tests of scripts/check_layers.py and scripts/tidy.py: on a small tree of their own they find each kind of violation."""
+"""Tests of the scripts that judge: on small trees of their own, each kind of violation and failure is found and counted."""
 
+import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -153,6 +155,36 @@ class Tidy(Tree):
         found = tidy.check_headers(self.root, "g++", ["-std=c++20"])
         self.assertEqual(len(found), 1, found)
         self.assertIn("core/needy.hpp: does not compile alone", found[0])
+
+
+class CountTests(Tree):
+    JUNIT = """<testsuites><testsuite name="weir.core.Suite">
+      <testcase name="a" status="run"/><testcase name="b" status="run"><failure message="no"/></testcase>
+      <testcase name="c" status="run" result="skipped"><skipped message="no such\n data"/></testcase></testsuite>
+      <testsuite name="weir"><testcase name="layers"/></testsuite></testsuites>"""
+
+    def count(self, results, junit=JUNIT):
+        lines = [json.dumps({"name": f"weir:unit / {name}", "result": result}) for name, result in results.items()]
+        self.write("meson-logs/testlog.json", "\n".join(lines) + "\n")
+        self.write("meson-logs/testlog.junit.xml", junit)
+        run = subprocess.run([sys.executable, SCRIPTS / "count_tests.py", self.root], capture_output=True, text=True, check=True)
+        return run.stdout.strip(), run.stderr
+
+    def test_cases_and_plain_programs_add_up(self):
+        counts, notes = self.count({"core": "FAIL", "layers": "OK"})
+        self.assertEqual(counts, "2 1 1")
+        self.assertIn("FAILED  core: Suite.b", notes)
+        self.assertIn("skipped core: Suite.c: no such data", notes)
+
+    def test_a_program_that_crashed_after_passing_cases(self):
+        good = '<testsuites><testsuite name="weir.core.S"><testcase name="a" status="run"/></testsuite></testsuites>'
+        self.assertEqual(self.count({"core": "FAIL"}, good)[0], "1 1 0")
+        self.assertEqual(self.count({"core": "OK"}, good)[0], "1 0 0")
+
+    def test_plain_programs_that_fail_hang_or_skip(self):
+        counts, notes = self.count({"a": "FAIL", "b": "TIMEOUT", "c": "ERROR", "d": "SKIP", "e": "OK"}, "<testsuites/>")
+        self.assertEqual(counts, "1 3 1")
+        self.assertIn("b: TIMEOUT", notes)
 
 
 if __name__ == "__main__":

@@ -141,6 +141,26 @@ TEST(run_writer, a_write_error_leaves_the_whole_events_before_it) {
     EXPECT_TRUE(result.verified) << result.problems[0];
 }
 
+TEST(run_writer, a_segment_that_cannot_be_begun_ends_the_run_with_the_one_before) {
+    const TemporaryDirectory directory;
+    RunWriter::Config config = config_for(directory / "run");
+    config.segment_bytes = 5000;
+    RunWriter run(config);
+    std::filesystem::create_directory(directory / ".run.part" / "events-000001.weir");
+    Pump pump(run);
+    pump.put(plain_event(1, 6000));
+    pump.flush();
+    pump.put(plain_event(2, 6000));
+    EXPECT_NE(reason_of([&] { pump.flush(); }).find("events-000001.weir"), std::string::npos);
+    EXPECT_TRUE(run.failed());
+    EXPECT_EQ(run.stats().events, 1U);
+    EXPECT_EQ(run.stats().segments, 1U);
+    run.close({{"ledger", {{"events", {{"written", 1}}}}}});
+    Verification result;
+    EXPECT_EQ(read_all(RunReader(directory / "run"), &result).size(), 1U);
+    EXPECT_TRUE(result.verified) << result.problems[0];
+}
+
 TEST(run_writer, an_event_that_was_never_finished_is_cut_off_at_the_end) {
     const TemporaryDirectory directory;
     RunWriter run(config_for(directory / "run"));

@@ -1,0 +1,221 @@
+// `weir inspect` as its users see it: JSON for scripts, a table for people, exports, images, and clear refusals.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "../../app/inspect.hpp"
+#include "core/error.hpp"
+#include "store/run_path.hpp"
+#include "store/sha256.hpp"
+#include "support.hpp"
+
+namespace weir::store::test {
+namespace {
+
+using nlohmann::json;
+
+struct Result {
+    int status = 0;
+    std::string out;
+    std::string err;
+};
+
+/// Runs the subcommand with its streams caught.
+Result inspect(const std::vector<std::string>& args) {
+    std::ostringstream out;
+    std::ostringstream err;
+    std::streambuf* const old_out = std::cout.rdbuf(out.rdbuf());
+    std::streambuf* const old_err = std::cerr.rdbuf(err.rdbuf());
+    Result result;
+    try {
+        result.status = app::inspect_command(args);
+    } catch (const core::UsageError& error) {
+        result = {2, "", error.what()};
+    } catch (const core::RunError& error) {
+        result = {1, "", error.what()};
+    } catch (const std::exception& error) {
+        result = {3, "", error.what()};
+    }
+    std::cout.rdbuf(old_out);
+    std::cerr.rdbuf(old_err);
+    if (result.err.empty()) result.err = err.str();
+    if (result.out.empty()) result.out = out.str();
+    return result;
+}
+
+class Inspect : public testing::Test {
+protected:
+    void SetUp() override {
+        TestEvent complete = image_event(7, {{1, 2, 3, 4}, {5, 6, 7, 8}});
+        TestEvent gaps;
+        gaps.id = 8;
+        gaps.cause = Cause::timeout;
+        gaps.sources.push_back({0, SourceState::partial, 10, {{0, 2}, {7, 8}}, bytes_of("abcdefg"), {}});
+        gaps.sources.push_back({1, SourceState::absent, 4, {{0, 4}}, {}, {}});
+        TestEvent unknown;
+        unknown.id = 9;
+        unknown.epoch = 1;
+        unknown.cause = Cause::end_of_run;
+        unknown.sources.push_back({0, SourceState::size_unknown, 0, {}, bytes_of("xyz"), {}});
+        unknown.sources.push_back({1, SourceState::absent_unknown, 0, {}, {}, {}});
+        events_ = {complete, gaps, unknown};
+        write_run(run_, events_);
+    }
+
+    TemporaryDirectory directory_;
+    std::filesystem::path run_ = directory_ / "run";
+    std::vector<TestEvent> events_;
+};
+
+TEST_F(Inspect, json_has_the_keys_that_scripts_rely_on) {
+    const Result result = inspect({run_, "--json", "--digest", "sha256"});
+    EXPECT_EQ(result.status, 0);
+    const json all = json::parse(result.out);
+    EXPECT_EQ(all["verified"], true);
+    EXPECT_EQ(all["run"]["name"], "test");
+    EXPECT_EQ(all["run"]["closed"], true);
+    EXPECT_EQ(all["ledger"]["events"]["written"], 3);
+    ASSERT_EQ(all["events"].size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) {
+        Sha256 digest;
+        digest.update(events_[i].payload());
+        EXPECT_EQ(all["events"][i]["sha256"], digest.hex());
+        EXPECT_EQ(all["events"][i]["id"], events_[i].id);
+        EXPECT_EQ(all["events"][i]["epoch"], events_[i].epoch);
+        EXPECT_EQ(all["events"][i]["bytes"], events_[i].payload().size());
+    }
+    const json& gaps = all["events"][1];
+    EXPECT_EQ(gaps["complete"], false);
+    EXPECT_EQ(gaps["cause"], "timeout");
+    EXPECT_EQ(gaps["sources"],
+              json::parse(R"([{"id":0,"bytes":7,"missing":[[0,2],[7,1]]},{"id":1,"bytes":0,"missing":[[0,4]]}])"));
+    EXPECT_EQ(all["events"][2]["sources"],
+              json::parse(R"([{"id":0,"bytes":3,"missing":"unknown"},{"id":1,"bytes":0,"missing":"all"}])"));
+    EXPECT_FALSE(all["events"][0].contains("cause"));
+    EXPECT_EQ(all["events"][0]["sources"][0]["missing"], json::array());
+    EXPECT_EQ(all["events"][0]["last_ns"].get<std::int64_t>() - all["events"][0]["first_ns"].get<std::int64_t>(), 999);
+    EXPECT_FALSE(json::parse(inspect({run_, "--json"}).out)["events"][0].contains("sha256"));
+}
+
+TEST_F(Inspect, the_table_says_what_is_there_and_that_it_verifies) {
+    const Result result = inspect({run_});
+    EXPECT_EQ(result.status, 0);
+    for (const char* part : {"3 events, 1 complete, 2 incomplete", "verified: ", "timeout", "2 gaps, 3 B missing",
+                             "source 1: nothing came", "size never learnt", "begun 20"})
+        EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
+}
+
+TEST_F(Inspect, long_tables_are_cut_unless_all_is_asked_for) {
+    std::vector<TestEvent> many;
+    for (std::uint64_t id = 0; id < 25; ++id) many.push_back(image_event(id + 100, {{1}}));
+    write_run(directory_ / "many", many);
+    const std::string shortened = inspect({directory_ / "many"}).out;
+    EXPECT_EQ(shortened.find(" 120 "), std::string::npos);
+    EXPECT_NE(shortened.find("5 more"), std::string::npos);
+    EXPECT_NE(inspect({directory_ / "many", "--all"}).out.find(" 124 "), std::string::npos);
+}
+
+TEST_F(Inspect, damage_is_said_and_exits_with_1) {
+    const auto file = run_ / "events-000000.weir";
+    auto bytes = read_file(file);
+    bytes[bytes.size() - 1] ^= std::byte{1};
+    write_file(file, bytes);
+    const Result text = inspect({run_});
+    EXPECT_EQ(text.status, 1);
+    EXPECT_NE(text.out.find("NOT verified"), std::string::npos);
+    const Result result = inspect({run_, "--json"});
+    EXPECT_EQ(result.status, 1);
+    const json all = json::parse(result.out);
+    EXPECT_EQ(all["verified"], false);
+    EXPECT_EQ(all["events"].size(), 2U);
+    EXPECT_FALSE(all["errors"].empty());
+}
+
+TEST_F(Inspect, an_unfinished_run_is_listed_and_exits_with_1) {
+    {
+        RunWriter::Config config;
+        config.path = directory_ / "killed";
+        config.name = "beam";
+        config.run = 12;
+        config.start_json = R"({"config": {"a": 1}})";
+        RunWriter run(config);
+        Pump pump(run);
+        for (const TestEvent& event : events_) pump.put(event);
+        pump.flush();
+    }
+    EXPECT_EQ(inspect({directory_ / "killed"}).status, 1);
+    const auto hidden = hidden_path(directory_ / "killed");
+    const Result text = inspect({hidden});
+    EXPECT_EQ(text.status, 1);
+    EXPECT_NE(text.out.find("no manifest"), std::string::npos);
+    const json all = json::parse(inspect({hidden, "--json"}).out);
+    EXPECT_EQ(all["events"].size(), 3U);
+    EXPECT_EQ(all["verified"], false);
+    EXPECT_EQ(all["run"]["name"], "beam");
+    EXPECT_EQ(all["run"]["run"], 12);
+    EXPECT_EQ(all["run"]["config"]["a"], 1);
+    EXPECT_EQ(all["run"]["closed"], false);
+    // A directory that lost its manifest is read the same way.
+    std::filesystem::remove(run_ / "manifest.json");
+    EXPECT_EQ(inspect({run_}).status, 1);
+    EXPECT_EQ(json::parse(inspect({run_, "--json"}).out)["events"].size(), 3U);
+}
+
+TEST_F(Inspect, export_fills_gaps_with_zeros_where_sizes_are_known) {
+    const auto exported = [&](std::vector<std::string> more) {
+        const auto file = directory_ / ("export" + std::to_string(more.size()) + more[0]);
+        std::vector<std::string> args{run_, "--export", more[0], file};
+        args.insert(args.end(), more.begin() + 1, more.end());
+        const Result result = inspect(args);
+        EXPECT_EQ(result.status, 0) << result.err;
+        EXPECT_TRUE(result.out.empty());
+        return read_file(file);
+    };
+    EXPECT_EQ(exported({"7"}), events_[0].payload());
+    EXPECT_EQ(exported({"0:8"}), bytes_of(std::string("\0\0abcde\0fg\0\0\0\0", 14)));
+    EXPECT_EQ(exported({"8", "--source", "1"}), bytes_of(std::string(4, '\0')));
+    EXPECT_EQ(exported({"0x9"}), bytes_of("xyz"));
+}
+
+TEST_F(Inspect, images_and_refusals) {
+    const std::string png = directory_ / "a.png";
+    EXPECT_EQ(inspect({run_, "--png", "7", png, "--width", "2"}).status, 0);
+    EXPECT_EQ(read_file(png).at(1), std::byte{'P'});
+    EXPECT_EQ(inspect({run_, "--png", "7", png, "--width", "2"}).status, 1);  // exists
+    const Result not_an_image = inspect({run_, "--png", "7", directory_ / "b.png"});
+    EXPECT_EQ(not_an_image.status, 1);
+    EXPECT_NE(not_an_image.err.find("1024"), std::string::npos);
+    EXPECT_FALSE(std::filesystem::exists(directory_ / "b.png"));
+    EXPECT_EQ(inspect({run_, "--export", "7", png}).status, 1);
+    EXPECT_EQ(inspect({run_, "--export", "1:7", directory_ / "c"}).status, 1);
+    EXPECT_EQ(inspect({run_, "--export", "7", directory_ / "c", "--source", "5"}).status, 1);
+    EXPECT_FALSE(std::filesystem::exists(directory_ / "c"));
+    EXPECT_EQ(inspect({directory_ / "nothing"}).status, 1);
+}
+
+TEST_F(Inspect, bad_usage_is_a_usage_error) {
+    const std::string file = directory_ / "f";
+    for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
+             {},
+             {run_, "--digest", "md5"},
+             {run_, "--export", "7"},
+             {run_, "--export", "seven", file},
+             {run_, "--export", "-1", file},
+             {run_, "--export", "1:", file},
+             {run_, "--export", "7", file, "--export", "7", file},
+             {run_, "--width", "5"},
+             {run_, "--source", "5"},
+         })
+        EXPECT_EQ(inspect(args).status, 2) << (args.size() > 1 ? args[1] : "no arguments");
+    // These are Boost's own errors, which the program turns into exit status 2.
+    EXPECT_EQ(inspect({run_, "--jsn"}).status, 3);
+    EXPECT_EQ(inspect({run_, "another"}).status, 3);
+    const Result help = inspect({"--help"});
+    EXPECT_EQ(help.status, 0);
+    EXPECT_NE(help.out.find("examples:"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weir::store::test

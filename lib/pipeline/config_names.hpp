@@ -14,6 +14,8 @@ struct Named {
     std::string_view name;
     E value;
 };
+template <class E>
+Named(const char*, E) -> Named<E>;  // clang 14 does not deduce it for aggregates
 
 inline constexpr std::array transport_names{Named{"udp", Transport::udp}, Named{"roce", Transport::roce}};
 inline constexpr std::array source_by_names{Named{"port", SourceBy::port}, Named{"address", SourceBy::address},

@@ -30,12 +30,14 @@ std::string integer_list(const std::vector<std::uint32_t>& values) {
 
 std::string hex_list(const std::vector<std::uint32_t>& values) {
     std::vector<std::string> parts;
+    parts.reserve(values.size());
     for (const std::uint32_t value : values) parts.push_back(fmt::format("{:#x}", value));
     return fmt::format("[{}]", fmt::join(parts, ", "));
 }
 
 std::string address_list(const std::vector<IpAddress>& addresses) {
     std::vector<std::string> parts;
+    parts.reserve(addresses.size());
     for (const IpAddress& address : addresses) parts.push_back(in_quotes(address.text));
     return fmt::format("[{}]", fmt::join(parts, ", "));
 }

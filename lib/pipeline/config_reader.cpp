@@ -108,9 +108,10 @@ std::optional<std::string_view> nearest(std::string_view word, const std::vector
     std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
     for (const std::string_view candidate : known) {
         std::size_t distance = edit_distance(lower, candidate);
-        // A whole word as part of a longer key ("port" for "udp_port") is no slip of one letter, but means the same.
-        if (lower.size() >= 3 && candidate.find(lower) != std::string_view::npos)
-            distance = std::min<std::size_t>(distance, 2);
+        // Not a slip of the pen, but the same thing meant: "port" for "udp_port", "udp_port" for "udp_dst".
+        const bool part = lower.size() >= 3 && candidate.find(lower) != std::string_view::npos;
+        const bool start = lower.size() >= 4 && candidate.substr(0, 4) == lower.substr(0, 4);
+        if (part || start) distance = std::min<std::size_t>(distance, 2);
         if (distance < best_distance && distance < std::max(lower.size(), candidate.size())) {
             best_distance = distance;
             best = candidate;

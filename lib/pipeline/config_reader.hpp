@@ -72,6 +72,7 @@ public:
     template <class Table>
     auto choice(std::string_view key, const Table& names) -> std::optional<decltype(names[0].value)> {
         std::vector<std::string_view> words;
+        words.reserve(names.size());
         for (const auto& entry : names) words.push_back(entry.name);
         const auto index = word(key, words);
         if (!index) return std::nullopt;

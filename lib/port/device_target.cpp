@@ -1,7 +1,11 @@
 // The simulator's frames through a DPDK device.
 #include <fmt/format.h>
+#include <net/if.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -23,11 +27,31 @@ namespace {
 constexpr std::uint32_t room_bytes = 16640;
 // The descriptors of both queues, the batch, and what lies in the pool's cache.
 constexpr std::uint32_t buffers = 1024 + 256 + FrameTarget::slots + 2 * BufferPool::cache_buffers;
+constexpr std::uint32_t ethernet_bytes = 14;
 constexpr auto patience = std::chrono::seconds(5);
 
 std::string with_jumbo_frames(const std::string& device) {
     const bool needed = device.starts_with("net_af_packet") && device.find("framesz=") == std::string::npos;
     return needed ? device + ",framesz=16384,blocksz=65536" : device;
+}
+
+// The kernel drops what is longer than the interface's MTU, and the driver counts it as sent.
+void check_interface(const std::string& device, std::uint32_t frame_bytes_max) {
+    const std::size_t at = device.find("iface=");
+    if (!device.starts_with("net_af_packet") || at == std::string::npos) {
+        return;
+    }
+    const std::string interface = device.substr(at + 6, device.find(',', at) - at - 6);
+    ifreq request{};
+    interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+    const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool known = ::ioctl(socket, SIOCGIFMTU, &request) == 0;
+    ::close(socket);
+    if (known && frame_bytes_max > static_cast<std::uint32_t>(request.ifr_mtu) + ethernet_bytes) {
+        throw core::RunError(
+            fmt::format("device:{}: {} has an MTU of {}, and would lose frames of {} bytes; ip link set {} mtu 9000",
+                        device, interface, request.ifr_mtu, frame_bytes_max, interface));
+    }
 }
 
 EalConfig eal_config(const std::string& device) {
@@ -105,7 +129,6 @@ private:
         LivePortConfig config;
         config.name = "send";
         config.device = device.substr(0, device.find(','));
-        constexpr std::uint32_t ethernet_bytes = 14;
         config.mtu = static_cast<std::uint16_t>(std::clamp(simulator.frame_bytes_max() - ethernet_bytes, 1500U, 9600U));
         return config;
     }
@@ -139,6 +162,7 @@ std::unique_ptr<FrameTarget> open_device_target(const std::string& device, const
         throw core::UsageError(fmt::format("--mtu: frames of {} bytes are too long for a device; up to {} are sent",
                                            simulator.frame_bytes_max(), room_bytes));
     }
+    check_interface(device, simulator.frame_bytes_max());
     return std::make_unique<DeviceTarget>(with_jumbo_frames(device), simulator, stop);
 }
 

@@ -18,10 +18,11 @@ struct NumberKey {
 };
 
 [[nodiscard]] inline std::uint64_t hash_of(const NumberKey& key) noexcept {
-    // Two multiplications by odd constants (golden ratio, and its square's mantissa) with a fold between: strided,
-    // sequential and high-bits-only numbers all spread.
-    std::uint64_t x = (key.number ^ std::rotl(key.scope, 32)) * 0x9E3779B97F4A7C15U;
-    x ^= x >> 32U;
+    // Three multiplications by odd constants (golden ratio, its square's mantissa, and a prime of good spectrum), with
+    // folds between. Each half is spread before they meet: neighbouring numbers of neighbouring sources would otherwise
+    // cancel out, and as many keys as there are sources would share every slot.
+    std::uint64_t x = key.number * 0x9E3779B97F4A7C15U;
+    x ^= (x >> 32U) + key.scope * 0xD6E8FEB86659FD93U;
     x *= 0xD1B54A32D192ED03U;
     return x ^ (x >> 29U);
 }

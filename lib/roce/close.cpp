@@ -275,7 +275,7 @@ void Listener::gather_extent(const Source& source, Group& group) noexcept {
         if (run.has_last) group.tail = index;
         const bool fits = run.pmtu != 0 ? run.pmtu == group.pmtu : run.last_bytes <= group.pmtu;
         if (run.begin < group.start || run.end > group.end || run.is_write != group.is_write || !fits ||
-            (run.has_first && run.begin != group.start) || (run.has_last && run.end != group.end))
+            (run.has_first && run.begin != group.start) || run.has_last != (run.end == group.end))
             group.contradiction = true;
     };
     check(members_[0]);

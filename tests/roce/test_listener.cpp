@@ -211,6 +211,18 @@ TEST_F(ListenerTest, WriteOfAnotherSizeIsAConflict) {
     EXPECT_EQ(count(PacketCounter::conflict), 4U);
 }
 
+TEST_F(ListenerTest, MiddleWhereTheLastMustBeIsAConflict) {
+    spec.is_write = true;
+    start(NumberBy::arrival);
+    auto packets = message(1, 4, 0);
+    packets[3].place = wire::RocePlace::middle;
+    packets[3].bytes = pmtu;
+    send(packets, {1});
+    finish();
+    EXPECT_TRUE(harness->delivered.empty());
+    EXPECT_EQ(count(PacketCounter::conflict), 3U);
+}
+
 TEST_F(ListenerTest, PacketThatDoesNotFitDoesNotTakeThePlaceOfTheRightOne) {
     start();
     auto packets = message(1, 4, 0);

@@ -1,0 +1,75 @@
+#include "replay.hpp"
+
+#include <cmath>
+#include <iostream>
+
+#include "core/error.hpp"
+#include "options_common.hpp"
+
+namespace weir::app {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* usage = R"(weir replay CAPTURE... --config FILE [options]
+
+Turns captures (pcap or pcapng, microseconds or nanoseconds, either byte order) into events, through the same pipeline as
+`weir run`. Time is the capture's: time-outs fall where they would have fallen, whatever the pace. The reader waits for
+the pipeline, so nothing is lost for want of room; with --drop it does not wait, like a NIC. Several captures are merged
+by time. A capture that is cut off is processed up to the cut.
+
+Examples:
+  weir replay run7.pcap --config det.toml --out run7 --report run7.json
+  weir replay run7.pcap --config det.toml --pace recorded --drop
+
+)";
+
+pipeline::Pace pace_of(const std::string& text) {
+    if (text == "max") return {0};
+    if (text == "recorded") return {1};
+    if (text.size() > 1 && text.front() == 'x') {
+        std::size_t used = 0;
+        double speed = 0;
+        try {
+            speed = std::stod(text.substr(1), &used);
+        } catch (const std::exception&) {
+            used = 0;
+        }
+        if (used == text.size() - 1 && std::isfinite(speed) && speed > 0) return {speed};
+    }
+    throw core::UsageError("--pace: found '" + text + "'; accepted: max, recorded, or xN with N above 0, such as x0.5");
+}
+
+}  // namespace
+
+int replay_command(const std::vector<std::string>& args) {
+    po::options_description description("Options");
+    add_common_options(description);
+    // clang-format off
+    description.add_options()
+        ("pace", po::value<std::string>()->default_value("max")->value_name("max|recorded|xN"), "how fast")
+        ("drop", "do not wait for the pipeline: lose what finds no room, and count it")
+        ("port", po::value<std::string>()->default_value("")->value_name("NAME"), "whose streams the capture is for; default: the first port (its device is not used)");
+    po::options_description hidden;
+    hidden.add_options()("capture", po::value<std::vector<std::string>>());
+    // clang-format on
+    po::options_description all;
+    all.add(description).add(hidden);
+    const po::variables_map given = parse(args, all, "capture");
+    if (given.count("help") > 0) {
+        std::cout << usage << description;
+        return 0;
+    }
+    if (given.count("capture") == 0) throw core::UsageError("weir replay needs a capture file (weir replay --help)");
+    pipeline::CaptureFeeder::Config capture;
+    capture.files = given["capture"].as<std::vector<std::string>>();
+    capture.pace = pace_of(given["pace"].as<std::string>());
+    capture.wait = given.count("drop") == 0;
+    pipeline::RunOptions options = run_options(given, "replay");
+    options.port = given["port"].as<std::string>();
+    options.capture = std::move(capture);
+    return pipeline::execute_run(std::move(options));
+}
+
+}  // namespace weir::app

@@ -1,0 +1,210 @@
+#include "pipeline/ledger.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "pipeline/pipeline.hpp"
+
+namespace weir::pipeline {
+
+using core::EventCounter;
+using core::MessageCounter;
+using core::PacketCounter;
+
+namespace {
+
+template <class E, std::size_t N>
+void add(std::array<std::uint64_t, N>& sums, const core::Tally<E>& tally) {
+    for (std::size_t i = 0; i < N; ++i) sums[i] += tally.get(static_cast<E>(i));
+}
+
+void collect_input(const Pipeline& pipeline, Ledger& ledger) {
+    if (pipeline.capture() != nullptr) {
+        ledger.received = pipeline.capture()->records();
+        ledger.received_bytes = pipeline.capture()->record_bytes();
+        ledger.received_by = "capture reader";
+        add(ledger.packets, pipeline.capture()->packets());
+        return;
+    }
+    for (const auto& rx : pipeline.rx()) ledger.received_bytes += rx->received_bytes();
+    for (const auto& port : pipeline.ports()) {
+        const port::LivePort::DeviceCounters counters = port->counters();
+        ledger.received += counters.received;
+        ledger.device_missed += counters.missed + counters.no_buffer;
+    }
+    ledger.received_by = "device";
+    for (const auto& simulator : pipeline.simulators()) ledger.device_missed += simulator->missed();
+}
+
+bool is(std::string_view name, std::string_view prefix) {
+    return name.starts_with(prefix);
+}
+
+/// One line for every counter that is not zero.
+template <class Table, class Values>
+std::string list_text(const Table& table, const Values& values, std::string_view prefix) {
+    std::string text;
+    for (std::size_t i = 0; i < table.size(); ++i)
+        if (values[i] != 0 && is(table[i].name, prefix))
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", table[i].name.substr(prefix.size()), values[i]);
+    return text;
+}
+
+std::string rate(double per_second) {
+    if (per_second >= 1e6) return fmt::format("{:.2f} M/s", per_second / 1e6);
+    if (per_second >= 1e3) return fmt::format("{:.1f} k/s", per_second / 1e3);
+    return fmt::format("{:.1f} /s", per_second);
+}
+
+}  // namespace
+
+std::uint64_t Ledger::incomplete() const {
+    return get(EventCounter::incomplete_timeout) + get(EventCounter::incomplete_evicted) +
+           get(EventCounter::incomplete_end_of_run) + get(EventCounter::incomplete_no_room);
+}
+
+std::uint64_t Ledger::lost_packets() const {
+    std::uint64_t lost = 0;
+    for (std::size_t i = 0; i < packets.size(); ++i)
+        if (is(core::packet_counters[i].name, "dropped.") && static_cast<PacketCounter>(i) != PacketCounter::duplicate)
+            lost += packets[i];
+    return lost;
+}
+
+std::optional<std::uint64_t> Ledger::wire_loss() const {
+    // Sequence numbers tell only if nothing that did arrive was thrown away here: it would be missing just the same.
+    if (!sequence_known || lost_packets() > 0 || get(EventCounter::dropped_incomplete) > 0) return std::nullopt;
+    std::uint64_t missing = 0;
+    for (const Source& source : sources) missing += source.missing_packets;
+    return missing;
+}
+
+std::string Ledger::imbalance() const {
+    std::string text;
+    const auto check = [&](const char* what, std::uint64_t left, std::uint64_t right) {
+        if (left != right) text += fmt::format("{}{}: {} against {}", text.empty() ? "" : "; ", what, left, right);
+    };
+    std::uint64_t sum = 0;
+    for (const std::uint64_t value : packets) sum += value;
+    check("packets received and accounted for", received, sum);
+    check("packets still in flight", get(PacketCounter::in_flight), 0);
+    std::uint64_t fates = 0;
+    for (std::size_t i = 1; i < messages.size(); ++i) fates += messages[i];
+    check("messages opened and ended", get(MessageCounter::opened), fates);
+    check("events opened and closed", get(EventCounter::opened), get(EventCounter::complete) + incomplete());
+    check("events closed and settled", get(EventCounter::complete) + incomplete(),
+          get(EventCounter::vetoed) + get(EventCounter::dropped_incomplete) + get(EventCounter::dropped_no_room) +
+              get(EventCounter::dropped_write_error) + get(EventCounter::written));
+    return text;
+}
+
+bool Ledger::lossless() const {
+    const std::uint64_t kept = get(EventCounter::complete);
+    return lost_packets() == 0 && device_missed == 0 && wire_loss().value_or(0) == 0 && incomplete() == 0 &&
+           get(EventCounter::written) + get(EventCounter::vetoed) == kept;
+}
+
+Ledger collect(const Pipeline& pipeline) {
+    Ledger ledger;
+    collect_input(pipeline, ledger);
+    const std::size_t sources = pipeline.options().geometry.size();
+    ledger.sources.resize(sources);
+    for (const auto& rx : pipeline.rx()) {
+        add(ledger.packets, rx->packets());
+        add(ledger.messages, rx->messages());
+        for (std::uint32_t s = 0; s < sources; ++s) ledger.sources[s].packets += rx->source_packets(s);
+    }
+    add(ledger.packets, pipeline.build().packets());
+    add(ledger.messages, pipeline.build().messages());
+    add(ledger.events, pipeline.build().events());
+    ledger.placed_bytes = pipeline.build().placed_bytes();
+    ledger.events_open = pipeline.build().open_events();
+    ledger.events_queued = pipeline.build().queued_events();
+    for (const auto& worker : pipeline.work()) {
+        add(ledger.events, worker->events());
+        ledger.stored_bytes += worker->stored_bytes();
+        for (std::uint32_t s = 0; s < sources; ++s) ledger.sources[s].missing_packets += worker->missing_packets(s);
+    }
+    if (pipeline.writer() != nullptr) {
+        ledger.events[static_cast<std::size_t>(EventCounter::written)] += pipeline.writer()->written();
+        ledger.events[static_cast<std::size_t>(EventCounter::dropped_write_error)] += pipeline.writer()->lost();
+    }
+    ledger.sequence_known = true;
+    for (const SourceGeometry& source : pipeline.options().geometry)
+        ledger.sequence_known &= source.message_bytes > 0 && source.packet_payload_bytes > 0;
+    return ledger;
+}
+
+nlohmann::json ledger_json(const Ledger& ledger) {
+    using nlohmann::json;
+    json packets = {{"received", ledger.received}, {"not_for_us", json::object()}, {"dropped", json::object()}};
+    json events = {{"incomplete", json::object()}, {"dropped", json::object()}};
+    json messages = {{"refused", json::object()}};
+    // A dotted name goes into the object that its first part names; the rest of it is one flat key.
+    const auto put = [](json& into, std::string_view name, std::uint64_t value) {
+        const std::size_t dot = name.find('.');
+        if (dot == std::string_view::npos)
+            into[std::string(name)] = value;
+        else
+            into[std::string(name.substr(0, dot))][std::string(name.substr(dot + 1))] = value;
+    };
+    for (std::size_t i = 0; i < ledger.packets.size(); ++i)
+        put(packets, core::packet_counters[i].name, ledger.packets[i]);
+    for (std::size_t i = 0; i < ledger.events.size(); ++i) put(events, core::event_counters[i].name, ledger.events[i]);
+    for (std::size_t i = 0; i < ledger.messages.size(); ++i)
+        put(messages, core::message_counters[i].name, ledger.messages[i]);
+    json sources = json::array();
+    for (std::size_t i = 0; i < ledger.sources.size(); ++i)
+        sources.push_back({{"id", i},
+                           {"packets", ledger.sources[i].packets},
+                           {"missing_packets", ledger.sources[i].missing_packets}});
+    json result = {
+        {"packets", packets},
+        {"bytes",
+         {{"received", ledger.received_bytes}, {"placed", ledger.placed_bytes}, {"stored", ledger.stored_bytes}}},
+        {"messages", messages},
+        {"events", events},
+        {"balanced", ledger.imbalance().empty()},
+        {"device_missed", ledger.device_missed},
+        {"sources", sources}};
+    const auto loss = ledger.wire_loss();
+    result["wire_loss"] = loss.has_value() ? json(*loss) : json("unknown");
+    return result;
+}
+
+std::string ledger_text(const Ledger& ledger, double seconds) {
+    const double s = seconds > 0 ? seconds : 1;
+    std::string text = fmt::format("packets   {} received ({}), {} placed in events\n", ledger.received,
+                                   ledger.received_by, ledger.get(PacketCounter::placed));
+    if (const std::string dropped = list_text(core::packet_counters, ledger.packets, "dropped."); !dropped.empty())
+        text += fmt::format("          not placed: {}\n", dropped);
+    if (const std::string foreign = list_text(core::packet_counters, ledger.packets, "not_for_us."); !foreign.empty())
+        text += fmt::format("          not for us: {}\n", foreign);
+    if (ledger.get(PacketCounter::unsteered) + ledger.get(PacketCounter::control) > 0)
+        text += fmt::format("          no stream wants them: {}, control: {}\n", ledger.get(PacketCounter::unsteered),
+                            ledger.get(PacketCounter::control));
+    text += fmt::format("events    {} complete, {} incomplete, {} written\n", ledger.get(EventCounter::complete),
+                        ledger.incomplete(), ledger.get(EventCounter::written));
+    if (const std::string why = list_text(core::event_counters, ledger.events, "incomplete."); !why.empty())
+        text += fmt::format("          incomplete because of: {}\n", why);
+    if (const std::string why = list_text(core::event_counters, ledger.events, "dropped."); !why.empty())
+        text += fmt::format("          not written because of: {}\n", why);
+    for (std::size_t i = 0; i < ledger.sources.size() && i < 32; ++i)
+        if (ledger.sources[i].missing_packets > 0)
+            text += fmt::format("source {}  {} packets, {} missing\n", i, ledger.sources[i].packets,
+                                ledger.sources[i].missing_packets);
+    const auto loss = ledger.wire_loss();
+    text += fmt::format("lost before weir: {}", loss.has_value() ? std::to_string(*loss) + " packets" : "unknown");
+    if (ledger.device_missed > 0) text += fmt::format(" (the device says it dropped {})", ledger.device_missed);
+    text += fmt::format("\nrates     {} packets, {:.2f} Gb/s, {} events, {:.1f} MB/s to the sink; {:.2f} s\n",
+                        rate(static_cast<double>(ledger.received) / s),
+                        static_cast<double>(ledger.received_bytes) * 8e-9 / s,
+                        rate(static_cast<double>(ledger.get(EventCounter::complete) + ledger.incomplete()) / s),
+                        static_cast<double>(ledger.stored_bytes) * 1e-6 / s, seconds);
+    const std::string imbalance = ledger.imbalance();
+    return text + (imbalance.empty() ? "balanced: every packet, message and event is accounted for\n"
+                                     : "NOT BALANCED: " + imbalance + "\n");
+}
+
+}  // namespace weir::pipeline

@@ -1,0 +1,61 @@
+// The account of a run: adds up the counters of all lcores and says whether they balance against what was counted
+// independently of them. One struct for the report, the manifest, the terminal and the tests.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/counters.hpp"
+
+namespace weir::pipeline {
+
+class Pipeline;
+
+struct Ledger {
+    struct Source {
+        std::uint64_t packets = 0;
+        std::uint64_t missing_packets = 0;
+    };
+
+    std::array<std::uint64_t, core::count_of<core::PacketCounter>> packets{};
+    std::array<std::uint64_t, core::count_of<core::MessageCounter>> messages{};
+    std::array<std::uint64_t, core::count_of<core::EventCounter>> events{};
+    std::uint64_t received = 0;  ///< counted independently: capture records, the device's or the simulator's counter
+    std::string received_by;     ///< who counted: "capture reader", ...
+    std::uint64_t received_bytes = 0;
+    std::uint64_t placed_bytes = 0;
+    std::uint64_t stored_bytes = 0;
+    std::uint64_t device_missed = 0;  ///< what devices say they dropped; not every device tells
+    std::vector<Source> sources;
+    std::uint64_t events_open = 0;
+    std::uint64_t events_queued = 0;
+    bool sequence_known = false;  ///< every source has a fixed size, so missing packets of seen events are exact
+
+    [[nodiscard]] std::uint64_t get(core::PacketCounter c) const { return packets[static_cast<std::size_t>(c)]; }
+    [[nodiscard]] std::uint64_t get(core::MessageCounter c) const { return messages[static_cast<std::size_t>(c)]; }
+    [[nodiscard]] std::uint64_t get(core::EventCounter c) const { return events[static_cast<std::size_t>(c)]; }
+    [[nodiscard]] std::uint64_t incomplete() const;
+    /// Packets that weir had and that are not in an event for lack of anything but need: all of `dropped` but
+    /// duplicates.
+    [[nodiscard]] std::uint64_t lost_packets() const;
+    /// Packets that were lost before weir saw them, if that is known.
+    [[nodiscard]] std::optional<std::uint64_t> wire_loss() const;
+    /// Empty if everything adds up at the end of a run; otherwise which sums differ.
+    [[nodiscard]] std::string imbalance() const;
+    /// Every event complete, no packet lost, as far as is known.
+    [[nodiscard]] bool lossless() const;
+};
+
+[[nodiscard]] Ledger collect(const Pipeline& pipeline);
+
+/// "packets", "bytes", "messages", "events", "balanced", "wire_loss", "sources": as in the run report.
+[[nodiscard]] nlohmann::json ledger_json(const Ledger& ledger);
+
+/// The account in plain words, several lines.
+[[nodiscard]] std::string ledger_text(const Ledger& ledger, double seconds);
+
+}  // namespace weir::pipeline

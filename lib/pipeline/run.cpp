@@ -1,0 +1,397 @@
+#include "pipeline/run.hpp"
+
+#include <fmt/format.h>
+#include <rte_version.h>
+#include <signal.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/error.hpp"
+#include "pipeline/ledger.hpp"
+#include "pipeline/pipeline.hpp"
+#include "port/eal.hpp"
+#include "store/run_path.hpp"
+#include "store/run_writer.hpp"
+
+namespace weir::pipeline {
+
+namespace {
+
+std::atomic<int> stop_signal{0};
+
+void on_signal(int number) {
+    stop_signal.store(number);
+}
+
+/// SIGINT and SIGTERM end a run cleanly; what was set before is restored.
+class SignalGuard {
+public:
+    SignalGuard() {
+        struct sigaction action {};
+        action.sa_handler = on_signal;
+        ::sigaction(SIGINT, &action, &interrupt_);
+        ::sigaction(SIGTERM, &action, &terminate_);
+    }
+    ~SignalGuard() {
+        ::sigaction(SIGINT, &interrupt_, nullptr);
+        ::sigaction(SIGTERM, &terminate_, nullptr);
+    }
+    SignalGuard(const SignalGuard&) = delete;
+    SignalGuard& operator=(const SignalGuard&) = delete;
+
+private:
+    struct sigaction interrupt_ {};
+    struct sigaction terminate_ {};
+};
+
+std::string cpu_model() {
+    std::ifstream info("/proc/cpuinfo");
+    for (std::string line; std::getline(info, line);)
+        if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+    return "unknown";
+}
+
+nlohmann::json machine_json(const RunOptions& options) {
+    utsname kernel{};
+    ::uname(&kernel);
+    return {{"host", kernel.nodename}, {"kernel", kernel.release},
+            {"cpu", cpu_model()},      {"cpus", port::usable_cpus().size()},
+            {"dpdk", rte_version()},   {"weir", options.version}};
+}
+
+nlohmann::json plan_json(const Plan& plan) {
+    return {{"lcores", {{"rx", plan.rx}, {"build", plan.build}, {"work", plan.work}}},
+            {"open_events_max", plan.open_max},
+            {"open_events_limit", plan.open_limit},
+            {"queued_events_max", plan.queued_max},
+            {"horizon", plan.horizon},
+            {"buffers", plan.pool_buffers},
+            {"buffer_bytes", plan.room_bytes},
+            {"dpdk_memory_bytes", plan.eal_memory_bytes}};
+}
+
+std::uint64_t capture_bytes(const RunOptions& options) {
+    std::uint64_t bytes = 0;
+    for (const std::string& file : options.capture->files) {
+        std::error_code error;
+        const std::uintmax_t size = std::filesystem::file_size(file, error);
+        // A pipe has no size; then the memory alone decides how many buffers there are.
+        if (error) return std::uint64_t{1} << 50U;
+        bytes += size;
+    }
+    return bytes;
+}
+
+std::uint32_t port_index(const RunOptions& options) {
+    if (options.port.empty()) return 0;
+    std::string names;
+    for (std::uint32_t i = 0; i < options.config.ports.size(); ++i) {
+        if (options.config.ports[i].name == options.port) return i;
+        names += (names.empty() ? "" : ", ") + options.config.ports[i].name;
+    }
+    throw core::UsageError(fmt::format("--port: found '{}'; accepted: {}", options.port, names));
+}
+
+port::EalConfig eal_config(const RunOptions& options, const Plan& plan) {
+    port::EalConfig eal;
+    eal.lcores = plan.lcores();
+    eal.pin = plan.pin;
+    eal.memory_bytes = plan.eal_memory_bytes;
+    if (options.capture.has_value()) return eal;
+    for (const PortConfig& port : options.config.ports) {
+        if (SimulatorFeeder::is_simulator(port.device)) continue;
+        if (port::is_pci_address(port.device))
+            eal.pci.push_back(port.devargs());
+        else
+            eal.vdevs.push_back(port.devargs());
+    }
+    return eal;
+}
+
+/// The report is opened before anything runs: a path that cannot be written is found then, not at the end.
+class ReportFile {
+public:
+    explicit ReportFile(const std::string& path) : path_(path) {
+        if (path.empty()) return;
+        file_ = std::fopen(path.c_str(), "w");
+        if (file_ == nullptr) throw core::RunError(fmt::format("--report {}: {}", path, std::strerror(errno)));
+    }
+    ~ReportFile() {
+        if (file_ != nullptr) std::fclose(file_);
+    }
+    ReportFile(const ReportFile&) = delete;
+    ReportFile& operator=(const ReportFile&) = delete;
+
+    void write(const nlohmann::json& report) {
+        if (file_ == nullptr) return;
+        const std::string text = report.dump(2) + "\n";
+        const bool ok = std::fwrite(text.data(), 1, text.size(), file_) == text.size() && std::fflush(file_) == 0;
+        if (!ok) throw core::RunError(fmt::format("--report {}: {}", path_, std::strerror(errno)));
+    }
+
+private:
+    std::string path_;
+    std::FILE* file_ = nullptr;
+};
+
+/// Prints a line per second while it runs: rewritten in place on a terminal, one after the other elsewhere.
+class Progress {
+public:
+    explicit Progress(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
+    ~Progress() {
+        if (terminal_ && printed_) std::fputc('\n', stderr);
+    }
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+
+    void update(const Pipeline& pipeline, double seconds) {
+        if (quiet_ || seconds - last_s_ < 1.0) return;
+        const Ledger ledger = collect(pipeline);
+        const double step = seconds - last_s_;
+        const std::uint64_t closed = ledger.get(core::EventCounter::complete) + ledger.incomplete();
+        fmt::print(stderr,
+                   "{}{:6.1f} s  {:9.0f} packets/s  {:6.2f} Gb/s  {} events, {} incomplete, {} open, {} queued, {} "
+                   "packets lost{}",
+                   terminal_ ? "\r" : "", seconds, static_cast<double>(ledger.received - last_packets_) / step,
+                   static_cast<double>(ledger.received_bytes - last_bytes_) * 8e-9 / step, closed, ledger.incomplete(),
+                   ledger.events_open, ledger.events_queued, ledger.lost_packets() + ledger.device_missed,
+                   terminal_ ? "   " : "\n");
+        std::fflush(stderr);
+        printed_ = true;
+        last_s_ = seconds;
+        last_packets_ = ledger.received;
+        last_bytes_ = ledger.received_bytes;
+    }
+
+private:
+    bool quiet_;
+    bool terminal_;
+    bool printed_ = false;
+    double last_s_ = 0;
+    std::uint64_t last_packets_ = 0;
+    std::uint64_t last_bytes_ = 0;
+};
+
+class Run {
+public:
+    explicit Run(RunOptions options) : options_(std::move(options)), report_(options_.report) {}
+    int execute();
+
+private:
+    void prepare();
+    void open_sink();
+    void control();
+    [[nodiscard]] bool should_stop(double seconds);
+    [[nodiscard]] nlohmann::json report_json(const Ledger& ledger) const;
+    int finish();
+
+    RunOptions options_;
+    ReportFile report_;
+    std::vector<StreamRuntime> streams_;
+    std::vector<SourceGeometry> geometry_;
+    Plan plan_;
+    std::unique_ptr<store::RunWriter> writer_;
+    std::unique_ptr<Pipeline> pipeline_;
+    std::chrono::steady_clock::time_point start_;
+    double seconds_ = 0;
+    std::uint64_t idle_packets_ = 0;
+    double idle_since_s_ = 0;
+    std::string stop_reason_ = "end of input";
+};
+
+void Run::open_sink() {
+    const auto sink = std::ranges::find(options_.config.sinks, SinkKind::events, &SinkConfig::kind);
+    if (sink == options_.config.sinks.end()) return;
+    store::RunWriter::Config config;
+    if (options_.out.empty()) {
+        const store::RunPath path = store::make_run_path(sink->path, options_.config.name, wall_ns());
+        config.path = path.path;
+        config.run = path.run;
+    } else {
+        config.path = options_.out;
+    }
+    config.name = options_.config.name;
+    config.segment_bytes = sink->segment_bytes;
+    config.sync_bytes = sink->sync_bytes;
+    config.sync_interval_ns = sink->sync_ms * core::ns_per_ms;
+    config.start_json =
+        nlohmann::json{{"config", config_json(options_.config)}, {"machine", machine_json(options_)}}.dump();
+    writer_ = std::make_unique<store::RunWriter>(config);
+}
+
+void Run::prepare() {
+    streams_ = make_streams(options_.config);
+    geometry_ = make_geometry(options_.config, streams_);
+    PlanInput input;
+    input.replay = options_.capture.has_value();
+    if (input.replay) {
+        options_.capture->port = static_cast<std::uint16_t>(port_index(options_));
+        input.capture_bytes = capture_bytes(options_);
+    }
+    plan_ = make_plan(options_.config, geometry_, input);
+}
+
+int Run::execute() {
+    prepare();
+    if (options_.print_config) {
+        fmt::print("{}\n", print_config(options_.config));
+        std::string line;
+        const std::string plan_text = plan_.text();
+        for (const char c : plan_text) {
+            if (line.empty()) line = "# ";
+            line += c;
+            if (c != '\n') continue;
+            fmt::print("{}", line);
+            line.clear();
+        }
+        return 0;
+    }
+    SignalGuard guard;
+    // The captures are opened and the sink's path is taken before DPDK starts: both are where users err most.
+    if (options_.capture.has_value())
+        for (const std::string& file : options_.capture->files) port::CaptureReader probe(file);
+    open_sink();
+    port::start_eal(eal_config(options_, plan_));
+    Pipeline::Options setup;
+    setup.config = options_.config;
+    setup.plan = plan_;
+    setup.streams = streams_;
+    setup.geometry = geometry_;
+    setup.wait = options_.capture.has_value() && options_.capture->wait;
+    setup.capture = options_.capture;
+    setup.writer = writer_.get();
+    pipeline_ = std::make_unique<Pipeline>(std::move(setup));
+    if (!options_.quiet) {
+        fmt::print(stderr, "{}", plan_.text());
+        for (const std::string& warning : options_.config.warnings) fmt::print(stderr, "warning: {}\n", warning);
+        for (const auto& port : pipeline_->ports())
+            if (!port->remarks().empty()) fmt::print(stderr, "port: {}\n", port->remarks());
+    }
+    start_ = std::chrono::steady_clock::now();
+    pipeline_->start();
+    control();
+    pipeline_->join();
+    return finish();
+}
+
+bool Run::should_stop(double seconds) {
+    if (const int number = stop_signal.load(); number != 0) {
+        stop_reason_ = number == SIGINT ? "SIGINT" : "SIGTERM";
+        return true;
+    }
+    if (pipeline_->writer() != nullptr && pipeline_->writer()->failed()) {
+        stop_reason_ = "the sink failed";
+        return true;
+    }
+    if (options_.capture.has_value()) return false;  // ends by itself
+    if (options_.duration_s.has_value() && seconds >= *options_.duration_s) {
+        stop_reason_ = "--duration";
+        return true;
+    }
+    if (pipeline_->input_exhausted()) {
+        stop_reason_ = "the simulated detector has sent everything";
+        return true;
+    }
+    const Ledger ledger = collect(*pipeline_);
+    if (options_.events.has_value() &&
+        ledger.get(core::EventCounter::complete) + ledger.incomplete() >= *options_.events) {
+        stop_reason_ = "--events";
+        return true;
+    }
+    if (!options_.idle_exit_s.has_value()) return false;
+    if (ledger.received != idle_packets_) {
+        idle_packets_ = ledger.received;
+        idle_since_s_ = seconds;
+    }
+    if (seconds - idle_since_s_ >= *options_.idle_exit_s) {
+        stop_reason_ = "--idle-exit";
+        return true;
+    }
+    return false;
+}
+
+void Run::control() {
+    Progress progress(options_.quiet);
+    bool stopping = false;
+    while (!pipeline_->finished()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+        progress.update(*pipeline_, seconds_);
+        if (stopping || !should_stop(seconds_)) continue;
+        stopping = true;
+        pipeline_->stop_input();
+    }
+    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+nlohmann::json Run::report_json(const Ledger& ledger) const {
+    nlohmann::json report = ledger_json(ledger);
+    report["seconds"] = seconds_;
+    report["machine"] = machine_json(options_);
+    report["config"] = config_json(options_.config);
+    report["plan"] = plan_json(plan_);
+    report["stopped_by"] = stop_reason_;
+    if (writer_ != nullptr) report["path"] = writer_->path().string();
+    return report;
+}
+
+int Run::finish() {
+    const Ledger ledger = collect(*pipeline_);
+    std::string failure;
+    if (pipeline_->writer() != nullptr && pipeline_->writer()->failed()) failure = pipeline_->writer()->error();
+    if (writer_ != nullptr) {
+        try {
+            const nlohmann::json report = report_json(ledger);
+            nlohmann::json manifest = {{"ledger", ledger_json(ledger)}};
+            for (const char* key : {"config", "machine", "plan", "seconds", "stopped_by"}) manifest[key] = report[key];
+            writer_->close(manifest);
+        } catch (const core::RunError& error) {
+            if (failure.empty()) failure = error.what();
+        }
+    }
+    nlohmann::json report = report_json(ledger);
+    if (!failure.empty()) report["error"] = failure;
+    if (pipeline_->capture() != nullptr)
+        for (const std::string& warning : pipeline_->capture()->warnings()) {
+            fmt::print(stderr, "warning: {}\n", warning);
+            report["warnings"].push_back(warning);
+        }
+    report_.write(report);
+    if (!options_.quiet) {
+        fmt::print("{}", ledger_text(ledger, seconds_));
+        if (writer_ != nullptr) fmt::print("written to {}\n", writer_->path().string());
+        std::fflush(stdout);
+    }
+    if (!failure.empty()) {
+        fmt::print(stderr, "weir: the run failed: {}\n", failure);
+        return 1;
+    }
+    if (!ledger.imbalance().empty()) {
+        fmt::print(stderr, "weir: the ledger does not balance ({}); this is a defect of weir, please report it\n",
+                   ledger.imbalance());
+        return 1;
+    }
+    if (options_.require_lossless && !ledger.lossless()) {
+        fmt::print(stderr, "weir: --require-lossless: the run was not lossless\n");
+        return 3;
+    }
+    return 0;
+}
+
+}  // namespace
+
+int execute_run(RunOptions options) {
+    return Run(std::move(options)).execute();
+}
+
+}  // namespace weir::pipeline

@@ -1,0 +1,36 @@
+// A whole run, from a checked configuration to a closed run directory and its report: what `weir run` and `weir replay`
+// have in common. Runs on the control thread; owns signals, the progress line and the ledger.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/config.hpp"
+#include "pipeline/feeder.hpp"
+
+namespace weir::pipeline {
+
+struct RunOptions {
+    RunConfig config;
+    std::string out;     ///< --out: exact path of the sink, instead of the configuration's
+    std::string report;  ///< --report: where the JSON report goes
+    bool require_lossless = false;
+    bool quiet = false;         ///< no progress, no summary
+    bool print_config = false;  ///< print the effective configuration and the plan, then stop
+    std::string version;        ///< of the program, for the report
+    // run
+    std::optional<double> duration_s;
+    std::optional<std::uint64_t> events;
+    std::optional<double> idle_exit_s;
+    // replay
+    std::optional<CaptureFeeder::Config> capture;
+    std::string port;  ///< --port: whose streams the capture is for
+};
+
+/// Returns the exit status: 0, 1 (the run failed) or 3 (it worked, but --require-lossless did not hold). Throws
+/// core::UsageError and core::RunError. EAL can be started once per process, so this can be called once.
+int execute_run(RunOptions options);
+
+}  // namespace weir::pipeline

@@ -54,8 +54,10 @@ public:
         std::vector<SourceConfig> sources;
         std::uint32_t runs_max = 4096;  ///< runs at once, all sources; each takes a message of the table
         std::uint32_t psn_window =
-            1 << 16;               ///< PSNs remembered per source (4 bytes each), rounded up to a power of two
-        std::uint32_t window = 0;  ///< a run ends when its source has shown more message ends since; 0: no limit
+            1 << 16;  ///< PSNs remembered per source (4 bytes each), rounded up to a power of two
+        /// A run ends when its source has shown more message ends since it opened (its own included); 0: no limit. Must
+        /// be larger than the reordering in messages, or whole messages end incomplete.
+        std::uint32_t window = 0;
         TimeNs timeout_ns = 500 * core::ns_per_ms;  ///< from a run's first packet
     };
     static constexpr std::uint32_t restart_packets = 32;  ///< also the most buffers a source holds outside the table

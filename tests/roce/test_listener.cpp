@@ -188,6 +188,29 @@ TEST_F(ListenerTest, WhatContinuesAnAbandonedMessageIsLate) {
     EXPECT_EQ(count(PacketCounter::late), 4U);
 }
 
+TEST_F(ListenerTest, RunThatTurnsOutToContinueAnAbandonedMessageGoesToo) {
+    config.timeout_ns = 1'000'000;
+    start();
+    const auto packets = message(1, 5, 0);
+    send({packets[0], packets[1]});
+    now += 2'000'000;
+    harness->expire(now);
+    send({packets[3], packets[4], packets[2]});
+    EXPECT_EQ(count(PacketCounter::late), 3U);
+    finish();
+    EXPECT_EQ(count(PacketCounter::unbound), 2U);
+}
+
+TEST_F(ListenerTest, SendAndWriteNeverMix) {
+    start();
+    auto packets = message(1, 4, 0);
+    packets[1].is_write = packets[2].is_write = packets[3].is_write = true;
+    send(packets);
+    finish();
+    EXPECT_TRUE(harness->delivered.empty());
+    EXPECT_EQ(count(PacketCounter::unbound), 4U);
+}
+
 TEST_F(ListenerTest, WindowEndsTheOldest) {
     config.window = 4;
     start();

@@ -135,8 +135,7 @@ po::typed_value<std::string>* number_option(const char* option, T* to, const std
     return value;
 }
 
-po::options_description describe(Options& options) {
-    port::SimulatorConfig& simulator = options.simulator;
+void describe_addresses(port::SimulatorConfig& simulator, po::options_description& all) {
     const auto ip = [](const char* option, std::uint32_t* to) {
         return po::value<std::string>()->value_name("IP")->notifier(
             [=](const std::string& text) { *to = ip_address(option, text); });
@@ -145,6 +144,26 @@ po::options_description describe(Options& options) {
         return po::value<std::string>()->value_name("MAC")->notifier(
             [=](const std::string& text) { *to = mac_address(option, text); });
     };
+    auto add = all.add_options();
+    add("src-port", number_option("src-port", &simulator.src_port), "source port of all sources");
+    add("src-ip", ip("src-ip", &simulator.src_ip), "of source 0, the others count on (10.1.0.10)");
+    add("dst-ip", ip("dst-ip", &simulator.dst_ip), "(10.1.0.2)");
+    add("src-mac", mac("src-mac", &simulator.src_mac), "of source 0, the last byte counts on (02:00:00:00:00:0a)");
+    add("dst-mac", mac("dst-mac", &simulator.dst_mac), "(02:00:00:00:00:02)");
+    add("vlan", number_option("vlan", &simulator.vlan), "VLAN id");
+}
+
+void describe_faults(port::SimulatorConfig& simulator, po::options_description& all) {
+    auto add = all.add_options();
+    add("seed", number_option("seed", &simulator.seed, "1"), "of contents, sizes and faults");
+    add("drop", po::value(&simulator.drop)->value_name("P"), "probability that a packet is not sent");
+    add("duplicate", po::value(&simulator.duplicate)->value_name("P"), "probability that it is sent twice");
+    add("truncate", po::value(&simulator.truncate)->value_name("P"), "probability that it is cut short");
+    add("reorder", number_option("reorder", &simulator.reorder), "places that a packet may move, either way");
+}
+
+po::options_description describe(Options& options) {
+    port::SimulatorConfig& simulator = options.simulator;
     const auto format = [&simulator](const std::string& text) {
         simulator.format = choice<SimulatedFormat>("format", text,
                                                    {{"jungfrau", SimulatedFormat::jungfrau},
@@ -191,17 +210,8 @@ po::options_description describe(Options& options) {
         "RoCE: without the event number as immediate");
     add("port", number_option("port", &simulator.port),
         "udp: port of source 0 (50001, ejfat 19522); the others count on");
-    add("src-port", number_option("src-port", &simulator.src_port), "source port of all sources");
-    add("src-ip", ip("src-ip", &simulator.src_ip), "of source 0, the others count on (10.1.0.10)");
-    add("dst-ip", ip("dst-ip", &simulator.dst_ip), "(10.1.0.2)");
-    add("src-mac", mac("src-mac", &simulator.src_mac), "of source 0, the last byte counts on (02:00:00:00:00:0a)");
-    add("dst-mac", mac("dst-mac", &simulator.dst_mac), "(02:00:00:00:00:02)");
-    add("vlan", number_option("vlan", &simulator.vlan), "VLAN id");
-    add("seed", number_option("seed", &simulator.seed, "1"), "of contents, sizes and faults");
-    add("drop", po::value(&simulator.drop)->value_name("P"), "probability that a packet is not sent");
-    add("duplicate", po::value(&simulator.duplicate)->value_name("P"), "probability that it is sent twice");
-    add("truncate", po::value(&simulator.truncate)->value_name("P"), "probability that it is cut short");
-    add("reorder", number_option("reorder", &simulator.reorder), "places that a packet may move, either way");
+    describe_addresses(simulator, all);
+    describe_faults(simulator, all);
     add("report", po::value(&options.report)->value_name("FILE"), "write the account as JSON");
     add("quiet", po::bool_switch(&options.quiet), "nothing on the terminal");
     return all;

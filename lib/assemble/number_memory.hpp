@@ -13,8 +13,12 @@
 
 namespace weir::assemble {
 
-/// Extends a counter that is `bits` wide to 64 bits: the value nearest to `reference` with those low bits. It follows a
-/// wrap at any width as long as neighbours in time are less than half the range apart.
+/// Whether `number` comes after `other`, counted modulo 2^64.
+[[nodiscard]] inline bool is_after(std::uint64_t number, std::uint64_t other) noexcept {
+    return static_cast<std::int64_t>(number - other) > 0;
+}
+
+/// Extends a counter that is `bits` wide to 64 bits: the value nearest to `reference` with those low bits.
 [[nodiscard]] inline std::uint64_t extend_number(std::uint64_t carried, std::uint64_t reference,
                                                  unsigned bits) noexcept {
     if (bits >= 64) return carried;
@@ -23,6 +27,45 @@ namespace weir::assemble {
     const std::uint64_t ahead = (carried - reference) & mask;
     return ahead < half ? reference + ahead : reference - (mask + 1 - ahead);
 }
+
+/// Follows one source's counter through its wraps, at any width, as long as neighbours in time are less than a quarter
+/// of the range apart. What is further away moves the reference only when the next one comes from there too: one wild
+/// number would otherwise take the counter to the wrong turn for good.
+class NumberExtension {
+public:
+    explicit NumberExtension(unsigned bits) noexcept
+        : bits_(bits), near_(bits < 4 ? std::uint64_t{1} << (bits - 1) : std::uint64_t{1} << (bits - 2)) {}
+
+    [[nodiscard]] std::uint64_t extend(std::uint64_t carried) noexcept {
+        if (bits_ >= 64) return carried;
+        if (!seen_) {
+            seen_ = true;
+            reference_ = candidate_ = carried;
+        }
+        const std::uint64_t number = extend_number(carried, reference_, bits_);
+        if (is_near(number, reference_)) return number;
+        const std::uint64_t other = extend_number(carried, candidate_, bits_);
+        return is_near(other, candidate_) ? other : number;
+    }
+    /// A message opened under this (extended) number.
+    void opened(std::uint64_t number) noexcept {
+        if (is_near(number, reference_) || is_near(number, candidate_)) reference_ = number;
+        candidate_ = number;
+    }
+    /// The source has begun again here.
+    void restart(std::uint64_t number) noexcept { reference_ = candidate_ = number; }
+
+private:
+    [[nodiscard]] bool is_near(std::uint64_t a, std::uint64_t b) const noexcept {
+        return (is_after(a, b) ? a - b : b - a) < near_;
+    }
+
+    unsigned bits_;
+    std::uint64_t near_;  ///< a quarter of the range
+    std::uint64_t reference_ = 0;
+    std::uint64_t candidate_ = 0;  ///< the last one that opened, near or not
+    bool seen_ = false;
+};
 
 class NumberMemory {
 public:
@@ -55,13 +98,13 @@ public:
     }
 
 private:
-    /// Below what is remembered. The median of the three oldest, so that one wild number among them decides nothing.
+    /// Below what is remembered: two of the three oldest are ahead of it, so that one wild number among them decides
+    /// nothing. Ahead is meant modulo 2^64, so that a counter may wrap there too.
     [[nodiscard]] bool too_old(std::uint64_t number) const noexcept {
         if (count_ < ring_.size()) return false;  // nothing has been forgotten yet
-        const std::uint64_t a = ring_[oldest_];
-        const std::uint64_t b = ring_[(oldest_ + 1) % ring_.size()];
-        const std::uint64_t c = ring_[(oldest_ + 2) % ring_.size()];
-        return number < std::max(std::min(a, b), std::min(std::max(a, b), c));
+        unsigned ahead = 0;
+        for (std::size_t i = 0; i < 3; ++i) ahead += is_after(ring_[(oldest_ + i) % ring_.size()], number) ? 1U : 0U;
+        return ahead >= 2;
     }
 
     std::uint64_t scope_;

@@ -1,6 +1,7 @@
 #include "assemble/event_builder.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 
 namespace weir::assemble {
@@ -65,13 +66,12 @@ EventBuilder::EventBuilder(const Config& config, core::PacketTally& packets, cor
       message_slots_(std::size_t{slots_} * config.sources),
       announced_slots_(std::size_t{slots_} * config.sources),
       table_(slots_),
-      aligned_(config.sources),
-      aligned_epoch_(config.sources),
-      aligned_known_(config.sources),
+      alignment_(config.sources, config.number_bits),
       timer_(timer_buckets),
       // A deadline is at most one time-out ahead of the newest time seen, so half the wheel holds them all.
       timer_granule_ns_(std::max<TimeNs>(1, config.timeout_ns / (timer_buckets / 2))),
       timer_next_ns_(never),
+      now_(std::numeric_limits<TimeNs>::min()),
       commands_(config.rx_count) {
     for (std::uint32_t i = slots_; i-- > 0;) {
         slab_[i].messages = {message_slots_.data() + std::size_t{i} * config.sources, config.sources};
@@ -80,27 +80,12 @@ EventBuilder::EventBuilder(const Config& config, core::PacketTally& packets, cor
         free_ = &slab_[i];
     }
     for (std::uint32_t i = 0; i < epochs_remembered; ++i) memory_.emplace_back(config.horizon, i);
-    // One close and one recycle per message that exists.
+    // One close and one recycle per message that exists: its slot is not free before the recycle has been executed.
     for (CommandQueue& queue : commands_) queue.commands.reserve(2 * std::size_t{config.messages_max} + 64);
 }
 
-std::uint64_t EventBuilder::align(const Descriptor& d) noexcept {
-    const unsigned bits = d.source < config_.number_bits.size() ? config_.number_bits[d.source] : 64U;
-    if (!reference_known_ || d.epoch > newest_epoch_) {
-        // The first number of an epoch is where all other sources are aligned to.
-        for (; newest_epoch_ < d.epoch; ++newest_epoch_) memory(newest_epoch_ + 1).clear();
-        reference_known_ = true;
-        reference_ = d.number;
-    }
-    if (bits >= 64) return d.number;
-    if (aligned_known_[d.source] == 0 || aligned_epoch_[d.source] != d.epoch) {
-        // Each source extends its own counter from where it was first seen; two that start on either side of a wrap
-        // differ by one turn, which is taken out here once.
-        aligned_known_[d.source] = 1;
-        aligned_epoch_[d.source] = d.epoch;
-        aligned_[d.source] = extend_number(d.number, reference_, bits) - d.number;
-    }
-    return d.number + aligned_[d.source];
+void EventBuilder::follow_epoch(std::uint32_t epoch) noexcept {
+    for (; newest_epoch_ < epoch; ++newest_epoch_) memory(newest_epoch_ + 1).clear();
 }
 
 Event* EventBuilder::find(std::uint64_t number, std::uint32_t epoch) noexcept {
@@ -108,11 +93,19 @@ Event* EventBuilder::find(std::uint64_t number, std::uint32_t epoch) noexcept {
     return found != nullptr ? *found : nullptr;
 }
 
-void EventBuilder::command(Command::Kind kind, std::uint32_t source, std::uint64_t number, std::uint32_t epoch,
-                           Message* message, PacketCounter fate) noexcept {
-    const std::uint16_t rx = message != nullptr ? message->owner : config_.owner[source];
-    const std::uint64_t local = number - (aligned_epoch_[source] == epoch ? aligned_[source] : 0);
-    commands_[rx].commands.push_back({kind, source, local, message, epoch, fate});
+void EventBuilder::push_command(std::uint16_t rx, const Command& command) noexcept {
+    std::vector<Command>& commands = commands_[rx].commands;
+    assert(commands.size() < commands.capacity());  // by the sum in the constructor
+    commands.push_back(command);
+}
+
+void EventBuilder::command_close(std::uint32_t source, std::uint64_t own_number, std::uint32_t epoch,
+                                 PacketCounter fate) noexcept {
+    push_command(config_.owner[source], {Command::Kind::close, source, own_number, nullptr, epoch, fate});
+}
+
+void EventBuilder::command_recycle(Message& message) noexcept {
+    push_command(message.owner, {Command::Kind::recycle, message.source, message.number, &message, message.epoch});
 }
 
 Event* EventBuilder::admit(const Descriptor& d, std::uint64_t number, Refusal& refusal) noexcept {
@@ -121,8 +114,10 @@ Event* EventBuilder::admit(const Descriptor& d, std::uint64_t number, Refusal& r
         refusal = Refusal::wait;  // what is queued drains by itself
         return nullptr;
     }
+    // What waits for an rx lcore to answer does not count: it is about to go.
+    if (free_ == nullptr || (!config_.wait && in_use_ - awaiting_ >= config_.open_max + config_.queued_max))
+        return nullptr;
     if (open_count_ >= config_.open_max) evict_oldest();
-    if (free_ == nullptr || (!config_.wait && in_use_ >= config_.open_max + config_.queued_max)) return nullptr;
     Event* event = free_;
     free_ = event->next;
     ++in_use_;
@@ -133,7 +128,7 @@ Event* EventBuilder::admit(const Descriptor& d, std::uint64_t number, Refusal& r
     event->cause = EventCause::complete;
     event->complete_messages = event->awaited = 0;
     event->first_ns = event->last_ns = d.first_ns;
-    event->deadline_ns = d.first_ns + config_.timeout_ns;
+    event->deadline_ns = deadline_of(d.first_ns, config_.timeout_ns);
     std::ranges::fill(event->messages, nullptr);
     std::ranges::fill(event->announced, std::uint8_t{0});
     event->previous = open_last_;
@@ -143,71 +138,86 @@ Event* EventBuilder::admit(const Descriptor& d, std::uint64_t number, Refusal& r
     table_.insert({number, d.epoch}, event);
     set_timer(*event);
     events_.add(EventCounter::opened);
-    reference_ = number;
+    alignment_.opened(d.epoch, number);
     refusal = Refusal::none;
     return event;
 }
 
 bool EventBuilder::offer(const Descriptor& d) noexcept {
     advance(d.time_ns);
-    const std::uint64_t number = align(d);
-    if (find(number, d.epoch) != nullptr) return offer_known(d, number);
-    std::optional<PacketCounter> fate;
+    follow_epoch(d.epoch);
+    if (!offer_number(d, alignment_.to_common(d.source, d.epoch, d.number))) return false;
+    if (d.kind != Descriptor::Kind::announce) alignment_.forget(d.source, d.number);
+    if (d.kind == Descriptor::Kind::refuse && d.message != nullptr) command_recycle(*d.message);
+    return true;
+}
+
+bool EventBuilder::offer_number(const Descriptor& d, std::uint64_t number) noexcept {
+    if (Event* event = find(number, d.epoch); event != nullptr) {
+        offer_known(d, *event);
+        return true;
+    }
+    std::optional<PacketCounter> fate = PacketCounter::late;
     const bool remembered = d.epoch + epochs_remembered > newest_epoch_;
-    if (remembered)
-        fate = memory(d.epoch).fate(number);
-    else
-        fate = PacketCounter::late;
+    if (remembered) fate = memory(d.epoch).fate(number);
     if (!fate.has_value() && d.kind != Descriptor::Kind::refuse) {
         Refusal refusal = Refusal::none;
-        if (admit(d, number, refusal) != nullptr) return offer_known(d, number);
+        if (Event* event = admit(d, number, refusal); event != nullptr) {
+            offer_known(d, *event);
+            return true;
+        }
         if (refusal == Refusal::wait) return false;
     }
     if (!fate.has_value()) {
         fate = PacketCounter::no_room;
         memory(d.epoch).remember(number, PacketCounter::no_room);
     }
-    if (d.kind == Descriptor::Kind::deliver)
-        refuse_message(*d.message, *fate == PacketCounter::no_room ? PacketCounter::no_room : PacketCounter::late);
-    else if (d.kind == Descriptor::Kind::announce)
-        command(Command::Kind::close, d.source, number, d.epoch, nullptr, *fate);
+    answer(d, *fate);
     return true;
 }
 
-bool EventBuilder::offer_known(const Descriptor& d, std::uint64_t number) noexcept {
-    Event& event = *find(number, d.epoch);
-    if (d.kind == Descriptor::Kind::refuse) {
-        if (event.state == EventState::open) close(event, EventCause::no_room);
-        answered(event, d.source);
-        return true;
-    }
-    if (event.state == EventState::open && d.first_ns < event.first_ns) {
+/// There is no event for this, and there will be none.
+void EventBuilder::answer(const Descriptor& d, PacketCounter fate) noexcept {
+    if (d.kind == Descriptor::Kind::deliver)
+        refuse_message(*d.message, fate == PacketCounter::no_room ? PacketCounter::no_room : PacketCounter::late);
+    else if (d.kind == Descriptor::Kind::announce)
+        command_close(d.source, d.number, d.epoch, fate);
+}
+
+void EventBuilder::offer_known(const Descriptor& d, Event& event) noexcept {
+    if (event.state == EventState::open && d.kind != Descriptor::Kind::refuse && d.first_ns < event.first_ns) {
         // A message that learnt its number late may have begun before the event was known.
         event.first_ns = d.first_ns;
-        event.deadline_ns = d.first_ns + config_.timeout_ns;
+        event.deadline_ns = deadline_of(d.first_ns, config_.timeout_ns);
         clear_timer(event);
         set_timer(event);
     }
-    if (d.kind == Descriptor::Kind::announce) {
-        if (event.state != EventState::open) {
-            command(Command::Kind::close, d.source, number, d.epoch, nullptr, fate_of(event.cause));
-        } else if (event.announced[d.source] == 0) {
+    switch (d.kind) {
+        case Descriptor::Kind::refuse:
+            answered(event, d.source);
+            if (event.state == EventState::open) close(event, EventCause::no_room);
+            return;
+        case Descriptor::Kind::announce:
+            if (event.state != EventState::open) return answer(d, fate_of(event.cause));
             event.announced[d.source] = 1;
+            break;
+        case Descriptor::Kind::deliver: {
+            const bool awaited = event.announced[d.source] != 0;
+            if (event.messages[d.source] != nullptr)
+                refuse_message(*d.message, PacketCounter::conflict);
+            else if (event.state == EventState::open || awaited)
+                attach(event, *d.message);
+            else
+                answer(d, fate_of(event.cause));
+            if (awaited) answered(event, d.source);
+            break;
         }
-    } else {
-        Message& message = *d.message;
-        const bool awaited = event.announced[d.source] != 0;
-        if (event.messages[d.source] != nullptr)
-            refuse_message(message, PacketCounter::conflict);
-        else if (event.state == EventState::open || awaited)
-            attach(event, message);
-        else
-            refuse_message(message, fate_of(event.cause));
-        if (awaited) answered(event, d.source);
     }
-    if (event.state == EventState::open && event.complete_messages >= config_.sources_needed)
+    if (event.state != EventState::open) return;
+    if (event.deadline_ns <= now_)
+        close(event, EventCause::timeout);  // its first packet was known only now
+    else if (event.complete_messages >= config_.sources_needed)
         close(event, EventCause::complete);
-    return true;
 }
 
 void EventBuilder::attach(Event& event, Message& message) noexcept {
@@ -222,7 +232,7 @@ void EventBuilder::attach(Event& event, Message& message) noexcept {
 
 void EventBuilder::settle(Event& event, Message& message) noexcept {
     if (event.cause == EventCause::no_room) return refuse_message(message, PacketCounter::no_room);
-    if (event.cause == EventCause::timeout) trim(message, event.deadline_ns);
+    trim(message, event.deadline_ns);
     if (message.packets == 0) return refuse_message(message, PacketCounter::late);
     event.messages[message.source] = &message;
     event.last_ns = std::max(event.last_ns, message.last_ns);
@@ -236,12 +246,12 @@ void EventBuilder::refuse_message(Message& message, PacketCounter counter) noexc
     messages_.add(counter == PacketCounter::no_room    ? MessageCounter::refused_no_room
                   : counter == PacketCounter::conflict ? MessageCounter::refused_conflict
                                                        : MessageCounter::refused_late);
-    command(Command::Kind::recycle, message.source, message.number, message.epoch, &message, counter);
+    command_recycle(message);
 }
 
 void EventBuilder::trim(Message& message, TimeNs deadline_ns) noexcept {
-    // The rx lcore may have placed packets between the deadline and the command to close. They came too late; an empty
-    // reference keeps their buffer until the message is recycled.
+    // The rx lcore may have placed packets between the event's end and the command to close. They came too late; an
+    // empty reference keeps their buffer until the message is recycled.
     if (message.last_ns < deadline_ns) return;
     TimeNs last = message.first_ns;
     std::uint32_t removed = 0;
@@ -268,6 +278,8 @@ void EventBuilder::close(Event& event, EventCause cause) noexcept {
     event.cause = cause;
     event.state = EventState::closing;
     event.last_ns = event.first_ns;
+    // What ends before its deadline takes what has come until now, however late an rx lcore learns of it.
+    if (cause != EventCause::timeout && now_ < event.deadline_ns) event.deadline_ns = now_ + 1;
     clear_timer(event);
     (event.previous != nullptr ? event.previous->next : open_first_) = event.next;
     (event.next != nullptr ? event.next->previous : open_last_) = event.previous;
@@ -280,8 +292,9 @@ void EventBuilder::close(Event& event, EventCause cause) noexcept {
         }
         if (event.announced[source] == 0) continue;
         ++event.awaited;
-        command(Command::Kind::close, source, event.number, event.epoch, nullptr, fate_of(cause));
+        command_close(source, alignment_.to_own(source, event.epoch, event.number), event.epoch, fate_of(cause));
     }
+    if (event.awaited > 0) ++awaiting_;
     events_.add(counter_of(cause));
     event.previous = closed_last_;
     event.next = nullptr;
@@ -292,10 +305,11 @@ void EventBuilder::close(Event& event, EventCause cause) noexcept {
 void EventBuilder::answered(Event& event, std::uint32_t source) noexcept {
     if (event.announced[source] == 0) return;
     event.announced[source] = 0;
-    if (event.state == EventState::closing) --event.awaited;
+    if (event.state == EventState::closing && --event.awaited == 0) --awaiting_;
 }
 
 void EventBuilder::advance(TimeNs now) noexcept {
+    now_ = std::max(now_, now);
     if (now < timer_next_ns_) return;
     // Everything due lies in the buckets from the earliest deadline to now; one turn of the wheel covers them all.
     const std::int64_t from = timer_next_ns_ / timer_granule_ns_;
@@ -314,6 +328,8 @@ void EventBuilder::advance(TimeNs now) noexcept {
 }
 
 void EventBuilder::set_timer(Event& event) noexcept {
+    event.timer_bucket = no_timer;
+    if (event.deadline_ns <= now_) return;  // overdue already; the wheel holds one turn ahead and nothing behind
     event.timer_bucket = static_cast<std::uint32_t>((event.deadline_ns / timer_granule_ns_) & (timer_buckets - 1));
     TimerBucket& bucket = timer_[event.timer_bucket];
     // Events open in order of time, but for those that learn their number late: the walk is short.
@@ -327,6 +343,7 @@ void EventBuilder::set_timer(Event& event) noexcept {
 }
 
 void EventBuilder::clear_timer(Event& event) noexcept {
+    if (event.timer_bucket == no_timer) return;
     TimerBucket& bucket = timer_[event.timer_bucket];
     (event.timer_previous != nullptr ? event.timer_previous->timer_next : bucket.first) = event.timer_next;
     (event.timer_next != nullptr ? event.timer_next->timer_previous : bucket.last) = event.timer_previous;
@@ -367,7 +384,7 @@ Event* EventBuilder::pop_closed() noexcept {
 void EventBuilder::recycle_messages(Event& event) noexcept {
     for (Message*& message : event.messages) {
         if (message == nullptr) continue;
-        command(Command::Kind::recycle, message->source, message->number, message->epoch, message, PacketCounter::late);
+        command_recycle(*message);
         message = nullptr;
     }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assemble/message.hpp"
+#include "assemble/number_alignment.hpp"
 #include "assemble/number_memory.hpp"
 #include "core/counters.hpp"
 #include "core/flat_table.hpp"
@@ -32,14 +33,14 @@ struct Event {
     std::uint32_t awaited = 0;  ///< messages announced and not delivered yet, once closing
     TimeNs first_ns = 0;
     TimeNs last_ns = 0;
-    TimeNs deadline_ns = 0;
+    TimeNs deadline_ns = 0;             ///< packets from then on are late; once closed also where it ended before
     std::span<Message*> messages;       ///< by source id
     std::span<std::uint8_t> announced;  ///< by source id: a delivery is still to come
     Event* previous = nullptr;          ///< open events, by order of opening; later the queue of closed ones
     Event* next = nullptr;
     Event* timer_previous = nullptr;
     Event* timer_next = nullptr;
-    std::uint32_t timer_bucket = 0;
+    std::uint32_t timer_bucket = 0;  ///< no_timer: in none
 };
 
 class EventBuilder {
@@ -91,22 +92,27 @@ public:
 
 private:
     static constexpr std::uint32_t timer_buckets = 256;
+    static constexpr std::uint32_t no_timer = timer_buckets;
     static constexpr std::uint32_t epochs_remembered = 4;
     enum class Refusal : std::uint8_t { none, wait, refused };
 
-    [[nodiscard]] std::uint64_t align(const Descriptor& descriptor) noexcept;
+    void follow_epoch(std::uint32_t epoch) noexcept;
     [[nodiscard]] NumberMemory& memory(std::uint32_t epoch) noexcept { return memory_[epoch % epochs_remembered]; }
     [[nodiscard]] Event* find(std::uint64_t number, std::uint32_t epoch) noexcept;
     [[nodiscard]] Event* admit(const Descriptor& descriptor, std::uint64_t number, Refusal& refusal) noexcept;
-    [[nodiscard]] bool offer_known(const Descriptor& descriptor, std::uint64_t number) noexcept;
+    [[nodiscard]] bool offer_number(const Descriptor& descriptor, std::uint64_t number) noexcept;
+    void offer_known(const Descriptor& descriptor, Event& event) noexcept;
+    void answer(const Descriptor& descriptor, core::PacketCounter fate) noexcept;
     void attach(Event& event, Message& message) noexcept;
     void refuse_message(Message& message, core::PacketCounter counter) noexcept;
     void settle(Event& event, Message& message) noexcept;
     void close(Event& event, EventCause cause) noexcept;
     void answered(Event& event, std::uint32_t source) noexcept;
     void trim(Message& message, TimeNs deadline_ns) noexcept;
-    void command(Command::Kind kind, std::uint32_t source, std::uint64_t number, std::uint32_t epoch, Message* message,
-                 core::PacketCounter fate) noexcept;
+    void command_close(std::uint32_t source, std::uint64_t own_number, std::uint32_t epoch,
+                       core::PacketCounter fate) noexcept;
+    void command_recycle(Message& message) noexcept;
+    void push_command(std::uint16_t rx, const Command& command) noexcept;
     void recycle_messages(Event& event) noexcept;
     void set_timer(Event& event) noexcept;
     void clear_timer(Event& event) noexcept;
@@ -128,6 +134,7 @@ private:
     std::uint32_t in_use_ = 0;
     std::uint32_t queued_ = 0;
     std::uint32_t open_count_ = 0;
+    std::uint32_t awaiting_ = 0;  ///< closed events that still wait for messages
     Event* open_first_ = nullptr;
     Event* open_last_ = nullptr;
     Event* closed_first_ = nullptr;
@@ -135,18 +142,15 @@ private:
     core::FlatTable<Event*> table_;
     std::vector<NumberMemory> memory_;  ///< of the newest epochs, by epoch modulo their count
     std::uint32_t newest_epoch_ = 0;
-    std::uint64_t reference_ = 0;
-    bool reference_known_ = false;
-    std::vector<std::uint64_t> aligned_;  ///< per source: what to add to its extended number
-    std::vector<std::uint32_t> aligned_epoch_;
-    std::vector<std::uint8_t> aligned_known_;
+    NumberAlignment alignment_;
     struct TimerBucket {
         Event* first = nullptr;
         Event* last = nullptr;
     };
     std::vector<TimerBucket> timer_;  ///< each sorted by deadline, then by order of opening
     TimeNs timer_granule_ns_ = 1;
-    TimeNs timer_next_ns_ = 0;  ///< no deadline is before it
+    TimeNs timer_next_ns_;  ///< no deadline is before it
+    TimeNs now_;
     std::uint64_t sequence_ = 0;
     std::uint64_t placed_bytes_ = 0;
     std::vector<CommandQueue> commands_;

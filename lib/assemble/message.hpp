@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "core/counters.hpp"
 #include "core/units.hpp"
@@ -12,6 +13,12 @@
 namespace weir::assemble {
 
 using core::TimeNs;
+
+/// When something that began at `first_ns` times out.
+[[nodiscard]] constexpr TimeNs deadline_of(TimeNs first_ns, TimeNs timeout_ns) noexcept {
+    constexpr TimeNs last = std::numeric_limits<TimeNs>::max();
+    return first_ns > last - timeout_ns ? last : first_ns + timeout_ns;
+}
 
 /// One packet's payload inside a message. The bytes stay in the received buffer until the event has left.
 struct FragmentRef {
@@ -98,7 +105,8 @@ struct Descriptor {
     enum class Kind : std::uint32_t {
         announce,  ///< a message was opened; a `deliver` follows, sooner or later
         deliver,   ///< `message` is closed and now belongs to the builder
-        refuse,    ///< no room for the message: the builder refuses the whole event; answers an `announce` too
+        refuse,    ///< no room for the message: the builder refuses the whole event. With a `message` it answers an
+                   ///< `announce`; the message is empty and wants to be recycled
     };
     Kind kind = Kind::announce;
     std::uint32_t source = 0;

@@ -1,7 +1,9 @@
 #include "assemble/message_table.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
+#include <limits>
 
 namespace weir::assemble {
 
@@ -19,13 +21,18 @@ std::uint64_t scope_of(std::uint32_t source, std::uint32_t epoch) noexcept {
     return (std::uint64_t{source} << 32U) | epoch;
 }
 
+constexpr TimeNs never = std::numeric_limits<TimeNs>::max();
+
 }  // namespace
 
-void MessageTable::MessageList::push_back(Message& message) noexcept {
-    message.previous = last;
-    message.next = nullptr;
-    (last != nullptr ? last->next : first) = &message;
-    last = &message;
+void MessageTable::MessageList::insert(Message& message) noexcept {
+    // Messages open in order of time, but for those that learn their number late: the walk is short.
+    Message* before = last;
+    while (before != nullptr && before->first_ns > message.first_ns) before = before->previous;
+    message.previous = before;
+    message.next = before != nullptr ? before->next : first;
+    (before != nullptr ? before->next : first) = &message;
+    (message.next != nullptr ? message.next->previous : last) = &message;
 }
 
 void MessageTable::MessageList::remove(Message& message) noexcept {
@@ -43,13 +50,15 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
       slab_(std::make_unique<Message[]>(config.messages_max)),
       range_slab_(std::make_unique<RangeBlock[]>(config.range_blocks)),
       messages_free_(config.messages_max),
-      open_(config.messages_max) {
+      open_(config.messages_max),
+      due_ns_(never) {
     for (std::uint32_t i = config.messages_max; i-- > 0;) {
         slab_[i].next = free_messages_;
         free_messages_ = &slab_[i];
     }
-    // Full blocks for every reference, and one block per message that is not full yet.
-    const std::uint32_t blocks = config.buffers_max / FragmentBlock::capacity + config.messages_max + 1;
+    // Two neighbouring blocks hold at least 32 references together (splice joins what fits into one), and each message
+    // has one block that is not full yet.
+    const std::uint32_t blocks = config.buffers_max / 16 + config.messages_max + 1;
     block_slab_ = std::make_unique<FragmentBlock[]>(blocks);
     for (std::uint32_t i = blocks; i-- > 0;) {
         block_slab_[i].next = free_blocks_;
@@ -62,21 +71,17 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
     sources_.reserve(config.sources);
     for (std::uint32_t i = 0; i < config.sources; ++i)
         sources_.emplace_back(config.horizon, i < config.number_bits.size() ? config.number_bits[i] : 64U);
-    // Each message has at most an announcement and a delivery outstanding; the rest is for refusals within a burst.
+    for (Source& from : sources_) {
+        from.due_ns = never;
+        from.no_room_until_ns = std::numeric_limits<TimeNs>::min();
+    }
+    // A message slot has at most an announcement and its answer outstanding, and is not free before the answer has been
+    // answered; the rest is for refusals of messages that got no slot.
     pending_.reserve(2 * std::size_t{config.messages_max} + 1024);
     to_release_.reserve(1024);
 }
 
 MessageTable::~MessageTable() = default;
-
-std::uint64_t MessageTable::extend(Source& source, std::uint64_t carried) noexcept {
-    if (source.number_bits >= 64) return carried;
-    if (!source.seen) {
-        source.seen = true;
-        source.reference = carried;
-    }
-    return extend_number(carried, source.reference, source.number_bits);
-}
 
 Message* MessageTable::find(std::uint32_t source, std::uint64_t number, std::uint32_t epoch) noexcept {
     Message** found = open_.find({number, scope_of(source, epoch)});
@@ -104,34 +109,61 @@ Message* MessageTable::allocate(std::uint32_t source, TimeNs now) noexcept {
 }
 
 void MessageTable::push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept {
-    if (pending_.size() == pending_.capacity()) return;  // cannot happen by the sum in the constructor
+    assert(pending_.size() < pending_.capacity());  // by the sum in the constructor
     pending_.push_back({kind, message.source, message.number, message.epoch, message.total_known ? message.total : 0,
                         message.first_ns, now, handed});
 }
 
-void MessageTable::refuse(std::uint32_t source, std::uint64_t number, bool announced, TimeNs now) noexcept {
+void MessageTable::list(Message& message, MessageState state) noexcept {
+    Source& from = sources_[message.source];
+    message.state = state;
+    if (state == MessageState::probation) {
+        from.probation.insert(message);
+        ++from.probation_count;
+    } else {
+        from.open.insert(message);
+    }
+    from.due_ns = std::min(from.due_ns, deadline_of(message.first_ns, config_.timeout_ns));
+    due_ns_ = std::min(due_ns_, from.due_ns);
+}
+
+// No place for the first packet of a message: the builder refuses the whole event. A refusal that finds no place either
+// costs nothing but time: the event then waits for its time-out.
+void MessageTable::refuse(std::uint32_t source, std::uint64_t number, TimeNs now) noexcept {
     Source& from = sources_[source];
     from.memory.remember(number, PacketCounter::no_room);
-    // The builder waits for an answer to what was announced. Any other refusal that finds no place here costs nothing
-    // but time: the event then waits for its time-out.
-    if (announced || pending_.size() + 2 * std::size_t{config_.messages_max} < pending_.capacity())
+    from.no_room_until_ns = deadline_of(now, config_.timeout_ns);
+    if (pending_.size() + 2 * std::size_t{config_.messages_max} < pending_.capacity())
         pending_.push_back({Descriptor::Kind::refuse, source, number, from.epoch, 0, now, now, nullptr});
+}
+
+// No place for a later packet of it. An event is never half admitted, so what has been taken goes too; the slot goes to
+// the builder as the answer that it waits for, and comes back by command.
+void MessageTable::refuse_open(Message& message, TimeNs now) noexcept {
+    Source& from = sources_[message.source];
+    settle(message, PacketCounter::no_room);
+    forget_place(message);
+    release_memory(message);
+    from.memory.remember(message.number, PacketCounter::no_room);
+    from.no_room_until_ns = deadline_of(now, config_.timeout_ns);
+    message.state = MessageState::closed;
+    push(Descriptor::Kind::refuse, message, &message, now);
 }
 
 Message* MessageTable::open_known(std::uint32_t source, std::uint64_t number, const wire::Fragment& fragment,
                                   TimeNs now) noexcept {
     Source& from = sources_[source];
-    if (from.probation_count > 0) cancel_probation(source);  // the old numbering goes on, so there was no restart
+    cancel_probation(source);  // the old numbering goes on, so there was no restart
     Message* message = allocate(source, now);
     if (message == nullptr) return nullptr;
     message->number = number;
     message->epoch = from.epoch;
-    message->state = MessageState::open;
     message->total = fragment.total;
     message->total_known = fragment.total_known;
-    from.reference = number;
+    from.numbers.opened(number);
+    from.newest = number;
     open_.insert({number, scope_of(source, from.epoch)}, message);
-    open_list_.push_back(*message);
+    list(*message, MessageState::open);
     messages_.add(MessageCounter::opened);
     message->announced = true;
     push(Descriptor::Kind::announce, *message, nullptr, now);
@@ -141,39 +173,48 @@ Message* MessageTable::open_known(std::uint32_t source, std::uint64_t number, co
 Message* MessageTable::open_probation(std::uint32_t source, std::uint64_t number, PacketCounter fate,
                                       TimeNs now) noexcept {
     Source& from = sources_[source];
-    if (from.probation_count == probation_max) cancel_probation(source);
+    if (from.probation_count == probation_max) cancel(*from.probation.first);
     // Probation may not take the last places: it is most likely a straggler.
     if (messages_free_ <= config_.messages_max / 8) return nullptr;
     Message* message = allocate(source, now);
     if (message == nullptr) return nullptr;
     message->number = number;
     message->epoch = from.epoch + 1;
-    message->state = MessageState::probation;
     message->fallback = fate;
     open_.insert({number, scope_of(source, from.epoch + 1)}, message);
-    probation_list_.push_back(*message);
-    ++from.probation_count;
+    list(*message, MessageState::probation);
     messages_.add(MessageCounter::opened);
     return message;
+}
+
+// A restarted source may reach the number of a message that is still open from before, or one of which nothing came
+// before. Once it has sent as many packets in whole messages again as a restart takes, and nothing new in between,
+// these belong to the new epoch, although the messages are not enough to begin it.
+bool MessageTable::is_restarting(const Source& from, std::uint64_t number) noexcept {
+    return from.evidence.packets >= restart_packets && is_after(number, from.evidence.last);
+}
+
+/// Where a packet for a number that is not open goes if it does not begin a new epoch; nothing for a new number.
+std::optional<PacketCounter> MessageTable::fate_of(Source& from, std::uint64_t number, bool restarting) noexcept {
+    const std::optional<PacketCounter> fate = from.memory.fate(number);
+    if (!fate.has_value() && restarting && !is_after(number, from.newest)) return PacketCounter::late;
+    return fate;
 }
 
 Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
                                     PacketCounter& verdict) noexcept {
     Source& from = sources_[source];
-    const std::uint64_t number = extend(from, fragment.number);
-    if (from.current != nullptr && from.current->number == number && from.current->epoch == from.epoch)
-        return from.current;
+    const std::uint64_t number = from.numbers.extend(fragment.number);
+    const bool restarting = is_restarting(from, number);
+    if (!restarting && from.current != nullptr && from.current->number == number) return from.current;
     Message* message = find(source, number, from.epoch);
-    // A restarted source may reach the number of a message that is still open from before. Once it has sent a whole
-    // message of several packets again, what would only repeat the old message belongs to the new one.
-    const bool restarting = from.whole_messages > 0 && from.whole_packets > 1 && number > from.whole_last;
     if (message != nullptr && !restarting) {
         from.current = message;
         return message;
     }
-    std::optional<PacketCounter> fate = from.memory.fate(number);
-    if (message != nullptr) fate = PacketCounter::late;
-    if (fate == PacketCounter::no_room) {
+    const std::optional<PacketCounter> fate =
+        message != nullptr ? PacketCounter::late : fate_of(from, number, restarting);
+    if (fate == PacketCounter::no_room && now < from.no_room_until_ns) {
         verdict = PacketCounter::no_room;
         return nullptr;
     }
@@ -185,7 +226,7 @@ Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& 
     }
     message = room ? open_known(source, number, fragment, now) : nullptr;
     if (message == nullptr) {
-        refuse(source, number, false, now);
+        refuse(source, number, now);
         verdict = PacketCounter::no_room;
         return nullptr;
     }
@@ -194,6 +235,8 @@ Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& 
 }
 
 void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
+    Source& from = sources_[source];
+    if (now >= from.due_ns) expire(from, now);
     // Everything that can refuse the packet comes first.
     const std::uint64_t end = std::uint64_t{fragment.offset} + fragment.bytes;
     if (fragment.total_known ? (end > fragment.total || fragment.total > config_.message_bytes_max)
@@ -205,34 +248,40 @@ void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, voi
     PacketCounter verdict = PacketCounter::no_room;
     Message* message = find_or_open(source, fragment, now, verdict);
     if (message == nullptr) return reject(buffer, verdict);
-    if (fragment.total_known && !message->total_known && message->packets > 0) {
-        // Declared for the first time, after packets that did not declare it: those must fit.
-        if (message->range_count > 0 && message->range_data()[message->range_count - 1].end > fragment.total)
-            return reject(buffer, PacketCounter::conflict);
-    }
-    if (message->total_known && ((fragment.total_known && fragment.total != message->total) || end > message->total))
-        return reject(buffer, PacketCounter::conflict);  // the first declared total wins
+    const bool probation = message->state == MessageState::probation;
     if (buffers_held_ >= config_.buffers_max) {
-        // An event is never half admitted: what has been taken of this message goes too.
-        const std::uint64_t number = message->number;
-        const bool probation = message->state == MessageState::probation;
-        abandon(*message, probation ? message->fallback : PacketCounter::no_room);
-        if (!probation) refuse(source, number, true, now);
-        return reject(buffer, PacketCounter::no_room);
+        verdict = probation ? message->fallback : PacketCounter::no_room;
+        probation ? cancel(*message) : refuse_open(*message, now);
+        return reject(buffer, verdict);
     }
-    if (fragment.bytes > 0) {
-        switch (add_range(*message, fragment.offset, static_cast<std::uint32_t>(end))) {
-            case RangeResult::added:
-                break;
-            case RangeResult::duplicate:
-                return reject(buffer, PacketCounter::duplicate);
-            case RangeResult::conflict:
-                return reject(buffer, PacketCounter::conflict);
-            case RangeResult::too_fragmented:
-                return reject(buffer, PacketCounter::too_fragmented);
-        }
-    }
+    verdict = check(*message, fragment);
+    // What is late stays late, whatever else is wrong with it.
+    if (verdict != PacketCounter::in_flight) return reject(buffer, probation ? message->fallback : verdict);
+    if (!probation && from.evidence.messages > 0) from.evidence = {};  // something new
     commit(*message, fragment, buffer, now);
+}
+
+/// Whether the packet fits its message: in_flight, or where it is counted. Takes its range if it does.
+PacketCounter MessageTable::check(Message& message, const wire::Fragment& fragment) noexcept {
+    const std::uint32_t end = fragment.offset + fragment.bytes;
+    if (message.complete) return PacketCounter::duplicate;  // on probation; nothing is open and complete
+    if (fragment.total_known && !message.total_known && message.range_count > 0 &&
+        message.range_data()[message.range_count - 1].end > fragment.total)
+        return PacketCounter::conflict;  // declared for the first time, after packets that do not fit
+    if (message.total_known && ((fragment.total_known && fragment.total != message.total) || end > message.total))
+        return PacketCounter::conflict;  // the first declared total wins
+    if (fragment.bytes == 0) return PacketCounter::in_flight;
+    switch (add_range(message, fragment.offset, end)) {
+        case RangeResult::added:
+            break;
+        case RangeResult::duplicate:
+            return PacketCounter::duplicate;
+        case RangeResult::conflict:
+            return PacketCounter::conflict;
+        case RangeResult::too_fragmented:
+            return PacketCounter::too_fragmented;
+    }
+    return PacketCounter::in_flight;
 }
 
 void MessageTable::commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
@@ -245,7 +294,10 @@ void MessageTable::commit(Message& message, const wire::Fragment& fragment, void
             static_cast<std::uint8_t>(std::min<std::uint32_t>(fragment.header_bytes, Message::meta_bytes_max));
         std::memcpy(message.meta.data(), fragment.header, message.meta_bytes);
     }
-    append(message, buffer, fragment.payload, fragment.offset, fragment.bytes, now);
+    if (!append(message, buffer, fragment.payload, fragment.offset, fragment.bytes, now)) {
+        assert(false);  // there is a block for every buffer, and there was a buffer
+        return reject(buffer, PacketCounter::no_room);
+    }
     if (!message.total_known || message.received_bytes != message.total) return;
     message.complete = true;
     if (message.state == MessageState::probation)
@@ -322,12 +374,12 @@ RangeResult MessageTable::add_range(Message& message, std::uint32_t begin, std::
 void MessageTable::forget_place(Message& message) noexcept {
     Source& from = sources_[message.source];
     if (from.current == &message) from.current = nullptr;
+    if (message.state != MessageState::open && message.state != MessageState::probation) return;
+    open_.erase({message.number, scope_of(message.source, message.epoch)});
     if (message.state == MessageState::open) {
-        open_.erase({message.number, scope_of(message.source, message.epoch)});
-        open_list_.remove(message);
-    } else if (message.state == MessageState::probation) {
-        open_.erase({message.number, scope_of(message.source, message.epoch)});
-        probation_list_.remove(message);
+        from.open.remove(message);
+    } else {
+        from.probation.remove(message);
         --from.probation_count;
     }
 }
@@ -382,30 +434,35 @@ void MessageTable::splice(Message& into, Message& from) noexcept {
 
 void MessageTable::bind_and_deliver(Message& message, std::uint64_t carried, TimeNs now) noexcept {
     Source& from = sources_[message.source];
-    const std::uint64_t number = extend(from, carried);
-    if (find(message.source, number, from.epoch) != nullptr) return abandon(message, PacketCounter::conflict);
-    const std::optional<PacketCounter> fate = from.memory.fate(number);
+    if (now >= from.due_ns) expire(from, now);
+    const std::uint64_t number = from.numbers.extend(carried);
+    const bool restarting = is_restarting(from, number);
+    std::optional<PacketCounter> fate = fate_of(from, number, restarting);
+    if (find(message.source, number, from.epoch) != nullptr) {
+        if (!restarting) return abandon(message, PacketCounter::conflict);
+        fate = PacketCounter::late;
+    }
     message.number = number;
     if (fate.has_value()) {
-        if (*fate == PacketCounter::no_room || from.probation_count == probation_max ||
+        if ((*fate == PacketCounter::no_room && now < from.no_room_until_ns) ||
             find(message.source, number, from.epoch + 1) != nullptr)
             return abandon(message, *fate);
+        if (from.probation_count == probation_max) cancel(*from.probation.first);
         message.epoch = from.epoch + 1;
-        message.state = MessageState::probation;
         message.fallback = *fate;
         open_.insert({number, scope_of(message.source, message.epoch)}, &message);
-        probation_list_.push_back(message);
-        ++from.probation_count;
+        list(message, MessageState::probation);
         if (message.complete) whole_on_probation(message, now);
         return;
     }
-    if (from.probation_count > 0) cancel_probation(message.source);
-    from.reference = number;
+    cancel_probation(message.source);
+    from.numbers.opened(number);
+    from.newest = number;
     message.epoch = from.epoch;
     deliver(message, now);
 }
 
-void MessageTable::abandon(Message& message, PacketCounter counter) noexcept {
+void MessageTable::settle(const Message& message, PacketCounter counter) noexcept {
     packets_.settle(counter, message.packets);
     switch (counter) {
         case PacketCounter::no_room:
@@ -424,6 +481,10 @@ void MessageTable::abandon(Message& message, PacketCounter counter) noexcept {
             messages_.add(MessageCounter::refused_late);
             break;
     }
+}
+
+void MessageTable::abandon(Message& message, PacketCounter counter) noexcept {
+    settle(message, counter);
     forget_place(message);
     recycle(message);
 }
@@ -434,66 +495,93 @@ void MessageTable::cancel(Message& message) noexcept {
 
 void MessageTable::cancel_probation(std::uint32_t source) noexcept {
     Source& from = sources_[source];
-    for (Message* message = probation_list_.first; message != nullptr && from.probation_count > 0;) {
-        Message* next = message->next;
-        if (message->source == source) cancel(*message);
-        message = next;
-    }
-    from.whole_messages = from.whole_packets = 0;
+    while (from.probation.first != nullptr) cancel(*from.probation.first);
+    from.evidence = {};
+}
+
+bool MessageTable::cancel_oldest_probation() noexcept {
+    Message* oldest = nullptr;
+    for (const Source& from : sources_)
+        if (Message* first = from.probation.first; first != nullptr)
+            if (oldest == nullptr || first->first_ns < oldest->first_ns) oldest = first;
+    if (oldest == nullptr) return false;
+    cancel(*oldest);
+    return true;
 }
 
 void MessageTable::whole_on_probation(Message& message, TimeNs now) noexcept {
-    Source& from = sources_[message.source];
-    if (from.whole_messages > 0 && message.number <= from.whole_last) from.whole_messages = from.whole_packets = 0;
+    Evidence& evidence = sources_[message.source].evidence;
+    if (evidence.messages == 0 || !is_after(message.number, evidence.last))
+        evidence = {0, 0, message.number, message.number};
     message.whole_before = true;
-    ++from.whole_messages;
-    from.whole_packets += message.packets;
-    from.whole_last = message.number;
-    if (from.whole_messages >= restart_messages && from.whole_packets >= restart_packets) restart(message.source, now);
+    ++evidence.messages;
+    evidence.packets += message.packets;
+    evidence.last = message.number;
+    if (evidence.messages >= restart_messages && evidence.packets >= restart_packets) restart(message.source, now);
 }
 
 void MessageTable::restart(std::uint32_t source, TimeNs now) noexcept {
     Source& from = sources_[source];
+    // No packet can join what is open from before any more, and the builder wants no answers from two epochs at once.
+    while (from.open.first != nullptr) deliver(*from.open.first, now);
     ++from.epoch;
     from.memory.clear();
     from.current = nullptr;
-    from.whole_messages = from.whole_packets = 0;
-    for (Message* message = probation_list_.first; message != nullptr;) {
+    const Evidence run = from.evidence;
+    from.evidence = {};
+    // What came before the run did is a straggler. If the run's first message has timed out, all others are younger.
+    const Message* first = find(source, run.first, from.epoch);
+    bool begun = first == nullptr;
+    for (Message* message = from.probation.first; message != nullptr;) {
         Message* next = message->next;
-        if (message->source == source) {
-            from.reference = message->number;
-            if (message->whole_before) {
-                deliver(*message, now);
-            } else {
-                probation_list_.remove(*message);
-                --from.probation_count;
-                message->state = MessageState::open;
-                open_list_.push_back(*message);
-                message->announced = true;
-                push(Descriptor::Kind::announce, *message, nullptr, now);
-            }
+        begun = begun || message == first;
+        const bool within = !is_after(run.first, message->number) && !is_after(message->number, run.last);
+        if (!begun && !within) {
+            cancel(*message);
+        } else if (message->whole_before) {
+            deliver(*message, now);
+        } else {
+            from.probation.remove(*message);
+            --from.probation_count;
+            list(*message, MessageState::open);
+            message->announced = true;
+            push(Descriptor::Kind::announce, *message, nullptr, now);
         }
         message = next;
+    }
+    from.newest = run.last;
+    from.numbers.restart(run.last);
+}
+
+void MessageTable::expire(Source& from, TimeNs now) noexcept {
+    from.due_ns = never;
+    for (const MessageList* list : {&from.open, &from.probation}) {
+        while (Message* message = list->first) {
+            const TimeNs due_ns = deadline_of(message->first_ns, config_.timeout_ns);
+            if (due_ns > now) {
+                from.due_ns = std::min(from.due_ns, due_ns);
+                break;
+            }
+            list == &from.open ? deliver(*message, now) : cancel(*message);
+        }
     }
 }
 
 void MessageTable::expire(TimeNs now) noexcept {
-    while (probation_list_.first != nullptr && now - probation_list_.first->first_ns >= config_.timeout_ns) {
-        Source& from = sources_[probation_list_.first->source];
-        cancel(*probation_list_.first);
-        if (from.probation_count == 0) from.whole_messages = from.whole_packets = 0;
+    if (now < due_ns_) return;
+    due_ns_ = never;
+    for (Source& from : sources_) {
+        if (now >= from.due_ns) expire(from, now);
+        due_ns_ = std::min(due_ns_, from.due_ns);
     }
 }
 
-bool MessageTable::cancel_oldest_probation() noexcept {
-    if (probation_list_.first == nullptr) return false;
-    cancel_probation(probation_list_.first->source);
-    return true;
-}
-
 void MessageTable::finish(TimeNs now) noexcept {
-    while (probation_list_.first != nullptr) cancel(*probation_list_.first);
-    while (open_list_.first != nullptr) deliver(*open_list_.first, now);
+    expire(now);
+    for (std::uint32_t source = 0; source < sources_.size(); ++source) {
+        cancel_probation(source);
+        while (sources_[source].open.first != nullptr) deliver(*sources_[source].open.first, now);
+    }
     end_burst();
 }
 
@@ -503,11 +591,12 @@ void MessageTable::execute(const Command& command, TimeNs now) noexcept {
     if (Message* message = find(command.source, command.number, command.epoch);
         message != nullptr && message->state == MessageState::open)
         deliver(*message, now);
-    if (command.epoch == from.epoch && command.fate != PacketCounter::duplicate)
-        from.memory.remember(command.number, command.fate);
+    if (command.epoch != from.epoch) return;
+    from.memory.remember(command.number, command.fate);
+    if (command.fate == PacketCounter::no_room) from.no_room_until_ns = deadline_of(now, config_.timeout_ns);
 }
 
-void MessageTable::recycle(Message& message) noexcept {
+void MessageTable::release_memory(Message& message) noexcept {
     for (FragmentBlock* block = message.first_block; block != nullptr;) {
         for (std::uint32_t i = 0; i < block->count; ++i) release_later(block->refs[i].buffer);
         buffers_held_ -= block->count;
@@ -522,6 +611,10 @@ void MessageTable::recycle(Message& message) noexcept {
     }
     message.first_block = message.last_block = nullptr;
     message.more_ranges = nullptr;
+}
+
+void MessageTable::recycle(Message& message) noexcept {
+    release_memory(message);
     message.state = MessageState::free;
     message.next = free_messages_;
     free_messages_ = &message;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -71,7 +72,9 @@ public:
     /// The message ends without an event: its packets go to `counter` (unbound, late, no_room, ...), buffers go back.
     void abandon(Message& message, core::PacketCounter counter) noexcept;
 
-    /// Closes what is due at `now`: probation that led to nothing.
+    /// Closes what is due at `now`: messages whose own first packet is a time-out old (the event's deadline cannot be
+    /// later), and probation that led to nothing. `add` does so itself for the packet's source, so that no result
+    /// depends on how often this is called; it is for when no packets come.
     void expire(TimeNs now) noexcept;
     /// Buffers are short: ends the oldest message on probation. False when there is none.
     bool cancel_oldest_probation() noexcept;
@@ -102,45 +105,63 @@ private:
     /// enough where a message is one packet: a switch that repeats a few packets would pass. So eight packets as well.
     static constexpr std::uint32_t restart_messages = 3;
     static constexpr std::uint32_t restart_packets = 8;
-    static constexpr std::uint32_t probation_max = 16;  ///< messages on probation at once, per source
+    /// Messages on probation at once, per source: as many as a restarted source may interleave.
+    static constexpr std::uint32_t probation_max = 64;
 
-    struct Source {
-        Source(std::uint32_t horizon, unsigned bits) : memory(horizon), number_bits(bits) {}
-        NumberMemory memory;
-        Message* current = nullptr;  ///< the message of the last packet: in order, the table is not asked
-        std::uint64_t reference = 0;
-        std::uint32_t epoch = 0;
-        unsigned number_bits = 64;
-        bool seen = false;
-        std::uint32_t probation_count = 0;
-        std::uint32_t whole_messages = 0;  ///< of an unbroken rising run on probation
-        std::uint32_t whole_packets = 0;
-        std::uint64_t whole_last = 0;
-    };
-    struct MessageList {  // intrusive, by time of opening
+    struct MessageList {  // intrusive, by time of the first packet
         Message* first = nullptr;
         Message* last = nullptr;
-        void push_back(Message& message) noexcept;
+        void insert(Message& message) noexcept;
         void remove(Message& message) noexcept;
     };
+    /// What speaks for a restart: an unbroken run of whole messages on probation, of rising numbers. It outlives the
+    /// messages, which may time out before a slow source has sent enough of them.
+    struct Evidence {
+        std::uint32_t messages = 0;
+        std::uint32_t packets = 0;
+        std::uint64_t first = 0;  ///< number of the first message of the run
+        std::uint64_t last = 0;
+    };
+    struct Source {
+        Source(std::uint32_t horizon, unsigned bits) : memory(horizon), numbers(bits) {}
+        NumberMemory memory;
+        NumberExtension numbers;
+        Message* current = nullptr;  ///< the message of the last packet: in order, the table is not asked
+        TimeNs due_ns;               ///< nothing in the lists is due before
+        std::uint64_t newest = 0;    ///< the number that opened last
+        std::uint32_t epoch = 0;
+        std::uint32_t probation_count = 0;
+        TimeNs no_room_until_ns;  ///< until then a refused number is refused; later it is just an old one
+        Evidence evidence;
+        MessageList open;  ///< number known, collecting
+        MessageList probation;
+    };
 
-    [[nodiscard]] std::uint64_t extend(Source& source, std::uint64_t carried) noexcept;
     [[nodiscard]] Message* find(std::uint32_t source, std::uint64_t number, std::uint32_t epoch) noexcept;
     [[nodiscard]] Message* find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
                                         core::PacketCounter& verdict) noexcept;
+    [[nodiscard]] std::optional<core::PacketCounter> fate_of(Source& from, std::uint64_t number,
+                                                             bool restarting) noexcept;
+    [[nodiscard]] static bool is_restarting(const Source& from, std::uint64_t number) noexcept;
+    [[nodiscard]] core::PacketCounter check(Message& message, const wire::Fragment& fragment) noexcept;
     [[nodiscard]] Message* open_known(std::uint32_t source, std::uint64_t number, const wire::Fragment& fragment,
                                       TimeNs now) noexcept;
     [[nodiscard]] Message* open_probation(std::uint32_t source, std::uint64_t number, core::PacketCounter fate,
                                           TimeNs now) noexcept;
     [[nodiscard]] Message* allocate(std::uint32_t source, TimeNs now) noexcept;
+    void list(Message& message, MessageState state) noexcept;
     void commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;
     void deliver(Message& message, TimeNs now) noexcept;
-    void refuse(std::uint32_t source, std::uint64_t number, bool announced, TimeNs now) noexcept;
+    void refuse(std::uint32_t source, std::uint64_t number, TimeNs now) noexcept;
+    void refuse_open(Message& message, TimeNs now) noexcept;
     void whole_on_probation(Message& message, TimeNs now) noexcept;
     void restart(std::uint32_t source, TimeNs now) noexcept;
     void cancel_probation(std::uint32_t source) noexcept;
     void cancel(Message& message) noexcept;
+    void expire(Source& from, TimeNs now) noexcept;
+    void settle(const Message& message, core::PacketCounter counter) noexcept;
     void forget_place(Message& message) noexcept;
+    void release_memory(Message& message) noexcept;
     void recycle(Message& message) noexcept;
     void push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept;
     void release_later(void* buffer) noexcept;
@@ -159,8 +180,7 @@ private:
     std::uint32_t messages_free_ = 0;
     std::uint32_t buffers_held_ = 0;
     core::FlatTable<Message*> open_;
-    MessageList open_list_;       ///< number known, collecting
-    MessageList probation_list_;  ///< on probation, all sources
+    TimeNs due_ns_;  ///< no source's due_ns is before
     std::vector<Descriptor> pending_;
     std::size_t pending_first_ = 0;
     std::vector<void*> to_release_;

@@ -1,0 +1,317 @@
+// Messages become events: an event leaves exactly once, with its cause; late, horizon, eviction, no room, frozen sinks.
+#include <gtest/gtest.h>
+
+#include "harness.hpp"
+
+namespace {
+
+using namespace weir::assemble;
+using namespace weir::assemble::test;
+using weir::core::EventCounter;
+using weir::core::MessageCounter;
+using weir::core::PacketCounter;
+using Missing = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+/// A whole message of one piece.
+Packet whole(std::uint32_t source, std::uint64_t number, TimeNs time_ns) {
+    return piece(source, number, 0, 1, time_ns);
+}
+
+TEST(Events, time_out_counted_from_the_first_packet_of_any_source) {
+    Harness harness({.sources = 3});
+    harness.add(piece(0, 1, 0, 3, 100));
+    harness.add(piece(1, 1, 1, 3, 900));
+    harness.add(piece(0, 1, 2, 3, 1099));
+    EXPECT_TRUE(harness.events.empty());
+    harness.add(piece(1, 1, 0, 3, 1100));  // at the deadline is too late
+    ASSERT_EQ(harness.events.size(), 1u);
+    const EventResult& event = harness.events[0];
+    EXPECT_EQ(event.cause, EventCause::timeout);
+    EXPECT_EQ(event.first_ns, 100);
+    EXPECT_EQ(event.last_ns, 1099);
+    ASSERT_EQ(event.messages.size(), 2u);
+    EXPECT_EQ(event.messages.at(0).missing, (Missing{{100, 200}}));
+    EXPECT_EQ(event.messages.at(1).missing, (Missing{{0, 100}, {200, 300}}));
+    harness.add(piece(2, 1, 0, 3, 1100));
+    harness.finish();
+    EXPECT_EQ(harness.count(PacketCounter::late), 2u);
+    EXPECT_EQ(harness.count(EventCounter::incomplete_timeout), 1u);
+    EXPECT_EQ(harness.events.size(), 1u);
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, time_out_without_traffic) {
+    Harness harness({.sources = 2});
+    harness.add(whole(0, 1, 100));
+    harness.advance(1099);
+    EXPECT_TRUE(harness.events.empty());
+    harness.advance(1100);
+    EXPECT_EQ(harness.events.size(), 1u);
+    harness.finish();
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, time_out_in_order_of_their_deadlines) {
+    for (const TimeNs timeout_ns : {TimeNs{1}, TimeNs{255}, TimeNs{256}, TimeNs{1000}, TimeNs{123'456'789}}) {
+        Limits limits{.sources = 2};
+        limits.timeout_ns = timeout_ns;
+        Harness harness(limits);
+        const TimeNs step = std::max<TimeNs>(1, timeout_ns / 50);
+        for (std::uint64_t number = 0; number < 200; ++number)
+            harness.add(whole(0, number, 1'700'000'000'000'000'000 + static_cast<TimeNs>(number) * step));
+        harness.advance(1'700'000'000'000'000'000 + 200 * step + 3 * timeout_ns);
+        ASSERT_EQ(harness.count(EventCounter::incomplete_timeout), 200u);
+        for (std::uint64_t i = 0; i < 200; ++i) EXPECT_EQ(harness.events[i].number, i);
+        harness.finish();
+        EXPECT_EQ(harness.faults(), "");
+    }
+}
+
+TEST(Events, time_out_exactly_however_time_advances) {
+    for (TimeNs stride = 1; stride < 4000; stride = 2 * stride + 1) {
+        Harness harness({.sources = 2});
+        TimeNs last = 0;
+        for (TimeNs now = 0; now < 20'000; now += stride) {
+            harness.advance(now);
+            for (const EventResult& event : harness.events) ASSERT_LE(event.first_ns + 1000, now);
+            if (stride < 500) {
+                EXPECT_LE(harness.builder().open_count(), 1000u / static_cast<std::uint64_t>(stride) + 1);
+            }
+            harness.add(whole(0, static_cast<std::uint64_t>(now), now));
+            last = now;
+        }
+        harness.advance(last + 1000);
+        EXPECT_EQ(harness.builder().open_count(), 0u);
+        EXPECT_EQ(harness.count(EventCounter::incomplete_timeout), harness.count(EventCounter::opened));
+        harness.finish();
+        EXPECT_EQ(harness.faults(), "");
+    }
+}
+
+TEST(Events, end_with_the_run) {
+    Harness harness({.sources = 2});
+    harness.add(piece(0, 5, 1, 2, 1));
+    harness.add(whole(1, 6, 1));
+    harness.finish();
+    ASSERT_EQ(harness.events.size(), 2u);
+    EXPECT_EQ(harness.find(5)->cause, EventCause::end_of_run);
+    EXPECT_EQ(harness.find(5)->messages.at(0).missing, (Missing{{0, 100}}));
+    EXPECT_EQ(harness.find(6)->cause, EventCause::end_of_run);
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, leave_once_and_what_comes_afterwards_is_late_or_a_duplicate) {
+    Harness harness({.sources = 2});
+    harness.add(whole(0, 1, 1));
+    harness.add(piece(1, 1, 0, 2, 1));
+    harness.advance(2000);
+    ASSERT_EQ(harness.events.size(), 1u);
+    harness.add(piece(1, 1, 1, 2, 2001));  // would have completed it
+    harness.add(piece(1, 1, 1, 2, 2002));  // too late is too late, however often
+    harness.add(whole(0, 1, 2003));        // was whole: nothing left to bring
+    harness.finish();
+    EXPECT_EQ(harness.count(PacketCounter::late), 2u);
+    EXPECT_EQ(harness.count(PacketCounter::duplicate), 1u);
+    EXPECT_EQ(harness.events.size(), 1u);
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, of_which_a_source_never_came_take_nothing_of_it_later) {
+    Harness harness({.sources = 2});
+    harness.add(whole(0, 1, 1));
+    harness.advance(2000);
+    harness.add(piece(1, 1, 0, 2, 2001));
+    harness.add(piece(1, 1, 1, 2, 2001));
+    EXPECT_EQ(harness.events.size(), 1u);
+    harness.finish();
+    EXPECT_EQ(harness.count(PacketCounter::late), 2u);
+    EXPECT_EQ(harness.events.size(), 1u);
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, are_remembered_for_the_horizon_and_older_ones_stay_late) {
+    Limits limits{.sources = 1};
+    limits.horizon = 16;
+    Harness harness(limits);
+    for (std::uint64_t number = 100; number < 200; ++number) harness.add(whole(0, number, 1));
+    for (const std::uint64_t number : {199ULL, 184ULL, 150ULL, 100ULL, 3ULL}) {
+        const std::size_t before = harness.events.size();
+        harness.add(whole(0, number, 2));
+        EXPECT_EQ(harness.events.size(), before) << number;
+    }
+    harness.add(whole(0, 200, 3));
+    EXPECT_EQ(harness.events.size(), 101u);
+    harness.finish();
+    EXPECT_EQ(harness.count(PacketCounter::duplicate), 2u);  // within the horizon
+    EXPECT_EQ(harness.count(PacketCounter::late), 3u);       // beyond it
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, opened_first_are_evicted_first) {
+    Limits limits{.sources = 2};
+    limits.open_max = 3;
+    Harness harness(limits);
+    for (const std::uint64_t number : {7ULL, 5ULL, 9ULL}) harness.add(piece(0, number, 0, 2, 1));
+    harness.add(piece(0, 7, 1, 2, 2));  // newer packets do not make it younger
+    harness.add(whole(1, 4, 3));
+    ASSERT_EQ(harness.events.size(), 1u);
+    EXPECT_EQ(harness.events[0].number, 7u);
+    EXPECT_EQ(harness.events[0].cause, EventCause::evicted);
+    EXPECT_EQ(harness.events[0].messages.at(0).packets.size(), 2u);
+    harness.add(whole(1, 3, 4));
+    ASSERT_EQ(harness.events.size(), 2u);
+    EXPECT_EQ(harness.events[1].number, 5u);
+    harness.add(whole(1, 7, 5));
+    harness.finish();
+    EXPECT_EQ(harness.count(EventCounter::incomplete_evicted), 2u);
+    EXPECT_EQ(harness.count(PacketCounter::late), 1u);
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, need_only_as_many_sources_as_configured) {
+    Limits limits{.sources = 3};
+    limits.sources_needed = 2;
+    Harness harness(limits);
+    harness.add(whole(0, 1, 1));
+    harness.add(piece(2, 1, 0, 2, 1));
+    harness.add(whole(1, 1, 2));
+    ASSERT_EQ(harness.events.size(), 1u);
+    EXPECT_EQ(harness.events[0].cause, EventCause::complete);
+    EXPECT_EQ(harness.events[0].messages.size(), 3u);
+    EXPECT_FALSE(harness.events[0].messages.at(2).complete);
+    harness.finish();
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, are_refused_whole_while_the_sink_is_frozen) {
+    Limits limits{.sources = 2};
+    limits.open_max = 4;
+    limits.queued_max = 8;
+    Harness harness(limits);
+    harness.freeze();
+    TimeNs now = 0;
+    for (std::uint64_t number = 0; number < 100; ++number)
+        for (std::uint32_t source = 0; source < 2; ++source)
+            for (std::uint32_t i = 0; i < 4; ++i) harness.add(piece(source, number, i, 4, ++now % 10));
+    EXPECT_LE(harness.builder().in_use(), harness.builder().slots());
+    EXPECT_GE(harness.count(EventCounter::complete), 8u);
+    EXPECT_GT(harness.count(PacketCounter::no_room), 0u);
+    for (const EventResult& event : harness.events) EXPECT_EQ(event.cause, EventCause::complete) << event.number;
+    EXPECT_EQ(harness.count(PacketCounter::no_room) % 8, 0u);  // whole events
+    harness.thaw();
+    harness.add(whole(0, 1000, now));
+    harness.add(whole(1, 1000, now));
+    EXPECT_NE(harness.find(1000), nullptr);
+    harness.finish();
+    EXPECT_EQ(harness.count(PacketCounter::placed) + harness.count(PacketCounter::no_room), 802u);
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, wait_for_a_slow_sink_where_the_input_can_wait) {
+    Limits limits{.sources = 1};
+    limits.queued_max = 4;
+    limits.wait = true;
+    Harness harness(limits);
+    harness.freeze();
+    for (std::uint64_t number = 0; number < 20; ++number) harness.add(whole(0, number, 1));
+    EXPECT_EQ(harness.events.size(), 4u);
+    for (int i = 0; i < 8; ++i) {
+        harness.thaw();
+        harness.freeze();
+        harness.advance(1);
+    }
+    harness.thaw();
+    harness.finish();
+    EXPECT_EQ(harness.count(EventCounter::complete), 20u);
+    EXPECT_EQ(harness.count(PacketCounter::placed), 20u);
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, have_no_half_when_buffers_run_out) {
+    Limits limits{.sources = 2};
+    limits.buffers_max = 10;
+    Harness harness(limits);
+    for (std::uint32_t i = 0; i < 10; ++i) harness.add(piece(0, 1, i, 20, 1));
+    EXPECT_EQ(harness.table().buffers_held(), 10u);
+    harness.add(piece(0, 1, 10, 20, 2));
+    EXPECT_EQ(harness.count(PacketCounter::no_room), 11u);
+    EXPECT_EQ(harness.count(EventCounter::incomplete_no_room), 1u);
+    EXPECT_EQ(harness.count(EventCounter::dropped_no_room), 1u);
+    EXPECT_EQ(harness.table().buffers_held(), 0u);
+    harness.add(piece(1, 1, 0, 20, 3));  // the other source of the same event
+    harness.add(piece(0, 1, 11, 20, 4));
+    EXPECT_EQ(harness.count(PacketCounter::no_room), 13u);
+    EXPECT_TRUE(harness.events.empty());
+    harness.add(whole(0, 2, 5));  // there is room again
+    harness.add(whole(1, 2, 5));
+    EXPECT_EQ(harness.count(EventCounter::complete), 1u);
+    harness.finish();
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, have_no_half_when_message_slots_run_out) {
+    Limits limits{.sources = 2};
+    limits.messages_max = 8;
+    Harness harness(limits);
+    harness.freeze();
+    for (std::uint64_t number = 0; number < 4; ++number)
+        for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole(source, number, 1));
+    EXPECT_EQ(harness.table().messages_free(), 0u);
+    harness.add(whole(0, 4, 2));
+    harness.add(whole(1, 4, 2));
+    EXPECT_EQ(harness.count(PacketCounter::no_room), 2u);
+    harness.thaw();
+    harness.add(whole(0, 5, 3));
+    harness.add(whole(1, 5, 3));
+    EXPECT_EQ(harness.count(EventCounter::complete), 5u);
+    harness.finish();
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, refused_on_one_lcore_take_back_what_another_has_taken) {
+    Limits limits{.sources = 2, .rx_count = 2};
+    limits.buffers_max = 4;
+    Harness harness(limits);
+    harness.add(whole(1, 1, 1));  // lcore 1 has its whole message delivered
+    for (std::uint32_t i = 0; i < 5; ++i) harness.add(piece(0, 1, i, 8, 2));
+    harness.finish();
+    EXPECT_TRUE(harness.events.empty());
+    EXPECT_EQ(harness.count(PacketCounter::no_room), 6u);
+    EXPECT_EQ(harness.count(MessageCounter::refused_no_room), 2u);
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, keep_memory_bounded_under_any_number_of_open_ones) {
+    Limits limits{.sources = 4};
+    limits.open_max = 16;
+    limits.messages_max = 128;
+    limits.buffers_max = 256;
+    Harness harness(limits);
+    for (std::uint64_t number = 0; number < 5000; ++number)
+        harness.add(piece(static_cast<std::uint32_t>(number % 4), number, 0, 5, 1));
+    EXPECT_LE(harness.builder().open_count(), 16u);
+    EXPECT_LE(harness.table().buffers_held(), 16u);
+    EXPECT_EQ(harness.count(EventCounter::incomplete_evicted), 5000u - 16u);
+    harness.finish();
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, survive_endless_refusals_without_losing_an_answer) {
+    // Nothing is drained for long: descriptors pile up, and every slot must still come back.
+    Limits limits{.sources = 1};
+    limits.messages_max = 4;
+    limits.buffers_max = 3;
+    Harness harness(limits);
+    std::uint64_t number = 0;
+    for (int round = 0; round < 20'000; ++round) {
+        harness.add_undrained(piece(0, number, static_cast<std::uint32_t>(round % 4), 8, 1));
+        if (round % 4 == 3) ++number;
+    }
+    harness.advance(2);
+    harness.add(whole(0, 1'000'000, 3));
+    EXPECT_NE(harness.find(1'000'000), nullptr);
+    harness.finish();
+    EXPECT_EQ(harness.faults(), "");
+}
+
+}  // namespace

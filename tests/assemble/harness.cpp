@@ -1,0 +1,340 @@
+#include "harness.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weir::assemble::test {
+
+using core::EventCounter;
+using core::MessageCounter;
+using core::PacketCounter;
+
+Harness::Harness(const Limits& limits) : limits_(limits), packet_tallies_(limits.rx_count + 1) {
+    if (limits_.sources_needed == 0) limits_.sources_needed = limits_.sources;
+    message_tallies_.resize(limits.rx_count + 1);
+    const std::vector<std::uint8_t> bits(limits_.sources, static_cast<std::uint8_t>(limits_.number_bits));
+    EventBuilder::Config to;
+    for (std::uint32_t rx = 0; rx < limits_.rx_count; ++rx) {
+        MessageTable::Config from;
+        from.owner = static_cast<std::uint16_t>(rx);
+        from.sources = limits_.sources;
+        from.messages_max = limits_.messages_max;
+        from.buffers_max = limits_.buffers_max;
+        from.range_blocks = limits_.range_blocks;
+        from.horizon = limits_.horizon;
+        from.message_bytes_max = limits_.message_bytes_max;
+        from.timeout_ns = limits_.timeout_ns;
+        from.number_bits = bits;
+        tables_.push_back(
+            std::make_unique<MessageTable>(from, packet_tallies_[rx], message_tallies_[rx], &Harness::release));
+    }
+    to.sources = limits_.sources;
+    to.sources_needed = limits_.sources_needed;
+    to.open_max = limits_.open_max;
+    to.queued_max = limits_.queued_max;
+    to.timeout_ns = limits_.timeout_ns;
+    to.horizon = limits_.horizon;
+    to.wait = limits_.wait;
+    for (std::uint32_t source = 0; source < limits_.sources; ++source)
+        to.owner.push_back(static_cast<std::uint16_t>(source % limits_.rx_count));
+    to.number_bits = bits;
+    to.rx_count = limits_.rx_count;
+    to.messages_max = limits_.rx_count * limits_.messages_max;
+    builder_ = std::make_unique<EventBuilder>(to, packet_tallies_.back(), message_tallies_.back(), event_tally_);
+}
+
+std::byte Harness::content(std::size_t packet, std::size_t at) {
+    return static_cast<std::byte>((packet * 131 + (packet >> 8U) * 17 + at * 7 + (at >> 8U)) & 0xFFU);
+}
+
+void Harness::release(void** buffers, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+        auto* buffer = static_cast<Buffer*>(buffers[i]);
+        ++buffer->released;
+        std::ranges::fill(buffer->bytes, std::byte{0xDD});  // who still reads it gets something else
+    }
+}
+
+void Harness::add_to(std::size_t rx, const Packet& packet) {
+    Buffer& buffer = buffers_.emplace_back();
+    buffer.packet = buffers_.size() - 1;
+    buffer.bytes.resize(packet.bytes);
+    for (std::size_t i = 0; i < buffer.bytes.size(); ++i) buffer.bytes[i] = content(buffer.packet, i);
+    wire::Fragment fragment;
+    fragment.payload = buffer.bytes.data();
+    fragment.number = packet.number;
+    fragment.offset = packet.offset;
+    fragment.bytes = packet.bytes;
+    fragment.total = packet.total_known ? packet.total : 0;
+    fragment.total_known = packet.total_known;
+    tables_[rx]->add(packet.source, fragment, &buffer, packet.time_ns);
+}
+
+std::size_t Harness::add(const Packet& packet) {
+    advance(packet.time_ns);
+    add_to(packet.source % limits_.rx_count, packet);
+    exchange();
+    return buffers_.size() - 1;
+}
+
+void Harness::advance(TimeNs now) {
+    now_ = std::max(now_, now);
+    for (auto& table : tables_) table->expire(now_);
+    exchange();
+}
+
+void Harness::finish() {
+    for (auto& table : tables_) table->finish(now_);
+    exchange();
+    builder_->finish();
+    exchange();
+}
+
+void Harness::exchange() {
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (auto& table : tables_) {
+            std::uint32_t taken = 0;
+            for (const Descriptor& descriptor : table->pending()) {
+                if (!builder_->offer(descriptor)) break;
+                ++taken;
+            }
+            table->consume_pending(taken);
+            moved |= taken > 0;
+        }
+        builder_->advance(now_);
+        pop_events();
+        for (std::uint32_t rx = 0; rx < limits_.rx_count; ++rx) {
+            const auto commands = builder_->commands(rx);
+            const auto count = static_cast<std::uint32_t>(commands.size());
+            for (const Command& command : commands) tables_[rx]->execute(command, now_);
+            builder_->consume_commands(rx, count);
+            tables_[rx]->end_burst();
+            moved |= count > 0;
+        }
+    }
+}
+
+void Harness::pop_events() {
+    while (Event* event = builder_->pop_closed()) {
+        events.push_back(result_of(*event));
+        if (frozen_)
+            held_.push_back(event);
+        else
+            give_back(*event);
+    }
+}
+
+void Harness::thaw() {
+    frozen_ = false;
+    for (; !held_.empty(); held_.pop_front()) give_back(*held_.front());
+    exchange();
+}
+
+void Harness::give_back(Event& event) {
+    for (Message* message : event.messages)
+        if (message != nullptr)
+            tables_[message->owner]->execute({Command::Kind::recycle, message->source, message->number, message}, now_);
+    builder_->release(event);
+}
+
+void Harness::check_ref(const FragmentRef& ref) {
+    const Buffer& buffer = *static_cast<const Buffer*>(ref.buffer);
+    if (buffer.released != 0) faults_ += "a buffer was released before its event left\n";
+    if (ref.data != buffer.bytes.data() || ref.bytes != buffer.bytes.size()) faults_ += "a reference is not a packet\n";
+    for (std::size_t i = 0; i < buffer.bytes.size(); ++i)
+        if (buffer.bytes[i] != content(buffer.packet, i)) {
+            faults_ += "payload changed\n";
+            break;
+        }
+}
+
+EventResult Harness::result_of(const Event& event) {
+    EventResult result{event.number, event.sequence, event.epoch, event.cause, event.first_ns, event.last_ns, {}};
+    for (std::uint32_t source = 0; source < limits_.sources; ++source) {
+        Message* message = event.messages[source];
+        if (message == nullptr) continue;
+        if (message->source != source || message->epoch != event.epoch) faults_ += "a foreign message\n";
+        MessageResult& to = result.messages[source];
+        to.complete = message->complete;
+        to.total_known = message->total_known;
+        to.total = message->total_known ? message->total : 0;
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> have;
+        std::uint32_t bytes = 0;
+        std::uint32_t packets = 0;
+        MessageTable::for_each_ref(*message, [&](const FragmentRef& ref) {
+            if (ref.bytes == 0 && !(message->total_known && message->total == 0)) return;  // trimmed
+            check_ref(ref);
+            to.packets.push_back(static_cast<const Buffer*>(ref.buffer)->packet);
+            have.emplace_back(ref.offset, ref.offset + ref.bytes);
+            bytes += ref.bytes;
+            ++packets;
+        });
+        if (bytes != message->received_bytes || packets != message->packets) faults_ += "message sums are off\n";
+        placed_bytes_ += bytes;
+        std::ranges::sort(to.packets);
+        std::ranges::sort(have);
+        std::uint32_t at = 0;
+        for (const auto& [begin, end] : have) {
+            if (begin < at) faults_ += "placed twice\n";
+            if (begin > at) to.missing.emplace_back(at, begin);
+            at = end;
+        }
+        if (message->total_known && at > message->total) faults_ += "placed outside\n";
+        if (message->total_known && at < message->total) to.missing.emplace_back(at, message->total);
+        if (to.complete != (message->total_known && to.missing.empty())) faults_ += "complete, or not?\n";
+    }
+    return result;
+}
+
+// Spread.
+
+void Harness::poll_rx(Rx& rx, std::size_t index, std::mt19937_64& random) {
+    MessageTable& table = *tables_[index];
+    for (std::size_t n = random() % (rx.commands.size() + 1); n > 0; --n) {
+        table.execute(rx.commands.front(), rx.time);
+        rx.commands.pop_front();
+    }
+    for (std::size_t burst = random() % 32; burst > 0 && !rx.input.empty(); --burst) {
+        rx.time = rx.input.front()->time_ns;
+        add_to(index, *rx.input.front());
+        rx.input.pop_front();
+    }
+    table.expire(rx.time);
+    if (rx.input.empty() && !rx.input_done) {
+        rx.input_done = true;
+        table.finish(rx.time);
+    }
+    const auto pending = table.pending();
+    const auto sent = static_cast<std::uint32_t>(random() % 2 == 0 ? pending.size() : random() % (pending.size() + 1));
+    rx.descriptors.insert(rx.descriptors.end(), pending.begin(), pending.begin() + sent);
+    table.consume_pending(sent);
+    table.end_burst();
+    if (!table.pending().empty()) return;
+    rx.watermark = rx.time;
+    rx.finished = rx.input_done;
+}
+
+void Harness::poll_builder(std::vector<Rx>& rxs, std::mt19937_64& random) {
+    for (std::size_t n = random() % 64; n > 0; --n) {
+        Rx* next = nullptr;
+        TimeNs bound = std::numeric_limits<TimeNs>::max();
+        for (Rx& rx : rxs) {
+            if (rx.descriptors.empty()) {
+                if (!rx.finished) bound = std::min(bound, rx.watermark);
+            } else if (next == nullptr || rx.descriptors.front().time_ns < next->descriptors.front().time_ns) {
+                next = &rx;
+            }
+        }
+        if (next == nullptr || next->descriptors.front().time_ns > bound) {
+            if (bound != std::numeric_limits<TimeNs>::max()) builder_->advance(bound);
+            break;
+        }
+        if (!builder_->offer(next->descriptors.front())) break;
+        next->descriptors.pop_front();
+    }
+    for (std::uint32_t i = 0; i < rxs.size(); ++i) {
+        const auto commands = builder_->commands(i);
+        const auto count = static_cast<std::uint32_t>(random() % (commands.size() + 1));
+        rxs[i].commands.insert(rxs[i].commands.end(), commands.begin(), commands.begin() + count);
+        builder_->consume_commands(i, count);
+    }
+    while (Event* event = builder_->pop_closed()) {
+        events.push_back(result_of(*event));
+        held_.push_back(event);
+    }
+    for (std::size_t n = random() % (held_.size() + 1); n > 0; --n) {
+        give_back(*held_.front());
+        held_.pop_front();
+    }
+}
+
+void Harness::run_spread(std::span<const Packet> packets, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<Rx> rxs(limits_.rx_count);
+    for (const Packet& packet : packets) rxs[packet.source % limits_.rx_count].input.push_back(&packet);
+    const auto done = [](const Rx& rx) { return rx.finished && rx.descriptors.empty(); };
+    while (!std::ranges::all_of(rxs, done)) {
+        const std::size_t who = random() % (rxs.size() + 1);
+        if (who < rxs.size())
+            poll_rx(rxs[who], who, random);
+        else
+            poll_builder(rxs, random);
+    }
+    for (std::size_t i = 0; i < rxs.size(); ++i) {
+        for (const Command& command : rxs[i].commands) tables_[i]->execute(command, rxs[i].time);
+        now_ = std::max(now_, rxs[i].time);
+    }
+    builder_->advance(now_);
+    builder_->finish();
+    thaw();
+}
+
+// What came of it.
+
+const EventResult* Harness::find(std::uint64_t number, std::uint32_t epoch) const {
+    const auto found =
+        std::ranges::find_if(events, [&](const EventResult& e) { return e.number == number && e.epoch == epoch; });
+    return found != events.end() ? &*found : nullptr;
+}
+
+namespace {
+template <class Tallies, class Counter>
+std::uint64_t sum(const Tallies& tallies, Counter counter) {
+    std::uint64_t total = 0;
+    for (const auto& tally : tallies) total += tally.get(counter);
+    return total;
+}
+}  // namespace
+
+std::uint64_t Harness::count(PacketCounter counter) const {
+    return sum(packet_tallies_, counter);
+}
+std::uint64_t Harness::count(MessageCounter counter) const {
+    return sum(message_tallies_, counter);
+}
+std::uint64_t Harness::count(EventCounter counter) const {
+    return event_tally_.get(counter);
+}
+
+std::uint64_t Harness::left_side() const {
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < core::count_of<PacketCounter>; ++i) total += count(static_cast<PacketCounter>(i));
+    return total;
+}
+
+std::string Harness::faults() const {
+    std::string text = faults_;
+    const auto expect = [&](bool good, const char* what) {
+        if (!good) text += std::string(what) + "\n";
+    };
+    for (const Buffer& buffer : buffers_)
+        if (buffer.released != 1) {
+            text += "packet " + std::to_string(buffer.packet) + " released " + std::to_string(buffer.released) + " x\n";
+            break;
+        }
+    std::size_t placed = 0;
+    for (const EventResult& event : events)
+        for (const auto& [source, message] : event.messages) placed += message.packets.size();
+    expect(left_side() == buffers_.size(), "packets: the counters do not add up to what was added");
+    expect(count(PacketCounter::placed) == placed, "packets: placed is not what is in the events");
+    expect(builder_->placed_bytes() == placed_bytes_, "bytes: placed is not what is in the events");
+    expect(count(PacketCounter::in_flight) == 0, "packets: some are still in flight");
+    std::uint64_t ended = 0;
+    for (std::size_t i = 1; i < core::count_of<MessageCounter>; ++i) ended += count(static_cast<MessageCounter>(i));
+    expect(count(MessageCounter::opened) == ended, "messages: opened is not delivered + refused");
+    const std::uint64_t closed = count(EventCounter::complete) + count(EventCounter::incomplete_timeout) +
+                                 count(EventCounter::incomplete_evicted) + count(EventCounter::incomplete_end_of_run) +
+                                 count(EventCounter::incomplete_no_room);
+    expect(count(EventCounter::opened) == closed, "events: opened is not complete + incomplete");
+    expect(closed == events.size() + count(EventCounter::dropped_no_room), "events: some did not leave");
+    expect(builder_->in_use() == 0 && builder_->open_count() == 0 && builder_->queued_count() == 0, "events: held");
+    for (const auto& table : tables_) {
+        expect(table->buffers_held() == 0, "a table holds buffers");
+        expect(table->messages_free() == limits_.messages_max, "a table lost message slots");
+        expect(table->pending().empty(), "descriptors were left");
+    }
+    return text;
+}
+
+}  // namespace weir::assemble::test

@@ -1,0 +1,152 @@
+// One to several MessageTables and an EventBuilder, glued together without DPDK and without threads. Buffers are heap
+// objects of exactly the payload's size that are counted on release, so leaks, double releases and reads outside show.
+// Descriptors and commands are exchanged at once (fused), or in random batches in a random order of polls (spread).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "assemble/event_builder.hpp"
+#include "assemble/message_table.hpp"
+
+namespace weir::assemble::test {
+
+struct Packet {
+    std::uint32_t source = 0;
+    std::uint64_t number = 0;  ///< as carried
+    std::uint32_t offset = 0;
+    std::uint32_t bytes = 0;
+    std::uint32_t total = 0;
+    TimeNs time_ns = 0;
+    bool total_known = true;
+};
+
+struct Limits {
+    std::uint32_t sources = 2;
+    std::uint32_t sources_needed = 0;  ///< 0: all
+    std::uint32_t rx_count = 1;        ///< source s belongs to rx s % rx_count
+    std::uint32_t open_max = 1024;
+    std::uint32_t queued_max = 1024;
+    std::uint32_t messages_max = 4096;  ///< per table
+    std::uint32_t buffers_max = 8192;   ///< per table
+    std::uint32_t range_blocks = 8;
+    std::uint32_t horizon = 4096;
+    std::uint32_t message_bytes_max = 1U << 20;
+    TimeNs timeout_ns = 1000;
+    unsigned number_bits = 64;
+    bool wait = false;
+};
+
+/// One message of an event that left.
+struct MessageResult {
+    bool complete = false;
+    bool total_known = false;
+    std::uint32_t total = 0;
+    std::vector<std::size_t> packets;                              ///< those placed, by order of adding, sorted
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> missing;  ///< [begin, end), derived from what is there
+    bool operator==(const MessageResult&) const = default;
+};
+
+struct EventResult {
+    std::uint64_t number = 0;
+    std::uint64_t sequence = 0;
+    std::uint32_t epoch = 0;
+    EventCause cause = EventCause::complete;
+    TimeNs first_ns = 0;
+    TimeNs last_ns = 0;
+    std::map<std::uint32_t, MessageResult> messages;  ///< by source
+};
+
+class Harness {
+public:
+    explicit Harness(const Limits& limits);
+
+    // Fused: everything is exchanged before and after every packet.
+
+    /// Adds one packet at its time; returns its index.
+    std::size_t add(const Packet& packet);
+    /// Adds one packet, exchanging nothing.
+    void add_undrained(const Packet& packet) { add_to(packet.source % limits_.rx_count, packet); }
+    /// Time passes.
+    void advance(TimeNs now);
+    /// End of run.
+    void finish();
+
+    /// Spread: adds all packets (sorted by time) and finishes; polls in random order, hands on in random batches.
+    void run_spread(std::span<const Packet> packets, std::uint64_t seed);
+
+    /// A frozen sink: closed events are popped but not given back.
+    void freeze() { frozen_ = true; }
+    void thaw();
+
+    /// The event with this number, or nullptr.
+    [[nodiscard]] const EventResult* find(std::uint64_t number, std::uint32_t epoch = 0) const;
+
+    [[nodiscard]] std::uint64_t count(core::PacketCounter counter) const;
+    [[nodiscard]] std::uint64_t count(core::MessageCounter counter) const;
+    [[nodiscard]] std::uint64_t count(core::EventCounter counter) const;
+    /// After the end: what does not add up, leaked, was released twice or read after release; empty if nothing.
+    [[nodiscard]] std::string faults() const;
+
+    EventBuilder& builder() { return *builder_; }
+    MessageTable& table(std::size_t rx = 0) { return *tables_[rx]; }
+
+    std::vector<EventResult> events;  ///< in order of leaving
+
+private:
+    struct Buffer {
+        std::vector<std::byte> bytes;
+        std::size_t packet = 0;
+        std::uint32_t released = 0;
+    };
+    struct Rx {  // spread: what is on its way
+        std::deque<const Packet*> input;
+        std::deque<Descriptor> descriptors;
+        std::deque<Command> commands;
+        TimeNs time = std::numeric_limits<TimeNs>::min();
+        TimeNs watermark = std::numeric_limits<TimeNs>::min();
+        bool input_done = false;
+        bool finished = false;
+    };
+
+    static void release(void** buffers, std::uint32_t count);
+    static std::byte content(std::size_t packet, std::size_t at);
+    void add_to(std::size_t rx, const Packet& packet);
+    void exchange();
+    void pop_events();
+    void give_back(Event& event);
+    [[nodiscard]] EventResult result_of(const Event& event);
+    void check_ref(const FragmentRef& ref);
+    void poll_rx(Rx& rx, std::size_t index, std::mt19937_64& random);
+    void poll_builder(std::vector<Rx>& rxs, std::mt19937_64& random);
+    [[nodiscard]] std::uint64_t left_side() const;
+
+    Limits limits_;
+    std::deque<Buffer> buffers_;
+    std::deque<core::PacketTally> packet_tallies_;  // one per rx, and the builder's
+    std::deque<core::MessageTally> message_tallies_;
+    core::EventTally event_tally_;
+    std::vector<std::unique_ptr<MessageTable>> tables_;
+    std::unique_ptr<EventBuilder> builder_;
+    std::deque<Event*> held_;
+    bool frozen_ = false;
+    TimeNs now_ = std::numeric_limits<TimeNs>::min();
+    std::uint64_t placed_bytes_ = 0;
+    std::string faults_;
+};
+
+/// A piece of a message that is `of` pieces of 100 bytes long.
+[[nodiscard]] inline Packet piece(std::uint32_t source, std::uint64_t number, std::uint32_t index, std::uint32_t of,
+                                  TimeNs time_ns) {
+    return {
+        .source = source, .number = number, .offset = index * 100, .bytes = 100, .total = of * 100, .time_ns = time_ns};
+}
+
+}  // namespace weir::assemble::test

@@ -120,7 +120,8 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
         stage.listener.sources = make_roce_sources(config, options_.streams, owners, stage.index);
         stage.listener.timeout_ns = stage.table.timeout_ns;
         stage.listener.runs_max = plan.roce_runs;
-        stage.listener.window = plan.open_max;
+        // In messages that ended since: more than any reordering that the events' own limit allows for.
+        stage.listener.window = 4 * plan.open_max;
         rx_.push_back(std::make_unique<RxStage>(stage, options_.streams, *rx_signals_[i], signals_));
     }
 }

@@ -8,6 +8,7 @@
 #include "port/buffers.hpp"
 #include "port/eal.hpp"
 #include "port/ring.hpp"
+#include "roce/listener.hpp"
 
 namespace weir::pipeline {
 
@@ -98,6 +99,8 @@ void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geom
     outside += plan.packet_ring * (1 + rx_count * (rx_count - 1));
     for (const PortConfig& port : config.ports)
         outside += std::uint32_t{port.queues} * port.rx_descriptors + 256 + 1024;
+    // What a RoCE source holds while it may be restarting.
+    if (roce) outside += sources * roce::Listener::restart_packets;
     outside += (rx_count + 2) * port::BufferPool::cache_buffers * 3 / 2;
     plan.pool_buffers = plan.buffers_per_rx * rx_count + outside;
     port::BufferPoolConfig pool{plan.pool_buffers, plan.room_bytes};

@@ -1,6 +1,7 @@
 #include "port/buffers.hpp"
 
 #include <fmt/format.h>
+#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_mempool.h>
 
@@ -11,14 +12,36 @@ namespace weir::port {
 namespace {
 // What a pool element has besides the data room: mempool header, rte_mbuf, headroom; rounded up for alignment and for
 // the spread over memory channels.
-constexpr std::uint64_t element_overhead_bytes = 64 + sizeof(rte_mbuf) + RTE_PKTMBUF_HEADROOM + 128;
+constexpr std::uint64_t element_overhead_bytes = 64 + sizeof(rte_mbuf) + RTE_PKTMBUF_HEADROOM + 256;
+
+/// As rte_pktmbuf_pool_create_by_ops, but without hugepages the elements may lie across pages: no device reads physical
+/// addresses then, and rounding 9 KiB buffers up to whole 4 KiB pages would waste a quarter of the memory.
+rte_mempool* make_pool(const std::string& name, const BufferPoolConfig& config) {
+    const unsigned flags = ::rte_eal_has_hugepages() != 0 ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG;
+    const std::uint32_t room = config.room_bytes + RTE_PKTMBUF_HEADROOM;
+    rte_mempool* pool =
+        ::rte_mempool_create_empty(name.c_str(), config.buffers, sizeof(rte_mbuf) + room, BufferPool::cache_buffers,
+                                   sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, flags);
+    if (pool == nullptr) return nullptr;
+    rte_pktmbuf_pool_private kind{};
+    kind.mbuf_data_room_size = static_cast<std::uint16_t>(room);
+    if (::rte_mempool_set_ops_byname(pool, "lf_stack", nullptr) != 0) {
+        ::rte_mempool_free(pool);
+        return nullptr;
+    }
+    ::rte_pktmbuf_pool_init(pool, &kind);
+    if (::rte_mempool_populate_default(pool) < 0) {
+        ::rte_mempool_free(pool);
+        return nullptr;
+    }
+    ::rte_mempool_obj_iter(pool, ::rte_pktmbuf_init, nullptr);
+    return pool;
+}
+
 }  // namespace
 
 BufferPool::BufferPool(const std::string& name, const BufferPoolConfig& config)
-    : pool_(::rte_pktmbuf_pool_create_by_ops(name.c_str(), config.buffers, cache_buffers, 0,
-                                             static_cast<std::uint16_t>(config.room_bytes + RTE_PKTMBUF_HEADROOM),
-                                             SOCKET_ID_ANY, "lf_stack")),
-      room_bytes_(config.room_bytes) {
+    : pool_(make_pool(name, config)), room_bytes_(config.room_bytes) {
     if (pool_ == nullptr)
         throw core::RunError(fmt::format("no memory for {} packet buffers of {} bytes: {}", config.buffers,
                                          config.room_bytes, rte_strerror(rte_errno)));

@@ -126,9 +126,9 @@ Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geome
     const std::uint64_t element = plan.room_bytes + 512;
     std::uint64_t buffers = std::max<std::uint64_t>(config.events.memory_bytes / element, 256);
     if (input.replay) {
-        // No capture holds more packets than its bytes divided by the smallest record, so no more buffers can be in
-        // use.
-        constexpr std::uint64_t record_bytes_min = 16;
+        // A message holds no more buffers than the capture has packets with a UDP payload: a record header, Ethernet,
+        // IPv4 and UDP headers and a byte. Smaller records end at once.
+        constexpr std::uint64_t record_bytes_min = 16 + 14 + 20 + 8 + 1;
         buffers = std::min(buffers, input.capture_bytes / record_bytes_min + 256);
     }
     const auto rx_count = static_cast<std::uint64_t>(plan.rx.size());

@@ -1,5 +1,7 @@
 #include "help.hpp"
 
+#include "core/counters_text.hpp"
+
 namespace weir::app {
 
 const char* help_text() noexcept {
@@ -22,9 +24,9 @@ usage: weir COMMAND [options]      (weir COMMAND --help tells more)
 Three worked examples:
 
   1. Make a capture of a two-module JUNGFRAU, with one packet in a thousand lost:
-       weir send --format jungfrau --sources 2 --events 20 --drop 0.001 --out jf.pcap
+       weir send --format jungfrau --sources 2 --events 20 --drop 0.001 --to jf.pcap
   2. Turn it into events and look at what became of every packet:
-       weir replay jf.pcap --config examples/jungfrau.toml --out run1 --report run1.json
+       weir replay jf.pcap --config examples/jungfrau-2-modules.toml --out run1 --report run1.json
   3. Check the files, then look at event 3 as a picture:
        weir inspect run1
        weir inspect run1 --png 3 frame.png
@@ -35,6 +37,13 @@ Exit status: 0 fine; 1 the run failed, or what was inspected does not verify;
 Documentation is in docs/: ARCHITECTURE.md (how it works), COUNTERS.md (what each
 number means), EVENT_FILE.md (how to read the files). `scripts/demo` shows it all.
 )";
+}
+
+std::string unknown_command_text(const std::string& name, const std::vector<std::string>& commands) {
+    std::string text = "there is no command '" + name + "'";
+    const std::vector<std::string> near = core::closest(name, commands, 3);
+    if (!near.empty()) text += "; did you mean '" + near.front() + "'?";
+    return text + " (weir --help lists them)";
 }
 
 }  // namespace weir::app

@@ -43,7 +43,7 @@ CaptureWriter::CaptureWriter(const std::string& path) : path_(path) {
 CaptureWriter::~CaptureWriter() = default;
 
 void CaptureWriter::put(const void* bytes, std::size_t count) {
-    if (std::fwrite(bytes, 1, count, stream_.get()) != count) {
+    if (count != 0 && std::fwrite(bytes, 1, count, stream_.get()) != count) {
         throw core::RunError(fmt::format("{}: cannot write the capture: {}", path_, std::strerror(errno)));
     }
 }

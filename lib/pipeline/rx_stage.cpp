@@ -14,6 +14,8 @@ using port::Packet;
 
 namespace {
 
+constexpr TimeNs never = std::numeric_limits<TimeNs>::max();
+
 const std::byte* bytes_of(const Packet& packet) noexcept {
     return rte_pktmbuf_mtod(packet.mbuf, const std::byte*);
 }
@@ -195,21 +197,18 @@ void RxStage::process(std::span<const Packet> packets, port::LivePort* from) noe
     end_run();
 }
 
-std::size_t RxStage::take_packets(TimeNs now) noexcept {
+/// From ports and feeders. Ends when there are none left that still bring packets.
+std::size_t RxStage::take_own(TimeNs now) noexcept {
     std::size_t work = 0;
     bool ended = true;
-    TimeNs watermark = std::numeric_limits<TimeNs>::max();
-    for (PortInput& input : config_.ports) {
+    for (const PortInput& input : config_.ports) {
         if (run_.stop_input.load(std::memory_order_relaxed)) continue;
         ended = false;
         if (!flush_stashes()) break;  // a stash has room for one burst
         const std::uint32_t count = input.port->receive(input.queue, taken_, now);
-        std::uint64_t bytes = 0;
-        for (std::uint32_t i = 0; i < count; ++i) bytes += taken_[i].wire_bytes;
-        add(received_packets_, count);
-        add(received_bytes_, bytes);
+        count_received(count);
         process({taken_.data(), count}, input.port);
-        watermark = std::min(watermark, now);
+        time_ = std::max(time_, now);
         work += count;
     }
     for (const RingInput& input : config_.rings) {
@@ -219,42 +218,64 @@ std::size_t RxStage::take_packets(TimeNs now) noexcept {
         }
         const bool last = input.ended->load(std::memory_order_acquire);
         const std::uint32_t count = input.ring->pop(taken_);
-        std::uint64_t bytes = 0;
-        for (std::uint32_t i = 0; i < count; ++i) bytes += taken_[i].wire_bytes;
-        add(received_packets_, count);
-        add(received_bytes_, bytes);
+        count_received(count);
         process({taken_.data(), count}, nullptr);
         if (count > 0 || !last) ended = false;
-        watermark = std::min(watermark, time_);
         work += count;
     }
-    for (const SteerEdge& edge : config_.steer_in) {
-        if (edge.ring == nullptr) continue;
-        const bool last = edge.signals->steered_all.load(std::memory_order_acquire);
-        const TimeNs promised = edge.signals->watermark.load(std::memory_order_acquire);
-        const std::uint32_t count = edge.ring->pop(taken_);
-        process({taken_.data(), count}, nullptr);
-        if (count > 0 || !last) ended = false;
-        // The ring was emptied only if less came than was asked for.
-        watermark = std::min(watermark, count < burst ? promised : time_);
-        work += count;
-    }
-    input_ended_ = ended;
-    if (watermark != std::numeric_limits<TimeNs>::max()) time_ = std::max(time_, watermark);
+    own_ended_ = ended;
+    own_time_ = ended ? never : time_;
     return work;
 }
 
-void RxStage::publish(TimeNs) noexcept {
-    // The promise holds only once everything before it is in the rings.
-    bool stashed = false;
-    for (const Stash& stash : stashes_) stashed |= stash.first != stash.count;
-    if (!table_.pending().empty() || stashed) return;
-    if (own_.watermark.load(std::memory_order_relaxed) != time_) own_.watermark.store(time_, std::memory_order_release);
+/// From other rx lcores.
+std::size_t RxStage::take_steered() noexcept {
+    std::size_t work = 0;
+    bool ended = true;
+    TimeNs promise = never;
+    for (const SteerEdge& edge : config_.steer_in) {
+        if (edge.ring == nullptr) continue;
+        const bool last = edge.signals->steered_all.load(std::memory_order_acquire);
+        const TimeNs until = edge.signals->steered_until.load(std::memory_order_acquire);
+        const std::uint32_t count = edge.ring->pop(taken_);
+        process({taken_.data(), count}, nullptr);
+        if (count > 0 || !last) ended = false;
+        // The ring was emptied only if less came than was asked for; then what the sender promised holds here too.
+        if (count == burst)
+            promise = std::min(promise, time_);
+        else if (!last)
+            promise = std::min(promise, until);
+        work += count;
+    }
+    steered_ended_ = ended;
+    steered_time_ = promise;
+    return work;
+}
+
+void RxStage::count_received(std::uint32_t count) noexcept {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < count; ++i) bytes += taken_[i].wire_bytes;
+    add(received_packets_, count);
+    add(received_bytes_, bytes);
+}
+
+void RxStage::publish() noexcept {
+    // A promise holds only once everything before it is in the ring that it is about. The two do not wait for each
+    // other: the builder may have to go on for the lcore that packets are steered to before it can take more of them.
+    if (flush_stashes()) {
+        if (own_time_ != never && own_.steered_until.load(std::memory_order_relaxed) != own_time_)
+            own_.steered_until.store(own_time_, std::memory_order_release);
+        if (own_ended_ && !own_.steered_all.load(std::memory_order_relaxed))
+            own_.steered_all.store(true, std::memory_order_release);
+    }
+    const TimeNs until = std::min(own_time_, steered_time_);
+    if (!table_.pending().empty() || until == never) return;
+    time_ = std::max(time_, until);
+    if (own_.watermark.load(std::memory_order_relaxed) < until) own_.watermark.store(until, std::memory_order_release);
 }
 
 void RxStage::finish_if_done() noexcept {
-    if (!input_ended_ || !flush_stashes()) return;
-    if (!own_.steered_all.load(std::memory_order_relaxed)) own_.steered_all.store(true, std::memory_order_release);
+    if (!own_ended_ || !steered_ended_ || !flush_stashes()) return;
     if (!done_) {
         done_ = true;
         if (listener_ != nullptr) listener_->finish(time_);
@@ -269,14 +290,15 @@ std::size_t RxStage::poll(TimeNs now) noexcept {
     std::size_t work = take_commands();
     send_descriptors();
     if (flush_stashes() && !done_ && may_take()) {
-        work += take_packets(now);
+        work += take_own(now);
+        work += take_steered();
         if (listener_ != nullptr) listener_->expire(time_);
         table_.expire(time_);
         send_descriptors();
         static_cast<void>(flush_stashes());
     }
     table_.end_burst();
-    publish(now);
+    publish();
     finish_if_done();
     buffers_held_.store(table_.buffers_held(), std::memory_order_relaxed);
     return work;

@@ -88,7 +88,9 @@ private:
     void send_descriptors() noexcept;
     [[nodiscard]] bool flush_stashes() noexcept;
     [[nodiscard]] bool may_take() noexcept;
-    [[nodiscard]] std::size_t take_packets(TimeNs now) noexcept;
+    [[nodiscard]] std::size_t take_own(TimeNs now) noexcept;
+    [[nodiscard]] std::size_t take_steered() noexcept;
+    void count_received(std::uint32_t count) noexcept;
     void process(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
     void end_packet(const port::Packet& packet, core::PacketCounter counter, port::LivePort* from) noexcept;
     void steer(const port::Packet& packet, std::uint16_t owner) noexcept;
@@ -97,7 +99,7 @@ private:
     [[nodiscard]] bool source_of(const StreamRuntime& stream, const wire::Fragment& fragment,
                                  std::uint32_t& source) noexcept;
     void count_source(std::uint32_t source) noexcept;
-    void publish(TimeNs now) noexcept;
+    void publish() noexcept;
     void finish_if_done() noexcept;
 
     Config config_;
@@ -112,7 +114,10 @@ private:
     std::vector<std::uint64_t> arrivals_;  ///< per stream
     std::vector<Stash> stashes_;
     TimeNs time_ = std::numeric_limits<TimeNs>::min();
-    bool input_ended_ = false;
+    TimeNs own_time_ = std::numeric_limits<TimeNs>::min();      ///< ports and feeders have given all before this
+    TimeNs steered_time_ = std::numeric_limits<TimeNs>::min();  ///< and other rx lcores all before this
+    bool own_ended_ = false;
+    bool steered_ended_ = false;
     bool done_ = false;
 
     // One burst on its way through the steps.

@@ -26,6 +26,9 @@ public:
 struct alignas(core::cache_line_bytes) RxSignals {
     /// No descriptor with an earlier time follows; stored after everything before it went into the rings.
     std::atomic<TimeNs> watermark{std::numeric_limits<TimeNs>::min()};
+    /// The same for packets that this lcore steers to others: it depends on its own input only, where `watermark` also
+    /// waits for what others steer here.
+    std::atomic<TimeNs> steered_until{std::numeric_limits<TimeNs>::min()};
     std::atomic<bool> need_room{false};    ///< buffers are short: an open event should make room
     std::atomic<bool> steered_all{false};  ///< nothing more will be steered to other rx lcores
     std::atomic<bool> finished{false};     ///< the last descriptor is in the ring

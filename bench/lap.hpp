@@ -1,0 +1,106 @@
+// One lap: the whole working set goes once through the production stages (or through a baseline), fused on the calling
+// lcore. Building the stages is not part of the time; draining them is.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "port/buffers.hpp"
+#include "working_set.hpp"
+
+namespace weir::bench {
+
+enum class Mode : std::uint8_t {
+    touch,       ///< take each packet, read its headers, give its buffer back: the packet limit
+    assemble,    ///< RxStage and BuildStage; events are given back unread
+    consume,     ///< the same, and every payload byte gathered once into an aligned output that stays in cache
+    consume_nt,  ///< the same, gathered with non-temporal stores into memory, as `copy` does
+    store,       ///< the production worker with the null sink: gathered into blocks, and their checksums
+    copy,        ///< take each packet, copy its payload with non-temporal stores into memory: the byte limit
+    verify,      ///< not timed: every gathered message is compared with what was sent
+};
+[[nodiscard]] std::string_view name_of(Mode mode) noexcept;
+
+/// A device whose DMA has just written the working set: takes mbufs from the pool as a poll-mode driver does, in bulk,
+/// and writes their first cache line; the data lie where the working set has them.
+class ColdDevice {
+public:
+    ColdDevice(rte_mempool* pool, const WorkingSet& set) : pool_(pool), set_(set) {}
+    /// Up to packets.size() packets; 0 at the end of the working set. Throws nothing: no buffer means fewer packets.
+    [[nodiscard]] std::uint32_t receive(std::span<port::Packet> packets) noexcept;
+    [[nodiscard]] bool ended() const noexcept { return next_ == set_.frames().size(); }
+    [[nodiscard]] std::size_t position() const noexcept { return next_; }
+    [[nodiscard]] bool starved() const noexcept { return starved_; }
+
+private:
+    rte_mempool* pool_;
+    const WorkingSet& set_;
+    std::size_t next_ = 0;
+    bool starved_ = false;
+};
+
+struct Lap {
+    std::uint64_t cycles = 0;
+    std::uint64_t wall_ns = 0;  ///< CLOCK_MONOTONIC_RAW
+    std::uint64_t cpu_ns = 0;   ///< of this thread
+    std::uint64_t lost = 0;     ///< packets that were not placed
+    [[nodiscard]] double busy() const noexcept {
+        return wall_ns > 0 ? static_cast<double>(cpu_ns) / static_cast<double>(wall_ns) : 0;
+    }
+};
+
+/// Largest number of events open at once that the stages are sized for, whatever the case: what a case costs then
+/// depends on how many are open, not on how many could be.
+inline constexpr std::uint32_t open_events_max = 1024;
+
+/// Buffers that the pool needs so that a lap never starves.
+[[nodiscard]] std::uint32_t buffers_needed(const StreamKind& kind, std::uint32_t open_events) noexcept;
+
+class LapRunner {
+public:
+    /// `outputs`: where `copy` and `consume_nt` write.
+    LapRunner(const StreamKind& kind, rte_mempool* pool, std::span<std::byte> outputs);
+    ~LapRunner();
+    LapRunner(const LapRunner&) = delete;
+    LapRunner& operator=(const LapRunner&) = delete;
+
+    /// Throws core::RunError when the self-check fails: every packet placed, every event complete, the ledger balanced,
+    /// every buffer back in the pool.
+    Lap run(Mode mode, const WorkingSet& set);
+
+private:
+    struct Stages;
+    void run_stages(Mode mode, const WorkingSet& set, Lap& lap);
+    void run_baseline(Mode mode, const WorkingSet& set, Lap& lap);
+    void check_pool(Mode mode) const;
+
+    const StreamKind& kind_;
+    rte_mempool* pool_;
+    std::span<std::byte> outputs_;
+    std::uint32_t laps_ = 0;
+};
+
+/// As the fastest plain loop does it: whole lines, past the caches. Both a multiple of 64 bytes; `out` aligned.
+void copy_streaming(std::byte* out, const std::byte* from, std::size_t bytes) noexcept;
+
+/// Keeps the thread on the CPU for the length of a measurement if the system allows it.
+class Undisturbed {
+public:
+    Undisturbed() noexcept;
+    ~Undisturbed();
+    Undisturbed(const Undisturbed&) = delete;
+    Undisturbed& operator=(const Undisturbed&) = delete;
+    [[nodiscard]] bool granted() const noexcept { return granted_; }
+
+private:
+    bool granted_ = false;
+};
+
+[[nodiscard]] std::uint64_t raw_ns() noexcept;
+[[nodiscard]] std::uint64_t thread_ns() noexcept;
+
+}  // namespace weir::bench

@@ -1,0 +1,278 @@
+// The pipeline benchmark: one lcore, production stages, packets that are in no cache. docs/BENCHMARKS.md has the method,
+// what would make its numbers worthless, and results.
+#include <fmt/format.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/error.hpp"
+#include "lap.hpp"
+#include "machine.hpp"
+#include "port/eal.hpp"
+
+namespace weir::bench {
+
+namespace {
+
+struct Options {
+    std::string json_path;
+    std::string commit = "unknown";
+    bool quick = false;
+    bool huge = false;
+    std::optional<std::uint32_t> repetitions;
+    std::optional<std::size_t> mib;
+    std::set<std::string> names;
+    std::set<std::uint32_t> open_events;
+    std::set<std::string> orders;
+    std::vector<Mode> modes = {Mode::touch, Mode::assemble, Mode::consume, Mode::copy};
+};
+
+constexpr const char* usage =
+    "usage: pipeline_bench [--json FILE] [--quick] [--commit ID] [--repetitions N] [--mib N] [--huge]\n"
+    "                      [--case NAME]... [--open N]... [--order ordered|shuffled]... [--all-modes]\n"
+    "Feeds one lcore from cold memory and reports the rates of touch, assemble, consume and copy.\n"
+    "  --quick        fewer repetitions and 256 MiB of frames instead of 1 GiB\n"
+    "  --repetitions  laps per case and mode (default 5, quick 3); medians are reported, with the spread\n"
+    "  --mib          size of the working set\n"
+    "  --huge         DPDK memory on hugetlb pages, which must be free (default: 4 KiB pages, as a run without PCI device)\n"
+    "  --all-modes    also consume_nt (gathered into memory with non-temporal stores) and store (the worker, null sink)\n";
+
+std::uint32_t number_of(const std::string& option, const std::string& text) {
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value == 0)
+        throw core::UsageError(fmt::format("{}: found '{}'; accepted: a number above 0", option, text));
+    return value;
+}
+
+Options parse(int argc, char** argv) {
+    Options options;
+    for (int i = 1; i < argc; ++i) {
+        const std::string option = argv[i];
+        const auto value = [&]() -> std::string {
+            if (++i == argc) throw core::UsageError(option + " needs a value");
+            return argv[i];
+        };
+        if (option == "--json")
+            options.json_path = value();
+        else if (option == "--commit")
+            options.commit = value();
+        else if (option == "--quick")
+            options.quick = true;
+        else if (option == "--huge")
+            options.huge = true;
+        else if (option == "--all-modes")
+            options.modes = {Mode::touch, Mode::assemble, Mode::consume, Mode::consume_nt, Mode::store, Mode::copy};
+        else if (option == "--repetitions")
+            options.repetitions = number_of(option, value());
+        else if (option == "--mib")
+            options.mib = number_of(option, value());
+        else if (option == "--case")
+            options.names.insert(value());
+        else if (option == "--open")
+            options.open_events.insert(std::min(number_of(option, value()), open_events_max));
+        else if (option == "--order")
+            options.orders.insert(value());
+        else
+            throw core::UsageError(fmt::format("unknown option '{}'\n{}", option, usage));
+    }
+    if (options.open_events.empty()) options.open_events = {1, 64, open_events_max};
+    if (options.orders.empty()) options.orders = {"ordered", "shuffled"};
+    for (const std::string& name : options.names)
+        if (std::ranges::none_of(stream_kinds(), [&](const StreamKind& kind) { return kind.name == name; }))
+            throw core::UsageError(fmt::format("--case: there is no case '{}'", name));
+    for (const std::string& order : options.orders)
+        if (order != "ordered" && order != "shuffled")
+            throw core::UsageError(fmt::format("--order: found '{}'; accepted: ordered, shuffled", order));
+    return options;
+}
+
+void start_eal(const Options& options, std::uint64_t memory_bytes) {
+    if (!options.huge) {
+        port::EalConfig config;
+        config.memory_bytes = memory_bytes;
+        config.pin = false;
+        return port::start_eal(config);
+    }
+    std::vector<std::string> args = {"pipeline_bench", "--in-memory", "--no-pci", "--no-telemetry", "--log-level=*:error",
+                                     "--lcores=127@(0-" + std::to_string(port::usable_cpus().back()) + ")",
+                                     "--main-lcore=127"};
+    std::vector<char*> argv;
+    for (std::string& arg : args) argv.push_back(arg.data());
+    if (::rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0)
+        throw core::RunError(fmt::format("DPDK could not start: {}", rte_strerror(rte_errno)));
+}
+
+double median(std::vector<double> values) {
+    std::ranges::sort(values);
+    const std::size_t middle = values.size() / 2;
+    return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+/// A lap in which this thread had its CPU for less than this share of the time measured the neighbours.
+constexpr double busy_min = 0.98;
+
+class Case {
+public:
+    Case(const Options& options, const StreamKind& kind, const FrameMemory& memory, LapRunner& runner, double tsc_hz)
+        : options_(options), kind_(kind), memory_(memory), runner_(runner), tsc_hz_(tsc_hz) {}
+
+    nlohmann::json run(const WorkingSet& set, std::uint32_t open_events, const std::string& order) {
+        runner_.run(Mode::verify, set);
+        const std::uint32_t repetitions = options_.repetitions.value_or(options_.quick ? 3 : 5);
+        std::map<Mode, std::vector<Lap>> laps;
+        std::uint32_t disturbed = 0;
+        // Modes take turns, so that whatever the machine does meanwhile meets all of them.
+        for (std::uint32_t i = 0; i < repetitions; ++i)
+            for (const Mode mode : options_.modes) {
+                Lap lap = measure(mode, set);
+                for (int again = 0; again < 3 && lap.busy() < busy_min; ++again, ++disturbed) lap = measure(mode, set);
+                laps[mode].push_back(lap);
+            }
+        nlohmann::json out;
+        out["name"] = kind_.name;
+        out["open_events"] = open_events;
+        out["order"] = order;
+        out["packets"] = set.frames().size();
+        out["events"] = set.events();
+        out["frame_bytes"] = set.frame_bytes() / set.frames().size();
+        out["working_set_mib"] = set.extent_bytes() >> 20U;
+        out["repetitions"] = repetitions;
+        out["disturbed_laps"] = disturbed;
+        std::uint64_t lost = 0;
+        for (const auto& [mode, list] : laps) {
+            for (const Lap& lap : list) lost += lap.lost;
+            report(out, std::string(name_of(mode)), list, set);
+        }
+        out["lost"] = lost;
+        const auto ratio = [&](const char* name, Mode above, Mode below) {
+            if (laps[above].empty() || laps[below].empty()) return;
+            std::vector<double> ratios;
+            for (std::size_t i = 0; i < laps[above].size(); ++i)
+                ratios.push_back(static_cast<double>(laps[below][i].cycles) / static_cast<double>(laps[above][i].cycles));
+            out[name] = std::round(median(ratios) * 1000) / 1000;
+        };
+        ratio("assemble_of_touch", Mode::assemble, Mode::touch);
+        ratio("consume_of_copy", Mode::consume, Mode::copy);
+        ratio("consume_nt_of_copy", Mode::consume_nt, Mode::copy);
+        return out;
+    }
+
+private:
+    Lap measure(Mode mode, const WorkingSet& set) {
+        memory_.evict(set.extent_bytes());
+        return runner_.run(mode, set);
+    }
+
+    void report(nlohmann::json& out, const std::string& mode, const std::vector<Lap>& laps, const WorkingSet& set) const {
+        const auto packets = static_cast<double>(set.frames().size());
+        std::vector<double> rates;
+        double busy = 1;
+        for (const Lap& lap : laps) {
+            rates.push_back(packets / static_cast<double>(lap.cycles) * tsc_hz_ / 1e6);
+            busy = std::min(busy, lap.busy());
+        }
+        const auto rounded = [](double value, double unit) { return std::round(value / unit) * unit; };
+        const double rate = median(rates);
+        out[mode + "_mpps"] = rounded(rate, 0.001);
+        out[mode + "_mpps_min"] = rounded(std::ranges::min(rates), 0.001);
+        out[mode + "_mpps_max"] = rounded(std::ranges::max(rates), 0.001);
+        out[mode + "_gbps"] = rounded(rate * static_cast<double>(set.frame_bytes()) * 8 / packets / 1000, 0.1);
+        out[mode + "_cycles"] = rounded(tsc_hz_ / rate / 1e6, 0.1);
+        out[mode + "_busy_min"] = rounded(busy, 0.001);
+    }
+
+    const Options& options_;
+    const StreamKind& kind_;
+    const FrameMemory& memory_;
+    LapRunner& runner_;
+    double tsc_hz_;
+};
+
+void print_line(const nlohmann::json& result, const std::vector<Mode>& modes) {
+    std::string line = fmt::format("{:28}{:>6}  {:9}", result["name"].get<std::string>(), result["open_events"].get<int>(),
+                                   result["order"].get<std::string>());
+    for (const Mode mode : modes)
+        line += fmt::format("{:9.2f} {:6.0f}", result[fmt::format("{}_mpps", name_of(mode))].get<double>(),
+                            result[fmt::format("{}_cycles", name_of(mode))].get<double>());
+    fmt::print("{}   {:4.0f} % {:4.0f} %\n", line, result.value("assemble_of_touch", 0.0) * 100,
+               result.value("consume_of_copy", 0.0) * 100);
+    std::fflush(stdout);
+}
+
+int run(int argc, char** argv) {
+    const Options options = parse(argc, argv);
+    const std::size_t set_bytes = options.mib.value_or(options.quick ? 256 : 1024) << 20U;
+    std::vector<const StreamKind*> kinds;
+    for (const StreamKind& kind : stream_kinds())
+        if (options.names.empty() || options.names.contains(std::string(kind.name))) kinds.push_back(&kind);
+    const std::uint32_t most_open = *options.open_events.rbegin();
+    std::size_t memory_bytes = set_bytes;
+    std::uint32_t buffers = 0;
+    for (const StreamKind* kind : kinds) {
+        memory_bytes = std::max(memory_bytes, WorkingSet::bytes_needed(*kind, most_open));
+        buffers = std::max(buffers, buffers_needed(*kind, open_events_max));
+    }
+    const port::BufferPoolConfig pool_config{buffers, 64};
+    start_eal(options, port::BufferPool::memory_bytes(pool_config) + (std::uint64_t{192} << 20U));
+    const int cpu = pin_thread();
+    const double tsc_hz = calibrate_tsc_hz(options.quick ? 0.3 : 1.0);
+    const FrameMemory memory(memory_bytes);
+    const FrameMemory outputs(std::size_t{64} << 20U);
+
+    nlohmann::json report;
+    report["machine"] = describe_machine(options.commit);
+    report["machine"]["cpu_used"] = cpu;
+    report["machine"]["tsc_hz"] = std::round(tsc_hz);
+    report["machine"]["frame_memory_on_huge_pages"] = std::round(memory.huge_share() * 1000) / 1000;
+    report["machine"]["dpdk_memory"] = options.huge ? "hugetlb" : "4 KiB pages (--no-huge)";
+    report["machine"]["real_time_scheduling"] = Undisturbed().granted();
+    report["cases"] = nlohmann::json::array();
+    fmt::print("{:28}{:>6}  {:9}", "case", "open", "order");
+    for (const Mode mode : options.modes) fmt::print("{:>9} {:>6}", name_of(mode), "cyc");
+    fmt::print("   a/t    c/c\n");
+    {
+        const port::BufferPool pool("packets", pool_config);
+        for (const StreamKind* kind : kinds) {
+            LapRunner runner(*kind, pool.get(), outputs.bytes());
+            Case one(options, *kind, memory, runner, tsc_hz);
+            for (const std::uint32_t open : options.open_events)
+                for (const std::string& order : options.orders) {
+                    const WorkingSet set(memory, set_bytes, *kind, {open, order == "shuffled", open});
+                    report["cases"].push_back(one.run(set, open, order));
+                    print_line(report["cases"].back(), options.modes);
+                }
+        }
+    }
+    if (!options.json_path.empty()) {
+        std::ofstream file(options.json_path);
+        file << report.dump(1) << '\n';
+        file.close();
+        if (!file) throw core::RunError("cannot write " + options.json_path);
+    }
+    port::stop_eal();
+    return 0;
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main(int argc, char** argv) {
+    try {
+        return weir::bench::run(argc, argv);
+    } catch (const weir::core::UsageError& error) {
+        fmt::print(stderr, "pipeline_bench: {}\n", error.what());
+        return 2;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "pipeline_bench: {}\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,269 @@
+"""What the live tests share: a sandbox that the kernel clears away, `weir` as a process, a detector written independently of weir.
+
+Used by the *_test.py beside it, which call main(). Each runs in namespaces of its own (network, mounts, processes), so that
+interfaces, mounts and processes are gone at its end, however it ends. Where namespaces are not to be had a test is skipped:
+exit status 77, with the reason printed.
+"""
+
+import ctypes
+import hashlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SKIPPED = 77
+RECEIVER = "10.1.0.2"  # weir's address; nothing in the kernel has it
+SENDER = "10.1.0.10"
+CLONE_NEWNET = 0x40000000
+
+
+def skip_all(reason):
+    print(f"skipped: {reason}")
+    sys.exit(SKIPPED)
+
+
+def enter_sandbox():
+    """Runs this program again as the first process of new namespaces. The kernel ends and unmounts everything with it."""
+    if os.environ.get("WEIR_LIVE_SANDBOX"):
+        subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        return
+    for tool in ("unshare", "ip", "mount"):
+        if shutil.which(tool) is None:
+            skip_all(f"there is no program '{tool}'")
+    command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if os.geteuid() != 0:
+        command += ["--user", "--map-root-user"]
+    probe = subprocess.run([*command, "sh", "-c", "mount -t tmpfs none /run && ip netns add probe"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        skip_all(f"no network namespaces here ({(probe.stderr or probe.stdout).strip()})")
+    environment = {**os.environ, "WEIR_LIVE_SANDBOX": "1", "PYTHONUNBUFFERED": "1"}
+    os.execvpe(command[0], [*command, sys.executable, "-B", *sys.argv], environment)
+
+
+def is_real_root():
+    """Root outside of a user namespace too: may mount file systems of devices."""
+    return os.geteuid() == 0 and open("/proc/self/uid_map").read().split() == ["0", "0", "4294967295"]
+
+
+def main(sandboxed=True):
+    """usage: NAME_test.py WEIR [unittest options]"""
+    if len(sys.argv) < 2:
+        sys.exit(main.__doc__)
+    if sandboxed:
+        enter_sandbox()
+    Weir.program = os.path.abspath(sys.argv[1])
+    result = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2, exit=False).result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(SKIPPED if result.testsRun and len(result.skipped) == result.testsRun else 0)
+
+
+class Network:
+    """det0 here, for weir, without an address; gen0 in the namespace "sender", with one. Jumbo frames, no offloads."""
+
+    def __init__(self):
+        ip = lambda *words: subprocess.run(["ip", *words], check=True)
+        ip("netns", "add", "sender")
+        ip("link", "add", "det0", "mtu", "9000", "type", "veth", "peer", "name", "gen0", "mtu", "9000", "netns", "sender")
+        ip("link", "set", "det0", "up")
+        ip("-n", "sender", "address", "add", f"{SENDER}/24", "dev", "gen0")
+        ip("-n", "sender", "link", "set", "gen0", "up")
+        for prefix, device in (([], "det0"), (["ip", "netns", "exec", "sender"], "gen0")):
+            subprocess.run([*prefix, "ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off", "tx", "off"], check=True,
+                           stdout=subprocess.DEVNULL)
+
+    @staticmethod
+    def close():
+        subprocess.run(["ip", "link", "delete", "det0"])
+        subprocess.run(["ip", "netns", "delete", "sender"])
+
+    @staticmethod
+    def there(*command):
+        """The command, to be run on the sender's side."""
+        return ["ip", "netns", "exec", "sender", *map(str, command)]
+
+    @staticmethod
+    def socket_there(*kind):
+        """A socket on the sender's side; it stays there."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        with open("/proc/self/ns/net") as here, open("/run/netns/sender") as there:
+            if libc.setns(there.fileno(), CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), "setns")
+            try:
+                return socket.socket(*kind)
+            finally:
+                libc.setns(here.fileno(), CLONE_NEWNET)
+
+
+class Weir:
+    """One `weir run`: started, watched, ended; its report, its account and its events are checked."""
+
+    program = "weir"
+
+    def __init__(self, folder, config, *options, name="run", environment=None):
+        self.out = pathlib.Path(folder) / name
+        self.report_file = pathlib.Path(folder) / f"{name}.json"
+        if isinstance(config, pathlib.Path):
+            config_file = config
+        else:
+            config_file = pathlib.Path(folder) / f"{name}.toml"
+            config_file.write_text(config)
+        self.lines = []
+        self.running = threading.Event()
+        self.output_file = pathlib.Path(folder) / f"{name}.txt"
+        with open(self.output_file, "w") as output:
+            self.process = subprocess.Popen(
+                [self.program, "run", "--config", str(config_file), "--out", str(self.out), "--report", str(self.report_file),
+                 *map(str, options)], stdout=output, stderr=subprocess.PIPE, text=True, env=environment, cwd=folder)
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stderr:
+            self.lines.append(line.rstrip("\n"))
+            if line.startswith("running"):
+                self.running.set()
+        self.running.set()
+
+    def wait_running(self, timeout_s=30):
+        self.running.wait(timeout_s)
+        if self.process.poll() is not None or not any(line.startswith("running") for line in self.lines):
+            raise AssertionError("weir run did not get going:\n" + "\n".join(self.lines))
+
+    def stop(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+
+    def end(self, status=0, timeout_s=60):
+        """Waits for the end; the exit status must be this. Returns the report."""
+        try:
+            self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"weir run did not end within {timeout_s} s:\n" + "\n".join(self.lines[-10:])) from None
+        self.reader.join(5)
+        self.errors = "\n".join(self.lines)
+        self.output = self.output_file.read_text()
+        if self.process.returncode != status:
+            raise AssertionError(f"weir run: exit status {self.process.returncode}, not {status}\n{self.errors}\n{self.output}")
+        text = self.report_file.read_text() if self.report_file.exists() else ""
+        self.report = json.loads(text) if text else None
+        return self.report
+
+    def abort(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.reader.join(5)
+        self.process.stderr.close()
+
+    def inspect(self, path=None, status=0):
+        done = subprocess.run([self.program, "inspect", str(path or self.out), "--json", "--digest", "sha256"], capture_output=True,
+                              text=True, timeout=120)
+        if done.returncode != status:
+            raise AssertionError(f"weir inspect: exit status {done.returncode}\n{done.stderr}\n{done.stdout[-1000:]}")
+        return json.loads(done.stdout)
+
+
+class Case(unittest.TestCase):
+    """A folder per test, in which all that it starts works; whatever still runs at the end is ended."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weir-live-"))
+        self.folder.chmod(0o755)
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def weir(self, config, *options, **more):
+        run = Weir(self.folder, config, *options, **more)
+        self.addCleanup(run.abort)
+        return run
+
+    def assert_account(self, run, sent=None):
+        """The account balances; both sides, added up here once more."""
+        report = run.report
+        packets, events, messages = report["packets"], report["events"], report["messages"]
+        self.assertTrue(report["balanced"], run.errors)
+        parts = sum(packets["dropped"].values()) + sum(packets["not_for_us"].values())
+        self.assertEqual(packets["received"], packets["placed"] + packets["control"] + packets["unsteered"] + parts)
+        self.assertEqual(packets["in_flight"], 0)
+        closed = events["complete"] + sum(events["incomplete"].values())
+        self.assertEqual(events["opened"], closed)
+        self.assertEqual(closed, events["written"] + events["vetoed"] + sum(events["dropped"].values()))
+        self.assertEqual(messages["opened"], messages["delivered"] + sum(messages["refused"].values()))
+        if sent is not None:
+            for_weir = packets["received"] - sum(packets["not_for_us"].values()) - packets["unsteered"]
+            self.assertEqual(for_weir, sent, f"the sender sent {sent}")
+        self.assertIn("balanced", run.output)
+
+    def assert_no_leftovers(self, run):
+        self.assertEqual([path.name for path in self.folder.glob(".*.part")], [])
+        self.assertTrue(run.out.is_dir(), "the run has not got its name")
+
+    def send(self, *options, where=()):
+        """`weir send` to its end; returns its account."""
+        report = self.folder / f"sent{len(list(self.folder.glob('sent*')))}.json"
+        done = subprocess.run([*where, Weir.program, "send", "--quiet", "--report", str(report), *map(str, options)],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(report.read_text())
+
+    def expected_digests(self, config, *options):
+        """What `weir replay` makes of the same packets in a capture: event number -> digest."""
+        capture = self.folder / "expected.pcap"
+        self.send(*options, "--to", capture)
+        config_file = self.folder / "expected.toml"
+        config_file.write_text(config)
+        subprocess.run([Weir.program, "replay", str(capture), "--config", str(config_file), "--quiet", "--out",
+                        str(self.folder / "expected")], check=True, timeout=60)
+        done = subprocess.run([Weir.program, "inspect", str(self.folder / "expected"), "--json", "--digest", "sha256"], check=True,
+                              capture_output=True, text=True)
+        return {event["id"]: event["sha256"] for event in json.loads(done.stdout)["events"]}
+
+
+class Jungfrau:
+    """Frames of JUNGFRAU modules as slsDetectorPackage sends them, written from its documentation and not with weir's code."""
+
+    PACKETS = 128
+    PIXELS = 8192
+
+    def __init__(self, modules, seed):
+        self.modules = modules
+        self.random = random.Random(seed)
+        self.digests = {}
+
+    def frame(self, number):
+        """[(module, datagram), ...] in the order in which modules that are triggered together send."""
+        images = [self.random.randbytes(self.PACKETS * self.PIXELS) for _ in range(self.modules)]
+        self.digests[number] = hashlib.sha256(b"".join(images)).hexdigest()
+        out = []
+        for packet in range(self.PACKETS):
+            for module, image in enumerate(images):
+                header = struct.pack("<QIIQQHHHHIHBB", number, 100, packet, 0xB0C0 + number, 10 * number, module, module, 0, 0, 0, 0, 3, 2)
+                out.append((module, header + image[packet * self.PIXELS:(packet + 1) * self.PIXELS]))
+        return out
+
+
+def paced(items, per_second):
+    """Yields the items at this rate, in small bursts; never catches up with more than 5 ms."""
+    due = time.monotonic()
+    for count, item in enumerate(items):
+        yield item
+        due += 1 / per_second
+        if count % 8 == 7:
+            now = time.monotonic()
+            due = max(due, now - 0.005)
+            if due > now:
+                time.sleep(due - now)

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""`weir run` on a kernel interface: net_af_packet on one end of a veth, jumbo frames from ordinary programs at the other end.
+
+The configuration is examples/live-af-packet.toml as it is; variants change the stream only. usage: network_test.py WEIR
+"""
+
+import re
+import socket
+import struct
+import time
+
+import live
+
+EXAMPLE = live.ROOT / "examples/live-af-packet.toml"
+PROFILE = live.ROOT / "pmd-config/net_af_packet.toml"
+
+
+def with_stream(stream, events="sources = 2\ntimeout_ms = 500"):
+    """The example with another [[stream]]."""
+    text = EXAMPLE.read_text().replace("../pmd-config/net_af_packet.toml", str(PROFILE))
+    text, count = re.subn(r"(?s)\[\[stream\]\].*?\[events\].*?(?=\[\[sink\]\])",
+                          f'[[stream]]\nport = "det0"\n{stream}\n[events]\n{events}\n', text)
+    assert count == 1
+    return text
+
+
+EJFAT = with_stream('transport = "udp"\nudp_dst = [19522, 19523]\nformat = "ejfat"')
+ROCE = with_stream('transport = "roce"\nqp = [0x11, 0x12]\nformat = "message"\nevent = "immediate"')
+JUNGFRAU = with_stream('transport = "udp"\nudp_dst = [50001, 50002]\nformat = "jungfrau"')
+
+
+def checksum(data):
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+class NetworkTest(live.Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.network = live.Network()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.network.close()
+
+    def setUp(self):
+        super().setUp()
+        live.subprocess.run(self.network.there("ip", "neigh", "flush", "all"), check=True)
+
+    def ping(self, count):
+        """Echo requests from the sender's kernel; returns how many were answered with the same bytes."""
+        with self.network.socket_there(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
+            raw.settimeout(2)
+            answered = 0
+            for number in range(count):
+                body = struct.pack("!BBHHH", 8, 0, 0, 0x1234, number) + bytes(range(56))
+                body = body[:2] + struct.pack("!H", checksum(body)) + body[4:]
+                raw.sendto(body, (live.RECEIVER, 0))
+                reply = raw.recv(2048)[20:]
+                answered += reply[0] == 0 and reply[4:] == body[4:] and checksum(reply) == 0
+            return answered
+
+    def check_digests(self, run, expected):
+        inspected = run.inspect()
+        self.assertTrue(inspected["verified"])
+        self.assertEqual({event["id"]: event["sha256"] for event in inspected["events"]}, expected)
+        self.assertTrue(all(event["complete"] for event in inspected["events"]))
+        self.assertEqual(run.report["events"]["complete"], len(expected))
+        self.assert_no_leftovers(run)
+
+    def test_jungfrau_from_a_python_socket(self):
+        run = self.weir(EXAMPLE, "--events", 30, "--duration", 30)
+        run.wait_running()
+        self.assertEqual(self.ping(3), 3)
+        detector = live.Jungfrau(modules=2, seed=2)
+        datagrams = [item for number in range(1, 31) for item in detector.frame(number)]
+        with self.network.socket_there(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for module, datagram in live.paced(datagrams, 5000):
+                sender.sendto(datagram, (live.RECEIVER, 50001 + module))
+        run.end()
+        self.assert_account(run, sent=len(datagrams))
+        self.assertEqual(run.report["stopped_by"], "--events")
+        self.assertGreaterEqual(run.report["packets"]["not_for_us"]["arp"], 1)
+        self.assertEqual(run.report["packets"]["not_for_us"]["icmp"], 3)
+        self.check_digests(run, detector.digests)
+        # The kernel of the sender learnt the address from weir: nothing else has it.
+        neighbours = live.subprocess.run(self.network.there("ip", "neigh", "show", live.RECEIVER), capture_output=True, text=True).stdout
+        self.assertIn("lladdr", neighbours)
+
+    def test_jungfrau_from_weir_send(self):
+        run = self.weir(EXAMPLE, "--idle-exit", 2, "--duration", 30)
+        run.wait_running()
+        options = ["--sources", 2, "--events", 30, "--seed", 5]
+        sent = self.send(*options, "--rate", 20, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
+        self.assertEqual(sent["events"]["whole"], 30)
+        run.end()
+        self.assertEqual(run.report["stopped_by"], "--idle-exit")
+        self.assert_account(run, sent=sent["packets"]["sent"])
+        self.check_digests(run, self.expected_digests(JUNGFRAU, *options))
+
+    def test_faults_of_the_sender_are_in_the_account(self):
+        run = self.weir(EXAMPLE, "--idle-exit", 2, "--duration", 30)
+        run.wait_running()
+        sent = self.send("--sources", 2, "--events", 30, "--seed", 6, "--rate", 20, "--drop", 0.002, "--duplicate", 0.003,
+                         "--truncate", 0.001, "--reorder", 20, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
+        self.assertGreater(sent["packets"]["dropped"], 0)
+        run.end()
+        report = run.report
+        self.assert_account(run, sent=sent["packets"]["sent"])
+        self.assertEqual(report["events"]["complete"], sent["events"]["whole"])
+        self.assertEqual(sum(report["events"]["incomplete"].values()), sent["events"]["damaged"] - sent["events"]["empty"])
+        malformed = sum(n for name, n in report["packets"]["dropped"].items() if name.startswith("malformed."))
+        self.assertEqual(malformed, sent["packets"]["truncated"])
+        self.assertTrue(run.inspect()["verified"])
+
+    def test_ejfat(self):
+        run = self.weir(EJFAT, "--events", 100, "--duration", 30)
+        run.wait_running()
+        options = ["--format", "ejfat", "--lb", "--sources", 2, "--bytes", 200000, "--events", 100, "--seed", 7]
+        sent = self.send(*options, "--gbps", 0.4, "--to", f"udp:{live.RECEIVER}", where=self.network.there())
+        self.assertEqual(sent["events"]["whole"], 100)
+        run.end()
+        self.assert_account(run, sent=sent["packets"]["sent"])
+        self.check_digests(run, self.expected_digests(EJFAT, *options))
+
+    def test_roce_uc_write_through_a_device(self):
+        run = self.weir(ROCE, "--events", 100, "--duration", 30)
+        run.wait_running()
+        options = ["--format", "message", "--transport", "roce-write", "--sources", 2, "--bytes", 100000, "--mtu", 4096, "--events", 100,
+                   "--first-psn", 16777000, "--seed", 8]
+        sent = self.send(*options, "--gbps", 0.4, "--to", "device:net_af_packet0,iface=gen0", where=self.network.there())
+        self.assertEqual(sent["events"]["whole"], 100)
+        run.end()
+        self.assert_account(run, sent=sent["packets"]["sent"])
+        self.assertEqual(run.report["packets"]["dropped"]["malformed.bad_icrc"], 0)
+        self.check_digests(run, self.expected_digests(ROCE, *options))
+
+    def test_roce_through_a_kernel_socket(self):
+        run = self.weir(ROCE, "--events", 50, "--duration", 30)
+        run.wait_running()
+        options = ["--format", "message", "--transport", "roce-send", "--sources", 2, "--bytes", 60000, "--mtu", 1024, "--events", 50,
+                   "--seed", 9]
+        sent = self.send(*options, "--gbps", 0.2, "--to", f"udp:{live.RECEIVER}", where=self.network.there())
+        run.end()
+        self.assert_account(run, sent=sent["packets"]["sent"])
+        self.check_digests(run, self.expected_digests(ROCE, *options))
+
+
+if __name__ == "__main__":
+    live.main()

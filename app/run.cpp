@@ -43,7 +43,7 @@ int run_command(const std::vector<std::string>& args) {
     description.add_options()
         ("duration", po::value<double>()->value_name("S"), "stop after this many seconds")
         ("events", po::value<double>()->value_name("N"), "stop once this many events are closed")
-        ("idle-exit", po::value<double>()->value_name("S"), "stop when no packet has come for this many seconds");
+        ("idle-exit", po::value<double>()->value_name("S"), "stop when no packet for a stream has come for this many seconds");
     // clang-format on
     const po::variables_map given = parse(args, description, nullptr);
     if (given.count("help") > 0) {

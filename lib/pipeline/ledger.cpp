@@ -72,6 +72,15 @@ std::uint64_t Ledger::lost_packets() const {
     return lost;
 }
 
+std::uint64_t Ledger::stream_packets() const {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < packets.size(); ++i)
+        if (!is(core::packet_counters[i].name, "not_for_us.") &&
+            static_cast<PacketCounter>(i) != PacketCounter::unsteered)
+            sum += packets[i];
+    return sum;
+}
+
 std::optional<std::uint64_t> Ledger::wire_loss() const {
     // Sequence numbers tell only if nothing that did arrive was thrown away here: it would be missing just the same.
     if (!sequence_known || lost_packets() > 0 || get(EventCounter::dropped_incomplete) > 0) return std::nullopt;

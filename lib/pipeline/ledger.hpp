@@ -42,6 +42,8 @@ struct Ledger {
     /// Packets that weir had and that are not in an event for lack of anything but need: all of `dropped` but
     /// duplicates.
     [[nodiscard]] std::uint64_t lost_packets() const;
+    /// Packets that came for a stream, whatever became of them: not what a network is full of anyway.
+    [[nodiscard]] std::uint64_t stream_packets() const;
     /// Packets that were lost before weir saw them, if that is known.
     [[nodiscard]] std::optional<std::uint64_t> wire_loss() const;
     /// Empty if everything adds up at the end of a run; otherwise which sums differ.

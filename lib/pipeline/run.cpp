@@ -28,9 +28,23 @@ namespace weir::pipeline {
 namespace {
 
 std::atomic<int> stop_signal{0};
+std::atomic<TimeNs> stop_signal_ns{0};
 
+/// The first signal asks for a clean end. A second one ends the program where it stands, which is the way out when the
+/// sink hangs; not if it comes at once, because `timeout` and terminals may well send the same signal twice.
 void on_signal(int number) {
-    stop_signal.store(number);
+    const TimeNs now = wall_ns();
+    if (stop_signal.load() == 0) {
+        stop_signal_ns.store(now);
+        stop_signal.store(number);
+    } else if (now - stop_signal_ns.load() > core::ns_per_s) {
+        constexpr std::string_view text =
+            "weir: ended by a second signal; what was written so far is in the hidden directory, see weir inspect\n";
+        const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+        static_cast<void>(written);
+        ::signal(number, SIG_DFL);
+        ::raise(number);
+    }
 }
 
 /// SIGINT and SIGTERM end a run cleanly; what was set before is restored.
@@ -153,6 +167,12 @@ public:
     }
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
+
+    void say(const std::string& text) {
+        if (quiet_) return;
+        fmt::print(stderr, "{}{}\n", terminal_ && printed_ ? "\n" : "", text);
+        printed_ = false;
+    }
 
     void update(const Pipeline& pipeline, double seconds) {
         if (quiet_ || seconds - last_s_ < 1.0) return;
@@ -279,6 +299,8 @@ int Run::execute() {
     }
     start_ = std::chrono::steady_clock::now();
     pipeline_->start();
+    if (!options_.quiet && !options_.capture.has_value())
+        fmt::print(stderr, "running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
     control();
     pipeline_->join();
     return finish();
@@ -302,6 +324,7 @@ bool Run::should_stop(double seconds) {
         stop_reason_ = "the simulated detector has sent everything";
         return true;
     }
+    if (!options_.events.has_value() && !options_.idle_exit_s.has_value()) return false;
     const Ledger ledger = collect(*pipeline_);
     if (options_.events.has_value() &&
         ledger.get(core::EventCounter::complete) + ledger.incomplete() >= *options_.events) {
@@ -309,8 +332,8 @@ bool Run::should_stop(double seconds) {
         return true;
     }
     if (!options_.idle_exit_s.has_value()) return false;
-    if (ledger.received != idle_packets_) {
-        idle_packets_ = ledger.received;
+    if (const std::uint64_t packets = ledger.stream_packets(); packets != idle_packets_) {
+        idle_packets_ = packets;
         idle_since_s_ = seconds;
     }
     if (seconds - idle_since_s_ >= *options_.idle_exit_s) {
@@ -329,6 +352,7 @@ void Run::control() {
         progress.update(*pipeline_, seconds_);
         if (stopping || !should_stop(seconds_)) continue;
         stopping = true;
+        progress.say(fmt::format("{}: closing open events and writing what is left", stop_reason_));
         pipeline_->stop_input();
     }
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();

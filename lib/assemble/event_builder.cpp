@@ -271,6 +271,7 @@ void EventBuilder::trim(Message& message, TimeNs deadline_ns) noexcept {
     message.packets -= removed;
     message.last_ns = last;
     message.complete = message.complete && removed == 0;
+    message.total_known = message.total_known && message.total_ns < deadline_ns;
     packets_.settle(PacketCounter::late, removed);
 }
 

@@ -91,6 +91,7 @@ struct alignas(core::cache_line_bytes) Message {
     FragmentBlock* first_block = nullptr;
     TimeNs first_ns = 0;          ///< arrival of the first packet
     TimeNs last_ns = 0;           ///< arrival of the last packet that was placed
+    TimeNs total_ns = 0;          ///< arrival of the packet that declared `total`
     Message* previous = nullptr;  ///< in the list of its state, by time of opening
     Message* next = nullptr;
     std::array<std::byte, meta_bytes_max> meta;  ///< detector header of the first packet that arrived

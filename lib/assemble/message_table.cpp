@@ -17,10 +17,6 @@ PacketCounter fate_after(const Message& message) noexcept {
     return message.complete ? PacketCounter::duplicate : PacketCounter::late;
 }
 
-std::uint64_t scope_of(std::uint32_t source, std::uint32_t epoch) noexcept {
-    return (std::uint64_t{source} << 32U) | epoch;
-}
-
 constexpr TimeNs never = std::numeric_limits<TimeNs>::max();
 
 }  // namespace
@@ -103,7 +99,7 @@ Message* MessageTable::allocate(std::uint32_t source, TimeNs now) noexcept {
     message->owner = config_.owner;
     message->first_block = message->last_block = nullptr;
     message->more_ranges = nullptr;
-    message->first_ns = message->last_ns = now;
+    message->first_ns = message->last_ns = message->total_ns = now;
     message->previous = message->next = nullptr;
     return message;
 }
@@ -168,37 +164,6 @@ Message* MessageTable::open_known(std::uint32_t source, std::uint64_t number, co
     message->announced = true;
     push(Descriptor::Kind::announce, *message, nullptr, now);
     return message;
-}
-
-Message* MessageTable::open_probation(std::uint32_t source, std::uint64_t number, PacketCounter fate,
-                                      TimeNs now) noexcept {
-    Source& from = sources_[source];
-    if (from.probation_count == probation_max) cancel(*from.probation.first);
-    // Probation may not take the last places: it is most likely a straggler.
-    if (messages_free_ <= config_.messages_max / 8) return nullptr;
-    Message* message = allocate(source, now);
-    if (message == nullptr) return nullptr;
-    message->number = number;
-    message->epoch = from.epoch + 1;
-    message->fallback = fate;
-    open_.insert({number, scope_of(source, from.epoch + 1)}, message);
-    list(*message, MessageState::probation);
-    messages_.add(MessageCounter::opened);
-    return message;
-}
-
-// A restarted source may reach the number of a message that is still open from before, or one of which nothing came
-// before. Once it has sent as many packets in whole messages again as a restart takes, and nothing new in between,
-// these belong to the new epoch, although the messages are not enough to begin it.
-bool MessageTable::is_restarting(const Source& from, std::uint64_t number) noexcept {
-    return from.evidence.packets >= restart_packets && is_after(number, from.evidence.last);
-}
-
-/// Where a packet for a number that is not open goes if it does not begin a new epoch; nothing for a new number.
-std::optional<PacketCounter> MessageTable::fate_of(Source& from, std::uint64_t number, bool restarting) noexcept {
-    const std::optional<PacketCounter> fate = from.memory.fate(number);
-    if (!fate.has_value() && restarting && !is_after(number, from.newest)) return PacketCounter::late;
-    return fate;
 }
 
 Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
@@ -288,6 +253,7 @@ void MessageTable::commit(Message& message, const wire::Fragment& fragment, void
     if (fragment.total_known && !message.total_known) {
         message.total_known = true;
         message.total = fragment.total;
+        message.total_ns = now;
     }
     if (message.packets == 0 && fragment.header_bytes > 0) {
         message.meta_bytes =
@@ -487,70 +453,6 @@ void MessageTable::abandon(Message& message, PacketCounter counter) noexcept {
     settle(message, counter);
     forget_place(message);
     recycle(message);
-}
-
-void MessageTable::cancel(Message& message) noexcept {
-    abandon(message, message.fallback);
-}
-
-void MessageTable::cancel_probation(std::uint32_t source) noexcept {
-    Source& from = sources_[source];
-    while (from.probation.first != nullptr) cancel(*from.probation.first);
-    from.evidence = {};
-}
-
-bool MessageTable::cancel_oldest_probation() noexcept {
-    Message* oldest = nullptr;
-    for (const Source& from : sources_)
-        if (Message* first = from.probation.first; first != nullptr)
-            if (oldest == nullptr || first->first_ns < oldest->first_ns) oldest = first;
-    if (oldest == nullptr) return false;
-    cancel(*oldest);
-    return true;
-}
-
-void MessageTable::whole_on_probation(Message& message, TimeNs now) noexcept {
-    Evidence& evidence = sources_[message.source].evidence;
-    if (evidence.messages == 0 || !is_after(message.number, evidence.last))
-        evidence = {0, 0, message.number, message.number};
-    message.whole_before = true;
-    ++evidence.messages;
-    evidence.packets += message.packets;
-    evidence.last = message.number;
-    if (evidence.messages >= restart_messages && evidence.packets >= restart_packets) restart(message.source, now);
-}
-
-void MessageTable::restart(std::uint32_t source, TimeNs now) noexcept {
-    Source& from = sources_[source];
-    // No packet can join what is open from before any more, and the builder wants no answers from two epochs at once.
-    while (from.open.first != nullptr) deliver(*from.open.first, now);
-    ++from.epoch;
-    from.memory.clear();
-    from.current = nullptr;
-    const Evidence run = from.evidence;
-    from.evidence = {};
-    // What came before the run did is a straggler. If the run's first message has timed out, all others are younger.
-    const Message* first = find(source, run.first, from.epoch);
-    bool begun = first == nullptr;
-    for (Message* message = from.probation.first; message != nullptr;) {
-        Message* next = message->next;
-        begun = begun || message == first;
-        const bool within = !is_after(run.first, message->number) && !is_after(message->number, run.last);
-        if (!begun && !within) {
-            cancel(*message);
-        } else if (message->whole_before) {
-            deliver(*message, now);
-        } else {
-            from.probation.remove(*message);
-            --from.probation_count;
-            list(*message, MessageState::open);
-            message->announced = true;
-            push(Descriptor::Kind::announce, *message, nullptr, now);
-        }
-        message = next;
-    }
-    from.newest = run.last;
-    from.numbers.restart(run.last);
 }
 
 void MessageTable::expire(Source& from, TimeNs now) noexcept {

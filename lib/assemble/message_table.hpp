@@ -137,6 +137,10 @@ private:
         MessageList probation;
     };
 
+    /// What makes a number unique in the table.
+    [[nodiscard]] static constexpr std::uint64_t scope_of(std::uint32_t source, std::uint32_t epoch) noexcept {
+        return (std::uint64_t{source} << 32U) | epoch;
+    }
     [[nodiscard]] Message* find(std::uint32_t source, std::uint64_t number, std::uint32_t epoch) noexcept;
     [[nodiscard]] Message* find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
                                         core::PacketCounter& verdict) noexcept;

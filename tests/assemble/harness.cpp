@@ -55,9 +55,9 @@ void Harness::release(void** buffers, std::uint32_t count) {
     }
 }
 
-void Harness::add_to(std::size_t rx, const Packet& packet) {
+void Harness::add_to(const Packet& packet, std::size_t index) {
     Buffer& buffer = buffers_.emplace_back();
-    buffer.packet = buffers_.size() - 1;
+    buffer.packet = index;
     buffer.bytes.resize(packet.bytes);
     for (std::size_t i = 0; i < buffer.bytes.size(); ++i) buffer.bytes[i] = content(buffer.packet, i);
     wire::Fragment fragment;
@@ -67,12 +67,12 @@ void Harness::add_to(std::size_t rx, const Packet& packet) {
     fragment.bytes = packet.bytes;
     fragment.total = packet.total_known ? packet.total : 0;
     fragment.total_known = packet.total_known;
-    tables_[rx]->add(packet.source, fragment, &buffer, packet.time_ns);
+    tables_[packet.source % limits_.rx_count]->add(packet.source, fragment, &buffer, packet.time_ns);
 }
 
 std::size_t Harness::add(const Packet& packet) {
     advance(packet.time_ns);
-    add_to(packet.source % limits_.rx_count, packet);
+    add_to(packet, buffers_.size());
     exchange();
     return buffers_.size() - 1;
 }
@@ -189,15 +189,15 @@ EventResult Harness::result_of(const Event& event) {
 
 // Spread.
 
-void Harness::poll_rx(Rx& rx, std::size_t index, std::mt19937_64& random) {
-    MessageTable& table = *tables_[index];
+void Harness::poll_rx(Rx& rx, MessageTable& table, std::mt19937_64& random) {
     for (std::size_t n = random() % (rx.commands.size() + 1); n > 0; --n) {
         table.execute(rx.commands.front(), rx.time);
         rx.commands.pop_front();
     }
     for (std::size_t burst = random() % 32; burst > 0 && !rx.input.empty(); --burst) {
-        rx.time = rx.input.front()->time_ns;
-        add_to(index, *rx.input.front());
+        const auto& [packet, index] = rx.input.front();
+        rx.time = packet->time_ns;
+        add_to(*packet, index);
         rx.input.pop_front();
     }
     table.expire(rx.time);
@@ -252,12 +252,13 @@ void Harness::poll_builder(std::vector<Rx>& rxs, std::mt19937_64& random) {
 void Harness::run_spread(std::span<const Packet> packets, std::uint64_t seed) {
     std::mt19937_64 random(seed);
     std::vector<Rx> rxs(limits_.rx_count);
-    for (const Packet& packet : packets) rxs[packet.source % limits_.rx_count].input.push_back(&packet);
+    for (std::size_t i = 0; i < packets.size(); ++i)
+        rxs[packets[i].source % limits_.rx_count].input.emplace_back(&packets[i], i);
     const auto done = [](const Rx& rx) { return rx.finished && rx.descriptors.empty(); };
     while (!std::ranges::all_of(rxs, done)) {
         const std::size_t who = random() % (rxs.size() + 1);
         if (who < rxs.size())
-            poll_rx(rxs[who], who, random);
+            poll_rx(rxs[who], *tables_[who], random);
         else
             poll_builder(rxs, random);
     }

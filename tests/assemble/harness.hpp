@@ -3,8 +3,10 @@
 // Descriptors and commands are exchanged at once (fused), or in random batches in a random order of polls (spread).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <random>
@@ -72,8 +74,11 @@ public:
 
     /// Adds one packet at its time; returns its index.
     std::size_t add(const Packet& packet);
-    /// Adds one packet, exchanging nothing.
-    void add_undrained(const Packet& packet) { add_to(packet.source % limits_.rx_count, packet); }
+    /// Adds one packet, exchanging nothing: as in a burst that does not end.
+    void add_undrained(const Packet& packet) {
+        now_ = std::max(now_, packet.time_ns);
+        add_to(packet, buffers_.size());
+    }
     /// Time passes.
     void advance(TimeNs now);
     /// End of run.
@@ -107,7 +112,7 @@ private:
         std::uint32_t released = 0;
     };
     struct Rx {  // spread: what is on its way
-        std::deque<const Packet*> input;
+        std::deque<std::pair<const Packet*, std::size_t>> input;
         std::deque<Descriptor> descriptors;
         std::deque<Command> commands;
         TimeNs time = std::numeric_limits<TimeNs>::min();
@@ -118,13 +123,13 @@ private:
 
     static void release(void** buffers, std::uint32_t count);
     static std::byte content(std::size_t packet, std::size_t at);
-    void add_to(std::size_t rx, const Packet& packet);
+    void add_to(const Packet& packet, std::size_t index);
     void exchange();
     void pop_events();
     void give_back(Event& event);
     [[nodiscard]] EventResult result_of(const Event& event);
     void check_ref(const FragmentRef& ref);
-    void poll_rx(Rx& rx, std::size_t index, std::mt19937_64& random);
+    void poll_rx(Rx& rx, MessageTable& table, std::mt19937_64& random);
     void poll_builder(std::vector<Rx>& rxs, std::mt19937_64& random);
     [[nodiscard]] std::uint64_t left_side() const;
 

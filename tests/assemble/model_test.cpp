@@ -1,0 +1,212 @@
+// Random streams against the oracle, fused and spread. A failure prints its seed:
+//   WEIR_MODEL_SEED=n runs that one stream only; WEIR_MODEL_RUNS=n runs so many.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "stream.hpp"
+
+namespace {
+
+using namespace weir::assemble;
+using namespace weir::assemble::test;
+using weir::core::PacketCounter;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t default_runs = 300;
+#elif defined(NDEBUG)
+constexpr std::uint64_t default_runs = 10'000;
+#else
+constexpr std::uint64_t default_runs = 2'000;
+#endif
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+    const char* text = std::getenv(name);
+    return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+std::ostream& operator<<(std::ostream& to, const MessageResult& message) {
+    to << (message.complete ? "complete" : "incomplete") << " of ";
+    message.total_known ? to << message.total : to << "unknown";
+    to << ", packets";
+    for (const std::size_t packet : message.packets) to << ' ' << packet;
+    to << ", missing";
+    for (const auto& [begin, end] : message.missing) to << ' ' << begin << ".." << end;
+    return to;
+}
+
+/// What is wrong with the result; empty if nothing.
+class Comparison {
+public:
+    Comparison(const Stream& stream, const Harness& got, const Oracle& expected)
+        : stream_(stream), got_(got), expected_(expected) {}
+
+    std::string events() {
+        for (const EventResult& event : got_.events) compare(event);
+        for (const auto& [key, event] : expected_.events)
+            if (!seen_.contains(key)) (begin("event is missing", key) << '\n');
+        return text_.str();
+    }
+
+    /// With a delay between the levels, a packet that is wrong and late too may be counted as either.
+    std::string counters(bool exact) {
+        std::uint64_t wrong_or_late = 0;
+        for (std::size_t i = 0; i < weir::core::count_of<PacketCounter>; ++i) {
+            const auto counter = static_cast<PacketCounter>(i);
+            const std::uint64_t difference = got_.count(counter) - expected_.counters[i];
+            const bool ambiguous = counter == PacketCounter::duplicate || counter == PacketCounter::conflict ||
+                                   counter == PacketCounter::too_fragmented || counter == PacketCounter::late;
+            if (ambiguous && !exact)
+                wrong_or_late += difference;
+            else if (difference != 0)
+                text_ << weir::core::packet_counters[i].name << ": " << got_.count(counter) << ", expected "
+                      << expected_.counters[i] << '\n';
+        }
+        if (wrong_or_late != 0) text_ << "duplicate + conflict + too_fragmented + late differ\n";
+        return text_.str();
+    }
+
+private:
+    std::ostream& begin(const char* what, const Oracle::Key& key) {
+        const auto& [wild, epoch, number] = key;
+        return text_ << what << ": " << (wild ? "wild " : "") << epoch << ':' << number << ' ';
+    }
+
+    void compare(const EventResult& event) {
+        const Sent* any = nullptr;
+        for (const auto& [source, message] : event.messages)
+            for (const std::size_t packet : message.packets) any = &stream_.sent[packet];
+        if (any == nullptr) {
+            text_ << "an event without packets\n";
+            return;
+        }
+        const Oracle::Key key{any->wild, any->epoch, any->number};
+        if (!seen_.insert({key, &event}).second) (begin("event is there twice", key) << '\n');
+        const auto found = expected_.events.find(key);
+        if (found == expected_.events.end()) {
+            (begin("event should not be", key) << '\n');
+            return;
+        }
+        if (event.epoch != any->epoch) (begin("wrong epoch", key) << event.epoch << '\n');
+        compare_number(event, *any);
+        if (event.cause != found->second.cause)
+            (begin("wrong cause", key) << name_of(event.cause) << ", not " << name_of(found->second.cause) << '\n');
+        for (std::uint32_t source = 0; source < stream_.limits.sources; ++source) {
+            const auto got = event.messages.find(source);
+            const auto expected = found->second.messages.find(source);
+            const MessageResult none;
+            const MessageResult& left = got != event.messages.end() ? got->second : none;
+            const MessageResult& right = expected != found->second.messages.end() ? expected->second.result : none;
+            if (left != right)
+                begin("wrong message", key)
+                    << "source " << source << "\n  is     " << left << "\n  expect " << right << '\n';
+        }
+    }
+
+    /// Numbers of an epoch are the true ones, up to whole turns of the counter that are the same for all of them.
+    void compare_number(const EventResult& event, const Sent& any) {
+        const unsigned bits = stream_.limits.number_bits;
+        const std::uint64_t off = event.number - any.number;
+        if (bits < 64 ? (off & ((std::uint64_t{1} << bits) - 1)) != 0 : off != 0)
+            text_ << "event " << any.number << " has number " << event.number << '\n';
+        if (any.wild) return;
+        const auto [turn, fresh] = turns_.insert({any.epoch, off});
+        if (!fresh && turn->second != off) text_ << "event " << any.number << " is in another turn\n";
+    }
+
+    const Stream& stream_;
+    const Harness& got_;
+    const Oracle& expected_;
+    std::map<Oracle::Key, const EventResult*> seen_;
+    std::map<std::uint32_t, std::uint64_t> turns_;
+    std::ostringstream text_;
+};
+
+std::string run(std::uint64_t seed) {
+    const Stream stream = StreamMaker(seed).make();
+    Oracle oracle(stream.limits, stream.ranges_max);
+    Harness fused(stream.limits);
+    std::vector<Packet> packets;
+    for (const Sent& sent : stream.sent) {
+        oracle.add(sent, packets.size());
+        fused.add(sent.packet);
+        packets.push_back(sent.packet);
+    }
+    oracle.finish();
+    fused.finish();
+    const auto compare = [&](const char* what, const Harness& got, bool exact) {
+        const std::string text =
+            got.faults() + Comparison(stream, got, oracle).events() + Comparison(stream, got, oracle).counters(exact);
+        return text.empty() ? text : std::string(what) + ":\n" + text;
+    };
+    std::string text = compare("fused", fused, true);
+    Harness spread(stream.limits);
+    spread.run_spread(packets, seed);
+    text += compare("spread", spread, false);
+    if (seed % 4 == 0) {
+        // One poll for everything: nothing that the builder knows reaches the rx lcore in time.
+        Limits limits = stream.limits;
+        limits.rx_count = 1;
+        limits.messages_max = 2000;
+        limits.buffers_max = 4000;
+        Harness burst(limits);
+        for (const Packet& packet : packets) burst.add_undrained(packet);
+        burst.finish();
+        text += compare("one burst", burst, false);
+    }
+    return text;
+}
+
+TEST(Model, agrees_with_the_oracle) {
+    const std::uint64_t only = from_environment("WEIR_MODEL_SEED", 0);
+    const std::uint64_t runs = only != 0 ? 1 : from_environment("WEIR_MODEL_RUNS", default_runs);
+    int failures = 0;
+    for (std::uint64_t i = 0; i < runs && failures < 3; ++i) {
+        const std::uint64_t seed = only != 0 ? only : i + 1;
+        const std::string text = run(seed);
+        if (text.empty()) continue;
+        ++failures;
+        ADD_FAILURE() << "WEIR_MODEL_SEED=" << seed << '\n' << text;
+    }
+}
+
+TEST(Model, meets_every_kind_of_fault) {
+    std::array<std::uint64_t, weir::core::count_of<PacketCounter>> counters{};
+    std::map<EventCause, int> causes;
+    int wild = 0;
+    int complete_after_restart = 0;
+    int wrapped = 0;
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+        const Stream stream = StreamMaker(seed).make();
+        EXPECT_GE(stream.sent.size(), 200u);
+        EXPECT_GE(stream.limits.sources, 3u);
+        Oracle oracle(stream.limits, stream.ranges_max);
+        std::size_t index = 0;
+        for (const Sent& sent : stream.sent) {
+            oracle.add(sent, index++);
+            wild += sent.wild ? 1 : 0;
+            wrapped += !sent.wild && sent.number != sent.packet.number ? 1 : 0;
+        }
+        oracle.finish();
+        for (std::size_t i = 0; i < counters.size(); ++i) counters[i] += oracle.counters[i];
+        for (const auto& [key, event] : oracle.events) {
+            ++causes[event.cause];
+            if (event.cause == EventCause::complete && std::get<1>(key) > 0) ++complete_after_restart;
+        }
+    }
+    for (const PacketCounter counter :
+         {PacketCounter::placed, PacketCounter::duplicate, PacketCounter::conflict, PacketCounter::late,
+          PacketCounter::too_fragmented, PacketCounter::malformed_range, PacketCounter::malformed_message_size,
+          PacketCounter::malformed_payload_length})
+        EXPECT_GE(counters[static_cast<std::size_t>(counter)], 20u)
+            << weir::core::packet_counters[static_cast<std::size_t>(counter)].name;
+    for (const EventCause cause :
+         {EventCause::complete, EventCause::timeout, EventCause::evicted, EventCause::end_of_run})
+        EXPECT_GE(causes[cause], 50) << name_of(cause);
+    EXPECT_GE(wild, 20);
+    EXPECT_GE(complete_after_restart, 100);
+    EXPECT_GE(wrapped, 1000);
+}
+
+}  // namespace

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""One small replay for every counter: what ends there, how much of it, and nothing anywhere else. Together with the number
+of records in the file, which the program does not make up, taking away a single increment makes one of these fail."""
+import random
+import resource
+import signal
+import struct
+
+from packets import (EJFAT_PORT, UC, START_NS, datagram, ejfat, ethernet, ipv4, jungfrau, pcap_bytes, reth, roce, roce_message, stamped, udp)
+from support import FUSED, Case, Replay, config, main, stream, weir
+
+# These cannot be provoked by a replay.
+NOT_IN_A_REPLAY = {
+    "packets": {"in_flight": "is zero at the end of every run, which every test of this folder checks"},
+    "messages": {},
+    "events": {"vetoed": "no reducer of this version rejects events"},
+}
+
+EJFAT = config(stream(format="ejfat", sources=1), sources=1)
+ROCE = config(stream("roce", "message", sources=1), sources=1)
+JUNGFRAU = config(stream(sources=1), sources=1)
+BY_HEADER = config(stream(format="ejfat", sources=1, source_by='"header"', source_ids=[4]), sources=1)
+NULL = 'kind = "null"'
+BUSY = FUSED + '[[reduce]]\nkind = "zstd"\nlevel = 19\n'  # a worker so slow that everything before it fills up
+
+
+def event(number, data=b"data", **more):
+    return udp(ejfat(number, data, **more), EJFAT_PORT)
+
+
+def noise(count, seed=1):
+    return random.Random(seed).randbytes(count)
+
+
+def ack(psn):
+    return roce(0x11, psn, extension=bytes(4))
+
+
+# counter -> (configuration, frames, further packets that are placed): each frame that is not placed ends in the counter.
+SIMPLE = {
+    "placed": (EJFAT, [event(n) for n in (1, 2, 3)], 3),
+    "control": (EJFAT, [udp(struct.pack("!2sBBIQIQ", b"LC", 2, 0, 1, n, 100, n), EJFAT_PORT) for n in (1, 2)], 0),
+    "unsteered": (EJFAT, [udp(b"?", port) for port in (9, 5353)], 0),
+    "not_for_us.arp": (EJFAT, [ethernet(bytes(28), 0x0806)] * 2, 0),
+    "not_for_us.icmp": (EJFAT, [ethernet(ipv4(bytes(8), protocol=1))] * 3, 0),
+    "not_for_us.ethertype": (EJFAT, [ethernet(bytes(46), 0x88cc)] * 2, 0),
+    "not_for_us.ip_protocol": (EJFAT, [ethernet(ipv4(bytes(20), protocol=6))] * 4, 0),
+    "not_for_us.roce_response": (ROCE, [ack(n) for n in range(2)], 0),
+    "not_for_us.roce_request": (ROCE, [roce(0x0c, 5, extension=reth(64))] * 2, 0),
+    "not_for_us.roce_management": (ROCE, [roce(0x81, 0, bytes(16)), roce(0x64, 1, bytes(256), qp=1, extension=bytes(8))], 0),
+    "dropped.malformed.truncated": (EJFAT, [(START_NS, event(1)[:40], len(event(1)))] * 2, 0),
+    "dropped.malformed.ethernet": (EJFAT, [bytes(10), udp(ejfat(1, b"x"), EJFAT_PORT, vlan=(5, 6))], 0),
+    "dropped.malformed.ip_header": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, first=0x65), udp(ejfat(1, b"x"), EJFAT_PORT, first=0x44)], 0),
+    "dropped.malformed.ip_length": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, total=2000), udp(ejfat(1, b"x"), EJFAT_PORT, total=19)], 0),
+    "dropped.malformed.ip_checksum": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, checksum=0x1234)], 0),
+    "dropped.malformed.ip_fragment": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, flags=0x2000), udp(ejfat(1, b"x"), EJFAT_PORT, flags=7)], 0),
+    "dropped.malformed.udp_length": (EJFAT, [ethernet(ipv4(datagram(ejfat(1, b"x"), EJFAT_PORT, length=n))) for n in (7, 500)], 0),
+    "dropped.malformed.oversized": (EJFAT, [event(1, bytes(20000))] * 2, 0),
+    "dropped.malformed.header": (EJFAT, [udp(b"no such header, but long enough", EJFAT_PORT), udp(b"short", EJFAT_PORT)], 0),
+    "dropped.malformed.payload_length": (EJFAT, [event(1, b"", total=100)] * 2, 0),
+    "dropped.malformed.packet_number": (JUNGFRAU, [udp(jungfrau(1, 128), 50001)] * 2, 0),
+    "dropped.malformed.range": (EJFAT, [event(1, b"1234", offset=8, total=10)] * 2, 0),
+    "dropped.malformed.source": (BY_HEADER, [event(1, source=5)] * 2, 0),
+    "dropped.malformed.message_size": (EJFAT, [event(1, b"x", total=1 << 30)] * 2, 0),
+    "dropped.malformed.roce_header": (ROCE, [roce(0x1f, 0), roce(0x24, 1, flags=1)], 0),
+    "dropped.malformed.roce_length": (ROCE, [roce(UC.send_first, 0, bytes(100)), roce(UC.send_last, 9)], 0),
+    "dropped.malformed.bad_icrc": (ROCE, [roce(UC.send_only, 0, b"data", bad_crc=True)] * 2, 0),
+    "dropped.duplicate": (EJFAT, [event(1, b"12", total=4)] * 3 + [event(1, b"34", offset=2, total=4)], 2),
+    "dropped.conflict": (EJFAT, [event(1, b"1234", total=8), event(1, b"3456", offset=2, total=8), event(1, b"345", offset=3, total=8),
+                                 event(1, b"5678", offset=4, total=8)], 2),
+    "dropped.too_fragmented": (EJFAT, [event(1, b"x", offset=2 * n, total=4000) for n in range(1030)], 1024),
+    "dropped.late": (EJFAT, [event(1, total=8), (START_NS + 3 * 10**9, event(2)), (START_NS + 3 * 10**9, event(1, offset=4, total=8))], 2),
+    "dropped.unbound": (ROCE, [roce(UC.send_first, 0, bytes(1024)), roce(UC.send_middle, 1, bytes(1024))], 0),
+}
+
+
+class Counters(Case):
+    def exactly(self, text, frames, expected, *args):
+        records = [f if isinstance(f, tuple) else (START_NS + i * 1000, f) for i, f in enumerate(frames)]
+        result = self.replay(self.path(f"c{self.runs}.pcap", pcap_bytes(records)), text, *args)
+        self.assertEqual(result.report["packets"]["received"], len(frames))
+        self.assertEqual(result.packets, {name: count for name, count in expected.items() if count > 0})
+        return result
+
+    def balanced(self, result):
+        super().balanced(result)
+        report = result.report
+        for kind in ("messages", "events"):
+            for key, value in report[kind].items():
+                flat = {f"{key}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
+                SEEN[kind].update(name for name, count in flat.items() if count > 0)
+
+    def count(self, result, kind, **expected):
+        for name, value in expected.items():
+            counters = result.report[kind]
+            for part in name.split("__"):
+                counters = counters[part]
+            self.assertEqual(counters, value, f"{kind}.{name}")
+
+    def test_each_kind_of_packet(self):
+        for name, (text, frames, placed) in SIMPLE.items():
+            with self.subTest(counter=name):
+                expected = {"placed": placed}
+                if name != "placed":
+                    expected[name] = len(frames) - placed
+                self.exactly(text.replace('kind = "events"\npath = "unused"', NULL), frames, expected)
+                SEEN["packets"].add(name)
+
+    def test_complete_events(self):
+        result = self.exactly(EJFAT, [event(1), event(2)], {"placed": 2})
+        self.count(result, "messages", opened=2, delivered=2)
+        self.count(result, "events", opened=2, complete=2, written=2)
+        self.assertEqual(result.report["bytes"]["placed"], 8)
+        self.assertEqual(result.report["bytes"]["received"], 2 * len(event(1)))
+        self.assertEqual(result.report["sources"], [{"id": 0, "packets": 2, "missing_packets": 0}])
+
+    def test_incomplete_at_the_end_and_by_time(self):
+        records = [(START_NS, event(1, total=8)), (START_NS + 3 * 10**9, event(2, total=8))]
+        result = self.exactly(EJFAT, records, {"placed": 2})
+        self.count(result, "events", opened=2, complete=0, incomplete__timeout=1, incomplete__end_of_run=1, written=2)
+
+    def test_evicted(self):
+        result = self.exactly(config(stream(format="ejfat", sources=1), sources=1, events="window = 2\n"),
+                              [event(n, total=8) for n in range(1, 6)], {"placed": 5})
+        self.count(result, "events", opened=5, incomplete__evicted=3, incomplete__end_of_run=2, written=5)
+
+    def test_incomplete_dropped(self):
+        result = self.exactly(config(stream(format="ejfat", sources=1), sources=1, events='incomplete = "drop"\n'),
+                              [event(1, total=8), event(2)], {"placed": 2})
+        self.count(result, "events", opened=2, complete=1, incomplete__end_of_run=1, dropped__incomplete=1, written=1)
+
+    def test_messages_without_a_place(self):
+        # A lone MIDDLE has no number; a number that has been before, in a message of its own, is a repetition.
+        frames = [roce(UC.send_middle, 50, bytes(256))] + roce_message(b"one", 100, 1) + roce_message(b"two", 101, 2) + roce_message(b"one", 102, 1)
+        result = self.exactly(ROCE, frames, {"placed": 2, "dropped.duplicate": 1, "dropped.unbound": 1})
+        self.count(result, "messages", opened=4, delivered=2, refused__duplicate=1, refused__unbound=1)
+
+    def test_message_for_an_event_that_has_left(self):
+        two = config(stream("roce", "message"))
+        here, there = roce_message(b"one", 100, 1), roce_message(b"one", 5, 1, qp=0x12)
+        beat = roce_message(b"two", 101, 2)
+        records = [(START_NS, here[0]), (START_NS + 3 * 10**9, beat[0]), (START_NS + 3 * 10**9 + 1000, there[0])]
+        result = self.exactly(two, records, {"placed": 2, "dropped.late": 1})
+        self.count(result, "messages", opened=3, delivered=2, refused__late=1)
+        self.count(result, "events", incomplete__timeout=1, incomplete__end_of_run=1)
+
+    def test_message_of_another_size(self):
+        text = config(stream("roce", "message", sources=1, event='"count"', message_bytes=600), sources=1)
+        frames = roce_message(bytes(600), 0, mtu=256) + roce_message(bytes(600), 3, mtu=256) + roce_message(bytes(700), 6, mtu=256)
+        result = self.exactly(text, frames, {"placed": 6, "dropped.conflict": 3})
+        self.count(result, "messages", opened=3, delivered=2, refused__conflict=1)
+        self.count(result, "events", opened=2, complete=2)
+
+    def test_no_room_for_further_events(self):
+        # One event may be open and a few queued; the worker cannot keep up, and --drop does not wait for it.
+        text = config(stream(format="ejfat", sources=1), sources=1, events="window = 1\n", sink=NULL, more=BUSY)
+        frames = [event(n, noise(8000, n)) for n in range(1, 400)]
+        result = self.replay(self.path("c.pcap", pcap_bytes(stamped(frames))), text, "--drop")
+        placed, refused = result.report["packets"]["placed"], result.report["packets"]["dropped"]["no_room"]
+        self.assertEqual(result.packets, {"placed": placed, "dropped.no_room": refused})
+        self.assertGreater(refused, 0)
+        self.count(result, "messages", opened=399, delivered=placed, refused__no_room=refused)
+        self.count(result, "events", opened=placed, complete=placed, written=placed)
+        SEEN["packets"].add("dropped.no_room")
+
+    def test_no_room_for_the_rest_of_an_event(self):
+        # 256 buffers: the worker still has most of them when the second event begins, and then there are too few for the rest of it.
+        text = config(stream(format="ejfat", sources=1, max_message_bytes='"1MB"'), sources=1, events='memory = "1MiB"\n', sink=NULL, more=BUSY)
+        frames = [event(n, noise(4000, p), offset=4000 * p, total=4000 * 200) for n in (1, 2) for p in range(200)]
+        result = self.replay(self.path("c.pcap", pcap_bytes(stamped(frames))), text, "--drop")
+        self.assertEqual(result.packets, {"placed": 200, "dropped.no_room": 200})
+        self.count(result, "messages", opened=2, delivered=1, refused__no_room=1)
+        self.count(result, "events", opened=2, complete=1, incomplete__no_room=1, dropped__no_room=1, written=1)
+
+    def test_full_rings(self):
+        frames = [event(n, noise(8000, n)) for n in range(1, 400)] + [event(n, b"x") for n in range(400, 5000)]
+        capture = self.path("c.pcap", pcap_bytes(stamped(frames, step_ns=10_000)))
+        text = config(stream(format="ejfat", sources=1), sources=1, sink=NULL, more=BUSY)
+        result = self.replay(capture, text, "--drop")
+        self.assertGreater(result.report["packets"]["dropped"]["ring_full.capture"], 0)
+        SEEN["packets"].add("dropped.ring_full.capture")
+        # The first rx lcore only steers; the second, which has the stream, also compresses.
+        steer = BUSY.replace("rx = [0]", "rx = [0, 1]").replace("build = [0]\nwork = [0]", "build = [1]\nwork = [1]")
+        streams = stream(format="ejfat", sources=1, first=1), stream(format="ejfat", sources=1)
+        result = self.replay(capture, config(*streams, sources=1, sink=NULL, more=steer), "--drop", "--pace", "recorded")
+        self.assertGreater(result.report["packets"]["dropped"]["ring_full.steer"], 0)
+        SEEN["packets"].add("dropped.ring_full.steer")
+
+    def test_a_sink_that_fails(self):
+        frames = [event(n, noise(8000, n)) for n in range(1, 1000)]
+        capture = self.path("c.pcap", pcap_bytes(stamped(frames)))
+        settings = self.path("c.toml", EJFAT)
+
+        def small_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
+
+        done = weir("replay", capture, "--config", settings, "--out", self.folder / "run1", "--report", self.folder / "run1.json",
+                    status=1, preexec_fn=small_files)
+        self.assertIn("File too large", done.stderr)
+        result = Replay(self.folder, "run1")
+        self.balanced(result)
+        self.assertEqual(result.packets, {"placed": result.report["packets"]["received"]})
+        events = result.report["events"]
+        self.assertGreater(events["dropped"]["write_error"], 0)
+        self.assertGreater(events["written"], 0)
+        self.assertEqual(events["written"] + events["dropped"]["write_error"], events["complete"])
+
+    def test_zz_every_counter_has_a_case(self):
+        text = weir("explain", "--markdown", trap=False).stdout
+        for section in text.split("\n## ")[1:]:
+            kind = section.split()[0]
+            names = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
+            self.assertGreater(len(names), 6)
+            self.assertEqual(names - SEEN[kind], set(NOT_IN_A_REPLAY[kind]), f"{kind} without a case, or with one in spite of the list")
+
+
+SEEN = {"packets": set(), "messages": set(), "events": set()}
+
+if __name__ == "__main__":
+    main()

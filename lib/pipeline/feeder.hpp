@@ -105,7 +105,7 @@ public:
     [[nodiscard]] std::uint64_t emitted() const noexcept { return emitted_.load(std::memory_order_relaxed); }
     /// Frames that found the device's queue full: lost before weir saw them.
     [[nodiscard]] std::uint64_t missed() const noexcept { return missed_.load(std::memory_order_relaxed); }
-    [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+    /// Everything was sent, and taken.
     [[nodiscard]] bool drained() const noexcept;
     /// Entries of the device's queue.
     static constexpr std::uint32_t ring_entries = 1024;
@@ -120,7 +120,7 @@ private:
     std::string device_;
     std::atomic<std::uint64_t> emitted_{0};
     std::atomic<std::uint64_t> missed_{0};
-    std::atomic<bool> ended_{false};
+    std::atomic<bool> sent_all_{false};
     std::thread thread_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "pipeline/pipeline.hpp"
@@ -86,7 +87,8 @@ std::optional<std::uint64_t> Ledger::wire_loss() const {
     if (!sequence_known || lost_packets() > 0 || get(EventCounter::dropped_incomplete) > 0) return std::nullopt;
     std::uint64_t missing = 0;
     for (const Source& source : sources) missing += source.missing_packets;
-    return missing;
+    // What a device dropped may have been whole events, in which nothing is missing because nothing of them came.
+    return std::max(missing - missing_at_end, device_missed);
 }
 
 std::string Ledger::imbalance() const {
@@ -133,6 +135,9 @@ Ledger collect(const Pipeline& pipeline) {
     for (const auto& worker : pipeline.work()) {
         add(ledger.events, worker->events());
         ledger.stored_bytes += worker->stored_bytes();
+        // A capture, and a detector that has sent everything, have nothing more to come.
+        if (pipeline.capture() == nullptr && !pipeline.input_exhausted())
+            ledger.missing_at_end += worker->missing_at_end();
         for (std::uint32_t s = 0; s < sources; ++s) ledger.sources[s].missing_packets += worker->missing_packets(s);
     }
     if (pipeline.writer() != nullptr) {
@@ -204,6 +209,8 @@ std::string ledger_text(const Ledger& ledger, double seconds) {
             text += fmt::format("source {}  {} packets, {} missing\n", i, ledger.sources[i].packets,
                                 ledger.sources[i].missing_packets);
     const auto loss = ledger.wire_loss();
+    if (ledger.missing_at_end > 0)
+        text += fmt::format("          the end of the run cut {} of them off\n", ledger.missing_at_end);
     text += fmt::format("lost before weir: {}", loss.has_value() ? std::to_string(*loss) + " packets" : "unknown");
     if (ledger.device_missed > 0) text += fmt::format(" (the device says it dropped {})", ledger.device_missed);
     text += fmt::format("\nrates     {} packets, {:.2f} Gb/s, {} events, {:.1f} MB/s to the sink; {:.2f} s\n",

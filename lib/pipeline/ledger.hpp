@@ -31,6 +31,7 @@ struct Ledger {
     std::uint64_t stored_bytes = 0;
     std::uint64_t device_missed = 0;  ///< what devices say they dropped; not every device tells
     std::vector<Source> sources;
+    std::uint64_t missing_at_end = 0;  ///< of the missing packets, those that may not have been sent yet
     std::uint64_t events_open = 0;
     std::uint64_t events_queued = 0;
     bool sequence_known = false;  ///< every source has a fixed size, so missing packets of seen events are exact

@@ -47,16 +47,19 @@ void on_signal(int number) {
     }
 }
 
-/// SIGINT and SIGTERM end a run cleanly; what was set before is restored.
+/// SIGINT and SIGTERM end a run cleanly; what was set before is restored. Not after a signal: one that comes again
+/// while the program takes its leave must not turn a clean end into a failure.
 class SignalGuard {
 public:
     SignalGuard() {
+        stop_signal.store(0);
         struct sigaction action {};
         action.sa_handler = on_signal;
         ::sigaction(SIGINT, &action, &interrupt_);
         ::sigaction(SIGTERM, &action, &terminate_);
     }
     ~SignalGuard() {
+        if (stop_signal.load() != 0) return;
         ::sigaction(SIGINT, &interrupt_, nullptr);
         ::sigaction(SIGTERM, &terminate_, nullptr);
     }

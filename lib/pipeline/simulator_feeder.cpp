@@ -119,7 +119,7 @@ void SimulatorFeeder::join() {
 }
 
 bool SimulatorFeeder::drained() const noexcept {
-    return ended() && ::rte_ring_empty(ring_) != 0;
+    return sent_all_.load(std::memory_order_acquire) && ::rte_ring_empty(ring_) != 0;
 }
 
 void SimulatorFeeder::run(const RunSignals& signals) {
@@ -138,6 +138,7 @@ void SimulatorFeeder::run(const RunSignals& signals) {
         port::Simulator::Frame frame;
         if (!simulator_.next({rte_pktmbuf_mtod(mbuf, std::byte*), pool_.room_bytes()}, frame)) {
             ::rte_pktmbuf_free(mbuf);
+            sent_all_.store(true, std::memory_order_release);
             break;
         }
         mbuf->data_len = static_cast<std::uint16_t>(frame.bytes);
@@ -161,7 +162,6 @@ void SimulatorFeeder::run(const RunSignals& signals) {
         }
     }
     if (registered) ::rte_thread_unregister();
-    ended_.store(true, std::memory_order_release);
 }
 
 }  // namespace weir::pipeline

@@ -166,7 +166,9 @@ void WorkStage::account_missing(std::uint32_t source, std::uint64_t missing_byte
     std::uint64_t packet_bytes = config_.sources[source].packet_payload_bytes;
     if (packet_bytes == 0 && event_->messages[source] != nullptr) packet_bytes = refs_.largest_bytes();
     if (packet_bytes == 0) return;
-    add(missing_packets_[source], (missing_bytes + packet_bytes - 1) / packet_bytes);
+    const std::uint64_t packets = (missing_bytes + packet_bytes - 1) / packet_bytes;
+    add(missing_packets_[source], packets);
+    if (event_->cause == EventCause::end_of_run) add(missing_at_end_, packets);
 }
 
 void WorkStage::load_source() noexcept {

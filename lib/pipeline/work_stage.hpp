@@ -44,6 +44,10 @@ public:
     [[nodiscard]] const core::EventTally& events() const noexcept { return events_; }
     [[nodiscard]] bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
     [[nodiscard]] std::uint64_t missing_packets(std::uint32_t source) const noexcept;
+    /// Of all missing packets, those of events that the end of the run closed: they may just not have come yet.
+    [[nodiscard]] std::uint64_t missing_at_end() const noexcept {
+        return missing_at_end_.load(std::memory_order_relaxed);
+    }
     [[nodiscard]] std::uint64_t raw_bytes() const noexcept { return raw_bytes_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t stored_bytes() const noexcept { return stored_bytes_.load(std::memory_order_relaxed); }
 
@@ -72,6 +76,7 @@ private:
     std::vector<assemble::ByteRange> received_;
     std::vector<assemble::ByteRange> missing_;
     std::vector<std::atomic<std::uint64_t>> missing_packets_;
+    std::atomic<std::uint64_t> missing_at_end_{0};
     OutputBuffer null_buffer_;
     std::unique_ptr<std::byte[]> null_memory_;
 

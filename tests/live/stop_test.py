@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Ends of `weir run`: signals in the middle of traffic, limits, a second signal; and what idle strategies cost.
+
+The detector is the simulated one, so no privileges are needed. usage: stop_test.py WEIR
+"""
+
+import os
+import signal
+import subprocess
+import time
+
+import live
+
+
+def config(device, sources=2, events="", lcores='idle = "sleep"', path="runs/{name}-{run}"):
+    return f"""name = "live"
+[[port]]
+name = "det0"
+device = "{device}"
+[[stream]]
+port = "det0"
+transport = "udp"
+udp_dst = {[50001 + i for i in range(sources)]}
+format = "jungfrau"
+[events]
+sources = {sources}
+memory = "64MiB"
+{events}
+[[sink]]
+kind = "events"
+path = "{path}"
+[lcores]
+{lcores}
+"""
+
+
+SIMULATED = "sim,format=jungfrau,rate=40,seed=3"
+
+
+class SignalTest(live.Case):
+    def end_by(self, number):
+        run = self.weir(config(SIMULATED))
+        run.wait_running()
+        time.sleep(1.2)
+        run.stop(number)
+        stopped = time.monotonic()
+        report = run.end()
+        self.assertLess(time.monotonic() - stopped, 5)
+        self.assertEqual(report["stopped_by"], number.name)
+        self.assert_account(run)
+        self.assert_no_leftovers(run)
+        # The detector was in the middle of something; what was open is there, as far as it had come.
+        self.assertGreater(report["events"]["complete"], 5)
+        self.assertEqual(set(cause for cause, n in report["events"]["incomplete"].items() if n > 0) - {"end_of_run"}, set())
+        inspected = run.inspect()
+        self.assertTrue(inspected["verified"])
+        self.assertEqual(len(inspected["events"]), report["events"]["written"])
+        whole = [event for event in inspected["events"] if event["complete"]]
+        cut = [event for event in inspected["events"] if not event["complete"]]
+        self.assertEqual(len(whole), report["events"]["complete"])
+        self.assertEqual(len(cut), report["events"]["incomplete"]["end_of_run"])
+        self.assertLessEqual(len(cut), 1)
+        self.assertEqual(report["wire_loss"], 0)  # what the end of the run cut off is not lost
+        for event in cut:
+            self.assertTrue(any(source["missing"] for source in event["sources"]))
+        self.assertEqual(inspected["ledger"]["events"], report["events"])
+
+    def test_sigint(self):
+        self.end_by(signal.SIGINT)
+
+    def test_sigterm(self):
+        self.end_by(signal.SIGTERM)
+
+    def test_the_same_signal_twice_at_once_is_one(self):
+        run = self.weir(config(SIMULATED))
+        run.wait_running()
+        time.sleep(0.5)
+        for _ in range(5):
+            run.stop(signal.SIGINT)
+            time.sleep(0.005)
+        run.end()
+        self.assert_account(run)
+        self.assertTrue(run.inspect()["verified"])
+
+    def test_a_signal_right_after_the_start(self):
+        run = self.weir(config(SIMULATED))
+        run.wait_running()
+        run.stop(signal.SIGTERM)
+        run.end()
+        self.assert_account(run)
+        self.assertTrue(run.inspect()["verified"])
+
+    def test_killed(self):
+        run = self.weir(config(SIMULATED))
+        run.wait_running()
+        time.sleep(2.5)
+        run.stop(signal.SIGKILL)
+        run.process.wait(10)
+        self.assertFalse(run.out.exists())
+        hidden = run.out.with_name(f".{run.out.name}.part")
+        inspected = run.inspect(hidden, status=1)
+        self.assertGreater(len(inspected["events"]), 20)
+        self.assertTrue(all(event["complete"] for event in inspected["events"]))
+
+
+class LimitTest(live.Case):
+    def test_duration(self):
+        run = self.weir(config(SIMULATED), "--duration", 1.5)
+        report = run.end()
+        self.assertEqual(report["stopped_by"], "--duration")
+        self.assertGreater(report["seconds"], 1.4)
+        self.assertLess(report["seconds"], 4)
+        self.assert_account(run)
+
+    def test_events(self):
+        run = self.weir(config(SIMULATED), "--events", 25)
+        report = run.end()
+        self.assertEqual(report["stopped_by"], "--events")
+        self.assertGreaterEqual(report["events"]["complete"], 25)
+        self.assertLess(report["events"]["complete"], 40)
+        self.assert_account(run)
+
+    def test_idle_exit(self):
+        run = self.weir(config("net_null0,no-rx=1"), "--idle-exit", 0.7, "--duration", 20)
+        report = run.end()
+        self.assertEqual(report["stopped_by"], "--idle-exit")
+        self.assertLess(report["seconds"], 5)
+        self.assert_account(run)
+        self.assertEqual(run.inspect()["events"], [])
+
+    def test_the_simulated_detector_ends_by_itself(self):
+        run = self.weir(config("sim,format=jungfrau,events=30,seed=4,drop=0.001"))
+        report = run.end()
+        self.assertEqual(report["events"]["opened"], 30)
+        self.assert_account(run)
+        self.assertEqual(report["wire_loss"], 30 * 256 - report["packets"]["received"])
+
+    def test_require_lossless(self):
+        run = self.weir(config("sim,format=jungfrau,events=20,seed=4,drop=0.01"), "--require-lossless")
+        run.end(status=3)
+        self.assert_account(run)
+        run = self.weir(config("sim,format=jungfrau,events=20,seed=4"), "--require-lossless", name="whole")
+        run.end()
+        self.assertEqual(run.report["events"]["complete"], 20)
+
+
+class IdleTest(live.Case):
+    def cpu_share(self, run, seconds):
+        """Processor time of the process per second of the clock."""
+        def used():
+            with open(f"/proc/{run.process.pid}/stat") as stat:
+                fields = stat.read().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        before, start = used(), time.monotonic()
+        time.sleep(seconds)
+        return (used() - before) / (time.monotonic() - start)
+
+    def test_every_strategy_runs(self):
+        for idle in ("spin", "pause", "sleep"):
+            with self.subTest(idle=idle):
+                run = self.weir(config("sim,format=jungfrau,events=60,seed=5,rate=60", lcores=f'idle = "{idle}"'), name=idle)
+                report = run.end()
+                self.assert_account(run)
+                self.assertTrue(run.inspect()["verified"])
+                self.assertEqual(report["events"]["opened"] * 256, report["packets"]["received"] + report["wire_loss"])
+
+    def test_sleeping_leaves_the_processor_alone(self):
+        run = self.weir(config("net_null0,no-rx=1"))
+        run.wait_running()
+        self.assertLess(self.cpu_share(run, 1.5), 0.3)
+        run.stop()
+        run.end()
+
+    def test_spinning_does_not(self):
+        run = self.weir(config("net_null0,no-rx=1", lcores='idle = "spin"'))
+        run.wait_running()
+        self.assertGreater(self.cpu_share(run, 1), 0.3)
+        run.stop()
+        run.end()
+
+
+if __name__ == "__main__":
+    live.main()

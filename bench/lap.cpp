@@ -261,7 +261,8 @@ private:
 
 class Stopwatch {
 public:
-    explicit Stopwatch(Lap& lap) noexcept : lap_(lap), cpu_(thread_ns()), wall_(raw_ns()), cycles_(::rte_rdtsc_precise()) {}
+    explicit Stopwatch(Lap& lap) noexcept
+        : lap_(lap), cpu_(thread_ns()), wall_(raw_ns()), cycles_(::rte_rdtsc_precise()) {}
     ~Stopwatch() {
         lap_.cycles = ::rte_rdtsc_precise() - cycles_;
         lap_.wall_ns = raw_ns() - wall_;
@@ -367,7 +368,8 @@ void LapRunner::run_baseline(Mode mode, const WorkingSet& set, Lap& lap) {
             }
             for (std::uint32_t i = 0; i < taken; ++i, ++frame) {
                 const auto* first = rte_pktmbuf_mtod(packets[i].mbuf, const std::byte*);
-                sum += std::to_integer<std::uint64_t>(first[36]) + std::to_integer<std::uint64_t>(first[kind_.header_last_byte]);
+                sum += std::to_integer<std::uint64_t>(first[36]) +
+                       std::to_integer<std::uint64_t>(first[kind_.header_last_byte]);
                 buffers[i] = packets[i].mbuf;
                 if (mode == Mode::touch) continue;
                 if (i + 1 < taken) {
@@ -383,7 +385,8 @@ void LapRunner::run_baseline(Mode mode, const WorkingSet& set, Lap& lap) {
         _mm_sfence();
     }
     if (frame != set.frames().size() || sum == 0)
-        throw core::RunError(fmt::format("{} {}: {} of {} packets", kind_.name, name_of(mode), frame, set.frames().size()));
+        throw core::RunError(
+            fmt::format("{} {}: {} of {} packets", kind_.name, name_of(mode), frame, set.frames().size()));
 }
 
 }  // namespace weir::bench

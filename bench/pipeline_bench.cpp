@@ -1,5 +1,5 @@
-// The pipeline benchmark: one lcore, production stages, packets that are in no cache. docs/BENCHMARKS.md has the method,
-// what would make its numbers worthless, and results.
+// The pipeline benchmark: one lcore, production stages, packets that are in no cache. docs/BENCHMARKS.md has the
+// method, what would make its numbers worthless, and results.
 #include <fmt/format.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -27,6 +27,7 @@ struct Options {
     std::string commit = "unknown";
     bool quick = false;
     bool huge = false;
+    bool warm = false;
     std::optional<std::uint32_t> repetitions;
     std::optional<std::size_t> mib;
     std::set<std::string> names;
@@ -36,14 +37,19 @@ struct Options {
 };
 
 constexpr const char* usage =
-    "usage: pipeline_bench [--json FILE] [--quick] [--commit ID] [--repetitions N] [--mib N] [--huge]\n"
-    "                      [--case NAME]... [--open N]... [--order ordered|shuffled]... [--all-modes]\n"
+    "usage: pipeline_bench [--json FILE] [--quick] [--commit ID] [--repetitions N] [--mib N] [--warm] [--huge]\n"
+    "                      [--case NAME]... [--open N]... [--order ordered|shuffled]... [--all-modes | --mode "
+    "NAME...]\n"
     "Feeds one lcore from cold memory and reports the rates of touch, assemble, consume and copy.\n"
     "  --quick        fewer repetitions and 256 MiB of frames instead of 1 GiB\n"
     "  --repetitions  laps per case and mode (default 5, quick 3); medians are reported, with the spread\n"
     "  --mib          size of the working set\n"
-    "  --huge         DPDK memory on hugetlb pages, which must be free (default: 4 KiB pages, as a run without PCI device)\n"
-    "  --all-modes    also consume_nt (gathered into memory with non-temporal stores) and store (the worker, null sink)\n";
+    "  --warm         do not take the frames out of the caches before each lap (with a small --mib: the cost of the "
+    "code)\n"
+    "  --huge         DPDK memory on hugetlb pages, which must be free (default: 4 KiB pages, as a run without PCI "
+    "device)\n"
+    "  --all-modes    also consume_nt (gathered into memory with non-temporal stores) and store (the worker, null "
+    "sink)\n";
 
 std::uint32_t number_of(const std::string& option, const std::string& text) {
     std::uint32_t value = 0;
@@ -53,8 +59,15 @@ std::uint32_t number_of(const std::string& option, const std::string& text) {
     return value;
 }
 
+Mode mode_of(const std::string& name) {
+    for (int i = 0; i < static_cast<int>(Mode::verify); ++i)
+        if (name_of(static_cast<Mode>(i)) == name) return static_cast<Mode>(i);
+    throw core::UsageError(fmt::format("--mode: there is no mode '{}'", name));
+}
+
 Options parse(int argc, char** argv) {
     Options options;
+    std::vector<Mode> modes;
     for (int i = 1; i < argc; ++i) {
         const std::string option = argv[i];
         const auto value = [&]() -> std::string {
@@ -69,8 +82,12 @@ Options parse(int argc, char** argv) {
             options.quick = true;
         else if (option == "--huge")
             options.huge = true;
+        else if (option == "--warm")
+            options.warm = true;
         else if (option == "--all-modes")
             options.modes = {Mode::touch, Mode::assemble, Mode::consume, Mode::consume_nt, Mode::store, Mode::copy};
+        else if (option == "--mode")
+            modes.push_back(mode_of(value()));
         else if (option == "--repetitions")
             options.repetitions = number_of(option, value());
         else if (option == "--mib")
@@ -84,6 +101,7 @@ Options parse(int argc, char** argv) {
         else
             throw core::UsageError(fmt::format("unknown option '{}'\n{}", option, usage));
     }
+    if (!modes.empty()) options.modes = modes;
     if (options.open_events.empty()) options.open_events = {1, 64, open_events_max};
     if (options.orders.empty()) options.orders = {"ordered", "shuffled"};
     for (const std::string& name : options.names)
@@ -102,9 +120,10 @@ void start_eal(const Options& options, std::uint64_t memory_bytes) {
         config.pin = false;
         return port::start_eal(config);
     }
-    std::vector<std::string> args = {"pipeline_bench", "--in-memory", "--no-pci", "--no-telemetry", "--log-level=*:error",
-                                     "--lcores=127@(0-" + std::to_string(port::usable_cpus().back()) + ")",
-                                     "--main-lcore=127"};
+    std::vector<std::string> args = {
+        "pipeline_bench",  "--in-memory",         "--no-pci",
+        "--no-telemetry",  "--log-level=*:error", "--lcores=127@(0-" + std::to_string(port::usable_cpus().back()) + ")",
+        "--main-lcore=127"};
     std::vector<char*> argv;
     for (std::string& arg : args) argv.push_back(arg.data());
     if (::rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0)
@@ -157,7 +176,8 @@ public:
             if (laps[above].empty() || laps[below].empty()) return;
             std::vector<double> ratios;
             for (std::size_t i = 0; i < laps[above].size(); ++i)
-                ratios.push_back(static_cast<double>(laps[below][i].cycles) / static_cast<double>(laps[above][i].cycles));
+                ratios.push_back(static_cast<double>(laps[below][i].cycles) /
+                                 static_cast<double>(laps[above][i].cycles));
             out[name] = std::round(median(ratios) * 1000) / 1000;
         };
         ratio("assemble_of_touch", Mode::assemble, Mode::touch);
@@ -168,11 +188,12 @@ public:
 
 private:
     Lap measure(Mode mode, const WorkingSet& set) {
-        memory_.evict(set.extent_bytes());
+        if (!options_.warm) memory_.evict(set.extent_bytes());
         return runner_.run(mode, set);
     }
 
-    void report(nlohmann::json& out, const std::string& mode, const std::vector<Lap>& laps, const WorkingSet& set) const {
+    void report(nlohmann::json& out, const std::string& mode, const std::vector<Lap>& laps,
+                const WorkingSet& set) const {
         const auto packets = static_cast<double>(set.frames().size());
         std::vector<double> rates;
         double busy = 1;
@@ -198,8 +219,8 @@ private:
 };
 
 void print_line(const nlohmann::json& result, const std::vector<Mode>& modes) {
-    std::string line = fmt::format("{:28}{:>6}  {:9}", result["name"].get<std::string>(), result["open_events"].get<int>(),
-                                   result["order"].get<std::string>());
+    std::string line = fmt::format("{:28}{:>6}  {:9}", result["name"].get<std::string>(),
+                                   result["open_events"].get<int>(), result["order"].get<std::string>());
     for (const Mode mode : modes)
         line += fmt::format("{:9.2f} {:6.0f}", result[fmt::format("{}_mpps", name_of(mode))].get<double>(),
                             result[fmt::format("{}_cycles", name_of(mode))].get<double>());

@@ -69,7 +69,8 @@ pipeline::StreamRuntime runtime_of(const StreamKind& kind) {
 FrameMemory::FrameMemory(std::size_t bytes) : bytes_(bytes) {
     constexpr std::size_t huge = std::size_t{2} << 20U;
     bytes_ = (bytes + huge - 1) / huge * huge;
-    void* at = ::mmap(nullptr, bytes_ + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* at =
+        ::mmap(nullptr, bytes_ + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) throw core::RunError(fmt::format("no memory for {} MiB of frames", bytes_ >> 20U));
     const auto address = (reinterpret_cast<std::uintptr_t>(at) + huge - 1) / huge * huge;
     at_ = static_cast<std::byte*>(at) + (address - reinterpret_cast<std::uintptr_t>(at));
@@ -127,8 +128,8 @@ WorkingSet::WorkingSet(const FrameMemory& memory, std::size_t bytes, const Strea
     std::mt19937_64 random(mix.seed);
     for (std::byte& byte : message_) byte = static_cast<std::byte>(random());
 
-    // When each packet comes: event e begins at e times its packets and is open while `open_events` more begin. In order
-    // its packets are spread evenly over that time, shuffled they come at random within it.
+    // When each packet comes: event e begins at e times its packets and is open while `open_events` more begin. In
+    // order its packets are spread evenly over that time, shuffled they come at random within it.
     struct Arrival {
         std::uint64_t time = 0;
         std::uint32_t event = 0;
@@ -139,14 +140,13 @@ WorkingSet::WorkingSet(const FrameMemory& memory, std::size_t bytes, const Strea
     const std::uint64_t spread = std::uint64_t{mix.open_events} * packets_per_event;
     for (std::uint32_t event = 0; event < events_; ++event)
         for (std::uint32_t packet = 0; packet < packets_per_event; ++packet) {
-            const std::uint64_t within =
-                mix.shuffled ? random() % spread : std::uint64_t{packet} * mix.open_events;
+            const std::uint64_t within = mix.shuffled ? random() % spread : std::uint64_t{packet} * mix.open_events;
             arrivals.push_back({std::uint64_t{event} * packets_per_event + within, event, packet});
         }
     std::ranges::stable_sort(arrivals, {}, &Arrival::time);
 
-    // Places without a pattern, so that no prefetcher can follow from packet to packet: so lie the buffers of a pool that
-    // has been in use for a while.
+    // Places without a pattern, so that no prefetcher can follow from packet to packet: so lie the buffers of a pool
+    // that has been in use for a while.
     std::vector<std::uint32_t> places(count);
     std::iota(places.begin(), places.end(), 0U);
     std::ranges::shuffle(places, random);

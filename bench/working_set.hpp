@@ -15,8 +15,8 @@ namespace weir::bench {
 /// What is fed: a format, its packet size, and how its packets make messages and events.
 struct StreamKind {
     std::string_view name;
-    std::string_view format;             ///< as in the configuration
-    bool roce = false;                   ///< RDMA WRITE with immediate on a reliable connection
+    std::string_view format;  ///< as in the configuration
+    bool roce = false;        ///< RDMA WRITE with immediate on a reliable connection
     bool check_icrc = false;
     std::uint32_t payload_bytes = 0;     ///< per packet
     std::uint32_t packets = 0;           ///< per message
@@ -85,7 +85,8 @@ public:
     }
 
 private:
-    void write(std::size_t at, std::uint32_t event, std::uint32_t source, std::uint32_t index, std::span<std::byte> out);
+    void write(std::size_t at, std::uint32_t event, std::uint32_t source, std::uint32_t index,
+               std::span<std::byte> out);
 
     const StreamKind& kind_;
     std::uint32_t events_ = 0;

@@ -135,8 +135,15 @@ void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noex
         }
         if (stream.numbered_by_arrival) fragments_[i].number = arrivals_[stream_index]++;
         count_source(source);
+        prefetch_next();
         table_.add(source, fragments_[i], packet.mbuf, packet.time_ns);
     }
+    if (verdicts_[count - 1] == wire::ok) expect_headers(run_packets_[count - 1], fragments_[count - 1].payload);
+}
+
+/// The packets to come are like this one.
+void RxStage::expect_headers(const Packet& packet, const std::byte* end) noexcept {
+    second_line_ = end - bytes_of(packet) > static_cast<std::ptrdiff_t>(core::cache_line_bytes);
 }
 
 void RxStage::assemble_roce(const Packet& packet, const wire::Datagram& datagram, const flow::Route& route) noexcept {
@@ -154,12 +161,29 @@ void RxStage::assemble_roce(const Packet& packet, const wire::Datagram& datagram
     table_.reject(packet.mbuf, verdict == wire::ok ? PacketCounter::unsteered : verdict);
 }
 
+void RxStage::prefetch_next() noexcept {
+    if (ahead_ == ahead_end_) return;
+    // Headers of all layers end in the first or the second line of the frame.
+    rte_prefetch0(bytes_of(*ahead_));
+    if (second_line_) rte_prefetch0(bytes_of(*ahead_) + core::cache_line_bytes);
+    ++ahead_;
+}
+
 void RxStage::process(std::span<const Packet> packets, port::LivePort* from) noexcept {
-    for (const Packet& packet : packets) {
-        // Headers of all layers end in the second line of the frame.
-        rte_prefetch0(bytes_of(packet));
-        rte_prefetch0(bytes_of(packet) + 64);
+    // While packets are being worked on, the headers of the next ones are on their way from memory. One at a time: a
+    // core has few line fill buffers, and stands still when it asks for more.
+    ahead_ = packets.data();
+    ahead_end_ = ahead_ + std::min<std::size_t>(packets.size(), prefetched);
+    while (ahead_ != ahead_end_) prefetch_next();
+    for (std::size_t at = 0; at < packets.size(); at += prefetched) {
+        const std::size_t count = std::min<std::size_t>(packets.size() - at, prefetched);
+        ahead_end_ = ahead_ + std::min<std::size_t>(packets.size() - at - count, prefetched);
+        process_some(packets.subspan(at, count), from);
+        while (ahead_ != ahead_end_) prefetch_next();
     }
+}
+
+void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from) noexcept {
     std::uint16_t run_stream = flow::Steering::none;
     std::uint32_t run = 0;
     const auto end_run = [&]() noexcept {

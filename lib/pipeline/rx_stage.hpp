@@ -78,7 +78,8 @@ public:
 
 private:
     static constexpr std::uint32_t burst = 64;
-    struct Stash {  ///< packets for another rx lcore whose ring was full
+    static constexpr std::uint32_t prefetched = 16;  ///< packets whose headers are fetched ahead of those worked on
+    struct Stash {                                   ///< packets for another rx lcore whose ring was full
         std::array<port::Packet, burst> packets;
         std::uint32_t first = 0;
         std::uint32_t count = 0;
@@ -91,7 +92,10 @@ private:
     [[nodiscard]] std::size_t take_own(TimeNs now) noexcept;
     [[nodiscard]] std::size_t take_steered() noexcept;
     void count_received(std::uint32_t count) noexcept;
+    void prefetch_next() noexcept;
+    void expect_headers(const port::Packet& packet, const std::byte* end) noexcept;
     void process(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
+    void process_some(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
     void end_packet(const port::Packet& packet, core::PacketCounter counter, port::LivePort* from) noexcept;
     void steer(const port::Packet& packet, std::uint16_t owner) noexcept;
     void assemble_run(std::uint16_t stream, std::uint32_t count) noexcept;
@@ -111,6 +115,9 @@ private:
     assemble::MessageTable table_;
     std::unique_ptr<roce::Listener> listener_;  ///< only where there are RoCE streams
     bool check_unmatched_icrc_ = false;
+    const port::Packet* ahead_ = nullptr;  ///< of the burst in hand: the next packet whose header is fetched
+    const port::Packet* ahead_end_ = nullptr;
+    bool second_line_ = true;              ///< headers do not end in the first line of the frame
     std::vector<std::uint64_t> arrivals_;  ///< per stream
     std::vector<Stash> stashes_;
     TimeNs time_ = std::numeric_limits<TimeNs>::min();

@@ -150,8 +150,7 @@ std::vector<std::uint32_t> Plan::lcores() const {
     std::vector<std::uint32_t> all;
     for (const auto* list : {&rx, &build, &work}) all.insert(all.end(), list->begin(), list->end());
     std::ranges::sort(all);
-    const auto rest = std::ranges::unique(all);
-    all.erase(rest.begin(), rest.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Adds up what `meson test` ran in a build folder: every case of a GoogleTest program counts, and a program without cases as one.
+"""Adds up what `meson test` ran in a build folder: every case of a GoogleTest or TAP program counts, and a
+program without cases as one.
 
 Names what failed and what was skipped, with its reason, on stderr; prints "PASSED FAILED SKIPPED" on stdout.
 usage: count_tests.py BUILD_FOLDER
@@ -17,12 +18,12 @@ cases_of = {}  # program -> cases
 
 junit = logs / "testlog.junit.xml"
 for suite in xml.etree.ElementTree.parse(junit).getroot() if junit.exists() else ():
-    # A GoogleTest suite is called "project.program.Suite"; a plain program is a case of the suite "project".
-    program = (suite.get("name") or "").split(".")
-    if len(program) < 3:
+    # "project.program.Suite" for GoogleTest, "project.program" for TAP; a plain program is a case of the suite "project".
+    program = (suite.get("name") or "").split(".", 2)
+    if len(program) < 2:
         continue
     for case in suite.iter("testcase"):
-        name = f"{program[1]}: {program[2]}.{case.get('name')}"
+        name = f"{program[1]}: {'.'.join(program[2:] + [case.get('name')])}"
         cases_of[program[1]] = cases_of.get(program[1], 0) + 1
         skip = case.find("skipped")
         if case.find("failure") is not None or case.find("error") is not None:

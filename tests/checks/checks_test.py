@@ -181,6 +181,11 @@ class CountTests(Tree):
         self.assertEqual(self.count({"core": "FAIL"}, good)[0], "1 1 0")
         self.assertEqual(self.count({"core": "OK"}, good)[0], "1 0 0")
 
+    def test_tap_programs(self):
+        tap = """<testsuites><testsuite name="weir.replay"><testcase name="1 a"/><testcase name="2 b"><failure/></testcase>
+          <testcase name="3 c"><skipped/></testcase></testsuite></testsuites>"""
+        self.assertEqual(self.count({"replay": "FAIL"}, tap)[0], "1 1 1")
+
     def test_plain_programs_that_fail_hang_or_skip(self):
         counts, notes = self.count({"a": "FAIL", "b": "TIMEOUT", "c": "ERROR", "d": "SKIP", "e": "OK"}, "<testsuites/>")
         self.assertEqual(counts, "1 3 1")

@@ -55,11 +55,16 @@ void Harness::release(void** buffers, std::uint32_t count) {
     }
 }
 
-void Harness::add_to(const Packet& packet, std::size_t index) {
+Harness::Buffer& Harness::make_buffer(std::uint32_t bytes, std::size_t index) {
     Buffer& buffer = buffers_.emplace_back();
     buffer.packet = index;
-    buffer.bytes.resize(packet.bytes);
+    buffer.bytes.resize(bytes);
     for (std::size_t i = 0; i < buffer.bytes.size(); ++i) buffer.bytes[i] = content(buffer.packet, i);
+    return buffer;
+}
+
+void Harness::add_to(const Packet& packet, std::size_t index) {
+    Buffer& buffer = make_buffer(packet.bytes, index);
     wire::Fragment fragment;
     fragment.payload = buffer.bytes.data();
     fragment.number = packet.number;
@@ -75,6 +80,24 @@ std::size_t Harness::add(const Packet& packet) {
     add_to(packet, buffers_.size());
     exchange();
     return buffers_.size() - 1;
+}
+
+void Harness::bind(std::uint32_t source, std::uint64_t number, std::uint32_t total, std::span<const Part> parts,
+                   TimeNs now) {
+    advance(now);
+    MessageTable& table = *tables_[source % limits_.rx_count];
+    Message* message = table.open_unbound(source, parts.front().time_ns);
+    for (const Part& part : parts) {
+        Buffer& buffer = make_buffer(part.bytes, buffers_.size());
+        if (!table.append(*message, &buffer, buffer.bytes.data(), part.offset, part.bytes, part.time_ns) ||
+            table.add_range(*message, part.offset, part.offset + part.bytes) != RangeResult::added)
+            faults_ += "a part does not fit\n";
+    }
+    message->total = total;
+    message->total_known = true;
+    message->complete = message->received_bytes == total;
+    table.bind_and_deliver(*message, number, now);
+    exchange();
 }
 
 void Harness::advance(TimeNs now) {

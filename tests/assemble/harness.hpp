@@ -70,6 +70,13 @@ class Harness {
 public:
     explicit Harness(const Limits& limits);
 
+    /// A packet of a message that learns its number late.
+    struct Part {
+        std::uint32_t offset = 0;
+        std::uint32_t bytes = 0;
+        TimeNs time_ns = 0;
+    };
+
     // Fused: everything is exchanged before and after every packet.
 
     /// Adds one packet at its time; returns its index.
@@ -79,6 +86,8 @@ public:
         now_ = std::max(now_, packet.time_ns);
         add_to(packet, buffers_.size());
     }
+    /// Collects the parts as a message without a number, binds it at `now` and exchanges everything.
+    void bind(std::uint32_t source, std::uint64_t number, std::uint32_t total, std::span<const Part> parts, TimeNs now);
     /// Time passes.
     void advance(TimeNs now);
     /// End of run.
@@ -123,6 +132,7 @@ private:
 
     static void release(void** buffers, std::uint32_t count);
     static std::byte content(std::size_t packet, std::size_t at);
+    Buffer& make_buffer(std::uint32_t bytes, std::size_t index);
     void add_to(const Packet& packet, std::size_t index);
     void exchange();
     void pop_events();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "assemble/copy_store.hpp"
 #include "core/counters.hpp"
 #include "core/units.hpp"
 
@@ -22,7 +23,7 @@ using core::TimeNs;
 
 /// One packet's payload inside a message. The bytes stay in the received buffer until the event has left.
 struct FragmentRef {
-    void* buffer = nullptr;  ///< the mbuf (opaque here), given back in bulk when the message is recycled
+    void* buffer = nullptr;  ///< the mbuf (opaque here), given back when the message is recycled; null: copied
     const std::byte* data = nullptr;
     std::uint32_t offset = 0;  ///< in the message
     std::uint32_t bytes = 0;
@@ -67,10 +68,8 @@ struct alignas(core::cache_line_bytes) Message {
     static constexpr std::uint32_t inline_ranges = 6;
     static constexpr std::uint32_t meta_bytes_max = 64;
 
-    // Hot: touched for every packet.
+    // Touched for every packet: this line, and `ranges` in the next.
     std::uint64_t number = 0;  ///< extended to 64 bits, so that a wrapping counter never repeats
-    std::uint32_t epoch = 0;
-    std::uint32_t source = 0;  ///< run-wide source id
     std::uint32_t total = 0;   ///< declared bytes; meaningful if total_known
     std::uint32_t received_bytes = 0;
     std::uint32_t packets = 0;
@@ -82,18 +81,21 @@ struct alignas(core::cache_line_bytes) Message {
     bool in_order = true;  ///< references were added with rising offsets
     std::uint8_t meta_bytes = 0;
     bool whole_before = false;  ///< on probation: became whole
-    std::uint16_t owner = 0;    ///< index of the rx lcore that recycles it
     core::PacketCounter fallback =
         core::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
+    std::uint32_t epoch = 0;
+    std::uint32_t source = 0;  ///< run-wide source id
     FragmentBlock* last_block = nullptr;
+    TimeNs last_ns = 0;                           ///< arrival of the last packet that was placed
     std::array<ByteRange, inline_ranges> ranges;  ///< sorted, disjoint, not adjacent
     RangeBlock* more_ranges = nullptr;            ///< replaces `ranges` once there are too many
     FragmentBlock* first_block = nullptr;
+    CopyCell* cells = nullptr;    ///< payload that was copied out of its buffers
     TimeNs first_ns = 0;          ///< arrival of the first packet
-    TimeNs last_ns = 0;           ///< arrival of the last packet that was placed
     TimeNs total_ns = 0;          ///< arrival of the packet that declared `total`
     Message* previous = nullptr;  ///< in the list of its state, by time of opening
     Message* next = nullptr;
+    std::uint16_t owner = 0;                     ///< index of the rx lcore that recycles it
     std::array<std::byte, meta_bytes_max> meta;  ///< detector header of the first packet that arrived
 
     [[nodiscard]] const ByteRange* range_data() const noexcept {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <new>
 
 namespace weir::assemble {
 
@@ -46,6 +48,7 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
       slab_(std::make_unique<Message[]>(config.messages_max)),
       range_slab_(std::make_unique<RangeBlock[]>(config.range_blocks)),
       messages_free_(config.messages_max),
+      copies_(config.copy_cells, config.copy_cell_bytes),
       open_(config.messages_max),
       due_ns_(never) {
     for (std::uint32_t i = config.messages_max; i-- > 0;) {
@@ -54,12 +57,11 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
     }
     // Two neighbouring blocks hold at least 32 references together (splice joins what fits into one), and each message
     // has one block that is not full yet.
-    const std::uint32_t blocks = config.buffers_max / 16 + config.messages_max + 1;
-    block_slab_ = std::make_unique<FragmentBlock[]>(blocks);
-    for (std::uint32_t i = blocks; i-- > 0;) {
-        block_slab_[i].next = free_blocks_;
-        free_blocks_ = &block_slab_[i];
-    }
+    // Of copied payload, a cell of many tiny packets needs more; then blocks are what runs out first.
+    blocks_free_ = config.buffers_max / 16 + config.messages_max + config.copy_cells + 1;
+    block_slab_.reset(static_cast<FragmentBlock*>(std::malloc(blocks_free_ * sizeof(FragmentBlock))));
+    if (block_slab_ == nullptr) throw std::bad_alloc();
+    fresh_block_ = block_slab_.get();
     for (std::uint32_t i = config.range_blocks; i-- > 0;) {
         range_slab_[i].next = free_ranges_;
         free_ranges_ = &range_slab_[i];
@@ -183,7 +185,7 @@ Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& 
         verdict = PacketCounter::no_room;
         return nullptr;
     }
-    const bool room = buffers_held_ < config_.buffers_max;
+    const bool room = has_room(1);
     if (fate.has_value()) {
         verdict = *fate;
         message = find(source, number, from.epoch + 1);
@@ -214,7 +216,7 @@ void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, voi
     Message* message = find_or_open(source, fragment, now, verdict);
     if (message == nullptr) return reject(buffer, verdict);
     const bool probation = message->state == MessageState::probation;
-    if (buffers_held_ >= config_.buffers_max) {
+    if (!has_room(1)) {
         verdict = probation ? message->fallback : PacketCounter::no_room;
         probation ? cancel(*message) : refuse_open(*message, now);
         return reject(buffer, verdict);
@@ -272,25 +274,39 @@ void MessageTable::commit(Message& message, const wire::Fragment& fragment, void
         deliver(message, now);
 }
 
+FragmentBlock* MessageTable::take_block() noexcept {
+    --blocks_free_;
+    FragmentBlock* block = free_blocks_;
+    if (block != nullptr)
+        free_blocks_ = block->next;
+    else
+        block = fresh_block_++;  // never used before: its page is touched now, not at start
+    block->next = nullptr;
+    block->count = 0;
+    return block;
+}
+
 bool MessageTable::append(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
                           std::uint32_t bytes, TimeNs now) noexcept {
-    if (buffers_held_ >= config_.buffers_max) return false;
+    if (!has_room(1)) return false;
     FragmentBlock* block = message.last_block;
     if (block == nullptr || block->count == FragmentBlock::capacity) {
-        FragmentBlock* fresh = free_blocks_;
-        if (fresh == nullptr) return false;
-        free_blocks_ = fresh->next;
-        fresh->next = nullptr;
-        fresh->count = 0;
+        FragmentBlock* fresh = take_block();
         (block != nullptr ? block->next : message.first_block) = fresh;
         message.last_block = block = fresh;
     }
     if (block->count > 0 && block->refs[block->count - 1].offset > offset) message.in_order = false;
+    if (bytes > 0 && bytes <= config_.copy_bytes_max && buffers_held_ >= config_.copy_above_held)
+        if (const std::byte* copied = copies_.put(message.cells, data, bytes); copied != nullptr) {
+            release_later(buffer);
+            buffer = nullptr;
+            data = copied;
+        }
+    if (buffer != nullptr) ++buffers_held_;
     block->refs[block->count++] = {buffer, data, offset, bytes, now};
     message.received_bytes += bytes;
     ++message.packets;
     message.last_ns = now;
-    ++buffers_held_;
     packets_.add(PacketCounter::in_flight);
     return true;
 }
@@ -377,6 +393,7 @@ void MessageTable::splice(Message& into, Message& from) noexcept {
             last->count += block->count;
             block->next = free_blocks_;
             free_blocks_ = block;
+            ++blocks_free_;
         } else {
             (last != nullptr ? last->next : into.first_block) = block;
             into.last_block = block;
@@ -392,6 +409,8 @@ void MessageTable::splice(Message& into, Message& from) noexcept {
         into.meta_bytes = from.meta_bytes;
         into.meta = from.meta;
     }
+    CopyStore::join(into.cells, from.cells);
+    from.cells = nullptr;
     from.first_block = from.last_block = nullptr;
     from.packets = 0;
     messages_.subtract(MessageCounter::opened, 1);  // the two were one all along
@@ -500,17 +519,23 @@ void MessageTable::execute(const Command& command, TimeNs now) noexcept {
 
 void MessageTable::release_memory(Message& message) noexcept {
     for (FragmentBlock* block = message.first_block; block != nullptr;) {
-        for (std::uint32_t i = 0; i < block->count; ++i) release_later(block->refs[i].buffer);
-        buffers_held_ -= block->count;
+        for (std::uint32_t i = 0; i < block->count; ++i) {
+            if (block->refs[i].buffer == nullptr) continue;
+            release_later(block->refs[i].buffer);
+            --buffers_held_;
+        }
         FragmentBlock* next = block->next;
         block->next = free_blocks_;
         free_blocks_ = block;
+        ++blocks_free_;
         block = next;
     }
     if (message.more_ranges != nullptr) {
         message.more_ranges->next = free_ranges_;
         free_ranges_ = message.more_ranges;
     }
+    copies_.give_back(message.cells);
+    message.cells = nullptr;
     message.first_block = message.last_block = nullptr;
     message.more_ranges = nullptr;
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,8 +36,14 @@ public:
         std::uint32_t sources = 1;         ///< run-wide number of sources; source ids are below it
         std::uint32_t messages_max = 64;   ///< messages at once: open, unbound, on probation and not yet recycled
         std::uint32_t buffers_max = 4096;  ///< references (so received buffers) held at once
-        std::uint32_t range_blocks = 16;   ///< messages at once with more separate ranges than fit inline
-        std::uint32_t horizon = 1024;      ///< closed event numbers remembered, per source
+        // Payload of up to copy_bytes_max bytes is copied, and its buffer given back at once, while at least
+        // copy_above_held buffers are held: 0 for always.
+        std::uint32_t copy_bytes_max = 0;
+        std::uint32_t copy_above_held = 0;
+        std::uint32_t copy_cells = 0;
+        std::uint32_t copy_cell_bytes = 4096;
+        std::uint32_t range_blocks = 16;  ///< messages at once with more separate ranges than fit inline
+        std::uint32_t horizon = 1024;     ///< closed event numbers remembered, per source
         std::uint32_t message_bytes_max = 16U << 20;
         TimeNs timeout_ns = 500 * core::ns_per_ms;
         std::vector<std::uint8_t> number_bits;  ///< per source: width of the event number on the wire, 1..64
@@ -91,6 +98,10 @@ public:
 
     [[nodiscard]] std::uint32_t buffers_held() const noexcept { return buffers_held_; }
     [[nodiscard]] std::uint32_t buffers_max() const noexcept { return config_.buffers_max; }
+    /// Whether `packets` more packets find room, whatever they carry.
+    [[nodiscard]] bool has_room(std::uint32_t packets) const noexcept {
+        return blocks_free_ >= packets && buffers_held_ + packets <= config_.buffers_max;
+    }
     [[nodiscard]] std::uint32_t messages_free() const noexcept { return messages_free_; }
 
     /// Visits the references of a message in order of arrival.
@@ -123,16 +134,16 @@ private:
         std::uint64_t last = 0;
     };
     struct Source {
-        Source(std::uint32_t horizon, unsigned bits) : memory(horizon), numbers(bits) {}
-        NumberMemory memory;
-        NumberExtension numbers;
+        Source(std::uint32_t horizon, unsigned bits) : numbers(bits), memory(horizon) {}
         Message* current = nullptr;  ///< the message of the last packet: in order, the table is not asked
         TimeNs due_ns;               ///< nothing in the lists is due before
-        std::uint64_t newest = 0;    ///< the number that opened last
+        Evidence evidence;
+        NumberExtension numbers;
+        std::uint64_t newest = 0;  ///< the number that opened last
         std::uint32_t epoch = 0;
         std::uint32_t probation_count = 0;
         TimeNs no_room_until_ns;  ///< until then a refused number is refused; later it is just an old one
-        Evidence evidence;
+        NumberMemory memory;
         MessageList open;  ///< number known, collecting
         MessageList probation;
     };
@@ -169,6 +180,7 @@ private:
     void recycle(Message& message) noexcept;
     void push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept;
     void release_later(void* buffer) noexcept;
+    [[nodiscard]] FragmentBlock* take_block() noexcept;
 
     Config config_;
     core::PacketTally& packets_;
@@ -176,13 +188,19 @@ private:
     BufferRelease release_;
     std::vector<Source> sources_;
     std::unique_ptr<Message[]> slab_;
-    std::unique_ptr<FragmentBlock[]> block_slab_;
+    struct Freer {
+        void operator()(void* memory) const noexcept { std::free(memory); }
+    };
+    std::unique_ptr<FragmentBlock, Freer> block_slab_;
+    FragmentBlock* fresh_block_ = nullptr;  ///< blocks from here on have never been used
     std::unique_ptr<RangeBlock[]> range_slab_;
     Message* free_messages_ = nullptr;
     FragmentBlock* free_blocks_ = nullptr;
     RangeBlock* free_ranges_ = nullptr;
     std::uint32_t messages_free_ = 0;
     std::uint32_t buffers_held_ = 0;
+    std::uint32_t blocks_free_ = 0;
+    CopyStore copies_;
     core::FlatTable<Message*> open_;
     TimeNs due_ns_;  ///< no source's due_ns is before
     std::vector<Descriptor> pending_;

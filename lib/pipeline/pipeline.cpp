@@ -112,6 +112,10 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
         stage.table.sources = static_cast<std::uint32_t>(config.sources.size());
         stage.table.messages_max = plan.messages_per_rx;
         stage.table.buffers_max = plan.buffers_per_rx;
+        stage.table.copy_bytes_max = plan.copy_bytes_max;
+        stage.table.copy_above_held = plan.copy_above_held;
+        stage.table.copy_cells = plan.copy_cells_per_rx;
+        stage.table.copy_cell_bytes = plan.copy_cell_bytes;
         stage.table.range_blocks = std::min<std::uint32_t>(plan.messages_per_rx, 512);
         stage.table.horizon = plan.horizon;
         stage.table.message_bytes_max = plan.message_bytes_max;
@@ -139,7 +143,9 @@ void Pipeline::make_work() {
         config.to_file = to_file;
         config.sources_needed = options_.config.events.sources;
         config.sources = options_.geometry;
-        config.refs_max = plan.buffers_per_rx;
+        // One message could have every reference there is; the list takes no memory before it is used.
+        config.refs_max = assemble::FragmentBlock::capacity *
+                          (plan.buffers_per_rx / 16 + plan.messages_per_rx + plan.copy_cells_per_rx + 1);
         config.events = event_rings_.back().get();
         config.released = released_rings_.back().get();
         for (std::size_t rx = 0; rx < plan.rx.size(); ++rx) {
@@ -239,11 +245,16 @@ int Pipeline::run_lcore(void* argument) {
 }
 
 void Pipeline::start() {
+    for (Lcore& lcore : lcores_) {
+        const int rc = ::rte_eal_remote_launch(&Pipeline::run_lcore, &lcore, lcore.id);
+        if (rc == 0) continue;
+        // The writer is not there yet: it ends only when all workers have, and one of them may never begin.
+        signals_.exit.store(true, std::memory_order_relaxed);
+        for (const Lcore& started : lcores_) ::rte_eal_wait_lcore(started.id);
+        throw core::RunError(fmt::format("lcore {} could not be started: {}", lcore.id, rc));
+    }
     running_ = true;
     if (writer_ != nullptr) writer_->start();
-    for (Lcore& lcore : lcores_)
-        if (const int rc = ::rte_eal_remote_launch(&Pipeline::run_lcore, &lcore, lcore.id); rc != 0)
-            throw core::RunError(fmt::format("lcore {} could not be started: {}", lcore.id, rc));
     if (capture_ != nullptr) capture_->start(signals_);
     for (const auto& simulator : simulators_) simulator->start(signals_);
 }

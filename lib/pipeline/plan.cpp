@@ -52,10 +52,28 @@ std::uint64_t buffers_per_event(const std::vector<SourceGeometry>& geometry) {
     return buffers;
 }
 
-void size_events(const RunConfig& config, const std::vector<SourceGeometry>& geometry, std::uint64_t buffers,
-                 Plan& plan) {
+/// Cells that the messages of one whole event take when all payload is copied.
+std::uint64_t cells_per_event(const std::vector<SourceGeometry>& geometry, std::uint32_t cell_bytes) {
+    std::uint64_t cells = 0;
+    for (const SourceGeometry& source : geometry) {
+        const std::uint64_t in_cell = (cell_bytes - sizeof(assemble::CopyCell)) / source.packet_payload_bytes;
+        const std::uint64_t packets =
+            (source.message_bytes + source.packet_payload_bytes - 1) / source.packet_payload_bytes;
+        cells += (packets + in_cell - 1) / in_cell;
+    }
+    return cells;
+}
+
+void size_events(const RunConfig& config, const std::vector<SourceGeometry>& geometry, Plan& plan) {
     const auto sources = static_cast<std::uint64_t>(geometry.size());
-    const std::uint64_t per_event = buffers_per_event(geometry);
+    const auto rx_count = static_cast<std::uint64_t>(plan.rx.size());
+    std::uint64_t per_event = buffers_per_event(geometry);
+    std::uint64_t buffers = plan.buffers_per_rx * rx_count;
+    if (per_event > 0 && plan.copy_cells_per_rx > 0) {
+        // Fixed sizes have cells only if everything is copied; then cells are what an event takes.
+        per_event = cells_per_event(geometry, plan.copy_cell_bytes);
+        buffers = plan.copy_cells_per_rx * rx_count;
+    }
     // Without known sizes the bookkeeping is what is bounded: this many messages at once.
     constexpr std::uint64_t messages_max = 65536;
     std::uint64_t open = std::clamp<std::uint64_t>(messages_max / sources, 64, 4096);
@@ -114,6 +132,44 @@ void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geom
     plan.eal_memory_bytes = memory;
 }
 
+/// Divides the memory for open events between packet buffers and cells for copied payload.
+void size_buffers(const RunConfig& config, const std::vector<SourceGeometry>& geometry, const PlanInput& input,
+                  Plan& plan) {
+    const auto rx_count = static_cast<std::uint64_t>(plan.rx.size());
+    const std::uint64_t element = plan.room_bytes + 512;
+    const bool fixed = buffers_per_event(geometry) > 0;
+    const std::uint32_t small_bytes = plan.room_bytes / 4;
+    const bool may_be_small = std::ranges::any_of(geometry, [&](const SourceGeometry& source) {
+        return source.packet_payload_bytes == 0 || source.packet_payload_bytes <= small_bytes;
+    });
+    std::uint64_t for_buffers = config.events.memory_bytes;
+    if (config.events.assembly == AssemblyMode::copy) {
+        // Everything is copied, so the buffers only have to bridge a burst; a small pool stays in cache.
+        for_buffers = std::min<std::uint64_t>(for_buffers / 8, 2048 * element * rx_count);
+        plan.copy_bytes_max = plan.room_bytes;
+        plan.copy_cell_bytes = fixed ? 65536 : 16384;
+    } else if (config.events.assembly == AssemblyMode::automatic && may_be_small && !fixed) {
+        // References while there is plenty; payload that would waste most of its buffer is copied once half are held.
+        for_buffers /= 2;
+        plan.copy_bytes_max = small_bytes;
+        plan.copy_cell_bytes = 4096;
+    }
+    const std::uint64_t for_cells = config.events.memory_bytes - for_buffers;
+    std::uint64_t buffers = std::max<std::uint64_t>(for_buffers / element, 256);
+    std::uint64_t cells = plan.copy_bytes_max > 0 ? for_cells / plan.copy_cell_bytes : 0;
+    if (input.replay) {
+        // A message holds no more buffers than the capture has packets with a UDP payload: a record header, Ethernet,
+        // IPv4 and UDP headers and a byte. Smaller records end at once.
+        constexpr std::uint64_t record_bytes_min = 16 + 14 + 20 + 8 + 1;
+        const std::uint64_t packets = input.capture_bytes / record_bytes_min + 256;
+        buffers = std::min(buffers, packets);
+        cells = std::min(cells, packets);
+    }
+    plan.buffers_per_rx = static_cast<std::uint32_t>(std::max<std::uint64_t>(buffers / rx_count, 4 * burst));
+    plan.copy_cells_per_rx = static_cast<std::uint32_t>(cells / rx_count);
+    plan.copy_above_held = config.events.assembly == AssemblyMode::copy ? 0 : plan.buffers_per_rx / 2;
+}
+
 }  // namespace
 
 Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geometry, const PlanInput& input) {
@@ -123,17 +179,8 @@ Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geome
     for (const PortConfig& port : config.ports)
         room = std::max({room, port.mbuf_bytes, port.mtu + ethernet_overhead_bytes});
     plan.room_bytes = std::min<std::uint32_t>((room + 63) / 64 * 64, 65535 - 128);
-    const std::uint64_t element = plan.room_bytes + 512;
-    std::uint64_t buffers = std::max<std::uint64_t>(config.events.memory_bytes / element, 256);
-    if (input.replay) {
-        // A message holds no more buffers than the capture has packets with a UDP payload: a record header, Ethernet,
-        // IPv4 and UDP headers and a byte. Smaller records end at once.
-        constexpr std::uint64_t record_bytes_min = 16 + 14 + 20 + 8 + 1;
-        buffers = std::min(buffers, input.capture_bytes / record_bytes_min + 256);
-    }
-    const auto rx_count = static_cast<std::uint64_t>(plan.rx.size());
-    plan.buffers_per_rx = static_cast<std::uint32_t>(std::max<std::uint64_t>(buffers / rx_count, 4 * burst));
-    size_events(config, geometry, std::uint64_t{plan.buffers_per_rx} * rx_count, plan);
+    size_buffers(config, geometry, input, plan);
+    size_events(config, geometry, plan);
     std::uint32_t largest = 0;
     for (const StreamConfig& stream : config.streams)
         largest = std::max(largest,
@@ -162,6 +209,10 @@ std::string Plan::text() const {
                     open_max, open_limit, queued_max, horizon);
     text += fmt::format("buffers: {} of {} bytes, {:.0f} MiB of DPDK memory\n", pool_buffers, room_bytes,
                         static_cast<double>(eal_memory_bytes) / (1 << 20));
+    if (copy_cells_per_rx > 0)
+        text += fmt::format("copies: payload up to {} bytes{}, into {} cells of {} KiB\n", copy_bytes_max,
+                            copy_above_held > 0 ? " once half the buffers are held" : "",
+                            std::uint64_t{copy_cells_per_rx} * rx.size(), copy_cell_bytes >> 10U);
     return text;
 }
 

@@ -35,6 +35,10 @@ struct Plan {
     std::uint32_t room_bytes = 0;      ///< of a packet buffer
     std::uint32_t buffers_per_rx = 0;  ///< that the messages of one rx lcore can hold
     std::uint32_t pool_buffers = 0;
+    std::uint32_t copy_bytes_max = 0;   ///< payload up to this size may be copied out of its buffer
+    std::uint32_t copy_above_held = 0;  ///< once so many buffers of an rx lcore are held
+    std::uint32_t copy_cells_per_rx = 0;
+    std::uint32_t copy_cell_bytes = 4096;
     std::uint32_t messages_per_rx = 0;
     std::uint32_t message_bytes_max = 0;
     std::uint32_t roce_runs = 0;  ///< per rx lcore

@@ -84,7 +84,7 @@ bool RxStage::flush_stashes() noexcept {
 }
 
 bool RxStage::may_take() noexcept {
-    const bool room = table_.buffers_held() + burst <= table_.buffers_max();
+    const bool room = table_.has_room(burst);
     if (own_.need_room.load(std::memory_order_relaxed) == room) own_.need_room.store(!room, std::memory_order_relaxed);
     if (!room) {
         // What proves nothing goes first, here; open events are the builder's to end.

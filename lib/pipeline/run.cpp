@@ -135,7 +135,8 @@ port::EalConfig eal_config(const RunOptions& options, const Plan& plan) {
     return eal;
 }
 
-/// The report is opened before anything runs: a path that cannot be written is found then, not at the end.
+/// The report is opened before anything runs: a path that cannot be written is found then, not at the end. A run that
+/// does not get as far as a report leaves no file, rather than an empty one.
 class ReportFile {
 public:
     explicit ReportFile(const std::string& path) : path_(path) {
@@ -144,7 +145,10 @@ public:
         if (file_ == nullptr) throw core::RunError(fmt::format("--report {}: {}", path, std::strerror(errno)));
     }
     ~ReportFile() {
-        if (file_ != nullptr) std::fclose(file_);
+        if (file_ == nullptr) return;
+        std::fclose(file_);
+        std::error_code error;  // a device or a pipe stays
+        if (!written_ && std::filesystem::is_regular_file(path_, error)) std::filesystem::remove(path_, error);
     }
     ReportFile(const ReportFile&) = delete;
     ReportFile& operator=(const ReportFile&) = delete;
@@ -154,11 +158,13 @@ public:
         const std::string text = report.dump(2) + "\n";
         const bool ok = std::fwrite(text.data(), 1, text.size(), file_) == text.size() && std::fflush(file_) == 0;
         if (!ok) throw core::RunError(fmt::format("--report {}: {}", path_, std::strerror(errno)));
+        written_ = true;
     }
 
 private:
     std::string path_;
     std::FILE* file_ = nullptr;
+    bool written_ = false;
 };
 
 /// Prints a line per second while it runs: rewritten in place on a terminal, one after the other elsewhere.
@@ -208,6 +214,9 @@ private:
 class Run {
 public:
     explicit Run(RunOptions options) : options_(std::move(options)), report_(options_.report) {}
+    ~Run();
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
     int execute();
 
 private:
@@ -226,11 +235,22 @@ private:
     std::unique_ptr<store::RunWriter> writer_;
     std::unique_ptr<Pipeline> pipeline_;
     std::chrono::steady_clock::time_point start_;
+    bool started_ = false;
     double seconds_ = 0;
     std::uint64_t idle_packets_ = 0;
     double idle_since_s_ = 0;
     std::string stop_reason_ = "end of input";
 };
+
+/// A run that could not start leaves nothing behind that would stand in the way of the next try.
+Run::~Run() {
+    if (writer_ == nullptr || started_) return;
+    pipeline_.reset();
+    const std::filesystem::path hidden = writer_->path();
+    writer_.reset();
+    std::error_code error;
+    std::filesystem::remove_all(hidden, error);
+}
 
 void Run::open_sink() {
     const auto sink = std::ranges::find(options_.config.sinks, SinkKind::events, &SinkConfig::kind);
@@ -280,9 +300,13 @@ int Run::execute() {
         return 0;
     }
     SignalGuard guard;
-    // The captures are opened and the sink's path is taken before DPDK starts: both are where users err most.
+    // The captures are opened and the sink's path is taken before DPDK starts: both are where users err most. (A pipe
+    // can be opened only once.)
+    std::error_code error;
     if (options_.capture.has_value())
-        for (const std::string& file : options_.capture->files) port::CaptureReader probe(file);
+        for (const std::string& file : options_.capture->files)
+            if (!std::filesystem::exists(file, error) || std::filesystem::is_regular_file(file, error))
+                port::CaptureReader probe(file);
     open_sink();
     port::start_eal(eal_config(options_, plan_));
     Pipeline::Options setup;
@@ -302,6 +326,7 @@ int Run::execute() {
     }
     start_ = std::chrono::steady_clock::now();
     pipeline_->start();
+    started_ = true;
     if (!options_.quiet && !options_.capture.has_value())
         fmt::print(stderr, "running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
     control();

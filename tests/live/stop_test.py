@@ -12,7 +12,8 @@ import time
 import live
 
 
-def config(device, sources=2, events="", lcores='idle = "sleep"', path="runs/{name}-{run}"):
+def config(device, lcores='idle = "sleep"', detector="jungfrau", memory="64MiB"):
+    first_port = {"jungfrau": 50001, "ejfat": 19522}[detector]
     return f"""name = "live"
 [[port]]
 name = "det0"
@@ -20,15 +21,14 @@ device = "{device}"
 [[stream]]
 port = "det0"
 transport = "udp"
-udp_dst = {[50001 + i for i in range(sources)]}
-format = "jungfrau"
+udp_dst = [{first_port}, {first_port + 1}]
+format = "{detector}"
 [events]
-sources = {sources}
-memory = "64MiB"
-{events}
+sources = 2
+memory = "{memory}"
 [[sink]]
 kind = "events"
-path = "{path}"
+path = "runs/{{name}}-{{run}}"
 [lcores]
 {lcores}
 """

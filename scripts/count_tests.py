@@ -22,6 +22,7 @@ for suite in xml.etree.ElementTree.parse(junit).getroot() if junit.exists() else
     program = (suite.get("name") or "").split(".", 2)
     if len(program) < 2:
         continue
+    program[1] = program[1].split(" / ")[-1]  # with several suites, meson puts theirs in front
     for case in suite.iter("testcase"):
         name = f"{program[1]}: {'.'.join(program[2:] + [case.get('name')])}"
         cases_of[program[1]] = cases_of.get(program[1], 0) + 1

@@ -158,7 +158,7 @@ class Tidy(Tree):
 
 
 class CountTests(Tree):
-    JUNIT = """<testsuites><testsuite name="weir.core.Suite">
+    JUNIT = """<testsuites><testsuite name="weir.weir:unit / core.Suite">
       <testcase name="a" status="run"/><testcase name="b" status="run"><failure message="no"/></testcase>
       <testcase name="c" status="run" result="skipped"><skipped message="no such\n data"/></testcase></testsuite>
       <testsuite name="weir"><testcase name="layers"/></testsuite></testsuites>"""

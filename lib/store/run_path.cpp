@@ -110,8 +110,10 @@ RunPath make_run_path(const std::string& path_template, const std::string& name,
             values.run = *result.run;
         }
         result.path /= expand_path_template(part->string(), values);
-        const bool is_last = std::next(part) == parts.end() || std::next(part)->empty();
-        if (is_last || !has_placeholder(part->string(), "{")) continue;
+        const auto ends = [&](auto next) { return next == parts.end() || next->empty(); };
+        if (ends(std::next(part))) continue;
+        // What the template makes up is created, and the folder of the runs; not a whole tree below a misspelt name.
+        if (!has_placeholder(part->string(), "{") && !ends(std::next(part, 2))) continue;
         std::error_code error;
         std::filesystem::create_directory(result.path, error);
         if (error) throw core::RunError(system_error_text("cannot create directory", result.path, error.value()));

@@ -161,11 +161,19 @@ std::vector<PortConfig> read_ports(TableReader& root) {
     std::vector<PortConfig> out;
     for (TableReader& table : root.tables("port")) {
         PortConfig port = read_port(table);
-        for (const PortConfig& other : out)
+        const auto device_of = [](const PortConfig& of) { return of.device.substr(0, of.device.find(',')); };
+        for (const PortConfig& other : out) {
+            // Simulated detectors are as many as one likes.
+            if (device_of(other) == device_of(port) && device_of(port) != "sim")
+                table.wrong("device",
+                            fmt::format("{}, the device of port {} at line {}", in_quotes(device_of(port)),
+                                        in_quotes(other.name), other.place.line),
+                            "a device of its own for each port (net_af_packet0, net_af_packet1, ...)");
             if (other.name == port.name)
                 table.wrong("name",
                             fmt::format("{}, the name of the port at line {}", in_quotes(port.name), other.place.line),
                             "a name of its own for each port");
+        }
         out.push_back(std::move(port));
     }
     if (out.empty()) root.missing("port", "at least one [[port]] with name and device");

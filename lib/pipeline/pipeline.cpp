@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/hot_thread.hpp"
+#include "port/eal.hpp"
 
 namespace weir::pipeline {
 
@@ -74,7 +75,10 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
     port::LivePortConfig live;
     live.name = config.name;
     live.index = static_cast<std::uint16_t>(index);
-    live.device = config.device.substr(0, config.device.find(','));
+    const std::string device = config.devargs();
+    const std::size_t comma = device.find(',');
+    live.device = device.substr(0, comma);
+    if (!port::is_pci_address(device)) live.args = comma == std::string::npos ? "" : device.substr(comma + 1);
     live.queues = config.queues;
     live.mtu = config.mtu;
     live.rx_descriptors = config.rx_descriptors;
@@ -89,6 +93,7 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
         simulators_.push_back(std::make_unique<SimulatorFeeder>(SimulatorFeeder::parse_device(config.device, sources),
                                                                 config.name, *pool_));
         live.device = simulators_.back()->device();
+        live.args.reset();
         live.queues = 1;
     }
     ports_.push_back(std::make_unique<port::LivePort>(live, *pool_));

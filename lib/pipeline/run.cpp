@@ -125,13 +125,8 @@ port::EalConfig eal_config(const RunOptions& options, const Plan& plan) {
     eal.pin = plan.pin;
     eal.memory_bytes = plan.eal_memory_bytes;
     if (options.capture.has_value()) return eal;
-    for (const PortConfig& port : options.config.ports) {
-        if (SimulatorFeeder::is_simulator(port.device)) continue;
-        if (port::is_pci_address(port.device))
-            eal.pci.push_back(port.devargs());
-        else
-            eal.vdevs.push_back(port.devargs());
-    }
+    for (const PortConfig& port : options.config.ports)
+        if (port::is_pci_address(port.device)) eal.pci.push_back(port.devargs());
     return eal;
 }
 

@@ -57,7 +57,7 @@ void check_interface(const std::string& device, std::uint32_t frame_bytes_max) {
 EalConfig eal_config(const std::string& device) {
     EalConfig config;
     config.memory_bytes = BufferPool::memory_bytes({buffers, room_bytes}) + (64U << 20);
-    (is_pci_address(device) ? config.pci : config.vdevs).push_back(device);
+    if (is_pci_address(device)) config.pci.push_back(device);
     config.pin = false;
     return config;
 }
@@ -128,7 +128,9 @@ private:
     static LivePortConfig port_config(const std::string& device, const Simulator& simulator) {
         LivePortConfig config;
         config.name = "send";
-        config.device = device.substr(0, device.find(','));
+        const std::size_t comma = device.find(',');
+        config.device = device.substr(0, comma);
+        if (!is_pci_address(device)) config.args = comma == std::string::npos ? "" : device.substr(comma + 1);
         config.mtu = static_cast<std::uint16_t>(std::clamp(simulator.frame_bytes_max() - ethernet_bytes, 1500U, 9600U));
         return config;
     }

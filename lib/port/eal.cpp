@@ -4,11 +4,14 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
+#include <rte_log.h>
 #include <sched.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <mutex>
 
 #include "core/error.hpp"
 
@@ -33,6 +36,30 @@ bool is_pci_address(const std::string& device) noexcept {
 
 namespace {
 
+std::mutex log_mutex;
+bool log_captured = false;
+std::string log_text;
+
+ssize_t write_log(void*, const char* bytes, std::size_t count) {
+    constexpr std::size_t text_bytes_max = 4096;
+    const std::lock_guard lock(log_mutex);
+    if (!log_captured) return ::write(STDERR_FILENO, bytes, count);
+    log_text.append(bytes, std::min(count, text_bytes_max - std::min(text_bytes_max, log_text.size())));
+    return static_cast<ssize_t>(count);
+}
+
+/// DPDK's log stream is ours from the first call on.
+void take_log() {
+    static std::FILE* stream = nullptr;
+    if (stream != nullptr) return;
+    cookie_io_functions_t functions{};
+    functions.write = write_log;
+    stream = ::fopencookie(nullptr, "w", functions);
+    if (stream == nullptr) return;
+    ::setvbuf(stream, nullptr, _IOLBF, 0);
+    ::rte_openlog_stream(stream);
+}
+
 std::string lcore_map(const EalConfig& config) {
     const std::vector<std::uint32_t> cpus = usable_cpus();
     std::string all;
@@ -52,6 +79,31 @@ std::string lcore_map(const EalConfig& config) {
 
 }  // namespace
 
+LogCapture::LogCapture() {
+    take_log();
+    const std::lock_guard lock(log_mutex);
+    log_captured = true;
+    log_text.clear();
+}
+
+LogCapture::~LogCapture() {
+    const std::lock_guard lock(log_mutex);
+    log_captured = false;
+}
+
+std::string LogCapture::text() {
+    const std::lock_guard lock(log_mutex);
+    std::string line;
+    for (const char c : log_text) {
+        if (c != '\n')
+            line += c;
+        else if (!line.ends_with("; ") && !line.empty())
+            line += "; ";
+    }
+    while (line.ends_with(' ') || line.ends_with(';')) line.pop_back();
+    return line;
+}
+
 void start_eal(const EalConfig& config) {
     const std::string lcores = lcore_map(config);
     const std::size_t split = lcores.find(' ');
@@ -65,13 +117,16 @@ void start_eal(const EalConfig& config) {
         args.push_back("--file-prefix=weir" + std::to_string(::getpid()));
         for (const std::string& address : config.pci) args.push_back("--allow=" + address);
     }
-    for (const std::string& vdev : config.vdevs) args.push_back("--vdev=" + vdev);
     std::vector<char*> argv;
     for (std::string& arg : args) argv.push_back(arg.data());
-    if (::rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0)
+    const LogCapture log;
+    if (::rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
+        const std::string reason = LogCapture::text();
         throw core::RunError(fmt::format(
-            "DPDK could not start: {} (asked for {} MiB{})", rte_strerror(rte_errno), mib,
-            config.vdevs.empty() ? std::string() : ", device " + fmt::format("{}", fmt::join(config.vdevs, " "))));
+            "DPDK could not start: {} (asked for {} MiB of memory{}){}{}", rte_strerror(rte_errno), mib,
+            config.pci.empty() ? "" : " in hugepages, which PCI devices need", reason.empty() ? "" : ": ", reason));
+    }
+    if (const std::string remarks = LogCapture::text(); !remarks.empty()) fmt::print(stderr, "{}\n", remarks);
 }
 
 void stop_eal() noexcept {

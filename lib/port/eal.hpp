@@ -11,7 +11,6 @@ namespace weir::port {
 struct EalConfig {
     std::vector<std::uint32_t> lcores;  ///< lcore ids that run stages; bound to the CPU of that number if there is one
     std::uint64_t memory_bytes = 0;     ///< pools, rings and tables that live in EAL memory, all sums added up
-    std::vector<std::string> vdevs;     ///< "net_af_packet0,iface=det0,..."
     std::vector<std::string> pci;       ///< PCI addresses; when there are any, hugepages are used
     bool pin = true;                    ///< false: lcores float over all CPUs of the process
 };
@@ -20,6 +19,18 @@ struct EalConfig {
 /// reason.
 void start_eal(const EalConfig& config);
 void stop_eal() noexcept;
+
+/// What DPDK and its drivers log goes to stderr, but while one of these lives it is collected: it is the reason for a
+/// step that failed, and belongs into the message about it. One at a time; after start_eal.
+class LogCapture {
+public:
+    LogCapture();
+    ~LogCapture();
+    LogCapture(const LogCapture&) = delete;
+    LogCapture& operator=(const LogCapture&) = delete;
+    /// What came since then, on one line; empty if nothing did.
+    [[nodiscard]] static std::string text();
+};
 
 /// The CPUs that this process may use.
 [[nodiscard]] std::vector<std::uint32_t> usable_cpus();

@@ -1,6 +1,7 @@
 #include "port/live_port.hpp"
 
 #include <fmt/format.h>
+#include <rte_dev.h>
 #include <rte_ethdev.h>
 
 #include <algorithm>
@@ -8,19 +9,28 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "port/eal.hpp"
 
 namespace weir::port {
 
 namespace {
 
+/// What the driver logged is the reason; the code that it returned says less, and often something else.
 [[noreturn]] void fail(const LivePortConfig& config, const char* step, int code) {
-    throw core::RunError(fmt::format("port '{}' ({}): {} failed: {}", config.name, config.device, step,
-                                     rte_strerror(code < 0 ? -code : code)));
+    std::string reason = LogCapture::text();
+    if (reason.empty()) reason = rte_strerror(code < 0 ? -code : code);
+    const std::string args = config.args.value_or("");
+    throw core::RunError(fmt::format("port '{}' ({}{}{}): {} failed: {}", config.name, config.device,
+                                     args.empty() ? "" : ",", args, step, reason));
 }
 
 }  // namespace
 
 LivePort::LivePort(const LivePortConfig& config, BufferPool& pool) : config_(config), pool_(pool) {
+    const LogCapture log;
+    if (config.args.has_value())
+        if (const int rc = ::rte_eal_hotplug_add("vdev", config.device.c_str(), config.args->c_str()); rc != 0)
+            fail(config, "creating the device", rc);
     if (const int rc = ::rte_eth_dev_get_port_by_name(config.device.c_str(), &id_); rc != 0)
         fail(config, "finding the device", rc);
     rte_eth_dev_info info{};
@@ -38,8 +48,7 @@ LivePort::LivePort(const LivePortConfig& config, BufferPool& pool) : config_(con
     if (mtu_max >= config.mtu)
         conf.rxmode.mtu = config.mtu;
     else
-        remarks_ =
-            fmt::format("the driver advertises an MTU of {}, {} is left to the device", mtu_max, config.mtu);
+        remarks_ = fmt::format("the driver advertises an MTU of {}, {} is left to the device", mtu_max, config.mtu);
     if (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER && mtu_max >= config.mtu) conf.rxmode.offloads = 0;
     if (const int rc = ::rte_eth_dev_configure(id_, config.queues, 1, &conf); rc != 0) fail(config, "configuring", rc);
     std::uint16_t rx_descriptors = config.rx_descriptors;
@@ -62,6 +71,7 @@ LivePort::LivePort(const LivePortConfig& config, BufferPool& pool) : config_(con
     rte_ether_addr mac{};
     if (::rte_eth_macaddr_get(id_, &mac) == 0) std::copy_n(mac.addr_bytes, own_.mac.size(), own_.mac.begin());
     own_.ip = config.address.value_or(0);
+    if (const std::string said = LogCapture::text(); !said.empty()) remarks_ += (remarks_.empty() ? "" : ", ") + said;
 }
 
 LivePort::~LivePort() {

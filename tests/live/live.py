@@ -115,6 +115,7 @@ class Weir:
 
     def __init__(self, folder, config, *options, name="run", environment=None):
         self.out = pathlib.Path(folder) / name
+        name = self.out.name  # the other files do not go to a folder that the name may have
         self.report_file = pathlib.Path(folder) / f"{name}.json"
         if isinstance(config, pathlib.Path):
             config_file = config

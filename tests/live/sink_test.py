@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""`weir run` when the sink misbehaves: a disk that stops answering for five seconds, a disk that is full.
+
+usage: sink_test.py WEIR FROZEN_DISK_LIBRARY
+"""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import live
+from stop_test import config
+
+FROZEN_DISK = None
+
+
+def progress(run):
+    """[(seconds, packets per second), ...] from the lines that the run prints."""
+    lines = [line.split() for line in run.lines if " packets/s" in line]
+    return [(float(words[0]), float(words[2])) for words in lines]
+
+
+class FrozenTest(live.Case):
+    def setUp(self):
+        super().setUp()
+        self.frozen = self.folder / "frozen"
+        self.addCleanup(self.frozen.unlink, missing_ok=True)
+        self.environment = {**os.environ, "LD_PRELOAD": FROZEN_DISK, "WEIR_FROZEN": str(self.frozen)}
+
+    def test_five_seconds_cost_whole_events_and_nothing_else(self):
+        rate = 40
+        run = self.weir(config(f"sim,format=jungfrau,rate={rate},seed=3"), environment=self.environment)
+        run.wait_running()
+        time.sleep(1.5)
+        self.frozen.touch()
+        frozen = time.monotonic()
+        time.sleep(5)
+        self.frozen.unlink()
+        self.assertLess(time.monotonic() - frozen, 8)
+        time.sleep(2)
+        run.stop()
+        report = run.end()
+        self.assert_account(run)
+        self.assert_no_leftovers(run)
+
+        # rx went on polling at the detector's rate while nothing could be written: the second after the freeze began is in every
+        # respect like those before. Nothing was lost in front of weir.
+        packets, events = report["packets"], report["events"]
+        during = [per_second for seconds, per_second in progress(run) if 3 <= seconds <= 6]
+        self.assertGreaterEqual(len(during), 3, run.errors)
+        for per_second in during:
+            self.assertGreater(per_second, 0.85 * rate * 256, run.errors)
+        self.assertEqual(report["device_missed"], 0)
+
+        # Every loss is a whole event, for want of room: of each event all packets are there, or none.
+        lost = packets["dropped"]["no_room"]
+        self.assertEqual({name: n for name, n in packets["dropped"].items() if n > 0}, {"no_room": lost})
+        self.assertEqual(sum(events["incomplete"].values()), events["incomplete"]["end_of_run"])
+        inspected = run.inspect()
+        self.assertTrue(inspected["verified"])
+        cut = [event for event in inspected["events"] if not event["complete"]]
+        self.assertLessEqual(len(cut), 1)
+        self.assertTrue(all(event["id"] == max(e["id"] for e in inspected["events"]) for event in cut))
+        cut_packets = packets["placed"] - 256 * events["complete"]
+        self.assertEqual(cut_packets, sum(event["bytes"] for event in cut) // 8192)
+        sent_events, in_the_last = divmod(packets["received"], 256)
+        self.assertEqual(lost % 256, 0 if cut or in_the_last == 0 else in_the_last)
+        self.assertEqual(events["complete"] + lost // 256, sent_events)
+        self.assertGreater(lost // 256, 2 * rate)
+        self.assertLess(lost // 256, 7 * rate)
+
+        # Before and after it every event is complete.
+        numbers = [event["id"] for event in inspected["events"]]
+        missing = sorted(set(range(1, max(numbers) + 1)) - set(numbers))
+        self.assertEqual(missing, list(range(missing[0], missing[-1] + 1)), "the loss has one beginning and one end")
+        self.assertGreater(max(numbers) - missing[-1], rate)
+
+    def test_sizes_that_are_not_known_beforehand(self):
+        run = self.weir(config("sim,format=ejfat,rate=200,bytes=200000,seed=3", detector="ejfat", memory="16MiB"),
+                        environment=self.environment)
+        run.wait_running()
+        time.sleep(0.5)
+        self.frozen.touch()
+        time.sleep(2)
+        self.frozen.unlink()
+        time.sleep(1)
+        run.stop()
+        report = run.end()
+        self.assert_account(run)
+        self.assertGreater(report["packets"]["dropped"]["no_room"], 0)
+        self.assertEqual({name for name, n in report["packets"]["dropped"].items() if n > 0}, {"no_room"})
+        # Events that had begun and found no room leave as a whole: they are not written, and they say why.
+        self.assertEqual(report["events"]["incomplete"]["no_room"], report["events"]["dropped"]["no_room"])
+        self.assertEqual({name for name, n in report["events"]["incomplete"].items() if n > 0} - {"no_room", "end_of_run"}, set())
+        inspected = run.inspect()
+        self.assertTrue(inspected["verified"])
+        self.assertLessEqual(sum(not event["complete"] for event in inspected["events"]), 2)
+        self.assertEqual(report["device_missed"], 0)
+
+    def test_a_second_signal_is_the_way_out(self):
+        run = self.weir(config("sim,format=jungfrau,rate=40,seed=3"), environment=self.environment)
+        run.wait_running()
+        time.sleep(2)
+        self.frozen.touch()
+        time.sleep(0.3)
+        run.stop()
+        time.sleep(1.5)
+        self.assertIsNone(run.process.poll(), "it waits for the disk")
+        run.stop()
+        self.assertEqual(run.process.wait(10), -signal.SIGINT)
+        hidden = run.out.with_name(f".{run.out.name}.part")
+        self.assertGreater(len(run.inspect(hidden, status=1)["events"]), 20)
+
+
+class FullTest(live.Case):
+    def setUp(self):
+        super().setUp()
+        self.disk = self.folder / "disk"
+        self.disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(self.disk)], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"cannot mount a small file system: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(self.disk)])
+
+    def test_a_full_disk_ends_the_run_with_an_account(self):
+        run = self.weir(config("sim,format=jungfrau,rate=40,seed=3"), name="disk/run")
+        report = run.end(status=1)
+        self.assertIn("No space left on device", run.errors)
+        self.assertIn("No space left on device", report["error"])
+        self.assertEqual(report["stopped_by"], "the sink failed")
+        self.assert_account(run)
+        events = report["events"]
+        self.assertGreater(events["dropped"]["write_error"], 0)
+        self.assertGreater(events["written"], 5)
+        # What was written is whole, wherever it is.
+        inspected = run.inspect(report["path"], status=0 if pathlib.Path(report["path"]) == run.out else 1)
+        self.assertEqual(len(inspected["events"]), events["written"])
+        self.assertTrue(all(event["complete"] for event in inspected["events"]))
+
+    def test_a_report_that_cannot_be_written_is_found_before_the_run(self):
+        file = self.folder / "c.toml"
+        file.write_text(config("sim,format=jungfrau,events=5"))
+        done = subprocess.run([live.Weir.program, "run", "--config", str(file), "--out", str(self.folder / "run"), "--report",
+                               str(self.folder / "no" / "r.json")], capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--report", done.stderr)
+        self.assertFalse((self.folder / "run").exists())
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    FROZEN_DISK = os.path.abspath(sys.argv[2])
+    if os.environ.get("WEIR_LIVE_SANDBOX"):
+        del sys.argv[2]
+    live.main()

@@ -1,0 +1,187 @@
+#include "reduce/gather.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <random>
+
+#include "core/hot_thread.hpp"
+
+namespace {
+
+using weir::assemble::ByteRange;
+using weir::assemble::FragmentBlock;
+using weir::assemble::FragmentRef;
+using weir::assemble::Message;
+using weir::reduce::gather;
+using weir::reduce::GatherCursor;
+using weir::reduce::SortedRefs;
+
+/// A message whose fragments lie in buffers of their own, in the order in which they were added.
+class MadeMessage {
+public:
+    void add(std::uint32_t offset, const std::vector<std::byte>& bytes) {
+        buffers_.push_back(bytes);
+        if (blocks_.empty() || blocks_.back().count == FragmentBlock::capacity) {
+            blocks_.emplace_back();
+            if (blocks_.size() > 1) blocks_[blocks_.size() - 2].next = &blocks_.back();
+            message_.first_block = &blocks_.front();
+        }
+        FragmentBlock& block = blocks_.back();
+        FragmentRef& ref = block.refs[block.count++];
+        ref.data = buffers_.back().data();
+        ref.offset = offset;
+        ref.bytes = static_cast<std::uint32_t>(bytes.size());
+        message_.in_order = message_.in_order && offset >= last_;
+        last_ = offset;
+    }
+    /// As the builder does with what came after an event's end: the buffer stays, the reference is empty.
+    void trim(std::uint32_t index) {
+        FragmentRef& ref = blocks_[index / FragmentBlock::capacity].refs[index % FragmentBlock::capacity];
+        ref.bytes = 0;
+        ref.data = nullptr;
+    }
+    [[nodiscard]] const Message& message() const { return message_; }
+
+private:
+    Message message_{};
+    std::deque<FragmentBlock> blocks_;
+    std::deque<std::vector<std::byte>> buffers_;
+    std::uint32_t last_ = 0;
+};
+
+std::vector<std::byte> bytes_of(std::uint32_t first, std::size_t count) {
+    std::vector<std::byte> out(count);
+    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::byte>(first + i * 7);
+    return out;
+}
+
+struct AlignedFree {
+    void operator()(std::byte* memory) const { std::free(memory); }
+};
+using Aligned = std::unique_ptr<std::byte, AlignedFree>;
+
+Aligned aligned(std::size_t bytes) {
+    return Aligned(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)));
+}
+
+/// Everything of a message, taken in steps of at most `step` bytes.
+std::vector<std::byte> all_of(const Message& message, std::size_t step, bool streaming) {
+    SortedRefs refs(1024);
+    refs.assign(message);
+    std::vector<std::byte> out;
+    GatherCursor cursor;
+    const Aligned memory = aligned(step);
+    for (;;) {
+        const std::size_t got = gather(refs, cursor, {memory.get(), step}, streaming);
+        out.insert(out.end(), memory.get(), memory.get() + got);
+        if (got < step) break;
+    }
+    EXPECT_EQ(gather(refs, cursor, {memory.get(), step}, streaming), 0u);
+    return out;
+}
+
+TEST(Gather, puts_fragments_in_order_of_offset) {
+    MadeMessage made;
+    const auto whole = bytes_of(3, 90);
+    const auto part = [&](std::ptrdiff_t from, std::ptrdiff_t to) {
+        return std::vector<std::byte>(whole.begin() + from, whole.begin() + to);
+    };
+    made.add(50, part(50, 90));
+    made.add(0, part(0, 20));
+    made.add(20, part(20, 50));
+    for (const std::size_t step : {1u, 7u, 20u, 64u, 90u, 1000u})
+        for (const bool streaming : {false, true}) EXPECT_EQ(all_of(made.message(), step, streaming), whole);
+}
+
+TEST(Gather, leaves_gaps_and_trimmed_fragments_out) {
+    MadeMessage made;
+    made.add(0, bytes_of(0, 10));
+    made.add(10, bytes_of(10, 10));
+    made.add(30, bytes_of(30, 10));
+    made.add(40, bytes_of(40, 10));
+    made.trim(1);
+    auto expected = bytes_of(0, 10);
+    for (const std::uint32_t offset : {30u, 40u}) {
+        const auto more = bytes_of(offset, 10);
+        expected.insert(expected.end(), more.begin(), more.end());
+    }
+    EXPECT_EQ(all_of(made.message(), 16, false), expected);
+
+    SortedRefs refs(8);
+    refs.assign(made.message());
+    std::array<ByteRange, 8> ranges;
+    ASSERT_EQ(refs.ranges(ranges), 2u);
+    EXPECT_EQ(ranges[0].begin, 0u);
+    EXPECT_EQ(ranges[0].end, 10u);
+    EXPECT_EQ(ranges[1].begin, 30u);
+    EXPECT_EQ(ranges[1].end, 50u);
+    EXPECT_EQ(refs.largest_bytes(), 10u);
+}
+
+TEST(Gather, counts_ranges_beyond_the_room_for_them) {
+    MadeMessage made;
+    for (std::uint32_t i = 0; i < 5; ++i) made.add(i * 20, bytes_of(i, 10));
+    SortedRefs refs(8);
+    refs.assign(made.message());
+    std::array<ByteRange, 2> ranges;
+    EXPECT_EQ(refs.ranges(ranges), 5u);
+    EXPECT_EQ(ranges[1].begin, 20u);
+    EXPECT_EQ(ranges[1].end, 30u);
+}
+
+TEST(Gather, knows_an_empty_message) {
+    const MadeMessage made{};
+    EXPECT_TRUE(all_of(made.message(), 64, true).empty());
+    MadeMessage trimmed;
+    trimmed.add(0, bytes_of(0, 10));
+    trimmed.trim(0);
+    EXPECT_TRUE(all_of(trimmed.message(), 64, true).empty());
+}
+
+TEST(Gather, random_messages_over_many_blocks) {
+    const unsigned seed = std::random_device{}();
+    RecordProperty("seed", static_cast<int>(seed));
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    for (int round = 0; round < 30; ++round) {
+        std::vector<std::pair<std::uint32_t, std::vector<std::byte>>> parts;
+        std::vector<std::byte> expected;
+        std::uint32_t offset = 0;
+        const auto count = random() % 200 + 1;
+        for (unsigned i = 0; i < count; ++i) {
+            auto bytes = bytes_of(static_cast<std::uint32_t>(random()), random() % 300 + 1);
+            const bool missing = random() % 8 == 0;
+            if (!missing) expected.insert(expected.end(), bytes.begin(), bytes.end());
+            const auto size = static_cast<std::uint32_t>(bytes.size());
+            if (!missing) parts.emplace_back(offset, std::move(bytes));
+            offset += size;
+        }
+        if (round % 2 == 0) std::shuffle(parts.begin(), parts.end(), random);
+        MadeMessage made;
+        for (const auto& [at, bytes] : parts) made.add(at, bytes);
+        EXPECT_EQ(all_of(made.message(), random() % 4096 + 1, round % 3 == 0), expected);
+    }
+}
+
+// Under the malloc trap this aborts if anything allocates.
+TEST(Gather, does_not_allocate) {
+    MadeMessage made;
+    for (std::uint32_t i = 0; i < 100; ++i) made.add((99 - i) * 64, bytes_of(i, 64));
+    SortedRefs refs(100);
+    const Aligned out = aligned(6400);
+    GatherCursor cursor;
+    std::array<ByteRange, 4> ranges;
+    weir::core::hot_thread(true);
+    refs.assign(made.message());
+    const std::size_t got = gather(refs, cursor, {out.get(), 6400}, true);
+    const std::size_t count = refs.ranges(ranges);
+    weir::core::hot_thread(false);
+    EXPECT_EQ(got, 6400u);
+    EXPECT_EQ(count, 1u);
+}
+
+}  // namespace

@@ -91,12 +91,12 @@ void CaptureFeeder::hand_over(const port::CaptureReader::Record& record, TimeNs 
         packets_.add(PacketCounter::malformed_oversized);
         return;
     }
-    rte_mbuf* mbuf = ::rte_pktmbuf_alloc(pool_.get());
+    rte_mbuf* mbuf = pool_.allocate();
     while (mbuf == nullptr && config_.wait) {
         if (signals.exit.load(std::memory_order_relaxed)) break;
         flush(signals);
         rest();
-        mbuf = ::rte_pktmbuf_alloc(pool_.get());
+        mbuf = pool_.allocate();
     }
     if (mbuf == nullptr) {
         packets_.add(PacketCounter::ring_full_capture);

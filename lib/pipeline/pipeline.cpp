@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/hot_thread.hpp"
+#include "core/tsan.hpp"
 #include "port/eal.hpp"
 
 namespace weir::pipeline {
@@ -220,6 +221,7 @@ void Pipeline::make_lcores() {
 
 int Pipeline::run_lcore(void* argument) {
     const Lcore& lcore = *static_cast<const Lcore*>(argument);
+    core::ordered_after(argument);
     core::hot_thread(true);
     std::uint32_t idle = 0;
     while (!lcore.signals->exit.load(std::memory_order_relaxed)) {
@@ -246,11 +248,13 @@ int Pipeline::run_lcore(void* argument) {
         }
     }
     core::hot_thread(false);
+    core::ordered_before(argument);
     return 0;
 }
 
 void Pipeline::start() {
     for (Lcore& lcore : lcores_) {
+        core::ordered_before(&lcore);
         const int rc = ::rte_eal_remote_launch(&Pipeline::run_lcore, &lcore, lcore.id);
         if (rc == 0) continue;
         // The writer is not there yet: it ends only when all workers have, and one of them may never begin.
@@ -281,7 +285,10 @@ void Pipeline::join() {
     stop_input();
     if (writer_ != nullptr) writer_->join();
     signals_.exit.store(true, std::memory_order_relaxed);
-    for (const Lcore& lcore : lcores_) ::rte_eal_wait_lcore(lcore.id);
+    for (Lcore& lcore : lcores_) {
+        ::rte_eal_wait_lcore(lcore.id);
+        core::ordered_after(&lcore);
+    }
     if (capture_ != nullptr) capture_->join();
     for (const auto& simulator : simulators_) simulator->join();
 }

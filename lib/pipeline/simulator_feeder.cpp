@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/tsan.hpp"
 #include "pipeline/feeder.hpp"
 
 namespace weir::pipeline {
@@ -130,7 +131,7 @@ void SimulatorFeeder::run(const RunSignals& signals) {
     const auto rest = [] { std::this_thread::sleep_for(std::chrono::microseconds(20)); };
     std::uint64_t count = 0;
     while (!stopped()) {
-        rte_mbuf* mbuf = ::rte_pktmbuf_alloc(pool_.get());
+        rte_mbuf* mbuf = pool_.allocate();
         if (mbuf == nullptr) {
             rest();
             continue;
@@ -149,6 +150,7 @@ void SimulatorFeeder::run(const RunSignals& signals) {
             while (clock::now() < due && !stopped())
                 std::this_thread::sleep_until(std::min(due, clock::now() + std::chrono::milliseconds(20)));
         }
+        core::ordered_before(mbuf);
         bool sent = ::rte_ring_sp_enqueue(ring_, mbuf) == 0;
         while (!sent && config_.events_per_s == 0 && !stopped()) {
             rest();

@@ -6,6 +6,7 @@
 #include <rte_mempool.h>
 
 #include "core/error.hpp"
+#include "core/tsan.hpp"
 
 namespace weir::port {
 
@@ -55,8 +56,16 @@ std::uint64_t BufferPool::memory_bytes(const BufferPoolConfig& config) noexcept 
     return config.buffers * (config.room_bytes + element_overhead_bytes + 32) + (std::uint64_t{8} << 20U);
 }
 
+rte_mbuf* BufferPool::allocate() noexcept {
+    rte_mbuf* mbuf = ::rte_pktmbuf_alloc(pool_);
+    core::ordered_after(pool_);
+    return mbuf;
+}
+
 void release_buffers(void** buffers, std::uint32_t count) {
-    ::rte_pktmbuf_free_bulk(reinterpret_cast<rte_mbuf**>(buffers), count);
+    auto** mbufs = reinterpret_cast<rte_mbuf**>(buffers);
+    if (count > 0) core::ordered_before(mbufs[0]->pool);
+    ::rte_pktmbuf_free_bulk(mbufs, count);
 }
 
 }  // namespace weir::port

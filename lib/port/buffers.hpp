@@ -36,6 +36,8 @@ public:
     BufferPool& operator=(const BufferPool&) = delete;
 
     [[nodiscard]] rte_mempool* get() const noexcept { return pool_; }
+    /// A buffer for one frame, or nullptr when there is none.
+    [[nodiscard]] rte_mbuf* allocate() noexcept;
     [[nodiscard]] std::uint32_t room_bytes() const noexcept { return room_bytes_; }
     /// EAL memory for a pool of this configuration.
     [[nodiscard]] static std::uint64_t memory_bytes(const BufferPoolConfig& config) noexcept;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "core/tsan.hpp"
 #include "port/eal.hpp"
 
 namespace weir::port {
@@ -84,6 +85,7 @@ std::uint32_t LivePort::receive(std::uint16_t queue, std::span<Packet> packets, 
     const auto wanted = static_cast<std::uint16_t>(std::min(packets.size(), burst.size()));
     const std::uint16_t count = ::rte_eth_rx_burst(id_, queue, burst.data(), wanted);
     for (std::uint16_t i = 0; i < count; ++i) {
+        core::ordered_after(burst[i]);
         // A frame in several segments is read up to the end of its first; parsing then finds it cut and counts it.
         packets[i] = {burst[i], now, burst[i]->pkt_len, burst[i]->data_len, config_.index};
     }
@@ -92,7 +94,7 @@ std::uint32_t LivePort::receive(std::uint16_t queue, std::span<Packet> packets, 
 
 void LivePort::answer(std::span<const std::byte> frame) noexcept {
     if (own_.ip == 0) return;
-    rte_mbuf* reply = ::rte_pktmbuf_alloc(pool_.get());
+    rte_mbuf* reply = pool_.allocate();
     if (reply == nullptr) return;
     const std::size_t bytes = port::answer(frame, own_, {rte_pktmbuf_mtod(reply, std::byte*), pool_.room_bytes()});
     if (bytes == 0) {

@@ -123,6 +123,19 @@ class Sent(Case):
                                config(stream(format="ejfat")), ejfat_piece, "all")
                 self.folder = self.folder.parent
 
+    def test_loss_on_the_wire(self):
+        # Nothing is thrown away here, so what is missing was lost before.
+        capture, account = self.send("c.pcap", "--sources", 2, "--events", 5, "--drop", "0.02", "--duplicate", "0.01")
+        result = self.replay(capture, config(stream()))
+        self.assertEqual(account["events"]["empty"], 0)
+        self.assertEqual(result.report["wire_loss"], account["packets"]["dropped"])
+        for here, there in zip(result.report["sources"], account["sources"], strict=True):
+            self.assertEqual(here["packets"], there["emitted"])
+            self.assertEqual(here["missing_packets"], there["dropped"])
+        segment = (result.run / "events-000000.weir").stat().st_size
+        self.assertLess(0, segment - result.report["bytes"]["stored"])
+        self.assertLess(segment - result.report["bytes"]["stored"], 8192, "the segment's own head is all there is besides")
+
     def test_lossless_is_lossless(self):
         capture, account = self.send("c.pcap", "--sources", 2, "--events", 3, "--duplicate", "0.1", "--reorder", 30)
         result = self.replay(capture, config(stream()), "--require-lossless")

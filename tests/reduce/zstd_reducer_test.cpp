@@ -33,7 +33,7 @@ std::vector<std::byte> pixels(std::size_t count, unsigned seed) {
     std::mt19937 random(seed);
     std::vector<std::byte> raw(count);
     for (std::size_t i = 0; i < count; ++i)
-        raw[i] = i % 2 == 0 ? static_cast<std::byte>(random() % 12) : std::byte{0x0b};
+        raw[i] = i % 16 == 0 ? static_cast<std::byte>(random() % 12) : static_cast<std::byte>(i % 16);
     return raw;
 }
 

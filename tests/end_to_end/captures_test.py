@@ -77,7 +77,7 @@ class Captures(Case):
     def test_what_is_not_a_capture(self):
         whole = pcap_bytes(stamped(frames(1)))
         for name, data, word in (("empty", b"", "empty"), ("text", b"# not a capture, but long enough to be one\n" * 9, "not a capture"),
-                                 ("stub", whole[:23], "cut.pcap"), ("radio", pcap_bytes([], link=127), "Ethernet")):
+                                 ("short", whole[:23], "cut.pcap"), ("radio", pcap_bytes([], link=127), "Ethernet")):
             with self.subTest(file=name):
                 capture, settings = self.path("cut.pcap", data), self.path("c.toml", ONE)
                 done = weir("replay", capture, "--config", settings, "--out", self.folder / "out", "--report", self.folder / "r.json", status=1)

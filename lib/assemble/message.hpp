@@ -95,6 +95,7 @@ struct alignas(core::cache_line_bytes) Message {
     TimeNs total_ns = 0;          ///< arrival of the packet that declared `total`
     Message* previous = nullptr;  ///< in the list of its state, by time of opening
     Message* next = nullptr;
+    std::uint32_t novelty = 0;                   ///< on probation: Source::novelty when it was opened
     std::uint16_t owner = 0;                     ///< index of the rx lcore that recycles it
     std::array<std::byte, meta_bytes_max> meta;  ///< detector header of the first packet that arrived
 

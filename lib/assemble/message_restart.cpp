@@ -59,10 +59,12 @@ bool MessageTable::cancel_oldest_probation() noexcept {
 }
 
 void MessageTable::whole_on_probation(Message& message, TimeNs now) noexcept {
+    message.whole_before = true;
     Evidence& evidence = sources_[message.source].evidence;
+    // Something new came while it was collected, as between the copies of a stream that is mirrored twice.
+    if (message.novelty != sources_[message.source].novelty) return;
     if (evidence.messages == 0 || !is_after(message.number, evidence.last))
         evidence = {0, 0, message.number, message.number};
-    message.whole_before = true;
     ++evidence.messages;
     evidence.packets += message.packets;
     evidence.last = message.number;

@@ -99,6 +99,7 @@ Message* MessageTable::allocate(std::uint32_t source, TimeNs now) noexcept {
     message->in_order = true;
     message->meta_bytes = 0;
     message->owner = config_.owner;
+    message->novelty = sources_[source].novelty;
     message->first_block = message->last_block = nullptr;
     message->more_ranges = nullptr;
     message->first_ns = message->last_ns = message->total_ns = now;
@@ -224,7 +225,10 @@ void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, voi
     verdict = check(*message, fragment);
     // What is late stays late, whatever else is wrong with it.
     if (verdict != PacketCounter::in_flight) return reject(buffer, probation ? message->fallback : verdict);
-    if (!probation && from.evidence.messages > 0) from.evidence = {};  // something new
+    if (!probation && (from.probation_count > 0 || from.evidence.messages > 0)) {
+        ++from.novelty;
+        from.evidence = {};
+    }
     commit(*message, fragment, buffer, now);
 }
 

@@ -142,7 +142,8 @@ private:
         std::uint64_t newest = 0;  ///< the number that opened last
         std::uint32_t epoch = 0;
         std::uint32_t probation_count = 0;
-        TimeNs no_room_until_ns;  ///< until then a refused number is refused; later it is just an old one
+        std::uint32_t novelty = 0;  ///< moves with every packet taken for this epoch while there is probation
+        TimeNs no_room_until_ns;    ///< until then a refused number is refused; later it is just an old one
         NumberMemory memory;
         MessageList open;  ///< number known, collecting
         MessageList probation;

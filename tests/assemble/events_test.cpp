@@ -194,7 +194,7 @@ TEST(Events, are_refused_whole_while_the_sink_is_frozen) {
         for (std::uint32_t source = 0; source < 2; ++source)
             for (std::uint32_t i = 0; i < 4; ++i) harness.add(piece(source, number, i, 4, ++now % 10));
     EXPECT_LE(harness.builder().in_use(), harness.builder().slots());
-    EXPECT_GE(harness.count(EventCounter::complete), 8u);
+    EXPECT_EQ(harness.count(EventCounter::complete), 4u + 8u);
     EXPECT_GT(harness.count(PacketCounter::no_room), 0u);
     for (const EventResult& event : harness.events) EXPECT_EQ(event.cause, EventCause::complete) << event.number;
     EXPECT_EQ(harness.count(PacketCounter::no_room) % 8, 0u);  // whole events
@@ -205,6 +205,56 @@ TEST(Events, are_refused_whole_while_the_sink_is_frozen) {
     harness.finish();
     EXPECT_EQ(harness.count(PacketCounter::placed) + harness.count(PacketCounter::no_room), 802u);
     EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, that_are_open_are_not_evicted_where_that_makes_no_room) {
+    Limits limits{.sources = 2};
+    limits.open_max = 2;
+    limits.queued_max = 2;
+    Harness harness(limits);
+    harness.freeze();
+    for (std::uint64_t number = 0; number < 2; ++number)
+        for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole(source, number, 1));
+    for (std::uint64_t number = 2; number < 10; ++number) harness.add(whole(0, number, 2));
+    EXPECT_EQ(harness.count(EventCounter::incomplete_evicted), 0u);
+    EXPECT_EQ(harness.count(PacketCounter::no_room), 6u);
+    harness.add(whole(1, 2, 3));
+    EXPECT_EQ(harness.count(EventCounter::complete), 3u);
+    harness.thaw();
+    harness.finish();
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, that_all_time_out_at_once_refuse_no_new_ones) {
+    // Sixteen wait for their lcore's answer; the sink is idle, so there is room for as many again.
+    weir::core::PacketTally packets;
+    weir::core::MessageTally messages;
+    weir::core::EventTally events;
+    EventBuilder::Config config;
+    config.sources = config.sources_needed = 2;
+    config.open_max = 16;
+    config.queued_max = 1;
+    config.timeout_ns = 1000;
+    config.owner = {0, 0};
+    config.messages_max = 100;
+    EventBuilder builder(config, packets, messages, events);
+    const auto announce = [&](std::uint32_t source, std::uint64_t number, TimeNs now) {
+        return builder.offer({Descriptor::Kind::announce, source, number, 0, 0, now, now, nullptr});
+    };
+    for (std::uint64_t number = 0; number < 16; ++number) EXPECT_TRUE(announce(0, number, 0));
+    builder.advance(1000);
+    EXPECT_EQ(builder.commands(0).size(), 16u);
+    EXPECT_EQ(builder.pop_closed(), nullptr);
+    for (std::uint64_t number = 16; number < 32; ++number) EXPECT_TRUE(announce(0, number, 1001));
+    EXPECT_EQ(events.get(EventCounter::opened), 32u);
+    // Another source announces for one that is closing: it is told at once.
+    builder.consume_commands(0, 16);
+    EXPECT_TRUE(announce(1, 3, 1002));
+    ASSERT_EQ(builder.commands(0).size(), 1u);
+    EXPECT_EQ(builder.commands(0)[0].kind, Command::Kind::close);
+    EXPECT_EQ(builder.commands(0)[0].source, 1u);
+    EXPECT_EQ(builder.commands(0)[0].number, 3u);
+    EXPECT_EQ(builder.commands(0)[0].fate, PacketCounter::late);
 }
 
 TEST(Events, wait_for_a_slow_sink_where_the_input_can_wait) {
@@ -265,6 +315,20 @@ TEST(Events, have_no_half_when_message_slots_run_out) {
     harness.add(whole(1, 5, 3));
     EXPECT_EQ(harness.count(EventCounter::complete), 5u);
     harness.finish();
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, have_no_half_when_one_lcore_has_no_slot_for_the_first_packet) {
+    Limits limits{.sources = 2, .rx_count = 2};
+    limits.messages_max = 4;
+    Harness harness(limits);
+    for (std::uint64_t number = 0; number < 4; ++number) harness.add(piece(0, number, 0, 2, 1));
+    harness.add(whole(1, 9, 2));
+    harness.add(piece(0, 9, 0, 2, 3));
+    EXPECT_EQ(harness.count(EventCounter::incomplete_no_room), 1u);
+    EXPECT_EQ(harness.count(PacketCounter::no_room), 2u);
+    harness.finish();
+    EXPECT_EQ(harness.find(9), nullptr);
     EXPECT_EQ(harness.faults(), "");
 }
 

@@ -38,6 +38,10 @@ TEST(LateBinding, delivers_gaps) {
     harness.advance(5000);
     ASSERT_EQ(harness.events.size(), 1u);
     EXPECT_EQ(harness.events[0].messages.at(0).missing, (Missing{{0, 10}, {20, 50}, {70, 100}}));
+    harness.bind(0, 7, 100, std::vector<Harness::Part>{{20, 30, 5001}}, 5001);
+    EXPECT_EQ(harness.count(PacketCounter::in_flight), 1u);
+    harness.advance(9000);
+    EXPECT_EQ(harness.count(PacketCounter::late), 1u);  // it had something to bring, but too late
     harness.finish();
     EXPECT_EQ(harness.faults(), "");
 }

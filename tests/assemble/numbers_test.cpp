@@ -1,6 +1,7 @@
 // Event numbers: sparse, strided, wrapping at any width, wild ones, and restarts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "harness.hpp"
@@ -68,6 +69,22 @@ TEST(Numbers, may_wrap_at_any_width) {
             EXPECT_EQ(harness.faults(), "");
         }
     }
+}
+
+TEST(Numbers, may_jump_by_more_than_a_quarter_of_their_range) {
+    Limits limits{.sources = 1};
+    limits.number_bits = 16;
+    Harness harness(limits);
+    std::uint64_t number = 10;
+    for (int i = 0; i < 10; ++i) harness.add(whole(0, number++, 1));
+    for (int jump = 0; jump < 5; ++jump) {
+        number += 20'000;
+        for (int i = 0; i < 100; ++i) harness.add(whole(0, carried(number += 100, 16), 1));
+    }
+    ASSERT_EQ(harness.events.size(), 510u);
+    EXPECT_EQ(harness.events.back().number, number);
+    harness.finish();
+    EXPECT_EQ(harness.faults(), "");
 }
 
 TEST(Numbers, meet_where_sources_start_on_either_side_of_a_wrap) {
@@ -172,6 +189,7 @@ TEST(Numbers, that_are_wild_do_not_move_the_horizon) {
         harness.add(whole(0, 1000 + i, 1));
     }
     EXPECT_EQ(harness.count(EventCounter::complete), 201u);
+    EXPECT_EQ(harness.events.back().epoch, 0u);
     harness.finish();
     EXPECT_EQ(harness.count(PacketCounter::late), 1u);
     EXPECT_EQ(harness.faults(), "");
@@ -275,6 +293,20 @@ TEST(Restart, of_a_slow_source_is_noticed_although_probation_ends) {
     EXPECT_EQ(harness.faults(), "");
 }
 
+TEST(Restart, counts_no_message_that_has_timed_out) {
+    Harness harness({.sources = 1});
+    for (std::uint64_t number = 0; number < 50; ++number) add_message(harness, 0, number, 4, 1);
+    for (std::uint64_t number = 0; number < 3; ++number)
+        for (std::uint32_t i = 0; i < 4; ++i)
+            harness.add_undrained(piece(0, number, i, 4, 2000 + 500 * static_cast<TimeNs>(number)));
+    harness.advance(3000);
+    EXPECT_EQ(harness.find(0, 1), nullptr);  // its time-out is when the proof comes
+    EXPECT_NE(harness.find(1, 1), nullptr);
+    EXPECT_NE(harness.find(2, 1), nullptr);
+    harness.finish();
+    EXPECT_EQ(harness.faults(), "");
+}
+
 TEST(Restart, with_messages_interleaved_deeply_is_noticed) {
     Harness harness({.sources = 1});
     for (std::uint64_t number = 0; number < 100; ++number) add_message(harness, 0, number, 4, 1);
@@ -332,6 +364,27 @@ TEST(Restart, while_a_message_of_a_shifted_source_is_open_leaves_nothing_behind)
     EXPECT_EQ(harness.faults(), "");
 }
 
+TEST(Restart, delivers_what_was_open_at_once) {
+    // The old event must be able to leave before its time-out, although its source counts in a new epoch.
+    Limits limits{.sources = 2, .rx_count = 2};
+    limits.number_bits = 8;
+    limits.open_max = 2;
+    Harness harness(limits);
+    add_message(harness, 0, 255, 1, 1);
+    add_message(harness, 1, 255, 1, 1);
+    for (std::uint64_t number = 0; number < 20; ++number)
+        for (std::uint32_t source = 0; source < 2; ++source) add_message(harness, source, number, 4, 1);
+    harness.add(piece(1, 20, 0, 4, 2));
+    for (std::uint64_t number = 0; number < 10; ++number) add_message(harness, 1, number, 4, 3);
+    EXPECT_EQ(harness.builder().in_use(), 2u);  // everything older has been evicted, and has left
+    const auto old = std::ranges::find(harness.events, EventCause::evicted, &EventResult::cause);
+    ASSERT_NE(old, harness.events.end());
+    EXPECT_EQ(old->epoch, 0u);
+    EXPECT_EQ(old->messages.at(1).packets.size(), 1u);
+    harness.finish();
+    EXPECT_EQ(harness.faults(), "");
+}
+
 TEST(Restart, over_and_over_leaves_nothing_behind) {
     Limits limits{.sources = 2, .rx_count = 2};
     limits.number_bits = 16;
@@ -355,7 +408,9 @@ TEST(Duplicates, of_a_whole_stream_one_message_behind_disturb_nothing) {
         for (std::uint32_t i = 0; i < 16; ++i)
             for (std::uint32_t source = 0; source < 2; ++source) {
                 harness.add(piece(source, number, i, 16, 1));
-                if (number > 0) harness.add(piece(source, number - 1, (i + 8) % 16, 16, 1));
+                // Whole again when half of the next has come.
+                if (number > 0 && i < 8) harness.add(piece(source, number - 1, 2 * i, 16, 1));
+                if (number > 0 && i < 8) harness.add(piece(source, number - 1, 2 * i + 1, 16, 1));
             }
     EXPECT_EQ(harness.count(EventCounter::complete), 100u);
     harness.finish();

@@ -183,13 +183,16 @@ public:
         const Ledger ledger = collect(pipeline);
         const double step = seconds - last_s_;
         const std::uint64_t closed = ledger.get(core::EventCounter::complete) + ledger.incomplete();
-        fmt::print(stderr,
-                   "{}{:6.1f} s  {:9.0f} packets/s  {:6.2f} Gb/s  {} events, {} incomplete, {} open, {} queued, {} "
-                   "packets lost{}",
-                   terminal_ ? "\r" : "", seconds, static_cast<double>(ledger.received - last_packets_) / step,
-                   static_cast<double>(ledger.received_bytes - last_bytes_) * 8e-9 / step, closed, ledger.incomplete(),
-                   ledger.events_open, ledger.events_queued, ledger.lost_packets() + ledger.device_missed,
-                   terminal_ ? "   " : "\n");
+        std::uint64_t missing = 0;
+        for (const Ledger::Source& source : ledger.sources) missing += source.missing_packets;
+        fmt::print(
+            stderr,
+            "{}{:6.1f} s  {:9.0f} packets/s  {:6.2f} Gb/s  {} events, {} incomplete, {} open, {} queued; packets: "
+            "{} missing, {} dropped{}",
+            terminal_ ? "\r" : "", seconds, static_cast<double>(ledger.received - last_packets_) / step,
+            static_cast<double>(ledger.received_bytes - last_bytes_) * 8e-9 / step, closed, ledger.incomplete(),
+            ledger.events_open, ledger.events_queued, missing, ledger.lost_packets() + ledger.device_missed,
+            terminal_ ? "   " : "\n");
         std::fflush(stderr);
         printed_ = true;
         last_s_ = seconds;

@@ -33,7 +33,7 @@ for suite in xml.etree.ElementTree.parse(junit).getroot() if junit.exists() else
             print(f"  FAILED  {name}", file=sys.stderr)
         elif skip is not None or case.get("result") == "skipped":
             skipped += 1
-            reason = (skip.get("message") if skip is not None else "") or ""
+            reason = (skip.get("message") if skip is not None else "") or case.findtext("system-out") or ""
             print(f"  skipped {name}: {' '.join(reason.split())}", file=sys.stderr)
         else:
             passed += 1

@@ -183,8 +183,10 @@ class CountTests(Tree):
 
     def test_tap_programs(self):
         tap = """<testsuites><testsuite name="weir.replay"><testcase name="1 a"/><testcase name="2 b"><failure/></testcase>
-          <testcase name="3 c"><skipped/></testcase></testsuite></testsuites>"""
-        self.assertEqual(self.count({"replay": "FAIL"}, tap)[0], "1 1 1")
+          <testcase name="3 c"><skipped/><system-out>no such data</system-out></testcase></testsuite></testsuites>"""
+        counts, notes = self.count({"replay": "FAIL"}, tap)
+        self.assertEqual(counts, "1 1 1")
+        self.assertIn("skipped replay: 3 c: no such data", notes)
 
     def test_plain_programs_that_fail_hang_or_skip(self):
         counts, notes = self.count({"a": "FAIL", "b": "TIMEOUT", "c": "ERROR", "d": "SKIP", "e": "OK"}, "<testsuites/>")

@@ -72,6 +72,7 @@ LivePort::LivePort(const LivePortConfig& config, BufferPool& pool) : config_(con
     rte_ether_addr mac{};
     if (::rte_eth_macaddr_get(id_, &mac) == 0) std::copy_n(mac.addr_bytes, own_.mac.size(), own_.mac.begin());
     own_.ip = config.address.value_or(0);
+    if (config.device.starts_with("net_af_packet")) kernel_ = PacketSockets::find(config.args.value_or(""));
     if (const std::string said = LogCapture::text(); !said.empty()) remarks_ += (remarks_.empty() ? "" : ", ") + said;
 }
 
@@ -109,7 +110,7 @@ void LivePort::answer(std::span<const std::byte> frame) noexcept {
 LivePort::DeviceCounters LivePort::counters() const noexcept {
     rte_eth_stats stats{};
     if (::rte_eth_stats_get(id_, &stats) != 0) return {};
-    return {stats.ipackets, stats.imissed, stats.rx_nombuf};
+    return {stats.ipackets, stats.imissed + kernel_.dropped(), stats.rx_nombuf};
 }
 
 }  // namespace weir::port

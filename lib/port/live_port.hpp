@@ -9,6 +9,7 @@
 
 #include "port/arp_responder.hpp"
 #include "port/buffers.hpp"
+#include "port/packet_socket.hpp"
 
 namespace weir::port {
 
@@ -38,9 +39,10 @@ public:
 
     struct DeviceCounters {
         std::uint64_t received = 0;
-        std::uint64_t missed = 0;     ///< dropped by the device: its queue was full
+        std::uint64_t missed = 0;     ///< dropped by the device, or by the kernel in front of it: the queue was full
         std::uint64_t no_buffer = 0;  ///< dropped by the driver: the pool was empty
     };
+    /// For one thread.
     [[nodiscard]] DeviceCounters counters() const noexcept;
     [[nodiscard]] std::uint16_t id() const noexcept { return id_; }
     /// What the driver would not do, in words; empty if nothing.
@@ -50,6 +52,7 @@ private:
     LivePortConfig config_;
     BufferPool& pool_;
     PortAddress own_;
+    mutable PacketSockets kernel_;  ///< of net_af_packet; asking them changes them
     std::uint16_t id_ = 0;
     std::string remarks_;
 };

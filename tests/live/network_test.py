@@ -115,6 +115,21 @@ class NetworkTest(live.Case):
         self.assertEqual(malformed, sent["packets"]["truncated"])
         self.assertTrue(run.inspect()["verified"])
 
+    def test_what_the_ring_drops_is_in_the_account(self):
+        # A ring of 16 frames, and a sender that does not wait.
+        run = self.weir(JUNGFRAU.replace("iface=det0", "iface=det0,framecnt=16"), "--idle-exit", 2, "--duration", 30)
+        run.wait_running()
+        sent = self.send("--sources", 2, "--events", 40, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
+        run.end()
+        report = run.report
+        self.assert_account(run)
+        got = report["packets"]["received"] - sum(report["packets"]["not_for_us"].values())
+        self.assertGreater(report["device_missed"], 0)
+        # The ring also drops a neighbour discovery now and then.
+        self.assertAlmostEqual(got + report["device_missed"], sent["packets"]["sent"], delta=10)
+        if report["wire_loss"] != "unknown":
+            self.assertGreaterEqual(report["wire_loss"], report["device_missed"])
+
     def test_ejfat(self):
         run = self.weir(EJFAT, "--events", 100, "--duration", 30)
         run.wait_running()

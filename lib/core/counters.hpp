@@ -108,14 +108,13 @@ public:
     }
     void subtract(E counter, std::uint64_t n) noexcept { add(counter, ~n + 1); }
     /// A packet that was in flight has found its place.
-    void settle(E counter, std::uint64_t n) noexcept
-        requires(requires { E::in_flight; })
-    {
+    void settle(E counter, std::uint64_t n) noexcept requires(requires { E::in_flight; }) {
         subtract(E::in_flight, n);
         add(counter, n);
     }
     [[nodiscard]] std::uint64_t get(E counter) const noexcept {
-        return std::atomic_ref<std::uint64_t>(values_[static_cast<std::size_t>(counter)]).load(std::memory_order_relaxed);
+        return std::atomic_ref<std::uint64_t>(values_[static_cast<std::size_t>(counter)])
+            .load(std::memory_order_relaxed);
     }
 
 private:

@@ -6,7 +6,8 @@
 
 namespace weir::core {
 
-/// Nanoseconds since the UNIX epoch (live) or as the capture's time stamps say (replay). Handed to stages, never read by them.
+/// Nanoseconds since the UNIX epoch (live) or as the capture's time stamps say (replay). Handed to stages, never read
+/// by them.
 using TimeNs = std::int64_t;
 
 inline constexpr TimeNs ns_per_ms = 1'000'000;

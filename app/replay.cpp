@@ -1,6 +1,7 @@
 #include "replay.hpp"
 
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 
 #include "core/error.hpp"
@@ -17,7 +18,8 @@ constexpr const char* usage = R"(weir replay CAPTURE... --config FILE [options]
 Turns captures (pcap or pcapng, microseconds or nanoseconds, either byte order) into events, through the same pipeline as
 `weir run`. Time is the capture's: time-outs fall where they would have fallen, whatever the pace. The reader waits for
 the pipeline, so nothing is lost for want of room; with --drop it does not wait, like a NIC. Several captures are merged
-by time. A capture that is cut off is processed up to the cut.
+by time. A capture that is cut off is processed up to the cut. With --loop the same event numbers come again: to weir the
+detector has restarted, and the events of the next pass are in the next epoch.
 
 Examples:
   weir replay run7.pcap --config det.toml --out run7 --report run7.json
@@ -41,6 +43,18 @@ pipeline::Pace pace_of(const std::string& text) {
     throw core::UsageError("--pace: found '" + text + "'; accepted: max, recorded, or xN with N above 0, such as x0.5");
 }
 
+std::uint32_t loop_of(std::uint32_t loop, const std::vector<std::string>& files) {
+    constexpr std::uint32_t loop_max = 1'000'000;
+    if (loop == 0 || loop > loop_max)
+        throw core::UsageError("--loop: found " + std::to_string(loop) + "; accepted: 1 to " +
+                               std::to_string(loop_max));
+    std::error_code error;
+    for (const std::string& file : files)
+        if (loop > 1 && std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error))
+            throw core::UsageError("--loop: " + file + " is not a file, and can be read only once");
+    return loop;
+}
+
 }  // namespace
 
 int replay_command(const std::vector<std::string>& args) {
@@ -49,6 +63,7 @@ int replay_command(const std::vector<std::string>& args) {
     // clang-format off
     description.add_options()
         ("pace", po::value<std::string>()->default_value("max")->value_name("max|recorded|xN"), "how fast")
+        ("loop", po::value<std::uint32_t>()->default_value(1)->value_name("N"), "read the captures N times, one pass behind the other in time")
         ("drop", "do not wait for the pipeline: lose what finds no room, and count it")
         ("port", po::value<std::string>()->default_value("")->value_name("NAME"), "whose streams the capture is for; default: the first port (its device is not used)");
     po::options_description hidden;
@@ -66,6 +81,7 @@ int replay_command(const std::vector<std::string>& args) {
     capture.files = given["capture"].as<std::vector<std::string>>();
     capture.pace = pace_of(given["pace"].as<std::string>());
     capture.wait = given.count("drop") == 0;
+    capture.loop = loop_of(given["loop"].as<std::uint32_t>(), capture.files);
     pipeline::RunOptions options = run_options(given, "replay");
     options.port = given["port"].as<std::string>();
     options.capture = std::move(capture);

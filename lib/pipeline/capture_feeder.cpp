@@ -1,7 +1,9 @@
 #include <rte_lcore.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "pipeline/feeder.hpp"
 
@@ -19,6 +21,21 @@ TimeNs steady_ns() noexcept {
 
 void rest() {
     std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+/// Stamps can be anything, so what is made of them stops at the ends of the scale.
+TimeNs sum(TimeNs a, TimeNs b) noexcept {
+    TimeNs out = 0;
+    if (__builtin_add_overflow(a, b, &out))
+        return a < 0 ? std::numeric_limits<TimeNs>::min() : std::numeric_limits<TimeNs>::max();
+    return out;
+}
+
+TimeNs difference(TimeNs a, TimeNs b) noexcept {
+    TimeNs out = 0;
+    if (__builtin_sub_overflow(a, b, &out))
+        return a < 0 ? std::numeric_limits<TimeNs>::min() : std::numeric_limits<TimeNs>::max();
+    return out;
 }
 
 }  // namespace
@@ -43,10 +60,31 @@ void CaptureFeeder::join() {
 }
 
 std::vector<std::string> CaptureFeeder::warnings() const {
-    std::vector<std::string> texts;
+    std::vector<std::string> texts = warnings_;
     for (const File& file : files_)
-        if (file.reader.cut_off()) texts.push_back(file.reader.cut_off_text());
+        if (file.reader.cut_off() && std::ranges::find(texts, file.reader.cut_off_text()) == texts.end())
+            texts.push_back(file.reader.cut_off_text());
     return texts;
+}
+
+/// Opens the files once more. Their first record is then due one mean distance behind the last one.
+bool CaptureFeeder::rewind() {
+    if (records_per_pass_ == 0) records_per_pass_ = records_.load(std::memory_order_relaxed);
+    if (records_per_pass_ == 0) return false;
+    const TimeNs span = difference(difference(time_ns_, shift_ns_), first_ns_);
+    const auto step = std::max<TimeNs>(1, span / static_cast<TimeNs>(records_per_pass_));
+    if (__builtin_add_overflow(shift_ns_, sum(span, step), &shift_ns_)) return false;
+    warnings_ = warnings();
+    try {
+        for (File& file : files_) {
+            file.reader = port::CaptureReader(file.reader.name());
+            file.has_record = file.reader.next(file.record);
+        }
+    } catch (const std::exception& error) {
+        warnings_.push_back(error.what());
+        return false;
+    }
+    return true;
 }
 
 /// The file whose next record is the earliest.
@@ -110,21 +148,29 @@ void CaptureFeeder::hand_over(const port::CaptureReader::Record& record, TimeNs 
     if (batch_.size() == burst) flush(signals);
 }
 
-void CaptureFeeder::run(const RunSignals& signals) {
-    // A registered thread has a cache of its own in the pool. Where there is no lcore id left it works without.
-    const bool registered = ::rte_thread_register() == 0;
-    wall_start_ns_ = steady_ns();
+void CaptureFeeder::run_once(const RunSignals& signals) {
     std::size_t file = 0;
     while (!signals.stop_input.load(std::memory_order_relaxed) && next_record(file)) {
         const port::CaptureReader::Record& record = files_[file].record;
         if (!started_) first_ns_ = record.time_ns;
         started_ = true;
-        time_ns_ = std::max(time_ns_, record.time_ns);  // time never runs backwards
+        time_ns_ = std::max(time_ns_, sum(record.time_ns, shift_ns_));  // time never runs backwards
         keep_pace(time_ns_, signals);
         records_.fetch_add(1, std::memory_order_relaxed);
         record_bytes_.fetch_add(record.bytes.size(), std::memory_order_relaxed);
         hand_over(record, time_ns_, signals);
         files_[file].has_record = files_[file].reader.next(files_[file].record);
+    }
+}
+
+void CaptureFeeder::run(const RunSignals& signals) {
+    // A registered thread has a cache of its own in the pool. Where there is no lcore id left it works without.
+    const bool registered = ::rte_thread_register() == 0;
+    wall_start_ns_ = steady_ns();
+    run_once(signals);
+    for (std::uint32_t pass = 1; pass < config_.loop; ++pass) {
+        if (signals.stop_input.load(std::memory_order_relaxed) || !rewind()) break;
+        run_once(signals);
     }
     flush(signals);
     if (registered) ::rte_thread_unregister();

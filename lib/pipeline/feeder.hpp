@@ -33,6 +33,7 @@ public:
         Pace pace;
         std::uint16_t port = 0;  ///< whose streams the capture is for
         bool wait = true;        ///< false: behave like a NIC and lose what finds no room
+        std::uint32_t loop = 1;  ///< how often the files are read, each time behind the last in time as well
     };
 
     /// Opens the files: throws core::RunError. The ring and pool must outlive the feeder.
@@ -54,6 +55,8 @@ private:
     static constexpr std::uint32_t burst = 32;
 
     void run(const RunSignals& signals);
+    void run_once(const RunSignals& signals);
+    [[nodiscard]] bool rewind();
     [[nodiscard]] bool next_record(std::size_t& file) noexcept;
     void hand_over(const port::CaptureReader::Record& record, TimeNs time_ns, const RunSignals& signals);
     void flush(const RunSignals& signals) noexcept;
@@ -72,6 +75,9 @@ private:
     TimeNs time_ns_ = std::numeric_limits<TimeNs>::min();
     TimeNs first_ns_ = 0;
     TimeNs wall_start_ns_ = 0;
+    TimeNs shift_ns_ = 0;  ///< between the stamps of the files and the time of this pass
+    std::uint64_t records_per_pass_ = 0;
+    std::vector<std::string> warnings_;  ///< of passes that are over
     bool started_ = false;
     core::PacketTally packets_;
     std::atomic<std::uint64_t> records_{0};

@@ -106,7 +106,7 @@ std::uint64_t capture_bytes(const RunOptions& options) {
         if (error) return std::uint64_t{1} << 50U;
         bytes += size;
     }
-    return bytes;
+    return bytes * options.capture->loop;
 }
 
 std::uint32_t port_index(const RunOptions& options) {

@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 """What `weir replay` has written: a flipped byte anywhere is noticed, and what a killed run leaves behind can be read."""
 import json
-import os
-import pathlib
 import random
 import shutil
 import signal
 import subprocess
 import time
 
-from packets import EJFAT_PORT, START_NS, ejfat, pcap_bytes, stamped, udp
+from packets import EJFAT_PORT, ejfat, pcap_bytes, stamped, udp
 from support import FUSED, WEIR, ZSTD, Case, config, main, stream, weir
 
 POSITIONS = 250

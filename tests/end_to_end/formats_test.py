@@ -5,7 +5,7 @@ import hashlib
 import random
 import struct
 
-from packets import EJFAT_PORT, RC, START_NS, UC, ejfat, jungfrau, pcap_bytes, reth, roce, roce_message, stamped, udp
+from packets import EJFAT_PORT, RC, UC, ejfat, jungfrau, pcap_bytes, reth, roce, roce_message, stamped, udp
 from support import Case, config, gaps, main, stream
 
 # index: a big-endian header with flags around the numbers; the event counter has 20 bits.

@@ -2,7 +2,6 @@
 """The same capture on one lcore and on several, at full speed and as recorded, compressed or not: time is the capture's, so the
 events, their digests, causes and gaps are the same."""
 import random
-import struct
 
 from packets import EJFAT_PORT, START_NS, ejfat, pcap_bytes, roce_message, udp
 from support import FUSED, ZSTD, Case, config, main, stream

@@ -148,7 +148,7 @@ struct LapRunner::Stages {
         config.table.sources = sources;
         config.table.messages_max = messages_max;
         config.table.buffers_max = pool_buffers;
-        config.table.range_blocks = 512;
+        config.table.range_blocks = 4096;
         config.table.horizon = 2 * (open_max + queued_max);
         config.table.timeout_ns = timeout_ns;
         config.table.number_bits.assign(sources, kind.roce ? 32 : streams[0].context.number_bits);

@@ -46,7 +46,6 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
       messages_(messages),
       release_(release),
       slab_(std::make_unique<Message[]>(config.messages_max)),
-      range_slab_(std::make_unique<RangeBlock[]>(config.range_blocks)),
       messages_free_(config.messages_max),
       copies_(config.copy_cells, config.copy_cell_bytes),
       open_(config.messages_max),
@@ -62,10 +61,11 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
     block_slab_.reset(static_cast<FragmentBlock*>(std::malloc(blocks_free_ * sizeof(FragmentBlock))));
     if (block_slab_ == nullptr) throw std::bad_alloc();
     fresh_block_ = block_slab_.get();
-    for (std::uint32_t i = config.range_blocks; i-- > 0;) {
-        range_slab_[i].next = free_ranges_;
-        free_ranges_ = &range_slab_[i];
-    }
+    range_slab_.reset(
+        static_cast<RangeBlock*>(std::malloc((std::size_t{config.range_blocks} + 1) * sizeof(RangeBlock))));
+    if (range_slab_ == nullptr) throw std::bad_alloc();
+    fresh_range_ = range_slab_.get();
+    ranges_left_ = config.range_blocks;
     sources_.reserve(config.sources);
     for (std::uint32_t i = 0; i < config.sources; ++i)
         sources_.emplace_back(config.horizon, i < config.number_bits.size() ? config.number_bits[i] : 64U);
@@ -278,6 +278,17 @@ void MessageTable::commit(Message& message, const wire::Fragment& fragment, void
         deliver(message, now);
 }
 
+RangeBlock* MessageTable::take_ranges() noexcept {
+    RangeBlock* block = free_ranges_;
+    if (block != nullptr) {
+        free_ranges_ = block->next;
+    } else if (ranges_left_ > 0) {
+        --ranges_left_;
+        block = fresh_range_++;
+    }
+    return block;
+}
+
 FragmentBlock* MessageTable::take_block() noexcept {
     --blocks_free_;
     FragmentBlock* block = free_blocks_;
@@ -341,9 +352,8 @@ RangeResult MessageTable::add_range(Message& message, std::uint32_t begin, std::
         at->begin = begin;
     } else {
         if (message.more_ranges == nullptr && count == Message::inline_ranges) {
-            RangeBlock* block = free_ranges_;
+            RangeBlock* block = take_ranges();
             if (block == nullptr) return RangeResult::too_fragmented;
-            free_ranges_ = block->next;
             std::copy_n(ranges, count, block->ranges.data());
             message.more_ranges = block;
             ranges = block->ranges.data();

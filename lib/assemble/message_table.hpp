@@ -182,6 +182,7 @@ private:
     void push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept;
     void release_later(void* buffer) noexcept;
     [[nodiscard]] FragmentBlock* take_block() noexcept;
+    [[nodiscard]] RangeBlock* take_ranges() noexcept;
 
     Config config_;
     core::PacketTally& packets_;
@@ -194,7 +195,9 @@ private:
     };
     std::unique_ptr<FragmentBlock, Freer> block_slab_;
     FragmentBlock* fresh_block_ = nullptr;  ///< blocks from here on have never been used
-    std::unique_ptr<RangeBlock[]> range_slab_;
+    std::unique_ptr<RangeBlock, Freer> range_slab_;
+    RangeBlock* fresh_range_ = nullptr;  ///< likewise, `ranges_left_` of them
+    std::uint32_t ranges_left_ = 0;
     Message* free_messages_ = nullptr;
     FragmentBlock* free_blocks_ = nullptr;
     RangeBlock* free_ranges_ = nullptr;

@@ -122,7 +122,7 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
         stage.table.copy_above_held = plan.copy_above_held;
         stage.table.copy_cells = plan.copy_cells_per_rx;
         stage.table.copy_cell_bytes = plan.copy_cell_bytes;
-        stage.table.range_blocks = std::min<std::uint32_t>(plan.messages_per_rx, 512);
+        stage.table.range_blocks = std::min<std::uint32_t>(plan.messages_per_rx, 16384);
         stage.table.horizon = plan.horizon;
         stage.table.message_bytes_max = plan.message_bytes_max;
         stage.table.timeout_ns = config.events.timeout_ms * core::ns_per_ms;

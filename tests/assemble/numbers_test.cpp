@@ -370,16 +370,15 @@ TEST(Restart, delivers_what_was_open_at_once) {
     limits.number_bits = 8;
     limits.open_max = 2;
     Harness harness(limits);
-    add_message(harness, 0, 255, 1, 1);
-    add_message(harness, 1, 255, 1, 1);
+    add_message(harness, 0, 255, 1, 1);  // and is one turn of the counter behind the other
     for (std::uint64_t number = 0; number < 20; ++number)
         for (std::uint32_t source = 0; source < 2; ++source) add_message(harness, source, number, 4, 1);
     harness.add(piece(1, 20, 0, 4, 2));
     for (std::uint64_t number = 0; number < 10; ++number) add_message(harness, 1, number, 4, 3);
     EXPECT_EQ(harness.builder().in_use(), 2u);  // everything older has been evicted, and has left
-    const auto old = std::ranges::find(harness.events, EventCause::evicted, &EventResult::cause);
-    ASSERT_NE(old, harness.events.end());
-    EXPECT_EQ(old->epoch, 0u);
+    const EventResult* old = harness.find(256 + 20);
+    ASSERT_NE(old, nullptr);
+    EXPECT_EQ(old->cause, EventCause::evicted);
     EXPECT_EQ(old->messages.at(1).packets.size(), 1u);
     harness.finish();
     EXPECT_EQ(harness.faults(), "");
@@ -397,6 +396,18 @@ TEST(Restart, over_and_over_leaves_nothing_behind) {
     }
     harness.advance(10'000);
     EXPECT_EQ(harness.builder().in_use(), 0u);
+    harness.finish();
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Duplicates, hold_buffers_until_a_new_number_comes) {
+    Harness harness({.sources = 1});
+    harness.add(whole(0, 1, 1));
+    for (int i = 0; i < 3; ++i) harness.add(piece(0, 1, 0, 1, 2));
+    EXPECT_EQ(harness.count(PacketCounter::in_flight), 1u);  // it might have been a restart
+    harness.add(whole(0, 2, 3));
+    EXPECT_EQ(harness.table().buffers_held(), 0u);
+    EXPECT_EQ(harness.count(PacketCounter::duplicate), 3u);
     harness.finish();
     EXPECT_EQ(harness.faults(), "");
 }

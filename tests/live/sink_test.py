@@ -31,7 +31,7 @@ class FrozenTest(live.Case):
         self.environment = {**os.environ, "LD_PRELOAD": FROZEN_DISK, "WEIR_FROZEN": str(self.frozen)}
 
     def test_five_seconds_cost_whole_events_and_nothing_else(self):
-        rate = 40
+        rate = 20  # more than memory holds in five seconds, and less than any disk takes afterwards
         run = self.weir(config(f"sim,format=jungfrau,rate={rate},seed=3"), environment=self.environment)
         run.wait_running()
         time.sleep(1.5)
@@ -46,8 +46,7 @@ class FrozenTest(live.Case):
         self.assert_account(run)
         self.assert_no_leftovers(run)
 
-        # rx went on polling at the detector's rate while nothing could be written: the second after the freeze began is in every
-        # respect like those before. Nothing was lost in front of weir.
+        # rx went on polling at the detector's rate while nothing could be written, and nothing was lost in front of weir.
         packets, events = report["packets"], report["events"]
         during = [per_second for seconds, per_second in progress(run) if 3 <= seconds <= 6]
         self.assertGreaterEqual(len(during), 3, run.errors)
@@ -69,7 +68,7 @@ class FrozenTest(live.Case):
         sent_events, in_the_last = divmod(packets["received"], 256)
         self.assertEqual(lost % 256, 0 if cut or in_the_last == 0 else in_the_last)
         self.assertEqual(events["complete"] + lost // 256, sent_events)
-        self.assertGreater(lost // 256, 2 * rate)
+        self.assertGreater(lost // 256, rate)
         self.assertLess(lost // 256, 7 * rate)
 
         # Before and after it every event is complete.
@@ -151,9 +150,5 @@ class FullTest(live.Case):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    FROZEN_DISK = os.path.abspath(sys.argv[2])
-    if os.environ.get("WEIR_LIVE_SANDBOX"):
-        del sys.argv[2]
-    live.main()
+    FROZEN_DISK = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
+    live.main(more_arguments=1)

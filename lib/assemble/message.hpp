@@ -66,39 +66,49 @@ enum class MessageState : std::uint8_t {
 /// recycles it.
 struct alignas(core::cache_line_bytes) Message {
     static constexpr std::uint32_t inline_ranges = 6;
+    static constexpr std::uint32_t slots_max = inline_ranges * 64;
     static constexpr std::uint32_t meta_bytes_max = 64;
 
-    // Touched for every packet: this line, and `ranges` in the next.
+    // Touched for every packet: this line; it ends with the first range, or the first 64 slots.
     std::uint64_t number = 0;  ///< extended to 64 bits, so that a wrapping counter never repeats
     std::uint32_t total = 0;   ///< declared bytes; meaningful if total_known
     std::uint32_t received_bytes = 0;
     std::uint32_t packets = 0;
-    std::uint32_t range_count = 0;
+    std::uint32_t slot_bytes = 0;  ///< not 0: packets of this size, and `slots` says which of them are here
     MessageState state = MessageState::free;
     bool total_known = false;
     bool complete = false;
     bool announced = false;
     bool in_order = true;  ///< references were added with rising offsets
-    std::uint8_t meta_bytes = 0;
-    bool whole_before = false;  ///< on probation: became whole
     core::PacketCounter fallback =
         core::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
+    std::uint16_t range_count = 0;
     std::uint32_t epoch = 0;
     std::uint32_t source = 0;  ///< run-wide source id
     FragmentBlock* last_block = nullptr;
-    TimeNs last_ns = 0;                           ///< arrival of the last packet that was placed
-    std::array<ByteRange, inline_ranges> ranges;  ///< sorted, disjoint, not adjacent
-    RangeBlock* more_ranges = nullptr;            ///< replaces `ranges` once there are too many
+    TimeNs last_ns = 0;  ///< arrival of the last packet that was placed
+    union {
+        std::array<ByteRange, inline_ranges> ranges{};  ///< sorted, disjoint, not adjacent
+        std::array<std::uint64_t, slots_max / 64> slots;
+    };
+    RangeBlock* more_ranges = nullptr;  ///< replaces `ranges` once there are too many
     FragmentBlock* first_block = nullptr;
     CopyCell* cells = nullptr;    ///< payload that was copied out of its buffers
     TimeNs first_ns = 0;          ///< arrival of the first packet
     TimeNs total_ns = 0;          ///< arrival of the packet that declared `total`
     Message* previous = nullptr;  ///< in the list of its state, by time of opening
     Message* next = nullptr;
-    std::uint32_t novelty = 0;                   ///< on probation: Source::novelty when it was opened
+    std::uint32_t novelty = 0;   ///< on probation: Source::novelty when it was opened
+    bool slots_refused = false;  ///< its packets are not all of one size
+    bool whole_before = false;   ///< on probation: became whole
+    std::uint8_t meta_bytes = 0;
     std::uint16_t owner = 0;                     ///< index of the rx lcore that recycles it
     std::array<std::byte, meta_bytes_max> meta;  ///< detector header of the first packet that arrived
 
+    [[nodiscard]] bool has_slot(std::uint32_t slot) const noexcept {
+        return (slots[slot / 64] >> (slot % 64) & 1U) != 0;
+    }
+    /// Unless slot_bytes says otherwise.
     [[nodiscard]] const ByteRange* range_data() const noexcept {
         return more_ranges != nullptr ? more_ranges->ranges.data() : ranges.data();
     }

@@ -94,8 +94,10 @@ Message* MessageTable::allocate(std::uint32_t source, TimeNs now) noexcept {
     message->number = 0;
     message->epoch = 0;
     message->source = source;
-    message->total = message->received_bytes = message->packets = message->range_count = 0;
+    message->total = message->received_bytes = message->packets = message->slot_bytes = 0;
+    message->range_count = 0;
     message->total_known = message->complete = message->announced = message->whole_before = false;
+    message->slots_refused = false;
     message->in_order = true;
     message->meta_bytes = 0;
     message->owner = config_.owner;
@@ -169,13 +171,16 @@ Message* MessageTable::open_known(std::uint32_t source, std::uint64_t number, co
     return message;
 }
 
-Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
+Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now, Message* expected,
                                     PacketCounter& verdict) noexcept {
     Source& from = sources_[source];
     const std::uint64_t number = from.numbers.extend(fragment.number);
     const bool restarting = is_restarting(from, number);
     if (!restarting && from.current != nullptr && from.current->number == number) return from.current;
-    Message* message = find(source, number, from.epoch);
+    // What was foreseen may have been delivered since, and its slot may be another's.
+    const bool as_expected = expected != nullptr && expected->number == number && expected->source == source &&
+                             expected->epoch == from.epoch && expected->state == MessageState::open;
+    Message* message = as_expected ? expected : find(source, number, from.epoch);
     if (message != nullptr && !restarting) {
         from.current = message;
         return message;
@@ -202,7 +207,28 @@ Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& 
     return message;
 }
 
-void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
+void MessageTable::look_ahead(std::span<const std::uint32_t> sources, const wire::Fragment* fragments,
+                              Message** expected) noexcept {
+    std::fill_n(expected, sources.size(), nullptr);
+    if (open_.size() < look_ahead_open) return;
+    std::array<core::NumberKey, look_ahead_max> keys;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        Source& from = sources_[sources[i]];
+        keys[i] = {from.numbers.extend(fragments[i].number), scope_of(sources[i], from.epoch)};
+        open_.prefetch(keys[i]);
+    }
+    for (std::size_t i = 0; i < sources.size(); ++i)
+        if (Message** found = open_.find(keys[i]); found != nullptr) __builtin_prefetch(expected[i] = *found, 1);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        if (expected[i] == nullptr || expected[i]->last_block == nullptr) continue;
+        const FragmentBlock& block = *expected[i]->last_block;
+        __builtin_prefetch(&block, 1);
+        __builtin_prefetch(&block.refs[expected[i]->packets % FragmentBlock::capacity], 1);
+    }
+}
+
+void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now,
+                       Message* expected) noexcept {
     Source& from = sources_[source];
     if (now >= from.due_ns) expire(from, now);
     // Everything that can refuse the packet comes first.
@@ -214,7 +240,7 @@ void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, voi
     if (fragment.bytes == 0 && !(fragment.total_known && fragment.total == 0))
         return reject(buffer, PacketCounter::malformed_payload_length);
     PacketCounter verdict = PacketCounter::no_room;
-    Message* message = find_or_open(source, fragment, now, verdict);
+    Message* message = find_or_open(source, fragment, now, expected, verdict);
     if (message == nullptr) return reject(buffer, verdict);
     const bool probation = message->state == MessageState::probation;
     if (!has_room(1)) {
@@ -242,7 +268,7 @@ PacketCounter MessageTable::check(Message& message, const wire::Fragment& fragme
     if (message.total_known && ((fragment.total_known && fragment.total != message.total) || end > message.total))
         return PacketCounter::conflict;  // the first declared total wins
     if (fragment.bytes == 0) return PacketCounter::in_flight;
-    switch (add_range(message, fragment.offset, end)) {
+    switch (add_place(message, fragment.offset, end)) {
         case RangeResult::added:
             break;
         case RangeResult::duplicate:
@@ -324,6 +350,71 @@ bool MessageTable::append(Message& message, void* buffer, const std::byte* data,
     message.last_ns = now;
     packets_.add(PacketCounter::in_flight);
     return true;
+}
+
+RangeResult MessageTable::add_place(Message& message, std::uint32_t begin, std::uint32_t end) noexcept {
+    if (message.slot_bytes == 0) {
+        const std::uint32_t count = message.range_count;
+        if (count == 0 || message.range_data()[count - 1].end == begin || !use_slots(message, begin, end))
+            return add_range(message, begin, end);
+    }
+    const std::uint32_t slot = begin / message.slot_bytes;
+    if (slot * message.slot_bytes != begin || end != std::min(begin + message.slot_bytes, message.total)) {
+        use_ranges(message);
+        return add_range(message, begin, end);
+    }
+    if (message.has_slot(slot)) return RangeResult::duplicate;
+    const bool touches_left = slot > 0 && message.has_slot(slot - 1);
+    const bool touches_right = slot + 1 < Message::slots_max && message.has_slot(slot + 1);
+    if (touches_left && touches_right) {
+        --message.range_count;
+    } else if (!touches_left && !touches_right) {
+        // As many ranges are allowed as could be written down, should a packet come that does not lie on the grid.
+        if (message.range_count == Message::inline_ranges && message.more_ranges == nullptr &&
+            (message.more_ranges = take_ranges()) == nullptr)
+            return RangeResult::too_fragmented;
+        ++message.range_count;
+    }
+    message.slots[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    return RangeResult::added;
+}
+
+/// Packets of one size in any order make many ranges, and a bit says as much as a range. Only where every packet lies
+/// on the same grid; the first that does not brings the ranges back.
+bool MessageTable::use_slots(Message& message, std::uint32_t begin, std::uint32_t end) noexcept {
+    const std::uint32_t bytes = end - begin;
+    if (!message.total_known || message.slots_refused || begin % bytes != 0) return false;
+    if ((message.total - 1) / bytes >= Message::slots_max) return false;
+    std::array<std::uint64_t, Message::slots_max / 64> slots{};
+    for (std::uint32_t i = 0; i < message.range_count; ++i) {
+        const ByteRange& range = message.range_data()[i];
+        if (range.begin % bytes != 0 || (range.end % bytes != 0 && range.end != message.total)) return false;
+        for (std::uint32_t slot = range.begin / bytes; slot * bytes < range.end; ++slot)
+            slots[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    }
+    message.slots = slots;
+    message.slot_bytes = bytes;
+    return true;
+}
+
+void MessageTable::use_ranges(Message& message) noexcept {
+    std::array<ByteRange, Message::slots_max / 2> ranges;
+    std::uint16_t count = 0;
+    for (std::uint32_t slot = 0; slot < Message::slots_max; ++slot) {
+        if (!message.has_slot(slot)) continue;
+        const std::uint32_t begin = slot * message.slot_bytes;
+        const std::uint32_t end = std::min(begin + message.slot_bytes, message.total);
+        if (count > 0 && ranges[count - 1].end == begin)
+            ranges[count - 1].end = end;
+        else
+            ranges[count++] = {begin, end};
+    }
+    assert(count == message.range_count);
+    message.ranges = {};
+    std::copy_n(ranges.data(), count,
+                message.more_ranges != nullptr ? message.more_ranges->ranges.data() : message.ranges.data());
+    message.slot_bytes = 0;
+    message.slots_refused = true;
 }
 
 RangeResult MessageTable::add_range(Message& message, std::uint32_t begin, std::uint32_t end) noexcept {
@@ -568,6 +659,7 @@ void MessageTable::reject(void* buffer, PacketCounter counter) noexcept {
 }
 
 void MessageTable::release_later(void* buffer) noexcept {
+    __builtin_prefetch(buffer, 1);  // whatever it is, giving it back will look at it
     if (to_release_.size() == to_release_.capacity()) end_burst();
     to_release_.push_back(buffer);
 }

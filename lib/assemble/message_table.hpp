@@ -54,8 +54,18 @@ public:
     MessageTable(const MessageTable&) = delete;
     MessageTable& operator=(const MessageTable&) = delete;
 
+    /// Most packets of one look_ahead.
+    static constexpr std::uint32_t look_ahead_max = 64;
+    /// With fewer messages open than that, what `add` touches is in the second-level cache anyway.
+    static constexpr std::uint32_t look_ahead_open = 512;
+    /// Before packets are added: fetches what `add` will touch, for all of them at once, and says which message each
+    /// probably joins (or nullptr).
+    void look_ahead(std::span<const std::uint32_t> sources, const wire::Fragment* fragments,
+                    Message** expected) noexcept;
     /// Adds one packet of `source`. Takes the buffer: it ends in a message, or is given back. Counts the packet.
-    void add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;
+    /// `expected` only saves a search.
+    void add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now,
+             Message* expected = nullptr) noexcept;
 
     /// Counts a packet that ends here and gives its buffer back.
     void reject(void* buffer, core::PacketCounter counter) noexcept;
@@ -155,7 +165,10 @@ private:
     }
     [[nodiscard]] Message* find(std::uint32_t source, std::uint64_t number, std::uint32_t epoch) noexcept;
     [[nodiscard]] Message* find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
-                                        core::PacketCounter& verdict) noexcept;
+                                        Message* expected, core::PacketCounter& verdict) noexcept;
+    [[nodiscard]] RangeResult add_place(Message& message, std::uint32_t begin, std::uint32_t end) noexcept;
+    [[nodiscard]] static bool use_slots(Message& message, std::uint32_t begin, std::uint32_t end) noexcept;
+    static void use_ranges(Message& message) noexcept;
     [[nodiscard]] std::optional<core::PacketCounter> fate_of(Source& from, std::uint64_t number,
                                                              bool restarting) noexcept;
     [[nodiscard]] static bool is_restarting(const Source& from, std::uint64_t number) noexcept;

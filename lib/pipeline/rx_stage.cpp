@@ -122,23 +122,31 @@ bool RxStage::source_of(const StreamRuntime& stream, const wire::Fragment& fragm
 void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noexcept {
     const StreamRuntime& stream = streams_[stream_index];
     stream.format->decode_burst(stream.context, {run_datagrams_.data(), count}, fragments_.data(), verdicts_.data());
+    std::uint32_t good = 0;  // these move to the front
     for (std::uint32_t i = 0; i < count; ++i) {
-        const Packet& packet = run_packets_[i];
-        if (verdicts_[i] != wire::ok) {
-            table_.reject(packet.mbuf, verdicts_[i]);
-            continue;
-        }
-        std::uint32_t source = run_sources_[i];
-        if (!source_of(stream, fragments_[i], source)) {
-            table_.reject(packet.mbuf, PacketCounter::malformed_source);
+        wire::Verdict verdict = verdicts_[i];
+        if (verdict == wire::ok && !source_of(stream, fragments_[i], run_sources_[i]))
+            verdict = PacketCounter::malformed_source;
+        if (verdict != wire::ok) {
+            table_.reject(run_packets_[i].mbuf, verdict);
             continue;
         }
         if (stream.numbered_by_arrival) fragments_[i].number = arrivals_[stream_index]++;
-        count_source(source);
-        prefetch_next();
-        table_.add(source, fragments_[i], packet.mbuf, packet.time_ns);
+        if (good != i) {
+            run_packets_[good] = run_packets_[i];
+            run_sources_[good] = run_sources_[i];
+            fragments_[good] = fragments_[i];
+        }
+        ++good;
     }
-    if (verdicts_[count - 1] == wire::ok) expect_headers(run_packets_[count - 1], fragments_[count - 1].payload);
+    if (good == 0) return;
+    table_.look_ahead({run_sources_.data(), good}, fragments_.data(), expected_.data());
+    for (std::uint32_t i = 0; i < good; ++i) {
+        count_source(run_sources_[i]);
+        prefetch_next();
+        table_.add(run_sources_[i], fragments_[i], run_packets_[i].mbuf, run_packets_[i].time_ns, expected_[i]);
+    }
+    expect_headers(run_packets_[good - 1], fragments_[good - 1].payload);
 }
 
 /// The packets to come are like this one.
@@ -192,7 +200,7 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
     };
     for (const Packet& packet : packets) {
         time_ = std::max(time_, packet.time_ns);
-        wire::Datagram datagram;
+        wire::Datagram& datagram = run_datagrams_[run];
         const wire::Verdict verdict =
             wire::parse_frame(bytes_of(packet), packet.captured_bytes, packet.wire_bytes, datagram);
         if (verdict != wire::ok) {
@@ -207,14 +215,18 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
         } else if (route.stream != flow::Steering::none && route.owner != config_.index) {
             steer(packet, route.owner);
         } else if (roce) {
+            const wire::Datagram parsed = datagram;
             end_run();
-            assemble_roce(packet, datagram, route);
+            assemble_roce(packet, parsed, route);
         } else {
             // Neighbours of one stream are decoded together: the format is chosen once for all of them.
-            if (route.stream != run_stream) end_run();
+            if (route.stream != run_stream && run > 0) {
+                const wire::Datagram parsed = datagram;
+                end_run();
+                run_datagrams_[0] = parsed;
+            }
             run_stream = route.stream;
             run_packets_[run] = packet;
-            run_datagrams_[run] = datagram;
             run_sources_[run++] = route.source;
         }
     }

@@ -24,11 +24,14 @@ inline constexpr std::uint8_t ip_protocol_icmp = 1;
 inline constexpr std::uint8_t ip_protocol_udp = 17;
 
 /// One's complement sum of an IPv4 header (RFC 1071), its checksum field included: 0xFFFF when the header is intact.
-/// `bytes` is a multiple of 4.
+/// `bytes` is a multiple of 4, at least 20.
 [[nodiscard]] inline std::uint32_t ipv4_header_sum(const std::byte* header, std::uint32_t bytes) noexcept {
     // The sum does not depend on byte order, and 32-bit words are two 16-bit words summed at once.
-    std::uint64_t sum = 0;
-    for (std::uint32_t at = 0; at < bytes; at += 4) sum += load_le<std::uint32_t>(header + at);
+    std::uint64_t sum = load_le<std::uint32_t>(header + 16);
+    const auto first = load_le<std::uint64_t>(header);
+    const auto second = load_le<std::uint64_t>(header + 8);
+    sum += (first & 0xffffffff) + (first >> 32) + (second & 0xffffffff) + (second >> 32);
+    for (std::uint32_t at = ipv4_header_bytes; at < bytes; at += 4) sum += load_le<std::uint32_t>(header + at);
     sum = (sum & 0xffffffff) + (sum >> 32);
     sum = (sum & 0xffffffff) + (sum >> 32);
     sum = (sum & 0xffff) + (sum >> 16);

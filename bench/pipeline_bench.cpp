@@ -1,6 +1,7 @@
 // The pipeline benchmark: one lcore, production stages, packets that are in no cache. docs/BENCHMARKS.md has the
 // method, what would make its numbers worthless, and results.
 #include <fmt/format.h>
+#include <malloc.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -243,6 +245,10 @@ int run(int argc, char** argv) {
         buffers = std::max(buffers, buffers_needed(*kind, open_events_max));
     }
     const port::BufferPoolConfig pool_config{buffers, 64};
+    // Memory that a lap gives back stays with the process, so that the next lap does not pay for its pages again.
+    ::mallopt(M_MMAP_MAX, 0);
+    ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+    ::mallopt(M_TOP_PAD, 64 << 20);
     start_eal(options, port::BufferPool::memory_bytes(pool_config) + (std::uint64_t{192} << 20U));
     const int cpu = pin_thread();
     const double tsc_hz = calibrate_tsc_hz(options.quick ? 0.3 : 1.0);

@@ -97,6 +97,11 @@ void BuildStage::finish_if_done() noexcept {
         for (const Input& input : inputs_)
             if (!input.finished) return;
         input_done_ = true;
+        // What was due when the input ended timed out, however late that is noticed here.
+        TimeNs last = std::numeric_limits<TimeNs>::min();
+        for (const RxEdge& edge : config_.rx)
+            last = std::max(last, edge.signals->watermark.load(std::memory_order_acquire));
+        builder_.advance(last);
         builder_.finish();
     } else if (builder_.in_use() == builder_.queued_count()) {
         for (std::uint32_t rx = 0; rx < config_.rx.size(); ++rx)

@@ -106,7 +106,7 @@ void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geom
     // what waits for its number or to be found a restart. RoCE packets out of order are messages of their own until
     // they join.
     plan.roce_runs = roce ? 16384 : 0;
-    plan.messages_per_rx = (plan.open_max + plan.queued_max) * sources + 16 * sources + 4 * burst + plan.roce_runs;
+    plan.messages_per_rx = (plan.open_max + plan.queued_max) * sources + 64 * sources + 4 * burst + plan.roce_runs;
     const std::uint32_t slots = 2 * plan.open_max + plan.queued_max + 128;
     plan.packet_ring = 1024;
     plan.descriptor_ring = 2 * plan.messages_per_rx + 1024;

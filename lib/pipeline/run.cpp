@@ -270,7 +270,21 @@ void Run::open_sink() {
     writer_ = std::make_unique<store::RunWriter>(config);
 }
 
+/// What the configuration may say and this version does not do: refused, rather than ignored.
+void refuse_unsupported(const RunConfig& config) {
+    if (config.reduce.size() > 1)
+        throw core::UsageError(
+            fmt::format("[[reduce]]: found {} reducers; accepted: one in this version", config.reduce.size()));
+    if (config.sinks.size() > 1)
+        throw core::UsageError(
+            fmt::format("[[sink]]: found {} sinks; accepted: one in this version", config.sinks.size()));
+    if (config.lcores.build.size() > 1)
+        throw core::UsageError(
+            fmt::format("lcores.build: found {} lcores; accepted: one in this version", config.lcores.build.size()));
+}
+
 void Run::prepare() {
+    refuse_unsupported(options_.config);
     streams_ = make_streams(options_.config);
     geometry_ = make_geometry(options_.config, streams_);
     PlanInput input;

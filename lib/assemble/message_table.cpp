@@ -176,11 +176,7 @@ Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& 
     Source& from = sources_[source];
     const std::uint64_t number = from.numbers.extend(fragment.number);
     const bool restarting = is_restarting(from, number);
-    if (!restarting && from.current != nullptr && from.current->number == number) return from.current;
-    // What was foreseen may have been delivered since, and its slot may be another's.
-    const bool as_expected = expected != nullptr && expected->number == number && expected->source == source &&
-                             expected->epoch == from.epoch && expected->state == MessageState::open;
-    Message* message = as_expected ? expected : find(source, number, from.epoch);
+    Message* message = find_open(from, source, number, expected);
     if (message != nullptr && !restarting) {
         from.current = message;
         return message;
@@ -227,10 +223,38 @@ void MessageTable::look_ahead(std::span<const std::uint32_t> sources, const wire
     }
 }
 
+/// The open message of this number, or nullptr. `expected` may have been delivered since it was foreseen, and its slot
+/// may be another's.
+Message* MessageTable::find_open(const Source& from, std::uint32_t source, std::uint64_t number,
+                                 Message* expected) noexcept {
+    if (from.current != nullptr && from.current->number == number) return from.current;
+    if (expected != nullptr && expected->number == number && expected->source == source &&
+        expected->epoch == from.epoch && expected->state == MessageState::open)
+        return expected;
+    return find(source, number, from.epoch);
+}
+
+/// Whether the packet lies right behind the one range of a message that agrees with it.
+bool MessageTable::continues(const Message& message, const wire::Fragment& fragment) noexcept {
+    return message.range_count == 1 && message.slot_bytes == 0 && message.more_ranges == nullptr &&
+           message.ranges[0].end == fragment.offset && message.total_known && fragment.total_known &&
+           fragment.total == message.total && fragment.bytes > 0 && fragment.bytes <= message.total - fragment.offset;
+}
+
 void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now,
                        Message* expected) noexcept {
     Source& from = sources_[source];
     if (now >= from.due_ns) expire(from, now);
+    if (from.probation_count == 0 && from.evidence.messages == 0) {
+        const std::uint64_t number = from.numbers.extend(fragment.number);
+        expected = find_open(from, source, number, expected);
+        if (expected != nullptr && continues(*expected, fragment) && has_room(1)) {
+            // Most packets come right behind the one before; all that follows below would say yes.
+            from.current = expected;
+            expected->ranges[0].end += fragment.bytes;
+            return commit(*expected, fragment, buffer, now);
+        }
+    }
     // Everything that can refuse the packet comes first.
     const std::uint64_t end = std::uint64_t{fragment.offset} + fragment.bytes;
     if (fragment.total_known ? (end > fragment.total || fragment.total > config_.message_bytes_max)

@@ -164,6 +164,9 @@ private:
         return (std::uint64_t{source} << 32U) | epoch;
     }
     [[nodiscard]] Message* find(std::uint32_t source, std::uint64_t number, std::uint32_t epoch) noexcept;
+    [[nodiscard]] Message* find_open(const Source& from, std::uint32_t source, std::uint64_t number,
+                                     Message* expected) noexcept;
+    [[nodiscard]] static bool continues(const Message& message, const wire::Fragment& fragment) noexcept;
     [[nodiscard]] Message* find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
                                         Message* expected, core::PacketCounter& verdict) noexcept;
     [[nodiscard]] RangeResult add_place(Message& message, std::uint32_t begin, std::uint32_t end) noexcept;

@@ -154,12 +154,16 @@ void RxStage::expect_headers(const Packet& packet, const std::byte* end) noexcep
     second_line_ = end - bytes_of(packet) > static_cast<std::ptrdiff_t>(core::cache_line_bytes);
 }
 
+bool RxStage::checks_icrc(const flow::Route& route) const noexcept {
+    return route.stream != flow::Steering::none ? streams_[route.stream].check_icrc : check_unmatched_icrc_;
+}
+
 void RxStage::assemble_roce(const Packet& packet, const wire::Datagram& datagram, const flow::Route& route) noexcept {
     const bool matched = route.stream != flow::Steering::none;
     wire::RocePacket roce;
-    const wire::Verdict verdict =
-        wire::decode_roce(datagram, matched ? streams_[route.stream].check_icrc : check_unmatched_icrc_, roce);
+    const wire::Verdict verdict = wire::decode_roce(datagram, checks_icrc(route), roce);
     if (verdict == wire::ok && matched) {
+        expect_headers(packet, roce.payload);
         count_source(route.source);
         listener_->add(route.source, roce, packet.mbuf, packet.time_ns);
         return;
@@ -175,6 +179,14 @@ void RxStage::prefetch_next() noexcept {
     rte_prefetch0(bytes_of(*ahead_));
     if (second_line_) rte_prefetch0(bytes_of(*ahead_) + core::cache_line_bytes);
     ++ahead_;
+}
+
+/// For packets that are read whole: from there on the hardware's prefetchers follow.
+void RxStage::prefetch_body(const Packet& packet) noexcept {
+    constexpr std::uint32_t ahead_bytes = 1024;
+    const std::uint32_t bytes = std::min<std::uint32_t>(packet.captured_bytes, ahead_bytes);
+    for (std::uint32_t at = core::cache_line_bytes; at < bytes; at += core::cache_line_bytes)
+        rte_prefetch0(bytes_of(packet) + at);
 }
 
 void RxStage::process(std::span<const Packet> packets, port::LivePort* from) noexcept {
@@ -215,8 +227,10 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
         } else if (route.stream != flow::Steering::none && route.owner != config_.index) {
             steer(packet, route.owner);
         } else if (roce) {
+            prefetch_next();
             const wire::Datagram parsed = datagram;
             end_run();
+            if (&packet != &packets.back() && checks_icrc(route)) prefetch_body(*(&packet + 1));
             assemble_roce(packet, parsed, route);
         } else {
             // Neighbours of one stream are decoded together: the format is chosen once for all of them.

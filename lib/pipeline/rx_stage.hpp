@@ -93,12 +93,14 @@ private:
     [[nodiscard]] std::size_t take_steered() noexcept;
     void count_received(std::uint32_t count) noexcept;
     void prefetch_next() noexcept;
+    static void prefetch_body(const port::Packet& packet) noexcept;
     void expect_headers(const port::Packet& packet, const std::byte* end) noexcept;
     void process(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
     void process_some(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
     void end_packet(const port::Packet& packet, core::PacketCounter counter, port::LivePort* from) noexcept;
     void steer(const port::Packet& packet, std::uint16_t owner) noexcept;
     void assemble_run(std::uint16_t stream, std::uint32_t count) noexcept;
+    [[nodiscard]] bool checks_icrc(const flow::Route& route) const noexcept;
     void assemble_roce(const port::Packet& packet, const wire::Datagram& datagram, const flow::Route& route) noexcept;
     [[nodiscard]] bool source_of(const StreamRuntime& stream, const wire::Fragment& fragment,
                                  std::uint32_t& source) noexcept;

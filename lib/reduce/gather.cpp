@@ -42,6 +42,12 @@ std::uint32_t SortedRefs::largest_bytes() const noexcept {
 
 namespace {
 
+/// The beginning of a packet, while the one before it is copied: from there on the hardware's prefetchers follow.
+void prefetch(const FragmentRef& ref) noexcept {
+    constexpr std::uint32_t ahead_bytes = 1024;
+    for (std::uint32_t at = 0; at < std::min(ref.bytes, ahead_bytes); at += 64) __builtin_prefetch(ref.data + at);
+}
+
 /// Copies whole lines past the caches if `out` is aligned, the rest in the ordinary way.
 void copy(std::byte* out, const std::byte* from, std::size_t bytes, bool streaming) noexcept {
     std::size_t done = 0;
@@ -69,7 +75,7 @@ std::size_t gather(const SortedRefs& message, GatherCursor& cursor, std::span<st
     std::size_t done = 0;
     while (cursor.ref < refs.size() && done < out.size()) {
         const FragmentRef& ref = *refs[cursor.ref];
-        if (cursor.ref + 1 < refs.size()) __builtin_prefetch(refs[cursor.ref + 1]->data);
+        if (cursor.ref + 1 < refs.size() && cursor.done_bytes == 0) prefetch(*refs[cursor.ref + 1]);
         const std::size_t bytes = std::min<std::size_t>(ref.bytes - cursor.done_bytes, out.size() - done);
         copy(out.data() + done, ref.data + cursor.done_bytes, bytes, streaming);
         done += bytes;

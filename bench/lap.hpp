@@ -29,7 +29,8 @@ enum class Mode : std::uint8_t {
 /// and writes their first cache line; the data lie where the working set has them.
 class ColdDevice {
 public:
-    ColdDevice(rte_mempool* pool, const WorkingSet& set) : pool_(pool), set_(set) {}
+    /// `copies`: as virtual devices do, each frame is copied into the mbuf's own room by this core.
+    ColdDevice(rte_mempool* pool, const WorkingSet& set, bool copies) : pool_(pool), set_(set), copies_(copies) {}
     /// Up to packets.size() packets; 0 at the end of the working set. Throws nothing: no buffer means fewer packets.
     [[nodiscard]] std::uint32_t receive(std::span<port::Packet> packets) noexcept;
     [[nodiscard]] bool ended() const noexcept { return next_ == set_.frames().size(); }
@@ -39,6 +40,7 @@ public:
 private:
     rte_mempool* pool_;
     const WorkingSet& set_;
+    bool copies_;
     std::size_t next_ = 0;
     bool starved_ = false;
 };
@@ -60,10 +62,17 @@ inline constexpr std::uint32_t open_events_max = 1024;
 /// Buffers that the pool needs so that a lap never starves.
 [[nodiscard]] std::uint32_t buffers_needed(const StreamKind& kind, std::uint32_t open_events) noexcept;
 
+struct LapSetup {
+    rte_mempool* pool = nullptr;
+    bool device_copies = false;                   ///< frames lie in the mbufs' own rooms; else in the working set
+    bool assembly_copies = false;                 ///< assembly = "copy"
+    std::uint32_t open_events = open_events_max;  ///< that the cells for copies are enough for
+};
+
 class LapRunner {
 public:
     /// `outputs`: where `copy` and `consume_nt` write.
-    LapRunner(const StreamKind& kind, rte_mempool* pool, std::span<std::byte> outputs);
+    LapRunner(const StreamKind& kind, const LapSetup& setup, std::span<std::byte> outputs);
     ~LapRunner();
     LapRunner(const LapRunner&) = delete;
     LapRunner& operator=(const LapRunner&) = delete;
@@ -71,6 +80,9 @@ public:
     /// Throws core::RunError when the self-check fails: every packet placed, every event complete, the ledger balanced,
     /// every buffer back in the pool.
     Lap run(Mode mode, const WorkingSet& set);
+    /// The same, with the frames taken out of the caches before; again, up to three times, when somebody else had the
+    /// CPU meanwhile, which is counted in `disturbed`.
+    Lap run_cold(Mode mode, const WorkingSet& set, const FrameMemory& memory, std::uint32_t& disturbed);
 
 private:
     struct Stages;
@@ -79,6 +91,7 @@ private:
     void check_pool(Mode mode) const;
 
     const StreamKind& kind_;
+    LapSetup setup_;
     rte_mempool* pool_;
     std::span<std::byte> outputs_;
     std::uint32_t laps_ = 0;

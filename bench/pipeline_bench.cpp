@@ -19,6 +19,7 @@
 #include "lap.hpp"
 #include "machine.hpp"
 #include "port/eal.hpp"
+#include "study.hpp"
 
 namespace weir::bench {
 
@@ -30,6 +31,7 @@ struct Options {
     bool quick = false;
     bool huge = false;
     bool warm = false;
+    std::string study;
     std::optional<std::uint32_t> repetitions;
     std::optional<std::size_t> mib;
     std::set<std::string> names;
@@ -42,6 +44,7 @@ constexpr const char* usage =
     "usage: pipeline_bench [--json FILE] [--quick] [--commit ID] [--repetitions N] [--mib N] [--warm] [--huge]\n"
     "                      [--case NAME]... [--open N]... [--order ordered|shuffled]... [--all-modes | --mode "
     "NAME...]\n"
+    "       pipeline_bench --study pools|assembly [--json FILE] [--repetitions N] [--mib N]\n"
     "Feeds one lcore from cold memory and reports the rates of touch, assemble, consume and copy.\n"
     "  --quick        fewer repetitions and 256 MiB of frames instead of 1 GiB\n"
     "  --repetitions  laps per case and mode (default 5, quick 3); medians are reported, with the spread\n"
@@ -84,6 +87,8 @@ Options parse(int argc, char** argv) {
             options.quick = true;
         else if (option == "--huge")
             options.huge = true;
+        else if (option == "--study")
+            options.study = value();
         else if (option == "--warm")
             options.warm = true;
         else if (option == "--all-modes")
@@ -138,9 +143,6 @@ double median(std::vector<double> values) {
     return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-/// A lap in which this thread had its CPU for less than this share of the time measured the neighbours.
-constexpr double busy_min = 0.98;
-
 class Case {
 public:
     Case(const Options& options, const StreamKind& kind, const FrameMemory& memory, LapRunner& runner, double tsc_hz)
@@ -154,9 +156,8 @@ public:
         // Modes take turns, so that whatever the machine does meanwhile meets all of them.
         for (std::uint32_t i = 0; i < repetitions; ++i)
             for (const Mode mode : options_.modes) {
-                Lap lap = measure(mode, set);
-                for (int again = 0; again < 3 && lap.busy() < busy_min; ++again, ++disturbed) lap = measure(mode, set);
-                laps[mode].push_back(lap);
+                laps[mode].push_back(options_.warm ? runner_.run(mode, set)
+                                                   : runner_.run_cold(mode, set, memory_, disturbed));
             }
         nlohmann::json out;
         out["name"] = kind_.name;
@@ -189,11 +190,6 @@ public:
     }
 
 private:
-    Lap measure(Mode mode, const WorkingSet& set) {
-        if (!options_.warm) memory_.evict(set.extent_bytes());
-        return runner_.run(mode, set);
-    }
-
     void report(nlohmann::json& out, const std::string& mode, const std::vector<Lap>& laps,
                 const WorkingSet& set) const {
         const auto packets = static_cast<double>(set.frames().size());
@@ -231,28 +227,63 @@ void print_line(const nlohmann::json& result, const std::vector<Mode>& modes) {
     std::fflush(stdout);
 }
 
+/// What the cases need, and no more.
+struct Sizes {
+    std::vector<const StreamKind*> kinds;
+    std::size_t set_bytes = 0;     ///< of a case, unless more is needed
+    std::size_t memory_bytes = 0;  ///< for frames
+    std::uint32_t buffers = 0;
+
+    explicit Sizes(const Options& options)
+        : set_bytes(
+              (!options.study.empty() ? options.mib.value_or(512) : options.mib.value_or(options.quick ? 256 : 1024))
+              << 20U) {
+        memory_bytes = set_bytes;
+        for (const StreamKind& kind : stream_kinds()) {
+            if (!options.names.empty() && !options.names.contains(std::string(kind.name))) continue;
+            kinds.push_back(&kind);
+            memory_bytes = std::max(memory_bytes, WorkingSet::bytes_needed(kind, *options.open_events.rbegin()));
+            buffers = std::max(buffers, buffers_needed(kind, open_events_max));
+        }
+    }
+};
+
+nlohmann::json run_cases(const Options& options, const Sizes& sizes, const FrameMemory& memory,
+                         const FrameMemory& outputs, double tsc_hz) {
+    nlohmann::json cases = nlohmann::json::array();
+    fmt::print("{:28}{:>6}  {:9}", "case", "open", "order");
+    for (const Mode mode : options.modes) fmt::print("{:>9} {:>6}", name_of(mode), "cyc");
+    fmt::print("   a/t    c/c\n");
+    const port::BufferPool pool("packets", {sizes.buffers, 64});
+    for (const StreamKind* kind : sizes.kinds) {
+        LapRunner runner(*kind, {.pool = pool.get()}, outputs.bytes());
+        Case one(options, *kind, memory, runner, tsc_hz);
+        // One size for all cases of a kind, because how much memory there is has a cost of its own.
+        const std::size_t bytes =
+            options.quick ? sizes.set_bytes
+                          : std::max(sizes.set_bytes, WorkingSet::bytes_needed(*kind, *options.open_events.rbegin()));
+        for (const std::uint32_t open : options.open_events)
+            for (const std::string& order : options.orders) {
+                const WorkingSet set(memory, bytes, *kind, {open, order == "shuffled", open});
+                cases.push_back(one.run(set, open, order));
+                print_line(cases.back(), options.modes);
+            }
+    }
+    return cases;
+}
+
 int run(int argc, char** argv) {
     const Options options = parse(argc, argv);
-    const std::size_t set_bytes = options.mib.value_or(options.quick ? 256 : 1024) << 20U;
-    std::vector<const StreamKind*> kinds;
-    for (const StreamKind& kind : stream_kinds())
-        if (options.names.empty() || options.names.contains(std::string(kind.name))) kinds.push_back(&kind);
-    const std::uint32_t most_open = *options.open_events.rbegin();
-    std::size_t memory_bytes = set_bytes;
-    std::uint32_t buffers = 0;
-    for (const StreamKind* kind : kinds) {
-        memory_bytes = std::max(memory_bytes, WorkingSet::bytes_needed(*kind, most_open));
-        buffers = std::max(buffers, buffers_needed(*kind, open_events_max));
-    }
-    const port::BufferPoolConfig pool_config{buffers, 64};
+    const Sizes sizes(options);
     // Memory that a lap gives back stays with the process, so that the next lap does not pay for its pages again.
     ::mallopt(M_MMAP_MAX, 0);
     ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
     ::mallopt(M_TOP_PAD, 64 << 20);
-    start_eal(options, port::BufferPool::memory_bytes(pool_config) + (std::uint64_t{192} << 20U));
+    start_eal(options, port::BufferPool::memory_bytes({sizes.buffers, 64}) + (std::uint64_t{192} << 20U) +
+                           (options.study.empty() ? 0 : study_eal_bytes));
     const int cpu = pin_thread();
     const double tsc_hz = calibrate_tsc_hz(options.quick ? 0.3 : 1.0);
-    const FrameMemory memory(memory_bytes);
+    const FrameMemory memory(sizes.memory_bytes);
     const FrameMemory outputs(std::size_t{64} << 20U);
 
     nlohmann::json report;
@@ -262,23 +293,11 @@ int run(int argc, char** argv) {
     report["machine"]["frame_memory_on_huge_pages"] = std::round(memory.huge_share() * 1000) / 1000;
     report["machine"]["dpdk_memory"] = options.huge ? "hugetlb" : "4 KiB pages (--no-huge)";
     report["machine"]["real_time_scheduling"] = Undisturbed().granted();
-    report["cases"] = nlohmann::json::array();
-    fmt::print("{:28}{:>6}  {:9}", "case", "open", "order");
-    for (const Mode mode : options.modes) fmt::print("{:>9} {:>6}", name_of(mode), "cyc");
-    fmt::print("   a/t    c/c\n");
-    {
-        const port::BufferPool pool("packets", pool_config);
-        for (const StreamKind* kind : kinds) {
-            LapRunner runner(*kind, pool.get(), outputs.bytes());
-            Case one(options, *kind, memory, runner, tsc_hz);
-            for (const std::uint32_t open : options.open_events)
-                for (const std::string& order : options.orders) {
-                    const WorkingSet set(memory, set_bytes, *kind, {open, order == "shuffled", open});
-                    report["cases"].push_back(one.run(set, open, order));
-                    print_line(report["cases"].back(), options.modes);
-                }
-        }
-    }
+    if (options.study.empty())
+        report["cases"] = run_cases(options, sizes, memory, outputs, tsc_hz);
+    else
+        report["rows"] = run_study({options.study, sizes.set_bytes, options.repetitions.value_or(3), tsc_hz}, memory,
+                                   outputs.bytes());
     if (!options.json_path.empty()) {
         std::ofstream file(options.json_path);
         file << report.dump(1) << '\n';

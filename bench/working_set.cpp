@@ -111,7 +111,7 @@ void FrameMemory::evict(std::size_t bytes) const noexcept {
 }
 
 std::size_t WorkingSet::bytes_needed(const StreamKind& kind, std::uint32_t open_events) noexcept {
-    const std::size_t events = std::size_t{open_events} * 5 / 2;
+    const std::size_t events = std::size_t{open_events} * 3 / 2;
     return std::max<std::size_t>(events, 8) * sources * kind.packets * stride_of(kind);
 }
 

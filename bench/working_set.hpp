@@ -65,7 +65,7 @@ struct Mix {
 
 class WorkingSet {
 public:
-    /// As many whole events as fit into `bytes` of `memory`, but at least two and a half times those that are open
+    /// As many whole events as fit into `bytes` of `memory`, but at least half as many again as are open
     /// at once. Throws core::RunError if the memory is too small for that.
     WorkingSet(const FrameMemory& memory, std::size_t bytes, const StreamKind& kind, const Mix& mix);
 

@@ -38,12 +38,13 @@ bool MessageTable::append(Message& message, void* buffer, const std::byte* data,
                           std::uint32_t bytes, TimeNs now) noexcept {
     if (!has_room(1)) return false;
     FragmentBlock* block = message.last_block;
+    // Before a fresh block is taken: the reference before this one may be the last of a full block.
+    if (block != nullptr && block->count > 0 && block->refs[block->count - 1].offset > offset) message.in_order = false;
     if (block == nullptr || block->count == FragmentBlock::capacity) {
         FragmentBlock* fresh = take_block();
         (block != nullptr ? block->next : message.first_block) = fresh;
         message.last_block = block = fresh;
     }
-    if (block->count > 0 && block->refs[block->count - 1].offset > offset) message.in_order = false;
     if (bytes > 0 && bytes <= config_.copy_bytes_max && buffers_held_ >= config_.copy_above_held)
         if (const std::byte* copied = copies_.put(message.cells, data, bytes); copied != nullptr) {
             release_later(buffer);

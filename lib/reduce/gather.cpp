@@ -17,7 +17,8 @@ void SortedRefs::assign(const assemble::Message& message) noexcept {
         for (std::uint32_t i = 0; i < block->count; ++i)
             if (block->refs[i].bytes > 0) refs_.push_back(&block->refs[i]);
     const auto before = [](const FragmentRef* a, const FragmentRef* b) { return a->offset < b->offset; };
-    if (!message.in_order && !std::ranges::is_sorted(refs_, before)) std::ranges::sort(refs_, before);
+    // Looking costs little beside the copy that follows, and a wrong order would be a wrong event.
+    if (!std::ranges::is_sorted(refs_, before)) std::ranges::sort(refs_, before);
 }
 
 std::size_t SortedRefs::ranges(std::span<ByteRange> out) const noexcept {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 
+#include "assemble/message_table.hpp"
 #include "core/hot_thread.hpp"
 
 namespace {
@@ -131,6 +132,40 @@ TEST(Gather, counts_ranges_beyond_the_room_for_them) {
     EXPECT_EQ(refs.ranges(ranges), 5u);
     EXPECT_EQ(ranges[1].begin, 20u);
     EXPECT_EQ(ranges[1].end, 30u);
+}
+
+/// Two packets that changed places just where one block of references ends and the next begins.
+TEST(Gather, sees_disorder_between_blocks) {
+    constexpr std::uint32_t packets = 3 * FragmentBlock::capacity;
+    weir::core::PacketTally packet_tally;
+    weir::core::MessageTally message_tally;
+    weir::assemble::MessageTable::Config config;
+    weir::assemble::MessageTable table(config, packet_tally, message_tally, [](void**, std::uint32_t) {});
+    std::vector<std::byte> payload(packets);
+    for (std::uint32_t i = 0; i < packets; ++i) payload[i] = static_cast<std::byte>(i);
+    for (std::uint32_t i = 0; i < packets; ++i) {
+        std::uint32_t index = i;
+        if (i == FragmentBlock::capacity - 1) index = i + 1;
+        if (i == FragmentBlock::capacity) index = i - 1;
+        weir::wire::Fragment fragment;
+        fragment.payload = &payload[index];
+        fragment.number = 7;
+        fragment.offset = index;
+        fragment.bytes = 1;
+        fragment.total = packets;
+        fragment.total_known = true;
+        table.add(0, fragment, &payload[index], 1000 + i);
+    }
+    ASSERT_EQ(table.pending().size(), 2U);
+    const Message& message = *table.pending()[1].message;
+    ASSERT_TRUE(message.complete);
+    EXPECT_FALSE(message.in_order);
+    SortedRefs refs(packets);
+    refs.assign(message);
+    GatherCursor cursor;
+    std::vector<std::byte> out(packets);
+    EXPECT_EQ(gather(refs, cursor, out, false), packets);
+    EXPECT_EQ(out, payload);
 }
 
 TEST(Gather, knows_an_empty_message) {

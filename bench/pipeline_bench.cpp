@@ -42,7 +42,7 @@ struct Options {
 
 constexpr const char* usage =
     "usage: pipeline_bench [--json FILE] [--quick] [--commit ID] [--repetitions N] [--mib N] [--warm] [--huge]\n"
-    "                      [--case NAME]... [--open N]... [--order ordered|shuffled]... [--all-modes | --mode "
+    "                      [--case NAME]... [--open N]... [--order in_order|shuffled]... [--all-modes | --mode "
     "NAME...]\n"
     "       pipeline_bench --study pools|assembly [--json FILE] [--repetitions N] [--mib N]\n"
     "Feeds one lcore from cold memory and reports the rates of touch, assemble, consume and copy.\n"
@@ -110,13 +110,13 @@ Options parse(int argc, char** argv) {
     }
     if (!modes.empty()) options.modes = modes;
     if (options.open_events.empty()) options.open_events = {1, 64, open_events_max};
-    if (options.orders.empty()) options.orders = {"ordered", "shuffled"};
+    if (options.orders.empty()) options.orders = {"in_order", "shuffled"};
     for (const std::string& name : options.names)
         if (std::ranges::none_of(stream_kinds(), [&](const StreamKind& kind) { return kind.name == name; }))
             throw core::UsageError(fmt::format("--case: there is no case '{}'", name));
     for (const std::string& order : options.orders)
-        if (order != "ordered" && order != "shuffled")
-            throw core::UsageError(fmt::format("--order: found '{}'; accepted: ordered, shuffled", order));
+        if (order != "in_order" && order != "shuffled")
+            throw core::UsageError(fmt::format("--order: found '{}'; accepted: in_order, shuffled", order));
     return options;
 }
 

@@ -67,7 +67,6 @@ void release_buffers(void** buffers, std::uint32_t count) {
     // is nothing to reset, and their second cache line need not be looked at.
     constexpr std::uint32_t together = 64;
     auto** mbufs = reinterpret_cast<rte_mbuf**>(buffers);
-    if (count > 0) core::ordered_before(mbufs[0]->pool);
     for (std::uint32_t at = 0; at < count; at += together) {
         const std::uint32_t some = count - at < together ? count - at : together;
         rte_mempool* pool = mbufs[at]->pool;
@@ -75,6 +74,8 @@ void release_buffers(void** buffers, std::uint32_t count) {
         for (std::uint32_t i = at; i < at + some; ++i)
             plain = plain && mbufs[i]->pool == pool && mbufs[i]->nb_segs == 1 && RTE_MBUF_DIRECT(mbufs[i]) &&
                     rte_mbuf_refcnt_read(mbufs[i]) == 1;
+        // As late as can be: whoever takes one of these next is ordered behind the looks at them above.
+        core::ordered_before(pool);
         if (plain)
             ::rte_mempool_put_bulk(pool, buffers + at, some);
         else

@@ -20,7 +20,7 @@ std::vector<std::byte> frame_of(const std::string& format, std::uint32_t index) 
     std::vector<std::byte> body(payload.size() + 64);
     std::size_t bytes = 0;
     if (format == "jungfrau")
-        bytes = wire::write_jungfrau({.frame_number = 7, .packet_number = index}, payload, body);
+        bytes = wire::write_sls({.frame_number = 7, .packet_number = index}, payload, body);
     else if (format == "ejfat")
         bytes = wire::write_ejfat({.offset = index * payload_bytes, .total = 64 * payload_bytes, .event = 7}, payload,
                                   body);

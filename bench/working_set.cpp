@@ -184,7 +184,7 @@ void WorkingSet::write(std::size_t at, std::uint32_t event, std::uint32_t source
         spec.dport = static_cast<std::uint16_t>(first_port + source);
         const std::span<std::byte> body = out.subspan(network_header_bytes);
         if (kind_.format == "jungfrau")
-            bytes = wire::write_jungfrau({.frame_number = number, .packet_number = index}, payload, body);
+            bytes = wire::write_sls({.frame_number = number, .packet_number = index}, payload, body);
         else
             bytes = wire::write_ejfat({.data_id = static_cast<std::uint16_t>(source),
                                        .offset = offset,

@@ -195,6 +195,12 @@ wire::FormatOptions format_options(const RunConfig& run, const StreamConfig& str
     wire::FormatOptions options;
     options.interfaces = static_cast<int>(stream.interfaces);
     options.message_bytes_max = stream.max_message_bytes;
+    options.sls = {.rows = stream.rows,
+                   .bit_depth = stream.bit_depth,
+                   .tengiga = stream.tengiga,
+                   .lane_by = stream.source_by == SourceBy::port ? wire::LaneBy::datagram : wire::LaneBy::row,
+                   // Both interfaces of a module send the same module id.
+                   .interfaces_joined = stream.source_by == SourceBy::header};
     for (const wire::DeclaredSpec& spec : run.formats)
         if (spec.name == stream.format) options.declared = spec;
     return options;

@@ -80,12 +80,15 @@ struct PortConfig {
 struct StreamConfig {
     std::uint32_t port = 0;  ///< index into RunConfig::ports
     Transport transport = Transport::udp;
-    std::string format;  ///< "jungfrau", "ejfat", "message" or the name of a declared one
+    std::string format;  ///< a built-in one (built_in_formats) or the name of a declared one
     EventBy event = EventBy::format;
     std::vector<IpAddress> src;                  ///< empty: any
     std::vector<IpAddress> dst;                  ///< empty: any
     std::uint32_t max_message_bytes = 0;         ///< bound for messages that do not declare their size
-    std::uint32_t interfaces = 1;                ///< jungfrau: UDP ports that share one module
+    std::uint32_t interfaces = 1;                ///< jungfrau, moench: UDP ports that share one module
+    std::optional<std::uint32_t> rows;           ///< jungfrau, moench, eiger: partial readout; default all
+    std::optional<std::uint32_t> bit_depth;      ///< eiger: set after reading, default 16
+    std::optional<bool> tengiga;                 ///< eiger: set after reading, default true
     std::vector<std::uint16_t> udp_dst;          ///< udp
     SourceBy source_by = SourceBy::port;         ///< udp
     std::vector<std::uint32_t> source_ids;       ///< udp, source_by = header: the header's ids in source order

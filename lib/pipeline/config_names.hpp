@@ -35,7 +35,8 @@ inline constexpr std::array byte_order_names{Named{"little", wire::ByteOrder::li
                                              Named{"big", wire::ByteOrder::big}};
 
 /// Formats that need no [[format]]; a declared one may not take these names, nor "declared".
-inline constexpr std::array<std::string_view, 3> built_in_formats{"jungfrau", "ejfat", "message"};
+inline constexpr auto built_in_formats =
+    std::to_array<std::string_view>({"jungfrau", "moench", "eiger", "ejfat", "message"});
 
 template <class Table, class E>
 constexpr std::string_view name_of(const Table& table, E value) {

@@ -19,6 +19,8 @@ LcoresConfig read_lcores(TableReader& root);
 
 /// Streams and the sources that follow from them; wants `run.ports`, `run.formats` and `run.events`.
 void read_streams(TableReader& root, RunConfig& run);
+/// The keys of PSI's detectors: interfaces, rows, bit_depth, tengiga. Refuses those that the format does not have.
+void read_detector_keys(TableReader& table, StreamConfig& stream);
 /// Throws if two streams claim the same packets. `readers` are those of the streams, in order.
 void check_claims(const RunConfig& run, std::vector<TableReader>& readers);
 

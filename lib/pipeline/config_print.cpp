@@ -102,6 +102,20 @@ void print_roce(Printer& out, const StreamConfig& stream) {
     if (stream.message_bytes) out.line("message_bytes", in_quotes(format_size(*stream.message_bytes)));
 }
 
+bool is_module(const StreamConfig& stream) {
+    return stream.format == "jungfrau" || stream.format == "moench";
+}
+
+void print_detector(Printer& out, const StreamConfig& stream) {
+    if (is_module(stream)) out.number("interfaces", stream.interfaces, 1);
+    if (stream.bit_depth) out.number("bit_depth", *stream.bit_depth, 16);
+    if (stream.tengiga) out.line("tengiga", *stream.tengiga ? "true" : "false", *stream.tengiga);
+    if (stream.rows)
+        out.line("rows", std::to_string(*stream.rows));
+    else if (is_module(stream) || stream.format == "eiger")
+        out.comment("rows: all (default)");
+}
+
 void print_stream(Printer& out, const RunConfig& run, const StreamConfig& stream) {
     out.header("[[stream]]");
     if (stream.source_count == 1)
@@ -111,7 +125,7 @@ void print_stream(Printer& out, const RunConfig& run, const StreamConfig& stream
     out.line("port", in_quotes(run.ports[stream.port].name));
     out.choice("transport", transport_names, stream.transport, Transport{0xff});
     out.line("format", in_quotes(stream.format));
-    if (stream.format == "jungfrau") out.number("interfaces", stream.interfaces, 1);
+    print_detector(out, stream);
     if (stream.transport == Transport::udp)
         print_udp(out, stream);
     else
@@ -215,7 +229,10 @@ nlohmann::json stream_json(const RunConfig& config, const StreamConfig& stream) 
                        {"src", address_json(stream.src)},
                        {"dst", address_json(stream.dst)},
                        {"max_message_bytes", stream.max_message_bytes}};
-    if (stream.format == "jungfrau") out["interfaces"] = stream.interfaces;
+    if (is_module(stream)) out["interfaces"] = stream.interfaces;
+    if (stream.rows) out["rows"] = *stream.rows;
+    if (stream.bit_depth) out["bit_depth"] = *stream.bit_depth;
+    if (stream.tengiga) out["tengiga"] = *stream.tengiga;
     if (stream.transport == Transport::udp) {
         out["udp_dst"] = stream.udp_dst;
         out["source_by"] = name_of(source_by_names, stream.source_by);

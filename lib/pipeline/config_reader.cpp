@@ -229,6 +229,14 @@ std::optional<std::uint64_t> TableReader::integer(std::string_view key, Bounds b
     return static_cast<std::uint64_t>(value->get());
 }
 
+std::optional<bool> TableReader::boolean(std::string_view key) {
+    const toml::node* node = get(key);
+    if (node == nullptr) return std::nullopt;
+    const auto* value = node->as_boolean();
+    if (value == nullptr) wrong(key, describe(*node), "true or false");
+    return value->get();
+}
+
 std::optional<std::int64_t> TableReader::signed_integer(std::string_view key) {
     const toml::node* node = get(key);
     if (node == nullptr) return std::nullopt;

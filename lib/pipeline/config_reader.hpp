@@ -58,6 +58,7 @@ public:
     /// A name: 1 to 64 letters, digits, '_', '-' or '.', not beginning with '.'.
     std::optional<std::string> name(std::string_view key);
     std::optional<std::uint64_t> integer(std::string_view key, Bounds bounds);
+    std::optional<bool> boolean(std::string_view key);
     std::optional<std::int64_t> signed_integer(std::string_view key);
     std::optional<std::uint64_t> size(std::string_view key, Bounds bounds);
     /// Integers, alone or in an array; inside strings also ranges "50001-50008". `what` says what they are.

@@ -147,10 +147,7 @@ StreamConfig read_stream(TableReader& table, RunConfig& run) {
         read_roce(table, stream);
     read_event_by(table, stream);
     read_message_bound(table, run, stream);
-    if (stream.format == "jungfrau")
-        stream.interfaces = static_cast<std::uint32_t>(table.integer("interfaces", {1, 2}).value_or(1));
-    else
-        table.refuse("interfaces", "nothing: it belongs to format = \"jungfrau\"");
+    read_detector_keys(table, stream);
     table.finish();
     return stream;
 }

@@ -121,6 +121,9 @@ bool RxStage::source_of(const StreamRuntime& stream, const wire::Fragment& fragm
 
 void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noexcept {
     const StreamRuntime& stream = streams_[stream_index];
+    if (stream.lane_by_port)
+        for (std::uint32_t i = 0; i < count; ++i)
+            run_datagrams_[i].lane = static_cast<std::uint8_t>((run_sources_[i] - stream.first_source) & 1U);
     stream.format->decode_burst(stream.context, {run_datagrams_.data(), count}, fragments_.data(), verdicts_.data());
     std::uint32_t good = 0;  // these move to the front
     for (std::uint32_t i = 0; i < count; ++i) {

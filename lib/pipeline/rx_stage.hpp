@@ -22,6 +22,7 @@ struct StreamRuntime {
     bool check_icrc = true;
     const wire::FormatEntry* format = nullptr;
     wire::FormatContext context;
+    bool lane_by_port = false;  ///< the decoder wants to know: ports of first and second interfaces take turns
     bool source_in_header = false;
     std::uint32_t first_source = 0;
     std::vector<std::uint32_t> source_ids;  ///< source_in_header: the header's ids, in source order

@@ -1,9 +1,5 @@
 #include "pipeline/setup.hpp"
 
-#include <algorithm>
-
-#include "core/error.hpp"
-
 namespace weir::pipeline {
 
 namespace {
@@ -40,18 +36,9 @@ std::vector<StreamRuntime> make_streams(const RunConfig& config) {
     std::vector<StreamRuntime> streams;
     for (const StreamConfig& from : config.streams) {
         StreamRuntime stream;
-        wire::FormatOptions options;
-        options.interfaces = static_cast<int>(from.interfaces);
-        options.message_bytes_max = from.max_message_bytes;
-        stream.format = wire::find_format(from.format);
-        if (stream.format == nullptr) {
-            const auto declared = std::ranges::find(config.formats, from.format, &wire::DeclaredSpec::name);
-            if (declared == config.formats.end())
-                throw core::UsageError("stream.format: there is no format '" + from.format + "'");
-            options.declared = *declared;
-            stream.format = wire::find_format("declared");
-        }
-        stream.context = stream.format->make_context(options);
+        stream.format = &format_entry(from);
+        stream.context = stream.format->make_context(format_options(config, from));
+        stream.lane_by_port = stream.context.sls.lane_by == wire::LaneBy::datagram;
         stream.roce = from.transport == Transport::roce;
         stream.check_icrc = from.icrc == IcrcMode::check;
         stream.source_in_header = from.source_by == SourceBy::header;

@@ -73,14 +73,14 @@ std::size_t Simulator::write_jungfrau(const Planned& packet, std::span<std::byte
     constexpr std::uint32_t payload_bytes = wire::Jungfrau::header_bytes + wire::Jungfrau::payload_bytes;
     wire::write_frame_headers(frame_spec(packet.source), payload_bytes, out);
     // A source is a UDP port, and the tiles of all ports stand on top of each other.
-    const wire::JungfrauHeader header{.frame_number = packet.event,
+    const wire::SlsHeader header{.frame_number = packet.event,
                                       .exposure_100ns = 100,
                                       .packet_number = packet.packet,
                                       .bunch_id = packet.event,
                                       .timestamp_100ns = packet.event * 10000,  // as if at 1 kHz
                                       .module_id = static_cast<std::uint16_t>(packet.source / config_.interfaces),
                                       .row = static_cast<std::uint16_t>(packet.source)};
-    wire::write_jungfrau(header, {}, out.subspan(header_bytes_));
+    wire::write_sls(header, {}, out.subspan(header_bytes_));
     const std::span<std::byte> pixels =
         out.subspan(header_bytes_ + wire::Jungfrau::header_bytes, wire::Jungfrau::payload_bytes);
     message_content(packet.event, packet.source, packet.packet * rows_per_packet * row_bytes, pixels);

@@ -41,8 +41,8 @@ std::size_t write_udp_frame(const FrameSpec& spec, std::span<const std::byte> pa
                             std::span<std::byte> out) noexcept;
 [[nodiscard]] std::vector<std::byte> make_udp_frame(const FrameSpec& spec, std::span<const std::byte> payload);
 
-/// The 48-byte slsDetector header (jungfrau/jungfrau.hpp says what the fields mean).
-struct JungfrauHeader {
+/// The 48-byte slsDetector header of JUNGFRAU, MOENCH and EIGER (docs/formats/jungfrau.md says what the fields mean).
+struct SlsHeader {
     std::uint64_t frame_number = 0;
     std::uint32_t exposure_100ns = 0;
     std::uint32_t packet_number = 0;
@@ -52,11 +52,11 @@ struct JungfrauHeader {
     std::uint16_t row = 0;
     std::uint16_t column = 0;
     std::uint32_t daq_info = 0;
-    std::uint8_t detector_type = 3;
+    std::uint16_t round_robin = 0;   ///< EIGER
+    std::uint8_t detector_type = 3;  ///< 1 EIGER, 3 JUNGFRAU, 5 MOENCH
     std::uint8_t version = 2;
 };
-std::size_t write_jungfrau(const JungfrauHeader& header, std::span<const std::byte> payload,
-                           std::span<std::byte> out) noexcept;
+std::size_t write_sls(const SlsHeader& header, std::span<const std::byte> payload, std::span<std::byte> out) noexcept;
 
 struct EjfatHeader {
     std::uint16_t data_id = 0;

@@ -2,6 +2,7 @@
 // is once per burst through FormatEntry; the decoders themselves are in a folder per format. Not here: transports.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -46,12 +47,29 @@ struct DeclaredSpec {
 /// Largest message that is believed when the configuration does not say.
 inline constexpr std::uint32_t message_bytes_max_default = 16U << 20;
 
+/// Where the decoder of a module with two UDP interfaces learns which of them sent a packet.
+enum class LaneBy : std::uint8_t {
+    none,      ///< it makes no difference
+    datagram,  ///< Datagram::lane, set by the caller from the place of the port in the list
+    row,       ///< the row in the header: odd rows come from the second interface
+};
+
+/// Options of PSI's detectors (jungfrau, moench, eiger).
+struct SlsOptions {
+    std::optional<std::uint32_t> rows{};       ///< partial readout: rows of a module (eiger: of a port); default all
+    std::optional<std::uint32_t> bit_depth{};  ///< eiger: bits per pixel, 4, 8, 12, 16 (default) or 32
+    std::optional<bool> tengiga{};             ///< eiger: packets of 4096 bytes (default), not of 1024
+    LaneBy lane_by = LaneBy::datagram;         ///< how two interfaces are told apart where it matters
+    bool interfaces_joined = false;            ///< both interfaces of a module are one source, one message
+};
+
 /// What the stream's options say, whatever the format. Each format takes its own and refuses values that it cannot
 /// have.
 struct FormatOptions {
-    int interfaces = 1;                                           ///< jungfrau: UDP interfaces per module, 1 or 2
+    int interfaces = 1;                                           ///< jungfrau, moench: UDP interfaces of a module
     std::uint32_t message_bytes_max = message_bytes_max_default;  ///< `max_message_bytes`; 0 means the default
     DeclaredSpec declared{};                                      ///< declared only
+    SlsOptions sls{};
 };
 
 /// A DeclaredField made ready: one 8-byte load at `at`, byte swap if the format is big-endian, shift, mask.
@@ -59,6 +77,18 @@ struct FieldReader {
     std::uint32_t at = 0;
     std::uint32_t shift = 0;
     std::uint64_t mask = 0;  ///< 0: the field is absent
+};
+
+/// The packets of one of a module's UDP interfaces: from `first_packet` on, lying at `offset` in the message.
+struct SlsLane {
+    std::uint32_t first_packet = 0;
+    std::uint32_t offset = 0;
+};
+
+struct SlsContext {
+    std::uint32_t lane_packets = 0;  ///< of each interface, per frame
+    LaneBy lane_by = LaneBy::none;
+    std::array<SlsLane, 2> lanes{};
 };
 
 /// What a decoder knows of its stream; plain data, constant during a run.
@@ -72,6 +102,8 @@ struct FormatContext {
     std::uint8_t number_bits = 64;  ///< width of the event number on the wire
     bool carries_number = true;     ///< false: the transport has to number the messages (`message`)
     bool carries_source = false;    ///< Fragment::header_source is set: source_by = "header" is possible
+
+    SlsContext sls{};  ///< jungfrau, moench, eiger only
 
     // declared only
     bool big_endian = false;
@@ -99,7 +131,7 @@ struct FormatEntry {
     FormatContext (*make_context)(const FormatOptions& options);
 };
 
-/// All formats: jungfrau, ejfat, message, declared.
+/// All formats: jungfrau, moench, eiger, ejfat, message, declared.
 [[nodiscard]] std::span<const FormatEntry> formats() noexcept;
 
 /// By name, or nullptr. A format of the user's own name is `declared` with his DeclaredSpec.

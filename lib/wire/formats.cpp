@@ -4,10 +4,12 @@
 #include <concepts>
 
 #include "wire/declared/declared.hpp"
+#include "wire/eiger/eiger.hpp"
 #include "wire/ejfat/ejfat.hpp"
 #include "wire/format.hpp"
 #include "wire/jungfrau/jungfrau.hpp"
 #include "wire/message/message.hpp"
+#include "wire/moench/moench.hpp"
 
 namespace weir::wire {
 namespace {
@@ -30,7 +32,7 @@ void decode_burst(const FormatContext& context, std::span<const Datagram> datagr
 template <Format... F>
 constexpr std::array<FormatEntry, sizeof...(F)> table{{{F::name, &decode_burst<F>, &F::make_context}...}};
 
-constexpr auto& all_formats = table<Jungfrau, Ejfat, WholeMessage, Declared>;
+constexpr auto& all_formats = table<Jungfrau, Moench, Eiger, Ejfat, WholeMessage, Declared>;
 
 }  // namespace
 

@@ -28,6 +28,7 @@ struct Datagram {
     std::uint32_t dst = 0;               ///< IPv4 destination address, host byte order
     std::uint16_t sport = 0;
     std::uint16_t dport = 0;
+    std::uint8_t lane = 0;  ///< UDP interface within the module, 0 or 1; set only where a format asks for it
 };
 
 /// What one packet contributes to one message.

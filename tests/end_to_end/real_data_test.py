@@ -70,9 +70,38 @@ class RealData(Case):
         self.simulated("jf_2modules_short", config(stream()), [50001, 50002], "--require-lossless")
 
     def test_simulated_partial_readout(self):
+        result = self.simulated("jf_1if_rows256", config(stream(sources=1, rows=256), sources=1), [50001], "--require-lossless")
+        self.assertEqual({e["bytes"] for e in result.inspect["events"]}, {256 * 2048})
+        # A receiver that does not know of it sees frames whose first and last quarter are missing.
         result = self.simulated("jf_1if_rows256", config(stream(sources=1), sources=1), [50001])
         for event in result.inspect["events"]:
             self.assertEqual(event["sources"][0]["missing"], [[0, 32 * 8192], [96 * 8192, 32 * 8192]])
+
+    def test_simulated_moench(self):
+        settings = config(stream(format="moench", sources=1), sources=1)
+        self.simulated("moench_1if", settings, [50001], "--require-lossless")
+        # Packets of another detector of the family are told by its type, whatever their length.
+        other = self.replay(self.data("sls/jf_1if_short.pcap"), settings)
+        self.assertEqual(other.packets, {"dropped.malformed.header": 256})
+
+    def test_simulated_eiger(self):
+        for bits, frames in ((12, 6), (16, 6)):
+            with self.subTest(bits=bits):
+                keys = {"format": "eiger", "bit_depth": bits}
+                result = self.simulated(f"eiger_{bits}bit_10g", config(stream(**keys)), [50001, 50002], "--require-lossless")
+                self.assertEqual(len(result.events), frames)
+                # Half modules say which of their ports a packet comes from.
+                by_id = config(stream(source_by='"header"', source_ids=[31, 32], **keys))
+                self.simulated(f"eiger_{bits}bit_10g", by_id, [50001, 50002], "--require-lossless")
+
+    def test_two_interfaces_of_one_module_id(self):
+        # Both ports say module 1234; the row says which half of the image a packet belongs to.
+        truth = json.loads(self.data("sls/jf_2if_short.truth.json").read_text())
+        self.assertEqual([p["header_constant_fields"]["row"] for p in truth["ports"]], [0, 1])
+        apart = self.simulated("jf_2if_short", config(stream(interfaces=2)), [50001, 50002], "--require-lossless")
+        joined = self.replay(self.data("sls/jf_2if_short.pcap"),
+                             config(stream(interfaces=2, source_by='"header"', source_ids=[1234]), sources=1), "--require-lossless")
+        self.assertEqual(payloads(joined.run), payloads(apart.run))
 
     def test_fragmented_datagrams_are_counted(self):
         truth = json.loads(self.data("sls/jf_1if_ipfrag_mtu1500.truth.json").read_text())

@@ -1,0 +1,60 @@
+// What PSI's detectors have in common on the wire: the 48-byte slsDetector header, little-endian, and pixels behind it.
+// The packet number gives the place, so nothing has to be remembered between packets. Which bytes there are for which
+// detector is in jungfrau/, moench/ and eiger/; docs/formats/ has the layouts and the choices. Source of the facts:
+// slsdetectorgroup/slsDetectorPackage, docs/src/udpheader.rst and slsReceiverSoftware GeneralData.h.
+#pragma once
+
+#include "wire/bytes.hpp"
+#include "wire/format.hpp"
+
+namespace weir::wire {
+
+struct Sls {
+    static constexpr std::uint32_t header_bytes = 48;
+    static constexpr std::uint32_t packet_number_at = 12;
+    static constexpr std::uint32_t module_at = 32;
+    static constexpr std::uint32_t row_at = 34;
+    static constexpr std::uint32_t type_at = 46;
+    static constexpr std::uint32_t version_at = 47;
+
+    /// Which of the module's UDP interfaces sent the packet: 0 or 1. Always 0 where it makes no difference.
+    [[nodiscard]] static std::uint32_t lane_of(const SlsContext& context, const Datagram& datagram,
+                                               const std::byte* header) noexcept {
+        if (context.lane_by == LaneBy::none) return 0;
+        // Tiles of the second interface have the odd rows: a module with two of them is two tiles high.
+        if (context.lane_by == LaneBy::row) return std::to_integer<std::uint32_t>(header[row_at]) & 1U;
+        return datagram.lane & 1U;
+    }
+
+    /// `Detector` has `detector_type` and `zero_is_a_frame`.
+    template <class Detector>
+    [[nodiscard]] static Verdict decode(const FormatContext& context, const Datagram& datagram,
+                                        Fragment& out) noexcept {
+        if (datagram.payload_bytes < header_bytes) return Verdict::malformed_header;
+        const std::byte* header = datagram.payload;
+        // Version 2 since package 4.0, version 1 in 3.x; the fields used here are the same.
+        const auto version = std::to_integer<std::uint32_t>(header[version_at]);
+        if (std::to_integer<std::uint8_t>(header[type_at]) != Detector::detector_type || version - 1 > 1)
+            return Verdict::malformed_header;
+        const auto frame = load_le<std::uint64_t>(header);
+        if constexpr (!Detector::zero_is_a_frame)
+            if (frame == 0) return Verdict::malformed_header;
+        if (datagram.payload_bytes != header_bytes + context.payload_bytes) return Verdict::malformed_payload_length;
+        const SlsLane& lane = context.sls.lanes[lane_of(context.sls, datagram, header)];
+        const std::uint32_t index = load_le<std::uint32_t>(header + packet_number_at) - lane.first_packet;
+        if (index >= context.sls.lane_packets) return Verdict::malformed_packet_number;  // below the first one, too
+
+        out = Fragment{.payload = header + header_bytes,
+                       .number = frame,
+                       .offset = lane.offset + index * context.payload_bytes,
+                       .bytes = context.payload_bytes,
+                       .total = context.message_bytes,
+                       .header_source = load_le<std::uint16_t>(header + module_at),
+                       .header = header,
+                       .header_bytes = header_bytes,
+                       .total_known = true};
+        return ok;
+    }
+};
+
+}  // namespace weir::wire

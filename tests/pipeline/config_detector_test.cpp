@@ -1,0 +1,80 @@
+// The keys of PSI's detectors in [[stream]]: what they give, how they are printed, and every way in which they are
+// wrong.
+#include "config_case.hpp"
+
+namespace weir::pipeline::test {
+namespace {
+
+std::string udp_with(const std::string& format, const std::string& keys) {
+    return edited(udp_text, {{"format = \"jungfrau\"", "format = \"" + format + "\"\n" + keys}});
+}
+
+TEST(ConfigDetector, KeysReachTheDecoder) {
+    const RunConfig run = parse_config(udp_with("eiger", "bit_depth = 12\ntengiga = false\nrows = 128"), "t");
+    const wire::FormatContext eiger = format_entry(run.streams[0]).make_context(format_options(run, run.streams[0]));
+    EXPECT_EQ(eiger.payload_bytes, 1024U);
+    EXPECT_EQ(eiger.message_bytes, 128U * 512 * 12 / 8);
+    const RunConfig other = parse_config(udp_with("moench", "interfaces = 2\nrows = 16"), "t");
+    const wire::FormatContext moench =
+        format_entry(other.streams[0]).make_context(format_options(other, other.streams[0]));
+    EXPECT_EQ(moench.message_bytes, 8U * 800);
+    EXPECT_EQ(moench.sls.lane_by, wire::LaneBy::datagram);
+}
+
+TEST(ConfigDetector, InterfacesAreToldApartAsTheSourcesAre) {
+    const auto context = [](const std::string& keys) {
+        const RunConfig run = parse_config(udp_with("jungfrau", "interfaces = 2\n" + keys), "t");
+        return format_entry(run.streams[0]).make_context(format_options(run, run.streams[0]));
+    };
+    EXPECT_EQ(context("").sls.lane_by, wire::LaneBy::none);
+    EXPECT_EQ(context("rows = 64").sls.lane_by, wire::LaneBy::datagram);
+    EXPECT_EQ(context("rows = 64\nsource_by = \"address\"\nsrc = [\"10.0.0.1\", \"10.0.0.2\"]").sls.lane_by,
+              wire::LaneBy::row);
+    // One module id for both interfaces: they are one source, with all rows.
+    const wire::FormatContext joined = context("source_by = \"header\"\nsource_ids = [7, 8]");
+    EXPECT_EQ(joined.sls.lane_by, wire::LaneBy::row);
+    EXPECT_EQ(joined.message_bytes, 1U << 20);
+}
+
+TEST(ConfigDetector, PrintedKeysReadBackTheSame) {
+    for (const auto& [format, keys] :
+         {std::pair{"eiger", "bit_depth = 4\ntengiga = false\nrows = 64"}, std::pair{"eiger", ""},
+          std::pair{"moench", "interfaces = 2\nrows = 16"}, std::pair{"jungfrau", "rows = 8"}}) {
+        const RunConfig run = parse_config(udp_with(format, keys), "t");
+        EXPECT_TRUE(run == parse_config(print_config(run), "printed")) << print_config(run);
+        EXPECT_FALSE(run == parse_config(udp_with("ejfat", ""), "t"));
+    }
+    EXPECT_FALSE(parse_config(udp_with("jungfrau", "rows = 8"), "t") == parse_config(udp_with("jungfrau", ""), "t"));
+}
+
+class ConfigDetectorError : public ConfigError {};
+
+TEST_P(ConfigDetectorError, NamesLineKeyFoundAndAccepted) {
+    expect_refused(GetParam());
+}
+
+Case wrong(const std::string& name, const std::string& format, const std::string& keys,
+           std::vector<std::string> parts) {
+    return {name, udp_text, {{"format = \"jungfrau\"", "format = \"" + format + "\"\n" + keys}}, std::move(parts)};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Stream, ConfigDetectorError,
+    testing::Values(
+        wrong("RowsStep", "jungfrau", "rows = 100 #!", {"stream.rows", "rows = 100", "8 to 512 rows, in steps of 8"}),
+        wrong("RowsZero", "jungfrau", "rows = 0 #!", {"stream.rows", "steps of 8"}),
+        wrong("RowsTooMany", "jungfrau", "rows = 1024 #!", {"stream.rows", "8 to 512"}),
+        wrong("RowsText", "jungfrau", "rows = \"all\" #!", {"stream.rows", "an integer"}),
+        wrong("RowsOfMoench", "moench", "rows = 200 #!", {"stream.rows", "16 to 400 rows, in steps of 16"}),
+        wrong("RowsOfEiger", "eiger", "rows = 6 #!", {"stream.rows", "steps of 4 with pixels of 16 bits"}),
+        wrong("RowsOfEigerTwelveBits", "eiger", "bit_depth = 12\nrows = 8 #!", {"stream.rows", "steps of 16"}),
+        wrong("RowsElsewhere", "ejfat", "rows = 8 #!", {"stream.rows", "\"jungfrau\", \"moench\" or \"eiger\""}),
+        wrong("BitDepth", "eiger", "bit_depth = 10 #!", {"stream.bit_depth", "4, 8, 12, 16 or 32"}),
+        wrong("BitDepthElsewhere", "jungfrau", "bit_depth = 16 #!", {"stream.bit_depth", "format = \"eiger\""}),
+        wrong("Tengiga", "eiger", "tengiga = 1 #!", {"stream.tengiga", "true or false"}),
+        wrong("TengigaElsewhere", "moench", "tengiga = true #!", {"stream.tengiga", "format = \"eiger\""}),
+        wrong("InterfacesOfEiger", "eiger", "interfaces = 2 #!", {"stream.interfaces", "\"jungfrau\" or \"moench\""})),
+    case_name);
+
+}  // namespace
+}  // namespace weir::pipeline::test

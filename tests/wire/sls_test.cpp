@@ -1,0 +1,183 @@
+// JUNGFRAU, MOENCH and EIGER in every read-out: which packet lies where, and what is refused.
+#include "core/error.hpp"
+#include "wire/format.hpp"
+#include "wire_support.hpp"
+
+namespace weir::wire {
+namespace {
+
+using test::Bytes;
+using test::datagram_of;
+using test::Exact;
+using test::pattern;
+
+struct Answer {
+    Verdict verdict = Verdict::count_;
+    Fragment fragment;
+};
+
+Answer decode(const char* format, const FormatContext& context, const SlsHeader& header, std::uint32_t payload_bytes,
+              std::uint8_t lane = 0) {
+    Bytes bytes(48 + payload_bytes);
+    EXPECT_EQ(write_sls(header, pattern(payload_bytes, header.packet_number), bytes), bytes.size());
+    const Exact exact(bytes);
+    Datagram datagram = datagram_of(exact);
+    datagram.lane = lane;
+    Answer answer;
+    find_format(format)->decode_burst(context, {&datagram, 1}, &answer.fragment, &answer.verdict);
+    if (answer.verdict == ok) {
+        EXPECT_EQ(answer.fragment.payload, exact.data() + 48);
+        EXPECT_EQ(answer.fragment.bytes, payload_bytes);
+        EXPECT_EQ(answer.fragment.total, context.message_bytes);
+        EXPECT_LE(answer.fragment.offset + answer.fragment.bytes, context.message_bytes);
+    }
+    return answer;
+}
+
+/// The packet numbers that are accepted must be first .. first + count - 1, and lie one behind the other.
+void expect_numbers(const char* format, const FormatOptions& options, SlsHeader header, std::uint8_t lane,
+                    std::uint32_t first, std::uint32_t count, std::uint32_t offset = 0) {
+    const FormatContext context = find_format(format)->make_context(options);
+    for (std::uint32_t number = 0; number < 520; ++number) {
+        header.packet_number = number;
+        const Answer answer = decode(format, context, header, context.payload_bytes, lane);
+        const bool inside = number >= first && number < first + count;
+        ASSERT_EQ(answer.verdict, inside ? ok : Verdict::malformed_packet_number) << number;
+        if (inside) {
+            ASSERT_EQ(answer.fragment.offset, offset + (number - first) * context.payload_bytes) << number;
+        }
+    }
+    header.packet_number = 0xffffffff;
+    EXPECT_EQ(decode(format, context, header, context.payload_bytes, lane).verdict, Verdict::malformed_packet_number);
+}
+
+FormatOptions partial(std::uint32_t rows, int interfaces = 1, LaneBy lane_by = LaneBy::datagram) {
+    return {.interfaces = interfaces, .sls = {.rows = rows, .lane_by = lane_by}};
+}
+
+TEST(Jungfrau, PartialReadoutLiesAroundTheMiddle) {
+    for (std::uint32_t rows = 8; rows <= 512; rows += 56)
+        expect_numbers("jungfrau", partial(rows), {.frame_number = 1}, 0, 64 - rows / 8, rows / 4);
+    EXPECT_EQ(find_format("jungfrau")->make_context(partial(256)).message_bytes, 256U * 2048);
+}
+
+TEST(Jungfrau, PartialReadoutOnTwoInterfacesByPort) {
+    for (const std::uint32_t rows : {8U, 64U, 256U, 504U}) {
+        expect_numbers("jungfrau", partial(rows, 2), {.frame_number = 1}, 0, 64 - rows / 8, rows / 8);
+        expect_numbers("jungfrau", partial(rows, 2), {.frame_number = 1}, 1, 0, rows / 8);
+    }
+    EXPECT_EQ(find_format("jungfrau")->make_context(partial(256, 2)).message_bytes, 128U * 2048);
+}
+
+TEST(Jungfrau, PartialReadoutOnTwoInterfacesByRow) {
+    const FormatOptions options = partial(64, 2, LaneBy::row);
+    for (const std::uint16_t row : {0, 2, 510}) {
+        expect_numbers("jungfrau", options, {.frame_number = 1, .row = row}, 1, 56, 8);
+        expect_numbers("jungfrau", options, {.frame_number = 1, .row = static_cast<std::uint16_t>(row + 1)}, 0, 0, 8);
+    }
+}
+
+TEST(Jungfrau, WholeReadoutDoesNotAskForTheInterface) {
+    const FormatContext context = find_format("jungfrau")->make_context(partial(512, 2));
+    EXPECT_EQ(context.sls.lane_by, LaneBy::none);
+    EXPECT_EQ(context.message_bytes, 524288U);
+    expect_numbers("jungfrau", partial(512, 2), {.frame_number = 1, .row = 1}, 1, 0, 64);
+}
+
+TEST(Jungfrau, InterfacesThatShareAModuleIdMakeOneMessage) {
+    for (const std::uint32_t rows : {512U, 64U}) {
+        FormatOptions options = partial(rows, 2, LaneBy::row);
+        options.sls.interfaces_joined = true;
+        EXPECT_EQ(find_format("jungfrau")->make_context(options).message_bytes, rows * 2048);
+        expect_numbers("jungfrau", options, {.frame_number = 1, .row = 4}, 0, 64 - rows / 8, rows / 8);
+        expect_numbers("jungfrau", options, {.frame_number = 1, .row = 5}, 0, 0, rows / 8, rows / 8 * 8192);
+    }
+}
+
+TEST(Moench, EveryReadout) {
+    const SlsHeader header{.frame_number = 1, .detector_type = 5};
+    expect_numbers("moench", {}, header, 0, 0, 50);
+    expect_numbers("moench", {.interfaces = 2}, header, 1, 0, 25);
+    for (const std::uint32_t rows : {16U, 64U, 384U, 400U}) {
+        expect_numbers("moench", partial(rows), header, 0, 25 - rows / 16, rows / 8);
+        expect_numbers("moench", partial(rows, 2), header, 0, 25 - rows / 16, rows / 16);
+        expect_numbers("moench", partial(rows, 2), header, 1, 0, rows / 16);
+    }
+    EXPECT_EQ(find_format("moench")->make_context({}).message_bytes, 400U * 400 * 2);
+}
+
+TEST(Moench, Malformed) {
+    const FormatContext context = find_format("moench")->make_context({});
+    const auto verdict = [&](const SlsHeader& header, std::uint32_t bytes = 6400) {
+        return decode("moench", context, header, bytes).verdict;
+    };
+    EXPECT_EQ(verdict({.detector_type = 5}), ok);
+    EXPECT_EQ(verdict({.detector_type = 5, .version = 1}), ok);
+    EXPECT_EQ(verdict({.detector_type = 5, .version = 3}), Verdict::malformed_header);
+    EXPECT_EQ(verdict({.detector_type = 3}, 8192), Verdict::malformed_header);  // a JUNGFRAU, before its length
+    EXPECT_EQ(verdict({.detector_type = 5}, 6399), Verdict::malformed_payload_length);
+    EXPECT_EQ(verdict({.detector_type = 5}, 8192), Verdict::malformed_payload_length);
+}
+
+TEST(Eiger, EveryBitDepthAndSpeed) {
+    for (const std::uint32_t bits : {4U, 8U, 12U, 16U, 32U}) {
+        const SlsHeader header{.frame_number = 1, .detector_type = 1};
+        FormatOptions options{.sls = {.bit_depth = bits}};
+        expect_numbers("eiger", options, header, 0, 0, 4 * bits);
+        EXPECT_EQ(find_format("eiger")->make_context(options).message_bytes, 512 * 256 * bits / 8);
+        options.sls.tengiga = false;
+        expect_numbers("eiger", options, header, 0, 0, 16 * bits);
+        EXPECT_EQ(find_format("eiger")->make_context(options).payload_bytes, 1024U);
+        EXPECT_EQ(find_format("eiger")->make_context(options).message_bytes, 512 * 256 * bits / 8);
+    }
+}
+
+TEST(Eiger, PartialReadoutBeginsAtPacketZero) {
+    const SlsHeader header{.frame_number = 1, .detector_type = 1};
+    expect_numbers("eiger", {.sls = {.rows = 128}}, header, 0, 0, 32);
+    expect_numbers("eiger", {.sls = {.rows = 16, .bit_depth = 12}}, header, 0, 0, 3);
+    expect_numbers("eiger", {.sls = {.rows = 1, .bit_depth = 32, .tengiga = false}}, header, 0, 0, 2);
+}
+
+TEST(Eiger, Malformed) {
+    const FormatContext context = find_format("eiger")->make_context({});
+    const auto verdict = [&](const SlsHeader& header, std::uint32_t bytes = 4096) {
+        return decode("eiger", context, header, bytes).verdict;
+    };
+    EXPECT_EQ(verdict({.frame_number = 1, .detector_type = 1}), ok);
+    EXPECT_EQ(verdict({.frame_number = 0, .detector_type = 1}), Verdict::malformed_header);
+    EXPECT_EQ(verdict({.frame_number = std::uint64_t{1} << 63, .detector_type = 1}), ok);
+    EXPECT_EQ(verdict({.frame_number = 1, .detector_type = 3}), Verdict::malformed_header);
+    EXPECT_EQ(verdict({.frame_number = 1, .detector_type = 1}, 1024), Verdict::malformed_payload_length);
+    EXPECT_EQ(verdict({.frame_number = 1, .detector_type = 1}, 0), Verdict::malformed_payload_length);
+}
+
+/// The error names the option and what is accepted.
+void expect_refused(const char* format, const FormatOptions& options, const std::string& found,
+                    const std::string& accepted) {
+    try {
+        static_cast<void>(find_format(format)->make_context(options));
+        ADD_FAILURE() << "accepted: " << found;
+    } catch (const core::UsageError& error) {
+        EXPECT_NE(std::string(error.what()).find(found), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find(accepted), std::string::npos) << error.what();
+    }
+}
+
+TEST(SlsOptions, ImpossibleOnesNameWhatIsAccepted) {
+    for (const std::uint32_t rows : {0U, 4U, 260U, 520U})
+        expect_refused("jungfrau", partial(rows), "rows = " + std::to_string(rows), "8 to 512 rows, in steps of 8");
+    for (const std::uint32_t rows : {0U, 8U, 200U, 416U})
+        expect_refused("moench", partial(rows), "rows = " + std::to_string(rows), "16 to 400 rows, in steps of 16");
+    expect_refused("eiger", partial(258), "rows = 258", "256 rows");
+    expect_refused("eiger", partial(2), "rows = 2", "steps of 4 with pixels of 16 bits in packets of 4096 bytes");
+    expect_refused("eiger", {.sls = {.rows = 8, .bit_depth = 12}}, "rows = 8", "steps of 16");
+    expect_refused("eiger", {.sls = {.bit_depth = 10}}, "bit_depth = 10", "4, 8, 12, 16 or 32");
+    expect_refused("eiger", {.interfaces = 2}, "interfaces = 2", "jungfrau and moench");
+    expect_refused("moench", {.interfaces = 3}, "interfaces = 3", "1 or 2");
+    expect_refused("jungfrau", {.sls = {.bit_depth = 16}}, "bit_depth", "eiger");
+    expect_refused("moench", {.sls = {.tengiga = true}}, "tengiga", "eiger");
+}
+
+}  // namespace
+}  // namespace weir::wire

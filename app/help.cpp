@@ -18,6 +18,7 @@ usage: weir COMMAND [options]      (weir COMMAND --help tells more)
   send     a detector simulator: to a capture file, a UDP socket or a DPDK device
   inspect  list, verify and export what a run has written
   explain  what a counter means, and what to do when it is not zero
+  flows    check flow rules (testpmd's syntax), and try them on a capture
 
   --version   version, commit and the DPDK it was built with
 

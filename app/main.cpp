@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "explain.hpp"
+#include "flows.hpp"
 #include "help.hpp"
 #include "inspect.hpp"
 #include "replay.hpp"
@@ -24,7 +25,7 @@ struct Command {
 };
 constexpr Command commands[] = {
     {"run", run_command},         {"replay", replay_command},   {"send", send_command},
-    {"inspect", inspect_command}, {"explain", explain_command},
+    {"inspect", inspect_command}, {"explain", explain_command}, {"flows", flows_command},
 };
 
 int dispatch(std::vector<std::string> args) {

@@ -1,0 +1,134 @@
+#include "flows.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "flow/classifier.hpp"
+#include "flow/rule_parser.hpp"
+#include "options_common.hpp"
+#include "port/capture_reader.hpp"
+
+namespace weir::app {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* usage = R"(weir flows check FILE [--capture CAPTURE] [--json]
+
+Reads flow rules in the syntax of dpdk-testpmd (docs/FLOWS.md). With a capture it says for each rule how many packets it
+takes, and with --json also which rule takes each packet, and what becomes of it: the queue, the mark, or dropped. This is
+what a network card does with these rules if it does them all.
+
+Examples:
+  weir flows check flows/jungfrau-2-modules.flow
+  weir flows check det.flow --capture run7.pcap
+  weir flows check det.flow --capture run7.pcap --json
+
+)";
+
+template <class T>
+nlohmann::json or_null(const std::optional<T>& value) {
+    return value.has_value() ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
+struct Result {
+    std::vector<std::uint64_t> hits;
+    std::uint64_t packets = 0;
+    std::uint64_t unmatched = 0;
+    std::uint64_t dropped = 0;
+};
+
+/// Runs a capture through the rules. Writes an entry per packet while it reads: captures are larger than memory.
+Result classify(const flow::Classifier& classifier, const std::string& capture, bool json) {
+    Result result{.hits = std::vector<std::uint64_t>(classifier.rules().size())};
+    port::CaptureReader reader(capture);
+    port::CaptureReader::Record record;
+    while (reader.next(record)) {
+        const flow::Verdict verdict = classifier.classify(flow::read_fields(record.bytes));
+        if (verdict.rule.has_value())
+            ++result.hits[*verdict.rule];
+        else
+            ++result.unmatched;
+        result.dropped += verdict.dropped ? 1 : 0;
+        if (json) {
+            const nlohmann::json rule = verdict.rule.has_value()
+                                            ? nlohmann::json(classifier.rules()[*verdict.rule].line)
+                                            : nlohmann::json(nullptr);
+            fmt::print("{}{}", result.packets > 0 ? ",\n  " : "",
+                       nlohmann::json{{"rule", rule},
+                                      {"queue", or_null(verdict.queue)},
+                                      {"mark", or_null(verdict.mark)},
+                                      {"dropped", verdict.dropped}}
+                           .dump());
+        }
+        ++result.packets;
+    }
+    if (reader.cut_off()) fmt::print(stderr, "warning: {}\n", reader.cut_off_text());
+    return result;
+}
+
+void print_json(const flow::Classifier& classifier, const std::string& capture) {
+    fmt::print("{{\"packets\": [");
+    Result result{.hits = std::vector<std::uint64_t>(classifier.rules().size())};
+    if (!capture.empty()) result = classify(classifier, capture, true);
+    nlohmann::json rules = nlohmann::json::array();
+    for (std::size_t i = 0; i < classifier.rules().size(); ++i)
+        rules.push_back({{"line", classifier.rules()[i].line},
+                         {"hits", result.hits[i]},
+                         {"text", flow::to_text(classifier.rules()[i])}});
+    fmt::print("],\n\"rules\": {}}}\n", rules.dump());
+}
+
+void print_text(const flow::Classifier& classifier, const std::string& capture) {
+    if (capture.empty()) {
+        for (const flow::FlowRule& rule : classifier.rules())
+            fmt::print("line {:4}  {}\n", rule.line, flow::to_text(rule));
+        fmt::print("{} rules, all understood\n", classifier.rules().size());
+        return;
+    }
+    const Result result = classify(classifier, capture, false);
+    for (std::size_t i = 0; i < classifier.rules().size(); ++i)
+        fmt::print("line {:4}  {:10} packets  {}\n", classifier.rules()[i].line, result.hits[i],
+                   flow::to_text(classifier.rules()[i]));
+    fmt::print("{} packets: {} matched a rule ({} dropped by one), {} matched none\n", result.packets,
+               result.packets - result.unmatched, result.dropped, result.unmatched);
+}
+
+}  // namespace
+
+int flows_command(const std::vector<std::string>& args) {
+    po::options_description description("Options");
+    // clang-format off
+    description.add_options()
+        ("help,h", "this text")
+        ("capture", po::value<std::string>()->default_value("")->value_name("CAPTURE"), "pcap or pcapng file to run through the rules")
+        ("json", "as JSON, with an entry per packet, in order");
+    po::options_description hidden;
+    hidden.add_options()("word", po::value<std::vector<std::string>>());
+    // clang-format on
+    po::options_description all;
+    all.add(description).add(hidden);
+    const po::variables_map given = parse(args, all, "word");
+    if (given.count("help") > 0) {
+        std::cout << usage << description;
+        return 0;
+    }
+    const auto words =
+        given.count("word") > 0 ? given["word"].as<std::vector<std::string>>() : std::vector<std::string>{};
+    if (words.size() != 2 || words[0] != "check")
+        throw core::UsageError("weir flows: expected 'check' and one file with rules (weir flows --help)");
+    const flow::Classifier classifier(flow::load_rules(words[1]));
+    const std::string capture = given["capture"].as<std::string>();
+    if (given.count("json") > 0)
+        print_json(classifier, capture);
+    else
+        print_text(classifier, capture);
+    return 0;
+}
+
+}  // namespace weir::app

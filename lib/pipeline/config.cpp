@@ -111,7 +111,8 @@ SinkConfig read_sink(TableReader& table) {
     if (!kind) table.missing("kind", "\"events\" or \"null\"");
     sink.kind = *kind;
     if (sink.kind == SinkKind::null) {
-        for (const auto* key : {"path", "segment_bytes", "sync_bytes", "sync_ms"})
+        for (const auto* key : {"path", "segment_bytes", "segment_seconds", "sync_bytes", "sync_ms",
+                                "full_warning_seconds", "require_mount"})
             table.refuse(key, "nothing: a sink of kind \"null\" writes no files");
     } else {
         const auto path = table.text("path");
@@ -121,7 +122,14 @@ SinkConfig read_sink(TableReader& table) {
         sink.segment_bytes =
             table.size("segment_bytes", {1U << 20, std::uint64_t{1} << 44}).value_or(sink.segment_bytes);
         sink.sync_bytes = table.size("sync_bytes", {4096, std::uint64_t{1} << 44}).value_or(sink.sync_bytes);
-        sink.sync_ms = static_cast<std::uint32_t>(table.integer("sync_ms", {1, 3'600'000}).value_or(sink.sync_ms));
+        const auto number = [&](const char* key, Bounds bounds, std::uint32_t otherwise) {
+            return static_cast<std::uint32_t>(table.integer(key, bounds).value_or(otherwise));
+        };
+        sink.sync_ms = number("sync_ms", {1, 3'600'000}, sink.sync_ms);
+        // Years fit, and so do their nanoseconds.
+        sink.segment_seconds = number("segment_seconds", {0, 1U << 30}, sink.segment_seconds);
+        sink.full_warning_seconds = number("full_warning_seconds", {0, 1U << 30}, sink.full_warning_seconds);
+        sink.require_mount = table.text("require_mount").value_or("");
     }
     table.finish();
     return sink;

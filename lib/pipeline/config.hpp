@@ -136,6 +136,9 @@ struct SinkConfig {
     std::uint64_t segment_bytes = std::uint64_t{1} << 30;  ///< a new segment file begins after this many
     std::uint64_t sync_bytes = std::uint64_t{64} << 20;    ///< data is synced to disk after this many,
     std::uint32_t sync_ms = 1000;                          ///< and at least this often
+    std::uint32_t segment_seconds = 0;                     ///< events: a segment has no events further apart; 0: any
+    std::uint32_t full_warning_seconds = 600;              ///< a warning when the disk will be full in less; 0: none
+    std::string require_mount;                             ///< a file system must be mounted here; empty: not asked
     Place place;
 
     bool operator==(const SinkConfig&) const = default;

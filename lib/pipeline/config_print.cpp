@@ -184,8 +184,11 @@ void print_outputs(Printer& out, const RunConfig& config) {
         if (sink.kind == SinkKind::null) continue;
         out.line("path", in_quotes(sink.path));
         out.size("segment_bytes", sink.segment_bytes, defaults.segment_bytes);
+        out.number("segment_seconds", sink.segment_seconds, defaults.segment_seconds);
         out.size("sync_bytes", sink.sync_bytes, defaults.sync_bytes);
         out.number("sync_ms", sink.sync_ms, defaults.sync_ms);
+        out.number("full_warning_seconds", sink.full_warning_seconds, defaults.full_warning_seconds);
+        if (!sink.require_mount.empty()) out.line("require_mount", in_quotes(sink.require_mount));
     }
 }
 
@@ -277,8 +280,11 @@ nlohmann::json sink_json(const SinkConfig& sink) {
     if (sink.kind == SinkKind::null) return out;
     out.update({{"path", sink.path},
                 {"segment_bytes", sink.segment_bytes},
+                {"segment_seconds", sink.segment_seconds},
                 {"sync_bytes", sink.sync_bytes},
-                {"sync_ms", sink.sync_ms}});
+                {"sync_ms", sink.sync_ms},
+                {"full_warning_seconds", sink.full_warning_seconds}});
+    if (!sink.require_mount.empty()) out["require_mount"] = sink.require_mount;
     return out;
 }
 

@@ -143,6 +143,8 @@ Ledger collect(const Pipeline& pipeline) {
     if (pipeline.writer() != nullptr) {
         ledger.events[static_cast<std::size_t>(EventCounter::written)] += pipeline.writer()->written();
         ledger.events[static_cast<std::size_t>(EventCounter::dropped_write_error)] += pipeline.writer()->lost();
+        ledger.events_synced = pipeline.writer()->synced();
+        ledger.disk = pipeline.writer()->disk();
     }
     ledger.sequence_known = true;
     for (const SourceGeometry& source : pipeline.options().geometry)

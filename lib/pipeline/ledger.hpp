@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/counters.hpp"
+#include "store/disk_watch.hpp"
 
 namespace weir::pipeline {
 
@@ -34,7 +35,9 @@ struct Ledger {
     std::uint64_t missing_at_end = 0;  ///< of the missing packets, those that may not have been sent yet
     std::uint64_t events_open = 0;
     std::uint64_t events_queued = 0;
-    bool sequence_known = false;  ///< every source has a fixed size, so missing packets of seen events are exact
+    std::uint64_t events_synced = 0;  ///< of the written ones, those that are on the device
+    store::DiskOutlook disk;          ///< of the sink's file system; store::disk_text() says it in words
+    bool sequence_known = false;      ///< every source has a fixed size, so missing packets of seen events are exact
 
     [[nodiscard]] std::uint64_t get(core::PacketCounter c) const { return packets[static_cast<std::size_t>(c)]; }
     [[nodiscard]] std::uint64_t get(core::MessageCounter c) const { return messages[static_cast<std::size_t>(c)]; }

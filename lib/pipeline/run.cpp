@@ -57,6 +57,8 @@ public:
         action.sa_handler = on_signal;
         ::sigaction(SIGINT, &action, &interrupt_);
         ::sigaction(SIGTERM, &action, &terminate_);
+        // A file that may not grow any more is an error of writing, with an account, not a reason to die.
+        ::signal(SIGXFSZ, SIG_IGN);
     }
     ~SignalGuard() {
         if (stop_signal.load() != 0) return;
@@ -221,8 +223,10 @@ private:
     void prepare();
     void open_sink();
     void control();
+    void watch_disk(Progress& progress);
     [[nodiscard]] bool should_stop(double seconds);
     [[nodiscard]] nlohmann::json report_json(const Ledger& ledger) const;
+    [[nodiscard]] std::string close_sink(const Ledger& ledger);
     int finish();
 
     RunOptions options_;
@@ -231,6 +235,8 @@ private:
     std::vector<SourceGeometry> geometry_;
     Plan plan_;
     std::unique_ptr<store::RunWriter> writer_;
+    store::DiskAlarm disk_alarm_{0};
+    std::vector<std::string> warnings_;  ///< for the report
     std::unique_ptr<Pipeline> pipeline_;
     std::chrono::steady_clock::time_point start_;
     bool started_ = false;
@@ -253,6 +259,8 @@ Run::~Run() {
 void Run::open_sink() {
     const auto sink = std::ranges::find(options_.config.sinks, SinkKind::events, &SinkConfig::kind);
     if (sink == options_.config.sinks.end()) return;
+    if (!sink->require_mount.empty()) store::require_mount_point(sink->require_mount);
+    disk_alarm_ = store::DiskAlarm(sink->full_warning_seconds);
     store::RunWriter::Config config;
     if (options_.out.empty()) {
         const store::RunPath path = store::make_run_path(sink->path, options_.config.name, wall_ns());
@@ -263,6 +271,7 @@ void Run::open_sink() {
     }
     config.name = options_.config.name;
     config.segment_bytes = sink->segment_bytes;
+    config.segment_interval_ns = sink->segment_seconds * core::ns_per_s;
     config.sync_bytes = sink->sync_bytes;
     config.sync_interval_ns = sink->sync_ms * core::ns_per_ms;
     config.start_json =
@@ -333,6 +342,9 @@ int Run::execute() {
     if (!options_.quiet) {
         fmt::print(stderr, "{}", plan_.text());
         for (const std::string& warning : options_.config.warnings) fmt::print(stderr, "warning: {}\n", warning);
+        if (writer_ != nullptr)
+            fmt::print(stderr, "sink: {}, {}\n", writer_->path().string(),
+                       store::disk_text({writer_->free_bytes(), {}, {}}));
         for (const auto& port : pipeline_->ports())
             if (!port->remarks().empty()) fmt::print(stderr, "port: {}\n", port->remarks());
     }
@@ -390,12 +402,23 @@ void Run::control() {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
         seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
         progress.update(*pipeline_, seconds_);
+        if (pipeline_->writer() != nullptr) watch_disk(progress);
         if (stopping || !should_stop(seconds_)) continue;
         stopping = true;
         progress.say(fmt::format("{}: closing open events and writing what is left", stop_reason_));
         pipeline_->stop_input();
     }
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void Run::watch_disk(Progress& progress) {
+    const store::DiskOutlook outlook = pipeline_->writer()->disk();
+    if (!disk_alarm_.update(outlook)) return;
+    const std::string text =
+        fmt::format("the disk will be full soon ({} at {:.1f} MB/s): make room, or end the run",
+                    store::disk_text(outlook), static_cast<double>(outlook.bytes_per_second.value_or(0)) * 1e-6);
+    progress.say("warning: " + text);
+    warnings_.push_back(text);
 }
 
 nlohmann::json Run::report_json(const Ledger& ledger) const {
@@ -406,40 +429,55 @@ nlohmann::json Run::report_json(const Ledger& ledger) const {
     report["plan"] = plan_json(plan_);
     report["stopped_by"] = stop_reason_;
     if (writer_ != nullptr) report["path"] = writer_->path().string();
+    if (ledger.disk.free_bytes) {
+        report["disk"] = {{"free_bytes", *ledger.disk.free_bytes}};
+        if (ledger.disk.bytes_per_second) report["disk"]["bytes_per_second"] = *ledger.disk.bytes_per_second;
+    }
     return report;
+}
+
+/// Empty, or why the run failed and what is left of it.
+std::string Run::close_sink(const Ledger& ledger) {
+    if (writer_ == nullptr) return {};
+    std::string failure;
+    if (pipeline_->writer()->failed()) failure = pipeline_->writer()->error();
+    const std::filesystem::path hidden = writer_->path();
+    try {
+        const nlohmann::json report = report_json(ledger);
+        nlohmann::json manifest = {{"ledger", ledger_json(ledger)}};
+        for (const char* key : {"config", "machine", "plan", "seconds", "stopped_by"}) manifest[key] = report[key];
+        writer_->close(manifest);
+    } catch (const core::RunError& error) {
+        if (failure.empty()) failure = error.what();
+    }
+    if (failure.empty()) return {};
+    failure += fmt::format(". {} events are on the disk, {} are lost", ledger.get(core::EventCounter::written),
+                           ledger.get(core::EventCounter::dropped_write_error));
+    std::error_code error;
+    if (writer_->path() == hidden && std::filesystem::exists(hidden, error))
+        failure += fmt::format("; the run could not be closed: `weir inspect {}` reads what is there", hidden.string());
+    return failure;
 }
 
 int Run::finish() {
     const Ledger ledger = collect(*pipeline_);
-    std::string failure;
-    if (pipeline_->writer() != nullptr && pipeline_->writer()->failed()) failure = pipeline_->writer()->error();
-    if (writer_ != nullptr) {
-        try {
-            const nlohmann::json report = report_json(ledger);
-            nlohmann::json manifest = {{"ledger", ledger_json(ledger)}};
-            for (const char* key : {"config", "machine", "plan", "seconds", "stopped_by"}) manifest[key] = report[key];
-            writer_->close(manifest);
-        } catch (const core::RunError& error) {
-            if (failure.empty()) failure = error.what();
-        }
-    }
+    const std::string failure = close_sink(ledger);
     nlohmann::json report = report_json(ledger);
     if (!failure.empty()) report["error"] = failure;
     if (pipeline_->capture() != nullptr)
         for (const std::string& warning : pipeline_->capture()->warnings()) {
             fmt::print(stderr, "warning: {}\n", warning);
-            report["warnings"].push_back(warning);
+            warnings_.push_back(warning);
         }
-    report_.write(report);
+    if (!warnings_.empty()) report["warnings"] = warnings_;
     if (!options_.quiet) {
         fmt::print("{}", ledger_text(ledger, seconds_));
         if (writer_ != nullptr) fmt::print("written to {}\n", writer_->path().string());
         std::fflush(stdout);
     }
-    if (!failure.empty()) {
-        fmt::print(stderr, "weir: the run failed: {}\n", failure);
-        return 1;
-    }
+    if (!failure.empty()) fmt::print(stderr, "weir: the run failed: {}\n", failure);
+    report_.write(report);  // last: it may be on the same full disk
+    if (!failure.empty()) return 1;
     if (!ledger.imbalance().empty()) {
         fmt::print(stderr, "weir: the ledger does not balance ({}); this is a defect of weir, please report it\n",
                    ledger.imbalance());

@@ -1,5 +1,7 @@
 #include "pipeline/writer_thread.hpp"
 
+#include <time.h>
+
 #include <array>
 #include <chrono>
 #include <exception>
@@ -21,26 +23,56 @@ void WriterThread::join() {
     if (thread_.joinable()) thread_.join();
 }
 
-void WriterThread::fail(const char* what) noexcept {
-    if (failed_.load(std::memory_order_relaxed)) return;
-    error_ = what;
-    failed_.store(true, std::memory_order_release);
+/// Does something with the run; the first error is kept, and nothing more is tried after it.
+template <class Action>
+void WriterThread::attempt(Action action) noexcept {
+    try {
+        action();
+    } catch (const std::exception& error) {
+        if (failed_.load(std::memory_order_relaxed)) return;
+        error_ = error.what();
+        failed_.store(true, std::memory_order_release);
+    }
+}
+
+/// After an error the run writer says how many events stayed; the others are lost.
+void WriterThread::account() noexcept {
+    const store::RunWriter::Stats& stats = writer_.stats();
+    written_.store(stats.events, std::memory_order_relaxed);
+    synced_.store(stats.synced_events, std::memory_order_relaxed);
+    lost_.store(failed_.load(std::memory_order_relaxed) ? handed_events_ - stats.events : 0, std::memory_order_relaxed);
+    bytes_.store(stats.bytes, std::memory_order_relaxed);
 }
 
 void WriterThread::append(OutputBuffer& buffer) noexcept {
     handed_events_ += buffer.events_ended;
-    if (!failed_.load(std::memory_order_relaxed)) {
-        try {
-            writer_.append(buffer.memory.first(buffer.used_bytes));
-        } catch (const std::exception& error) {
-            fail(error.what());
-        }
-    }
-    // After an error the run writer says how many events stayed; the others are lost.
-    const std::uint64_t stayed = writer_.stats().events;
-    written_.store(stayed, std::memory_order_relaxed);
-    lost_.store(failed_.load(std::memory_order_relaxed) ? handed_events_ - stayed : 0, std::memory_order_relaxed);
-    bytes_.store(writer_.stats().bytes, std::memory_order_relaxed);
+    if (!failed_.load(std::memory_order_relaxed))
+        attempt([&] { writer_.append(buffer.memory.first(buffer.used_bytes)); });
+    account();
+    watch_disk();
+}
+
+store::DiskOutlook WriterThread::disk() const noexcept {
+    const auto value = [](const std::atomic<std::uint64_t>& from) -> std::optional<std::uint64_t> {
+        const std::uint64_t number = from.load(std::memory_order_relaxed);
+        if (number == unknown) return {};
+        return number;
+    };
+    return {value(disk_free_bytes_), value(disk_bytes_per_second_), value(disk_seconds_left_)};
+}
+
+/// Once a second. Asking the file system may block like any other call to it, so this is the thread for it.
+void WriterThread::watch_disk() noexcept {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    const TimeNs now = time.tv_sec * core::ns_per_s + time.tv_nsec;
+    if (disk_watched_ns_ != 0 && now - disk_watched_ns_ < core::ns_per_s) return;
+    disk_watched_ns_ = now;
+    disk_watch_.update(now, writer_.stats().bytes, writer_.free_bytes());
+    const store::DiskOutlook& outlook = disk_watch_.outlook();
+    disk_free_bytes_.store(outlook.free_bytes.value_or(unknown), std::memory_order_relaxed);
+    disk_bytes_per_second_.store(outlook.bytes_per_second.value_or(unknown), std::memory_order_relaxed);
+    disk_seconds_left_.store(outlook.seconds_left.value_or(unknown), std::memory_order_relaxed);
 }
 
 bool WriterThread::serve(WorkerEdge& edge) noexcept {
@@ -70,16 +102,14 @@ void WriterThread::run() noexcept {
         for (WorkerEdge& edge : workers_) worked |= serve(edge);
         if (worked) continue;
         if (all_finished) break;
-        try {
-            if (!failed_.load(std::memory_order_relaxed)) writer_.sync_if_due();
-        } catch (const std::exception& error) {
-            fail(error.what());
-            const std::uint64_t stayed = writer_.stats().events;
-            written_.store(stayed, std::memory_order_relaxed);
-            lost_.store(handed_events_ - stayed, std::memory_order_relaxed);
-        }
+        if (!failed_.load(std::memory_order_relaxed)) attempt([&] { writer_.sync_if_due(); });
+        account();
+        watch_disk();
         std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
+    // The account is drawn up next: what it calls written has to be on the device by then.
+    attempt([&] { writer_.settle(); });
+    account();
     finished_.store(true, std::memory_order_release);
 }
 

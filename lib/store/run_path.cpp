@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -35,6 +36,11 @@ bool has_placeholder(std::string_view text, std::string_view start) {
     return text.find(start) != std::string_view::npos;
 }
 
+bool is_there(const std::filesystem::path& path) {
+    std::error_code error;
+    return std::filesystem::exists(std::filesystem::symlink_status(path, error));
+}
+
 std::uint32_t parse_counter(std::string_view text, const std::filesystem::path& path) {
     std::uint32_t number = 0;
     const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -60,10 +66,10 @@ std::filesystem::path hidden_path(const std::filesystem::path& final_path) {
     return path.parent_path() / fmt::format(".{}.part", path.filename().string());
 }
 
-std::uint32_t next_run_number(const std::filesystem::path& parent) {
+std::uint32_t next_run_number(const std::filesystem::path& parent, const std::function<bool(std::uint32_t)>& is_taken) {
     const std::filesystem::path path = parent / counter_name;
     const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-    const auto fail = [&](const char* what) { throw core::RunError(system_error_text(what, path, errno)); };
+    const auto fail = [&](const char* what) { throw core::RunError(write_error_text(what, path, errno)); };
     if (!file.is_open()) fail("cannot open the run number");
     while (::flock(file.get(), LOCK_EX) != 0)
         if (errno != EINTR) fail("cannot lock the run number");
@@ -71,14 +77,33 @@ std::uint32_t next_run_number(const std::filesystem::path& parent) {
     std::array<char, 64> text{};
     const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
     if (length < 0) fail("cannot read the run number");
-    const std::uint32_t number =
-        length == 0 ? 1 : parse_counter({text.data(), static_cast<std::size_t>(length)}, path) + 1;
+    // A power cut can leave a file that was created and never written: empty, or with zeros.
+    const bool written = length > 0 && text[0] != '\0';
+    std::uint32_t number = written ? parse_counter({text.data(), static_cast<std::size_t>(length)}, path) + 1 : 1;
+    while (is_taken && number < UINT32_MAX - 1 && is_taken(number)) ++number;
 
     const std::string next = fmt::format("{:010}\n", number);
     if (::pwrite(file.get(), next.data(), counter_bytes, 0) != static_cast<ssize_t>(counter_bytes))
         fail("cannot write the run number");
     if (::ftruncate(file.get(), counter_bytes) != 0 || ::fsync(file.get()) != 0) fail("cannot write the run number");
     return number;
+}
+
+void require_mount_point(const std::filesystem::path& directory) {
+    struct statx status {};
+    if (::statx(AT_FDCWD, directory.c_str(), 0, STATX_TYPE, &status) != 0)
+        throw core::RunError(write_error_text("cannot examine", directory, errno));
+    bool mounted = (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+    if ((status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) == 0) {  // a kernel before 5.8
+        struct stat here {};
+        struct stat above {};
+        mounted = ::stat(directory.c_str(), &here) == 0 && ::stat((directory / "..").c_str(), &above) == 0 &&
+                  (here.st_dev != above.st_dev || here.st_ino == above.st_ino);
+    }
+    if (!mounted)
+        throw core::RunError(
+            fmt::format("no file system is mounted at {}: mount it, or take require_mount out of the configuration",
+                        directory.string()));
 }
 
 std::string expand_path_template(std::string_view path_template, const PathValues& values) {
@@ -106,7 +131,13 @@ RunPath make_run_path(const std::string& path_template, const std::string& name,
     const std::filesystem::path parts(path_template);
     for (auto part = parts.begin(); part != parts.end(); ++part) {
         if (!result.run && has_placeholder(part->string(), "{run")) {
-            result.run = next_run_number(result.path.empty() ? "." : result.path);
+            // Taken are also the names of runs whose number was lost, with the file or with a copied disk.
+            const auto is_taken = [&](std::uint32_t number) {
+                values.run = number;
+                const std::filesystem::path taken = result.path / expand_path_template(part->string(), values);
+                return is_there(taken) || is_there(hidden_path(taken));
+            };
+            result.run = next_run_number(result.path.empty() ? "." : result.path, is_taken);
             values.run = *result.run;
         }
         result.path /= expand_path_template(part->string(), values);
@@ -116,7 +147,7 @@ RunPath make_run_path(const std::string& path_template, const std::string& name,
         if (!has_placeholder(part->string(), "{") && !ends(std::next(part, 2))) continue;
         std::error_code error;
         std::filesystem::create_directory(result.path, error);
-        if (error) throw core::RunError(system_error_text("cannot create directory", result.path, error.value()));
+        if (error) throw core::RunError(write_error_text("cannot create directory", result.path, error.value()));
     }
     return result;
 }

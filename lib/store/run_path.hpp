@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,9 +16,14 @@ namespace weir::store {
 std::filesystem::path hidden_path(const std::filesystem::path& final_path);
 
 /// The next run number of a directory, from 1. Kept in `.weir-run-number` there, under a file lock, so that programs
-/// that start at the same time get different numbers. Throws core::RunError (no such directory, no permission, damaged
-/// file).
-std::uint32_t next_run_number(const std::filesystem::path& parent);
+/// that start at the same time get different numbers. Numbers for which `is_taken` says yes are passed over. Throws
+/// core::RunError (no such directory, no permission, damaged file).
+std::uint32_t next_run_number(const std::filesystem::path& parent,
+                              const std::function<bool(std::uint32_t)>& is_taken = {});
+
+/// Throws core::RunError unless a file system is mounted exactly here: without it a run would silently go to the disk
+/// that the empty directory is on.
+void require_mount_point(const std::filesystem::path& directory);
 
 struct PathValues {
     std::string name;

@@ -2,7 +2,6 @@
 #include "store/run_writer.hpp"
 
 #include <fmt/core.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include <algorithm>
@@ -22,6 +21,8 @@ namespace weir::store {
 namespace {
 
 constexpr std::size_t index_entries_per_block = 2048;
+/// A manifest and the index entries of two blocks, generously: what a full disk must still take.
+constexpr std::uint64_t room_for_the_end_bytes = std::uint64_t{1} << 20;
 
 core::TimeNs unix_time_ns() {
     timespec now{};
@@ -40,55 +41,25 @@ std::uint64_t random_tag() {
     return (std::uint64_t{device()} << 32) | device();
 }
 
-bool is_there(const std::filesystem::path& path) {
-    std::error_code error;
-    return std::filesystem::exists(std::filesystem::symlink_status(path, error));
-}
-
-void make_run_directory(const std::filesystem::path& final_path, const std::filesystem::path& hidden) {
-    if (!final_path.has_filename() || final_path.filename() == "." || final_path.filename() == "..")
-        throw core::RunError(
-            fmt::format("cannot write a run to \"{}\": not a name for a new directory", final_path.string()));
-    if (is_there(final_path))
-        throw core::RunError(
-            fmt::format("{} exists already; choose another path, or move it away", final_path.string()));
-    if (::mkdir(hidden.c_str(), 0755) == 0) return;
-    if (errno == EEXIST)
-        throw core::RunError(
-            fmt::format("{0} exists already: a run to {1} is still going on or was ended by force; look at it with "
-                        "`weir inspect {0}`, "
-                        "then move it away",
-                        hidden.string(), final_path.string()));
-    const int error_number = errno;
-    if (error_number == ENOENT)
-        throw core::RunError(fmt::format("cannot write a run to {}: there is no directory {}", final_path.string(),
-                                         final_path.parent_path().string()));
-    throw core::RunError(system_error_text("cannot create", hidden, error_number));
-}
-
 nlohmann::json describe(const std::string& file, std::uint64_t bytes, std::uint64_t blocks, std::uint32_t crc) {
     return {{"file", file}, {"bytes", bytes}, {"blocks", blocks}, {"headers_crc32c", fmt::format("{:08x}", crc)}};
 }
 
 }  // namespace
 
-RunWriter::RunWriter(const Config& config) : config_(config) {
-    if (!config_.path.has_filename()) config_.path = config_.path.parent_path();
-    hidden_path_ = hidden_path(config_.path);
-    current_path_ = hidden_path_;
-    make_run_directory(config_.path, hidden_path_);
+RunWriter::RunWriter(const Config& config) : config_(config), directory_(config.path) {
     run_tag_ = random_tag();
     created_ns_ = unix_time_ns();
-    last_sync_ns_ = steady_time_ns();
+    now_ns_ = last_sync_ns_ = steady_time_ns();
     try {
-        directory_ = Directory(hidden_path_);
-        index_file_ = File::create(hidden_path_ / index_name);
+        index_file_ = File::create(directory_.file(index_name));
+        index_file_.lock();
+        directory_.set_room_aside(room_for_the_end_bytes);
         open_segment();
-        Directory(config_.path.parent_path()).sync();
-    } catch (const core::RunError&) {
+        directory_.sync_parent();
+    } catch (const std::exception&) {
         // Nothing is in it yet; left behind it would only stand in the way of the next try.
-        std::error_code error;
-        std::filesystem::remove_all(hidden_path_, error);
+        directory_.remove();
         throw;
     }
     synced_ = whole_ = here();
@@ -119,8 +90,9 @@ void RunWriter::write(std::span<const std::byte> bytes) {
 
 void RunWriter::open_segment() {
     const auto number = static_cast<std::uint32_t>(closed_segments_.size());
-    segment_file_ = File::create(hidden_path_ / segment_name(number));
+    segment_file_ = File::create(directory_.file(segment_name(number)));
     segment_ = {};
+    segment_since_ns_ = 0;
 
     SegmentBody body;
     body.segment = number;
@@ -146,6 +118,14 @@ void RunWriter::open_segment() {
     ++stats_.segments;
 }
 
+/// `more_bytes` are about to be written to it.
+bool RunWriter::segment_is_full(std::uint64_t more_bytes) const noexcept {
+    if (closed_segments_.size() + 1 >= config_.segments_max) return false;
+    const bool by_time = config_.segment_interval_ns > 0 && segment_since_ns_ > 0 &&
+                         now_ns_ - segment_since_ns_ >= config_.segment_interval_ns;
+    return by_time || segment_.bytes + more_bytes >= config_.segment_bytes;
+}
+
 /// The segment is full. Its bytes must be on the device before its file goes out of sight: a later sync covers only the
 /// next one.
 void RunWriter::rotate() {
@@ -154,16 +134,17 @@ void RunWriter::rotate() {
     closed_segments_.push_back(segment_);
     try {
         open_segment();
-    } catch (const core::RunError&) {
+    } catch (const std::exception&) {
         // No room for a new segment: the run ends with the full one.
         std::error_code error;
-        std::filesystem::remove(hidden_path_ / segment_name(static_cast<std::uint32_t>(closed_segments_.size())),
+        std::filesystem::remove(directory_.file(segment_name(static_cast<std::uint32_t>(closed_segments_.size()))),
                                 error);
         closed_segments_.pop_back();
         segment_file_ = std::move(full);
         throw;
     }
     synced_ = whole_ = here();
+    full.close();
 }
 
 /// Takes note of the block at the start of `rest`. The caller has made sure that `rest` is not empty.
@@ -196,20 +177,23 @@ void RunWriter::track_event(const BlockHeader& header, const std::byte* body, st
     event_open_ = false;
     ++segment_.events;
     ++stats_.events;
+    segment_.payload_bytes += open_payload_bytes_;
     stats_.payload_bytes += open_payload_bytes_;
     pending_.push_back(open_event_);
 }
 
 void RunWriter::append(std::span<std::byte> blocks) {
-    if (failed_ || closed_) throw core::RunError(failed_ ? failure_ : "internal error: append to a closed run");
+    if (failed_ || settled_) throw core::RunError(failed_ ? failure_ : "internal error: append to a closed run");
+    now_ns_ = steady_time_ns();
     try {
         while (!blocks.empty()) {
-            if (!event_open_ && segment_.bytes >= config_.segment_bytes) rotate();
+            if (!event_open_ && segment_is_full(0)) rotate();
+            if (segment_since_ns_ == 0) segment_since_ns_ = now_ns_;
             // As many blocks as belong into this segment, in one write.
             std::size_t bytes = 0;
             Mark whole = whole_;
             while (bytes < blocks.size()) {
-                if (!event_open_ && segment_.bytes + bytes >= config_.segment_bytes && bytes > 0) break;
+                if (!event_open_ && bytes > 0 && segment_is_full(bytes)) break;
                 const bool starts_event = !event_open_;
                 std::size_t block_bytes = 0;
                 take_block(blocks.subspan(bytes), block_bytes);
@@ -224,7 +208,7 @@ void RunWriter::append(std::span<std::byte> blocks) {
             whole_ = whole;
             blocks = blocks.subspan(bytes);
         }
-    } catch (const core::RunError& error) {
+    } catch (const std::exception& error) {
         if (failed_) throw;  // a sync on the way has cut further back already
         fail(whole_, error.what());
     }
@@ -232,7 +216,7 @@ void RunWriter::append(std::span<std::byte> blocks) {
 }
 
 void RunWriter::sync_if_due() {
-    if (failed_ || closed_ || whole_.stats.bytes == stats_.synced_bytes) return;
+    if (failed_ || settled_ || whole_.stats.bytes == stats_.synced_bytes) return;
     if (stats_.bytes - stats_.synced_bytes < config_.sync_bytes &&
         steady_time_ns() - last_sync_ns_ < config_.sync_interval_ns)
         return;
@@ -240,17 +224,61 @@ void RunWriter::sync_if_due() {
 }
 
 void RunWriter::sync() {
-    if (failed_ || closed_) throw core::RunError(failed_ ? failure_ : "internal error: sync of a closed run");
+    if (failed_ || settled_) throw core::RunError(failed_ ? failure_ : "internal error: sync of a closed run");
     try {
-        segment_file_.sync();
-        stats_.synced_bytes = whole_.stats.synced_bytes = whole_.stats.bytes;
-        stats_.synced_events = whole_.stats.synced_events = whole_.stats.events;
-        last_sync_ns_ = steady_time_ns();
-        synced_ = whole_;
+        sync_segment();
+        check_in_place();
         flush_index(index_entries_per_block);
-    } catch (const core::RunError& error) {
+    } catch (const std::exception& error) {
         fail(synced_, error.what());
     }
+}
+
+void RunWriter::sync_segment() {
+    segment_file_.sync();
+    stats_.synced_bytes = whole_.stats.synced_bytes = whole_.stats.bytes;
+    stats_.synced_events = whole_.stats.synced_events = whole_.stats.events;
+    last_sync_ns_ = steady_time_ns();
+    synced_ = whole_;
+}
+
+/// A file that was removed takes writes and syncs as before, and nobody will ever see them.
+void RunWriter::check_in_place() {
+    if (directory_.directory().is_in_place() && segment_file_.is_whole(synced_.segment.bytes)) return;
+    throw core::RunError(
+        fmt::format("{} was removed, moved or shortened while the run was written to it", directory_.path().string()));
+}
+
+/// What was in this segment is lost.
+void RunWriter::forget(const Segment& segment) noexcept {
+    gone_ = failed_ = true;
+    stats_.events -= segment.events;
+    stats_.payload_bytes -= segment.payload_bytes;
+    stats_.synced_events = stats_.events;
+}
+
+void RunWriter::settle() {
+    if (settled_) return;
+    const bool failed_before = failed_;
+    if (event_open_) cut(whole_);
+    if (stats_.synced_bytes != stats_.bytes && !segment_file_.sync_failed()) {
+        try {
+            sync_segment();
+        } catch (const std::exception& error) {
+            if (!failed_) failure_ = error.what();
+            failed_ = true;
+            cut(synced_);
+        }
+    }
+    settled_ = true;
+    for (std::size_t i = 0; i < closed_segments_.size(); ++i)
+        if (!directory_.directory().has_file(segment_name(static_cast<std::uint32_t>(i)), closed_segments_[i].bytes))
+            forget(closed_segments_[i]);
+    if (!segment_file_.is_whole(segment_.bytes)) forget(segment_);
+    if (gone_ && failure_.empty())
+        failure_ = fmt::format("files were removed from {} or shortened while the run was written to it",
+                               directory_.path().string());
+    if (failed_ && !failed_before) throw core::RunError(failure_);
 }
 
 /// Moves entries of synced events to the index file, in blocks, while there are at least `keep_entries_below`.
@@ -288,8 +316,11 @@ void RunWriter::cut(const Mark& mark) noexcept {
     pending_.resize(mark.pending);
     event_open_ = false;
     whole_ = mark;
-    // If even that fails, the torn tail is what `inspect` reports anyway.
-    if (segment_file_.is_open()) segment_file_.truncate(segment_.bytes);
+    // If that fails, a torn tail or events that are not in the account are there until close() has tried again. A file
+    // that somebody shortened is not made longer: settle() has to see it.
+    if (segment_file_.is_whole(segment_.bytes)) segment_file_.truncate(segment_.bytes);
+    cut_ = true;
+    directory_.release_room();
 }
 
 void RunWriter::fail(const Mark& mark, const std::string& what) {
@@ -301,22 +332,22 @@ void RunWriter::fail(const Mark& mark, const std::string& what) {
 
 void RunWriter::close(const nlohmann::json& manifest_extra) {
     if (closed_) return;
-    if (event_open_ || failed_) cut(whole_);
-    // After a failure the last good state is tried once more: by now there may be room again.
-    segment_file_.sync();
-    stats_.synced_bytes = stats_.bytes;
-    stats_.synced_events = stats_.events;
+    settle();
+    if (gone_) throw core::RunError(failure_);
+    directory_.release_room();
+    if (cut_ && !segment_file_.truncate(segment_.bytes))
+        throw core::RunError(write_error_text("cannot shorten", segment_file_.path(), errno));
+    cut_ = false;
+    if (segment_file_.is_open()) segment_file_.sync();  // the cut; and refused if a sync has failed before
     synced_ = whole_ = here();
     flush_index(1);
     index_file_.sync();
     write_manifest(manifest_extra);
-    directory_.sync();
-    rename_new(hidden_path_, config_.path);
-    closed_ = true;
-    current_path_ = config_.path;
     segment_file_.close();
-    index_file_.close();
-    Directory(config_.path.parent_path()).sync();
+    directory_.publish_run();
+    closed_ = true;
+    index_file_.close();  // and its lock
+    directory_.sync_parent();
 }
 
 void RunWriter::write_manifest(const nlohmann::json& extra) {
@@ -341,12 +372,7 @@ void RunWriter::write_manifest(const nlohmann::json& extra) {
     members["segments"] = std::move(segments);
     members["index"] = describe(std::string(index_name), index_.bytes, index_.blocks, index_.headers_crc);
 
-    const std::string text = manifest_text(members);
-    std::error_code error;
-    std::filesystem::remove(hidden_path_ / manifest_name, error);  // left by a close that failed
-    File file = File::create(hidden_path_ / manifest_name);
-    file.write_at(0, std::as_bytes(std::span(text)));
-    file.sync();
+    directory_.publish_manifest(manifest_text(members));
 }
 
 }  // namespace weir::store

@@ -281,6 +281,9 @@ path = "a \"quoted\" \\ {name}{run}{run:03}{date}"
 segment_bytes = "2MiB"
 sync_bytes = 5000
 sync_ms = 3
+segment_seconds = 60
+full_warning_seconds = 0
+require_mount = "/data"
 [[sink]]
 kind = "null"
 [lcores]

@@ -66,7 +66,8 @@ TEST(run_writer, replaces_nothing) {
         EXPECT_NE(reason_of([&] { RunWriter run(config_for(directory / name)); }).find("exists already"),
                   std::string::npos);
     RunWriter first(config_for(directory / "run"));
-    EXPECT_NE(reason_of([&] { RunWriter run(config_for(directory / "run")); }).find("weir inspect"), std::string::npos);
+    EXPECT_NE(reason_of([&] { RunWriter run(config_for(directory / "run")); }).find("another weir is writing"),
+              std::string::npos);
     // Something took the name while the run was written.
     std::filesystem::create_directory(directory / "run");
     EXPECT_NE(reason_of([&] { first.close({}); }).find("exists"), std::string::npos);

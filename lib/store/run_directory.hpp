@@ -1,0 +1,50 @@
+// The directory of a run that is being written: hidden until the run is complete, taken by one writer, with room set
+// aside for the end of a run on a full disk.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "store/file.hpp"
+
+namespace weir::store {
+
+/// Whether somebody writes to the run in this directory at this moment. The writer holds a lock on the index for as
+/// long as it lives; on file systems without locks this is always false.
+bool is_being_written(const std::filesystem::path& run_directory);
+
+class RunDirectory {
+public:
+    /// Creates `.NAME.part` beside `final_path`. Throws core::RunError if that or the final path exists, however close
+    /// another program may come, or if it cannot be created.
+    explicit RunDirectory(const std::filesystem::path& final_path);
+
+    /// Sets room aside for what close() needs. Throws core::RunError if the disk is full already.
+    void set_room_aside(std::uint64_t bytes);
+    /// Gives that room back to the file system.
+    void release_room() noexcept;
+
+    /// Gives the manifest its name, which says that everything else is there and synced; then the run its own.
+    void publish_manifest(const std::string& text);
+    void publish_run();
+    /// The run is over before it began: takes everything away again.
+    void remove() noexcept;
+
+    /// Makes names in the directory durable, or the directory's own.
+    void sync() { directory_.sync(); }
+    void sync_parent() const;
+
+    [[nodiscard]] std::filesystem::path file(std::string_view name) const { return path_ / name; }
+    [[nodiscard]] const Directory& directory() const noexcept { return directory_; }
+    /// Where the run is now: hidden, or under its final name.
+    [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+private:
+    std::filesystem::path final_path_;
+    std::filesystem::path path_;
+    Directory directory_;
+};
+
+}  // namespace weir::store

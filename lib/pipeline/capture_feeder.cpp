@@ -23,6 +23,10 @@ void rest() {
     std::this_thread::sleep_for(std::chrono::microseconds(20));
 }
 
+void add(std::atomic<std::uint64_t>& value, std::uint64_t n) noexcept {
+    value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // one writer
+}
+
 /// Stamps can be anything, so what is made of them stops at the ends of the scale.
 TimeNs sum(TimeNs a, TimeNs b) noexcept {
     TimeNs out = 0;
@@ -41,8 +45,9 @@ TimeNs difference(TimeNs a, TimeNs b) noexcept {
 }  // namespace
 
 CaptureFeeder::CaptureFeeder(const Config& config, port::Ring<Packet>& ring, port::BufferPool& pool)
-    : config_(config), ring_(ring), pool_(pool) {
-    for (const std::string& name : config.files) files_.push_back({port::CaptureReader(name), {}, false});
+    : config_(config), ring_(ring), pool_(pool), blocks_(config.blocks) {
+    for (std::size_t i = 0; i < config.files.size(); ++i)
+        files_.push_back({port::CaptureReader(config.files[i], &blocks_), config.ports[i], {}, false});
     batch_.reserve(burst);
 }
 
@@ -77,7 +82,7 @@ bool CaptureFeeder::rewind() {
     warnings_ = warnings();
     try {
         for (File& file : files_) {
-            file.reader = port::CaptureReader(file.reader.name());
+            file.reader = port::CaptureReader(file.reader.name(), &blocks_);
             file.has_record = file.reader.next(file.record);
         }
     } catch (const std::exception& error) {
@@ -124,11 +129,11 @@ void CaptureFeeder::keep_pace(TimeNs time_ns, const RunSignals& signals) {
             std::chrono::nanoseconds(std::min<TimeNs>(due - steady_ns(), 10 * core::ns_per_ms)));
 }
 
-void CaptureFeeder::hand_over(const port::CaptureReader::Record& record, TimeNs time_ns, const RunSignals& signals) {
-    if (record.bytes.size() > pool_.room_bytes()) {
-        packets_.add(PacketCounter::malformed_oversized);
-        return;
-    }
+/// A buffer with the record in it, or nullptr where there is none and nobody wants to wait.
+rte_mbuf* CaptureFeeder::buffer_for(const port::CaptureReader::Record& record, const RunSignals& signals) {
+    // Where it lies, unless it is small, or open events hold all blocks and the reader has only its own memory left.
+    if (record.block != nullptr && record.bytes.size() >= port::CaptureBlocks::referred_bytes_min)
+        if (rte_mbuf* mbuf = blocks_.refer(*record.block, record.bytes); mbuf != nullptr) return mbuf;
     rte_mbuf* mbuf = pool_.allocate();
     while (mbuf == nullptr && config_.wait) {
         if (signals.exit.load(std::memory_order_relaxed)) break;
@@ -136,15 +141,25 @@ void CaptureFeeder::hand_over(const port::CaptureReader::Record& record, TimeNs 
         rest();
         mbuf = pool_.allocate();
     }
+    if (mbuf == nullptr) return nullptr;
+    std::memcpy(rte_pktmbuf_mtod(mbuf, void*), record.bytes.data(), record.bytes.size());
+    mbuf->data_len = static_cast<std::uint16_t>(record.bytes.size());
+    mbuf->pkt_len = mbuf->data_len;
+    return mbuf;
+}
+
+void CaptureFeeder::hand_over(const port::CaptureReader::Record& record, std::uint16_t port, TimeNs time_ns,
+                              const RunSignals& signals) {
+    if (record.bytes.size() > pool_.room_bytes()) {
+        packets_.add(PacketCounter::malformed_oversized);
+        return;
+    }
+    rte_mbuf* mbuf = buffer_for(record, signals);
     if (mbuf == nullptr) {
         packets_.add(PacketCounter::ring_full_capture);
         return;
     }
-    std::memcpy(rte_pktmbuf_mtod(mbuf, void*), record.bytes.data(), record.bytes.size());
-    const auto captured = static_cast<std::uint16_t>(record.bytes.size());
-    mbuf->data_len = static_cast<std::uint16_t>(captured);
-    mbuf->pkt_len = captured;
-    batch_.push_back({mbuf, time_ns, record.wire_bytes, captured, config_.port});
+    batch_.push_back({mbuf, time_ns, record.wire_bytes, mbuf->data_len, port});
     if (batch_.size() == burst) flush(signals);
 }
 
@@ -156,9 +171,9 @@ void CaptureFeeder::run_once(const RunSignals& signals) {
         started_ = true;
         time_ns_ = std::max(time_ns_, sum(record.time_ns, shift_ns_));  // time never runs backwards
         keep_pace(time_ns_, signals);
-        records_.fetch_add(1, std::memory_order_relaxed);
-        record_bytes_.fetch_add(record.bytes.size(), std::memory_order_relaxed);
-        hand_over(record, time_ns_, signals);
+        add(records_, 1);
+        add(record_bytes_, record.bytes.size());
+        hand_over(record, files_[file].port, time_ns_, signals);
         files_[file].has_record = files_[file].reader.next(files_[file].record);
     }
 }

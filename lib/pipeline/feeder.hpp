@@ -12,6 +12,7 @@
 #include "core/counters.hpp"
 #include "pipeline/stage.hpp"
 #include "port/buffers.hpp"
+#include "port/capture_blocks.hpp"
 #include "port/capture_reader.hpp"
 #include "port/ring.hpp"
 #include "port/simulator.hpp"
@@ -31,9 +32,10 @@ public:
     struct Config {
         std::vector<std::string> files;
         Pace pace;
-        std::uint16_t port = 0;  ///< whose streams the capture is for
-        bool wait = true;        ///< false: behave like a NIC and lose what finds no room
-        std::uint32_t loop = 1;  ///< how often the files are read, each time behind the last in time as well
+        std::vector<std::uint16_t> ports;  ///< per file: whose streams it is for
+        std::uint32_t blocks = 0;          ///< that the files are read into, for packets by reference
+        bool wait = true;                  ///< false: behave like a NIC and lose what finds no room
+        std::uint32_t loop = 1;            ///< how often the files are read, each time behind the last in time as well
     };
 
     /// Opens the files: throws core::RunError. The ring and pool must outlive the feeder.
@@ -52,21 +54,25 @@ public:
     [[nodiscard]] std::vector<std::string> warnings() const;
 
 private:
-    static constexpr std::uint32_t burst = 32;
+    static constexpr std::uint32_t burst = 64;
 
     void run(const RunSignals& signals);
     void run_once(const RunSignals& signals);
     [[nodiscard]] bool rewind();
     [[nodiscard]] bool next_record(std::size_t& file) noexcept;
-    void hand_over(const port::CaptureReader::Record& record, TimeNs time_ns, const RunSignals& signals);
+    void hand_over(const port::CaptureReader::Record& record, std::uint16_t port, TimeNs time_ns,
+                   const RunSignals& signals);
+    [[nodiscard]] rte_mbuf* buffer_for(const port::CaptureReader::Record& record, const RunSignals& signals);
     void flush(const RunSignals& signals) noexcept;
     void keep_pace(TimeNs time_ns, const RunSignals& signals);
 
     Config config_;
     port::Ring<port::Packet>& ring_;
     port::BufferPool& pool_;
+    port::CaptureBlocks blocks_;  ///< before the files, which give theirs back
     struct File {
         port::CaptureReader reader;
+        std::uint16_t port = 0;
         port::CaptureReader::Record record;
         bool has_record = false;
     };

@@ -147,6 +147,7 @@ void Pipeline::make_work() {
         WorkStage::Config config;
         if (!options_.config.reduce.empty()) config.zstd_level = options_.config.reduce.front().level;
         config.to_file = to_file;
+        config.reads_payload = to_file || !options_.config.reduce.empty();
         config.sources_needed = options_.config.events.sources;
         config.sources = options_.geometry;
         // One message could have every reference there is; the list takes no memory before it is used.

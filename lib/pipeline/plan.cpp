@@ -6,6 +6,7 @@
 
 #include "pipeline/stage.hpp"
 #include "port/buffers.hpp"
+#include "port/capture_blocks.hpp"
 #include "port/eal.hpp"
 #include "port/ring.hpp"
 #include "roce/listener.hpp"
@@ -128,6 +129,7 @@ void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geom
     memory += rx_count * port::Ring<assemble::Command>::memory_bytes(plan.descriptor_ring);
     memory += rx_count * plan.work.size() * port::Ring<assemble::Message*>::memory_bytes(plan.messages_per_rx);
     memory += 2 * plan.work.size() * port::Ring<assemble::Event*>::memory_bytes(plan.event_ring);
+    memory += port::CaptureBlocks::eal_memory_bytes(plan.capture_blocks);
     memory += std::uint64_t{48} << 20U;  // EAL itself, device data, queues of virtual devices, heap fragmentation
     plan.eal_memory_bytes = memory;
 }
@@ -164,6 +166,13 @@ void size_buffers(const RunConfig& config, const std::vector<SourceGeometry>& ge
         const std::uint64_t packets = input.capture_bytes / record_bytes_min + 256;
         buffers = std::min(buffers, packets);
         cells = std::min(cells, packets);
+        // Blocks hold what is in the ring, in open events and on its way to the sink, as long as that is little; what
+        // is beyond them is copied into buffers. So they come on top of the memory for events, but as a small part of
+        // it.
+        constexpr std::uint64_t blocks_max = 64;
+        plan.capture_blocks = static_cast<std::uint32_t>(
+            std::min({blocks_max, config.events.memory_bytes / 4 / port::CaptureInput::memory_bytes,
+                      input.capture_bytes / port::CaptureInput::read_bytes + 1}));
     }
     plan.buffers_per_rx = static_cast<std::uint32_t>(std::max<std::uint64_t>(buffers / rx_count, 4 * burst));
     plan.copy_cells_per_rx = static_cast<std::uint32_t>(cells / rx_count);

@@ -43,6 +43,8 @@ struct Plan {
     std::uint32_t message_bytes_max = 0;
     std::uint32_t roce_runs = 0;  ///< per rx lcore
 
+    std::uint32_t capture_blocks = 0;  ///< replay: that captures are read into, for packets by reference
+
     // rings
     std::uint32_t packet_ring = 0;      ///< capture → rx, rx → rx
     std::uint32_t descriptor_ring = 0;  ///< rx → builder

@@ -299,10 +299,12 @@ void Run::prepare() {
     PlanInput input;
     input.replay = options_.capture.has_value();
     if (input.replay) {
-        options_.capture->port = static_cast<std::uint16_t>(port_index(options_));
+        options_.capture->ports.assign(options_.capture->files.size(),
+                                       static_cast<std::uint16_t>(port_index(options_)));
         input.capture_bytes = capture_bytes(options_);
     }
     plan_ = make_plan(options_.config, geometry_, input);
+    if (input.replay) options_.capture->blocks = plan_.capture_blocks;
 }
 
 int Run::execute() {

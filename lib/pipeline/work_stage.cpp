@@ -221,6 +221,7 @@ void WorkStage::store_zstd() noexcept {
 }
 
 bool WorkStage::step_payload() noexcept {
+    if (!config_.reads_payload) payload_left_ = 0;
     const bool had_nothing = payload_left_ == 0 && scratch_bytes_ == 0;
     if (had_nothing) {
         if (writer_.open_payload().empty() && writer_.payload_room() == 0) {

@@ -25,7 +25,8 @@ class WorkStage final : public Stage {
 public:
     struct Config {
         std::optional<int> zstd_level;
-        bool to_file = true;  ///< false: the `null` sink, which counts and forgets
+        bool to_file = true;        ///< false: the `null` sink, which counts and forgets
+        bool reads_payload = true;  ///< false: nobody asks for the payload, so it is not even read
         std::uint32_t sources_needed = 1;
         std::vector<SourceGeometry> sources;
         std::uint32_t refs_max = 4096;  ///< references that one message can have

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/tsan.hpp"
+#include "port/capture_blocks.hpp"
 
 namespace weir::port {
 
@@ -78,7 +79,7 @@ void release_buffers(void** buffers, std::uint32_t count) {
         core::ordered_before(pool);
         if (plain)
             ::rte_mempool_put_bulk(pool, buffers + at, some);
-        else
+        else if (!release_references(buffers + at, some))
             ::rte_pktmbuf_free_bulk(mbufs + at, some);
     }
 }

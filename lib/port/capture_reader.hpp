@@ -4,35 +4,42 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "core/units.hpp"
-
-struct pcap;
+#include "port/byte_source.hpp"
+#include "port/capture_input.hpp"
 
 namespace weir::port {
 
-/// An Ethernet capture, read through libpcap: pcap with microsecond or nanosecond time stamps in either byte order, and
-/// pcapng. What libpcap does with the snapshot length of a file applies: bytes of a record beyond it are not delivered.
+struct CaptureRecord {
+    std::span<const std::byte> bytes;  ///< as captured; valid until the next call of next(), longer in a lent block
+    CaptureBlock* block = nullptr;     ///< lent: the bytes stay until everybody has let go of it
+    std::uint32_t wire_bytes = 0;      ///< length on the wire; larger than bytes.size() if the capture cut the frame
+    core::TimeNs time_ns = 0;          ///< as stored; may run backwards between records
+};
+
+class PcapngParser;
+class LibraryParser;
+
+/// An Ethernet capture: pcap with microsecond or nanosecond time stamps in either byte order, and pcapng, parsed where
+/// they were read, plain or compressed (byte_source.hpp). Other kinds of pcap (versions before 2.4, patched ones) go
+/// through libpcap. Delivers what libpcap delivers: bytes beyond the snapshot length of a file are left out.
 class CaptureReader {
 public:
-    struct Record {
-        std::span<const std::byte> bytes;  ///< as captured; valid until the next call of next()
-        std::uint32_t wire_bytes = 0;  ///< length on the wire; larger than bytes.size() if the capture cut the frame
-        core::TimeNs time_ns = 0;      ///< as stored; may run backwards between records
-    };
+    using Record = CaptureRecord;
 
-    /// Opens a capture. Throws core::RunError, with the file's name and the reason, if it cannot be read, is empty, is
-    /// no capture, ends inside its own header, or was not captured on Ethernet.
-    explicit CaptureReader(const std::string& path);
-    /// The same for an open stream, which is closed at the end of the reader's life; `name` is for messages.
-    CaptureReader(std::FILE* stream, std::string name);
+    /// Opens a capture; "-" is standard input. Throws core::RunError, with the file's name and the reason, if it cannot
+    /// be read, is empty, is no capture, ends inside its own header, or was not captured on Ethernet. With a `lender`
+    /// records are read into its blocks, as long as it has any.
+    explicit CaptureReader(const std::string& path, BlockLender* lender = nullptr);
+    /// The same for bytes from anywhere; `name` is for messages.
+    CaptureReader(std::unique_ptr<ByteSource> source, std::string name, BlockLender* lender = nullptr);
     ~CaptureReader();
     CaptureReader(CaptureReader&&) noexcept;
-    CaptureReader& operator=(CaptureReader&&) noexcept;
+    CaptureReader& operator=(CaptureReader&& other) noexcept;
 
     /// The next record, or false at the end. Also false, and then cut_off(), where the file cannot be read any further:
     /// it ends inside a record, or what follows is no record. Never throws.
@@ -49,14 +56,22 @@ public:
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
 private:
-    void open(std::FILE* stream);
-
-    struct Closer {
-        void operator()(pcap* handle) const noexcept;
+    struct PcapLayout {
+        bool swapped = false;
+        std::uint32_t unit_ns = 1000;
+        std::uint32_t snapshot_bytes = 0;
     };
+
+    void open();
+    [[nodiscard]] bool open_pcap();
+    [[nodiscard]] bool next_pcap(Record& record) noexcept;
+
     std::string name_;
-    std::unique_ptr<char[]> stream_buffer_;  // outlives handle_, which closes the stream that uses it
-    std::unique_ptr<pcap, Closer> handle_;
+    CaptureInput input_;
+    PcapLayout pcap_;
+    std::unique_ptr<PcapngParser> pcapng_;    ///< one of the two, or neither for pcap
+    std::unique_ptr<LibraryParser> library_;  ///< refers to input_
+    std::string reason_;                      ///< cut off: why
     std::uint64_t records_ = 0;
     std::uint64_t bytes_ = 0;
     bool ended_ = false;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <span>
 
 #include "capture_bytes.hpp"
@@ -19,7 +20,7 @@ using test::join;
 using test::PcapOptions;
 
 CaptureReader reader_of(Bytes& bytes) {
-    return CaptureReader(fmemopen(bytes.data(), bytes.size(), "rb"), "test.pcap");
+    return CaptureReader(std::make_unique<MemorySource>(std::as_bytes(std::span(bytes))), "test.pcap");
 }
 
 Bytes bytes_of(const CaptureReader::Record& record) {

@@ -1,0 +1,47 @@
+// Where the bytes of a capture come from: a file, a pipe, standard input, memory; plain or compressed. Reads block by
+// block, so one virtual call is for many packets.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace weir::port {
+
+class ByteSource {
+public:
+    virtual ~ByteSource() = default;
+    /// Fills a prefix of `out` (not empty) and says how much; 0 at the end, proper or not.
+    virtual std::size_t read(std::span<std::byte> out) noexcept = 0;
+    /// The next read begins `bytes` earlier. False where that cannot be done.
+    virtual bool step_back(std::size_t /*bytes*/) noexcept { return false; }
+    /// Why reading ended before the proper end; empty while all is well.
+    [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
+
+protected:
+    void fail(std::string problem) { problem_ = std::move(problem); }
+
+private:
+    std::string problem_;
+};
+
+/// A file by name, "-" for standard input. Throws core::RunError naming it and the reason.
+[[nodiscard]] std::unique_ptr<ByteSource> open_file(const std::string& path);
+
+/// Bytes in memory, which must outlive the source.
+class MemorySource final : public ByteSource {
+public:
+    explicit MemorySource(std::span<const std::byte> bytes) : left_(bytes) {}
+    std::size_t read(std::span<std::byte> out) noexcept override;
+
+private:
+    std::span<const std::byte> left_;
+};
+
+/// Looks at the first bytes and puts a decompressor in front of gzip (RFC 1952) and Zstandard (RFC 8878), both also in
+/// several members or frames one behind the other. Anything else passes unchanged. Throws core::RunError for
+/// compression that is recognised and not supported (xz, bzip2, lz4). `name` is for messages.
+[[nodiscard]] std::unique_ptr<ByteSource> decompress(std::unique_ptr<ByteSource> source, const std::string& name);
+
+}  // namespace weir::port

@@ -12,8 +12,6 @@ namespace weir::store {
 
 namespace {
 
-constexpr std::size_t window_bytes = std::size_t{4} << 20;
-
 bool all_zero(std::span<const std::byte> bytes) {
     return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
@@ -27,8 +25,8 @@ std::size_t MemorySource::read(std::uint64_t offset, std::span<std::byte> bytes)
     return count;
 }
 
-BlockReader::BlockReader(const ByteSource& source, std::optional<std::uint64_t> run_tag)
-    : source_(source), size_(source.size()), run_tag_(run_tag) {}
+BlockReader::BlockReader(const ByteSource& source, std::optional<std::uint64_t> run_tag, std::size_t window_bytes)
+    : source_(source), size_(source.size()), run_tag_(run_tag), window_bytes_(window_bytes) {}
 
 /// `bytes` from `offset` on, or fewer at the end of the file.
 std::span<const std::byte> BlockReader::view(std::uint64_t offset, std::size_t bytes) {
@@ -37,7 +35,7 @@ std::span<const std::byte> BlockReader::view(std::uint64_t offset, std::size_t b
     if (!starts_inside || window_.size() - (offset - window_offset_) < bytes) {
         const std::size_t keep = starts_inside ? window_.size() - (offset - window_offset_) : 0;
         const std::uint64_t left = size_ - offset;
-        const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(std::max(bytes, window_bytes), left));
+        const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(std::max(bytes, window_bytes_), left));
         if (keep > 0) std::memmove(window_.data(), window_.data() + (window_.size() - keep), keep);
         window_.resize(want);
         window_offset_ = offset;

@@ -2,6 +2,7 @@
 // arbitrary bytes: sizes are bounded before anything is allocated, and nothing is believed before its checksum.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -35,6 +36,21 @@ private:
     File file_;
 };
 
+/// The bytes of `source` up to `end`: what is behind does not exist.
+class SliceSource final : public ByteSource {
+public:
+    SliceSource(const ByteSource& source, std::uint64_t end) : source_(source), end_(std::min(end, source.size())) {}
+    [[nodiscard]] std::uint64_t size() const override { return end_; }
+    std::size_t read(std::uint64_t offset, std::span<std::byte> bytes) const override {
+        const std::uint64_t left = end_ - std::min(end_, offset);
+        return source_.read(offset, bytes.first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), left))));
+    }
+
+private:
+    const ByteSource& source_;
+    std::uint64_t end_;
+};
+
 class MemorySource final : public ByteSource {
 public:
     explicit MemorySource(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -60,8 +76,15 @@ public:
         end,
     };
 
-    /// `run_tag`: only blocks of that run count. Without it the first good block decides.
-    explicit BlockReader(const ByteSource& source, std::optional<std::uint64_t> run_tag = {});
+    /// What is read in one go when everything is read.
+    static constexpr std::size_t window_bytes_default = std::size_t{4} << 20;
+    /// And when the heads of events are: many of small events, not much of the payload of large ones.
+    static constexpr std::size_t window_bytes_heads = std::size_t{16} << 10;
+
+    /// `run_tag`: only blocks of that run count. Without it the first good block decides. `window_bytes`: how much is
+    /// read in one go; small where only a block or two of a large file are wanted.
+    explicit BlockReader(const ByteSource& source, std::optional<std::uint64_t> run_tag = {},
+                         std::size_t window_bytes = window_bytes_default);
 
     Result next(Block& block);
     /// Goes on at `offset` (a multiple of 64).
@@ -83,6 +106,7 @@ private:
     const ByteSource& source_;
     std::uint64_t size_;
     std::optional<std::uint64_t> run_tag_;
+    std::size_t window_bytes_;
     std::uint64_t offset_ = 0;
     std::uint64_t blocks_ = 0;
     std::uint32_t headers_crc_ = 0;

@@ -84,7 +84,7 @@ std::string parse_source(std::span<const std::byte>& bytes, SourceInfo& source) 
 }
 
 struct PayloadDecoder::Zstd {
-    ZSTD_DCtx* context = ZSTD_createDCtx();
+    ZSTD_DCtx* context = nullptr;  // made when the first block needs it
     Zstd() = default;
     Zstd(const Zstd&) = delete;
     Zstd& operator=(const Zstd&) = delete;
@@ -103,6 +103,8 @@ std::optional<std::span<const std::byte>> PayloadDecoder::decode(const Block& bl
     if (block.header.encoding != Encoding::zstd) return {};
     // raw_bytes is bounded by the format (body_bytes_max), so this allocation is too.
     if (raw_.size() < raw_bytes) raw_.resize(raw_bytes);
+    if (zstd_->context == nullptr) zstd_->context = ZSTD_createDCtx();
+    if (zstd_->context == nullptr) return {};
     const std::size_t got =
         ZSTD_decompressDCtx(zstd_->context, raw_.data(), raw_bytes, block.body.data(), block.body.size());
     if (ZSTD_isError(got) != 0 || got != raw_bytes) return {};
@@ -159,25 +161,42 @@ EventScanner::SegmentResult EventScanner::scan(const ByteSource& source, std::ui
     return result;
 }
 
+void EventScanner::read_from(BlockReader& reader, std::uint64_t offset, bool head_only) {
+    state_ = State::idle;
+    sequence_.reset();
+    reader.seek(offset);
+    Block block;
+    while (reader.next(block) == BlockReader::Result::block) {
+        check_sequence(block);
+        take(block);
+        if (state_ != State::sources && (head_only || state_ != State::payload)) break;
+    }
+}
+
 bool EventScanner::read_event(const ByteSource& source, std::uint32_t segment, std::uint64_t offset,
                               const std::string& name) {
     segment_ = segment;
     name_ = name;
-    state_ = State::idle;
-    sequence_.reset();
     SegmentResult result;
     result_ = &result;
     BlockReader reader(source, run_tag_);
-    reader.seek(offset);
-    Block block;
-    while (result.events == 0 && reader.next(block) == BlockReader::Result::block) {
-        check_sequence(block);
-        take(block);
-        if (state_ != State::sources && state_ != State::payload) break;
-    }
+    read_from(reader, offset, false);
     if (result.events == 0) report(offset, "no whole event is here");
     result_ = nullptr;
     return result.events == 1;
+}
+
+bool EventScanner::read_head(BlockReader& reader, std::uint32_t segment, std::uint64_t offset,
+                             const std::string& name) {
+    segment_ = segment;
+    name_ = name;
+    SegmentResult result;
+    result_ = &result;
+    read_from(reader, offset, true);
+    result_ = nullptr;
+    if (state_ == State::payload) return true;
+    report(offset, "no event begins here");
+    return false;
 }
 
 void EventScanner::check_sequence(const Block& block) {

@@ -47,6 +47,9 @@ struct EventInfo {
     std::uint32_t segment = 0;
     std::uint64_t offset = 0;
     std::uint64_t stored_bytes = 0;  ///< known when the event has ended
+
+    /// Its line of the index.
+    [[nodiscard]] IndexEntry entry() const noexcept { return {id, epoch, segment, offset, stored_bytes}; }
 };
 
 /// What a scan tells, in order. Any may be empty.
@@ -94,6 +97,8 @@ public:
     SegmentResult scan(const ByteSource& source, std::uint32_t segment, const std::string& name);
     /// Reads the one event that starts at `offset`. False (and a problem) if there is none.
     bool read_event(const ByteSource& source, std::uint32_t segment, std::uint64_t offset, const std::string& name);
+    /// The same up to its payload, which is neither read nor checked: hooks.begin sees the event, hooks.end does not.
+    bool read_head(BlockReader& reader, std::uint32_t segment, std::uint64_t offset, const std::string& name);
 
     [[nodiscard]] std::optional<std::uint64_t> run_tag() const noexcept { return run_tag_; }
     void set_run_tag(std::uint64_t tag) { run_tag_ = tag; }
@@ -101,6 +106,7 @@ public:
 private:
     enum class State { idle, sources, payload, skipping };
 
+    void read_from(BlockReader& reader, std::uint64_t offset, bool head_only);
     void take(const Block& block);
     void take_segment(const Block& block);
     void take_event(const Block& block);

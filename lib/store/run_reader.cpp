@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "store/json_members.hpp"
 #include "store/run_path.hpp"
 
 namespace weir::store {
@@ -16,29 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t problems_max = 100;
-
-/// A member of a JSON object that must be a whole number ≥ 0; nothing if it is not.
-std::optional<std::uint64_t> number_at(const json& object, const char* key) {
-    if (!object.is_object()) return {};
-    const auto member = object.find(key);
-    if (member == object.end() || !member->is_number_unsigned()) return {};
-    return member->get<std::uint64_t>();
-}
-
-std::string text_at(const json& object, const char* key) {
-    if (!object.is_object()) return {};
-    const auto member = object.find(key);
-    return member != object.end() && member->is_string() ? member->get<std::string>() : std::string{};
-}
-
-const json& at_or_null(const json& object, const char* key) {
-    static const json null;
-    if (!object.is_object()) return null;
-    const auto member = object.find(key);
-    return member == object.end() ? null : *member;
-}
-
 std::string read_text(const std::filesystem::path& path, std::size_t bytes_max) {
     const File file = File::open_to_read(path);
     const std::uint64_t size = file.size();
@@ -46,15 +24,6 @@ std::string read_text(const std::filesystem::path& path, std::size_t bytes_max) 
     std::string text(size, '\0');
     text.resize(file.read_at(0, std::as_writable_bytes(std::span(text))));
     return text;
-}
-
-bool same(const IndexEntry& a, const IndexEntry& b) {
-    return a.event == b.event && a.epoch == b.epoch && a.segment == b.segment && a.offset == b.offset &&
-           a.bytes == b.bytes;
-}
-
-IndexEntry entry_of(const EventInfo& event) {
-    return {event.id, event.epoch, event.segment, event.offset, event.stored_bytes};
 }
 
 /// Says where the run that was asked for may be instead.
@@ -174,7 +143,7 @@ void RunReader::read_manifest() {
 void RunReader::read_first_head() {
     try {
         const FileSource file(path_ / segments_.front());
-        BlockReader reader(file, run_tag_);
+        BlockReader reader(file, run_tag_, BlockReader::window_bytes_heads);
         Block block;
         SegmentBody body;
         if (reader.next(block) != BlockReader::Result::block || block.header.type != BlockType::segment ||
@@ -192,148 +161,23 @@ void RunReader::read_first_head() {
     }
 }
 
-/// One reading of everything: the caller's hooks, the index beside the events, the totals, the problems.
-class RunReader::Check {
-public:
-    Check(const RunReader& run, const ScanHooks& hooks) : run_(run), hooks_(hooks) {}
-
-    Verification finish() {
-        if (!run_.manifest_problem_.empty()) problem(run_.manifest_problem_);
-        open_index();
-        read_segments();
-        for (const std::string& name : run_.strangers_) problem(fmt::format("{} is not part of the run", name));
-        if (run_.closed_) {
-            check_index_end();
-            check_manifest();
-        }
-        result_.verified = result_.problem_count == 0;
-        return std::move(result_);
-    }
-
-private:
-    void problem(const std::string& text) {
-        ++result_.problem_count;
-        if (result_.problems.size() < problems_max) result_.problems.push_back(text);
-        if (hooks_.problem) hooks_.problem(text);
-    }
-
-    void open_index() {
-        if (!run_.closed_ || !run_.run_tag_) return;  // an unfinished run's index ends anywhere; it can be made again
-        try {
-            index_ = std::make_unique<IndexReader>(run_.path_ / index_name, *run_.run_tag_);
-        } catch (const core::RunError& error) {
-            problem(error.what());
-        }
-    }
-
-    void read_segments() {
-        ScanHooks hooks = hooks_;
-        hooks.end = [this](const EventInfo& event) { end_of_event(event); };
-        hooks.problem = [this](const std::string& text) { problem(text); };
-        EventScanner scanner(std::move(hooks));
-        if (run_.run_tag_) scanner.set_run_tag(*run_.run_tag_);
-        scanner.expect_sequence(0);
-        for (std::uint32_t i = 0; i < run_.segments_.size(); ++i) {
-            const std::string& name = run_.segments_[i];
-            if (name != segment_name(i)) problem(fmt::format("{} should be here, not {}", segment_name(i), name));
-            try {
-                const FileSource file(run_.path_ / name);
-                const EventScanner::SegmentResult segment = scanner.scan(file, i, name);
-                result_.stored_bytes += segment.bytes;
-                ++result_.segments;
-                check_segment(i, segment);
-            } catch (const core::RunError& error) {
-                problem(error.what());
-            }
-        }
-    }
-
-    void end_of_event(const EventInfo& event) {
-        ++result_.events;
-        result_.complete += event.complete ? 1 : 0;
-        result_.payload_bytes += event.payload_bytes;
-        if (index_ != nullptr && !index_differs_) {
-            const std::optional<IndexEntry> entry = index_->next();
-            index_differs_ = !entry || !same(*entry, entry_of(event));
-        }
-        if (hooks_.end) hooks_.end(event);
-    }
-
-    void check_segment(std::uint32_t number, const EventScanner::SegmentResult& segment) {
-        const std::string& name = run_.segments_[number];
-        if (!segment.head) problem(fmt::format("{} has no first block", name));
-        if (segment.head && segment.head->run != run_.run_.value_or(SegmentBody::no_run))
-            problem(fmt::format("{} belongs to another run number", name));
-        if (!run_.closed_) return;
-        const json& listed = run_.manifest_["segments"][number];
-        const bool agrees = text_at(listed, "file") == name && number_at(listed, "bytes") == segment.bytes &&
-                            number_at(listed, "blocks") == segment.blocks &&
-                            number_at(listed, "events") == segment.events &&
-                            text_at(listed, "headers_crc32c") == fmt::format("{:08x}", segment.headers_crc);
-        if (!agrees) problem(fmt::format("{} is not as the manifest describes it", name));
-    }
-
-    void check_index_end() {
-        if (index_ == nullptr) return;
-        const bool more = !index_differs_ && index_->next().has_value();
-        if (!index_->problem().empty()) {
-            problem(fmt::format("{} {}; the events can be read without it", index_name, index_->problem()));
-            return;
-        }
-        if (index_differs_ || more) {
-            problem(fmt::format("{} does not agree with the segments", index_name));
-            return;
-        }
-        const json& listed = at_or_null(run_.manifest_, "index");
-        if (text_at(listed, "file") != index_name || number_at(listed, "bytes") != index_->bytes() ||
-            number_at(listed, "blocks") != index_->blocks() ||
-            text_at(listed, "headers_crc32c") != fmt::format("{:08x}", index_->headers_crc()))
-            problem(fmt::format("{} is not as the manifest describes it", index_name));
-    }
-
-    void check_manifest() {
-        if (number_at(run_.manifest_, "events") != result_.events)
-            problem(fmt::format("the manifest says {} events, {} are there",
-                                at_or_null(run_.manifest_, "events").dump(), result_.events));
-        if (number_at(run_.manifest_, "payload_bytes") != result_.payload_bytes)
-            problem("the manifest says another number of payload bytes");
-        const json& run = at_or_null(run_.manifest_, "run");
-        if (run_.run_ ? run != *run_.run_ : !run.is_null()) problem("the manifest says another run number");
-        const json& written = at_or_null(at_or_null(at_or_null(run_.manifest_, "ledger"), "events"), "written");
-        if (written.is_number() && written != result_.events)
-            problem(fmt::format("the ledger says that {} events were written, {} are there", written.dump(),
-                                result_.events));
-    }
-
-    const RunReader& run_;
-    const ScanHooks& hooks_;
-    Verification result_;
-    std::unique_ptr<IndexReader> index_;
-    bool index_differs_ = false;
-};
-
-Verification RunReader::scan(const ScanHooks& hooks) const {
-    return Check(*this, hooks).finish();
-}
-
 std::vector<IndexEntry> RunReader::rebuild_index() const {
     std::vector<IndexEntry> entries;
     ScanHooks hooks;
-    hooks.end = [&](const EventInfo& event) { entries.push_back(entry_of(event)); };
+    hooks.end = [&](const EventInfo& event) { entries.push_back(event.entry()); };
     scan(hooks);
     return entries;
 }
 
 /// Nothing if there is no index that can be trusted.
-std::optional<std::vector<IndexEntry>> RunReader::matches_in_index(std::optional<std::uint32_t> epoch,
-                                                                   std::uint64_t id) const {
+std::optional<std::vector<IndexEntry>> RunReader::from_index(const EntryFilter& wanted) const {
     if (!closed_ || !run_tag_) return {};
     try {
         IndexReader index(path_ / index_name, *run_tag_);
         std::vector<IndexEntry> matches;
         std::uint64_t entries = 0;
         for (; const auto entry = index.next(); ++entries)
-            if (entry->event == id && (!epoch || entry->epoch == *epoch)) matches.push_back(*entry);
+            if (wanted(*entry)) matches.push_back(*entry);
         if (!index.problem().empty() || number_at(manifest_, "events") != entries) return {};
         return matches;
     } catch (const core::RunError&) {
@@ -341,8 +185,34 @@ std::optional<std::vector<IndexEntry>> RunReader::matches_in_index(std::optional
     }
 }
 
-EventInfo RunReader::read_event(const IndexEntry& entry, const ScanHooks& caller_hooks) const {
-    if (entry.segment >= segments_.size() || entry.offset % block_align != 0)
+std::vector<IndexEntry> RunReader::entries(const EntryFilter& wanted) const {
+    std::optional<std::vector<IndexEntry>> entries = from_index(wanted);
+    if (entries) return std::move(*entries);
+    entries = rebuild_index();
+    std::erase_if(*entries, [&](const IndexEntry& entry) { return !wanted(entry); });
+    return std::move(*entries);
+}
+
+std::uint64_t RunReader::stored_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const std::string& name : segments_) {
+        std::error_code error;
+        const std::uint64_t size = std::filesystem::file_size(path_ / name, error);
+        if (!error) bytes += size;
+    }
+    return bytes;
+}
+
+EventInfo RunReader::read(const IndexEntry& entry, const ScanHooks& hooks) const {
+    return read_at(entry, hooks, false);
+}
+
+EventInfo RunReader::read_head(const IndexEntry& entry) const {
+    return read_at(entry, {}, true);
+}
+
+EventInfo RunReader::read_at(const IndexEntry& entry, const ScanHooks& caller_hooks, bool head_only) const {
+    if (entry.segment >= segments_.size() || entry.offset % block_align != 0 || entry.bytes > UINT64_MAX - entry.offset)
         throw core::RunError("the index points to a place that does not exist");
     std::string problem;
     std::optional<EventInfo> event;
@@ -350,38 +220,43 @@ EventInfo RunReader::read_event(const IndexEntry& entry, const ScanHooks& caller
     hooks.problem = [&](const std::string& text) {
         if (problem.empty()) problem = text;
     };
-    hooks.end = [&](const EventInfo& info) { event = info; };
+    (head_only ? hooks.begin : hooks.end) = [&](const EventInfo& info) { event = info; };
     EventScanner scanner(std::move(hooks));
     if (run_tag_) scanner.set_run_tag(*run_tag_);
-    const FileSource file(path_ / segments_[entry.segment]);
-    scanner.read_event(file, entry.segment, entry.offset, segments_[entry.segment]);
+    const std::string& name = segments_[entry.segment];
+    const FileSource file(path_ / name);
+    const SliceSource source(file, entry.offset + entry.bytes);
+    if (head_only) {
+        BlockReader reader(source, run_tag_, BlockReader::window_bytes_heads);
+        scanner.read_head(reader, entry.segment, entry.offset, name);
+    } else {
+        scanner.read_event(source, entry.segment, entry.offset, name);
+    }
     if (!problem.empty() || !event) throw core::RunError(problem);
-    if (event->id != entry.event || event->epoch != entry.epoch)
+    if (event->id != entry.event || event->epoch != entry.epoch || (!head_only && event->stored_bytes != entry.bytes))
         throw core::RunError("the index points to another event");
+    event->stored_bytes = entry.bytes;
     return *event;
 }
 
 std::optional<EventInfo> RunReader::find(std::optional<std::uint32_t> epoch, std::uint64_t id) const {
-    std::optional<std::vector<IndexEntry>> matches = matches_in_index(epoch, id);
-    if (!matches) {
-        matches = rebuild_index();
-        std::erase_if(*matches, [&](const IndexEntry& e) { return e.event != id || (epoch && e.epoch != *epoch); });
-    }
-    if (matches->empty()) return {};
-    if (matches->size() > 1) {
+    const std::vector<IndexEntry> matches =
+        entries([&](const IndexEntry& entry) { return entry.event == id && (!epoch || entry.epoch == *epoch); });
+    if (matches.empty()) return {};
+    if (matches.size() > 1) {
         std::string epochs;
-        for (const IndexEntry& match : *matches) epochs += fmt::format("{}{}", epochs.empty() ? "" : ", ", match.epoch);
+        for (const IndexEntry& match : matches) epochs += fmt::format("{}{}", epochs.empty() ? "" : ", ", match.epoch);
         throw core::RunError(
             fmt::format("event {} is there more than once, in epochs {}: say EPOCH:{}", id, epochs, id));
     }
-    return read_event(matches->front(), {});
+    return read(matches.front(), {});
 }
 
 void RunReader::read_payload(const EventInfo& event, const PayloadPlacer::Sink& sink) const {
     PayloadPlacer placer(event, sink);
     ScanHooks hooks;
     hooks.payload = [&](std::span<const std::byte> bytes) { placer.take(bytes); };
-    static_cast<void>(read_event(entry_of(event), hooks));
+    static_cast<void>(read(event.entry(), hooks));
 }
 
 std::vector<std::byte> RunReader::payload(const EventInfo& event, std::uint32_t source) const {

@@ -27,6 +27,8 @@ struct Verification {
     std::uint64_t payload_bytes = 0;
     std::uint64_t stored_bytes = 0;  ///< all segments
     std::uint64_t segments = 0;
+    std::uint64_t heads = 0;   ///< events of which everything but the payload was read; `complete` counts among them
+    bool payload_read = true;  ///< false: `verified` says nothing of the payload
 };
 
 /// Maps the compact payload of an event to places in the messages of its sources.
@@ -85,6 +87,21 @@ public:
     /// Reads every byte of the run and checks that segments, index, manifest and ledger are whole and agree. The hooks
     /// see the events on the way.
     Verification scan(const ScanHooks& hooks) const;
+    /// Reads and checks all but the payload: manifest, index, the first block of every segment, and that events lie
+    /// there without gaps as the index says; of the first `heads_max` events also what comes before their payload,
+    /// which hooks.end sees. A run without a good manifest is read whole, as by scan().
+    Verification scan_index(const ScanHooks& hooks, std::uint64_t heads_max) const;
+
+    using EntryFilter = std::function<bool(const IndexEntry&)>;
+    /// Where the wanted events lie, in the order of the segments: from the index where that is good (32 bytes of memory
+    /// each), else by scanning, which finds whole events only.
+    [[nodiscard]] std::vector<IndexEntry> entries(const EntryFilter& wanted) const;
+    /// Reads the event there, and gives its payload to hooks.payload. Throws core::RunError if it is damaged.
+    EventInfo read(const IndexEntry& entry, const ScanHooks& hooks) const;
+    /// All of the event there but its payload, which is neither read nor checked. Throws core::RunError.
+    [[nodiscard]] EventInfo read_head(const IndexEntry& entry) const;
+    /// Of all segment files that are there.
+    [[nodiscard]] std::uint64_t stored_bytes() const;
 
     /// The event with this number: from the index where that is good, else by scanning. Nothing if there is none;
     /// throws core::RunError if `epoch` is not given and several epochs have one.
@@ -104,9 +121,8 @@ private:
     void read_manifest();
     void read_first_head();
     void list_segments();
-    [[nodiscard]] std::optional<std::vector<IndexEntry>> matches_in_index(std::optional<std::uint32_t> epoch,
-                                                                          std::uint64_t id) const;
-    [[nodiscard]] EventInfo read_event(const IndexEntry& entry, const ScanHooks& hooks) const;
+    [[nodiscard]] std::optional<std::vector<IndexEntry>> from_index(const EntryFilter& wanted) const;
+    EventInfo read_at(const IndexEntry& entry, const ScanHooks& caller_hooks, bool head_only) const;
 
     std::filesystem::path path_;
     bool closed_ = false;

@@ -1,6 +1,7 @@
 // `weir inspect` as its users see it: JSON for scripts, a table for people, exports, images, and clear refusals.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -117,6 +118,87 @@ TEST_F(Inspect, long_tables_are_cut_unless_all_is_asked_for) {
     EXPECT_NE(inspect({directory_ / "many", "--all"}).out.find(" 124 "), std::string::npos);
 }
 
+TEST_F(Inspect, the_text_adds_up_what_is_missing_and_why) {
+    const std::string out = inspect({run_}).out;
+    for (const char* part :
+         {"timeout", "end_of_run", "source 0: 3 B in 2 gaps of 1 event; the end, and so the size, of 1 event",
+          "source 1: nothing came for 2 events"})
+        EXPECT_NE(out.find(part), std::string::npos) << part << "\n" << out;
+    const std::string incomplete = inspect({run_, "--incomplete"}).out;
+    EXPECT_EQ(incomplete.find(" 7  complete"), std::string::npos);
+    EXPECT_NE(incomplete.find(" 8  timeout"), std::string::npos);
+    EXPECT_EQ(json::parse(inspect({run_, "--incomplete", "--json"}).out)["events"].size(), 2U);
+}
+
+TEST_F(Inspect, quick_lists_the_same_and_does_not_say_verified) {
+    json whole = json::parse(inspect({run_, "--json"}).out);
+    const Result quick = inspect({run_, "--quick", "--json"});
+    EXPECT_EQ(quick.status, 0);
+    json listed = json::parse(quick.out);
+    EXPECT_TRUE(listed["verified"].is_null());
+    EXPECT_EQ(listed["checked"], "all but the payload");
+    EXPECT_EQ(whole["checked"], "everything");
+    EXPECT_EQ(listed["events"], whole["events"]);
+    EXPECT_EQ(listed["run"], whole["run"]);
+    const Result text = inspect({run_, "--quick"});
+    EXPECT_EQ(text.status, 0);
+    EXPECT_NE(text.out.find("not verified: the payload was not read"), std::string::npos);
+}
+
+TEST_F(Inspect, quick_notices_any_flipped_byte_outside_the_payload) {
+    const std::string whole = inspect({run_, "--json", "--quick"}).out;
+    std::size_t noticed = 0;
+    for (const char* name : {"events-000000.weir", "index.weir", "manifest.json"}) {
+        const std::vector<std::byte> bytes = read_file(run_ / name);
+        for (std::size_t at = 0; at < bytes.size(); at += 13) {
+            std::vector<std::byte> damaged = bytes;
+            damaged[at] ^= std::byte{4};
+            write_file(run_ / name, damaged);
+            const Result result = inspect({run_, "--json", "--quick"});
+            EXPECT_TRUE(result.status == 1 || result.out == whole) << name << " byte " << at;
+            noticed += result.status == 1 ? 1 : 0;
+        }
+        write_file(run_ / name, bytes);
+    }
+    EXPECT_GT(noticed, 100U);
+    std::filesystem::resize_file(run_ / "events-000000.weir",
+                                 std::filesystem::file_size(run_ / "events-000000.weir") - 64);
+    EXPECT_EQ(inspect({run_, "--quick"}).status, 1);
+}
+
+/// Bytes that this process has read with system calls.
+std::uint64_t bytes_read() {
+    std::ifstream file("/proc/self/io");
+    std::string word;
+    std::uint64_t bytes = 0;
+    file >> word >> bytes;
+    return bytes;
+}
+
+TEST_F(Inspect, a_hundred_thousand_events_are_listed_from_the_index) {
+    std::vector<TestEvent> many;
+    for (std::uint64_t id = 0; id < 100'000; ++id) many.push_back(image_event(id, {{1, 2, 3}}));
+    const auto path = directory_ / "many";
+    write_run(path, many);
+    const std::uint64_t index = std::filesystem::file_size(path / "index.weir");
+    const std::uint64_t segment = std::filesystem::file_size(path / "events-000000.weir");
+    const auto read_by = [&](const std::vector<std::string>& args) {
+        const std::uint64_t before = bytes_read();
+        const Result result = inspect(args);
+        EXPECT_EQ(result.status, 0);
+        EXPECT_NE(result.out.find("100000 events"), std::string::npos);
+        return bytes_read() - before;
+    };
+    EXPECT_LT(read_by({path, "--quick"}), index + 200'000);
+    // All of it is read once; the first block twice.
+    EXPECT_LT(read_by({path}), index + segment + 8'500'000);
+    EXPECT_GE(read_by({path}), index + segment);
+    const std::string out = directory_ / "one";
+    const std::uint64_t before = bytes_read();
+    EXPECT_EQ(inspect({path, "--export", "77777", out}).status, 0);
+    EXPECT_LT(bytes_read() - before, index + 200'000);
+}
+
 TEST_F(Inspect, damage_is_said_and_exits_with_1) {
     const auto file = run_ / "events-000000.weir";
     auto bytes = read_file(file);
@@ -207,6 +289,8 @@ TEST_F(Inspect, bad_usage_is_a_usage_error) {
              {run_, "--export", "7", file, "--export", "7", file},
              {run_, "--width", "5"},
              {run_, "--source", "5"},
+             {run_, "--quick", "--verify"},
+             {run_, "--json", "--quick", "--digest", "sha256"},
          })
         EXPECT_EQ(inspect(args).status, 2) << (args.size() > 1 ? args[1] : "no arguments");
     // These are Boost's own errors, which the program turns into exit status 2.

@@ -1,0 +1,245 @@
+// `weir inspect` for people. See inspect_text.hpp.
+#include "inspect_text.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <limits>
+#include <map>
+
+#include "core/counters_text.hpp"
+#include "run_text.hpp"
+#include "store/json_members.hpp"
+
+namespace weir::app {
+
+namespace {
+
+using nlohmann::json;
+using store::EventInfo;
+using store::RunReader;
+using store::SourceInfo;
+using store::SourceState;
+
+constexpr std::uint64_t rows_max = 20;
+
+/// "source 1: 2 gaps, 8192 B missing; source 3: nothing came"
+std::string missing_text(const EventInfo& event) {
+    constexpr int listed_max = 3;
+    std::string text;
+    int listed = 0;
+    for (const SourceInfo& source : event.sources) {
+        std::uint64_t missing = 0;
+        for (const store::MissingRange& range : source.missing) missing += range.bytes;
+        std::string what;
+        if (source.state == SourceState::partial)
+            what = fmt::format("{}, {} missing", count_text(source.missing.size(), "gap"), bytes_text(missing));
+        if (source.state == SourceState::size_unknown) what = "size never learnt";
+        if (source.state == SourceState::absent || source.state == SourceState::absent_unknown) what = "nothing came";
+        if (what.empty()) continue;
+        if (++listed > listed_max) return text + ", …";
+        text += fmt::format("{}source {}: {}", listed > 1 ? "; " : "", source.id, what);
+    }
+    return text;
+}
+
+void print_event(const EventInfo& event) {
+    const std::string state = event.complete ? "complete" : cause_text(event);
+    std::cout << fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {}  {}\n", event.epoch, event.id, state,
+                             bytes_text(event.payload_bytes), time_text(event.first_ns), missing_text(event));
+}
+
+void print_heading(const RunReader& run) {
+    const std::string name = store::text_at(run.start(), "name");
+    std::cout << fmt::format("run {}", run.path().string());
+    if (!name.empty()) std::cout << " (" << name << ")";
+    if (run.run()) std::cout << fmt::format(", number {}", *run.run());
+    std::cout << ", begun " << time_text(run.created_ns()) << " UTC" << (run.closed() ? "" : ", not closed") << "\n\n";
+    std::cout << fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {:<26}  {}\n", "epoch", "event", "state", "payload",
+                             "first packet (UTC)", "missing");
+}
+
+/// What incomplete events lack, added up.
+class Losses {
+public:
+    void take(const EventInfo& event) {
+        if (event.complete) return;
+        ++causes_[static_cast<std::size_t>(event.cause)];
+        for (const SourceInfo& source : event.sources) {
+            if (source.state == SourceState::complete) continue;
+            Source& sum = sources_[source.id];
+            sum.partial += source.state == SourceState::partial ? 1 : 0;
+            sum.unknown += source.state == SourceState::size_unknown ? 1 : 0;
+            sum.absent += source.state == SourceState::absent || source.state == SourceState::absent_unknown ? 1 : 0;
+            if (source.state != SourceState::partial) continue;
+            sum.gaps += source.missing.size();
+            for (const store::MissingRange& range : source.missing) sum.bytes += range.bytes;
+        }
+    }
+
+    void print(const RunReader& run) const {
+        if (sources_.empty()) return;
+        std::cout << "\nwhy events are incomplete\n";
+        for (std::size_t cause = 1; cause < causes_.size(); ++cause) {
+            if (causes_[cause] == 0) continue;
+            const std::string name = fmt::format("incomplete.{}", store::cause_names[cause]);
+            const std::vector<core::NamedCounter> counters = core::find_counters(name);
+            std::cout << fmt::format("  {:<12} {:>10}  {}\n", store::cause_names[cause],
+                                     count_text(causes_[cause], "event"),
+                                     counters.empty() ? "" : std::string(counters.front().info->help));
+        }
+        std::cout << "\nwhat they lack\n";
+        const json labels = store::at_or_null(config_of(run), "sources");
+        std::uint64_t listed = 0;
+        for (const auto& [id, sum] : sources_) {
+            if (++listed > rows_max) {
+                std::cout << fmt::format("  … and {}\n", count_text(sources_.size() - rows_max, "more source"));
+                break;
+            }
+            std::string label;
+            if (labels.is_array() && id < labels.size() && labels[id].is_string())
+                label = fmt::format(" ({})", labels[id].get<std::string>());
+            std::cout << fmt::format("  source {}{}: {}\n", id, label, text_of(sum));
+        }
+    }
+
+private:
+    struct Source {
+        std::uint64_t partial = 0;  ///< events
+        std::uint64_t gaps = 0;
+        std::uint64_t bytes = 0;
+        std::uint64_t absent = 0;   ///< events
+        std::uint64_t unknown = 0;  ///< events
+    };
+
+    static std::string text_of(const Source& sum) {
+        std::string text;
+        const auto add = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
+        if (sum.partial > 0)
+            add(fmt::format("{} in {} of {}", bytes_text(sum.bytes), count_text(sum.gaps, "gap"),
+                            count_text(sum.partial, "event")));
+        if (sum.absent > 0) add(fmt::format("nothing came for {}", count_text(sum.absent, "event")));
+        if (sum.unknown > 0) add(fmt::format("the end, and so the size, of {}", count_text(sum.unknown, "event")));
+        return text;
+    }
+
+    std::array<std::uint64_t, store::cause_names.size()> causes_{};
+    std::map<std::uint32_t, Source> sources_;
+};
+
+/// Every number in `object` that is not zero, with the path to it.
+void nonzero(const json& object, const std::string& path, std::vector<std::pair<std::string, std::uint64_t>>& out) {
+    if (object.is_number_unsigned() && object.get<std::uint64_t>() > 0)
+        out.emplace_back(path, object.get<std::uint64_t>());
+    if (!object.is_object()) return;
+    for (const auto& [key, value] : object.items()) nonzero(value, path.empty() ? key : path + "." + key, out);
+}
+
+/// What the run's ledger says of packets and events that did not get into the file.
+void print_ledger(const RunReader& run) {
+    const json& ledger = store::at_or_null(run.manifest(), "ledger");
+    const json& packets = store::at_or_null(ledger, "packets");
+    const json& events = store::at_or_null(ledger, "events");
+    const std::optional<std::uint64_t> received = store::number_at(packets, "received");
+    if (!received) return;
+    std::vector<std::pair<std::string, std::uint64_t>> lost;
+    nonzero(store::at_or_null(packets, "dropped"), "dropped", lost);
+    std::uint64_t dropped = 0;
+    for (const auto& entry : lost) dropped += entry.second;
+    const json& wire_loss = store::at_or_null(ledger, "wire_loss");
+    const std::string before = wire_loss.is_number_unsigned()
+                                   ? fmt::format("{} lost before weir saw them", wire_loss.get<std::uint64_t>())
+                                   : "unknown how many were lost before weir saw them";
+    std::cout << fmt::format("\nthe ledger of the run: {} received, {} of them in events, {} dropped; {}\n",
+                             count_text(*received, "packet"), store::number_at(packets, "placed").value_or(0), dropped,
+                             before);
+    for (const char* section : {"vetoed", "dropped"})
+        nonzero(store::at_or_null(events, section), fmt::format("events.{}", section), lost);
+    if (const auto unsteered = store::number_at(packets, "unsteered").value_or(0); unsteered > 0)
+        lost.emplace_back("unsteered", unsteered);
+    for (const auto& [name, count] : lost)
+        std::cout << fmt::format("  {:<28} {:>10}   (weir explain {})\n", name, count, name);
+    if (store::at_or_null(ledger, "balanced") == false)
+        std::cout << "  it does NOT balance: some packets are not accounted for\n";
+}
+
+void print_totals(const store::Verification& result) {
+    std::cout << fmt::format("\n{}, ", count_text(result.events, "event"));
+    if (result.heads == result.events)
+        std::cout << fmt::format("{} complete, {} incomplete; ", result.complete, result.events - result.complete);
+    std::cout << fmt::format("{} of payload in {} on disk, {}\n", bytes_text(result.payload_bytes),
+                             bytes_text(result.stored_bytes), count_text(result.segments, "segment"));
+}
+
+void print_verdict(const RunReader& run, const store::Verification& result) {
+    if (result.verified) {
+        std::cout << (result.payload_read
+                          ? "\nverified: every block, the index, the manifest and the ledger are whole and agree\n"
+                          : fmt::format("\nnot verified: the payload was not read (without --quick it is). All else "
+                                        "that was read is whole and agrees:\n"
+                                        "the manifest, the index of all events, and the heads of {}\n",
+                                        count_text(result.heads, "event")));
+        return;
+    }
+    constexpr std::size_t shown_max = 20;
+    std::cout << fmt::format("\nNOT verified, {}:\n", count_text(result.problem_count, "problem"));
+    for (std::size_t i = 0; i < std::min(shown_max, result.problems.size()); ++i)
+        std::cout << "  " << result.problems[i] << '\n';
+    if (result.problem_count > shown_max) std::cout << fmt::format("  and {} more\n", result.problem_count - shown_max);
+    const std::uint64_t promised = store::number_at(run.manifest(), "events").value_or(result.events);
+    if (promised > result.events)
+        std::cout << fmt::format("{} of {} lost\n", promised - result.events, count_text(promised, "event"));
+    if (!run.closed())
+        std::cout
+            << "Without a manifest there is no ledger and nobody can say how many events there should be: what came "
+               "last may be missing.\n";
+    if (result.events > 0 && result.payload_read)
+        std::cout << fmt::format("{} whole and can be read all the same\n",
+                                 result.events == 1 ? "the listed event is" : "the listed events are");
+}
+
+}  // namespace
+
+int print_text(const RunReader& run, const TableOptions& options) {
+    std::uint64_t rows = 0;
+    std::uint64_t incomplete_hidden = 0;
+    std::uint64_t bytes = 0;
+    Losses losses;
+    Progress progress("reading", run.stored_bytes(), false);
+    store::ScanHooks hooks;
+    hooks.end = [&](const EventInfo& event) {
+        losses.take(event);
+        bytes += event.stored_bytes;
+        progress.at(bytes);
+        if (options.incomplete && event.complete) return;
+        if (++rows <= rows_max || options.all) {
+            progress.clear();
+            print_event(event);
+        } else {
+            incomplete_hidden += event.complete ? 0 : 1;
+        }
+    };
+    print_heading(run);
+    // Only complete ones can be left out unseen.
+    const bool all_heads = options.all || options.incomplete;
+    const store::Verification result =
+        options.quick ? run.scan_index(hooks, all_heads ? std::numeric_limits<std::uint64_t>::max() : rows_max)
+                      : run.scan(hooks);
+    progress.clear();
+    const std::uint64_t listable = options.incomplete ? rows : std::max(rows, result.events);
+    if (listable > rows_max && !options.all)
+        std::cout << fmt::format("  … and {} more{} (--all lists them{})\n", listable - rows_max,
+                                 incomplete_hidden > 0 && !options.incomplete
+                                     ? fmt::format(", {} of them incomplete", incomplete_hidden)
+                                     : "",
+                                 incomplete_hidden > 0 && !options.incomplete ? ", --incomplete only those" : "");
+    print_totals(result);
+    losses.print(run);
+    print_ledger(run);
+    print_verdict(run, result);
+    return result.verified ? 0 : 1;
+}
+
+}  // namespace weir::app

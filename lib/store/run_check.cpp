@@ -1,0 +1,243 @@
+// Whether a run is whole: everything of it, or all but the payload. See run_reader.hpp.
+#include <fmt/core.h>
+
+#include <cstring>
+
+#include "core/error.hpp"
+#include "store/json_members.hpp"
+#include "store/run_reader.hpp"
+
+namespace weir::store {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t problems_max = 100;
+
+bool same(const IndexEntry& a, const IndexEntry& b) {
+    return a.event == b.event && a.epoch == b.epoch && a.segment == b.segment && a.offset == b.offset &&
+           a.bytes == b.bytes;
+}
+
+}  // namespace
+
+/// One reading of everything: the caller's hooks, the index beside the events, the totals, the problems.
+class RunReader::Check {
+public:
+    Check(const RunReader& run, const ScanHooks& hooks) : run_(run), hooks_(hooks) {}
+
+    /// Reads everything.
+    Verification everything() {
+        if (!run_.manifest_problem_.empty()) problem(run_.manifest_problem_);
+        open_index();
+        read_segments();
+        return finish();
+    }
+
+    /// Reads what describes the payload, but not the payload; of the events the first `heads_max`.
+    Verification description(std::uint64_t heads_max) {
+        open_index();
+        heads_left_ = heads_max;
+        result_.payload_read = false;
+        look_at_segments();
+        // An index that is not good says nothing of how many there are, and that it is not good is said already.
+        if (!index_good()) result_.events = number_at(run_.manifest_, "events").value_or(0);
+        result_.payload_bytes = number_at(run_.manifest_, "payload_bytes").value_or(0);
+        return finish();
+    }
+
+private:
+    Verification finish() {
+        for (const std::string& name : run_.strangers_) problem(fmt::format("{} is not part of the run", name));
+        if (run_.closed_) {
+            check_index_end();
+            check_manifest();
+        }
+        result_.verified = result_.problem_count == 0;
+        return std::move(result_);
+    }
+
+    void problem(const std::string& text) {
+        ++result_.problem_count;
+        if (result_.problems.size() < problems_max) result_.problems.push_back(text);
+        if (hooks_.problem) hooks_.problem(text);
+    }
+
+    [[nodiscard]] bool index_good() const { return index_ != nullptr && !index_differs_ && index_->problem().empty(); }
+
+    void open_index() {
+        if (!run_.closed_ || !run_.run_tag_) return;  // an unfinished run's index ends anywhere; it can be made again
+        try {
+            index_ = std::make_unique<IndexReader>(run_.path_ / index_name, *run_.run_tag_);
+        } catch (const core::RunError& error) {
+            problem(error.what());
+        }
+    }
+
+    void read_segments() {
+        ScanHooks hooks = hooks_;
+        hooks.end = [this](const EventInfo& event) { end_of_event(event); };
+        hooks.problem = [this](const std::string& text) { problem(text); };
+        EventScanner scanner(std::move(hooks));
+        if (run_.run_tag_) scanner.set_run_tag(*run_.run_tag_);
+        scanner.expect_sequence(0);
+        for (std::uint32_t i = 0; i < run_.segments_.size(); ++i) {
+            const std::string& name = run_.segments_[i];
+            if (name != segment_name(i)) problem(fmt::format("{} should be here, not {}", segment_name(i), name));
+            try {
+                const FileSource file(run_.path_ / name);
+                const EventScanner::SegmentResult segment = scanner.scan(file, i, name);
+                result_.stored_bytes += segment.bytes;
+                ++result_.segments;
+                check_segment(i, segment);
+            } catch (const core::RunError& error) {
+                problem(error.what());
+            }
+        }
+    }
+
+    void end_of_event(const EventInfo& event) {
+        ++result_.events;
+        ++result_.heads;
+        result_.complete += event.complete ? 1 : 0;
+        result_.payload_bytes += event.payload_bytes;
+        if (index_ != nullptr && !index_differs_) {
+            const std::optional<IndexEntry> entry = index_->next();
+            index_differs_ = !entry || !same(*entry, event.entry());
+        }
+        if (hooks_.end) hooks_.end(event);
+    }
+
+    void check_segment(std::uint32_t number, const EventScanner::SegmentResult& segment) {
+        const std::string& name = run_.segments_[number];
+        if (!segment.head) problem(fmt::format("{} has no first block", name));
+        if (segment.head && segment.head->run != run_.run_.value_or(SegmentBody::no_run))
+            problem(fmt::format("{} belongs to another run number", name));
+        if (!run_.closed_) return;
+        const json& listed = run_.manifest_["segments"][number];
+        const bool agrees = text_at(listed, "file") == name && number_at(listed, "bytes") == segment.bytes &&
+                            number_at(listed, "blocks") == segment.blocks &&
+                            number_at(listed, "events") == segment.events &&
+                            text_at(listed, "headers_crc32c") == fmt::format("{:08x}", segment.headers_crc);
+        if (!agrees) problem(fmt::format("{} is not as the manifest describes it", name));
+    }
+
+    /// Segments as the index and the manifest describe them: each a first block, then events without gaps.
+    void look_at_segments() {
+        std::optional<IndexEntry> entry;
+        if (index_ != nullptr) entry = index_->next();
+        for (std::uint32_t i = 0; i < run_.segments_.size(); ++i) {
+            try {
+                look_at_segment(i, entry);
+            } catch (const core::RunError& error) {
+                problem(error.what());
+            }
+        }
+        // What is left points nowhere; check_index_end() says so.
+        for (; entry; entry = index_->next()) index_differs_ = true;
+    }
+
+    void look_at_segment(std::uint32_t number, std::optional<IndexEntry>& entry) {
+        const std::string& name = run_.segments_[number];
+        const json& listed = run_.manifest_["segments"][number];
+        const FileSource file(run_.path_ / name);
+        BlockReader reader(file, run_.run_tag_, BlockReader::window_bytes_heads);
+        EventScanner heads(head_hooks());
+        if (run_.run_tag_) heads.set_run_tag(*run_.run_tag_);
+        Block block;
+        SegmentBody body;
+        const bool begins = reader.next(block) == BlockReader::Result::block &&
+                            block.header.type == BlockType::segment && block.header.stored_bytes >= sizeof body;
+        if (begins) std::memcpy(&body, block.body.data(), sizeof body);
+        if (!begins || body.segment != number || body.run != run_.run_.value_or(SegmentBody::no_run))
+            problem(fmt::format("{} does not begin as segment {} of this run", name, number));
+        result_.stored_bytes += file.size();
+        ++result_.segments;
+
+        std::uint64_t end = begins ? block.bytes() : 0;
+        std::uint64_t events = 0;
+        for (; entry && entry->segment == number; entry = index_->next(), ++events) {
+            if (entry->offset != end || entry->bytes > UINT64_MAX - end) index_differs_ = true;
+            end = entry->offset + entry->bytes;
+            ++result_.events;
+            if (heads_left_ == 0) continue;
+            --heads_left_;
+            look_at_event(heads, reader, *entry);
+        }
+        if (text_at(listed, "file") != name || number_at(listed, "bytes") != file.size() ||
+            (index_good() && (number_at(listed, "events") != events || end != file.size())))
+            problem(fmt::format("{} is not as the manifest and the index describe it", name));
+    }
+
+    ScanHooks head_hooks() {
+        ScanHooks hooks;
+        hooks.problem = [this](const std::string& text) { problem(text); };
+        hooks.begin = [this](const EventInfo& event) { head_ = event; };
+        return hooks;
+    }
+
+    void look_at_event(EventScanner& heads, BlockReader& reader, const IndexEntry& entry) {
+        if (!heads.read_head(reader, entry.segment, entry.offset, run_.segments_[entry.segment])) return;
+        head_.stored_bytes = entry.bytes;
+        if (!same(head_.entry(), entry)) {
+            problem(fmt::format("{} points to another event than {}:{}", index_name, entry.epoch, entry.event));
+            return;
+        }
+        ++result_.heads;
+        result_.complete += head_.complete ? 1 : 0;
+        if (hooks_.end) hooks_.end(head_);
+    }
+
+    void check_index_end() {
+        if (index_ == nullptr) return;
+        const bool more = !index_differs_ && index_->next().has_value();
+        if (!index_->problem().empty()) {
+            problem(fmt::format("{} {}; the events can be read without it", index_name, index_->problem()));
+            return;
+        }
+        if (index_differs_ || more) {
+            problem(fmt::format("{} does not agree with the segments", index_name));
+            return;
+        }
+        const json& listed = at_or_null(run_.manifest_, "index");
+        if (text_at(listed, "file") != index_name || number_at(listed, "bytes") != index_->bytes() ||
+            number_at(listed, "blocks") != index_->blocks() ||
+            text_at(listed, "headers_crc32c") != fmt::format("{:08x}", index_->headers_crc()))
+            problem(fmt::format("{} is not as the manifest describes it", index_name));
+    }
+
+    void check_manifest() {
+        if (number_at(run_.manifest_, "events") != result_.events)
+            problem(fmt::format("the manifest says {} events, {} are there",
+                                at_or_null(run_.manifest_, "events").dump(), result_.events));
+        if (result_.payload_read && number_at(run_.manifest_, "payload_bytes") != result_.payload_bytes)
+            problem("the manifest says another number of payload bytes");
+        const json& run = at_or_null(run_.manifest_, "run");
+        if (run_.run_ ? run != *run_.run_ : !run.is_null()) problem("the manifest says another run number");
+        const json& written = at_or_null(at_or_null(at_or_null(run_.manifest_, "ledger"), "events"), "written");
+        if (written.is_number() && written != result_.events)
+            problem(fmt::format("the ledger says that {} events were written, {} are there", written.dump(),
+                                result_.events));
+    }
+
+    const RunReader& run_;
+    const ScanHooks& hooks_;
+    Verification result_;
+    std::unique_ptr<IndexReader> index_;
+    bool index_differs_ = false;
+    std::uint64_t heads_left_ = 0;
+    EventInfo head_;
+};
+
+Verification RunReader::scan(const ScanHooks& hooks) const {
+    return Check(*this, hooks).everything();
+}
+
+Verification RunReader::scan_index(const ScanHooks& hooks, std::uint64_t heads_max) const {
+    // Without a manifest nothing vouches for the index.
+    if (!closed_) return scan(hooks);
+    return Check(*this, hooks).description(heads_max);
+}
+
+}  // namespace weir::store

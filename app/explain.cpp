@@ -1,5 +1,6 @@
 #include "explain.hpp"
 
+#include <algorithm>
 #include <iostream>
 #include <string_view>
 
@@ -12,9 +13,12 @@ namespace {
 constexpr std::string_view usage =
     "usage: weir explain [COUNTER...]\n"
     "  Says what a counter of the run report means and what to do when it is not zero.\n"
-    "  Without a name it lists all of them. --markdown prints docs/COUNTERS.md.\n"
+    "  Counters of devices, rings and fill levels are among them. `*` stands for anything.\n"
+    "  Without a name it explains all. --list prints the names; --markdown prints docs/COUNTERS.md.\n"
     "  weir explain dropped.late\n"
-    "  weir explain events.dropped.no_room\n";
+    "  weir explain events.dropped.no_room\n"
+    "  weir explain 'dropped.malformed.*'\n"
+    "  weir explain device.missed\n";
 
 /// Breaks `text` into lines of at most `width` characters, each after `indent` spaces.
 void print_wrapped(std::string_view text, std::size_t indent, std::size_t width) {
@@ -44,16 +48,30 @@ void explain_all() {
     }
 }
 
+/// Every counter with its section in front.
+std::vector<std::string> full_names() {
+    std::vector<std::string> names;
+    for (const core::CounterSection& section : core::counter_sections())
+        for (std::size_t i = 0; i < section.count; ++i)
+            names.push_back(std::string(section.name) + "." + std::string(section.begin[i].name));
+    return names;
+}
+
 void explain_one(const std::string& name) {
     const std::vector<core::NamedCounter> found = core::find_counters(name);
     for (const core::NamedCounter& counter : found) {
         std::cout << counter.full_name << '\n';
         print_wrapped(counter.info->help, 6, 90);
+        std::cout << "      Read on: " << core::counter_page(counter.full_name) << '\n';
     }
     if (!found.empty()) return;
     std::vector<std::string> names;
-    for (const core::CounterSection& section : core::counter_sections())
-        for (std::size_t i = 0; i < section.count; ++i) names.emplace_back(section.begin[i].name);
+    for (const std::string& full : full_names()) {
+        names.push_back(full);
+        names.push_back(full.substr(full.find('.') + 1));
+    }
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
     std::string text = "there is no counter '" + name + "'";
     const std::vector<std::string> near = core::closest(name, names, 4 + name.size() / 4);
     for (std::size_t i = 0; i < near.size(); ++i) text += (i == 0 ? "; did you mean " : " or ") + near[i];
@@ -67,6 +85,8 @@ int explain_command(const std::vector<std::string>& args) {
     for (const std::string& arg : args) {
         if (arg == "--help" || arg == "-h") {
             std::cout << usage;
+        } else if (arg == "--list") {
+            for (const std::string& name : full_names()) std::cout << name << '\n';
         } else if (arg == "--markdown") {
             std::cout << core::counters_markdown();
         } else if (arg.starts_with('-')) {

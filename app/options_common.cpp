@@ -15,7 +15,8 @@ void add_common_options(po::options_description& description) {
         ("report", po::value<std::string>()->value_name("FILE"), "write the run report as JSON")
         ("require-lossless", "exit with status 3 if an event is incomplete or a packet was lost")
         ("print-config", "print the effective configuration and the plan, and do nothing else")
-        ("quiet", "no progress line and no summary")
+        ("progress", po::value<std::string>()->default_value("auto")->value_name("MODE"), "what is said while it runs: auto (a line on a terminal, nothing elsewhere), line, json (an object per second on stderr), json:FILE, none")
+        ("quiet", "no summary, and no progress unless --progress asks for it")
         ("help", "this text");
     // clang-format on
 }
@@ -50,6 +51,7 @@ pipeline::RunOptions run_options(const po::variables_map& given, const char* com
     options.require_lossless = given.count("require-lossless") > 0;
     options.print_config = given.count("print-config") > 0;
     options.quiet = given.count("quiet") > 0;
+    options.progress = pipeline::parse_progress(text("progress"));
     options.version = std::string(version()) + " " + commit();
     return options;
 }

@@ -24,10 +24,27 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
+/// `*` stands for any characters, dots too.
+bool matches(std::string_view pattern, std::string_view name) {
+    const std::size_t star = pattern.find('*');
+    if (star == std::string_view::npos) return pattern == name;
+    if (!name.starts_with(pattern.substr(0, star))) return false;
+    const std::string_view rest = pattern.substr(star + 1);
+    for (std::size_t at = star; at <= name.size(); ++at)
+        if (matches(rest, name.substr(at))) return true;
+    return false;
+}
+
+/// "events0" and "recycle0.1" are rings of one kind.
+std::string_view without_number(std::string_view name) {
+    const std::size_t last = name.find_last_not_of("0123456789.");
+    return last == std::string_view::npos ? name : name.substr(0, last + 1);
+}
+
 }  // namespace
 
 std::vector<CounterSection> counter_sections() {
-    return {
+    std::vector<CounterSection> sections = {
         {"packets",
          "Every packet that weir was given ends in exactly one of these: `received` is their sum, and `balanced` says "
          "that "
@@ -40,6 +57,8 @@ std::vector<CounterSection> counter_sections() {
          "or queued.",
          event_counters.data(), event_counters.size()},
     };
+    for (const CounterSection& section : outside_sections()) sections.push_back(section);
+    return sections;
 }
 
 std::string counters_markdown() {
@@ -63,7 +82,8 @@ std::vector<NamedCounter> find_counters(std::string_view name) {
         for (std::size_t i = 0; i < section.count; ++i) {
             const CounterInfo& info = section.begin[i];
             std::string full = fmt::format("{}.{}", section.name, info.name);
-            const bool same = name == info.name || name == full || fmt::format("dropped.{}", name) == info.name;
+            bool same = matches(name, info.name) || matches(name, full) || fmt::format("dropped.{}", name) == info.name;
+            if (section.name == "rings") same |= without_number(name) == info.name || without_number(name) == full;
             if (same) found.push_back({std::move(full), &info});
         }
     }

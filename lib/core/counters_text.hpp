@@ -9,22 +9,29 @@
 
 namespace weir::core {
 
-/// One of the three tables with what it counts.
+/// A table with what it counts.
 struct CounterSection {
-    std::string_view name;   ///< "packets", "messages", "events", as in the run report
+    std::string_view name;   ///< "packets", "messages", "events", as in the run report; "device", "rings", "levels"
     std::string_view title;  ///< one sentence: what is counted, and the sum that must come out
     const CounterInfo* begin;
     std::size_t count;
 };
 
-/// The three tables, in the order in which data passes them.
+/// All tables: those of the ledger in the order in which data passes them, then outside_sections().
 [[nodiscard]] std::vector<CounterSection> counter_sections();
+
+/// What is counted or measured beside the ledger: devices, rings, levels.
+[[nodiscard]] std::vector<CounterSection> outside_sections();
+
+/// The page, with its section, that tells how to find the cause: "docs/LOSSES.md#late". `full_name` has its section.
+[[nodiscard]] std::string counter_page(std::string_view full_name);
 
 /// All of docs/COUNTERS.md.
 [[nodiscard]] std::string counters_markdown();
 
 /// Every counter called `name` with its section in front ("events.dropped.no_room"); `name` may lack the section, or
-/// the leading "dropped.". Empty if there is none.
+/// the leading "dropped.", or have the number of one of several rings ("events0"). `*` stands for anything, so
+/// "dropped.*" finds many. Empty if there is none.
 struct NamedCounter {
     std::string full_name;
     const CounterInfo* info;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/pipeline.hpp"
+#include "port/eal.hpp"
 
 namespace weir::pipeline {
 
@@ -20,6 +21,14 @@ void add(std::array<std::uint64_t, N>& sums, const core::Tally<E>& tally) {
     for (std::size_t i = 0; i < N; ++i) sums[i] += tally.get(static_cast<E>(i));
 }
 
+/// "net_af_packet0,iface=det0" -> "net_af_packet".
+std::string driver_of(const std::string& device) {
+    if (port::is_pci_address(device)) return "pci";
+    std::string name = device.substr(0, device.find(','));
+    while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.pop_back();
+    return name;
+}
+
 void collect_input(const Pipeline& pipeline, Ledger& ledger) {
     if (pipeline.capture() != nullptr) {
         ledger.received = pipeline.capture()->records();
@@ -29,13 +38,18 @@ void collect_input(const Pipeline& pipeline, Ledger& ledger) {
         return;
     }
     for (const auto& rx : pipeline.rx()) ledger.received_bytes += rx->received_bytes();
-    for (const auto& port : pipeline.ports()) {
-        const port::LivePort::DeviceCounters counters = port->counters();
-        ledger.received += counters.received;
-        ledger.device_missed += counters.missed + counters.no_buffer;
+    std::size_t simulated = 0;
+    for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
+        const port::LivePort::DeviceCounters counters = pipeline.ports()[i]->counters();
+        const PortConfig& config = pipeline.options().config.ports[i];
+        Ledger::Device device{config.name, driver_of(config.device), counters.received, counters.missed,
+                              counters.no_buffer};
+        if (SimulatorFeeder::is_simulator(config.device)) device.missed += pipeline.simulators()[simulated++]->missed();
+        ledger.received += device.received;
+        ledger.device_missed += device.missed + device.no_buffer;
+        ledger.devices.push_back(std::move(device));
     }
     ledger.received_by = "device";
-    for (const auto& simulator : pipeline.simulators()) ledger.device_missed += simulator->missed();
 }
 
 bool is(std::string_view name, std::string_view prefix) {
@@ -73,6 +87,26 @@ std::uint64_t Ledger::lost_packets() const {
     return lost;
 }
 
+std::uint64_t Ledger::missing_packets() const {
+    std::uint64_t missing = 0;
+    for (const Source& source : sources) missing += source.missing_packets;
+    return missing - std::min(missing, missing_at_end);
+}
+
+std::vector<Ledger::Loss> Ledger::losses() const {
+    constexpr std::string_view prefix = "dropped.";
+    std::vector<Loss> found;
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+        const std::string_view name = core::packet_counters[i].name;
+        if (packets[i] > 0 && is(name, prefix) && static_cast<PacketCounter>(i) != PacketCounter::duplicate)
+            found.push_back({name.substr(prefix.size()), packets[i]});
+    }
+    if (device_missed > 0) found.push_back({"device", device_missed});
+    if (const std::uint64_t missing = missing_packets(); missing > 0) found.push_back({"missing", missing});
+    std::ranges::stable_sort(found, std::ranges::greater{}, &Loss::packets);
+    return found;
+}
+
 std::uint64_t Ledger::stream_packets() const {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < packets.size(); ++i)
@@ -85,10 +119,8 @@ std::uint64_t Ledger::stream_packets() const {
 std::optional<std::uint64_t> Ledger::wire_loss() const {
     // Sequence numbers tell only if nothing that did arrive was thrown away here: it would be missing just the same.
     if (!sequence_known || lost_packets() > 0 || get(EventCounter::dropped_incomplete) > 0) return std::nullopt;
-    std::uint64_t missing = 0;
-    for (const Source& source : sources) missing += source.missing_packets;
     // What a device dropped may have been whole events, in which nothing is missing because nothing of them came.
-    return std::max(missing - missing_at_end, device_missed);
+    return std::max(missing_packets(), device_missed);
 }
 
 std::string Ledger::imbalance() const {
@@ -135,6 +167,7 @@ Ledger collect(const Pipeline& pipeline) {
     for (const auto& worker : pipeline.work()) {
         add(ledger.events, worker->events());
         ledger.stored_bytes += worker->stored_bytes();
+        ledger.missing_together += worker->missing_together();
         // A capture, and a detector that has sent everything, have nothing more to come.
         if (pipeline.capture() == nullptr && !pipeline.input_exhausted())
             ledger.missing_at_end += worker->missing_at_end();
@@ -184,6 +217,12 @@ nlohmann::json ledger_json(const Ledger& ledger) {
         {"balanced", ledger.imbalance().empty()},
         {"device_missed", ledger.device_missed},
         {"sources", sources}};
+    for (const Ledger::Device& device : ledger.devices)
+        result["devices"].push_back({{"port", device.port},
+                                     {"driver", device.driver},
+                                     {"received", device.received},
+                                     {"missed", device.missed},
+                                     {"no_buffer", device.no_buffer}});
     const auto loss = ledger.wire_loss();
     result["wire_loss"] = loss.has_value() ? json(*loss) : json("unknown");
     return result;

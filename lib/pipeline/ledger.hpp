@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/counters.hpp"
@@ -22,6 +23,15 @@ struct Ledger {
         std::uint64_t missing_packets = 0;
     };
 
+    /// A device's own account.
+    struct Device {
+        std::string port;    ///< name in the configuration
+        std::string driver;  ///< "net_af_packet", "sim", ...; "pci" for a PCI address
+        std::uint64_t received = 0;
+        std::uint64_t missed = 0;
+        std::uint64_t no_buffer = 0;
+    };
+
     std::array<std::uint64_t, core::count_of<core::PacketCounter>> packets{};
     std::array<std::uint64_t, core::count_of<core::MessageCounter>> messages{};
     std::array<std::uint64_t, core::count_of<core::EventCounter>> events{};
@@ -31,8 +41,10 @@ struct Ledger {
     std::uint64_t placed_bytes = 0;
     std::uint64_t stored_bytes = 0;
     std::uint64_t device_missed = 0;  ///< what devices say they dropped; not every device tells
+    std::vector<Device> devices;      ///< live input; empty in a replay
     std::vector<Source> sources;
-    std::uint64_t missing_at_end = 0;  ///< of the missing packets, those that may not have been sent yet
+    std::uint64_t missing_together = 0;  ///< of the missing packets, those of events in which every source misses some
+    std::uint64_t missing_at_end = 0;    ///< of the missing packets, those that may not have been sent yet
     std::uint64_t events_open = 0;
     std::uint64_t events_queued = 0;
     std::uint64_t events_synced = 0;  ///< of the written ones, those that are on the device
@@ -46,6 +58,16 @@ struct Ledger {
     /// Packets that weir had and that are not in an event for lack of anything but need: all of `dropped` but
     /// duplicates.
     [[nodiscard]] std::uint64_t lost_packets() const;
+    /// What was lost, by cause, the largest first: counters under `dropped` without their prefix (but duplicates, which
+    /// are no loss), "device" for what devices say they dropped, and "missing" for packets of incomplete events that
+    /// never came. A packet that came too late is in `late` and missing too.
+    struct Loss {
+        std::string_view cause;
+        std::uint64_t packets = 0;
+    };
+    [[nodiscard]] std::vector<Loss> losses() const;
+    /// Packets of incomplete events that never came; not those that the end of the run cut off.
+    [[nodiscard]] std::uint64_t missing_packets() const;
     /// Packets that came for a stream, whatever became of them: not what a network is full of anyway.
     [[nodiscard]] std::uint64_t stream_packets() const;
     /// Packets that were lost before weir saw them, if that is known.

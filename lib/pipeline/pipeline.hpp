@@ -9,6 +9,7 @@
 
 #include "pipeline/build_stage.hpp"
 #include "pipeline/feeder.hpp"
+#include "pipeline/levels.hpp"
 #include "pipeline/plan.hpp"
 #include "pipeline/rx_stage.hpp"
 #include "pipeline/setup.hpp"
@@ -47,6 +48,9 @@ public:
 
     /// A simulated detector has sent everything and it has been taken.
     [[nodiscard]] bool input_exhausted() const noexcept;
+
+    /// How full everything is; for the control thread, at any time.
+    [[nodiscard]] Levels levels() const;
 
     [[nodiscard]] const Options& options() const noexcept { return options_; }
     [[nodiscard]] const std::vector<std::unique_ptr<RxStage>>& rx() const noexcept { return rx_; }

@@ -1,24 +1,20 @@
 #include "pipeline/run.hpp"
 
 #include <fmt/format.h>
-#include <rte_version.h>
-#include <signal.h>
-#include <sys/utsname.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/error.hpp"
+#include "pipeline/diagnosis.hpp"
 #include "pipeline/ledger.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/run_report.hpp"
+#include "pipeline/run_signals.hpp"
 #include "port/eal.hpp"
 #include "store/run_path.hpp"
 #include "store/run_writer.hpp"
@@ -26,78 +22,6 @@
 namespace weir::pipeline {
 
 namespace {
-
-std::atomic<int> stop_signal{0};
-std::atomic<TimeNs> stop_signal_ns{0};
-
-/// The first signal asks for a clean end. A second one ends the program where it stands, which is the way out when the
-/// sink hangs; not if it comes at once, because `timeout` and terminals may well send the same signal twice.
-void on_signal(int number) {
-    const TimeNs now = wall_ns();
-    if (stop_signal.load() == 0) {
-        stop_signal_ns.store(now);
-        stop_signal.store(number);
-    } else if (now - stop_signal_ns.load() > core::ns_per_s) {
-        constexpr std::string_view text =
-            "weir: ended by a second signal; what was written so far is in the hidden directory, see weir inspect\n";
-        const auto written = ::write(STDERR_FILENO, text.data(), text.size());
-        static_cast<void>(written);
-        ::signal(number, SIG_DFL);
-        ::raise(number);
-    }
-}
-
-/// SIGINT and SIGTERM end a run cleanly; what was set before is restored. Not after a signal: one that comes again
-/// while the program takes its leave must not turn a clean end into a failure.
-class SignalGuard {
-public:
-    SignalGuard() {
-        stop_signal.store(0);
-        struct sigaction action {};
-        action.sa_handler = on_signal;
-        ::sigaction(SIGINT, &action, &interrupt_);
-        ::sigaction(SIGTERM, &action, &terminate_);
-        // A file that may not grow any more is an error of writing, with an account, not a reason to die.
-        ::signal(SIGXFSZ, SIG_IGN);
-    }
-    ~SignalGuard() {
-        if (stop_signal.load() != 0) return;
-        ::sigaction(SIGINT, &interrupt_, nullptr);
-        ::sigaction(SIGTERM, &terminate_, nullptr);
-    }
-    SignalGuard(const SignalGuard&) = delete;
-    SignalGuard& operator=(const SignalGuard&) = delete;
-
-private:
-    struct sigaction interrupt_ {};
-    struct sigaction terminate_ {};
-};
-
-std::string cpu_model() {
-    std::ifstream info("/proc/cpuinfo");
-    for (std::string line; std::getline(info, line);)
-        if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-    return "unknown";
-}
-
-nlohmann::json machine_json(const RunOptions& options) {
-    utsname kernel{};
-    ::uname(&kernel);
-    return {{"host", kernel.nodename}, {"kernel", kernel.release},
-            {"cpu", cpu_model()},      {"cpus", port::usable_cpus().size()},
-            {"dpdk", rte_version()},   {"weir", options.version}};
-}
-
-nlohmann::json plan_json(const Plan& plan) {
-    return {{"lcores", {{"rx", plan.rx}, {"build", plan.build}, {"work", plan.work}}},
-            {"open_events_max", plan.open_max},
-            {"open_events_limit", plan.open_limit},
-            {"queued_events_max", plan.queued_max},
-            {"horizon", plan.horizon},
-            {"buffers", plan.pool_buffers},
-            {"buffer_bytes", plan.room_bytes},
-            {"dpdk_memory_bytes", plan.eal_memory_bytes}};
-}
 
 std::uint64_t capture_bytes(const RunOptions& options) {
     std::uint64_t bytes = 0;
@@ -132,88 +56,12 @@ port::EalConfig eal_config(const RunOptions& options, const Plan& plan) {
     return eal;
 }
 
-/// The report is opened before anything runs: a path that cannot be written is found then, not at the end. A run that
-/// does not get as far as a report leaves no file, rather than an empty one.
-class ReportFile {
-public:
-    explicit ReportFile(const std::string& path) : path_(path) {
-        if (path.empty()) return;
-        file_ = std::fopen(path.c_str(), "w");
-        if (file_ == nullptr) throw core::RunError(fmt::format("--report {}: {}", path, std::strerror(errno)));
-    }
-    ~ReportFile() {
-        if (file_ == nullptr) return;
-        std::fclose(file_);
-        std::error_code error;  // a device or a pipe stays
-        if (!written_ && std::filesystem::is_regular_file(path_, error)) std::filesystem::remove(path_, error);
-    }
-    ReportFile(const ReportFile&) = delete;
-    ReportFile& operator=(const ReportFile&) = delete;
-
-    void write(const nlohmann::json& report) {
-        if (file_ == nullptr) return;
-        const std::string text = report.dump(2) + "\n";
-        const bool ok = std::fwrite(text.data(), 1, text.size(), file_) == text.size() && std::fflush(file_) == 0;
-        if (!ok) throw core::RunError(fmt::format("--report {}: {}", path_, std::strerror(errno)));
-        written_ = true;
-    }
-
-private:
-    std::string path_;
-    std::FILE* file_ = nullptr;
-    bool written_ = false;
-};
-
-/// Prints a line per second while it runs: rewritten in place on a terminal, one after the other elsewhere.
-class Progress {
-public:
-    explicit Progress(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
-    ~Progress() {
-        if (terminal_ && printed_) std::fputc('\n', stderr);
-    }
-    Progress(const Progress&) = delete;
-    Progress& operator=(const Progress&) = delete;
-
-    void say(const std::string& text) {
-        if (quiet_) return;
-        fmt::print(stderr, "{}{}\n", terminal_ && printed_ ? "\n" : "", text);
-        printed_ = false;
-    }
-
-    void update(const Pipeline& pipeline, double seconds) {
-        if (quiet_ || seconds - last_s_ < 1.0) return;
-        const Ledger ledger = collect(pipeline);
-        const double step = seconds - last_s_;
-        const std::uint64_t closed = ledger.get(core::EventCounter::complete) + ledger.incomplete();
-        std::uint64_t missing = 0;
-        for (const Ledger::Source& source : ledger.sources) missing += source.missing_packets;
-        fmt::print(
-            stderr,
-            "{}{:6.1f} s  {:9.0f} packets/s  {:6.2f} Gb/s  {} events, {} incomplete, {} open, {} queued; packets: "
-            "{} missing, {} dropped{}",
-            terminal_ ? "\r" : "", seconds, static_cast<double>(ledger.received - last_packets_) / step,
-            static_cast<double>(ledger.received_bytes - last_bytes_) * 8e-9 / step, closed, ledger.incomplete(),
-            ledger.events_open, ledger.events_queued, missing, ledger.lost_packets() + ledger.device_missed,
-            terminal_ ? "   " : "\n");
-        std::fflush(stderr);
-        printed_ = true;
-        last_s_ = seconds;
-        last_packets_ = ledger.received;
-        last_bytes_ = ledger.received_bytes;
-    }
-
-private:
-    bool quiet_;
-    bool terminal_;
-    bool printed_ = false;
-    double last_s_ = 0;
-    std::uint64_t last_packets_ = 0;
-    std::uint64_t last_bytes_ = 0;
-};
-
 class Run {
 public:
-    explicit Run(RunOptions options) : options_(std::move(options)), report_(options_.report) {}
+    explicit Run(RunOptions options)
+        : options_(std::move(options)),
+          report_(options_.report),
+          progress_(options_.print_config ? ProgressOption{} : options_.progress, options_.quiet) {}
     ~Run();
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
@@ -223,7 +71,7 @@ private:
     void prepare();
     void open_sink();
     void control();
-    void watch_disk(Progress& progress);
+    void watch_disk();
     [[nodiscard]] bool should_stop(double seconds);
     [[nodiscard]] nlohmann::json report_json(const Ledger& ledger) const;
     [[nodiscard]] std::string close_sink(const Ledger& ledger);
@@ -231,6 +79,8 @@ private:
 
     RunOptions options_;
     ReportFile report_;
+    Progress progress_;
+    Watch watch_;
     std::vector<StreamRuntime> streams_;
     std::vector<SourceGeometry> geometry_;
     Plan plan_;
@@ -275,7 +125,7 @@ void Run::open_sink() {
     config.sync_bytes = sink->sync_bytes;
     config.sync_interval_ns = sink->sync_ms * core::ns_per_ms;
     config.start_json =
-        nlohmann::json{{"config", config_json(options_.config)}, {"machine", machine_json(options_)}}.dump();
+        nlohmann::json{{"config", config_json(options_.config)}, {"machine", machine_json(options_.version)}}.dump();
     writer_ = std::make_unique<store::RunWriter>(config);
 }
 
@@ -361,7 +211,7 @@ int Run::execute() {
 }
 
 bool Run::should_stop(double seconds) {
-    if (const int number = stop_signal.load(); number != 0) {
+    if (const int number = SignalGuard::received(); number != 0) {
         stop_reason_ = number == SIGINT ? "SIGINT" : "SIGTERM";
         return true;
     }
@@ -398,35 +248,35 @@ bool Run::should_stop(double seconds) {
 }
 
 void Run::control() {
-    Progress progress(options_.quiet);
     bool stopping = false;
     while (!pipeline_->finished()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
         seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-        progress.update(*pipeline_, seconds_);
-        if (pipeline_->writer() != nullptr) watch_disk(progress);
+        watch_.look(*pipeline_, seconds_);
+        progress_.update(*pipeline_, seconds_);
+        if (pipeline_->writer() != nullptr) watch_disk();
         if (stopping || !should_stop(seconds_)) continue;
         stopping = true;
-        progress.say(fmt::format("{}: closing open events and writing what is left", stop_reason_));
+        progress_.say(fmt::format("{}: closing open events and writing what is left", stop_reason_));
         pipeline_->stop_input();
     }
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
-void Run::watch_disk(Progress& progress) {
+void Run::watch_disk() {
     const store::DiskOutlook outlook = pipeline_->writer()->disk();
     if (!disk_alarm_.update(outlook)) return;
     const std::string text =
         fmt::format("the disk will be full soon ({} at {:.1f} MB/s): make room, or end the run",
                     store::disk_text(outlook), static_cast<double>(outlook.bytes_per_second.value_or(0)) * 1e-6);
-    progress.say("warning: " + text);
+    progress_.say("warning: " + text);
     warnings_.push_back(text);
 }
 
 nlohmann::json Run::report_json(const Ledger& ledger) const {
     nlohmann::json report = ledger_json(ledger);
     report["seconds"] = seconds_;
-    report["machine"] = machine_json(options_);
+    report["machine"] = machine_json(options_.version);
     report["config"] = config_json(options_.config);
     report["plan"] = plan_json(plan_);
     report["stopped_by"] = stop_reason_;
@@ -463,8 +313,11 @@ std::string Run::close_sink(const Ledger& ledger) {
 
 int Run::finish() {
     const Ledger ledger = collect(*pipeline_);
+    progress_.finish(*pipeline_, ledger, seconds_);
+    const std::vector<Finding> findings = diagnose(ledger, watch_.observations(*pipeline_, ledger, seconds_));
     const std::string failure = close_sink(ledger);
     nlohmann::json report = report_json(ledger);
+    report["findings"] = findings_json(findings);
     if (!failure.empty()) report["error"] = failure;
     if (pipeline_->capture() != nullptr)
         for (const std::string& warning : pipeline_->capture()->warnings()) {
@@ -473,7 +326,7 @@ int Run::finish() {
         }
     if (!warnings_.empty()) report["warnings"] = warnings_;
     if (!options_.quiet) {
-        fmt::print("{}", ledger_text(ledger, seconds_));
+        fmt::print("{}{}", ledger_text(ledger, seconds_), findings_text(findings));
         if (writer_ != nullptr) fmt::print("written to {}\n", writer_->path().string());
         std::fflush(stdout);
     }

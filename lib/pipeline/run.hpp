@@ -9,6 +9,7 @@
 
 #include "pipeline/config.hpp"
 #include "pipeline/feeder.hpp"
+#include "pipeline/progress.hpp"
 
 namespace weir::pipeline {
 
@@ -17,7 +18,8 @@ struct RunOptions {
     std::string out;     ///< --out: exact path of the sink, instead of the configuration's
     std::string report;  ///< --report: where the JSON report goes
     bool require_lossless = false;
-    bool quiet = false;         ///< no progress, no summary
+    bool quiet = false;         ///< no summary, and no progress unless it is asked for
+    ProgressOption progress;    ///< --progress
     bool print_config = false;  ///< print the effective configuration and the plan, then stop
     std::string version;        ///< of the program, for the report
     // run

@@ -131,6 +131,8 @@ void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noex
         if (verdict == wire::ok && !source_of(stream, fragments_[i], run_sources_[i]))
             verdict = PacketCounter::malformed_source;
         if (verdict != wire::ok) {
+            if (verdict == PacketCounter::malformed_payload_length)
+                wrong_lengths_.add(std::uint64_t{stream_index} << 32U | run_datagrams_[i].payload_bytes);
             table_.reject(run_packets_[i].mbuf, verdict);
             continue;
         }
@@ -173,6 +175,7 @@ void RxStage::assemble_roce(const Packet& packet, const wire::Datagram& datagram
     }
     if (verdict == PacketCounter::not_for_us_roce_request && matched)
         listener_->skip(route.source, roce.psn, roce.dma_length, packet.time_ns);
+    if (verdict == wire::ok) strangers_.add(Stranger{true, roce.qp, datagram.src}.packed());
     table_.reject(packet.mbuf, verdict == wire::ok ? PacketCounter::unsteered : verdict);
 }
 
@@ -226,6 +229,7 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
         const bool roce = steering.is_roce(datagram);
         const flow::Route route = roce ? steering.route_roce(datagram) : steering.route_udp(datagram);
         if (route.stream == flow::Steering::none && !roce) {
+            strangers_.add(Stranger{false, datagram.dport, datagram.src}.packed());
             table_.reject(packet.mbuf, PacketCounter::unsteered);
         } else if (route.stream != flow::Steering::none && route.owner != config_.index) {
             steer(packet, route.owner);

@@ -9,6 +9,7 @@
 #include "assemble/message_table.hpp"
 #include "flow/steering.hpp"
 #include "pipeline/stage.hpp"
+#include "pipeline/top_values.hpp"
 #include "port/live_port.hpp"
 #include "port/ring.hpp"
 #include "roce/listener.hpp"
@@ -75,6 +76,10 @@ public:
     [[nodiscard]] std::uint64_t source_packets(std::uint32_t source) const noexcept {
         return source_packets_[source].load(std::memory_order_relaxed);
     }
+    /// Of packets that match no stream: Stranger, packed.
+    [[nodiscard]] const TopValues& strangers() const noexcept { return strangers_; }
+    /// Of datagrams with a payload of the wrong length: stream << 32 | bytes.
+    [[nodiscard]] const TopValues& wrong_lengths() const noexcept { return wrong_lengths_; }
     [[nodiscard]] std::uint32_t buffers_held() const noexcept { return buffers_held_.load(std::memory_order_relaxed); }
 
 private:
@@ -115,6 +120,8 @@ private:
     const RunSignals& run_;
     core::PacketTally packets_;
     core::MessageTally messages_;
+    TopValues strangers_;
+    TopValues wrong_lengths_;
     assemble::MessageTable table_;
     std::unique_ptr<roce::Listener> listener_;  ///< only where there are RoCE streams
     bool check_unmatched_icrc_ = false;

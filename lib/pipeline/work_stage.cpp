@@ -115,6 +115,7 @@ bool WorkStage::step() noexcept {
     }
     phase_ = Phase::sources;
     source_ = 0;
+    event_missing_ = event_gaps_ = 0;
     return true;
 }
 
@@ -155,6 +156,7 @@ bool WorkStage::step_sources() noexcept {
         }
         if (missing_bytes > 0) account_missing(source_, missing_bytes);
     }
+    if (event_gaps_ > 1 && event_gaps_ == event_->messages.size()) add(missing_together_, event_missing_);
     phase_ = Phase::payload;
     source_ = 0;
     load_source();
@@ -168,6 +170,8 @@ void WorkStage::account_missing(std::uint32_t source, std::uint64_t missing_byte
     if (packet_bytes == 0) return;
     const std::uint64_t packets = (missing_bytes + packet_bytes - 1) / packet_bytes;
     add(missing_packets_[source], packets);
+    event_missing_ += packets;
+    ++event_gaps_;
     if (event_->cause == EventCause::end_of_run) add(missing_at_end_, packets);
 }
 

@@ -49,6 +49,10 @@ public:
     [[nodiscard]] std::uint64_t missing_at_end() const noexcept {
         return missing_at_end_.load(std::memory_order_relaxed);
     }
+    /// Of all missing packets, those of events in which every source of several misses something.
+    [[nodiscard]] std::uint64_t missing_together() const noexcept {
+        return missing_together_.load(std::memory_order_relaxed);
+    }
     [[nodiscard]] std::uint64_t raw_bytes() const noexcept { return raw_bytes_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t stored_bytes() const noexcept { return stored_bytes_.load(std::memory_order_relaxed); }
 
@@ -78,6 +82,9 @@ private:
     std::vector<assemble::ByteRange> missing_;
     std::vector<std::atomic<std::uint64_t>> missing_packets_;
     std::atomic<std::uint64_t> missing_at_end_{0};
+    std::atomic<std::uint64_t> missing_together_{0};
+    std::uint64_t event_missing_ = 0;  ///< packets that the event in hand misses, and in how many of its sources
+    std::size_t event_gaps_ = 0;
     OutputBuffer null_buffer_;
     std::unique_ptr<std::byte[]> null_memory_;
 

@@ -39,6 +39,9 @@ public:
     /// A buffer for one frame, or nullptr when there is none.
     [[nodiscard]] rte_mbuf* allocate() noexcept;
     [[nodiscard]] std::uint32_t room_bytes() const noexcept { return room_bytes_; }
+    /// Buffers that are not in the pool: held, in rings, or given to a device. For any thread; approximate.
+    [[nodiscard]] std::uint32_t in_use() const noexcept { return ::rte_mempool_in_use_count(pool_); }
+    [[nodiscard]] std::uint32_t size() const noexcept { return pool_->size; }
     /// EAL memory for a pool of this configuration.
     [[nodiscard]] static std::uint64_t memory_bytes(const BufferPoolConfig& config) noexcept;
     /// Buffers that an lcore may keep in its own cache, out of others' reach.

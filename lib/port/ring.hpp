@@ -46,8 +46,16 @@ public:
         return ::rte_ring_sc_dequeue_burst_elem(ring_, items.data(), sizeof(T), static_cast<unsigned>(items.size()),
                                                 nullptr);
     }
-    /// Approximate while the other side works.
-    [[nodiscard]] std::uint32_t count() const noexcept { return ::rte_ring_count(ring_); }
+    /// Elements in it; for any thread, approximate while producer and consumer work, never more than capacity().
+    [[nodiscard]] std::uint32_t count() const noexcept {
+        // As rte_ring_count, with loads that a thread outside may do.
+        const std::uint32_t end = __atomic_load_n(&ring_->prod.tail, __ATOMIC_RELAXED);
+        const std::uint32_t begin = __atomic_load_n(&ring_->cons.tail, __ATOMIC_RELAXED);
+        const std::uint32_t count = (end - begin) & ring_->mask;
+        return count > ring_->capacity ? ring_->capacity : count;
+    }
+    [[nodiscard]] std::uint32_t capacity() const noexcept { return ring_->capacity; }
+    [[nodiscard]] const char* name() const noexcept { return ring_->name; }
     [[nodiscard]] bool empty() const noexcept { return ::rte_ring_empty(ring_) != 0; }
     /// EAL memory that a ring of this capacity takes, for the sum that is made before EAL starts.
     [[nodiscard]] static std::uint64_t memory_bytes(std::uint32_t capacity) noexcept {

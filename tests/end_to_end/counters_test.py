@@ -210,6 +210,8 @@ class Counters(Case):
         text = weir("explain", "--markdown", trap=False).stdout
         for section in text.split("\n## ")[1:]:
             kind = section.split()[0]
+            if kind not in SEEN:
+                continue  # of devices, rings and levels, which a replay has not got or does not end in
             names = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
             self.assertGreater(len(names), 6)
             self.assertEqual(names - SEEN[kind], set(NOT_IN_A_REPLAY[kind]), f"{kind} without a case, or with one in spite of the list")

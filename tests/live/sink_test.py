@@ -32,7 +32,7 @@ class FrozenTest(live.Case):
 
     def test_five_seconds_cost_whole_events_and_nothing_else(self):
         rate = 20  # more than memory holds in five seconds, and less than any disk takes afterwards
-        run = self.weir(config(f"sim,format=jungfrau,rate={rate},seed=3"), environment=self.environment)
+        run = self.weir(config(f"sim,format=jungfrau,rate={rate},seed=3"), "--progress", "line", environment=self.environment)
         run.wait_running()
         time.sleep(1.5)
         self.frozen.touch()

@@ -1,0 +1,83 @@
+// Plain words at the end of a run: for each loss the most likely cause, what speaks for it, and where to read on. Works
+// on the account and a few observations, so it can be tested without a run.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/ledger.hpp"
+
+namespace weir::pipeline {
+
+class Pipeline;
+
+/// What is known besides the account.
+struct Observations {
+    struct Source {
+        std::string label;    ///< "det0 udp 50001"
+        double silent_s = 0;  ///< nothing came from it in the last so many seconds of the run; 0: it sent to the end
+    };
+    struct Port {
+        std::string name;
+        std::string driver;  ///< "net_af_packet", "pci", "sim", ...
+        std::uint64_t missed = 0;
+        std::uint64_t no_buffer = 0;
+        std::uint32_t mtu = 0;
+    };
+    struct Count {
+        std::string what;
+        std::uint64_t packets = 0;
+    };
+
+    bool replay = false;
+    double seconds = 0;
+    std::uint32_t timeout_ms = 0;
+    std::string open_limit;  ///< what limits the number of open events, in the plan's words
+    std::uint32_t open_max = 0;
+    double queued_max = 0;  ///< the highest fraction of events on their way to the sink that was seen
+    double writer_max = 0;  ///< of output buffers that wait for the disk
+    bool reducer = false;
+    std::vector<Source> sources;
+    std::vector<Port> ports;           ///< empty in a replay
+    std::vector<Count> strangers;      ///< where packets without a stream went: "UDP port 9 from 10.0.0.1"
+    std::vector<Count> wrong_lengths;  ///< "a payload of 4144 bytes where jungfrau has 8240"
+};
+
+struct Finding {
+    std::string counter;        ///< for `weir explain`
+    std::uint64_t packets = 0;  ///< lost by it, as far as known; 0: cannot be said
+    bool loss = true;           ///< false: worth a look, but no data of this detector was lost
+    std::string sentence;
+    std::string page;  ///< where to read on, with the section
+};
+
+/// Losses first, the largest first. Empty: everything came and was kept.
+[[nodiscard]] std::vector<Finding> diagnose(const Ledger& ledger, const Observations& seen);
+
+/// "losses, ...:" and a line for each; says so if there are none.
+[[nodiscard]] std::string findings_text(const std::vector<Finding>& findings);
+/// [{"counter", "packets", "loss", "sentence", "page"}, ...]
+[[nodiscard]] nlohmann::json findings_json(const std::vector<Finding>& findings);
+
+/// Follows a run for what only shows while it goes on: sources that fall silent, buffers that fill up.
+class Watch {
+public:
+    /// On the control thread, several times a second.
+    void look(const Pipeline& pipeline, double seconds);
+    [[nodiscard]] Observations observations(const Pipeline& pipeline, const Ledger& ledger, double seconds) const;
+
+private:
+    struct Activity {
+        std::uint64_t packets = 0;
+        double last_s = 0;
+    };
+    double looked_s_ = 0;
+    double queued_max_ = 0;
+    double writer_max_ = 0;
+    std::vector<Activity> sources_;
+};
+
+}  // namespace weir::pipeline

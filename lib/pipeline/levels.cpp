@@ -1,0 +1,66 @@
+#include "pipeline/levels.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "pipeline/pipeline.hpp"
+
+namespace weir::pipeline {
+
+namespace {
+
+bool full_when_idle(const std::string& ring) {
+    return ring.starts_with("free");
+}
+
+template <class T>
+void add(Levels& levels, const std::vector<std::unique_ptr<port::Ring<T>>>& rings) {
+    for (const auto& ring : rings) levels.rings.push_back({ring->name(), {ring->count(), ring->capacity()}});
+}
+
+nlohmann::json level_json(const Level& level) {
+    return {{"used", level.used}, {"size", level.size}};
+}
+
+}  // namespace
+
+const Levels::Ring* Levels::fullest() const noexcept {
+    const Ring* fullest = nullptr;
+    for (const Ring& ring : rings)
+        if (!full_when_idle(ring.name) && ring.level.used > 0 &&
+            (fullest == nullptr || ring.level.fraction() > fullest->level.fraction()))
+            fullest = &ring;
+    return fullest;
+}
+
+Levels Pipeline::levels() const {
+    Levels levels;
+    const Plan& plan = options_.plan;
+    levels.buffers = {pool_->in_use(), pool_->size()};
+    for (const auto& rx : rx_) levels.memory.used += rx->buffers_held();
+    levels.memory.size = std::uint64_t{plan.buffers_per_rx} * rx_.size();
+    levels.open = {build_->open_events(), plan.open_max};
+    levels.queued = {build_->queued_events(), plan.queued_max};
+    for (const auto& full : full_rings_) {
+        levels.writer.used += full->count();
+        levels.writer.size += full->capacity();
+    }
+    add(levels, packet_rings_);
+    add(levels, descriptor_rings_);
+    add(levels, command_rings_);
+    add(levels, event_rings_);
+    add(levels, released_rings_);
+    add(levels, recycle_rings_);
+    add(levels, full_rings_);
+    add(levels, free_rings_);
+    return levels;
+}
+
+nlohmann::json levels_json(const Levels& levels) {
+    nlohmann::json json = {{"buffers", level_json(levels.buffers)}, {"memory", level_json(levels.memory)},
+                           {"open", level_json(levels.open)},       {"queued", level_json(levels.queued)},
+                           {"writer", level_json(levels.writer)},   {"rings", nlohmann::json::object()}};
+    for (const Levels::Ring& ring : levels.rings) json["rings"][ring.name] = level_json(ring.level);
+    return json;
+}
+
+}  // namespace weir::pipeline

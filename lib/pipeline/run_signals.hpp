@@ -1,0 +1,25 @@
+// Signals that end a run.
+#pragma once
+
+#include <signal.h>
+
+namespace weir::pipeline {
+
+/// SIGINT and SIGTERM end a run cleanly; what was set before is restored. Not after a signal: one that comes again
+/// while the program takes its leave must not turn a clean end into a failure.
+class SignalGuard {
+public:
+    SignalGuard();
+    ~SignalGuard();
+    SignalGuard(const SignalGuard&) = delete;
+    SignalGuard& operator=(const SignalGuard&) = delete;
+
+    /// The first signal that came, or 0.
+    [[nodiscard]] static int received() noexcept;
+
+private:
+    struct sigaction interrupt_ {};
+    struct sigaction terminate_ {};
+};
+
+}  // namespace weir::pipeline

@@ -1,0 +1,336 @@
+// (counters -> sentence): what a run would say, without a run.
+#include "pipeline/diagnosis.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "core/counters_text.hpp"
+
+namespace {
+
+using namespace weir::pipeline;
+using weir::core::EventCounter;
+using weir::core::PacketCounter;
+
+struct Case {
+    const char* name;
+    std::function<void(Ledger&, Observations&)> change;
+    std::vector<const char*> words;  ///< all in the sentence
+    const char* counter;
+    std::uint64_t packets;
+    const char* section;
+};
+
+void set(Ledger& ledger, PacketCounter counter, std::uint64_t value) {
+    ledger.packets[static_cast<std::size_t>(counter)] = value;
+}
+void set(Ledger& ledger, EventCounter counter, std::uint64_t value) {
+    ledger.events[static_cast<std::size_t>(counter)] = value;
+}
+
+/// Three sources that sent everything.
+void healthy(Ledger& ledger, Observations& seen) {
+    ledger.received = 3000;
+    set(ledger, PacketCounter::placed, 3000);
+    set(ledger, EventCounter::complete, 10);
+    ledger.sources = {{1000, 0}, {1000, 0}, {1000, 0}};
+    seen.timeout_ms = 200;
+    seen.open_limit = "window";
+    seen.open_max = 64;
+    seen.sources = {{"det0 udp 50001", 0}, {"det0 udp 50002", 0}, {"det0 udp 50003", 0}};
+    seen.ports = {{"det0", "net_af_packet", 0, 0}};
+}
+
+const Case cases[] = {
+    {"nothing came",
+     [](Ledger& l, Observations&) {
+         l = Ledger();
+         l.sources.resize(3);
+     },
+     {"no packet came at all"},
+     "device.received",
+     0,
+     "nothing-came"},
+    {"an empty capture",
+     [](Ledger& l, Observations& o) {
+         l = Ledger();
+         o.replay = true;
+     },
+     {"the capture has no packet"},
+     "device.received",
+     0,
+     "nothing-came"},
+    {"nothing for a stream",
+     [](Ledger& l, Observations& o) {
+         l.sources = {{0, 0}, {0, 0}, {0, 0}};
+         set(l, PacketCounter::placed, 0);
+         set(l, PacketCounter::unsteered, 3000);
+         o.strangers = {{"UDP port 7 from 10.0.0.1", 2000}};
+     },
+     {"3000 packets came, and none for a configured stream", "UDP port 7 from 10.0.0.1 (2000 packets)"},
+     "packets.unsteered",
+     0,
+     "silent-source"},
+    {"one source silent",
+     [](Ledger& l, Observations&) {
+         l.sources[1] = {0, 1000};
+         set(l, EventCounter::incomplete_timeout, 10);
+     },
+     {"source 1 (det0 udp 50002) sent nothing", "1000 packets each"},
+     "events.incomplete.timeout",
+     1000,
+     "silent-source"},
+    {"one source stopped",
+     [](Ledger& l, Observations& o) {
+         l.sources[2] = {600, 400};
+         o.sources[2].silent_s = 12.5;
+     },
+     {"source 2", "stopped sending 12.5 s before the end"},
+     "events.incomplete.timeout",
+     400,
+     "silent-source"},
+    {"the device dropped",
+     [](Ledger& l, Observations& o) {
+         l.device_missed = 50;
+         l.sources[0].missing_packets = 50;
+         o.ports[0].missed = 50;
+     },
+     {"port det0 (net_af_packet)", "queue was full"},
+     "device.missed",
+     50,
+     "device"},
+    {"no buffer",
+     [](Ledger& l, Observations& o) {
+         l.device_missed = 50;
+         o.ports[0].no_buffer = 50;
+     },
+     {"no free packet buffer"},
+     "device.no_buffer",
+     50,
+     "device"},
+    {"one source loses",
+     [](Ledger& l, Observations&) { l.sources[1].missing_packets = 30; },
+     {"never came", "30 of 30 are of source 1", "cable"},
+     "events.incomplete.timeout",
+     30,
+     "missing"},
+    {"all sources lose together",
+     [](Ledger& l, Observations&) {
+         for (auto& source : l.sources) source.missing_packets = 10;
+         l.missing_together = 30;
+     },
+     {"every source misses some", "what they share", "the device reports no loss"},
+     "events.incomplete.timeout",
+     30,
+     "missing"},
+    {"scattered loss",
+     [](Ledger& l, Observations&) {
+         for (auto& source : l.sources) source.missing_packets = 10;
+     },
+     {"without a pattern"},
+     "events.incomplete.timeout",
+     30,
+     "missing"},
+    {"the only source loses",
+     [](Ledger& l, Observations&) {
+         l.sources = {{100, 5}};
+     },
+     {"the only source has gaps"},
+     "events.incomplete.timeout",
+     5,
+     "missing"},
+    {"late beyond the time-out",
+     [](Ledger& l, Observations&) {
+         set(l, PacketCounter::late, 40);
+         set(l, EventCounter::incomplete_timeout, 4);
+         l.sources[2].missing_packets = 40;
+     },
+     {"4 events timed out after 200 ms", "nearly all of source 2", "lags behind"},
+     "dropped.late",
+     40,
+     "late"},
+    {"late because of evictions",
+     [](Ledger& l, Observations&) {
+         set(l, PacketCounter::late, 40);
+         set(l, EventCounter::incomplete_evicted, 9);
+         l.sources[2].missing_packets = 40;
+     },
+     {"9 events had been evicted", "limit: window; 64 open"},
+     "dropped.late",
+     40,
+     "evicted"},
+    {"evictions",
+     [](Ledger& l, Observations&) {
+         set(l, EventCounter::incomplete_evicted, 9);
+         l.sources[2].missing_packets = 90;
+     },
+     {"9 events were evicted", "limit: window"},
+     "events.incomplete.evicted",
+     90,
+     "evicted"},
+    {"slow disk",
+     [](Ledger& l, Observations& o) {
+         set(l, PacketCounter::no_room, 70);
+         o.queued_max = 1;
+         o.writer_max = 1;
+     },
+     {"the disk was slower"},
+     "dropped.no_room",
+     70,
+     "no-room"},
+    {"slow reducer",
+     [](Ledger& l, Observations& o) {
+         set(l, PacketCounter::no_room, 70);
+         o.queued_max = 1;
+         o.reducer = true;
+     },
+     {"the reducer was slower"},
+     "dropped.no_room",
+     70,
+     "no-room"},
+    {"incomplete events hold memory",
+     [](Ledger& l, Observations&) {
+         set(l, PacketCounter::no_room, 70);
+         set(l, EventCounter::incomplete_timeout, 3);
+     },
+     {"held the memory until they timed out after 200 ms"},
+     "dropped.no_room",
+     70,
+     "no-room"},
+    {"wrong geometry",
+     [](Ledger& l, Observations& o) {
+         set(l, PacketCounter::malformed_payload_length, 80);
+         o.wrong_lengths = {{"4144 bytes in a stream of jungfrau", 80}};
+     },
+     {"payload of the wrong length", "4144 bytes in a stream of jungfrau (80 packets)"},
+     "dropped.malformed.payload_length",
+     80,
+     "geometry"},
+    {"af_packet cuts",
+     [](Ledger& l, Observations&) { set(l, PacketCounter::malformed_ip_length, 9); },
+     {"`framesz`"},
+     "dropped.malformed.ip_length",
+     9,
+     "cut-frames"},
+    {"a short snap length",
+     [](Ledger& l, Observations& o) {
+         set(l, PacketCounter::malformed_truncated, 9);
+         o.replay = true;
+         o.ports.clear();
+     },
+     {"snap length"},
+     "dropped.malformed.truncated",
+     9,
+     "cut-frames"},
+    {"iCRC never right",
+     [](Ledger& l, Observations&) {
+         set(l, PacketCounter::placed, 0);
+         set(l, PacketCounter::malformed_bad_icrc, 9);
+     },
+     {"none a right one"},
+     "dropped.malformed.bad_icrc",
+     9,
+     "icrc"},
+    {"bit errors",
+     [](Ledger& l, Observations&) { set(l, PacketCounter::malformed_bad_icrc, 2); },
+     {"against 3000 good ones"},
+     "dropped.malformed.bad_icrc",
+     2,
+     "icrc"},
+    {"a broken sink",
+     [](Ledger& l, Observations&) { set(l, EventCounter::dropped_write_error, 2); },
+     {"2 events that could not be written"},
+     "events.dropped.write_error",
+     600,
+     "write-error"},
+    {"a counter without a rule",
+     [](Ledger& l, Observations&) { set(l, PacketCounter::too_fragmented, 7); },
+     {"too_fragmented", "more separate pieces"},
+     "dropped.too_fragmented",
+     7,
+     ""},
+};
+
+TEST(Diagnosis, names_the_cause_of_each_loss_and_where_to_read_on) {
+    std::ifstream file(std::string(WEIR_SOURCE_ROOT) + "/docs/LOSSES.md");
+    std::ostringstream page;
+    page << file.rdbuf();
+    for (const Case& one : cases) {
+        SCOPED_TRACE(one.name);
+        Ledger ledger;
+        Observations seen;
+        healthy(ledger, seen);
+        one.change(ledger, seen);
+        const std::vector<Finding> findings = diagnose(ledger, seen);
+        ASSERT_FALSE(findings.empty());
+        EXPECT_EQ(findings.size(), 1u) << findings_text(findings);
+        const Finding& first = findings.front();
+        for (const char* word : one.words)
+            EXPECT_NE(first.sentence.find(word), std::string::npos) << word << ": " << first.sentence;
+        EXPECT_EQ(first.counter, one.counter);
+        EXPECT_EQ(first.packets, one.packets);
+        EXPECT_TRUE(first.loss);
+        EXPECT_FALSE(weir::core::find_counters(first.counter).empty()) << first.counter;
+        const std::string section = one.section;
+        EXPECT_EQ(first.page, section.empty() ? "docs/COUNTERS.md" : "docs/LOSSES.md#" + section);
+        if (!section.empty()) {
+            EXPECT_NE(page.str().find("\n## " + section + "\n"), std::string::npos) << section;
+        }
+    }
+}
+
+TEST(Diagnosis, says_nothing_when_everything_came) {
+    Ledger ledger;
+    Observations seen;
+    healthy(ledger, seen);
+    EXPECT_TRUE(diagnose(ledger, seen).empty());
+    EXPECT_NE(findings_text({}).find("nothing"), std::string::npos);
+}
+
+TEST(Diagnosis, orders_by_packets_and_puts_remarks_last) {
+    Ledger ledger;
+    Observations seen;
+    healthy(ledger, seen);
+    set(ledger, PacketCounter::duplicate, 5000);
+    set(ledger, PacketCounter::unbound, 10);
+    set(ledger, PacketCounter::conflict, 20);
+    set(ledger, PacketCounter::malformed_header, 15);
+    const std::vector<Finding> findings = diagnose(ledger, seen);
+    std::vector<std::uint64_t> packets;
+    for (const Finding& finding : findings) packets.push_back(finding.packets);
+    EXPECT_EQ(packets, (std::vector<std::uint64_t>{20, 15, 10, 5000}));
+    EXPECT_FALSE(findings.back().loss);
+}
+
+// A packet that came and found no place is missing in its event, and is told once.
+TEST(Diagnosis, counts_no_packet_twice) {
+    Ledger ledger;
+    Observations seen;
+    healthy(ledger, seen);
+    set(ledger, PacketCounter::malformed_bad_icrc, 30);
+    ledger.sources[0].missing_packets = 40;
+    const std::vector<Finding> findings = diagnose(ledger, seen);
+    ASSERT_EQ(findings.size(), 2u);
+    EXPECT_EQ(findings[0].packets, 30u);
+    EXPECT_EQ(findings[1].packets, 10u);
+}
+
+TEST(Diagnosis, every_page_that_a_counter_names_exists) {
+    std::ifstream file(std::string(WEIR_SOURCE_ROOT) + "/docs/LOSSES.md");
+    std::ostringstream page;
+    page << file.rdbuf();
+    for (const auto& section : weir::core::counter_sections())
+        for (std::size_t i = 0; i < section.count; ++i) {
+            const std::string name = std::string(section.name) + "." + std::string(section.begin[i].name);
+            const std::string where = weir::core::counter_page(name);
+            const std::size_t hash = where.find('#');
+            if (hash != std::string::npos) {
+                EXPECT_NE(page.str().find("\n## " + where.substr(hash + 1) + "\n"), std::string::npos) << name;
+            }
+        }
+}
+
+}  // namespace

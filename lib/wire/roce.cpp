@@ -90,8 +90,7 @@ constexpr std::array<Operation, 256> make_operations() {
 
 constexpr std::array<Operation, 256> operations = make_operations();
 
-/// Bytes that the path changes, or may change: the IP, UDP and base transport headers are copied and these set to ones.
-constexpr std::uint32_t masked_bytes = ipv4_header_bytes + udp_header_bytes + roce_bth_bytes;
+constexpr std::uint32_t ipv6_fixed_bytes = 40;
 /// zlib's CRC-32 of eight bytes FF, which stand for the local route header of a real InfiniBand packet.
 constexpr std::uint32_t icrc_seed = 0x2144df1c;
 
@@ -128,23 +127,50 @@ void read_extensions(const Operation& op, const std::byte* at, RocePacket& out) 
     if (op.has_immediate) out.immediate = load_be<std::uint32_t>(at);
 }
 
+bool is_ipv6(const std::byte* ip) noexcept {
+    return std::to_integer<unsigned>(ip[0]) >> 4 == 6;
+}
+
+/// Who talks to whom. Two IPv4 addresses fit; of IPv6 addresses it is a mix of all their bits, in which two pairs of a
+/// network do not meet by chance.
+std::uint64_t pair_of(const std::byte* ip) noexcept {
+    if (!is_ipv6(ip)) return load_le<std::uint64_t>(ip + 12);
+    std::uint64_t mixed = 0;
+    for (std::uint32_t at = 8; at < ipv6_fixed_bytes; at += 8) {
+        mixed = (mixed ^ load_le<std::uint64_t>(ip + at)) * 0x9e3779b97f4a7c15;  // 2^64 by the golden ratio
+        mixed ^= mixed >> 32;
+    }
+    return mixed;
+}
+
 std::uint32_t crc32(std::uint32_t seed, const std::byte* at, std::size_t bytes) noexcept {
     return ::crc32_gzip_refl(seed, reinterpret_cast<const unsigned char*>(at), bytes);
 }
 
 }  // namespace
 
+// The IP, UDP and base transport headers are copied, and what the path changes, or may change, is set to ones.
 std::uint32_t roce_icrc(const std::byte* ip, std::uint32_t bytes) noexcept {
     constexpr std::byte all_ones{0xff};
-    std::array<std::byte, masked_bytes> head;
-    std::memcpy(head.data(), ip, head.size());
-    head[1] = all_ones;                                         // DSCP and ECN
-    head[8] = all_ones;                                         // time to live
-    head[10] = head[11] = all_ones;                             // header checksum
-    head[26] = head[27] = all_ones;                             // UDP checksum
-    head[ipv4_header_bytes + udp_header_bytes + 4] = all_ones;  // FECN, BECN, reserved
-    const std::uint32_t crc = crc32(icrc_seed, head.data(), head.size());
-    return crc32(crc, ip + head.size(), bytes - head.size());
+    std::array<std::byte, ipv6_fixed_bytes + udp_header_bytes + roce_bth_bytes> head;
+    std::uint32_t ip_bytes = ipv4_header_bytes;
+    if (is_ipv6(ip)) {
+        ip_bytes = ipv6_fixed_bytes;
+        std::memcpy(head.data(), ip, head.size());
+        head[0] |= std::byte{0x0f};              // traffic class, upper half
+        head[1] = head[2] = head[3] = all_ones;  // traffic class, lower half, and flow label
+        head[7] = all_ones;                      // hop limit
+    } else {
+        std::memcpy(head.data(), ip, ipv4_header_bytes + udp_header_bytes + roce_bth_bytes);
+        head[1] = all_ones;              // DSCP and ECN
+        head[8] = all_ones;              // time to live
+        head[10] = head[11] = all_ones;  // header checksum
+    }
+    head[ip_bytes + 6] = head[ip_bytes + 7] = all_ones;  // UDP checksum
+    head[ip_bytes + udp_header_bytes + 4] = all_ones;    // FECN, BECN, reserved
+    const std::uint32_t head_bytes = ip_bytes + udp_header_bytes + roce_bth_bytes;
+    const std::uint32_t crc = crc32(icrc_seed, head.data(), head_bytes);
+    return crc32(crc, ip + head_bytes, bytes - head_bytes);
 }
 
 Verdict decode_roce(const Datagram& datagram, bool check_icrc, RocePacket& out) noexcept {
@@ -154,10 +180,13 @@ Verdict decode_roce(const Datagram& datagram, bool check_icrc, RocePacket& out) 
     out.opcode = std::to_integer<std::uint8_t>(bth[0]);
     out.qp = load_be24(bth + 5);
     out.psn = load_be24(bth + 9);
-    // The iCRC of a packet with IP options is not defined alike by all implementations; no sender is known to use them.
-    if (bth != datagram.ip + ipv4_header_bytes + udp_header_bytes) return Verdict::malformed_roce_header;
+    // The iCRC of a packet with IPv4 options or IPv6 extension headers is not defined alike by all implementations; no
+    // sender is known to use them.
+    const std::uint32_t network_bytes =
+        (is_ipv6(datagram.ip) ? ipv6_fixed_bytes : ipv4_header_bytes) + udp_header_bytes;
+    if (bth != datagram.ip + network_bytes) return Verdict::malformed_roce_header;
     if (check_icrc) {
-        const std::uint32_t bytes = ipv4_header_bytes + udp_header_bytes + datagram.payload_bytes - roce_icrc_bytes;
+        const std::uint32_t bytes = network_bytes + datagram.payload_bytes - roce_icrc_bytes;
         if (roce_icrc(datagram.ip, bytes) != load_le<std::uint32_t>(datagram.ip + bytes))
             return Verdict::malformed_bad_icrc;
     }
@@ -174,6 +203,7 @@ Verdict decode_roce(const Datagram& datagram, bool check_icrc, RocePacket& out) 
     out.solicited = (flags & 0x80) != 0;
     out.ack_request = (std::to_integer<std::uint32_t>(bth[8]) & 0x80) != 0;
     if (op.kind == Kind::response) return Verdict::not_for_us_roce_response;
+    out.address_pair = pair_of(datagram.ip);
     read_extensions(op, bth + roce_bth_bytes, out);
     if (op.kind == Kind::request) return Verdict::not_for_us_roce_request;
     if (op.kind == Kind::notification || out.qp <= 1) return Verdict::not_for_us_roce_management;

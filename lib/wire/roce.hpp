@@ -33,12 +33,13 @@ struct RocePacket {
     bool has_immediate = false;
     bool ack_request = false;
     bool solicited = false;
-    std::uint32_t immediate = 0;   ///< big-endian on the wire
-    std::uint64_t va = 0;          ///< RETH, on WRITE FIRST and ONLY (and on a READ request)
-    std::uint32_t rkey = 0;        ///< RETH
-    std::uint32_t dma_length = 0;  ///< RETH: bytes of the whole message
-    std::uint32_t source_qp = 0;   ///< DETH, UD only
-    std::uint32_t qkey = 0;        ///< DETH, UD only
+    std::uint32_t immediate = 0;     ///< big-endian on the wire
+    std::uint64_t va = 0;            ///< RETH, on WRITE FIRST and ONLY (and on a READ request)
+    std::uint32_t rkey = 0;          ///< RETH
+    std::uint32_t dma_length = 0;    ///< RETH: bytes of the whole message
+    std::uint32_t source_qp = 0;     ///< DETH, UD only
+    std::uint32_t qkey = 0;          ///< DETH, UD only
+    std::uint64_t address_pair = 0;  ///< tells apart who sends to whom: both addresses, or a mix of them (IPv6)
 };
 
 /// Decodes the UDP payload of a datagram to port 4791 (the port is not looked at). Answers:
@@ -51,9 +52,9 @@ struct RocePacket {
 /// so a damaged packet is bad_icrc whichever bit was hit.
 [[nodiscard]] Verdict decode_roce(const Datagram& datagram, bool check_icrc, RocePacket& out) noexcept;
 
-/// The iCRC of an IPv4 RoCEv2 packet as a number (stored little-endian on the wire): over the IP header at `ip` (20
-/// bytes, no options) and everything behind it, `bytes` in all, the iCRC itself not among them; at least 40. Reads,
-/// never writes.
+/// The iCRC of a RoCEv2 packet as a number (stored little-endian on the wire): over the IP header at `ip` (IPv4 of 20
+/// bytes without options, or IPv6 of 40 without extension headers, as its version says) and everything behind it,
+/// `bytes` in all, the iCRC itself not among them; at least 40, or 60. Reads, never writes.
 [[nodiscard]] std::uint32_t roce_icrc(const std::byte* ip, std::uint32_t bytes) noexcept;
 
 }  // namespace weir::wire

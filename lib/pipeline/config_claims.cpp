@@ -28,16 +28,14 @@ std::optional<T> common(std::vector<T> a, std::vector<T> b) {
 }
 
 void check_pair(const StreamConfig& first, const StreamConfig& second, TableReader& table) {
-    if (first.port != second.port || !overlap(first.dst, second.dst)) return;
+    if (first.port != second.port || !overlap(first.dst, second.dst) || !overlap(first.src, second.src)) return;
     const std::uint32_t line = first.place.line;
     if (first.transport == Transport::roce && second.transport == Transport::roce) {
-        // A queue pair has one peer, so `src` does not make two of it.
         if (const auto qp = common(first.qp, second.qp))
             table.wrong("qp", fmt::format("{:#x}, which the stream at line {} has too", *qp, line),
-                        "each queue pair of a destination once; or another dst");
+                        "each queue pair of a destination once; or src or dst that tell the streams apart");
         return;
     }
-    if (!overlap(first.src, second.src)) return;
     if (first.transport == Transport::udp && second.transport == Transport::udp) {
         if (const auto port = common(first.udp_dst, second.udp_dst))
             table.wrong("udp_dst", fmt::format("{}, which the stream at line {} has too", *port, line),

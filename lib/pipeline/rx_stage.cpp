@@ -174,7 +174,7 @@ void RxStage::assemble_roce(const Packet& packet, const wire::Datagram& datagram
         return;
     }
     if (verdict == PacketCounter::not_for_us_roce_request && matched)
-        listener_->skip(route.source, roce.psn, roce.dma_length, packet.time_ns);
+        listener_->skip(route.source, roce, packet.time_ns);
     if (verdict == wire::ok) strangers_.add(Stranger{true, roce.qp, datagram.src}.packed());
     table_.reject(packet.mbuf, verdict == wire::ok ? PacketCounter::unsteered : verdict);
 }

@@ -39,22 +39,22 @@ void shift_ranges(Message& message, std::uint32_t bytes) noexcept {
 }  // namespace
 
 // Of a message that was whole, every cell between its ends is taken and says duplicate already.
-void Listener::mark_ends(Source& source, const Run& run) noexcept {
+void Listener::mark_ends(Connection& connection, const Run& run) noexcept {
     const bool single = run.end - run.begin == 1;
-    source.ring.set(run.begin, PsnCell::closed(PacketCounter::duplicate, true, single));
-    if (!single) source.ring.set(run.end - 1, PsnCell::closed(PacketCounter::duplicate, false, true));
+    connection.ring.set(run.begin, PsnCell::closed(PacketCounter::duplicate, true, single));
+    if (!single) connection.ring.set(run.end - 1, PsnCell::closed(PacketCounter::duplicate, false, true));
 }
 
 void Listener::abandon(std::uint32_t index, PacketCounter counter) noexcept {
     const Run& run = runs_[index];
-    Source& source = sources_[run.source];
+    Connection& connection = connections_[run.connection];
     if (run.complete()) {
-        mark_ends(source, run);
+        mark_ends(connection, run);
     } else {
         const PacketCounter fate = fate_after(counter);
-        source.ring.fill(run.begin, run.end, PsnCell::closed(fate, false, false));
-        if (run.has_first) source.ring.set(run.begin, PsnCell::closed(fate, true, false));
-        if (run.has_last) source.ring.set(run.end - 1, PsnCell::closed(fate, false, true));
+        connection.ring.fill(run.begin, run.end, PsnCell::closed(fate, false, false));
+        if (run.has_first) connection.ring.set(run.begin, PsnCell::closed(fate, true, false));
+        if (run.has_last) connection.ring.set(run.end - 1, PsnCell::closed(fate, false, true));
     }
     Message& message = *run.message;
     release(index);
@@ -62,38 +62,39 @@ void Listener::abandon(std::uint32_t index, PacketCounter counter) noexcept {
 }
 
 void Listener::completed(std::uint32_t index, TimeNs now) noexcept {
-    Source& source = sources_[runs_[index].source];
-    if (source.config.number_by != NumberBy::count) return number_complete(index, now);
-    if (source.count_lost || (source.counting && runs_[index].begin < source.count_origin))
+    Connection& connection = connections_[runs_[index].connection];
+    if (connection.config->number_by != NumberBy::count) return number_complete(index, now);
+    if (!counts(connection, now) || connection.count_lost ||
+        (connection.counting && runs_[index].begin < connection.count_origin))
         return abandon(index, PacketCounter::unbound);
-    if (!source.counting) {
-        if (++source.whole >= count_hold) start_counting(source, now);
-    } else if (source.config.message_bytes != 0) {
+    if (!connection.counting) {
+        if (++connection.whole >= count_hold) start_counting(connection, now);
+    } else if (counts_by_psn(connection)) {
         number_complete(index, now);
     } else {
-        count_on(source, now);
+        count_on(connection, now);
     }
 }
 
 void Listener::number_complete(std::uint32_t index, TimeNs now) noexcept {
     const Run& run = runs_[index];
-    Source& source = sources_[run.source];
-    switch (source.config.number_by) {
+    Connection& connection = connections_[run.connection];
+    switch (connection.config->number_by) {
         case NumberBy::immediate:
             if (!run.has_immediate) return abandon(index, PacketCounter::unbound);
             return deliver_complete(index, run.immediate, now);
         case NumberBy::format:
             return deliver_complete(index, 0, now);
         case NumberBy::arrival:
-            return deliver_complete(index, source.next_number++, now);
+            return deliver_complete(index, sources_[connection.source].next_arrival++, now);
         case NumberBy::count:
             break;
     }
-    if (source.config.message_bytes == 0) {
-        source.count_next = run.end;
-        return deliver_complete(index, source.next_number++, now);
+    if (!counts_by_psn(connection)) {
+        connection.count_next = run.end;
+        return deliver_complete(index, connection.next_number++, now);
     }
-    const Psn distance = run.begin - source.count_origin;
+    const Psn distance = run.begin - connection.count_origin;
     const Psn packets = run.end - run.begin;
     if (distance < 0 || distance % packets != 0) return abandon(index, PacketCounter::unbound);
     deliver_complete(index, static_cast<std::uint64_t>(distance / packets), now);
@@ -101,18 +102,18 @@ void Listener::number_complete(std::uint32_t index, TimeNs now) noexcept {
 
 void Listener::deliver_complete(std::uint32_t index, std::uint64_t number, TimeNs now) noexcept {
     const Run& run = runs_[index];
-    Source& source = sources_[run.source];
+    Connection& connection = connections_[run.connection];
     const std::uint64_t total = run.bytes();
-    const std::uint32_t expected = source.config.message_bytes;
+    const std::uint32_t expected = connection.config->message_bytes;
     if ((run.is_write && total != run.dma_length) || (expected != 0 && total != expected))
         return abandon(index, PacketCounter::conflict);
     Message& message = *run.message;
     std::uint32_t header_bytes = 0;
-    if (source.config.number_by == NumberBy::format) {
-        const Verdict verdict = strip_header(source, message, total, number, header_bytes);
+    if (connection.config->number_by == NumberBy::format) {
+        const Verdict verdict = strip_header(connection, message, total, number, header_bytes);
         if (verdict != wire::ok) return abandon(index, verdict);
     }
-    mark_ends(source, run);
+    mark_ends(connection, run);
     release(index);
     message.total = static_cast<std::uint32_t>(total) - header_bytes;
     message.total_known = message.complete = true;
@@ -120,85 +121,119 @@ void Listener::deliver_complete(std::uint32_t index, std::uint64_t number, TimeN
     table_.bind_and_deliver(message, number, now);
 }
 
-void Listener::start_counting(Source& source, TimeNs now) noexcept {
+void Listener::start_counting(Connection& connection, TimeNs now) noexcept {
     bool found = false;
-    for (std::uint32_t run = source.runs.first(); run != no_run; run = runs_[run].of_source.next) {
-        if (!runs_[run].has_first || (found && runs_[run].begin >= source.count_origin)) continue;
-        source.count_origin = runs_[run].begin;
+    for (std::uint32_t run = connection.runs.first(); run != no_run; run = runs_[run].of_connection.next) {
+        if (!runs_[run].has_first || (found && runs_[run].begin >= connection.count_origin)) continue;
+        connection.count_origin = runs_[run].begin;
         found = true;
     }
     if (!found) return;
-    source.counting = true;
-    source.count_next = source.count_origin;
-    if (source.config.message_bytes == 0) return count_on(source, now);
-    for (std::uint32_t run = source.runs.first(); run != no_run;) {
-        const std::uint32_t next = runs_[run].of_source.next;
+    connection.counting = true;
+    connection.count_next = connection.count_origin;
+    if (!counts_by_psn(connection)) return count_on(connection, now);
+    for (std::uint32_t run = connection.runs.first(); run != no_run;) {
+        const std::uint32_t next = runs_[run].of_connection.next;
         if (runs_[run].complete()) number_complete(run, now);
         run = next;
     }
 }
 
-void Listener::count_on(Source& source, TimeNs now) noexcept {
-    if (source.config.message_bytes != 0 || source.count_lost) return;
+void Listener::count_on(Connection& connection, TimeNs now) noexcept {
+    if (counts_by_psn(connection) || connection.count_lost) return;
     for (;;) {
-        const PsnCell cell = source.ring.at(source.count_next);
+        const PsnCell cell = connection.ring.at(connection.count_next);
         if (cell.is_skipped())
-            ++source.count_next;
-        else if (is_run_at(source, cell, source.count_next) && runs_[cell.run()].complete())
+            ++connection.count_next;
+        else if (is_run_at(connection, cell, connection.count_next) && runs_[cell.run()].complete())
             number_complete(cell.run(), now);
         else
             return;
     }
 }
 
-void Listener::lose_count(Source& source) noexcept {
-    source.count_lost = true;
-    for (std::uint32_t run = source.runs.first(); run != no_run;) {
-        const std::uint32_t next = runs_[run].of_source.next;
+/// A single PSN between a message end and a message start was a whole message that is lost, so the count goes on behind
+/// it. Not on a reliable connection, where it may as well have been a READ.
+void Listener::count_lost_only(Connection& connection, TimeNs now) noexcept {
+    if (counts_by_psn(connection) || peers_[slot_of(connection)].transport != wire::RoceTransport::uc) return;
+    while (connection.counting && !connection.count_lost) {
+        const Psn lost = connection.count_next;
+        if (lost < connection.ring.oldest() || !connection.ring.at(lost).unknown()) return;
+        const PsnCell next = connection.ring.at(lost + 1);
+        const bool starts =
+            is_run_at(connection, next, lost + 1) ? runs_[next.run()].has_first : next.is_closed() && next.starts();
+        if (!starts) return;
+        connection.ring.set(lost, PsnCell::closed(PacketCounter::late, true, true));
+        ++connection.count_next;
+        ++connection.next_number;
+        count_on(connection, now);
+    }
+}
+
+void Listener::lose_count(Connection& connection) noexcept {
+    connection.count_lost = true;
+    for (std::uint32_t run = connection.runs.first(); run != no_run;) {
+        const std::uint32_t next = runs_[run].of_connection.next;
         if (runs_[run].complete()) abandon(run, PacketCounter::unbound);
         run = next;
     }
 }
 
 void Listener::close(std::uint32_t index, TimeNs now) noexcept {
-    Source& source = sources_[runs_[index].source];
-    if (source.config.number_by == NumberBy::count && !source.counting) {
-        start_counting(source, now);
+    Connection& connection = connections_[runs_[index].connection];
+    if (connection.config->number_by == NumberBy::count && counts(connection, now)) {
+        if (!connection.counting) start_counting(connection, now);
+        count_lost_only(connection, now);
         if (runs_[index].message == nullptr) return;
     }
-    if (runs_[index].complete()) return lose_count(source);  // it waited for something before it that never came
-    close_group(source, gather(source, index), now);
+    if (runs_[index].complete()) return lose_count(connection);  // it waited for something before it that never came
+    close_group(connection, gather(connection, index), now);
 }
 
-Listener::Group Listener::gather(const Source& source, std::uint32_t index) noexcept {
+Listener::Group Listener::gather(const Connection& connection, std::uint32_t index) noexcept {
     Group group;
     const Run& run = runs_[index];
     group.is_write = run.is_write;
     group.pmtu = run.pmtu;
+    if (group.pmtu == 0 && !connection.pmtu_varies && run.last_bytes <= connection.pmtu) group.pmtu = connection.pmtu;
     members_.clear();
     members_.push_back(index);
-    gather_left(source, index, group);
-    if (!group.start_known || extent(source, group) == 0) gather_right(source, index, group);
-    if (!group.start_known && group.tail != no_run && group.pmtu != 0 && source.config.message_bytes != 0) {
+    if (!place_by_count(connection, group)) gather_left(connection, index, group);
+    if (!group.start_known || extent(connection, group) == 0) gather_right(connection, index, group);
+    if (!group.start_known && group.tail != no_run && group.pmtu != 0 && connection.config->message_bytes != 0) {
         group.start_known = true;
-        group.start = group.end - static_cast<Psn>(packets_of(source.config.message_bytes, group.pmtu));
+        group.start = group.end - static_cast<Psn>(packets_of(connection.config->message_bytes, group.pmtu));
     }
-    if (group.start_known && extent(source, group) != 0) gather_extent(source, group);
+    if (group.start_known && extent(connection, group) != 0) gather_extent(connection, group);
     return group;
 }
 
+/// Where all messages have one size and are counted, every PSN has its place.
+bool Listener::place_by_count(const Connection& connection, Group& group) noexcept {
+    const Run& run = runs_[members_[0]];
+    if (!connection.counting || connection.count_lost || connection.config->message_bytes == 0 || run.has_first ||
+        group.pmtu == 0 || run.begin < connection.count_origin)
+        return false;
+    const auto packets = static_cast<Psn>(packets_of(connection.config->message_bytes, group.pmtu));
+    group.start = run.begin - (run.begin - connection.count_origin) % packets;
+    group.start_known = true;
+    return true;
+}
+
 /// Packets of the message, if something tells; else 0.
-std::uint64_t Listener::extent(const Source& source, const Group& group) const noexcept {
+std::uint64_t Listener::extent(const Connection& connection, const Group& group) const noexcept {
     if (group.pmtu == 0) return 0;
-    if (source.config.message_bytes != 0) return packets_of(source.config.message_bytes, group.pmtu);
+    if (connection.config->message_bytes != 0) return packets_of(connection.config->message_bytes, group.pmtu);
     return group.is_write && group.head != no_run ? packets_of(runs_[group.head].dma_length, group.pmtu) : 0;
 }
 
-void Listener::gather_left(const Source& source, std::uint32_t index, Group& group) noexcept {
-    const Psn limit = std::max(source.ring.oldest(),
-                               runs_[index].begin - static_cast<Psn>(packets_of(source.config.max_message_bytes, 256)));
+void Listener::gather_left(const Connection& connection, std::uint32_t index, Group& group) noexcept {
+    const Psn limit =
+        std::max(connection.ring.oldest(),
+                 runs_[index].begin - static_cast<Psn>(packets_of(connection.config->max_message_bytes, 256)));
     std::size_t proven = 1;  // members that belong together whatever the extent is
     bool by_extent = false;  // the others do if the extent says so
+    bool asked = false;      // whether a WRITE ends before, which has one answer for all that is further to the left
     for (std::uint32_t at = index;;) {
         if (runs_[at].has_first) {
             group.start_known = true;
@@ -207,18 +242,27 @@ void Listener::gather_left(const Source& source, std::uint32_t index, Group& gro
             break;
         }
         Psn psn = runs_[at].begin - 1;
-        while (psn >= limit && source.ring.at(psn).unknown()) --psn;
+        while (psn >= limit && connection.ring.at(psn).unknown()) --psn;
         const Psn gap = runs_[at].begin - 1 - psn;
-        const PsnCell cell = source.ring.at(psn);
-        const bool open = is_run_before(source, cell, psn + 1);
+        const PsnCell cell = connection.ring.at(psn);
+        const bool open = is_run_before(connection, cell, psn + 1);
         if (psn < limit || gap == 0 || (!open && !cell.is_closed())) break;
-        if (open ? runs_[cell.run()].has_last : cell.ends()) {
-            // A message ends there, so the one packet between was the FIRST of this one.
-            group.start_known = gap == 1;
-            group.start = psn + 1;
+        Psn boundary = no_psn;  // the start of a message, not behind this run
+        if (open ? runs_[cell.run()].has_last : cell.ends())
+            boundary = psn + 1;
+        else if (open && !asked)
+            boundary = end_of_write(connection, cell.run(), limit);
+        asked = asked || gap > 1;
+        if (boundary != no_psn && boundary <= runs_[at].begin) {
+            // One packet after it is missing, and was the FIRST of this message.
+            group.start_known = runs_[at].begin - boundary == 1;
+            group.start = boundary;
             break;
         }
-        if (!open) break;
+        if (!open) {
+            group.continues_closed = gap == 1;
+            break;
+        }
         const Run& left = runs_[cell.run()];
         const bool fits = group.pmtu != 0 ? left.pmtu == group.pmtu : left.pmtu >= runs_[at].last_bytes;
         if (left.is_write != group.is_write || !fits) break;
@@ -229,14 +273,30 @@ void Listener::gather_left(const Source& source, std::uint32_t index, Group& gro
         if (!by_extent) proven = members_.size();
     }
     if (!by_extent) return;
-    if (group.start_known && group.start + static_cast<Psn>(extent(source, group)) >= runs_[index].end) return;
+    if (group.start_known && group.start + static_cast<Psn>(extent(connection, group)) >= runs_[index].end) return;
     members_.resize(proven);
-    group.start_known = false;
+    group.start_known = group.continues_closed = false;
     group.head = no_run;
     group.pmtu = runs_[members_.back()].pmtu;
 }
 
-void Listener::gather_right(const Source& source, std::uint32_t index, Group& group) noexcept {
+/// One behind the end of the WRITE that `index` belongs to, if its FIRST tells; else no_psn.
+Psn Listener::end_of_write(const Connection& connection, std::uint32_t index, Psn limit) const noexcept {
+    const Psn end = runs_[index].end;
+    while (runs_[index].is_write && !runs_[index].has_first) {
+        Psn psn = runs_[index].begin - 1;
+        while (psn >= limit && connection.ring.at(psn).unknown()) --psn;
+        const PsnCell cell = connection.ring.at(psn);
+        if (psn < limit || !is_run_before(connection, cell, psn + 1) || runs_[cell.run()].has_last) return no_psn;
+        index = cell.run();
+    }
+    const Run& head = runs_[index];
+    if (!head.is_write || head.pmtu == 0) return no_psn;
+    const Psn behind = head.begin + static_cast<Psn>(packets_of(head.dma_length, head.pmtu));
+    return behind >= end ? behind : no_psn;
+}
+
+void Listener::gather_right(const Connection& connection, std::uint32_t index, Group& group) noexcept {
     for (std::uint32_t at = index;;) {
         const Run& run = runs_[at];
         group.end = run.end;
@@ -245,9 +305,9 @@ void Listener::gather_right(const Source& source, std::uint32_t index, Group& gr
             group.tail = at;
             return;
         }
-        if (!source.ring.at(run.end).unknown()) return;
-        const PsnCell cell = source.ring.at(run.end + 1);
-        const bool open = is_run_at(source, cell, run.end + 1);
+        if (!connection.ring.at(run.end).unknown()) return;
+        const PsnCell cell = connection.ring.at(run.end + 1);
+        const bool open = is_run_at(connection, cell, run.end + 1);
         if (open ? runs_[cell.run()].has_first : cell.is_closed() && cell.starts()) {
             group.end = run.end + 1;  // a message starts there, so the one packet between was the LAST of this one
             group.end_known = true;
@@ -263,8 +323,8 @@ void Listener::gather_right(const Source& source, std::uint32_t index, Group& gr
 }
 
 /// Start and extent are known: whatever lies inside belongs to the message, or contradicts it.
-void Listener::gather_extent(const Source& source, Group& group) noexcept {
-    group.end = group.start + static_cast<Psn>(extent(source, group));
+void Listener::gather_extent(const Connection& connection, Group& group) noexcept {
+    group.end = group.start + static_cast<Psn>(extent(connection, group));
     group.end_known = true;
     const std::uint32_t head = group.head;
     group.head = group.tail = no_run;
@@ -283,10 +343,10 @@ void Listener::gather_extent(const Source& source, Group& group) noexcept {
         check(head);
         members_.push_back(head);
     }
-    const Psn behind = std::min(group.end, source.ring.newest() + 1);
-    for (Psn psn = std::max(group.start, source.ring.oldest()); psn < behind && !group.contradiction;) {
-        const PsnCell cell = source.ring.at(psn);
-        if (!is_run_at(source, cell, psn)) {
+    const Psn behind = std::min(group.end, connection.ring.newest() + 1);
+    for (Psn psn = std::max(group.start, connection.ring.oldest()); psn < behind && !group.contradiction;) {
+        const PsnCell cell = connection.ring.at(psn);
+        if (!is_run_at(connection, cell, psn)) {
             if (cell.is_closed() && !cell.is_skipped() &&
                 ((cell.starts() && psn != group.start) || (cell.ends() && psn != group.end - 1)))
                 group.contradiction = true;
@@ -302,16 +362,16 @@ void Listener::gather_extent(const Source& source, Group& group) noexcept {
 }
 
 /// Bytes of the message, or ~0 if nothing tells.
-std::uint64_t Listener::group_total(const Source& source, const Group& group) const noexcept {
+std::uint64_t Listener::group_total(const Connection& connection, const Group& group) const noexcept {
     if (group.tail != no_run)
         return static_cast<std::uint64_t>(group.end - 1 - group.start) * group.pmtu + runs_[group.tail].last_bytes;
-    if (source.config.message_bytes != 0) return source.config.message_bytes;
+    if (connection.config->message_bytes != 0) return connection.config->message_bytes;
     if (group.is_write && group.head != no_run) return runs_[group.head].dma_length;
     return ~std::uint64_t{0};
 }
 
-bool Listener::group_number(Source& source, const Group& group, std::uint64_t& number) noexcept {
-    switch (source.config.number_by) {
+bool Listener::group_number(Connection& connection, const Group& group, std::uint64_t& number) noexcept {
+    switch (connection.config->number_by) {
         case NumberBy::immediate:
             if (group.tail == no_run || !runs_[group.tail].has_immediate) return false;
             number = runs_[group.tail].immediate;
@@ -319,63 +379,65 @@ bool Listener::group_number(Source& source, const Group& group, std::uint64_t& n
         case NumberBy::format:
             return group.head != no_run;
         case NumberBy::arrival:
-            number = source.next_number++;
+            number = sources_[connection.source].next_arrival++;
             return true;
         case NumberBy::count:
             break;
     }
-    if (!source.counting || source.count_lost) return false;
-    if (source.config.message_bytes != 0) {
-        const Psn distance = group.start - source.count_origin;
+    if (!connection.counting || connection.count_lost) return false;
+    if (connection.config->message_bytes != 0) {
+        const Psn distance = group.start - connection.count_origin;
         const Psn packets = group.end - group.start;
         number = static_cast<std::uint64_t>(distance / packets);
         return distance >= 0 && distance % packets == 0;
     }
-    if (group.start != source.count_next || !group.end_known) return false;
-    number = source.next_number++;
-    source.count_next = group.end;
+    if (group.start != connection.count_next || !group.end_known) return false;
+    number = connection.next_number++;
+    connection.count_next = group.end;
     return true;
 }
 
-void Listener::close_group(Source& source, const Group& group, TimeNs now) noexcept {
-    const std::uint64_t total = group_total(source, group);
+void Listener::close_group(Connection& connection, const Group& group, TimeNs now) noexcept {
+    const std::uint64_t total = group_total(connection, group);
     const bool total_known = total != ~std::uint64_t{0};
-    const std::uint32_t expected = source.config.message_bytes;
+    const std::uint32_t expected = connection.config->message_bytes;
     const bool wrong_total = group.start_known && total_known &&
                              ((expected != 0 && total != expected) ||
                               (group.is_write && group.head != no_run && total != runs_[group.head].dma_length));
     std::uint64_t number = 0;
     if (group.contradiction || wrong_total) {
-        abandon_group(source, group, PacketCounter::conflict);
+        abandon_group(connection, group, PacketCounter::conflict);
     } else if (group.start_known && group.pmtu != 0) {
         const std::uint64_t span = static_cast<std::uint64_t>(group.end - group.start) * group.pmtu;
-        if ((total_known ? total : span) > source.config.max_message_bytes)
-            abandon_group(source, group, PacketCounter::malformed_message_size);
-        else if (group_number(source, group, number))
-            deliver_group(source, group, number, now);
+        if ((total_known ? total : span) > connection.config->max_message_bytes)
+            abandon_group(connection, group, PacketCounter::malformed_message_size);
+        else if (group_number(connection, group, number))
+            deliver_group(connection, group, number, now);
         else
-            abandon_group(source, group, PacketCounter::unbound);
+            abandon_group(connection, group, PacketCounter::unbound);
     } else {
-        abandon_group(source, group, PacketCounter::unbound);
+        abandon_group(connection, group, group.continues_closed ? PacketCounter::late : PacketCounter::unbound);
     }
-    if (source.config.number_by != NumberBy::count || expected != 0 || !source.counting || source.count_lost) return;
+    if (connection.config->number_by != NumberBy::count || expected != 0 || !connection.counting ||
+        connection.count_lost)
+        return;
     // Without a proven place in the order, how many messages lie before the next one can no longer be told.
-    if (group.end > source.count_next)
-        lose_count(source);
+    if (group.end > connection.count_next)
+        lose_count(connection);
     else
-        count_on(source, now);
+        count_on(connection, now);
 }
 
-void Listener::abandon_group(Source& source, const Group& group, PacketCounter counter) noexcept {
+void Listener::abandon_group(Connection& connection, const Group& group, PacketCounter counter) noexcept {
     if (group.start_known && !group.contradiction) {
-        Message& message = merge_members(source, group);
+        Message& message = merge_members(connection, group);
         return table_.abandon(message, counter);
     }
     for (const std::uint32_t member : members_) abandon(member, counter);
 }
 
-void Listener::deliver_group(Source& source, const Group& group, std::uint64_t number, TimeNs now) noexcept {
-    const std::uint64_t total = group_total(source, group);
+void Listener::deliver_group(Connection& connection, const Group& group, std::uint64_t number, TimeNs now) noexcept {
+    const std::uint64_t total = group_total(connection, group);
     const bool total_known = total != ~std::uint64_t{0};
     // Ranges before the runs are gone; offsets are those before a header is stripped.
     Message& first = *runs_[members_[0]].message;
@@ -387,12 +449,12 @@ void Listener::deliver_group(Source& source, const Group& group, std::uint64_t n
         if (run.has_last) end += run.last_bytes - group.pmtu;
         fragmented = fragmented || table_.add_range(first, begin, end) != RangeResult::added;
     }
-    Message& message = merge_members(source, group);
+    Message& message = merge_members(connection, group);
     if (fragmented) return table_.abandon(message, PacketCounter::too_fragmented);
     std::uint32_t header_bytes = 0;
-    if (source.config.number_by == NumberBy::format) {
+    if (connection.config->number_by == NumberBy::format) {
         if (!total_known) return table_.abandon(message, PacketCounter::unbound);
-        const Verdict verdict = strip_header(source, message, total, number, header_bytes);
+        const Verdict verdict = strip_header(connection, message, total, number, header_bytes);
         if (verdict != wire::ok) return table_.abandon(message, verdict);
         shift_ranges(message, header_bytes);
     }
@@ -403,7 +465,7 @@ void Listener::deliver_group(Source& source, const Group& group, std::uint64_t n
 }
 
 /// The runs of the group become one message with final offsets, and their PSNs are closed. Only with a known start.
-Message& Listener::merge_members(Source& source, const Group& group) noexcept {
+Message& Listener::merge_members(Connection& connection, const Group& group) noexcept {
     Message& into = *runs_[members_[0]].message;
     Psn end = group.end;
     for (const std::uint32_t member : members_) {
@@ -414,17 +476,18 @@ Message& Listener::merge_members(Source& source, const Group& group) noexcept {
         release(member);
         if (&message != &into) table_.splice(into, message);
     }
-    source.ring.fill(group.start, end, PsnCell::closed(PacketCounter::late, false, false));
-    source.ring.set(group.start, PsnCell::closed(PacketCounter::late, true, group.end_known && end - group.start == 1));
+    connection.ring.fill(group.start, end, PsnCell::closed(PacketCounter::late, false, false));
+    connection.ring.set(group.start,
+                        PsnCell::closed(PacketCounter::late, true, group.end_known && end - group.start == 1));
     if (group.end_known && end - group.start > 1)
-        source.ring.set(end - 1, PsnCell::closed(PacketCounter::late, false, true));
+        connection.ring.set(end - 1, PsnCell::closed(PacketCounter::late, false, true));
     return into;
 }
 
 /// Reads the detector header at the start of a message of `total` bytes and takes it out of references and ranges.
-Verdict Listener::strip_header(const Source& source, Message& message, std::uint64_t total, std::uint64_t& number,
-                               std::uint32_t& header_bytes) noexcept {
-    const wire::FormatContext& context = source.config.context;
+Verdict Listener::strip_header(const Connection& connection, Message& message, std::uint64_t total,
+                               std::uint64_t& number, std::uint32_t& header_bytes) noexcept {
+    const wire::FormatContext& context = connection.config->context;
     const auto wanted =
         static_cast<std::uint32_t>(std::min<std::uint64_t>({total, context.header_read_bytes, header_.size()}));
     std::uint32_t there = 0;
@@ -438,7 +501,7 @@ Verdict Listener::strip_header(const Source& source, Message& message, std::uint
     const wire::Datagram datagram{.payload = header_.data(), .payload_bytes = static_cast<std::uint32_t>(total)};
     wire::Fragment fragment;
     Verdict verdict = Verdict::malformed_header;
-    source.config.format->decode_burst(context, {&datagram, 1}, &fragment, &verdict);
+    connection.config->format->decode_burst(context, {&datagram, 1}, &fragment, &verdict);
     if (verdict != wire::ok) return verdict;
     // Here an RDMA message is a whole message. One that brings a part of it has no place.
     if (fragment.offset != 0 || (fragment.total_known && fragment.total != fragment.bytes)) return Verdict::unbound;

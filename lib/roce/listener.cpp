@@ -47,61 +47,73 @@ Listener::Listener(const Config& config, MessageTable& table, core::PacketTally&
         if (from.number_by == NumberBy::format && (from.format == nullptr || !from.context.carries_number))
             throw core::UsageError("event = \"format\": the stream's format carries no event number");
         if (from.source >= slot_by_source_.size()) slot_by_source_.resize(from.source + 1, no_run);
-        slot_by_source_[from.source] = static_cast<std::uint32_t>(sources_.size());
-        sources_.emplace_back(from, config.psn_window);
+        const auto slot = static_cast<std::uint32_t>(sources_.size());
+        slot_by_source_[from.source] = slot;
+        sources_.emplace_back(from).recent = slot;
     }
+    const std::size_t connections = sources_.size() + config.more_connections;
+    connections_.reserve(connections);
+    for (std::size_t i = 0; i < connections; ++i) connections_.emplace_back(config.psn_window);
+    peers_.resize(connections);
     free_runs_.reserve(config.runs_max);
     for (std::uint32_t i = config.runs_max; i-- > 0;) free_runs_.push_back(i);
     members_.reserve(config.runs_max);
 }
 
 void Listener::add(std::uint32_t source_id, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
-    Source& source = sources_[slot_by_source_[source_id]];
     if (has_wrong_length(packet)) return table_.reject(buffer, PacketCounter::malformed_roce_length);
-    if (!source.seen) {
-        source.seen = true;
+    Connection& connection = connection_of(sources_[slot_by_source_[source_id]], packet, now);
+    if (!connection.seen) {
+        connection.seen = true;
         // Room below, so that extended PSNs stay positive whatever the peer does.
-        start_era(source, (Psn{1} << 40) + packet.psn, now);
+        start_era(connection, (Psn{1} << 40) + packet.psn, now);
     }
-    const Psn psn = source.ring.extend(packet.psn);
-    const Psn ahead = psn - source.ring.newest();
-    if (ahead > source.ring.size() / 2 || -ahead >= source.ring.size())
-        return add_far(source, psn, packet, buffer, now);
-    add_near(source, psn, packet, buffer, now);
+    const Psn psn = connection.ring.extend(packet.psn);
+    const Psn ahead = psn - connection.ring.newest();
+    const Psn size = connection.ring.size();
+    if (-ahead < size && ahead <= size / 2) return add_near(connection, psn, packet, buffer, now);
+    // A UD queue pair may send to many others: however far ahead, what has been between was not for us.
+    if (!connection.is_datagrams || ahead < 0) return add_far(connection, psn, packet, buffer, now);
+    if (ahead >= size) {
+        end_runs(connection, now);
+        connection.ring.restart(psn - 1);
+    }
+    add_near(connection, psn, packet, buffer, now);
 }
 
-void Listener::add_near(Source& source, Psn psn, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
-    if (psn > source.ring.newest()) advance(source, psn, now);
-    const PsnCell cell = source.ring.at(psn);
-    if (!cell.vacant()) return repeated(source, psn, cell, packet, buffer, now);
-    if (source.held_count > 0 && (!source.held_far || ++source.packets_since_held > stray_after_packets))
-        drop_held(source);  // the stream goes on, so there was no restart
-    Verdict verdict = place(source, psn, packet, buffer, now);
+void Listener::add_near(Connection& connection, Psn psn, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
+    if (psn > connection.ring.newest()) advance(connection, psn, now);
+    const PsnCell cell = connection.ring.at(psn);
+    if (!cell.vacant()) return repeated(connection, psn, cell, packet, buffer, now);
+    if (connection.held_count > 0 && (!connection.held_far || ++connection.packets_since_held > stray_after_packets))
+        drop_held(connection);  // the stream goes on, so there was no restart
+    Verdict verdict = place(connection, psn, packet, buffer, now);
     if (verdict == Verdict::no_room && evict_oldest(now)) {
         // What was evicted may have been this very message.
-        const PsnCell after = source.ring.at(psn);
-        verdict = after.vacant() ? place(source, psn, packet, buffer, now) : after.fate();
+        const PsnCell after = connection.ring.at(psn);
+        verdict = after.vacant() ? place(connection, psn, packet, buffer, now) : after.fate();
     }
     if (verdict != wire::ok) {
-        refuse(source, psn, packet, verdict);
+        refuse(connection, psn, packet, verdict);
         return table_.reject(buffer, verdict);
     }
-    if (config_.window != 0 && ends(packet)) close_beyond_window(source, now);
+    if (config_.window != 0 && ends(packet)) close_beyond_window(connection, now);
 }
 
-void Listener::close_beyond_window(Source& source, TimeNs now) noexcept {
-    for (std::uint32_t run = source.runs.first();
-         run != no_run && source.ends - runs_[run].ends_before > config_.window; run = source.runs.first())
+void Listener::close_beyond_window(Connection& connection, TimeNs now) noexcept {
+    for (std::uint32_t run = connection.runs.first();
+         run != no_run && connection.ends - runs_[run].ends_before > config_.window; run = connection.runs.first())
         close(run, now);
 }
 
-Listener::Neighbours Listener::neighbours(const Source& source, Psn psn, const RocePacket& packet) const noexcept {
+Listener::Neighbours Listener::neighbours(const Connection& connection, Psn psn,
+                                          const RocePacket& packet) const noexcept {
     Neighbours out;
     if (!starts(packet)) {
-        const PsnCell cell = source.ring.at(psn - 1);
+        const PsnCell cell = connection.ring.at(psn - 1);
         if (cell.is_closed() && !cell.ends()) {
             out.verdict = cell.fate();  // the message that this packet continues has ended
-        } else if (is_run_before(source, cell, psn)) {
+        } else if (is_run_before(connection, cell, psn)) {
             const Run& left = runs_[cell.run()];
             if (!left.has_last && left.is_write == packet.is_write) {
                 const bool fits =
@@ -112,10 +124,10 @@ Listener::Neighbours Listener::neighbours(const Source& source, Psn psn, const R
         }
     }
     if (!ends(packet)) {
-        const PsnCell cell = source.ring.at(psn + 1);
+        const PsnCell cell = connection.ring.at(psn + 1);
         if (cell.is_closed() && !cell.starts()) {
             if (out.verdict == wire::ok) out.verdict = cell.fate();
-        } else if (is_run_at(source, cell, psn + 1)) {
+        } else if (is_run_at(connection, cell, psn + 1)) {
             const Run& right = runs_[cell.run()];
             const bool fits = right.pmtu != 0 ? packet.bytes == right.pmtu : packet.bytes >= right.last_bytes;
             if (!right.has_first && right.is_write == packet.is_write && fits) out.right = cell.run();
@@ -124,19 +136,19 @@ Listener::Neighbours Listener::neighbours(const Source& source, Psn psn, const R
     return out;
 }
 
-Verdict Listener::place(Source& source, Psn psn, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
+Verdict Listener::place(Connection& connection, Psn psn, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
     // Everything that can refuse the packet comes first.
-    const Neighbours near = neighbours(source, psn, packet);
+    const Neighbours near = neighbours(connection, psn, packet);
     if (near.verdict != wire::ok) return near.verdict;
     std::uint64_t bytes = packet.bytes;
     if (near.left != no_run) bytes += runs_[near.left].message->received_bytes;
     if (near.right != no_run) bytes += runs_[near.right].message->received_bytes;
     if (packet.is_write && starts(packet)) bytes = std::max<std::uint64_t>(bytes, packet.dma_length);
-    if (bytes > source.config.max_message_bytes) return Verdict::malformed_message_size;
+    if (bytes > connection.config->max_message_bytes) return Verdict::malformed_message_size;
 
     std::uint32_t run = near.left != no_run ? near.left : near.right;
     if (run == no_run) {
-        run = open(source, psn, packet, buffer, now);
+        run = open(connection, psn, packet, buffer, now);
         if (run == no_run) return Verdict::no_room;
     } else {
         const Run& into = runs_[run];
@@ -148,30 +160,31 @@ Verdict Listener::place(Source& source, Psn psn, const RocePacket& packet, void*
         if (near.left != no_run && near.right != no_run) run = join(near.left, near.right);
     }
     const Run& grown = runs_[run];
-    source.ring.set(psn, PsnCell::of_run(run));
-    source.ring.set(grown.begin, PsnCell::of_run(run));
-    source.ring.set(grown.end - 1, PsnCell::of_run(run));
+    connection.ring.set(psn, PsnCell::of_run(run));
+    connection.ring.set(grown.begin, PsnCell::of_run(run));
+    connection.ring.set(grown.end - 1, PsnCell::of_run(run));
     if (ends(packet))
-        ++source.ends;
+        ++connection.ends;
     else
-        source.pmtu = packet.bytes;
+        note_pmtu(connection, packet.bytes);
     if (grown.complete()) completed(run, now);
     return wire::ok;
 }
 
-void Listener::refuse(Source& source, Psn psn, const RocePacket& packet, Verdict verdict) noexcept {
+void Listener::refuse(Connection& connection, Psn psn, const RocePacket& packet, Verdict verdict) noexcept {
     // A packet that contradicts its message is not that PSN's packet: the right one may still come.
     if (verdict == Verdict::conflict) return;
     // Any other refusal is that of the whole message: what has been taken of it goes too, and so does what still comes.
-    const Neighbours near = neighbours(source, psn, packet);
+    const Neighbours near = neighbours(connection, psn, packet);
     if (near.left != no_run) abandon(near.left, verdict);
     if (near.right != no_run) abandon(near.right, verdict);
-    source.ring.set(psn, PsnCell::closed(verdict, starts(packet), ends(packet)));
+    connection.ring.set(psn, PsnCell::closed(verdict, starts(packet), ends(packet)));
 }
 
-std::uint32_t Listener::open(Source& source, Psn psn, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
+std::uint32_t Listener::open(Connection& connection, Psn psn, const RocePacket& packet, void* buffer,
+                             TimeNs now) noexcept {
     if (free_runs_.empty() || table_.buffers_held() >= table_.buffers_max()) return no_run;
-    Message* message = table_.open_unbound(source.config.source, now);
+    Message* message = table_.open_unbound(connection.config->source, now);
     if (message == nullptr) return no_run;
     const std::uint32_t offset = starts(packet) ? 0 : static_cast<std::uint32_t>(psn);
     if (!table_.append(*message, buffer, packet.payload, offset, packet.bytes, now)) {
@@ -186,13 +199,13 @@ std::uint32_t Listener::open(Source& source, Psn psn, const RocePacket& packet, 
     fresh.message = message;
     fresh.begin = psn;
     fresh.end = psn + 1;
-    fresh.source = slot_of(source);
+    fresh.connection = slot_of(connection);
     fresh.is_write = packet.is_write;
     fresh.has_first = starts(packet);
     fresh.has_last = ends(packet);
     fresh.first_ns = now;
     fresh.opened = opened_++;
-    fresh.ends_before = source.ends;
+    fresh.ends_before = connection.ends;
     if (packet.place != RocePlace::last) fresh.pmtu = packet.bytes;
     if (fresh.has_first) fresh.dma_length = packet.dma_length;
     if (fresh.has_last) {
@@ -201,7 +214,7 @@ std::uint32_t Listener::open(Source& source, Psn psn, const RocePacket& packet, 
         fresh.immediate = packet.immediate;
     }
     by_age_.push_back(runs_, run);
-    source.runs.push_back(runs_, run);
+    connection.runs.push_back(runs_, run);
     return run;
 }
 
@@ -244,7 +257,7 @@ std::uint32_t Listener::join(std::uint32_t left_index, std::uint32_t right_index
     release(keep == left_index ? right_index : left_index);
     // The links of the one that stays may have changed while the other left.
     joined.by_age = runs_[keep].by_age;
-    joined.of_source = runs_[keep].of_source;
+    joined.of_connection = runs_[keep].of_connection;
     runs_[keep] = joined;
     return keep;
 }
@@ -257,112 +270,62 @@ void Listener::set_offsets(Message& message, Psn start, std::uint32_t pmtu) noex
 
 void Listener::release(std::uint32_t run) noexcept {
     by_age_.remove(runs_, run);
-    sources_[runs_[run].source].runs.remove(runs_, run);
+    connections_[runs_[run].connection].runs.remove(runs_, run);
     runs_[run].message = nullptr;
     free_runs_.push_back(run);
     --run_count_;
 }
 
-void Listener::advance(Source& source, Psn psn, TimeNs now) noexcept {
-    while (source.ring.newest() < psn) {
+void Listener::advance(Connection& connection, Psn psn, TimeNs now) noexcept {
+    while (connection.ring.newest() < psn) {
         // A run of which nothing is left in the ring can never join anything again.
-        const PsnCell leaving = source.ring.leaving();
-        if (is_run_before(source, leaving, source.ring.oldest() + 1)) close(leaving.run(), now);
-        source.ring.advance();
+        const PsnCell leaving = connection.ring.leaving();
+        if (is_run_before(connection, leaving, connection.ring.oldest() + 1)) close(leaving.run(), now);
+        connection.ring.advance();
     }
 }
 
-void Listener::repeated(Source& source, Psn psn, PsnCell cell, const RocePacket& packet, void* buffer,
+void Listener::repeated(Connection& connection, Psn psn, PsnCell cell, const RocePacket& packet, void* buffer,
                         TimeNs now) noexcept {
     const PacketCounter fate = cell.is_closed() ? cell.fate() : PacketCounter::duplicate;
-    if (packet.transport != wire::RoceTransport::uc || (source.held_count > 0 && source.held_far))
+    if (packet.transport == wire::RoceTransport::rc || (connection.held_count > 0 && connection.held_far))
         return table_.reject(buffer, fate);
-    const bool continues = source.held_count > 0 && source.held[source.held_count - 1].psn + 1 == psn;
+    const bool continues = connection.held_count > 0 && connection.held[connection.held_count - 1].psn + 1 == psn;
     if (!continues) {
-        drop_held(source);
+        drop_held(connection);
         if (!starts(packet)) return table_.reject(buffer, fate);
-        source.held_far = false;
+        connection.held_far = false;
     }
-    hold(source, {packet, buffer, psn, now, fate});
-    if (source.held_count == restart_packets) restart(source, source.held[0].psn, now);
+    hold(connection, {packet, buffer, psn, now, fate});
+    if (connection.held_count == restart_packets) restart(connection, connection.held[0].psn, now);
 }
 
-void Listener::add_far(Source& source, Psn psn, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
-    if (source.held_count > 0 && source.held_far) {
-        const Psn distance = psn - source.held[0].psn;
+void Listener::add_far(Connection& connection, Psn psn, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
+    if (connection.held_count > 0 && connection.held_far) {
+        const Psn distance = psn - connection.held[0].psn;
         if (distance == 0) return table_.reject(buffer, PacketCounter::duplicate);
         if (distance <= restart_distance && distance >= -restart_distance) {
-            restart(source, std::min(psn, source.held[0].psn), now);
-            return add_near(source, psn, packet, buffer, now);
+            restart(connection, std::min(psn, connection.held[0].psn), now);
+            return add_near(connection, psn, packet, buffer, now);
         }
     }
-    drop_held(source);
-    source.held_far = true;
-    source.packets_since_held = 0;
-    hold(source, {packet, buffer, psn, now, PacketCounter::unbound});
-}
-
-void Listener::hold(Source& source, const Held& held) noexcept {
-    if (source.held_count == 0) ++holding_;
-    source.held[source.held_count++] = held;
-    packets_.add(PacketCounter::in_flight);
-}
-
-void Listener::drop_held(Source& source) noexcept {
-    if (source.held_count == 0) return;
-    packets_.subtract(PacketCounter::in_flight, source.held_count);
-    for (std::uint32_t i = 0; i < source.held_count; ++i) table_.reject(source.held[i].buffer, source.held[i].fate);
-    source.held_count = 0;
-    --holding_;
-}
-
-void Listener::restart(Source& source, Psn first, TimeNs now) noexcept {
-    const std::uint32_t count = source.held_count;
-    packets_.subtract(PacketCounter::in_flight, count);
-    source.held_count = 0;
-    --holding_;
-    start_era(source, first, now);
-    for (std::uint32_t i = 0; i < count; ++i) {
-        const Held held = source.held[i];
-        add_near(source, held.psn, held.packet, held.buffer, held.time_ns);
-    }
-}
-
-void Listener::start_era(Source& source, Psn psn, TimeNs now) noexcept {
-    while (source.runs.first() != no_run) close(source.runs.first(), now);
-    source.ring.restart(psn - 1);
-    source.counting = source.count_lost = false;
-    source.whole = 0;
-    if (source.config.number_by == NumberBy::count) source.next_number = 0;
-}
-
-void Listener::skip(std::uint32_t source_id, std::uint32_t wire_psn, std::uint32_t dma_length, TimeNs now) noexcept {
-    Source& source = sources_[slot_by_source_[source_id]];
-    if (!source.seen) return;
-    const Psn first = source.ring.extend(wire_psn);
-    const Psn distance = first - source.ring.newest();
-    if (distance > source.ring.size() / 2 || -distance >= source.ring.size()) return;
-    // A READ uses one PSN per packet of its response. Without a path MTU seen, only the first is sure.
-    const Psn count = source.pmtu == 0 ? 1 : std::max<Psn>(1, (Psn{dma_length} + source.pmtu - 1) / source.pmtu);
-    const Psn end = first + std::min(count, source.ring.size() / 2);
-    for (Psn psn = first; psn < end; ++psn) {
-        if (psn > source.ring.newest()) advance(source, psn, now);
-        if (source.ring.at(psn).unknown()) source.ring.set(psn, PsnCell::skipped());
-    }
-    if (source.counting) count_on(source, now);
+    drop_held(connection);
+    connection.held_far = true;
+    connection.packets_since_held = 0;
+    hold(connection, {packet, buffer, psn, now, PacketCounter::unbound});
 }
 
 void Listener::expire(TimeNs now) noexcept {
     while (by_age_.first() != no_run && now - runs_[by_age_.first()].first_ns >= config_.timeout_ns)
         close(by_age_.first(), now);
     if (holding_ == 0) return;
-    for (Source& source : sources_)
-        if (source.held_count > 0 && now - source.held[0].time_ns >= config_.timeout_ns) drop_held(source);
+    for (Connection& connection : connections_)
+        if (connection.held_count > 0 && now - connection.held[0].time_ns >= config_.timeout_ns) drop_held(connection);
 }
 
 void Listener::finish(TimeNs now) noexcept {
     while (by_age_.first() != no_run) close(by_age_.first(), now);
-    for (Source& source : sources_) drop_held(source);
+    for (Connection& connection : connections_) drop_held(connection);
 }
 
 bool Listener::evict_oldest(TimeNs now) noexcept {

@@ -53,14 +53,19 @@ public:
     struct Config {
         std::vector<SourceConfig> sources;
         std::uint32_t runs_max = 4096;  ///< runs at once, all sources; each takes a message of the table
-        std::uint32_t psn_window =
-            1 << 16;  ///< PSNs remembered per source (4 bytes each), rounded up to a power of two
-        /// A run ends when its source has shown more message ends since it opened (its own included); 0: no limit. Must
-        /// be larger than the reordering in messages, or whole messages end incomplete.
+        /// PSNs remembered per connection (4 bytes each, of memory that is touched when used), rounded up to a power of
+        /// two.
+        std::uint32_t psn_window = 1 << 16;
+        /// Connections beyond one per source, all sources together. Where more send, the one that has been silent for
+        /// longest is forgotten, as if it had ended.
+        std::uint32_t more_connections = 64;
+        /// A run ends when its connection has shown more message ends since it opened (its own included); 0: no limit.
+        /// Must be larger than the reordering in messages, or whole messages end incomplete.
         std::uint32_t window = 0;
         TimeNs timeout_ns = 500 * core::ns_per_ms;  ///< from a run's first packet
     };
-    static constexpr std::uint32_t restart_packets = 32;  ///< also the most buffers a source holds outside the table
+    /// Also the most buffers that are held outside the table, per source on average.
+    static constexpr std::uint32_t restart_packets = 32;
     static constexpr std::uint32_t count_hold = 32;
 
     /// Throws core::UsageError for NumberBy::format without a format that carries numbers.
@@ -71,7 +76,7 @@ public:
     /// Adds one SEND or WRITE packet of a configured source. Takes the buffer: it ends in a message or is given back.
     void add(std::uint32_t source, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
     /// A request of `source` that uses PSNs but carries no data for us: READ (with its length) or atomic.
-    void skip(std::uint32_t source, std::uint32_t psn, std::uint32_t dma_length, TimeNs now) noexcept;
+    void skip(std::uint32_t source, const wire::RocePacket& packet, TimeNs now) noexcept;
 
     /// Ends what is due at `now`.
     void expire(TimeNs now) noexcept;
@@ -91,18 +96,22 @@ private:
         TimeNs time_ns = 0;
         core::PacketCounter fate = core::PacketCounter::unbound;  ///< if it comes to nothing
     };
-    struct Source {
-        Source(const SourceConfig& from, std::uint32_t psn_window) : config(from), ring(psn_window) {}
-        SourceConfig config;
+    /// One sender's numbering of packets: an RC or UC connection, or one UD queue pair that sends to ours.
+    struct Connection {
+        explicit Connection(std::uint32_t psn_window) : ring(psn_window) {}
+        const SourceConfig* config = nullptr;
+        std::uint32_t source = 0;  ///< index into sources_
         PsnRing ring;
-        RunList<&Run::of_source> runs;
+        RunList<&Run::of_connection> runs;
         bool seen = false;
-        std::uint32_t pmtu = 0;         ///< last one seen, for the length of READs only
-        std::uint64_t ends = 0;         ///< LAST and ONLY packets taken
-        std::uint64_t next_number = 0;  ///< arrival, count
+        bool is_datagrams = false;  ///< UD: every packet is a message
+        std::uint32_t pmtu = 0;     ///< last one seen
+        bool pmtu_varies = false;   ///< and not the only one, so it proves nothing
+        std::uint64_t ends = 0;     ///< LAST and ONLY packets taken
         // count
         bool counting = false;  ///< count_origin is known
         bool count_lost = false;
+        std::uint64_t next_number = 0;
         Psn count_origin = 0;     ///< start of message 0
         Psn count_next = 0;       ///< start of message next_number
         std::uint32_t whole = 0;  ///< complete runs that wait for their number
@@ -111,6 +120,26 @@ private:
         std::uint32_t held_count = 0;
         std::uint32_t packets_since_held = 0;
         bool held_far = false;
+    };
+    /// What tells connections to one queue pair number apart. Apart from them, to be searched quickly.
+    struct Peer {
+        std::uint64_t address_pair = 0;
+        std::uint32_t source_qp = 0;  ///< UD
+        wire::RoceTransport transport = wire::RoceTransport::other;
+        bool used = false;
+        std::uint32_t source = 0;
+        TimeNs last_ns = 0;
+        [[nodiscard]] bool is(std::uint32_t of_source, const wire::RocePacket& packet) const noexcept {
+            return address_pair == packet.address_pair && source == of_source && source_qp == packet.source_qp &&
+                   transport == packet.transport;
+        }
+    };
+    struct Source {
+        explicit Source(const SourceConfig& from) : config(from) {}
+        SourceConfig config;
+        std::uint32_t recent = 0;        ///< connection of the last packet
+        std::uint32_t counted = no_run;  ///< the connection whose messages are counted
+        std::uint64_t next_arrival = 0;
     };
     /// The runs that one packet joins.
     struct Neighbours {
@@ -125,81 +154,109 @@ private:
         bool start_known = false;
         bool end_known = false;
         bool contradiction = false;
-        std::uint32_t head = no_run;  ///< the run with FIRST
-        std::uint32_t tail = no_run;  ///< the run with LAST
+        bool continues_closed = false;  ///< it goes on with a message that has ended before
+        std::uint32_t head = no_run;    ///< the run with FIRST
+        std::uint32_t tail = no_run;    ///< the run with LAST
         std::uint32_t pmtu = 0;
         bool is_write = false;
     };
 
+    // connections.cpp: who sends, restarts, and what uses PSNs without data.
+    [[nodiscard]] Connection& connection_of(Source& source, const wire::RocePacket& packet, TimeNs now) noexcept;
+    [[nodiscard]] std::uint32_t connect(std::uint32_t source, const wire::RocePacket& packet, TimeNs now) noexcept;
+    [[nodiscard]] bool counts(Connection& connection, TimeNs now) noexcept;
+    static void forget_count(Connection& connection) noexcept {
+        connection.counting = connection.count_lost = false;
+        connection.whole = 0;
+        connection.next_number = 0;
+    }
+    void end_runs(Connection& connection, TimeNs now) noexcept;
+
     // listener.cpp: packets come in.
-    void add_near(Source& source, Psn psn, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
-    void add_far(Source& source, Psn psn, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
-    void repeated(Source& source, Psn psn, PsnCell cell, const wire::RocePacket& packet, void* buffer,
+    void add_near(Connection& connection, Psn psn, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
+    void add_far(Connection& connection, Psn psn, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
+    void repeated(Connection& connection, Psn psn, PsnCell cell, const wire::RocePacket& packet, void* buffer,
                   TimeNs now) noexcept;
-    [[nodiscard]] wire::Verdict place(Source& source, Psn psn, const wire::RocePacket& packet, void* buffer,
+    [[nodiscard]] wire::Verdict place(Connection& connection, Psn psn, const wire::RocePacket& packet, void* buffer,
                                       TimeNs now) noexcept;
-    [[nodiscard]] Neighbours neighbours(const Source& source, Psn psn, const wire::RocePacket& packet) const noexcept;
-    void refuse(Source& source, Psn psn, const wire::RocePacket& packet, wire::Verdict verdict) noexcept;
-    [[nodiscard]] std::uint32_t open(Source& source, Psn psn, const wire::RocePacket& packet, void* buffer,
+    [[nodiscard]] Neighbours neighbours(const Connection& connection, Psn psn,
+                                        const wire::RocePacket& packet) const noexcept;
+    void refuse(Connection& connection, Psn psn, const wire::RocePacket& packet, wire::Verdict verdict) noexcept;
+    [[nodiscard]] std::uint32_t open(Connection& connection, Psn psn, const wire::RocePacket& packet, void* buffer,
                                      TimeNs now) noexcept;
     void extend(std::uint32_t run, Psn psn, const wire::RocePacket& packet) noexcept;
     [[nodiscard]] std::uint32_t join(std::uint32_t left, std::uint32_t right) noexcept;
     static void set_offsets(assemble::Message& message, Psn start, std::uint32_t pmtu) noexcept;
-    void advance(Source& source, Psn psn, TimeNs now) noexcept;
-    void start_era(Source& source, Psn psn, TimeNs now) noexcept;
-    void restart(Source& source, Psn first, TimeNs now) noexcept;
-    void close_beyond_window(Source& source, TimeNs now) noexcept;
-    [[nodiscard]] bool is_run_at(const Source& source, PsnCell cell, Psn begin) const noexcept {
-        return cell.in_run() && is_mine(source, cell.run()) && runs_[cell.run()].begin == begin;
+    void advance(Connection& connection, Psn psn, TimeNs now) noexcept;
+    static void note_pmtu(Connection& connection, std::uint32_t bytes) noexcept {
+        connection.pmtu_varies = connection.pmtu_varies || (connection.pmtu != 0 && connection.pmtu != bytes);
+        connection.pmtu = bytes;
     }
-    [[nodiscard]] bool is_run_before(const Source& source, PsnCell cell, Psn end) const noexcept {
-        return cell.in_run() && is_mine(source, cell.run()) && runs_[cell.run()].end == end;
+    void start_era(Connection& connection, Psn psn, TimeNs now) noexcept;
+    void restart(Connection& connection, Psn first, TimeNs now) noexcept;
+    void close_beyond_window(Connection& connection, TimeNs now) noexcept;
+    [[nodiscard]] bool is_run_at(const Connection& connection, PsnCell cell, Psn begin) const noexcept {
+        return cell.in_run() && is_mine(connection, cell.run()) && runs_[cell.run()].begin == begin;
     }
-    [[nodiscard]] bool is_mine(const Source& source, std::uint32_t run) const noexcept {
-        return runs_[run].message != nullptr && runs_[run].source == slot_of(source);
+    [[nodiscard]] bool is_run_before(const Connection& connection, PsnCell cell, Psn end) const noexcept {
+        return cell.in_run() && is_mine(connection, cell.run()) && runs_[cell.run()].end == end;
     }
-    void mark_ends(Source& source, const Run& run) noexcept;
+    [[nodiscard]] bool is_mine(const Connection& connection, std::uint32_t run) const noexcept {
+        return runs_[run].message != nullptr && runs_[run].connection == slot_of(connection);
+    }
+    void mark_ends(Connection& connection, const Run& run) noexcept;
     void release(std::uint32_t run) noexcept;
-    void hold(Source& source, const Held& held) noexcept;
-    void drop_held(Source& source) noexcept;
-    [[nodiscard]] std::uint32_t slot_of(const Source& source) const noexcept {
-        return static_cast<std::uint32_t>(&source - sources_.data());
+    void hold(Connection& connection, const Held& held) noexcept;
+    void drop_held(Connection& connection) noexcept;
+    [[nodiscard]] std::uint32_t slot_of(const Connection& connection) const noexcept {
+        return static_cast<std::uint32_t>(&connection - connections_.data());
     }
 
     // close.cpp: messages leave.
     void completed(std::uint32_t run, TimeNs now) noexcept;
     void number_complete(std::uint32_t run, TimeNs now) noexcept;
     void deliver_complete(std::uint32_t run, std::uint64_t number, TimeNs now) noexcept;
-    void start_counting(Source& source, TimeNs now) noexcept;
-    void count_on(Source& source, TimeNs now) noexcept;
+    void start_counting(Connection& connection, TimeNs now) noexcept;
+    void count_on(Connection& connection, TimeNs now) noexcept;
     void abandon(std::uint32_t run, core::PacketCounter counter) noexcept;
     void close(std::uint32_t run, TimeNs now) noexcept;
-    [[nodiscard]] Group gather(const Source& source, std::uint32_t run) noexcept;
-    void gather_left(const Source& source, std::uint32_t run, Group& group) noexcept;
-    void gather_right(const Source& source, std::uint32_t run, Group& group) noexcept;
-    void gather_extent(const Source& source, Group& group) noexcept;
-    [[nodiscard]] std::uint64_t extent(const Source& source, const Group& group) const noexcept;
-    void close_group(Source& source, const Group& group, TimeNs now) noexcept;
-    void abandon_group(Source& source, const Group& group, core::PacketCounter counter) noexcept;
-    void deliver_group(Source& source, const Group& group, std::uint64_t number, TimeNs now) noexcept;
-    [[nodiscard]] std::uint64_t group_total(const Source& source, const Group& group) const noexcept;
-    [[nodiscard]] bool group_number(Source& source, const Group& group, std::uint64_t& number) noexcept;
-    [[nodiscard]] assemble::Message& merge_members(Source& source, const Group& group) noexcept;
-    [[nodiscard]] wire::Verdict strip_header(const Source& source, assemble::Message& message, std::uint64_t total,
-                                             std::uint64_t& number, std::uint32_t& header_bytes) noexcept;
-    void lose_count(Source& source) noexcept;
+    [[nodiscard]] Group gather(const Connection& connection, std::uint32_t run) noexcept;
+    void gather_left(const Connection& connection, std::uint32_t run, Group& group) noexcept;
+    void gather_right(const Connection& connection, std::uint32_t run, Group& group) noexcept;
+    void gather_extent(const Connection& connection, Group& group) noexcept;
+    [[nodiscard]] std::uint64_t extent(const Connection& connection, const Group& group) const noexcept;
+    void close_group(Connection& connection, const Group& group, TimeNs now) noexcept;
+    void abandon_group(Connection& connection, const Group& group, core::PacketCounter counter) noexcept;
+    void deliver_group(Connection& connection, const Group& group, std::uint64_t number, TimeNs now) noexcept;
+    [[nodiscard]] std::uint64_t group_total(const Connection& connection, const Group& group) const noexcept;
+    [[nodiscard]] bool group_number(Connection& connection, const Group& group, std::uint64_t& number) noexcept;
+    [[nodiscard]] assemble::Message& merge_members(Connection& connection, const Group& group) noexcept;
+    [[nodiscard]] wire::Verdict strip_header(const Connection& connection, assemble::Message& message,
+                                             std::uint64_t total, std::uint64_t& number,
+                                             std::uint32_t& header_bytes) noexcept;
+    void count_lost_only(Connection& connection, TimeNs now) noexcept;
+    void lose_count(Connection& connection) noexcept;
+    [[nodiscard]] static bool counts_by_psn(const Connection& connection) noexcept {
+        return connection.config->message_bytes != 0 || connection.is_datagrams;
+    }
+    [[nodiscard]] Psn end_of_write(const Connection& connection, std::uint32_t run, Psn limit) const noexcept;
+    [[nodiscard]] bool place_by_count(const Connection& connection, Group& group) noexcept;
 
     Config config_;
     assemble::MessageTable& table_;
     core::PacketTally& packets_;
     std::vector<Source> sources_;
+    /// One for each source first, then those that are lent to who needs more.
+    std::vector<Connection> connections_;
+    std::vector<Peer> peers_;  ///< of connections_
     std::vector<std::uint32_t> slot_by_source_;
     std::vector<Run> runs_;
     std::vector<std::uint32_t> free_runs_;
     std::vector<std::uint32_t> members_;  ///< runs of the group being closed
     RunList<&Run::by_age> by_age_;
     std::uint32_t run_count_ = 0;
-    std::uint32_t holding_ = 0;  ///< sources with held packets
+    std::uint32_t held_total_ = 0;
+    std::uint32_t holding_ = 0;  ///< connections with held packets
     std::uint64_t opened_ = 0;
     std::array<std::byte, 1024> header_{};
 };

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <vector>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <type_traits>
 
 #include "core/counters.hpp"
 
@@ -14,6 +17,7 @@ namespace weir::roce {
 
 /// An extended PSN: the 24 bits on the wire continued over every wrap.
 using Psn = std::int64_t;
+inline constexpr Psn no_psn = -1;
 
 /// The state of one PSN.
 class PsnCell {
@@ -49,15 +53,22 @@ private:
     std::uint32_t bits_ = 0;
 };
 
+static_assert(std::is_trivially_copyable_v<PsnCell>);
+
 class PsnRing {
 public:
     /// `size` is rounded up to a power of two.
-    explicit PsnRing(std::uint32_t size) : cells_(std::bit_ceil(std::max<std::uint32_t>(size, 16))) {}
+    /// Its memory is zero, and not touched before it is used.
+    explicit PsnRing(std::uint32_t size)
+        : size_(std::bit_ceil(std::max<std::uint32_t>(size, 16))),
+          cells_(static_cast<PsnCell*>(std::calloc(size_, sizeof(PsnCell)))) {
+        if (cells_ == nullptr) throw std::bad_alloc();
+    }
 
     [[nodiscard]] Psn newest() const noexcept { return newest_; }
     /// The lowest PSN that still has a cell.
     [[nodiscard]] Psn oldest() const noexcept { return newest_ - size() + 1; }
-    [[nodiscard]] Psn size() const noexcept { return static_cast<Psn>(cells_.size()); }
+    [[nodiscard]] Psn size() const noexcept { return static_cast<Psn>(size_); }
 
     /// The PSN nearest to the newest one with these 24 bits.
     [[nodiscard]] Psn extend(std::uint32_t psn) const noexcept {
@@ -88,10 +99,12 @@ public:
     }
 
 private:
-    [[nodiscard]] std::size_t index(Psn psn) const noexcept {
-        return static_cast<std::size_t>(psn) & (cells_.size() - 1);
-    }
-    std::vector<PsnCell> cells_;
+    [[nodiscard]] std::size_t index(Psn psn) const noexcept { return static_cast<std::size_t>(psn) & (size_ - 1); }
+    struct Freer {
+        void operator()(void* memory) const noexcept { std::free(memory); }
+    };
+    std::size_t size_;
+    std::unique_ptr<PsnCell[], Freer> cells_;
     Psn newest_ = 0;
     Psn lowest_ = 1;  ///< nothing below has been set since the restart
 };

@@ -1,5 +1,5 @@
 // A run: packets with consecutive PSNs that are known to belong to one message. Runs live in one array and are linked
-// by index into lists by age, one of all runs and one per source.
+// by index into lists by age, one of all runs and one per connection.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Run {
     assemble::Message* message = nullptr;  ///< nullptr: this slot is free
     Psn begin = 0;
     Psn end = 0;  ///< one behind the last
-    std::uint32_t source = 0;
+    std::uint32_t connection = 0;
     std::uint32_t pmtu = 0;        ///< payload of FIRST and MIDDLE packets; 0 while there is only a LAST
     std::uint32_t last_bytes = 0;  ///< payload of LAST, or ONLY
     std::uint32_t dma_length = 0;  ///< WRITE with FIRST
@@ -32,9 +32,9 @@ struct Run {
     bool has_immediate = false;
     core::TimeNs first_ns = 0;
     std::uint64_t opened = 0;       ///< order of opening over all sources
-    std::uint64_t ends_before = 0;  ///< message ends that its source had shown when it was opened
+    std::uint64_t ends_before = 0;  ///< message ends that its connection had shown when it was opened
     RunLinks by_age;
-    RunLinks of_source;
+    RunLinks of_connection;
 
     [[nodiscard]] bool complete() const noexcept { return has_first && has_last; }
     /// Bytes of the message, if complete.

@@ -129,7 +129,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             ++given;
             listener.add(source, packet, buffer, ++now);
         } else if (action < 246) {
-            listener.skip(source, psn[source]++ & 0xffffff, in.byte() << 5U, now);
+            wire::RocePacket read;
+            read.transport = wire::RoceTransport::rc;
+            read.psn = psn[source]++ & 0xffffff;
+            read.dma_length = in.byte() << (in.byte() & 31U);
+            listener.skip(source, read, now);
         } else if (action < 250) {
             listener.expire(now += in.byte());
         } else if (action < 253) {

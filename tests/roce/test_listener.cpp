@@ -244,7 +244,7 @@ TEST_F(ListenerTest, MiddleWhereTheLastMustBeIsAConflict) {
     finish();
     EXPECT_TRUE(harness->delivered.empty());
     EXPECT_EQ(count(PacketCounter::conflict), 1U);
-    EXPECT_EQ(count(PacketCounter::unbound), 2U);
+    EXPECT_EQ(count(PacketCounter::late), 2U);
 }
 
 TEST_F(ListenerTest, PacketThatDoesNotFitDoesNotTakeThePlaceOfTheRightOne) {
@@ -364,7 +364,11 @@ TEST_F(ListenerTest, CountStopsWhereTheOrderIsLost) {
 TEST_F(ListenerTest, CountGoesOnOverReads) {
     start(NumberBy::count);
     for (std::uint32_t i = 0; i < 40; ++i) send(message(i, 2, 2 * i));
-    harness->listener.skip(0, 80, 3 * pmtu, now);
+    wire::RocePacket read;
+    read.transport = spec.transport;
+    read.psn = 80;
+    read.dma_length = 3 * pmtu;
+    harness->listener.skip(0, read, now);
     send(message(40, 2, 83));
     finish();
     EXPECT_EQ(numbers().size(), 41U);

@@ -84,7 +84,9 @@ std::vector<Sent> random_messages(Dice& dice, bool by_arrival) {
         Sent& message = sent[id];
         message.spec = {wire::RoceTransport::uc, dice.chance(write), id, pmtu};
         const std::uint32_t least = by_arrival ? 4 : 0;
-        message.payload = payload_of(id, least + dice.below(dice.chance(0.2) ? 600 : pmtu * (1 + dice.below(12))));
+        std::uint32_t bytes = least + dice.below(dice.chance(0.2) ? 600 : pmtu * (1 + dice.below(12)));
+        if (by_arrival) bytes &= ~3U;  // every packet has a word that tells whose it is
+        message.payload = payload_of(id, bytes);
         message.packets = packets_of(message.spec, message.payload, psn);
         message.arrived.resize(message.packets.size());
         psn = (psn + static_cast<std::uint32_t>(message.packets.size())) & 0xffffff;
@@ -119,13 +121,24 @@ std::uint32_t id_of(const Delivered& got, bool by_arrival) {
     return word >> 18U;
 }
 
+/// The message and the two before it, packet by packet.
+std::string described(const std::vector<Sent>& sent, std::uint32_t id) {
+    std::string out;
+    for (std::uint32_t at = id < 2 ? 0 : id - 2; at <= id; ++at) {
+        out += sent[at].spec.is_write ? "; write " : "; send ";
+        for (const bool arrived : sent[at].arrived) out += arrived ? '+' : '-';
+    }
+    return out;
+}
+
 void check(std::vector<Sent>& sent, const Harness& harness, const Plan& plan) {
     for (const Delivered& got : harness.delivered) {
         const std::uint32_t id = id_of(got, plan.by_arrival);
         ASSERT_LT(id, sent.size());
         Sent& message = sent[id];
         ++(got.complete ? message.completed : message.partly);
-        ASSERT_TRUE(!got.total_known || got.total == message.payload.size()) << id;
+        ASSERT_TRUE(!got.total_known || got.total == message.payload.size())
+            << id << ": " << got.total << " for " << message.payload.size() << described(sent, id);
         for (const ByteRange& range : got.ranges)
             ASSERT_TRUE(std::equal(got.bytes.begin() + range.begin, got.bytes.begin() + range.end,
                                    message.payload.begin() + range.begin))

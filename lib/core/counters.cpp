@@ -47,18 +47,18 @@ constexpr Entry<PacketCounter> packet_entries[] = {
      "that "
      "nobody answers. Check the sender's destination address and neighbour table."},
     {not_for_us_icmp, "not_for_us.icmp",
-     "Ping and ICMP messages. Normal in small numbers; `destination unreachable` at data rate means that the kernel of "
+     "Ping and other ICMP and ICMPv6 messages, neighbour discovery among them. Normal in small numbers; `destination "
+     "unreachable` at data rate means that the kernel of "
      "this "
      "box answers the detector on the same interface: remove its address there, or drop ICMP."},
     {not_for_us_ethertype, "not_for_us.ethertype",
-     "Frames that are neither IPv4 nor ARP: LLDP, spanning tree, IPv6 neighbour discovery, pause frames. Harmless "
-     "background; "
+     "Frames that are neither IPv4, IPv6 nor ARP: LLDP, spanning tree, pause frames. Harmless background; "
      "if it is most of the traffic, the port is connected to the wrong network or the data carries a tag weir does not "
      "know."},
     {not_for_us_ip_protocol, "not_for_us.ip_protocol",
-     "IPv4 packets that are neither UDP nor ICMP, such as IGMP or TCP. Harmless background; a lot of TCP means that "
-     "the data "
-     "link is shared with ordinary traffic. Give the detector its own link."},
+     "IP packets that are neither UDP nor ICMP, such as IGMP, TCP or encrypted ones (ESP), and IPv6 packets that carry "
+     "nothing or something unknown. Harmless background; a lot of TCP means that the data link is shared with ordinary "
+     "traffic. Give the detector its own link."},
     {not_for_us_roce_response, "not_for_us.roce_response",
      "RoCE acknowledgements and read responses: the other direction of a connection that weir listens to. Normal on a "
      "mirrored link; on a direct link somebody answers for this port. weir needs only the direction with the data."},
@@ -70,20 +70,23 @@ constexpr Entry<PacketCounter> packet_entries[] = {
      "RoCE connection management (queue pair 1) and congestion notifications. A few per connection are normal; a "
      "stream of "
      "congestion notifications means that a switch on the way is congested and has begun to mark packets."},
+    {not_for_us_roce_v1, "not_for_us.roce_v1",
+     "RoCEv1 frames (ethertype 0x8915), which have no IP and no UDP header and which weir does not assemble. Set the "
+     "sender's GID to one of type RoCE v2: `show_gids` or `ibv_devinfo -v` list them."},
     {malformed_truncated, "dropped.malformed.truncated",
      "Frames that end before their own headers say they do. A capture taken with a short snap length, or a device "
      "whose "
      "buffers are smaller than the frames: raise the snap length, the MTU, or `framesz` of net_af_packet."},
     {malformed_ethernet, "dropped.malformed.ethernet",
-     "Frames too short for an Ethernet header or with more VLAN tags than weir follows. Suspect the capture's link "
-     "type or a "
-     "switch that adds tags (QinQ) on the detector's port."},
+     "Frames too short for an Ethernet header or with more than two VLAN tags. Suspect the capture's link type or a "
+     "switch that adds tags on the detector's port."},
     {malformed_ip_header, "dropped.malformed.ip_header",
-     "IPv4 headers with an impossible version or header length. Almost always damaged data: check cable, optics and "
+     "IPv4 or IPv6 headers with an impossible version or header length, or more IPv6 extension headers than weir "
+     "follows (8, of 512 bytes together). Almost always damaged data: check cable, optics and "
      "the "
      "sender's firmware."},
     {malformed_ip_length, "dropped.malformed.ip_length",
-     "IPv4 total length larger than the frame or smaller than its headers. Firmware that fills the length field "
+     "IPv4 or IPv6 length larger than the frame or smaller than its headers. Firmware that fills the length field "
      "wrongly, or "
      "frames cut by an MTU or by a kernel that merged packets: on veth and TAP turn off tso, gso and gro."},
     {malformed_ip_checksum, "dropped.malformed.ip_checksum",

@@ -33,6 +33,7 @@ enum class PacketCounter : std::uint8_t {
     not_for_us_roce_response,
     not_for_us_roce_request,
     not_for_us_roce_management,
+    not_for_us_roce_v1,
     malformed_truncated,
     malformed_ethernet,
     malformed_ip_header,

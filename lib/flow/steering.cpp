@@ -1,8 +1,31 @@
 #include "flow/steering.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace weir::flow {
+
+namespace {
+
+constexpr std::size_t absent = SIZE_MAX;
+
+std::size_t index_of(const std::vector<std::uint32_t>& addresses, std::uint32_t address) noexcept {
+    const auto found = std::ranges::find(addresses, address);
+    return found == addresses.end() ? absent : static_cast<std::size_t>(found - addresses.begin());
+}
+
+std::size_t index_of(const std::vector<Ipv6Address>& addresses, const std::byte* address) noexcept {
+    for (std::size_t i = 0; i < addresses.size(); ++i)
+        if (std::memcmp(addresses[i].data(), address, sizeof(Ipv6Address)) == 0) return i;
+    return absent;
+}
+
+/// What is added to the rule's source for the source address at `index`.
+std::uint32_t place_of(const std::vector<std::uint32_t>& places, std::size_t index) noexcept {
+    return places.empty() ? static_cast<std::uint32_t>(index) : places[index];
+}
+
+}  // namespace
 
 Steering::Steering(std::vector<Rule> udp_rules, std::vector<Rule> roce_rules)
     : udp_rules_(std::move(udp_rules)),
@@ -32,13 +55,18 @@ Route Steering::match(const std::vector<Rule>& rules, std::uint16_t first, const
                       const wire::Datagram& datagram) noexcept {
     for (std::uint16_t at = first; at != end; at = next[at]) {
         const Rule& rule = rules[at];
-        if (rule.impossible) continue;
-        if (!rule.dst.empty() && std::ranges::find(rule.dst, datagram.dst) == rule.dst.end()) continue;
+        const bool ipv6 = datagram.ipv6;
+        if (!rule.dst.empty() || !rule.ipv6_dst.empty()) {
+            const std::size_t found =
+                ipv6 ? index_of(rule.ipv6_dst, datagram.ipv6_dst()) : index_of(rule.dst, datagram.dst);
+            if (found == absent) continue;
+        }
         std::uint32_t source = rule.source;
-        if (!rule.src.empty()) {
-            const auto found = std::ranges::find(rule.src, datagram.src);
-            if (found == rule.src.end()) continue;
-            if (rule.source_by_address) source += static_cast<std::uint32_t>(found - rule.src.begin());
+        if (!rule.src.empty() || !rule.ipv6_src.empty()) {
+            const std::size_t found =
+                ipv6 ? index_of(rule.ipv6_src, datagram.ipv6_src()) : index_of(rule.src, datagram.src);
+            if (found == absent) continue;
+            if (rule.source_by_address) source += place_of(ipv6 ? rule.ipv6_src_places : rule.src_places, found);
         }
         return {rule.stream, rule.owner, source};
     }

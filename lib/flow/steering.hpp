@@ -15,16 +15,23 @@
 
 namespace weir::flow {
 
+/// Network byte order.
+using Ipv6Address = std::array<std::uint8_t, 16>;
+
 /// One rule: packets that match it belong to `stream`.
 struct Rule {
-    std::uint32_t key = 0;           ///< UDP destination port, or destination queue pair (RoCE)
-    std::vector<std::uint32_t> src;  ///< IPv4 source addresses, host byte order; empty: any
-    std::vector<std::uint32_t> dst;  ///< IPv4 destination addresses; empty: any
-    bool impossible = false;         ///< filters name only addresses that this version cannot match (IPv6)
+    std::uint32_t key = 0;  ///< UDP destination port, or destination queue pair (RoCE)
+    // Where neither kind has entries, any address will do; otherwise a packet of the other kind does not match.
+    std::vector<std::uint32_t> src;     ///< IPv4 source addresses, host byte order
+    std::vector<std::uint32_t> dst;     ///< IPv4 destination addresses
+    std::vector<Ipv6Address> ipv6_src;  ///< IPv6 source addresses
+    std::vector<Ipv6Address> ipv6_dst;  ///< IPv6 destination addresses
     std::uint16_t stream = 0;
-    std::uint32_t source = 0;        ///< run-wide id; with `source_by_address` that of src[0]
-    bool source_by_address = false;  ///< the source is `source` plus the index of the matching `src`
-    std::uint16_t owner = 0;         ///< index of the rx lcore that assembles the stream
+    std::uint32_t source = 0;        ///< run-wide id
+    bool source_by_address = false;  ///< the source is `source` plus what belongs to the matching source address:
+    std::vector<std::uint32_t> src_places;       ///< for each of `src`; empty: its index
+    std::vector<std::uint32_t> ipv6_src_places;  ///< for each of `ipv6_src`; empty: its index
+    std::uint16_t owner = 0;                     ///< index of the rx lcore that assembles the stream
 };
 
 /// Where a datagram goes. `stream` is Steering::none when no rule matches.

@@ -41,17 +41,13 @@ std::string read_format_name(TableReader& table, const RunConfig& run) {
     return *format;
 }
 
-std::vector<IpAddress> read_addresses(TableReader& table, std::string_view key, std::vector<std::string>& warnings) {
+std::vector<IpAddress> read_addresses(TableReader& table, std::string_view key) {
     std::vector<IpAddress> out;
     for (const std::string& text : table.texts(key, "an IPv4 or IPv6 address")) {
         const auto address = parse_ip_address(text);
         if (!address) table.wrong(key, in_quotes(text), "an IPv4 or IPv6 address, as \"10.1.0.10\"");
         if (std::find(out.begin(), out.end(), *address) != out.end())
             table.wrong(key, in_quotes(text) + " twice", "each address once");
-        if (address->v6)
-            warnings.push_back(
-                fmt::format("{}:{}: {}: {} is IPv6, which this version does not decode: no packet matches",
-                            table.file(), table.place(*table.get(key)).line, table.full_key(key), text));
         out.push_back(*address);
     }
     return out;
@@ -139,8 +135,8 @@ StreamConfig read_stream(TableReader& table, RunConfig& run) {
     if (!transport) table.missing("transport", "\"udp\" or \"roce\"");
     stream.transport = *transport;
     stream.format = read_format_name(table, run);
-    stream.src = read_addresses(table, "src", run.warnings);
-    stream.dst = read_addresses(table, "dst", run.warnings);
+    stream.src = read_addresses(table, "src");
+    stream.dst = read_addresses(table, "dst");
     if (stream.transport == Transport::udp)
         read_udp(table, stream);
     else

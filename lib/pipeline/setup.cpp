@@ -22,11 +22,13 @@ flow::Rule rule_of(const StreamConfig& stream, std::size_t stream_index) {
     flow::Rule rule;
     rule.stream = static_cast<std::uint16_t>(stream_index);
     rule.source = stream.first_source;
-    for (const IpAddress& address : stream.src)
-        if (!address.v6) rule.src.push_back(address.v4());
+    for (std::size_t i = 0; i < stream.src.size(); ++i) {
+        const IpAddress& address = stream.src[i];
+        address.v6 ? rule.ipv6_src.push_back(address.bytes) : rule.src.push_back(address.v4());
+        (address.v6 ? rule.ipv6_src_places : rule.src_places).push_back(static_cast<std::uint32_t>(i));
+    }
     for (const IpAddress& address : stream.dst)
-        if (!address.v6) rule.dst.push_back(address.v4());
-    rule.impossible = (rule.src.empty() && !stream.src.empty()) || (rule.dst.empty() && !stream.dst.empty());
+        address.v6 ? rule.ipv6_dst.push_back(address.bytes) : rule.dst.push_back(address.v4());
     return rule;
 }
 

@@ -1,9 +1,9 @@
 // Builds frames: what `weir send`, the tests, the fuzz corpora and the benches put on the wire. The encoders know the
 // formats from the same facts as the decoders, and share no code with them but the header structs.
 //
-// Two steps: a format encoder makes a UDP payload, write_udp_frame puts Ethernet, IPv4 and UDP in front. RoCE is one
-// step, because its iCRC covers the IP and UDP headers. Every writer takes the caller's memory and returns the bytes
-// written, or 0 when `out` is too small; the functions that return a vector are for tests.
+// Two steps: a format encoder makes a UDP payload, write_udp_frame puts Ethernet, IPv4 or IPv6, and UDP in front. RoCE
+// is one step, because its iCRC covers the IP and UDP headers. Every writer takes the caller's memory and returns the
+// bytes written, or 0 when `out` is too small; the functions that return a vector are for tests.
 #pragma once
 
 #include <array>
@@ -18,11 +18,19 @@
 
 namespace weir::wire {
 
+/// Network byte order.
+struct Ipv6Addresses {
+    std::array<std::uint8_t, 16> src{};
+    std::array<std::uint8_t, 16> dst{};
+};
+
 /// Addresses and the few header fields that matter. Addresses are in host byte order: 10.1.0.2 is 0x0a010002.
 struct FrameSpec {
     std::array<std::uint8_t, 6> destination_mac{0x02, 0, 0, 0, 0, 0x02};
     std::array<std::uint8_t, 6> source_mac{0x02, 0, 0, 0, 0, 0x01};
-    std::optional<std::uint16_t> vlan;  ///< tag control information (priority and VLAN id), if tagged
+    std::optional<std::uint16_t> vlan;            ///< tag control information (priority and VLAN id), if tagged
+    std::optional<std::uint16_t> service_vlan{};  ///< that of an outer 802.1ad tag
+    std::optional<Ipv6Addresses> ipv6{};  ///< IPv6 instead of IPv4: src, dst, identification, dont_fragment unused
     std::uint32_t src = 0x0a010001;
     std::uint32_t dst = 0x0a010002;
     std::uint16_t sport = 32410;
@@ -33,10 +41,14 @@ struct FrameSpec {
     bool dont_fragment = true;
 };
 
-/// Bytes of Ethernet [VLAN], IPv4 and UDP headers.
+/// Bytes of the IPv4 or IPv6 header.
+[[nodiscard]] std::uint32_t ip_header_bytes(const FrameSpec& spec) noexcept;
+/// Bytes of Ethernet [VLAN], IP and UDP headers.
 [[nodiscard]] std::uint32_t frame_header_bytes(const FrameSpec& spec) noexcept;
-/// Writes the headers for a UDP payload of `payload_bytes`, which the caller writes behind them (UDP checksum 0).
+/// Writes the headers for a UDP payload of `payload_bytes`, which the caller writes behind them (UDP checksum 0:
+/// over IPv6 only RoCEv2 is accepted so by everybody, RFC 6936).
 std::size_t write_frame_headers(const FrameSpec& spec, std::uint32_t payload_bytes, std::span<std::byte> out) noexcept;
+/// Over IPv6 with the UDP checksum that kernels insist on.
 std::size_t write_udp_frame(const FrameSpec& spec, std::span<const std::byte> payload,
                             std::span<std::byte> out) noexcept;
 [[nodiscard]] std::vector<std::byte> make_udp_frame(const FrameSpec& spec, std::span<const std::byte> payload);

@@ -21,14 +21,24 @@ inline constexpr Verdict ok = Verdict::in_flight;
 /// `payload .. payload + payload_bytes` and `ip .. ip + ip_bytes` can be read.
 struct Datagram {
     const std::byte* payload = nullptr;  ///< first byte after the UDP header
-    const std::byte* ip = nullptr;       ///< first byte of the IPv4 header (the iCRC covers it)
+    const std::byte* ip = nullptr;       ///< first byte of the IPv4 or IPv6 header (the iCRC covers it)
     std::uint32_t payload_bytes = 0;     ///< UDP length - 8; Ethernet padding is not part of it
-    std::uint32_t ip_bytes = 0;          ///< IPv4 total length
-    std::uint32_t src = 0;               ///< IPv4 source address, host byte order
-    std::uint32_t dst = 0;               ///< IPv4 destination address, host byte order
+    std::uint32_t ip_bytes = 0;          ///< of the IP packet: IPv4 total length; IPv6 40 + payload length
+    std::uint32_t src = 0;               ///< IPv4 source address, host byte order; IPv6: 0, see ipv6_src
+    std::uint32_t dst = 0;               ///< IPv4 destination address, host byte order; IPv6: 0, see ipv6_dst
     std::uint16_t sport = 0;
     std::uint16_t dport = 0;
     std::uint8_t lane = 0;  ///< UDP interface within the module, 0 or 1; set only where a format asks for it
+    bool ipv6 = false;
+    bool fragment = false;  ///< see parse_frame: a piece of a datagram
+
+    /// From `ip` to the UDP header, or to the piece: with IPv4 options or IPv6 extension headers.
+    [[nodiscard]] std::uint32_t ip_header_bytes() const noexcept {
+        return static_cast<std::uint32_t>(payload - ip) - (fragment ? 0 : 8);
+    }
+    /// The 16 bytes of an address, network byte order; only if `ipv6`.
+    [[nodiscard]] const std::byte* ipv6_src() const noexcept { return ip + 8; }
+    [[nodiscard]] const std::byte* ipv6_dst() const noexcept { return ip + 24; }
 };
 
 /// What one packet contributes to one message.

@@ -1,6 +1,7 @@
-// Ethernet, one VLAN tag, IPv4 and UDP: a frame becomes a Datagram or a named reason. Inline, because it runs for every
-// packet. Not here: IPv6 and IPv4 reassembly (such packets are counted), and the UDP checksum, which would cost a pass
-// over the data that the NIC has already made.
+// Ethernet, up to two VLAN tags, IPv4 or IPv6, and UDP: a frame becomes a Datagram or a named reason. What runs for
+// nearly every packet, untagged IPv4, is inline; the rest is in network.cpp. Not here: putting fragments together
+// (port/ip_reassembly.hpp), and the UDP checksum, which would cost a pass over the data that the NIC has already made.
+// docs/NETWORK.md says what is followed and what is not.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +15,30 @@ namespace weir::wire {
 inline constexpr std::uint32_t ethernet_header_bytes = 14;
 inline constexpr std::uint32_t vlan_tag_bytes = 4;
 inline constexpr std::uint32_t ipv4_header_bytes = 20;  ///< without options
+inline constexpr std::uint32_t ipv6_header_bytes = 40;  ///< without extension headers
+inline constexpr std::uint32_t ipv6_fragment_header_bytes = 8;
 inline constexpr std::uint32_t udp_header_bytes = 8;
 
 inline constexpr std::uint16_t ethertype_ipv4 = 0x0800;
+inline constexpr std::uint16_t ethertype_ipv6 = 0x86dd;
 inline constexpr std::uint16_t ethertype_arp = 0x0806;
+inline constexpr std::uint16_t ethertype_roce_v1 = 0x8915;
 inline constexpr std::uint16_t ethertype_vlan = 0x8100;          ///< IEEE 802.1Q
 inline constexpr std::uint16_t ethertype_service_vlan = 0x88a8;  ///< IEEE 802.1ad
 inline constexpr std::uint8_t ip_protocol_icmp = 1;
 inline constexpr std::uint8_t ip_protocol_udp = 17;
+inline constexpr std::uint8_t ip_protocol_icmpv6 = 58;
+
+// Next header values of IPv6 that are followed (IANA protocol numbers).
+inline constexpr std::uint8_t ipv6_hop_by_hop = 0;
+inline constexpr std::uint8_t ipv6_routing = 43;
+inline constexpr std::uint8_t ipv6_fragment = 44;
+inline constexpr std::uint8_t ipv6_authentication = 51;
+inline constexpr std::uint8_t ipv6_destination_options = 60;
+/// So many extension headers are followed, of so many bytes together: enough for every use that is made of them, and a
+/// bound for what a packet can cost and for how much of it must lie in one piece.
+inline constexpr std::uint32_t ipv6_extensions_max = 8;
+inline constexpr std::uint32_t ipv6_extension_bytes_max = 512;
 
 /// One's complement sum of an IPv4 header (RFC 1071), its checksum field included: 0xFFFF when the header is intact.
 /// `bytes` is a multiple of 4, at least 20.
@@ -38,6 +55,37 @@ inline constexpr std::uint8_t ip_protocol_udp = 17;
     sum = (sum & 0xffff) + (sum >> 16);
     return static_cast<std::uint32_t>(sum);
 }
+
+/// The UDP header at `ip + header_bytes` in an IP packet of `ip_bytes` that has been checked; fills `out`, but for the
+/// addresses.
+[[nodiscard]] inline Verdict parse_udp(const std::byte* ip, std::uint32_t header_bytes, std::uint32_t ip_bytes,
+                                       Datagram& out) noexcept {
+    const std::byte* udp = ip + header_bytes;
+    const std::uint32_t ip_payload_bytes = ip_bytes - header_bytes;
+    if (ip_payload_bytes < udp_header_bytes) return Verdict::malformed_udp_length;
+    const std::uint32_t udp_bytes = load_be<std::uint16_t>(udp + 4);
+    if (udp_bytes < udp_header_bytes || udp_bytes > ip_payload_bytes) return Verdict::malformed_udp_length;
+    out.payload = udp + udp_header_bytes;
+    out.ip = ip;
+    out.payload_bytes = udp_bytes - udp_header_bytes;
+    out.ip_bytes = ip_bytes;
+    out.sport = load_be<std::uint16_t>(udp);
+    out.dport = load_be<std::uint16_t>(udp + 2);
+    out.fragment = false;
+    return ok;
+}
+
+/// A piece of a datagram: `bytes` of it, to lie at `offset`. malformed_ip_fragment either way; with `out.fragment`
+/// where the piece can be a part of something.
+[[nodiscard]] Verdict parse_fragment(const std::byte* ip, std::uint32_t header_bytes, std::uint32_t ip_bytes,
+                                     std::uint32_t offset, bool more, Datagram& out) noexcept;
+
+/// IPv6, its extension headers and what it carries; arguments as for parse_ipv4.
+[[nodiscard]] Verdict parse_ipv6(const std::byte* ip, std::uint32_t room, bool cut, Datagram& out) noexcept;
+
+/// A frame whose ethertype is not IPv4: VLAN tags, IPv6, and what is not for us.
+[[nodiscard]] Verdict parse_other_frame(const std::byte* frame, std::uint32_t captured_bytes, bool cut,
+                                        Datagram& out) noexcept;
 
 /// IPv4 and what it carries; `ip` .. `ip + room` is what follows the Ethernet header, padding included.
 [[nodiscard]] inline Verdict parse_ipv4(const std::byte* ip, std::uint32_t room, bool cut, Datagram& out) noexcept {
@@ -56,30 +104,26 @@ inline constexpr std::uint8_t ip_protocol_udp = 17;
     const auto protocol = std::to_integer<std::uint8_t>(ip[9]);
     if (protocol != ip_protocol_udp)
         return protocol == ip_protocol_icmp ? Verdict::not_for_us_icmp : Verdict::not_for_us_ip_protocol;
-    constexpr std::uint16_t more_fragments_and_offset = 0x3fff;
-    if ((load_be<std::uint16_t>(ip + 6) & more_fragments_and_offset) != 0) return Verdict::malformed_ip_fragment;
-
-    const std::byte* udp = ip + header_bytes;
-    const std::uint32_t ip_payload_bytes = total_bytes - header_bytes;
-    if (ip_payload_bytes < udp_header_bytes) return Verdict::malformed_udp_length;
-    const std::uint32_t udp_bytes = load_be<std::uint16_t>(udp + 4);
-    if (udp_bytes < udp_header_bytes || udp_bytes > ip_payload_bytes) return Verdict::malformed_udp_length;
-
-    out.payload = udp + udp_header_bytes;
-    out.ip = ip;
-    out.payload_bytes = udp_bytes - udp_header_bytes;
-    out.ip_bytes = total_bytes;
+    constexpr std::uint32_t more_fragments = 0x2000;
+    constexpr std::uint32_t fragment_offset = 0x1fff;
     out.src = load_be<std::uint32_t>(ip + 12);
     out.dst = load_be<std::uint32_t>(ip + 16);
-    out.sport = load_be<std::uint16_t>(udp);
-    out.dport = load_be<std::uint16_t>(udp + 2);
-    return ok;
+    out.ipv6 = false;
+    const std::uint32_t field = load_be<std::uint16_t>(ip + 6);
+    if ((field & (more_fragments | fragment_offset)) != 0) [[unlikely]]
+        return parse_fragment(ip, header_bytes, total_bytes, (field & fragment_offset) * 8,
+                              (field & more_fragments) != 0, out);
+    return parse_udp(ip, header_bytes, total_bytes, out);
 }
 
 /// Reads one Ethernet frame of which `captured_bytes` can be read and which had `wire_bytes` on the wire (equal, except
-/// in a capture with a snapshot length). `out` is filled only when the answer is `ok`.
+/// in a capture with a snapshot length). `out` means something only when the answer is `ok`, or malformed_ip_fragment
+/// with `out.fragment` set. That is a piece of an IPv4 or IPv6 datagram which can be put together with others: then
+/// `ip`, `ip_bytes`, ip_header_bytes() (everything before the piece, so with the fragment header), the addresses and
+/// `ipv6` are set, and `payload .. payload + payload_bytes` is the piece itself.
 ///
-/// A second VLAN tag is malformed_ethernet: the port is configured in a way that weir does not follow.
+/// Up to two VLAN tags are followed, 802.1Q and 802.1ad in any mix; a third is malformed_ethernet: the port is
+/// configured in a way that weir does not follow.
 ///
 /// Bytes that are needed and not there give malformed_truncated if the frame was cut (captured < wire), and otherwise
 /// the reason of the layer whose length is wrong. Ethernet padding behind the IP packet is tolerated, and so are bytes
@@ -88,18 +132,10 @@ inline constexpr std::uint8_t ip_protocol_udp = 17;
 [[nodiscard]] inline Verdict parse_frame(const std::byte* frame, std::uint32_t captured_bytes, std::uint32_t wire_bytes,
                                          Datagram& out) noexcept {
     const bool cut = captured_bytes < wire_bytes;
-    std::uint32_t at = ethernet_header_bytes;
-    if (captured_bytes < at) return cut ? Verdict::malformed_truncated : Verdict::malformed_ethernet;
-    std::uint16_t ethertype = load_be<std::uint16_t>(frame + at - 2);
-    if (ethertype == ethertype_vlan || ethertype == ethertype_service_vlan) {
-        at += vlan_tag_bytes;
-        if (captured_bytes < at) return cut ? Verdict::malformed_truncated : Verdict::malformed_ethernet;
-        ethertype = load_be<std::uint16_t>(frame + at - 2);
-        if (ethertype == ethertype_vlan || ethertype == ethertype_service_vlan) return Verdict::malformed_ethernet;
-    }
-    if (ethertype != ethertype_ipv4)
-        return ethertype == ethertype_arp ? Verdict::not_for_us_arp : Verdict::not_for_us_ethertype;
-    return parse_ipv4(frame + at, captured_bytes - at, cut, out);
+    if (captured_bytes < ethernet_header_bytes) return cut ? Verdict::malformed_truncated : Verdict::malformed_ethernet;
+    if (load_be<std::uint16_t>(frame + ethernet_header_bytes - 2) != ethertype_ipv4) [[unlikely]]
+        return parse_other_frame(frame, captured_bytes, cut, out);
+    return parse_ipv4(frame + ethernet_header_bytes, captured_bytes - ethernet_header_bytes, cut, out);
 }
 
 }  // namespace weir::wire

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 
 #include "core/hot_thread.hpp"
 
@@ -33,6 +34,27 @@ Datagram to_port(std::uint16_t port, std::uint32_t src = host(10), std::uint32_t
     datagram.dst = dst;
     return datagram;
 }
+
+weir::flow::Ipv6Address ipv6_host(std::uint8_t last) {
+    return {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last};
+}
+
+/// An IPv6 header, of which steering reads the addresses, and the datagram around it.
+class OverIpv6 {
+public:
+    explicit OverIpv6(std::uint16_t port, std::uint8_t src = 10, std::uint8_t dst = 2) {
+        std::memcpy(header_.data() + 8, ipv6_host(src).data(), 16);
+        std::memcpy(header_.data() + 24, ipv6_host(dst).data(), 16);
+        datagram_.ip = header_.data();
+        datagram_.ipv6 = true;
+        datagram_.dport = port;
+    }
+    [[nodiscard]] const Datagram& datagram() const { return datagram_; }
+
+private:
+    std::array<std::byte, 40> header_{};
+    Datagram datagram_;
+};
 
 /// A base transport header to a queue pair, and the datagram around it.
 class ToQueuePair {
@@ -113,12 +135,37 @@ TEST(Steering, an_address_can_be_the_source) {
     expect_route(steering.route_udp(to_port(7000, host(40))), Steering::none, 0);
 }
 
-TEST(Steering, a_rule_that_names_only_other_addresses_never_matches) {
+TEST(Steering, a_rule_with_addresses_of_one_kind_does_not_match_the_other) {
     Rule v6_only = rule(7000, 0, 0);
-    v6_only.impossible = true;
-    const Steering steering({v6_only, rule(7000, 1, 1)}, {v6_only});
+    v6_only.ipv6_src = {ipv6_host(10)};
+    Rule v4_only = rule(7001, 0, 0);
+    v4_only.dst = {0};  // what an IPv6 datagram has in this place
+    const Steering steering({v6_only, v4_only, rule(7000, 1, 1), rule(7001, 1, 1)}, {v6_only});
     expect_route(steering.route_udp(to_port(7000)), 1, 1);
     expect_route(steering.route_roce(ToQueuePair(7000).datagram()), Steering::none, 0);
+    expect_route(steering.route_udp(OverIpv6(7001).datagram()), 1, 1);
+}
+
+TEST(Steering, IPv6_addresses_filter_and_number_sources) {
+    Rule filter = rule(7000, 0, 0);
+    filter.ipv6_src = {ipv6_host(10), ipv6_host(11)};
+    filter.ipv6_dst = {ipv6_host(2)};
+    Rule by_address = rule(7001, 1, 20);
+    by_address.source_by_address = true;
+    by_address.src = {host(30), host(31)};
+    by_address.src_places = {0, 2};
+    by_address.ipv6_src = {ipv6_host(40), ipv6_host(41)};
+    by_address.ipv6_src_places = {1, 3};
+    const Steering steering({filter, by_address}, {});
+    expect_route(steering.route_udp(OverIpv6(7000, 10).datagram()), 0, 0);
+    expect_route(steering.route_udp(OverIpv6(7000, 11).datagram()), 0, 0);
+    expect_route(steering.route_udp(OverIpv6(7000, 12).datagram()), Steering::none, 0);
+    expect_route(steering.route_udp(OverIpv6(7000, 10, 3).datagram()), Steering::none, 0);
+    expect_route(steering.route_udp(to_port(7001, host(30))), 1, 20);
+    expect_route(steering.route_udp(OverIpv6(7001, 40).datagram()), 1, 21);
+    expect_route(steering.route_udp(to_port(7001, host(31))), 1, 22);
+    expect_route(steering.route_udp(OverIpv6(7001, 41).datagram()), 1, 23);
+    expect_route(steering.route_udp(OverIpv6(7001, 42).datagram()), Steering::none, 0);
 }
 
 TEST(Steering, finds_the_stream_by_queue_pair) {

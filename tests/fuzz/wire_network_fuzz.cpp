@@ -16,11 +16,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Datagram datagram;
     const Verdict verdict = parse_frame(frame.get(), bytes, bytes + data[0], datagram);
     if (verdict >= Verdict::count_) std::abort();
-    if (verdict != ok) return 0;
+    const bool piece = verdict == Verdict::malformed_ip_fragment && datagram.fragment;
+    if (verdict != ok && !piece) return 0;
     const std::byte* end = frame.get() + bytes;
     if (datagram.ip < frame.get() || datagram.ip + datagram.ip_bytes > end) std::abort();
     if (datagram.payload < datagram.ip || datagram.payload + datagram.payload_bytes > datagram.ip + datagram.ip_bytes)
         std::abort();
+    const std::uint32_t udp_bytes = piece ? 0 : udp_header_bytes;
+    if (datagram.payload != datagram.ip + datagram.ip_header_bytes() + udp_bytes) std::abort();
+    if (piece &&
+        (datagram.payload_bytes == 0 || datagram.payload + datagram.payload_bytes != datagram.ip + datagram.ip_bytes))
+        std::abort();
+    if (datagram.ipv6 != (std::to_integer<unsigned>(*datagram.ip) >> 4 == 6)) std::abort();
+    if (datagram.ipv6 && datagram.ip_header_bytes() > ipv6_header_bytes + ipv6_extension_bytes_max) std::abort();
     std::uint32_t sum = 0;
     for (std::uint32_t i = 0; i < datagram.payload_bytes; ++i)
         sum += std::to_integer<std::uint32_t>(datagram.payload[i]);

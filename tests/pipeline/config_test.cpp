@@ -177,8 +177,7 @@ TEST(Config, KeepsAddressesOfBothKinds) {
     EXPECT_TRUE(run.streams[0].src[0].v6);
     EXPECT_EQ(run.streams[0].src[0].bytes[0], 0xfd);
     EXPECT_EQ(run.streams[0].src[0].bytes[15], 7);
-    ASSERT_EQ(run.warnings.size(), 1U);
-    EXPECT_NE(run.warnings[0].find("t:10: stream.src: fd00::7 is IPv6"), std::string::npos) << run.warnings[0];
+    EXPECT_TRUE(run.warnings.empty());
 }
 
 TEST(Config, DifferentAddressesMayShareAPort) {

@@ -95,13 +95,38 @@ TEST(Network, VlanTag) {
     EXPECT_EQ(parse(frame), Verdict::malformed_ethernet);
 }
 
-TEST(Network, TwoVlanTags) {
+TEST(Network, TwoVlanTagsOfAnyKindAndNoThird) {
     FrameSpec spec;
+    spec.service_vlan = 7;
     spec.vlan = 100;
-    Bytes frame = make_udp_frame(spec, pattern(40));
-    const Bytes tag(frame.begin() + 12, frame.begin() + 16);
-    frame.insert(frame.begin() + 12, tag.begin(), tag.end());
-    EXPECT_EQ(parse(frame), Verdict::malformed_ethernet);
+    for (const std::uint16_t outer : {ethertype_vlan, ethertype_service_vlan})
+        for (const std::uint16_t inner : {ethertype_vlan, ethertype_service_vlan}) {
+            Bytes frame = make_udp_frame(spec, pattern(40));
+            store_be(frame.data() + 12, outer);
+            store_be(frame.data() + 16, inner);
+            Datagram out;
+            EXPECT_EQ(parse(frame, out), ok);
+            EXPECT_EQ(out.payload_bytes, 40U);
+            const Bytes tag(frame.begin() + 12, frame.begin() + 16);
+            frame.insert(frame.begin() + 12, tag.begin(), tag.end());
+            EXPECT_EQ(parse(frame), Verdict::malformed_ethernet);
+        }
+}
+
+TEST(Network, EveryCutOfATaggedFrameIsCounted) {
+    FrameSpec spec;
+    spec.service_vlan = 7;
+    spec.vlan = 100;
+    const Bytes frame = make_udp_frame(spec, pattern(40));
+    for (std::size_t bytes = 0; bytes < frame.size(); ++bytes) {
+        const Bytes cut(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(bytes));
+        Datagram out;
+        EXPECT_EQ(parse(cut, out, static_cast<std::uint32_t>(frame.size())), Verdict::malformed_truncated) << bytes;
+        const Verdict expected = bytes < 22   ? Verdict::malformed_ethernet
+                                 : bytes < 42 ? Verdict::malformed_ip_header
+                                              : Verdict::malformed_ip_length;
+        EXPECT_EQ(parse(cut), expected) << bytes;
+    }
 }
 
 TEST(Network, EthernetPaddingIsNotPayload) {
@@ -139,8 +164,8 @@ TEST(Network, NotForUs) {
         return verdict_of([type](Bytes& frame) { store_be(frame.data() + 12, type); });
     };
     EXPECT_EQ(ethertype(0x0806), Verdict::not_for_us_arp);
-    EXPECT_EQ(ethertype(0x86dd), Verdict::not_for_us_ethertype);  // IPv6
-    EXPECT_EQ(ethertype(0x8915), Verdict::not_for_us_ethertype);  // RoCEv1
+    EXPECT_EQ(ethertype(0x8915), Verdict::not_for_us_roce_v1);
+    EXPECT_EQ(ethertype(0x88cc), Verdict::not_for_us_ethertype);
     EXPECT_EQ(ethertype(0x0026), Verdict::not_for_us_ethertype);  // an 802.3 length
     const auto protocol = [](std::uint8_t number) {
         return verdict_of([number](Bytes& frame) { frame[ip_at + 9] = static_cast<std::byte>(number); });
@@ -194,6 +219,50 @@ TEST(Network, IpFragment) {
     EXPECT_EQ(fragment(0x0001), Verdict::malformed_ip_fragment);  // the last of several
     EXPECT_EQ(fragment(0x4000), ok);
     EXPECT_EQ(fragment(0x8000), ok);  // the reserved bit says nothing about fragments
+}
+
+TEST(Network, APieceOfADatagramIsDescribed) {
+    Bytes frame = good_frame(40);  // 48 bytes behind the IP header
+    store_be(frame.data() + ip_at + 6, std::uint16_t{0x2000 | 185});
+    repair_checksum(frame);
+    Datagram out;
+    EXPECT_EQ(parse_frame(frame.data(), 82, 82, out), Verdict::malformed_ip_fragment);
+    EXPECT_TRUE(out.fragment);
+    EXPECT_FALSE(out.ipv6);
+    EXPECT_EQ(out.ip, frame.data() + ip_at);
+    EXPECT_EQ(out.ip_bytes, 68U);
+    EXPECT_EQ(out.ip_header_bytes(), 20U);
+    EXPECT_EQ(out.payload, frame.data() + udp_at);
+    EXPECT_EQ(out.payload_bytes, 48U);
+    EXPECT_EQ(out.src, FrameSpec{}.src);
+    EXPECT_EQ(out.dst, FrameSpec{}.dst);
+}
+
+TEST(Network, APieceThatCannotBePartOfAnythingIsNone) {
+    const auto possible = [](std::size_t payload_bytes, std::uint16_t field) {
+        Bytes frame = good_frame(payload_bytes);
+        store_be(frame.data() + ip_at + 6, field);
+        repair_checksum(frame);
+        Datagram out;
+        EXPECT_EQ(parse_frame(frame.data(), static_cast<std::uint32_t>(frame.size()),
+                              static_cast<std::uint32_t>(frame.size()), out),
+                  Verdict::malformed_ip_fragment);
+        return out.fragment;
+    };
+    EXPECT_TRUE(possible(0, 0x2000));  // 8 bytes, the UDP header
+    EXPECT_TRUE(possible(8, 0x2001));
+    EXPECT_TRUE(possible(9, 0x0001));   // the last may have any length
+    EXPECT_FALSE(possible(9, 0x2001));  // the others are multiples of 8
+    EXPECT_TRUE(possible(11, 8187));    // ends at byte 65515, so the IP length is 65535
+    EXPECT_FALSE(possible(12, 8187));
+    Bytes empty = good_frame(0);
+    empty.resize(udp_at);
+    store_be(empty.data() + ip_at + 2, std::uint16_t{20});
+    store_be(empty.data() + ip_at + 6, std::uint16_t{0x2000});
+    repair_checksum(empty);
+    Datagram out;
+    EXPECT_EQ(parse_frame(empty.data(), udp_at, udp_at, out), Verdict::malformed_ip_fragment);
+    EXPECT_FALSE(out.fragment);
 }
 
 TEST(Network, UdpLength) {

@@ -115,7 +115,7 @@ TEST(RealData, FragmentedDatagrams) {
 TEST(RealData, PublishedIcrcVectors) {
     LOAD_OR_SKIP(frames, "roce/vectors.pcap");
     EXPECT_EQ(roce_counts(frames), (Counts{{ok, 1},
-                                           {Verdict::not_for_us_ethertype, 1},  // IPv6
+                                           {Verdict::malformed_roce_header, 1},  // over IPv6
                                            {Verdict::not_for_us_roce_management, 1},
                                            {Verdict::not_for_us_roce_request, 1}}));
 }

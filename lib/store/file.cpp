@@ -186,7 +186,9 @@ std::uint64_t File::size() const {
 }
 
 Directory::Directory(const std::filesystem::path& path)
-    : descriptor_(::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path_(path) {
+    : descriptor_(
+          uninterrupted([&] { return ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })),
+      path_(path) {
     if (!descriptor_.is_open()) throw_system("cannot open directory", path, errno);
 }
 

@@ -16,7 +16,6 @@ namespace weir::store {
 
 namespace {
 
-constexpr std::string_view room_name = "room-for-the-end";
 constexpr std::string_view manifest_part_name = "manifest.json.part";
 
 bool is_there(const std::filesystem::path& path) {
@@ -88,6 +87,7 @@ RunDirectory::RunDirectory(const std::filesystem::path& final_path)
 void RunDirectory::set_room_aside(std::uint64_t bytes) {
     File room = File::create(file(room_name));
     room.allocate(bytes);
+    room.close();
 }
 
 void RunDirectory::release_room() noexcept {

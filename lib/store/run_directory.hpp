@@ -6,10 +6,14 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "store/file.hpp"
 
 namespace weir::store {
+
+/// Only takes up space, until a run ends.
+inline constexpr std::string_view room_name = "room-for-the-end";
 
 /// Whether somebody writes to the run in this directory at this moment. The writer holds a lock on the index for as
 /// long as it lives; on file systems without locks this is always false.

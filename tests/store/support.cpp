@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include <cstring>
@@ -11,8 +12,13 @@
 
 namespace weir::store::test {
 
-TemporaryDirectory::TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "weir-store-XXXXXX").string();
+std::filesystem::path memory_folder() {
+    return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : std::filesystem::path();
+}
+
+TemporaryDirectory::TemporaryDirectory(std::filesystem::path parent) {
+    if (parent.empty()) parent = std::filesystem::temp_directory_path();
+    std::string name = (parent / "weir-store-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
 }
 

@@ -18,7 +18,8 @@ namespace weir::store::test {
 
 class TemporaryDirectory {
 public:
-    TemporaryDirectory();
+    /// In `parent`, or where temporary files go.
+    explicit TemporaryDirectory(std::filesystem::path parent = {});
     ~TemporaryDirectory();
     TemporaryDirectory(const TemporaryDirectory&) = delete;
     TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
@@ -28,6 +29,9 @@ public:
 private:
     std::filesystem::path path_;
 };
+
+/// For tests that do a lot with little: a file system in memory, if there is one.
+std::filesystem::path memory_folder();
 
 struct TestSource {
     std::uint32_t id = 0;

@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "pipeline/config.hpp"
 #include "port/frame_target.hpp"
 #include "port/paced_sender.hpp"
 #include "port/simulator.hpp"
@@ -57,6 +58,10 @@ examples:
   weir send --format message --transport roce-write --bytes 65536 --mtu 1024 --first-psn 16777200 --events 50 \
             --reorder 5 --duplicate 0.01 --seed 7 --to roce.pcap
       RoCEv2 UC WRITEs whose packet numbers wrap, out of order by up to 5 places, 1 % twice
+  weir send --format eiger --bit-depth 12 --sources 2 --events 10 --to eiger.pcap
+      one EIGER half module; jungfrau and moench have --interfaces and --rows
+  weir send --format srs --config formats/srs.toml --port 6006 --one-port --source-id 1 --sources 2 --events 50 --to srs.pcap
+      a declared format: two front-end cards that send to one port
   weir send --sources 2 --rate 50 --to device:net_af_packet0,iface=gen0
       the same frames through DPDK onto a kernel interface
 
@@ -72,6 +77,8 @@ struct Options {
     port::Pacer::Config pace;
     std::string to;
     std::string report;
+    std::string format;
+    std::string config;  ///< where declared formats are
     double duration_s = 0;
     bool quiet = false;
 };
@@ -122,11 +129,20 @@ std::array<std::uint8_t, 6> mac_address(const char* option, const std::string& t
     return mac;
 }
 
+template <class T>
+struct Unwrapped {
+    using type = T;
+};
+template <class T>
+struct Unwrapped<std::optional<T>> {
+    using type = T;
+};
+
 /// An option whose text becomes a number (decimal or hexadecimal) in `*to` when the options are read.
 template <class T>
 po::typed_value<std::string>* number_option(const char* option, T* to, const std::string& shown = {}) {
     auto* value = po::value<std::string>()->value_name("N")->notifier([option, to](const std::string& text) {
-        using Number = std::conditional_t<std::is_same_v<T, std::optional<std::uint16_t>>, std::uint16_t, T>;
+        using Number = typename Unwrapped<T>::type;
         *to = static_cast<Number>(number(option, text, std::numeric_limits<Number>::max()));
     });
     if (!shown.empty()) {
@@ -162,14 +178,53 @@ void describe_faults(port::SimulatorConfig& simulator, po::options_description& 
     add("reorder", number_option("reorder", &simulator.reorder), "places that a packet may move, either way");
 }
 
+void describe_detectors(port::SimulatorConfig& simulator, po::options_description& all) {
+    const auto yes_or_no = [&simulator](const std::string& text) {
+        simulator.tengiga = choice<bool>("tengiga", text, {{"true", true}, {"false", false}});
+    };
+    auto add = all.add_options();
+    add("interfaces", number_option("interfaces", &simulator.interfaces, "1"),
+        "jungfrau, moench: UDP ports per module, 1 or 2; every port is a source");
+    add("rows", number_option("rows", &simulator.rows),
+        "jungfrau, moench: partial readout of a module, steps of 8 or 16; eiger: of a port");
+    add("bit-depth", number_option("bit-depth", &simulator.bit_depth),
+        "eiger: bits per pixel, 4, 8, 12, 16 or 32 (16 if not given)");
+    add("tengiga", po::value<std::string>()->value_name("true|false")->notifier(yes_or_no),
+        "eiger: packets of 4096 bytes (true, if not given) or of 1024");
+    add("source-id", number_option("source-id", &simulator.source_id, "0"),
+        "declared formats: id in the header of source 0, the others count on");
+    add("one-port", po::bool_switch(&simulator.one_port),
+        "udp: all sources send to --port; addresses or headers tell them apart");
+}
+
+/// A format by name: one of weir's own, or one that the file given with --config declares.
+void choose_format(Options& options) {
+    const std::map<std::string, SimulatedFormat> own{{"jungfrau", SimulatedFormat::jungfrau},
+                                                     {"moench", SimulatedFormat::moench},
+                                                     {"eiger", SimulatedFormat::eiger},
+                                                     {"ejfat", SimulatedFormat::ejfat},
+                                                     {"message", SimulatedFormat::message}};
+    if (options.config.empty() || own.contains(options.format)) {
+        options.simulator.format = choice("format", options.format, own);
+        return;
+    }
+    std::string names;
+    for (wire::DeclaredSpec& spec : pipeline::load_formats(options.config)) {
+        names += ", " + spec.name;
+        if (spec.name != options.format) {
+            continue;
+        }
+        options.simulator.format = SimulatedFormat::declared;
+        options.simulator.declared = std::move(spec);
+        return;
+    }
+    throw UsageError(
+        fmt::format("send: --format {}: jungfrau, moench, eiger, ejfat, message{} are accepted with --config {}",
+                    options.format, names, options.config));
+}
+
 po::options_description describe(Options& options) {
     port::SimulatorConfig& simulator = options.simulator;
-    const auto format = [&simulator](const std::string& text) {
-        simulator.format = choice<SimulatedFormat>("format", text,
-                                                   {{"jungfrau", SimulatedFormat::jungfrau},
-                                                    {"ejfat", SimulatedFormat::ejfat},
-                                                    {"message", SimulatedFormat::message}});
-    };
     const auto transport = [&simulator](const std::string& text) {
         simulator.transport = choice<SimulatedTransport>("transport", text,
                                                          {{"udp", SimulatedTransport::udp},
@@ -181,7 +236,10 @@ po::options_description describe(Options& options) {
     add("help,h", "this text");
     add("to", po::value(&options.to)->value_name("TARGET"), "where the frames go (--out is the same)");
     add("out", po::value(&options.to)->value_name("TARGET"), "the same as --to");
-    add("format", po::value<std::string>()->default_value("jungfrau")->notifier(format), "jungfrau, ejfat or message");
+    add("format", po::value(&options.format)->value_name("NAME")->default_value("jungfrau"),
+        "jungfrau, moench, eiger, ejfat, message, or one that --config declares");
+    add("config", po::value(&options.config)->value_name("FILE"),
+        "a TOML file whose [[format]] tables --format may name; the rest of it is not looked at");
     add("transport", po::value<std::string>()->default_value("udp")->notifier(transport),
         "udp, roce-send or roce-write");
     add("sources", number_option("sources", &simulator.sources, "1"), "UDP ports or queue pairs that send");
@@ -192,12 +250,11 @@ po::options_description describe(Options& options) {
         "rate on the wire instead, Gb/s with preamble, FCS and gap; without either as fast as the target takes them "
         "(stamps of a capture: 10 Gb/s)");
     add("bytes", number_option("bytes", &simulator.bytes_max),
-        "ejfat, message: largest message, 20000 if not given; sizes are drawn evenly from");
+        "messages of no fixed size: the largest, 20000 if not given; sizes are drawn evenly from");
     add("bytes-min", number_option("bytes-min", &simulator.bytes_min, "1"), "to --bytes");
     add("mtu", number_option("mtu", &simulator.mtu),
         "udp: IP MTU, 9000 if not given; RoCE: path MTU, 4096 if not given");
-    add("interfaces", number_option("interfaces", &simulator.interfaces, "1"),
-        "jungfrau: UDP ports per module, 1 or 2; every port is a source");
+    describe_detectors(simulator, all);
     add("lb", po::value<unsigned>()->implicit_value(2)->value_name("2|3")->notifier([&simulator](unsigned version) {
         simulator.lb_version = static_cast<std::uint8_t>(std::min(version, 255U));
     }),
@@ -229,6 +286,7 @@ bool read_options(const std::vector<std::string>& args, Options& options) {
         return false;
     }
     po::notify(given);
+    choose_format(options);
     const auto require = [](bool holds, const std::string& text) {
         if (!holds) {
             throw UsageError("send: " + text + " (weir send --help)");

@@ -181,7 +181,8 @@ RunConfig parse_config(std::string_view text, std::string_view file_name) {
     const toml::table document = parse_toml(text, file_name);
     TableReader root(document, "", file_name);
     // A misspelt section would otherwise show as a missing one.
-    for (const auto* key : {"name", "port", "stream", "events", "reduce", "sink", "lcores", "format"}) root.get(key);
+    for (const auto* key : {"name", "include", "port", "stream", "events", "reduce", "sink", "lcores", "format"})
+        root.get(key);
     root.finish();
     RunConfig run;
     run.name = root.name("name").value_or(run.name);
@@ -197,6 +198,13 @@ RunConfig parse_config(std::string_view text, std::string_view file_name) {
 
 RunConfig load_config(const std::filesystem::path& file) {
     return parse_config(read_text(file), file.string());
+}
+
+std::vector<wire::DeclaredSpec> load_formats(const std::filesystem::path& file) {
+    const std::string name = file.string();
+    const toml::table document = parse_toml(read_text(file), name);
+    TableReader root(document, "", name);
+    return read_formats(root);
 }
 
 wire::FormatOptions format_options(const RunConfig& run, const StreamConfig& stream) {
@@ -230,8 +238,9 @@ bool equal(const std::optional<wire::DeclaredField>& a, const std::optional<wire
 }
 
 bool equal(const wire::DeclaredSpec& a, const wire::DeclaredSpec& b) {
-    return std::tie(a.name, a.byte_order, a.header_bytes, a.wrap_bits, a.payload_bytes, a.packets, a.magic_value) ==
-               std::tie(b.name, b.byte_order, b.header_bytes, b.wrap_bits, b.payload_bytes, b.packets, b.magic_value) &&
+    return std::tie(a.name, a.byte_order, a.header_bytes, a.wrap_bits, a.payload_bytes, a.packets, a.total_bytes,
+                    a.magic_value) == std::tie(b.name, b.byte_order, b.header_bytes, b.wrap_bits, b.payload_bytes,
+                                               b.packets, b.total_bytes, b.magic_value) &&
            equal(a.event, b.event) && equal(a.index, b.index) && equal(a.offset, b.offset) && equal(a.total, b.total) &&
            equal(a.magic, b.magic) && equal(a.source, b.source);
 }

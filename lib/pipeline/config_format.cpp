@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 
 #include "pipeline/config_parts.hpp"
 
@@ -77,6 +78,19 @@ void read_magic(TableReader& format, wire::DeclaredSpec& spec) {
     table->finish();
 }
 
+/// A field of the header, or a number of bytes that all messages have.
+void read_total(TableReader& format, wire::DeclaredSpec& spec) {
+    const toml::node* node = format.get("total");
+    if (node == nullptr) return;
+    if (node->is_table()) {
+        spec.total = read_optional_field(format, "total", spec.header_bytes);
+    } else if (node->is_integer() || node->is_string()) {
+        spec.total_bytes = static_cast<std::uint32_t>(*format.size("total", {1, message_bytes_limit}));
+    } else {
+        format.wrong("total", describe(*node), "a field, total = { offset = 8, bytes = 4 }, or a number of bytes");
+    }
+}
+
 /// Where a packet's payload belongs, and how much there is in all.
 void read_place(TableReader& format, wire::DeclaredSpec& spec) {
     spec.index = read_optional_field(format, "index", spec.header_bytes);
@@ -86,15 +100,16 @@ void read_place(TableReader& format, wire::DeclaredSpec& spec) {
         spec.payload_bytes = static_cast<std::uint32_t>(*bytes);
     if (const auto packets = format.integer("packets", {1, message_bytes_limit}))
         spec.packets = static_cast<std::uint32_t>(*packets);
-    spec.total = read_optional_field(format, "total", spec.header_bytes);
-    if (spec.packets && spec.total) format.wrong("total", "both packets and total", "one of them");
+    read_total(format, spec);
+    const bool total = spec.total || spec.total_bytes;
+    if (spec.packets && total) format.wrong("total", "both packets and total", "one of them");
     if (spec.index && !spec.payload_bytes)
         format.missing("payload_bytes", "the payload of a full packet: a packet's place is index * payload_bytes");
     if (spec.packets && !spec.payload_bytes)
         format.missing("payload_bytes", "the payload of a full packet: a message has packets * payload_bytes");
     const bool placed = spec.index || spec.offset;
-    if (placed && !spec.packets && !spec.total)
-        format.missing("packets", "the packets of a message, or total = {...}, a field with its bytes");
+    if (placed && !spec.packets && !total)
+        format.missing("packets", "the packets of a message, or total: its bytes, as a number or a field {...}");
     if (!placed && spec.packets.value_or(1) != 1)
         format.wrong("packets", "messages of several packets without index or offset",
                      "index = {...} or offset = {...}, which says where a packet belongs");
@@ -135,18 +150,41 @@ void check_decoder(TableReader& table, const wire::DeclaredSpec& spec) {
     }
 }
 
-}  // namespace
-
-std::vector<wire::DeclaredSpec> read_formats(TableReader& root) {
-    std::vector<wire::DeclaredSpec> out;
+/// The [[format]] tables of one file, behind those that there are already.
+void append_formats(TableReader& root, std::vector<wire::DeclaredSpec>& out) {
     for (TableReader& table : root.tables("format")) {
         wire::DeclaredSpec spec = read_format(table);
         for (const wire::DeclaredSpec& other : out)
             if (other.name == spec.name)
-                table.wrong("name", fmt::format("{} twice", in_quotes(spec.name)), "a name of its own for each format");
+                table.wrong("name", fmt::format("{} twice", in_quotes(spec.name)),
+                            "a name of its own for each format, those of included files too");
         check_decoder(table, spec);
         out.push_back(std::move(spec));
     }
+}
+
+/// A file that the configuration includes: formats and nothing else, so that it means the same wherever it is used.
+void append_included(TableReader& root, const std::string& name, std::vector<wire::DeclaredSpec>& out) {
+    const std::filesystem::path path = std::filesystem::path(root.file()).parent_path() / name;
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error))
+        root.wrong("include", fmt::format("{} ({} is not a file)", in_quotes(name), path.string()),
+                   "files with [[format]] tables; a path is relative to the configuration's folder");
+    const std::string file_name = path.string();
+    const toml::table document = parse_toml(read_text(path), file_name);
+    TableReader included(document, "", file_name);
+    included.get("format");
+    included.finish();
+    append_formats(included, out);
+}
+
+}  // namespace
+
+std::vector<wire::DeclaredSpec> read_formats(TableReader& root) {
+    std::vector<wire::DeclaredSpec> out;
+    for (const std::string& name : root.texts("include", "a file with [[format]] tables"))
+        append_included(root, name, out);
+    append_formats(root, out);
     return out;
 }
 

@@ -150,6 +150,7 @@ void print_format(Printer& out, const wire::DeclaredSpec& spec) {
     if (spec.payload_bytes) out.line("payload_bytes", std::to_string(*spec.payload_bytes));
     if (spec.packets) out.line("packets", std::to_string(*spec.packets));
     if (spec.total) out.line("total", field_text(*spec.total));
+    if (spec.total_bytes) out.line("total", std::to_string(*spec.total_bytes));
     if (spec.magic)
         out.line("magic",
                  field_text(*spec.magic, fmt::format(", value = {}", static_cast<std::int64_t>(spec.magic_value))));
@@ -272,6 +273,7 @@ nlohmann::json format_json(const wire::DeclaredSpec& spec) {
     if (spec.magic) out["magic"]["value"] = spec.magic_value;
     if (spec.payload_bytes) out["payload_bytes"] = *spec.payload_bytes;
     if (spec.packets) out["packets"] = *spec.packets;
+    if (spec.total_bytes) out["total"] = *spec.total_bytes;
     return out;
 }
 

@@ -112,8 +112,11 @@ void read_event_by(TableReader& table, StreamConfig& stream) {
 /// The bound on messages that do not say their size. It has to hold what is known to be sent, and fit the memory.
 void read_message_bound(TableReader& table, const RunConfig& run, StreamConfig& stream) {
     std::uint64_t fixed = stream.message_bytes.value_or(0);
-    if (const wire::DeclaredSpec* spec = find_spec(run, stream.format))
-        fixed = std::max(fixed, std::uint64_t{spec->packets.value_or(0)} * spec->payload_bytes.value_or(0));
+    if (const wire::DeclaredSpec* spec = find_spec(run, stream.format)) {
+        const std::uint64_t packets = spec->packets.value_or(0);
+        fixed =
+            std::max<std::uint64_t>({fixed, packets * spec->payload_bytes.value_or(0), spec->total_bytes.value_or(0)});
+    }
     const std::uint64_t memory = run.events.memory_bytes;
     const auto given = table.size("max_message_bytes", {1, message_bytes_limit});
     const std::string_view key = given ? "max_message_bytes" : stream.message_bytes ? "message_bytes" : "format";

@@ -102,9 +102,10 @@ public:
             0;  ///< 0: as fast as the pipeline takes them; otherwise like a detector, which does not wait
     };
 
-    /// Reads "sim,format=jungfrau,events=1000,rate=100,drop=0.001,seed=1,..." for `sources` sources. Throws
-    /// core::UsageError naming the key.
-    static Config parse_device(const std::string& device, std::uint32_t sources);
+    /// Reads "sim,format=jungfrau,events=1000,rate=100,drop=0.001,seed=1,..." for `sources` sources; `formats` are the
+    /// declared ones that may be named. Throws core::UsageError naming the key.
+    static Config parse_device(const std::string& device, std::uint32_t sources,
+                               std::span<const wire::DeclaredSpec> formats);
     [[nodiscard]] static bool is_simulator(const std::string& device) noexcept;
 
     /// Creates the ring and the device; its name is device().

@@ -91,8 +91,8 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
         std::uint32_t sources = 0;
         for (const StreamConfig& stream : options_.config.streams)
             if (stream.port == index) sources += stream.source_count;
-        simulators_.push_back(std::make_unique<SimulatorFeeder>(SimulatorFeeder::parse_device(config.device, sources),
-                                                                config.name, *pool_));
+        simulators_.push_back(std::make_unique<SimulatorFeeder>(
+            SimulatorFeeder::parse_device(config.device, sources, options_.config.formats), config.name, *pool_));
         live.device = simulators_.back()->device();
         live.args.reset();
         live.queues = 1;

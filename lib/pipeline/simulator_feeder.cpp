@@ -28,15 +28,41 @@ double number_of(const std::string& key, const std::string& text) {
     return value;
 }
 
-void set_option(SimulatorFeeder::Config& config, const std::string& key, const std::string& text) {
+void set_format(port::SimulatorConfig& simulator, const std::string& text,
+                std::span<const wire::DeclaredSpec> formats) {
+    using Format = port::SimulatedFormat;
+    constexpr std::array<std::pair<std::string_view, Format>, 4> own{{{"jungfrau", Format::jungfrau},
+                                                                      {"moench", Format::moench},
+                                                                      {"eiger", Format::eiger},
+                                                                      {"ejfat", Format::ejfat}}};
+    std::string names;
+    for (const auto& [name, format] : own) {
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+        if (text != name) continue;
+        simulator.format = format;
+        return;
+    }
+    for (const wire::DeclaredSpec& spec : formats) {
+        names += ", " + spec.name;
+        if (text != spec.name) continue;
+        simulator.format = Format::declared;
+        simulator.declared = spec;
+        return;
+    }
+    throw core::UsageError(fmt::format("sim device: format: found '{}'; accepted: {}", text, names));
+}
+
+void set_option(SimulatorFeeder::Config& config, const std::string& key, const std::string& text,
+                std::span<const wire::DeclaredSpec> formats) {
     port::SimulatorConfig& simulator = config.simulator;
     if (key == "format") {
-        if (text == "jungfrau")
-            simulator.format = port::SimulatedFormat::jungfrau;
-        else if (text == "ejfat")
-            simulator.format = port::SimulatedFormat::ejfat;
-        else
-            throw core::UsageError(fmt::format("sim device: format: found '{}'; accepted: jungfrau, ejfat", text));
+        set_format(simulator, text, formats);
+        return;
+    }
+    if (key == "tengiga") {
+        if (text != "true" && text != "false")
+            throw core::UsageError(fmt::format("sim device: tengiga: found '{}'; accepted: true, false", text));
+        simulator.tengiga = text == "true";
         return;
     }
     const double value = number_of(key, text);
@@ -56,6 +82,14 @@ void set_option(SimulatorFeeder::Config& config, const std::string& key, const s
         simulator.reorder = static_cast<std::uint32_t>(value);
     else if (key == "interfaces")
         simulator.interfaces = static_cast<std::uint32_t>(value);
+    else if (key == "rows")
+        simulator.rows = static_cast<std::uint32_t>(value);
+    else if (key == "bit_depth")
+        simulator.bit_depth = static_cast<std::uint32_t>(value);
+    else if (key == "source_id")
+        simulator.source_id = static_cast<std::uint32_t>(value);
+    else if (key == "one_port")
+        simulator.one_port = value != 0;
     else if (key == "bytes")
         simulator.bytes_max = static_cast<std::uint32_t>(value);
     else if (key == "port")
@@ -63,7 +97,7 @@ void set_option(SimulatorFeeder::Config& config, const std::string& key, const s
     else
         throw core::UsageError(fmt::format(
             "sim device: unknown key '{}'; accepted: format, events, rate, seed, drop, duplicate, truncate, reorder, "
-            "interfaces, bytes, port",
+            "interfaces, rows, bit_depth, tengiga, source_id, one_port, bytes, port",
             key));
 }
 
@@ -73,7 +107,8 @@ bool SimulatorFeeder::is_simulator(const std::string& device) noexcept {
     return device == "sim" || device.starts_with("sim,");
 }
 
-SimulatorFeeder::Config SimulatorFeeder::parse_device(const std::string& device, std::uint32_t sources) {
+SimulatorFeeder::Config SimulatorFeeder::parse_device(const std::string& device, std::uint32_t sources,
+                                                      std::span<const wire::DeclaredSpec> formats) {
     Config config;
     config.simulator.sources = sources;
     std::size_t at = device.find(',');
@@ -83,7 +118,7 @@ SimulatorFeeder::Config SimulatorFeeder::parse_device(const std::string& device,
         const std::size_t equal = item.find('=');
         if (equal == std::string::npos)
             throw core::UsageError(fmt::format("sim device: found '{}'; accepted: key=value, comma separated", item));
-        set_option(config, item.substr(0, equal), item.substr(equal + 1));
+        set_option(config, item.substr(0, equal), item.substr(equal + 1), formats);
         at = next;
     }
     return config;

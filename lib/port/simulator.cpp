@@ -8,8 +8,6 @@
 #include <cassert>
 
 #include "core/error.hpp"
-#include "wire/ejfat/ejfat.hpp"
-#include "wire/jungfrau/jungfrau.hpp"
 #include "wire/network.hpp"
 
 namespace weir::port {
@@ -33,7 +31,7 @@ void check_probability(const char* option, double value) {
     require(value >= 0 && value <= 1, fmt::format("--{} {}: a probability from 0 to 1 is accepted", option, value));
 }
 
-void check_mtu(const SimulatorConfig& config) {
+void check_mtu(const SimulatorConfig& config, const wire::FormatContext& context) {
     if (config.transport != SimulatedTransport::udp) {
         const bool known =
             config.mtu >= 256 && config.mtu <= wire::roce_mtu_max && (config.mtu & (config.mtu - 1)) == 0;
@@ -41,11 +39,11 @@ void check_mtu(const SimulatorConfig& config) {
         return;
     }
     require(config.mtu >= 576 && config.mtu <= 65535, fmt::format("--mtu {}: 576 to 65535 is accepted", config.mtu));
-    constexpr std::uint32_t jungfrau_ip_bytes =
-        wire::ipv4_header_bytes + wire::udp_header_bytes + wire::Jungfrau::header_bytes + wire::Jungfrau::payload_bytes;
-    require(
-        config.format != SimulatedFormat::jungfrau || config.mtu >= jungfrau_ip_bytes,
-        fmt::format("--mtu {}: a JUNGFRAU packet has {} bytes and is never fragmented", config.mtu, jungfrau_ip_bytes));
+    const std::uint32_t packet_bytes =
+        wire::ipv4_header_bytes + wire::udp_header_bytes + context.header_bytes + context.payload_bytes;
+    require(!is_sls_detector(config.format) || config.mtu >= packet_bytes,
+            fmt::format("--mtu {}: a packet of this detector has {} bytes and is never fragmented", config.mtu,
+                        packet_bytes));
 }
 
 void check_sizes(const SimulatorConfig& config) {
@@ -60,23 +58,28 @@ void check_sizes(const SimulatorConfig& config) {
                         config.bytes_max, config.mtu, room));
 }
 
-void check(const SimulatorConfig& config) {
+void check(const SimulatorConfig& config, const wire::FormatContext& context) {
     require(config.sources >= 1 && config.sources <= sources_max,
             fmt::format("--sources {}: 1 to {} is accepted", config.sources, sources_max));
     require(config.interfaces == 1 || config.interfaces == 2,
-            fmt::format("--interfaces {}: a JUNGFRAU module has 1 or 2", config.interfaces));
-    const bool jungfrau = config.format == SimulatedFormat::jungfrau;
-    require(jungfrau || config.interfaces == 1, "--interfaces belongs to --format jungfrau");
+            fmt::format("--interfaces {}: a module has 1 or 2", config.interfaces));
+    require(is_module(config.format) || config.interfaces == 1,
+            "--interfaces belongs to --format jungfrau and --format moench");
     require(config.sources % config.interfaces == 0,
             fmt::format("--sources {} with --interfaces 2: a source is a UDP port, so modules come in pairs of sources",
                         config.sources));
+    require(config.format != SimulatedFormat::eiger || config.first_event != 0,
+            "--first-event 0: EIGER counts its frames from 1");
     const bool roce = config.transport != SimulatedTransport::udp;
-    require(!(jungfrau && roce), "--format jungfrau goes with --transport udp; for RoCE use message or ejfat");
+    require(
+        !roce || config.format == SimulatedFormat::message || config.format == SimulatedFormat::ejfat,
+        "--format jungfrau, moench, eiger and declared ones go with --transport udp; for RoCE use message or ejfat");
+    require(!roce || !config.one_port, "--one-port belongs to --transport udp");
     require(config.lb_version == 0 || config.format == SimulatedFormat::ejfat, "--lb belongs to --format ejfat");
     require(config.lb_version == 0 || config.lb_version == 2 || config.lb_version == 3,
             fmt::format("--lb {}: load balancer header version 2 or 3 is accepted", config.lb_version));
     require(!roce || config.port == wire::roce_port, "--port: RoCEv2 has one port, 4791; --qp sets the queue pairs");
-    require(config.port >= 1 && config.port + (roce ? 0 : config.sources - 1) <= 65535,
+    require(config.port >= 1 && config.port + (roce || config.one_port ? 0 : config.sources - 1) <= 65535,
             fmt::format("--port {}: {} sources need the ports up to {}", config.port, config.sources,
                         std::uint64_t{config.port} + config.sources - 1));
     constexpr std::uint32_t queue_pair_end = 1U << 24;
@@ -90,8 +93,9 @@ void check(const SimulatorConfig& config) {
     check_probability("duplicate", config.duplicate);
     check_probability("truncate", config.truncate);
     require(config.drop < 1 || config.events != 0, "--drop 1 without --events would go on for ever and send nothing");
-    check_mtu(config);
+    check_mtu(config, context);
     check_sizes(config);
+    if (config.format == SimulatedFormat::declared) check_declared(config, context);
 }
 
 }  // namespace
@@ -120,15 +124,20 @@ void Simulator::complete_config() {
     }
     if (config_.bytes_max == 0) {
         constexpr std::uint32_t usual_bytes = 20000;
-        const bool datagram = config_.format == SimulatedFormat::message && !roce && config_.mtu >= 576;
-        config_.bytes_max = datagram ? config_.mtu - wire::ipv4_header_bytes - wire::udp_header_bytes : usual_bytes;
+        const bool declared = config_.format == SimulatedFormat::declared && is_one_packet(config_.declared);
+        const bool datagram = (config_.format == SimulatedFormat::message || declared) && !roce && config_.mtu >= 576;
+        const std::uint32_t headers = wire::ipv4_header_bytes + wire::udp_header_bytes + format_header_bytes();
+        config_.bytes_max = datagram ? config_.mtu - std::min(headers, config_.mtu) : usual_bytes;
         config_.bytes_max = std::max(config_.bytes_min, config_.bytes_max);
     }
 }
 
 Simulator::Simulator(const SimulatorConfig& config) : config_(config) {
+    // An impossible number of interfaces is refused below, for all formats in the same words.
+    if (config.interfaces == 1 || (config.interfaces == 2 && is_module(config.format)))
+        context_ = simulated_context(config);
     complete_config();
-    check(config_);
+    check(config_, context_);
     const std::uint32_t udp_room = config_.mtu - wire::ipv4_header_bytes - wire::udp_header_bytes;
     header_bytes_ = wire::frame_header_bytes(frame_spec(0));
     if (config_.transport != SimulatedTransport::udp) {
@@ -136,12 +145,9 @@ Simulator::Simulator(const SimulatorConfig& config) : config_(config) {
         constexpr std::uint32_t roce_extra_bytes = wire::roce_bth_bytes + 16 + 4 + 3 + wire::roce_icrc_bytes;
         frame_bytes_max_ = header_bytes_ + roce_extra_bytes + packet_bytes_;
         scratch_.resize(packet_bytes_);
-    } else if (config_.format == SimulatedFormat::jungfrau) {
-        packet_bytes_ = wire::Jungfrau::payload_bytes;
-        frame_bytes_max_ = header_bytes_ + wire::Jungfrau::header_bytes + packet_bytes_;
     } else {
-        packet_bytes_ = config_.format == SimulatedFormat::ejfat ? udp_room - format_header_bytes() : udp_room;
-        frame_bytes_max_ = header_bytes_ + udp_room;
+        packet_bytes_ = context_.payload_bytes != 0 ? context_.payload_bytes : udp_room - format_header_bytes();
+        frame_bytes_max_ = header_bytes_ + format_header_bytes() + packet_bytes_;
     }
     if (config_.format == SimulatedFormat::jungfrau) {
         images_.emplace(config_.sources / config_.interfaces, config_.seed);
@@ -156,12 +162,15 @@ Simulator::Simulator(const SimulatorConfig& config) : config_(config) {
 }
 
 std::uint32_t Simulator::endpoint(std::uint32_t source) const noexcept {
-    return (config_.transport == SimulatedTransport::udp ? config_.port : config_.queue_pair) + source;
+    if (config_.transport != SimulatedTransport::udp) {
+        return config_.queue_pair + source;
+    }
+    return config_.port + (config_.one_port ? 0 : source);
 }
 
 std::uint32_t Simulator::message_bytes(std::uint64_t event, std::uint32_t source) const noexcept {
-    if (config_.format == SimulatedFormat::jungfrau) {
-        return wire::Jungfrau::packets_per_module * wire::Jungfrau::payload_bytes / config_.interfaces;
+    if (context_.message_bytes != 0) {
+        return context_.message_bytes;
     }
     const std::uint64_t sizes = std::uint64_t{config_.bytes_max} - config_.bytes_min + 1;
     return config_.bytes_min + static_cast<std::uint32_t>(mix(mix(config_.seed + size_salt, event), source) % sizes);

@@ -14,7 +14,7 @@
 
 namespace weir::port {
 
-enum class SimulatedFormat : std::uint8_t { jungfrau, ejfat, message };
+enum class SimulatedFormat : std::uint8_t { jungfrau, moench, eiger, ejfat, message, declared };
 enum class SimulatedTransport : std::uint8_t { udp, roce_send, roce_write };
 
 /// What the simulated detector is, and what the simulated network does to it. The defaults are those of `weir send`.
@@ -26,20 +26,26 @@ struct SimulatorConfig {
     std::uint64_t first_event = 1;
     std::uint64_t seed = 1;
 
-    std::uint32_t interfaces = 1;             ///< jungfrau: 2 makes a module out of two sources
-    std::uint32_t bytes_min = 1;              ///< ejfat, message: message sizes are drawn evenly from here
-    std::uint32_t bytes_max = 0;              ///< to here; 0 means 20000, or what one datagram holds
-    std::uint8_t lb_version = 0;              ///< ejfat: load balancer header 2 or 3, or none
-    std::uint32_t mtu = 0;                    ///< udp: IP MTU, 0 means 9000; roce: path MTU, 0 means 4096
-    std::uint32_t first_psn = 0;              ///< roce
-    std::uint32_t queue_pair = 0x11;          ///< roce: of source 0; source i has queue_pair + i
-    bool immediate = true;                    ///< roce: the event number's low 32 bits travel in the LAST packet
-    std::uint32_t port = 0;                   ///< udp: of source 0, 0 means the format's own; source i has port + i
-    std::optional<std::uint16_t> vlan{};      ///< VLAN id
-    std::uint32_t src_ip = 0x0a01000a;        ///< 10.1.0.10, of source 0; source i has src_ip + i
-    std::uint32_t dst_ip = 0x0a010002;        ///< 10.1.0.2
-    std::optional<std::uint16_t> src_port{};  ///< of all sources; default: the format's own (roce: one per queue pair)
-    bool one_src_ip = false;                  ///< all sources share src_ip
+    std::uint32_t interfaces = 1;              ///< jungfrau, moench: 2 makes a module out of two sources
+    std::optional<std::uint32_t> rows{};       ///< jungfrau, moench, eiger: partial readout; default all
+    std::optional<std::uint32_t> bit_depth{};  ///< eiger: default 16
+    std::optional<bool> tengiga{};             ///< eiger: default true
+    wire::DeclaredSpec declared{};             ///< declared: the format
+    std::uint32_t source_id = 0;               ///< declared: in the header of source 0; source i has source_id + i
+    std::uint32_t bytes_min = 1;               ///< messages of no fixed size: sizes are drawn evenly from here
+    std::uint32_t bytes_max = 0;               ///< to here; 0 means 20000, or what one datagram holds
+    std::uint8_t lb_version = 0;               ///< ejfat: load balancer header 2 or 3, or none
+    std::uint32_t mtu = 0;                     ///< udp: IP MTU, 0 means 9000; roce: path MTU, 0 means 4096
+    std::uint32_t first_psn = 0;               ///< roce
+    std::uint32_t queue_pair = 0x11;           ///< roce: of source 0; source i has queue_pair + i
+    bool immediate = true;                     ///< roce: the event number's low 32 bits travel in the LAST packet
+    std::uint32_t port = 0;                    ///< udp: of source 0, 0 means the format's own; source i has port + i
+    bool one_port = false;                     ///< udp: all sources send to `port`
+    std::optional<std::uint16_t> vlan{};       ///< VLAN id
+    std::uint32_t src_ip = 0x0a01000a;         ///< 10.1.0.10, of source 0; source i has src_ip + i
+    std::uint32_t dst_ip = 0x0a010002;         ///< 10.1.0.2
+    std::optional<std::uint16_t> src_port{};   ///< of all sources; default: the format's own (roce: one per queue pair)
+    bool one_src_ip = false;                   ///< all sources share src_ip
     std::array<std::uint8_t, 6> src_mac{0x02, 0, 0, 0, 0, 0x0a};  ///< of source 0; the last byte counts on
     std::array<std::uint8_t, 6> dst_mac{0x02, 0, 0, 0, 0, 0x02};
 
@@ -68,6 +74,18 @@ struct SimulatorAccount {
 
     [[nodiscard]] Source total() const noexcept;
 };
+
+/// JUNGFRAU or MOENCH: modules with one or two interfaces.
+[[nodiscard]] bool is_module(SimulatedFormat format) noexcept;
+/// JUNGFRAU, MOENCH or EIGER: they share a header, and the size of a message is fixed.
+[[nodiscard]] bool is_sls_detector(SimulatedFormat format) noexcept;
+/// Whether every packet of a declared format is a whole message.
+[[nodiscard]] bool is_one_packet(const wire::DeclaredSpec& spec) noexcept;
+/// What a receiver of the format would know of it; nothing for formats without options of their own. Throws
+/// core::UsageError.
+[[nodiscard]] wire::FormatContext simulated_context(const SimulatorConfig& config);
+/// Whether packets and header fields of a declared format hold the messages. Throws core::UsageError.
+void check_declared(const SimulatorConfig& config, const wire::FormatContext& context);
 
 /// Deterministic: the same configuration gives the same frames in the same order.
 class Simulator {
@@ -104,7 +122,8 @@ public:
 
     /// What a receiver must find: bytes of a message, detector headers not counted...
     [[nodiscard]] std::uint32_t message_bytes(std::uint64_t event, std::uint32_t source) const noexcept;
-    /// ... and the bytes themselves. For jungfrau, offset and size are multiples of 2048 (a row).
+    /// ... and the bytes themselves. For jungfrau (the only one with images), offset and size are multiples of 2048 (a
+    /// row).
     void message_content(std::uint64_t event, std::uint32_t source, std::uint32_t offset,
                          std::span<std::byte> out) noexcept;
 
@@ -136,12 +155,16 @@ private:
     [[nodiscard]] wire::EjfatHeader ejfat_header(const Planned& packet, std::uint32_t offset) const noexcept;
     [[nodiscard]] wire::FrameSpec frame_spec(std::uint32_t source) const noexcept;
     std::size_t write(const Planned& packet, std::span<std::byte> out) noexcept;
-    std::size_t write_jungfrau(const Planned& packet, std::span<std::byte> out) noexcept;
+    [[nodiscard]] std::uint32_t lane_of(std::uint32_t source) const noexcept;
+    [[nodiscard]] std::uint32_t image_row(std::uint32_t source, std::uint32_t offset) const noexcept;
+    std::size_t write_detector(const Planned& packet, std::span<std::byte> out) noexcept;
+    std::size_t write_declared(const Planned& packet, std::span<std::byte> out) noexcept;
     std::size_t write_ejfat(const Planned& packet, std::span<std::byte> out) noexcept;
     std::size_t write_message(const Planned& packet, std::span<std::byte> out) noexcept;
     std::size_t write_roce(const Planned& packet, std::span<std::byte> out) noexcept;
 
     SimulatorConfig config_;
+    wire::FormatContext context_;  ///< PSI's detectors and declared formats
     SimulatorAccount account_;
     std::optional<DetectorImages> images_;
     std::optional<MessageContent> content_;

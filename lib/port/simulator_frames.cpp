@@ -4,14 +4,12 @@
 
 #include "port/simulator.hpp"
 #include "wire/ejfat/ejfat.hpp"
-#include "wire/jungfrau/jungfrau.hpp"
 
 namespace weir::port {
 
 namespace {
 
 constexpr std::uint32_t row_bytes = DetectorImages::columns * 2;
-constexpr std::uint32_t rows_per_packet = wire::Jungfrau::payload_bytes / row_bytes;
 constexpr std::uint16_t jungfrau_source_port = 32410;
 constexpr std::uint16_t ejfat_source_port = 20000;
 constexpr std::uint32_t entropy_port_first = 49152;  // RoCE source ports carry flow entropy; 14 bits of them
@@ -20,7 +18,7 @@ constexpr std::uint32_t entropy_port_first = 49152;  // RoCE source ports carry 
 
 std::uint32_t Simulator::format_header_bytes() const noexcept {
     if (config_.format != SimulatedFormat::ejfat) {
-        return 0;
+        return context_.header_bytes;
     }
     return wire::Ejfat::re_header_bytes + (config_.lb_version != 0 ? wire::Ejfat::lb_header_bytes : 0);
 }
@@ -39,7 +37,7 @@ wire::FrameSpec Simulator::frame_spec(std::uint32_t source) const noexcept {
     } else {
         const bool ejfat = config_.format == SimulatedFormat::ejfat;
         spec.sport = config_.src_port.value_or(ejfat ? ejfat_source_port : jungfrau_source_port);
-        spec.dport = static_cast<std::uint16_t>(config_.port + source);
+        spec.dport = static_cast<std::uint16_t>(endpoint(source));
     }
     return spec;
 }
@@ -50,7 +48,11 @@ std::size_t Simulator::write(const Planned& packet, std::span<std::byte> out) no
     }
     switch (config_.format) {
         case SimulatedFormat::jungfrau:
-            return write_jungfrau(packet, out);
+        case SimulatedFormat::moench:
+        case SimulatedFormat::eiger:
+            return write_detector(packet, out);
+        case SimulatedFormat::declared:
+            return write_declared(packet, out);
         case SimulatedFormat::ejfat:
             return write_ejfat(packet, out);
         default:
@@ -61,30 +63,11 @@ std::size_t Simulator::write(const Planned& packet, std::span<std::byte> out) no
 void Simulator::message_content(std::uint64_t event, std::uint32_t source, std::uint32_t offset,
                                 std::span<std::byte> out) noexcept {
     if (images_) {
-        const std::uint32_t first_row = source * (DetectorImages::rows_per_module / config_.interfaces);
         const auto row_count = static_cast<std::uint32_t>(out.size() / row_bytes);
-        images_->render(event, first_row + offset / row_bytes, row_count, out.data());
+        images_->render(event, image_row(source, offset), row_count, out.data());
     } else {
         content_->copy(event, source, offset, out.data(), out.size());
     }
-}
-
-std::size_t Simulator::write_jungfrau(const Planned& packet, std::span<std::byte> out) noexcept {
-    constexpr std::uint32_t payload_bytes = wire::Jungfrau::header_bytes + wire::Jungfrau::payload_bytes;
-    wire::write_frame_headers(frame_spec(packet.source), payload_bytes, out);
-    // A source is a UDP port, and the tiles of all ports stand on top of each other.
-    const wire::SlsHeader header{.frame_number = packet.event,
-                                      .exposure_100ns = 100,
-                                      .packet_number = packet.packet,
-                                      .bunch_id = packet.event,
-                                      .timestamp_100ns = packet.event * 10000,  // as if at 1 kHz
-                                      .module_id = static_cast<std::uint16_t>(packet.source / config_.interfaces),
-                                      .row = static_cast<std::uint16_t>(packet.source)};
-    wire::write_sls(header, {}, out.subspan(header_bytes_));
-    const std::span<std::byte> pixels =
-        out.subspan(header_bytes_ + wire::Jungfrau::header_bytes, wire::Jungfrau::payload_bytes);
-    message_content(packet.event, packet.source, packet.packet * rows_per_packet * row_bytes, pixels);
-    return header_bytes_ + payload_bytes;
 }
 
 wire::EjfatHeader Simulator::ejfat_header(const Planned& packet, std::uint32_t offset) const noexcept {

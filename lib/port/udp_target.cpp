@@ -113,7 +113,7 @@ void UdpTarget::prepare(const Simulator& simulator) {
     batch_->memory.resize(std::size_t{slots} * frame_bytes_max_);
     for (std::uint32_t source = 0; source < config.sources; ++source) {
         const bool roce = config.transport != SimulatedTransport::udp;
-        const std::uint32_t port = roce ? config.port : config.port + source;
+        const std::uint32_t port = roce || config.one_port ? config.port : config.port + source;
         batch_->destinations.push_back(address_of(dst_ip_, static_cast<std::uint16_t>(port)));
     }
 }

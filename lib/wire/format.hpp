@@ -35,8 +35,9 @@ struct DeclaredSpec {
     std::optional<DeclaredField> index;      ///< packet index: offset = index * payload_bytes
     std::optional<DeclaredField> offset;     ///< byte offset; neither index nor offset: every packet is a whole message
     std::optional<std::uint32_t> payload_bytes;
-    std::optional<std::uint32_t> packets;  ///< per message: total = packets * payload_bytes
-    std::optional<DeclaredField> total;    ///< bytes of the whole message
+    std::optional<std::uint32_t> packets;      ///< per message: total = packets * payload_bytes
+    std::optional<DeclaredField> total;        ///< bytes of the whole message, in the header
+    std::optional<std::uint32_t> total_bytes;  ///< or always the same; key `total` too
     std::optional<DeclaredField> magic;
     std::uint64_t magic_value = 0;        ///< compared with the field after mask and shift
     std::optional<DeclaredField> source;  ///< for source_by = "header"

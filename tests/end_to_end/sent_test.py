@@ -60,7 +60,8 @@ class Expected:
         return gaps([(at, at + len(data)) for at, data in self.events[event][source].items()], self.sizes[event, source])
 
 
-class Sent(Case):
+class SentCase(Case):
+    """The comparison of a run with the two accounts."""
     def check_sender(self, result, account):
         self.assertEqual(result.report["packets"]["received"], account["packets"]["sent"])
         self.assertEqual(result.report["bytes"]["received"], account["bytes"]["frames"])
@@ -98,6 +99,8 @@ class Sent(Case):
         self.assertLess(complete, len(result.events))
         return result
 
+
+class Sent(SentCase):
     def test_jungfrau(self):
         result = self.check_udp(("--sources", 2, "--events", 8, "--seed", 3), config(stream()),
                                 lambda port, payload: jungfrau_piece(port, payload, 1 << 20), [[0, 1 << 20]], FEW)

@@ -47,6 +47,22 @@ TEST(ConfigDetector, PrintedKeysReadBackTheSame) {
     EXPECT_FALSE(parse_config(udp_with("jungfrau", "rows = 8"), "t") == parse_config(udp_with("jungfrau", ""), "t"));
 }
 
+TEST(ConfigDeclaredTotal, NumberOrField) {
+    const auto total = [](const std::string& value) {
+        return parse_config(edited(declared_text, {{"packets = 64", "total = " + value}}), "t");
+    };
+    for (const auto& [value, bytes] : {std::pair{"12800", 12800U}, std::pair{"\"12KiB\"", 12288U}}) {
+        const RunConfig run = total(value);
+        EXPECT_EQ(run.formats[0].total_bytes, bytes);
+        EXPECT_FALSE(run.formats[0].total);
+        EXPECT_TRUE(run == parse_config(print_config(run), "printed"));
+    }
+    EXPECT_FALSE(total("12800") == total("12801"));
+    EXPECT_FALSE(total("{ offset = 8, bytes = 4 }").formats[0].total_bytes);
+    // The bound on messages follows a total that is larger than it.
+    EXPECT_EQ(total("\"32MiB\"").streams[0].max_message_bytes, 32U << 20);
+}
+
 class ConfigDetectorError : public ConfigError {};
 
 TEST_P(ConfigDetectorError, NamesLineKeyFoundAndAccepted) {
@@ -75,6 +91,19 @@ INSTANTIATE_TEST_SUITE_P(
         wrong("TengigaElsewhere", "moench", "tengiga = true #!", {"stream.tengiga", "format = \"eiger\""}),
         wrong("InterfacesOfEiger", "eiger", "interfaces = 2 #!", {"stream.interfaces", "\"jungfrau\" or \"moench\""})),
     case_name);
+
+Case total(const std::string& name, const std::string& text, std::vector<std::string> parts) {
+    return {name, declared_text, {{"packets = 64", text}}, std::move(parts)};
+}
+
+INSTANTIATE_TEST_SUITE_P(DeclaredTotal, ConfigDetectorError,
+                         testing::Values(total("Zero", "total = 0 #!", {"format.total", "1 to 4294967295"}),
+                                         total("Boolean", "total = true #!",
+                                               {"format.total", "a field", "a number of bytes"}),
+                                         total("Word", "total = \"all\" #!", {"format.total", "\"16MiB\""}),
+                                         total("AndPackets", "packets = 64\ntotal = 12800 #!",
+                                               {"format.total: found both packets and total"})),
+                         case_name);
 
 }  // namespace
 }  // namespace weir::pipeline::test

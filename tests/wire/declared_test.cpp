@@ -180,6 +180,45 @@ TEST(Declared, TotalLetsTheLastPacketBeShort) {
     EXPECT_EQ(verdict_of(spec, {.index = 0, .total = 1U << 25}, 100), Verdict::malformed_message_size);
 }
 
+TEST(Declared, TotalThatIsAlwaysTheSame) {
+    DeclaredSpec spec = example();
+    spec.packets.reset();
+    spec.payload_bytes = 7680;
+    spec.total_bytes = 12800;
+    const FormatContext context = context_of(spec);
+    EXPECT_EQ(context.message_bytes, 12800U);
+    EXPECT_EQ(context.packets_per_message, 2U);
+    const auto verdict = [&](std::uint64_t index, std::size_t bytes) {
+        Bytes out(16 + bytes);
+        EXPECT_EQ(write_declared(spec, {.event = 1, .index = index}, pattern(bytes), out), out.size());
+        Fragment fragment;
+        const Verdict answer = decode(context, Exact(out), fragment);
+        if (answer == ok) {
+            EXPECT_EQ(fragment.offset, index * 7680);
+            EXPECT_EQ(fragment.total, 12800U);
+            EXPECT_TRUE(fragment.total_known);
+        }
+        return answer;
+    };
+    EXPECT_EQ(verdict(0, 7680), ok);
+    EXPECT_EQ(verdict(1, 5120), ok);
+    EXPECT_EQ(verdict(0, 5120), Verdict::malformed_payload_length);
+    EXPECT_EQ(verdict(1, 7680), Verdict::malformed_payload_length);
+    EXPECT_EQ(verdict(2, 5120), Verdict::malformed_packet_number);
+
+    spec.index.reset();
+    spec.payload_bytes.reset();
+    EXPECT_EQ(context_of(spec).message_bytes, 12800U);  // every packet is a whole message of this size
+    spec.offset = DeclaredField{.offset = 8, .bytes = 4};
+    EXPECT_EQ(context_of(spec).message_bytes, 12800U);
+    EXPECT_THROW((void)context_of(spec, 12799), core::UsageError);
+    spec.total_bytes = 0;
+    EXPECT_THROW((void)context_of(spec), core::UsageError);
+    spec.total_bytes = 12800;
+    spec.total = DeclaredField{.offset = 12, .bytes = 2};
+    EXPECT_THROW((void)context_of(spec), core::UsageError);
+}
+
 TEST(Declared, Offset) {
     const DeclaredSpec spec = with_offset();
     EXPECT_EQ(verdict_of(spec, {.offset = 40, .total = 100}, 60), ok);

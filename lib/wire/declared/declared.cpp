@@ -60,25 +60,28 @@ void check_sizes(const DeclaredSpec& spec) {
     if (spec.payload_bytes && (*spec.payload_bytes == 0 || *spec.payload_bytes > 65535))
         refuse(spec, "payload_bytes", std::to_string(*spec.payload_bytes) + " found, 1 to 65535 accepted");
     if (spec.packets && *spec.packets == 0) refuse(spec, "packets", "0 found, at least 1 needed");
+    if (spec.total_bytes && *spec.total_bytes == 0) refuse(spec, "total", "0 found, at least 1 needed");
 }
 
 /// index, offset, packets, total and payload_bytes say the same thing in several ways: exactly one way is needed.
 void check_placement(const DeclaredSpec& spec) {
     if (spec.index && spec.offset) refuse(spec, "offset", "contradicts index; give one of them");
-    if (spec.packets && spec.total) refuse(spec, "total", "contradicts packets; give one of them");
+    const bool total = spec.total || spec.total_bytes;
+    if (spec.total && spec.total_bytes) refuse(spec, "total", "either a field or a number of bytes");
+    if (spec.packets && total) refuse(spec, "total", "contradicts packets; give one of them");
     if (spec.index && !spec.payload_bytes)
         refuse(spec, "payload_bytes", "required with index: a packet lies at index * payload_bytes");
     if (spec.packets && !spec.payload_bytes)
         refuse(spec, "payload_bytes", "required with packets: a message has packets * payload_bytes bytes");
     if (spec.index || spec.offset) {
-        if (!spec.packets && !spec.total)
+        if (!spec.packets && !total)
             refuse(spec, "packets", "packets or total is required: otherwise no message would ever be complete");
         return;
     }
     if (spec.packets && *spec.packets != 1)
         refuse(spec, "packets",
                std::to_string(*spec.packets) + " found, but without index or offset every packet is a whole message");
-    if (spec.total && spec.payload_bytes)
+    if (total && spec.payload_bytes)
         refuse(spec, "total", "contradicts payload_bytes where every packet is a whole message (no index, no offset)");
 }
 
@@ -93,6 +96,22 @@ void compile_event(const DeclaredSpec& spec, FormatContext& context) {
         refuse(spec, "event.wrap_bits",
                std::to_string(wrap) + " found, 1 to " + std::to_string(width) + " accepted (the width of the field)");
     context.number_bits = static_cast<std::uint8_t>(wrap);
+}
+
+/// The size of a message, where the description says it.
+void set_fixed_size(const DeclaredSpec& spec, FormatContext& context) {
+    std::uint64_t bytes = spec.total_bytes.value_or(0);
+    if (spec.total_bytes && spec.payload_bytes) {
+        context.packets_per_message = (*spec.total_bytes - 1) / *spec.payload_bytes + 1;
+    } else if (!spec.total && !spec.total_bytes && spec.payload_bytes) {
+        context.packets_per_message = spec.packets.value_or(1);
+        bytes = std::uint64_t{context.packets_per_message} * context.payload_bytes;
+    }
+    if (bytes > context.message_bytes_max)
+        refuse(spec, spec.total_bytes ? "total" : "packets",
+               "a message would have " + std::to_string(bytes) +
+                   " bytes, more than max_message_bytes = " + std::to_string(context.message_bytes_max));
+    context.message_bytes = static_cast<std::uint32_t>(bytes);
 }
 
 }  // namespace
@@ -119,15 +138,7 @@ FormatContext Declared::make_context(const FormatOptions& options) {
         refuse(spec, "magic.value", "can never be found: it does not fit into the field after mask and shift");
     context.magic_value = spec.magic ? spec.magic_value : 0;
 
-    if (!spec.total && spec.payload_bytes) {
-        context.packets_per_message = spec.packets.value_or(1);
-        const std::uint64_t bytes = std::uint64_t{context.packets_per_message} * context.payload_bytes;
-        if (bytes > context.message_bytes_max)
-            refuse(spec, "packets",
-                   "a message would have " + std::to_string(bytes) +
-                       " bytes, more than max_message_bytes = " + std::to_string(context.message_bytes_max));
-        context.message_bytes = static_cast<std::uint32_t>(bytes);
-    }
+    set_fixed_size(spec, context);
     return context;
 }
 

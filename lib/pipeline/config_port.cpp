@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "pipeline/config_parts.hpp"
+#include "port/device_facts.hpp"
 
 namespace weir::pipeline::detail {
 
@@ -133,6 +134,11 @@ void refuse_flows(TableReader& table) {
                 "no rule file: this version does not read them; it steers in software by the keys of [[stream]]");
 }
 
+void check_frame_room(TableReader& table, const PortConfig& port) {
+    const std::string problem = port::frame_room_problem(port.devargs(), port.mtu);
+    if (!problem.empty()) table.wrong("mtu", std::to_string(port.mtu), "a smaller one, or other arguments: " + problem);
+}
+
 PortConfig read_port(TableReader& table) {
     PortConfig port;
     port.place = table.place();
@@ -151,6 +157,7 @@ PortConfig read_port(TableReader& table) {
         port.address = *address;
     }
     refuse_flows(table);
+    check_frame_room(table, port);
     table.finish();
     return port;
 }

@@ -128,9 +128,11 @@ void missing(Case& c) {
         pattern =
             "spread over the sources without a pattern: look for a congested switch, or bit errors that a switch "
             "throws away";
-    const bool untold = !c.seen.ports.empty() && c.ledger.device_missed == 0;
+    const bool told =
+        !c.ledger.devices.empty() && c.ledger.device_missed == 0 &&
+        std::ranges::all_of(c.ledger.devices, [](const auto& device) { return device.missed.has_value(); });
     c.add("events.incomplete.timeout", c.unexplained, "missing",
-          fmt::format("packets never came: {}{}", pattern, untold ? "; the device reports no loss of its own" : ""));
+          fmt::format("packets never came: {}{}", pattern, told ? "; the device reports no loss of its own" : ""));
 }
 
 void late(Case& c) {

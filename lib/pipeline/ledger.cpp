@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/pipeline.hpp"
-#include "port/eal.hpp"
+#include "port/device_facts.hpp"
 
 namespace weir::pipeline {
 
@@ -19,14 +19,6 @@ namespace {
 template <class E, std::size_t N>
 void add(std::array<std::uint64_t, N>& sums, const core::Tally<E>& tally) {
     for (std::size_t i = 0; i < N; ++i) sums[i] += tally.get(static_cast<E>(i));
-}
-
-/// "net_af_packet0,iface=det0" -> "net_af_packet".
-std::string driver_of(const std::string& device) {
-    if (port::is_pci_address(device)) return "pci";
-    std::string name = device.substr(0, device.find(','));
-    while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.pop_back();
-    return name;
 }
 
 void collect_input(const Pipeline& pipeline, Ledger& ledger) {
@@ -42,11 +34,12 @@ void collect_input(const Pipeline& pipeline, Ledger& ledger) {
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
         const port::LivePort::DeviceCounters counters = pipeline.ports()[i]->counters();
         const PortConfig& config = pipeline.options().config.ports[i];
-        Ledger::Device device{config.name, driver_of(config.device), counters.received, counters.missed,
+        Ledger::Device device{config.name, port::driver_of(config.device), counters.received, counters.missed,
                               counters.no_buffer};
-        if (SimulatorFeeder::is_simulator(config.device)) device.missed += pipeline.simulators()[simulated++]->missed();
+        if (SimulatorFeeder::is_simulator(config.device))
+            device.missed = device.missed.value_or(0) + pipeline.simulators()[simulated++]->missed();
         ledger.received += device.received;
-        ledger.device_missed += device.missed + device.no_buffer;
+        ledger.device_missed += device.missed.value_or(0) + device.no_buffer.value_or(0);
         ledger.devices.push_back(std::move(device));
     }
     ledger.received_by = "device";
@@ -187,6 +180,9 @@ Ledger collect(const Pipeline& pipeline) {
 
 nlohmann::json ledger_json(const Ledger& ledger) {
     using nlohmann::json;
+    const auto known = [](const std::optional<std::uint64_t>& value) {
+        return value.has_value() ? json(*value) : json("unknown");
+    };
     json packets = {{"received", ledger.received}, {"not_for_us", json::object()}, {"dropped", json::object()}};
     json events = {{"incomplete", json::object()}, {"dropped", json::object()}};
     json messages = {{"refused", json::object()}};
@@ -221,8 +217,8 @@ nlohmann::json ledger_json(const Ledger& ledger) {
         result["devices"].push_back({{"port", device.port},
                                      {"driver", device.driver},
                                      {"received", device.received},
-                                     {"missed", device.missed},
-                                     {"no_buffer", device.no_buffer}});
+                                     {"missed", known(device.missed)},
+                                     {"no_buffer", known(device.no_buffer)}});
     const auto loss = ledger.wire_loss();
     result["wire_loss"] = loss.has_value() ? json(*loss) : json("unknown");
     return result;

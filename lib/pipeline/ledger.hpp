@@ -28,8 +28,8 @@ struct Ledger {
         std::string port;    ///< name in the configuration
         std::string driver;  ///< "net_af_packet", "sim", ...; "pci" for a PCI address
         std::uint64_t received = 0;
-        std::uint64_t missed = 0;
-        std::uint64_t no_buffer = 0;
+        std::optional<std::uint64_t> missed;     ///< nothing: nobody counts them
+        std::optional<std::uint64_t> no_buffer;  ///< nothing: the driver does not count packets
     };
 
     std::array<std::uint64_t, core::count_of<core::PacketCounter>> packets{};

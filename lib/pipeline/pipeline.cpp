@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/hot_thread.hpp"
 #include "core/tsan.hpp"
+#include "port/device_facts.hpp"
 #include "port/eal.hpp"
 
 namespace weir::pipeline {
@@ -76,7 +77,7 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
     port::LivePortConfig live;
     live.name = config.name;
     live.index = static_cast<std::uint16_t>(index);
-    const std::string device = config.devargs();
+    const std::string device = port::with_frame_room(config.devargs(), config.mtu);
     const std::size_t comma = device.find(',');
     live.device = device.substr(0, comma);
     if (!port::is_pci_address(device)) live.args = comma == std::string::npos ? "" : device.substr(comma + 1);

@@ -71,8 +71,8 @@ Observations Watch::observations(const Pipeline& pipeline, const Ledger& ledger,
     }
     for (std::size_t i = 0; i < ledger.devices.size(); ++i) {
         const Ledger::Device& device = ledger.devices[i];
-        seen.ports.push_back(
-            {device.port, device.driver, device.missed, device.no_buffer, options.config.ports[i].mtu});
+        seen.ports.push_back({device.port, device.driver, device.missed.value_or(0), device.no_buffer.value_or(0),
+                              options.config.ports[i].mtu});
     }
     seen.strangers = merged(
         pipeline, [](const RxStage& rx) -> const TopValues& { return rx.strangers(); }, stranger_text);

@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "port/buffers.hpp"
+#include "port/device_facts.hpp"
 #include "port/eal.hpp"
 #include "port/frame_target.hpp"
 #include "port/live_port.hpp"
@@ -29,11 +30,6 @@ constexpr std::uint32_t room_bytes = 16640;
 constexpr std::uint32_t buffers = 1024 + 256 + FrameTarget::slots + 2 * BufferPool::cache_buffers;
 constexpr std::uint32_t ethernet_bytes = 14;
 constexpr auto patience = std::chrono::seconds(5);
-
-std::string with_jumbo_frames(const std::string& device) {
-    const bool needed = device.starts_with("net_af_packet") && device.find("framesz=") == std::string::npos;
-    return needed ? device + ",framesz=16384,blocksz=65536" : device;
-}
 
 // The kernel drops what is longer than the interface's MTU, and the driver counts it as sent.
 void check_interface(const std::string& device, std::uint32_t frame_bytes_max) {
@@ -165,7 +161,11 @@ std::unique_ptr<FrameTarget> open_device_target(const std::string& device, const
                                            simulator.frame_bytes_max(), room_bytes));
     }
     check_interface(device, simulator.frame_bytes_max());
-    return std::make_unique<DeviceTarget>(with_jumbo_frames(device), simulator, stop);
+    const std::uint32_t mtu = simulator.frame_bytes_max() - ethernet_bytes;
+    const std::string complete = with_frame_room(device, mtu);
+    if (const std::string problem = frame_room_problem(complete, mtu); !problem.empty())
+        throw core::UsageError(fmt::format("device:{}: {}", device, problem));
+    return std::make_unique<DeviceTarget>(complete, simulator, stop);
 }
 
 }  // namespace weir::port

@@ -6,6 +6,7 @@
 #include <rte_lcore.h>
 #include <rte_log.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -117,6 +118,8 @@ void start_eal(const EalConfig& config) {
         args.push_back("--file-prefix=weir" + std::to_string(::getpid()));
         for (const std::string& address : config.pci) args.push_back("--allow=" + address);
     }
+    // Drivers with a socket to another process write to it when that process may have gone: an error, not the end.
+    ::signal(SIGPIPE, SIG_IGN);
     std::vector<char*> argv;
     for (std::string& arg : args) argv.push_back(arg.data());
     const LogCapture log;

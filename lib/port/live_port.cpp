@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "core/error.hpp"
@@ -21,13 +22,16 @@ namespace {
     std::string reason = LogCapture::text();
     if (reason.empty()) reason = rte_strerror(code < 0 ? -code : code);
     const std::string args = config.args.value_or("");
+    if (const std::string missing = missing_driver_text(config.device); !missing.empty() && config.args.has_value())
+        reason = missing + " (" + reason + ")";
     throw core::RunError(fmt::format("port '{}' ({}{}{}): {} failed: {}", config.name, config.device,
                                      args.empty() ? "" : ",", args, step, reason));
 }
 
 }  // namespace
 
-LivePort::LivePort(const LivePortConfig& config, BufferPool& pool) : config_(config), pool_(pool) {
+LivePort::LivePort(const LivePortConfig& config, BufferPool& pool)
+    : config_(config), pool_(pool), taken_(std::make_unique<Taken[]>(config.queues)) {
     const LogCapture log;
     if (config.args.has_value())
         if (const int rc = ::rte_eal_hotplug_add("vdev", config.device.c_str(), config.args->c_str()); rc != 0)
@@ -69,10 +73,16 @@ LivePort::LivePort(const LivePortConfig& config, BufferPool& pool) : config_(con
     // Streams are often addressed to the group or to a MAC that the sender was told by hand.
     if (::rte_eth_promiscuous_enable(id_) != 0)
         remarks_ += remarks_.empty() ? "no promiscuous mode" : ", no promiscuous mode";
+    // The interface of a TAP is made for us, with the kernel's usual MTU: its senders would have to fragment.
+    if (const std::string tap = argument(config.args.value_or(""), "iface"); config.device.starts_with("net_tap"))
+        if (!set_interface_mtu(tap.empty() ? "dtap0" : tap, config.mtu))
+            remarks_ +=
+                fmt::format("{}the interface's MTU stays: {}", remarks_.empty() ? "" : ", ", std::strerror(errno));
     rte_ether_addr mac{};
     if (::rte_eth_macaddr_get(id_, &mac) == 0) std::copy_n(mac.addr_bytes, own_.mac.size(), own_.mac.begin());
     own_.ip = config.address.value_or(0);
-    if (config.device.starts_with("net_af_packet")) kernel_ = PacketSockets::find(config.args.value_or(""));
+    facts_ = device_facts(config.device);
+    kernel_ = InterfaceDrops::find(driver_of(config.device), config.args.value_or(""));
     if (const std::string said = LogCapture::text(); !said.empty()) remarks_ += (remarks_.empty() ? "" : ", ") + said;
 }
 
@@ -90,6 +100,8 @@ std::uint32_t LivePort::receive(std::uint16_t queue, std::span<Packet> packets, 
         // A frame in several segments is read up to the end of its first; parsing then finds it cut and counts it.
         packets[i] = {burst[i], now, burst[i]->pkt_len, burst[i]->data_len, config_.index};
     }
+    std::atomic<std::uint64_t>& taken = taken_[queue].packets;
+    if (count > 0) taken.store(taken.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
     return count;
 }
 
@@ -110,7 +122,29 @@ void LivePort::answer(std::span<const std::byte> frame) noexcept {
 LivePort::DeviceCounters LivePort::counters() const noexcept {
     rte_eth_stats stats{};
     if (::rte_eth_stats_get(id_, &stats) != 0) return {};
-    return {stats.ipackets, stats.imissed + kernel_.dropped(), stats.rx_nombuf};
+    DeviceCounters counters;
+    counters.received = stats.ipackets;
+    if (facts_.forgets) {
+        counters.received = 0;
+        for (std::uint16_t queue = 0; queue < config_.queues; ++queue)
+            counters.received += taken_[queue].packets.load(std::memory_order_relaxed);
+    }
+    if (facts_.loss == LossTold::lossless) {
+        // Its statistics count attempts to give it buffers; the packets wait where they are.
+        counters.missed = counters.no_buffer = 0;
+        return counters;
+    }
+    const std::optional<std::uint64_t> kernel = kernel_.dropped();
+    if (facts_.driver == "net_af_xdp") {
+        // The interface counts what the driver may count too.
+        if (kernel.has_value()) counters.missed = std::max(*kernel, std::uint64_t{stats.imissed});
+    } else if (facts_.loss == LossTold::counted) {
+        counters.missed = stats.imissed + kernel.value_or(0);
+    } else if (stats.imissed > 0) {
+        counters.missed = stats.imissed;
+    }
+    if (facts_.loss == LossTold::counted || stats.rx_nombuf > 0) counters.no_buffer = stats.rx_nombuf;
+    return counters;
 }
 
 }  // namespace weir::port

@@ -2,14 +2,17 @@
 // polled half configured. Answers ARP and ping for its address.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "port/arp_responder.hpp"
 #include "port/buffers.hpp"
-#include "port/packet_socket.hpp"
+#include "port/device_facts.hpp"
+#include "port/interface_drops.hpp"
 
 namespace weir::port {
 
@@ -39,8 +42,10 @@ public:
 
     struct DeviceCounters {
         std::uint64_t received = 0;
-        std::uint64_t missed = 0;     ///< dropped by the device, or by the kernel in front of it: the queue was full
-        std::uint64_t no_buffer = 0;  ///< dropped by the driver: the pool was empty
+        /// Dropped by the device, or by the kernel in front of it: the queue was full. Nothing: nobody counts them.
+        std::optional<std::uint64_t> missed;
+        /// Dropped by the driver: the pool was empty. Nothing: it does not count packets.
+        std::optional<std::uint64_t> no_buffer;
     };
     /// For one thread.
     [[nodiscard]] DeviceCounters counters() const noexcept;
@@ -52,7 +57,13 @@ private:
     LivePortConfig config_;
     BufferPool& pool_;
     PortAddress own_;
-    mutable PacketSockets kernel_;  ///< of net_af_packet; asking them changes them
+    DeviceFacts facts_;
+    mutable InterfaceDrops kernel_;  ///< asking changes it
+    /// Packets taken from each queue, for drivers that forget; written by the lcore of the queue.
+    struct alignas(core::cache_line_bytes) Taken {
+        std::atomic<std::uint64_t> packets{0};
+    };
+    std::unique_ptr<Taken[]> taken_;
     std::uint16_t id_ = 0;
     std::string remarks_;
 };

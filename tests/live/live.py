@@ -63,7 +63,7 @@ def enter_sandbox(required):
 
 def is_real_root():
     """Root outside of a user namespace too: may mount file systems of devices."""
-    return os.geteuid() == 0 and open("/proc/self/uid_map").read().split() == ["0", "0", "4294967295"]
+    return os.geteuid() == 0 and pathlib.Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
 
 
 def main(sandbox_required=False, more_arguments=0):
@@ -262,6 +262,14 @@ class Jungfrau:
                 header = struct.pack("<QIIQQHHHHIHBB", number, 100, packet, 0xB0C0 + number, 10 * number, module, module, 0, 0, 0, 0, 3, 2)
                 out.append((module, header + image[packet * self.PIXELS:(packet + 1) * self.PIXELS]))
         return out
+
+
+def wait_for(condition, what, timeout_s=10):
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"no {what} within {timeout_s} s")
+        time.sleep(0.02)
 
 
 def paced(items, per_second):

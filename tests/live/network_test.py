@@ -150,6 +150,23 @@ class NetworkTest(live.Case):
         if report["wire_loss"] != "unknown":
             self.assertGreaterEqual(report["wire_loss"], report["device_missed"])
 
+    def test_frames_that_the_ring_cuts_are_explained(self):
+        text = JUNGFRAU.replace('iface=det0"', 'iface=det0,framesz=2048"\nmtu = 1500')
+        run = self.weir(text, "--duration", 30, "--progress", f"json:{self.folder}/p")
+        self.wait_reachable(run)
+        sent = self.send("--sources", 2, "--events", 2, "--rate", 20, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
+        live.wait_for(lambda: any(json.loads(line)["packets"]["received"] >= sent["packets"]["sent"] for line in
+                                  (self.folder / "p").read_text().splitlines()), "packets")
+        run.stop()
+        report = run.end()
+        self.assert_account(run)
+        cut = report["packets"]["dropped"]["malformed.ip_length"] + report["packets"]["dropped"]["malformed.truncated"]
+        self.assertGreater(cut, 0)
+        found = [f for f in report["findings"] if f["page"] == "docs/LOSSES.md#cut-frames"]
+        self.assertEqual([f["packets"] for f in found], [cut])
+        self.assertIn("framesz", found[0]["sentence"])
+        self.assertIn(found[0]["sentence"], run.output)
+
     def test_ejfat(self):
         run = self.weir(EJFAT, "--events", 100, "--duration", 30)
         self.wait_reachable(run)

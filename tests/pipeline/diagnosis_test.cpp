@@ -42,6 +42,7 @@ void healthy(Ledger& ledger, Observations& seen) {
     seen.open_max = 64;
     seen.sources = {{"det0 udp 50001", 0}, {"det0 udp 50002", 0}, {"det0 udp 50003", 0}};
     seen.ports = {{"det0", "net_af_packet", 0, 0}};
+    ledger.devices = {{"det0", "net_af_packet", 3000, 0, 0}};
 }
 
 const Case cases[] = {

@@ -1,0 +1,41 @@
+// What weir has to know about DPDK's drivers that they do not say themselves: who tells of losses, how long a frame may
+// be, and which arguments a jumbo frame needs. Each fact was measured with DPDK 22.11; docs/OPERATION.md has the table.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weir::port {
+
+/// What can be known about packets lost between the sender and weir.
+enum class LossTold : std::uint8_t {
+    counted,   ///< the driver, or the kernel in front of it, counts them
+    lossless,  ///< there are none: a slow receiver holds the sender up, whose own account tells what did not go out
+    unknown,   ///< nobody counts them; only sequence numbers tell
+};
+
+struct DeviceFacts {
+    std::string_view driver;  ///< "net_memif"; "pci" for PCI addresses; "" for all others
+    LossTold loss = LossTold::unknown;
+    bool forgets = false;       ///< its count of received packets is gone once the peer has left
+    std::uint32_t mtu_max = 0;  ///< larger frames are refused or dropped; 0: no such limit
+};
+
+/// "net_af_packet0,iface=det0" -> "net_af_packet"; "pci" for a PCI address.
+[[nodiscard]] std::string driver_of(std::string_view device);
+[[nodiscard]] const DeviceFacts& device_facts(std::string_view device);
+
+/// `device` with the arguments that frames of this MTU need and that it does not set: `bsize` of net_memif (with a
+/// smaller one frames are corrupted silently), `framesz` and `blocksz` of net_af_packet (longer frames are cut
+/// silently).
+[[nodiscard]] std::string with_frame_room(const std::string& device, std::uint32_t mtu);
+
+/// Why frames of this MTU do not go through `device` as its arguments stand, in words ("bsize=2048 is ..."); empty if
+/// they do.
+[[nodiscard]] std::string frame_room_problem(const std::string& device, std::uint32_t mtu);
+
+/// What to install, if DPDK has no driver for `device`; otherwise empty.
+[[nodiscard]] std::string missing_driver_text(std::string_view device);
+
+}  // namespace weir::port

@@ -35,6 +35,9 @@ Three worked examples:
 Exit status: 0 fine; 1 the run failed, or what was inspected does not verify;
 2 wrong usage or configuration; 3 it worked, but --require-lossless did not hold.
 
+Formats: jungfrau, moench, eiger, ejfat and message; others are declared in the
+configuration (docs/formats/ has a page for each, formats/ some declared ones).
+
 Documentation is in docs/: CONFIGURATION.md (every key), OPERATION.md (running it),
 COUNTERS.md (what each number means), EVENT_FILE.md (how to read the files),
 ARCHITECTURE.md (how it works). `scripts/demo` shows it all.

@@ -11,7 +11,7 @@ import tempfile
 
 from packets import pcap_bytes, stamped, udp
 from sent_test import Piece, SentCase
-from support import ROOT, Case, config, main, stream, weir
+from support import ROOT, Case, Replay, config, main, stream, weir
 
 FAULTS = ("--drop", "0.004", "--duplicate", "0.02", "--truncate", "0.003", "--reorder", "60")
 SRS = f'include = ["{ROOT}/formats/srs.toml"]\n'
@@ -85,6 +85,58 @@ class Detectors(SentCase):
         self.assertEqual(result.packets, {"placed": 16, "dropped.malformed.header": 16})
         done = weir("send", "--to", self.path("d.pcap"), "--format", "eiger", "--events", 1, "--first-event", 0, status=2)
         self.assertIn("EIGER counts its frames from 1", done.stderr)
+
+
+class Documented(Case):
+    def test_stream_sections_of_the_documentation(self):
+        # format -> what `weir send` has to be told beside the name, to send what the section on its page receives.
+        (self.folder / "formats").symlink_to(ROOT / "formats")
+        pages = {"jungfrau": ("--sources", 2, "--interfaces", 2, "--rows", 256), "moench": ("--sources", 2, "--interfaces", 2),
+                 "eiger": ("--sources", 2, "--bit-depth", 12),
+                 "srs": ("--sources", 2, "--port", 6006, "--one-port", "--source-id", 1), "hexitec": ("--port", 61649,)}
+        for name, command in pages.items():
+            with self.subTest(page=name):
+                page = (ROOT / "docs" / "formats" / f"{name}.md").read_text()
+                section = re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1]
+                formats = ROOT / "formats" / f"{name}.toml"
+                if formats.exists():
+                    command += ("--config", formats)
+                capture, account = self.send(f"{name}.pcap", "--format", name, "--events", 3, "--reorder", 9, *command)
+                include, section = re.fullmatch(r"((?:include.*\n\n)?)(.*)", section, re.DOTALL).groups()
+                result = self.replay(capture, include + config(section, sources=len(account["sources"])), "--require-lossless")
+                self.assertEqual(result.packets, {"placed": account["packets"]["sent"]})
+                self.assertEqual(result.report["events"]["complete"], 3)
+
+
+class SimulatedDevice(Case):
+    def run_device(self, device, *streams, sources=2, more=""):
+        self.runs += 1
+        name = f"live{self.runs}"
+        settings = self.path(f"{name}.toml", more + config(*streams, sources=sources).replace('"net_null0"', f'"{device}"'))
+        done = weir("run", "--config", settings, "--report", self.path(f"{name}.json"), "--out", self.folder / name,
+                    status=None)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = Replay(self.folder, name)
+        self.balanced(result)
+        return result
+
+    def test_detectors_and_declared_formats(self):
+        for device, stream_text, more in (
+                ("format=moench,interfaces=2,rows=64", stream(format="moench", interfaces=2, rows=64), ""),
+                ("format=eiger,bit_depth=8,tengiga=false", stream(format="eiger", bit_depth=8, tengiga="false"), ""),
+                ("format=srs,one_port=1,source_id=7,port=50001",
+                 stream(format="srs", sources=1, source_by='"header"', source_ids=[7, 8]), SRS)):
+            with self.subTest(device=device):
+                result = self.run_device(f"sim,{device},events=20", stream_text, more=more)
+                self.assertEqual(result.report["events"]["complete"], 20)
+                self.assertEqual(list(result.packets), ["placed"])
+
+    def test_errors_name_what_is_accepted(self):
+        for device, part in (("format=mythen", "jungfrau, moench, eiger, ejfat, srs"), ("format=eiger,tengiga=2", "true, false"),
+                             ("format=moench,rows=100", "steps of 16"), ("colour=1", "bit_depth")):
+            settings = self.path("c.toml", SRS + config(stream()).replace('"net_null0"', f'"sim,{device}"'))
+            done = weir("run", "--config", settings, "--out", self.folder / "none", status=2)
+            self.assertIn(part, done.stderr)
 
 
 class Declared(Case):

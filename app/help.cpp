@@ -16,7 +16,8 @@ usage: weir COMMAND [options]      (weir COMMAND --help tells more)
   run      the appliance: from a network port to event files, until you stop it
   replay   the same pipeline fed from pcap or pcapng files
   send     a detector simulator: to a capture file, a UDP socket or a DPDK device
-  inspect  list, verify and export what a run has written
+  inspect  list and verify what a run has written, and what it lacks
+  export   a run as numpy arrays, as bytes, or as a capture again
   explain  what a counter means, and what to do when it is not zero
   flows    check flow rules (testpmd's syntax), and try them on a capture
 
@@ -39,7 +40,7 @@ Formats: jungfrau, moench, eiger, ejfat and message; others are declared in the
 configuration (docs/formats/ has a page for each, formats/ some declared ones).
 
 Documentation is in docs/: CONFIGURATION.md (every key), OPERATION.md (running it),
-COUNTERS.md (what each number means), EVENT_FILE.md (how to read the files),
+COUNTERS.md (what each number means), READING.md and EVENT_FILE.md (how to read the files),
 ARCHITECTURE.md (how it works). `scripts/demo` shows it all.
 )";
 }

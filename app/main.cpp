@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "explain.hpp"
+#include "export.hpp"
 #include "flows.hpp"
 #include "help.hpp"
 #include "inspect.hpp"
@@ -24,8 +25,8 @@ struct Command {
     int (*run)(const std::vector<std::string>& args);
 };
 constexpr Command commands[] = {
-    {"run", run_command},         {"replay", replay_command},   {"send", send_command},
-    {"inspect", inspect_command}, {"explain", explain_command}, {"flows", flows_command},
+    {"run", run_command},       {"replay", replay_command},   {"send", send_command},   {"inspect", inspect_command},
+    {"export", export_command}, {"explain", explain_command}, {"flows", flows_command},
 };
 
 int dispatch(std::vector<std::string> args) {

@@ -232,7 +232,8 @@ EventInfo RunReader::read_at(const IndexEntry& entry, const ScanHooks& caller_ho
     } else {
         scanner.read_event(source, entry.segment, entry.offset, name);
     }
-    if (!problem.empty() || !event) throw core::RunError(problem);
+    // What scan() lists can be read: a mistake that costs no event is said by scan().
+    if (!event) throw core::RunError(problem);
     if (event->id != entry.event || event->epoch != entry.epoch || (!head_only && event->stored_bytes != entry.bytes))
         throw core::RunError("the index points to another event");
     event->stored_bytes = entry.bytes;

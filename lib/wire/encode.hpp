@@ -91,6 +91,10 @@ struct DeclaredValues {
     std::uint64_t total = 0;
     std::uint64_t source = 0;
 };
+/// Places `value` (as it is after mask and shift) into a header, leaving bits outside the mask as they are. Nothing
+/// happens if there is no field, or if it lies outside the header.
+void set_declared_field(const DeclaredSpec& spec, const std::optional<DeclaredField>& field, std::uint64_t value,
+                        std::span<std::byte> header) noexcept;
 std::size_t write_declared(const DeclaredSpec& spec, const DeclaredValues& values, std::span<const std::byte> payload,
                            std::span<std::byte> out) noexcept;
 

@@ -4,11 +4,8 @@
 #include "wire/declared/declared.hpp"
 
 namespace weir::wire {
-namespace {
-
-/// Places `value` (as it is after mask and shift) into the header, leaving bits outside the mask as they are.
-void put(const DeclaredSpec& spec, const std::optional<DeclaredField>& field, std::uint64_t value,
-         std::span<std::byte> header) noexcept {
+void set_declared_field(const DeclaredSpec& spec, const std::optional<DeclaredField>& field, std::uint64_t value,
+                        std::span<std::byte> header) noexcept {
     if (!field || field->bytes < 1 || field->bytes > 8 || field->shift > 63) return;
     if (field->offset > header.size() || field->bytes > header.size() - field->offset) return;
     const std::uint64_t mask = field->mask.value_or(~std::uint64_t{0});
@@ -21,20 +18,18 @@ void put(const DeclaredSpec& spec, const std::optional<DeclaredField>& field, st
     }
 }
 
-}  // namespace
-
 std::size_t write_declared(const DeclaredSpec& spec, const DeclaredValues& values, std::span<const std::byte> payload,
                            std::span<std::byte> out) noexcept {
     const std::size_t bytes = spec.header_bytes + payload.size();
     if (out.size() < bytes) return 0;
     const std::span<std::byte> header = out.first(spec.header_bytes);
     if (!header.empty()) std::memset(header.data(), 0, header.size());
-    put(spec, spec.event, values.event, header);
-    put(spec, spec.index, values.index, header);
-    put(spec, spec.offset, values.offset, header);
-    put(spec, spec.total, values.total, header);
-    put(spec, spec.source, values.source, header);
-    put(spec, spec.magic, spec.magic_value, header);
+    set_declared_field(spec, spec.event, values.event, header);
+    set_declared_field(spec, spec.index, values.index, header);
+    set_declared_field(spec, spec.offset, values.offset, header);
+    set_declared_field(spec, spec.total, values.total, header);
+    set_declared_field(spec, spec.source, values.source, header);
+    set_declared_field(spec, spec.magic, spec.magic_value, header);
     if (!payload.empty()) std::memcpy(out.data() + spec.header_bytes, payload.data(), payload.size());
     return bytes;
 }

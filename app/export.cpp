@@ -1,0 +1,315 @@
+// `weir export`: which events, to what. The formats are in export_npy.cpp, export_raw.cpp and export_pcap.cpp.
+#include "export.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <iostream>
+
+#include "core/error.hpp"
+#include "export_target.hpp"
+#include "options_common.hpp"
+#include "run_text.hpp"
+#include "store/run_path.hpp"
+
+namespace weir::app {
+
+namespace po = boost::program_options;
+using store::EventInfo;
+using store::IndexEntry;
+using store::RunReader;
+
+namespace {
+
+constexpr std::string_view intro = R"(usage: weir export PATH --to npy|raw|pcap [options]
+
+Writes the events of a run in another form. Every block that is read is checked; an event that is damaged is left out,
+said, and makes the exit status 1. Memory: the largest event, and 64 bytes per event.
+
+  npy   an array for numpy.load: (events, sources, shape of a message), with FILE.json beside it that says which event
+        is in which place and what was missing of it
+  raw   the payload as bytes, source 0, then 1, ...: one file per event, or one for all with --concatenate, and an index
+        as JSON
+  pcap  the packets that the events came from, made again from the payload and the detector header that is kept with
+        it: `weir replay` turns them into the same events. Fields of the header that changed from packet to packet are
+        those of the packet that came first
+
+)";
+
+constexpr std::string_view examples = R"(
+examples:
+  weir export run7 --to npy --out run7.npy                 JUNGFRAU: (events, modules, 512, 1024), 16-bit pixels
+  weir export run7 --to npy --dtype f4 --shape 100x32 --fill nan
+  weir export run7 --to raw --events 100-199 --out folder  folder/event-0-100.bin and so on
+  weir export run7 --to raw --event 7 --event 1:9
+  weir export run7 --to pcap --out again.pcap
+
+exit status: 0, 1 when something asked for could not be exported, 2 bad usage
+)";
+
+/// Which events: those of the ranges and names, or all.
+struct Selection {
+    struct Range {
+        std::optional<std::uint32_t> epoch;
+        std::uint64_t first = 0;
+        std::uint64_t last = 0;
+        [[nodiscard]] bool has(const IndexEntry& entry) const {
+            return (!epoch || *epoch == entry.epoch) && entry.event >= first && entry.event <= last;
+        }
+    };
+    std::vector<Range> ranges;
+    std::vector<EventName> names;
+
+    [[nodiscard]] bool has(const IndexEntry& entry) const {
+        if (ranges.empty() && names.empty()) return true;
+        for (const Range& range : ranges)
+            if (range.has(entry)) return true;
+        for (const EventName& name : names)
+            if (name.id == entry.event && (!name.epoch || *name.epoch == entry.epoch)) return true;
+        return false;
+    }
+};
+
+Selection selection_of(const po::variables_map& given) {
+    Selection selection;
+    if (given.count("event") > 0)
+        for (const std::string& text : given["event"].as<std::vector<std::string>>())
+            selection.names.push_back(parse_event_name(text, "export"));
+    if (given.count("events") > 0)
+        for (const std::string& text : given["events"].as<std::vector<std::string>>()) {
+            const std::size_t dash = text.find('-');
+            if (dash == std::string::npos)
+                throw core::UsageError(
+                    fmt::format("export: --events: found \"{}\"; accepted: A-B or EPOCH:A-B, like 100-199", text));
+            const EventName first = parse_event_name(text.substr(0, dash), "export");
+            const EventName last = parse_event_name(text.substr(dash + 1), "export");
+            if (last.epoch || last.id < first.id)
+                throw core::UsageError(fmt::format("export: --events: {} is no range", text));
+            selection.ranges.push_back({first.epoch, first.id, last.id});
+        }
+    return selection;
+}
+
+std::vector<std::uint64_t> shape_of(const std::string& text) {
+    std::vector<std::uint64_t> shape;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find('x', at), text.size());
+        std::uint64_t value = 0;
+        const auto result = std::from_chars(text.data() + at, text.data() + end, value);
+        if (result.ec != std::errc{} || result.ptr != text.data() + end || value == 0 || value > (1U << 30))
+            throw core::UsageError(fmt::format("export: --shape: found \"{}\"; accepted: like 512x1024", text));
+        shape.push_back(value);
+        at = end + 1;
+    }
+    return shape;
+}
+
+po::options_description described() {
+    po::options_description description("options");
+    // clang-format off
+    description.add_options()
+        ("to", po::value<std::string>()->value_name("FORMAT"), "npy, raw or pcap")
+        ("out", po::value<std::string>()->value_name("PATH"), "where to; refused if it exists. Default: the run's name with .npy, .raw or .pcap, here")
+        ("events", po::value<std::vector<std::string>>()->value_name("[EPOCH:]A-B"), "only these numbers, both ends included; can be repeated")
+        ("event", po::value<std::vector<std::string>>()->value_name("[EPOCH:]ID"), "only this event; can be repeated")
+        ("complete", "leave incomplete events out")
+        ("source", po::value<std::uint32_t>()->value_name("N"), "only this source")
+        ("dtype", po::value<std::string>()->value_name("T"), "npy: u1 u2 u4 u8 i1 i2 i4 i8 f4 f8, little-endian. Default: the pixels of the detector, else u1")
+        ("shape", po::value<std::string>()->value_name("RxC"), "npy: of one source's message. Default: rows and columns of the detector, else flat")
+        ("fill", po::value<std::string>()->value_name("X")->default_value("0"), "npy: the value that stands where bytes are missing")
+        ("split-sources", "npy: --out is a folder, with a file per source")
+        ("concatenate", "raw: --out is one file with all events behind each other")
+        ("packet-bytes", po::value<std::uint32_t>()->value_name("N")->default_value(8192), "pcap: payload of a packet where the format does not fix it")
+        ("quiet", "no progress line and no summary")
+        ("help,h", "this text");
+    // clang-format on
+    return description;
+}
+
+/// Options of one format given with another would be ignored.
+void refuse_strangers(const po::variables_map& given, const std::string& to) {
+    const std::pair<const char*, const char*> owned[] = {{"dtype", "npy"},       {"shape", "npy"},
+                                                         {"fill", "npy"},        {"split-sources", "npy"},
+                                                         {"concatenate", "raw"}, {"packet-bytes", "pcap"}};
+    for (const auto& [name, owner] : owned)
+        if (given.count(name) > 0 && !given[name].defaulted() && to != owner)
+            throw core::UsageError(fmt::format("export: --{} goes with --to {}", name, owner));
+    if (to == "pcap" && given.count("source") > 0)
+        throw core::UsageError(
+            "export: --source goes with --to npy and raw: events of one source would not be the same");
+}
+
+ExportOptions options_of(const po::variables_map& given, const RunReader& run, const std::string& to) {
+    ExportOptions options;
+    if (given.count("out") > 0) {
+        options.out = given["out"].as<std::string>();
+    } else {
+        std::string name = std::filesystem::absolute(run.path()).lexically_normal().filename().string();
+        if (name.starts_with('.')) name.erase(0, 1);
+        options.out = name + "." + to;
+    }
+    if (!options.out.has_filename()) options.out = options.out.parent_path();
+    if (given.count("source") > 0) options.source = given["source"].as<std::uint32_t>();
+    if (given.count("dtype") > 0) options.dtype = given["dtype"].as<std::string>();
+    if (given.count("shape") > 0) options.shape = shape_of(given["shape"].as<std::string>());
+    options.fill = given["fill"].as<std::string>();
+    options.split_sources = given.count("split-sources") > 0;
+    options.concatenate = given.count("concatenate") > 0;
+    options.packet_bytes = given["packet-bytes"].as<std::uint32_t>();
+    constexpr std::uint32_t packet_bytes_max = 65000;
+    if (options.packet_bytes == 0 || options.packet_bytes > packet_bytes_max)
+        throw core::UsageError(
+            fmt::format("export: --packet-bytes: found {}; accepted: 1 to {}", options.packet_bytes, packet_bytes_max));
+    return options;
+}
+
+/// The entries that were chosen; each name that was given must be among them.
+std::vector<IndexEntry> chosen_entries(const RunReader& run, const Selection& selection) {
+    std::vector<IndexEntry> entries = run.entries([&](const IndexEntry& entry) { return selection.has(entry); });
+    for (const EventName& name : selection.names) {
+        const auto is_it = [&](const IndexEntry& e) {
+            return e.event == name.id && (!name.epoch || *name.epoch == e.epoch);
+        };
+        const auto count = std::count_if(entries.begin(), entries.end(), is_it);
+        const std::string epoch = name.epoch ? fmt::format("{}:", *name.epoch) : "";
+        if (count == 0) throw core::RunError(fmt::format("{} has no event {}{}", run.path().string(), epoch, name.id));
+        if (count > 1)
+            throw core::RunError(fmt::format("event {0} is there in {1} epochs: say EPOCH:{0}", name.id, count));
+    }
+    if (entries.empty()) throw core::RunError(fmt::format("{} has no such events", run.path().string()));
+    return entries;
+}
+
+/// One event after the other, each in memory as a whole.
+class Exporter {
+public:
+    Exporter(const RunReader& run, const ExportOptions& options, bool complete_only)
+        : run_(run), options_(options), complete_only_(complete_only) {}
+
+    void put(const IndexEntry& entry, ExportTarget& target) {
+        event_.messages.clear();
+        std::optional<store::PayloadPlacer> placer;
+        store::ScanHooks hooks;
+        EventInfo head;
+        hooks.begin = [&](const EventInfo& info) {
+            head = info;
+            prepare(head);
+            placer.emplace(head, [this](std::size_t source, std::uint64_t offset, std::span<const std::byte> piece) {
+                place(source, offset, piece);
+            });
+        };
+        hooks.payload = [&](std::span<const std::byte> bytes) { placer->take(bytes); };
+        try {
+            head = run_.read(entry, hooks);
+        } catch (const core::RunError& error) {
+            ++lost_;
+            std::cerr << fmt::format("weir: event {}:{} is left out: {}\n", entry.epoch, entry.event, error.what());
+            return;
+        }
+        if (complete_only_ && !head.complete) return;
+        event_.info = &head;
+        target.put(event_);
+        ++exported_;
+    }
+
+    [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
+    [[nodiscard]] std::uint64_t exported() const noexcept { return exported_; }
+
+private:
+    void prepare(const EventInfo& info) {
+        event_.messages.resize(info.sources.size());
+        chosen_.assign(info.sources.size(), false);
+        for (std::size_t i = 0; i < info.sources.size(); ++i) {
+            chosen_[i] = !options_.source || *options_.source == info.sources[i].id;
+            if (chosen_[i]) event_.messages[i].bytes.resize(info.sources[i].declared_bytes);
+        }
+    }
+
+    void place(std::size_t source, std::uint64_t offset, std::span<const std::byte> piece) {
+        if (!chosen_[source]) return;
+        std::vector<std::byte>& bytes = event_.messages[source].bytes;
+        if (bytes.size() < offset + piece.size()) bytes.resize(offset + piece.size());
+        std::copy(piece.begin(), piece.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+    }
+
+    const RunReader& run_;
+    const ExportOptions& options_;
+    bool complete_only_;
+    ExportEvent event_;
+    std::vector<bool> chosen_;
+    std::uint64_t lost_ = 0;
+    std::uint64_t exported_ = 0;
+};
+
+std::unique_ptr<ExportTarget> make_target(const std::string& to, const RunReader& run, const ExportOptions& options,
+                                          const std::vector<IndexEntry>& entries) {
+    if (to == "npy") return make_npy_target(run, options, entries);
+    if (to == "raw") return make_raw_target(run, options);
+    return make_pcap_target(run, options);
+}
+
+/// In the order in which their first packets came, as the packets would: events are written when they are closed.
+void sort_by_time(const RunReader& run, std::vector<IndexEntry>& entries) {
+    std::vector<std::pair<core::TimeNs, IndexEntry>> timed;
+    timed.reserve(entries.size());
+    for (const IndexEntry& entry : entries) {
+        core::TimeNs first = timed.empty() ? 0 : timed.back().first;  // a damaged one stays where it is
+        try {
+            first = run.read_head(entry).first_ns;
+        } catch (const core::RunError&) {
+        }
+        timed.emplace_back(first, entry);
+    }
+    std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (std::size_t i = 0; i < entries.size(); ++i) entries[i] = timed[i].second;
+}
+
+}  // namespace
+
+int export_command(const std::vector<std::string>& args) {
+    po::options_description description = described();
+    po::options_description all_options;
+    all_options.add(description).add_options()("path", po::value<std::string>());
+    const po::variables_map given = parse(args, all_options, "path");
+    if (given.count("help") > 0) {
+        std::cout << intro << description << examples;
+        return 0;
+    }
+    if (given.count("path") == 0)
+        throw core::UsageError("export: which run? give the path of its directory (weir export --help)");
+    if (given.count("to") == 0) throw core::UsageError("export: --to npy, raw or pcap? (weir export --help)");
+    const std::string to = given["to"].as<std::string>();
+    if (to != "npy" && to != "raw" && to != "pcap")
+        throw core::UsageError(fmt::format("export: --to: found \"{}\"; accepted: npy, raw, pcap", to));
+    refuse_strangers(given, to);
+    const Selection selection = selection_of(given);
+
+    const RunReader run(given["path"].as<std::string>());
+    const ExportOptions options = options_of(given, run, to);
+    refuse_existing(options.out);
+    std::vector<IndexEntry> entries = chosen_entries(run, selection);
+    if (to == "pcap") sort_by_time(run, entries);
+    const std::unique_ptr<ExportTarget> target = make_target(to, run, options, entries);
+    Exporter exporter(run, options, given.count("complete") > 0);
+    {
+        Progress progress("exporting", entries.size(), given.count("quiet") > 0);
+        std::uint64_t done = 0;
+        for (const IndexEntry& entry : entries) {
+            exporter.put(entry, *target);
+            progress.at(++done);
+        }
+    }
+    if (exporter.exported() == 0) throw core::RunError("no event could be exported");
+    const std::string summary = target->finish();
+    if (given.count("quiet") == 0)
+        std::cerr << fmt::format("{}: {}\n", count_text(exporter.exported(), "event"), summary);
+    if (!run.closed() && given.count("quiet") == 0)
+        std::cerr << "the run was not closed: these are the events that are whole\n";
+    const std::string shortfall = target->shortfall();
+    if (!shortfall.empty()) std::cerr << "weir: " << shortfall << '\n';
+    return exporter.lost() == 0 && shortfall.empty() ? 0 : 1;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,297 @@
+// `weir export --to npy`: arrays that numpy.load reads, and beside them as JSON which event is where.
+// The format: numpy/doc "NEP 1 — A Simple File Format for NumPy Arrays", version 1.0.
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <limits>
+
+#include "core/error.hpp"
+#include "export_target.hpp"
+#include "run_text.hpp"
+#include "store/json_members.hpp"
+
+namespace weir::app {
+
+namespace {
+
+using nlohmann::json;
+using store::EventInfo;
+using store::SourceInfo;
+
+struct Element {
+    std::string_view name;
+    std::size_t bytes;
+    char kind;  ///< 'u', 'i', 'f'
+};
+constexpr Element elements[] = {{"u1", 1, 'u'}, {"u2", 2, 'u'}, {"u4", 4, 'u'}, {"u8", 8, 'u'}, {"i1", 1, 'i'},
+                                {"i2", 2, 'i'}, {"i4", 4, 'i'}, {"i8", 8, 'i'}, {"f4", 4, 'f'}, {"f8", 8, 'f'}};
+
+template <class T>
+std::vector<std::byte> bytes_of(T value) {
+    std::vector<std::byte> bytes(sizeof value);
+    std::memcpy(bytes.data(), &value, sizeof value);
+    return bytes;
+}
+
+/// One element with the value that stands for missing ones.
+std::vector<std::byte> fill_element(const Element& element, const std::string& text) {
+    const char* const end = text.data() + text.size();
+    const auto refuse = [&] {
+        throw core::UsageError(
+            fmt::format("export: --fill: found \"{}\"; accepted: a value that {} can have", text, element.name));
+    };
+    if (element.kind == 'f') {
+        double value = 0;
+        const auto result = std::from_chars(text.data(), end, value);
+        if (result.ec != std::errc{} || result.ptr != end) refuse();
+        return element.bytes == 4 ? bytes_of(static_cast<float>(value)) : bytes_of(value);
+    }
+    const auto bits = static_cast<unsigned>(8 * element.bytes);
+    std::vector<std::byte> bytes;
+    if (element.kind == 'u') {
+        std::uint64_t value = 0;
+        const auto result = std::from_chars(text.data(), end, value);
+        if (result.ec != std::errc{} || result.ptr != end || (bits < 64 && value >> bits != 0)) refuse();
+        bytes = bytes_of(value);
+    } else {
+        std::int64_t value = 0;
+        const auto result = std::from_chars(text.data(), end, value);
+        const std::int64_t limit = std::numeric_limits<std::int64_t>::max() >> (64 - bits);
+        if (result.ec != std::errc{} || result.ptr != end || value > limit || value < -limit - 1) refuse();
+        bytes = bytes_of(value);
+    }
+    bytes.resize(element.bytes);
+    return bytes;
+}
+
+/// Magic, version 1.0, the header's length, and the header: a Python literal, filled up so that data starts at a
+/// multiple of 64 whatever the number of events turns out to be.
+std::string npy_header(const Element& element, const std::vector<std::uint64_t>& shape) {
+    constexpr std::size_t bytes = 256;
+    std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({},), }}",
+                                   element.bytes == 1 ? '|' : '<', element.name, fmt::join(shape, ", "));
+    constexpr std::size_t before = 10;
+    if (text.size() + before + 1 > bytes) throw core::UsageError("export: --shape has too many dimensions");
+    text.resize(bytes - before - 1, ' ');
+    text += '\n';
+    std::string header("\x93NUMPY\x01\x00", 8);
+    header += static_cast<char>(text.size() & 255);
+    header += static_cast<char>(text.size() >> 8);
+    return header + text;
+}
+
+/// What the run's configuration says of the pixels of all its streams; nothing if they differ or are none.
+struct Pixels {
+    std::string dtype;
+    std::vector<std::uint64_t> shape;
+    bool operator==(const Pixels&) const = default;
+};
+Pixels pixels_of(const store::RunReader& run) {
+    const json config = config_of(run);
+    const json& streams = store::at_or_null(config, "stream");
+    std::optional<Pixels> common;
+    if (!streams.is_array()) return {};
+    for (const json& stream : streams) {
+        const std::string format = store::text_at(stream, "format");
+        Pixels pixels;
+        if (format == "jungfrau") pixels = {"u2", {0, 1024}};
+        if (format == "moench") pixels = {"u2", {0, 400}};
+        if (common && !(*common == pixels)) return {};
+        common = pixels;
+    }
+    return common.value_or(Pixels{});
+}
+
+class NpyTarget final : public ExportTarget {
+public:
+    NpyTarget(const store::RunReader& run, const ExportOptions& options, const std::vector<store::IndexEntry>& entries)
+        : options_(options), run_(run.path().string()) {
+        const Pixels pixels = pixels_of(run);
+        choose_element(options.dtype.empty() ? (pixels.dtype.empty() ? "u1" : pixels.dtype) : options.dtype);
+        look_ahead(run, entries);
+        choose_shape(options.dtype.empty() ? pixels.shape : std::vector<std::uint64_t>{});
+        if (options.split_sources) {
+            make_folder();
+        } else {
+            open(options.out);
+        }
+        sidecar_.emplace(options.split_sources ? options.out / "index.json"
+                                               : std::filesystem::path(options.out.string() + ".json"));
+    }
+
+    ~NpyTarget() override {
+        std::error_code error;
+        if (finished_ || !options_.split_sources) return;
+        files_.clear();
+        sidecar_.reset();
+        std::filesystem::remove(options_.out, error);
+    }
+
+    void put(const ExportEvent& event) override {
+        const EventInfo& info = *event.info;
+        std::size_t place = 0;
+        for (std::size_t i = 0; i < info.sources.size(); ++i) {
+            if (options_.source && *options_.source != info.sources[i].id) continue;
+            if (place >= sources_.size() || sources_[place] != info.sources[i].id) refuse_sources(info);
+            put_message(info, info.sources[i], event.messages[i].bytes);
+            files_[options_.split_sources ? place : 0]->append(message_);
+            ++place;
+        }
+        if (place != sources_.size()) refuse_sources(info);
+        json line = {{"epoch", info.epoch},       {"id", info.id},           {"complete", info.complete},
+                     {"first_ns", info.first_ns}, {"last_ns", info.last_ns}, {"missing", json::object()}};
+        if (!info.complete) line["cause"] = cause_text(info);
+        for (const SourceInfo& source : info.sources)
+            if (source.state != store::SourceState::complete && (!options_.source || *options_.source == source.id))
+                line["missing"][std::to_string(source.id)] = missing_json(source);
+        if (events_ == 0) begin_sidecar();
+        sidecar_->append((events_ == 0 ? "\n " : ",\n ") + dump(line));
+        ++events_;
+    }
+
+    std::string finish() override {
+        for (const std::unique_ptr<OutputFile>& file : files_) {
+            file->rewrite(0, npy_header(element_, array_shape(events_)));
+            file->finish();
+        }
+        sidecar_->append("\n]}\n");
+        sidecar_->finish();
+        finished_ = true;
+        return fmt::format("{} array{} of {} ({}) to {}, what is where in {}", files_.size(),
+                           files_.size() == 1 ? "" : "s", element_.name, fmt::join(array_shape(events_), " x "),
+                           options_.out.string(), sidecar_->path().string());
+    }
+
+private:
+    void choose_element(const std::string& name) {
+        for (const Element& element : elements)
+            if (element.name == name) {
+                element_ = element;
+                fill_ = fill_element(element, options_.fill);
+                return;
+            }
+        throw core::UsageError(
+            fmt::format("export: --dtype: found \"{}\"; accepted: u1 u2 u4 u8 i1 i2 i4 i8 f4 f8", name));
+    }
+
+    /// The first event in which a size is known decides.
+    void look_ahead(const store::RunReader& run, const std::vector<store::IndexEntry>& entries) {
+        for (const store::IndexEntry& entry : entries) {
+            EventInfo info;
+            try {
+                info = run.read_head(entry);
+            } catch (const core::RunError&) {
+                continue;  // said when its turn comes
+            }
+            sources_.clear();
+            for (const SourceInfo& source : info.sources) {
+                if (options_.source && *options_.source != source.id) continue;
+                sources_.push_back(source.id);
+                if (source.size_known() && !message_bytes_) message_bytes_ = source.declared_bytes;
+            }
+            if (message_bytes_ && !sources_.empty()) return;
+        }
+        if (options_.source && sources_.empty())
+            throw core::RunError(fmt::format("the events have no source {}", *options_.source));
+        throw core::RunError("no array: in no event the size of a message is known; use --to raw");
+    }
+
+    void choose_shape(std::vector<std::uint64_t> known) {
+        shape_ = options_.shape;
+        if (shape_.empty() && known.size() == 2 && *message_bytes_ % (known[1] * element_.bytes) == 0)
+            shape_ = {*message_bytes_ / (known[1] * element_.bytes), known[1]};
+        if (shape_.empty() && *message_bytes_ % element_.bytes == 0) shape_ = {*message_bytes_ / element_.bytes};
+        std::uint64_t bytes = element_.bytes;
+        for (const std::uint64_t side : shape_) {
+            if (side != 0 && bytes > *message_bytes_ / side) bytes = 0;  // too large for any message
+            bytes *= side;
+        }
+        if (shape_.empty() || bytes != *message_bytes_)
+            throw core::RunError(fmt::format(
+                "no array: a message has {} bytes, which is not {} of {}", *message_bytes_,
+                shape_.empty() ? "a whole number" : fmt::format("{}", fmt::join(shape_, " x ")), element_.name));
+    }
+
+    [[nodiscard]] std::vector<std::uint64_t> array_shape(std::uint64_t events) const {
+        std::vector<std::uint64_t> shape{events};
+        if (!options_.split_sources && !options_.source) shape.push_back(sources_.size());
+        shape.insert(shape.end(), shape_.begin(), shape_.end());
+        return shape;
+    }
+
+    void open(const std::filesystem::path& path) {
+        files_.push_back(std::make_unique<OutputFile>(path));
+        files_.back()->append(npy_header(element_, array_shape(0)));
+    }
+
+    void make_folder() {
+        refuse_existing(options_.out);
+        std::error_code error;
+        if (!std::filesystem::create_directory(options_.out, error))
+            throw core::RunError(fmt::format("cannot create {}: {}", options_.out.string(), error.message()));
+        for (const std::uint32_t id : sources_) open(options_.out / fmt::format("source-{}.npy", id));
+    }
+
+    void begin_sidecar() {
+        const json about = {{"run", run_},
+                            {"dtype", (element_.bytes == 1 ? "|" : "<") + std::string(element_.name)},
+                            {"message_shape", shape_},
+                            {"sources", sources_},
+                            {"fill", options_.fill}};
+        std::string text = dump(about);
+        text.back() = ',';
+        sidecar_->append(text + "\n\"events\": [");
+    }
+
+    [[noreturn]] static void refuse_sources(const EventInfo& info) {
+        throw core::RunError(fmt::format("no array: event {}:{} has other sources than the first one; use --to raw",
+                                         info.epoch, info.id));
+    }
+
+    /// message_ becomes the source's part of the array: an element of which a byte is missing is filled as a whole.
+    void put_message(const EventInfo& info, const SourceInfo& source, std::span<const std::byte> bytes) {
+        if (bytes.size() > *message_bytes_ || (source.size_known() && source.declared_bytes != *message_bytes_))
+            throw core::RunError(
+                fmt::format("no array: source {} has {} bytes in event {}:{} and {} in the first one; use --to raw, or "
+                            "leave it out",
+                            source.id, std::max<std::uint64_t>(bytes.size(), source.declared_bytes), info.epoch,
+                            info.id, *message_bytes_));
+        message_.assign(bytes.begin(), bytes.end());
+        message_.resize(*message_bytes_);
+        fill(bytes.size(), *message_bytes_);
+        for (const store::MissingRange& range : source.missing)
+            fill(range.offset, std::uint64_t{range.offset} + range.bytes);
+    }
+
+    void fill(std::uint64_t begin, std::uint64_t end) {
+        if (begin >= end) return;
+        const std::size_t size = element_.bytes;
+        for (std::uint64_t at = begin / size * size; at < std::min<std::uint64_t>(end, message_.size()); at += size)
+            std::memcpy(message_.data() + at, fill_.data(), size);
+    }
+
+    const ExportOptions& options_;
+    std::string run_;
+    Element element_{};
+    std::vector<std::byte> fill_;
+    std::vector<std::uint32_t> sources_;
+    std::optional<std::uint64_t> message_bytes_;
+    std::vector<std::uint64_t> shape_;
+    std::vector<std::unique_ptr<OutputFile>> files_;
+    std::optional<OutputFile> sidecar_;
+    std::vector<std::byte> message_;
+    std::uint64_t events_ = 0;
+    bool finished_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<ExportTarget> make_npy_target(const store::RunReader& run, const ExportOptions& options,
+                                              const std::vector<store::IndexEntry>& entries) {
+    return std::make_unique<NpyTarget>(run, options, entries);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,104 @@
+// `weir export --to raw`: the bytes of events as `weir inspect --export` gives them, and an index of them as JSON.
+#include <fmt/core.h>
+
+#include "core/error.hpp"
+#include "export_target.hpp"
+#include "run_text.hpp"
+
+namespace weir::app {
+
+namespace {
+
+using nlohmann::json;
+
+class RawTarget final : public ExportTarget {
+public:
+    RawTarget(const store::RunReader& run, const ExportOptions& options) : options_(options) {
+        if (options.concatenate) {
+            all_.emplace(options.out);
+            index_.emplace(std::filesystem::path(options.out.string() + ".json"));
+        } else {
+            refuse_existing(options.out);
+            std::error_code error;
+            if (!std::filesystem::create_directory(options.out, error))
+                throw core::RunError(fmt::format("cannot create {}: {}", options.out.string(), error.message()));
+            index_.emplace(options.out / "index.json");
+        }
+        index_->append(fmt::format("{{\"run\": {}, \"events\": [", dump(json(run.path().string()))));
+    }
+
+    void put(const ExportEvent& event) override {
+        const store::EventInfo& info = *event.info;
+        check_source(info);
+        json entry = event_json(info);
+        bool sizes_known = true;
+        for (std::size_t i = 0; i < info.sources.size(); ++i)
+            if (!options_.source || *options_.source == info.sources[i].id)
+                sizes_known = sizes_known && info.sources[i].size_known();
+        const std::string name = fmt::format("event-{}-{}.bin", info.epoch, info.id);
+        std::optional<OutputFile> own;
+        if (!options_.concatenate) own.emplace(options_.out / name);
+        OutputFile& file = own ? *own : *all_;
+        const std::uint64_t start = file.bytes();
+        for (std::size_t i = 0; i < event.messages.size(); ++i)
+            put_message(info.sources[i], event.messages[i].bytes, sizes_known, file);
+        const std::uint64_t bytes = file.bytes() - start;
+        if (own) {
+            own->finish();
+            entry["file"] = name;
+        } else {
+            entry["offset"] = start;
+        }
+        entry["exported_bytes"] = bytes;
+        entry["gaps_filled"] = sizes_known;
+        total_ += bytes;
+        index_->append((first_ ? "\n " : ",\n ") + dump(entry));
+        first_ = false;
+    }
+
+    std::string finish() override {
+        index_->append("\n]}\n");
+        if (all_) all_->finish();
+        index_->finish();
+        return fmt::format("{} to {}, their places in {}", bytes_text(total_), options_.out.string(),
+                           index_->path().string());
+    }
+
+private:
+    void check_source(const store::EventInfo& info) const {
+        if (!options_.source) return;
+        for (const store::SourceInfo& source : info.sources)
+            if (source.id == *options_.source) return;
+        throw core::RunError(fmt::format("event {}:{} has no source {}", info.epoch, info.id, *options_.source));
+    }
+
+    /// Zeros where bytes are missing; where a size is not known, what came without the gaps, as `inspect --export`.
+    static void put_message(const store::SourceInfo& source, std::span<const std::byte> bytes, bool fill,
+                            OutputFile& file) {
+        if (fill) {
+            file.append(bytes);
+            return;
+        }
+        std::uint64_t at = 0;
+        for (const store::MissingRange& range : source.missing) {
+            if (range.offset >= bytes.size()) break;
+            file.append(bytes.subspan(at, range.offset - at));
+            at = std::min<std::uint64_t>(bytes.size(), std::uint64_t{range.offset} + range.bytes);
+        }
+        file.append(bytes.subspan(at));
+    }
+
+    const ExportOptions& options_;
+    std::optional<OutputFile> all_;
+    std::optional<OutputFile> index_;
+    std::uint64_t total_ = 0;
+    bool first_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<ExportTarget> make_raw_target(const store::RunReader& run, const ExportOptions& options) {
+    return std::make_unique<RawTarget>(run, options);
+}
+
+}  // namespace weir::app

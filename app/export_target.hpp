@@ -1,0 +1,83 @@
+// What `weir export` writes to: one class per format, given one event after the other. And the file they write into.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/file.hpp"
+#include "store/run_reader.hpp"
+
+namespace weir::app {
+
+struct ExportOptions {
+    std::filesystem::path out;
+    std::optional<std::uint32_t> source;  ///< only this one
+    std::string dtype;                    ///< npy: empty for the format's own
+    std::vector<std::uint64_t> shape;     ///< npy: of one source's message; empty for the format's own
+    std::string fill = "0";               ///< npy and raw: what stands where bytes are missing
+    bool split_sources = false;           ///< npy: a file per source
+    bool concatenate = false;             ///< raw: one file for all events
+    std::uint32_t packet_bytes = 8192;    ///< pcap: payload bytes of a packet where the format does not fix them
+};
+
+/// An event with its payload, each source's message as long as it was declared; missing bytes are 0.
+struct ExportEvent {
+    const store::EventInfo* info = nullptr;
+    struct Message {
+        std::vector<std::byte> bytes;  ///< as declared; where the size is not known, as far as bytes are known
+    };
+    std::vector<Message> messages;  ///< one per source of the event, empty for those left out
+};
+
+/// A new file under a hidden name that gets its own when all is in it, so that half an export does not look like one.
+/// All throw core::RunError.
+class OutputFile {
+public:
+    explicit OutputFile(std::filesystem::path path);
+    ~OutputFile();
+    OutputFile(const OutputFile&) = delete;
+    OutputFile& operator=(const OutputFile&) = delete;
+    void append(std::span<const std::byte> bytes);
+    void append(const std::string& text) { append(std::as_bytes(std::span(text))); }
+    /// Overwrites what was appended before.
+    void rewrite(std::uint64_t offset, const std::string& text);
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_ + buffer_.size(); }
+    [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+    void finish();
+
+private:
+    void flush();
+    std::filesystem::path path_;
+    std::filesystem::path hidden_;
+    store::File file_;
+    std::vector<std::byte> buffer_;
+    std::uint64_t bytes_ = 0;  ///< written
+    bool finished_ = false;
+};
+
+class ExportTarget {
+public:
+    virtual ~ExportTarget() = default;
+    /// Throws core::RunError if the event cannot be had in this format.
+    virtual void put(const ExportEvent& event) = 0;
+    /// All events have been given. Returns one sentence of what was written.
+    virtual std::string finish() = 0;
+    /// What could not be done as asked; empty if nothing.
+    [[nodiscard]] virtual std::string shortfall() const { return {}; }
+};
+
+/// `entries`: the events to come.
+std::unique_ptr<ExportTarget> make_npy_target(const store::RunReader& run, const ExportOptions& options,
+                                              const std::vector<store::IndexEntry>& entries);
+std::unique_ptr<ExportTarget> make_raw_target(const store::RunReader& run, const ExportOptions& options);
+std::unique_ptr<ExportTarget> make_pcap_target(const store::RunReader& run, const ExportOptions& options);
+
+/// Throws core::RunError if `path` or its hidden name exists.
+void refuse_existing(const std::filesystem::path& path);
+
+}  // namespace weir::app

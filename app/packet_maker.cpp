@@ -1,0 +1,322 @@
+// Stored messages as packets. See packet_maker.hpp.
+#include "packet_maker.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "pipeline/config.hpp"
+#include "store/json_members.hpp"
+#include "wire/bytes.hpp"
+#include "wire/ejfat/ejfat.hpp"
+#include "wire/network.hpp"
+#include "wire/sls/sls.hpp"
+
+namespace weir::app {
+
+using nlohmann::json;
+using store::at_or_null;
+using store::number_at;
+using store::text_at;
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+    throw core::RunError("no packets: " + what);
+}
+
+std::uint32_t small_at(const json& object, const char* key, std::uint32_t otherwise) {
+    return static_cast<std::uint32_t>(number_at(object, key).value_or(otherwise));
+}
+
+std::optional<wire::DeclaredField> field_at(const json& object, const char* key) {
+    const json& found = at_or_null(object, key);
+    if (!found.is_object()) return {};
+    wire::DeclaredField field{small_at(found, "offset", 0), small_at(found, "bytes", 0), number_at(found, "mask"),
+                              small_at(found, "shift", 0)};
+    return field;
+}
+
+/// The [[format]] of that name; only what write_declared and its like need.
+wire::DeclaredSpec spec_of(const json& config, const std::string& name) {
+    const json& formats = at_or_null(config, "format");
+    if (formats.is_array())
+        for (const json& format : formats) {
+            if (text_at(format, "name") != name) continue;
+            wire::DeclaredSpec spec;
+            spec.name = name;
+            spec.byte_order = text_at(format, "byte_order") == "big" ? wire::ByteOrder::big : wire::ByteOrder::little;
+            spec.header_bytes = small_at(format, "header_bytes", 0);
+            spec.index = field_at(format, "index");
+            spec.offset = field_at(format, "offset");
+            if (const auto bytes = number_at(format, "payload_bytes"))
+                spec.payload_bytes = static_cast<std::uint32_t>(*bytes);
+            return spec;
+        }
+    refuse(fmt::format("the run's configuration does not say what format \"{}\" is", name));
+}
+
+wire::FormatContext sls_context(const wire::FormatEntry& entry, const json& stream) {
+    wire::FormatOptions options;
+    options.interfaces = static_cast<int>(small_at(stream, "interfaces", 1));
+    const auto optional = [&](const char* key) -> std::optional<std::uint32_t> {
+        const auto value = number_at(stream, key);
+        return value ? std::optional(static_cast<std::uint32_t>(*value)) : std::nullopt;
+    };
+    options.sls.rows = optional("rows");
+    options.sls.bit_depth = optional("bit_depth");
+    const json& tengiga = at_or_null(stream, "tengiga");
+    if (tengiga.is_boolean()) options.sls.tengiga = tengiga.get<bool>();
+    try {
+        return entry.make_context(options);
+    } catch (const core::UsageError& error) {
+        refuse(fmt::format("the run's configuration: {}", error.what()));
+    }
+}
+
+std::vector<std::uint32_t> numbers_at(const json& object, const char* key) {
+    std::vector<std::uint32_t> numbers;
+    const json& found = at_or_null(object, key);
+    if (found.is_array())
+        for (const json& number : found)
+            if (number.is_number_unsigned()) numbers.push_back(number.get<std::uint32_t>());
+    return numbers;
+}
+
+std::vector<std::uint32_t> addresses_at(const json& object, const char* key) {
+    std::vector<std::uint32_t> addresses;
+    const json& found = at_or_null(object, key);
+    if (!found.is_array()) return addresses;
+    for (const json& text : found) {
+        const auto address = text.is_string() ? pipeline::parse_ip_address(text.get<std::string>()) : std::nullopt;
+        if (!address || address->v6) refuse(fmt::format("{} is not an IPv4 address", text.dump()));
+        addresses.push_back(address->v4());
+    }
+    return addresses;
+}
+
+}  // namespace
+
+PacketMaker::PacketMaker(const json& config, std::uint32_t packet_bytes) : packet_bytes_(packet_bytes) {
+    const json& streams = at_or_null(config, "stream");
+    if (!streams.is_array() || streams.empty())
+        refuse("the run does not say what its configuration was, so the ports and formats are not known");
+    for (const json& stream : streams) add_stream(config, stream);
+    const json& labels = at_or_null(config, "sources");
+    if (labels.is_array() && labels.size() != sources_.size())
+        refuse(fmt::format("the run has {} sources, and its streams make {}: several ports share one", labels.size(),
+                           sources_.size()));
+}
+
+void PacketMaker::add_stream(const json& config, const json& text) {
+    Stream stream;
+    const std::string format = text_at(text, "format");
+    const std::string event = text_at(text, "event");
+    stream.roce = text_at(text, "transport") == "roce";
+    stream.immediate = event == "immediate";
+    stream.counted = event == "arrival" || event == "count";
+    if (const wire::FormatEntry* entry = wire::find_format(format); entry == nullptr || format == "declared") {
+        stream.kind = Kind::declared;
+        stream.spec = spec_of(config, format);
+        if (stream.spec.header_bytes > store::SourceBody::meta_bytes_max)
+            refuse(fmt::format("headers of format \"{}\" have {} bytes, of which {} are kept", format,
+                               stream.spec.header_bytes, store::SourceBody::meta_bytes_max));
+    } else if (format == "jungfrau" || format == "moench" || format == "eiger") {
+        stream.kind = Kind::sls;
+        stream.context = sls_context(*entry, text);
+    } else if (format == "ejfat") {
+        stream.kind = Kind::ejfat;
+    } else if (format != "message") {
+        refuse(fmt::format("those of format \"{}\" cannot be made again from what is kept of them", format));
+    }
+
+    const std::vector<std::uint32_t> ports = numbers_at(text, "udp_dst");
+    const std::vector<std::uint32_t> pairs = numbers_at(text, "qp");
+    const std::vector<std::uint32_t> from = addresses_at(text, "src");
+    const std::vector<std::uint32_t> to = addresses_at(text, "dst");
+    const std::string by = text_at(text, "source_by");
+    const std::size_t count = stream.roce       ? pairs.size()
+                              : by == "address" ? from.size()
+                              : by == "header"  ? numbers_at(text, "source_ids").size()
+                                                : ports.size();
+    if (!stream.roce && ports.empty()) refuse("a stream of the run's configuration has no ports");
+    for (std::size_t k = 0; k < count; ++k) {
+        Source source;
+        source.stream = streams_.size();
+        if (!to.empty()) source.frame.dst = to[0];
+        if (!from.empty()) source.frame.src = from[by == "address" ? k : 0];
+        source.frame.dport = static_cast<std::uint16_t>(stream.roce ? wire::roce_port : ports[by == "port" ? k : 0]);
+        if (stream.roce) source.qp = pairs[k];
+        source.lane = static_cast<std::uint32_t>(k % 2);
+        sources_.push_back(source);
+    }
+    streams_.push_back(std::move(stream));
+}
+
+void PacketMaker::make(const store::EventInfo& event, const store::SourceInfo& info, std::span<const std::byte> bytes,
+                       std::vector<std::vector<std::byte>>& frames) {
+    if (info.state == store::SourceState::absent || info.state == store::SourceState::absent_unknown) return;
+    if (info.id >= sources_.size()) refuse(fmt::format("source {} is not in the run's configuration", info.id));
+    Source& source = sources_[info.id];
+    const Stream& stream = streams_[source.stream];
+    const std::size_t before = frames.size();
+    if (stream.roce) {
+        make_roce(stream, source, event, info, bytes, frames);
+    } else {
+        make_datagrams(stream, source, info, bytes, frames);
+    }
+    if (frames.size() == before) {
+        ++left_out_;
+    } else if (stream.counted && event.id != source.next_number++) {
+        ++renumbered_;
+    }
+}
+
+std::string PacketMaker::shortfall() const {
+    std::string text;
+    if (left_out_ > 0)
+        text = fmt::format("{} message(s) are left out: their packets cannot be made again from what came of them",
+                           left_out_);
+    if (renumbered_ > 0)
+        text += fmt::format(
+            "{}{} message(s) will have other event numbers: their packets carry none, a replay counts from 0",
+            text.empty() ? "" : "; ", renumbered_);
+    return text;
+}
+
+std::size_t PacketMaker::header_bytes(const Stream& stream) {
+    switch (stream.kind) {
+        case Kind::sls:
+            return wire::Sls::header_bytes;
+        case Kind::ejfat:
+            return wire::Ejfat::re_header_bytes;
+        case Kind::declared:
+            return stream.spec.header_bytes;
+        case Kind::message:
+            break;
+    }
+    return 0;
+}
+
+std::uint64_t PacketMaker::piece_bytes(const Stream& stream) const {
+    switch (stream.kind) {
+        case Kind::sls:
+            return stream.context.payload_bytes;
+        case Kind::declared:
+            if (stream.spec.index) return stream.spec.payload_bytes.value_or(0);
+            return stream.spec.offset ? packet_bytes_ : 0;
+        case Kind::ejfat:
+            return packet_bytes_;
+        case Kind::message:
+            break;
+    }
+    return 0;
+}
+
+/// The kept header with its place in the message set to `offset`.
+void PacketMaker::put_header(const Stream& stream, const Source& source, const store::SourceInfo& info,
+                             std::uint64_t offset) {
+    datagram_ = info.meta;
+    switch (stream.kind) {
+        case Kind::sls: {
+            const wire::SlsContext& sls = stream.context.sls;
+            const std::uint32_t first = sls.lanes[sls.lane_by == wire::LaneBy::none ? 0 : source.lane].first_packet;
+            wire::store_le(datagram_.data() + wire::Sls::packet_number_at,
+                           first + static_cast<std::uint32_t>(offset / stream.context.payload_bytes));
+            return;
+        }
+        case Kind::ejfat:
+            wire::store_be(datagram_.data() + 4, static_cast<std::uint32_t>(offset));
+            return;
+        case Kind::declared:
+            if (stream.spec.index)
+                wire::set_declared_field(stream.spec, stream.spec.index, offset / *stream.spec.payload_bytes,
+                                         datagram_);
+            wire::set_declared_field(stream.spec, stream.spec.offset, offset, datagram_);
+            return;
+        case Kind::message:
+            return;
+    }
+}
+
+namespace {
+
+/// What of the message there is.
+std::vector<std::pair<std::uint64_t, std::uint64_t>> present_ranges(const store::SourceInfo& info,
+                                                                    std::uint64_t bytes) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+    std::uint64_t at = 0;
+    for (const store::MissingRange& gap : info.missing) {
+        if (gap.offset > at) ranges.emplace_back(at, std::min<std::uint64_t>(gap.offset, bytes));
+        at = std::uint64_t{gap.offset} + gap.bytes;
+    }
+    if (at < bytes || (bytes == 0 && ranges.empty())) ranges.emplace_back(at, bytes);
+    return ranges;
+}
+
+}  // namespace
+
+void PacketMaker::make_datagrams(const Stream& stream, const Source& source, const store::SourceInfo& info,
+                                 std::span<const std::byte> bytes, std::vector<std::vector<std::byte>>& frames) {
+    constexpr std::size_t datagram_bytes_max = 65507;
+    const std::size_t header = header_bytes(stream);
+    if (info.meta.size() != header) return;
+    const std::uint64_t piece = piece_bytes(stream);
+    const bool fixed = stream.kind == Kind::sls || (stream.kind == Kind::declared && stream.spec.index);
+    const auto ranges = present_ranges(info, bytes.size());
+    for (const auto& [begin, end] : ranges) {
+        if (piece == 0 && (begin != 0 || end != bytes.size() || end + header > datagram_bytes_max)) return;
+        if (fixed && (begin % piece != 0 || end % piece != 0)) return;
+    }
+    for (const auto& [begin, end] : ranges) {
+        std::uint64_t at = begin;
+        do {
+            const std::uint64_t count = piece == 0 ? end - at : std::min(piece, end - at);
+            put_header(stream, source, info, at);
+            const auto payload = bytes.subspan(at, count);
+            datagram_.insert(datagram_.end(), payload.begin(), payload.end());
+            frames.push_back(wire::make_udp_frame(source.frame, datagram_));
+            at += count;
+        } while (at < end);
+    }
+}
+
+/// As an RDMA message of SENDs without acknowledgement: whichever it was, it is the same message to weir. The format's
+/// header, if there is one, is the beginning of it.
+void PacketMaker::make_roce(const Stream& stream, Source& source, const store::EventInfo& event,
+                            const store::SourceInfo& info, std::span<const std::byte> bytes,
+                            std::vector<std::vector<std::byte>>& frames) {
+    if (!info.size_known() || info.meta.size() != header_bytes(stream)) return;
+    wire::RoceMessage message;
+    message.qp = source.qp;
+    message.psn = source.psn;
+    if (stream.immediate) message.immediate = static_cast<std::uint32_t>(event.id);
+    put_header(stream, source, info, 0);
+    const std::uint64_t header = datagram_.size();
+    datagram_.insert(datagram_.end(), bytes.begin(), bytes.end());
+    // What is missing was whole packets; only with their size do the others get their sequence numbers.
+    message.mtu = 0;
+    for (const std::uint32_t mtu : {4096U, 2048U, 1024U, 512U, 256U}) {
+        const bool fits = std::all_of(info.missing.begin(), info.missing.end(), [&](const store::MissingRange& gap) {
+            const std::uint64_t begin = header + gap.offset;
+            const std::uint64_t end = begin + gap.bytes;
+            return begin % mtu == 0 && (end % mtu == 0 || end == datagram_.size());
+        });
+        if (fits && message.mtu == 0) message.mtu = mtu;
+    }
+    if (message.mtu == 0) return;
+    const std::uint32_t count = wire::roce_packet_count(message, static_cast<std::uint32_t>(datagram_.size()));
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint64_t at = std::uint64_t{i} * message.mtu;
+        const bool lost = std::any_of(info.missing.begin(), info.missing.end(), [&](const store::MissingRange& gap) {
+            return at >= header + gap.offset && at < header + gap.offset + gap.bytes;
+        });
+        if (!lost) frames.push_back(wire::make_roce_frame(source.frame, wire::roce_packet_of(message, datagram_, i)));
+    }
+    source.psn = (source.psn + count) & 0xffffff;
+}
+
+}  // namespace weir::app

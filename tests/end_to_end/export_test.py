@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""`weir export`: a run as packets gives the same events again, as arrays and bytes what the reader and `weir inspect` give."""
+import json
+import random
+import shutil
+import struct
+import sys
+
+import numpy_python  # noqa: F401  goes on under an interpreter that has numpy, or skips
+import numpy
+
+from formats_test import INDEXED, PLACED, WHOLE
+from packets import EJFAT_PORT, RC, UC, ejfat, pcap_bytes, roce_message, stamped, udp
+from support import ROOT, ZSTD, Case, config, main, stream, weir as command
+
+sys.path.insert(0, str(ROOT / "python"))
+import weir  # noqa: E402
+
+
+def some(r, frames, loss=0.06):
+    return [frame for frame in frames if r.random() > loss]
+
+
+class Packets(Case):
+    def again(self, frames, settings, status=0, events=None):
+        """Replays, exports, replays what was exported; returns both runs."""
+        capture = frames if not isinstance(frames, list) else self.path(f"{self.runs}.pcap", pcap_bytes(stamped(frames)))
+        first = self.replay(capture, settings)
+        exported = self.path(f"again{self.runs}.pcap")
+        done = command("export", first.run, "--to", "pcap", "--out", exported, *(events or []), status=status, trap=False)
+        second = self.replay(exported, settings)
+        return first, second, done
+
+    def check(self, frames, settings):
+        first, second, _ = self.again(frames, settings)
+        self.assertGreater(len(first.events), 3)
+
+        def told(result):
+            return {key: (e["complete"], e["sha256"], e["sources"]) for key, e in result.events.items()}
+        self.assertEqual(told(second), told(first))
+        self.assertEqual(second.packets, {"placed": second.report["packets"]["received"]})
+        return first
+
+    def test_datagrams_of_every_format(self):
+        seed = random.SystemRandom().randrange(1 << 30)
+        print(f"# seed {seed}")
+        r = random.Random(seed)
+        sizes = {n: r.randrange(1, 30000) for n in range(1, 20)}
+        segments = [udp(ejfat(n, r.randbytes(min(1000, size - at)), at, size, source=900 + n % 2, balancer=2), EJFAT_PORT + n % 3)
+                    for n, size in sizes.items() for at in range(0, size, 1000)]
+        indexed = [udp(struct.pack("!IHHB3x", n & 0xfffff | 0xa00000, i << 4 | 0x5005, 0xbeef, s) + r.randbytes(500), 50001)
+                   for n in range((1 << 20) - 5, (1 << 20) + 5) for s in (3, 7) for i in range(9)]
+        placed = [udp(struct.pack("<QII", n, at, 2000) + r.randbytes(400), 50001, source=f"10.1.0.{20 + s}")
+                  for n in range(9) for s in (0, 1) for at in range(0, 2000, 400)]
+        whole = [udp(struct.pack("<I", n) + r.randbytes(n * 11), 50001) for n in range(1, 9)]
+        unframed = [udp(r.randbytes(n * 70), 50001) for n in range(9)]
+        cases = {
+            "ejfat by header": (some(r, segments), config(stream(format="ejfat", sources=3, source_by='"header"', source_ids=[900, 901]), more=ZSTD)),
+            "declared by index": (some(r, indexed), config(stream(format="indexed", sources=1, source_by='"header"', source_ids=[7, 3]), more=INDEXED)),
+            "declared by offset": (some(r, placed), config(stream(format="placed", sources=1, source_by='"address"',
+                                                                  src='["10.1.0.20", "10.1.0.21"]'), more=PLACED)),
+            "declared, whole": (whole, config(stream(format="whole", sources=1), sources=1, more=WHOLE)),
+            "message": (unframed, config(stream(format="message", sources=1, event='"arrival"'), sources=1)),
+        }
+        for name, (frames, settings) in cases.items():
+            with self.subTest(name):
+                self.check(frames, settings)
+
+    def test_pixels_of_two_modules(self):
+        capture, _ = self.send("jf.pcap", "--format", "jungfrau", "--sources", "2", "--events", "4", "--drop", "0.01", "--reorder", "3", "--seed", "7")
+        first = self.check(capture, config(stream()))
+        self.assertTrue(any(not e["complete"] for e in first.events.values()))
+
+    def test_rdma_messages(self):
+        r = random.Random(5)
+        for name, kind in (("RC", RC), ("UC", UC)):
+            with self.subTest(name):
+                frames, psn = [], 1000
+                for number in range(50, 60):
+                    message = roce_message(r.randbytes(r.randrange(1500, 6000)), psn, number, kind=kind, verb="write", mtu=512)
+                    psn += len(message)
+                    frames += message[:1] + message[2:] if kind is UC and number % 4 == 0 else message
+                first = self.check(frames, config(stream("roce", "message", sources=1), sources=1))
+                self.assertEqual(any(not e["complete"] for e in first.events.values()), kind is UC)
+        with self.subTest("a format inside"):
+            frames, psn = [], 9
+            for number in range(500, 510):
+                message = roce_message(ejfat(number, r.randbytes(number * 5)), psn, kind=RC, verb="write", mtu=1024)
+                psn += len(message)
+                frames += message
+            self.check(frames, config(stream("roce", "ejfat", sources=1), sources=1))
+
+    def test_what_cannot_be_made_again_is_said(self):
+        # Numbers that packets do not carry start again at 0.
+        frames = [udp(bytes([n]) * 30, 50001) for n in range(6)]
+        settings = config(stream(format="message", sources=1, event='"arrival"'), sources=1)
+        _, second, done = self.again(frames, settings, status=1, events=["--events", "3-4"])
+        self.assertIn("2 message(s) will have other event numbers", done.stderr)
+        self.assertEqual(sorted(number for _, number in second.events), [0, 1])
+        # A header that was not kept as a whole.
+        long = '[[format]]\nname = "long"\nheader_bytes = 80\nevent = { offset = 0, bytes = 4 }\n'
+        frames = [udp(struct.pack("<I", n) + bytes(90), 50001) for n in range(3)]
+        run = self.replay(self.path("long.pcap", pcap_bytes(stamped(frames))), config(stream(format="long", sources=1), sources=1, more=long)).run
+        done = command("export", run, "--to", "pcap", "--out", self.path("never.pcap"), status=1, trap=False)
+        self.assertIn("80 bytes, of which 64 are kept", done.stderr)
+        self.assertFalse(list(self.folder.glob("*never*")))
+
+
+class Bytes(Case):
+    def setUp(self):
+        super().setUp()
+        r = random.Random(3)
+        frames = [udp(ejfat(n, r.randbytes(400), at, 1200), EJFAT_PORT + s) for n in range(1, 9) for s in (0, 1) for at in (0, 400, 800)
+                  if (n, s, at) not in ((2, 0, 400), (3, 1, 800)) and (n, s) != (5, 1)]
+        self.run_path = self.replay(self.path("c.pcap", pcap_bytes(stamped(frames))), config(stream(format="ejfat"), more=ZSTD)).run
+
+    def export(self, *args, status=0):
+        return command("export", self.run_path, *args, status=status, trap=False)
+
+    def inspected(self, number):
+        out = self.path(f"inspected{number}")
+        if not out.exists():
+            command("inspect", self.run_path, "--export", number, out, trap=False)
+        return out.read_bytes()
+
+    def test_arrays_are_what_the_reader_gives(self):
+        out = self.path("a.npy")
+        self.export("--to", "npy", "--out", out, "--dtype", "i2", "--shape", "30x20", "--fill", "-7")
+        array, about = numpy.load(out), json.loads(self.path("a.npy.json").read_text())
+        self.assertEqual((array.shape, array.dtype), ((8, 2, 30, 20), numpy.dtype("<i2")))
+        self.assertEqual(out.stat().st_size % 64, (8 * 2 * 1200) % 64)
+        run = weir.open(self.run_path)
+        for place, line in enumerate(about["events"]):
+            event = run[line["epoch"], line["id"]]
+            if event.id != 5:  # of which a size is not known
+                numpy.testing.assert_array_equal(array[place], event.array("<i2", (30, 20), fill=-7))
+            self.assertEqual(line["complete"], event.complete)
+        missing = {line["id"]: line["missing"] for line in about["events"] if line["missing"]}
+        self.assertEqual(missing, {2: {"0": [[400, 400]]}, 3: {"1": [[800, 400]]}, 5: {"1": "all"}})
+        self.assertTrue((array[[line["id"] for line in about["events"]].index(5), 1] == -7).all())
+
+        self.export("--to", "npy", "--out", self.path("split"), "--split-sources", "--complete", "--dtype", "f4", "--fill", "nan", "--quiet")
+        self.assertEqual(sorted(p.name for p in self.path("split").iterdir()), ["index.json", "source-0.npy", "source-1.npy"])
+        one = numpy.load(self.path("split") / "source-1.npy")
+        self.assertEqual(one.shape, (5, 300))
+        self.assertEqual(one[0].tobytes(), run[1].payload(source=1))
+        self.export("--to", "npy", "--out", self.path("b.npy"), "--source", "1", "--events", "2-3")
+        self.assertEqual(numpy.load(self.path("b.npy")).shape, (2, 1200))
+
+    def test_bytes_are_what_inspect_gives(self):
+        self.export("--to", "raw", "--out", self.path("folder"), "--events", "1-3", "--event", "0:5")
+        index = json.loads((self.path("folder") / "index.json").read_text())
+        self.assertEqual(sorted(e["id"] for e in index["events"]), [1, 2, 3, 5])
+        for entry in index["events"]:
+            self.assertEqual((self.path("folder") / entry["file"]).read_bytes(), self.inspected(entry["id"]))
+            self.assertEqual(entry["gaps_filled"], entry["id"] != 5)
+        self.export("--to", "raw", "--out", self.path("all.bin"), "--concatenate")
+        data = self.path("all.bin").read_bytes()
+        for entry in json.loads(self.path("all.bin.json").read_text())["events"]:
+            self.assertEqual(data[entry["offset"]:entry["offset"] + entry["exported_bytes"]], self.inspected(entry["id"]))
+
+    def test_a_damaged_event_is_left_out_and_said(self):
+        event = weir.open(self.run_path)[4]
+        file = self.run_path / "events-000000.weir"
+        data = bytearray(file.read_bytes())
+        data[event._at[1] + event._at[2] - 70] ^= 1
+        file.write_bytes(data)
+        done = self.export("--to", "npy", "--out", self.path("a.npy"), status=1)
+        self.assertIn("event 0:4 is left out", done.stderr)
+        self.assertEqual(numpy.load(self.path("a.npy")).shape, (7, 2, 1200))
+        done = self.export("--to", "raw", "--out", self.path("d"), "--event", "4", status=1)
+        self.assertIn("no event could be exported", done.stderr)
+        # Without index and manifest, too.
+        hidden = self.path(".killed.part")
+        shutil.copytree(self.run_path, hidden)
+        (hidden / "manifest.json").unlink()
+        command("export", hidden, "--to", "npy", "--out", self.path("k.npy"), trap=False)
+        self.assertEqual(numpy.load(self.path("k.npy")).shape, (7, 2, 1200))
+
+    def test_refusals(self):
+        taken = self.path("taken", "mine")
+        out = self.path("out")
+        for status, args in {
+                1: [("--to", "npy", "--out", taken), ("--to", "raw", "--out", taken), ("--to", "pcap", "--out", taken),
+                    ("--to", "raw", "--event", "99", "--out", out), ("--to", "raw", "--events", "90-99", "--out", out),
+                    ("--to", "npy", "--shape", "7x7", "--out", out), ("--to", "npy", "--source", "9", "--out", out),
+                    ("--to", "raw", "--out", out / "deep" / "er")],
+                2: [(), ("--to", "hdf5"), ("--to", "npy", "--dtype", "c8"), ("--to", "npy", "--fill", "300"), ("--to", "npy", "--fill", "x"),
+                    ("--to", "npy", "--shape", "7y7"), ("--to", "raw", "--dtype", "u2"), ("--to", "npy", "--concatenate"),
+                    ("--to", "raw", "--events", "5"), ("--to", "raw", "--events", "5-3"), ("--to", "raw", "--event", "x"),
+                    ("--to", "pcap", "--source", "0"), ("--to", "pcap", "--packet-bytes", "0"), ("--nonsense",)]}.items():
+            for arguments in args:
+                with self.subTest(arguments):
+                    done = self.export(*arguments, status=status)
+                    self.assertTrue(done.stderr.startswith("weir: "), done.stderr)
+                    self.assertEqual(taken.read_text(), "mine")
+                    self.assertFalse(list(self.folder.glob("*out*")))
+
+
+if __name__ == "__main__":
+    main()

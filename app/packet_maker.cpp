@@ -86,16 +86,30 @@ std::vector<std::uint32_t> numbers_at(const json& object, const char* key) {
     return numbers;
 }
 
-std::vector<std::uint32_t> addresses_at(const json& object, const char* key) {
-    std::vector<std::uint32_t> addresses;
+std::vector<pipeline::IpAddress> addresses_at(const json& object, const char* key) {
+    std::vector<pipeline::IpAddress> addresses;
     const json& found = at_or_null(object, key);
     if (!found.is_array()) return addresses;
     for (const json& text : found) {
         const auto address = text.is_string() ? pipeline::parse_ip_address(text.get<std::string>()) : std::nullopt;
-        if (!address || address->v6) refuse(fmt::format("{} is not an IPv4 address", text.dump()));
-        addresses.push_back(address->v4());
+        if (!address) refuse(fmt::format("{} is not an address", text.dump()));
+        addresses.push_back(*address);
     }
     return addresses;
+}
+
+/// Where the configuration does not care, the encoder's own addresses will do.
+void set_addresses(wire::FrameSpec& frame, const pipeline::IpAddress* from, const pipeline::IpAddress* to) {
+    if ((from != nullptr && from->v6) || (to != nullptr && to->v6)) {
+        frame.ipv6.emplace();
+        frame.ipv6->src = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+        frame.ipv6->dst = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
+        if (from != nullptr) frame.ipv6->src = from->bytes;
+        if (to != nullptr) frame.ipv6->dst = to->bytes;
+        return;
+    }
+    if (from != nullptr) frame.src = from->v4();
+    if (to != nullptr) frame.dst = to->v4();
 }
 
 }  // namespace
@@ -135,8 +149,8 @@ void PacketMaker::add_stream(const json& config, const json& text) {
 
     const std::vector<std::uint32_t> ports = numbers_at(text, "udp_dst");
     const std::vector<std::uint32_t> pairs = numbers_at(text, "qp");
-    const std::vector<std::uint32_t> from = addresses_at(text, "src");
-    const std::vector<std::uint32_t> to = addresses_at(text, "dst");
+    const std::vector<pipeline::IpAddress> from = addresses_at(text, "src");
+    const std::vector<pipeline::IpAddress> to = addresses_at(text, "dst");
     const std::string by = text_at(text, "source_by");
     const std::size_t count = stream.roce       ? pairs.size()
                               : by == "address" ? from.size()
@@ -146,8 +160,8 @@ void PacketMaker::add_stream(const json& config, const json& text) {
     for (std::size_t k = 0; k < count; ++k) {
         Source source;
         source.stream = streams_.size();
-        if (!to.empty()) source.frame.dst = to[0];
-        if (!from.empty()) source.frame.src = from[by == "address" ? k : 0];
+        set_addresses(source.frame, from.empty() ? nullptr : &from[by == "address" ? k : 0],
+                      to.empty() ? nullptr : &to[0]);
         source.frame.dport = static_cast<std::uint16_t>(stream.roce ? wire::roce_port : ports[by == "port" ? k : 0]);
         if (stream.roce) source.qp = pairs[k];
         source.lane = static_cast<std::uint32_t>(k % 2);

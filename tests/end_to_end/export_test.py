@@ -10,11 +10,16 @@ import numpy_python  # noqa: F401  goes on under an interpreter that has numpy, 
 import numpy
 
 from formats_test import INDEXED, PLACED, WHOLE
-from packets import EJFAT_PORT, RC, UC, ejfat, pcap_bytes, roce_message, stamped, udp
+from packets import EJFAT_PORT, RC, UC, datagram, ejfat, ethernet, pcap_bytes, roce_message, stamped, udp
 from support import ROOT, ZSTD, Case, config, main, stream, weir as command
 
 sys.path.insert(0, str(ROOT / "python"))
 import weir  # noqa: E402
+
+
+def ipv6(payload, source):
+    """From fd00::SOURCE; UDP, whose checksum nobody looks at here."""
+    return struct.pack("!IHBB", 6 << 28, len(payload), 17, 64) + bytes([0xfd, *bytes(14), source]) + bytes([0xfd, *bytes(14), 9]) + payload
 
 
 def some(r, frames, loss=0.06):
@@ -53,12 +58,15 @@ class Packets(Case):
         placed = [udp(struct.pack("<QII", n, at, 2000) + r.randbytes(400), 50001, source=f"10.1.0.{20 + s}")
                   for n in range(9) for s in (0, 1) for at in range(0, 2000, 400)]
         whole = [udp(struct.pack("<I", n) + r.randbytes(n * 11), 50001) for n in range(1, 9)]
+        over_ipv6 = [ethernet(ipv6(datagram(ejfat(n, r.randbytes(300), at, 900), EJFAT_PORT), source), 0x86dd)
+                     for n in range(1, 9) for source in (1, 2) for at in (0, 300, 600)]
         unframed = [udp(r.randbytes(n * 70), 50001) for n in range(9)]
         cases = {
             "ejfat by header": (some(r, segments), config(stream(format="ejfat", sources=3, source_by='"header"', source_ids=[900, 901]), more=ZSTD)),
             "declared by index": (some(r, indexed), config(stream(format="indexed", sources=1, source_by='"header"', source_ids=[7, 3]), more=INDEXED)),
             "declared by offset": (some(r, placed), config(stream(format="placed", sources=1, source_by='"address"',
                                                                   src='["10.1.0.20", "10.1.0.21"]'), more=PLACED)),
+            "IPv6": (some(r, over_ipv6), config(stream(format="ejfat", sources=1, source_by='"address"', src='["fd00::1", "fd00::2"]'))),
             "declared, whole": (whole, config(stream(format="whole", sources=1), sources=1, more=WHOLE)),
             "message": (unframed, config(stream(format="message", sources=1, event='"arrival"'), sources=1)),
         }

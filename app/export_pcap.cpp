@@ -34,13 +34,15 @@ public:
             const store::SourceInfo& source = event.info->sources[i];
             frames_.clear();
             maker_.make(*event.info, source, event.messages[i].bytes, frames_);
-            const auto count = static_cast<core::TimeNs>(frames_.size());
-            for (core::TimeNs k = 0; k < count; ++k) {
-                // The packets of a message are spread evenly; only its first and its last time are kept.
-                const core::TimeNs span = source.last_ns - source.first_ns;
-                const core::TimeNs time = count < 2 ? source.first_ns : source.first_ns + span / (count - 1) * k;
+            const std::uint64_t count = frames_.size();
+            // The packets of a message are spread evenly; only its first and its last time are kept.
+            const auto first = static_cast<std::uint64_t>(source.first_ns);
+            const std::uint64_t span =
+                source.last_ns > source.first_ns ? static_cast<std::uint64_t>(source.last_ns) - first : 0;
+            for (std::uint64_t k = 0; k < count; ++k) {
+                const auto time = static_cast<core::TimeNs>(count < 2 ? first : first + span / (count - 1) * k);
                 now_ = std::max(now_, time);
-                capture_->write(frames_[static_cast<std::size_t>(k)], now_);
+                capture_->write(frames_[k], now_);
             }
         }
     }

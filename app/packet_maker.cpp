@@ -135,6 +135,9 @@ void PacketMaker::add_stream(const json& config, const json& text) {
     if (const wire::FormatEntry* entry = wire::find_format(format); entry == nullptr || format == "declared") {
         stream.kind = Kind::declared;
         stream.spec = spec_of(config, format);
+        if (stream.spec.index && stream.spec.payload_bytes.value_or(0) == 0)
+            refuse(
+                fmt::format("the run's configuration does not say how large the packets of format \"{}\" are", format));
         if (stream.spec.header_bytes > store::SourceBody::meta_bytes_max)
             refuse(fmt::format("headers of format \"{}\" have {} bytes, of which {} are kept", format,
                                stream.spec.header_bytes, store::SourceBody::meta_bytes_max));
@@ -283,7 +286,7 @@ void PacketMaker::make_datagrams(const Stream& stream, const Source& source, con
     const auto ranges = present_ranges(info, bytes.size());
     for (const auto& [begin, end] : ranges) {
         if (piece == 0 && (begin != 0 || end != bytes.size() || end + header > datagram_bytes_max)) return;
-        if (fixed && (begin % piece != 0 || end % piece != 0)) return;
+        if (fixed && (begin % piece != 0 || (end % piece != 0 && end != bytes.size()))) return;
     }
     for (const auto& [begin, end] : ranges) {
         std::uint64_t at = begin;

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""`kill -9` at random moments, and a power cut at the same ones: what was synced is there, nothing is wrong, nothing twice.
+
+What was synced is known from a library in front of the C library, not from weir; which events that covers from the block
+headers, read here. The events' contents are held against those of a run that nobody killed. The seed is printed; to repeat
+a run of the test give it as WEIR_KILL_SEED. usage: kill_test.py WEIR FAULTS_LIBRARY
+"""
+
+import os
+import pathlib
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import live
+from faults_test import config
+
+FAULTS = None
+KILLS = 100
+EVENTS = 150
+
+
+def whole_events(segment, limit):
+    """Event numbers whose last block ends within the first `limit` bytes."""
+    data = segment.read_bytes()[:limit]
+    at, found = 0, []
+    while at + 64 <= len(data):
+        magic, _, kind, _, stored, _, _, _, _, flags, _, _, event = struct.unpack_from("<4sHHIIQIIBBHIQ", data, at)
+        if magic != b"WEIR":
+            break
+        at += 64 + (stored + 63) // 64 * 64
+        if at <= len(data) and kind == 4 and flags & 1:
+            found.append(event)
+    return found
+
+
+class Synced:
+    """What the log says is on the device."""
+
+    def __init__(self, log):
+        self.bytes = {}
+        for line in log.read_text().splitlines() if log.exists() else []:
+            word, *rest = line.split(" ")
+            if word == "SYNC":
+                self.bytes[pathlib.Path(rest[1]).name] = int(rest[0])
+
+    def of(self, file):
+        return self.bytes.get(file.name, 0)
+
+
+class KillTest(live.Case):
+    def start(self, name):
+        environment = {**os.environ, "LD_PRELOAD": FAULTS, "WEIR_SYNC_LOG": str(self.folder / f"{name}.log")}
+        return subprocess.Popen([live.Weir.program, "run", "--config", str(self.folder / "c.toml"), "--out", str(self.folder / name),
+                                 "--quiet"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def events_of(self, path, status=None):
+        done = subprocess.run([live.Weir.program, "inspect", str(path), "--json", "--digest", "sha256"], capture_output=True, text=True,
+                              timeout=60)
+        self.assertIn(done.returncode, (0, 1) if status is None else (status,), done.stderr)
+        inspected = live.json.loads(done.stdout)
+        self.assertEqual(done.returncode, 0 if inspected["verified"] else 1)
+        return inspected
+
+    def check(self, path, promised, what):
+        """All that was promised is there, and whatever is there is right and there once. Returns how many there are."""
+        events = self.events_of(path)["events"]
+        ids = [event["id"] for event in events]
+        self.assertEqual(len(ids), len(set(ids)), what)
+        self.assertEqual(promised - set(ids), set(), what)
+        for event in events:
+            self.assertEqual(event["sha256"], self.reference[event["id"]], what)
+        return len(ids)
+
+    def cut_power(self, path, synced):
+        """A copy as a disk without power could have it: of what was not synced there is a part, or zeros, or garbage."""
+        copy = self.folder / "cut"
+        shutil.copytree(path, copy)
+        for file in copy.iterdir():
+            data = bytearray(file.read_bytes())
+            keep = synced.of(file)
+            if keep == 0 and self.random.random() < 0.5:
+                file.unlink()
+                continue
+            if len(data) <= keep:
+                continue
+            torn = self.random.randint(keep, len(data))
+            ways = (b"", bytes(len(data) - torn), self.random.randbytes(len(data) - torn))
+            file.write_bytes(bytes(data[:torn]) + self.random.choice(ways))
+        return copy
+
+    def test_a_hundred_times(self):
+        seed = int(os.environ.get("WEIR_KILL_SEED", random.SystemRandom().randrange(1 << 30)))
+        print(f"seed {seed}", file=sys.stderr)
+        self.random = random.Random(seed)
+        (self.folder / "c.toml").write_text(config(events=EVENTS, rate=600))
+        begun = time.monotonic()
+        self.assertEqual(self.start("whole").wait(60), 0)
+        whole_s = time.monotonic() - begun
+        inspected = self.events_of(self.folder / "whole", status=0)
+        self.reference = {event["id"]: event["sha256"] for event in inspected["events"]}
+        self.assertEqual(len(self.reference), EVENTS)
+
+        moments = {"before": 0, "during": 0, "after": 0}
+        promised_in_all = found_in_all = 0
+        for number in range(KILLS):
+            name = f"run{number}"
+            what = f"seed {seed}, kill {number}"
+            process = self.start(name)
+            time.sleep(self.random.uniform(0.25, 1.05) * whole_s)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            synced = Synced(self.folder / f"{name}.log")
+            out, hidden = self.folder / name, self.folder / f".{name}.part"
+            self.assertFalse(out.exists() and hidden.exists(), what)
+            path = out if out.exists() else hidden
+            moment = "after" if out.exists() else "during" if synced.bytes else "before"
+            moments[moment] += 1
+            segments = sorted(path.glob("events-*.weir")) if path.exists() else []
+            promised = {event for file in segments for event in whole_events(file, synced.of(file))}
+            if synced.bytes:
+                self.assertTrue(segments, what)
+            if segments and segments[0].stat().st_size > 0:
+                found = self.check(path, promised, what)
+                # The kernel had all of it: a kill costs no event that was written, synced or not.
+                self.assertEqual(found, sum(len(whole_events(file, 1 << 40)) for file in segments), what)
+                promised_in_all += len(promised)
+                found_in_all += found
+            if promised:
+                self.check(self.cut_power(path, synced), promised, what + ", power cut")
+            for leftover in (out, hidden, self.folder / "cut"):
+                shutil.rmtree(leftover, ignore_errors=True)
+        print(f"killed {moments}, {promised_in_all} events synced, {found_in_all} found", file=sys.stderr)
+        self.assertGreater(moments["during"], KILLS // 10)
+        self.assertGreater(promised_in_all, 0)
+
+    def test_the_next_start_finds_what_a_killed_one_left(self):
+        (self.folder / "c.toml").write_text(config(events=0))
+        process = self.start("run")
+        hidden = self.folder / ".run.part"
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and not whole_events_in(hidden):
+            time.sleep(0.02)
+        refused = self.refusal()
+        self.assertIn("another weir is writing", refused)
+        process.kill()
+        process.wait()
+        refused = self.refusal()
+        self.assertIn("ended by force", refused)
+        self.assertIn(f"weir inspect {hidden}", refused)
+        found = self.events_of(hidden, status=1)["events"]
+        self.assertGreater(len(found), 0)
+        # As it says: look at it, then move it away.
+        hidden.rename(self.folder / "rescued")
+        (self.folder / "c.toml").write_text(config(events=5))
+        self.assertEqual(self.start("run").wait(30), 0)
+        self.assertEqual(len(self.events_of(self.folder / "rescued", status=1)["events"]), len(found))
+
+    def refusal(self):
+        done = subprocess.run([live.Weir.program, "run", "--config", str(self.folder / "c.toml"), "--out", str(self.folder / "run")],
+                              capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        return done.stderr
+
+
+def whole_events_in(path):
+    return [event for file in path.glob("events-*.weir") for event in whole_events(file, 1 << 40)]
+
+
+if __name__ == "__main__":
+    FAULTS = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
+    live.main(more_arguments=1)

@@ -1,5 +1,8 @@
 #include "options_common.hpp"
 
+#include <algorithm>
+#include <cctype>
+
 #include "core/error.hpp"
 #include "version.hpp"
 
@@ -16,6 +19,7 @@ void add_common_options(po::options_description& description) {
         ("require-lossless", "exit with status 3 if an event is incomplete or a packet was lost")
         ("print-config", "print the effective configuration and the plan, and do nothing else")
         ("progress", po::value<std::string>()->default_value("auto")->value_name("MODE"), "what is said while it runs: auto (a line on a terminal, nothing elsewhere), line, json (an object per second on stderr), json:FILE, none")
+        ("telemetry", po::value<std::string>()->value_name("NAME"), "answer DPDK's telemetry clients: dpdk-telemetry.py -f NAME, then /weir/ledger and so on")
         ("quiet", "no summary, and no progress unless --progress asks for it")
         ("help", "this text");
     // clang-format on
@@ -52,6 +56,10 @@ pipeline::RunOptions run_options(const po::variables_map& given, const char* com
     options.print_config = given.count("print-config") > 0;
     options.quiet = given.count("quiet") > 0;
     options.progress = pipeline::parse_progress(text("progress"));
+    options.telemetry = text("telemetry");
+    const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
+    if (given.count("telemetry") > 0 && (options.telemetry.empty() || !std::ranges::all_of(options.telemetry, plain)))
+        throw core::UsageError("--telemetry: found '" + options.telemetry + "'; accepted: letters, digits, - and _");
     options.version = std::string(version()) + " " + commit();
     return options;
 }

@@ -15,6 +15,7 @@
 #include "pipeline/pipeline.hpp"
 #include "pipeline/run_report.hpp"
 #include "pipeline/run_signals.hpp"
+#include "pipeline/telemetry.hpp"
 #include "port/eal.hpp"
 #include "store/run_path.hpp"
 #include "store/run_writer.hpp"
@@ -49,6 +50,7 @@ port::EalConfig eal_config(const RunOptions& options, const Plan& plan) {
     port::EalConfig eal;
     eal.lcores = plan.lcores();
     eal.pin = plan.pin;
+    eal.telemetry = options.telemetry;
     eal.memory_bytes = plan.eal_memory_bytes;
     if (options.capture.has_value()) return eal;
     for (const PortConfig& port : options.config.ports)
@@ -88,6 +90,7 @@ private:
     store::DiskAlarm disk_alarm_{0};
     std::vector<std::string> warnings_;  ///< for the report
     std::unique_ptr<Pipeline> pipeline_;
+    std::unique_ptr<Telemetry> telemetry_;
     std::chrono::steady_clock::time_point start_;
     bool started_ = false;
     double seconds_ = 0;
@@ -200,6 +203,7 @@ int Run::execute() {
         for (const auto& port : pipeline_->ports())
             if (!port->remarks().empty()) fmt::print(stderr, "port: {}\n", port->remarks());
     }
+    if (!options_.telemetry.empty()) telemetry_ = std::make_unique<Telemetry>();
     start_ = std::chrono::steady_clock::now();
     pipeline_->start();
     started_ = true;
@@ -254,6 +258,7 @@ void Run::control() {
         seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
         watch_.look(*pipeline_, seconds_);
         progress_.update(*pipeline_, seconds_);
+        if (telemetry_ != nullptr) telemetry_->serve(*pipeline_, seconds_);
         if (pipeline_->writer() != nullptr) watch_disk();
         if (stopping || !should_stop(seconds_)) continue;
         stopping = true;
@@ -314,6 +319,7 @@ std::string Run::close_sink(const Ledger& ledger) {
 int Run::finish() {
     const Ledger ledger = collect(*pipeline_);
     progress_.finish(*pipeline_, ledger, seconds_);
+    if (telemetry_ != nullptr) telemetry_->finish(*pipeline_, ledger, seconds_);
     const std::vector<Finding> findings = diagnose(ledger, watch_.observations(*pipeline_, ledger, seconds_));
     const std::string failure = close_sink(ledger);
     nlohmann::json report = report_json(ledger);

@@ -19,6 +19,7 @@ struct RunOptions {
     std::string report;  ///< --report: where the JSON report goes
     bool require_lossless = false;
     bool quiet = false;         ///< no summary, and no progress unless it is asked for
+    std::string telemetry;      ///< --telemetry: DPDK's telemetry answers under this name; empty: off
     ProgressOption progress;    ///< --progress
     bool print_config = false;  ///< print the effective configuration and the plan, then stop
     std::string version;        ///< of the program, for the report

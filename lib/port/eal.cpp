@@ -8,10 +8,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <mutex>
 
 #include "core/error.hpp"
@@ -80,6 +84,40 @@ std::string lcore_map(const EalConfig& config) {
 
 }  // namespace
 
+namespace {
+
+/// Where EAL makes its files for a prefix: as DPDK 22.11 decides it.
+std::string runtime_folder(const std::string& prefix) {
+    const char* root = "/var/run";
+    if (::getuid() != 0) {
+        root = ::getenv("XDG_RUNTIME_DIR");
+        if (root == nullptr) root = "/tmp";
+    }
+    return fmt::format("{}/dpdk/{}", root, prefix);
+}
+
+std::string telemetry_folder;
+
+/// Runs that are there at the same time must not share a name: the second one would answer for nobody.
+void take_telemetry_name(const std::string& name, std::vector<std::string>& args) {
+    telemetry_folder = runtime_folder(name);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = telemetry_folder + "/dpdk_telemetry.v2";
+    if (path.size() >= sizeof address.sun_path)
+        throw core::UsageError(fmt::format("--telemetry {}: the name is too long for a socket ({})", name, path));
+    path.copy(address.sun_path, path.size());
+    const int probe = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const bool taken = ::connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    ::close(probe);
+    if (taken) throw core::RunError(fmt::format("--telemetry {}: another program answers at {}", name, path));
+    args.push_back("--file-prefix=" + name);
+    // Functions for the end run in reverse order: DPDK removes its socket first, then the folder is empty.
+    std::atexit([] { ::rmdir(telemetry_folder.c_str()); });
+}
+
+}  // namespace
+
 LogCapture::LogCapture() {
     take_log();
     const std::lock_guard lock(log_mutex);
@@ -109,15 +147,17 @@ void start_eal(const EalConfig& config) {
     const std::string lcores = lcore_map(config);
     const std::size_t split = lcores.find(' ');
     std::vector<std::string> args = {"weir", "--lcores=" + lcores.substr(0, split), lcores.substr(split + 1),
-                                     "--no-telemetry", "--log-level=*:error"};
+                                     "--log-level=*:error"};
+    args.push_back(config.telemetry.empty() ? "--no-telemetry" : "--telemetry");
     const std::uint64_t mib = (config.memory_bytes >> 20U) + 1;
     if (config.pci.empty()) {
         // No device needs physical addresses, so neither hugepages nor privileges are needed.
         args.insert(args.end(), {"--no-huge", "--no-pci", "--no-shconf", "-m", std::to_string(mib)});
     } else {
-        args.push_back("--file-prefix=weir" + std::to_string(::getpid()));
+        if (config.telemetry.empty()) args.push_back("--file-prefix=weir" + std::to_string(::getpid()));
         for (const std::string& address : config.pci) args.push_back("--allow=" + address);
     }
+    if (!config.telemetry.empty()) take_telemetry_name(config.telemetry, args);
     // Drivers with a socket to another process write to it when that process may have gone: an error, not the end.
     ::signal(SIGPIPE, SIG_IGN);
     std::vector<char*> argv;

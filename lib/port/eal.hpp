@@ -12,6 +12,7 @@ struct EalConfig {
     std::vector<std::uint32_t> lcores;  ///< lcore ids that run stages; bound to the CPU of that number if there is one
     std::uint64_t memory_bytes = 0;     ///< pools, rings and tables that live in EAL memory, all sums added up
     std::vector<std::string> pci;       ///< PCI addresses; when there are any, hugepages are used
+    std::string telemetry;              ///< DPDK's telemetry answers under this file prefix; empty: it is off
     bool pin = true;                    ///< false: lcores float over all CPUs of the process
 };
 

@@ -90,7 +90,6 @@ constexpr std::array<Operation, 256> make_operations() {
 
 constexpr std::array<Operation, 256> operations = make_operations();
 
-constexpr std::uint32_t ipv6_fixed_bytes = 40;
 /// zlib's CRC-32 of eight bytes FF, which stand for the local route header of a real InfiniBand packet.
 constexpr std::uint32_t icrc_seed = 0x2144df1c;
 
@@ -136,7 +135,7 @@ bool is_ipv6(const std::byte* ip) noexcept {
 std::uint64_t pair_of(const std::byte* ip) noexcept {
     if (!is_ipv6(ip)) return load_le<std::uint64_t>(ip + 12);
     std::uint64_t mixed = 0;
-    for (std::uint32_t at = 8; at < ipv6_fixed_bytes; at += 8) {
+    for (std::uint32_t at = 8; at < ipv6_header_bytes; at += 8) {
         mixed = (mixed ^ load_le<std::uint64_t>(ip + at)) * 0x9e3779b97f4a7c15;  // 2^64 by the golden ratio
         mixed ^= mixed >> 32;
     }
@@ -152,10 +151,10 @@ std::uint32_t crc32(std::uint32_t seed, const std::byte* at, std::size_t bytes) 
 // The IP, UDP and base transport headers are copied, and what the path changes, or may change, is set to ones.
 std::uint32_t roce_icrc(const std::byte* ip, std::uint32_t bytes) noexcept {
     constexpr std::byte all_ones{0xff};
-    std::array<std::byte, ipv6_fixed_bytes + udp_header_bytes + roce_bth_bytes> head;
+    std::array<std::byte, ipv6_header_bytes + udp_header_bytes + roce_bth_bytes> head;
     std::uint32_t ip_bytes = ipv4_header_bytes;
     if (is_ipv6(ip)) {
-        ip_bytes = ipv6_fixed_bytes;
+        ip_bytes = ipv6_header_bytes;
         std::memcpy(head.data(), ip, head.size());
         head[0] |= std::byte{0x0f};              // traffic class, upper half
         head[1] = head[2] = head[3] = all_ones;  // traffic class, lower half, and flow label
@@ -182,8 +181,7 @@ Verdict decode_roce(const Datagram& datagram, bool check_icrc, RocePacket& out) 
     out.psn = load_be24(bth + 9);
     // The iCRC of a packet with IPv4 options or IPv6 extension headers is not defined alike by all implementations; no
     // sender is known to use them.
-    const std::uint32_t network_bytes =
-        (is_ipv6(datagram.ip) ? ipv6_fixed_bytes : ipv4_header_bytes) + udp_header_bytes;
+    const std::uint32_t network_bytes = (datagram.ipv6 ? ipv6_header_bytes : ipv4_header_bytes) + udp_header_bytes;
     if (bth != datagram.ip + network_bytes) return Verdict::malformed_roce_header;
     if (check_icrc) {
         const std::uint32_t bytes = network_bytes + datagram.payload_bytes - roce_icrc_bytes;

@@ -116,7 +116,7 @@ std::size_t write_roce_frame(const FrameSpec& spec, const RocePacket& packet, st
     if (packet.bytes != 0) std::memcpy(at, packet.payload, packet.bytes);
     std::memset(at + packet.bytes, 0, pad_bytes(packet));
     at += packet.bytes + pad_bytes(packet);
-    const std::byte* ip = out.data() + header_bytes - ipv4_header_bytes - udp_header_bytes;
+    const std::byte* ip = out.data() + header_bytes - ip_header_bytes(spec) - udp_header_bytes;
     store_le(at, roce_icrc(ip, static_cast<std::uint32_t>(at - ip)));
     return bytes;
 }

@@ -44,6 +44,10 @@ wire::RocePacket packet_of(Input& in, std::uint32_t& psn) {
     packet.is_write = (shape & 4U) != 0;
     packet.has_immediate = (shape & 8U) != 0;
     packet.transport = (shape & 16U) != 0 ? wire::RoceTransport::uc : wire::RoceTransport::rc;
+    if (packet.place == wire::RocePlace::only && (shape & 128U) != 0 && !packet.is_write) {
+        packet.transport = wire::RoceTransport::ud;
+        packet.source_qp = in.byte() & 3U;
+    }
     if ((shape & 32U) != 0) {
         const std::uint32_t jump = in.byte();
         psn += jump < 224 ? jump - 112 : jump << 15U;  // near, or far away
@@ -54,6 +58,32 @@ wire::RocePacket packet_of(Input& in, std::uint32_t& psn) {
     const bool starts = packet.place == wire::RocePlace::first || packet.place == wire::RocePlace::only;
     if (packet.is_write && starts) packet.dma_length = (shape & 128U) != 0 ? packet.bytes : in.byte() << 5U;
     return packet;
+}
+
+roce::Listener::Config config_of(std::uint32_t mode) {
+    roce::Listener::Config config;
+    config.sources.resize(2);
+    for (std::uint32_t i = 0; i < 2; ++i) {
+        roce::Listener::SourceConfig& source = config.sources[i];
+        source.source = i;
+        source.number_by = static_cast<roce::NumberBy>(mode & 3U);
+        source.message_bytes = (mode & 4U) != 0 ? 1000 : 0;
+        source.max_message_bytes = 8192;
+        if (source.number_by != roce::NumberBy::format) continue;
+        wire::FormatOptions options;
+        options.declared.name = "d";
+        options.declared.header_bytes = 300;
+        options.declared.event.emplace();
+        options.declared.event->bytes = 1;
+        source.format = wire::find_format("declared");
+        source.context = source.format->make_context(options);
+    }
+    config.runs_max = 20;
+    config.more_connections = 2;
+    config.psn_window = (mode & 8U) != 0 ? 64 : 1024;
+    config.window = (mode >> 4U) & 7U;
+    config.timeout_ns = 50;
+    return config;
 }
 
 void read_out(assemble::MessageTable& table, core::PacketTally& packets) {
@@ -92,27 +122,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     table_config.range_blocks = 1;
     assemble::MessageTable table(table_config, packets, messages, &release);
 
-    roce::Listener::Config config;
-    config.sources.resize(2);
-    for (std::uint32_t i = 0; i < 2; ++i) {
-        roce::Listener::SourceConfig& source = config.sources[i];
-        source.source = i;
-        source.number_by = static_cast<roce::NumberBy>(mode & 3U);
-        source.message_bytes = (mode & 4U) != 0 ? 1000 : 0;
-        source.max_message_bytes = 8192;
-        if (source.number_by != roce::NumberBy::format) continue;
-        wire::FormatOptions options;
-        options.declared.name = "d";
-        options.declared.header_bytes = 300;
-        options.declared.event.emplace();
-        options.declared.event->bytes = 1;
-        source.format = wire::find_format("declared");
-        source.context = source.format->make_context(options);
-    }
-    config.runs_max = 20;
-    config.psn_window = (mode & 8U) != 0 ? 64 : 1024;
-    config.window = (mode >> 4U) & 7U;
-    config.timeout_ns = 50;
+    const roce::Listener::Config config = config_of(mode);
     roce::Listener listener(config, table, packets);
 
     std::uint64_t given = 0;
@@ -123,6 +133,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const std::uint32_t source = action & 1U;
         if (action < 240) {
             wire::RocePacket packet = packet_of(in, psn[source]);
+            packet.address_pair = action < 200 ? 0 : action & 6U;
             auto* buffer = new std::byte[packet.bytes];
             std::memset(buffer, static_cast<int>(action), packet.bytes);
             packet.payload = buffer;

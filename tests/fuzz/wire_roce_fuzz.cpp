@@ -1,5 +1,6 @@
 // libFuzzer target: any bytes as the UDP payload of a RoCEv2 packet. The first byte's lowest bit chooses whether the
-// iCRC is checked, the next whether it is made right first (otherwise almost nothing would get past it).
+// iCRC is checked, the next whether it is made right first (otherwise almost nothing would get past it), the third
+// whether it goes over IPv6.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -11,13 +12,14 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace weir::wire;
-    constexpr std::uint32_t header_bytes = ethernet_header_bytes + ipv4_header_bytes + udp_header_bytes;
     if (size < 1 || size > 9000) return 0;
     const auto payload_bytes = static_cast<std::uint32_t>(size - 1);
-    const std::uint32_t bytes = header_bytes + payload_bytes;
-    const auto frame = std::make_unique<std::byte[]>(bytes);
     FrameSpec spec;
     spec.dport = roce_port;
+    if ((data[0] & 4) != 0) spec.ipv6.emplace();
+    const std::uint32_t header_bytes = frame_header_bytes(spec);
+    const std::uint32_t bytes = header_bytes + payload_bytes;
+    const auto frame = std::make_unique<std::byte[]>(bytes);
     if (write_frame_headers(spec, payload_bytes, {frame.get(), bytes}) != header_bytes) std::abort();
     std::memcpy(frame.get() + header_bytes, data + 1, payload_bytes);
     const std::byte* ip = frame.get() + ethernet_header_bytes;

@@ -107,6 +107,49 @@ TEST(Roce, IcrcCoversWhatItMustAndNothingElse) {
     }
 }
 
+TEST(Roce, IcrcOverIpv6CoversWhatItMustAndNothingElse) {
+    FrameSpec spec = roce_spec();
+    spec.ipv6 = Ipv6Addresses{{0xfd, 0, 0, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+                              {0xfd, 0, 0, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
+    const Bytes frame = make_roce_frame(spec, packet_of(0x24, pattern(8)));
+    const auto verdict = [](const Bytes& bytes) {  // without the network layers, which would refuse some of the changes
+        const Exact exact{std::span<const std::byte>(bytes).subspan(14)};
+        Datagram datagram;
+        datagram.ip = exact.data();
+        datagram.ipv6 = true;
+        datagram.payload = exact.data() + ipv6_header_bytes + udp_header_bytes;
+        datagram.payload_bytes = exact.size() - ipv6_header_bytes - udp_header_bytes;
+        RocePacket packet;
+        return decode_roce(datagram, true, packet);
+    };
+    ASSERT_EQ(verdict_of(frame), ok);
+    for (std::size_t in_ip = 0; in_ip < frame.size() - 14; ++in_ip) {
+        for (const std::byte bit : {std::byte{0x01}, std::byte{0x80}}) {
+            if (in_ip == 0 && bit == std::byte{0x80}) continue;  // the version
+            Bytes changed = frame;
+            changed[14 + in_ip] ^= bit;
+            const bool masked = in_ip <= 3 || in_ip == 7 || in_ip == 46 || in_ip == 47 || in_ip == 52;
+            EXPECT_EQ(verdict(changed), masked ? ok : Verdict::malformed_bad_icrc) << in_ip;
+        }
+    }
+}
+
+TEST(Roce, WhoSendsToWhomIsToldApart) {
+    RocePacket a, b;
+    FrameSpec spec = roce_spec();
+    EXPECT_EQ(decode(make_roce_frame(spec, packet_of(0x24, pattern(8))), a), ok);
+    EXPECT_EQ(decode(make_roce_frame(spec, packet_of(0x24, pattern(8))), b), ok);
+    EXPECT_EQ(a.address_pair, b.address_pair);
+    std::swap(spec.src, spec.dst);
+    EXPECT_EQ(decode(make_roce_frame(spec, packet_of(0x24, pattern(8))), b), ok);
+    EXPECT_NE(a.address_pair, b.address_pair);
+    spec.ipv6 = Ipv6Addresses{{1}, {2}};
+    EXPECT_EQ(decode(make_roce_frame(spec, packet_of(0x24, pattern(8))), a), ok);
+    std::swap(spec.ipv6->src, spec.ipv6->dst);
+    EXPECT_EQ(decode(make_roce_frame(spec, packet_of(0x24, pattern(8))), b), ok);
+    EXPECT_NE(a.address_pair, b.address_pair);
+}
+
 TEST(Roce, DamagedPacketIsAlwaysBadIcrc) {
     // Unknown opcode, wrong version, pad larger than the payload: not believed before the iCRC.
     for (const auto& [at, value] : {std::pair{0, 0xff}, {0, 0x11}, {1, 0x4f}, {1, 0x70}, {7, 0x01}, {5, 0x77}}) {

@@ -116,6 +116,23 @@ std::uint32_t ip_address(const char* option, const std::string& text) {
     return ntohl(address.s_addr);
 }
 
+/// An IPv6 address goes to `to6` of the pair, made when the first of the two comes; IPv4 to `to`.
+void any_address(const char* option, const std::string& text, std::uint32_t* to,
+                 std::optional<wire::Ipv6Addresses>* pair, std::array<std::uint8_t, 16> wire::Ipv6Addresses::*to6) {
+    std::array<std::uint8_t, 16> address{};
+    if (text.find(':') == std::string::npos) {
+        *to = ip_address(option, text);
+        return;
+    }
+    if (::inet_pton(AF_INET6, text.c_str(), address.data()) != 1)
+        throw UsageError(
+            fmt::format("send: --{} {}: an IP address is accepted, like 10.1.0.2 or fd00::2", option, text));
+    if (!*pair)
+        *pair = wire::Ipv6Addresses{{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x0a},
+                                    {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
+    (**pair).*to6 = address;
+}
+
 std::array<std::uint8_t, 6> mac_address(const char* option, const std::string& text) {
     std::array<unsigned, 6> parts{};
     int used = 0;
@@ -152,9 +169,10 @@ po::typed_value<std::string>* number_option(const char* option, T* to, const std
 }
 
 void describe_addresses(port::SimulatorConfig& simulator, po::options_description& all) {
-    const auto ip = [](const char* option, std::uint32_t* to) {
+    const auto ip = [&simulator](const char* option, std::uint32_t* to,
+                                 std::array<std::uint8_t, 16> wire::Ipv6Addresses::*to6) {
         return po::value<std::string>()->value_name("IP")->notifier(
-            [=](const std::string& text) { *to = ip_address(option, text); });
+            [=, pair = &simulator.ipv6](const std::string& text) { any_address(option, text, to, pair, to6); });
     };
     const auto mac = [](const char* option, std::array<std::uint8_t, 6>* to) {
         return po::value<std::string>()->value_name("MAC")->notifier(
@@ -162,8 +180,10 @@ void describe_addresses(port::SimulatorConfig& simulator, po::options_descriptio
     };
     auto add = all.add_options();
     add("src-port", number_option("src-port", &simulator.src_port), "source port of all sources");
-    add("src-ip", ip("src-ip", &simulator.src_ip), "of source 0, the others count on (10.1.0.10)");
-    add("dst-ip", ip("dst-ip", &simulator.dst_ip), "(10.1.0.2)");
+    add("src-ip", ip("src-ip", &simulator.src_ip, &wire::Ipv6Addresses::src),
+        "of source 0, the others count on (10.1.0.10; RoCE with an IPv6 --dst-ip: fd00::a)");
+    add("dst-ip", ip("dst-ip", &simulator.dst_ip, &wire::Ipv6Addresses::dst),
+        "(10.1.0.2; RoCE with an IPv6 --src-ip: fd00::2)");
     add("src-mac", mac("src-mac", &simulator.src_mac), "of source 0, the last byte counts on (02:00:00:00:00:0a)");
     add("dst-mac", mac("dst-mac", &simulator.dst_mac), "(02:00:00:00:00:02)");
     add("vlan", number_option("vlan", &simulator.vlan), "VLAN id");
@@ -231,6 +251,11 @@ po::options_description describe(Options& options) {
                                                           {"roce-send", SimulatedTransport::roce_send},
                                                           {"roce-write", SimulatedTransport::roce_write}});
     };
+    const auto service = [&simulator](const std::string& text) {
+        simulator.service = choice<wire::RoceTransport>(
+            "service", text,
+            {{"uc", wire::RoceTransport::uc}, {"rc", wire::RoceTransport::rc}, {"ud", wire::RoceTransport::ud}});
+    };
     po::options_description all("options", 118);
     auto add = all.add_options();
     add("help,h", "this text");
@@ -260,6 +285,8 @@ po::options_description describe(Options& options) {
     }),
         "ejfat: with a load balancer header of this version");
     add("first-event", number_option("first-event", &simulator.first_event, "1"), "number of the first event");
+    add("service", po::value<std::string>()->default_value("uc")->notifier(service),
+        "RoCE: uc, rc (nobody acknowledges) or ud (roce-send, one packet per message)");
     add("first-psn", number_option("first-psn", &simulator.first_psn, "0"),
         "RoCE: packet number of every source's first packet");
     add("qp", number_option("qp", &simulator.queue_pair, "0x11"), "RoCE: queue pair of source 0, the others count on");

@@ -8,6 +8,7 @@
 #include <cassert>
 
 #include "core/error.hpp"
+#include "wire/ejfat/ejfat.hpp"
 #include "wire/network.hpp"
 
 namespace weir::port {
@@ -44,6 +45,24 @@ void check_mtu(const SimulatorConfig& config, const wire::FormatContext& context
     require(!is_sls_detector(config.format) || config.mtu >= packet_bytes,
             fmt::format("--mtu {}: a packet of this detector has {} bytes and is never fragmented", config.mtu,
                         packet_bytes));
+}
+
+std::uint32_t ejfat_header_bytes(const SimulatorConfig& config) noexcept {
+    if (config.format != SimulatedFormat::ejfat) return 0;
+    return wire::Ejfat::re_header_bytes + (config.lb_version != 0 ? wire::Ejfat::lb_header_bytes : 0);
+}
+
+void check_roce(const SimulatorConfig& config) {
+    const bool roce = config.transport != SimulatedTransport::udp;
+    require(roce || config.service == wire::RoceTransport::uc,
+            "--service belongs to --transport roce-send or roce-write");
+    require(roce || !config.ipv6, "--src-ip, --dst-ip: IPv6 addresses go with --transport roce-send or roce-write");
+    if (config.service != wire::RoceTransport::ud) return;
+    require(config.transport == SimulatedTransport::roce_send, "--service ud goes with --transport roce-send");
+    const std::uint32_t header_bytes = ejfat_header_bytes(config);
+    require(config.bytes_max + header_bytes <= config.mtu,
+            fmt::format("--bytes {}: a message of --service ud is one packet, and --mtu {} leaves room for {} bytes",
+                        config.bytes_max, config.mtu, config.mtu - header_bytes));
 }
 
 void check_sizes(const SimulatorConfig& config) {
@@ -95,6 +114,7 @@ void check(const SimulatorConfig& config, const wire::FormatContext& context) {
     require(config.drop < 1 || config.events != 0, "--drop 1 without --events would go on for ever and send nothing");
     check_mtu(config, context);
     check_sizes(config);
+    check_roce(config);
     if (config.format == SimulatedFormat::declared) check_declared(config, context);
 }
 
@@ -128,6 +148,8 @@ void Simulator::complete_config() {
         const bool datagram = (config_.format == SimulatedFormat::message || declared) && !roce && config_.mtu >= 576;
         const std::uint32_t headers = wire::ipv4_header_bytes + wire::udp_header_bytes + format_header_bytes();
         config_.bytes_max = datagram ? config_.mtu - std::min(headers, config_.mtu) : usual_bytes;
+        if (config_.service == wire::RoceTransport::ud && config_.mtu >= 256)
+            config_.bytes_max = config_.mtu - ejfat_header_bytes(config_);
         config_.bytes_max = std::max(config_.bytes_min, config_.bytes_max);
     }
 }
@@ -142,7 +164,7 @@ Simulator::Simulator(const SimulatorConfig& config) : config_(config) {
     header_bytes_ = wire::frame_header_bytes(frame_spec(0));
     if (config_.transport != SimulatedTransport::udp) {
         packet_bytes_ = config_.mtu;
-        constexpr std::uint32_t roce_extra_bytes = wire::roce_bth_bytes + 16 + 4 + 3 + wire::roce_icrc_bytes;
+        constexpr std::uint32_t roce_extra_bytes = wire::roce_bth_bytes + 16 + 4 + 3 + wire::roce_icrc_bytes;  // RETH
         frame_bytes_max_ = header_bytes_ + roce_extra_bytes + packet_bytes_;
         scratch_.resize(packet_bytes_);
     } else {

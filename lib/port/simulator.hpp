@@ -36,16 +36,19 @@ struct SimulatorConfig {
     std::uint32_t bytes_max = 0;               ///< to here; 0 means 20000, or what one datagram holds
     std::uint8_t lb_version = 0;               ///< ejfat: load balancer header 2 or 3, or none
     std::uint32_t mtu = 0;                     ///< udp: IP MTU, 0 means 9000; roce: path MTU, 0 means 4096
-    std::uint32_t first_psn = 0;               ///< roce
-    std::uint32_t queue_pair = 0x11;           ///< roce: of source 0; source i has queue_pair + i
-    bool immediate = true;                     ///< roce: the event number's low 32 bits travel in the LAST packet
-    std::uint32_t port = 0;                    ///< udp: of source 0, 0 means the format's own; source i has port + i
-    bool one_port = false;                     ///< udp: all sources send to `port`
-    std::optional<std::uint16_t> vlan{};       ///< VLAN id
-    std::uint32_t src_ip = 0x0a01000a;         ///< 10.1.0.10, of source 0; source i has src_ip + i
-    std::uint32_t dst_ip = 0x0a010002;         ///< 10.1.0.2
-    std::optional<std::uint16_t> src_port{};   ///< of all sources; default: the format's own (roce: one per queue pair)
-    bool one_src_ip = false;                   ///< all sources share src_ip
+    wire::RoceTransport service = wire::RoceTransport::uc;  ///< roce: uc, rc (nobody acknowledges) or ud
+    std::uint32_t first_psn = 0;                            ///< roce
+    std::uint32_t queue_pair = 0x11;                        ///< roce: of source 0; source i has queue_pair + i
+    bool immediate = true;                ///< roce: the event number's low 32 bits travel in the LAST packet
+    std::uint32_t port = 0;               ///< udp: of source 0, 0 means the format's own; source i has port + i
+    bool one_port = false;                ///< udp: all sources send to `port`
+    std::optional<std::uint16_t> vlan{};  ///< VLAN id
+    std::uint32_t src_ip = 0x0a01000a;    ///< 10.1.0.10, of source 0; source i has src_ip + i
+    std::uint32_t dst_ip = 0x0a010002;    ///< 10.1.0.2
+    /// roce: IPv6 instead. The last four bytes of the source address count on with the sources.
+    std::optional<wire::Ipv6Addresses> ipv6{};
+    std::optional<std::uint16_t> src_port{};  ///< of all sources; default: the format's own (roce: one per queue pair)
+    bool one_src_ip = false;                  ///< all sources share src_ip
     std::array<std::uint8_t, 6> src_mac{0x02, 0, 0, 0, 0, 0x0a};  ///< of source 0; the last byte counts on
     std::array<std::uint8_t, 6> dst_mac{0x02, 0, 0, 0, 0, 0x02};
 

@@ -1,8 +1,10 @@
 // The frames of the simulator: a planned packet becomes bytes through the encoders of wire/. Content is written in
 // place.
 #include <algorithm>
+#include <cstring>
 
 #include "port/simulator.hpp"
+#include "wire/bytes.hpp"
 #include "wire/ejfat/ejfat.hpp"
 
 namespace weir::port {
@@ -31,6 +33,13 @@ wire::FrameSpec Simulator::frame_spec(std::uint32_t source) const noexcept {
     spec.vlan = config_.vlan;
     spec.src = config_.src_ip + (config_.one_src_ip ? 0 : source);
     spec.dst = config_.dst_ip;
+    if (config_.ipv6) {
+        spec.ipv6 = config_.ipv6;
+        std::byte low[4];
+        std::memcpy(low, spec.ipv6->src.data() + 12, 4);
+        wire::store_be(low, wire::load_be<std::uint32_t>(low) + (config_.one_src_ip ? 0 : source));
+        std::memcpy(spec.ipv6->src.data() + 12, low, 4);
+    }
     if (config_.transport != SimulatedTransport::udp) {
         spec.sport = config_.src_port.value_or(static_cast<std::uint16_t>(entropy_port_first + source % (1U << 14)));
         spec.dport = wire::roce_port;
@@ -117,7 +126,7 @@ std::size_t Simulator::write_roce(const Planned& packet, std::span<std::byte> ou
 
     const bool is_write = config_.transport == SimulatedTransport::roce_write;
     wire::RocePacket roce;
-    roce.opcode = wire::roce_opcode(wire::RoceTransport::uc, is_write, packet.packet, count, config_.immediate);
+    roce.opcode = wire::roce_opcode(config_.service, is_write, packet.packet, count, config_.immediate);
     roce.payload = scratch_.data();
     roce.bytes = bytes;
     roce.qp = endpoint(packet.source);
@@ -127,6 +136,9 @@ std::size_t Simulator::write_roce(const Planned& packet, std::span<std::byte> ou
     roce.va = 0x10000000ULL * (packet.source + 1);
     roce.rkey = 0x1234;
     roce.dma_length = total;
+    roce.ack_request = config_.service == wire::RoceTransport::rc && packet.packet + 1 == count;
+    roce.source_qp = endpoint(packet.source);
+    roce.qkey = 0x11111111;
     return wire::write_roce_frame(frame_spec(packet.source), roce, out);
 }
 

@@ -250,7 +250,7 @@ void Listener::gather_left(const Connection& connection, std::uint32_t index, Gr
         Psn boundary = no_psn;  // the start of a message, not behind this run
         if (open ? runs_[cell.run()].has_last : cell.ends())
             boundary = psn + 1;
-        else if (open && !asked)
+        else if (open && gap > 1 && !asked)
             boundary = end_of_write(connection, cell.run(), limit);
         asked = asked || gap > 1;
         if (boundary != no_psn && boundary <= runs_[at].begin) {

@@ -40,6 +40,7 @@ struct HarnessConfig {
     std::uint32_t buffers_max = 16384;
     std::uint32_t window = 0;
     std::uint32_t psn_window = 1 << 16;
+    std::uint32_t more_connections = 4;
     std::uint32_t horizon = 4096;
     core::TimeNs timeout_ns = 1'000'000'000'000;
 };
@@ -51,6 +52,7 @@ public:
           listener({.sources = config.sources,
                     .runs_max = config.messages_max,
                     .psn_window = config.psn_window,
+                    .more_connections = config.more_connections,
                     .window = config.window,
                     .timeout_ns = config.timeout_ns},
                    table_, packets) {

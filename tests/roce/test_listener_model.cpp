@@ -1,5 +1,5 @@
-// Random streams of SEND and WRITE messages, lost, repeated and shuffled, against an oracle that only looks at which
-// packets arrived. The seed is printed when something differs.
+// Random streams of SEND and WRITE messages of several senders to one queue pair, on RC, UC and UD, lost, repeated and
+// shuffled, against an oracle that only looks at which packets arrived. The seed is printed when something differs.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -29,15 +29,35 @@ struct Sent {
         }
         return out;
     }
-    /// LAST (with its immediate) is there, and arithmetic must find where everything lies.
-    [[nodiscard]] bool provable() const {
-        if (!arrived.front() || !arrived.back()) return false;
-        if (spec.is_write) return true;
+    /// Packets that belong to it for sure once its start is known: no two in a row are missing, or the extent is known.
+    [[nodiscard]] bool joined(bool by_grid) const {
+        if (by_grid || (spec.is_write && arrived.front())) return true;
         for (std::size_t i = 1; i < arrived.size(); ++i)
             if (!arrived[i] && !arrived[i - 1]) return false;
         return true;
     }
+    [[nodiscard]] bool any() const { return std::find(arrived.begin(), arrived.end(), true) != arrived.end(); }
 };
+
+enum class Mode : std::uint8_t { immediate, arrival, count, grid };
+
+/// Arithmetic must find where everything of message `id` lies, and its number. The messages of a sender are every
+/// `senders`th.
+bool provable(const std::vector<Sent>& sent, std::size_t id, std::size_t senders, Mode mode) {
+    const Sent& message = sent[id];
+    bool pmtu_known = false;
+    for (std::size_t at = id % senders; at < sent.size(); at += senders)
+        for (std::size_t i = 0; i + 1 < sent[at].arrived.size(); ++i) pmtu_known = pmtu_known || sent[at].arrived[i];
+    if (mode == Mode::grid) return message.arrived.front() || (pmtu_known && message.any());
+    if (mode == Mode::count) return false;  // depends on all before it; see check_numbers
+    if (mode == Mode::immediate && !message.arrived.back()) return false;
+    if (!message.arrived.back() && !(message.spec.is_write && message.arrived.front())) return false;
+    if (!message.joined(false)) return false;
+    if (message.arrived.front()) return true;
+    if (id < senders || !message.arrived[1]) return false;
+    const Sent& before = sent[id - senders];
+    return pmtu_known && (before.arrived.back() || (before.spec.is_write && before.arrived.front()));
+}
 
 bool same(const std::vector<ByteRange>& a, const std::vector<ByteRange>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -62,7 +82,9 @@ struct Plan {
     double loss = 0, repeat = 0;
     std::uint32_t displacement = 0;
     bool tight = false;  ///< few messages and buffers, short window and time-out: only safety can be asked for
-    bool by_arrival = false;
+    Mode mode = Mode::immediate;
+    wire::RoceTransport transport = wire::RoceTransport::uc;
+    std::uint32_t senders = 1;
 };
 
 Plan random_plan(Dice& dice) {
@@ -71,25 +93,43 @@ Plan random_plan(Dice& dice) {
     plan.repeat = dice.chance(0.5) ? 0 : 0.1;
     plan.displacement = dice.chance(0.3) ? 0 : dice.below(dice.chance(0.5) ? 8 : 200);
     plan.tight = dice.chance(0.2);
-    plan.by_arrival = dice.chance(0.3);
+    plan.mode = static_cast<Mode>(dice.below(4));
+    constexpr wire::RoceTransport transports[] = {wire::RoceTransport::rc, wire::RoceTransport::uc,
+                                                  wire::RoceTransport::ud};
+    plan.transport = transports[dice.below(3)];
+    if (plan.mode == Mode::immediate || plan.mode == Mode::arrival) plan.senders = 1 + dice.below(3);
     return plan;
 }
 
-std::vector<Sent> random_messages(Dice& dice, bool by_arrival) {
-    std::vector<Sent> sent(20 + dice.below(40));
+std::uint32_t random_size(Dice& dice, const Plan& plan, std::uint32_t pmtu) {
+    if (plan.transport == wire::RoceTransport::ud) return 4 + dice.below(pmtu - 3);
+    const std::uint32_t bytes = dice.below(dice.chance(0.2) ? 600 : pmtu * (1 + dice.below(12)));
+    // Where the number does not tell, every packet has a word that says whose it is.
+    return plan.mode == Mode::immediate ? bytes : (bytes + 4) & ~3U;
+}
+
+std::vector<Sent> random_messages(Dice& dice, const Plan& plan) {
+    std::vector<Sent> sent(20 + dice.below(40) * plan.senders);
     const std::uint32_t pmtu = 256U << dice.below(3);
     const double write = dice.chance(0.3) ? 0 : dice.chance(0.5) ? 1 : 0.5;
-    std::uint32_t psn = dice.chance(0.5) ? 0xffffff - dice.below(100) : dice.below(1U << 24);
+    const std::uint32_t any = dice.chance(0.5) ? 0xffffff - dice.below(100) : dice.below(1U << 24);
+    std::vector<std::uint32_t> psn(plan.senders);
+    for (std::uint32_t& first : psn) first = dice.chance(0.5) ? any : dice.below(1U << 24);
+    const std::uint32_t one_size = random_size(dice, plan, pmtu);
+    const bool ud = plan.transport == wire::RoceTransport::ud;
+    const std::uint32_t jumps = ud && plan.mode != Mode::grid && dice.chance(0.5) ? dice.below(300) : 0;
     for (std::uint32_t id = 0; id < sent.size(); ++id) {
         Sent& message = sent[id];
-        message.spec = {wire::RoceTransport::uc, dice.chance(write), id, pmtu};
-        const std::uint32_t least = by_arrival ? 4 : 0;
-        std::uint32_t bytes = least + dice.below(dice.chance(0.2) ? 600 : pmtu * (1 + dice.below(12)));
-        if (by_arrival) bytes &= ~3U;  // every packet has a word that tells whose it is
-        message.payload = payload_of(id, bytes);
-        message.packets = packets_of(message.spec, message.payload, psn);
+        const std::uint32_t sender = id % plan.senders;
+        message.spec = {plan.transport, !ud && dice.chance(write), id, pmtu};
+        message.payload = payload_of(id, plan.mode == Mode::grid ? one_size : random_size(dice, plan, pmtu));
+        message.packets = packets_of(message.spec, message.payload, psn[sender]);
+        for (wire::RocePacket& packet : message.packets) {
+            packet.source_qp = ud ? sender : 0;
+            packet.address_pair = ud ? 7 : sender;
+        }
         message.arrived.resize(message.packets.size());
-        psn = (psn + static_cast<std::uint32_t>(message.packets.size())) & 0xffffff;
+        psn[sender] += static_cast<std::uint32_t>(message.packets.size()) + (jumps != 0 ? dice.below(jumps) : 0);
     }
     return sent;
 }
@@ -113,27 +153,49 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> wire_order(Dice& dice, cons
 }
 
 /// The message that delivered bytes are of: the number where it is the immediate, else the first word.
-std::uint32_t id_of(const Delivered& got, bool by_arrival) {
-    if (!by_arrival) return static_cast<std::uint32_t>(got.number);
+std::uint32_t id_of(const Delivered& got, Mode mode) {
+    if (mode == Mode::immediate) return static_cast<std::uint32_t>(got.number);
     if (got.ranges.empty()) return ~0U;
     std::uint32_t word = 0;
     std::memcpy(&word, got.bytes.data() + got.ranges[0].begin, 4);
     return word >> 18U;
 }
 
-/// The message and the two before it, packet by packet.
+/// The message and those before it, packet by packet.
 std::string described(const std::vector<Sent>& sent, std::uint32_t id) {
     std::string out;
-    for (std::uint32_t at = id < 2 ? 0 : id - 2; at <= id; ++at) {
+    for (std::uint32_t at = id < 4 ? 0 : id - 4; at <= id; ++at) {
         out += sent[at].spec.is_write ? "; write " : "; send ";
         for (const bool arrived : sent[at].arrived) out += arrived ? '+' : '-';
     }
     return out;
 }
 
+/// A count is right if it is the sender's, from wherever it began.
+void check_numbers(const std::vector<Sent>& sent, const Harness& harness, const Plan& plan) {
+    if (plan.mode != Mode::count && plan.mode != Mode::grid) return;
+    const bool by_psn = plan.transport == wire::RoceTransport::ud;  // then numbers have the gaps of the PSNs
+    std::int64_t origin = -1;
+    for (const Delivered& got : harness.delivered) {
+        const std::uint32_t id = id_of(got, plan.mode);
+        const std::int64_t place = by_psn ? sent[id].packets[0].psn : id;
+        if (origin < 0) origin = (place - static_cast<std::int64_t>(got.number)) & 0xffffff;
+        ASSERT_EQ((place - static_cast<std::int64_t>(got.number)) & 0xffffff, origin) << id;
+    }
+    if (plan.tight || plan.loss != 0 || plan.displacement != 0 || plan.mode == Mode::grid) return;
+    ASSERT_EQ(harness.delivered.size(), sent.size());
+}
+
+/// The message that is number 0, where every message has one size: what was sent before is not counted.
+std::size_t first_counted(const std::vector<Sent>& sent, const Harness& harness, const Plan& plan) {
+    if (plan.mode != Mode::grid) return 0;
+    if (harness.delivered.empty()) return sent.size();
+    return id_of(harness.delivered[0], plan.mode) - harness.delivered[0].number;
+}
+
 void check(std::vector<Sent>& sent, const Harness& harness, const Plan& plan) {
     for (const Delivered& got : harness.delivered) {
-        const std::uint32_t id = id_of(got, plan.by_arrival);
+        const std::uint32_t id = id_of(got, plan.mode);
         ASSERT_LT(id, sent.size());
         Sent& message = sent[id];
         ++(got.complete ? message.completed : message.partly);
@@ -145,16 +207,19 @@ void check(std::vector<Sent>& sent, const Harness& harness, const Plan& plan) {
                 << id;
         ASSERT_TRUE(inside(got.ranges, message.ranges())) << id;
         ASSERT_TRUE(!got.complete || message.whole()) << id;
-        if (got.complete || (!plan.tight && message.provable())) {
+        if (got.complete || (!plan.tight && provable(sent, id, plan.senders, plan.mode))) {
             ASSERT_TRUE(same(got.ranges, message.ranges())) << id;
         }
     }
+    const std::size_t first = first_counted(sent, harness, plan);
     for (std::uint32_t id = 0; id < sent.size(); ++id) {
         const Sent& message = sent[id];
         ASSERT_LE(message.completed + message.partly, 1U) << id;
         if (plan.tight) continue;
-        ASSERT_EQ(message.completed, message.whole() ? 1U : 0U) << id;
-        ASSERT_TRUE(message.partly == 1 || message.whole() || !message.provable()) << id;
+        if (plan.mode == Mode::count || id < first) continue;
+        ASSERT_EQ(message.completed, message.whole() ? 1U : 0U) << id << described(sent, id);
+        ASSERT_TRUE(message.partly == 1 || message.whole() || !provable(sent, id, plan.senders, plan.mode))
+            << id << described(sent, id);
     }
 }
 
@@ -162,16 +227,18 @@ void run_one(std::uint64_t seed) {
     Dice dice(seed);
     const Plan plan = random_plan(dice);
     HarnessConfig config;
-    config.sources[0].number_by = plan.by_arrival ? NumberBy::arrival : NumberBy::immediate;
+    constexpr NumberBy ways[] = {NumberBy::immediate, NumberBy::arrival, NumberBy::count, NumberBy::count};
+    config.sources[0].number_by = ways[static_cast<std::size_t>(plan.mode)];
     if (plan.tight) {
         config.messages_max = 8 + dice.below(32);
         config.buffers_max = 40 + dice.below(100);
         config.window = dice.below(20);
         // A ring shorter than the reordering forgets what has been; then only the number of a message can tell.
-        if (!plan.by_arrival) config.psn_window = 16U << dice.below(5);
+        if (plan.mode == Mode::immediate) config.psn_window = 16U << dice.below(5);
         config.timeout_ns = 1000 + dice.below(200'000);
     }
-    std::vector<Sent> sent = random_messages(dice, plan.by_arrival);
+    std::vector<Sent> sent = random_messages(dice, plan);
+    if (plan.mode == Mode::grid) config.sources[0].message_bytes = static_cast<std::uint32_t>(sent[0].payload.size());
     Harness harness(config);
     core::TimeNs now = 0;
     for (const auto& [id, i] : wire_order(dice, plan, sent)) {
@@ -180,6 +247,7 @@ void run_one(std::uint64_t seed) {
     }
     harness.finish(now);
     check(sent, harness, plan);
+    check_numbers(sent, harness, plan);
 }
 
 TEST(ListenerModel, RandomStreams) {

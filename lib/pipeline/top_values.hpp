@@ -47,7 +47,7 @@ private:
 struct Stranger {
     bool roce = false;
     std::uint32_t key = 0;  ///< destination UDP port, or destination queue pair (24 bits)
-    std::uint32_t src = 0;  ///< IPv4, host byte order
+    std::uint32_t src = 0;  ///< IPv4, host byte order; 0 for IPv6
 
     [[nodiscard]] std::uint64_t packed() const noexcept {
         return std::uint64_t{roce} << 63U | std::uint64_t{key & 0xffffffU} << 32U | src;

@@ -17,7 +17,8 @@ std::string ip_text(std::uint32_t ip) {
 
 std::string stranger_text(std::uint64_t value) {
     const Stranger stranger = Stranger::unpack(value);
-    return fmt::format("{} {} from {}", stranger.roce ? "queue pair" : "UDP port", stranger.key, ip_text(stranger.src));
+    const std::string from = stranger.src == 0 ? "an IPv6 address" : ip_text(stranger.src);  // which is not kept
+    return fmt::format("{} {} from {}", stranger.roce ? "queue pair" : "UDP port", stranger.key, from);
 }
 
 /// The samples of all rx lcores added up, the most frequent first.

@@ -56,7 +56,11 @@ void print_heading(const RunReader& run) {
     std::cout << fmt::format("run {}", run.path().string());
     if (!name.empty()) std::cout << " (" << name << ")";
     if (run.run()) std::cout << fmt::format(", number {}", *run.run());
-    std::cout << ", begun " << time_text(run.created_ns()) << " UTC" << (run.closed() ? "" : ", not closed") << "\n\n";
+    std::cout << ", begun " << time_text(run.created_ns()) << " UTC"
+              << (run.closed()          ? ""
+                  : run.being_written() ? ", still being written"
+                                        : ", not closed")
+              << "\n\n";
     std::cout << fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {:<26}  {}\n", "epoch", "event", "state", "payload",
                              "first packet (UTC)", "missing");
 }
@@ -191,10 +195,11 @@ void print_verdict(const RunReader& run, const store::Verification& result) {
     const std::uint64_t promised = store::number_at(run.manifest(), "events").value_or(result.events);
     if (promised > result.events)
         std::cout << fmt::format("{} of {} lost\n", promised - result.events, count_text(promised, "event"));
-    if (!run.closed())
-        std::cout
-            << "Without a manifest there is no ledger and nobody can say how many events there should be: what came "
-               "last may be missing.\n";
+    if (run.being_written())
+        std::cout << "Look again when it is finished: the ledger comes last.\n";
+    else if (!run.closed())
+        std::cout << "Without a manifest there is no ledger, and nobody can say how many events there should be: what "
+                     "came last may be missing.\n";
     if (result.events > 0 && result.payload_read)
         std::cout << fmt::format("{} whole and can be read all the same\n",
                                  result.events == 1 ? "the listed event is" : "the listed events are");

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "store/json_members.hpp"
+#include "store/run_directory.hpp"
 #include "store/run_path.hpp"
 
 namespace weir::store {
@@ -115,8 +116,11 @@ void RunReader::read_manifest() {
     const std::filesystem::path path = path_ / manifest_name;
     std::error_code error;
     if (!std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
-        manifest_problem_ =
-            "the run was not closed: it has no manifest; it is still going on, or it was ended by force";
+        being_written_ = is_being_written(path_);
+        manifest_problem_ = being_written_
+                                ? "the run is still being written: it has no manifest yet"
+                                : "the run was not closed: it has no manifest, and no program of this machine "
+                                  "writes to it any more; it was ended by force";
         return;
     }
     try {

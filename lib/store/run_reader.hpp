@@ -76,6 +76,8 @@ public:
 
     /// The run was closed: it has a manifest that verifies.
     [[nodiscard]] bool closed() const noexcept { return closed_; }
+    /// It has no manifest yet, and a program of this machine is writing to it.
+    [[nodiscard]] bool being_written() const noexcept { return being_written_; }
     /// The manifest's members; an empty object if there is none.
     [[nodiscard]] const nlohmann::json& manifest() const noexcept { return manifest_; }
     /// What was known when the run started: {"name": …, "start": {…}}, from the first segment; null if that is damaged.
@@ -126,6 +128,7 @@ private:
 
     std::filesystem::path path_;
     bool closed_ = false;
+    bool being_written_ = false;
     std::string manifest_problem_;
     nlohmann::json manifest_ = nlohmann::json::object();
     nlohmann::json start_;

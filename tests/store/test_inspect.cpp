@@ -226,12 +226,17 @@ TEST_F(Inspect, an_unfinished_run_is_listed_and_exits_with_1) {
         Pump pump(run);
         for (const TestEvent& event : events_) pump.put(event);
         pump.flush();
+        const Result during = inspect({hidden_path(directory_ / "killed")});
+        EXPECT_EQ(during.status, 1);
+        EXPECT_NE(during.out.find("still being written"), std::string::npos) << during.out;
     }
     EXPECT_EQ(inspect({directory_ / "killed"}).status, 1);
     const auto hidden = hidden_path(directory_ / "killed");
     const Result text = inspect({hidden});
     EXPECT_EQ(text.status, 1);
     EXPECT_NE(text.out.find("no manifest"), std::string::npos);
+    EXPECT_NE(text.out.find("ended by force"), std::string::npos);
+    EXPECT_EQ(text.out.find("still being written"), std::string::npos);
     const json all = json::parse(inspect({hidden, "--json"}).out);
     EXPECT_EQ(all["events"].size(), 3U);
     EXPECT_EQ(all["verified"], false);

@@ -1,5 +1,6 @@
 #include "replay.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -18,12 +19,15 @@ constexpr const char* usage = R"(weir replay CAPTURE... --config FILE [options]
 Turns captures (pcap or pcapng, microseconds or nanoseconds, either byte order) into events, through the same pipeline as
 `weir run`. Time is the capture's: time-outs fall where they would have fallen, whatever the pace. The reader waits for
 the pipeline, so nothing is lost for want of room; with --drop it does not wait, like a NIC. Several captures are merged
-by time. A capture that is cut off is processed up to the cut. With --loop the same event numbers come again: to weir the
-detector has restarted, and the events of the next pass are in the next epoch.
+by time. A capture that is cut off is processed up to the cut. gzip and zstd are recognised by content; "-" is standard
+input. --from and --to choose records by their stamps: from the first moment on, up to but not at the second; what lies
+outside is no part of the account. With --loop each pass goes on behind the one before, in time and in event numbers.
 
 Examples:
   weir replay run7.pcap --config det.toml --out run7 --report run7.json
   weir replay run7.pcap --config det.toml --pace recorded --drop
+  weir replay run7.pcap.zst --config det.toml --from +1.5s --to +2s
+  weir replay left.pcap right.pcap --port det0 --port det1 --config two-ports.toml --loop 100
 
 )";
 
@@ -50,7 +54,8 @@ std::uint32_t loop_of(std::uint32_t loop, const std::vector<std::string>& files)
                                std::to_string(loop_max));
     std::error_code error;
     for (const std::string& file : files)
-        if (loop > 1 && std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error))
+        if (loop > 1 &&
+            (file == "-" || (std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error))))
             throw core::UsageError("--loop: " + file + " is not a file, and can be read only once");
     return loop;
 }
@@ -63,9 +68,11 @@ int replay_command(const std::vector<std::string>& args) {
     // clang-format off
     description.add_options()
         ("pace", po::value<std::string>()->default_value("max")->value_name("max|recorded|xN"), "how fast")
-        ("loop", po::value<std::uint32_t>()->default_value(1)->value_name("N"), "read the captures N times, one pass behind the other in time")
+        ("loop", po::value<std::uint32_t>()->default_value(1)->value_name("N"), "read the captures N times, each pass behind the one before in time and in event numbers")
         ("drop", "do not wait for the pipeline: lose what finds no room, and count it")
-        ("port", po::value<std::string>()->default_value("")->value_name("NAME"), "whose streams the capture is for; default: the first port (its device is not used)");
+        ("from", po::value<std::string>()->value_name("T"), "skip records before: +1.5s behind the first record, seconds since 1970, or 2026-11-21T13:05:00.25Z")
+        ("to", po::value<std::string>()->value_name("T"), "skip records from there on")
+        ("port", po::value<std::vector<std::string>>()->value_name("NAME"), "whose streams the captures are for, once for all or once for each in order; default: the first port (devices are not used)");
     po::options_description hidden;
     hidden.add_options()("capture", po::value<std::vector<std::string>>());
     // clang-format on
@@ -82,8 +89,12 @@ int replay_command(const std::vector<std::string>& args) {
     capture.pace = pace_of(given["pace"].as<std::string>());
     capture.wait = given.count("drop") == 0;
     capture.loop = loop_of(given["loop"].as<std::uint32_t>(), capture.files);
+    if (given.count("from") > 0) capture.from = pipeline::parse_time_bound("--from", given["from"].as<std::string>());
+    if (given.count("to") > 0) capture.to = pipeline::parse_time_bound("--to", given["to"].as<std::string>());
+    if (std::ranges::count(capture.files, "-") > 1)
+        throw core::UsageError("weir replay: found - twice; standard input can be read only once");
     pipeline::RunOptions options = run_options(given, "replay");
-    options.port = given["port"].as<std::string>();
+    if (given.count("port") > 0) options.ports = given["port"].as<std::vector<std::string>>();
     options.capture = std::move(capture);
     return pipeline::execute_run(std::move(options));
 }

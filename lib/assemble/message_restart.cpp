@@ -1,5 +1,7 @@
 // The numbers that have been before: stragglers, or a source that has begun again. They stay on probation until it is
 // clear which.
+#include <algorithm>
+
 #include "assemble/message_table.hpp"
 
 namespace weir::assemble {
@@ -101,7 +103,50 @@ void MessageTable::restart(std::uint32_t source, TimeNs now) noexcept {
         message = next;
     }
     from.newest = run.last;
-    from.numbers.restart(run.last);
+    from.numbers.restart(run.last - from.shift);
+    follow(source, run.first);
+    follow(source, run.last);
+}
+
+/// A message begins under this number.
+void MessageTable::opened(std::uint32_t source, std::uint64_t number) noexcept {
+    Source& from = sources_[source];
+    from.numbers.opened(number - from.shift);
+    from.newest = number;
+    if (config_.follows_numbers) follow(source, number);
+}
+
+void MessageTable::follow(std::uint32_t source, std::uint64_t number) noexcept {
+    if (!config_.follows_numbers) return;
+    Source& from = sources_[source];
+    if (!from.followed) {
+        from.followed = true;
+        const unsigned bits = source < config_.number_bits.size() ? config_.number_bits[source] : 64U;
+        if (!numbers_.empty()) from.turn = extend_number(number, numbers_.origin(), bits) - number;
+    }
+    numbers_.add(number + from.turn);
+}
+
+std::uint32_t MessageTable::newest_epoch() const noexcept {
+    std::uint32_t newest = 0;
+    for (const Source& from : sources_) newest = std::max(newest, from.epoch);
+    return newest;
+}
+
+void MessageTable::begin_pass(std::uint64_t shift, std::uint32_t epoch, TimeNs now) noexcept {
+    config_.follows_numbers = false;
+    for (std::uint32_t source = 0; source < sources_.size(); ++source) {
+        Source& from = sources_[source];
+        cancel_probation(source);
+        from.numbers = NumberExtension(source < config_.number_bits.size() ? config_.number_bits[source] : 64U);
+        from.shift = shift;
+        if (epoch <= from.epoch) continue;
+        // Others have restarted more often in a pass. As in restart: two epochs at once are too many.
+        while (from.open.first != nullptr) deliver(*from.open.first, now);
+        from.epoch = epoch;
+        from.memory.clear();
+        from.current = nullptr;
+    }
 }
 
 }  // namespace weir::assemble

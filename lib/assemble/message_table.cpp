@@ -161,8 +161,7 @@ Message* MessageTable::open_known(std::uint32_t source, std::uint64_t number, co
     message->epoch = from.epoch;
     message->total = fragment.total;
     message->total_known = fragment.total_known;
-    from.numbers.opened(number);
-    from.newest = number;
+    opened(source, number);
     open_.insert({number, scope_of(source, from.epoch)}, message);
     list(*message, MessageState::open);
     messages_.add(MessageCounter::opened);
@@ -174,7 +173,7 @@ Message* MessageTable::open_known(std::uint32_t source, std::uint64_t number, co
 Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now, Message* expected,
                                     PacketCounter& verdict) noexcept {
     Source& from = sources_[source];
-    const std::uint64_t number = from.numbers.extend(fragment.number);
+    const std::uint64_t number = number_of(from, fragment.number);
     const bool restarting = is_restarting(from, number);
     Message* message = find_open(from, source, number, expected);
     if (message != nullptr && !restarting) {
@@ -210,7 +209,7 @@ void MessageTable::look_ahead(std::span<const std::uint32_t> sources, const wire
     std::array<core::NumberKey, look_ahead_max> keys;
     for (std::size_t i = 0; i < sources.size(); ++i) {
         Source& from = sources_[sources[i]];
-        keys[i] = {from.numbers.extend(fragments[i].number), scope_of(sources[i], from.epoch)};
+        keys[i] = {number_of(from, fragments[i].number), scope_of(sources[i], from.epoch)};
         open_.prefetch(keys[i]);
     }
     for (std::size_t i = 0; i < sources.size(); ++i)
@@ -246,7 +245,7 @@ void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, voi
     Source& from = sources_[source];
     if (now >= from.due_ns) expire(from, now);
     if (from.probation_count == 0 && from.evidence.messages == 0) {
-        const std::uint64_t number = from.numbers.extend(fragment.number);
+        const std::uint64_t number = number_of(from, fragment.number);
         expected = find_open(from, source, number, expected);
         if (expected != nullptr && continues(*expected, fragment) && has_room(1)) {
             // Most packets come right behind the one before; all that follows below would say yes.
@@ -360,7 +359,7 @@ Message* MessageTable::open_unbound(std::uint32_t source, TimeNs now) noexcept {
 void MessageTable::bind_and_deliver(Message& message, std::uint64_t carried, TimeNs now) noexcept {
     Source& from = sources_[message.source];
     if (now >= from.due_ns) expire(from, now);
-    const std::uint64_t number = from.numbers.extend(carried);
+    const std::uint64_t number = number_of(from, carried);
     const bool restarting = is_restarting(from, number);
     std::optional<PacketCounter> fate = fate_of(from, number, restarting);
     if (find(message.source, number, from.epoch) != nullptr) {
@@ -381,8 +380,7 @@ void MessageTable::bind_and_deliver(Message& message, std::uint64_t carried, Tim
         return;
     }
     cancel_probation(message.source);
-    from.numbers.opened(number);
-    from.newest = number;
+    opened(message.source, number);
     message.epoch = from.epoch;
     deliver(message, now);
 }

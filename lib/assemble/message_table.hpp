@@ -18,6 +18,7 @@
 
 #include "assemble/message.hpp"
 #include "assemble/number_memory.hpp"
+#include "assemble/number_range.hpp"
 #include "core/counters.hpp"
 #include "wire/fragment.hpp"
 
@@ -47,6 +48,7 @@ public:
         std::uint32_t message_bytes_max = 16U << 20;
         TimeNs timeout_ns = 500 * core::ns_per_ms;
         std::vector<std::uint8_t> number_bits;  ///< per source: width of the event number on the wire, 1..64
+        bool follows_numbers = false;           ///< a looped capture: keeps numbers() until begin_pass
     };
 
     MessageTable(const Config& config, core::PacketTally& packets, core::MessageTally& messages, BufferRelease release);
@@ -97,6 +99,13 @@ public:
     bool cancel_oldest_probation() noexcept;
     /// End of run: delivers every open message as it is and settles probation.
     void finish(TimeNs now) noexcept;
+    /// The same packets come once more: from here on every number is moved up by `shift`, each source counts anew in
+    /// its narrow numbers, and is in `epoch` (not below the one that it is in). What is open stays open; what is on
+    /// probation has come to nothing.
+    void begin_pass(std::uint64_t shift, std::uint32_t epoch, TimeNs now) noexcept;
+    /// The numbers that messages opened under, before the first begin_pass.
+    [[nodiscard]] const NumberRange& numbers() const noexcept { return numbers_; }
+    [[nodiscard]] std::uint32_t newest_epoch() const noexcept;
     /// What the builder asks for.
     void execute(const Command& command, TimeNs now) noexcept;
 
@@ -149,6 +158,9 @@ private:
         TimeNs due_ns;               ///< nothing in the lists is due before
         Evidence evidence;
         NumberExtension numbers;
+        std::uint64_t shift = 0;   ///< what this pass over a capture adds to them
+        std::uint64_t turn = 0;    ///< in numbers_: makes the narrow counter meet those of other sources
+        bool followed = false;     ///< turn is known
         std::uint64_t newest = 0;  ///< the number that opened last
         std::uint32_t epoch = 0;
         std::uint32_t probation_count = 0;
@@ -159,6 +171,12 @@ private:
         MessageList probation;
     };
 
+    /// What the packet says, as a number of 64 bits.
+    [[nodiscard]] static std::uint64_t number_of(Source& from, std::uint64_t carried) noexcept {
+        return from.numbers.extend(carried) + from.shift;
+    }
+    void opened(std::uint32_t source, std::uint64_t number) noexcept;
+    void follow(std::uint32_t source, std::uint64_t number) noexcept;
     /// What makes a number unique in the table.
     [[nodiscard]] static constexpr std::uint64_t scope_of(std::uint32_t source, std::uint32_t epoch) noexcept {
         return (std::uint64_t{source} << 32U) | epoch;
@@ -223,6 +241,7 @@ private:
     CopyStore copies_;
     core::FlatTable<Message*> open_;
     TimeNs due_ns_;  ///< no source's due_ns is before
+    NumberRange numbers_;
     std::vector<Descriptor> pending_;
     std::size_t pending_first_ = 0;
     std::vector<void*> to_release_;

@@ -44,8 +44,9 @@ TimeNs difference(TimeNs a, TimeNs b) noexcept {
 
 }  // namespace
 
-CaptureFeeder::CaptureFeeder(const Config& config, port::Ring<Packet>& ring, port::BufferPool& pool)
-    : config_(config), ring_(ring), pool_(pool), blocks_(config.blocks) {
+CaptureFeeder::CaptureFeeder(const Config& config, port::Ring<Packet>& ring, port::BufferPool& pool,
+                             PassSignals* passes)
+    : config_(config), ring_(ring), pool_(pool), passes_(passes), blocks_(config.blocks) {
     for (std::size_t i = 0; i < config.files.size(); ++i)
         files_.push_back({port::CaptureReader(config.files[i], &blocks_), config.ports[i], {}, false});
     batch_.reserve(burst);
@@ -57,6 +58,7 @@ CaptureFeeder::~CaptureFeeder() {
 
 void CaptureFeeder::start(const RunSignals& signals) {
     for (File& file : files_) file.has_record = file.reader.next(file.record);
+    set_range();
     thread_ = std::thread([this, &signals] { run(signals); });
 }
 
@@ -72,8 +74,46 @@ std::vector<std::string> CaptureFeeder::warnings() const {
     return texts;
 }
 
+/// Distances count from the first record of all files.
+void CaptureFeeder::set_range() {
+    std::size_t file = 0;
+    const TimeNs first_ns = next_record(file) ? files_[file].record.time_ns : 0;
+    const auto moment = [&](const TimeBound& bound) { return bound.relative ? sum(first_ns, bound.ns) : bound.ns; };
+    if (config_.from.has_value()) from_ns_ = moment(*config_.from);
+    if (config_.to.has_value()) to_ns_ = moment(*config_.to);
+}
+
+/// Waits until the first pass has gone through all rx lcores and it is known how far its numbers reach. False when the
+/// run ends before.
+bool CaptureFeeder::close_first_pass(const RunSignals& signals) {
+    flush(signals);
+    const auto is_processed = [&] {
+        // In this order: a packet that is steered on is counted as steered before it is counted as processed.
+        std::uint64_t processed = 0;
+        std::uint64_t steered = 0;
+        for (const PassSignals::Rx& rx : passes_->rx) processed += rx.processed.load(std::memory_order_acquire);
+        for (const PassSignals::Rx& rx : passes_->rx) steered += rx.steered.load(std::memory_order_relaxed);
+        return processed == pushed_ + steered;
+    };
+    const auto is_closed = [&] {
+        return std::ranges::all_of(passes_->rx,
+                                   [](const auto& rx) { return rx.closed.load(std::memory_order_acquire); });
+    };
+    const auto is_over = [&] {
+        return signals.exit.load(std::memory_order_relaxed) || signals.stop_input.load(std::memory_order_relaxed);
+    };
+    while (!is_processed() && !is_over()) rest();
+    if (is_over()) return false;
+    passes_->close.store(true, std::memory_order_release);
+    while (!is_closed() && !is_over()) rest();
+    if (is_over()) return false;
+    passes_->settle();
+    return true;
+}
+
 /// Opens the files once more. Their first record is then due one mean distance behind the last one.
-bool CaptureFeeder::rewind() {
+bool CaptureFeeder::rewind(const RunSignals& signals) {
+    if (pass_ == 0 && !close_first_pass(signals)) return false;
     if (records_per_pass_ == 0) records_per_pass_ = records_.load(std::memory_order_relaxed);
     if (records_per_pass_ == 0) return false;
     const TimeNs span = difference(difference(time_ns_, shift_ns_), first_ns_);
@@ -106,7 +146,9 @@ bool CaptureFeeder::next_record(std::size_t& file) noexcept {
 void CaptureFeeder::flush(const RunSignals& signals) noexcept {
     std::span<const Packet> left(batch_);
     while (!left.empty()) {
-        left = left.subspan(ring_.push(left));
+        const std::uint32_t pushed = ring_.push(left);
+        pushed_ += pushed;
+        left = left.subspan(pushed);
         if (left.empty()) break;
         if (!config_.wait || signals.exit.load(std::memory_order_relaxed)) {
             for (const Packet& packet : left) ::rte_pktmbuf_free(packet.mbuf);
@@ -159,7 +201,8 @@ void CaptureFeeder::hand_over(const port::CaptureReader::Record& record, std::ui
         packets_.add(PacketCounter::ring_full_capture);
         return;
     }
-    batch_.push_back({mbuf, time_ns, record.wire_bytes, mbuf->data_len, port});
+    batch_.push_back({mbuf, time_ns, record.wire_bytes, mbuf->data_len, static_cast<std::uint8_t>(port),
+                      static_cast<std::uint8_t>(pass_)});
     if (batch_.size() == burst) flush(signals);
 }
 
@@ -167,6 +210,11 @@ void CaptureFeeder::run_once(const RunSignals& signals) {
     std::size_t file = 0;
     while (!signals.stop_input.load(std::memory_order_relaxed) && next_record(file)) {
         const port::CaptureReader::Record& record = files_[file].record;
+        if (record.time_ns < from_ns_ || record.time_ns >= to_ns_) {
+            add(skipped_, 1);
+            files_[file].has_record = files_[file].reader.next(files_[file].record);
+            continue;
+        }
         if (!started_) first_ns_ = record.time_ns;
         started_ = true;
         time_ns_ = std::max(time_ns_, sum(record.time_ns, shift_ns_));  // time never runs backwards
@@ -184,7 +232,8 @@ void CaptureFeeder::run(const RunSignals& signals) {
     wall_start_ns_ = steady_ns();
     run_once(signals);
     for (std::uint32_t pass = 1; pass < config_.loop; ++pass) {
-        if (signals.stop_input.load(std::memory_order_relaxed) || !rewind()) break;
+        if (signals.stop_input.load(std::memory_order_relaxed) || !rewind(signals)) break;
+        pass_ = pass;
         run_once(signals);
     }
     flush(signals);

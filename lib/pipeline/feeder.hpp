@@ -4,13 +4,17 @@
 #pragma once
 
 #include <atomic>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/counters.hpp"
+#include "pipeline/pass_signals.hpp"
 #include "pipeline/stage.hpp"
+#include "pipeline/time_bound.hpp"
 #include "port/buffers.hpp"
 #include "port/capture_blocks.hpp"
 #include "port/capture_reader.hpp"
@@ -35,17 +39,24 @@ public:
         std::vector<std::uint16_t> ports;  ///< per file: whose streams it is for
         std::uint32_t blocks = 0;          ///< that the files are read into, for packets by reference
         bool wait = true;                  ///< false: behave like a NIC and lose what finds no room
-        std::uint32_t loop = 1;            ///< how often the files are read, each time behind the last in time as well
+        std::uint32_t loop = 1;         ///< how often the files are read, each time behind the last in time and numbers
+        std::optional<TimeBound> from;  ///< records with earlier stamps are skipped
+        std::optional<TimeBound> to;    ///< records from this stamp on are skipped
     };
 
-    /// Opens the files: throws core::RunError. The ring and pool must outlive the feeder.
-    CaptureFeeder(const Config& config, port::Ring<port::Packet>& ring, port::BufferPool& pool);
+    /// Opens the files: throws core::RunError. The ring and pool must outlive the feeder. `passes` is for Config::loop
+    /// above 1.
+    CaptureFeeder(const Config& config, port::Ring<port::Packet>& ring, port::BufferPool& pool, PassSignals* passes);
     ~CaptureFeeder();
     void start(const RunSignals& signals);
     void join();
 
     [[nodiscard]] const std::atomic<bool>& ended() const noexcept { return ended_; }
-    /// Records taken from the files so far.
+    /// Records outside the range of time that was asked for.
+    [[nodiscard]] std::uint64_t skipped() const noexcept { return skipped_.load(std::memory_order_relaxed); }
+    /// How often the files have been read, the one under way included; for after join().
+    [[nodiscard]] std::uint32_t passes() const noexcept { return pass_ + 1; }
+    /// Records taken from the files so far, without those skipped.
     [[nodiscard]] std::uint64_t records() const noexcept { return records_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t record_bytes() const noexcept { return record_bytes_.load(std::memory_order_relaxed); }
     /// Packets that ended here: oversized, or without room.
@@ -58,7 +69,9 @@ private:
 
     void run(const RunSignals& signals);
     void run_once(const RunSignals& signals);
-    [[nodiscard]] bool rewind();
+    [[nodiscard]] bool rewind(const RunSignals& signals);
+    [[nodiscard]] bool close_first_pass(const RunSignals& signals);
+    void set_range();
     [[nodiscard]] bool next_record(std::size_t& file) noexcept;
     void hand_over(const port::CaptureReader::Record& record, std::uint16_t port, TimeNs time_ns,
                    const RunSignals& signals);
@@ -69,6 +82,7 @@ private:
     Config config_;
     port::Ring<port::Packet>& ring_;
     port::BufferPool& pool_;
+    PassSignals* passes_;
     port::CaptureBlocks blocks_;  ///< before the files, which give theirs back
     struct File {
         port::CaptureReader reader;
@@ -81,13 +95,18 @@ private:
     TimeNs time_ns_ = std::numeric_limits<TimeNs>::min();
     TimeNs first_ns_ = 0;
     TimeNs wall_start_ns_ = 0;
-    TimeNs shift_ns_ = 0;  ///< between the stamps of the files and the time of this pass
+    TimeNs from_ns_ = std::numeric_limits<TimeNs>::min();
+    TimeNs to_ns_ = std::numeric_limits<TimeNs>::max();
+    std::uint32_t pass_ = 0;
+    std::uint64_t pushed_ = 0;  ///< packets that are in the ring, or were
+    TimeNs shift_ns_ = 0;       ///< between the stamps of the files and the time of this pass
     std::uint64_t records_per_pass_ = 0;
     std::vector<std::string> warnings_;  ///< of passes that are over
     bool started_ = false;
     core::PacketTally packets_;
     std::atomic<std::uint64_t> records_{0};
     std::atomic<std::uint64_t> record_bytes_{0};
+    std::atomic<std::uint64_t> skipped_{0};
     std::atomic<bool> ended_{false};
     std::thread thread_;
 };

@@ -65,11 +65,26 @@ void Pipeline::make_inputs(std::vector<RxStage::Config>& rx) {
         }
     if (options_.capture.has_value()) {
         packet_rings_.push_back(std::make_unique<port::Ring<port::Packet>>("capture", options_.plan.packet_ring));
-        capture_ = std::make_unique<CaptureFeeder>(*options_.capture, *packet_rings_.back(), *pool_);
+        if (options_.capture->loop > 1) {
+            passes_ = std::make_unique<PassSignals>(rx.size());
+            passes_->settle = [this] { settle_passes(); };
+        }
+        capture_ = std::make_unique<CaptureFeeder>(*options_.capture, *packet_rings_.back(), *pool_, passes_.get());
         rx[0].rings.push_back({packet_rings_.back().get(), &capture_->ended()});
         return;
     }
     for (std::size_t i = 0; i < options_.config.ports.size(); ++i) make_port(i, rx);
+}
+
+void Pipeline::settle_passes() {
+    assemble::NumberRange numbers;
+    std::uint32_t epochs = 0;
+    for (const auto& rx : rx_) {
+        numbers.merge(rx->numbers());
+        epochs = std::max(epochs, rx->newest_epoch());
+    }
+    passes_->span.store(numbers.span(options_.capture->loop), std::memory_order_relaxed);
+    passes_->epochs.store(epochs, std::memory_order_relaxed);
 }
 
 void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
@@ -111,6 +126,8 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
         RxStage::Config& stage = rx[i];
         stage.index = static_cast<std::uint16_t>(i);
         stage.wait = options_.wait;
+        stage.passes = passes_.get();
+        stage.table.follows_numbers = passes_ != nullptr;
         stage.descriptors = descriptor_rings_[i].get();
         stage.commands = command_rings_[i].get();
         for (std::size_t worker = 0; worker < plan.work.size(); ++worker)

@@ -58,6 +58,10 @@ public:
     [[nodiscard]] const std::vector<std::unique_ptr<WorkStage>>& work() const noexcept { return work_; }
     [[nodiscard]] const WriterThread* writer() const noexcept { return writer_.get(); }
     [[nodiscard]] const CaptureFeeder* capture() const noexcept { return capture_.get(); }
+    /// A looped capture: by how much each pass moves event numbers; 0 where there was no second pass.
+    [[nodiscard]] std::uint64_t numbers_per_pass() const noexcept {
+        return passes_ != nullptr ? passes_->span.load(std::memory_order_relaxed) : 0;
+    }
     [[nodiscard]] const std::vector<std::unique_ptr<SimulatorFeeder>>& simulators() const noexcept {
         return simulators_;
     }
@@ -72,6 +76,7 @@ private:
     };
 
     void make_inputs(std::vector<RxStage::Config>& rx);
+    void settle_passes();
     void make_port(std::size_t index, std::vector<RxStage::Config>& rx);
     void make_rx(std::vector<RxStage::Config>& rx);
     void make_build();
@@ -97,6 +102,7 @@ private:
     Rings<OutputBuffer*> full_rings_;               ///< per worker
     std::vector<std::unique_ptr<std::byte[]>> output_memory_;
     std::vector<std::unique_ptr<OutputBuffer>> output_buffers_;
+    std::unique_ptr<PassSignals> passes_;
     std::unique_ptr<CaptureFeeder> capture_;
     std::vector<std::unique_ptr<SimulatorFeeder>> simulators_;
     std::vector<std::unique_ptr<port::LivePort>> ports_;

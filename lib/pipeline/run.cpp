@@ -29,21 +29,35 @@ std::uint64_t capture_bytes(const RunOptions& options) {
     for (const std::string& file : options.capture->files) {
         std::error_code error;
         const std::uintmax_t size = std::filesystem::file_size(file, error);
-        // A pipe has no size; then the memory alone decides how many buffers there are.
-        if (error) return std::uint64_t{1} << 50U;
+        // A pipe has no size, and that of a compressed file says little; then the memory alone decides how many
+        // buffers there are.
+        if (error || port::is_compressed(file)) return std::uint64_t{1} << 50U;
         bytes += size;
     }
     return bytes * options.capture->loop;
 }
 
-std::uint32_t port_index(const RunOptions& options) {
-    if (options.port.empty()) return 0;
+std::uint16_t port_index(const RunConfig& config, const std::string& name) {
     std::string names;
-    for (std::uint32_t i = 0; i < options.config.ports.size(); ++i) {
-        if (options.config.ports[i].name == options.port) return i;
-        names += (names.empty() ? "" : ", ") + options.config.ports[i].name;
+    for (std::size_t i = 0; i < config.ports.size(); ++i) {
+        if (config.ports[i].name == name) return static_cast<std::uint16_t>(i);
+        names += (names.empty() ? "" : ", ") + config.ports[i].name;
     }
-    throw core::UsageError(fmt::format("--port: found '{}'; accepted: {}", options.port, names));
+    throw core::UsageError(fmt::format("--port: found '{}'; accepted: {}", name, names));
+}
+
+/// The port of each capture: one for all of them, or one for each in order.
+std::vector<std::uint16_t> port_indices(const RunOptions& options) {
+    const std::size_t files = options.capture->files.size();
+    if (options.ports.empty()) return std::vector<std::uint16_t>(files, 0);
+    if (options.ports.size() != 1 && options.ports.size() != files)
+        throw core::UsageError(fmt::format(
+            "--port: found {} names for {} captures; accepted: one for all, or one for each in the same order",
+            options.ports.size(), files));
+    std::vector<std::uint16_t> ports;
+    for (const std::string& name : options.ports) ports.push_back(port_index(options.config, name));
+    ports.resize(files, ports.front());
+    return ports;
 }
 
 port::EalConfig eal_config(const RunOptions& options, const Plan& plan) {
@@ -137,6 +151,8 @@ void refuse_unsupported(const RunConfig& config) {
     if (config.reduce.size() > 1)
         throw core::UsageError(
             fmt::format("[[reduce]]: found {} reducers; accepted: one in this version", config.reduce.size()));
+    if (config.ports.size() > 256)
+        throw core::UsageError(fmt::format("[[port]]: found {} ports; accepted: at most 256", config.ports.size()));
     if (config.sinks.size() > 1)
         throw core::UsageError(
             fmt::format("[[sink]]: found {} sinks; accepted: one in this version", config.sinks.size()));
@@ -152,8 +168,7 @@ void Run::prepare() {
     PlanInput input;
     input.replay = options_.capture.has_value();
     if (input.replay) {
-        options_.capture->ports.assign(options_.capture->files.size(),
-                                       static_cast<std::uint16_t>(port_index(options_)));
+        options_.capture->ports = port_indices(options_);
         input.capture_bytes = capture_bytes(options_);
     }
     plan_ = make_plan(options_.config, geometry_, input);
@@ -181,7 +196,7 @@ int Run::execute() {
     std::error_code error;
     if (options_.capture.has_value())
         for (const std::string& file : options_.capture->files)
-            if (!std::filesystem::exists(file, error) || std::filesystem::is_regular_file(file, error))
+            if (file != "-" && (!std::filesystem::exists(file, error) || std::filesystem::is_regular_file(file, error)))
                 port::CaptureReader probe(file);
     open_sink();
     port::start_eal(eal_config(options_, plan_));
@@ -285,6 +300,10 @@ nlohmann::json Run::report_json(const Ledger& ledger) const {
     report["config"] = config_json(options_.config);
     report["plan"] = plan_json(plan_);
     report["stopped_by"] = stop_reason_;
+    if (const CaptureFeeder* capture = pipeline_->capture(); capture != nullptr)
+        report["capture"] = {{"files", options_.capture->files}, {"records", capture->records() + capture->skipped()},
+                             {"skipped", capture->skipped()},    {"bytes", capture->record_bytes()},
+                             {"passes", capture->passes()},      {"numbers_per_pass", pipeline_->numbers_per_pass()}};
     if (writer_ != nullptr) report["path"] = writer_->path().string();
     if (ledger.disk.free_bytes) {
         report["disk"] = {{"free_bytes", *ledger.disk.free_bytes}};

@@ -29,7 +29,7 @@ struct RunOptions {
     std::optional<double> idle_exit_s;
     // replay
     std::optional<CaptureFeeder::Config> capture;
-    std::string port;  ///< --port: whose streams the capture is for
+    std::vector<std::string> ports;  ///< --port: whose streams the captures are for; one for all, or one for each
 };
 
 /// Returns the exit status: 0, 1 (the run failed) or 3 (it worked, but --require-lossless did not hold). Throws

@@ -73,6 +73,7 @@ bool RxStage::flush_stashes() noexcept {
         if (stash.first == stash.count) {
             stash.first = stash.count = 0;
         } else if (!config_.wait) {
+            count_processed(stash.count - stash.first);
             for (; stash.first < stash.count; ++stash.first)
                 table_.reject(stash.packets[stash.first].mbuf, PacketCounter::ring_full_steer);
             stash.first = stash.count = 0;
@@ -105,6 +106,7 @@ void RxStage::end_packet(const Packet& packet, PacketCounter counter, port::Live
 void RxStage::steer(const Packet& packet, std::uint16_t owner) noexcept {
     Stash& stash = stashes_[owner];
     stash.packets[stash.count++] = packet;  // flushed before each burst, and a burst is as large as the stash
+    if (config_.passes != nullptr) add(config_.passes->rx[config_.index].steered, 1);
 }
 
 void RxStage::count_source(std::uint32_t source) noexcept {
@@ -195,7 +197,43 @@ void RxStage::prefetch_body(const Packet& packet) noexcept {
         rte_prefetch0(bytes_of(packet) + at);
 }
 
+void RxStage::begin_pass(std::uint8_t pass) noexcept {
+    passes_begun_ += static_cast<std::uint8_t>(pass - pass_);
+    pass_ = pass;
+    if (listener_ != nullptr) listener_->begin_pass(time_);
+    const std::uint64_t span = config_.passes->span.load(std::memory_order_relaxed);
+    const std::uint64_t epochs = config_.passes->epochs.load(std::memory_order_relaxed);
+    table_.begin_pass(passes_begun_ * span, static_cast<std::uint32_t>(passes_begun_ * epochs), time_);
+    std::ranges::fill(arrivals_, 0);
+}
+
+/// A burst in which a pass over the captures begins.
+void RxStage::process_passes(std::span<const Packet> packets, port::LivePort* from) noexcept {
+    while (!packets.empty()) {
+        const std::uint8_t pass = packets.front().pass;
+        const auto end = std::ranges::find_if(packets, [&](const Packet& packet) { return packet.pass != pass; });
+        if (pass != pass_) begin_pass(pass);
+        const auto count = static_cast<std::size_t>(end - packets.begin());
+        process(packets.first(count), from);
+        packets = packets.subspan(count);
+    }
+}
+
+/// All packets of the first pass have been worked on: RoCE messages that wait for more learn their numbers now.
+void RxStage::close_first_pass() noexcept {
+    if (listener_ != nullptr) listener_->finish(time_);
+    config_.passes->rx[config_.index].closed.store(true, std::memory_order_release);
+}
+
+void RxStage::count_processed(std::uint32_t count) noexcept {
+    if (config_.passes == nullptr) return;
+    std::atomic<std::uint64_t>& processed = config_.passes->rx[config_.index].processed;
+    processed.store(processed.load(std::memory_order_relaxed) + count, std::memory_order_release);  // one writer
+}
+
 void RxStage::process(std::span<const Packet> packets, port::LivePort* from) noexcept {
+    if (packets.empty()) return;
+    if (packets.back().pass != pass_) return process_passes(packets, from);
     // While packets are being worked on, the headers of the next ones are on their way from memory. One at a time: a
     // core has few line fill buffers, and stands still when it asks for more.
     ahead_ = packets.data();
@@ -277,6 +315,7 @@ std::size_t RxStage::take_own(TimeNs now) noexcept {
         const std::uint32_t count = input.ring->pop(taken_);
         count_received(count);
         process({taken_.data(), count}, nullptr);
+        count_processed(count);
         if (count > 0 || !last) ended = false;
         work += count;
     }
@@ -296,6 +335,7 @@ std::size_t RxStage::take_steered() noexcept {
         const TimeNs until = edge.signals->steered_until.load(std::memory_order_acquire);
         const std::uint32_t count = edge.ring->pop(taken_);
         process({taken_.data(), count}, nullptr);
+        count_processed(count);
         if (count > 0 || !last) ended = false;
         // The ring was emptied only if less came than was asked for; then what the sender promised holds here too.
         if (count == burst)
@@ -349,6 +389,9 @@ std::size_t RxStage::poll(TimeNs now) noexcept {
     if (flush_stashes() && !done_ && may_take()) {
         work += take_own(now);
         work += take_steered();
+        if (config_.passes != nullptr && config_.passes->close.load(std::memory_order_acquire) &&
+            !config_.passes->rx[config_.index].closed.load(std::memory_order_relaxed))
+            close_first_pass();
         if (listener_ != nullptr) listener_->expire(time_);
         table_.expire(time_);
         send_descriptors();

@@ -8,6 +8,7 @@
 
 #include "assemble/message_table.hpp"
 #include "flow/steering.hpp"
+#include "pipeline/pass_signals.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/top_values.hpp"
 #include "port/live_port.hpp"
@@ -57,6 +58,7 @@ public:
         port::Ring<assemble::Descriptor>* descriptors = nullptr;
         port::Ring<assemble::Command>* commands = nullptr;
         std::vector<port::Ring<assemble::Message*>*> recycle;  ///< from each worker
+        PassSignals* passes = nullptr;                         ///< a capture that is looped
         assemble::MessageTable::Config table;
         roce::Listener::Config listener;
     };
@@ -80,6 +82,9 @@ public:
     [[nodiscard]] const TopValues& strangers() const noexcept { return strangers_; }
     /// Of datagrams with a payload of the wrong length: stream << 32 | bytes.
     [[nodiscard]] const TopValues& wrong_lengths() const noexcept { return wrong_lengths_; }
+    /// What messages were opened under in the first pass over a capture; read when the lcore has closed it.
+    [[nodiscard]] const assemble::NumberRange& numbers() const noexcept { return table_.numbers(); }
+    [[nodiscard]] std::uint32_t newest_epoch() const noexcept { return table_.newest_epoch(); }
     [[nodiscard]] std::uint32_t buffers_held() const noexcept { return buffers_held_.load(std::memory_order_relaxed); }
 
 private:
@@ -102,6 +107,10 @@ private:
     static void prefetch_body(const port::Packet& packet) noexcept;
     void expect_headers(const port::Packet& packet, const std::byte* end) noexcept;
     void process(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
+    void process_passes(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
+    void begin_pass(std::uint8_t pass) noexcept;
+    void close_first_pass() noexcept;
+    void count_processed(std::uint32_t count) noexcept;
     void process_some(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
     void end_packet(const port::Packet& packet, core::PacketCounter counter, port::LivePort* from) noexcept;
     void steer(const port::Packet& packet, std::uint16_t owner) noexcept;
@@ -133,6 +142,8 @@ private:
     TimeNs time_ = std::numeric_limits<TimeNs>::min();
     TimeNs own_time_ = std::numeric_limits<TimeNs>::min();      ///< ports and feeders have given all before this
     TimeNs steered_time_ = std::numeric_limits<TimeNs>::min();  ///< and other rx lcores all before this
+    std::uint8_t pass_ = 0;                                     ///< of the packets being worked on
+    std::uint64_t passes_begun_ = 0;                            ///< the same, not modulo 256
     bool own_ended_ = false;
     bool steered_ended_ = false;
     bool done_ = false;

@@ -16,7 +16,8 @@ struct Packet {
     core::TimeNs time_ns = 0;
     std::uint32_t wire_bytes = 0;
     std::uint16_t captured_bytes = 0;  ///< that can be read in the mbuf
-    std::uint16_t port = 0;            ///< index of the port in the configuration
+    std::uint8_t port = 0;             ///< index of the port in the configuration
+    std::uint8_t pass = 0;             ///< a looped capture: which pass, modulo 256
 };
 static_assert(sizeof(Packet) == 24);
 

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "core/error.hpp"
@@ -50,6 +52,20 @@ std::unique_ptr<ByteSource> open_file(const std::string& path) {
     // The kernel reads ahead in larger steps; where it cannot, nothing is lost.
     static_cast<void>(::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
     return std::make_unique<FileSource>(fd, true);
+}
+
+bool is_compressed(const std::string& path) noexcept {
+    std::FILE* file = std::fopen(path.c_str(), "rb");
+    if (file == nullptr) return false;
+    std::array<unsigned char, 4> magic{};
+    const std::size_t count = std::fread(magic.data(), 1, magic.size(), file);
+    std::fclose(file);
+    constexpr std::array<unsigned char, 2> gzip{0x1f, 0x8b};
+    constexpr std::array<unsigned char, 3> zstd{0xb5, 0x2f, 0xfd};       // behind 0x28
+    constexpr std::array<unsigned char, 3> skippable{0x2a, 0x4d, 0x18};  // behind 0x50 to 0x5f
+    return count == magic.size() && (std::equal(gzip.begin(), gzip.end(), magic.begin()) ||
+                                     std::equal(zstd.begin(), zstd.end(), magic.begin() + 1) ||
+                                     std::equal(skippable.begin(), skippable.end(), magic.begin() + 1));
 }
 
 std::size_t MemorySource::read(std::span<std::byte> out) noexcept {

@@ -29,6 +29,9 @@ private:
 /// A file by name, "-" for standard input. Throws core::RunError naming it and the reason.
 [[nodiscard]] std::unique_ptr<ByteSource> open_file(const std::string& path);
 
+/// Whether a file that can be opened begins as those do that decompress() decompresses.
+[[nodiscard]] bool is_compressed(const std::string& path) noexcept;
+
 /// Bytes in memory, which must outlive the source.
 class MemorySource final : public ByteSource {
 public:

@@ -98,7 +98,7 @@ std::uint32_t LivePort::receive(std::uint16_t queue, std::span<Packet> packets, 
     for (std::uint16_t i = 0; i < count; ++i) {
         core::ordered_after(burst[i]);
         // A frame in several segments is read up to the end of its first; parsing then finds it cut and counts it.
-        packets[i] = {burst[i], now, burst[i]->pkt_len, burst[i]->data_len, config_.index};
+        packets[i] = {burst[i], now, burst[i]->pkt_len, burst[i]->data_len, static_cast<std::uint8_t>(config_.index)};
     }
     std::atomic<std::uint64_t>& taken = taken_[queue].packets;
     if (count > 0) taken.store(taken.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);

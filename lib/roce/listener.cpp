@@ -328,6 +328,14 @@ void Listener::finish(TimeNs now) noexcept {
     for (Connection& connection : connections_) drop_held(connection);
 }
 
+void Listener::begin_pass(TimeNs now) noexcept {
+    finish(now);
+    for (Source& source : sources_) {
+        source.seen = false;  // the next packet starts an era
+        source.next_number = 0;
+    }
+}
+
 bool Listener::evict_oldest(TimeNs now) noexcept {
     if (by_age_.first() == no_run) return false;
     close(by_age_.first(), now);

@@ -330,9 +330,11 @@ void Listener::finish(TimeNs now) noexcept {
 
 void Listener::begin_pass(TimeNs now) noexcept {
     finish(now);
-    for (Source& source : sources_) {
-        source.seen = false;  // the next packet starts an era
-        source.next_number = 0;
+    std::ranges::fill(peers_, Peer{});  // the next packet of each is of a new connection
+    for (std::uint32_t slot = 0; slot < sources_.size(); ++slot) {
+        sources_[slot].recent = slot;
+        sources_[slot].counted = no_run;
+        sources_[slot].next_arrival = 0;
     }
 }
 

@@ -82,7 +82,8 @@ public:
     void expire(TimeNs now) noexcept;
     /// End of run: ends everything.
     void finish(TimeNs now) noexcept;
-    /// The same packets come once more (a looped capture): ends everything, and forgets PSNs and counts.
+    /// The same packets come once more (a looped capture): ends everything, and forgets connections and
+    /// counts.
     void begin_pass(TimeNs now) noexcept;
     /// Ends the message that was opened first. False if there is none.
     bool evict_oldest(TimeNs now) noexcept;

@@ -1,6 +1,6 @@
 // Reads a capture to its end and says how long that took: what replay is compared with. capture_read KIND FILE prints
-// records, bytes, seconds, and seconds of CPU time. Kinds: libpcap (its buffer as it is), libpcap-4m (with one of 4 MiB),
-// weir (port::CaptureReader alone).
+// records, bytes, seconds, and seconds of CPU time. Kinds: libpcap (its buffer as it is), libpcap-4m (with one of 4
+// MiB), weir (port::CaptureReader alone).
 #include <pcap/pcap.h>
 #include <time.h>
 

@@ -254,31 +254,64 @@ void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, voi
             return commit(*expected, fragment, buffer, now);
         }
     }
+    Message* message = nullptr;
+    const PacketCounter verdict = admit(source, fragment, 1, now, expected, message);
+    if (verdict != PacketCounter::in_flight) return reject(buffer, verdict);
+    commit(*message, fragment, buffer, now);
+}
+
+void MessageTable::add_pieces(std::uint32_t source, const wire::Fragment& fragment, std::span<const Piece> pieces,
+                              TimeNs now) noexcept {
+    if (now >= sources_[source].due_ns) expire(sources_[source], now);
+    Message* message = nullptr;
+    const PacketCounter verdict =
+        admit(source, fragment, static_cast<std::uint32_t>(pieces.size()), now, nullptr, message);
+    if (verdict != PacketCounter::in_flight) {
+        for (const Piece& piece : pieces) reject(piece.buffer, verdict);
+        return;
+    }
+    describe(*message, fragment, now);
+    std::uint32_t offset = fragment.offset;
+    for (const Piece& piece : pieces) {
+        if (!append(*message, piece.buffer, piece.data, offset, piece.bytes, now)) {
+            assert(false);  // admit has asked for room for all of them
+            reject(piece.buffer, PacketCounter::no_room);
+        }
+        offset += piece.bytes;
+    }
+    deliver_if_whole(*message, now);
+}
+
+/// Finds or opens the message that a payload in `buffers` buffers joins, and takes its range: in_flight, or the counter
+/// in which it ends.
+PacketCounter MessageTable::admit(std::uint32_t source, const wire::Fragment& fragment, std::uint32_t buffers,
+                                  TimeNs now, Message* expected, Message*& message) noexcept {
+    Source& from = sources_[source];
     // Everything that can refuse the packet comes first.
     const std::uint64_t end = std::uint64_t{fragment.offset} + fragment.bytes;
     if (fragment.total_known ? (end > fragment.total || fragment.total > config_.message_bytes_max)
                              : end > config_.message_bytes_max)
-        return reject(buffer, fragment.total_known && end > fragment.total ? PacketCounter::malformed_range
-                                                                           : PacketCounter::malformed_message_size);
+        return fragment.total_known && end > fragment.total ? PacketCounter::malformed_range
+                                                            : PacketCounter::malformed_message_size;
     if (fragment.bytes == 0 && !(fragment.total_known && fragment.total == 0))
-        return reject(buffer, PacketCounter::malformed_payload_length);
+        return PacketCounter::malformed_payload_length;
     PacketCounter verdict = PacketCounter::no_room;
-    Message* message = find_or_open(source, fragment, now, expected, verdict);
-    if (message == nullptr) return reject(buffer, verdict);
+    message = find_or_open(source, fragment, now, expected, verdict);
+    if (message == nullptr) return verdict;
     const bool probation = message->state == MessageState::probation;
-    if (!has_room(1)) {
+    if (!has_room(buffers)) {
         verdict = probation ? message->fallback : PacketCounter::no_room;
         probation ? cancel(*message) : refuse_open(*message, now);
-        return reject(buffer, verdict);
+        return verdict;
     }
     verdict = check(*message, fragment);
     // What is late stays late, whatever else is wrong with it.
-    if (verdict != PacketCounter::in_flight) return reject(buffer, probation ? message->fallback : verdict);
+    if (verdict != PacketCounter::in_flight) return probation ? message->fallback : verdict;
     if (!probation && (from.probation_count > 0 || from.evidence.messages > 0)) {
         ++from.novelty;
         from.evidence = {};
     }
-    commit(*message, fragment, buffer, now);
+    return PacketCounter::in_flight;
 }
 
 /// Whether the packet fits its message: in_flight, or where it is counted. Takes its range if it does.
@@ -304,7 +337,8 @@ PacketCounter MessageTable::check(Message& message, const wire::Fragment& fragme
     return PacketCounter::in_flight;
 }
 
-void MessageTable::commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
+/// What the payload's header says of the message.
+void MessageTable::describe(Message& message, const wire::Fragment& fragment, TimeNs now) noexcept {
     if (fragment.total_known && !message.total_known) {
         message.total_known = true;
         message.total = fragment.total;
@@ -315,10 +349,18 @@ void MessageTable::commit(Message& message, const wire::Fragment& fragment, void
             static_cast<std::uint8_t>(std::min<std::uint32_t>(fragment.header_bytes, Message::meta_bytes_max));
         std::memcpy(message.meta.data(), fragment.header, message.meta_bytes);
     }
+}
+
+void MessageTable::commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
+    describe(message, fragment, now);
     if (!append(message, buffer, fragment.payload, fragment.offset, fragment.bytes, now)) {
         assert(false);  // there is a block for every buffer, and there was a buffer
         return reject(buffer, PacketCounter::no_room);
     }
+    deliver_if_whole(message, now);
+}
+
+void MessageTable::deliver_if_whole(Message& message, TimeNs now) noexcept {
     if (!message.total_known || message.received_bytes != message.total) return;
     message.complete = true;
     if (message.state == MessageState::probation)

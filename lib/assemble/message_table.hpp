@@ -27,6 +27,13 @@ namespace weir::assemble {
 /// Gives received buffers (mbufs) back to their pool, in bulk. Called on the rx lcore, at least once per burst.
 using BufferRelease = void (*)(void** buffers, std::uint32_t count);
 
+/// A part of one packet's payload, in a buffer of its own, behind the part before it: a datagram that came in several.
+struct Piece {
+    void* buffer = nullptr;
+    const std::byte* data = nullptr;
+    std::uint32_t bytes = 0;
+};
+
 /// What adding an interval to the received ranges of a message did.
 enum class RangeResult : std::uint8_t { added, duplicate, conflict, too_fragmented };
 
@@ -68,6 +75,10 @@ public:
     /// `expected` only saves a search.
     void add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now,
              Message* expected = nullptr) noexcept;
+
+    /// As `add`, for a payload that lies in several buffers, each of which counts as one packet: they end together.
+    void add_pieces(std::uint32_t source, const wire::Fragment& fragment, std::span<const Piece> pieces,
+                    TimeNs now) noexcept;
 
     /// Counts a packet that ends here and gives its buffer back.
     void reject(void* buffer, core::PacketCounter counter) noexcept;
@@ -200,6 +211,10 @@ private:
                                           TimeNs now) noexcept;
     [[nodiscard]] Message* allocate(std::uint32_t source, TimeNs now) noexcept;
     void list(Message& message, MessageState state) noexcept;
+    [[nodiscard]] core::PacketCounter admit(std::uint32_t source, const wire::Fragment& fragment, std::uint32_t buffers,
+                                            TimeNs now, Message* expected, Message*& message) noexcept;
+    static void describe(Message& message, const wire::Fragment& fragment, TimeNs now) noexcept;
+    void deliver_if_whole(Message& message, TimeNs now) noexcept;
     void commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;
     void deliver(Message& message, TimeNs now) noexcept;
     void refuse(std::uint32_t source, std::uint64_t number, TimeNs now) noexcept;

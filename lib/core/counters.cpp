@@ -94,8 +94,9 @@ constexpr Entry<PacketCounter> packet_entries[] = {
      "seen "
      "by a capture on the sending machine, or bit errors on the link if there are only a few."},
     {malformed_ip_fragment, "dropped.malformed.ip_fragment",
-     "Fragments of IPv4 datagrams, which weir does not put together. Some device on the way has a smaller MTU than the "
-     "sender's datagrams: set jumbo frames (MTU 9000) on every port between the detector and this box."},
+     "Fragments of IP datagrams that cannot be part of any: empty, of a length that only a last one may have, or "
+     "beyond "
+     "the largest datagram. Damaged data, or somebody who tries things: look at one in a capture."},
     {malformed_udp_length, "dropped.malformed.udp_length",
      "UDP length that does not fit the IP packet. Firmware that fills the field wrongly, or truncated frames; compare "
      "one "
@@ -138,6 +139,25 @@ constexpr Entry<PacketCounter> packet_entries[] = {
      "RoCEv2 packets whose invariant CRC is wrong. A few: bit errors on the link. All of them: the sender computes it "
      "wrongly "
      "or leaves it zero, as soft sources do; set `icrc = \"ignore\"` only if you trust the link's own checksum."},
+    {ip_fragment_timeout, "dropped.ip_fragment.timeout",
+     "IP fragments of datagrams of which the rest did not come in time (`ip_fragment_timeout_ms`). Fragments were lost "
+     "on the way, and each takes its whole datagram along: set jumbo frames (MTU 9000) on every port between the "
+     "detector and this box, so that nothing is fragmented."},
+    {ip_fragment_too_many, "dropped.ip_fragment.too_many",
+     "IP fragments of datagrams that were cut into more than 8, which is the most that DPDK puts together. Raise the "
+     "MTU "
+     "on the way from the detector, or send smaller datagrams: with MTU 1500 up to 11832 bytes fit."},
+    {ip_fragment_conflict, "dropped.ip_fragment.conflict",
+     "IP fragments that contradict others of their datagram: the same one twice, overlapping, or beyond its end. A "
+     "mirrored link seen twice, or a sender that uses one identification for several datagrams: see `ip_fragments` in "
+     "the report. The whole datagram is given up."},
+    {ip_fragment_no_room, "dropped.ip_fragment.no_room",
+     "IP fragments for which there was no place beside those that wait for their rest. Many senders at once, or heavy "
+     "loss of fragments: shorten `ip_fragment_timeout_ms`, or set jumbo frames so that nothing is fragmented."},
+    {ip_fragment_roce, "dropped.ip_fragment.roce",
+     "RoCEv2 packets that came in IP fragments, which RoCE forbids: no adapter would take them. A router on the way "
+     "cuts "
+     "them, or a test sender does: make the path MTU of the queue pair smaller than the MTU of the network."},
     {duplicate, "dropped.duplicate",
      "Data that had already arrived: RoCE retransmissions, a mirrored link seen twice, or a sender that repeats "
      "itself. No "

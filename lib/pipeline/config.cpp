@@ -58,6 +58,10 @@ EventsConfig read_events(TableReader& root) {
         events.window = static_cast<std::uint32_t>(*window);
     events.timeout_ms =
         static_cast<std::uint32_t>(table->integer("timeout_ms", {1, day_ms}).value_or(events.timeout_ms));
+    // Far below the time in which a source uses up its 65536 identifications: 44 ms at 1.5 million datagrams a second.
+    constexpr std::uint32_t fragment_timeout_max_ms = 60'000;
+    events.ip_fragment_timeout_ms = static_cast<std::uint32_t>(
+        table->integer("ip_fragment_timeout_ms", {1, fragment_timeout_max_ms}).value_or(events.ip_fragment_timeout_ms));
     events.incomplete = table->choice("incomplete", incomplete_names).value_or(events.incomplete);
     events.assembly = table->choice("assembly", assembly_names).value_or(events.assembly);
     events.horizon = static_cast<std::uint32_t>(table->integer("horizon", {1, 1U << 20}).value_or(events.horizon));

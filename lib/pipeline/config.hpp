@@ -116,6 +116,7 @@ struct EventsConfig {
     std::uint64_t memory_bytes = std::uint64_t{1} << 30;
     std::optional<std::uint32_t> window;  ///< cap on open events
     std::uint32_t timeout_ms = 500;
+    std::uint32_t ip_fragment_timeout_ms = 20;  ///< for the rest of a fragmented datagram
     IncompleteMode incomplete = IncompleteMode::keep;
     AssemblyMode assembly = AssemblyMode::automatic;
     std::uint32_t horizon = 1024;  ///< closed event numbers remembered, per source

@@ -114,11 +114,11 @@ void check_address(TableReader& table, std::string_view text) {
     const std::size_t slash = text.find('/');
     const auto address = parse_ip_address(text.substr(0, slash));
     const std::string_view prefix = slash == std::string_view::npos ? "" : text.substr(slash + 1);
-    const bool digits = !prefix.empty() && prefix.size() <= 2 &&
+    const bool digits = !prefix.empty() && prefix.size() <= 3 &&
                         std::all_of(prefix.begin(), prefix.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!address || address->v6 || !digits || std::stoi(std::string(prefix)) > 32)
+    if (!address || !digits || std::stoi(std::string(prefix)) > (address->v6 ? 128 : 32))
         table.wrong("address", in_quotes(text),
-                    "an IPv4 address with its prefix length, as \"10.1.0.2/24\" (not IPv6 in this version)");
+                    "an IPv4 or IPv6 address with its prefix length, as \"10.1.0.2/24\" or \"fd00::2/64\"");
 }
 
 void refuse_flows(TableReader& table) {

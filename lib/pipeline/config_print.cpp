@@ -167,6 +167,7 @@ void print_events(Printer& out, const EventsConfig& events) {
     else
         out.comment("window: as many open events as the memory holds (default)");
     out.number("timeout_ms", events.timeout_ms, defaults.timeout_ms);
+    out.number("ip_fragment_timeout_ms", events.ip_fragment_timeout_ms, defaults.ip_fragment_timeout_ms);
     out.choice("incomplete", incomplete_names, events.incomplete, defaults.incomplete);
     out.choice("assembly", assembly_names, events.assembly, defaults.assembly);
     out.number("horizon", events.horizon, defaults.horizon);
@@ -314,6 +315,7 @@ nlohmann::json config_json(const RunConfig& config) {
                          {"memory", events.memory_bytes},
                          {"window", events.window ? nlohmann::json(*events.window) : nlohmann::json()},
                          {"timeout_ms", events.timeout_ms},
+                         {"ip_fragment_timeout_ms", events.ip_fragment_timeout_ms},
                          {"incomplete", name_of(incomplete_names, events.incomplete)},
                          {"assembly", name_of(assembly_names, events.assembly)},
                          {"horizon", events.horizon}}},

@@ -59,6 +59,18 @@ std::string list_text(const Table& table, const Values& values, std::string_view
     return text;
 }
 
+std::string fragments_text(const Ledger::IpFragments& ip) {
+    if (ip.fragments == 0) return {};
+    std::string text = fmt::format("          {} of them were IP fragments, of {} whole datagrams: raise the MTU\n",
+                                   ip.fragments, ip.datagrams);
+    if (ip.reused_identification > 0)
+        text += fmt::format(
+            "          {} fragmented datagrams had the IP identification of the one before (first seen from {}): where "
+            "fragments are lost, such a source's datagrams can be mixed up\n",
+            ip.reused_identification, ip.reusing_source);
+    return text;
+}
+
 std::string rate(double per_second) {
     if (per_second >= 1e6) return fmt::format("{:.2f} M/s", per_second / 1e6);
     if (per_second >= 1e3) return fmt::format("{:.1f} k/s", per_second / 1e3);
@@ -149,6 +161,12 @@ Ledger collect(const Pipeline& pipeline) {
     for (const auto& rx : pipeline.rx()) {
         add(ledger.packets, rx->packets());
         add(ledger.messages, rx->messages());
+        const port::IpReassembly::Counts pieces = rx->reassembly().counts();
+        ledger.ip_fragments.fragments += pieces.fragments;
+        ledger.ip_fragments.datagrams += pieces.datagrams;
+        ledger.ip_fragments.reused_identification += pieces.reused_identification;
+        if (ledger.ip_fragments.reusing_source.empty())
+            ledger.ip_fragments.reusing_source = rx->reassembly().reusing_source();
         for (std::uint32_t s = 0; s < sources; ++s) ledger.sources[s].packets += rx->source_packets(s);
     }
     add(ledger.packets, pipeline.build().packets());
@@ -219,6 +237,10 @@ nlohmann::json ledger_json(const Ledger& ledger) {
                                      {"received", device.received},
                                      {"missed", known(device.missed)},
                                      {"no_buffer", known(device.no_buffer)}});
+    result["ip_fragments"] = {{"fragments", ledger.ip_fragments.fragments},
+                              {"datagrams", ledger.ip_fragments.datagrams},
+                              {"reused_identification", ledger.ip_fragments.reused_identification},
+                              {"reusing_source", ledger.ip_fragments.reusing_source}};
     const auto loss = ledger.wire_loss();
     result["wire_loss"] = loss.has_value() ? json(*loss) : json("unknown");
     return result;
@@ -235,6 +257,7 @@ std::string ledger_text(const Ledger& ledger, double seconds) {
     if (ledger.get(PacketCounter::unsteered) + ledger.get(PacketCounter::control) > 0)
         text += fmt::format("          no stream wants them: {}, control: {}\n", ledger.get(PacketCounter::unsteered),
                             ledger.get(PacketCounter::control));
+    text += fragments_text(ledger.ip_fragments);
     text += fmt::format("events    {} complete, {} incomplete, {} written\n", ledger.get(EventCounter::complete),
                         ledger.incomplete(), ledger.get(EventCounter::written));
     if (const std::string why = list_text(core::event_counters, ledger.events, "incomplete."); !why.empty())

@@ -22,6 +22,13 @@ struct Ledger {
         std::uint64_t packets = 0;
         std::uint64_t missing_packets = 0;
     };
+    /// Of the packets, those that came in IP fragments.
+    struct IpFragments {
+        std::uint64_t fragments = 0;
+        std::uint64_t datagrams = 0;              ///< put together from them
+        std::uint64_t reused_identification = 0;  ///< of these, with the identification of the one before
+        std::string reusing_source;               ///< the first address that did so
+    };
 
     /// A device's own account.
     struct Device {
@@ -42,6 +49,7 @@ struct Ledger {
     std::uint64_t stored_bytes = 0;
     std::uint64_t device_missed = 0;  ///< what devices say they dropped; not every device tells
     std::vector<Device> devices;      ///< live input; empty in a replay
+    IpFragments ip_fragments;
     std::vector<Source> sources;
     std::uint64_t missing_together = 0;  ///< of the missing packets, those of events in which every source misses some
     std::uint64_t missing_at_end = 0;    ///< of the missing packets, those that may not have been sent yet

@@ -91,7 +91,7 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
     const PortConfig& config = options_.config.ports[index];
     port::LivePortConfig live;
     live.name = config.name;
-    live.index = static_cast<std::uint16_t>(index);
+    live.index = static_cast<std::uint8_t>(index);
     const std::string device = port::with_frame_room(config.devargs(), config.mtu);
     const std::size_t comma = device.find(',');
     live.device = device.substr(0, comma);
@@ -100,9 +100,12 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
     live.mtu = config.mtu;
     live.rx_descriptors = config.rx_descriptors;
     if (!config.address.empty())
-        if (const auto address = parse_ip_address(config.address.substr(0, config.address.find('/')));
-            address && !address->v6)
-            live.address = address->v4();
+        if (const auto address = parse_ip_address(config.address.substr(0, config.address.find('/'))); address) {
+            if (address->v6)
+                live.ipv6_address = address->bytes;
+            else
+                live.address = address->v4();
+        }
     if (SimulatorFeeder::is_simulator(config.device)) {
         std::uint32_t sources = 0;
         for (const StreamConfig& stream : options_.config.streams)
@@ -145,6 +148,7 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
         stage.table.message_bytes_max = plan.message_bytes_max;
         stage.table.timeout_ns = config.events.timeout_ms * core::ns_per_ms;
         stage.table.number_bits = make_number_bits(config, options_.streams);
+        stage.reassembly = plan.reassembly;
         stage.listener.sources = make_roce_sources(config, options_.streams, owners, stage.index);
         stage.listener.timeout_ns = stage.table.timeout_ns;
         stage.listener.runs_max = plan.roce_runs;

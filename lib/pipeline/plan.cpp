@@ -10,6 +10,7 @@
 #include "port/eal.hpp"
 #include "port/ring.hpp"
 #include "roce/listener.hpp"
+#include "wire/network.hpp"
 
 namespace weir::pipeline {
 
@@ -118,6 +119,8 @@ void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geom
     outside += plan.packet_ring * (1 + rx_count * (rx_count - 1));
     for (const PortConfig& port : config.ports)
         outside += std::uint32_t{port.queues} * port.rx_descriptors + 256 + 1024;
+    // Pieces of datagrams that wait for their rest.
+    outside += plan.reassembly.buffers_max * rx_count;
     // What a RoCE source holds while it may be restarting.
     if (roce) outside += sources * roce::Listener::restart_packets;
     outside += (rx_count + 2) * port::BufferPool::cache_buffers * 3 / 2;
@@ -130,6 +133,7 @@ void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geom
     memory += rx_count * plan.work.size() * port::Ring<assemble::Message*>::memory_bytes(plan.messages_per_rx);
     memory += 2 * plan.work.size() * port::Ring<assemble::Event*>::memory_bytes(plan.event_ring);
     memory += port::CaptureBlocks::eal_memory_bytes(plan.capture_blocks);
+    memory += rx_count * port::IpReassembly::memory_bytes(plan.reassembly);
     memory += std::uint64_t{48} << 20U;  // EAL itself, device data, queues of virtual devices, heap fragmentation
     plan.eal_memory_bytes = memory;
 }
@@ -179,6 +183,23 @@ void size_buffers(const RunConfig& config, const std::vector<SourceGeometry>& ge
     plan.copy_above_held = config.events.assembly == AssemblyMode::copy ? 0 : plan.buffers_per_rx / 2;
 }
 
+/// Room for the pieces of IP datagrams. Interleaved, every source may have begun one of eight pieces; the rest is for
+/// those that lost a piece and wait for their time-out. A quarter of what messages can hold at most, so that in a
+/// replay what waits here never keeps the messages from room that they were promised.
+void size_reassembly(const RunConfig& config, const std::vector<SourceGeometry>& geometry,
+                     const std::vector<std::uint32_t>& header_bytes, Plan& plan) {
+    constexpr std::uint32_t pieces_for_losses = 256;
+    const auto sources = static_cast<std::uint32_t>(geometry.size());
+    plan.reassembly.buffers_max =
+        std::min(pieces_for_losses + sources * port::IpReassembly::pieces_max, plan.buffers_per_rx / 4);
+    plan.reassembly.datagrams_max = plan.reassembly.buffers_max / 2;  // whole ones have at least two pieces
+    plan.reassembly.timeout_ns = config.events.ip_fragment_timeout_ms * core::ns_per_ms;
+    // Headers of all layers with every extension that is followed, and what the formats read.
+    plan.reassembly.header_bytes = wire::ethernet_header_bytes + 2 * wire::vlan_tag_bytes + wire::ipv6_header_bytes +
+                                   wire::ipv6_extension_bytes_max + wire::udp_header_bytes +
+                                   (header_bytes.empty() ? 0 : *std::ranges::max_element(header_bytes));
+}
+
 }  // namespace
 
 Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geometry, const PlanInput& input) {
@@ -189,6 +210,7 @@ Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geome
         room = std::max({room, port.mbuf_bytes, port.mtu + ethernet_overhead_bytes});
     plan.room_bytes = std::min<std::uint32_t>((room + 63) / 64 * 64, 65535 - 128);
     size_buffers(config, geometry, input, plan);
+    size_reassembly(config, geometry, input.header_bytes, plan);
     size_events(config, geometry, plan);
     std::uint32_t largest = 0;
     for (const StreamConfig& stream : config.streams)

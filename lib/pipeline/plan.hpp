@@ -8,6 +8,7 @@
 
 #include "pipeline/config.hpp"
 #include "pipeline/work_stage.hpp"
+#include "port/ip_reassembly.hpp"
 
 namespace weir::pipeline {
 
@@ -15,6 +16,8 @@ struct PlanInput {
     std::uint64_t capture_bytes = 0;  ///< replay: size of the files, which bounds how many buffers can ever be needed
     bool replay = false;
     bool wait = false;
+    std::vector<std::uint32_t>
+        header_bytes{};  ///< of each stream: what its format reads or keeps of a datagram's start
 };
 
 struct Plan {
@@ -35,8 +38,9 @@ struct Plan {
     std::uint32_t room_bytes = 0;      ///< of a packet buffer
     std::uint32_t buffers_per_rx = 0;  ///< that the messages of one rx lcore can hold
     std::uint32_t pool_buffers = 0;
-    std::uint32_t copy_bytes_max = 0;   ///< payload up to this size may be copied out of its buffer
-    std::uint32_t copy_above_held = 0;  ///< once so many buffers of an rx lcore are held
+    port::IpReassembly::Config reassembly;  ///< of each rx lcore
+    std::uint32_t copy_bytes_max = 0;       ///< payload up to this size may be copied out of its buffer
+    std::uint32_t copy_above_held = 0;      ///< once so many buffers of an rx lcore are held
     std::uint32_t copy_cells_per_rx = 0;
     std::uint32_t copy_cell_bytes = 4096;
     std::uint32_t messages_per_rx = 0;

@@ -171,6 +171,8 @@ void Run::prepare() {
         options_.capture->ports = port_indices(options_);
         input.capture_bytes = capture_bytes(options_);
     }
+    for (const StreamRuntime& stream : streams_)
+        input.header_bytes.push_back(std::max(stream.context.header_read_bytes, stream.context.header_bytes));
     plan_ = make_plan(options_.config, geometry_, input);
     if (input.replay) options_.capture->blocks = plan_.capture_blocks;
 }

@@ -32,6 +32,7 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
       own_(own),
       run_(run),
       table_(config.table, packets_, messages_, port::release_buffers),
+      reassembly_(config.reassembly),
       arrivals_(streams.size()),
       stashes_(config.steer_out.size()),
       source_packets_(config.table.sources) {
@@ -75,7 +76,7 @@ bool RxStage::flush_stashes() noexcept {
         } else if (!config_.wait) {
             count_processed(stash.count - stash.first);
             for (; stash.first < stash.count; ++stash.first)
-                table_.reject(stash.packets[stash.first].mbuf, PacketCounter::ring_full_steer);
+                reject(stash.packets[stash.first], PacketCounter::ring_full_steer);
             stash.first = stash.count = 0;
         } else {
             empty = false;
@@ -85,7 +86,8 @@ bool RxStage::flush_stashes() noexcept {
 }
 
 bool RxStage::may_take() noexcept {
-    const bool room = table_.has_room(burst);
+    // Every packet of a burst may complete a datagram of pieces that wait.
+    const bool room = table_.has_room(burst + reassembly_.held());
     if (own_.need_room.load(std::memory_order_relaxed) == room) own_.need_room.store(!room, std::memory_order_relaxed);
     if (!room) {
         // What proves nothing goes first, here; open events are the builder's to end.
@@ -200,6 +202,7 @@ void RxStage::prefetch_body(const Packet& packet) noexcept {
 void RxStage::begin_pass(std::uint8_t pass) noexcept {
     passes_begun_ += static_cast<std::uint8_t>(pass - pass_);
     pass_ = pass;
+    flush_pieces();  // the same ones come again
     if (listener_ != nullptr) listener_->begin_pass(time_);
     const std::uint64_t span = config_.passes->span.load(std::memory_order_relaxed);
     const std::uint64_t epochs = config_.passes->epochs.load(std::memory_order_relaxed);
@@ -256,9 +259,21 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
     };
     for (const Packet& packet : packets) {
         time_ = std::max(time_, packet.time_ns);
+        if (packet.pieces() > 0) [[unlikely]] {
+            end_run();
+            process_whole(packet);
+            continue;
+        }
         wire::Datagram& datagram = run_datagrams_[run];
         const wire::Verdict verdict =
             wire::parse_frame(bytes_of(packet), packet.captured_bytes, packet.wire_bytes, datagram);
+        if (verdict == PacketCounter::malformed_ip_fragment) [[unlikely]] {
+            const Packet whole = join(packet, datagram);
+            if (whole.mbuf == nullptr) continue;
+            end_run();
+            process_whole(whole);
+            continue;
+        }
         if (verdict != wire::ok) {
             end_packet(packet, verdict, from);
             continue;
@@ -333,12 +348,15 @@ std::size_t RxStage::take_steered() noexcept {
         if (edge.ring == nullptr) continue;
         const bool last = edge.signals->steered_all.load(std::memory_order_acquire);
         const TimeNs until = edge.signals->steered_until.load(std::memory_order_acquire);
-        const std::uint32_t count = edge.ring->pop(taken_);
+        // Each may be a datagram in many buffers; a replay takes no more than there is room for.
+        std::uint32_t wanted = burst;
+        while (config_.wait && wanted > 0 && !table_.has_room(wanted * port::IpReassembly::pieces_max)) wanted /= 2;
+        const std::uint32_t count = edge.ring->pop({taken_.data(), wanted});
         process({taken_.data(), count}, nullptr);
         count_processed(count);
-        if (count > 0 || !last) ended = false;
+        if (count > 0 || !last || wanted == 0) ended = false;
         // The ring was emptied only if less came than was asked for; then what the sender promised holds here too.
-        if (count == burst)
+        if (count == wanted)
             promise = std::min(promise, time_);
         else if (!last)
             promise = std::min(promise, until);
@@ -375,6 +393,7 @@ void RxStage::finish_if_done() noexcept {
     if (!own_ended_ || !steered_ended_ || !flush_stashes()) return;
     if (!done_) {
         done_ = true;
+        flush_pieces();
         if (listener_ != nullptr) listener_->finish(time_);
         table_.finish(time_);
         send_descriptors();
@@ -394,6 +413,7 @@ std::size_t RxStage::poll(TimeNs now) noexcept {
             close_first_pass();
         if (listener_ != nullptr) listener_->expire(time_);
         table_.expire(time_);
+        expire_pieces();
         send_descriptors();
         static_cast<void>(flush_stashes());
     }

@@ -11,6 +11,7 @@
 #include "pipeline/pass_signals.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/top_values.hpp"
+#include "port/ip_reassembly.hpp"
 #include "port/live_port.hpp"
 #include "port/ring.hpp"
 #include "roce/listener.hpp"
@@ -61,6 +62,7 @@ public:
         PassSignals* passes = nullptr;                         ///< a capture that is looped
         assemble::MessageTable::Config table;
         roce::Listener::Config listener;
+        port::IpReassembly::Config reassembly;
     };
 
     RxStage(const Config& config, const std::vector<StreamRuntime>& streams, RxSignals& own, const RunSignals& run);
@@ -85,6 +87,7 @@ public:
     /// What messages were opened under in the first pass over a capture; read when the lcore has closed it.
     [[nodiscard]] const assemble::NumberRange& numbers() const noexcept { return table_.numbers(); }
     [[nodiscard]] std::uint32_t newest_epoch() const noexcept { return table_.newest_epoch(); }
+    [[nodiscard]] const port::IpReassembly& reassembly() const noexcept { return reassembly_; }
     [[nodiscard]] std::uint32_t buffers_held() const noexcept { return buffers_held_.load(std::memory_order_relaxed); }
 
 private:
@@ -115,6 +118,14 @@ private:
     void end_packet(const port::Packet& packet, core::PacketCounter counter, port::LivePort* from) noexcept;
     void steer(const port::Packet& packet, std::uint16_t owner) noexcept;
     void assemble_run(std::uint16_t stream, std::uint32_t count) noexcept;
+    // Datagrams that came in IP fragments: rx_fragments.cpp.
+    [[nodiscard]] port::Packet join(const port::Packet& packet, const wire::Datagram& piece) noexcept;
+    void settle_pieces(std::uint32_t held_before) noexcept;
+    void expire_pieces() noexcept;
+    void flush_pieces() noexcept;
+    void process_whole(const port::Packet& packet) noexcept;
+    void assemble_whole(const port::Packet& packet, wire::Datagram& datagram, const flow::Route& route) noexcept;
+    void reject(const port::Packet& packet, core::PacketCounter counter) noexcept;
     [[nodiscard]] bool checks_icrc(const flow::Route& route) const noexcept;
     void assemble_roce(const port::Packet& packet, const wire::Datagram& datagram, const flow::Route& route) noexcept;
     [[nodiscard]] bool source_of(const StreamRuntime& stream, const wire::Fragment& fragment,
@@ -132,6 +143,7 @@ private:
     TopValues strangers_;
     TopValues wrong_lengths_;
     assemble::MessageTable table_;
+    port::IpReassembly reassembly_;
     std::unique_ptr<roce::Listener> listener_;  ///< only where there are RoCE streams
     bool check_unmatched_icrc_ = false;
     const port::Packet* ahead_ = nullptr;  ///< of the burst in hand: the next packet whose header is fetched

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "port/ipv6_responder.hpp"
 #include "wire/network.hpp"
 
 namespace weir::port {
@@ -14,7 +15,6 @@ constexpr std::size_t arp_bytes = 28;
 constexpr std::size_t ip_header_bytes = wire::ipv4_header_bytes;
 constexpr std::size_t icmp_header_bytes = 8;
 using wire::ethertype_arp;
-using wire::ethertype_vlan;
 constexpr std::uint16_t ethertype_ip = wire::ethertype_ipv4;
 
 std::uint8_t get8(const std::byte* at) noexcept {
@@ -148,9 +148,19 @@ std::size_t answer(std::span<const std::byte> frame, const PortAddress& own, std
         return 0;
     }
     std::uint16_t ethertype = get16(frame.data() + 12);
-    if (ethertype == ethertype_vlan && frame.size() >= head + 4) {
-        head += 4;
-        ethertype = get16(frame.data() + 16);
+    for (int tags = 0; tags < 2; ++tags) {
+        const bool tagged = ethertype == wire::ethertype_vlan || ethertype == wire::ethertype_service_vlan;
+        if (!tagged || frame.size() < head + wire::vlan_tag_bytes) {
+            break;
+        }
+        head += wire::vlan_tag_bytes;
+        ethertype = get16(frame.data() + head - 2);
+    }
+    if (ethertype == wire::ethertype_ipv6) {
+        return answer_ipv6(frame, head, own, reply);
+    }
+    if (own.ip == 0) {
+        return 0;
     }
     if (ethertype == ethertype_arp && (is_broadcast(frame.data()) || equals(frame.data(), own.mac))) {
         return answer_arp(frame, head, own, reply);

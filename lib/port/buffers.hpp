@@ -18,6 +18,11 @@ struct Packet {
     std::uint16_t captured_bytes = 0;  ///< that can be read in the mbuf
     std::uint8_t port = 0;             ///< index of the port in the configuration
     std::uint8_t pass = 0;             ///< a looped capture: which pass, modulo 256
+
+    /// Not 0: a datagram of so many packets, a chain of as many mbufs, wire_bytes long. Marked by captured_bytes = 0.
+    [[nodiscard]] std::uint32_t pieces() const noexcept {
+        return captured_bytes == 0 && mbuf->nb_segs > 1 ? mbuf->nb_segs : 0;
+    }
 };
 static_assert(sizeof(Packet) == 24);
 

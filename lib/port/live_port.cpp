@@ -81,6 +81,8 @@ LivePort::LivePort(const LivePortConfig& config, BufferPool& pool)
     rte_ether_addr mac{};
     if (::rte_eth_macaddr_get(id_, &mac) == 0) std::copy_n(mac.addr_bytes, own_.mac.size(), own_.mac.begin());
     own_.ip = config.address.value_or(0);
+    own_.has_ipv6 = config.ipv6_address.has_value();
+    if (own_.has_ipv6) own_.ipv6 = *config.ipv6_address;
     facts_ = device_facts(config.device);
     kernel_ = InterfaceDrops::find(driver_of(config.device), config.args.value_or(""));
     if (const std::string said = LogCapture::text(); !said.empty()) remarks_ += (remarks_.empty() ? "" : ", ") + said;
@@ -106,7 +108,7 @@ std::uint32_t LivePort::receive(std::uint16_t queue, std::span<Packet> packets, 
 }
 
 void LivePort::answer(std::span<const std::byte> frame) noexcept {
-    if (own_.ip == 0) return;
+    if (own_.ip == 0 && !own_.has_ipv6) return;
     rte_mbuf* reply = pool_.allocate();
     if (reply == nullptr) return;
     const std::size_t bytes = port::answer(frame, own_, {rte_pktmbuf_mtod(reply, std::byte*), pool_.room_bytes()});

@@ -18,13 +18,14 @@ namespace weir::port {
 
 struct LivePortConfig {
     std::string name;                 ///< of the port, for people
-    std::uint16_t index = 0;          ///< in the configuration; stamped into packets
+    std::uint8_t index = 0;           ///< in the configuration; stamped into packets
     std::string device;               ///< as DPDK names it: PCI address, or the vdev's name before the first comma
     std::optional<std::string> args;  ///< a vdev that is to be created, with these; otherwise it is there already
     std::uint16_t queues = 1;
     std::uint16_t mtu = 9000;
     std::uint16_t rx_descriptors = 1024;
-    std::optional<std::uint32_t> address;  ///< IPv4, host byte order: answer ARP and ping for it
+    std::optional<std::uint32_t> address;                        ///< IPv4, host byte order: answer ARP and ping for it
+    std::optional<std::array<std::uint8_t, 16>> ipv6_address{};  ///< likewise neighbour solicitations and ping
 };
 
 class LivePort {

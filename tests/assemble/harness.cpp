@@ -82,6 +82,25 @@ std::size_t Harness::add(const Packet& packet) {
     return buffers_.size() - 1;
 }
 
+void Harness::add_in_pieces(const Packet& packet, std::uint32_t pieces) {
+    advance(packet.time_ns);
+    wire::Fragment fragment;
+    fragment.number = packet.number;
+    fragment.offset = packet.offset;
+    fragment.bytes = packet.bytes;
+    fragment.total = packet.total_known ? packet.total : 0;
+    fragment.total_known = packet.total_known;
+    std::vector<Piece> parts;
+    const std::uint32_t step = (packet.bytes + pieces - 1) / pieces;
+    for (std::uint32_t i = 0; i < pieces; ++i) {
+        const std::uint32_t begin = std::min(i * step, packet.bytes);
+        Buffer& buffer = make_buffer(std::min(step, packet.bytes - begin), buffers_.size());
+        parts.push_back({&buffer, buffer.bytes.data(), static_cast<std::uint32_t>(buffer.bytes.size())});
+    }
+    tables_[packet.source % limits_.rx_count]->add_pieces(packet.source, fragment, parts, packet.time_ns);
+    exchange();
+}
+
 void Harness::bind(std::uint32_t source, std::uint64_t number, std::uint32_t total, std::span<const Part> parts,
                    TimeNs now) {
     advance(now);

@@ -81,6 +81,8 @@ public:
 
     /// Adds one packet at its time; returns its index.
     std::size_t add(const Packet& packet);
+    /// Adds the packet's payload in so many buffers (empty ones, where it is short), each of which counts as a packet.
+    void add_in_pieces(const Packet& packet, std::uint32_t pieces);
     /// Adds one packet, exchanging nothing: as in a burst that does not end.
     void add_undrained(const Packet& packet) {
         now_ = std::max(now_, packet.time_ns);

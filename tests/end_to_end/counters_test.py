@@ -32,6 +32,10 @@ def noise(count, seed=1):
     return random.Random(seed).randbytes(count)
 
 
+def split(data, size):
+    return [data[at:at + size] for at in range(0, len(data), size)]
+
+
 def ack(psn):
     return roce(0x11, psn, extension=bytes(4))
 
@@ -54,7 +58,12 @@ SIMPLE = {
     "dropped.malformed.ip_header": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, first=0x65), udp(ejfat(1, b"x"), EJFAT_PORT, first=0x44)], 0),
     "dropped.malformed.ip_length": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, total=2000), udp(ejfat(1, b"x"), EJFAT_PORT, total=19)], 0),
     "dropped.malformed.ip_checksum": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, checksum=0x1234)], 0),
-    "dropped.malformed.ip_fragment": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, flags=0x2000), udp(ejfat(1, b"x"), EJFAT_PORT, flags=7)], 0),
+    "dropped.malformed.ip_fragment": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, flags=0x2000), ethernet(ipv4(b"", flags=7))], 0),
+    "dropped.ip_fragment.timeout": (EJFAT, [ethernet(ipv4(bytes(16), flags=0x2000)), ethernet(ipv4(b"end", flags=7))], 0),
+    "dropped.ip_fragment.too_many": (EJFAT, [ethernet(ipv4(bytes(8), flags=0x2000 | n)) for n in range(12)], 0),
+    "dropped.ip_fragment.conflict": (EJFAT, [ethernet(ipv4(bytes(16), flags=0x2000 | n)) for n in (0, 0)], 0),
+    "dropped.ip_fragment.roce": (ROCE, [ethernet(ipv4(part, flags=flags)) for part, flags in
+                                        zip(split(roce(UC.send_only, 5, bytes(2048))[34:], 1024), (0x2000, 0x2000 | 128, 256))], 0),
     "dropped.malformed.udp_length": (EJFAT, [ethernet(ipv4(datagram(ejfat(1, b"x"), EJFAT_PORT, length=n))) for n in (7, 500)], 0),
     "dropped.malformed.oversized": (EJFAT, [event(1, bytes(20000))] * 2, 0),
     "dropped.malformed.header": (EJFAT, [udp(b"no such header, but long enough", EJFAT_PORT), udp(b"short", EJFAT_PORT)], 0),
@@ -106,6 +115,13 @@ class Counters(Case):
                     expected[name] = len(frames) - placed
                 self.exactly(text.replace('kind = "events"\npath = "unused"', NULL), frames, expected)
                 SEEN["packets"].add(name)
+
+    def test_no_room_for_fragments(self):
+        # 256 pieces for losses and 8 for the one source, so 132 datagrams, of which each lacks its rest.
+        frames = [ethernet(ipv4(bytes(16), flags=0x2000, source=f"10.2.{n // 250}.{n % 250}")) for n in range(1000)]
+        self.exactly(EJFAT.replace('kind = "events"\npath = "unused"', NULL), frames,
+                     {"dropped.ip_fragment.timeout": 132, "dropped.ip_fragment.no_room": 868})
+        SEEN["packets"].add("dropped.ip_fragment.no_room")
 
     def test_complete_events(self):
         result = self.exactly(EJFAT, [event(1), event(2)], {"placed": 2})

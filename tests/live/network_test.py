@@ -100,7 +100,7 @@ class NetworkTest(live.Case):
         self.assert_account(run, sent=len(datagrams))
         self.assertEqual(run.report["stopped_by"], "--events")
         self.assertGreaterEqual(run.report["packets"]["not_for_us"]["arp"], 1)
-        self.assertEqual(run.report["packets"]["not_for_us"]["icmp"], 3)
+        self.assertGreaterEqual(run.report["packets"]["not_for_us"]["icmp"], 3)  # and the kernels' neighbour discovery
         self.check_digests(run, detector.digests)
         # The kernel of the sender learnt the address from weir: nothing else has it.
         neighbours = live.subprocess.run(self.network.there("ip", "neigh", "show", live.RECEIVER), capture_output=True, text=True).stdout

@@ -98,10 +98,10 @@ INSTANTIATE_TEST_SUITE_P(
              {"mbuf_bytes", "1KiB to 65407"}},
         Case{"AddressWithoutPrefix", udp_text, {{"device =", "address = \"10.1.0.2\" #!\ndevice ="}}, {"10.1.0.2/24"}},
         Case{"AddressPrefix", udp_text, {{"device =", "address = \"10.1.0.2/33\" #!\ndevice ="}}, {"10.1.0.2/33"}},
-        Case{"AddressIpv6",
+        Case{"AddressIpv6Prefix",
              udp_text,
-             {{"device =", "address = \"fd00::1/64\" #!\ndevice ="}},
-             {"not IPv6 in this version"}},
+             {{"device =", "address = \"fd00::1/129\" #!\ndevice ="}},
+             {"fd00::1/129", "fd00::2/64"}},
         Case{
             "MissingFlows", udp_text, {{"device =", "flows = \"no.flow\" #!\ndevice ="}}, {"port.flows", "not a file"}},
         Case{"Flows",

@@ -1,0 +1,125 @@
+// What the rx lcore does with datagrams that came in IP fragments. A whole one is a chain of as many buffers as it had
+// packets; nothing is copied, and every packet stays one reference.
+#include <algorithm>
+
+#include "pipeline/rx_stage.hpp"
+#include "wire/network.hpp"
+
+namespace weir::pipeline {
+
+using core::PacketCounter;
+using port::Packet;
+
+namespace {
+
+/// Takes the first buffer off a chain; what follows it is returned.
+rte_mbuf* take_first(rte_mbuf* mbuf) noexcept {
+    rte_mbuf* rest = mbuf->next;
+    mbuf->next = nullptr;
+    mbuf->nb_segs = 1;
+    return rest;
+}
+
+}  // namespace
+
+/// Counts and gives back the packets of one buffer, or of a chain.
+void RxStage::reject(const Packet& packet, PacketCounter counter) noexcept {
+    rte_mbuf* mbuf = packet.mbuf;
+    if (packet.pieces() == 0) return table_.reject(mbuf, counter);
+    while (mbuf != nullptr) {
+        rte_mbuf* rest = take_first(mbuf);
+        table_.reject(mbuf, counter);
+        mbuf = rest;
+    }
+}
+
+/// Pieces that wait are in flight; what was given up has found its counter.
+void RxStage::settle_pieces(std::uint32_t held_before) noexcept {
+    const std::uint32_t held = reassembly_.held();
+    if (held > held_before)
+        packets_.add(PacketCounter::in_flight, held - held_before);
+    else if (held < held_before)
+        packets_.subtract(PacketCounter::in_flight, held_before - held);
+    for (const port::IpReassembly::Ended& ended : reassembly_.ended()) table_.reject(ended.mbuf, ended.counter);
+}
+
+/// The datagram that `packet` completes, or a packet without mbuf.
+Packet RxStage::join(const Packet& packet, const wire::Datagram& piece) noexcept {
+    const std::uint32_t held = reassembly_.held();
+    Packet whole;
+    whole.mbuf = reassembly_.add(packet, piece, time_);
+    settle_pieces(held);
+    if (whole.mbuf == nullptr) return whole;
+    whole.time_ns = packet.time_ns;
+    whole.wire_bytes = whole.mbuf->pkt_len;
+    whole.port = packet.port;
+    whole.pass = packet.pass;
+    return whole;
+}
+
+void RxStage::expire_pieces() noexcept {
+    if (reassembly_.held() == 0) return;
+    const std::uint32_t held = reassembly_.held();
+    reassembly_.expire(time_);
+    settle_pieces(held);
+}
+
+/// End of the run.
+void RxStage::flush_pieces() noexcept {
+    while (reassembly_.held() > 0) {
+        const std::uint32_t held = reassembly_.held();
+        reassembly_.flush();
+        settle_pieces(held);
+    }
+}
+
+void RxStage::process_whole(const Packet& packet) noexcept {
+    wire::Datagram datagram;
+    // All headers lie in the first buffer, and nothing else is read.
+    const wire::Verdict verdict = wire::parse_frame(rte_pktmbuf_mtod(packet.mbuf, const std::byte*), packet.wire_bytes,
+                                                    packet.wire_bytes, datagram);
+    if (verdict != wire::ok) return reject(packet, verdict);
+    const flow::Steering& steering = *config_.steering[packet.port];
+    const bool roce = steering.is_roce(datagram);
+    const flow::Route route = roce ? steering.route_roce(datagram) : steering.route_udp(datagram);
+    if (route.stream == flow::Steering::none) {
+        if (!roce) strangers_.add(Stranger{false, datagram.dport, datagram.src}.packed());
+        reject(packet, PacketCounter::unsteered);
+    } else if (roce) {
+        reject(packet, PacketCounter::ip_fragment_roce);
+    } else if (route.owner != config_.index) {
+        steer(packet, route.owner);
+    } else {
+        assemble_whole(packet, datagram, route);
+    }
+}
+
+void RxStage::assemble_whole(const Packet& packet, wire::Datagram& datagram, const flow::Route& route) noexcept {
+    const StreamRuntime& stream = streams_[route.stream];
+    if (stream.lane_by_port) datagram.lane = static_cast<std::uint8_t>((route.source - stream.first_source) & 1U);
+    wire::Fragment fragment;
+    wire::Verdict verdict = PacketCounter::malformed_header;
+    stream.format->decode_burst(stream.context, {&datagram, 1}, &fragment, &verdict);
+    std::uint32_t source = route.source;
+    if (verdict == wire::ok && !source_of(stream, fragment, source)) verdict = PacketCounter::malformed_source;
+    if (verdict == PacketCounter::malformed_payload_length)
+        wrong_lengths_.add(std::uint64_t{route.stream} << 32U | datagram.payload_bytes);
+    if (verdict != wire::ok) return reject(packet, verdict);
+    auto skip = static_cast<std::uint32_t>(fragment.payload - rte_pktmbuf_mtod(packet.mbuf, const std::byte*));
+    if (skip > packet.mbuf->data_len) return reject(packet, PacketCounter::malformed_truncated);
+    if (stream.numbered_by_arrival) fragment.number = arrivals_[route.stream]++;
+
+    std::array<assemble::Piece, port::IpReassembly::pieces_max> pieces;
+    std::uint32_t count = 0;
+    std::uint32_t left = fragment.bytes;
+    for (rte_mbuf* mbuf = packet.mbuf; mbuf != nullptr; skip = 0) {
+        const std::uint32_t bytes = std::min<std::uint32_t>(left, mbuf->data_len - skip);
+        pieces[count++] = {mbuf, rte_pktmbuf_mtod_offset(mbuf, const std::byte*, skip), bytes};
+        left -= bytes;
+        mbuf = take_first(mbuf);
+        count_source(source);
+    }
+    table_.add_pieces(source, fragment, {pieces.data(), count}, packet.time_ns);
+}
+
+}  // namespace weir::pipeline

@@ -84,7 +84,11 @@ std::vector<Cut> cuts_of(std::uint32_t ip_payload_bytes, std::uint32_t step) {
 class IpReassemblyTest : public testing::Test {
 protected:
     static void SetUpTestSuite() {
-        start_eal({.lcores = {0}, .memory_bytes = std::uint64_t{96} << 20U, .pci = {}, .pin = false});
+        EalConfig config;
+        config.lcores = {0};
+        config.memory_bytes = std::uint64_t{96} << 20U;
+        config.pin = false;
+        start_eal(config);
     }
     static void TearDownTestSuite() { stop_eal(); }
 

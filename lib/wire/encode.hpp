@@ -82,6 +82,53 @@ struct EjfatHeader {
 std::size_t write_ejfat(const EjfatHeader& header, std::span<const std::byte> payload,
                         std::span<std::byte> out) noexcept;
 
+/// The DAQEthHeader; values wider than their field are cut.
+struct DuneHeader {
+    std::uint32_t version = 0;                    ///< 6 bits
+    std::uint32_t detector = 3;                   ///< 6 bits; 3 is HD_TPC
+    std::uint32_t crate = 0;                      ///< 10 bits
+    std::uint32_t slot = 0;                       ///< 4 bits
+    std::uint32_t stream = 0;                     ///< 8 bits
+    std::uint32_t sequence = 0;                   ///< 12 bits, per stream
+    std::uint64_t timestamp = 0;                  ///< ticks of 16 ns
+    std::optional<std::uint32_t> block_length{};  ///< in words of 8 bytes; by default as long as the payload is
+};
+/// Detector, crate, slot and stream as the one number that `source_ids` lists.
+[[nodiscard]] std::uint32_t dune_source(const DuneHeader& header) noexcept;
+std::size_t write_dune(const DuneHeader& header, std::span<const std::byte> payload, std::span<std::byte> out) noexcept;
+
+struct EssHeader {
+    std::uint8_t version = 0;  ///< 0 or 1
+    std::uint8_t type = 0x30;  ///< instrument; 0x30 is LOKI
+    std::uint8_t output_queue = 0;
+    std::uint8_t time_source = 0x0b;
+    std::uint32_t pulse_seconds = 0;
+    std::uint32_t pulse_ticks = 0;  ///< of 88.0525 MHz
+    std::uint32_t previous_seconds = 0;
+    std::uint32_t previous_ticks = 0;
+    std::uint32_t sequence = 0;
+};
+/// Without payload it is a heartbeat.
+std::size_t write_ess(const EssHeader& header, std::span<const std::byte> payload, std::span<std::byte> out) noexcept;
+
+struct SpeadItem {
+    std::uint32_t id = 0;
+    std::uint64_t value = 0;
+    bool immediate = true;  ///< otherwise the value is an address in the heap
+};
+struct SpeadHeader {
+    std::uint32_t address_bits = 48;               ///< 48 or 40
+    std::uint64_t heap = 0;                        ///< heap counter
+    std::optional<std::uint64_t> heap_bytes{};     ///< heap size, if the packet says it
+    std::uint64_t offset = 0;                      ///< of the payload in the heap
+    std::optional<std::uint64_t> payload_bytes{};  ///< as said; by default as it is
+    std::span<const SpeadItem> items{};            ///< after those of the heap
+};
+/// Packet header and items: what is in front of the payload.
+[[nodiscard]] std::size_t spead_front_bytes(const SpeadHeader& header) noexcept;
+std::size_t write_spead(const SpeadHeader& header, std::span<const std::byte> payload,
+                        std::span<std::byte> out) noexcept;
+
 /// The values of one packet's fields in a declared format; those that the spec does not have are ignored. Values wider
 /// than their field are cut.
 struct DeclaredValues {

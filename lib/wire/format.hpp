@@ -64,6 +64,16 @@ struct SlsOptions {
     bool interfaces_joined = false;            ///< both interfaces of a module are one source, one message
 };
 
+/// spead: the keys of the stream, key for key.
+struct SpeadOptions {
+    std::uint32_t address_bits = 48;  ///< flavour: 48 or 40
+    std::uint32_t event_item = 1;     ///< id of the immediate item with the event number; 1 is the heap counter
+    std::uint32_t source_item = 0;    ///< id of the immediate item with the source id; 0: there is none
+    std::uint32_t heap_bytes = 0;     ///< size of every heap, if the packets do not say; 0: they do, or nobody does
+
+    bool operator==(const SpeadOptions&) const = default;
+};
+
 /// What the stream's options say, whatever the format. Each format takes its own and refuses values that it cannot
 /// have.
 struct FormatOptions {
@@ -71,6 +81,7 @@ struct FormatOptions {
     std::uint32_t message_bytes_max = message_bytes_max_default;  ///< `max_message_bytes`; 0 means the default
     DeclaredSpec declared{};                                      ///< declared only
     SlsOptions sls{};
+    SpeadOptions spead{};  ///< spead only
 };
 
 /// A DeclaredField made ready: one 8-byte load at `at`, byte swap if the format is big-endian, shift, mask.
@@ -92,6 +103,13 @@ struct SlsContext {
     std::array<SlsLane, 2> lanes{};
 };
 
+/// spead only: what its decoder goes by.
+struct SpeadContext {
+    std::uint8_t address_bits = 48;
+    std::uint32_t event_item = 1;
+    std::uint32_t source_item = 0;
+};
+
 /// What a decoder knows of its stream; plain data, constant during a run.
 struct FormatContext {
     std::uint32_t header_bytes = 0;         ///< stripped from every packet
@@ -103,6 +121,9 @@ struct FormatContext {
     std::uint8_t number_bits = 64;  ///< width of the event number on the wire
     bool carries_number = true;     ///< false: the transport has to number the messages (`message`)
     bool carries_source = false;    ///< Fragment::header_source is set: source_by = "header" is possible
+    /// Width of the counter that numbers every packet of a source (Fragment::sequence); 0: the format has none. With
+    /// one, decoders set `sequence` and `header_source` of packets that are `control`, too.
+    std::uint8_t sequence_bits = 0;
 
     SlsContext sls{};  ///< jungfrau, moench, eiger only
 
@@ -115,6 +136,8 @@ struct FormatContext {
     FieldReader total{};
     FieldReader magic{};
     FieldReader source{};
+
+    SpeadContext spead{};
 };
 
 /// One line of the table of formats.
@@ -132,7 +155,7 @@ struct FormatEntry {
     FormatContext (*make_context)(const FormatOptions& options);
 };
 
-/// All formats: jungfrau, moench, eiger, ejfat, message, declared.
+/// All formats: jungfrau, moench, eiger, ejfat, dune, ess, spead, message, declared.
 [[nodiscard]] std::span<const FormatEntry> formats() noexcept;
 
 /// By name, or nullptr. A format of the user's own name is `declared` with his DeclaredSpec.

@@ -4,12 +4,15 @@
 #include <concepts>
 
 #include "wire/declared/declared.hpp"
+#include "wire/dune/dune.hpp"
 #include "wire/eiger/eiger.hpp"
 #include "wire/ejfat/ejfat.hpp"
+#include "wire/ess/ess.hpp"
 #include "wire/format.hpp"
 #include "wire/jungfrau/jungfrau.hpp"
 #include "wire/message/message.hpp"
 #include "wire/moench/moench.hpp"
+#include "wire/spead/spead.hpp"
 
 namespace weir::wire {
 namespace {
@@ -32,7 +35,7 @@ void decode_burst(const FormatContext& context, std::span<const Datagram> datagr
 template <Format... F>
 constexpr std::array<FormatEntry, sizeof...(F)> table{{{F::name, &decode_burst<F>, &F::make_context}...}};
 
-constexpr auto& all_formats = table<Jungfrau, Moench, Eiger, Ejfat, WholeMessage, Declared>;
+constexpr auto& all_formats = table<Jungfrau, Moench, Eiger, Ejfat, Dune, Ess, Spead, WholeMessage, Declared>;
 
 }  // namespace
 

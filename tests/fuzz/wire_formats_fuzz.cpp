@@ -65,12 +65,25 @@ DeclaredSpec take_spec(Taker& taker) {
     return spec;
 }
 
+SpeadOptions take_spead(Taker& taker) {
+    const std::uint8_t choice = taker.byte();
+    SpeadOptions spead;
+    if ((choice & 1) != 0) spead.address_bits = 40;
+    if ((choice & 2) != 0) spead.event_item = 0x1600;
+    if ((choice & 4) != 0) spead.source_item = 0x4101;
+    if ((choice & 8) != 0) spead.heap_bytes = 1U + taker.byte();
+    return spead;
+}
+
 void check(const FormatContext& context, const Datagram& datagram, const Fragment& fragment) {
     const std::byte* end = datagram.payload + datagram.payload_bytes;
     if (fragment.payload < datagram.payload || fragment.payload + fragment.bytes > end) std::abort();
-    if (!fragment.total_known || fragment.total > context.message_bytes_max) std::abort();
-    if (fragment.offset > fragment.total || fragment.bytes > fragment.total - fragment.offset) std::abort();
-    if (fragment.bytes == 0 && fragment.total != 0) std::abort();
+    const std::uint32_t total = fragment.total_known ? fragment.total : context.message_bytes_max;
+    if (!fragment.total_known && context.message_bytes != 0) std::abort();
+    if (total > context.message_bytes_max) std::abort();
+    if (fragment.offset > total || fragment.bytes > total - fragment.offset) std::abort();
+    if (fragment.bytes == 0 && total != 0) std::abort();
+    if (context.sequence_bits < 32 && fragment.sequence >> context.sequence_bits != 0) std::abort();
     if (fragment.header_bytes != 0 &&
         (fragment.header < datagram.payload || fragment.header + fragment.header_bytes > end))
         std::abort();
@@ -206,6 +219,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.interfaces = 1 + taker.byte() % 2;
     options.sls = take_sls(taker);
     if (entry.name == "declared") options.declared = take_spec(taker);
+    if (entry.name == "spead") options.spead = take_spead(taker);
     FormatContext context;
     try {
         context = entry.make_context(options);

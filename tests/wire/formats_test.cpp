@@ -37,7 +37,7 @@ Verdict verdict_of(const char* format, const Bytes& payload, const FormatOptions
 }
 
 TEST(Formats, TableHasThemAll) {
-    for (const char* name : {"jungfrau", "moench", "eiger", "ejfat", "message", "declared"}) {
+    for (const char* name : {"jungfrau", "moench", "eiger", "ejfat", "dune", "ess", "spead", "message", "declared"}) {
         ASSERT_NE(find_format(name), nullptr) << name;
         EXPECT_EQ(find_format(name)->name, name);
     }

@@ -180,8 +180,8 @@ Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& 
         from.current = message;
         return message;
     }
-    const std::optional<PacketCounter> fate =
-        message != nullptr ? PacketCounter::late : fate_of(from, number, restarting);
+    std::optional<PacketCounter> fate = message != nullptr ? PacketCounter::late : fate_of(from, number, restarting);
+    fate = contradicts(fate, fragment);
     if (fate == PacketCounter::no_room && now < from.no_room_until_ns) {
         verdict = PacketCounter::no_room;
         return nullptr;
@@ -306,12 +306,19 @@ PacketCounter MessageTable::admit(std::uint32_t source, const wire::Fragment& fr
     }
     verdict = check(*message, fragment);
     // What is late stays late, whatever else is wrong with it.
-    if (verdict != PacketCounter::in_flight) return probation ? message->fallback : verdict;
+    if (verdict != PacketCounter::in_flight)
+        return probation ? *contradicts(message->fallback, fragment) : verdict;
     if (!probation && (from.probation_count > 0 || from.evidence.messages > 0)) {
         ++from.novelty;
         from.evidence = {};
     }
     return PacketCounter::in_flight;
+}
+
+/// A packet that has not been here before is no duplicate: the sender uses the number of a whole message twice.
+std::optional<PacketCounter> MessageTable::contradicts(std::optional<PacketCounter> fate,
+                                                       const wire::Fragment& fragment) noexcept {
+    return fate == PacketCounter::duplicate && fragment.fresh ? PacketCounter::conflict : fate;
 }
 
 /// Whether the packet fits its message: in_flight, or where it is counted. Takes its range if it does.

@@ -203,6 +203,8 @@ private:
     static void use_ranges(Message& message) noexcept;
     [[nodiscard]] std::optional<core::PacketCounter> fate_of(Source& from, std::uint64_t number,
                                                              bool restarting) noexcept;
+    [[nodiscard]] static std::optional<core::PacketCounter> contradicts(std::optional<core::PacketCounter> fate,
+                                                                        const wire::Fragment& fragment) noexcept;
     [[nodiscard]] static bool is_restarting(const Source& from, std::uint64_t number) noexcept;
     [[nodiscard]] core::PacketCounter check(Message& message, const wire::Fragment& fragment) noexcept;
     [[nodiscard]] Message* open_known(std::uint32_t source, std::uint64_t number, const wire::Fragment& fragment,

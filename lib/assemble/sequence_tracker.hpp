@@ -48,6 +48,13 @@ public:
         return seen;
     }
 
+    /// What comes now has nothing to do with what came: a capture is read again. What was missing stays counted.
+    void begin_anew() noexcept {
+        missing_before_ += near_.missing();
+        near_.numbers = near_.came = 0;
+        far_.numbers = 0;
+    }
+
     /// Numbers that did not come, up to the highest that did.
     [[nodiscard]] std::uint64_t missing() const noexcept { return missing_before_ + near_.missing(); }
 

@@ -164,9 +164,11 @@ constexpr Entry<PacketCounter> packet_entries[] = {
      "data is lost. With RC, the number says how much the sender had to repeat: look for losses or slow "
      "acknowledgements."},
     {conflict, "dropped.conflict",
-     "Data that overlaps what had arrived without being the same range, or that contradicts the message's end. Two "
-     "senders "
-     "use the same source, stream or event number, or firmware sends wrong offsets. The first data is kept."},
+     "Data that overlaps what had arrived without being the same range, contradicts the message's size or end, or is a "
+     "second message under the number of a whole one. Two senders use the same source, stream or event number, or "
+     "firmware "
+     "sends wrong offsets; with `dune` and `ess`, several streams or packets per pulse share a source (`source_ids`, "
+     "`packets_per_pulse`). The first data is kept."},
     {too_fragmented, "dropped.too_fragmented",
      "Messages that arrived in more separate pieces than weir tracks. Extreme reordering or loss: check load balancing "
      "over "

@@ -221,6 +221,7 @@ wire::FormatOptions format_options(const RunConfig& run, const StreamConfig& str
                    .lane_by = stream.source_by == SourceBy::port ? wire::LaneBy::datagram : wire::LaneBy::row,
                    // Both interfaces of a module send the same module id.
                    .interfaces_joined = stream.source_by == SourceBy::header};
+    options.spead = stream.spead;
     for (const wire::DeclaredSpec& spec : run.formats)
         if (spec.name == stream.format) options.declared = spec;
     return options;

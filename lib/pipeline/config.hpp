@@ -89,6 +89,8 @@ struct StreamConfig {
     std::optional<std::uint32_t> rows;           ///< jungfrau, moench, eiger: partial readout; default all
     std::optional<std::uint32_t> bit_depth;      ///< eiger: set after reading, default 16
     std::optional<bool> tengiga;                 ///< eiger: set after reading, default true
+    std::uint32_t packets_per_pulse = 1;         ///< ess: of a source
+    wire::SpeadOptions spead;                    ///< spead: address_bits, event_item, source_item, heap_bytes
     std::vector<std::uint16_t> udp_dst;          ///< udp
     SourceBy source_by = SourceBy::port;         ///< udp
     std::vector<std::uint32_t> source_ids;       ///< udp, source_by = header: the header's ids in source order

@@ -36,7 +36,7 @@ inline constexpr std::array byte_order_names{Named{"little", wire::ByteOrder::li
 
 /// Formats that need no [[format]]; a declared one may not take these names, nor "declared".
 inline constexpr auto built_in_formats =
-    std::to_array<std::string_view>({"jungfrau", "moench", "eiger", "ejfat", "message"});
+    std::to_array<std::string_view>({"jungfrau", "moench", "eiger", "ejfat", "dune", "ess", "spead", "message"});
 
 template <class Table, class E>
 constexpr std::string_view name_of(const Table& table, E value) {

@@ -116,6 +116,20 @@ void print_detector(Printer& out, const StreamConfig& stream) {
         out.comment("rows: all (default)");
 }
 
+void print_spead(Printer& out, const wire::SpeadOptions& spead) {
+    const wire::SpeadOptions defaults;
+    out.number("address_bits", spead.address_bits, defaults.address_bits);
+    if (spead.event_item == defaults.event_item)
+        out.comment("event_item: the heap counter (default)");
+    else
+        out.line("event_item", fmt::format("{:#06x}", spead.event_item));
+    if (spead.source_item != 0) out.line("source_item", fmt::format("{:#06x}", spead.source_item));
+    if (spead.heap_bytes != 0)
+        out.line("heap_bytes", in_quotes(format_size(spead.heap_bytes)));
+    else
+        out.comment("heap_bytes: as the packets say (default)");
+}
+
 void print_stream(Printer& out, const RunConfig& run, const StreamConfig& stream) {
     out.header("[[stream]]");
     if (stream.source_count == 1)
@@ -126,6 +140,8 @@ void print_stream(Printer& out, const RunConfig& run, const StreamConfig& stream
     out.choice("transport", transport_names, stream.transport, Transport{0xff});
     out.line("format", in_quotes(stream.format));
     print_detector(out, stream);
+    if (stream.format == "ess") out.number("packets_per_pulse", stream.packets_per_pulse, 1);
+    if (stream.format == "spead") print_spead(out, stream.spead);
     if (stream.transport == Transport::udp)
         print_udp(out, stream);
     else
@@ -238,6 +254,12 @@ nlohmann::json stream_json(const RunConfig& config, const StreamConfig& stream) 
     if (stream.rows) out["rows"] = *stream.rows;
     if (stream.bit_depth) out["bit_depth"] = *stream.bit_depth;
     if (stream.tengiga) out["tengiga"] = *stream.tengiga;
+    if (stream.format == "ess") out["packets_per_pulse"] = stream.packets_per_pulse;
+    if (stream.format == "spead")
+        out.update({{"address_bits", stream.spead.address_bits},
+                    {"event_item", stream.spead.event_item},
+                    {"source_item", stream.spead.source_item},
+                    {"heap_bytes", stream.spead.heap_bytes}});
     if (stream.transport == Transport::udp) {
         out["udp_dst"] = stream.udp_dst;
         out["source_by"] = name_of(source_by_names, stream.source_by);

@@ -109,9 +109,37 @@ void read_event_by(TableReader& table, StreamConfig& stream) {
     }
 }
 
+/// What the headers of a SPEAD stream do not say of themselves.
+void read_spead(TableReader& table, StreamConfig& stream) {
+    if (stream.format != "spead") {
+        for (const auto* key : {"address_bits", "event_item", "source_item", "heap_bytes"})
+            table.refuse(key, "nothing: it belongs to format = \"spead\"");
+        return;
+    }
+    wire::SpeadOptions& spead = stream.spead;
+    spead.address_bits =
+        static_cast<std::uint32_t>(table.integer("address_bits", {40, 48}).value_or(spead.address_bits));
+    if (spead.address_bits != 40 && spead.address_bits != 48)
+        table.wrong("address_bits", std::to_string(spead.address_bits), "48 (SPEAD-64-48) or 40 (SPEAD-64-40)");
+    const auto item = [&table, &spead](std::string_view key, std::uint32_t fallback) {
+        const Bounds ids{1, (std::uint64_t{1} << (63 - spead.address_bits)) - 1};
+        const auto id = static_cast<std::uint32_t>(table.integer(key, ids).value_or(fallback));
+        if (id >= 2 && id <= 6)
+            table.wrong(key, fmt::format("item {}", id),
+                        "1, the heap counter, or an item of the sender's own: 2 to 6 say how the heap is sent");
+        return id;
+    };
+    spead.event_item = item("event_item", spead.event_item);
+    spead.source_item = item("source_item", spead.source_item);
+    if (const auto bytes = table.size("heap_bytes", {1, message_bytes_limit}))
+        spead.heap_bytes = static_cast<std::uint32_t>(*bytes);
+    if (stream.source_by == SourceBy::header && spead.source_item == 0)
+        table.missing("source_item", "the id of the item that says the source, because source_by = \"header\"");
+}
+
 /// The bound on messages that do not say their size. It has to hold what is known to be sent, and fit the memory.
 void read_message_bound(TableReader& table, const RunConfig& run, StreamConfig& stream) {
-    std::uint64_t fixed = stream.message_bytes.value_or(0);
+    std::uint64_t fixed = std::max(stream.message_bytes.value_or(0), stream.spead.heap_bytes);
     if (const wire::DeclaredSpec* spec = find_spec(run, stream.format)) {
         const std::uint64_t packets = spec->packets.value_or(0);
         fixed =
@@ -145,8 +173,13 @@ StreamConfig read_stream(TableReader& table, RunConfig& run) {
     else
         read_roce(table, stream);
     read_event_by(table, stream);
+    read_spead(table, stream);
     read_message_bound(table, run, stream);
     read_detector_keys(table, stream);
+    if (stream.format == "ess")
+        stream.packets_per_pulse = static_cast<std::uint32_t>(table.integer("packets_per_pulse", {1, 1}).value_or(1));
+    else
+        table.refuse("packets_per_pulse", "nothing: it belongs to format = \"ess\"");
     table.finish();
     return stream;
 }

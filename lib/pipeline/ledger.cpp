@@ -112,6 +112,15 @@ std::vector<Ledger::Loss> Ledger::losses() const {
     return found;
 }
 
+std::uint64_t Ledger::unread_packets() const {
+    std::uint64_t unread = 0;
+    for (std::size_t i = 0; i < packets.size(); ++i)
+        if (is(core::packet_counters[i].name, "dropped.malformed.") ||
+            is(core::packet_counters[i].name, "dropped.ring_full."))
+            unread += packets[i];
+    return unread;
+}
+
 std::uint64_t Ledger::stream_packets() const {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < packets.size(); ++i)
@@ -123,7 +132,9 @@ std::uint64_t Ledger::stream_packets() const {
 
 std::optional<std::uint64_t> Ledger::wire_loss() const {
     // Sequence numbers tell only if nothing that did arrive was thrown away here: it would be missing just the same.
-    if (!sequence_known || lost_packets() > 0 || get(EventCounter::dropped_incomplete) > 0) return std::nullopt;
+    if (!sequence_known || (!all_sequenced && (lost_packets() > 0 || get(EventCounter::dropped_incomplete) > 0)))
+        return std::nullopt;
+    if (unread_packets() > 0) return std::nullopt;
     // What a device dropped may have been whole events, in which nothing is missing because nothing of them came.
     return std::max(missing_packets(), device_missed);
 }
@@ -167,7 +178,10 @@ Ledger collect(const Pipeline& pipeline) {
         ledger.ip_fragments.reused_identification += pieces.reused_identification;
         if (ledger.ip_fragments.reusing_source.empty())
             ledger.ip_fragments.reusing_source = rx->reassembly().reusing_source();
-        for (std::uint32_t s = 0; s < sources; ++s) ledger.sources[s].packets += rx->source_packets(s);
+        for (std::uint32_t s = 0; s < sources; ++s) {
+            ledger.sources[s].packets += rx->source_packets(s);
+            ledger.sources[s].missing_packets += rx->missing_packets(s);
+        }
     }
     add(ledger.packets, pipeline.build().packets());
     add(ledger.messages, pipeline.build().messages());
@@ -190,9 +204,11 @@ Ledger collect(const Pipeline& pipeline) {
         ledger.events_synced = pipeline.writer()->synced();
         ledger.disk = pipeline.writer()->disk();
     }
-    ledger.sequence_known = true;
-    for (const SourceGeometry& source : pipeline.options().geometry)
-        ledger.sequence_known &= source.message_bytes > 0 && source.packet_payload_bytes > 0;
+    ledger.sequence_known = ledger.all_sequenced = true;
+    for (const SourceGeometry& source : pipeline.options().geometry) {
+        ledger.sequence_known &= source.sequenced || (source.message_bytes > 0 && source.packet_payload_bytes > 0);
+        ledger.all_sequenced &= source.sequenced;
+    }
     return ledger;
 }
 

@@ -57,7 +57,10 @@ struct Ledger {
     std::uint64_t events_queued = 0;
     std::uint64_t events_synced = 0;  ///< of the written ones, those that are on the device
     store::DiskOutlook disk;          ///< of the sink's file system; store::disk_text() says it in words
-    bool sequence_known = false;      ///< every source has a fixed size, so missing packets of seen events are exact
+    /// Every source has a fixed size, so missing packets of seen events are exact, or its packets carry sequence
+    /// numbers.
+    bool sequence_known = false;
+    bool all_sequenced = false;  ///< all have sequence numbers: what becomes of a packet later makes no difference
 
     [[nodiscard]] std::uint64_t get(core::PacketCounter c) const { return packets[static_cast<std::size_t>(c)]; }
     [[nodiscard]] std::uint64_t get(core::MessageCounter c) const { return messages[static_cast<std::size_t>(c)]; }
@@ -68,14 +71,17 @@ struct Ledger {
     [[nodiscard]] std::uint64_t lost_packets() const;
     /// What was lost, by cause, the largest first: counters under `dropped` without their prefix (but duplicates, which
     /// are no loss), "device" for what devices say they dropped, and "missing" for packets of incomplete events that
-    /// never came. A packet that came too late is in `late` and missing too.
+    /// never came (where packets are numbered: of all that never came). A packet that came too late is in `late` and
+    /// missing too.
     struct Loss {
         std::string_view cause;
         std::uint64_t packets = 0;
     };
     [[nodiscard]] std::vector<Loss> losses() const;
-    /// Packets of incomplete events that never came; not those that the end of the run cut off.
+    /// Packets of incomplete events, or numbered ones, that never came; not those that the end of the run cut off.
     [[nodiscard]] std::uint64_t missing_packets() const;
+    /// Packets that weir had and did not get as far as to read: their sequence numbers are missing just the same.
+    [[nodiscard]] std::uint64_t unread_packets() const;
     /// Packets that came for a stream, whatever became of them: not what a network is full of anyway.
     [[nodiscard]] std::uint64_t stream_packets() const;
     /// Packets that were lost before weir saw them, if that is known.

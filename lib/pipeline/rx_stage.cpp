@@ -35,10 +35,16 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
       reassembly_(config.reassembly),
       arrivals_(streams.size()),
       stashes_(config.steer_out.size()),
-      source_packets_(config.table.sources) {
+      source_packets_(config.table.sources),
+      source_missing_(config.table.sources) {
     if (!config.listener.sources.empty())
         listener_ = std::make_unique<roce::Listener>(config.listener, table_, packets_);
-    for (const StreamRuntime& stream : streams) check_unmatched_icrc_ |= stream.roce && stream.check_icrc;
+    for (const StreamRuntime& stream : streams) {
+        check_unmatched_icrc_ |= stream.roce && stream.check_icrc;
+        first_tracker_.push_back(static_cast<std::uint32_t>(trackers_.size()));
+        for (std::uint32_t i = 0; stream.sequenced() && i < stream.source_count; ++i)
+            trackers_.emplace_back(stream.context.sequence_bits);
+    }
 }
 
 std::size_t RxStage::take_commands() noexcept {
@@ -123,17 +129,35 @@ bool RxStage::source_of(const StreamRuntime& stream, const wire::Fragment& fragm
     return true;
 }
 
+/// Follows the sequence numbers of a source. Whatever becomes of a packet, one that could be read has arrived.
+void RxStage::track(std::uint16_t stream_index, std::uint32_t index, wire::Verdict verdict) noexcept {
+    const StreamRuntime& stream = streams_[stream_index];
+    wire::Fragment& fragment = fragments_[index];
+    std::uint32_t& source = run_sources_[index];
+    if (verdict == PacketCounter::control) {
+        if (!source_of(stream, fragment, source)) return;
+        count_source(source);
+    } else if (verdict != wire::ok) {
+        return;
+    }
+    assemble::SequenceTracker& tracker = trackers_[first_tracker_[stream_index] + source - stream.first_source];
+    fragment.fresh = tracker.add(fragment.sequence) == assemble::SequenceTracker::Seen::fresh;
+    source_missing_[source].store(tracker.missing(), std::memory_order_relaxed);
+}
+
 void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noexcept {
     const StreamRuntime& stream = streams_[stream_index];
     if (stream.lane_by_port)
         for (std::uint32_t i = 0; i < count; ++i)
             run_datagrams_[i].lane = static_cast<std::uint8_t>((run_sources_[i] - stream.first_source) & 1U);
     stream.format->decode_burst(stream.context, {run_datagrams_.data(), count}, fragments_.data(), verdicts_.data());
+    const bool sequenced = stream.sequenced();
     std::uint32_t good = 0;  // these move to the front
     for (std::uint32_t i = 0; i < count; ++i) {
         wire::Verdict verdict = verdicts_[i];
         if (verdict == wire::ok && !source_of(stream, fragments_[i], run_sources_[i]))
             verdict = PacketCounter::malformed_source;
+        if (sequenced) track(stream_index, i, verdict);
         if (verdict != wire::ok) {
             if (verdict == PacketCounter::malformed_payload_length)
                 wrong_lengths_.add(std::uint64_t{stream_index} << 32U | run_datagrams_[i].payload_bytes);
@@ -208,6 +232,7 @@ void RxStage::begin_pass(std::uint8_t pass) noexcept {
     const std::uint64_t epochs = config_.passes->epochs.load(std::memory_order_relaxed);
     table_.begin_pass(passes_begun_ * span, static_cast<std::uint32_t>(passes_begun_ * epochs), time_);
     std::ranges::fill(arrivals_, 0);
+    for (assemble::SequenceTracker& tracker : trackers_) tracker.begin_anew();
 }
 
 /// A burst in which a pass over the captures begins.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "assemble/message_table.hpp"
+#include "assemble/sequence_tracker.hpp"
 #include "flow/steering.hpp"
 #include "pipeline/pass_signals.hpp"
 #include "pipeline/stage.hpp"
@@ -28,9 +29,14 @@ struct StreamRuntime {
     bool lane_by_port = false;  ///< the decoder wants to know: ports of first and second interfaces take turns
     bool source_in_header = false;
     std::uint32_t first_source = 0;
+    std::uint32_t source_count = 0;
     std::vector<std::uint32_t> source_ids;  ///< source_in_header: the header's ids, in source order
     std::uint64_t arrivals_from = 0;
     bool numbered_by_arrival = false;  ///< udp: datagrams are whole messages, numbered as they come
+
+    /// Every packet carries its source's sequence number, which tells what is missing. (RoCE has its own, and its
+    /// messages may carry a detector header without being a packet of the detector's.)
+    [[nodiscard]] bool sequenced() const noexcept { return !roce && context.sequence_bits > 0; }
 };
 
 class RxStage final : public Stage {
@@ -88,6 +94,10 @@ public:
     [[nodiscard]] const assemble::NumberRange& numbers() const noexcept { return table_.numbers(); }
     [[nodiscard]] std::uint32_t newest_epoch() const noexcept { return table_.newest_epoch(); }
     [[nodiscard]] const port::IpReassembly& reassembly() const noexcept { return reassembly_; }
+    /// Sequence numbers of this source that did not come; 0 where packets carry none.
+    [[nodiscard]] std::uint64_t missing_packets(std::uint32_t source) const noexcept {
+        return source_missing_[source].load(std::memory_order_relaxed);
+    }
     [[nodiscard]] std::uint32_t buffers_held() const noexcept { return buffers_held_.load(std::memory_order_relaxed); }
 
 private:
@@ -131,6 +141,7 @@ private:
     [[nodiscard]] bool source_of(const StreamRuntime& stream, const wire::Fragment& fragment,
                                  std::uint32_t& source) noexcept;
     void count_source(std::uint32_t source) noexcept;
+    void track(std::uint16_t stream, std::uint32_t index, wire::Verdict verdict) noexcept;
     void publish() noexcept;
     void finish_if_done() noexcept;
 
@@ -148,8 +159,10 @@ private:
     bool check_unmatched_icrc_ = false;
     const port::Packet* ahead_ = nullptr;  ///< of the burst in hand: the next packet whose header is fetched
     const port::Packet* ahead_end_ = nullptr;
-    bool second_line_ = true;              ///< headers do not end in the first line of the frame
-    std::vector<std::uint64_t> arrivals_;  ///< per stream
+    bool second_line_ = true;                          ///< headers do not end in the first line of the frame
+    std::vector<std::uint64_t> arrivals_;              ///< per stream
+    std::vector<assemble::SequenceTracker> trackers_;  ///< per source of the streams that are sequenced
+    std::vector<std::uint32_t> first_tracker_;         ///< per stream
     std::vector<Stash> stashes_;
     TimeNs time_ = std::numeric_limits<TimeNs>::min();
     TimeNs own_time_ = std::numeric_limits<TimeNs>::min();      ///< ports and feeders have given all before this
@@ -173,6 +186,7 @@ private:
     std::atomic<std::uint64_t> received_packets_{0};
     std::atomic<std::uint64_t> received_bytes_{0};
     std::vector<std::atomic<std::uint64_t>> source_packets_;
+    std::vector<std::atomic<std::uint64_t>> source_missing_;
     std::atomic<std::uint32_t> buffers_held_{0};
 };
 

@@ -45,6 +45,7 @@ std::vector<StreamRuntime> make_streams(const RunConfig& config) {
         stream.check_icrc = from.icrc == IcrcMode::check;
         stream.source_in_header = from.source_by == SourceBy::header;
         stream.first_source = from.first_source;
+        stream.source_count = from.source_count;
         stream.source_ids = from.source_ids;
         stream.numbered_by_arrival = !stream.roce && from.event == EventBy::arrival;
         streams.push_back(std::move(stream));
@@ -94,6 +95,7 @@ std::vector<SourceGeometry> make_geometry(const RunConfig& config, const std::ve
         } else {
             known.message_bytes = stream.context.message_bytes;
             known.packet_payload_bytes = stream.context.payload_bytes;
+            known.sequenced = stream.sequenced();
         }
         geometry.push_back(known);
     }

@@ -165,6 +165,7 @@ bool WorkStage::step_sources() noexcept {
 }
 
 void WorkStage::account_missing(std::uint32_t source, std::uint64_t missing_bytes) noexcept {
+    if (config_.sources[source].sequenced) return;
     std::uint64_t packet_bytes = config_.sources[source].packet_payload_bytes;
     if (packet_bytes == 0 && event_->messages[source] != nullptr) packet_bytes = refs_.largest_bytes();
     if (packet_bytes == 0) return;

@@ -19,6 +19,7 @@ namespace weir::pipeline {
 struct SourceGeometry {
     std::uint32_t message_bytes = 0;         ///< 0: not fixed
     std::uint32_t packet_payload_bytes = 0;  ///< 0: not fixed
+    bool sequenced = false;                  ///< what is missing is known from sequence numbers, on the rx lcores
 };
 
 class WorkStage final : public Stage {

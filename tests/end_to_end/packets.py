@@ -52,6 +52,31 @@ def ejfat(number, data, offset=0, total=None, source=0, balancer=None):
     return front + struct.pack("!HHIIQ", 0x1000, source, offset, total, number) + data
 
 
+def dune(timestamp, data, sequence=0, detector=3, crate=0, slot=0, stream=0, words=None):
+    words = len(data) // 8 if words is None else words
+    first = words << 52 | (sequence & 0xfff) << 40 | stream << 26 | slot << 22 | crate << 12 | detector << 6 | 1
+    return struct.pack("<QQ", first, timestamp) + data
+
+
+def dune_source(detector=3, crate=0, slot=0, stream=0):
+    return detector | crate << 6 | slot << 16 | stream << 20
+
+
+def ess(pulse, data, sequence=0, queue=0, version=0, kind=0x30, length=None):
+    """`pulse` is (seconds, ticks); without data it is a heartbeat."""
+    length = 30 + 2 * version + len(data) if length is None else length
+    header = struct.pack("<BB3sBHBBIIIII", 0, version, b"ESS", kind, length, queue, 0x0b, *pulse, *pulse, sequence & 0xffffffff)
+    return header + bytes(2 * version) + data
+
+
+def spead(heap, data, offset=0, total=None, items=(), bits=48, said=None):
+    """`items` are (id, value), immediate; `said` is a payload length that is not the true one."""
+    sizes = [] if total is None else [(2, total)]
+    items = [(1, heap)] + sizes + [(3, offset), (4, len(data) if said is None else said)] + list(items)
+    front = struct.pack("!HBBHH", 0x5304, 8 - bits // 8, bits // 8, 0, len(items))
+    return front + b"".join(struct.pack("!Q", 1 << 63 | i << bits | v & (1 << bits) - 1) for i, v in items) + data
+
+
 def roce(opcode, psn, data=b"", qp=QUEUE_PAIR, extension=b"", bad_crc=False, flags=0, crc=True, source="10.1.0.10"):
     """A RoCEv2 packet; the extension headers are given as they are on the wire."""
     pad = -len(data) % 4
@@ -123,6 +148,18 @@ def pcapng_bytes(records, order="<", link=1):
         head = struct.pack(order + "IIIII", 0, time >> 32, time & 0xffffffff, len(frame), wire[0] if wire else len(frame))
         out.append(block(6, head + frame))
     return b"".join(out)
+
+
+def read_pcapng(path):
+    """The frames of a little-endian pcapng."""
+    data, at, frames = path.read_bytes(), 0, []
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        if kind == 6:
+            captured = struct.unpack_from("<I", data, at + 20)[0]
+            frames.append(data[at + 28:at + 28 + captured])
+        at += length
+    return frames
 
 
 def read_pcap(path):

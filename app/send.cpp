@@ -55,6 +55,8 @@ examples:
       two modules at 100 frames/s (1.7 Gb/s) to the ports 50001 and 50002, until Ctrl-C
   weir send --format ejfat --lb --sources 2 --bytes 500000 --gbps 3 --events 10000 --to udp:10.1.0.2
       EJFAT event buffers of 1 to 500,000 bytes behind a load balancer header, to the ports 19522 and 19523
+  weir send --format dune --sources 4 --rate 30517 --events 1000000 --to udp:10.1.0.2
+      WIBEth frames of four streams, 2048 ticks of 16 ns apart (7.1 Gb/s), to the ports 50001 to 50004
   weir send --format message --transport roce-write --bytes 65536 --mtu 1024 --first-psn 16777200 --events 50 \
             --reorder 5 --duplicate 0.01 --seed 7 --to roce.pcap
       RoCEv2 UC WRITEs whose packet numbers wrap, out of order by up to 5 places, 1 % twice
@@ -219,11 +221,11 @@ void describe_detectors(port::SimulatorConfig& simulator, po::options_descriptio
 
 /// A format by name: one of weir's own, or one that the file given with --config declares.
 void choose_format(Options& options) {
-    const std::map<std::string, SimulatedFormat> own{{"jungfrau", SimulatedFormat::jungfrau},
-                                                     {"moench", SimulatedFormat::moench},
-                                                     {"eiger", SimulatedFormat::eiger},
-                                                     {"ejfat", SimulatedFormat::ejfat},
-                                                     {"message", SimulatedFormat::message}};
+    const std::map<std::string, SimulatedFormat> own{
+        {"jungfrau", SimulatedFormat::jungfrau}, {"moench", SimulatedFormat::moench},
+        {"eiger", SimulatedFormat::eiger},       {"ejfat", SimulatedFormat::ejfat},
+        {"dune", SimulatedFormat::dune},         {"ess", SimulatedFormat::ess},
+        {"spead", SimulatedFormat::spead},       {"message", SimulatedFormat::message}};
     if (options.config.empty() || own.contains(options.format)) {
         options.simulator.format = choice("format", options.format, own);
         return;
@@ -238,9 +240,9 @@ void choose_format(Options& options) {
         options.simulator.declared = std::move(spec);
         return;
     }
-    throw UsageError(
-        fmt::format("send: --format {}: jungfrau, moench, eiger, ejfat, message{} are accepted with --config {}",
-                    options.format, names, options.config));
+    throw UsageError(fmt::format(
+        "send: --format {}: jungfrau, moench, eiger, ejfat, dune, ess, spead, message{} are accepted with --config {}",
+        options.format, names, options.config));
 }
 
 po::options_description describe(Options& options) {
@@ -262,7 +264,7 @@ po::options_description describe(Options& options) {
     add("to", po::value(&options.to)->value_name("TARGET"), "where the frames go (--out is the same)");
     add("out", po::value(&options.to)->value_name("TARGET"), "the same as --to");
     add("format", po::value(&options.format)->value_name("NAME")->default_value("jungfrau"),
-        "jungfrau, moench, eiger, ejfat, message, or one that --config declares");
+        "jungfrau, moench, eiger, ejfat, dune, ess, spead, message, or one that --config declares");
     add("config", po::value(&options.config)->value_name("FILE"),
         "a TOML file whose [[format]] tables --format may name; the rest of it is not looked at");
     add("transport", po::value<std::string>()->default_value("udp")->notifier(transport),
@@ -288,12 +290,12 @@ po::options_description describe(Options& options) {
     add("service", po::value<std::string>()->default_value("uc")->notifier(service),
         "RoCE: uc, rc (nobody acknowledges) or ud (roce-send, one packet per message)");
     add("first-psn", number_option("first-psn", &simulator.first_psn, "0"),
-        "RoCE: packet number of every source's first packet");
+        "RoCE, dune, ess: packet number of every source's first packet");
     add("qp", number_option("qp", &simulator.queue_pair, "0x11"), "RoCE: queue pair of source 0, the others count on");
     add("no-immediate", po::bool_switch()->notifier([&simulator](bool off) { simulator.immediate = !off; }),
         "RoCE: without the event number as immediate");
     add("port", number_option("port", &simulator.port),
-        "udp: port of source 0 (50001, ejfat 19522); the others count on");
+        "udp: port of source 0 (50001, ejfat 19522, ess 9000, spead 7148); the others count on");
     describe_addresses(simulator, all);
     describe_faults(simulator, all);
     add("report", po::value(&options.report)->value_name("FILE"), "write the account as JSON");

@@ -4,6 +4,7 @@
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 
@@ -31,10 +32,13 @@ double number_of(const std::string& key, const std::string& text) {
 void set_format(port::SimulatorConfig& simulator, const std::string& text,
                 std::span<const wire::DeclaredSpec> formats) {
     using Format = port::SimulatedFormat;
-    constexpr std::array<std::pair<std::string_view, Format>, 4> own{{{"jungfrau", Format::jungfrau},
+    constexpr std::array<std::pair<std::string_view, Format>, 7> own{{{"jungfrau", Format::jungfrau},
                                                                       {"moench", Format::moench},
                                                                       {"eiger", Format::eiger},
-                                                                      {"ejfat", Format::ejfat}}};
+                                                                      {"ejfat", Format::ejfat},
+                                                                      {"dune", Format::dune},
+                                                                      {"ess", Format::ess},
+                                                                      {"spead", Format::spead}}};
     std::string names;
     for (const auto& [name, format] : own) {
         names += fmt::format("{}{}", names.empty() ? "" : ", ", name);

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "wire/ejfat/ejfat.hpp"
+#include "wire/ess/ess.hpp"
 #include "wire/network.hpp"
 
 namespace weir::port {
@@ -28,6 +29,32 @@ void require(bool holds, std::string text) {
     }
 }
 
+/// Over udp, a message is one datagram.
+bool is_datagram(const SimulatorConfig& config) {
+    return config.transport == SimulatedTransport::udp &&
+           (config.format == SimulatedFormat::message || config.format == SimulatedFormat::ess);
+}
+
+/// What --mtu leaves for the message of one datagram.
+std::uint32_t datagram_room(const SimulatorConfig& config) {
+    const std::uint32_t header_bytes = config.format == SimulatedFormat::ess ? wire::Ess::header_bytes_v0 : 0;
+    return config.mtu - wire::ipv4_header_bytes - wire::udp_header_bytes - header_bytes;
+}
+
+/// The detectors' own defaults, where they have one: the load balancer's 0x4C42, the event formation units', MeerKAT's.
+std::uint32_t default_port(SimulatedFormat format) {
+    switch (format) {
+        case SimulatedFormat::ejfat:
+            return 19522;
+        case SimulatedFormat::ess:
+            return 9000;
+        case SimulatedFormat::spead:
+            return 7148;
+        default:
+            return 50001;  // slsDetectorPackage's
+    }
+}
+
 void check_probability(const char* option, double value) {
     require(value >= 0 && value <= 1, fmt::format("--{} {}: a probability from 0 to 1 is accepted", option, value));
 }
@@ -42,7 +69,7 @@ void check_mtu(const SimulatorConfig& config, const wire::FormatContext& context
     require(config.mtu >= 576 && config.mtu <= 65535, fmt::format("--mtu {}: 576 to 65535 is accepted", config.mtu));
     const std::uint32_t packet_bytes =
         wire::ipv4_header_bytes + wire::udp_header_bytes + context.header_bytes + context.payload_bytes;
-    require(!is_sls_detector(config.format) || config.mtu >= packet_bytes,
+    require((!is_sls_detector(config.format) && config.format != SimulatedFormat::dune) || config.mtu >= packet_bytes,
             fmt::format("--mtu {}: a packet of this detector has {} bytes and is never fragmented", config.mtu,
                         packet_bytes));
 }
@@ -70,9 +97,8 @@ void check_sizes(const SimulatorConfig& config) {
             fmt::format("--bytes-min {} is more than --bytes {}", config.bytes_min, config.bytes_max));
     require(config.bytes_max <= message_bytes_limit,
             fmt::format("--bytes {}: up to {} is accepted", config.bytes_max, message_bytes_limit));
-    const bool datagram = config.format == SimulatedFormat::message && config.transport == SimulatedTransport::udp;
-    const std::uint32_t room = config.mtu - wire::ipv4_header_bytes - wire::udp_header_bytes;
-    require(!datagram || config.bytes_max <= room,
+    const std::uint32_t room = datagram_room(config);
+    require(!is_datagram(config) || config.bytes_max <= room,
             fmt::format("--bytes {}: a message over udp is one datagram, and --mtu {} leaves room for {} bytes",
                         config.bytes_max, config.mtu, room));
 }
@@ -90,9 +116,11 @@ void check(const SimulatorConfig& config, const wire::FormatContext& context) {
     require(config.format != SimulatedFormat::eiger || config.first_event != 0,
             "--first-event 0: EIGER counts its frames from 1");
     const bool roce = config.transport != SimulatedTransport::udp;
-    require(
-        !roce || config.format == SimulatedFormat::message || config.format == SimulatedFormat::ejfat,
-        "--format jungfrau, moench, eiger and declared ones go with --transport udp; for RoCE use message or ejfat");
+    require(!roce || config.format == SimulatedFormat::message || config.format == SimulatedFormat::ejfat,
+            "--format jungfrau, moench, eiger, dune, ess, spead and declared ones go with --transport udp; for RoCE "
+            "use message or ejfat");
+    require(config.format != SimulatedFormat::ess || config.bytes_min > 0,
+            "--bytes-min 0: an ESS packet without data is a heartbeat, which is no message");
     require(!roce || !config.one_port, "--one-port belongs to --transport udp");
     require(config.lb_version == 0 || config.format == SimulatedFormat::ejfat, "--lb belongs to --format ejfat");
     require(config.lb_version == 0 || config.lb_version == 2 || config.lb_version == 3,
@@ -139,13 +167,12 @@ void Simulator::complete_config() {
         config_.mtu = roce ? 4096 : 9000;
     }
     if (config_.port == 0) {
-        // The detectors' own defaults: slsDetectorPackage, and the load balancer's 0x4C42.
-        config_.port = roce ? wire::roce_port : config_.format == SimulatedFormat::ejfat ? 19522 : 50001;
+        config_.port = roce ? wire::roce_port : default_port(config_.format);
     }
     if (config_.bytes_max == 0) {
         constexpr std::uint32_t usual_bytes = 20000;
         const bool declared = config_.format == SimulatedFormat::declared && is_one_packet(config_.declared);
-        const bool datagram = (config_.format == SimulatedFormat::message || declared) && !roce && config_.mtu >= 576;
+        const bool datagram = (is_datagram(config_) || declared) && !roce && config_.mtu >= 576;
         const std::uint32_t headers = wire::ipv4_header_bytes + wire::udp_header_bytes + format_header_bytes();
         config_.bytes_max = datagram ? config_.mtu - std::min(headers, config_.mtu) : usual_bytes;
         if (config_.service == wire::RoceTransport::ud && config_.mtu >= 256)
@@ -258,7 +285,7 @@ bool Simulator::plan_next() noexcept {
                  .psn = psn,
                  .truncated = false,
                  .due_events = static_cast<double>(event_ - 1) + progress});
-    psn = (psn + 1) & 0xffffff;
+    ++psn;
     ++source_;
     return true;
 }

@@ -14,7 +14,7 @@
 
 namespace weir::port {
 
-enum class SimulatedFormat : std::uint8_t { jungfrau, moench, eiger, ejfat, message, declared };
+enum class SimulatedFormat : std::uint8_t { jungfrau, moench, eiger, ejfat, dune, ess, spead, message, declared };
 enum class SimulatedTransport : std::uint8_t { udp, roce_send, roce_write };
 
 /// What the simulated detector is, and what the simulated network does to it. The defaults are those of `weir send`.
@@ -37,8 +37,8 @@ struct SimulatorConfig {
     std::uint8_t lb_version = 0;               ///< ejfat: load balancer header 2 or 3, or none
     std::uint32_t mtu = 0;                     ///< udp: IP MTU, 0 means 9000; roce: path MTU, 0 means 4096
     wire::RoceTransport service = wire::RoceTransport::uc;  ///< roce: uc, rc (nobody acknowledges) or ud
-    std::uint32_t first_psn = 0;                            ///< roce
-    std::uint32_t queue_pair = 0x11;                        ///< roce: of source 0; source i has queue_pair + i
+    std::uint32_t first_psn = 0;          ///< roce, dune, ess: packet number of every source's first packet
+    std::uint32_t queue_pair = 0x11;      ///< roce: of source 0; source i has queue_pair + i
     bool immediate = true;                ///< roce: the event number's low 32 bits travel in the LAST packet
     std::uint32_t port = 0;               ///< udp: of source 0, 0 means the format's own; source i has port + i
     bool one_port = false;                ///< udp: all sources send to `port`
@@ -87,6 +87,8 @@ struct SimulatorAccount {
 /// What a receiver of the format would know of it; nothing for formats without options of their own. Throws
 /// core::UsageError.
 [[nodiscard]] wire::FormatContext simulated_context(const SimulatorConfig& config);
+/// That of dune, ess and spead: bytes of the headers, and sizes where they are fixed. Of others nothing is set.
+[[nodiscard]] wire::FormatContext readout_context(SimulatedFormat format) noexcept;
 /// Whether packets and header fields of a declared format hold the messages. Throws core::UsageError.
 void check_declared(const SimulatorConfig& config, const wire::FormatContext& context);
 
@@ -163,6 +165,9 @@ private:
     std::size_t write_detector(const Planned& packet, std::span<std::byte> out) noexcept;
     std::size_t write_declared(const Planned& packet, std::span<std::byte> out) noexcept;
     std::size_t write_ejfat(const Planned& packet, std::span<std::byte> out) noexcept;
+    std::size_t write_dune(const Planned& packet, std::span<std::byte> out) noexcept;
+    std::size_t write_ess(const Planned& packet, std::span<std::byte> out) noexcept;
+    std::size_t write_spead(const Planned& packet, std::span<std::byte> out) noexcept;
     std::size_t write_message(const Planned& packet, std::span<std::byte> out) noexcept;
     std::size_t write_roce(const Planned& packet, std::span<std::byte> out) noexcept;
 

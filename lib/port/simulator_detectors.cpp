@@ -66,7 +66,7 @@ wire::FormatContext simulated_context(const SimulatorConfig& config) {
     }
     if (config.rows || config.bit_depth || config.tengiga)
         throw core::UsageError("rows, bit_depth and tengiga belong to the formats jungfrau, moench and eiger");
-    return {};
+    return readout_context(config.format);
 }
 
 bool is_one_packet(const wire::DeclaredSpec& spec) noexcept {

@@ -64,6 +64,12 @@ std::size_t Simulator::write(const Planned& packet, std::span<std::byte> out) no
             return write_declared(packet, out);
         case SimulatedFormat::ejfat:
             return write_ejfat(packet, out);
+        case SimulatedFormat::dune:
+            return write_dune(packet, out);
+        case SimulatedFormat::ess:
+            return write_ess(packet, out);
+        case SimulatedFormat::spead:
+            return write_spead(packet, out);
         default:
             return write_message(packet, out);
     }
@@ -130,7 +136,7 @@ std::size_t Simulator::write_roce(const Planned& packet, std::span<std::byte> ou
     roce.payload = scratch_.data();
     roce.bytes = bytes;
     roce.qp = endpoint(packet.source);
-    roce.psn = packet.psn;
+    roce.psn = packet.psn & 0xffffff;
     roce.immediate = static_cast<std::uint32_t>(packet.event);
     // A buffer of its own for every source, as a receiver would have registered it.
     roce.va = 0x10000000ULL * (packet.source + 1);

@@ -33,6 +33,29 @@ def ejfat_piece(port, payload):
     return Piece(port - EJFAT_PORT, number, offset, payload[at + 20:], total)
 
 
+def dune_piece(port, payload):
+    word, time = struct.unpack_from("<QQ", payload)
+    assert (word >> 26) & 0xff == port - JUNGFRAU_PORT and (word >> 52) * 8 == len(payload) - 16 == 7184
+    return Piece(port - JUNGFRAU_PORT, time, 0, payload[16:], 7184)
+
+
+def ess_piece(port, payload):
+    length, queue = struct.unpack_from("<HB", payload, 6)
+    assert payload[1:5] == b"\0ESS" and length == len(payload) and queue == port - 9000
+    seconds, ticks = struct.unpack_from("<II", payload, 10)
+    return Piece(port - 9000, seconds << 32 | ticks, 0, payload[30:], len(payload) - 30)
+
+
+def spead_piece(port, payload):
+    assert payload[:4] == bytes.fromhex("53040206")
+    words = struct.unpack_from(f"!{payload[7]}Q", payload, 8)
+    items = {w >> 48 & 0x7fff: w & (1 << 48) - 1 for w in words}
+    assert items[1] == items[0x1600] and items[0x4101] == port - 7148
+    data = payload[8 + 8 * len(words):]
+    assert len(data) == items[4]
+    return Piece(port - 7148, items[1], items[3], data, items[2])
+
+
 class Expected:
     """What a receiver of the capture must find, for formats in which every packet names its place."""
     def __init__(self, capture, piece):
@@ -116,6 +139,33 @@ class Sent(SentCase):
     def test_ejfat(self):
         self.check_udp(("--format", "ejfat", "--sources", 3, "--events", 60, "--bytes", 40000, "--mtu", 1500, "--seed", 5),
                        config(stream(format="ejfat", sources=3), sources=3), ejfat_piece, "all")
+
+    def test_dune(self):
+        self.check_udp(("--format", "dune", "--sources", 3, "--events", 150, "--seed", 10, "--first-psn", 4000),
+                       config(stream(format="dune", sources=3), sources=3), dune_piece, "all")
+
+    def test_ess(self):
+        self.check_udp(("--format", "ess", "--sources", 3, "--events", 150, "--bytes", 1500, "--seed", 11),
+                       config(stream(format="ess", sources=3, first=9000), sources=3), ess_piece, "all")
+
+    def test_spead(self):
+        self.check_udp(("--format", "spead", "--sources", 3, "--events", 60, "--bytes", 40000, "--mtu", 1500, "--seed", 12),
+                       config(stream(format="spead", sources=3, first=7148), sources=3), spead_piece, "all")
+
+    def test_loss_between_numbered_packets(self):
+        for name, first in (("dune", JUNGFRAU_PORT), ("ess", 9000)):
+            capture, account = self.send(f"{name}.pcap", "--format", name, "--sources", 2, "--events", 400, "--drop", "0.05",
+                                         "--duplicate", "0.02", "--reorder", 30, "--seed", 20)
+            result = self.replay(capture, config(stream(format=name, first=first)))
+            # What is lost before the first and after the last packet that came, nobody can see.
+            sequences = [set(), set()]
+            for port, payload, _ in datagrams(read_pcap(capture)):
+                at = struct.unpack_from("<I", payload, 26)[0] if name == "ess" else struct.unpack_from("<Q", payload)[0] >> 40 & 0xfff
+                sequences[port - first].add(at)
+            lost = [max(s) - min(s) + 1 - len(s) for s in sequences]
+            self.assertEqual([s["missing_packets"] for s in result.report["sources"]], lost)
+            self.assertLessEqual(abs(sum(lost) - account["packets"]["dropped"]), 4)
+            self.assertEqual(result.report["wire_loss"], sum(lost))
 
     def test_ejfat_behind_a_load_balancer(self):
         for version in (2, 3):

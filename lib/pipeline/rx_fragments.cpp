@@ -102,6 +102,7 @@ void RxStage::assemble_whole(const Packet& packet, wire::Datagram& datagram, con
     stream.format->decode_burst(stream.context, {&datagram, 1}, &fragment, &verdict);
     std::uint32_t source = route.source;
     if (verdict == wire::ok && !source_of(stream, fragment, source)) verdict = PacketCounter::malformed_source;
+    if (stream.sequenced()) track(route.stream, fragment, source, verdict);
     if (verdict == PacketCounter::malformed_payload_length)
         wrong_lengths_.add(std::uint64_t{route.stream} << 32U | datagram.payload_bytes);
     if (verdict != wire::ok) return reject(packet, verdict);

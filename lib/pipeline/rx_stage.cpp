@@ -130,10 +130,9 @@ bool RxStage::source_of(const StreamRuntime& stream, const wire::Fragment& fragm
 }
 
 /// Follows the sequence numbers of a source. Whatever becomes of a packet, one that could be read has arrived.
-void RxStage::track(std::uint16_t stream_index, std::uint32_t index, wire::Verdict verdict) noexcept {
+void RxStage::track(std::uint16_t stream_index, wire::Fragment& fragment, std::uint32_t& source,
+                    wire::Verdict verdict) noexcept {
     const StreamRuntime& stream = streams_[stream_index];
-    wire::Fragment& fragment = fragments_[index];
-    std::uint32_t& source = run_sources_[index];
     if (verdict == PacketCounter::control) {
         if (!source_of(stream, fragment, source)) return;
         count_source(source);
@@ -157,7 +156,7 @@ void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noex
         wire::Verdict verdict = verdicts_[i];
         if (verdict == wire::ok && !source_of(stream, fragments_[i], run_sources_[i]))
             verdict = PacketCounter::malformed_source;
-        if (sequenced) track(stream_index, i, verdict);
+        if (sequenced) track(stream_index, fragments_[i], run_sources_[i], verdict);
         if (verdict != wire::ok) {
             if (verdict == PacketCounter::malformed_payload_length)
                 wrong_lengths_.add(std::uint64_t{stream_index} << 32U | run_datagrams_[i].payload_bytes);

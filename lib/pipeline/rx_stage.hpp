@@ -141,7 +141,7 @@ private:
     [[nodiscard]] bool source_of(const StreamRuntime& stream, const wire::Fragment& fragment,
                                  std::uint32_t& source) noexcept;
     void count_source(std::uint32_t source) noexcept;
-    void track(std::uint16_t stream, std::uint32_t index, wire::Verdict verdict) noexcept;
+    void track(std::uint16_t stream, wire::Fragment& fragment, std::uint32_t& source, wire::Verdict verdict) noexcept;
     void publish() noexcept;
     void finish_if_done() noexcept;
 

@@ -105,8 +105,7 @@ void Classifier::add_wide(Field field, const Wide& mask) {
             if (const Wide behind = next(condition.last); behind != Wide{}) axis.starts.push_back(behind);
         }
     std::ranges::sort(axis.starts);
-    const auto repeated = std::ranges::unique(axis.starts);
-    axis.starts.erase(repeated.begin(), repeated.end());
+    axis.starts.erase(std::unique(axis.starts.begin(), axis.starts.end()), axis.starts.end());
     axis.bits.resize(axis.starts.size() * words_);
     for (std::size_t at = 0; at < axis.starts.size(); ++at)
         for (std::size_t i = 0; i < order_.size(); ++i)

@@ -118,7 +118,10 @@ void print_detector(Printer& out, const StreamConfig& stream) {
 
 void print_spead(Printer& out, const wire::SpeadOptions& spead) {
     const wire::SpeadOptions defaults;
-    out.number("address_bits", spead.address_bits, defaults.address_bits);
+    if (spead.address_bits.has_value())
+        out.line("address_bits", std::to_string(*spead.address_bits));
+    else
+        out.comment("address_bits: 48 or 40, as each packet says (default)");
     if (spead.event_item == defaults.event_item)
         out.comment("event_item: the heap counter (default)");
     else
@@ -256,7 +259,7 @@ nlohmann::json stream_json(const RunConfig& config, const StreamConfig& stream) 
     if (stream.tengiga) out["tengiga"] = *stream.tengiga;
     if (stream.format == "ess") out["packets_per_pulse"] = stream.packets_per_pulse;
     if (stream.format == "spead")
-        out.update({{"address_bits", stream.spead.address_bits},
+        out.update({{"address_bits", stream.spead.address_bits.value_or(0)},
                     {"event_item", stream.spead.event_item},
                     {"source_item", stream.spead.source_item},
                     {"heap_bytes", stream.spead.heap_bytes}});

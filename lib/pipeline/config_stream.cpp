@@ -117,12 +117,13 @@ void read_spead(TableReader& table, StreamConfig& stream) {
         return;
     }
     wire::SpeadOptions& spead = stream.spead;
-    spead.address_bits =
-        static_cast<std::uint32_t>(table.integer("address_bits", {40, 48}).value_or(spead.address_bits));
-    if (spead.address_bits != 40 && spead.address_bits != 48)
-        table.wrong("address_bits", std::to_string(spead.address_bits), "48 (SPEAD-64-48) or 40 (SPEAD-64-40)");
+    if (const auto bits = table.integer("address_bits", {40, 48})) {
+        spead.address_bits = static_cast<std::uint32_t>(*bits);
+        if (*bits != 40 && *bits != 48)
+            table.wrong("address_bits", std::to_string(*bits), "48 (SPEAD-64-48) or 40 (SPEAD-64-40)");
+    }
     const auto item = [&table, &spead](std::string_view key, std::uint32_t fallback) {
-        const Bounds ids{1, (std::uint64_t{1} << (63 - spead.address_bits)) - 1};
+        const Bounds ids{1, (std::uint64_t{1} << (63 - spead.address_bits.value_or(40))) - 1};
         const auto id = static_cast<std::uint32_t>(table.integer(key, ids).value_or(fallback));
         if (id >= 2 && id <= 6)
             table.wrong(key, fmt::format("item {}", id),

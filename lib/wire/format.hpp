@@ -66,10 +66,10 @@ struct SlsOptions {
 
 /// spead: the keys of the stream, key for key.
 struct SpeadOptions {
-    std::uint32_t address_bits = 48;  ///< flavour: 48 or 40
-    std::uint32_t event_item = 1;     ///< id of the immediate item with the event number; 1 is the heap counter
-    std::uint32_t source_item = 0;    ///< id of the immediate item with the source id; 0: there is none
-    std::uint32_t heap_bytes = 0;     ///< size of every heap, if the packets do not say; 0: they do, or nobody does
+    std::optional<std::uint32_t> address_bits{};  ///< flavour: 48 or 40; nothing: either, as each packet says
+    std::uint32_t event_item = 1;   ///< id of the immediate item with the event number; 1 is the heap counter
+    std::uint32_t source_item = 0;  ///< id of the immediate item with the source id; 0: there is none
+    std::uint32_t heap_bytes = 0;   ///< size of every heap, if the packets do not say; 0: they do, or nobody does
 
     bool operator==(const SpeadOptions&) const = default;
 };
@@ -105,7 +105,7 @@ struct SlsContext {
 
 /// spead only: what its decoder goes by.
 struct SpeadContext {
-    std::uint8_t address_bits = 48;
+    std::uint8_t address_bits = 0;  ///< 0: as the packet says, 48 or 40
     std::uint32_t event_item = 1;
     std::uint32_t source_item = 0;
 };

@@ -120,7 +120,7 @@ class Dune(Readout):
     def test_strays_and_damage_are_named(self):
         packets = self.packets(20)
         stray = udp(dune(5, bytes(64), crate=9), PORT)
-        cut = udp(dune(10**17, bytes(64), 5, words=9), PORT)
+        cut = udp(dune(10**17, bytes(64), 5, words=10), PORT)
         result = self.run_packets(packets[:30] + [stray, cut] + packets[30:], self.settings(),
                                   extra={"dropped.malformed.source": 1, "dropped.malformed.payload_length": 1})
         self.assertEqual(result.report["wire_loss"], "unknown", "a packet that could not be read is missing, too")
@@ -304,12 +304,12 @@ class Spead(Readout):
                          extra={"dropped.malformed.message_size": 1, "dropped.malformed.range": 1})
 
     def test_packets_that_contradict_their_heap(self):
-        # The first declared size wins; the other flavour is no packet of this stream.
+        # The first declared size wins; a flavour that the stream is not said to have is no packet of it.
         first = [Sent(0, 1, 0, b"1234", udp(spead(1, b"1234", 0, 8), PORT)), Sent(0, 1, 4, b"5678", udp(spead(1, b"5678", 4, 8), PORT))]
         bad = [udp(spead(1, b"5678", 4, 12), PORT), udp(spead(1, b"345", 2, 8), PORT), udp(spead(1, b"5678", 4, 8, bits=40), PORT),
                udp(spead(1, b"5678", 4, 8, said=5), PORT), udp(spead(1, b"56789", 4, 8), PORT)]
         frames = [first[0].frame, *bad, first[1].frame]
-        result = self.replay(self.path("c.pcap", pcap_bytes(stamped(frames))), self.settings(1))
+        result = self.replay(self.path("c.pcap", pcap_bytes(stamped(frames))), self.settings(1, address_bits=48))
         self.assertEqual(result.packets, {"placed": 2, "dropped.conflict": 2, "dropped.malformed.header": 1,
                                           "dropped.malformed.payload_length": 1, "dropped.malformed.range": 1})
         self.assertEqual(result.events[0, 1]["sha256"], digest(b"12345678"))

@@ -27,7 +27,8 @@ struct Dune {
         if (datagram.payload_bytes < header_bytes) return Verdict::malformed_header;
         const auto word = load_le<std::uint64_t>(datagram.payload);
         const std::uint32_t bytes = datagram.payload_bytes - header_bytes;
-        if ((word >> block_length_shift) * word_bytes != bytes) return Verdict::malformed_payload_length;
+        if (!fits(static_cast<std::uint32_t>(word >> block_length_shift), bytes))
+            return Verdict::malformed_payload_length;
         if (bytes > context.message_bytes_max) return Verdict::malformed_message_size;
 
         out = Fragment{.payload = datagram.payload + header_bytes,
@@ -41,6 +42,13 @@ struct Dune {
                        .total_known = true,
                        .sequence = static_cast<std::uint32_t>(word >> sequence_shift) & ((1U << sequence_bits) - 1)};
         return ok;
+    }
+
+private:
+    /// block_length counts the whole words behind the header. A frame may end in part of a word (TDE16), and some
+    /// software counts the time stamp's word as well; the datagram's own length is the one that is believed.
+    [[nodiscard]] static constexpr bool fits(std::uint32_t words, std::uint32_t bytes) noexcept {
+        return words >= bytes / word_bytes && words <= (bytes + word_bytes - 1) / word_bytes + 1;
     }
 };
 

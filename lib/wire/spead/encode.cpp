@@ -22,10 +22,11 @@ void check_item(const char* key, std::uint32_t id, std::uint32_t address_bits) {
 
 FormatContext Spead::make_context(const FormatOptions& options) {
     const SpeadOptions& spead = options.spead;
-    if (spead.address_bits != 48 && spead.address_bits != 40)
-        throw core::UsageError("address_bits: found " + std::to_string(spead.address_bits) + "; accepted: 48 or 40");
-    check_item("event_item", spead.event_item, spead.address_bits);
-    check_item("source_item", spead.source_item, spead.address_bits);
+    if (spead.address_bits.has_value() && spead.address_bits != 48U && spead.address_bits != 40U)
+        throw core::UsageError("address_bits: found " + std::to_string(*spead.address_bits) + "; accepted: 48 or 40");
+    const std::uint32_t narrowest = spead.address_bits.value_or(40);  // whose item ids are the widest
+    check_item("event_item", spead.event_item, narrowest);
+    check_item("source_item", spead.source_item, narrowest);
     if (spead.event_item == null)
         throw core::UsageError("event_item: found 0; accepted: an item that carries a value; 0 is the null item");
     const std::uint32_t bytes_max =
@@ -38,9 +39,9 @@ FormatContext Spead::make_context(const FormatOptions& options) {
     context.header_read_bytes = header_bytes + items_max * item_bytes;
     context.message_bytes = spead.heap_bytes;
     context.message_bytes_max = bytes_max;
-    context.number_bits = static_cast<std::uint8_t>(spead.address_bits);
+    context.number_bits = static_cast<std::uint8_t>(spead.address_bits.value_or(48));
     context.carries_source = spead.source_item != null;
-    context.spead = {static_cast<std::uint8_t>(spead.address_bits), spead.event_item, spead.source_item};
+    context.spead = {static_cast<std::uint8_t>(spead.address_bits.value_or(0)), spead.event_item, spead.source_item};
     return context;
 }
 

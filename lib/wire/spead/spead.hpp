@@ -34,19 +34,21 @@ struct Spead {
                                         Fragment& out) noexcept {
         if (datagram.payload_bytes < header_bytes) return Verdict::malformed_header;
         const std::byte* header = datagram.payload;
-        // Widths of item id and heap address: another flavour on the stream would be read wrongly throughout.
-        if (load_be<std::uint16_t>(header) != magic ||
-            load_be<std::uint16_t>(header + 2) !=
-                ((8U - context.spead.address_bits / 8U) << 8U | context.spead.address_bits / 8U))
+        if (load_be<std::uint16_t>(header) != magic) return Verdict::malformed_header;
+        // Widths of item id and heap address, in bytes: 2 and 6, or 3 and 5.
+        const std::uint32_t widths = load_be<std::uint16_t>(header + 2);
+        if (widths != 0x0206 && widths != 0x0305) return Verdict::malformed_header;
+        const std::uint32_t address_bits = (widths & 0xff) * 8;
+        if (context.spead.address_bits != 0 && context.spead.address_bits != address_bits)
             return Verdict::malformed_header;
         const std::uint32_t count = load_be<std::uint16_t>(header + 6);
         const std::uint32_t front_bytes = header_bytes + item_bytes * count;
         if (count > items_max || front_bytes > datagram.payload_bytes) return Verdict::malformed_header;
-        const Items items = scan(context.spead, header + header_bytes, count);
+        const Items items = scan(context.spead, address_bits, header + header_bytes, count);
+        if ((items.found & 1U << stream_control) != 0) return Verdict::control;
         if ((items.found & items.needed) != items.needed) return Verdict::malformed_header;
         const std::uint64_t bytes = items.value[payload_length];
         if (bytes > datagram.payload_bytes - front_bytes) return Verdict::malformed_payload_length;
-        if ((items.found & 1U << stream_control) != 0) return Verdict::control;
         return place(context, items, header, front_bytes, out);
     }
 
@@ -61,15 +63,16 @@ private:
         std::uint32_t needed = 1U << heap_counter | 1U << heap_offset | 1U << payload_length;
     };
 
-    [[nodiscard]] static Items scan(const SpeadContext& spead, const std::byte* at, std::uint32_t count) noexcept {
+    [[nodiscard]] static Items scan(const SpeadContext& spead, std::uint32_t address_bits, const std::byte* at,
+                                    std::uint32_t count) noexcept {
         Items items;
         if (spead.event_item != heap_counter) items.needed |= 1U << event_slot;
         if (spead.source_item != null) items.needed |= 1U << source_slot;
-        const std::uint64_t value_mask = (std::uint64_t{1} << spead.address_bits) - 1;
+        const std::uint64_t value_mask = (std::uint64_t{1} << address_bits) - 1;
         for (std::uint32_t i = 0; i < count; ++i) {
             const auto item = load_be<std::uint64_t>(at + std::size_t{i} * item_bytes);
             if ((item & immediate) == 0) continue;
-            const auto id = static_cast<std::uint32_t>((item & ~immediate) >> spead.address_bits);
+            const auto id = static_cast<std::uint32_t>((item & ~immediate) >> address_bits);
             const auto take = [&](std::uint32_t slot) {
                 items.value[slot] = item & value_mask;
                 items.found |= 1U << slot;

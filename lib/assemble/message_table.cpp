@@ -306,8 +306,7 @@ PacketCounter MessageTable::admit(std::uint32_t source, const wire::Fragment& fr
     }
     verdict = check(*message, fragment);
     // What is late stays late, whatever else is wrong with it.
-    if (verdict != PacketCounter::in_flight)
-        return probation ? *contradicts(message->fallback, fragment) : verdict;
+    if (verdict != PacketCounter::in_flight) return probation ? *contradicts(message->fallback, fragment) : verdict;
     if (!probation && (from.probation_count > 0 || from.evidence.messages > 0)) {
         ++from.novelty;
         from.evidence = {};

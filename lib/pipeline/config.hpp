@@ -179,7 +179,8 @@ RunConfig load_config(const std::filesystem::path& file);
 /// The same for text. `file_name` names it in errors, and its folder is where profiles are looked for.
 RunConfig parse_config(std::string_view text, std::string_view file_name);
 
-/// Only the declared formats of a file, those of the files that it includes among them; the rest of it is not looked at.
+/// Only the declared formats of a file, those of the files that it includes among them; the rest of it is not looked
+/// at.
 std::vector<wire::DeclaredSpec> load_formats(const std::filesystem::path& file);
 
 /// The effective configuration as TOML that parse_config reads back to an equal RunConfig; defaults are marked.

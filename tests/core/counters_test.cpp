@@ -18,7 +18,8 @@ void expect_names_unique_and_texts_useful(const Table& table) {
     std::set<std::string_view> names;
     for (const CounterInfo& info : table) {
         EXPECT_TRUE(names.insert(info.name).second) << info.name << " appears twice";
-        EXPECT_EQ(info.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_."), std::string_view::npos) << info.name;
+        EXPECT_EQ(info.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_."), std::string_view::npos)
+            << info.name;
         EXPECT_TRUE(info.help.ends_with('.')) << info.name << ": the text is made of sentences";
         // Everything that can be a loss tells what to do, which takes more than one sentence.
         if (info.name.starts_with("dropped.") || info.name.starts_with("incomplete.")) {

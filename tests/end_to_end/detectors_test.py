@@ -132,7 +132,7 @@ class SimulatedDevice(Case):
                 self.assertEqual(list(result.packets), ["placed"])
 
     def test_errors_name_what_is_accepted(self):
-        for device, part in (("format=mythen", "jungfrau, moench, eiger, ejfat, srs"), ("format=eiger,tengiga=2", "true, false"),
+        for device, part in (("format=mythen", "jungfrau, moench, eiger, ejfat, dune, ess, spead, srs"), ("format=eiger,tengiga=2", "true, false"),
                              ("format=moench,rows=100", "steps of 16"), ("colour=1", "bit_depth")):
             settings = self.path("c.toml", SRS + config(stream()).replace('"net_null0"', f'"sim,{device}"'))
             done = weir("run", "--config", settings, "--out", self.folder / "none", status=2)

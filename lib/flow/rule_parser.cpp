@@ -300,6 +300,7 @@ private:
         const Wide first = *part.spec & mask;
         const Wide last = part.last.value_or(*part.spec) & mask;
         if (last < first) complain("'last' lies below 'spec'; expected: a range that is not empty");
+        if (mask == Wide{}) return;  // says nothing
         Field field = part.name->field;
         if (part.name->item == "vlan" && rule_.tags == 2)
             field = field == Field::vlan_tci ? Field::inner_vlan_tci : Field::inner_vlan_inner_type;

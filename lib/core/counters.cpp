@@ -158,6 +158,12 @@ constexpr Entry<PacketCounter> packet_entries[] = {
      "RoCEv2 packets that came in IP fragments, which RoCE forbids: no adapter would take them. A router on the way "
      "cuts "
      "them, or a test sender does: make the path MTU of the queue pair smaller than the MTU of the network."},
+    {flow_rule, "dropped.flow_rule",
+     "Packets that a flow rule with the action `drop` took, in software. This is what the rule asks for; what the "
+     "device "
+     "drops by such a rule never gets here and is not counted. If data is missing, `flows` in the report says which "
+     "rule "
+     "drops how much, and how much of it belonged to a stream (docs/FLOWS.md)."},
     {duplicate, "dropped.duplicate",
      "Data that had already arrived: RoCE retransmissions, a mirrored link seen twice, or a sender that repeats "
      "itself. No "

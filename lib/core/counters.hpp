@@ -56,6 +56,7 @@ enum class PacketCounter : std::uint8_t {
     ip_fragment_conflict,
     ip_fragment_no_room,
     ip_fragment_roce,
+    flow_rule,
     duplicate,
     conflict,
     too_fragmented,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "flow/flow_rule.hpp"
 #include "wire/format.hpp"
 
 namespace weir::pipeline {
@@ -31,6 +32,10 @@ enum class IncompleteMode : std::uint8_t { keep, drop };
 enum class AssemblyMode : std::uint8_t { automatic, reference, copy };
 enum class SinkKind : std::uint8_t { events, null };
 enum class ReducerKind : std::uint8_t { zstd };
+/// Who steers by flow rules: the device where it takes them, also where one queue needs none, or weir alone.
+enum class SteerMode : std::uint8_t { automatic, rules, software };
+/// What to do with a rule that the device refuses.
+enum class RefusalMode : std::uint8_t { software, fail };
 enum class IdleMode : std::uint8_t { spin, pause, sleep };
 
 /// Where something was written. Equal to every other place: two configurations that say the same are the same.
@@ -64,9 +69,14 @@ struct PortConfig {
     std::uint16_t queues = 1;
     std::uint16_t mtu = 9000;
     std::uint16_t rx_descriptors = 1024;
-    std::uint32_t mbuf_bytes = 0;  ///< data room of an mbuf without headroom; 0: as the MTU needs
-    std::string address;           ///< "10.1.0.2/24", or empty
-    Place profile;                 ///< file is empty when there is none
+    std::uint32_t mbuf_bytes = 0;       ///< data room of an mbuf without headroom; 0: as the MTU needs
+    std::string address;                ///< "10.1.0.2/24", or empty
+    std::string flows;                  ///< the rule file, as an absolute path; empty: weir writes the rules itself
+    std::vector<flow::FlowRule> rules;  ///< of the file
+    SteerMode steer = SteerMode::automatic;
+    RefusalMode on_refusal = RefusalMode::software;
+    bool isolated = false;  ///< the device hands over only what a rule matches
+    Place profile;          ///< file is empty when there is none
     Place place;
 
     /// What EAL gets: `device` followed by those of `args` that it does not set itself.
@@ -84,6 +94,7 @@ struct StreamConfig {
     EventBy event = EventBy::format;
     std::vector<IpAddress> src;                  ///< empty: any
     std::vector<IpAddress> dst;                  ///< empty: any
+    std::optional<std::uint32_t> mark;           ///< only packets that a flow rule marks so
     std::uint32_t max_message_bytes = 0;         ///< bound for messages that do not declare their size
     std::uint32_t interfaces = 1;                ///< jungfrau, moench: UDP ports that share one module
     std::optional<std::uint32_t> rows;           ///< jungfrau, moench, eiger: partial readout; default all

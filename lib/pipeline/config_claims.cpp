@@ -29,24 +29,25 @@ std::optional<T> common(std::vector<T> a, std::vector<T> b) {
 
 void check_pair(const StreamConfig& first, const StreamConfig& second, TableReader& table) {
     if (first.port != second.port || !overlap(first.dst, second.dst) || !overlap(first.src, second.src)) return;
+    if (first.mark && second.mark && first.mark != second.mark) return;
     const std::uint32_t line = first.place.line;
     if (first.transport == Transport::roce && second.transport == Transport::roce) {
         if (const auto qp = common(first.qp, second.qp))
             table.wrong("qp", fmt::format("{:#x}, which the stream at line {} has too", *qp, line),
-                        "each queue pair of a destination once; or src or dst that tell the streams apart");
+                        "each queue pair of a destination once; or src, dst or mark that tell the streams apart");
         return;
     }
     if (first.transport == Transport::udp && second.transport == Transport::udp) {
         if (const auto port = common(first.udp_dst, second.udp_dst))
             table.wrong("udp_dst", fmt::format("{}, which the stream at line {} has too", *port, line),
-                        "each UDP port once; or src or dst that tell the streams apart");
+                        "each UDP port once; or src, dst or mark that tell the streams apart");
         return;
     }
     const StreamConfig& udp = first.transport == Transport::udp ? first : second;
     if (std::find(udp.udp_dst.begin(), udp.udp_dst.end(), roce_udp_port) != udp.udp_dst.end())
         table.wrong(second.transport == Transport::udp ? "udp_dst" : "transport",
                     fmt::format("UDP port 4791 in one stream and \"roce\" in another (line {})", line),
-                    "4791 belongs to RoCEv2; or src or dst that tell the streams apart");
+                    "4791 belongs to RoCEv2; or src, dst or mark that tell the streams apart");
 }
 
 }  // namespace

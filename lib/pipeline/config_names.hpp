@@ -29,6 +29,9 @@ inline constexpr std::array assembly_names{Named{"auto", AssemblyMode::automatic
                                            Named{"copy", AssemblyMode::copy}};
 inline constexpr std::array sink_kind_names{Named{"events", SinkKind::events}, Named{"null", SinkKind::null}};
 inline constexpr std::array reducer_names{Named{"zstd", ReducerKind::zstd}};
+inline constexpr std::array steer_names{Named{"auto", SteerMode::automatic}, Named{"rules", SteerMode::rules},
+                                        Named{"software", SteerMode::software}};
+inline constexpr std::array refusal_names{Named{"software", RefusalMode::software}, Named{"fail", RefusalMode::fail}};
 inline constexpr std::array idle_names{Named{"spin", IdleMode::spin}, Named{"pause", IdleMode::pause},
                                        Named{"sleep", IdleMode::sleep}};
 inline constexpr std::array byte_order_names{Named{"little", wire::ByteOrder::little},

@@ -10,6 +10,9 @@ inline constexpr std::uint32_t message_bytes_default = 16U << 20;
 inline constexpr std::uint64_t message_bytes_limit = (std::uint64_t{1} << 32) - 1;  // offsets have 32 bits
 
 std::vector<PortConfig> read_ports(TableReader& root);
+/// The keys of a port that are about flow rules: flows, steer, on_refusal, isolated; `port.queues` is read already.
+/// `index` is the port's place in the configuration, which is its number in its rules.
+void read_flow_keys(TableReader& table, std::uint32_t index, PortConfig& port);
 /// [[format]] of the file and of those in `include`, whose errors name the included file.
 std::vector<wire::DeclaredSpec> read_formats(TableReader& root);
 /// All of [events] but the comparison of `sources` with the streams.

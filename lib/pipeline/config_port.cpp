@@ -121,25 +121,12 @@ void check_address(TableReader& table, std::string_view text) {
                     "an IPv4 or IPv6 address with its prefix length, as \"10.1.0.2/24\" or \"fd00::2/64\"");
 }
 
-void refuse_flows(TableReader& table) {
-    const auto flows = table.text("flows");
-    if (!flows) return;
-    std::filesystem::path path = *flows;
-    if (path.is_relative()) path = std::filesystem::path(table.file()).parent_path() / path;
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error))
-        table.wrong("flows", fmt::format("{} ({} is not a file)", in_quotes(*flows), path.string()),
-                    "a rule file that exists");
-    table.wrong("flows", in_quotes(*flows),
-                "no rule file: this version does not read them; it steers in software by the keys of [[stream]]");
-}
-
 void check_frame_room(TableReader& table, const PortConfig& port) {
     const std::string problem = port::frame_room_problem(port.devargs(), port.mtu);
     if (!problem.empty()) table.wrong("mtu", std::to_string(port.mtu), "a smaller one, or other arguments: " + problem);
 }
 
-PortConfig read_port(TableReader& table) {
+PortConfig read_port(TableReader& table, std::uint32_t index) {
     PortConfig port;
     port.place = table.place();
     const auto name = table.name("name");
@@ -156,7 +143,7 @@ PortConfig read_port(TableReader& table) {
         check_address(table, *address);
         port.address = *address;
     }
-    refuse_flows(table);
+    read_flow_keys(table, index, port);
     check_frame_room(table, port);
     table.finish();
     return port;
@@ -167,7 +154,7 @@ PortConfig read_port(TableReader& table) {
 std::vector<PortConfig> read_ports(TableReader& root) {
     std::vector<PortConfig> out;
     for (TableReader& table : root.tables("port")) {
-        PortConfig port = read_port(table);
+        PortConfig port = read_port(table, static_cast<std::uint32_t>(out.size()));
         const auto device_of = [](const PortConfig& of) { return of.device.substr(0, of.device.find(',')); };
         for (const PortConfig& other : out) {
             // Simulated detectors are as many as one likes.

@@ -88,6 +88,13 @@ void print_port(Printer& out, const PortConfig& port) {
     else
         out.comment("mbuf_bytes: as the MTU needs (default)");
     if (!port.address.empty()) out.line("address", in_quotes(port.address));
+    if (!port.flows.empty())
+        out.line("flows", in_quotes(port.flows));
+    else
+        out.comment("flows: weir writes the rules itself (default): `weir flows print` shows them");
+    out.choice("steer", steer_names, port.steer, defaults.steer);
+    out.choice("on_refusal", refusal_names, port.on_refusal, defaults.on_refusal);
+    out.line("isolated", port.isolated ? "true" : "false", port.isolated == defaults.isolated);
 }
 
 void print_udp(Printer& out, const StreamConfig& stream) {
@@ -151,6 +158,7 @@ void print_stream(Printer& out, const RunConfig& run, const StreamConfig& stream
         print_roce(out, stream);
     if (!stream.src.empty()) out.line("src", address_list(stream.src));
     if (!stream.dst.empty()) out.line("dst", address_list(stream.dst));
+    if (stream.mark) out.line("mark", std::to_string(*stream.mark));
     const bool bare = stream.format == "message";
     out.choice("event", event_by_names, stream.event, bare ? EventBy::immediate : EventBy::format);
     out.size("max_message_bytes", stream.max_message_bytes, 16U << 20);
@@ -239,7 +247,11 @@ nlohmann::json port_json(const PortConfig& port) {
                        {"queues", port.queues},
                        {"mtu", port.mtu},
                        {"rx_descriptors", port.rx_descriptors},
-                       {"mbuf_bytes", port.mbuf_bytes}};
+                       {"mbuf_bytes", port.mbuf_bytes},
+                       {"steer", name_of(steer_names, port.steer)},
+                       {"on_refusal", name_of(refusal_names, port.on_refusal)},
+                       {"isolated", port.isolated}};
+    if (!port.flows.empty()) out["flows"] = port.flows;
     if (!port.address.empty()) out["address"] = port.address;
     if (!port.profile.file.empty()) out["profile"] = port.profile.file;
     return out;
@@ -253,6 +265,7 @@ nlohmann::json stream_json(const RunConfig& config, const StreamConfig& stream) 
                        {"src", address_json(stream.src)},
                        {"dst", address_json(stream.dst)},
                        {"max_message_bytes", stream.max_message_bytes}};
+    if (stream.mark) out["mark"] = *stream.mark;
     if (is_module(stream)) out["interfaces"] = stream.interfaces;
     if (stream.rows) out["rows"] = *stream.rows;
     if (stream.bit_depth) out["bit_depth"] = *stream.bit_depth;

@@ -148,6 +148,15 @@ void Run::open_sink() {
 
 /// What the configuration may say and this version does not do: refused, rather than ignored.
 void refuse_unsupported(const RunConfig& config) {
+    for (const PortConfig& port : config.ports)
+        if (!port.flows.empty() || port.isolated)
+            throw core::UsageError(fmt::format(
+                "{}:{}: port '{}': found flows or isolated; accepted: neither, a run does not apply rules yet",
+                port.place.file, port.place.line, port.name));
+    for (const StreamConfig& stream : config.streams)
+        if (stream.mark.has_value())
+            throw core::UsageError(fmt::format("{}:{}: stream.mark: accepted: none, a run does not apply rules yet",
+                                               stream.place.file, stream.place.line));
     if (config.reduce.size() > 1)
         throw core::UsageError(
             fmt::format("[[reduce]]: found {} reducers; accepted: one in this version", config.reduce.size()));

@@ -116,7 +116,7 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
         live.args.reset();
         live.queues = 1;
     }
-    ports_.push_back(std::make_unique<port::LivePort>(live, *pool_));
+    ports_.push_back(std::make_unique<port::LivePort>(live, std::vector<port::BufferPool*>(live.queues, pool_.get())));
     for (std::uint16_t queue = 0; queue < live.queues; ++queue)
         rx[(index + queue) % rx.size()].ports.push_back({ports_.back().get(), queue});
 }

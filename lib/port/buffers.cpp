@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_lcore.h>
 #include <rte_mempool.h>
+
+#include <algorithm>
+#include <array>
 
 #include "core/error.hpp"
 #include "core/tsan.hpp"
@@ -18,12 +22,17 @@ constexpr std::uint64_t element_overhead_bytes = 64 + sizeof(rte_mbuf) + RTE_PKT
 
 /// As rte_pktmbuf_pool_create_by_ops, but without hugepages the elements may lie across pages: no device reads physical
 /// addresses then, and rounding 9 KiB buffers up to whole 4 KiB pages would waste a quarter of the memory.
-rte_mempool* make_pool(const std::string& name, const BufferPoolConfig& config) {
+/// What a pool of ours has in its private data: DPDK's part comes first.
+struct PoolPrivate {
+    rte_pktmbuf_pool_private mbuf;
+    std::uint32_t home;
+};
+
+rte_mempool* make_pool(const std::string& name, const BufferPoolConfig& config, int socket) {
     const unsigned flags = ::rte_eal_has_hugepages() != 0 ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG;
     const std::uint32_t room = config.room_bytes + RTE_PKTMBUF_HEADROOM;
-    rte_mempool* pool =
-        ::rte_mempool_create_empty(name.c_str(), config.buffers, sizeof(rte_mbuf) + room, BufferPool::cache_buffers,
-                                   sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, flags);
+    rte_mempool* pool = ::rte_mempool_create_empty(name.c_str(), config.buffers, sizeof(rte_mbuf) + room,
+                                                   BufferPool::cache_buffers, sizeof(PoolPrivate), socket, flags);
     if (pool == nullptr) return nullptr;
     rte_pktmbuf_pool_private kind{};
     kind.mbuf_data_room_size = static_cast<std::uint16_t>(room);
@@ -32,6 +41,7 @@ rte_mempool* make_pool(const std::string& name, const BufferPoolConfig& config) 
         return nullptr;
     }
     ::rte_pktmbuf_pool_init(pool, &kind);
+    static_cast<PoolPrivate*>(::rte_mempool_get_priv(pool))->home = config.home;
     if (::rte_mempool_populate_default(pool) < 0) {
         ::rte_mempool_free(pool);
         return nullptr;
@@ -40,10 +50,68 @@ rte_mempool* make_pool(const std::string& name, const BufferPoolConfig& config) 
     return pool;
 }
 
+/// The cache that the calling lcore gives buffers of this pool back through; null: straight to the pool. A pool that
+/// was made elsewhere says nothing of a home.
+rte_mempool_cache* cache_of(rte_mempool* pool) noexcept {
+    const unsigned lcore = ::rte_lcore_id();
+    if (pool->private_data_size >= sizeof(PoolPrivate)) {
+        const std::uint32_t home = static_cast<const PoolPrivate*>(::rte_mempool_get_priv(pool))->home;
+        if (home != lcore && home != BufferPoolConfig::any_lcore) return nullptr;
+    }
+    return ::rte_mempool_default_cache(pool, lcore);
+}
+
+void put(rte_mempool* pool, void** buffers, std::uint32_t count) noexcept {
+    // As late as can be: whoever takes one of these next is ordered behind the looks at them.
+    core::ordered_before(pool);
+    ::rte_mempool_generic_put(pool, buffers, count, cache_of(pool));
+}
+
+static_assert(BufferPoolConfig::any_node == SOCKET_ID_ANY && BufferPoolConfig::any_lcore == LCORE_ID_ANY);
+
+constexpr std::uint32_t together = 64;
+
+/// Buffers of several pools, chains of them, and references to others' memory. What belongs to one pool is collected,
+/// because neighbours often come through different queues, and so from different pools, by turns.
+void release_mixed(rte_mbuf** mbufs, std::uint32_t count) noexcept {
+    struct Group {
+        rte_mempool* pool = nullptr;
+        std::uint32_t count = 0;
+        std::array<void*, together> buffers;
+    };
+    std::array<Group, 4> groups;
+    std::size_t next = 0;  // the group that makes room for another pool
+    const auto flush = [](Group& group) {
+        if (group.count > 0) put(group.pool, group.buffers.data(), group.count);
+        group.count = 0;
+    };
+    const auto add = [&](rte_mbuf* segment) {
+        auto found = std::ranges::find(groups, segment->pool, &Group::pool);
+        if (found == groups.end()) {
+            found = groups.begin() + static_cast<std::ptrdiff_t>(next++ % groups.size());
+            flush(*found);
+            found->pool = segment->pool;
+        }
+        if (found->count == together) flush(*found);
+        found->buffers[found->count++] = segment;
+    };
+    for (std::uint32_t i = 0; i < count; ++i)
+        for (rte_mbuf* segment = mbufs[i]; segment != nullptr;) {
+            rte_mbuf* following = segment->next;
+            if (rte_mbuf* free = ::rte_pktmbuf_prefree_seg(segment); free != nullptr) add(free);
+            segment = following;
+        }
+    std::ranges::for_each(groups, flush);
+}
+
 }  // namespace
 
 BufferPool::BufferPool(const std::string& name, const BufferPoolConfig& config)
-    : pool_(make_pool(name, config)), room_bytes_(config.room_bytes) {
+    : pool_(make_pool(name, config, config.node)), room_bytes_(config.room_bytes) {
+    if (pool_ == nullptr && config.node != BufferPoolConfig::any_node) {
+        on_node_ = false;
+        pool_ = make_pool(name, config, SOCKET_ID_ANY);
+    }
     if (pool_ == nullptr)
         throw core::RunError(fmt::format("no memory for {} packet buffers of {} bytes: {}", config.buffers,
                                          config.room_bytes, rte_strerror(rte_errno)));
@@ -66,7 +134,6 @@ rte_mbuf* BufferPool::allocate() noexcept {
 void release_buffers(void** buffers, std::uint32_t count) {
     // Received buffers are nearly always whole: one segment, nobody else's reference, memory of their own. Then there
     // is nothing to reset, and their second cache line need not be looked at.
-    constexpr std::uint32_t together = 64;
     auto** mbufs = reinterpret_cast<rte_mbuf**>(buffers);
     for (std::uint32_t at = 0; at < count; at += together) {
         const std::uint32_t some = count - at < together ? count - at : together;
@@ -75,12 +142,12 @@ void release_buffers(void** buffers, std::uint32_t count) {
         for (std::uint32_t i = at; i < at + some; ++i)
             plain = plain && mbufs[i]->pool == pool && mbufs[i]->nb_segs == 1 && RTE_MBUF_DIRECT(mbufs[i]) &&
                     rte_mbuf_refcnt_read(mbufs[i]) == 1;
-        // As late as can be: whoever takes one of these next is ordered behind the looks at them above.
+        if (plain) {
+            put(pool, buffers + at, some);
+            continue;
+        }
         core::ordered_before(pool);
-        if (plain)
-            ::rte_mempool_put_bulk(pool, buffers + at, some);
-        else if (!release_references(buffers + at, some))
-            ::rte_pktmbuf_free_bulk(mbufs + at, some);
+        if (!release_references(buffers + at, some)) release_mixed(mbufs + at, some);
     }
 }
 

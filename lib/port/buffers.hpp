@@ -1,4 +1,4 @@
-// Packet buffers: the mbuf pool of a port, sized before EAL starts, and giving buffers back in bulk.
+// Packet buffers: pools of mbufs, sized before EAL starts, on a NUMA node, and giving buffers back in bulk.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -29,13 +29,21 @@ static_assert(sizeof(Packet) == 24);
 struct BufferPoolConfig {
     std::uint32_t buffers = 0;
     std::uint32_t room_bytes = 0;  ///< largest frame that fits, without headroom
+    int node = any_node;           ///< where its memory lies, as far as there is room
+    /// The lcore that takes buffers out and gives most of them back, through a cache of its own. Others give buffers
+    /// back past their caches: what lies there would be out of reach of those who need it.
+    std::uint32_t home = any_lcore;
+
+    static constexpr int any_node = -1;
+    static constexpr std::uint32_t any_lcore = UINT32_MAX;  ///< every lcore uses its cache
 };
 
 /// A pool of mbufs. LIFO (`lf_stack`), because a buffer that was just given back is still in cache: with a few hundred
 /// live buffers and an 8 KiB packet that was measured at two thirds of the cost of DPDK's default ring pool.
 class BufferPool {
 public:
-    /// Throws core::RunError when EAL memory does not suffice.
+    /// Throws core::RunError when EAL memory does not suffice. Where it does on other nodes than the one asked for,
+    /// those are taken.
     BufferPool(const std::string& name, const BufferPoolConfig& config);
     ~BufferPool();
     BufferPool(const BufferPool&) = delete;
@@ -48,6 +56,12 @@ public:
     /// Buffers that are not in the pool: held, in rings, or given to a device. For any thread; approximate.
     [[nodiscard]] std::uint32_t in_use() const noexcept { return ::rte_mempool_in_use_count(pool_); }
     [[nodiscard]] std::uint32_t size() const noexcept { return pool_->size; }
+    /// Its memory lies where it was asked for.
+    [[nodiscard]] bool on_node() const noexcept { return on_node_; }
+    /// Buffers that any lcore can take now: without those in caches. One load; for a look per poll.
+    [[nodiscard]] std::uint32_t available() const noexcept {
+        return ::rte_mempool_get_ops(pool_->ops_index)->get_count(pool_);
+    }
     /// EAL memory for a pool of this configuration.
     [[nodiscard]] static std::uint64_t memory_bytes(const BufferPoolConfig& config) noexcept;
     /// Buffers that an lcore may keep in its own cache, out of others' reach.
@@ -56,9 +70,10 @@ public:
 private:
     rte_mempool* pool_;
     std::uint32_t room_bytes_;
+    bool on_node_ = true;
 };
 
-/// For assemble::MessageTable: `buffers` are mbufs.
+/// For assemble::MessageTable: `buffers` are mbufs, of any pools: each goes back to its own, in bulk.
 void release_buffers(void** buffers, std::uint32_t count);
 
 }  // namespace weir::port

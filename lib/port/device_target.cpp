@@ -72,7 +72,7 @@ public:
           stop_(stop),
           eal_(eal_config(device)),
           pool_("send", {buffers, room_bytes}),
-          port_(port_config(device, simulator), pool_) {
+          port_(port_config(device, simulator), {&pool_}) {
         refill(0, slots);
     }
     ~DeviceTarget() override { ::rte_pktmbuf_free_bulk(mbufs_.data(), slots); }

@@ -30,8 +30,8 @@ namespace {
 
 }  // namespace
 
-LivePort::LivePort(const LivePortConfig& config, BufferPool& pool)
-    : config_(config), pool_(pool), taken_(std::make_unique<Taken[]>(config.queues)) {
+LivePort::LivePort(const LivePortConfig& config, std::vector<BufferPool*> pools)
+    : config_(config), pools_(std::move(pools)), taken_(std::make_unique<Taken[]>(config.queues)) {
     const LogCapture log;
     if (config.args.has_value())
         if (const int rc = ::rte_eal_hotplug_add("vdev", config.device.c_str(), config.args->c_str()); rc != 0)
@@ -63,7 +63,7 @@ LivePort::LivePort(const LivePortConfig& config, BufferPool& pool)
     const int socket = ::rte_eth_dev_socket_id(id_);
     for (std::uint16_t queue = 0; queue < config.queues; ++queue)
         if (const int rc = ::rte_eth_rx_queue_setup(id_, queue, rx_descriptors, static_cast<unsigned>(socket), nullptr,
-                                                    pool.get());
+                                                    pools_[queue]->get());
             rc != 0)
             fail(config, "setting up a receive queue", rc);
     if (const int rc = ::rte_eth_tx_queue_setup(id_, 0, tx_descriptors, static_cast<unsigned>(socket), nullptr);
@@ -109,9 +109,10 @@ std::uint32_t LivePort::receive(std::uint16_t queue, std::span<Packet> packets, 
 
 void LivePort::answer(std::span<const std::byte> frame) noexcept {
     if (own_.ip == 0 && !own_.has_ipv6) return;
-    rte_mbuf* reply = pool_.allocate();
+    BufferPool& pool = *pools_.front();
+    rte_mbuf* reply = pool.allocate();
     if (reply == nullptr) return;
-    const std::size_t bytes = port::answer(frame, own_, {rte_pktmbuf_mtod(reply, std::byte*), pool_.room_bytes()});
+    const std::size_t bytes = port::answer(frame, own_, {rte_pktmbuf_mtod(reply, std::byte*), pool.room_bytes()});
     if (bytes == 0) {
         ::rte_pktmbuf_free(reply);
         return;

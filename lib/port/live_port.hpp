@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "port/arp_responder.hpp"
 #include "port/buffers.hpp"
@@ -30,8 +31,9 @@ struct LivePortConfig {
 
 class LivePort {
 public:
-    /// Throws core::RunError naming the step that failed and the driver's answer.
-    LivePort(const LivePortConfig& config, BufferPool& pool);
+    /// `pools`: of each queue, which must outlive the port. Throws core::RunError naming the step that failed and the
+    /// driver's answer.
+    LivePort(const LivePortConfig& config, std::vector<BufferPool*> pools);
     ~LivePort();
     LivePort(const LivePort&) = delete;
     LivePort& operator=(const LivePort&) = delete;
@@ -56,7 +58,7 @@ public:
 
 private:
     LivePortConfig config_;
-    BufferPool& pool_;
+    std::vector<BufferPool*> pools_;  ///< per queue
     PortAddress own_;
     DeviceFacts facts_;
     mutable InterfaceDrops kernel_;  ///< asking changes it

@@ -22,10 +22,11 @@ class Ring {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
 
 public:
-    /// Holds `capacity` elements. `name` is at most 20 characters and unique in the process. Throws core::RunError.
-    Ring(const std::string& name, std::uint32_t capacity)
-        : ring_(::rte_ring_create_elem(name.c_str(), sizeof(T), capacity, SOCKET_ID_ANY,
-                                       RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ)) {
+    /// Holds `capacity` elements, in memory of this NUMA node if there is room (-1: any). `name` is at most 20
+    /// characters and unique in the process. Throws core::RunError.
+    Ring(const std::string& name, std::uint32_t capacity, int node = SOCKET_ID_ANY)
+        : ring_(make(name, capacity, node)) {
+        if (ring_ == nullptr && node != SOCKET_ID_ANY) ring_ = make(name, capacity, SOCKET_ID_ANY);
         if (ring_ == nullptr)
             throw core::RunError(
                 fmt::format("no memory for ring '{}' of {} entries: {}", name, capacity, rte_strerror(rte_errno)));
@@ -65,6 +66,11 @@ public:
     }
 
 private:
+    static rte_ring* make(const std::string& name, std::uint32_t capacity, int node) {
+        return ::rte_ring_create_elem(name.c_str(), sizeof(T), capacity, node,
+                                      RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
+    }
+
     rte_ring* ring_;
 };
 

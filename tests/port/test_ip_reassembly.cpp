@@ -83,15 +83,6 @@ std::vector<Cut> cuts_of(std::uint32_t ip_payload_bytes, std::uint32_t step) {
 
 class IpReassemblyTest : public testing::Test {
 protected:
-    static void SetUpTestSuite() {
-        EalConfig config;
-        config.lcores = {0};
-        config.memory_bytes = std::uint64_t{96} << 20U;
-        config.pin = false;
-        start_eal(config);
-    }
-    static void TearDownTestSuite() { stop_eal(); }
-
     void make(IpReassembly::Config config) { reassembly_.emplace(config); }
     void SetUp() override {
         pool_.emplace("pieces", BufferPoolConfig{2048, 2048});

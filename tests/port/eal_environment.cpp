@@ -1,0 +1,26 @@
+// EAL for all tests of this program: it starts once in the life of a process.
+#include <gtest/gtest.h>
+
+#include "port/eal.hpp"
+
+namespace weir::port {
+
+namespace {
+
+class EalEnvironment : public testing::Environment {
+public:
+    void SetUp() override {
+        EalConfig config;
+        config.lcores = {0};
+        config.memory_bytes = std::uint64_t{96} << 20U;
+        config.pin = false;
+        start_eal(config);
+    }
+    void TearDown() override { stop_eal(); }
+};
+
+[[maybe_unused]] const auto* const environment = testing::AddGlobalTestEnvironment(new EalEnvironment);
+
+}  // namespace
+
+}  // namespace weir::port

@@ -70,11 +70,11 @@ void size_events(const RunConfig& config, const std::vector<SourceGeometry>& geo
     const auto sources = static_cast<std::uint64_t>(geometry.size());
     const auto rx_count = static_cast<std::uint64_t>(plan.rx.size());
     std::uint64_t per_event = buffers_per_event(geometry);
-    std::uint64_t buffers = plan.buffers_per_rx * rx_count;
-    if (per_event > 0 && plan.copy_cells_per_rx > 0) {
+    std::uint64_t buffers = plan.buffers_for_events * rx_count;
+    if (per_event > 0 && plan.copy_cells_for_events > 0) {
         // Fixed sizes have cells only if everything is copied; then cells are what an event takes.
         per_event = cells_per_event(geometry, plan.copy_cell_bytes);
-        buffers = plan.copy_cells_per_rx * rx_count;
+        buffers = plan.copy_cells_for_events * rx_count;
     }
     // Without known sizes the bookkeeping is what is bounded: this many messages at once.
     constexpr std::uint64_t messages_max = 65536;
@@ -161,15 +161,17 @@ void size_buffers(const RunConfig& config, const std::vector<SourceGeometry>& ge
         plan.copy_cell_bytes = 4096;
     }
     const std::uint64_t for_cells = config.events.memory_bytes - for_buffers;
-    std::uint64_t buffers = std::max<std::uint64_t>(for_buffers / element, 256);
-    std::uint64_t cells = plan.copy_bytes_max > 0 ? for_cells / plan.copy_cell_bytes : 0;
+    const auto for_each_rx = [rx_count](std::uint64_t count) { return static_cast<std::uint32_t>(count / rx_count); };
+    plan.buffers_for_events = std::max(for_each_rx(for_buffers / element), 4 * burst);
+    plan.copy_cells_for_events = plan.copy_bytes_max > 0 ? for_each_rx(for_cells / plan.copy_cell_bytes) : 0;
+    plan.buffers_per_rx = plan.buffers_for_events;
+    plan.copy_cells_per_rx = plan.copy_cells_for_events;
     if (input.replay) {
-        // A message holds no more buffers than the capture has packets with a UDP payload: a record header, Ethernet,
-        // IPv4 and UDP headers and a byte. Smaller records end at once.
-        constexpr std::uint64_t record_bytes_min = 16 + 14 + 20 + 8 + 1;
-        const std::uint64_t packets = input.capture_bytes / record_bytes_min + 256;
-        buffers = std::min(buffers, packets);
-        cells = std::min(cells, packets);
+        // Messages hold no more buffers than the capture has packets, whichever rx lcore they are on; more would only
+        // take time at the start. Four times as many leave the pieces of datagrams, which get a quarter, enough.
+        const std::uint64_t packets = 4 * input.capture_packets + 1024;
+        plan.buffers_per_rx = static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.buffers_per_rx, packets));
+        plan.copy_cells_per_rx = static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.copy_cells_per_rx, packets));
         // Blocks hold what is in the ring, in open events and on its way to the sink, as long as that is little; what
         // is beyond them is copied into buffers. So they come on top of the memory for events, but as a small part of
         // it.
@@ -178,8 +180,6 @@ void size_buffers(const RunConfig& config, const std::vector<SourceGeometry>& ge
             std::min({blocks_max, config.events.memory_bytes / 4 / port::CaptureInput::memory_bytes,
                       input.capture_bytes / port::CaptureInput::read_bytes + 1}));
     }
-    plan.buffers_per_rx = static_cast<std::uint32_t>(std::max<std::uint64_t>(buffers / rx_count, 4 * burst));
-    plan.copy_cells_per_rx = static_cast<std::uint32_t>(cells / rx_count);
     plan.copy_above_held = config.events.assembly == AssemblyMode::copy ? 0 : plan.buffers_per_rx / 2;
 }
 

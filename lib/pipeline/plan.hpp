@@ -13,7 +13,8 @@
 namespace weir::pipeline {
 
 struct PlanInput {
-    std::uint64_t capture_bytes = 0;  ///< replay: size of the files, which bounds how many buffers can ever be needed
+    std::uint64_t capture_bytes = 0;    ///< replay: size of the files, all passes
+    std::uint64_t capture_packets = 0;  ///< replay: at most so many, which bounds how many buffers can ever be needed
     bool replay = false;
     bool wait = false;
     std::vector<std::uint32_t>
@@ -35,8 +36,10 @@ struct Plan {
     std::uint32_t horizon = 0;
 
     // buffers
-    std::uint32_t room_bytes = 0;      ///< of a packet buffer
-    std::uint32_t buffers_per_rx = 0;  ///< that the messages of one rx lcore can hold
+    std::uint32_t room_bytes = 0;             ///< of a packet buffer
+    std::uint32_t buffers_for_events = 0;     ///< that `memory` is enough for, per rx lcore
+    std::uint32_t copy_cells_for_events = 0;  ///< likewise
+    std::uint32_t buffers_per_rx = 0;         ///< that the messages of one rx lcore can hold
     std::uint32_t pool_buffers = 0;
     port::IpReassembly::Config reassembly;  ///< of each rx lcore
     std::uint32_t copy_bytes_max = 0;       ///< payload up to this size may be copied out of its buffer

@@ -24,17 +24,36 @@ namespace weir::pipeline {
 
 namespace {
 
-std::uint64_t capture_bytes(const RunOptions& options) {
-    std::uint64_t bytes = 0;
+/// Size of the captures, and how many packets they have. Small ones are counted, which takes milliseconds; otherwise
+/// the packets are as many as there can be in so many bytes.
+void measure_captures(const RunOptions& options, PlanInput& input) {
+    constexpr std::uint64_t counted_bytes_max = std::uint64_t{64} << 20U;
+    constexpr std::uint64_t unknown = std::uint64_t{1} << 50U;
+    // A record header, Ethernet, IPv4 and UDP headers and a byte. Smaller records end at once.
+    constexpr std::uint64_t record_bytes_min = 16 + 14 + 20 + 8 + 1;
     for (const std::string& file : options.capture->files) {
         std::error_code error;
         const std::uintmax_t size = std::filesystem::file_size(file, error);
         // A pipe has no size, and that of a compressed file says little; then the memory alone decides how many
         // buffers there are.
-        if (error || port::is_compressed(file)) return std::uint64_t{1} << 50U;
-        bytes += size;
+        const bool known = !error && !port::is_compressed(file);
+        input.capture_bytes += known ? size : unknown;
+        std::uint64_t packets = known ? size / record_bytes_min : unknown;
+        if (known && input.capture_bytes <= counted_bytes_max) {
+            try {
+                port::CaptureReader reader(file);
+                port::CaptureReader::Record record;
+                while (reader.next(record)) {
+                }
+                packets = reader.records();
+            } catch (const core::RunError&) {
+                // Said when it is opened to be replayed.
+            }
+        }
+        input.capture_packets += packets;
     }
-    return bytes * options.capture->loop;
+    input.capture_bytes *= options.capture->loop;
+    input.capture_packets *= options.capture->loop;
 }
 
 std::uint16_t port_index(const RunConfig& config, const std::string& name) {
@@ -178,7 +197,7 @@ void Run::prepare() {
     input.replay = options_.capture.has_value();
     if (input.replay) {
         options_.capture->ports = port_indices(options_);
-        input.capture_bytes = capture_bytes(options_);
+        measure_captures(options_, input);
     }
     for (const StreamRuntime& stream : streams_)
         input.header_bytes.push_back(std::max(stream.context.header_read_bytes, stream.context.header_bytes));

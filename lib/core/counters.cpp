@@ -164,6 +164,52 @@ constexpr Entry<PacketCounter> packet_entries[] = {
      "drops by such a rule never gets here and is not counted. If data is missing, `flows` in the report says which "
      "rule "
      "drops how much, and how much of it belonged to a stream (docs/FLOWS.md)."},
+    {roce_sequence, "dropped.roce.sequence",
+     "Packets for a queue pair that weir answers (`service = \"rc\"`) that came ahead of the one that is due. Their "
+     "sender is told once and repeats them, so nothing is lost; many of them mean that packets are lost on the way, "
+     "and "
+     "each loss costs the sender all that it had sent after it."},
+    {roce_not_ready, "dropped.roce.not_ready",
+     "Packets that were answered with RNR NAK because event memory was short. Their sender waits and repeats them, so "
+     "nothing is lost: this is back-pressure. If it slows the detector down, the sink or the reducer is too slow, or "
+     "`[events] memory` too small."},
+    {roce_gap, "dropped.roce.gap",
+     "Packets of a queue pair with `service = \"uc\"` behind a lost one: an unreliable connection drops until the next "
+     "message starts. The loss itself is on the way to this box. `service = \"listen\"` keeps what arithmetic proves."},
+    {roce_invalid_request, "dropped.roce.invalid_request",
+     "Requests that break the rules of the transport: an opcode out of order, a length that is not the path MTU, more "
+     "than was declared or than `max_message_bytes`, READ or an atomic. On a reliable connection they are answered "
+     "with "
+     "a NAK, and the queue pair is in error until it is reset. Check `path_mtu`, then the sender's state machine."},
+    {roce_access, "dropped.roce.access",
+     "WRITEs outside the memory that the stream declares: another R_Key, an address outside `region`, or no "
+     "permission. "
+     "On a reliable connection the queue pair is in error until it is reset. Compare `region` with what the sender was "
+     "told."},
+    {roce_operation, "dropped.roce.operation",
+     "Messages that can become no event, so weir does not acknowledge them: without an immediate where the event "
+     "number "
+     "is in it, or not of `message_bytes`. On a reliable connection the queue pair is in error until it is reset. "
+     "Check "
+     "`event` and what the sender sends."},
+    {roce_key, "dropped.roce.key",
+     "Packets of another partition (P_Key) or with the wrong Q_Key. They are dropped without an answer. Compare `pkey` "
+     "and `qkey` with the sender's settings."},
+    {roce_peer, "dropped.roce.peer",
+     "Packets for a queue pair from another address than that of its peer. Two senders were given one queue pair, or a "
+     "sender changed its address: correct `peer`, or reset the queue pair."},
+    {roce_service, "dropped.roce.service",
+     "Packets of another transport than the queue pair's `service`: an unreliable sender to a reliable queue pair or "
+     "the "
+     "like. Set `service` to what the sender uses, or \"listen\" to take everything and answer nothing."},
+    {roce_reset, "dropped.roce.reset",
+     "Packets for a queue pair that is not connected: it was reset, or its handshake has not been made. They are "
+     "dropped "
+     "without an answer. The sender began before it was connected, or goes on after it was disconnected."},
+    {roce_flushed, "dropped.roce.flushed",
+     "Packets for a queue pair that is in error because weir answered a request of it with a fatal NAK: see "
+     "`dropped.roce.invalid_request`, `access` and `operation` for the cause. Reset the queue pair, or restart the "
+     "run."},
     {duplicate, "dropped.duplicate",
      "Data that had already arrived: RoCE retransmissions, a mirrored link seen twice, or a sender that repeats "
      "itself. No "
@@ -255,6 +301,27 @@ constexpr Entry<EventCounter> event_entries[] = {
     {EventCounter::written, "written", "Events that are in the sink."},
 };
 
+constexpr Entry<AnswerCounter> answer_entries[] = {
+    {AnswerCounter::ack, "ack",
+     "Acknowledgements. About as many as messages where the sender asks for one at the end of each."},
+    {AnswerCounter::rnr_nak, "rnr_nak",
+     "Senders told to wait because event memory was short. See `dropped.roce.not_ready`."},
+    {AnswerCounter::nak_sequence, "nak_sequence",
+     "Senders told, once per gap, which packet is missing. About as many as losses on the way to this box."},
+    {AnswerCounter::nak_invalid_request, "nak_invalid_request",
+     "Requests refused for good because they break the rules of the transport. See `dropped.roce.invalid_request`."},
+    {AnswerCounter::nak_remote_access, "nak_remote_access",
+     "WRITEs refused for good because they touch what is not declared. See `dropped.roce.access`."},
+    {AnswerCounter::nak_remote_operation, "nak_remote_operation",
+     "Messages refused for good because no event can be made of them. See `dropped.roce.operation`."},
+    {AnswerCounter::congestion, "congestion",
+     "Congestion notifications: a switch marked packets on the way, and their sender was asked to slow down. Look for "
+     "the congested port, or set the sender's rate."},
+    {AnswerCounter::not_sent, "not_sent",
+     "Answers that could not be handed to the device. Their senders time out and repeat, so nothing is lost but time. "
+     "The transmit queue is full or has no buffers: the link is slower than its answers, or paused."},
+};
+
 constexpr std::string_view strip(std::string_view name, std::string_view prefix) {
     return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
@@ -264,6 +331,7 @@ constexpr std::string_view strip(std::string_view name, std::string_view prefix)
 constinit const std::array<CounterInfo, count_of<PacketCounter>> packet_counters = make_table(packet_entries);
 constinit const std::array<CounterInfo, count_of<MessageCounter>> message_counters = make_table(message_entries);
 constinit const std::array<CounterInfo, count_of<EventCounter>> event_counters = make_table(event_entries);
+constinit const std::array<CounterInfo, count_of<AnswerCounter>> answer_counters = make_table(answer_entries);
 
 const CounterInfo* find_counter(std::string_view name) noexcept {
     const auto find_in = [&](const auto& table, std::string_view section) -> const CounterInfo* {
@@ -274,10 +342,12 @@ const CounterInfo* find_counter(std::string_view name) noexcept {
     // A section in front decides ("events.opened"); without one, packets come first.
     if (name.starts_with("events.")) return find_in(event_counters, "events.");
     if (name.starts_with("messages.")) return find_in(message_counters, "messages.");
+    if (name.starts_with("answers.")) return find_in(answer_counters, "answers.");
     if (const CounterInfo* info = find_in(packet_counters, "packets.")) return info;
     if (name.starts_with("packets.")) return nullptr;
     if (const CounterInfo* info = find_in(event_counters, "events.")) return info;
-    return find_in(message_counters, "messages.");
+    if (const CounterInfo* info = find_in(message_counters, "messages.")) return info;
+    return find_in(answer_counters, "answers.");
 }
 
 }  // namespace weir::core

@@ -57,6 +57,17 @@ enum class PacketCounter : std::uint8_t {
     ip_fragment_no_room,
     ip_fragment_roce,
     flow_rule,
+    roce_sequence,
+    roce_not_ready,
+    roce_gap,
+    roce_invalid_request,
+    roce_access,
+    roce_operation,
+    roce_key,
+    roce_peer,
+    roce_service,
+    roce_reset,
+    roce_flushed,
     duplicate,
     conflict,
     too_fragmented,
@@ -96,12 +107,26 @@ enum class EventCounter : std::uint8_t {
     count_
 };
 
+/// What a RoCE responder sent.
+enum class AnswerCounter : std::uint8_t {
+    ack,
+    rnr_nak,
+    nak_sequence,
+    nak_invalid_request,
+    nak_remote_access,
+    nak_remote_operation,
+    congestion,
+    not_sent,
+    count_
+};
+
 template <class E>
 inline constexpr std::size_t count_of = static_cast<std::size_t>(E::count_);
 
 extern const std::array<CounterInfo, count_of<PacketCounter>> packet_counters;
 extern const std::array<CounterInfo, count_of<MessageCounter>> message_counters;
 extern const std::array<CounterInfo, count_of<EventCounter>> event_counters;
+extern const std::array<CounterInfo, count_of<AnswerCounter>> answer_counters;
 
 /// Counters of one kind, written by one lcore and read by any thread. Values wrap: a packet that joins on one lcore and
 /// whose fate is learnt on another leaves +1 here and -1 there, and only the sum over lcores means something.
@@ -131,6 +156,7 @@ private:
 using PacketTally = Tally<PacketCounter>;
 using MessageTally = Tally<MessageCounter>;
 using EventTally = Tally<EventCounter>;
+using AnswerTally = Tally<AnswerCounter>;
 
 /// The info of a counter by its name in the report, or nullptr.
 const CounterInfo* find_counter(std::string_view name) noexcept;

@@ -89,6 +89,8 @@ constexpr Page pages[] = {
     {"packets.dropped.malformed.oversized", "cut-frames"},
     {"packets.dropped.malformed.bad_icrc", "icrc"},
     {"packets.dropped.malformed.", "geometry"},
+    {"packets.dropped.roce.", "roce"},
+    {"answers.", "roce"},
     {"packets.dropped.duplicate", "duplicate"},
     {"packets.dropped.late", "late"},
     {"packets.dropped.no_room", "no-room"},

@@ -56,6 +56,11 @@ std::vector<CounterSection> counter_sections() {
          "`opened` = `complete` + all `incomplete` + open; of the closed ones, each is `vetoed`, `dropped`, `written` "
          "or queued.",
          event_counters.data(), event_counters.size()},
+        {"answers",
+         "What weir sent as a RoCE responder (`service` other than \"listen\"), in the report's `roce`. A replay "
+         "counts "
+         "what it would have sent.",
+         answer_counters.data(), answer_counters.size()},
     };
     for (const CounterSection& section : outside_sections()) sections.push_back(section);
     return sections;

@@ -84,11 +84,27 @@ std::uint64_t Ledger::incomplete() const {
            get(EventCounter::incomplete_end_of_run) + get(EventCounter::incomplete_no_room);
 }
 
+namespace {
+
+/// Whether what ends in this counter is missing for it: not what is here already, nor what a reliable sender was told
+/// to send again.
+bool is_loss(std::size_t counter) {
+    switch (static_cast<PacketCounter>(counter)) {
+        case PacketCounter::duplicate:
+        case PacketCounter::roce_sequence:
+        case PacketCounter::roce_not_ready:
+            return false;
+        default:
+            return is(core::packet_counters[counter].name, "dropped.");
+    }
+}
+
+}  // namespace
+
 std::uint64_t Ledger::lost_packets() const {
     std::uint64_t lost = 0;
     for (std::size_t i = 0; i < packets.size(); ++i)
-        if (is(core::packet_counters[i].name, "dropped.") && static_cast<PacketCounter>(i) != PacketCounter::duplicate)
-            lost += packets[i];
+        if (is_loss(i)) lost += packets[i];
     return lost;
 }
 
@@ -103,8 +119,7 @@ std::vector<Ledger::Loss> Ledger::losses() const {
     std::vector<Loss> found;
     for (std::size_t i = 0; i < packets.size(); ++i) {
         const std::string_view name = core::packet_counters[i].name;
-        if (packets[i] > 0 && is(name, prefix) && static_cast<PacketCounter>(i) != PacketCounter::duplicate)
-            found.push_back({name.substr(prefix.size()), packets[i]});
+        if (packets[i] > 0 && is_loss(i)) found.push_back({name.substr(prefix.size()), packets[i]});
     }
     if (device_missed > 0) found.push_back({"device", device_missed});
     if (const std::uint64_t missing = missing_packets(); missing > 0) found.push_back({"missing", missing});

@@ -169,9 +169,9 @@ enum class RoceOperation : std::uint8_t {
 
 /// Frame bytes of the RoCE packet, iCRC included, Ethernet padding not.
 [[nodiscard]] std::size_t roce_frame_bytes(const FrameSpec& spec, const RocePacket& packet) noexcept;
-/// Writes the whole frame. Uses opcode, qp, psn, ack_request, solicited, the fields of the extension headers that the
-/// opcode has, and payload/bytes; transport, place, is_write and has_immediate follow from the opcode and are ignored.
-/// The destination port is spec.dport: set it to roce_port.
+/// Writes the whole frame. Uses opcode, qp, psn, pkey, ack_request, solicited, the fields of the extension headers that
+/// the opcode has (syndrome and msn of an acknowledgement), and payload/bytes; transport, place, is_write and
+/// has_immediate follow from the opcode and are ignored. The destination port is spec.dport: set it to roce_port.
 std::size_t write_roce_frame(const FrameSpec& spec, const RocePacket& packet, std::span<std::byte> out) noexcept;
 [[nodiscard]] std::vector<std::byte> make_roce_frame(const FrameSpec& spec, const RocePacket& packet);
 

@@ -30,6 +30,7 @@ struct Operation {
     bool is_write = false;
     bool has_reth = false;
     bool has_immediate = false;
+    bool has_aeth = false;
 };
 
 constexpr Operation data_operation(RoceTransport transport, RocePlace place, bool is_write, bool has_immediate) {
@@ -71,6 +72,7 @@ constexpr std::array<Operation, 256> make_operations() {
         table[opcode].kind = kind;
         table[opcode].transport = opcode < 0x20 ? RoceTransport::rc : RoceTransport::other;
         table[opcode].extension_bytes = static_cast<std::uint8_t>(extension_bytes);
+        table[opcode].has_aeth = kind == Kind::response && extension_bytes >= aeth_bytes;
     };
     other(0x0c, Kind::request, reth_bytes);  // READ
     table[0x0c].has_reth = true;
@@ -130,16 +132,32 @@ bool is_ipv6(const std::byte* ip) noexcept {
     return std::to_integer<unsigned>(ip[0]) >> 4 == 6;
 }
 
-/// Who talks to whom. Two IPv4 addresses fit; of IPv6 addresses it is a mix of all their bits, in which two pairs of a
-/// network do not meet by chance.
-std::uint64_t pair_of(const std::byte* ip) noexcept {
-    if (!is_ipv6(ip)) return load_le<std::uint64_t>(ip + 12);
-    std::uint64_t mixed = 0;
-    for (std::uint32_t at = 8; at < ipv6_header_bytes; at += 8) {
-        mixed = (mixed ^ load_le<std::uint64_t>(ip + at)) * 0x9e3779b97f4a7c15;  // 2^64 by the golden ratio
+/// A mix of all bits, in which two addresses of a network, or two pairs of them, do not meet by chance.
+std::uint64_t mix(const std::byte* at, std::uint32_t bytes, std::uint64_t mixed = 0) noexcept {
+    for (const std::byte* end = at + bytes; at < end; at += 8) {
+        mixed = (mixed ^ load_le<std::uint64_t>(at)) * 0x9e3779b97f4a7c15;  // 2^64 by the golden ratio
         mixed ^= mixed >> 32;
     }
     return mixed;
+}
+
+/// Who talks to whom, and who it is that talks. Two IPv4 addresses fit.
+void read_addresses(const std::byte* ip, RocePacket& out) noexcept {
+    if (!is_ipv6(ip)) {
+        out.address_pair = load_le<std::uint64_t>(ip + 12);
+        out.address = load_le<std::uint32_t>(ip + 12);
+        return;
+    }
+    constexpr std::uint32_t address_bytes = 16;
+    out.address = mix(ip + 8, address_bytes);
+    out.address_pair = mix(ip + 8 + address_bytes, address_bytes, out.address);
+}
+
+/// ECN: the two lowest bits of IPv4's TOS or IPv6's traffic class are both set (RFC 3168).
+bool has_congestion(const std::byte* ip) noexcept {
+    const std::uint32_t class_bits =
+        is_ipv6(ip) ? std::to_integer<std::uint32_t>(ip[1]) >> 4 : std::to_integer<std::uint32_t>(ip[1]);
+    return (class_bits & 3) == 3;
 }
 
 std::uint32_t crc32(std::uint32_t seed, const std::byte* at, std::size_t bytes) noexcept {
@@ -147,6 +165,10 @@ std::uint32_t crc32(std::uint32_t seed, const std::byte* at, std::size_t bytes) 
 }
 
 }  // namespace
+
+std::uint64_t roce_address(const std::byte* bytes, bool ipv6) noexcept {
+    return ipv6 ? mix(bytes, 16) : load_le<std::uint32_t>(bytes);
+}
 
 // The IP, UDP and base transport headers are copied, and what the path changes, or may change, is set to ones.
 std::uint32_t roce_icrc(const std::byte* ip, std::uint32_t bytes) noexcept {
@@ -177,6 +199,7 @@ Verdict decode_roce(const Datagram& datagram, bool check_icrc, RocePacket& out) 
     out = RocePacket{};
     if (datagram.payload_bytes < roce_bth_bytes + roce_icrc_bytes) return Verdict::malformed_roce_length;
     out.opcode = std::to_integer<std::uint8_t>(bth[0]);
+    out.pkey = load_be<std::uint16_t>(bth + 2);
     out.qp = load_be24(bth + 5);
     out.psn = load_be24(bth + 9);
     // The iCRC of a packet with IPv4 options or IPv6 extension headers is not defined alike by all implementations; no
@@ -200,8 +223,15 @@ Verdict decode_roce(const Datagram& datagram, bool check_icrc, RocePacket& out) 
     out.has_immediate = op.has_immediate;
     out.solicited = (flags & 0x80) != 0;
     out.ack_request = (std::to_integer<std::uint32_t>(bth[8]) & 0x80) != 0;
-    if (op.kind == Kind::response) return Verdict::not_for_us_roce_response;
-    out.address_pair = pair_of(datagram.ip);
+    out.congestion = has_congestion(datagram.ip);
+    read_addresses(datagram.ip, out);
+    if (op.kind == Kind::response) {
+        if (op.has_aeth) {
+            out.syndrome = std::to_integer<std::uint8_t>(bth[roce_bth_bytes]);
+            out.msn = load_be24(bth + roce_bth_bytes + 1);
+        }
+        return Verdict::not_for_us_roce_response;
+    }
     read_extensions(op, bth + roce_bth_bytes, out);
     if (op.kind == Kind::request) return Verdict::not_for_us_roce_request;
     if (op.kind == Kind::notification || out.qp <= 1) return Verdict::not_for_us_roce_management;

@@ -71,7 +71,7 @@ std::byte* write_extensions(const RocePacket& packet, std::byte* at) noexcept {
         at += 4;
     }
     if (has_aeth(packet.opcode)) {
-        store_be(at, std::uint32_t{0x1f000000});  // ACK without credit information, MSN 0
+        store_be(at, std::uint32_t{packet.syndrome} << 24 | (packet.msn & 0xffffff));
         at += 4;
     }
     return at;
@@ -109,7 +109,7 @@ std::size_t write_roce_frame(const FrameSpec& spec, const RocePacket& packet, st
     constexpr std::uint32_t migrated = 0x40;  // as real adapters send it
     at[0] = static_cast<std::byte>(packet.opcode);
     at[1] = static_cast<std::byte>((packet.solicited ? 0x80U : 0U) | migrated | pad_bytes(packet) << 4);
-    store_be(at + 2, std::uint16_t{0xffff});  // default partition
+    store_be(at + 2, packet.pkey);
     store_be(at + 4, packet.qp & 0xffffff);
     store_be(at + 8, (packet.ack_request ? 0x80000000U : 0U) | (packet.psn & 0xffffff));
     at = write_extensions(packet, at + roce_bth_bytes);

@@ -12,7 +12,13 @@ from support import FUSED, Case, Replay, config, main, stream, weir
 # These cannot be provoked by a replay.
 NOT_IN_A_REPLAY = {
     "packets": {"in_flight": "is zero at the end of every run, which every test of this folder checks",
-                "dropped.flow_rule": "a run does not apply rules yet"},
+                "dropped.flow_rule": "a run does not apply rules yet",
+                "dropped.roce.sequence": "needs a responder", "dropped.roce.not_ready": "needs a responder",
+                "dropped.roce.gap": "needs a responder", "dropped.roce.invalid_request": "needs a responder",
+                "dropped.roce.access": "needs a responder", "dropped.roce.operation": "needs a responder",
+                "dropped.roce.key": "needs a responder", "dropped.roce.peer": "needs a responder",
+                "dropped.roce.service": "needs a responder", "dropped.roce.reset": "needs a responder",
+                "dropped.roce.flushed": "needs a responder"},
     "messages": {},
     "events": {"vetoed": "no reducer of this version rejects events"},
 }

@@ -1,0 +1,248 @@
+// Compiled once for each instruction set that Highway knows, by including itself (foreach_target.h).
+#include "reduce/pixels/pixels.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reduce/pixels/pixels.cpp"
+#include <hwy/foreach_target.h>  // must come before highway.h
+#include <hwy/highway.h>
+
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace weir::reduce::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Words = hn::Rebind<std::uint16_t, Floats>;
+using Wide = hn::RebindToUnsigned<Floats>;
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+template <class V>
+HWY_INLINE V energy_in(const V adc, const float* pedestal, const float* factor) {
+    const Floats d;
+    return hn::Mul(hn::Sub(adc, hn::LoadU(d, pedestal)), hn::LoadU(d, factor));
+}
+
+/// One vector of pixels.
+HWY_INLINE hn::Vec<Floats> convert_vector(const std::uint16_t* raw, const PixelCalibration& c, std::size_t at) {
+    const Floats d;
+    const Wide w;
+    const auto word = hn::PromoteTo(w, hn::LoadU(Words(), raw));
+    const auto gain = hn::ShiftRight<14>(word);
+    const auto adc = hn::ConvertTo(d, hn::BitCast(hn::RebindToSigned<Floats>(), hn::And(word, hn::Set(w, 0x3fff))));
+    auto energy = energy_in(adc, c.pedestal[0] + at, c.factor[0] + at);
+    const auto not_first = hn::Ne(gain, hn::Zero(w));
+    // Nearly all pixels are in the first gain nearly always, and then the other maps are not even read.
+    if (HWY_UNLIKELY(!hn::AllFalse(w, not_first))) {
+        const auto in_second = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 1)));
+        const auto in_third = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 3)));
+        const auto never = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 2)));
+        energy = hn::IfThenElse(in_second, energy_in(adc, c.pedestal[1] + at, c.factor[1] + at), energy);
+        energy = hn::IfThenElse(in_third, energy_in(adc, c.pedestal[2] + at, c.factor[2] + at), energy);
+        const auto error = hn::Or(hn::Eq(word, hn::Set(w, raw_error)), hn::Eq(word, hn::Set(w, raw_gain1_error)));
+        energy = hn::IfThenElse(hn::Or(never, hn::RebindMask(d, error)), hn::Set(d, nan), energy);
+        energy =
+            hn::IfThenElse(hn::RebindMask(d, hn::Eq(word, hn::Set(w, raw_saturated))), hn::Set(d, infinity), energy);
+    }
+    return hn::IfThenElse(hn::IsNaN(energy), hn::Set(d, nan), energy);  // one NaN, whatever the maps have
+}
+
+void Convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration, std::span<float> energy) {
+    const Floats d;
+    const std::size_t lanes = hn::Lanes(d);
+    std::size_t i = 0;
+    for (; i + lanes <= raw.size(); i += lanes)
+        hn::StoreU(convert_vector(raw.data() + i, calibration, i), d, energy.data() + i);
+    if (i == raw.size()) return;
+    // The rest, with copies of what belongs to it.
+    alignas(64) std::uint16_t words[hn::MaxLanes(Floats())] = {};
+    alignas(64) float maps[6][hn::MaxLanes(Floats())] = {};
+    alignas(64) float out[hn::MaxLanes(Floats())];
+    PixelCalibration rest;
+    for (std::size_t gain = 0; gain < 3; ++gain) {
+        rest.pedestal[gain] = maps[gain];
+        rest.factor[gain] = maps[3 + gain];
+        for (std::size_t k = i; k < raw.size(); ++k) {
+            maps[gain][k - i] = calibration.pedestal[gain][k];
+            maps[3 + gain][k - i] = calibration.factor[gain][k];
+        }
+    }
+    for (std::size_t k = i; k < raw.size(); ++k) words[k - i] = raw[k];
+    hn::Store(convert_vector(words, rest, 0), d, out);
+    for (std::size_t k = i; k < raw.size(); ++k) energy[k] = out[k - i];
+}
+
+/// `one` of every vector of energies, and of a padded copy of the last few.
+template <class Out, class One>
+HWY_INLINE void each_vector(std::span<const float> energy, std::span<Out> out, const One one) {
+    const Floats d;
+    const std::size_t lanes = hn::Lanes(d);
+    std::size_t i = 0;
+    for (; i + lanes <= energy.size(); i += lanes) one(hn::LoadU(d, energy.data() + i), out.data() + i);
+    if (i == energy.size()) return;
+    alignas(64) float in[hn::MaxLanes(Floats())] = {};
+    alignas(64) Out rest[hn::MaxLanes(Floats())];
+    for (std::size_t k = i; k < energy.size(); ++k) in[k - i] = energy[k];
+    one(hn::Load(d, in), rest);
+    for (std::size_t k = i; k < energy.size(); ++k) out[k] = rest[k - i];
+}
+
+/// Half precision by integer arithmetic, so that it does not depend on what the instruction set has.
+void ToF16(std::span<const float> energy, std::span<std::uint16_t> out) {
+    const Wide w;
+    const Floats d;
+    each_vector(energy, out, [w, d](const hn::Vec<Floats> value, std::uint16_t* to) HWY_ATTR {
+        const auto bits = hn::BitCast(w, value);
+        const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(w, 0x8000));
+        const auto magnitude = hn::And(bits, hn::Set(w, 0x7fffffff));
+        // Normal: exponent from bias 127 to 15, half of the last place added, one less where that must be even.
+        const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(w, 1));
+        const auto normal =
+            hn::ShiftRight<13>(hn::Add(hn::Sub(magnitude, hn::Set(w, 112U << 23U)), hn::Add(odd, hn::Set(w, 0xfff))));
+        // Subnormal: adding 0.5 leaves the mantissa in the last bits, rounded by the addition.
+        const auto half = hn::Set(d, 0.5F);
+        const auto small = hn::Sub(hn::BitCast(w, hn::Add(hn::BitCast(d, magnitude), half)), hn::BitCast(w, half));
+        auto result = hn::IfThenElse(hn::Lt(magnitude, hn::Set(w, 113U << 23U)), small, normal);
+        result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(w, 0x477fefff)), hn::Set(w, 0x7c00), result);
+        result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(w, 0x7f800000)), hn::Set(w, 0x7e00), result);
+        const auto words = hn::Or(sign, result);
+        hn::StoreU(hn::DemoteTo(Words(), hn::BitCast(hn::RebindToSigned<Floats>(), words)), Words(), to);
+    });
+}
+
+template <class Out>
+HWY_INLINE void round_to(std::span<const float> energy, std::span<Out> out, float lowest, float highest, int bad,
+                         int saturated) {
+    const Floats d;
+    const hn::RebindToSigned<Floats> s;
+    each_vector(energy, out, [=](const hn::Vec<Floats> value, Out* to) HWY_ATTR {
+        const auto clamped = hn::Min(hn::Max(value, hn::Set(d, lowest)), hn::Set(d, highest));
+        auto whole = hn::NearestInt(clamped);
+        whole = hn::IfThenElse(hn::RebindMask(s, hn::IsNaN(value)), hn::Set(s, bad), whole);
+        whole = hn::IfThenElse(hn::RebindMask(s, hn::Eq(value, hn::Set(d, infinity))), hn::Set(s, saturated), whole);
+        const hn::Rebind<Out, Floats> narrow;
+        hn::StoreU(hn::DemoteTo(narrow, whole), narrow, to);
+    });
+}
+
+void ToI16(std::span<const float> energy, std::span<std::int16_t> out) {
+    round_to(energy, out, -32767, 32766, i16_bad, i16_saturated);
+}
+
+void ToU16(std::span<const float> energy, std::span<std::uint16_t> out) {
+    round_to(energy, out, 0, 65533, u16_bad, u16_saturated);
+}
+
+std::uint32_t CountAbove(std::span<const float> energy, float threshold) {
+    const Floats d;
+    const std::size_t lanes = hn::Lanes(d);
+    const auto limit = hn::Set(d, threshold);
+    std::size_t count = 0;
+    std::size_t i = 0;
+    for (; i + lanes <= energy.size(); i += lanes)
+        count += hn::CountTrue(d, hn::Gt(hn::LoadU(d, energy.data() + i), limit));
+    for (; i < energy.size(); ++i) count += energy[i] > threshold ? 1 : 0;
+    return static_cast<std::uint32_t>(count);
+}
+
+/// `limit(i)` is the threshold of the vector at i, `limit_of(i)` that of pixel i.
+template <class Limit, class LimitOf>
+HWY_INLINE std::size_t sparsify_with(std::span<const float> energy, const Limit limit, const LimitOf limit_of,
+                                     std::uint32_t first_place, std::uint32_t* places, float* energies) {
+    const Floats d;
+    const Wide w;
+    const std::size_t lanes = hn::Lanes(d);
+    std::size_t count = 0;
+    std::size_t i = 0;
+    for (; i + lanes <= energy.size(); i += lanes) {
+        const auto value = hn::LoadU(d, energy.data() + i);
+        const auto above = hn::Gt(value, limit(i));
+        if (HWY_LIKELY(hn::AllFalse(d, above))) continue;
+        const auto place = hn::Iota(w, first_place + static_cast<std::uint32_t>(i));
+        hn::CompressBlendedStore(place, hn::RebindMask(w, above), w, places + count);
+        count += hn::CompressBlendedStore(value, above, d, energies + count);
+    }
+    for (; i < energy.size(); ++i) {
+        if (!(energy[i] > limit_of(i))) continue;
+        places[count] = first_place + static_cast<std::uint32_t>(i);
+        energies[count++] = energy[i];
+    }
+    return count;
+}
+
+std::size_t Sparsify(std::span<const float> energy, float threshold, std::uint32_t first_place,
+                     std::span<std::uint32_t> places, std::span<float> energies) {
+    const auto limit = hn::Set(Floats(), threshold);
+    return sparsify_with(
+        energy, [limit](std::size_t) HWY_ATTR { return limit; }, [threshold](std::size_t) { return threshold; },
+        first_place, places.data(), energies.data());
+}
+
+std::size_t SparsifyRms(std::span<const float> energy, std::span<const float> rms, float factor,
+                        std::uint32_t first_place, std::span<std::uint32_t> places, std::span<float> energies) {
+    const Floats d;
+    const auto times = hn::Set(d, factor);
+    return sparsify_with(
+        energy, [=](std::size_t i) HWY_ATTR { return hn::Mul(hn::LoadU(d, rms.data() + i), times); },
+        [=](std::size_t i) { return rms[i] * factor; }, first_place, places.data(), energies.data());
+}
+
+const char* Target() {
+    return hwy::TargetName(HWY_TARGET);
+}
+
+}  // namespace weir::reduce::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weir::reduce {
+
+HWY_EXPORT(Convert);
+HWY_EXPORT(ToF16);
+HWY_EXPORT(ToI16);
+HWY_EXPORT(ToU16);
+HWY_EXPORT(CountAbove);
+HWY_EXPORT(Sparsify);
+HWY_EXPORT(SparsifyRms);
+HWY_EXPORT(Target);
+
+void convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration,
+             std::span<float> energy) noexcept {
+    HWY_DYNAMIC_DISPATCH(Convert)(raw, calibration, energy);
+}
+
+void to_f16(std::span<const float> energy, std::span<std::uint16_t> out) noexcept {
+    HWY_DYNAMIC_DISPATCH(ToF16)(energy, out);
+}
+
+void to_i16(std::span<const float> energy, std::span<std::int16_t> out) noexcept {
+    HWY_DYNAMIC_DISPATCH(ToI16)(energy, out);
+}
+
+void to_u16(std::span<const float> energy, std::span<std::uint16_t> out) noexcept {
+    HWY_DYNAMIC_DISPATCH(ToU16)(energy, out);
+}
+
+std::uint32_t count_above(std::span<const float> energy, float threshold) noexcept {
+    return HWY_DYNAMIC_DISPATCH(CountAbove)(energy, threshold);
+}
+
+std::size_t sparsify(std::span<const float> energy, float threshold, std::uint32_t first_place,
+                     std::span<std::uint32_t> places, std::span<float> energies) noexcept {
+    return HWY_DYNAMIC_DISPATCH(Sparsify)(energy, threshold, first_place, places, energies);
+}
+
+std::size_t sparsify(std::span<const float> energy, std::span<const float> rms, float factor, std::uint32_t first_place,
+                     std::span<std::uint32_t> places, std::span<float> energies) noexcept {
+    return HWY_DYNAMIC_DISPATCH(SparsifyRms)(energy, rms, factor, first_place, places, energies);
+}
+
+const char* simd_target() noexcept {
+    return HWY_DYNAMIC_DISPATCH(Target)();
+}
+
+}  // namespace weir::reduce
+#endif

@@ -1,0 +1,60 @@
+// JUNGFRAU pixels: raw words to energies, and what is done with energies next. Pure loops over arrays, in SIMD by
+// Google Highway, chosen at run time; pixels/reference.hpp has the same in plain C++, and both give the same bits.
+//
+// A raw pixel is 16 bits: 15..14 the gain (00 G0, 01 G1, 11 G2, 10 never), 13..0 the ADC value. Its energy is
+// (ADC - pedestal[gain]) * factor[gain], computed in float in this order. Source: the detector's documentation as
+// quoted in the PSI receivers slsDetectorPackage and jungfraujoch; checked against real frames in tests/reduce.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace weir::reduce {
+
+inline constexpr std::uint16_t raw_error = 0xffff;        ///< the receiver's padding, or a detector error
+inline constexpr std::uint16_t raw_gain1_error = 0x4000;  ///< G1 with ADC 0: cannot be reached by charge
+inline constexpr std::uint16_t raw_saturated = 0xc000;    ///< G2 with ADC 0: more charge than can be measured
+
+/// Calibration of the pixels that a call converts, one float each, by gain. A pixel without a valid calibration in a
+/// gain has NaN there, and becomes NaN when it is in that gain.
+struct PixelCalibration {
+    std::array<const float*, 3> pedestal{};  ///< ADU
+    std::array<const float*, 3> factor{};    ///< keV (or photons) per ADU
+};
+
+/// What stands for a pixel that has no energy, in each type of output.
+///                       bad or error     saturated   lowest and highest value
+/// f32, f16              NaN              +infinity
+/// i16                   -32768           32767       -32767, 32766
+/// u16                   65535            65534       0, 65533
+inline constexpr std::int16_t i16_bad = -32768;
+inline constexpr std::int16_t i16_saturated = 32767;
+inline constexpr std::uint16_t u16_bad = 65535;
+inline constexpr std::uint16_t u16_saturated = 65534;
+
+/// raw.size() pixels to energies. `energy` is as long, as are the arrays of `calibration`.
+void convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration, std::span<float> energy) noexcept;
+
+/// Energies to IEEE 754 half precision (the bits), rounded to the nearest, ties to even; too large: infinity.
+void to_f16(std::span<const float> energy, std::span<std::uint16_t> out) noexcept;
+/// Energies rounded to whole numbers, ties to even, with the markers above.
+void to_i16(std::span<const float> energy, std::span<std::int16_t> out) noexcept;
+void to_u16(std::span<const float> energy, std::span<std::uint16_t> out) noexcept;
+
+/// Pixels above `threshold`. Saturated ones are above any finite threshold, NaN above none.
+[[nodiscard]] std::uint32_t count_above(std::span<const float> energy, float threshold) noexcept;
+
+/// The places and the energies of pixels above `threshold`, in order; returns how many. `places` (which get
+/// `first_place` added) and `energies` have room for energy.size() + 16.
+std::size_t sparsify(std::span<const float> energy, float threshold, std::uint32_t first_place,
+                     std::span<std::uint32_t> places, std::span<float> energies) noexcept;
+/// The same with a threshold for each pixel: energy > factor * rms.
+std::size_t sparsify(std::span<const float> energy, std::span<const float> rms, float factor, std::uint32_t first_place,
+                     std::span<std::uint32_t> places, std::span<float> energies) noexcept;
+
+/// Which instruction set the functions above use on this machine, as Highway calls it ("AVX3_ZEN4").
+[[nodiscard]] const char* simd_target() noexcept;
+
+}  // namespace weir::reduce

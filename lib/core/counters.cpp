@@ -101,6 +101,11 @@ constexpr Entry<PacketCounter> packet_entries[] = {
      "UDP length that does not fit the IP packet. Firmware that fills the field wrongly, or truncated frames; compare "
      "one "
      "packet in a capture with the detector's manual."},
+    {malformed_udp_checksum, "dropped.malformed.udp_checksum",
+     "Wrong UDP checksum, as found by a device that checks them (`offloads` in the report). Firmware that fills the "
+     "field "
+     "wrongly (then all its packets are here; it may send 0 for none, or set `checksums = \"ignore\"` on the port), or "
+     "data damaged on the way if there are only a few."},
     {malformed_oversized, "dropped.malformed.oversized",
      "Frames larger than weir can hold in its buffers. The sender's MTU is larger than the port's `mtu`, or receive "
      "coalescing merged packets: turn off gro and lro, or raise `mtu`."},

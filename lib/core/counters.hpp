@@ -41,6 +41,7 @@ enum class PacketCounter : std::uint8_t {
     malformed_ip_checksum,
     malformed_ip_fragment,
     malformed_udp_length,
+    malformed_udp_checksum,
     malformed_oversized,
     malformed_header,
     malformed_payload_length,

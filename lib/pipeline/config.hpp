@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "flow/flow_rule.hpp"
+#include "port/port_options.hpp"
 #include "wire/format.hpp"
 
 namespace weir::pipeline {
@@ -75,8 +76,9 @@ struct PortConfig {
     std::vector<flow::FlowRule> rules;  ///< of the file
     SteerMode steer = SteerMode::automatic;
     RefusalMode on_refusal = RefusalMode::software;
-    bool isolated = false;  ///< the device hands over only what a rule matches
-    Place profile;          ///< file is empty when there is none
+    bool isolated = false;      ///< the device hands over only what a rule matches
+    port::PortOptions options;  ///< link, flow control, time stamps, checksums
+    Place profile;              ///< file is empty when there is none
     Place place;
 
     /// What EAL gets: `device` followed by those of `args` that it does not set itself.

@@ -34,6 +34,14 @@ inline constexpr std::array steer_names{Named{"auto", SteerMode::automatic}, Nam
 inline constexpr std::array refusal_names{Named{"software", RefusalMode::software}, Named{"fail", RefusalMode::fail}};
 inline constexpr std::array idle_names{Named{"spin", IdleMode::spin}, Named{"pause", IdleMode::pause},
                                        Named{"sleep", IdleMode::sleep}};
+inline constexpr std::array flow_control_names{
+    Named{"leave", port::FlowControl::leave}, Named{"off", port::FlowControl::off}, Named{"rx", port::FlowControl::rx},
+    Named{"tx", port::FlowControl::tx}, Named{"full", port::FlowControl::full}};
+inline constexpr std::array timestamps_names{Named{"auto", port::Timestamps::automatic},
+                                             Named{"hardware", port::Timestamps::hardware},
+                                             Named{"software", port::Timestamps::software}};
+inline constexpr std::array checksums_names{Named{"auto", port::Checksums::automatic},
+                                            Named{"ignore", port::Checksums::ignore}};
 inline constexpr std::array byte_order_names{Named{"little", wire::ByteOrder::little},
                                              Named{"big", wire::ByteOrder::big}};
 

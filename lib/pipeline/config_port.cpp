@@ -81,6 +81,23 @@ Args read_args(TableReader& table) {
     return out;
 }
 
+/// What goes to the driver as it is.
+void read_options(TableReader& table, port::PortOptions& options) {
+    constexpr Bounds descriptors{32, 32768};
+    constexpr Bounds seconds{0, 3600};
+    constexpr Bounds priorities{0, 7};
+    options.promiscuous = table.boolean("promiscuous").value_or(options.promiscuous);
+    options.tx_descriptors =
+        static_cast<std::uint16_t>(table.integer("tx_descriptors", descriptors).value_or(options.tx_descriptors));
+    options.link_wait_s =
+        static_cast<std::uint32_t>(table.integer("link_wait_s", seconds).value_or(options.link_wait_s));
+    options.flow_control = table.choice("flow_control", flow_control_names).value_or(options.flow_control);
+    if (const auto pfc = table.integers("pfc", priorities, "priority"); table.get("pfc") != nullptr) options.pfc = pfc;
+    options.flow_control_required = table.boolean("flow_control_required").value_or(options.flow_control_required);
+    options.timestamps = table.choice("timestamps", timestamps_names).value_or(options.timestamps);
+    options.checksums = table.choice("checksums", checksums_names).value_or(options.checksums);
+}
+
 /// The keys that a profile may have too. `args` comes back because its parts merge one by one.
 Args read_values(TableReader& table, PortConfig& port) {
     // 64 KiB is what a 16-bit buffer length can say, headroom included.
@@ -90,6 +107,7 @@ Args read_values(TableReader& table, PortConfig& port) {
     port.rx_descriptors =
         static_cast<std::uint16_t>(table.integer("rx_descriptors", {32, 32768}).value_or(port.rx_descriptors));
     port.mbuf_bytes = static_cast<std::uint32_t>(table.size("mbuf_bytes", mbuf).value_or(port.mbuf_bytes));
+    read_options(table, port.options);
     return read_args(table);
 }
 

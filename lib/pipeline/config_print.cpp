@@ -73,6 +73,21 @@ private:
     std::string out_;
 };
 
+void print_options(Printer& out, const port::PortOptions& options) {
+    const port::PortOptions defaults;
+    const auto yes_no = [&](std::string_view key, bool value, bool fallback) {
+        out.line(key, value ? "true" : "false", value == fallback);
+    };
+    yes_no("promiscuous", options.promiscuous, defaults.promiscuous);
+    out.number("tx_descriptors", options.tx_descriptors, defaults.tx_descriptors);
+    out.number("link_wait_s", options.link_wait_s, defaults.link_wait_s);
+    out.choice("flow_control", flow_control_names, options.flow_control, defaults.flow_control);
+    if (!options.pfc.empty()) out.line("pfc", integer_list(options.pfc));
+    yes_no("flow_control_required", options.flow_control_required, defaults.flow_control_required);
+    out.choice("timestamps", timestamps_names, options.timestamps, defaults.timestamps);
+    out.choice("checksums", checksums_names, options.checksums, defaults.checksums);
+}
+
 void print_port(Printer& out, const PortConfig& port) {
     const PortConfig defaults;
     out.header("[[port]]");
@@ -95,6 +110,7 @@ void print_port(Printer& out, const PortConfig& port) {
     out.choice("steer", steer_names, port.steer, defaults.steer);
     out.choice("on_refusal", refusal_names, port.on_refusal, defaults.on_refusal);
     out.line("isolated", port.isolated ? "true" : "false", port.isolated == defaults.isolated);
+    print_options(out, port.options);
 }
 
 void print_udp(Printer& out, const StreamConfig& stream) {
@@ -253,6 +269,15 @@ nlohmann::json port_json(const PortConfig& port) {
                        {"isolated", port.isolated}};
     if (!port.flows.empty()) out["flows"] = port.flows;
     if (!port.address.empty()) out["address"] = port.address;
+    const port::PortOptions& options = port.options;
+    out["promiscuous"] = options.promiscuous;
+    out["tx_descriptors"] = options.tx_descriptors;
+    out["link_wait_s"] = options.link_wait_s;
+    out["flow_control"] = name_of(flow_control_names, options.flow_control);
+    if (!options.pfc.empty()) out["pfc"] = options.pfc;
+    out["flow_control_required"] = options.flow_control_required;
+    out["timestamps"] = name_of(timestamps_names, options.timestamps);
+    out["checksums"] = name_of(checksums_names, options.checksums);
     if (!port.profile.file.empty()) out["profile"] = port.profile.file;
     return out;
 }

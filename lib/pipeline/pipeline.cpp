@@ -73,6 +73,7 @@ void Pipeline::make_inputs(std::vector<RxStage::Config>& rx) {
         rx[0].rings.push_back({packet_rings_.back().get(), &capture_->ended()});
         return;
     }
+    clock_ = std::make_unique<port::LiveClock>();
     for (std::size_t i = 0; i < options_.config.ports.size(); ++i) make_port(i, rx);
 }
 
@@ -99,6 +100,7 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
     live.queues = config.queues;
     live.mtu = config.mtu;
     live.rx_descriptors = config.rx_descriptors;
+    live.options = config.options;
     if (!config.address.empty())
         if (const auto address = parse_ip_address(config.address.substr(0, config.address.find('/'))); address) {
             if (address->v6)
@@ -232,7 +234,7 @@ void Pipeline::make_build() {
 
 void Pipeline::make_lcores() {
     for (const std::uint32_t id : options_.plan.lcores())
-        lcores_.push_back({id, {}, &signals_, options_.config.lcores.idle});
+        lcores_.push_back({id, {}, &signals_, clock_.get(), options_.config.lcores.idle});
     const auto put = [&](std::uint32_t id, Stage* stage) {
         std::ranges::find(lcores_, id, &Lcore::id)->stages.push_back(stage);
     };
@@ -247,8 +249,9 @@ int Pipeline::run_lcore(void* argument) {
     core::ordered_after(argument);
     core::hot_thread(true);
     std::uint32_t idle = 0;
+    TimeNs now = std::numeric_limits<TimeNs>::min();  // never runs backwards
     while (!lcore.signals->exit.load(std::memory_order_relaxed)) {
-        const TimeNs now = wall_ns();
+        now = std::max(now, lcore.clock != nullptr ? lcore.clock->now() : wall_ns());
         std::size_t work = 0;
         for (Stage* stage : lcore.stages) work += stage->poll(now);
         if (work > 0) {
@@ -289,6 +292,11 @@ void Pipeline::start() {
     if (writer_ != nullptr) writer_->start();
     if (capture_ != nullptr) capture_->start(signals_);
     for (const auto& simulator : simulators_) simulator->start(signals_);
+}
+
+void Pipeline::look() noexcept {
+    if (clock_ != nullptr) clock_->look();
+    for (const auto& port : ports_) port->look();
 }
 
 bool Pipeline::finished() const noexcept {

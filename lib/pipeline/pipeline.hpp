@@ -16,6 +16,7 @@
 #include "pipeline/stage.hpp"
 #include "pipeline/work_stage.hpp"
 #include "pipeline/writer_thread.hpp"
+#include "port/live_clock.hpp"
 #include "port/live_port.hpp"
 
 namespace weir::pipeline {
@@ -49,6 +50,11 @@ public:
     /// A simulated detector has sent everything and it has been taken.
     [[nodiscard]] bool input_exhausted() const noexcept;
 
+    /// Keeps clocks in step; for the control thread, many times a second.
+    void look() noexcept;
+    /// Of live input; null in a replay, whose time is the capture's.
+    [[nodiscard]] const port::LiveClock* clock() const noexcept { return clock_.get(); }
+
     /// How full everything is; for the control thread, at any time.
     [[nodiscard]] Levels levels() const;
 
@@ -72,6 +78,7 @@ private:
         std::uint32_t id = 0;
         std::vector<Stage*> stages;
         const RunSignals* signals = nullptr;
+        const port::LiveClock* clock = nullptr;
         IdleMode idle = IdleMode::pause;
     };
 
@@ -105,6 +112,7 @@ private:
     std::unique_ptr<PassSignals> passes_;
     std::unique_ptr<CaptureFeeder> capture_;
     std::vector<std::unique_ptr<SimulatorFeeder>> simulators_;
+    std::unique_ptr<port::LiveClock> clock_;
     std::vector<std::unique_ptr<port::LivePort>> ports_;
     std::vector<std::unique_ptr<RxStage>> rx_;
     std::unique_ptr<BuildStage> build_;

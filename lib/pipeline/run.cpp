@@ -301,6 +301,7 @@ void Run::control() {
     while (!pipeline_->finished()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
         seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+        pipeline_->look();
         watch_.look(*pipeline_, seconds_);
         progress_.update(*pipeline_, seconds_);
         if (telemetry_ != nullptr) telemetry_->serve(*pipeline_, seconds_);

@@ -107,7 +107,7 @@ bool RxStage::may_take() noexcept {
 
 void RxStage::end_packet(const Packet& packet, PacketCounter counter, port::LivePort* from) noexcept {
     if (from != nullptr && (counter == PacketCounter::not_for_us_arp || counter == PacketCounter::not_for_us_icmp))
-        from->answer({bytes_of(packet), packet.captured_bytes});
+        from->answer({bytes_of(packet), packet.captured_bytes}, counter);
     table_.reject(packet.mbuf, counter);
 }
 
@@ -331,6 +331,18 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
     end_run();
 }
 
+/// Those that the device calls bad end here; the others move together.
+std::uint32_t RxStage::without_bad_checksums(std::uint32_t count) noexcept {
+    std::uint32_t good = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        if (port::has_bad_checksum(*taken_[i].mbuf))
+            table_.reject(taken_[i].mbuf, PacketCounter::malformed_udp_checksum);
+        else
+            taken_[good++] = taken_[i];
+    }
+    return good;
+}
+
 /// From ports and feeders. Ends when there are none left that still bring packets.
 std::size_t RxStage::take_own(TimeNs now) noexcept {
     std::size_t work = 0;
@@ -339,11 +351,12 @@ std::size_t RxStage::take_own(TimeNs now) noexcept {
         if (run_.stop_input.load(std::memory_order_relaxed)) continue;
         ended = false;
         if (!flush_stashes()) break;  // a stash has room for one burst
-        const std::uint32_t count = input.port->receive(input.queue, taken_, now);
-        count_received(count);
-        process({taken_.data(), count}, input.port);
-        time_ = std::max(time_, now);
-        work += count;
+        const port::LivePort::Burst got = input.port->receive(input.queue, taken_, now, own_time_);
+        count_received(got.count);
+        const std::uint32_t good = got.bad_checksums ? without_bad_checksums(got.count) : got.count;
+        process({taken_.data(), good}, input.port);
+        time_ = std::max(time_, input.port->over(now));
+        work += got.count;
     }
     for (const RingInput& input : config_.rings) {
         if (!flush_stashes()) {

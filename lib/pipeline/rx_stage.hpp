@@ -114,6 +114,7 @@ private:
     [[nodiscard]] bool flush_stashes() noexcept;
     [[nodiscard]] bool may_take() noexcept;
     [[nodiscard]] std::size_t take_own(TimeNs now) noexcept;
+    [[nodiscard]] std::uint32_t without_bad_checksums(std::uint32_t count) noexcept;
     [[nodiscard]] std::size_t take_steered() noexcept;
     void count_received(std::uint32_t count) noexcept;
     void prefetch_next() noexcept;

@@ -1,117 +1,69 @@
+// What a port does while it runs: lcores poll it, the control thread asks it.
 #include "port/live_port.hpp"
 
-#include <fmt/format.h>
-#include <rte_dev.h>
 #include <rte_ethdev.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 
-#include "core/error.hpp"
 #include "core/tsan.hpp"
-#include "port/eal.hpp"
+#include "port/interface_link.hpp"
+#include "wire/network.hpp"
 
 namespace weir::port {
 
 namespace {
 
-/// What the driver logged is the reason; the code that it returned says less, and often something else.
-[[noreturn]] void fail(const LivePortConfig& config, const char* step, int code) {
-    std::string reason = LogCapture::text();
-    if (reason.empty()) reason = rte_strerror(code < 0 ? -code : code);
-    const std::string args = config.args.value_or("");
-    if (const std::string missing = missing_driver_text(config.device); !missing.empty() && config.args.has_value())
-        reason = missing + " (" + reason + ")";
-    throw core::RunError(fmt::format("port '{}' ({}{}{}): {} failed: {}", config.name, config.device,
-                                     args.empty() ? "" : ",", args, step, reason));
+void add(std::atomic<std::uint64_t>& value, std::uint64_t n) noexcept {
+    value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // one writer
+}
+
+/// Of mbuf flags: bit 3 if the device found the checksum of the layer above IP wrong. Both bits set say "not known".
+std::uint64_t bad_checksum(std::uint64_t flags) noexcept {
+    static_assert(RTE_MBUF_F_RX_L4_CKSUM_BAD == RTE_BIT64(3) && RTE_MBUF_F_RX_L4_CKSUM_GOOD == RTE_BIT64(8));
+    return flags & ~(flags >> 5U) & RTE_MBUF_F_RX_L4_CKSUM_BAD;
 }
 
 }  // namespace
 
-LivePort::LivePort(const LivePortConfig& config, std::vector<BufferPool*> pools)
-    : config_(config), pools_(std::move(pools)), taken_(std::make_unique<Taken[]>(config.queues)) {
-    const LogCapture log;
-    if (config.args.has_value())
-        if (const int rc = ::rte_eal_hotplug_add("vdev", config.device.c_str(), config.args->c_str()); rc != 0)
-            fail(config, "creating the device", rc);
-    if (const int rc = ::rte_eth_dev_get_port_by_name(config.device.c_str(), &id_); rc != 0)
-        fail(config, "finding the device", rc);
-    rte_eth_dev_info info{};
-    if (const int rc = ::rte_eth_dev_info_get(id_, &info); rc != 0) fail(config, "asking for its abilities", rc);
-    if (config.queues > info.max_rx_queues)
-        throw core::RunError(fmt::format("port '{}' ({}): {} queues are configured, the device has at most {}",
-                                         config.name, config.device, config.queues, info.max_rx_queues));
-    rte_eth_conf conf{};
-    conf.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
-    // Some virtual devices advertise 1518 bytes and carry jumbo frames all the same, but refuse to be told so.
-    // Drivers that leave max_mtu at its default mean their frame length.
-    constexpr std::uint32_t ethernet_bytes = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
-    const std::uint32_t mtu_max =
-        info.max_mtu == UINT16_MAX ? info.max_rx_pktlen - std::min(info.max_rx_pktlen, ethernet_bytes) : info.max_mtu;
-    if (mtu_max >= config.mtu)
-        conf.rxmode.mtu = config.mtu;
-    else
-        remarks_ = fmt::format("the driver advertises an MTU of {}, {} is left to the device", mtu_max, config.mtu);
-    if (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER && mtu_max >= config.mtu) conf.rxmode.offloads = 0;
-    if (const int rc = ::rte_eth_dev_configure(id_, config.queues, 1, &conf); rc != 0) fail(config, "configuring", rc);
-    std::uint16_t rx_descriptors = config.rx_descriptors;
-    std::uint16_t tx_descriptors = 256;
-    if (const int rc = ::rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_descriptors, &tx_descriptors); rc != 0)
-        fail(config, "setting the number of descriptors", rc);
-    const int socket = ::rte_eth_dev_socket_id(id_);
-    for (std::uint16_t queue = 0; queue < config.queues; ++queue)
-        if (const int rc = ::rte_eth_rx_queue_setup(id_, queue, rx_descriptors, static_cast<unsigned>(socket), nullptr,
-                                                    pools_[queue]->get());
-            rc != 0)
-            fail(config, "setting up a receive queue", rc);
-    if (const int rc = ::rte_eth_tx_queue_setup(id_, 0, tx_descriptors, static_cast<unsigned>(socket), nullptr);
-        rc != 0)
-        fail(config, "setting up the transmit queue", rc);
-    if (const int rc = ::rte_eth_dev_start(id_); rc != 0) fail(config, "starting", rc);
-    // Streams are often addressed to the group or to a MAC that the sender was told by hand.
-    if (::rte_eth_promiscuous_enable(id_) != 0)
-        remarks_ += remarks_.empty() ? "no promiscuous mode" : ", no promiscuous mode";
-    // The interface of a TAP is made for us, with the kernel's usual MTU: its senders would have to fragment.
-    if (const std::string tap = argument(config.args.value_or(""), "iface"); config.device.starts_with("net_tap"))
-        if (!set_interface_mtu(tap.empty() ? "dtap0" : tap, config.mtu))
-            remarks_ +=
-                fmt::format("{}the interface's MTU stays: {}", remarks_.empty() ? "" : ", ", std::strerror(errno));
-    rte_ether_addr mac{};
-    if (::rte_eth_macaddr_get(id_, &mac) == 0) std::copy_n(mac.addr_bytes, own_.mac.size(), own_.mac.begin());
-    own_.ip = config.address.value_or(0);
-    own_.has_ipv6 = config.ipv6_address.has_value();
-    if (own_.has_ipv6) own_.ipv6 = *config.ipv6_address;
-    facts_ = device_facts(config.device);
-    kernel_ = InterfaceDrops::find(driver_of(config.device), config.args.value_or(""));
-    if (const std::string said = LogCapture::text(); !said.empty()) remarks_ += (remarks_.empty() ? "" : ", ") + said;
-}
-
-LivePort::~LivePort() {
-    ::rte_eth_dev_stop(id_);
-    ::rte_eth_dev_close(id_);
-}
-
-std::uint32_t LivePort::receive(std::uint16_t queue, std::span<Packet> packets, core::TimeNs now) noexcept {
+LivePort::Burst LivePort::receive(std::uint16_t queue, std::span<Packet> packets, core::TimeNs now,
+                                  core::TimeNs floor) noexcept {
     std::array<rte_mbuf*, 64> burst;
     const auto wanted = static_cast<std::uint16_t>(std::min(packets.size(), burst.size()));
     const std::uint16_t count = ::rte_eth_rx_burst(id_, queue, burst.data(), wanted);
+    std::uint64_t bad = 0;
     for (std::uint16_t i = 0; i < count; ++i) {
         core::ordered_after(burst[i]);
+        bad |= bad_checksum(burst[i]->ol_flags);
         // A frame in several segments is read up to the end of its first; parsing then finds it cut and counts it.
         packets[i] = {burst[i], now, burst[i]->pkt_len, burst[i]->data_len, static_cast<std::uint8_t>(config_.index)};
     }
-    std::atomic<std::uint64_t>& taken = taken_[queue].packets;
-    if (count > 0) taken.store(taken.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
-    return count;
+    if (count == 0) return {};
+    if (clock_ != nullptr) {
+        const DeviceClock::Stamps stamps = clock_->stamps();
+        std::uint64_t moved = 0;
+        for (std::uint16_t i = 0; i < count; ++i) packets[i].time_ns = stamps.time_of(*burst[i], floor, now, moved);
+        add(taken_[queue].stamps_moved, moved);
+    }
+    add(taken_[queue].packets, count);
+    return {count, bad != 0};
 }
 
-void LivePort::answer(std::span<const std::byte> frame) noexcept {
+bool has_bad_checksum(const rte_mbuf& mbuf) noexcept {
+    if (bad_checksum(mbuf.ol_flags) == 0) return false;
+    wire::Datagram datagram;
+    const auto* frame = rte_pktmbuf_mtod(&mbuf, const std::byte*);
+    // Whatever else is wrong, or not UDP, has its own place.
+    if (wire::parse_frame(frame, mbuf.data_len, mbuf.pkt_len, datagram) != wire::ok) return false;
+    const std::byte* checksum = datagram.payload - 2;
+    return checksum[0] != std::byte{0} || checksum[1] != std::byte{0};
+}
+
+void LivePort::answer(std::span<const std::byte> frame, core::PacketCounter kind) noexcept {
     if (own_.ip == 0 && !own_.has_ipv6) return;
     BufferPool& pool = *pools_.front();
     rte_mbuf* reply = pool.allocate();
-    if (reply == nullptr) return;
+    if (reply == nullptr) return add(unanswered_, 1);  // it may have been due
     const std::size_t bytes = port::answer(frame, own_, {rte_pktmbuf_mtod(reply, std::byte*), pool.room_bytes()});
     if (bytes == 0) {
         ::rte_pktmbuf_free(reply);
@@ -119,7 +71,32 @@ void LivePort::answer(std::span<const std::byte> frame) noexcept {
     }
     reply->data_len = static_cast<std::uint16_t>(bytes);
     reply->pkt_len = static_cast<std::uint32_t>(bytes);
-    if (::rte_eth_tx_burst(id_, 0, &reply, 1) == 0) ::rte_pktmbuf_free(reply);
+    if (::rte_eth_tx_burst(id_, 0, &reply, 1) == 0) {
+        ::rte_pktmbuf_free(reply);
+        return add(unanswered_, 1);
+    }
+    add(kind == core::PacketCounter::not_for_us_arp ? answered_arp_ : answered_icmp_, 1);
+}
+
+LivePort::Answers LivePort::answers() const noexcept {
+    return {answered_arp_.load(std::memory_order_relaxed), answered_icmp_.load(std::memory_order_relaxed),
+            unanswered_.load(std::memory_order_relaxed)};
+}
+
+std::uint64_t LivePort::stamps_moved() const noexcept {
+    std::uint64_t sum = 0;
+    for (std::uint16_t queue = 0; queue < config_.queues; ++queue)
+        sum += taken_[queue].stamps_moved.load(std::memory_order_relaxed);
+    return sum;
+}
+
+LivePort::Link LivePort::link() const noexcept {
+    rte_eth_link link{};
+    if (::rte_eth_link_get_nowait(id_, &link) != 0) return {};
+    const std::uint32_t mbps = link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link.link_speed;
+    // Drivers on kernel interfaces say "up" whatever the interface is.
+    const bool running = interface_running(interface_).value_or(true);
+    return {link.link_status == RTE_ETH_LINK_UP && running, mbps};
 }
 
 LivePort::DeviceCounters LivePort::counters() const noexcept {

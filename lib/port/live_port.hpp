@@ -10,10 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "core/counters.hpp"
 #include "port/arp_responder.hpp"
 #include "port/buffers.hpp"
+#include "port/device_clock.hpp"
 #include "port/device_facts.hpp"
 #include "port/interface_drops.hpp"
+#include "port/offloads.hpp"
 
 namespace weir::port {
 
@@ -27,6 +30,7 @@ struct LivePortConfig {
     std::uint16_t rx_descriptors = 1024;
     std::optional<std::uint32_t> address;                        ///< IPv4, host byte order: answer ARP and ping for it
     std::optional<std::array<std::uint8_t, 16>> ipv6_address{};  ///< likewise neighbour solicitations and ping
+    PortOptions options{};
 };
 
 class LivePort {
@@ -38,10 +42,18 @@ public:
     LivePort(const LivePort&) = delete;
     LivePort& operator=(const LivePort&) = delete;
 
-    /// Up to `packets.size()` frames; `now` becomes their arrival time.
-    std::uint32_t receive(std::uint16_t queue, std::span<Packet> packets, core::TimeNs now) noexcept;
-    /// Sends the answer that an ARP request or a ping is due; the frame stays the caller's. For the lcore of queue 0.
-    void answer(std::span<const std::byte> frame) noexcept;
+    struct Burst {
+        std::uint32_t count = 0;
+        bool bad_checksums = false;  ///< the device says so of at least one of them
+    };
+    /// Up to `packets.size()` frames. They arrived at `now`, or when the device says, but not before `floor`, which was
+    /// promised to be over.
+    Burst receive(std::uint16_t queue, std::span<Packet> packets, core::TimeNs now, core::TimeNs floor) noexcept;
+    /// No packet that arrived before this comes any more, after a poll at `now`.
+    [[nodiscard]] core::TimeNs over(core::TimeNs now) const noexcept { return now - stamp_lag_ns_; }
+    /// Sends the answer that an ARP request, a neighbour solicitation or a ping is due; the frame stays the caller's.
+    /// For the lcore of queue 0. `kind` is what the frame is counted as.
+    void answer(std::span<const std::byte> frame, core::PacketCounter kind) noexcept;
 
     struct DeviceCounters {
         std::uint64_t received = 0;
@@ -56,19 +68,77 @@ public:
     /// What the driver would not do, in words; empty if nothing.
     [[nodiscard]] const std::string& remarks() const noexcept { return remarks_; }
 
+    struct Link {
+        bool up = false;
+        std::uint32_t mbps = 0;  ///< 0: not known
+    };
+    /// For one thread.
+    [[nodiscard]] Link link() const noexcept;
+    /// Keeps the device's clock in step with the system's; for one thread, many times a second.
+    void look() noexcept {
+        if (clock_ != nullptr) clock_->look();
+    }
+
+    /// What has become of the configuration; constant from the start on.
+    struct Setup {
+        std::string driver;  ///< as it calls itself: "net_memif", "mlx5_pci"
+        std::string mac;
+        OffloadPlan offloads;
+        std::uint16_t mtu = 0;  ///< as the driver says it is; 0: it does not say
+        bool promiscuous = false;
+        std::string flow_control;
+    };
+    [[nodiscard]] const Setup& setup() const noexcept { return setup_; }
+    /// Null: packets get the time of the poll.
+    [[nodiscard]] const DeviceClock* clock() const noexcept { return clock_.get(); }
+
+    /// Answers that were sent, by what they answered, and those that were due and could not be.
+    struct Answers {
+        std::uint64_t arp = 0;
+        std::uint64_t icmp = 0;  ///< ping, and neighbour solicitations
+        std::uint64_t failed = 0;
+    };
+    [[nodiscard]] Answers answers() const noexcept;
+    /// Packets whose stamp was not believed: before what was promised, or ahead of the system's clock.
+    [[nodiscard]] std::uint64_t stamps_moved() const noexcept;
+
 private:
+    // Steps of the constructor, in this order: live_port_setup.cpp.
+    [[noreturn]] void fail(const char* step, int code) const;
+    void remark(const std::string& text);
+    void find_device();
+    void plan();
+    void configure();
+    void set_up_queues();
+    void start();
+    void settle();
+    void open_clock();
+
     LivePortConfig config_;
     std::vector<BufferPool*> pools_;  ///< per queue
     PortAddress own_;
     DeviceFacts facts_;
     mutable InterfaceDrops kernel_;  ///< asking changes it
+    std::string interface_;          ///< of the kernel, that the device sits on; empty: none
     /// Packets taken from each queue, for drivers that forget; written by the lcore of the queue.
     struct alignas(core::cache_line_bytes) Taken {
         std::atomic<std::uint64_t> packets{0};
+        std::atomic<std::uint64_t> stamps_moved{0};
     };
     std::unique_ptr<Taken[]> taken_;
+    std::unique_ptr<DeviceClock> clock_;
+    core::TimeNs stamp_lag_ns_ = 0;
     std::uint16_t id_ = 0;
+    bool started_ = false;
+    // Written by the lcore that answers.
+    std::atomic<std::uint64_t> answered_arp_{0};
+    std::atomic<std::uint64_t> answered_icmp_{0};
+    std::atomic<std::uint64_t> unanswered_{0};
+    Setup setup_;
     std::string remarks_;
 };
+
+/// The device found the checksum of this datagram wrong; one of 0 says that there is none (RFC 768).
+[[nodiscard]] bool has_bad_checksum(const rte_mbuf& mbuf) noexcept;
 
 }  // namespace weir::port

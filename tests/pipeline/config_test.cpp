@@ -235,6 +235,14 @@ args = { role = "server", bsize = 10240 }
 queues = 4
 mtu = 1500
 rx_descriptors = 512
+tx_descriptors = 128
+promiscuous = false
+link_wait_s = 7
+flow_control = "rx"
+pfc = [3, 4]
+flow_control_required = true
+timestamps = "software"
+checksums = "ignore"
 mbuf_bytes = "8KiB"
 address = "10.1.0.2/24"
 [[stream]]

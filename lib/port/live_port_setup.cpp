@@ -1,0 +1,165 @@
+// How a port comes to life: step by step, each checked, and what the driver would not do is remembered.
+#include <fmt/format.h>
+#include <rte_dev.h>
+#include <rte_ethdev.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "port/eal.hpp"
+#include "port/flow_control.hpp"
+#include "port/interface_link.hpp"
+#include "port/live_port.hpp"
+#include "port/pci_devices.hpp"
+
+namespace weir::port {
+
+/// What the driver logged is the reason; the code that it returned says less, and often something else.
+void LivePort::fail(const char* step, int code) const {
+    std::string reason = LogCapture::text();
+    if (reason.empty()) reason = rte_strerror(code < 0 ? -code : code);
+    const std::string args = config_.args.value_or("");
+    if (const std::string missing = missing_driver_text(config_.device); !missing.empty() && config_.args.has_value())
+        reason = missing + " (" + reason + ")";
+    if (is_pci_address(config_.device))
+        if (const std::string problem = pci_problem(config_.device); !problem.empty())
+            reason = problem + " (" + reason + ")";
+    throw core::RunError(fmt::format("port '{}' ({}{}{}): {} failed: {}", config_.name, config_.device,
+                                     args.empty() ? "" : ",", args, step, reason));
+}
+
+void LivePort::remark(const std::string& text) {
+    remarks_ += (remarks_.empty() ? "" : ", ") + text;
+}
+
+LivePort::LivePort(const LivePortConfig& config, std::vector<BufferPool*> pools)
+    : config_(config), pools_(std::move(pools)), taken_(std::make_unique<Taken[]>(config.queues)) {
+    const LogCapture log;
+    find_device();
+    try {
+        plan();
+        configure();
+        set_up_queues();
+        start();
+        settle();
+        open_clock();
+    } catch (...) {
+        // One that is half configured is left alone: some drivers do not survive being closed then.
+        if (started_) {
+            ::rte_eth_dev_stop(id_);
+            ::rte_eth_dev_close(id_);
+        }
+        throw;
+    }
+    if (const std::string said = LogCapture::text(); !said.empty()) remark(said);
+}
+
+void LivePort::find_device() {
+    if (config_.args.has_value())
+        if (const int rc = ::rte_eal_hotplug_add("vdev", config_.device.c_str(), config_.args->c_str()); rc != 0)
+            fail("creating the device", rc);
+    const std::string name = is_pci_address(config_.device) ? full_pci_address(config_.device) : config_.device;
+    if (const int rc = ::rte_eth_dev_get_port_by_name(name.c_str(), &id_); rc != 0) fail("finding the device", rc);
+    facts_ = device_facts(config_.device);
+    interface_ = interface_of(driver_of(config_.device), config_.args.value_or(""));
+}
+
+void LivePort::plan() {
+    rte_eth_dev_info info{};
+    if (const int rc = ::rte_eth_dev_info_get(id_, &info); rc != 0) fail("asking for its abilities", rc);
+    const DeviceAbilities abilities = abilities_of(info);
+    if (config_.queues > abilities.rx_queues_max)
+        throw core::RunError(fmt::format("port '{}' ({}): {} queues are configured, the device has at most {}",
+                                         config_.name, config_.device, config_.queues, abilities.rx_queues_max));
+    const DeviceWishes wishes{config_.queues, config_.mtu, config_.rx_descriptors, pools_.front()->room_bytes(),
+                              config_.options};
+    setup_.driver = abilities.driver;
+    setup_.offloads = plan_offloads(abilities, wishes);
+    if (config_.options.timestamps == Timestamps::hardware && !setup_.offloads.timestamps)
+        throw core::RunError(fmt::format(
+            "port '{}' ({}): timestamps = \"hardware\", but the driver offers none; accepted: \"auto\", \"software\"",
+            config_.name, config_.device));
+    for (const std::string& text : setup_.offloads.remarks) remark(text);
+}
+
+void LivePort::configure() {
+    const OffloadPlan& offloads = setup_.offloads;
+    rte_eth_conf conf{};
+    conf.rxmode.mq_mode = offloads.rss_types != 0 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
+    conf.rx_adv_conf.rss_conf.rss_hf = offloads.rss_types;
+    conf.rxmode.offloads = offloads.rx_offloads;
+    if (offloads.mtu.has_value()) conf.rxmode.mtu = *offloads.mtu;
+    if (const int rc = ::rte_eth_dev_configure(id_, config_.queues, 1, &conf); rc != 0) fail("configuring", rc);
+}
+
+void LivePort::set_up_queues() {
+    const int socket = ::rte_eth_dev_socket_id(id_);
+    for (std::uint16_t queue = 0; queue < config_.queues; ++queue)
+        if (const int rc = ::rte_eth_rx_queue_setup(id_, queue, setup_.offloads.rx_descriptors,
+                                                    static_cast<unsigned>(socket), nullptr, pools_[queue]->get());
+            rc != 0)
+            fail("setting up a receive queue", rc);
+    if (const int rc =
+            ::rte_eth_tx_queue_setup(id_, 0, setup_.offloads.tx_descriptors, static_cast<unsigned>(socket), nullptr);
+        rc != 0)
+        fail("setting up the transmit queue", rc);
+}
+
+void LivePort::start() {
+    if (const int rc = ::rte_eth_dev_start(id_); rc != 0) fail("starting", rc);
+    started_ = true;
+    if (config_.options.promiscuous) {
+        if (::rte_eth_promiscuous_enable(id_) != 0) remark("no promiscuous mode");
+    } else if (const int rc = ::rte_eth_promiscuous_disable(id_); rc != 0 && rc != -ENOTSUP) {
+        remark("promiscuous mode cannot be switched off");
+    }
+    setup_.promiscuous = ::rte_eth_promiscuous_get(id_) == 1;
+    const FlowControlResult flow_control = set_flow_control(id_, config_.options);
+    setup_.flow_control = flow_control.text;
+    if (flow_control.refused.empty()) return;
+    if (config_.options.flow_control_required)
+        throw core::RunError(fmt::format("port '{}' ({}): {}", config_.name, config_.device, flow_control.refused));
+    remark(flow_control.refused);
+}
+
+void LivePort::settle() {
+    // The interface of a TAP is made for us, with the kernel's usual MTU: its senders would have to fragment.
+    if (driver_of(config_.device) == "net_tap" && !set_interface_mtu(interface_, config_.mtu))
+        remark(fmt::format("the interface's MTU stays: {}", std::strerror(errno)));
+    rte_ether_addr mac{};
+    if (::rte_eth_macaddr_get(id_, &mac) == 0) std::copy_n(mac.addr_bytes, own_.mac.size(), own_.mac.begin());
+    setup_.mac = fmt::format("{:02x}", fmt::join(own_.mac, ":"));
+    ::rte_eth_dev_get_mtu(id_, &setup_.mtu);
+    own_.ip = config_.address.value_or(0);
+    own_.has_ipv6 = config_.ipv6_address.has_value();
+    if (own_.has_ipv6) own_.ipv6 = *config_.ipv6_address;
+    kernel_ = InterfaceDrops::find(driver_of(config_.device), config_.args.value_or(""));
+}
+
+void LivePort::open_clock() {
+    if (!setup_.offloads.timestamps) return;
+    // How long a packet that was stamped may be on its way to the queue. Only a bound for what is promised: stamps that
+    // come later still are taken for this time, and counted.
+    constexpr core::TimeNs lag_ns = core::ns_per_ms;
+    std::string why_not;
+    clock_ = DeviceClock::open(id_, why_not);
+    if (clock_ != nullptr) {
+        stamp_lag_ns_ = lag_ns;
+        return;
+    }
+    if (config_.options.timestamps == Timestamps::hardware)
+        throw core::RunError(
+            fmt::format("port '{}' ({}): timestamps = \"hardware\": {}", config_.name, config_.device, why_not));
+    std::erase(setup_.offloads.got, "timestamp");
+    setup_.offloads.without.push_back({"timestamp", why_not});
+    setup_.offloads.timestamps = false;
+}
+
+LivePort::~LivePort() {
+    ::rte_eth_dev_stop(id_);
+    ::rte_eth_dev_close(id_);
+}
+
+}  // namespace weir::port

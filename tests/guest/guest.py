@@ -1,0 +1,187 @@
+"""What the tests in a guest share: a small Debian in QEMU (scripts/guest), jobs for it, and what they leave behind.
+
+A job is a shell script. It finds `weir` in its path, and its folder is the test's own, so files are results. Each test program
+runs in namespaces of its own, as the live tests do: no guest, interface or process outlives it. Where there is no QEMU, or
+no package for the guest, the test is skipped: exit status 77, with the reason printed.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "live"))
+
+import live  # noqa: E402
+
+SCRIPT = ROOT / "scripts" / "guest"
+
+# What every job begins with. `share` is the job's folder as the guest sees it.
+PROLOGUE = """set -u
+share=/share
+cp $share/weir /usr/bin/weir 2>/dev/null || { mkdir -p /tmp/bin; cp $share/weir /tmp/bin/weir; PATH=/tmp/bin:$PATH; }
+fail() { echo "FAILED: $*"; exit 1; }
+weir --version >/dev/null 2>&1; [ $? -ne 132 ] || { echo "this weir is built for instructions that QEMU does not emulate: -Dmarch=x86-64-v3"; exit 77; }
+wait_for() { # wait_for SECONDS COMMAND...: until the command succeeds
+    local n=$(($1 * 10)); shift
+    while ! "$@" >/dev/null 2>&1; do n=$((n - 1)); [ $n -gt 0 ] || return 1; busybox usleep 100000; done
+}
+start_run() { # start_run OPTION...: weir run in the background; its messages go to /tmp/errors
+    weir run --config $share/config.toml --out /tmp/run --report $share/report.json "$@" 2>/tmp/errors &
+    run=$!
+    wait_for 60 sh -c "grep -q ^running /tmp/errors || ! kill -0 $run"
+    grep -q ^running /tmp/errors || { cat /tmp/errors; fail "weir run did not get going"; }
+}
+end_run() { # waits for its end
+    wait $run || { cat /tmp/errors; fail "weir run"; }
+    cat /tmp/errors
+    weir inspect /tmp/run --json --digest sha256 >$share/inspect.json || fail "weir inspect"
+}
+hugepages() { # hugepages MIB
+    echo $(($1 / 2)) >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
+    mount -t hugetlbfs none /dev/hugepages
+}
+interface() { # interface NAME ADDRESS: up, jumbo frames, no offloads
+    wait_for 10 test -d /sys/class/net/$1 || fail "there is no $1"
+    ip link set $1 mtu 9000 up; ip address add $2 dev $1
+    ethtool -K $1 tx off tso off gso off gro off >/dev/null 2>&1
+}
+"""
+
+
+class Guest:
+    """One guest at work. `wait` returns what the job printed."""
+
+    def __init__(self, folder, job, *qemu, name="job", cpus=1, memory=768, append="", limit_s=150):
+        self.folder, self.name, self.limit_s = pathlib.Path(folder), name, limit_s
+        script = self.folder / f"{name}.sh"
+        script.write_text(PROLOGUE + job)
+        self.process = subprocess.Popen(
+            [str(SCRIPT), "run", "--name", name, "--cpus", str(cpus), "--memory", str(memory), "--append", append, "--timeout",
+             str(limit_s), str(script), "--", *qemu], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True)
+
+    def wait(self, status=0):
+        said, _ = self.process.communicate(timeout=self.limit_s + 30)
+        log = self.folder / f"{self.name}.log"
+        text = log.read_text(errors="replace") if log.exists() else "(no output)"
+        if self.process.returncode == live.SKIPPED:
+            raise unittest.SkipTest(text.strip().splitlines()[-1])
+        if self.process.returncode != status:
+            raise AssertionError(f"the guest's job ended with {self.process.returncode}, not {status}\n{said}\n{text}")
+        return text
+
+    def end(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Shell(Guest):
+    """A guest that waits for what to do next, so that several tests share one boot."""
+
+    LOOP = """
+n=1
+while :; do
+    while [ ! -e $share/do.$n ]; do busybox usleep 50000; done
+    [ -s $share/do.$n ] || exit 0
+    (. $share/do.$n) >$share/said.$n 2>&1
+    echo $? >$share/status.new; mv $share/status.new $share/status.$n
+    n=$((n + 1))
+done
+"""
+
+    def __init__(self, folder, setup, *qemu, **more):
+        super().__init__(folder, setup + self.LOOP, *qemu, **more)
+        self.count = 0
+
+    def give(self, text):
+        self.count += 1
+        new = self.folder / "do.new"
+        new.write_text(text)
+        new.rename(self.folder / f"do.{self.count}")
+
+    def run(self, commands, status=0, limit_s=90):
+        """What the commands printed; their exit status must be this."""
+        self.give(commands + "\n")
+        ended = self.folder / f"status.{self.count}"
+        live.wait_for(lambda: ended.exists() or self.process.poll() is not None, f"end of: {commands}", limit_s)
+        if not ended.exists():
+            self.wait()
+            raise AssertionError("the guest has ended")
+        said = (self.folder / f"said.{self.count}").read_text(errors="replace")
+        if status is not None and int(ended.read_text()) != status:
+            raise AssertionError(f"{commands}\nended with {ended.read_text().strip()}, not {status}\n{said}")
+        return said
+
+    def close(self):
+        """Power off, in order."""
+        if self.process.poll() is None:
+            self.give("")
+            self.wait()
+
+
+class Case(live.Case):
+    """A folder per test, which its guests see as /share."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(live.Weir.program, self.folder / "weir")
+
+    def guest(self, job, *qemu, **more):
+        guest = Guest(self.folder, job, *qemu, **more)
+        self.addCleanup(guest.end)
+        return guest
+
+    def load(self, name):
+        return json.loads((self.folder / name).read_text())
+
+    def assert_balanced(self, report):
+        packets = report["packets"]
+        self.assertIs(report["balanced"], True)
+        self.assertEqual(packets["in_flight"], 0)
+        parts = sum(packets["dropped"].values()) + sum(packets["not_for_us"].values())
+        self.assertEqual(packets["received"], packets["placed"] + packets["control"] + packets["unsteered"] + parts)
+
+
+def nic(model, place, identity, options=""):
+    """QEMU arguments of a NIC at PCI address 00:PLACE.0 (hexadecimal) on the network `identity`."""
+    return ["-device", f"{model},netdev={identity},addr=0x{place},romfile=,mac=52:54:00:00:77:{place}{options}"]
+
+
+def tap(name, identity, address=None):
+    """Makes a TAP interface, jumbo frames, no offloads; QEMU arguments of the network behind it."""
+    ip = lambda *words: subprocess.run(["ip", *words], check=True)
+    ip("tuntap", "add", "dev", name, "mode", "tap")
+    ip("link", "set", name, "mtu", "9000", "up")
+    if address is not None:
+        ip("address", "add", address, "dev", name)
+    subprocess.run(["ethtool", "-K", name, "tso", "off", "gso", "off", "gro", "off", "tx", "off"], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+    return ["-netdev", f"tap,id={identity},ifname={name},script=no,downscript=no,vnet_hdr=off"]
+
+
+def hub(*identities):
+    """QEMU arguments of networks that are one wire within the guest."""
+    return [word for identity in identities for word in ("-netdev", f"hubport,id={identity},hubid=0")]
+
+
+def main():
+    """usage: NAME_test.py WEIR [unittest options]"""
+    if not os.environ.get("WEIR_LIVE_SANDBOX"):  # the packages come over the network, which the sandbox does not have
+        if shutil.which("qemu-system-x86_64") is None:
+            print("skipped: there is no program 'qemu-system-x86_64' (scripts/install-deps --guest installs it)")
+            sys.exit(live.SKIPPED)
+        made = subprocess.run([str(SCRIPT), "make"], capture_output=True, text=True)
+        if made.returncode == live.SKIPPED:
+            print(f"skipped: {made.stderr.strip()}")
+        if made.returncode != 0:
+            print(made.stderr)
+            sys.exit(made.returncode)
+    live.main(sandbox_required=True)

@@ -135,8 +135,7 @@ struct LapRunner::Stages {
         worker.sources_needed = sources;
         worker.sources.assign(sources, {kind.message_bytes(), kind.payload_bytes});
         worker.refs_max = kind.packets;
-        worker.events = &events;
-        worker.released = &released;
+        worker.build = {{&events, &released}};
         worker.recycle = {&recycle};
         work = std::make_unique<pipeline::WorkStage>(worker, signals);
     }
@@ -149,8 +148,8 @@ struct LapRunner::Stages {
         config.rings = {{&packets, &ended}};
         config.steer_in.resize(1);
         config.steer_out.resize(1);
-        config.descriptors = &descriptors;
-        config.commands = &commands;
+        config.descriptors = {&descriptors};
+        config.commands = {&commands};
         config.recycle = {&recycle};
         config.table.sources = sources;
         config.table.messages_max = messages_max;
@@ -346,9 +345,7 @@ void LapRunner::run_stages(Mode mode, const WorkingSet& set, Lap& lap) {
                 work += stages->work->poll(now);
             else
                 consumer.poll(*stages);
-            if (device.ended() && stages->rx->buffers_held() == 0 &&
-                stages->signals.builder_finished.load(std::memory_order_relaxed))
-                break;
+            if (device.ended() && stages->rx->buffers_held() == 0 && stages->signals.builders_finished()) break;
             idle = work > 0 ? 0 : idle + 1;
             stuck = idle > 100'000;
         }

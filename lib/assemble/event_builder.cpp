@@ -81,7 +81,8 @@ EventBuilder::EventBuilder(const Config& config, core::PacketTally& packets, cor
     }
     for (std::uint32_t i = 0; i < epochs_remembered; ++i) memory_.emplace_back(config.horizon, i);
     // One close and one recycle per message that exists: its slot is not free before the recycle has been executed.
-    for (CommandQueue& queue : commands_) queue.commands.reserve(2 * std::size_t{config.messages_max} + 64);
+    // Twice that, because a worker's recycling may overtake a close that is still under way.
+    for (CommandQueue& queue : commands_) queue.commands.reserve(4 * std::size_t{config.messages_max} + 64);
 }
 
 void EventBuilder::follow_epoch(std::uint32_t epoch) noexcept {
@@ -109,15 +110,18 @@ void EventBuilder::command_recycle(Message& message) noexcept {
 }
 
 Event* EventBuilder::admit(const Descriptor& d, std::uint64_t number, Refusal& refusal) noexcept {
+    const ShardBoard::Account others =
+        config_.board != nullptr ? config_.board->others(config_.shard) : ShardBoard::Account{};
     refusal = Refusal::refused;
-    if (config_.wait && queued_ >= config_.queued_max) {
+    if (config_.wait && (queued_ + others.queued >= config_.queued_max || (holds_back_ && free_ == nullptr))) {
         refusal = Refusal::wait;  // what is queued drains by itself
         return nullptr;
     }
     // What waits for an rx lcore to answer does not count: it is about to go.
-    if (free_ == nullptr || (!config_.wait && in_use_ - awaiting_ >= config_.open_max + config_.queued_max))
+    if (free_ == nullptr ||
+        (!config_.wait && in_use_ - awaiting_ + others.held >= config_.open_max + config_.queued_max))
         return nullptr;
-    if (open_count_ >= config_.open_max) evict_oldest();
+    if (open_count_ + others.open >= config_.open_max) make_place();
     Event* event = free_;
     free_ = event->next;
     ++in_use_;
@@ -139,6 +143,10 @@ Event* EventBuilder::admit(const Descriptor& d, std::uint64_t number, Refusal& r
     set_timer(*event);
     events_.add(EventCounter::opened);
     alignment_.opened(d.epoch, number);
+    if (config_.board != nullptr) {
+        note_first(d.epoch, number);
+        publish();
+    }
     refusal = Refusal::none;
     return event;
 }
@@ -365,12 +373,14 @@ Event* EventBuilder::pop_closed() noexcept {
     for (;;) {
         Event* event = closed_first_;
         if (event == nullptr || event->awaited > 0) return nullptr;
+        if (config_.board != nullptr && !find_turn(event->epoch)) return nullptr;
         closed_first_ = event->next;
         if (closed_first_ == nullptr)
             closed_last_ = nullptr;
         else
             closed_first_->previous = nullptr;
         table_.erase({event->number, event->epoch});
+        if (config_.board != nullptr) event->number += turn_of(event->epoch);
         event->state = EventState::queued;
         ++queued_;
         event->previous = event->next = nullptr;

@@ -1,8 +1,10 @@
 // All sources of an event meet here: messages become events, and an event leaves exactly once. The builder is the only
 // one that admits, refuses, times out and evicts; rx lcores announce what they open and are told what to close. It runs
-// on one lcore, does not allocate after construction and knows time only from what it is given.
+// on one lcore, does not allocate after construction and knows time only from what it is given. There may be several,
+// the shards of one builder: each has the events that assemble::ShardOf gives it, and they share their limits.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,6 +13,7 @@
 #include "assemble/message.hpp"
 #include "assemble/number_alignment.hpp"
 #include "assemble/number_memory.hpp"
+#include "assemble/shard_board.hpp"
 #include "core/counters.hpp"
 #include "core/flat_table.hpp"
 
@@ -25,7 +28,7 @@ enum class EventCause : std::uint8_t { complete, timeout, evicted, end_of_run, n
 /// An event: one message (or none) per source.
 struct Event {
     std::uint64_t number = 0;
-    std::uint64_t sequence = 0;  ///< order of leaving, from 0
+    std::uint64_t sequence = 0;  ///< order of leaving its shard, from 0
     std::uint32_t epoch = 0;
     EventState state = EventState::free;
     EventCause cause = EventCause::complete;
@@ -48,16 +51,18 @@ public:
     struct Config {
         std::uint32_t sources = 1;         ///< run-wide number of sources
         std::uint32_t sources_needed = 1;  ///< how many whole messages make an event complete
-        std::uint32_t open_max = 64;       ///< events open at once; at the limit the one opened first is evicted
+        std::uint32_t open_max = 64;       ///< events open at once, in all shards; at the limit the first one goes
         std::uint32_t queued_max =
-            16;  ///< events handed downstream and not released yet; then new ones wait or are refused
+            16;  ///< events handed downstream and not released yet (all shards); then new ones wait or are refused
         TimeNs timeout_ns = 500 * core::ns_per_ms;
         std::uint32_t horizon = 1024;
         bool wait = false;                 ///< at queued_max: ask the input to wait, rather than refuse
         std::vector<std::uint16_t> owner;  ///< per source: the rx lcore that assembles it
         std::vector<std::uint8_t> number_bits;
         std::uint32_t rx_count = 1;
-        std::uint32_t messages_max = 64;  ///< over all rx lcores: bounds the commands that can be outstanding
+        std::uint32_t messages_max = 64;  ///< of one rx lcore: bounds the commands that can be outstanding
+        std::uint32_t shard = 0;          ///< which one this is
+        ShardBoard* board = nullptr;      ///< shared by the shards; null: there is only this one
     };
 
     EventBuilder(const Config& config, core::PacketTally& packets, core::MessageTally& messages,
@@ -83,6 +88,19 @@ public:
     /// Commands for rx lcore `rx`, in order.
     [[nodiscard]] std::span<const Command> commands(std::uint32_t rx) const noexcept;
     void consume_commands(std::uint32_t rx, std::uint32_t count) noexcept;
+
+    /// Does what other shards have asked for, and tells them how things stand: at the end of each poll.
+    void meet_shards() noexcept;
+    /// Nothing more will be offered, so no other shard has to wait for what might have been.
+    void end_input() noexcept;
+    /// The event that makes room is in this shard (as far as is known).
+    [[nodiscard]] bool has_oldest() const noexcept {
+        return config_.board == nullptr || config_.board->oldest() == config_.shard;
+    }
+    /// Events on their way to the sink, of all shards.
+    [[nodiscard]] std::uint32_t queued_everywhere() const noexcept {
+        return queued_ + (config_.board != nullptr ? config_.board->others(config_.shard).queued : 0);
+    }
 
     [[nodiscard]] std::uint32_t open_count() const noexcept { return open_count_; }
     [[nodiscard]] std::uint32_t queued_count() const noexcept { return queued_; }
@@ -114,6 +132,14 @@ private:
     void command_recycle(Message& message) noexcept;
     void push_command(std::uint16_t rx, const Command& command) noexcept;
     void recycle_messages(Event& event) noexcept;
+    void make_place() noexcept;
+    void publish() noexcept;
+    void note_first(std::uint32_t epoch, std::uint64_t number) noexcept;
+    [[nodiscard]] bool find_turn(std::uint32_t epoch) noexcept;
+    [[nodiscard]] std::uint64_t turn_of(std::uint32_t epoch) const noexcept {
+        const First& first = firsts_[epoch % epochs_remembered];
+        return first.epoch == epoch ? first.turn : 0;
+    }
     void set_timer(Event& event) noexcept;
     void clear_timer(Event& event) noexcept;
 
@@ -143,6 +169,18 @@ private:
     std::vector<NumberMemory> memory_;  ///< of the newest epochs, by epoch modulo their count
     std::uint32_t newest_epoch_ = 0;
     NumberAlignment alignment_;
+    /// The first event of an epoch here: what the shards have to agree about before any of the epoch leaves.
+    struct First {
+        enum class State : std::uint8_t { none, unposted, posted, agreed };
+        State state = State::none;
+        std::uint32_t epoch = 0;
+        std::uint64_t number = 0;
+        std::uint64_t turn = 0;  ///< what to add to numbers, once agreed
+        TimeNs time_ns = 0;
+    };
+    std::array<First, epochs_remembered> firsts_;  ///< by epoch modulo their count
+    bool holds_back_ = false;                      ///< an event could not leave for want of an agreement
+    bool input_ended_ = false;
     struct TimerBucket {
         Event* first = nullptr;
         Event* last = nullptr;

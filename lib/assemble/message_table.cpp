@@ -49,7 +49,10 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
       messages_free_(config.messages_max),
       copies_(config.copy_cells, config.copy_cell_bytes),
       open_(config.messages_max),
-      due_ns_(never) {
+      due_ns_(never),
+      // A message slot has at most an announcement and its answer outstanding, and is not free before the answer has
+      // been answered; the rest is for refusals of messages that got no slot.
+      pending_(ShardOf(config.shards, config.number_bits), 2 * std::size_t{config.messages_max} + 1024) {
     for (std::uint32_t i = config.messages_max; i-- > 0;) {
         slab_[i].next = free_messages_;
         free_messages_ = &slab_[i];
@@ -73,9 +76,6 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
         from.due_ns = never;
         from.no_room_until_ns = std::numeric_limits<TimeNs>::min();
     }
-    // A message slot has at most an announcement and its answer outstanding, and is not free before the answer has been
-    // answered; the rest is for refusals of messages that got no slot.
-    pending_.reserve(2 * std::size_t{config.messages_max} + 1024);
     to_release_.reserve(1024);
 }
 
@@ -110,9 +110,9 @@ Message* MessageTable::allocate(std::uint32_t source, TimeNs now) noexcept {
 }
 
 void MessageTable::push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept {
-    assert(pending_.size() < pending_.capacity());  // by the sum in the constructor
-    pending_.push_back({kind, message.source, message.number, message.epoch, message.total_known ? message.total : 0,
-                        message.first_ns, now, handed});
+    assert(pending_.has_room(message.number, 0));  // by the sum in the constructor
+    pending_.push({kind, message.source, message.number, message.epoch, message.total_known ? message.total : 0,
+                   message.first_ns, now, handed});
 }
 
 void MessageTable::list(Message& message, MessageState state) noexcept {
@@ -134,8 +134,8 @@ void MessageTable::refuse(std::uint32_t source, std::uint64_t number, TimeNs now
     Source& from = sources_[source];
     from.memory.remember(number, PacketCounter::no_room);
     from.no_room_until_ns = deadline_of(now, config_.timeout_ns);
-    if (pending_.size() + 2 * std::size_t{config_.messages_max} < pending_.capacity())
-        pending_.push_back({Descriptor::Kind::refuse, source, number, from.epoch, 0, now, now, nullptr});
+    if (pending_.has_room(number, 2 * std::size_t{config_.messages_max}))
+        pending_.push({Descriptor::Kind::refuse, source, number, from.epoch, 0, now, now, nullptr});
 }
 
 // No place for a later packet of it. An event is never half admitted, so what has been taken goes too; the slot goes to
@@ -501,21 +501,6 @@ void MessageTable::execute(const Command& command, TimeNs now) noexcept {
     if (command.epoch != from.epoch) return;
     from.memory.remember(command.number, command.fate);
     if (command.fate == PacketCounter::no_room) from.no_room_until_ns = deadline_of(now, config_.timeout_ns);
-}
-
-std::span<const Descriptor> MessageTable::pending() const noexcept {
-    return {pending_.data() + pending_first_, pending_.size() - pending_first_};
-}
-
-void MessageTable::consume_pending(std::uint32_t count) noexcept {
-    pending_first_ += count;
-    if (pending_first_ == pending_.size()) {
-        pending_.clear();
-        pending_first_ = 0;
-    } else if (pending_first_ > pending_.capacity() / 2) {
-        pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_first_));
-        pending_first_ = 0;
-    }
 }
 
 }  // namespace weir::assemble

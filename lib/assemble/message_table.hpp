@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "assemble/descriptor_queues.hpp"
 #include "assemble/message.hpp"
 #include "assemble/number_memory.hpp"
 #include "assemble/number_range.hpp"
@@ -56,6 +57,7 @@ public:
         TimeNs timeout_ns = 500 * core::ns_per_ms;
         std::vector<std::uint8_t> number_bits;  ///< per source: width of the event number on the wire, 1..64
         bool follows_numbers = false;           ///< a looped capture: keeps numbers() until begin_pass
+        std::uint32_t shards = 1;               ///< of the builder
     };
 
     MessageTable(const Config& config, core::PacketTally& packets, core::MessageTally& messages, BufferRelease release);
@@ -120,9 +122,15 @@ public:
     /// What the builder asks for.
     void execute(const Command& command, TimeNs now) noexcept;
 
-    /// Descriptors for the builder, in order. The caller takes a prefix and says how many it took.
-    [[nodiscard]] std::span<const Descriptor> pending() const noexcept;
-    void consume_pending(std::uint32_t count) noexcept;
+    /// Descriptors for a shard of the builder, in order. The caller takes a prefix and says how many it took.
+    [[nodiscard]] std::span<const Descriptor> pending(std::uint32_t shard = 0) const noexcept {
+        return pending_.of(shard);
+    }
+    void consume_pending(std::uint32_t count, std::uint32_t shard = 0) noexcept { pending_.consume(shard, count); }
+    /// No shard has any left to take.
+    [[nodiscard]] bool all_sent() const noexcept { return pending_.empty(); }
+    /// Shards that get anything: fewer than configured where numbers are too narrow.
+    [[nodiscard]] std::uint32_t shards() const noexcept { return pending_.shards(); }
     /// End of a burst: rejected buffers go back to their pool.
     void end_burst() noexcept;
 
@@ -259,8 +267,7 @@ private:
     core::FlatTable<Message*> open_;
     TimeNs due_ns_;  ///< no source's due_ns is before
     NumberRange numbers_;
-    std::vector<Descriptor> pending_;
-    std::size_t pending_first_ = 0;
+    DescriptorQueues pending_;
     std::vector<void*> to_release_;
 };
 

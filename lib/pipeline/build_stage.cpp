@@ -77,7 +77,7 @@ std::size_t BuildStage::send_events() noexcept {
             continue;
         }
         // The ring holds every event that exists, so this cannot fail.
-        config_.work[event->sequence % config_.work.size()].events->push(event);
+        config_.work[(event->sequence + config_.builder.shard) % config_.work.size()].events->push(event);
     }
     return sent;
 }
@@ -85,11 +85,9 @@ std::size_t BuildStage::send_events() noexcept {
 void BuildStage::make_room() noexcept {
     // What is queued downstream gives its buffers back by itself; only where nothing is queued must an open event go.
     if (builder_.queued_count() > 0) return;
-    for (const RxEdge& edge : config_.rx)
-        if (edge.signals->need_room.load(std::memory_order_relaxed)) {
-            builder_.evict_oldest();
-            return;
-        }
+    const bool short_of_buffers = std::ranges::any_of(
+        config_.rx, [](const RxEdge& edge) { return edge.signals->need_room.load(std::memory_order_relaxed); });
+    if (short_of_buffers && builder_.has_oldest() && builder_.queued_everywhere() == 0) builder_.evict_oldest();
 }
 
 void BuildStage::finish_if_done() noexcept {
@@ -103,10 +101,11 @@ void BuildStage::finish_if_done() noexcept {
             last = std::max(last, edge.signals->watermark.load(std::memory_order_acquire));
         builder_.advance(last);
         builder_.finish();
+        builder_.end_input();
     } else if (builder_.in_use() == builder_.queued_count()) {
         for (std::uint32_t rx = 0; rx < config_.rx.size(); ++rx)
             if (!builder_.commands(rx).empty()) return;
-        signals_.builder_finished.store(true, std::memory_order_release);
+        own().finished.store(true, std::memory_order_release);
     }
 }
 
@@ -122,8 +121,9 @@ std::size_t BuildStage::poll(TimeNs) noexcept {
     work += take_descriptors();
     work += send_events();
     work += send_commands();
+    builder_.meet_shards();
     finish_if_done();
-    signals_.builder_empty.store(builder_.in_use() == 0, std::memory_order_relaxed);
+    own().empty.store(builder_.in_use() == 0, std::memory_order_relaxed);
     placed_bytes_.store(builder_.placed_bytes(), std::memory_order_relaxed);
     open_events_.store(builder_.open_count(), std::memory_order_relaxed);
     queued_events_.store(builder_.queued_count(), std::memory_order_relaxed);

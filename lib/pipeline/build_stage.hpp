@@ -1,5 +1,5 @@
-// The event builder on its lcore: merges the descriptors of all rx lcores in order of time, feeds the EventBuilder,
-// sends its commands back and its closed events on.
+// The event builder, or a shard of it, on its lcore: merges the descriptors of all rx lcores in order of time, feeds
+// the EventBuilder, sends its commands back and its closed events on.
 #pragma once
 
 #include <array>
@@ -59,6 +59,7 @@ private:
     void refill(std::size_t rx) noexcept;
     void make_room() noexcept;
     void finish_if_done() noexcept;
+    [[nodiscard]] BuildSignals& own() noexcept { return signals_.build[config_.builder.shard]; }
 
     Config config_;
     RunSignals& signals_;

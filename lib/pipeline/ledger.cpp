@@ -198,12 +198,14 @@ Ledger collect(const Pipeline& pipeline) {
             ledger.sources[s].missing_packets += rx->missing_packets(s);
         }
     }
-    add(ledger.packets, pipeline.build().packets());
-    add(ledger.messages, pipeline.build().messages());
-    add(ledger.events, pipeline.build().events());
-    ledger.placed_bytes = pipeline.build().placed_bytes();
-    ledger.events_open = pipeline.build().open_events();
-    ledger.events_queued = pipeline.build().queued_events();
+    for (const auto& build : pipeline.build()) {
+        add(ledger.packets, build->packets());
+        add(ledger.messages, build->messages());
+        add(ledger.events, build->events());
+        ledger.placed_bytes += build->placed_bytes();
+        ledger.events_open += build->open_events();
+        ledger.events_queued += build->queued_events();
+    }
     for (const auto& worker : pipeline.work()) {
         add(ledger.events, worker->events());
         ledger.stored_bytes += worker->stored_bytes();

@@ -38,8 +38,12 @@ Levels Pipeline::levels() const {
     levels.buffers = {pool_->in_use(), pool_->size()};
     for (const auto& rx : rx_) levels.memory.used += rx->buffers_held();
     levels.memory.size = std::uint64_t{plan.buffers_per_rx} * rx_.size();
-    levels.open = {build_->open_events(), plan.open_max};
-    levels.queued = {build_->queued_events(), plan.queued_max};
+    levels.open.size = plan.open_max;
+    levels.queued.size = plan.queued_max;
+    for (const auto& build : build_) {
+        levels.open.used += build->open_events();
+        levels.queued.used += build->queued_events();
+    }
     for (const auto& full : full_rings_) {
         levels.writer.used += full->count();
         levels.writer.size += full->capacity();

@@ -23,6 +23,15 @@ TimeNs wall_ns() noexcept {
     return now.tv_sec * core::ns_per_s + now.tv_nsec;
 }
 
+namespace {
+
+/// What a ring between two lcores is called: as ever where there is one builder, "3.1" (lcore 3, shard 1) otherwise.
+std::string edge_name(std::size_t lcore, std::size_t shard, std::size_t shards) {
+    return shards == 1 ? fmt::format("{}", lcore) : fmt::format("{}.{}", lcore, shard);
+}
+
+}  // namespace
+
 Pipeline::Pipeline(Options options) : options_(std::move(options)) {
     const Plan& plan = options_.plan;
     pool_ = std::make_unique<port::BufferPool>("packets", port::BufferPoolConfig{plan.pool_buffers, plan.room_bytes});
@@ -32,10 +41,15 @@ Pipeline::Pipeline(Options options) : options_(std::move(options)) {
     std::vector<RxStage::Config> rx(plan.rx.size());
     for (std::size_t i = 0; i < rx.size(); ++i) {
         rx_signals_.push_back(std::make_unique<RxSignals>());
-        descriptor_rings_.push_back(
-            std::make_unique<port::Ring<assemble::Descriptor>>(fmt::format("descriptors{}", i), plan.descriptor_ring));
-        command_rings_.push_back(
-            std::make_unique<port::Ring<assemble::Command>>(fmt::format("commands{}", i), plan.descriptor_ring));
+        for (std::size_t shard = 0; shard < plan.build.size(); ++shard) {
+            const std::string edge = edge_name(i, shard, plan.build.size());
+            descriptor_rings_.push_back(
+                std::make_unique<port::Ring<assemble::Descriptor>>("descriptors" + edge, plan.descriptor_ring));
+            command_rings_.push_back(
+                std::make_unique<port::Ring<assemble::Command>>("commands" + edge, plan.descriptor_ring));
+            rx[i].descriptors.push_back(descriptor_rings_.back().get());
+            rx[i].commands.push_back(command_rings_.back().get());
+        }
     }
     make_work();
     make_inputs(rx);
@@ -59,7 +73,7 @@ void Pipeline::make_inputs(std::vector<RxStage::Config>& rx) {
         for (std::size_t to = 0; to < count; ++to) {
             if (from == to) continue;
             packet_rings_.push_back(std::make_unique<port::Ring<port::Packet>>(fmt::format("steer{}.{}", from, to),
-                                                                               options_.plan.packet_ring));
+                                                                               options_.plan.steer_ring));
             rx[from].steer_out[to] = {packet_rings_.back().get(), nullptr};
             rx[to].steer_in[from] = {packet_rings_.back().get(), rx_signals_[from].get()};
         }
@@ -133,11 +147,10 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
         stage.wait = options_.wait;
         stage.passes = passes_.get();
         stage.table.follows_numbers = passes_ != nullptr;
-        stage.descriptors = descriptor_rings_[i].get();
-        stage.commands = command_rings_[i].get();
         for (std::size_t worker = 0; worker < plan.work.size(); ++worker)
             stage.recycle.push_back(recycle_rings_[worker * rx.size() + i].get());
         stage.table.owner = stage.index;
+        stage.table.shards = static_cast<std::uint32_t>(plan.build.size());
         stage.table.sources = static_cast<std::uint32_t>(config.sources.size());
         stage.table.messages_max = plan.messages_per_rx;
         stage.table.buffers_max = plan.buffers_per_rx;
@@ -164,11 +177,14 @@ void Pipeline::make_work() {
     const Plan& plan = options_.plan;
     const bool to_file = options_.writer != nullptr;
     for (std::size_t worker = 0; worker < plan.work.size(); ++worker) {
-        event_rings_.push_back(
-            std::make_unique<port::Ring<assemble::Event*>>(fmt::format("events{}", worker), plan.event_ring));
-        released_rings_.push_back(
-            std::make_unique<port::Ring<assemble::Event*>>(fmt::format("released{}", worker), plan.event_ring));
         WorkStage::Config config;
+        for (std::size_t shard = 0; shard < plan.build.size(); ++shard) {
+            const std::string edge = edge_name(worker, shard, plan.build.size());
+            event_rings_.push_back(std::make_unique<port::Ring<assemble::Event*>>("events" + edge, plan.event_ring));
+            released_rings_.push_back(
+                std::make_unique<port::Ring<assemble::Event*>>("released" + edge, plan.event_ring));
+            config.build.push_back({event_rings_.back().get(), released_rings_.back().get()});
+        }
         if (!options_.config.reduce.empty()) config.zstd_level = options_.config.reduce.front().level;
         config.to_file = to_file;
         config.reads_payload = to_file || !options_.config.reduce.empty();
@@ -177,8 +193,6 @@ void Pipeline::make_work() {
         // One message could have every reference there is; the list takes no memory before it is used.
         config.refs_max = assemble::FragmentBlock::capacity *
                           (plan.buffers_per_rx / 16 + plan.messages_per_rx + plan.copy_cells_per_rx + 1);
-        config.events = event_rings_.back().get();
-        config.released = released_rings_.back().get();
         for (std::size_t rx = 0; rx < plan.rx.size(); ++rx) {
             recycle_rings_.push_back(std::make_unique<port::Ring<assemble::Message*>>(
                 fmt::format("recycle{}.{}", worker, rx), plan.messages_per_rx));
@@ -223,13 +237,24 @@ void Pipeline::make_build() {
     build.builder.owner = make_owners(config, static_cast<std::uint32_t>(plan.rx.size()));
     build.builder.number_bits = make_number_bits(config, options_.streams);
     build.builder.rx_count = static_cast<std::uint32_t>(plan.rx.size());
-    build.builder.messages_max = plan.messages_per_rx * static_cast<std::uint32_t>(plan.rx.size());
+    build.builder.messages_max = plan.messages_per_rx;
     build.keep_incomplete = config.events.incomplete == IncompleteMode::keep;
-    for (std::size_t i = 0; i < plan.rx.size(); ++i)
-        build.rx.push_back({descriptor_rings_[i].get(), command_rings_[i].get(), rx_signals_[i].get()});
-    for (std::size_t i = 0; i < plan.work.size(); ++i)
-        build.work.push_back({event_rings_[i].get(), released_rings_[i].get()});
-    build_ = std::make_unique<BuildStage>(build, signals_);
+    const std::size_t shards = plan.build.size();
+    signals_.builders = static_cast<std::uint32_t>(shards);
+    const assemble::ShardOf shard_of(signals_.builders, build.builder.number_bits);
+    if (shard_of.shards() > 1) board_ = std::make_unique<assemble::ShardBoard>(shard_of.shards(), shard_of.bits());
+    for (std::size_t shard = 0; shard < shards; ++shard) {
+        build.builder.shard = static_cast<std::uint32_t>(shard);
+        build.builder.board = board_.get();
+        build.rx.clear();
+        build.work.clear();
+        for (std::size_t i = 0; i < plan.rx.size(); ++i)
+            build.rx.push_back({descriptor_rings_[i * shards + shard].get(), command_rings_[i * shards + shard].get(),
+                                rx_signals_[i].get()});
+        for (std::size_t i = 0; i < plan.work.size(); ++i)
+            build.work.push_back({event_rings_[i * shards + shard].get(), released_rings_[i * shards + shard].get()});
+        build_.push_back(std::make_unique<BuildStage>(build, signals_));
+    }
 }
 
 void Pipeline::make_lcores() {
@@ -240,7 +265,7 @@ void Pipeline::make_lcores() {
     };
     // Along the way of the data, so that a fused lcore carries a packet from end to end in one turn.
     for (std::size_t i = 0; i < rx_.size(); ++i) put(options_.plan.rx[i], rx_[i].get());
-    put(options_.plan.build.front(), build_.get());
+    for (std::size_t i = 0; i < build_.size(); ++i) put(options_.plan.build[i], build_[i].get());
     for (std::size_t i = 0; i < work_.size(); ++i) put(options_.plan.work[i], work_[i].get());
 }
 

@@ -60,7 +60,8 @@ public:
 
     [[nodiscard]] const Options& options() const noexcept { return options_; }
     [[nodiscard]] const std::vector<std::unique_ptr<RxStage>>& rx() const noexcept { return rx_; }
-    [[nodiscard]] const BuildStage& build() const noexcept { return *build_; }
+    /// The shards of the event builder.
+    [[nodiscard]] const std::vector<std::unique_ptr<BuildStage>>& build() const noexcept { return build_; }
     [[nodiscard]] const std::vector<std::unique_ptr<WorkStage>>& work() const noexcept { return work_; }
     [[nodiscard]] const WriterThread* writer() const noexcept { return writer_.get(); }
     [[nodiscard]] const CaptureFeeder* capture() const noexcept { return capture_.get(); }
@@ -100,11 +101,11 @@ private:
     std::unique_ptr<port::BufferPool> pool_;
     std::vector<std::unique_ptr<flow::Steering>> steering_;  ///< per port
     Rings<port::Packet> packet_rings_;
-    Rings<assemble::Descriptor> descriptor_rings_;  ///< per rx
-    Rings<assemble::Command> command_rings_;        ///< per rx
+    Rings<assemble::Descriptor> descriptor_rings_;  ///< per builder shard and rx
+    Rings<assemble::Command> command_rings_;        ///< per builder shard and rx
     Rings<assemble::Message*> recycle_rings_;       ///< per worker and rx
-    Rings<assemble::Event*> event_rings_;           ///< per worker
-    Rings<assemble::Event*> released_rings_;        ///< per worker
+    Rings<assemble::Event*> event_rings_;           ///< per worker and builder shard
+    Rings<assemble::Event*> released_rings_;        ///< per worker and builder shard
     Rings<OutputBuffer*> free_rings_;               ///< per worker
     Rings<OutputBuffer*> full_rings_;               ///< per worker
     std::vector<std::unique_ptr<std::byte[]>> output_memory_;
@@ -115,7 +116,8 @@ private:
     std::unique_ptr<port::LiveClock> clock_;
     std::vector<std::unique_ptr<port::LivePort>> ports_;
     std::vector<std::unique_ptr<RxStage>> rx_;
-    std::unique_ptr<BuildStage> build_;
+    std::unique_ptr<assemble::ShardBoard> board_;  ///< only where there are several builder shards
+    std::vector<std::unique_ptr<BuildStage>> build_;
     std::vector<std::unique_ptr<WorkStage>> work_;
     std::unique_ptr<WriterThread> writer_;
     std::vector<Lcore> lcores_;

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 
+#include "assemble/shard_board.hpp"
+#include "assemble/shard_of.hpp"
+#include "core/error.hpp"
+#include "pipeline/setup.hpp"
 #include "pipeline/stage.hpp"
 #include "port/buffers.hpp"
 #include "port/capture_blocks.hpp"
@@ -99,24 +103,54 @@ void size_events(const RunConfig& config, const std::vector<SourceGeometry>& geo
     plan.horizon = std::max(config.events.horizon, 2 * (plan.open_max + plan.queued_max));
 }
 
+/// Sources of the rx lcore that has most of them.
+std::uint32_t largest_share(const RunConfig& config, std::uint32_t rx_count) {
+    std::vector<std::uint32_t> shares(rx_count);
+    for (const std::uint16_t owner : make_owners(config, rx_count)) ++shares[owner];
+    return std::max(1U, *std::ranges::max_element(shares));
+}
+
+/// Every ring takes one of DPDK's memory zones, of which there are 2560 in a process; pools and devices take some too.
+void check_counts(const Plan& plan) {
+    constexpr std::size_t rings_max = 2400;
+    const std::size_t rx = plan.rx.size();
+    const std::size_t build = plan.build.size();
+    const std::size_t work = plan.work.size();
+    if (build > builders_max)
+        throw core::UsageError(fmt::format("lcores.build: found {} lcores; accepted: at most {}", build, builders_max));
+    const std::size_t rings = 1 + rx * (rx - 1) + 2 * rx * build + rx * work + 2 * build * work + 2 * work;
+    if (rings > rings_max)
+        throw core::UsageError(fmt::format(
+            "[lcores]: found {} rx, {} build and {} work lcores, which take {} rings between them; accepted: lcores "
+            "that take at most {} (rx * rx + 2 * rx * build + rx * work + 2 * build * work)",
+            rx, build, work, rings, rings_max));
+}
+
 void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geometry, Plan& plan) {
     const auto sources = static_cast<std::uint32_t>(geometry.size());
     const auto rx_count = static_cast<std::uint32_t>(plan.rx.size());
+    const auto shards = static_cast<std::uint32_t>(plan.build.size());
     const bool roce =
         std::ranges::any_of(config.streams, [](const StreamConfig& s) { return s.transport == Transport::roce; });
     // Messages of an rx lcore: those of every event that is open or queued, those announced and not yet answered, and
     // what waits for its number or to be found a restart. RoCE packets out of order are messages of their own until
-    // they join.
+    // they join. Shards that ask each other to make room exceed the window until that is done.
     plan.roce_runs = roce ? 16384 : 0;
-    plan.messages_per_rx = (plan.open_max + plan.queued_max) * sources + 64 * sources + 4 * burst + plan.roce_runs;
+    const std::uint32_t own_sources = largest_share(config, rx_count);
+    const std::uint32_t over = shards > 1 ? shards * (assemble::ShardBoard::asked_max + 1) : 0;
+    plan.messages_per_rx = (plan.open_max + plan.queued_max + over + 64) * own_sources + 4 * burst + plan.roce_runs;
     const std::uint32_t slots = 2 * plan.open_max + plan.queued_max + 128;
     plan.packet_ring = 1024;
-    plan.descriptor_ring = 2 * plan.messages_per_rx + 1024;
+    // There is a ring from each rx lcore to each other one, and what is in them is not in messages: in all, a rx lcore
+    // gets 2048 places at least, so that the sum grows with the number of lcores and not with its square.
+    plan.steer_ring = std::clamp(2048 / std::max(rx_count - 1, 1U), 2 * burst, plan.packet_ring);
+    // A shard's share twice over. What does not fit waits on the rx lcore, where there is room for everything.
+    plan.descriptor_ring = (shards > 1 ? 4 * plan.messages_per_rx / shards : 2 * plan.messages_per_rx) + 1024;
     plan.event_ring = slots + 1;
     // Buffers outside messages: rings full of packets, bursts in hand on both sides, descriptors given to the device,
     // what each thread keeps in its cache (up to one and a half times its size), replies to ARP and ping.
     std::uint32_t outside = 4 * burst * (rx_count + 1);
-    outside += plan.packet_ring * (1 + rx_count * (rx_count - 1));
+    outside += plan.packet_ring + plan.steer_ring * rx_count * (rx_count - 1);
     for (const PortConfig& port : config.ports)
         outside += std::uint32_t{port.queues} * port.rx_descriptors + 256 + 1024;
     // Pieces of datagrams that wait for their rest.
@@ -127,11 +161,12 @@ void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geom
     plan.pool_buffers = plan.buffers_per_rx * rx_count + outside;
     port::BufferPoolConfig pool{plan.pool_buffers, plan.room_bytes};
     std::uint64_t memory = port::BufferPool::memory_bytes(pool);
-    memory += rx_count * rx_count * port::Ring<port::Packet>::memory_bytes(plan.packet_ring);
-    memory += rx_count * port::Ring<assemble::Descriptor>::memory_bytes(plan.descriptor_ring);
-    memory += rx_count * port::Ring<assemble::Command>::memory_bytes(plan.descriptor_ring);
+    memory += port::Ring<port::Packet>::memory_bytes(plan.packet_ring);
+    memory += std::uint64_t{rx_count} * (rx_count - 1) * port::Ring<port::Packet>::memory_bytes(plan.steer_ring);
+    memory += std::uint64_t{rx_count} * shards * port::Ring<assemble::Descriptor>::memory_bytes(plan.descriptor_ring);
+    memory += std::uint64_t{rx_count} * shards * port::Ring<assemble::Command>::memory_bytes(plan.descriptor_ring);
     memory += rx_count * plan.work.size() * port::Ring<assemble::Message*>::memory_bytes(plan.messages_per_rx);
-    memory += 2 * plan.work.size() * port::Ring<assemble::Event*>::memory_bytes(plan.event_ring);
+    memory += 2 * plan.work.size() * shards * port::Ring<assemble::Event*>::memory_bytes(plan.event_ring);
     memory += port::CaptureBlocks::eal_memory_bytes(plan.capture_blocks);
     memory += rx_count * port::IpReassembly::memory_bytes(plan.reassembly);
     memory += std::uint64_t{48} << 20U;  // EAL itself, device data, queues of virtual devices, heap fragmentation
@@ -205,6 +240,8 @@ void size_reassembly(const RunConfig& config, const std::vector<SourceGeometry>&
 Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geometry, const PlanInput& input) {
     Plan plan;
     place_lcores(config, plan);
+    check_counts(plan);
+    plan.shards_used = assemble::ShardOf(static_cast<std::uint32_t>(plan.build.size()), input.number_bits).shards();
     std::uint32_t room = 0;
     for (const PortConfig& port : config.ports)
         room = std::max({room, port.mbuf_bytes, port.mtu + ethernet_overhead_bytes});
@@ -235,6 +272,9 @@ std::vector<std::uint32_t> Plan::lcores() const {
 std::string Plan::text() const {
     std::string text = fmt::format("lcores: rx {}, build {}, work {}{}\n", fmt::join(rx, " "), fmt::join(build, " "),
                                    fmt::join(work, " "), proposed ? " (proposed)" : "");
+    if (build.size() > 1 && shards_used == 1)
+        text += fmt::format("builder: event numbers of less than {} bits are not shared; lcore {} takes all events\n",
+                            assemble::ShardOf::bits_min, build.front());
     text +=
         fmt::format("events: {} open at most (limit: {}), {} on their way to the sink, the last {} are remembered\n",
                     open_max, open_limit, queued_max, horizon);

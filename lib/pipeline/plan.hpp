@@ -18,11 +18,12 @@ struct PlanInput {
     bool replay = false;
     bool wait = false;
     std::vector<std::uint32_t>
-        header_bytes{};  ///< of each stream: what its format reads or keeps of a datagram's start
+        header_bytes{};                       ///< of each stream: what its format reads or keeps of a datagram's start
+    std::vector<std::uint8_t> number_bits{};  ///< of each source: width of its event number
 };
 
 struct Plan {
-    // lcores
+    // lcores; `build` has one per shard
     std::vector<std::uint32_t> rx;
     std::vector<std::uint32_t> build;
     std::vector<std::uint32_t> work;
@@ -30,9 +31,10 @@ struct Plan {
     bool pin = true;
 
     // events
-    std::uint32_t open_max = 0;    ///< events open at once
-    std::uint32_t queued_max = 0;  ///< events closed and not written yet
-    std::string open_limit;        ///< which limit decided open_max, in words
+    std::uint32_t open_max = 0;     ///< events open at once
+    std::uint32_t queued_max = 0;   ///< events closed and not written yet
+    std::string open_limit;         ///< which limit decided open_max, in words
+    std::uint32_t shards_used = 1;  ///< fewer than `build` has where event numbers are too narrow to be shared
     std::uint32_t horizon = 0;
 
     // buffers
@@ -53,9 +55,10 @@ struct Plan {
     std::uint32_t capture_blocks = 0;  ///< replay: that captures are read into, for packets by reference
 
     // rings
-    std::uint32_t packet_ring = 0;      ///< capture → rx, rx → rx
-    std::uint32_t descriptor_ring = 0;  ///< rx → builder
-    std::uint32_t event_ring = 0;       ///< builder → worker → builder
+    std::uint32_t packet_ring = 0;      ///< capture → rx
+    std::uint32_t steer_ring = 0;       ///< rx → rx
+    std::uint32_t descriptor_ring = 0;  ///< rx → builder shard → rx
+    std::uint32_t event_ring = 0;       ///< builder shard → worker → builder shard
 
     // output
     std::uint32_t output_buffers = 0;  ///< per worker

@@ -184,9 +184,6 @@ void refuse_unsupported(const RunConfig& config) {
     if (config.sinks.size() > 1)
         throw core::UsageError(
             fmt::format("[[sink]]: found {} sinks; accepted: one in this version", config.sinks.size()));
-    if (config.lcores.build.size() > 1)
-        throw core::UsageError(
-            fmt::format("lcores.build: found {} lcores; accepted: one in this version", config.lcores.build.size()));
 }
 
 void Run::prepare() {
@@ -201,6 +198,7 @@ void Run::prepare() {
     }
     for (const StreamRuntime& stream : streams_)
         input.header_bytes.push_back(std::max(stream.context.header_read_bytes, stream.context.header_bytes));
+    input.number_bits = make_number_bits(options_.config, streams_);
     plan_ = make_plan(options_.config, geometry_, input);
     if (input.replay) options_.capture->blocks = plan_.capture_blocks;
 }

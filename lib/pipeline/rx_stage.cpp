@@ -49,10 +49,12 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
 
 std::size_t RxStage::take_commands() noexcept {
     std::size_t work = 0;
-    std::array<assemble::Command, burst> commands;
-    const std::uint32_t count = config_.commands->pop(commands);
-    for (std::uint32_t i = 0; i < count; ++i) table_.execute(commands[i], time_);
-    work += count;
+    for (port::Ring<assemble::Command>* ring : config_.commands) {
+        std::array<assemble::Command, burst> commands;
+        const std::uint32_t count = ring->pop(commands);
+        for (std::uint32_t i = 0; i < count; ++i) table_.execute(commands[i], time_);
+        work += count;
+    }
     for (port::Ring<assemble::Message*>* ring : config_.recycle) {
         std::array<assemble::Message*, burst> messages;
         const std::uint32_t returned = ring->pop(messages);
@@ -64,10 +66,13 @@ std::size_t RxStage::take_commands() noexcept {
 }
 
 void RxStage::send_descriptors() noexcept {
-    const std::span<const assemble::Descriptor> pending = table_.pending();
-    if (pending.empty()) return;
-    const std::uint32_t sent = config_.descriptors->push(pending);
-    if (sent > 0) table_.consume_pending(sent);
+    if (table_.all_sent()) return;
+    for (std::uint32_t shard = 0; shard < table_.shards(); ++shard) {
+        const std::span<const assemble::Descriptor> pending = table_.pending(shard);
+        if (pending.empty()) continue;
+        const std::uint32_t sent = config_.descriptors[shard]->push(pending);
+        if (sent > 0) table_.consume_pending(sent, shard);
+    }
 }
 
 bool RxStage::flush_stashes() noexcept {
@@ -97,12 +102,11 @@ bool RxStage::may_take() noexcept {
     if (own_.need_room.load(std::memory_order_relaxed) == room) own_.need_room.store(!room, std::memory_order_relaxed);
     if (!room) {
         // What proves nothing goes first, here; open events are the builder's to end.
-        if (!table_.cancel_oldest_probation() && run_.builder_empty.load(std::memory_order_relaxed) &&
-            listener_ != nullptr)
+        if (!table_.cancel_oldest_probation() && run_.builders_empty() && listener_ != nullptr)
             listener_->evict_oldest(time_);
         if (config_.wait) return false;
     }
-    return !config_.wait || (table_.pending().empty() && table_.messages_free() > burst);
+    return !config_.wait || (table_.all_sent() && table_.messages_free() > burst);
 }
 
 void RxStage::end_packet(const Packet& packet, PacketCounter counter, port::LivePort* from) noexcept {
@@ -421,7 +425,7 @@ void RxStage::publish() noexcept {
             own_.steered_all.store(true, std::memory_order_release);
     }
     const TimeNs until = std::min(own_time_, steered_time_);
-    if (!table_.pending().empty() || until == never) return;
+    if (!table_.all_sent() || until == never) return;
     time_ = std::max(time_, until);
     if (own_.watermark.load(std::memory_order_relaxed) < until) own_.watermark.store(until, std::memory_order_release);
 }
@@ -435,7 +439,7 @@ void RxStage::finish_if_done() noexcept {
         table_.finish(time_);
         send_descriptors();
     }
-    if (table_.pending().empty() && !own_.finished.load(std::memory_order_relaxed))
+    if (table_.all_sent() && !own_.finished.load(std::memory_order_relaxed))
         own_.finished.store(true, std::memory_order_release);
 }
 

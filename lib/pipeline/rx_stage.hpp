@@ -61,11 +61,11 @@ public:
         std::vector<PortInput> ports;
         std::vector<RingInput> rings;
         std::vector<SteerEdge> steer_in;
-        std::vector<SteerEdge> steer_out;  ///< by owner; empty at the own index
-        port::Ring<assemble::Descriptor>* descriptors = nullptr;
-        port::Ring<assemble::Command>* commands = nullptr;
-        std::vector<port::Ring<assemble::Message*>*> recycle;  ///< from each worker
-        PassSignals* passes = nullptr;                         ///< a capture that is looped
+        std::vector<SteerEdge> steer_out;                            ///< by owner; empty at the own index
+        std::vector<port::Ring<assemble::Descriptor>*> descriptors;  ///< to each shard of the builder
+        std::vector<port::Ring<assemble::Command>*> commands;        ///< from each shard of the builder
+        std::vector<port::Ring<assemble::Message*>*> recycle;        ///< from each worker
+        PassSignals* passes = nullptr;                               ///< a capture that is looped
         assemble::MessageTable::Config table;
         roce::Listener::Config listener;
         port::IpReassembly::Config reassembly;

@@ -1,6 +1,7 @@
 // What runs on an lcore, and what the stages of different lcores tell each other besides what goes through rings.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -34,12 +35,34 @@ struct alignas(core::cache_line_bytes) RxSignals {
     std::atomic<bool> finished{false};     ///< the last descriptor is in the ring
 };
 
+/// Most shards of the builder.
+constexpr std::uint32_t builders_max = 16;
+
+/// Written by one shard of the builder.
+struct alignas(core::cache_line_bytes) BuildSignals {
+    std::atomic<bool> empty{true};      ///< no event is open or queued
+    std::atomic<bool> finished{false};  ///< the last event is in the ring
+};
+
 /// Written by the control thread or the stage named, read by all.
 struct RunSignals {
-    alignas(core::cache_line_bytes) std::atomic<bool> stop_input{false};    ///< control: take no more packets, drain
-    std::atomic<bool> exit{false};                                          ///< control: lcores leave their loops
-    alignas(core::cache_line_bytes) std::atomic<bool> builder_empty{true};  ///< builder: no event open or queued
-    std::atomic<bool> builder_finished{false};                              ///< builder: the last event is in the ring
+    alignas(core::cache_line_bytes) std::atomic<bool> stop_input{false};  ///< control: take no more packets, drain
+    std::atomic<bool> exit{false};                                        ///< control: lcores leave their loops
+    std::uint32_t builders = 1;  ///< shards of the builder; set before anything runs
+    std::array<BuildSignals, builders_max> build;
+
+    /// No event is open or queued anywhere.
+    [[nodiscard]] bool builders_empty() const noexcept {
+        for (std::uint32_t i = 0; i < builders; ++i)
+            if (!build[i].empty.load(std::memory_order_relaxed)) return false;
+        return true;
+    }
+    /// The last event is in a worker's ring.
+    [[nodiscard]] bool builders_finished() const noexcept {
+        for (std::uint32_t i = 0; i < builders; ++i)
+            if (!build[i].finished.load(std::memory_order_acquire)) return false;
+        return true;
+    }
 };
 
 /// A buffer of formatted blocks on its way between a worker and the writer thread, and back.

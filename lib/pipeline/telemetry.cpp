@@ -87,10 +87,13 @@ json lcores_json(const Pipeline& pipeline) {
                                           {"received_bytes", rx.received_bytes()},
                                           {"buffers_held", rx.buffers_held()}};
     }
-    lcores["build0"] = {{"lcore", plan.build.front()},
-                        {"open_events", pipeline.build().open_events()},
-                        {"queued_events", pipeline.build().queued_events()},
-                        {"placed_bytes", pipeline.build().placed_bytes()}};
+    for (std::size_t i = 0; i < pipeline.build().size(); ++i) {
+        const BuildStage& build = *pipeline.build()[i];
+        lcores[fmt::format("build{}", i)] = {{"lcore", plan.build[i]},
+                                             {"open_events", build.open_events()},
+                                             {"queued_events", build.queued_events()},
+                                             {"placed_bytes", build.placed_bytes()}};
+    }
     for (std::size_t i = 0; i < pipeline.work().size(); ++i)
         lcores[fmt::format("work{}", i)] = {{"lcore", plan.work[i]},
                                             {"raw_bytes", pipeline.work()[i]->raw_bytes()},

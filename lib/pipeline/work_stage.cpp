@@ -57,8 +57,13 @@ std::uint64_t WorkStage::missing_packets(std::uint32_t source) const noexcept {
 }
 
 bool WorkStage::take_event() noexcept {
+    // The shards take turns.
     std::array<Event*, 1> taken;
-    if (config_.events->pop(taken) == 0) return false;
+    std::size_t asked = 0;
+    do {
+        if (asked++ == config_.build.size()) return false;
+        from_ = from_ + 1 < config_.build.size() ? from_ + 1 : 0;
+    } while (config_.build[from_].events->pop(taken) == 0);
     event_ = taken[0];
     phase_ = Phase::event;
     source_ = 0;
@@ -248,7 +253,7 @@ void WorkStage::end_event() noexcept {
     if (!config_.to_file) events_.add(core::EventCounter::written);
     for (Message* message : event_->messages)
         if (message != nullptr) config_.recycle[message->owner]->push(message);
-    config_.released->push(event_);
+    config_.build[from_].released->push(event_);
     event_ = nullptr;
 }
 
@@ -259,7 +264,7 @@ std::size_t WorkStage::poll(TimeNs now) noexcept {
     constexpr std::uint64_t bytes_max = std::uint64_t{256} << 10U;
     const std::uint64_t bytes_before = raw_bytes_.load(std::memory_order_relaxed);
     std::size_t work = 0;
-    const bool input_done = signals_.builder_finished.load(std::memory_order_acquire);
+    const bool input_done = signals_.builders_finished();
     for (int i = 0; i < steps_max; ++i) {
         if (event_ == nullptr && !take_event()) {
             if (buffer_ != nullptr && !writer_.empty() &&

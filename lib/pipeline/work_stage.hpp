@@ -31,8 +31,11 @@ public:
         std::uint32_t sources_needed = 1;
         std::vector<SourceGeometry> sources;
         std::uint32_t refs_max = 4096;  ///< references that one message can have
-        port::Ring<assemble::Event*>* events = nullptr;
-        port::Ring<assemble::Event*>* released = nullptr;      ///< to the builder
+        struct BuildEdge {
+            port::Ring<assemble::Event*>* events = nullptr;    ///< from a shard of the builder
+            port::Ring<assemble::Event*>* released = nullptr;  ///< back to it
+        };
+        std::vector<BuildEdge> build;
         std::vector<port::Ring<assemble::Message*>*> recycle;  ///< to each rx lcore
         port::Ring<OutputBuffer*>* free_buffers = nullptr;
         port::Ring<OutputBuffer*>* full_buffers = nullptr;
@@ -90,6 +93,7 @@ private:
     std::unique_ptr<std::byte[]> null_memory_;
 
     assemble::Event* event_ = nullptr;
+    std::size_t from_ = 0;  ///< the shard that it is from, or that is asked next
     OutputBuffer* buffer_ = nullptr;
     TimeNs now_ = 0;
     TimeNs buffer_since_ns_ = 0;

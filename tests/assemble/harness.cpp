@@ -9,9 +9,12 @@ using core::EventCounter;
 using core::MessageCounter;
 using core::PacketCounter;
 
-Harness::Harness(const Limits& limits) : limits_(limits), packet_tallies_(limits.rx_count + 1) {
+Harness::Harness(const Limits& limits)
+    : limits_(limits),
+      packet_tallies_(limits.rx_count + limits.shards),
+      message_tallies_(limits.rx_count + limits.shards),
+      event_tallies_(limits.shards) {
     if (limits_.sources_needed == 0) limits_.sources_needed = limits_.sources;
-    message_tallies_.resize(limits.rx_count + 1);
     const std::vector<std::uint8_t> bits(limits_.sources, static_cast<std::uint8_t>(limits_.number_bits));
     EventBuilder::Config to;
     for (std::uint32_t rx = 0; rx < limits_.rx_count; ++rx) {
@@ -25,6 +28,7 @@ Harness::Harness(const Limits& limits) : limits_(limits), packet_tallies_(limits
         from.message_bytes_max = limits_.message_bytes_max;
         from.timeout_ns = limits_.timeout_ns;
         from.number_bits = bits;
+        from.shards = limits_.shards;
         tables_.push_back(
             std::make_unique<MessageTable>(from, packet_tallies_[rx], message_tallies_[rx], &Harness::release));
     }
@@ -39,8 +43,14 @@ Harness::Harness(const Limits& limits) : limits_(limits), packet_tallies_(limits
         to.owner.push_back(static_cast<std::uint16_t>(source % limits_.rx_count));
     to.number_bits = bits;
     to.rx_count = limits_.rx_count;
-    to.messages_max = limits_.rx_count * limits_.messages_max;
-    builder_ = std::make_unique<EventBuilder>(to, packet_tallies_.back(), message_tallies_.back(), event_tally_);
+    to.messages_max = limits_.messages_max;
+    if (const ShardOf shard_of(limits_.shards, bits); shard_of.shards() > 1)
+        board_ = std::make_unique<ShardBoard>(shard_of.shards(), shard_of.bits());
+    to.board = board_.get();
+    for (to.shard = 0; to.shard < limits_.shards; ++to.shard)
+        builders_.push_back(std::make_unique<EventBuilder>(to, packet_tallies_[limits_.rx_count + to.shard],
+                                                           message_tallies_[limits_.rx_count + to.shard],
+                                                           event_tallies_[to.shard]));
 }
 
 std::byte Harness::content(std::size_t packet, std::size_t at) {
@@ -128,56 +138,73 @@ void Harness::advance(TimeNs now) {
 void Harness::finish() {
     for (auto& table : tables_) table->finish(now_);
     exchange();
-    builder_->finish();
+    finish_builders();
     exchange();
+}
+
+void Harness::finish_builders() {
+    for (auto& builder : builders_) {
+        builder->advance(now_);
+        builder->finish();
+        builder->end_input();
+    }
 }
 
 void Harness::exchange() {
     for (bool moved = true; moved;) {
         moved = false;
         for (auto& table : tables_) {
-            std::uint32_t taken = 0;
-            for (const Descriptor& descriptor : table->pending()) {
-                if (!builder_->offer(descriptor)) break;
-                ++taken;
+            for (std::uint32_t shard = 0; shard < table->shards(); ++shard) {
+                std::uint32_t taken = 0;
+                for (const Descriptor& descriptor : table->pending(shard)) {
+                    if (!builders_[shard]->offer(descriptor)) break;
+                    ++taken;
+                }
+                table->consume_pending(taken, shard);
+                moved |= taken > 0;
             }
-            table->consume_pending(taken);
-            moved |= taken > 0;
         }
-        builder_->advance(now_);
-        pop_events();
-        for (std::uint32_t rx = 0; rx < limits_.rx_count; ++rx) {
-            const auto commands = builder_->commands(rx);
-            const auto count = static_cast<std::uint32_t>(commands.size());
-            for (const Command& command : commands) tables_[rx]->execute(command, now_);
-            builder_->consume_commands(rx, count);
-            tables_[rx]->end_burst();
-            moved |= count > 0;
+        for (auto& builder : builders_) {
+            builder->advance(now_);
+            builder->meet_shards();
+        }
+        for (std::uint32_t shard = 0; shard < limits_.shards; ++shard) {
+            const std::size_t before = events.size();
+            pop_events(shard);
+            moved |= events.size() > before;
+            for (std::uint32_t rx = 0; rx < limits_.rx_count; ++rx) {
+                const auto commands = builders_[shard]->commands(rx);
+                const auto count = static_cast<std::uint32_t>(commands.size());
+                for (const Command& command : commands) tables_[rx]->execute(command, now_);
+                builders_[shard]->consume_commands(rx, count);
+                tables_[rx]->end_burst();
+                moved |= count > 0;
+            }
         }
     }
 }
 
-void Harness::pop_events() {
-    while (Event* event = builder_->pop_closed()) {
+void Harness::pop_events(std::uint32_t shard) {
+    while (Event* event = builders_[shard]->pop_closed()) {
         events.push_back(result_of(*event));
         if (frozen_)
-            held_.push_back(event);
+            held_.emplace_back(event, shard);
         else
-            give_back(*event);
+            give_back(*event, shard);
     }
 }
 
 void Harness::thaw() {
     frozen_ = false;
-    for (; !held_.empty(); held_.pop_front()) give_back(*held_.front());
+    for (; !held_.empty(); held_.pop_front()) give_back(*held_.front().first, held_.front().second);
     exchange();
 }
 
-void Harness::give_back(Event& event) {
+void Harness::give_back(Event& event, std::uint32_t shard) {
     for (Message* message : event.messages)
         if (message != nullptr)
             tables_[message->owner]->execute({Command::Kind::recycle, message->source, message->number, message}, now_);
-    builder_->release(event);
+    builders_[shard]->release(event);
 }
 
 void Harness::check_ref(const FragmentRef& ref) {
@@ -232,10 +259,11 @@ EventResult Harness::result_of(const Event& event) {
 // Spread.
 
 void Harness::poll_rx(Rx& rx, MessageTable& table, std::mt19937_64& random) {
-    for (std::size_t n = random() % (rx.commands.size() + 1); n > 0; --n) {
-        table.execute(rx.commands.front(), rx.time);
-        rx.commands.pop_front();
-    }
+    for (std::deque<Command>& commands : rx.commands)
+        for (std::size_t n = random() % (commands.size() + 1); n > 0; --n) {
+            table.execute(commands.front(), rx.time);
+            commands.pop_front();
+        }
     for (std::size_t burst = random() % 32; burst > 0 && !rx.input.empty(); --burst) {
         const auto& [packet, index] = rx.input.front();
         rx.time = packet->time_ns;
@@ -247,46 +275,52 @@ void Harness::poll_rx(Rx& rx, MessageTable& table, std::mt19937_64& random) {
         rx.input_done = true;
         table.finish(rx.time);
     }
-    const auto pending = table.pending();
-    const auto sent = static_cast<std::uint32_t>(random() % 2 == 0 ? pending.size() : random() % (pending.size() + 1));
-    rx.descriptors.insert(rx.descriptors.end(), pending.begin(), pending.begin() + sent);
-    table.consume_pending(sent);
+    for (std::uint32_t shard = 0; shard < table.shards(); ++shard) {
+        const auto pending = table.pending(shard);
+        const auto sent =
+            static_cast<std::uint32_t>(random() % 2 == 0 ? pending.size() : random() % (pending.size() + 1));
+        rx.descriptors[shard].insert(rx.descriptors[shard].end(), pending.begin(), pending.begin() + sent);
+        table.consume_pending(sent, shard);
+    }
     table.end_burst();
-    if (!table.pending().empty()) return;
+    if (!table.all_sent()) return;
     rx.watermark = rx.time;
     rx.finished = rx.input_done;
 }
 
-void Harness::poll_builder(std::vector<Rx>& rxs, std::mt19937_64& random) {
+void Harness::poll_builder(std::uint32_t shard, std::vector<Rx>& rxs, std::mt19937_64& random) {
+    EventBuilder& builder = *builders_[shard];
     for (std::size_t n = random() % 64; n > 0; --n) {
         Rx* next = nullptr;
         TimeNs bound = std::numeric_limits<TimeNs>::max();
         for (Rx& rx : rxs) {
-            if (rx.descriptors.empty()) {
+            if (rx.descriptors[shard].empty()) {
                 if (!rx.finished) bound = std::min(bound, rx.watermark);
-            } else if (next == nullptr || rx.descriptors.front().time_ns < next->descriptors.front().time_ns) {
+            } else if (next == nullptr ||
+                       rx.descriptors[shard].front().time_ns < next->descriptors[shard].front().time_ns) {
                 next = &rx;
             }
         }
-        if (next == nullptr || next->descriptors.front().time_ns > bound) {
-            if (bound != std::numeric_limits<TimeNs>::max()) builder_->advance(bound);
+        if (next == nullptr || next->descriptors[shard].front().time_ns > bound) {
+            if (bound != std::numeric_limits<TimeNs>::max()) builder.advance(bound);
             break;
         }
-        if (!builder_->offer(next->descriptors.front())) break;
-        next->descriptors.pop_front();
+        if (!builder.offer(next->descriptors[shard].front())) break;
+        next->descriptors[shard].pop_front();
     }
     for (std::uint32_t i = 0; i < rxs.size(); ++i) {
-        const auto commands = builder_->commands(i);
+        const auto commands = builder.commands(i);
         const auto count = static_cast<std::uint32_t>(random() % (commands.size() + 1));
-        rxs[i].commands.insert(rxs[i].commands.end(), commands.begin(), commands.begin() + count);
-        builder_->consume_commands(i, count);
+        rxs[i].commands[shard].insert(rxs[i].commands[shard].end(), commands.begin(), commands.begin() + count);
+        builder.consume_commands(i, count);
     }
-    while (Event* event = builder_->pop_closed()) {
+    builder.meet_shards();
+    while (Event* event = builder.pop_closed()) {
         events.push_back(result_of(*event));
-        held_.push_back(event);
+        held_.emplace_back(event, shard);
     }
     for (std::size_t n = random() % (held_.size() + 1); n > 0; --n) {
-        give_back(*held_.front());
+        give_back(*held_.front().first, held_.front().second);
         held_.pop_front();
     }
 }
@@ -294,22 +328,28 @@ void Harness::poll_builder(std::vector<Rx>& rxs, std::mt19937_64& random) {
 void Harness::run_spread(std::span<const Packet> packets, std::uint64_t seed) {
     std::mt19937_64 random(seed);
     std::vector<Rx> rxs(limits_.rx_count);
+    for (Rx& rx : rxs) {
+        rx.descriptors.resize(limits_.shards);
+        rx.commands.resize(limits_.shards);
+    }
     for (std::size_t i = 0; i < packets.size(); ++i)
         rxs[packets[i].source % limits_.rx_count].input.emplace_back(&packets[i], i);
-    const auto done = [](const Rx& rx) { return rx.finished && rx.descriptors.empty(); };
+    const auto done = [](const Rx& rx) {
+        return rx.finished && std::ranges::all_of(rx.descriptors, [](const auto& queue) { return queue.empty(); });
+    };
     while (!std::ranges::all_of(rxs, done)) {
-        const std::size_t who = random() % (rxs.size() + 1);
+        const std::size_t who = random() % (rxs.size() + limits_.shards);
         if (who < rxs.size())
             poll_rx(rxs[who], *tables_[who], random);
         else
-            poll_builder(rxs, random);
+            poll_builder(static_cast<std::uint32_t>(who - rxs.size()), rxs, random);
     }
     for (std::size_t i = 0; i < rxs.size(); ++i) {
-        for (const Command& command : rxs[i].commands) tables_[i]->execute(command, rxs[i].time);
+        for (const auto& commands : rxs[i].commands)
+            for (const Command& command : commands) tables_[i]->execute(command, rxs[i].time);
         now_ = std::max(now_, rxs[i].time);
     }
-    builder_->advance(now_);
-    builder_->finish();
+    finish_builders();
     thaw();
 }
 
@@ -337,7 +377,13 @@ std::uint64_t Harness::count(MessageCounter counter) const {
     return sum(message_tallies_, counter);
 }
 std::uint64_t Harness::count(EventCounter counter) const {
-    return event_tally_.get(counter);
+    return sum(event_tallies_, counter);
+}
+
+std::vector<std::uint64_t> Harness::opened_by_shard() const {
+    std::vector<std::uint64_t> opened;
+    for (const auto& tally : event_tallies_) opened.push_back(tally.get(EventCounter::opened));
+    return opened;
 }
 
 std::uint64_t Harness::left_side() const {
@@ -361,7 +407,9 @@ std::string Harness::faults() const {
         for (const auto& [source, message] : event.messages) placed += message.packets.size();
     expect(left_side() == buffers_.size(), "packets: the counters do not add up to what was added");
     expect(count(PacketCounter::placed) == placed, "packets: placed is not what is in the events");
-    expect(builder_->placed_bytes() == placed_bytes_, "bytes: placed is not what is in the events");
+    std::uint64_t placed_bytes = 0;
+    for (const auto& builder : builders_) placed_bytes += builder->placed_bytes();
+    expect(placed_bytes == placed_bytes_, "bytes: placed is not what is in the events");
     expect(count(PacketCounter::in_flight) == 0, "packets: some are still in flight");
     std::uint64_t ended = 0;
     for (std::size_t i = 1; i < core::count_of<MessageCounter>; ++i) ended += count(static_cast<MessageCounter>(i));
@@ -371,11 +419,12 @@ std::string Harness::faults() const {
                                  count(EventCounter::incomplete_no_room);
     expect(count(EventCounter::opened) == closed, "events: opened is not complete + incomplete");
     expect(closed == events.size() + count(EventCounter::dropped_no_room), "events: some did not leave");
-    expect(builder_->in_use() == 0 && builder_->open_count() == 0 && builder_->queued_count() == 0, "events: held");
+    for (const auto& builder : builders_)
+        expect(builder->in_use() == 0 && builder->open_count() == 0 && builder->queued_count() == 0, "events: held");
     for (const auto& table : tables_) {
         expect(table->buffers_held() == 0, "a table holds buffers");
         expect(table->messages_free() == limits_.messages_max, "a table lost message slots");
-        expect(table->pending().empty(), "descriptors were left");
+        expect(table->all_sent(), "descriptors were left");
     }
     return text;
 }

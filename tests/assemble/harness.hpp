@@ -34,6 +34,7 @@ struct Limits {
     std::uint32_t sources = 2;
     std::uint32_t sources_needed = 0;  ///< 0: all
     std::uint32_t rx_count = 1;        ///< source s belongs to rx s % rx_count
+    std::uint32_t shards = 1;          ///< of the builder
     std::uint32_t open_max = 1024;
     std::uint32_t queued_max = 1024;
     std::uint32_t messages_max = 4096;  ///< per table
@@ -111,7 +112,9 @@ public:
     /// After the end: what does not add up, leaked, was released twice or read after release; empty if nothing.
     [[nodiscard]] std::string faults() const;
 
-    EventBuilder& builder() { return *builder_; }
+    EventBuilder& builder(std::size_t shard = 0) { return *builders_[shard]; }
+    /// Events in each shard that is used.
+    [[nodiscard]] std::vector<std::uint64_t> opened_by_shard() const;
     MessageTable& table(std::size_t rx = 0) { return *tables_[rx]; }
 
     std::vector<EventResult> events;  ///< in order of leaving
@@ -124,8 +127,8 @@ private:
     };
     struct Rx {  // spread: what is on its way
         std::deque<std::pair<const Packet*, std::size_t>> input;
-        std::deque<Descriptor> descriptors;
-        std::deque<Command> commands;
+        std::vector<std::deque<Descriptor>> descriptors;  // per shard
+        std::vector<std::deque<Command>> commands;        // per shard
         TimeNs time = std::numeric_limits<TimeNs>::min();
         TimeNs watermark = std::numeric_limits<TimeNs>::min();
         bool input_done = false;
@@ -137,22 +140,24 @@ private:
     Buffer& make_buffer(std::uint32_t bytes, std::size_t index);
     void add_to(const Packet& packet, std::size_t index);
     void exchange();
-    void pop_events();
-    void give_back(Event& event);
+    void pop_events(std::uint32_t shard);
+    void give_back(Event& event, std::uint32_t shard);
+    void finish_builders();
     [[nodiscard]] EventResult result_of(const Event& event);
     void check_ref(const FragmentRef& ref);
     void poll_rx(Rx& rx, MessageTable& table, std::mt19937_64& random);
-    void poll_builder(std::vector<Rx>& rxs, std::mt19937_64& random);
+    void poll_builder(std::uint32_t shard, std::vector<Rx>& rxs, std::mt19937_64& random);
     [[nodiscard]] std::uint64_t left_side() const;
 
     Limits limits_;
     std::deque<Buffer> buffers_;
-    std::deque<core::PacketTally> packet_tallies_;  // one per rx, and the builder's
+    std::deque<core::PacketTally> packet_tallies_;  // one per rx, then one per shard
     std::deque<core::MessageTally> message_tallies_;
-    core::EventTally event_tally_;
+    std::deque<core::EventTally> event_tallies_;  // per shard
     std::vector<std::unique_ptr<MessageTable>> tables_;
-    std::unique_ptr<EventBuilder> builder_;
-    std::deque<Event*> held_;
+    std::unique_ptr<ShardBoard> board_;
+    std::vector<std::unique_ptr<EventBuilder>> builders_;
+    std::deque<std::pair<Event*, std::uint32_t>> held_;  // with its shard
     bool frozen_ = false;
     TimeNs now_ = std::numeric_limits<TimeNs>::min();
     std::uint64_t placed_bytes_ = 0;

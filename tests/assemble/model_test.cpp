@@ -144,6 +144,18 @@ std::string run(std::uint64_t seed) {
     Harness spread(stream.limits);
     spread.run_spread(packets, seed);
     text += compare("spread", spread, false);
+    // Several shards of the builder. Where the window binds, which event makes room depends on who comes when.
+    if (!stream.limited) {
+        Limits sharded = stream.limits;
+        sharded.shards = 2 + static_cast<std::uint32_t>(seed % 3);
+        Harness fused_shards(sharded);
+        for (const Packet& packet : packets) fused_shards.add(packet);
+        fused_shards.finish();
+        text += compare("fused shards", fused_shards, true);
+        Harness spread_shards(sharded);
+        spread_shards.run_spread(packets, seed);
+        text += compare("spread shards", spread_shards, false);
+    }
     if (seed % 4 == 0) {
         // One poll for everything: nothing that the builder knows reaches the rx lcore in time.
         Limits limits = stream.limits;

@@ -1,0 +1,64 @@
+// How a shard of the builder gets on with the others: one window for all, one numbering for all.
+#include <limits>
+
+#include "assemble/event_builder.hpp"
+
+namespace weir::assemble {
+
+/// As many events are open as may be: the one that opened first goes, wherever it is. Until the other shard has come to
+/// it there is one too many.
+void EventBuilder::make_place() noexcept {
+    if (config_.board != nullptr)
+        if (const std::uint32_t oldest = config_.board->oldest(); oldest != config_.shard && config_.board->ask(oldest))
+            return;
+    evict_oldest();
+}
+
+void EventBuilder::publish() noexcept {
+    config_.board->publish(config_.shard,
+                           {open_count_, in_use_ - awaiting_, queued_,
+                            open_first_ != nullptr ? open_first_->first_ns : std::numeric_limits<TimeNs>::max()});
+}
+
+void EventBuilder::meet_shards() noexcept {
+    if (config_.board == nullptr) return;
+    for (std::uint32_t asked = config_.board->take_asked(config_.shard); asked > 0 && evict_oldest();) --asked;
+    publish();
+    if (!config_.board->agrees_on_numbers()) return;
+    bool posted = true;
+    for (First& first : firsts_) {
+        if (first.state != First::State::unposted) continue;
+        if (config_.board->post(config_.shard, first.epoch, first.number, first.time_ns))
+            first.state = First::State::posted;
+        else
+            posted = false;
+    }
+    if (posted) config_.board->seen_until(config_.shard, input_ended_ ? std::numeric_limits<TimeNs>::max() : now_);
+}
+
+void EventBuilder::end_input() noexcept {
+    input_ended_ = true;
+    meet_shards();
+}
+
+void EventBuilder::note_first(std::uint32_t epoch, std::uint64_t number) noexcept {
+    if (!config_.board->agrees_on_numbers()) return;
+    First& first = firsts_[epoch % epochs_remembered];
+    if (first.state != First::State::none && first.epoch >= epoch) return;
+    first = {First::State::unposted, epoch, number, 0, now_};
+}
+
+/// Whether it is known which turn of the counter the events of this epoch are in.
+bool EventBuilder::find_turn(std::uint32_t epoch) noexcept {
+    First& first = firsts_[epoch % epochs_remembered];
+    if (first.state == First::State::agreed || first.state == First::State::none) return true;
+    if (first.epoch == epoch && first.state == First::State::posted)
+        if (const auto turn = config_.board->turn(epoch, first.number); turn.has_value()) {
+            first.turn = *turn;
+            first.state = First::State::agreed;
+        }
+    holds_back_ = first.state != First::State::agreed && first.epoch == epoch;
+    return !holds_back_;
+}
+
+}  // namespace weir::assemble

@@ -12,6 +12,8 @@ TOPOLOGIES = {
     "sleeping": FUSED.replace("pause", "sleep"),
     "three lcores": '[lcores]\nrx = [0]\nbuild = [1]\nwork = [2]\nidle = "pause"\n',
     "two rx lcores": '[lcores]\nrx = [0, 1]\nbuild = [2]\nwork = [3]\nidle = "sleep"\n',
+    "two builder shards, fused": '[lcores]\nrx = [0]\nbuild = [0, 1]\nwork = [0]\nidle = "pause"\n',
+    "six lcores": '[lcores]\nrx = [0, 1]\nbuild = [2, 3, 4]\nwork = [5, 0]\nidle = "sleep"\n',
     "two of each, shared": '[lcores]\nrx = [0, 1]\nbuild = [1]\nwork = [0, 1]\nidle = "pause"\n',
 }
 NUMBERS = {"sources": 4, "bursts": 6, "events": 12}

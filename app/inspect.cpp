@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "event_order.hpp"
 #include "inspect_text.hpp"
 #include "run_text.hpp"
 #include "store/image.hpp"
@@ -226,25 +227,29 @@ json run_json(const RunReader& run, const store::Verification& result) {
     return object;
 }
 
-/// Events are printed as they are read: a run can have more of them than memory.
+/// Events are printed as soon as none that comes before them is to be read: a run can have more of them than memory.
 int print_json(const RunReader& run, const Options& options) {
     store::Sha256 digest;
     store::ScanHooks hooks;
     bool first = true;
+    EventOrder order(run, true, [&](const std::string& text, bool) {
+        std::cout << (first ? "" : ",") << "\n  " << text;
+        first = false;
+    });
     if (options.digest) {
         hooks.begin = [&](const EventInfo&) { digest.reset(); };
         hooks.payload = [&](std::span<const std::byte> bytes) { digest.update(bytes); };
     }
     hooks.end = [&](const EventInfo& event) {
-        if (options.incomplete && event.complete) return;
+        if (options.incomplete && event.complete) return order.put(event, {});
         json object = event_json(event);
         if (options.digest) object["sha256"] = digest.hex();
-        std::cout << (first ? "" : ",") << "\n  " << dump(object);
-        first = false;
+        order.put(event, dump(object));
     };
     std::cout << "{\"events\": [";
     const store::Verification result =
         options.quick ? run.scan_index(hooks, std::numeric_limits<std::uint64_t>::max()) : run.scan(hooks);
+    order.finish();
     std::cout << "],\n\"run\": " << dump(run_json(run, result));
     std::cout << ",\n\"ledger\": " << dump(run.manifest().value("ledger", json::object()));
     std::cout << ",\n\"errors\": " << dump(result.problems);

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "core/counters_text.hpp"
+#include "event_order.hpp"
 #include "run_text.hpp"
 #include "store/json_members.hpp"
 
@@ -45,10 +46,10 @@ std::string missing_text(const EventInfo& event) {
     return text;
 }
 
-void print_event(const EventInfo& event) {
+std::string row_text(const EventInfo& event) {
     const std::string state = event.complete ? "complete" : cause_text(event);
-    std::cout << fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {}  {}\n", event.epoch, event.id, state,
-                             bytes_text(event.payload_bytes), time_text(event.first_ns), missing_text(event));
+    return fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {}  {}\n", event.epoch, event.id, state,
+                       bytes_text(event.payload_bytes), time_text(event.first_ns), missing_text(event));
 }
 
 void print_heading(const RunReader& run) {
@@ -213,25 +214,29 @@ int print_text(const RunReader& run, const TableOptions& options) {
     std::uint64_t bytes = 0;
     Losses losses;
     Progress progress("reading", run.stored_bytes(), false);
+    // Only complete ones can be left out unseen.
+    const bool all_heads = options.all || options.incomplete;
+    // Where only a few are read at all, they are the first of the file, and only they are put in order.
+    EventOrder order(run, !options.quick || all_heads, [&](const std::string& row, bool complete) {
+        if (++rows <= rows_max || options.all) {
+            progress.clear();
+            std::cout << row;
+        } else {
+            incomplete_hidden += complete ? 0 : 1;
+        }
+    });
     store::ScanHooks hooks;
     hooks.end = [&](const EventInfo& event) {
         losses.take(event);
         bytes += event.stored_bytes;
         progress.at(bytes);
-        if (options.incomplete && event.complete) return;
-        if (++rows <= rows_max || options.all) {
-            progress.clear();
-            print_event(event);
-        } else {
-            incomplete_hidden += event.complete ? 0 : 1;
-        }
+        order.put(event, options.incomplete && event.complete ? std::string() : row_text(event));
     };
     print_heading(run);
-    // Only complete ones can be left out unseen.
-    const bool all_heads = options.all || options.incomplete;
     const store::Verification result =
         options.quick ? run.scan_index(hooks, all_heads ? std::numeric_limits<std::uint64_t>::max() : rows_max)
                       : run.scan(hooks);
+    order.finish();
     progress.clear();
     const std::uint64_t listable = options.incomplete ? rows : std::max(rows, result.events);
     if (listable > rows_max && !options.all)

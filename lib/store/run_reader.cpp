@@ -191,10 +191,17 @@ std::optional<std::vector<IndexEntry>> RunReader::from_index(const EntryFilter& 
 
 std::vector<IndexEntry> RunReader::entries(const EntryFilter& wanted) const {
     std::optional<std::vector<IndexEntry>> entries = from_index(wanted);
-    if (entries) return std::move(*entries);
-    entries = rebuild_index();
-    std::erase_if(*entries, [&](const IndexEntry& entry) { return !wanted(entry); });
+    if (!entries) {
+        entries = rebuild_index();
+        std::erase_if(*entries, [&](const IndexEntry& entry) { return !wanted(entry); });
+    }
+    std::ranges::stable_sort(
+        *entries, {}, [](const IndexEntry& entry) { return std::pair(entry.epoch, std::uint64_t{entry.event}); });
     return std::move(*entries);
+}
+
+std::optional<std::vector<IndexEntry>> RunReader::index() const {
+    return from_index([](const IndexEntry&) { return true; });
 }
 
 std::uint64_t RunReader::stored_bytes() const {

@@ -95,8 +95,8 @@ public:
     Verification scan_index(const ScanHooks& hooks, std::uint64_t heads_max) const;
 
     using EntryFilter = std::function<bool(const IndexEntry&)>;
-    /// Where the wanted events lie, in the order of the segments: from the index where that is good (32 bytes of memory
-    /// each), else by scanning, which finds whole events only.
+    /// Where the wanted events lie, in the order of epoch and number: from the index where that is good (32 bytes of
+    /// memory each), else by scanning, which finds whole events only.
     [[nodiscard]] std::vector<IndexEntry> entries(const EntryFilter& wanted) const;
     /// Reads the event there, and gives its payload to hooks.payload. Throws core::RunError if it is damaged.
     EventInfo read(const IndexEntry& entry, const ScanHooks& hooks) const;
@@ -114,6 +114,8 @@ public:
     /// The received bytes of one source of it, missing ranges left out.
     [[nodiscard]] std::vector<std::byte> payload(const EventInfo& event, std::uint32_t source) const;
 
+    /// The index file as it is, in the order of the segments; nothing where there is none that can be trusted.
+    [[nodiscard]] std::optional<std::vector<IndexEntry>> index() const;
     /// The index as scanning gives it, whether or not there is a file.
     [[nodiscard]] std::vector<IndexEntry> rebuild_index() const;
 

@@ -113,15 +113,20 @@ class Event:
         return known.pop()
 
 
+def _in_order(index):
+    """Entries by epoch and number: in the file they are in the order in which workers finished them."""
+    return index[np.lexsort((index["event"], index["epoch"]))]
+
+
 class Run:
-    """A run. len(run), `for event in run`, run[id] and run[epoch, id] find events by its index.
+    """A run. len(run), `for event in run` (by epoch and number), run[id] and run[epoch, id] find events by its index.
 
     closed          it was finished: it has a good manifest
     name, number    as configured; number is None if runs are not numbered
     created_ns      when it was begun
     config, ledger  the configuration, and the account of packets and events (empty if the run was not closed)
     manifest        all of the manifest
-    index           where the events lie, as a numpy array with the fields event, epoch, segment, offset, bytes
+    index           where the events lie, by epoch and number, as a numpy array with the fields event, epoch, segment, offset, bytes
     """
 
     def __init__(self, path):
@@ -201,12 +206,12 @@ class Run:
                 blocks = list(self._entries(Scan(self._tag)))
                 index = np.concatenate(blocks) if blocks else np.zeros(0, _ENTRY)
                 if len(index) == self.manifest.get("events"):
-                    self._index = index
+                    self._index = _in_order(index)
             except (OSError, RunError):
                 pass  # the events can be found without it
         if self._index is None:
             scan = Scan(self._tag, deep=False)
-            self._index = np.array([(e["id"], e["epoch"], e["segment"], e["offset"], e["stored_bytes"]) for e in self._scan(scan)], _ENTRY)
+            self._index = _in_order(np.array([(e["id"], e["epoch"], e["segment"], e["offset"], e["stored_bytes"]) for e in self._scan(scan)], _ENTRY))
         return self._index
 
     def _scan(self, scan, after=lambda number, path: None):
@@ -244,7 +249,7 @@ class Run:
         return len(self.index)
 
     def __iter__(self):
-        """In the order in which they were closed. Raises RunError at one whose description is damaged."""
+        """By epoch and number. Raises RunError at one whose description is damaged."""
         for entry in self.index:
             yield self._event(entry)
 

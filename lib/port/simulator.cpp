@@ -17,7 +17,16 @@ namespace weir::port {
 namespace {
 
 // Offsets of the seed, so that one decision says nothing about another.
-enum Salt : std::uint64_t { drop_salt = 1000, duplicate_salt, truncate_salt, cut_salt, place_salt, size_salt };
+enum Salt : std::uint64_t {
+    drop_salt = 1000,
+    duplicate_salt,
+    truncate_salt,
+    cut_salt,
+    place_salt,
+    size_salt,
+    corrupt_salt,
+    bit_salt
+};
 
 constexpr std::uint32_t reorder_max = 1U << 20;
 constexpr std::uint32_t message_bytes_limit = 1U << 30;
@@ -84,6 +93,8 @@ void check_roce(const SimulatorConfig& config) {
     require(roce || config.service == wire::RoceTransport::uc,
             "--service belongs to --transport roce-send or roce-write");
     require(roce || !config.ipv6, "--src-ip, --dst-ip: IPv6 addresses go with --transport roce-send or roce-write");
+    require(roce || config.corrupt == 0,
+            "--corrupt goes with --transport roce-send or roce-write, whose packets carry a checksum of everything");
     if (config.service != wire::RoceTransport::ud) return;
     require(config.transport == SimulatedTransport::roce_send, "--service ud goes with --transport roce-send");
     const std::uint32_t header_bytes = ejfat_header_bytes(config);
@@ -139,6 +150,7 @@ void check(const SimulatorConfig& config, const wire::FormatContext& context) {
     check_probability("drop", config.drop);
     check_probability("duplicate", config.duplicate);
     check_probability("truncate", config.truncate);
+    check_probability("corrupt", config.corrupt);
     require(config.drop < 1 || config.events != 0, "--drop 1 without --events would go on for ever and send nothing");
     check_mtu(config, context);
     check_sizes(config);
@@ -155,6 +167,7 @@ SimulatorAccount::Source SimulatorAccount::total() const noexcept {
         sum.dropped += source.dropped;
         sum.duplicated += source.duplicated;
         sum.truncated += source.truncated;
+        sum.corrupted += source.corrupted;
         sum.emitted += source.emitted;
         sum.frame_bytes += source.frame_bytes;
     }
@@ -284,6 +297,7 @@ bool Simulator::plan_next() noexcept {
                  .packet = packet_,
                  .psn = psn,
                  .truncated = false,
+                 .corrupted = false,
                  .due_events = static_cast<double>(event_ - 1) + progress});
     ++psn;
     ++source_;
@@ -303,10 +317,12 @@ void Simulator::plan_faults(const Planned& packet) noexcept {
                              message_bytes(packet.event, packet.source) != 0;
     Planned first = packet;
     first.truncated = has_payload && chance(config_.seed + truncate_salt, salt) < config_.truncate;
+    first.corrupted = chance(config_.seed + corrupt_salt, salt) < config_.corrupt;
     const bool again = chance(config_.seed + duplicate_salt, salt) < config_.duplicate;
     account.truncated += first.truncated ? 1 : 0;
     account.duplicated += again ? 1 : 0;
-    ++(first.truncated && !again ? event_lost_ : event_emitted_);
+    account.corrupted += first.corrupted ? 1 : 0;
+    ++((first.truncated || first.corrupted) && !again ? event_lost_ : event_emitted_);
     enqueue(first);
     if (again) {
         enqueue(packet);
@@ -332,6 +348,7 @@ bool Simulator::next(std::span<std::byte> out, Frame& frame) noexcept {
     const Planned packet = waiting_.back();
     waiting_.pop_back();
     std::size_t bytes = write(packet, out);
+    if (packet.corrupted) flip_bit(out.first(bytes), header_bytes_, mix(config_.seed + bit_salt, packet.sequence));
     if (packet.truncated) {
         bytes = header_bytes_ + mix(config_.seed + cut_salt, packet.sequence) % (bytes - header_bytes_);
     }
@@ -340,6 +357,7 @@ bool Simulator::next(std::span<std::byte> out, Frame& frame) noexcept {
              .source = packet.source,
              .event = packet.event,
              .truncated = packet.truncated,
+             .corrupted = packet.corrupted,
              .due_events = due_events_};
     SimulatorAccount::Source& account = account_.sources[packet.source];
     ++account.emitted;

@@ -40,6 +40,8 @@ struct SimulatorConfig {
     std::uint32_t first_psn = 0;          ///< roce, dune, ess: packet number of every source's first packet
     std::uint32_t queue_pair = 0x11;      ///< roce: of source 0; source i has queue_pair + i
     bool immediate = true;                ///< roce: the event number's low 32 bits travel in the LAST packet
+    std::uint64_t va = 0x10000000;        ///< roce_write: buffer of source 0; source i has va + i * va_step
+    std::uint32_t rkey = 0x1234;          ///< roce_write: of all sources
     std::uint32_t port = 0;               ///< udp: of source 0, 0 means the format's own; source i has port + i
     bool one_port = false;                ///< udp: all sources send to `port`
     std::optional<std::uint16_t> vlan{};  ///< VLAN id
@@ -55,6 +57,7 @@ struct SimulatorConfig {
     double drop = 0;       ///< probability that a packet is not sent
     double duplicate = 0;  ///< probability that a sent packet is sent twice
     double truncate = 0;   ///< probability that a sent packet is cut short; its IP lengths stay, its copy stays whole
+    double corrupt = 0;    ///< roce: probability that a bit that its iCRC covers is flipped; its copy stays whole
     std::uint32_t reorder = 0;  ///< places that a packet may move, either way
 };
 
@@ -65,6 +68,7 @@ struct SimulatorAccount {
         std::uint64_t dropped = 0;
         std::uint64_t duplicated = 0;
         std::uint64_t truncated = 0;
+        std::uint64_t corrupted = 0;
         std::uint64_t emitted = 0;
         std::uint64_t frame_bytes = 0;  ///< of the emitted frames, cut ones as cut
     };
@@ -77,6 +81,9 @@ struct SimulatorAccount {
 
     [[nodiscard]] Source total() const noexcept;
 };
+
+/// Flips one bit of a RoCE frame among those that its iCRC covers; `draw` says which. `header_bytes`: up to the BTH.
+void flip_bit(std::span<std::byte> frame, std::uint32_t header_bytes, std::uint64_t draw) noexcept;
 
 /// JUNGFRAU or MOENCH: modules with one or two interfaces.
 [[nodiscard]] bool is_module(SimulatedFormat format) noexcept;
@@ -100,6 +107,7 @@ public:
         std::uint32_t source = 0;
         std::uint64_t event = 0;
         bool truncated = false;
+        bool corrupted = false;
         /// When the frame is due: events since the start, with the fraction that says how far the event is. Never
         /// falls.
         double due_events = 0;
@@ -132,6 +140,17 @@ public:
     void message_content(std::uint64_t event, std::uint32_t source, std::uint32_t offset,
                          std::span<std::byte> out) noexcept;
 
+    /// RoCE: bytes of the RDMA message (the format's header, if it has one, and the whole message behind it) ...
+    [[nodiscard]] std::uint32_t rdma_bytes(std::uint64_t event, std::uint32_t source) const noexcept;
+    /// ... those of one packet of it, at a multiple of the path MTU, made again as often as asked for ...
+    void rdma_content(std::uint64_t event, std::uint32_t source, std::uint32_t offset,
+                      std::span<std::byte> out) noexcept;
+    /// ... where a WRITE goes, and the headers in front.
+    [[nodiscard]] std::uint64_t rdma_va(std::uint32_t source) const noexcept { return config_.va + va_step * source; }
+    static constexpr std::uint64_t va_step = 0x10000000;
+    static constexpr std::uint32_t qkey = 0x11111111;
+    [[nodiscard]] wire::FrameSpec frame_spec(std::uint32_t source) const noexcept;
+
 private:
     struct Planned {
         std::uint64_t place;  ///< in the order of emission; where it is shared, the later packet goes first
@@ -141,6 +160,7 @@ private:
         std::uint32_t packet;
         std::uint32_t psn;
         bool truncated;
+        bool corrupted;
         double due_events;
     };
     struct Later {
@@ -157,8 +177,8 @@ private:
     void enqueue(Planned packet) noexcept;
     [[nodiscard]] std::uint32_t packet_count(std::uint32_t message_bytes) const noexcept;
     [[nodiscard]] std::uint32_t format_header_bytes() const noexcept;
-    [[nodiscard]] wire::EjfatHeader ejfat_header(const Planned& packet, std::uint32_t offset) const noexcept;
-    [[nodiscard]] wire::FrameSpec frame_spec(std::uint32_t source) const noexcept;
+    [[nodiscard]] wire::EjfatHeader ejfat_header(std::uint64_t event, std::uint32_t source,
+                                                 std::uint32_t offset) const noexcept;
     std::size_t write(const Planned& packet, std::span<std::byte> out) noexcept;
     [[nodiscard]] std::uint32_t lane_of(std::uint32_t source) const noexcept;
     [[nodiscard]] std::uint32_t image_row(std::uint32_t source, std::uint32_t offset) const noexcept;

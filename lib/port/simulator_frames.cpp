@@ -85,19 +85,20 @@ void Simulator::message_content(std::uint64_t event, std::uint32_t source, std::
     }
 }
 
-wire::EjfatHeader Simulator::ejfat_header(const Planned& packet, std::uint32_t offset) const noexcept {
-    return {.data_id = static_cast<std::uint16_t>(packet.source),
+wire::EjfatHeader Simulator::ejfat_header(std::uint64_t event, std::uint32_t source,
+                                          std::uint32_t offset) const noexcept {
+    return {.data_id = static_cast<std::uint16_t>(source),
             .offset = offset,
-            .total = message_bytes(packet.event, packet.source),
-            .event = packet.event,
+            .total = message_bytes(event, source),
+            .event = event,
             .lb_version = config_.lb_version,
-            .entropy = static_cast<std::uint16_t>(mix(config_.seed, packet.event)),
-            .tick = packet.event};
+            .entropy = static_cast<std::uint16_t>(mix(config_.seed, event)),
+            .tick = event};
 }
 
 std::size_t Simulator::write_ejfat(const Planned& packet, std::span<std::byte> out) noexcept {
     const std::uint32_t offset = packet.packet * packet_bytes_;
-    const wire::EjfatHeader header = ejfat_header(packet, offset);
+    const wire::EjfatHeader header = ejfat_header(packet.event, packet.source, offset);
     const std::uint32_t bytes = std::min(packet_bytes_, header.total - offset);
     const std::uint32_t payload_bytes = format_header_bytes() + bytes;
     wire::write_frame_headers(frame_spec(packet.source), payload_bytes, out);
@@ -113,22 +114,28 @@ std::size_t Simulator::write_message(const Planned& packet, std::span<std::byte>
     return header_bytes_ + bytes;
 }
 
-std::size_t Simulator::write_roce(const Planned& packet, std::span<std::byte> out) noexcept {
-    // The RDMA message is the format's header, if it has one, and the whole message behind it.
+std::uint32_t Simulator::rdma_bytes(std::uint64_t event, std::uint32_t source) const noexcept {
+    return format_header_bytes() + message_bytes(event, source);
+}
+
+void Simulator::rdma_content(std::uint64_t event, std::uint32_t source, std::uint32_t offset,
+                             std::span<std::byte> out) noexcept {
     const std::uint32_t header_bytes = format_header_bytes();
-    const std::uint32_t total = header_bytes + message_bytes(packet.event, packet.source);
-    const std::uint32_t count = packet_count(total - header_bytes);
+    if (offset == 0 && header_bytes != 0) {
+        // The smallest path MTU, 256, is longer than any format's header.
+        wire::write_ejfat(ejfat_header(event, source, 0), {}, out.first(header_bytes));
+        message_content(event, source, 0, out.subspan(header_bytes));
+    } else {
+        message_content(event, source, offset - header_bytes, out);
+    }
+}
+
+std::size_t Simulator::write_roce(const Planned& packet, std::span<std::byte> out) noexcept {
+    const std::uint32_t total = rdma_bytes(packet.event, packet.source);
+    const std::uint32_t count = packet_count(total - format_header_bytes());
     const std::uint32_t offset = packet.packet * packet_bytes_;
     const std::uint32_t bytes = std::min(packet_bytes_, total - offset);
-    std::span<std::byte> payload(scratch_.data(), bytes);
-    std::uint32_t content_offset = offset - header_bytes;
-    if (packet.packet == 0 && header_bytes != 0) {
-        // The smallest path MTU, 256, is longer than any format's header.
-        wire::write_ejfat(ejfat_header(packet, 0), {}, payload.first(header_bytes));
-        payload = payload.subspan(header_bytes);
-        content_offset = 0;
-    }
-    message_content(packet.event, packet.source, content_offset, payload);
+    rdma_content(packet.event, packet.source, offset, {scratch_.data(), bytes});
 
     const bool is_write = config_.transport == SimulatedTransport::roce_write;
     wire::RocePacket roce;
@@ -138,14 +145,21 @@ std::size_t Simulator::write_roce(const Planned& packet, std::span<std::byte> ou
     roce.qp = endpoint(packet.source);
     roce.psn = packet.psn & 0xffffff;
     roce.immediate = static_cast<std::uint32_t>(packet.event);
-    // A buffer of its own for every source, as a receiver would have registered it.
-    roce.va = 0x10000000ULL * (packet.source + 1);
-    roce.rkey = 0x1234;
+    roce.va = rdma_va(packet.source);
+    roce.rkey = config_.rkey;
     roce.dma_length = total;
     roce.ack_request = config_.service == wire::RoceTransport::rc && packet.packet + 1 == count;
     roce.source_qp = endpoint(packet.source);
-    roce.qkey = 0x11111111;
+    roce.qkey = qkey;
     return wire::write_roce_frame(frame_spec(packet.source), roce, out);
+}
+
+void flip_bit(std::span<std::byte> frame, std::uint32_t header_bytes, std::uint64_t draw) noexcept {
+    // The fifth byte of the base transport header (congestion bits) is not covered.
+    constexpr std::uint32_t uncovered = 4;
+    std::size_t at = draw / 8 % (frame.size() - header_bytes - 1);
+    at += at >= uncovered ? 1 : 0;
+    frame[header_bytes + at] ^= std::byte{1} << static_cast<int>(draw % 8);
 }
 
 }  // namespace weir::port

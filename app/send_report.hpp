@@ -1,0 +1,24 @@
+// The account of `weir send`: as JSON, and in a few lines for people.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "port/paced_sender.hpp"
+#include "port/rc_sender.hpp"
+#include "send_options.hpp"
+
+namespace weir::app {
+
+nlohmann::json send_report(const SendOptions& options, const port::Simulator& simulator,
+                           const port::PacedSender::Result& run, std::uint64_t lost);
+/// The same keys, and what came of the messages.
+nlohmann::json rc_send_report(const SendOptions& options, port::Simulator& simulator, const port::RcSender::Result& run,
+                              std::uint64_t lost);
+
+void print_send_summary(const nlohmann::json& report);
+/// Throws core::RunError.
+void write_send_report(const std::string& path, const nlohmann::json& report);
+
+}  // namespace weir::app

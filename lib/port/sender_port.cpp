@@ -1,0 +1,78 @@
+#include "port/sender_port.hpp"
+
+#include <fmt/format.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "port/device_facts.hpp"
+
+namespace weir::port {
+
+namespace {
+
+constexpr std::uint32_t ethernet_bytes = 14;
+
+// The kernel drops what is longer than the interface's MTU, and the driver counts it as sent.
+void check_interface(const std::string& device, std::uint32_t frame_bytes_max) {
+    const std::size_t at = device.find("iface=");
+    if (!device.starts_with("net_af_packet") || at == std::string::npos) {
+        return;
+    }
+    const std::string interface = device.substr(at + 6, device.find(',', at) - at - 6);
+    ifreq request{};
+    interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+    const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool known = ::ioctl(socket, SIOCGIFMTU, &request) == 0;
+    ::close(socket);
+    if (known && frame_bytes_max > static_cast<std::uint32_t>(request.ifr_mtu) + ethernet_bytes) {
+        throw core::RunError(
+            fmt::format("device:{}: {} has an MTU of {}, and would lose frames of {} bytes; ip link set {} mtu 9000",
+                        device, interface, request.ifr_mtu, frame_bytes_max, interface));
+    }
+}
+
+std::string complete_arguments(const std::string& device, std::uint32_t frame_bytes_max) {
+    if (frame_bytes_max > SenderPort::room_bytes) {
+        throw core::UsageError(fmt::format("--mtu: frames of {} bytes are too long for a device; up to {} are sent",
+                                           frame_bytes_max, SenderPort::room_bytes));
+    }
+    check_interface(device, frame_bytes_max);
+    const std::uint32_t mtu = frame_bytes_max - ethernet_bytes;
+    const std::string complete = with_frame_room(device, mtu);
+    if (const std::string problem = frame_room_problem(complete, mtu); !problem.empty())
+        throw core::UsageError(fmt::format("device:{}: {}", device, problem));
+    return complete;
+}
+
+LivePortConfig port_config(const std::string& device, std::uint32_t frame_bytes_max) {
+    LivePortConfig config;
+    config.name = "send";
+    const std::size_t comma = device.find(',');
+    config.device = device.substr(0, comma);
+    if (!is_pci_address(device)) config.args = comma == std::string::npos ? "" : device.substr(comma + 1);
+    config.mtu = static_cast<std::uint16_t>(std::clamp(frame_bytes_max - ethernet_bytes, 1500U, 9600U));
+    return config;
+}
+
+}  // namespace
+
+SenderPort::Eal::Eal(const std::string& device) {
+    EalConfig config;
+    config.memory_bytes = BufferPool::memory_bytes({buffers, room_bytes}) + (64U << 20);
+    if (is_pci_address(device)) config.pci.push_back(device);
+    config.pin = false;
+    start_eal(config);
+}
+
+SenderPort::SenderPort(const std::string& device, std::uint32_t frame_bytes_max)
+    : complete_(complete_arguments(device, frame_bytes_max)),
+      eal_(complete_),
+      pool_("send", {buffers, room_bytes}),
+      port_(port_config(complete_, frame_bytes_max), {&pool_}) {}
+
+}  // namespace weir::port

@@ -1,0 +1,43 @@
+// A DPDK device as a sender has it: EAL, a pool and one port with a queue for each direction.
+#pragma once
+
+#include <string>
+
+#include "port/buffers.hpp"
+#include "port/eal.hpp"
+#include "port/live_port.hpp"
+
+namespace weir::port {
+
+/// Starts EAL, which can happen only once in a process.
+class SenderPort {
+public:
+    /// Frames of net_af_packet's ring and of what is received beside; more than any jumbo frame.
+    static constexpr std::uint32_t room_bytes = 16640;
+    /// Frames that a sender may hold at once; the pool has as many more as the device may keep.
+    static constexpr std::uint32_t held_max = 128;
+    static constexpr std::uint32_t buffers = 1024 + 256 + held_max + 2 * BufferPool::cache_buffers;
+
+    /// `device` as in device:VDEV[,ARGS]. Throws core::UsageError where frames of `frame_bytes_max` do not go through
+    /// it, and core::RunError where it does not start.
+    SenderPort(const std::string& device, std::uint32_t frame_bytes_max);
+
+    [[nodiscard]] LivePort& port() noexcept { return port_; }
+    [[nodiscard]] BufferPool& pool() noexcept { return pool_; }
+    [[nodiscard]] std::uint16_t id() const noexcept { return port_.id(); }
+
+private:
+    struct Eal {
+        explicit Eal(const std::string& device);
+        ~Eal() { stop_eal(); }
+        Eal(const Eal&) = delete;
+        Eal& operator=(const Eal&) = delete;
+    };
+
+    std::string complete_;  ///< with the arguments that the frames need
+    Eal eal_;
+    BufferPool pool_;
+    LivePort port_;
+};
+
+}  // namespace weir::port

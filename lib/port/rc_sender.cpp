@@ -335,10 +335,7 @@ void RcSender::hear(std::span<const std::byte> frame, TimeNs now) noexcept {
             ++account.answers_dropped;
             return;
         }
-        const std::byte* aeth = datagram.payload + wire::roce_bth_bytes;
-        initiators_[source].answered(
-            {.psn = packet.psn, .syndrome = std::to_integer<std::uint8_t>(aeth[0]), .msn = wire::load_be24(aeth + 1)},
-            now);
+        initiators_[source].answered({.psn = packet.psn, .syndrome = packet.syndrome, .msn = packet.msn}, now);
     } else if (verdict == wire::Verdict::not_for_us_roce_response ||
                verdict == wire::Verdict::not_for_us_roce_management ||
                verdict == wire::Verdict::not_for_us_roce_request || verdict == wire::ok) {

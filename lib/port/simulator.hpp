@@ -36,8 +36,9 @@ struct SimulatorConfig {
     std::uint32_t bytes_max = 0;               ///< to here; 0 means 20000, or what one datagram holds
     std::uint8_t lb_version = 0;               ///< ejfat: load balancer header 2 or 3, or none
     std::uint32_t mtu = 0;                     ///< udp: IP MTU, 0 means 9000; roce: path MTU, 0 means 4096
-    wire::RoceTransport service = wire::RoceTransport::uc;  ///< roce: uc, rc (nobody acknowledges) or ud
-    std::uint32_t first_psn = 0;          ///< roce, dune, ess: packet number of every source's first packet
+    wire::RoceTransport service =
+        wire::RoceTransport::uc;  ///< roce: uc, rc or ud; the frames of rc are those of a sender that nobody answers
+    std::uint32_t first_psn = 0;  ///< roce, dune, ess: packet number of every source's first packet
     std::uint32_t queue_pair = 0x11;      ///< roce: of source 0; source i has queue_pair + i
     bool immediate = true;                ///< roce: the event number's low 32 bits travel in the LAST packet
     std::uint64_t va = 0x10000000;        ///< roce_write: buffer of source 0; source i has va + i * va_step

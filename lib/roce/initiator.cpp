@@ -1,9 +1,9 @@
 #include "roce/initiator.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 
+#include "roce/queue_pair.hpp"
 #include "wire/encode.hpp"
 
 namespace weir::roce {
@@ -13,20 +13,17 @@ namespace {
 constexpr std::uint32_t psn_mask = 0xffffff;
 constexpr std::uint32_t backoff_shift_max = 4;
 
-// AETH syndrome, bits 7..5.
-constexpr std::uint8_t kind_ack = 0;
-constexpr std::uint8_t kind_rnr = 1;
-constexpr std::uint8_t kind_nak = 3;
+// AETH syndrome: the kind in bits 7..5.
+constexpr std::uint8_t kind_of(std::uint8_t syndrome) {
+    return syndrome >> 5;
+}
+constexpr std::uint8_t kind_ack = kind_of(wire::roce_ack_unlimited);
+constexpr std::uint8_t kind_rnr = kind_of(wire::roce_rnr_nak);
 constexpr std::uint8_t code_bits = 0x1f;
-// Codes of a NAK.
-constexpr std::uint8_t nak_sequence = 0;
-constexpr std::uint8_t nak_invalid_request = 1;
-constexpr std::uint8_t nak_access = 2;
 
 /// `psn` as far from `near` as 24 bits can say (wire-formats: signed difference, half range 2^23).
 Psn extend(std::uint32_t psn, Psn near) noexcept {
-    const auto difference = static_cast<std::int32_t>((psn - static_cast<std::uint32_t>(near)) << 8) >> 8;
-    return near + difference;
+    return near + psn_distance(psn, static_cast<std::uint32_t>(near));
 }
 
 }  // namespace
@@ -51,14 +48,6 @@ const char* to_string(SendStatus status) noexcept {
             return "flushed";
     }
     return "?";
-}
-
-TimeNs rnr_wait_ns(std::uint8_t code) noexcept {
-    constexpr std::array<std::uint32_t, 32> us = {655360, 10,    20,    30,     40,     60,     80,     120,
-                                                  160,    240,   320,   480,    640,    960,    1280,   1920,
-                                                  2560,   3840,  5120,  7680,   10240,  15360,  20480,  30720,
-                                                  40960,  61440, 81920, 122880, 163840, 245760, 327680, 491520};
-    return static_cast<TimeNs>(us[code & code_bits]) * 1000;
 }
 
 std::optional<std::uint32_t> credits_of(std::uint8_t code) noexcept {
@@ -270,7 +259,7 @@ void Initiator::sequence_nak() noexcept {
     go_back();
 }
 
-void Initiator::not_ready(std::uint8_t code, TimeNs now) noexcept {
+void Initiator::not_ready(std::uint8_t syndrome, TimeNs now) noexcept {
     if (now < ready_ns_) {
         ++account_.stale_answers;
         return;
@@ -280,7 +269,7 @@ void Initiator::not_ready(std::uint8_t code, TimeNs now) noexcept {
         return fail(SendStatus::rnr_retries_exceeded);
     // What follows the refused packet on the wire will be answered as out of sequence; that is known then.
     go_back();
-    ready_ns_ = now + rnr_wait_ns(code);
+    ready_ns_ = now + TimeNs{rnr_timer_us(syndrome & code_bits)} * 1000;
 }
 
 void Initiator::answered(const Acknowledgement& answer, TimeNs now) noexcept {
@@ -294,8 +283,7 @@ void Initiator::answered(const Acknowledgement& answer, TimeNs now) noexcept {
         ++account_.stale_answers;
         return;
     }
-    const auto kind = static_cast<std::uint8_t>(answer.syndrome >> 5);
-    const auto code = static_cast<std::uint8_t>(answer.syndrome & code_bits);
+    const std::uint8_t kind = kind_of(answer.syndrome);
     // Whatever it is, it acknowledges what is before it (rxe: a NAK of any kind completes earlier messages).
     const bool progress = accept(kind == kind_ack ? psn + 1 : psn);
     if (kind == kind_ack) {
@@ -304,14 +292,13 @@ void Initiator::answered(const Acknowledgement& answer, TimeNs now) noexcept {
         restart_timer(now);
         return;
     }
-    if (kind == kind_rnr) return not_ready(code, now);
+    if (kind == kind_rnr) return not_ready(answer.syndrome, now);
     if (progress) restart_timer(now);
-    if (kind == kind_nak && code == nak_sequence) return sequence_nak();
+    if (answer.syndrome == wire::roce_nak_sequence) return sequence_nak();
     ++account_.fatal_naks;
-    fail(kind != kind_nak              ? SendStatus::operation_error
-         : code == nak_invalid_request ? SendStatus::invalid_request
-         : code == nak_access          ? SendStatus::access_error
-                                       : SendStatus::operation_error);
+    fail(answer.syndrome == wire::roce_nak_invalid_request ? SendStatus::invalid_request
+         : answer.syndrome == wire::roce_nak_remote_access ? SendStatus::access_error
+                                                           : SendStatus::operation_error);
 }
 
 }  // namespace weir::roce

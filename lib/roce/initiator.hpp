@@ -3,7 +3,7 @@
 // the bytes that it names, and hands in what was answered; so bytes are made again rather than kept.
 //
 // Where a rule comes from is said beside it. "rxe" is Linux, drivers/infiniband/sw/rxe: rxe_req.c (what is sent),
-// rxe_comp.c (what answers mean). Read there and not copied from there. The formats of answers: wire/roce.hpp.
+// rxe_comp.c (what answers mean). Read there and not copied from there.
 #pragma once
 
 #include <cstdint>
@@ -54,16 +54,13 @@ struct SendResult {
     SendStatus status = SendStatus::flushed;
 };
 
-/// What an ACKNOWLEDGE packet says: its PSN, and its AETH (wire-formats: syndrome bits 7..5 are 0 ACK with credits in
-/// 4..0, 1 RNR NAK with the timer in 4..0, 3 NAK).
+/// What an ACKNOWLEDGE packet says: its PSN, and its AETH (wire/roce.hpp).
 struct Acknowledgement {
     std::uint32_t psn = 0;  ///< 24 bits
     std::uint8_t syndrome = 0;
     std::uint32_t msn = 0;  ///< 24 bits: messages that the responder has completed
 };
 
-/// How long an RNR NAK asks to wait, by the 5 bits of its syndrome (rxe: rnrnak_usec).
-[[nodiscard]] TimeNs rnr_wait_ns(std::uint8_t code) noexcept;
 /// Messages that the 5 credit bits of an ACK allow beyond its MSN; nothing: it does not say (0x1f).
 [[nodiscard]] std::optional<std::uint32_t> credits_of(std::uint8_t code) noexcept;
 
@@ -158,7 +155,7 @@ private:
     void go_back() noexcept;
     void note_credits(const Acknowledgement& answer) noexcept;
     void sequence_nak() noexcept;
-    void not_ready(std::uint8_t code, TimeNs now) noexcept;
+    void not_ready(std::uint8_t syndrome, TimeNs now) noexcept;
     void fail(SendStatus status) noexcept;
     void finish_head(SendStatus status) noexcept;
     void restart_timer(TimeNs now) noexcept;

@@ -53,9 +53,11 @@ public:
 
     std::uint32_t receive(std::span<std::span<const std::byte>> frames) noexcept override {
         give_back();
-        received_ = port_.port().receive(0, std::span(packets_).first(std::min<std::size_t>(frames.size(), slots)), 0);
+        received_ = ::rte_eth_rx_burst(port_.id(), 0, received_mbufs_.data(),
+                                       static_cast<std::uint16_t>(std::min<std::size_t>(frames.size(), slots)));
+        // Of a frame in several segments the first is read: no answer is as long as that.
         for (std::uint32_t i = 0; i < received_; ++i)
-            frames[i] = {rte_pktmbuf_mtod(packets_[i].mbuf, const std::byte*), packets_[i].captured_bytes};
+            frames[i] = {rte_pktmbuf_mtod(received_mbufs_[i], const std::byte*), received_mbufs_[i]->data_len};
         return received_;
     }
 
@@ -66,13 +68,13 @@ public:
 
 private:
     void give_back() noexcept {
-        for (std::uint32_t i = 0; i < received_; ++i) ::rte_pktmbuf_free(packets_[i].mbuf);
+        for (std::uint32_t i = 0; i < received_; ++i) ::rte_pktmbuf_free(received_mbufs_[i]);
         received_ = 0;
     }
 
     SenderPort port_;
     std::array<rte_mbuf*, slots> mbufs_{};
-    std::array<Packet, slots> packets_{};
+    std::array<rte_mbuf*, slots> received_mbufs_{};
     std::uint32_t received_ = 0;
 };
 

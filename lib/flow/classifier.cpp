@@ -44,6 +44,7 @@ Classifier::Classifier(std::vector<FlowRule> rules)
                     if (rules_[order_[i]].fits(shape)) set_bit(&shapes_[shape.index() * words_], i);
             }
     for (std::size_t field = 0; field < field_count; ++field) add_axis(static_cast<Field>(field));
+    make_plain();
 }
 
 bool Classifier::accepts(const FlowRule& rule, Field field, const Wide& value) const noexcept {

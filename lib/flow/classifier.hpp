@@ -6,6 +6,8 @@
 // bits, and the lowest bit wins (the bit vector scheme of Lakshman and Stiliadis, SIGCOMM 1998).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -28,10 +30,20 @@ class Classifier {
 public:
     /// Of several matching rules the lowest priority number wins, then the one that comes first.
     explicit Classifier(std::vector<FlowRule> rules);
+    Classifier(const Classifier&) = delete;
+    Classifier& operator=(const Classifier&) = delete;
 
     /// The winning rule, as an index into rules(), or none.
     static constexpr std::uint32_t none = 0xffffffff;
     [[nodiscard]] std::uint32_t match(const PacketFields& packet) const noexcept;
+    /// The frame's bytes, as far as they can be read.
+    struct Frame {
+        const std::byte* data;
+        std::uint32_t bytes;
+    };
+    /// The same for up to burst_max frames at once; `winners` has room for as many. The way of the packet path.
+    static constexpr std::size_t burst_max = 64;
+    void match_burst(std::span<const Frame> frames, std::uint32_t* winners) const noexcept;
     /// The winning rule and what its actions come to.
     [[nodiscard]] Verdict classify(const PacketFields& packet) const noexcept;
 
@@ -54,6 +66,28 @@ private:
         std::vector<std::uint64_t> bits;  ///< interval after interval
     };
 
+    /// What a burst needs of an axis when the frame is untagged IPv4 without options: its headers lie where they
+    /// always do. Conditions on other headers cannot hold there, so their axes are left out.
+    struct PlainNarrow {
+        std::uint32_t offset = 0;
+        bool two_bytes = false;
+        const std::uint16_t* class_of = nullptr;
+        const std::uint64_t* bits = nullptr;
+    };
+    struct PlainWide {
+        std::uint32_t offset = 0;
+        bool address = false;  ///< 32 bits, else the 48 of a MAC address
+        std::uint64_t mask = 0;
+        std::vector<std::uint64_t> starts;
+        const std::uint64_t* bits = nullptr;
+    };
+    using Rows = std::array<std::uint32_t, burst_max>;
+
+    void make_plain();
+    void start_plain(std::span<const Frame> frames, const std::byte** data, Rows& shape) const noexcept;
+    static void narrow_rows(const PlainNarrow& axis, std::size_t count, const std::byte* const* data,
+                            Rows& rows) noexcept;
+    static void wide_rows(const PlainWide& axis, std::size_t count, const std::byte* const* data, Rows& rows) noexcept;
     void add_axis(Field field);
     void add_narrow(Field field);
     void add_wide(Field field, const Wide& mask);
@@ -65,6 +99,9 @@ private:
     std::vector<std::uint64_t> shapes_;  ///< bits of each Shape::index()
     std::vector<NarrowAxis> narrow_;
     std::vector<WideAxis> wide_;
+    std::vector<PlainNarrow> plain_narrow_;
+    std::vector<PlainWide> plain_wide_;
+    std::vector<std::uint64_t> plain_shapes_;  ///< of a plain frame without and with UDP
 };
 
 /// Queue of a packet by an rss action: a Toeplitz hash over addresses and, where the types ask for them, ports, with

@@ -34,6 +34,8 @@ Steering::Steering(std::vector<Rule> udp_rules, std::vector<Rule> roce_rules)
       roce_next_(roce_rules_.size(), end),
       by_port_(65536, end),
       by_qp_(roce_rules_.size() + 1) {
+    const auto asks = [](const Rule& rule) { return rule.mark.has_value(); };
+    uses_marks_ = std::ranges::any_of(udp_rules_, asks) || std::ranges::any_of(roce_rules_, asks);
     // Backwards, so that each chain begins with the rule that was given first.
     for (std::size_t i = udp_rules_.size(); i-- > 0;) {
         std::uint16_t& head = by_port_[udp_rules_[i].key & 0xffffU];
@@ -52,9 +54,10 @@ Steering::Steering(std::vector<Rule> udp_rules, std::vector<Rule> roce_rules)
 }
 
 Route Steering::match(const std::vector<Rule>& rules, std::uint16_t first, const std::vector<std::uint16_t>& next,
-                      const wire::Datagram& datagram) noexcept {
+                      const wire::Datagram& datagram, Mark mark) noexcept {
     for (std::uint16_t at = first; at != end; at = next[at]) {
         const Rule& rule = rules[at];
+        if (rule.mark.has_value() && rule.mark != mark) continue;
         const bool ipv6 = datagram.ipv6;
         if (!rule.dst.empty() || !rule.ipv6_dst.empty()) {
             const std::size_t found =

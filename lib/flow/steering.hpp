@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Rule {
     std::vector<std::uint32_t> dst;     ///< IPv4 destination addresses
     std::vector<Ipv6Address> ipv6_src;  ///< IPv6 source addresses
     std::vector<Ipv6Address> ipv6_dst;  ///< IPv6 destination addresses
+    std::optional<std::uint32_t> mark;  ///< that a flow rule gave the packet; nothing: any or none
     std::uint16_t stream = 0;
     std::uint32_t source = 0;        ///< run-wide id
     bool source_by_address = false;  ///< the source is `source` plus what belongs to the matching source address:
@@ -49,18 +51,22 @@ public:
     /// the first wins. There are fewer than 65535 of each.
     Steering(std::vector<Rule> udp_rules, std::vector<Rule> roce_rules);
 
-    [[nodiscard]] Route route_udp(const wire::Datagram& datagram) const noexcept {
-        return match(udp_rules_, by_port_[datagram.dport], udp_next_, datagram);
+    using Mark = std::optional<std::uint32_t>;
+
+    /// Some rule asks for a mark: otherwise nobody needs to look for one.
+    [[nodiscard]] bool uses_marks() const noexcept { return uses_marks_; }
+    [[nodiscard]] Route route_udp(const wire::Datagram& datagram, Mark mark = std::nullopt) const noexcept {
+        return match(udp_rules_, by_port_[datagram.dport], udp_next_, datagram, mark);
     }
     /// The queue pair is read from the packet before its iCRC has been checked: what is steered wrongly is found bad
     /// later.
-    [[nodiscard]] Route route_roce(const wire::Datagram& datagram) const noexcept {
+    [[nodiscard]] Route route_roce(const wire::Datagram& datagram, Mark mark = std::nullopt) const noexcept {
         if (datagram.payload_bytes < wire::roce_bth_bytes) return {none, 0, 0};
         const auto* bth = datagram.payload;
         const std::uint32_t qp = std::to_integer<std::uint32_t>(bth[5]) << 16U |
                                  std::to_integer<std::uint32_t>(bth[6]) << 8U | std::to_integer<std::uint32_t>(bth[7]);
         const std::uint16_t* first = by_qp_.find({qp, 0});
-        return first != nullptr ? match(roce_rules_, *first, roce_next_, datagram) : Route{none, 0, 0};
+        return first != nullptr ? match(roce_rules_, *first, roce_next_, datagram, mark) : Route{none, 0, 0};
     }
     [[nodiscard]] bool is_roce(const wire::Datagram& datagram) const noexcept {
         return !roce_rules_.empty() && datagram.dport == wire::roce_port;
@@ -70,8 +76,10 @@ private:
     static constexpr std::uint16_t end = 0xffff;
 
     [[nodiscard]] static Route match(const std::vector<Rule>& rules, std::uint16_t first,
-                                     const std::vector<std::uint16_t>& next, const wire::Datagram& datagram) noexcept;
+                                     const std::vector<std::uint16_t>& next, const wire::Datagram& datagram,
+                                     Mark mark) noexcept;
 
+    bool uses_marks_ = false;
     std::vector<Rule> udp_rules_;
     std::vector<Rule> roce_rules_;
     std::vector<std::uint16_t> udp_next_;  ///< the next rule with the same key

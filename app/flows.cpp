@@ -10,6 +10,8 @@
 #include "flow/classifier.hpp"
 #include "flow/rule_parser.hpp"
 #include "options_common.hpp"
+#include "pipeline/config.hpp"
+#include "pipeline/stream_rules.hpp"
 #include "port/capture_reader.hpp"
 
 namespace weir::app {
@@ -19,15 +21,20 @@ namespace po = boost::program_options;
 namespace {
 
 constexpr const char* usage = R"(weir flows check FILE [--capture CAPTURE] [--json]
+weir flows print --config FILE [--port NAME]
 
 Reads flow rules in the syntax of dpdk-testpmd (docs/FLOWS.md). With a capture it says for each rule how many packets it
 takes, and with --json also which rule takes each packet, and what becomes of it: the queue, the mark, or dropped. This is
 what a network card does with these rules if it does them all.
 
+`print` shows the rules that a run gives its ports: those of the configuration's rule files, or where there are none and
+several queues, those that weir writes from the streams. The output is a rule file.
+
 Examples:
   weir flows check flows/jungfrau-2-modules.flow
   weir flows check det.flow --capture run7.pcap
   weir flows check det.flow --capture run7.pcap --json
+  weir flows print --config det.toml > det.flow
 
 )";
 
@@ -106,8 +113,10 @@ int flows_command(const std::vector<std::string>& args) {
     // clang-format off
     description.add_options()
         ("help,h", "this text")
-        ("capture", po::value<std::string>()->default_value("")->value_name("CAPTURE"), "pcap or pcapng file to run through the rules")
-        ("json", "as JSON, with an entry per packet, in order");
+        ("capture", po::value<std::string>()->default_value("")->value_name("CAPTURE"), "check: pcap or pcapng file to run through the rules")
+        ("config", po::value<std::string>()->value_name("FILE"), "print: the configuration")
+        ("port", po::value<std::string>()->default_value("")->value_name("NAME"), "print: of this port only")
+        ("json", "check: as JSON, with an entry per packet, in order");
     po::options_description hidden;
     hidden.add_options()("word", po::value<std::vector<std::string>>());
     // clang-format on
@@ -120,8 +129,15 @@ int flows_command(const std::vector<std::string>& args) {
     }
     const auto words =
         given.count("word") > 0 ? given["word"].as<std::vector<std::string>>() : std::vector<std::string>{};
+    if (words.size() == 1 && words[0] == "print") {
+        if (given.count("config") == 0)
+            throw core::UsageError("weir flows print needs --config FILE (weir flows --help)");
+        const pipeline::RunConfig config = pipeline::load_config(given["config"].as<std::string>());
+        fmt::print("{}", pipeline::flow_rules_text(config, given["port"].as<std::string>()));
+        return 0;
+    }
     if (words.size() != 2 || words[0] != "check")
-        throw core::UsageError("weir flows: expected 'check' and one file with rules (weir flows --help)");
+        throw core::UsageError("weir flows: expected 'check' and one file with rules, or 'print' (weir flows --help)");
     const flow::Classifier classifier(flow::load_rules(words[1]));
     const std::string capture = given["capture"].as<std::string>();
     if (given.count("json") > 0)

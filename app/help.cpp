@@ -19,7 +19,7 @@ usage: weir COMMAND [options]      (weir COMMAND --help tells more)
   inspect  list and verify what a run has written, and what it lacks
   export   a run as numpy arrays, as bytes, or as a capture again
   explain  what a counter means, and what to do when it is not zero
-  flows    check flow rules (testpmd's syntax), and try them on a capture
+  flows    check flow rules (testpmd's syntax), try them on a capture, print those of a configuration
 
   --version   version, commit and the DPDK it was built with
 

@@ -61,4 +61,17 @@ void read_flow_keys(TableReader& table, std::uint32_t index, PortConfig& port) {
     check_rules(port, index);
 }
 
+void check_mark(const TableReader& table, const PortConfig& port, std::uint32_t mark) {
+    const bool given = std::ranges::any_of(port.rules, [&](const flow::FlowRule& rule) {
+        return std::ranges::any_of(rule.actions, [&](const flow::Action& action) {
+            return action.kind == flow::ActionKind::mark && action.value == mark;
+        });
+    });
+    if (given) return;
+    table.wrong("mark", std::to_string(mark),
+                port.flows.empty()
+                    ? fmt::format("a mark that a rule gives: port {} has no flows", in_quotes(port.name))
+                    : fmt::format("a mark that a rule gives: none in {} has \"mark id {}\"", port.flows, mark));
+}
+
 }  // namespace weir::pipeline::detail

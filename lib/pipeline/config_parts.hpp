@@ -15,6 +15,8 @@ std::vector<PortConfig> read_ports(TableReader& root);
 void read_flow_keys(TableReader& table, std::uint32_t index, PortConfig& port);
 /// [[format]] of the file and of those in `include`, whose errors name the included file.
 std::vector<wire::DeclaredSpec> read_formats(TableReader& root);
+/// Throws if no rule of the port gives this mark.
+void check_mark(const TableReader& table, const PortConfig& port, std::uint32_t mark);
 /// All of [events] but the comparison of `sources` with the streams.
 EventsConfig read_events(TableReader& root);
 std::vector<ReduceConfig> read_reducers(TableReader& root);

@@ -169,7 +169,10 @@ StreamConfig read_stream(TableReader& table, RunConfig& run) {
     stream.format = read_format_name(table, run);
     stream.src = read_addresses(table, "src");
     stream.dst = read_addresses(table, "dst");
-    if (const auto mark = table.integer("mark", {0, 0xffffffff})) stream.mark = static_cast<std::uint32_t>(*mark);
+    if (const auto mark = table.integer("mark", {0, 0xffffffff})) {
+        stream.mark = static_cast<std::uint32_t>(*mark);
+        check_mark(table, run.ports[stream.port], *stream.mark);
+    }
     if (stream.transport == Transport::udp)
         read_udp(table, stream);
     else

@@ -263,6 +263,13 @@ void remarks(Case& c) {
         c.add("dropped.duplicate", count, "duplicate",
               "packets had come before: retransmissions, a link that is seen twice, or a sender that repeats itself",
               false);
+    const std::uint64_t of_streams = c.ledger.rule_dropped_of_streams;
+    if (const std::uint64_t count = c.get(PacketCounter::flow_rule); count > 0)
+        c.findings.push_back({"dropped.flow_rule", of_streams > 0 ? of_streams : count, of_streams > 0,
+                              of_streams > 0 ? "packets of a stream were dropped by a flow rule; `flows` in the report "
+                                               "says by which"
+                                             : "packets were dropped by flow rules, as asked; none was of a stream",
+                              "docs/FLOWS.md#meaning"});
     if (c.ledger.missing_at_end > 0)
         c.add("events.incomplete.end_of_run", c.ledger.missing_at_end, "end-of-run",
               fmt::format("packets had not come when the run ended, in {} events that were open then",

@@ -87,12 +87,13 @@ std::uint64_t Ledger::incomplete() const {
 namespace {
 
 /// Whether what ends in this counter is missing for it: not what is here already, nor what a reliable sender was told
-/// to send again.
+/// to send again, nor what the operator wants dropped.
 bool is_loss(std::size_t counter) {
     switch (static_cast<PacketCounter>(counter)) {
         case PacketCounter::duplicate:
         case PacketCounter::roce_sequence:
         case PacketCounter::roce_not_ready:
+        case PacketCounter::flow_rule:
             return false;
         default:
             return is(core::packet_counters[counter].name, "dropped.");
@@ -102,7 +103,7 @@ bool is_loss(std::size_t counter) {
 }  // namespace
 
 std::uint64_t Ledger::lost_packets() const {
-    std::uint64_t lost = 0;
+    std::uint64_t lost = rule_dropped_of_streams;
     for (std::size_t i = 0; i < packets.size(); ++i)
         if (is_loss(i)) lost += packets[i];
     return lost;
@@ -121,6 +122,7 @@ std::vector<Ledger::Loss> Ledger::losses() const {
         const std::string_view name = core::packet_counters[i].name;
         if (packets[i] > 0 && is_loss(i)) found.push_back({name.substr(prefix.size()), packets[i]});
     }
+    if (rule_dropped_of_streams > 0) found.push_back({"flow_rule", rule_dropped_of_streams});
     if (device_missed > 0) found.push_back({"device", device_missed});
     if (const std::uint64_t missing = missing_packets(); missing > 0) found.push_back({"missing", missing});
     std::ranges::stable_sort(found, std::ranges::greater{}, &Loss::packets);
@@ -128,7 +130,7 @@ std::vector<Ledger::Loss> Ledger::losses() const {
 }
 
 std::uint64_t Ledger::unread_packets() const {
-    std::uint64_t unread = 0;
+    std::uint64_t unread = rule_dropped_of_streams;
     for (std::size_t i = 0; i < packets.size(); ++i)
         if (is(core::packet_counters[i].name, "dropped.malformed.") ||
             is(core::packet_counters[i].name, "dropped.ring_full."))
@@ -140,7 +142,8 @@ std::uint64_t Ledger::stream_packets() const {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < packets.size(); ++i)
         if (!is(core::packet_counters[i].name, "not_for_us.") &&
-            static_cast<PacketCounter>(i) != PacketCounter::unsteered)
+            static_cast<PacketCounter>(i) != PacketCounter::unsteered &&
+            static_cast<PacketCounter>(i) != PacketCounter::flow_rule)
             sum += packets[i];
     return sum;
 }
@@ -206,6 +209,7 @@ Ledger collect(const Pipeline& pipeline) {
         ledger.events_open += build->open_events();
         ledger.events_queued += build->queued_events();
     }
+    ledger.rule_dropped_of_streams = pipeline.flows().dropped_of_streams(pipeline.rx());
     for (const auto& worker : pipeline.work()) {
         add(ledger.events, worker->events());
         ledger.stored_bytes += worker->stored_bytes();

@@ -53,6 +53,7 @@ struct Ledger {
     std::vector<Source> sources;
     std::uint64_t missing_together = 0;  ///< of the missing packets, those of events in which every source misses some
     std::uint64_t missing_at_end = 0;    ///< of the missing packets, those that may not have been sent yet
+    std::uint64_t rule_dropped_of_streams = 0;  ///< of dropped.flow_rule: packets that belonged to a stream
     std::uint64_t events_open = 0;
     std::uint64_t events_queued = 0;
     std::uint64_t events_synced = 0;  ///< of the written ones, those that are on the device
@@ -67,7 +68,7 @@ struct Ledger {
     [[nodiscard]] std::uint64_t get(core::EventCounter c) const { return events[static_cast<std::size_t>(c)]; }
     [[nodiscard]] std::uint64_t incomplete() const;
     /// Packets that weir had and that are not in an event for lack of anything but need: all of `dropped` but
-    /// duplicates.
+    /// duplicates, and of what flow rules drop only what belonged to a stream.
     [[nodiscard]] std::uint64_t lost_packets() const;
     /// What was lost, by cause, the largest first: counters under `dropped` without their prefix (but duplicates, which
     /// are no loss), "device" for what devices say they dropped, and "missing" for packets of incomplete events that

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/hot_thread.hpp"
 #include "core/tsan.hpp"
+#include "pipeline/port_queues.hpp"
 #include "port/device_facts.hpp"
 #include "port/eal.hpp"
 
@@ -53,6 +54,8 @@ Pipeline::Pipeline(Options options) : options_(std::move(options)) {
     }
     make_work();
     make_inputs(rx);
+    flows_ = std::make_unique<RunFlows>(options_.config, owners, static_cast<std::uint32_t>(plan.rx.size()), ports_);
+    for (RxStage::Config& stage : rx) stage.rules = flows_->runtimes();
     make_rx(rx);
     make_build();
     make_lcores();
@@ -134,7 +137,8 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
     }
     ports_.push_back(std::make_unique<port::LivePort>(live, std::vector<port::BufferPool*>(live.queues, pool_.get())));
     for (std::uint16_t queue = 0; queue < live.queues; ++queue)
-        rx[(index + queue) % rx.size()].ports.push_back({ports_.back().get(), queue});
+        rx[rx_of_queue(static_cast<std::uint32_t>(index), queue, static_cast<std::uint32_t>(rx.size()))]
+            .ports.push_back({ports_.back().get(), queue});
 }
 
 void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {

@@ -11,6 +11,7 @@
 #include "pipeline/feeder.hpp"
 #include "pipeline/levels.hpp"
 #include "pipeline/plan.hpp"
+#include "pipeline/run_flows.hpp"
 #include "pipeline/rx_stage.hpp"
 #include "pipeline/setup.hpp"
 #include "pipeline/stage.hpp"
@@ -54,6 +55,9 @@ public:
     void look() noexcept;
     /// Of live input; null in a replay, whose time is the capture's.
     [[nodiscard]] const port::LiveClock* clock() const noexcept { return clock_.get(); }
+    /// The flow rules of the ports; update() and what it changes are the control thread's.
+    [[nodiscard]] RunFlows& flows() noexcept { return *flows_; }
+    [[nodiscard]] const RunFlows& flows() const noexcept { return *flows_; }
 
     /// How full everything is; for the control thread, at any time.
     [[nodiscard]] Levels levels() const;
@@ -115,6 +119,7 @@ private:
     std::vector<std::unique_ptr<SimulatorFeeder>> simulators_;
     std::unique_ptr<port::LiveClock> clock_;
     std::vector<std::unique_ptr<port::LivePort>> ports_;
+    std::unique_ptr<RunFlows> flows_;  ///< before the ports go
     std::vector<std::unique_ptr<RxStage>> rx_;
     std::unique_ptr<assemble::ShardBoard> board_;  ///< only where there are several builder shards
     std::vector<std::unique_ptr<BuildStage>> build_;

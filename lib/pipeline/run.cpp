@@ -107,6 +107,7 @@ private:
     void open_sink();
     void control();
     void watch_disk();
+    void watch_flows();
     [[nodiscard]] bool should_stop(double seconds);
     [[nodiscard]] nlohmann::json report_json(const Ledger& ledger) const;
     [[nodiscard]] std::string close_sink(const Ledger& ledger);
@@ -129,6 +130,7 @@ private:
     double seconds_ = 0;
     std::uint64_t idle_packets_ = 0;
     double idle_since_s_ = 0;
+    double flows_looked_s_ = 0;
     std::string stop_reason_ = "end of input";
 };
 
@@ -167,15 +169,6 @@ void Run::open_sink() {
 
 /// What the configuration may say and this version does not do: refused, rather than ignored.
 void refuse_unsupported(const RunConfig& config) {
-    for (const PortConfig& port : config.ports)
-        if (!port.flows.empty() || port.isolated)
-            throw core::UsageError(fmt::format(
-                "{}:{}: port '{}': found flows or isolated; accepted: neither, a run does not apply rules yet",
-                port.place.file, port.place.line, port.name));
-    for (const StreamConfig& stream : config.streams)
-        if (stream.mark.has_value())
-            throw core::UsageError(fmt::format("{}:{}: stream.mark: accepted: none, a run does not apply rules yet",
-                                               stream.place.file, stream.place.line));
     if (config.reduce.size() > 1)
         throw core::UsageError(
             fmt::format("[[reduce]]: found {} reducers; accepted: one in this version", config.reduce.size()));
@@ -246,6 +239,9 @@ int Run::execute() {
         for (const auto& port : pipeline_->ports())
             if (!port->remarks().empty()) fmt::print(stderr, "port: {}\n", port->remarks());
     }
+    const bool own_rules = !options_.capture.has_value();  // a replay does those of files only
+    const bool files = std::ranges::any_of(options_.config.ports, [](const auto& port) { return !port.flows.empty(); });
+    if (!options_.quiet && (own_rules || files)) fmt::print(stderr, "{}", pipeline_->flows().text());
     if (!options_.telemetry.empty()) telemetry_ = std::make_unique<Telemetry>();
     start_ = std::chrono::steady_clock::now();
     pipeline_->start();
@@ -301,6 +297,7 @@ void Run::control() {
         seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
         pipeline_->look();
         watch_.look(*pipeline_, seconds_);
+        watch_flows();
         progress_.update(*pipeline_, seconds_);
         if (telemetry_ != nullptr) telemetry_->serve(*pipeline_, seconds_);
         if (pipeline_->writer() != nullptr) watch_disk();
@@ -310,6 +307,17 @@ void Run::control() {
         pipeline_->stop_input();
     }
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+/// Whether devices do what they accepted.
+void Run::watch_flows() {
+    constexpr double interval_s = 0.1;
+    if (seconds_ - flows_looked_s_ < interval_s) return;
+    flows_looked_s_ = seconds_;
+    for (const std::string& warning : pipeline_->flows().update(pipeline_->rx())) {
+        progress_.say("warning: " + warning);
+        warnings_.push_back(warning);
+    }
 }
 
 void Run::watch_disk() {
@@ -329,6 +337,7 @@ nlohmann::json Run::report_json(const Ledger& ledger) const {
     report["config"] = config_json(options_.config);
     report["plan"] = plan_json(plan_);
     report["stopped_by"] = stop_reason_;
+    report["flows"] = pipeline_->flows().json();
     if (const CaptureFeeder* capture = pipeline_->capture(); capture != nullptr)
         report["capture"] = {{"files", options_.capture->files}, {"records", capture->records() + capture->skipped()},
                              {"skipped", capture->skipped()},    {"bytes", capture->record_bytes()},
@@ -365,10 +374,13 @@ std::string Run::close_sink(const Ledger& ledger) {
 }
 
 int Run::finish() {
+    flows_looked_s_ = -1;
+    watch_flows();
     const Ledger ledger = collect(*pipeline_);
     progress_.finish(*pipeline_, ledger, seconds_);
     if (telemetry_ != nullptr) telemetry_->finish(*pipeline_, ledger, seconds_);
-    const std::vector<Finding> findings = diagnose(ledger, watch_.observations(*pipeline_, ledger, seconds_));
+    std::vector<Finding> findings = diagnose(ledger, watch_.observations(*pipeline_, ledger, seconds_));
+    pipeline_->flows().add_findings(findings);
     const std::string failure = close_sink(ledger);
     nlohmann::json report = report_json(ledger);
     report["findings"] = findings_json(findings);

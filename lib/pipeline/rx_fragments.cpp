@@ -79,9 +79,8 @@ void RxStage::process_whole(const Packet& packet) noexcept {
     const wire::Verdict verdict = wire::parse_frame(rte_pktmbuf_mtod(packet.mbuf, const std::byte*), packet.wire_bytes,
                                                     packet.wire_bytes, datagram);
     if (verdict != wire::ok) return reject(packet, verdict);
-    const flow::Steering& steering = *config_.steering[packet.port];
-    const bool roce = steering.is_roce(datagram);
-    const flow::Route route = roce ? steering.route_roce(datagram) : steering.route_udp(datagram);
+    const bool roce = config_.steering[packet.port]->is_roce(datagram);
+    const flow::Route route = route_of(packet, datagram);
     if (route.stream == flow::Steering::none) {
         if (!roce) strangers_.add(Stranger{false, datagram.dport, datagram.src}.packed());
         reject(packet, PacketCounter::unsteered);

@@ -31,6 +31,7 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
       streams_(streams),
       own_(own),
       run_(run),
+      rules_(config.rules),
       table_(config.table, packets_, messages_, port::release_buffers),
       reassembly_(config.reassembly),
       arrivals_(streams.size()),
@@ -278,6 +279,13 @@ void RxStage::process(std::span<const Packet> packets, port::LivePort* from) noe
     }
 }
 
+/// Which stream a datagram belongs to, that a rule's mark may tell apart from others.
+flow::Route RxStage::route_of(const Packet& packet, const wire::Datagram& datagram) const noexcept {
+    const flow::Steering& steering = *config_.steering[packet.port];
+    const auto mark = steering.uses_marks() ? mark_of(packet) : std::nullopt;
+    return steering.is_roce(datagram) ? steering.route_roce(datagram, mark) : steering.route_udp(datagram, mark);
+}
+
 void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from) noexcept {
     std::uint16_t run_stream = flow::Steering::none;
     std::uint32_t run = 0;
@@ -306,9 +314,8 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
             end_packet(packet, verdict, from);
             continue;
         }
-        const flow::Steering& steering = *config_.steering[packet.port];
-        const bool roce = steering.is_roce(datagram);
-        const flow::Route route = roce ? steering.route_roce(datagram) : steering.route_udp(datagram);
+        const bool roce = config_.steering[packet.port]->is_roce(datagram);
+        const flow::Route route = route_of(packet, datagram);
         if (route.stream == flow::Steering::none && !roce) {
             strangers_.add(Stranger{false, datagram.dport, datagram.src}.packed());
             table_.reject(packet.mbuf, PacketCounter::unsteered);
@@ -351,14 +358,16 @@ std::uint32_t RxStage::without_bad_checksums(std::uint32_t count) noexcept {
 std::size_t RxStage::take_own(TimeNs now) noexcept {
     std::size_t work = 0;
     bool ended = true;
-    for (const PortInput& input : config_.ports) {
+    for (PortInput& input : config_.ports) {
         if (run_.stop_input.load(std::memory_order_relaxed)) continue;
         ended = false;
         if (!flush_stashes()) break;  // a stash has room for one burst
         const port::LivePort::Burst got = input.port->receive(input.queue, taken_, now, own_time_);
         count_received(got.count);
         const std::uint32_t good = got.bad_checksums ? without_bad_checksums(got.count) : got.count;
-        process({taken_.data(), good}, input.port);
+        const std::uint32_t kept = rules_.empty() ? good : by_rules(good, &input);
+        input.settled |= got.count < burst;
+        process({taken_.data(), kept}, input.port);
         time_ = std::max(time_, input.port->over(now));
         work += got.count;
     }
@@ -370,7 +379,7 @@ std::size_t RxStage::take_own(TimeNs now) noexcept {
         const bool last = input.ended->load(std::memory_order_acquire);
         const std::uint32_t count = input.ring->pop(taken_);
         count_received(count);
-        process({taken_.data(), count}, nullptr);
+        process({taken_.data(), rules_.empty() ? count : by_rules(count, nullptr)}, nullptr);
         count_processed(count);
         if (count > 0 || !last) ended = false;
         work += count;

@@ -10,6 +10,7 @@
 #include "assemble/sequence_tracker.hpp"
 #include "flow/steering.hpp"
 #include "pipeline/pass_signals.hpp"
+#include "pipeline/rx_rules.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/top_values.hpp"
 #include "port/ip_reassembly.hpp"
@@ -44,6 +45,7 @@ public:
     struct PortInput {
         port::LivePort* port = nullptr;
         std::uint16_t queue = 0;
+        bool settled = false;  ///< the queue has been empty since the run began
     };
     /// A feeder thread (capture reader), which has ended when `ended` is set and the ring is empty.
     struct RingInput {
@@ -58,6 +60,7 @@ public:
         std::uint16_t index = 0;  ///< of this rx lcore
         bool wait = false;        ///< when something downstream is full: take no more packets, rather than lose them
         std::vector<const flow::Steering*> steering;  ///< by the index of the port that a packet came from
+        std::vector<flow::RuleRuntime*> rules;        ///< by the index of the port; null where it has no flow rules
         std::vector<PortInput> ports;
         std::vector<RingInput> rings;
         std::vector<SteerEdge> steer_in;
@@ -86,6 +89,7 @@ public:
     [[nodiscard]] std::uint64_t source_packets(std::uint32_t source) const noexcept {
         return source_packets_[source].load(std::memory_order_relaxed);
     }
+    [[nodiscard]] const RxRules& rules() const noexcept { return rules_; }
     /// Of packets that match no stream: Stranger, packed.
     [[nodiscard]] const TopValues& strangers() const noexcept { return strangers_; }
     /// Of datagrams with a payload of the wrong length: stream << 32 | bytes.
@@ -117,6 +121,8 @@ private:
     [[nodiscard]] std::uint32_t without_bad_checksums(std::uint32_t count) noexcept;
     [[nodiscard]] std::size_t take_steered() noexcept;
     void count_received(std::uint32_t count) noexcept;
+    [[nodiscard]] std::uint32_t by_rules(std::uint32_t count, const PortInput* input) noexcept;  // rx_rules.cpp
+    [[nodiscard]] flow::Route route_of(const port::Packet& packet, const wire::Datagram& datagram) const noexcept;
     void prefetch_next() noexcept;
     static void prefetch_body(const port::Packet& packet) noexcept;
     void expect_headers(const port::Packet& packet, const std::byte* end) noexcept;
@@ -152,6 +158,7 @@ private:
     const RunSignals& run_;
     core::PacketTally packets_;
     core::MessageTally messages_;
+    RxRules rules_;
     TopValues strangers_;
     TopValues wrong_lengths_;
     assemble::MessageTable table_;

@@ -1,5 +1,7 @@
 #include "pipeline/setup.hpp"
 
+#include "pipeline/stream_rules.hpp"
+
 namespace weir::pipeline {
 
 namespace {
@@ -22,6 +24,7 @@ flow::Rule rule_of(const StreamConfig& stream, std::size_t stream_index) {
     flow::Rule rule;
     rule.stream = static_cast<std::uint16_t>(stream_index);
     rule.source = stream.first_source;
+    rule.mark = stream.mark;
     for (std::size_t i = 0; i < stream.src.size(); ++i) {
         const IpAddress& address = stream.src[i];
         address.v6 ? rule.ipv6_src.push_back(address.bytes) : rule.src.push_back(address.v4());
@@ -62,6 +65,7 @@ std::vector<std::uint16_t> make_owners(const RunConfig& config, std::uint32_t rx
         const StreamConfig& stream = config.streams[config.sources[i].stream];
         owners[i] = share(stream.source_by == SourceBy::port ? i : stream.first_source);
     }
+    own_by_rules(config, rx_count, owners);
     return owners;
 }
 

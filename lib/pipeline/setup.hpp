@@ -15,7 +15,8 @@ namespace weir::pipeline {
 [[nodiscard]] std::vector<StreamRuntime> make_streams(const RunConfig& config);
 
 /// The rx lcore (index) that assembles each source. All sources of a stream that are told apart by their header share
-/// one, because the packet has to be steered before the header is read.
+/// one, because the packet has to be steered before the header is read. Where the flow rules of a port send a stream to
+/// one queue, it is the rx lcore that polls that.
 [[nodiscard]] std::vector<std::uint16_t> make_owners(const RunConfig& config, std::uint32_t rx_count);
 
 /// Rules for what arrives on `port`.

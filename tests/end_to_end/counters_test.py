@@ -12,7 +12,6 @@ from support import FUSED, Case, Replay, config, main, stream, weir
 # These cannot be provoked by a replay.
 NOT_IN_A_REPLAY = {
     "packets": {"in_flight": "is zero at the end of every run, which every test of this folder checks",
-                "dropped.flow_rule": "a run does not apply rules yet",
                 "dropped.roce.sequence": "needs a responder", "dropped.roce.not_ready": "needs a responder",
                 "dropped.roce.gap": "needs a responder", "dropped.roce.invalid_request": "needs a responder",
                 "dropped.roce.access": "needs a responder", "dropped.roce.operation": "needs a responder",
@@ -130,6 +129,13 @@ class Counters(Case):
         self.exactly(EJFAT.replace('kind = "events"\npath = "unused"', NULL), frames,
                      {"dropped.ip_fragment.timeout": 132, "dropped.ip_fragment.no_room": 868})
         SEEN["packets"].add("dropped.ip_fragment.no_room")
+
+    def test_dropped_by_a_rule(self):
+        self.path("r.flow", "flow create 0 ingress pattern eth / ipv4 / udp dst is 9 / end actions drop / end\n")
+        settings = EJFAT.replace('device = "net_null0"\n', 'device = "net_null0"\nflows = "r.flow"\n')
+        result = self.replay(self.path("c.pcap", pcap_bytes(stamped([event(1), udp(b"?", 9), event(2), udp(b"?", 9)]))), settings)
+        self.assertEqual(result.packets, {"placed": 2, "dropped.flow_rule": 2})
+        SEEN["packets"].add("dropped.flow_rule")
 
     def test_complete_events(self):
         result = self.exactly(EJFAT, [event(1), event(2)], {"placed": 2})

@@ -13,7 +13,9 @@
 #include "port/frame_target.hpp"
 #include "port/neighbour.hpp"
 #include "port/paced_sender.hpp"
+#include "port/perftest_client.hpp"
 #include "port/rc_sender.hpp"
+#include "port/verbs_sender.hpp"
 #include "send_options.hpp"
 #include "send_report.hpp"
 
@@ -80,8 +82,55 @@ port::MacAddress destination(const SendOptions& options, const port::Simulator& 
                     options.to, simulator.config().ipv6 ? "a neighbour solicitation" : "ARP", patience_s));
 }
 
+constexpr double exchange_patience_s = 10;
+
+/// Our side of each queue pair of a device, as the exchange tells it.
+std::vector<roce::PerftestEnd> own_ends(const SendOptions& options) {
+    const port::SimulatorConfig& simulator = options.simulator;
+    std::vector<roce::PerftestEnd> ends(simulator.sources);
+    for (std::uint32_t source = 0; source < simulator.sources; ++source) {
+        ends[source].qp = (options.rc.local_qp != 0 ? options.rc.local_qp : simulator.queue_pair) + source;
+        ends[source].psn = simulator.first_psn;
+        ends[source].set_ipv4(simulator.src_ip + source);
+    }
+    return ends;
+}
+
+/// Takes what the other side says of its queue pairs over into the options.
+void take_peers(SendOptions& options, std::vector<roce::PerftestEnd> peers) {
+    for (const roce::PerftestEnd& peer : peers)
+        if (!peer.ipv4() || *peer.ipv4() != *peers[0].ipv4())
+            throw core::RunError(
+                fmt::format("send: --connect {}: its queue pairs have no common IPv4 address", options.connect));
+    options.simulator.dst_ip = *peers[0].ipv4();
+    options.rc.peers = std::move(peers);
+}
+
+/// Greets the receiver before anything else is sized: it may want shorter packets.
+std::unique_ptr<port::PerftestClient> greet(SendOptions& options) {
+    if (options.connect.empty()) return nullptr;
+    auto client = std::make_unique<port::PerftestClient>(options.connect, exchange_patience_s);
+    constexpr std::uint32_t usual_mtu = 4096;
+    options.simulator.mtu = client->greet(options.simulator.mtu != 0 ? options.simulator.mtu : usual_mtu);
+    return client;
+}
+
+/// The account of messages that are acknowledged, and what it means for the exit status.
+int account_for(const SendOptions& options, port::Simulator& simulator, const port::RcSender::Result& run,
+                std::uint64_t lost) {
+    const json report = rc_send_report(options, simulator, run, lost);
+    if (!options.report.empty()) write_send_report(options.report, report);
+    if (!options.quiet) print_send_summary(report);
+    const port::RcSender::Source total = run.total();
+    const bool all = run.events_acknowledged == run.events && total.acknowledged == total.account.posted;
+    return all ? 0 : 1;
+}
+
 /// Reliable connections to a device: done when everything is acknowledged.
-int send_acknowledged(const SendOptions& options, bool progress) {
+int send_acknowledged(SendOptions& options, bool progress) {
+    const std::unique_ptr<port::PerftestClient> client = greet(options);
+    const std::vector<roce::PerftestEnd> ends = own_ends(options);
+    if (client) take_peers(options, client->exchange(ends));
     port::Simulator simulator(options.simulator);
     const std::unique_ptr<port::FrameLink> link =
         port::open_device_link(options.to.substr(7), simulator.frame_bytes_max());
@@ -96,14 +145,26 @@ int send_acknowledged(const SendOptions& options, bool progress) {
         };
     port::RcSender sender(simulator, *link, config, destination(options, simulator, *link), stop_requested);
     shown = &sender;
+    if (client) client->meet(ends[0]);
     const port::RcSender::Result run = sender.send();
+    if (client) client->done();
     if (progress && run.seconds > 1) fmt::print(stderr, "\n");
-    const json report = rc_send_report(options, simulator, run, link->lost());
-    if (!options.report.empty()) write_send_report(options.report, report);
-    if (!options.quiet) print_send_summary(report);
-    const port::RcSender::Source total = run.total();
-    const bool all = run.events_acknowledged == run.events && total.acknowledged == total.account.posted;
-    return all ? 0 : 1;
+    return account_for(options, simulator, run, link->lost());
+}
+
+/// The same through an RDMA adapter, which makes the packets.
+int send_by_verbs(SendOptions& options) {
+    port::check_verbs_device(options.to.substr(6));
+    const std::unique_ptr<port::PerftestClient> client = greet(options);
+    port::Simulator simulator(options.simulator);
+    const std::unique_ptr<port::VerbsSender> sender =
+        port::open_verbs_sender(options.to.substr(6), simulator, options.rc, stop_requested);
+    const std::vector<roce::PerftestEnd> ends = sender->ends();
+    sender->connect(client->exchange(ends));
+    client->meet(ends[0]);
+    const port::RcSender::Result run = sender->send();
+    client->done();
+    return account_for(options, simulator, run, 0);
 }
 
 /// Everything else: nobody answers.
@@ -139,6 +200,7 @@ int send_command(const std::vector<std::string>& args) {
     if (!read_send_options(args, options)) return 0;
     catch_signals();
     const bool progress = !options.quiet && ::isatty(STDERR_FILENO) == 1;
+    if (options.verbs) return send_by_verbs(options);
     return options.answered() ? send_acknowledged(options, progress) : send_frames(options, progress);
 }
 

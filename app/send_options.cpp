@@ -213,6 +213,10 @@ constexpr std::array<const char*, 8> reliable_options = {"window", "depth",     
 void describe_reliable(SendOptions& options, po::options_description& all) {
     port::RcSender::Config& rc = options.rc;
     auto add = all.add_options();
+    add("connect", po::value(&options.connect)->value_name("HOST[:PORT]"),
+        "answered rc, verbs: agree on queue pairs, packet numbers and buffers with a server of perftest's exchange, "
+        "like a "
+        "weir run or ib_send_bw (18515)");
     add("unanswered", po::bool_switch(&options.unanswered),
         "rc to a device: nobody acknowledges, nothing is sent again (as to a capture or a kernel socket)");
     add("window", number_option("window", &rc.window),
@@ -235,11 +239,14 @@ void describe_reliable(SendOptions& options, po::options_description& all) {
 
 po::options_description describe(SendOptions& options) {
     port::SimulatorConfig& simulator = options.simulator;
-    const auto transport = [&simulator](const std::string& text) {
+    const auto transport = [&simulator, &options](const std::string& text) {
         simulator.transport = choice<SimulatedTransport>("transport", text,
                                                          {{"udp", SimulatedTransport::udp},
                                                           {"roce-send", SimulatedTransport::roce_send},
-                                                          {"roce-write", SimulatedTransport::roce_write}});
+                                                          {"roce-write", SimulatedTransport::roce_write},
+                                                          {"verbs-send", SimulatedTransport::roce_send},
+                                                          {"verbs-write", SimulatedTransport::roce_write}});
+        options.verbs = text.starts_with("verbs-");
     };
     po::options_description all("options", 118);
     auto add = all.add_options();
@@ -251,7 +258,7 @@ po::options_description describe(SendOptions& options) {
     add("config", po::value(&options.config)->value_name("FILE"),
         "a TOML file whose [[format]] tables --format may name; the rest of it is not looked at");
     add("transport", po::value<std::string>()->default_value("udp")->notifier(transport),
-        "udp, roce-send or roce-write");
+        "udp, roce-send or roce-write; verbs-send or verbs-write through an RDMA adapter (--to verbs:DEVICE)");
     add("sources", number_option("sources", &simulator.sources, "1"), "UDP ports or queue pairs that send");
     add("events", number_option("events", &simulator.events), "how many events; without it until Ctrl-C");
     add("duration", po::value(&options.duration_s)->value_name("S"), "stop after so many seconds");
@@ -283,6 +290,43 @@ po::options_description describe(SendOptions& options) {
     return all;
 }
 
+void require(bool holds, const std::string& text) {
+    if (!holds) throw UsageError("send: " + text + " (weir send --help)");
+}
+
+/// Which RoCE options go together.
+void check_roce_options(const po::variables_map& given, const SendOptions& options) {
+    require(given.count("psn") == 0 || given["first-psn"].defaulted(), "--psn and --first-psn are the same option");
+    const bool roce = options.simulator.transport != SimulatedTransport::udp;
+    require(!options.unanswered || (roce && options.to_device()), "--unanswered goes with RoCE to a device");
+    for (const char* option : {"va", "rkey"})
+        require(given.count(option) == 0 || options.simulator.transport == SimulatedTransport::roce_write,
+                fmt::format("--{} goes with --transport roce-write", option));
+    require(options.verbs == options.to_verbs(),
+            "--transport verbs-send and verbs-write go with --to verbs:DEVICE, and nothing else does");
+    require(!options.verbs || !options.connect.empty(),
+            "--to verbs:... needs --connect HOST[:PORT]: the adapter chooses our queue pairs");
+    const bool acknowledged = options.answered() || options.verbs;
+    for (const char* option : reliable_options)
+        require(given.count(option) == 0 || acknowledged,
+                fmt::format("--{} goes with --service rc --to device:..., where messages are acknowledged", option));
+    require(options.connect.empty() || acknowledged,
+            "--connect goes with --service rc --to device:... and with --to verbs:...");
+    require(!options.digests || acknowledged,
+            "--digests goes with --service rc --to device:... and with --to verbs:...");
+    if (!options.connect.empty()) {
+        for (const char* option : {"va", "rkey", "dst-ip"})
+            require(given.count(option) == 0,
+                    fmt::format("--{} and --connect contradict each other: the receiver says it", option));
+        require(options.verbs || !options.simulator.ipv6, "--connect: IPv4 addresses are accepted");
+    }
+    if (options.verbs)
+        for (const char* option : {"drop", "duplicate", "truncate", "corrupt", "drop-answers", "window", "ack-every",
+                                   "local-qp", "gbps", "vlan", "src-ip", "src-mac", "dst-mac", "src-port"})
+            require(given.count(option) == 0,
+                    fmt::format("--{}: the adapter makes the packets of --to verbs:...", option));
+}
+
 }  // namespace
 
 bool read_send_options(const std::vector<std::string>& args, SendOptions& options) {
@@ -297,13 +341,8 @@ bool read_send_options(const std::vector<std::string>& args, SendOptions& option
     }
     po::notify(given);
     choose_format(options);
-    const auto require = [](bool holds, const std::string& text) {
-        if (!holds) {
-            throw UsageError("send: " + text + " (weir send --help)");
-        }
-    };
     require(given.count("to") + given.count("out") == 1,
-            "one target is needed: --to FILE.pcap, udp:HOST or device:VDEV");
+            "one target is needed: --to FILE.pcap, udp:HOST, device:VDEV or verbs:DEVICE");
     require(given.count("rate") + given.count("gbps") <= 1, "--rate and --gbps exclude each other");
     require(given.count("rate") == 0 || options.pace.events_per_s > 0, "--rate must be more than 0");
     require(given.count("gbps") == 0 || options.pace.gbps > 0, "--gbps must be more than 0");
@@ -318,16 +357,7 @@ bool read_send_options(const std::vector<std::string>& args, SendOptions& option
                     fmt::format("--{}: the kernel writes these headers for --to udp", option));
         }
     }
-    require(given.count("psn") == 0 || given["first-psn"].defaulted(), "--psn and --first-psn are the same option");
-    const bool roce = options.simulator.transport != SimulatedTransport::udp;
-    require(!options.unanswered || (roce && options.to_device()), "--unanswered goes with RoCE to a device");
-    for (const char* option : {"va", "rkey"})
-        require(given.count(option) == 0 || options.simulator.transport == SimulatedTransport::roce_write,
-                fmt::format("--{} goes with --transport roce-write", option));
-    for (const char* option : reliable_options)
-        require(given.count(option) == 0 || options.answered(),
-                fmt::format("--{} goes with --service rc --to device:..., where messages are acknowledged", option));
-    require(!options.digests || options.answered(), "--digests goes with --service rc --to device:...");
+    check_roce_options(given, options);
     require(given.count("timeout") == 0 || options.timeout_ms > 0, "--timeout must be more than 0");
     if (options.timeout_ms > 0) options.rc.timeout_ns = static_cast<core::TimeNs>(options.timeout_ms * 1e6);
     options.rc.pace = options.pace;

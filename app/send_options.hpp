@@ -18,17 +18,20 @@ struct SendOptions {
     std::string to;
     std::string report;
     std::string format;
-    std::string config;  ///< where declared formats are
+    std::string config;   ///< where declared formats are
+    std::string connect;  ///< where the receiver's queue pairs are learnt; empty: the command line says them
     double duration_s = 0;
     double timeout_ms = 0;  ///< of rc; 0: the default
     bool dst_mac_given = false;
     bool unanswered = false;  ///< rc: sends without waiting for anybody
     bool digests = false;
+    bool verbs = false;  ///< the packets are made by an RDMA adapter
     bool quiet = false;
 
     [[nodiscard]] bool to_udp() const { return to.starts_with("udp:"); }
     [[nodiscard]] bool to_device() const { return to.starts_with("device:"); }
-    [[nodiscard]] bool live() const { return to_udp() || to_device(); }
+    [[nodiscard]] bool to_verbs() const { return to.starts_with("verbs:"); }
+    [[nodiscard]] bool live() const { return to_udp() || to_device() || to_verbs(); }
     /// Messages are acknowledged: a reliable connection over a device.
     [[nodiscard]] bool answered() const {
         return to_device() && !unanswered && simulator.transport != port::SimulatedTransport::udp &&

@@ -53,6 +53,10 @@ roce::Initiator::Config initiator_config(const Simulator& simulator, const RcSen
     out.psn = simulator.config().first_psn;
     out.path_mtu = simulator.config().mtu;
     out.rkey = simulator.config().rkey;
+    if (!config.peers.empty()) {
+        out.qp = config.peers[source].qp;
+        out.rkey = config.peers[source].rkey;
+    }
     out.window = config.window;
     out.messages_max = config.depth;
     out.ack_every = config.ack_every;
@@ -203,7 +207,7 @@ bool RcSender::post(TimeNs now) {
             const std::uint64_t event = simulator_.config().first_event + posted_[source];
             roce::SendMessage message{.id = event, .bytes = simulator_.rdma_bytes(event, source)};
             if (simulator_.config().immediate) message.immediate = static_cast<std::uint32_t>(event);
-            message.va = simulator_.rdma_va(source);
+            message.va = config_.peers.empty() ? simulator_.rdma_va(source) : config_.peers[source].va;
             if (!initiators_[source].post(message)) break;
             any = true;
         }

@@ -15,6 +15,7 @@
 #include "port/pacer.hpp"
 #include "port/simulator.hpp"
 #include "roce/initiator.hpp"
+#include "roce/perftest.hpp"
 
 namespace weir::port {
 
@@ -28,10 +29,13 @@ public:
         std::uint32_t retries = 7;
         std::uint32_t rnr_retries = roce::Initiator::no_limit;
         std::uint32_t local_qp = 0;  ///< ours, of source 0; the others count on. 0: the number of the responder's
-        double drop_answers = 0;     ///< probability that an answer is thrown away
-        Pacer::Config pace;          ///< events per second: of new messages. Gb/s: of all frames
-        double duration_s = 0;       ///< begin no event after this; 0: no limit
-        double grace_s = 5;          ///< after being asked to stop: to get what is under way acknowledged
+        /// What the exchange with the receiver said of its queue pairs, one per source; empty: as the simulator is
+        /// configured.
+        std::vector<roce::PerftestEnd> peers{};
+        double drop_answers = 0;  ///< probability that an answer is thrown away
+        Pacer::Config pace;       ///< events per second: of new messages. Gb/s: of all frames
+        double duration_s = 0;    ///< begin no event after this; 0: no limit
+        double grace_s = 5;       ///< after being asked to stop: to get what is under way acknowledged
         std::function<void(double seconds)> on_progress;  ///< about once a second
     };
     /// One queue pair. Frames: planned by the initiator - dropped + duplicated = emitted.

@@ -273,7 +273,7 @@ void EventBuilder::trim(Message& message, TimeNs deadline_ns) noexcept {
             message.received_bytes -= ref.bytes;
             ref.bytes = 0;
             ref.data = nullptr;
-            ++removed;
+            removed += (block->continued >> i & 1U) != 0 ? 0 : 1;  // a packet's references have one time
         }
     }
     message.packets -= removed;

@@ -21,7 +21,8 @@ using core::TimeNs;
     return first_ns > last - timeout_ns ? last : first_ns + timeout_ns;
 }
 
-/// One packet's payload inside a message. The bytes stay in the received buffer until the event has left.
+/// One packet's payload inside a message, or a part of it where a packet came in several buffers. The bytes stay in the
+/// received buffer until the event has left.
 struct FragmentRef {
     void* buffer = nullptr;  ///< the mbuf (opaque here), given back when the message is recycled; null: copied
     const std::byte* data = nullptr;
@@ -36,7 +37,7 @@ struct FragmentBlock {
     static constexpr std::uint32_t capacity = 31;
     FragmentBlock* next = nullptr;
     std::uint32_t count = 0;
-    std::uint32_t reserved = 0;
+    std::uint32_t continued = 0;  ///< a bit for each reference that is of the same packet as the one before it
     std::array<FragmentRef, capacity> refs;
 };
 

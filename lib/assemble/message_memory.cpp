@@ -30,8 +30,16 @@ FragmentBlock* MessageTable::take_block() noexcept {
     else
         block = fresh_block_++;  // never used before: its page is touched now, not at start
     block->next = nullptr;
-    block->count = 0;
+    block->count = block->continued = 0;
     return block;
+}
+
+/// The reference that was appended last is of the packet of the one before it.
+void MessageTable::join_last(Message& message) noexcept {
+    FragmentBlock& block = *message.last_block;
+    block.continued |= std::uint32_t{1} << (block.count - 1);
+    --message.packets;
+    packets_.subtract(PacketCounter::in_flight, 1);
 }
 
 bool MessageTable::append(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
@@ -174,6 +182,7 @@ void MessageTable::splice(Message& into, Message& from) noexcept {
         if (last != nullptr && last->count + block->count <= FragmentBlock::capacity) {
             // Copying a few references keeps runs of single packets from taking a block each.
             std::copy_n(block->refs.data(), block->count, last->refs.data() + last->count);
+            last->continued |= block->continued << last->count;
             last->count += block->count;
             block->next = free_blocks_;
             free_blocks_ = block;

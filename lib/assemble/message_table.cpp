@@ -261,13 +261,19 @@ void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, voi
 }
 
 void MessageTable::add_pieces(std::uint32_t source, const wire::Fragment& fragment, std::span<const Piece> pieces,
-                              TimeNs now) noexcept {
+                              TimeNs now, PiecesAre are) noexcept {
+    const bool together = are == PiecesAre::one_packet;
     if (now >= sources_[source].due_ns) expire(sources_[source], now);
     Message* message = nullptr;
     const PacketCounter verdict =
         admit(source, fragment, static_cast<std::uint32_t>(pieces.size()), now, nullptr, message);
     if (verdict != PacketCounter::in_flight) {
-        for (const Piece& piece : pieces) reject(piece.buffer, verdict);
+        for (const Piece& piece : pieces) {
+            if (together && &piece != pieces.data())
+                give_back(piece.buffer);
+            else
+                reject(piece.buffer, verdict);
+        }
         return;
     }
     describe(*message, fragment, now);
@@ -276,6 +282,8 @@ void MessageTable::add_pieces(std::uint32_t source, const wire::Fragment& fragme
         if (!append(*message, piece.buffer, piece.data, offset, piece.bytes, now)) {
             assert(false);  // admit has asked for room for all of them
             reject(piece.buffer, PacketCounter::no_room);
+        } else if (together && &piece != pieces.data()) {
+            join_last(*message);
         }
         offset += piece.bytes;
     }

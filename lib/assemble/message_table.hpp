@@ -78,9 +78,14 @@ public:
     void add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now,
              Message* expected = nullptr) noexcept;
 
-    /// As `add`, for a payload that lies in several buffers, each of which counts as one packet: they end together.
-    void add_pieces(std::uint32_t source, const wire::Fragment& fragment, std::span<const Piece> pieces,
-                    TimeNs now) noexcept;
+    /// What the buffers of add_pieces are: each a packet of a datagram that came in IP fragments, or all of them the
+    /// one packet that a device put into several buffers.
+    enum class PiecesAre : std::uint8_t { packets, one_packet };
+    /// As `add`, for a payload that lies in several buffers: they end together.
+    void add_pieces(std::uint32_t source, const wire::Fragment& fragment, std::span<const Piece> pieces, TimeNs now,
+                    PiecesAre are = PiecesAre::packets) noexcept;
+    /// A buffer that is done with and of which nothing is to be counted.
+    void give_back(void* buffer) noexcept { release_later(buffer); }
 
     /// Counts a packet that ends here and gives its buffer back.
     void reject(void* buffer, core::PacketCounter counter) noexcept;
@@ -240,6 +245,7 @@ private:
     void recycle(Message& message) noexcept;
     void push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept;
     void release_later(void* buffer) noexcept;
+    void join_last(Message& message) noexcept;
     [[nodiscard]] FragmentBlock* take_block() noexcept;
     [[nodiscard]] RangeBlock* take_ranges() noexcept;
 

@@ -76,8 +76,8 @@ void RxStage::flush_pieces() noexcept {
 void RxStage::process_whole(const Packet& packet) noexcept {
     wire::Datagram datagram;
     // All headers lie in the first buffer, and nothing else is read.
-    const wire::Verdict verdict = wire::parse_frame(rte_pktmbuf_mtod(packet.mbuf, const std::byte*), packet.wire_bytes,
-                                                    packet.wire_bytes, datagram);
+    const auto* head = rte_pktmbuf_mtod(packet.mbuf, const std::byte*);
+    const wire::Verdict verdict = wire::parse_frame(head, packet.wire_bytes, packet.wire_bytes, datagram);
     if (verdict != wire::ok) return reject(packet, verdict);
     const bool roce = config_.steering[packet.port]->is_roce(datagram);
     const flow::Route route = route_of(packet, datagram);
@@ -89,11 +89,13 @@ void RxStage::process_whole(const Packet& packet) noexcept {
     } else if (route.owner != config_.index) {
         steer(packet, route.owner);
     } else {
-        assemble_whole(packet, datagram, route);
+        assemble_whole(packet, head, datagram, route);
     }
 }
 
-void RxStage::assemble_whole(const Packet& packet, wire::Datagram& datagram, const flow::Route& route) noexcept {
+/// A datagram in several buffers, which are packets of it, or all one packet. `head` is where its headers were read.
+void RxStage::assemble_whole(const Packet& packet, const std::byte* head, wire::Datagram& datagram,
+                             const flow::Route& route) noexcept {
     const StreamRuntime& stream = streams_[route.stream];
     if (stream.lane_by_port) datagram.lane = static_cast<std::uint8_t>((route.source - stream.first_source) & 1U);
     wire::Fragment fragment;
@@ -105,21 +107,39 @@ void RxStage::assemble_whole(const Packet& packet, wire::Datagram& datagram, con
     if (verdict == PacketCounter::malformed_payload_length)
         wrong_lengths_.add(std::uint64_t{route.stream} << 32U | datagram.payload_bytes);
     if (verdict != wire::ok) return reject(packet, verdict);
-    auto skip = static_cast<std::uint32_t>(fragment.payload - rte_pktmbuf_mtod(packet.mbuf, const std::byte*));
-    if (skip > packet.mbuf->data_len) return reject(packet, PacketCounter::malformed_truncated);
+    const bool one_packet = packet.scattered();
+    const auto skip = static_cast<std::uint32_t>(fragment.payload - head);
+    if (!one_packet && skip > packet.mbuf->data_len) return reject(packet, PacketCounter::malformed_truncated);
     if (stream.numbered_by_arrival) fragment.number = arrivals_[route.stream]++;
+    add_chain(packet, source, fragment, skip, one_packet);
+}
 
-    std::array<assemble::Piece, port::IpReassembly::pieces_max> pieces;
+/// The payload begins after `skip` bytes of the chain. Buffers that are packets all stay, however little of it they
+/// have.
+void RxStage::add_chain(const Packet& packet, std::uint32_t source, const wire::Fragment& fragment, std::uint32_t skip,
+                        bool one_packet) noexcept {
+    static_assert(segments_max >= port::IpReassembly::pieces_max);
+    std::array<assemble::Piece, segments_max> pieces;
     std::uint32_t count = 0;
     std::uint32_t left = fragment.bytes;
-    for (rte_mbuf* mbuf = packet.mbuf; mbuf != nullptr; skip = 0) {
-        const std::uint32_t bytes = std::min<std::uint32_t>(left, mbuf->data_len - skip);
-        pieces[count++] = {mbuf, rte_pktmbuf_mtod_offset(mbuf, const std::byte*, skip), bytes};
+    for (rte_mbuf* mbuf = packet.mbuf; mbuf != nullptr;) {
+        rte_mbuf* rest = take_first(mbuf);
+        const std::uint32_t skipped = std::min<std::uint32_t>(skip, mbuf->data_len);
+        const std::uint32_t bytes = std::min<std::uint32_t>(left, mbuf->data_len - skipped);
+        // Only headers, or padding behind the payload: done with, but one buffer must stand for the packet.
+        if (one_packet && bytes == 0 && (count > 0 || left > 0)) {
+            table_.give_back(mbuf);
+        } else {
+            pieces[count++] = {mbuf, rte_pktmbuf_mtod_offset(mbuf, const std::byte*, skipped), bytes};
+            if (!one_packet || count == 1) count_source(source);
+        }
+        skip -= skipped;
         left -= bytes;
-        mbuf = take_first(mbuf);
-        count_source(source);
+        mbuf = rest;
     }
-    table_.add_pieces(source, fragment, {pieces.data(), count}, packet.time_ns);
+    using Are = assemble::MessageTable::PiecesAre;
+    table_.add_pieces(source, fragment, {pieces.data(), count}, packet.time_ns,
+                      one_packet ? Are::one_packet : Are::packets);
 }
 
 }  // namespace weir::pipeline

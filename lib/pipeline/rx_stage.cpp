@@ -36,6 +36,7 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
       reassembly_(config.reassembly),
       arrivals_(streams.size()),
       stashes_(config.steer_out.size()),
+      head_(config.reassembly.header_bytes),
       source_packets_(config.table.sources),
       source_missing_(config.table.sources) {
     if (!config.listener.sources.empty())
@@ -298,6 +299,11 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
         if (packet.pieces() > 0) [[unlikely]] {
             end_run();
             process_whole(packet);
+            continue;
+        }
+        if (packet.scattered()) [[unlikely]] {
+            end_run();
+            process_scattered(packet, from);
             continue;
         }
         wire::Datagram& datagram = run_datagrams_[run];

@@ -106,8 +106,9 @@ public:
 
 private:
     static constexpr std::uint32_t burst = 64;
-    static constexpr std::uint32_t prefetched = 16;  ///< packets whose headers are fetched ahead of those worked on
-    struct Stash {                                   ///< packets for another rx lcore whose ring was full
+    static constexpr std::uint32_t segments_max = 128;  ///< buffers of a frame
+    static constexpr std::uint32_t prefetched = 16;     ///< packets whose headers are fetched ahead of those worked on
+    struct Stash {                                      ///< packets for another rx lcore whose ring was full
         std::array<port::Packet, burst> packets;
         std::uint32_t first = 0;
         std::uint32_t count = 0;
@@ -141,7 +142,14 @@ private:
     void expire_pieces() noexcept;
     void flush_pieces() noexcept;
     void process_whole(const port::Packet& packet) noexcept;
-    void assemble_whole(const port::Packet& packet, wire::Datagram& datagram, const flow::Route& route) noexcept;
+    void assemble_whole(const port::Packet& packet, const std::byte* head, wire::Datagram& datagram,
+                        const flow::Route& route) noexcept;
+    void add_chain(const port::Packet& packet, std::uint32_t source, const wire::Fragment& fragment, std::uint32_t skip,
+                   bool one_packet) noexcept;
+    // Frames that a device put into several buffers: rx_segments.cpp.
+    void process_scattered(const port::Packet& packet, port::LivePort* from) noexcept;
+    [[nodiscard]] std::span<const std::byte> head_of(const port::Packet& packet) noexcept;
+    void process_copy(const port::Packet& packet, port::LivePort* from) noexcept;
     void reject(const port::Packet& packet, core::PacketCounter counter) noexcept;
     [[nodiscard]] bool checks_icrc(const flow::Route& route) const noexcept;
     void assemble_roce(const port::Packet& packet, const wire::Datagram& datagram, const flow::Route& route) noexcept;
@@ -172,6 +180,7 @@ private:
     std::vector<assemble::SequenceTracker> trackers_;  ///< per source of the streams that are sequenced
     std::vector<std::uint32_t> first_tracker_;         ///< per stream
     std::vector<Stash> stashes_;
+    std::vector<std::byte> head_;  ///< the headers of a frame that has them in several buffers
     TimeNs time_ = std::numeric_limits<TimeNs>::min();
     TimeNs own_time_ = std::numeric_limits<TimeNs>::min();      ///< ports and feeders have given all before this
     TimeNs steered_time_ = std::numeric_limits<TimeNs>::min();  ///< and other rx lcores all before this

@@ -19,6 +19,10 @@ struct Packet {
     std::uint8_t port = 0;             ///< index of the port in the configuration
     std::uint8_t pass = 0;             ///< a looped capture: which pass, modulo 256
 
+    /// One frame that a device put into several buffers; captured_bytes are those of the first.
+    [[nodiscard]] bool scattered() const noexcept {
+        return captured_bytes < wire_bytes && captured_bytes != 0 && mbuf->nb_segs > 1;
+    }
     /// Not 0: a datagram of so many packets, a chain of as many mbufs, wire_bytes long. Marked by captured_bytes = 0.
     [[nodiscard]] std::uint32_t pieces() const noexcept {
         return captured_bytes == 0 && mbuf->nb_segs > 1 ? mbuf->nb_segs : 0;

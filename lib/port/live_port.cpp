@@ -35,7 +35,7 @@ LivePort::Burst LivePort::receive(std::uint16_t queue, std::span<Packet> packets
     for (std::uint16_t i = 0; i < count; ++i) {
         core::ordered_after(burst[i]);
         bad |= bad_checksum(burst[i]->ol_flags);
-        // A frame in several segments is read up to the end of its first; parsing then finds it cut and counts it.
+        // Of a frame in several segments this is the first one: Packet::scattered().
         packets[i] = {burst[i], now, burst[i]->pkt_len, burst[i]->data_len, static_cast<std::uint8_t>(config_.index)};
     }
     if (count == 0) return {};
@@ -61,6 +61,17 @@ bool has_bad_checksum(const rte_mbuf& mbuf) noexcept {
 
 void LivePort::answer(std::span<const std::byte> frame, core::PacketCounter kind) noexcept {
     if (own_.ip == 0 && !own_.has_ipv6) return;
+    // Requests come in through any queue, there is one to send with. They are rare: who finds it taken leaves it, and
+    // the other side asks again.
+    if (answering_.test_and_set(std::memory_order_acquire)) {
+        collided_.fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
+    answer_alone(frame, kind);
+    answering_.clear(std::memory_order_release);
+}
+
+void LivePort::answer_alone(std::span<const std::byte> frame, core::PacketCounter kind) noexcept {
     BufferPool& pool = *pools_.front();
     rte_mbuf* reply = pool.allocate();
     if (reply == nullptr) return add(unanswered_, 1);  // it may have been due
@@ -80,7 +91,7 @@ void LivePort::answer(std::span<const std::byte> frame, core::PacketCounter kind
 
 LivePort::Answers LivePort::answers() const noexcept {
     return {answered_arp_.load(std::memory_order_relaxed), answered_icmp_.load(std::memory_order_relaxed),
-            unanswered_.load(std::memory_order_relaxed)};
+            unanswered_.load(std::memory_order_relaxed) + collided_.load(std::memory_order_relaxed)};
 }
 
 std::uint64_t LivePort::stamps_moved() const noexcept {

@@ -103,6 +103,8 @@ public:
     [[nodiscard]] std::uint64_t stamps_moved() const noexcept;
 
 private:
+    void answer_alone(std::span<const std::byte> frame, core::PacketCounter kind) noexcept;
+
     // Steps of the constructor, in this order: live_port_setup.cpp.
     [[noreturn]] void fail(const char* step, int code) const;
     void remark(const std::string& text);
@@ -134,6 +136,8 @@ private:
     std::atomic<std::uint64_t> answered_arp_{0};
     std::atomic<std::uint64_t> answered_icmp_{0};
     std::atomic<std::uint64_t> unanswered_{0};
+    std::atomic<std::uint64_t> collided_{0};         ///< unanswered too: another lcore was at it
+    std::atomic_flag answering_ = ATOMIC_FLAG_INIT;  ///< an lcore has the transmit queue
     Setup setup_;
     std::string remarks_;
 };

@@ -82,8 +82,10 @@ public:
 
     /// Adds one packet at its time; returns its index.
     std::size_t add(const Packet& packet);
-    /// Adds the packet's payload in so many buffers (empty ones, where it is short), each of which counts as a packet.
-    void add_in_pieces(const Packet& packet, std::uint32_t pieces);
+    /// Adds the packet's payload in so many buffers (empty ones, where it is short), each of which counts as a packet,
+    /// or all together.
+    void add_in_pieces(const Packet& packet, std::uint32_t pieces,
+                       MessageTable::PiecesAre are = MessageTable::PiecesAre::packets);
     /// Adds one packet, exchanging nothing: as in a burst that does not end.
     void add_undrained(const Packet& packet) {
         now_ = std::max(now_, packet.time_ns);
@@ -124,6 +126,7 @@ private:
         std::vector<std::byte> bytes;
         std::size_t packet = 0;
         std::uint32_t released = 0;
+        bool continued = false;  ///< of the packet of the buffer before
     };
     struct Rx {  // spread: what is on its way
         std::deque<std::pair<const Packet*, std::size_t>> input;

@@ -26,6 +26,28 @@ TEST(Pieces, every_buffer_is_a_reference_and_a_packet) {
     EXPECT_EQ(harness.faults(), "");
 }
 
+TEST(Pieces, of_one_packet_are_references_and_one_packet) {
+    constexpr auto one_packet = MessageTable::PiecesAre::one_packet;
+    Harness harness({.sources = 1, .timeout_ns = 100});
+    harness.add_in_pieces(piece(0, 1, 0, 3, 1), 40, one_packet);  // over the end of a block of references
+    harness.add(piece(0, 1, 1, 3, 2));
+    harness.add_in_pieces(piece(0, 1, 1, 3, 3), 4, one_packet);
+    EXPECT_EQ(harness.count(PacketCounter::duplicate), 1u);
+    EXPECT_EQ(harness.table().buffers_held(), 41u);
+    harness.add_in_pieces(piece(0, 1, 2, 3, 4), 5, one_packet);
+    ASSERT_EQ(harness.events.size(), 1u);
+    EXPECT_EQ(harness.events[0].cause, EventCause::complete);
+    EXPECT_EQ(harness.events[0].messages.at(0).packets.size(), 3u);
+    EXPECT_EQ(harness.count(PacketCounter::placed), 3u);
+    // What the builder finds to have come too late is one packet, too.
+    harness.add_undrained(piece(0, 2, 0, 3, 1000));
+    harness.add_undrained(piece(0, 3, 0, 3, 1001));
+    harness.add_in_pieces(piece(0, 2, 1, 3, 1200), 7, one_packet);
+    harness.finish();
+    EXPECT_EQ(harness.count(PacketCounter::late), 1u);
+    EXPECT_EQ(harness.faults(), "");
+}
+
 TEST(Pieces, a_refusal_is_for_all_of_them) {
     Harness harness({.sources = 1});
     harness.add_in_pieces(piece(0, 1, 0, 3, 1), 3);
@@ -67,6 +89,7 @@ TEST(Pieces, make_no_difference_to_what_is_assembled) {
         const Limits limits{.sources = 2, .buffers_max = 65536};
         Harness whole(limits);
         Harness cut(limits);
+        const bool one_packet = round % 2 == 1;
         const std::uint32_t pieces = 1 + random() % 8;
         TimeNs now = 0;
         for (int i = 0; i < 400; ++i) {
@@ -75,7 +98,8 @@ TEST(Pieces, make_no_difference_to_what_is_assembled) {
             if (random() % 50 == 0) packet.offset += 7;
             if (random() % 50 == 0) packet.total += 100;
             whole.add(packet);
-            cut.add_in_pieces(packet, pieces);
+            cut.add_in_pieces(packet, pieces,
+                              one_packet ? MessageTable::PiecesAre::one_packet : MessageTable::PiecesAre::packets);
         }
         whole.finish();
         cut.finish();
@@ -83,7 +107,7 @@ TEST(Pieces, make_no_difference_to_what_is_assembled) {
         EXPECT_EQ(cut.faults(), "");
         for (const PacketCounter counter : {PacketCounter::placed, PacketCounter::duplicate, PacketCounter::conflict,
                                             PacketCounter::late, PacketCounter::malformed_range})
-            EXPECT_EQ(cut.count(counter), pieces * whole.count(counter));
+            EXPECT_EQ(cut.count(counter), (one_packet ? 1 : pieces) * whole.count(counter));
         ASSERT_EQ(cut.events.size(), whole.events.size());
         for (std::size_t i = 0; i < whole.events.size(); ++i) {
             EXPECT_EQ(cut.events[i].number, whole.events[i].number);

@@ -17,7 +17,7 @@ LCORES = '\n[lcores]\nrx = {}\nbuild = {}\nwork = {}\nidle = "sleep"\n'
 
 def config(device, queues=1, lcores="", mtu=9000, streams='udp_dst = "50001-50003"\nformat = "jungfrau"', sources=3, more=""):
     return (f'[[port]]\nname = "det0"\ndevice = "{device}"\nqueues = {queues}\nmtu = {mtu}\n{more}\n[[stream]]\nport = "det0"\ntransport = "udp"\n'
-            f'{streams}\n[events]\nsources = {sources}\nmemory = "64MiB"\n[[sink]]\nkind = "events"\npath = "unused"\n{lcores}')
+            f'{streams}\n[events]\nsources = {sources}\nmemory = "64MiB"\ntimeout_ms = 20000\n[[sink]]\nkind = "events"\npath = "unused"\n{lcores}')
 
 
 def records(capture):

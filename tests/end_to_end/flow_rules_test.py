@@ -5,7 +5,7 @@ import os
 import random
 
 from packets import EJFAT_PORT, START_NS, ejfat, pcap_bytes, roce_message, stamped, udp
-from support import FUSED, Case, config, main, stream, weir
+from support import FUSED, ROOT, Case, Replay, config, main, stream, weir
 
 TWO_RX = '[lcores]\nrx = [0, 1]\nbuild = [0]\nwork = [0]\nidle = "sleep"\n'
 CREATE = "flow create 0 ingress pattern eth / ipv4"
@@ -128,6 +128,21 @@ class FlowRules(Case):
                 self.assertEqual(result.report["flows"][1]["rules"][0]["hits"], 6)
             else:
                 self.refused(second, "found port 2; accepted: 0, or 1, its place in the configuration")
+
+    def test_the_shipped_example(self):
+        frames = []
+        for n in range(1, 11):
+            for host in (10, 11):
+                frames.append(udp(ejfat(n, bytes([host, n]) * 100, total=200), EJFAT_PORT, source=f"10.1.0.{host}"))
+        noise = [udp(b"noise", port) for port in (9, 53, EJFAT_PORT + 1)]
+        example = ROOT / "examples" / "flow-rules.toml"
+        capture = self.path("c.pcap", pcap_bytes(stamped(frames + noise)))
+        weir("replay", capture, "--config", example, "--out", self.folder / "run", "--report", self.folder / "run.json")
+        result = Replay(self.folder, "run")
+        self.balanced(result)
+        self.assertEqual(result.packets, {"placed": 20, "dropped.flow_rule": 3})
+        self.assertEqual(result.report["events"]["complete"], 10)
+        self.assertEqual([r["hits"] for r in self.rules_of(result).values()], [0, 10, 10, 3])
 
     def test_printed_rules_are_rules(self):
         text = config(stream(format="ejfat", sources=4), stream("roce", "message", sources=2, src='["10.1.0.10", "fd00::10"]'), sources=6, more=TWO_RX)

@@ -157,8 +157,8 @@ TEST(PortRules, a_device_with_some_of_the_rules_changes_nothing) {
             dropped_by_device += arrival.arrives ? 0 : 1;
             ASSERT_EQ(without_mark_of_dropped(lcore.take(frame, arrival)), alone(rules, frame))
                 << "round " << round << ": " << frame.text();
-            if (i % 50 == 49)
-                ASSERT_TRUE(lcore.update().empty()) << "a rule that works was taken for one that does not";
+            if (i % 50 != 49) continue;
+            ASSERT_TRUE(lcore.update().empty()) << "a rule that works was taken for one that does not";
         }
     }
     EXPECT_GT(in_device, 300U);

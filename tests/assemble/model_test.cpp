@@ -145,9 +145,9 @@ std::string run(std::uint64_t seed) {
     spread.run_spread(packets, seed);
     text += compare("spread", spread, false);
     // Several shards of the builder. Where the window binds, which event makes room depends on who comes when.
-    if (!stream.limited) {
+    if (!stream.limited && seed % 2 == 0) {
         Limits sharded = stream.limits;
-        sharded.shards = 2 + static_cast<std::uint32_t>(seed % 3);
+        sharded.shards = 2 + static_cast<std::uint32_t>(seed / 2 % 3);
         Harness fused_shards(sharded);
         for (const Packet& packet : packets) fused_shards.add(packet);
         fused_shards.finish();

@@ -35,6 +35,10 @@ expect 2 stderr 'usage: weir COMMAND'
 expect 2 stderr "there is no command 'replya'; did you mean 'replay'?" replya
 expect 2 stderr "there is no command 'zzzzzzzz' (" zzzzzzzz
 expect 2 stderr "there is no command ''" ''
+expect 2 stderr "--window goes with --service rc --to device:" send --window 3 --events 1 --to x.pcap
+expect 2 stderr "needs --connect HOST" send --transport verbs-send --format message --events 1 --to verbs:
+expect 2 stderr "HOST or HOST:PORT is accepted" send --transport roce-send --service rc --format message --events 1 --connect x:y --to device:net_null0
+expect 2 stderr "whose packets carry a checksum" send --corrupt 0.1 --events 1 --to x.pcap
 expect 0 stdout 'timeout_ms' explain dropped.late
 expect 0 stdout 'events.dropped.no_room' explain no_room
 expect 0 stdout 'packets.dropped.no_room' explain no_room

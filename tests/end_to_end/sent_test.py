@@ -292,6 +292,14 @@ class SentRoce(Case):
                 self.assertEqual(result.report["events"]["complete"], 40)
                 self.folder = self.folder.parent
 
+    def test_flipped_bits_cost_their_packets_and_nothing_else(self):
+        capture, account = self.send("c.pcap", "--format", "message", "--transport", "roce-write", "--sources", 2, "--events", 60, "--mtu", 512,
+                                     "--corrupt", "0.05", "--duplicate", "0.05", "--seed", 10)
+        self.assertGreater(account["packets"]["corrupted"], 20)
+        result = self.replay(capture, config(stream("roce", "message")))
+        self.assertEqual(result.report["packets"]["dropped"]["malformed.bad_icrc"], account["packets"]["corrupted"])
+        self.assertEqual(result.report["events"]["complete"], account["events"]["whole"])
+
     def test_ejfat_inside_rdma_messages(self):
         capture, account = self.send("c.pcap", "--format", "ejfat", "--transport", "roce-write", "--sources", 2, "--events", 30,
                                      "--duplicate", "0.05", "--reorder", 10)

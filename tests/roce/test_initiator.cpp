@@ -138,6 +138,39 @@ TEST(RoceInitiator, ASequenceNakSendsAgainFromThereAndOnlyOnce) {
     EXPECT_THAT(sender.results(), ElementsAre(std::pair(1, SendStatus::acknowledged)));
 }
 
+TEST(RoceInitiator, EveryLossIsMadeUpForAtOnceAfterProgress) {
+    Sender sender(Sender::config());
+    sender.post(0, 6 * 1024);
+    sender.send();
+    sender.answer(101, nak_sequence);
+    EXPECT_THAT(sender.send(), ElementsAre(101, 102, 103, 104, 105));
+    sender.answer(102);
+    sender.answer(103, nak_sequence);  // what was sent again was lost again, further on
+    EXPECT_THAT(sender.send(), ElementsAre(103, 104, 105));
+    sender.answer(104, nak_sequence);  // and a NAK can be the progress itself
+    EXPECT_THAT(sender.send(), ElementsAre(104, 105));
+    EXPECT_EQ(sender.initiator.account().sequence_naks, 3);
+}
+
+TEST(RoceInitiator, ProgressAllowsAllRetriesAgain) {
+    Initiator::Config config = Sender::config();
+    config.retries = 1;
+    Sender sender(config);
+    sender.post(0, 1024);
+    sender.post(1, 1024);
+    sender.send();
+    sender.now = 10 * ns_per_ms;
+    EXPECT_THAT(sender.send(), ElementsAre(100, 101));
+    sender.answer(100);
+    EXPECT_EQ(sender.initiator.next_ns(), 20 * ns_per_ms) << "and the first time-out again";
+    sender.now = 20 * ns_per_ms;
+    EXPECT_THAT(sender.send(), ElementsAre(101));
+    EXPECT_FALSE(sender.initiator.in_error());
+    sender.now = 40 * ns_per_ms;
+    EXPECT_THAT(sender.send(), IsEmpty());
+    EXPECT_TRUE(sender.initiator.in_error());
+}
+
 TEST(RoceInitiator, AnAcknowledgementFromBeforeTheRetransmissionCounts) {
     Sender sender(Sender::config());
     sender.post(0, 4096);
@@ -219,13 +252,14 @@ TEST(RoceInitiator, WaitsAsLongAsAReceiverThatIsNotReadyAsks) {
     sender.post(0, 1024);
     sender.post(1, 2048);
     sender.send();
+    sender.now = 5 * ns_per_ms;
     sender.answer(101, rnr_10_ms);
     EXPECT_THAT(sender.results(), ElementsAre(std::pair(0, SendStatus::acknowledged)));
     sender.answer(101, nak_sequence);  // to the packet behind
-    sender.now = 10 * ns_per_ms;
+    sender.now = 15 * ns_per_ms;
     EXPECT_THAT(sender.send(), IsEmpty());
-    EXPECT_EQ(sender.initiator.next_ns(), 10'240'000);
-    sender.now = 10'240'000;
+    EXPECT_EQ(sender.initiator.next_ns(), 15'240'000);
+    sender.now = 15'240'000;
     EXPECT_THAT(sender.send(), ElementsAre(101, 102));
     EXPECT_EQ(sender.initiator.account().rnr_waits, 1);
     EXPECT_EQ(sender.initiator.account().sequence_naks, 0);

@@ -12,7 +12,6 @@
 #include "core/error.hpp"
 #include "core/hot_thread.hpp"
 #include "core/tsan.hpp"
-#include "pipeline/port_queues.hpp"
 #include "port/device_facts.hpp"
 #include "port/eal.hpp"
 
@@ -36,7 +35,7 @@ std::string edge_name(std::size_t lcore, std::size_t shard, std::size_t shards) 
 Pipeline::Pipeline(Options options) : options_(std::move(options)) {
     const Plan& plan = options_.plan;
     pool_ = std::make_unique<port::BufferPool>("packets", port::BufferPoolConfig{plan.pool_buffers, plan.room_bytes});
-    const std::vector<std::uint16_t> owners = make_owners(options_.config, static_cast<std::uint32_t>(plan.rx.size()));
+    const std::vector<std::uint16_t> owners = make_owners(options_.config, plan.placement);
     for (std::uint32_t port = 0; port < options_.config.ports.size(); ++port)
         steering_.push_back(std::make_unique<flow::Steering>(make_steering(options_.config, port, owners)));
     std::vector<RxStage::Config> rx(plan.rx.size());
@@ -54,7 +53,7 @@ Pipeline::Pipeline(Options options) : options_(std::move(options)) {
     }
     make_work();
     make_inputs(rx);
-    flows_ = std::make_unique<RunFlows>(options_.config, owners, static_cast<std::uint32_t>(plan.rx.size()), ports_);
+    flows_ = std::make_unique<RunFlows>(options_.config, owners, plan.placement, ports_);
     for (RxStage::Config& stage : rx) stage.rules = flows_->runtimes();
     make_rx(rx);
     make_build();
@@ -136,15 +135,15 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
         live.queues = 1;
     }
     ports_.push_back(std::make_unique<port::LivePort>(live, std::vector<port::BufferPool*>(live.queues, pool_.get())));
-    for (std::uint16_t queue = 0; queue < live.queues; ++queue)
-        rx[rx_of_queue(static_cast<std::uint32_t>(index), queue, static_cast<std::uint32_t>(rx.size()))]
-            .ports.push_back({ports_.back().get(), queue});
+    for (const Placement::Queue& queue : options_.plan.placement.queues)
+        if (queue.port == index)
+            rx[queue.rx].ports.push_back({ports_.back().get(), static_cast<std::uint16_t>(queue.queue)});
 }
 
 void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
     const Plan& plan = options_.plan;
     const RunConfig& config = options_.config;
-    const std::vector<std::uint16_t> owners = make_owners(config, static_cast<std::uint32_t>(rx.size()));
+    const std::vector<std::uint16_t> owners = make_owners(config, plan.placement);
     for (std::size_t i = 0; i < rx.size(); ++i) {
         RxStage::Config& stage = rx[i];
         stage.index = static_cast<std::uint16_t>(i);
@@ -238,7 +237,7 @@ void Pipeline::make_build() {
     build.builder.timeout_ns = config.events.timeout_ms * core::ns_per_ms;
     build.builder.horizon = plan.horizon;
     build.builder.wait = options_.wait;
-    build.builder.owner = make_owners(config, static_cast<std::uint32_t>(plan.rx.size()));
+    build.builder.owner = make_owners(config, plan.placement);
     build.builder.number_bits = make_number_bits(config, options_.streams);
     build.builder.rx_count = static_cast<std::uint32_t>(plan.rx.size());
     build.builder.messages_max = plan.messages_per_rx;
@@ -262,7 +261,7 @@ void Pipeline::make_build() {
 }
 
 void Pipeline::make_lcores() {
-    for (const std::uint32_t id : options_.plan.lcores())
+    for (const std::uint32_t id : options_.plan.placement.lcores())
         lcores_.push_back({id, {}, &signals_, clock_.get(), options_.config.lcores.idle});
     const auto put = [&](std::uint32_t id, Stage* stage) {
         std::ranges::find(lcores_, id, &Lcore::id)->stages.push_back(stage);

@@ -1,17 +1,18 @@
 #include "pipeline/plan.hpp"
 
 #include <fmt/format.h>
+#include <rte_config.h>
 
 #include <algorithm>
 
 #include "assemble/shard_board.hpp"
 #include "assemble/shard_of.hpp"
 #include "core/error.hpp"
+#include "pipeline/feeder.hpp"
 #include "pipeline/setup.hpp"
 #include "pipeline/stage.hpp"
 #include "port/buffers.hpp"
 #include "port/capture_blocks.hpp"
-#include "port/eal.hpp"
 #include "port/ring.hpp"
 #include "roce/listener.hpp"
 #include "wire/network.hpp"
@@ -23,29 +24,27 @@ namespace {
 constexpr std::uint32_t ethernet_overhead_bytes = 14 + 2 * 4 + 4;  // header, two VLAN tags, FCS if the device leaves it
 constexpr std::uint32_t burst = 64;
 
-void place_lcores(const RunConfig& config, Plan& plan) {
-    plan.rx = config.lcores.rx;
-    plan.build = config.lcores.build;
-    plan.work = config.lcores.work;
-    plan.proposed = plan.rx.empty() && plan.build.empty() && plan.work.empty();
-    const std::vector<std::uint32_t> cpus = port::usable_cpus();
-    if (plan.proposed && cpus.size() >= 4) {
-        // The first CPU is left to the kernel, the feeder and the writer.
-        plan.rx = {cpus[1]};
-        plan.build = {cpus[2]};
-        plan.work = {cpus[3]};
-        return;
+void place_lcores(const RunConfig& config, const PlanInput& input, Plan& plan) {
+    PlacementInput wanted;
+    for (std::size_t i = 0; i < config.ports.size(); ++i) {
+        const PortConfig& port = config.ports[i];
+        const int node = i < input.port_nodes.size() ? input.port_nodes[i] : port::any_node;
+        const std::uint16_t queues = SimulatorFeeder::is_simulator(port.device) ? 1 : port.queues;
+        wanted.ports.push_back({port.name, queues, node});
     }
-    // Too few CPUs to give each stage one: everything on one lcore, which the kernel may move out of the way of the
-    // threads that feed and write.
-    plan.pin = !plan.proposed;
-    const std::uint32_t first = !plan.rx.empty()      ? plan.rx.front()
-                                : !plan.build.empty() ? plan.build.front()
-                                : !plan.work.empty()  ? plan.work.front()
-                                                      : cpus.front();
-    if (plan.rx.empty()) plan.rx = {first};
-    if (plan.build.empty()) plan.build = {first};
-    if (plan.work.empty()) plan.work = {first};
+    wanted.lcores = config.lcores;
+    wanted.replay = input.replay;
+    wanted.reduces = !config.reduce.empty();
+    wanted.writes = std::ranges::find(config.sinks, SinkKind::events, &SinkConfig::kind) != config.sinks.end();
+    wanted.build_max = assemble::ShardOf(builders_max, input.number_bits).shards();
+    wanted.lcore_ids = RTE_MAX_LCORE;
+    plan.host = input.host;
+    plan.placement = place(plan.host, wanted);
+    plan.rx = plan.placement.rx;
+    plan.build = plan.placement.build;
+    plan.work = plan.placement.work;
+    plan.pin = plan.placement.pin;
+    plan.warnings = plan.placement.warnings;
 }
 
 /// Buffers of one whole event, or 0 if sizes are not known in advance.
@@ -104,9 +103,9 @@ void size_events(const RunConfig& config, const std::vector<SourceGeometry>& geo
 }
 
 /// Sources of the rx lcore that has most of them.
-std::uint32_t largest_share(const RunConfig& config, std::uint32_t rx_count) {
-    std::vector<std::uint32_t> shares(rx_count);
-    for (const std::uint16_t owner : make_owners(config, rx_count)) ++shares[owner];
+std::uint32_t largest_share(const RunConfig& config, const Placement& placement) {
+    std::vector<std::uint32_t> shares(placement.rx.size());
+    for (const std::uint16_t owner : make_owners(config, placement)) ++shares[owner];
     return std::max(1U, *std::ranges::max_element(shares));
 }
 
@@ -118,7 +117,7 @@ void check_counts(const Plan& plan) {
     const std::size_t work = plan.work.size();
     if (build > builders_max)
         throw core::UsageError(fmt::format("lcores.build: found {} lcores; accepted: at most {}", build, builders_max));
-    const std::size_t rings = 1 + rx * (rx - 1) + 2 * rx * build + rx * work + 2 * build * work + 2 * work;
+    const std::size_t rings = rings_between(rx, build, work);
     if (rings > rings_max)
         throw core::UsageError(fmt::format(
             "[lcores]: found {} rx, {} build and {} work lcores, which take {} rings between them; accepted: lcores "
@@ -136,7 +135,7 @@ void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geom
     // what waits for its number or to be found a restart. RoCE packets out of order are messages of their own until
     // they join. Shards that ask each other to make room exceed the window until that is done.
     plan.roce_runs = roce ? 16384 : 0;
-    const std::uint32_t own_sources = largest_share(config, rx_count);
+    const std::uint32_t own_sources = largest_share(config, plan.placement);
     const std::uint32_t over = shards > 1 ? shards * (assemble::ShardBoard::asked_max + 1) : 0;
     plan.messages_per_rx = (plan.open_max + plan.queued_max + over + 64) * own_sources + 4 * burst + plan.roce_runs;
     const std::uint32_t slots = 2 * plan.open_max + plan.queued_max + 128;
@@ -237,9 +236,15 @@ void size_reassembly(const RunConfig& config, const std::vector<SourceGeometry>&
 
 }  // namespace
 
+void look_at_machine(const RunConfig& config, PlanInput& input) {
+    input.host = port::host_topology();
+    for (const PortConfig& port : config.ports)
+        input.port_nodes.push_back(input.replay ? port::any_node : port::device_node(port.devargs()));
+}
+
 Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geometry, const PlanInput& input) {
     Plan plan;
-    place_lcores(config, plan);
+    place_lcores(config, input, plan);
     check_counts(plan);
     plan.shards_used = assemble::ShardOf(static_cast<std::uint32_t>(plan.build.size()), input.number_bits).shards();
     std::uint32_t room = 0;
@@ -261,17 +266,10 @@ Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geome
     return plan;
 }
 
-std::vector<std::uint32_t> Plan::lcores() const {
-    std::vector<std::uint32_t> all;
-    for (const auto* list : {&rx, &build, &work}) all.insert(all.end(), list->begin(), list->end());
-    std::ranges::sort(all);
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    return all;
-}
-
 std::string Plan::text() const {
     std::string text = fmt::format("lcores: rx {}, build {}, work {}{}\n", fmt::join(rx, " "), fmt::join(build, " "),
-                                   fmt::join(work, " "), proposed ? " (proposed)" : "");
+                                   fmt::join(work, " "), placement.proposed ? " (proposed)" : "");
+    for (const std::string& line : placement.lines) text += fmt::format("  {}\n", line);
     if (build.size() > 1 && shards_used == 1)
         text += fmt::format("builder: event numbers of less than {} bits are not shared; lcore {} takes all events\n",
                             assemble::ShardOf::bits_min, build.front());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pipeline/config.hpp"
+#include "pipeline/placement.hpp"
 #include "pipeline/work_stage.hpp"
 #include "port/ip_reassembly.hpp"
 
@@ -17,6 +18,8 @@ struct PlanInput {
     std::uint64_t capture_packets = 0;  ///< replay: at most so many, which bounds how many buffers can ever be needed
     bool replay = false;
     bool wait = false;
+    port::HostTopology host{};      ///< of the machine that the run is for
+    std::vector<int> port_nodes{};  ///< NUMA node of each port's device; empty: on none
     std::vector<std::uint32_t>
         header_bytes{};                       ///< of each stream: what its format reads or keeps of a datagram's start
     std::vector<std::uint8_t> number_bits{};  ///< of each source: width of its event number
@@ -27,8 +30,11 @@ struct Plan {
     std::vector<std::uint32_t> rx;
     std::vector<std::uint32_t> build;
     std::vector<std::uint32_t> work;
-    bool proposed = false;  ///< the configuration left it to weir
     bool pin = true;
+    Placement placement;      ///< the same with queues, CPUs of the other threads, and reasons
+    port::HostTopology host;  ///< that it is for
+
+    std::vector<std::string> warnings;  ///< what will cost packets or speed
 
     // events
     std::uint32_t open_max = 0;     ///< events open at once
@@ -66,11 +72,12 @@ struct Plan {
 
     std::uint64_t eal_memory_bytes = 0;
 
-    /// Every lcore once, in ascending order.
-    [[nodiscard]] std::vector<std::uint32_t> lcores() const;
     /// What was decided and why, for the operator.
     [[nodiscard]] std::string text() const;
 };
+
+/// The machine that this is, and the nodes of the configuration's devices: `host` and `port_nodes`.
+void look_at_machine(const RunConfig& config, PlanInput& input);
 
 [[nodiscard]] Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geometry,
                              const PlanInput& input);

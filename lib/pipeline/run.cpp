@@ -81,8 +81,10 @@ std::vector<std::uint16_t> port_indices(const RunOptions& options) {
 
 port::EalConfig eal_config(const RunOptions& options, const Plan& plan) {
     port::EalConfig eal;
-    eal.lcores = plan.lcores();
+    eal.lcores = plan.placement.lcores();
     eal.pin = plan.pin;
+    eal.cpus = plan.host.usable();
+    eal.other_cpus = plan.placement.housekeeping;
     eal.telemetry = options.telemetry;
     eal.memory_bytes = plan.eal_memory_bytes;
     if (options.capture.has_value()) return eal;
@@ -163,7 +165,8 @@ void Run::open_sink() {
     config.sync_bytes = sink->sync_bytes;
     config.sync_interval_ns = sink->sync_ms * core::ns_per_ms;
     config.start_json =
-        nlohmann::json{{"config", config_json(options_.config)}, {"machine", machine_json(options_.version)}}.dump();
+        nlohmann::json{{"config", config_json(options_.config)}, {"machine", machine_json(options_.version, plan_)}}
+            .dump();
     writer_ = std::make_unique<store::RunWriter>(config);
 }
 
@@ -189,6 +192,7 @@ void Run::prepare() {
         options_.capture->ports = port_indices(options_);
         measure_captures(options_, input);
     }
+    look_at_machine(options_.config, input);
     for (const StreamRuntime& stream : streams_)
         input.header_bytes.push_back(std::max(stream.context.header_read_bytes, stream.context.header_bytes));
     input.number_bits = make_number_bits(options_.config, streams_);
@@ -209,6 +213,7 @@ int Run::execute() {
             fmt::print("{}", line);
             line.clear();
         }
+        for (const std::string& warning : plan_.warnings) fmt::print("# warning: {}\n", warning);
         return 0;
     }
     SignalGuard guard;
@@ -232,7 +237,8 @@ int Run::execute() {
     pipeline_ = std::make_unique<Pipeline>(std::move(setup));
     if (!options_.quiet) {
         fmt::print(stderr, "{}", plan_.text());
-        for (const std::string& warning : options_.config.warnings) fmt::print(stderr, "warning: {}\n", warning);
+        for (const auto* warnings : {&options_.config.warnings, &plan_.warnings})
+            for (const std::string& warning : *warnings) fmt::print(stderr, "warning: {}\n", warning);
         if (writer_ != nullptr)
             fmt::print(stderr, "sink: {}, {}\n", writer_->path().string(),
                        store::disk_text({writer_->free_bytes(), {}, {}}));
@@ -333,7 +339,7 @@ void Run::watch_disk() {
 nlohmann::json Run::report_json(const Ledger& ledger) const {
     nlohmann::json report = ledger_json(ledger);
     report["seconds"] = seconds_;
-    report["machine"] = machine_json(options_.version);
+    report["machine"] = machine_json(options_.version, plan_);
     report["config"] = config_json(options_.config);
     report["plan"] = plan_json(plan_);
     report["stopped_by"] = stop_reason_;
@@ -390,6 +396,7 @@ int Run::finish() {
             fmt::print(stderr, "warning: {}\n", warning);
             warnings_.push_back(warning);
         }
+    warnings_.insert(warnings_.end(), plan_.warnings.begin(), plan_.warnings.end());
     if (!warnings_.empty()) report["warnings"] = warnings_;
     if (!options_.quiet) {
         fmt::print("{}{}", ledger_text(ledger, seconds_), findings_text(findings));

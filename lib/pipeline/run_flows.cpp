@@ -41,7 +41,7 @@ std::size_t count(const PortRules& rules, Where where) {
 
 }  // namespace
 
-RunFlows::RunFlows(const RunConfig& config, const std::vector<std::uint16_t>& owners, std::uint32_t rx_count,
+RunFlows::RunFlows(const RunConfig& config, const std::vector<std::uint16_t>& owners, const Placement& placement,
                    const Ports& ports) {
     for (std::uint32_t i = 0; i < config.ports.size(); ++i) {
         const PortConfig& port_config = config.ports[i];
@@ -50,7 +50,7 @@ RunFlows::RunFlows(const RunConfig& config, const std::vector<std::uint16_t>& ow
         port.from = port_config.flows.empty() ? "weir" : port_config.flows;
         std::vector<flow::FlowRule> rules = port_config.rules;
         // In a replay there is no device that could take rules which say what weir does anyway.
-        if (port_config.flows.empty() && !ports.empty()) rules = make_own_rules(config, i, owners, rx_count);
+        if (port_config.flows.empty() && !ports.empty()) rules = make_own_rules(config, i, owners, placement);
         if (rules.empty())
             port.remark = no_rules_reason(port_config);
         else if (ports.empty())

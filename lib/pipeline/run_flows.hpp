@@ -10,6 +10,7 @@
 #include "flow/port_rules.hpp"
 #include "pipeline/config.hpp"
 #include "pipeline/diagnosis.hpp"
+#include "pipeline/placement.hpp"
 #include "pipeline/rx_stage.hpp"
 #include "port/live_port.hpp"
 
@@ -23,7 +24,7 @@ public:
     /// Before anything polls. `ports` are the configuration's, or none in a replay: then weir does what the files say.
     /// `owners` per source (make_owners). Throws core::RunError where a device refuses a rule and
     /// `on_refusal = "fail"`.
-    RunFlows(const RunConfig& config, const std::vector<std::uint16_t>& owners, std::uint32_t rx_count,
+    RunFlows(const RunConfig& config, const std::vector<std::uint16_t>& owners, const Placement& placement,
              const Ports& ports);
     ~RunFlows();
     RunFlows(const RunFlows&) = delete;

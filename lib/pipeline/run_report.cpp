@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "port/eal.hpp"
 
 namespace weir::pipeline {
 
@@ -26,12 +25,17 @@ std::string cpu_model() {
 
 }  // namespace
 
-nlohmann::json machine_json(const std::string& version) {
+nlohmann::json machine_json(const std::string& version, const Plan& plan) {
     utsname kernel{};
     ::uname(&kernel);
-    return {{"host", kernel.nodename}, {"kernel", kernel.release},
-            {"cpu", cpu_model()},      {"cpus", port::usable_cpus().size()},
-            {"dpdk", rte_version()},   {"weir", version}};
+    return {{"host", kernel.nodename},
+            {"kernel", kernel.release},
+            {"cpu", cpu_model()},
+            {"cpus", plan.host.usable().size()},
+            {"dpdk", rte_version()},
+            {"weir", version},
+            {"topology", topology_json(plan.host)},
+            {"placement", placement_json(plan.host, plan.placement)}};
 }
 
 nlohmann::json plan_json(const Plan& plan) {

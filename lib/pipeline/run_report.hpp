@@ -10,7 +10,7 @@
 namespace weir::pipeline {
 
 /// Host, kernel, processor, DPDK, and `version` of weir.
-[[nodiscard]] nlohmann::json machine_json(const std::string& version);
+[[nodiscard]] nlohmann::json machine_json(const std::string& version, const Plan& plan);
 [[nodiscard]] nlohmann::json plan_json(const Plan& plan);
 
 /// The report is opened before anything runs: a path that cannot be written is found then, not at the end. A run that

@@ -1,5 +1,7 @@
 #include "pipeline/setup.hpp"
 
+#include <span>
+
 #include "pipeline/stream_rules.hpp"
 
 namespace weir::pipeline {
@@ -56,16 +58,26 @@ std::vector<StreamRuntime> make_streams(const RunConfig& config) {
     return streams;
 }
 
-std::vector<std::uint16_t> make_owners(const RunConfig& config, std::uint32_t rx_count) {
+std::vector<std::uint16_t> make_owners(const RunConfig& config, const Placement& placement) {
     std::vector<std::uint16_t> owners(config.sources.size());
-    const auto share = [&](std::size_t source) {
-        return static_cast<std::uint16_t>(source * rx_count / config.sources.size());
+    const auto near_of = [&](std::uint32_t port) {
+        return port < placement.near.size() ? std::span(placement.near[port]) : std::span<const std::uint32_t>();
+    };
+    // Every port's sources are spread over all rx lcores, as if there were no ports; but where lcores are on the node
+    // of its device, over those alone.
+    std::vector<std::size_t> place(config.sources.size());
+    std::vector<std::size_t> count(config.ports.size());
+    for (std::size_t i = 0; i < owners.size(); ++i) place[i] = count[config.streams[config.sources[i].stream].port]++;
+    const auto share = [&](std::size_t source, std::uint32_t port) {
+        if (const auto near = near_of(port); !near.empty()) return near[place[source] * near.size() / count[port]];
+        return static_cast<std::uint32_t>(source * placement.rx.size() / config.sources.size());
     };
     for (std::size_t i = 0; i < owners.size(); ++i) {
         const StreamConfig& stream = config.streams[config.sources[i].stream];
-        owners[i] = share(stream.source_by == SourceBy::port ? i : stream.first_source);
+        const std::size_t source = stream.source_by == SourceBy::port ? i : stream.first_source;
+        owners[i] = static_cast<std::uint16_t>(share(source, stream.port));
     }
-    own_by_rules(config, rx_count, owners);
+    own_by_rules(config, placement, owners);
     return owners;
 }
 

@@ -6,6 +6,7 @@
 
 #include "flow/steering.hpp"
 #include "pipeline/config.hpp"
+#include "pipeline/placement.hpp"
 #include "pipeline/rx_stage.hpp"
 #include "pipeline/work_stage.hpp"
 
@@ -14,10 +15,10 @@ namespace weir::pipeline {
 /// One per configured stream. Throws core::UsageError where a format refuses its options.
 [[nodiscard]] std::vector<StreamRuntime> make_streams(const RunConfig& config);
 
-/// The rx lcore (index) that assembles each source. All sources of a stream that are told apart by their header share
-/// one, because the packet has to be steered before the header is read. Where the flow rules of a port send a stream to
-/// one queue, it is the rx lcore that polls that.
-[[nodiscard]] std::vector<std::uint16_t> make_owners(const RunConfig& config, std::uint32_t rx_count);
+/// The rx lcore (index) that assembles each source, on the NUMA node of its port if one is there. All sources of a
+/// stream that are told apart by their header share one, because the packet has to be steered before the header is
+/// read. Where the flow rules of a port send a stream to one queue, it is the rx lcore that polls that.
+[[nodiscard]] std::vector<std::uint16_t> make_owners(const RunConfig& config, const Placement& placement);
 
 /// Rules for what arrives on `port`.
 [[nodiscard]] flow::Steering make_steering(const RunConfig& config, std::uint32_t port,

@@ -9,7 +9,6 @@
 #include "flow/rule_parser.hpp"
 #include "flow/rule_relations.hpp"
 #include "pipeline/plan.hpp"
-#include "pipeline/port_queues.hpp"
 #include "pipeline/setup.hpp"
 #include "wire/network.hpp"
 #include "wire/roce.hpp"
@@ -50,8 +49,8 @@ std::vector<IpAddress> of_kind(const std::vector<IpAddress>& addresses, bool v6)
 class OwnRules {
 public:
     OwnRules(const RunConfig& config, std::uint32_t port, const std::vector<std::uint16_t>& owners,
-             std::uint32_t rx_count)
-        : config_(config), port_(port), owners_(owners), rx_count_(rx_count) {}
+             const Placement& placement)
+        : config_(config), port_(port), owners_(owners), placement_(placement) {}
 
     std::vector<flow::FlowRule> make() {
         if (config_.ports[port_].isolated) add_neighbours();
@@ -66,7 +65,7 @@ private:
     std::optional<std::uint16_t> queue_for(std::uint16_t owner) {
         std::vector<std::uint16_t> queues;
         for (std::uint16_t queue = 0; queue < config_.ports[port_].queues; ++queue)
-            if (rx_of_queue(port_, queue, rx_count_) == owner) queues.push_back(queue);
+            if (placement_.rx_of_queue(port_, queue) == owner) queues.push_back(queue);
         if (queues.empty()) return std::nullopt;
         taken_.resize(std::max<std::size_t>(taken_.size(), owner + 1U));
         return queues[taken_[owner]++ % queues.size()];
@@ -142,7 +141,7 @@ private:
     const RunConfig& config_;
     std::uint32_t port_;
     const std::vector<std::uint16_t>& owners_;
-    std::uint32_t rx_count_;
+    const Placement& placement_;
     std::vector<std::uint32_t> taken_;  ///< per rx lcore: rules that send to it
     std::vector<flow::FlowRule> rules_;
 };
@@ -163,7 +162,7 @@ flow::PartialPacket packet_of(const StreamConfig& stream, std::uint16_t udp_dst,
 /// The rx lcores that the rules send packets of this UDP port (or RoCE stream) to, of all its addresses and of frames
 /// with that many tags; false if one of them cannot be known.
 bool collect_lcores(const RunConfig& config, const StreamConfig& stream, std::uint16_t udp_dst, std::uint8_t tags,
-                    std::uint32_t rx_count, std::vector<std::uint32_t>& lcores) {
+                    const Placement& placement, std::vector<std::uint32_t>& lcores) {
     const PortConfig& port = config.ports[stream.port];
     const auto choices = [](const std::vector<IpAddress>& addresses) {
         std::vector<const IpAddress*> all;
@@ -177,18 +176,18 @@ bool collect_lcores(const RunConfig& config, const StreamConfig& stream, std::ui
             const bool v6 = src != nullptr ? src->v6 : dst != nullptr && dst->v6;
             const auto queue = flow::queue_of(port.rules, packet_of(stream, udp_dst, v6, tags, src, dst));
             if (!queue.has_value()) return false;
-            lcores.push_back(rx_of_queue(stream.port, *queue, rx_count));
+            lcores.push_back(placement.rx_of_queue(stream.port, *queue));
         }
     return true;
 }
 
 /// The one lcore for these UDP ports; untagged frames decide, and tagged ones only where no rule is for those.
 std::optional<std::uint16_t> lcore_of(const RunConfig& config, const StreamConfig& stream,
-                                      std::span<const std::uint16_t> udp_dst, std::uint32_t rx_count) {
+                                      std::span<const std::uint16_t> udp_dst, const Placement& placement) {
     for (std::uint8_t tags = 0; tags < 3; ++tags) {
         std::vector<std::uint32_t> lcores;
         const bool known = std::ranges::all_of(
-            udp_dst, [&](std::uint16_t port) { return collect_lcores(config, stream, port, tags, rx_count, lcores); });
+            udp_dst, [&](std::uint16_t port) { return collect_lcores(config, stream, port, tags, placement, lcores); });
         if (!known || lcores.empty()) continue;
         const bool one = std::ranges::all_of(lcores, [&](std::uint32_t lcore) { return lcore == lcores.front(); });
         return one ? std::optional(static_cast<std::uint16_t>(lcores.front())) : std::nullopt;
@@ -199,9 +198,9 @@ std::optional<std::uint16_t> lcore_of(const RunConfig& config, const StreamConfi
 }  // namespace
 
 std::vector<flow::FlowRule> make_own_rules(const RunConfig& config, std::uint32_t port,
-                                           const std::vector<std::uint16_t>& owners, std::uint32_t rx_count) {
+                                           const std::vector<std::uint16_t>& owners, const Placement& placement) {
     if (!no_rules_reason(config.ports[port]).empty()) return {};
-    return OwnRules(config, port, owners, rx_count).make();
+    return OwnRules(config, port, owners, placement).make();
 }
 
 std::string_view no_rules_reason(const PortConfig& port) {
@@ -212,20 +211,20 @@ std::string_view no_rules_reason(const PortConfig& port) {
     return {};
 }
 
-void own_by_rules(const RunConfig& config, std::uint32_t rx_count, std::vector<std::uint16_t>& owners) {
+void own_by_rules(const RunConfig& config, const Placement& placement, std::vector<std::uint16_t>& owners) {
     constexpr std::uint16_t roce[] = {wire::roce_port};
     for (const StreamConfig& stream : config.streams) {
         if (config.ports[stream.port].rules.empty()) continue;
         const bool by_port = stream.transport == Transport::udp && stream.source_by == SourceBy::port;
         if (by_port) {
             for (std::size_t i = 0; i < stream.udp_dst.size(); ++i)
-                if (const auto lcore = lcore_of(config, stream, {&stream.udp_dst[i], 1}, rx_count); lcore.has_value())
+                if (const auto lcore = lcore_of(config, stream, {&stream.udp_dst[i], 1}, placement); lcore.has_value())
                     owners[stream.first_source + i] = *lcore;
             continue;
         }
         const std::span<const std::uint16_t> ports =
             stream.transport == Transport::roce ? std::span<const std::uint16_t>(roce) : stream.udp_dst;
-        const auto lcore = lcore_of(config, stream, ports, rx_count);
+        const auto lcore = lcore_of(config, stream, ports, placement);
         for (std::uint32_t i = 0; lcore.has_value() && i < stream.source_count; ++i)
             owners[stream.first_source + i] = *lcore;
     }
@@ -233,9 +232,11 @@ void own_by_rules(const RunConfig& config, std::uint32_t rx_count, std::vector<s
 
 std::string flow_rules_text(const RunConfig& config, std::string_view port_name) {
     const std::vector<StreamRuntime> streams = make_streams(config);
-    const Plan plan = make_plan(config, make_geometry(config, streams), {});
-    const auto rx_count = static_cast<std::uint32_t>(plan.rx.size());
-    const std::vector<std::uint16_t> owners = make_owners(config, rx_count);
+    PlanInput input;
+    look_at_machine(config, input);
+    const Plan plan = make_plan(config, make_geometry(config, streams), input);
+    const Placement& placement = plan.placement;
+    const std::vector<std::uint16_t> owners = make_owners(config, placement);
     std::string text;
     std::string names;
     for (std::uint32_t i = 0; i < config.ports.size(); ++i) {
@@ -247,11 +248,12 @@ std::string flow_rules_text(const RunConfig& config, std::string_view port_name)
             for (const flow::FlowRule& rule : port.rules) text += flow::to_text(rule) + "\n";
             continue;
         }
-        const std::vector<flow::FlowRule> rules = make_own_rules(config, i, owners, rx_count);
+        const std::vector<flow::FlowRule> rules = make_own_rules(config, i, owners, placement);
         const std::string_view reason = no_rules_reason(port);
         text += fmt::format("# port {}: {}\n", port.name,
-                            !reason.empty() ? std::string(reason)
-                                            : fmt::format("each stream to a queue of its rx lcore, of {}", rx_count));
+                            !reason.empty()
+                                ? std::string(reason)
+                                : fmt::format("each stream to a queue of its rx lcore, of {}", placement.rx.size()));
         for (const flow::FlowRule& rule : rules) text += flow::to_text(rule) + "\n";
     }
     if (text.empty()) throw core::UsageError(fmt::format("--port: found '{}'; accepted: {}", port_name, names));

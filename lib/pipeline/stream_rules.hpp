@@ -9,6 +9,7 @@
 
 #include "flow/flow_rule.hpp"
 #include "pipeline/config.hpp"
+#include "pipeline/placement.hpp"
 
 namespace weir::pipeline {
 
@@ -17,13 +18,13 @@ namespace weir::pipeline {
 /// `owners` per source (make_owners). Lines count from 1.
 [[nodiscard]] std::vector<flow::FlowRule> make_own_rules(const RunConfig& config, std::uint32_t port,
                                                          const std::vector<std::uint16_t>& owners,
-                                                         std::uint32_t rx_count);
+                                                         const Placement& placement);
 
 /// What a port does with rules, in words, where it has none of its own making or any other.
 [[nodiscard]] std::string_view no_rules_reason(const PortConfig& port);
 
 /// Moves the sources of streams that the rule file of their port sends to one queue to the rx lcore that polls it.
-void own_by_rules(const RunConfig& config, std::uint32_t rx_count, std::vector<std::uint16_t>& owners);
+void own_by_rules(const RunConfig& config, const Placement& placement, std::vector<std::uint16_t>& owners);
 
 /// The rules of every port, or of the one named, as dpdk-testpmd and parse_rules read them; remarks between them.
 /// Throws core::UsageError where a stream's format refuses its options, or there is no such port.

@@ -66,12 +66,12 @@ void take_log() {
 }
 
 std::string lcore_map(const EalConfig& config) {
-    const std::vector<std::uint32_t> cpus = usable_cpus();
-    std::string all;
-    for (const std::uint32_t cpu : cpus) all += (all.empty() ? "" : ",") + std::to_string(cpu);
+    const auto or_all = [](const std::vector<std::uint32_t>& cpus) { return cpus.empty() ? usable_cpus() : cpus; };
+    const std::vector<std::uint32_t> cpus = or_all(config.cpus);
+    const std::string all = fmt::format("{}", fmt::join(usable_cpus(), ","));
     std::uint32_t main = RTE_MAX_LCORE - 1;
     while (std::ranges::find(config.lcores, main) != config.lcores.end()) --main;
-    std::string map = fmt::format("{}@({})", main, all);
+    std::string map = fmt::format("{}@({})", main, fmt::join(or_all(config.other_cpus), ","));
     for (const std::uint32_t lcore : config.lcores) {
         if (lcore >= RTE_MAX_LCORE)
             throw core::UsageError(

@@ -13,7 +13,11 @@ struct EalConfig {
     std::uint64_t memory_bytes = 0;     ///< pools, rings and tables that live in EAL memory, all sums added up
     std::vector<std::string> pci;       ///< PCI addresses; when there are any, hugepages are used
     std::string telemetry;              ///< DPDK's telemetry answers under this file prefix; empty: it is off
-    bool pin = true;                    ///< false: lcores float over all CPUs of the process
+    /// CPUs that an lcore can be bound to, and those that the calling thread and the threads that it starts keep to;
+    /// empty: those that the process has.
+    std::vector<std::uint32_t> cpus{};
+    std::vector<std::uint32_t> other_cpus{};
+    bool pin = true;  ///< false: lcores float over all CPUs of the process
 };
 
 /// Starts EAL; the calling thread becomes the main lcore, which runs no stage. Throws core::RunError with DPDK's

@@ -214,9 +214,9 @@ void describe_reliable(SendOptions& options, po::options_description& all) {
     port::RcSender::Config& rc = options.rc;
     auto add = all.add_options();
     add("connect", po::value(&options.connect)->value_name("HOST[:PORT]"),
-        "answered rc, verbs: agree on queue pairs, packet numbers and buffers with a server of perftest's exchange, "
-        "like a "
-        "weir run or ib_send_bw (18515)");
+        "answered rc, verbs: agree on queue pairs, packet numbers and buffers by perftest's exchange with a weir run "
+        "that has "
+        "exchange = \"perftest\" (18515)");
     add("unanswered", po::bool_switch(&options.unanswered),
         "rc to a device: nobody acknowledges, nothing is sent again (as to a capture or a kernel socket)");
     add("window", number_option("window", &rc.window),

@@ -142,6 +142,7 @@ json rc_send_report(const SendOptions& options, port::Simulator& simulator, cons
         json one = packets_of(source);
         one.update({{"id", id},
                     {"qp", simulator.endpoint(id)},
+                    {"next_psn", source.next_psn},
                     {"messages", messages_of(source.account)},
                     {"acknowledged", range_of(config.first_event, source.acknowledged)},
                     {"failed_by", source.status == roce::SendStatus::acknowledged ? "" : to_string(source.status)},

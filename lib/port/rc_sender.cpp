@@ -162,8 +162,10 @@ RcSender::Result RcSender::send() {
         idle_ = busy ? 0 : idle_ + 1;
         if (!busy) wait(now);
     }
-    for (std::size_t source = 0; source < initiators_.size(); ++source)
+    for (std::size_t source = 0; source < initiators_.size(); ++source) {
         result_.sources[source].account = initiators_[source].account();
+        result_.sources[source].next_psn = static_cast<std::uint32_t>(initiators_[source].sent_end()) & 0xffffff;
+    }
     result_.seconds = static_cast<double>(elapsed_ns()) * 1e-9;
     result_.cpu_seconds = thread_seconds() - cpu_start;
     return result_;

@@ -52,6 +52,7 @@ public:
         std::uint64_t notifications = 0;    ///< of congestion (CNP): counted, nothing slows down
         /// Messages from the first event on that were acknowledged: all but those behind a failure.
         std::uint64_t acknowledged = 0;
+        std::uint32_t next_psn = 0;  ///< where a next sender to the same queue pair goes on
         /// Why the queue pair is in error; acknowledged: it is not.
         roce::SendStatus status = roce::SendStatus::acknowledged;
     };

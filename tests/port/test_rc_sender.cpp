@@ -178,6 +178,8 @@ TEST(RcSender, EveryMessageIsAcknowledgedAndWhole) {
     EXPECT_EQ(total.emitted, total.account.packets);
     EXPECT_EQ(sending.link.frames, total.emitted);
     EXPECT_EQ(sending.link.queue_pairs[0x12].addresses.front(), 0x20000000);
+    for (std::uint32_t source = 0; source < 2; ++source)
+        EXPECT_EQ(result.sources[source].next_psn, sending.link.queue_pairs[0x11 + source].expected);
 }
 
 TEST(RcSender, WhatTheNetworkDoesIsMadeUpForAndCounted) {

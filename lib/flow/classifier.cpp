@@ -119,6 +119,7 @@ void Classifier::add_wide(Field field, const Wide& mask) {
 }
 
 std::uint32_t Classifier::match(const PacketFields& packet) const noexcept {
+    if (words_ == 0) return none;
     // The intervals are found once, not once per word of the bits.
     constexpr std::size_t axes_max = 64;
     std::array<const std::uint64_t*, axes_max> rows;
@@ -145,7 +146,7 @@ std::uint32_t Classifier::match(const PacketFields& packet) const noexcept {
 
 Verdict Classifier::classify(const PacketFields& packet) const noexcept {
     Verdict verdict;
-    const std::uint32_t rule = words_ > 0 ? match(packet) : none;
+    const std::uint32_t rule = match(packet);
     if (rule == none) return verdict;
     verdict.rule = rule;
     for (const Action& action : rules_[rule].actions) {

@@ -32,10 +32,10 @@ void set_mark(const Packet& packet, const flow::Outcome* outcome) noexcept {
 }
 
 /// Of a fragmented datagram: devices differ in whether they see its ports.
-bool is_piece(const flow::PacketFields& fields, const Packet& packet) noexcept {
+bool is_piece(const flow::PacketFields& fields, const std::byte* frame) noexcept {
     if (fields.shape.network != flow::Network::ipv4) return false;
     constexpr std::uint16_t more_and_offset = 0x3fff;
-    const std::byte* ip = bytes_of(packet) + wire::ethernet_header_bytes + fields.shape.tags * wire::vlan_tag_bytes;
+    const std::byte* ip = frame + wire::ethernet_header_bytes + fields.shape.tags * wire::vlan_tag_bytes;
     return (wire::load_be<std::uint16_t>(ip + 6) & more_and_offset) != 0;
 }
 
@@ -64,10 +64,20 @@ RxRules::RxRules(std::vector<flow::RuleRuntime*> ports)
     if (std::ranges::all_of(ports_, [](const flow::RuleRuntime* rules) { return rules == nullptr; })) ports_.clear();
 }
 
+/// The headers in one piece, as for a frame in one buffer.
+flow::Classifier::Frame RxRules::frame_of(const Packet& packet, std::size_t place) noexcept {
+    if (!packet.scattered()) [[likely]]
+        return {bytes_of(packet), packet.captured_bytes};
+    const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(header_bytes, packet.mbuf->pkt_len));
+    const void* const headers = ::rte_pktmbuf_read(packet.mbuf, 0, bytes, headers_[place].data());
+    return {static_cast<const std::byte*>(headers), bytes};
+}
+
 /// Compares how a packet arrived with what the device was to do, if it was to do it.
-void RxRules::verify(const flow::RuleRuntime& rules, const Packet& packet, std::uint32_t rule) noexcept {
-    const flow::PacketFields fields = flow::read_fields({bytes_of(packet), packet.captured_bytes});
-    if (is_piece(fields, packet)) return;
+void RxRules::verify(const flow::RuleRuntime& rules, const Packet& packet, const flow::Classifier::Frame& frame,
+                     std::uint32_t rule) noexcept {
+    const flow::PacketFields fields = flow::read_fields({frame.data, frame.bytes});
+    if (is_piece(fields, frame.data)) return;
     const flow::Outcome& outcome = rules.outcomes[rule];
     const bool marked = !outcome.marks || mark_of(packet) == outcome.mark;
     const bool right = !outcome.drop && marked && (!outcome.steers || outcome.sends_to(*queue_));
@@ -85,7 +95,7 @@ std::uint32_t RxRules::apply_port(std::span<Packet> packets, std::span<Packet> k
     std::array<flow::Classifier::Frame, burst> frames;
     std::array<std::uint32_t, burst> winners;
     for (const Packet& packet : packets) rte_prefetch0(bytes_of(packet));
-    for (std::size_t i = 0; i < packets.size(); ++i) frames[i] = {bytes_of(packets[i]), packets[i].captured_bytes};
+    for (std::size_t i = 0; i < packets.size(); ++i) frames[i] = frame_of(packets[i], i);
     rules.classifier.match_burst({frames.data(), packets.size()}, winners.data());
     const bool watch = queue_.has_value() && settled_ && rules.verify.load(std::memory_order_relaxed);
     std::uint32_t count = 0;
@@ -95,7 +105,7 @@ std::uint32_t RxRules::apply_port(std::span<Packet> packets, std::span<Packet> k
         if (winner != flow::Classifier::none) {
             outcome = &rules.outcomes[winner];
             RuleTally::add(tallies_[port][winner].hits);
-            if (watch) verify(rules, packets[i], winner);
+            if (watch) verify(rules, packets[i], frames[i], winner);
         }
         if (rules.marks) set_mark(packets[i], outcome);
         if (outcome != nullptr && outcome->drop)
@@ -156,10 +166,12 @@ std::uint32_t RxStage::by_rules(std::uint32_t count, const PortInput* input) noe
     for (const RxRules::Dropped& dropped : rules_.dropped()) {
         const Packet& packet = dropped.packet;
         wire::Datagram datagram;
-        const bool read =
-            wire::parse_frame(bytes_of(packet), packet.captured_bytes, packet.wire_bytes, datagram) == wire::ok;
+        const bool scattered = packet.scattered();
+        const std::byte* const frame = scattered ? head_of(packet).data() : bytes_of(packet);
+        const std::uint32_t bytes = scattered ? packet.wire_bytes : packet.captured_bytes;
+        const bool read = wire::parse_frame(frame, bytes, packet.wire_bytes, datagram) == wire::ok;
         if (read && route_of(packet, datagram).stream != flow::Steering::none) rules_.count_of_stream(dropped);
-        table_.reject(packet.mbuf, core::PacketCounter::flow_rule);
+        reject(packet, core::PacketCounter::flow_rule);
     }
     return kept;
 }

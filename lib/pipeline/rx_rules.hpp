@@ -42,7 +42,9 @@ public:
 
 private:
     std::uint32_t apply_port(std::span<port::Packet> packets, std::span<port::Packet> kept, std::size_t port) noexcept;
-    void verify(const flow::RuleRuntime& rules, const port::Packet& packet, std::uint32_t rule) noexcept;
+    void verify(const flow::RuleRuntime& rules, const port::Packet& packet, const flow::Classifier::Frame& frame,
+                std::uint32_t rule) noexcept;
+    [[nodiscard]] flow::Classifier::Frame frame_of(const port::Packet& packet, std::size_t place) noexcept;
 
     static constexpr std::size_t burst = flow::Classifier::burst_max;
 
@@ -53,6 +55,8 @@ private:
     bool settled_ = false;
     std::array<Dropped, burst> dropped_;
     std::uint32_t dropped_count_ = 0;
+    static constexpr std::size_t header_bytes = 128;  ///< more than rules look at: two tags, IPv6 and UDP
+    std::array<std::array<std::byte, header_bytes>, burst> headers_;  ///< of frames in several buffers
 };
 
 }  // namespace weir::pipeline

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <optional>
 
+#include "pipeline/seen.hpp"
+
 namespace weir::pipeline {
 
 using core::EventCounter;
@@ -50,20 +52,27 @@ std::uint64_t sum_of_sources(const Ledger& ledger) {
                                  [](const Ledger::Source& source) { return source.packets; });
 }
 
+std::string why_nothing_came(const Observations& seen) {
+    std::string down;
+    for (const Observations::Port& port : seen.ports)
+        if (!port.link_up) down += (down.empty() ? "" : ", ") + port.name;
+    if (!down.empty()) return fmt::format("the link of port {} is down", down);
+    return "the detector is off, or it sends to another address than this port answers for (the link is up)";
+}
+
 void nothing_came(Case& c) {
     if (c.ledger.received > 0) return;
     c.add("device.received", 0, "nothing-came",
-          c.seen.replay ? "the capture has no packet"
-                        : "no packet came at all: the link is down, the detector is off, or it sends to another "
-                          "address than this port answers for");
+          c.seen.replay ? "the capture has no packet" : "no packet came at all: " + why_nothing_came(c.seen));
 }
 
 void silent_sources(Case& c) {
     const std::uint64_t all = sum_of_sources(c.ledger);
     if (all == 0 && c.ledger.received > 0)
         c.add("packets.unsteered", 0, "silent-source",
-              fmt::format("{} packets came, and none for a configured stream{}", c.ledger.received,
-                          Case::most(c.seen.strangers, ": most went to ")));
+              fmt::format("{} packets came, and none for a configured stream{}{}", c.ledger.received,
+                          Case::most(c.seen.strangers, ": most went to "),
+                          c.seen.replay ? "" : ". What was seen: " + seen_text(c.ledger, c.seen)));
     if (all == 0) return;
     for (std::size_t s = 0; s < c.ledger.sources.size(); ++s) {
         const Ledger::Source& source = c.ledger.sources[s];

@@ -26,6 +26,10 @@ struct Observations {
         std::uint64_t missed = 0;
         std::uint64_t no_buffer = 0;
         std::uint32_t mtu = 0;
+        std::uint64_t received = 0;
+        std::uint64_t answered = 0;  ///< ARP requests, neighbour solicitations and pings
+        bool link_up = true;
+        std::uint32_t mbps = 0;  ///< 0: not known
     };
     struct Count {
         std::string what;

@@ -109,7 +109,7 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
     port::LivePortConfig live;
     live.name = config.name;
     live.index = static_cast<std::uint8_t>(index);
-    const std::string device = port::with_frame_room(config.devargs(), config.mtu);
+    const std::string device = port::with_queues(port::with_frame_room(config.devargs(), config.mtu), config.queues);
     const std::size_t comma = device.find(',');
     live.device = device.substr(0, comma);
     if (!port::is_pci_address(device)) live.args = comma == std::string::npos ? "" : device.substr(comma + 1);

@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/seen.hpp"
 
 namespace weir::pipeline {
 
@@ -51,13 +52,14 @@ std::vector<Part> parts_of(const ProgressSample& sample) {
     parts.push_back({0, fmt::format("{:6.1f} s  {:9.0f} packets/s  {:6.2f} Gb/s", sample.seconds, sample.packets_per_s,
                                     sample.gbps)});
     parts.push_back({1, fmt::format("  {} events", closed)});
+    if (!sample.nothing.empty()) parts.push_back({1, fmt::format("; nothing for any stream: {}", sample.nothing)});
     if (ledger.incomplete() > 0) parts.push_back({2, fmt::format(", {} incomplete", ledger.incomplete())});
     parts.push_back({4, fmt::format(", {} open", levels.open.used)});
     const std::vector<Ledger::Loss> losses = ledger.losses();
     constexpr std::size_t causes_max = 3;
-    if (losses.empty()) {
+    if (losses.empty() && sample.nothing.empty()) {
         parts.push_back({3, "; nothing lost"});
-    } else {
+    } else if (!losses.empty()) {
         parts.push_back({1, fmt::format("; lost {} {}", losses[0].packets, losses[0].cause)});
         for (std::size_t i = 1; i < losses.size() && i < causes_max; ++i)
             parts.push_back({5, fmt::format(", {} {}", losses[i].packets, losses[i].cause)});
@@ -112,6 +114,7 @@ nlohmann::json progress_json(const ProgressSample& sample, bool final) {
                      {"events_per_s", sample.events_per_s},
                      {"sink_bytes_per_s", sample.sink_bytes_per_s}};
     json["levels"] = levels_json(sample.levels);
+    if (!sample.nothing.empty()) json["nothing_for_streams"] = sample.nothing;
     json["losses"] = nlohmann::json::array();
     for (const Ledger::Loss& loss : sample.ledger.losses())
         json["losses"].push_back({{"cause", loss.cause}, {"packets", loss.packets}});
@@ -147,7 +150,7 @@ void Progress::say(std::string_view text) {
     fmt::print(stderr, "{}\n", text);
 }
 
-ProgressSample Progress::take(const Pipeline& pipeline, Ledger ledger, double seconds) {
+ProgressSample Progress::take(const Pipeline& pipeline, const Watch& watch, Ledger ledger, double seconds) {
     ProgressSample sample;
     const double step = seconds - last_s_;
     const std::uint64_t events = ledger.get(core::EventCounter::complete) + ledger.incomplete();
@@ -162,6 +165,8 @@ ProgressSample Progress::take(const Pipeline& pipeline, Ledger ledger, double se
     sample.events_per_s = per_second(events, last_events_);
     sample.sink_bytes_per_s = per_second(ledger.stored_bytes, last_stored_);
     sample.levels = pipeline.levels();
+    if (pipeline.capture() == nullptr && ledger.stream_packets() == 0)
+        sample.nothing = seen_words(ledger, watch.observations(pipeline, ledger, seconds));
     sample.ledger = std::move(ledger);
     last_s_ = seconds;
     return sample;
@@ -185,15 +190,33 @@ void Progress::show(const ProgressSample& sample, bool final) {
     std::fflush(stderr);
 }
 
-void Progress::update(const Pipeline& pipeline, double seconds) {
+void Progress::update(const Pipeline& pipeline, const Watch& watch, double seconds) {
     if (mode_ == ProgressMode::none || seconds - last_s_ < 1.0) return;
-    show(take(pipeline, collect(pipeline), seconds), false);
+    show(take(pipeline, watch, collect(pipeline), seconds), false);
 }
 
-void Progress::finish(const Pipeline& pipeline, const Ledger& ledger, double seconds) {
+void Progress::finish(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
     if (mode_ == ProgressMode::none) return;
-    show(take(pipeline, ledger, seconds), true);
+    show(take(pipeline, watch, ledger, seconds), true);
     end_line();
+}
+
+void Progress::answer(const Pipeline& pipeline, const Watch& watch, double seconds) {
+    const Ledger ledger = collect(pipeline);
+    const Observations seen = watch.observations(pipeline, ledger, seconds);
+    ProgressSample sample;
+    sample.seconds = seconds;
+    sample.levels = pipeline.levels();
+    if (seconds > 0) {
+        sample.packets_per_s = static_cast<double>(ledger.received) / seconds;
+        sample.gbps = 8e-9 * static_cast<double>(ledger.received_bytes) / seconds;
+    }
+    sample.ledger = ledger;
+    end_line();
+    fmt::print(stderr, "{} (rates since the start)\n", progress_line(sample, std::numeric_limits<std::size_t>::max()));
+    if (nothing_for_streams(ledger, seen))
+        fmt::print(stderr, "nothing has come for any stream in {:.1f} s: {}\n", seconds, seen_text(ledger, seen));
+    std::fflush(stderr);
 }
 
 }  // namespace weir::pipeline

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "pipeline/diagnosis.hpp"
 #include "pipeline/ledger.hpp"
 #include "pipeline/levels.hpp"
 
@@ -36,6 +37,7 @@ struct ProgressSample {
     double gbps = 0;
     double events_per_s = 0;
     double sink_bytes_per_s = 0;
+    std::string nothing;  ///< nothing has come for any stream: what has come instead, in few words; otherwise empty
 };
 
 /// One line of at most `width` characters: what does not fit is left out, the least important first.
@@ -56,12 +58,15 @@ public:
     /// A sentence on stderr, without damaging the line.
     void say(std::string_view text);
     /// Takes and shows a sample when a second has passed since the last one.
-    void update(const Pipeline& pipeline, double seconds);
+    void update(const Pipeline& pipeline, const Watch& watch, double seconds);
     /// The last sample, when everything is settled: it agrees with the report.
-    void finish(const Pipeline& pipeline, const Ledger& ledger, double seconds);
+    void finish(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds);
+    /// Somebody asks (SIGUSR1): the line in full, and what has been seen if nothing of what is waited for has come.
+    /// Said whatever was asked for at the start.
+    void answer(const Pipeline& pipeline, const Watch& watch, double seconds);
 
 private:
-    [[nodiscard]] ProgressSample take(const Pipeline& pipeline, Ledger ledger, double seconds);
+    [[nodiscard]] ProgressSample take(const Pipeline& pipeline, const Watch& watch, Ledger ledger, double seconds);
     void show(const ProgressSample& sample, bool final);
     void end_line();
 

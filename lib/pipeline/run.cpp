@@ -13,10 +13,13 @@
 #include "pipeline/diagnosis.hpp"
 #include "pipeline/ledger.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/port_report.hpp"
 #include "pipeline/run_report.hpp"
 #include "pipeline/run_signals.hpp"
+#include "pipeline/seen.hpp"
 #include "pipeline/telemetry.hpp"
 #include "port/eal.hpp"
+#include "port/pci_devices.hpp"
 #include "store/run_path.hpp"
 #include "store/run_writer.hpp"
 
@@ -93,6 +96,14 @@ port::EalConfig eal_config(const RunOptions& options, const Plan& plan) {
     return eal;
 }
 
+/// What DPDK would say in many lines, or not at all.
+void check_pci_devices(const RunConfig& config) {
+    for (const PortConfig& port : config.ports)
+        if (port::is_pci_address(port.device))
+            if (const std::string problem = port::pci_problem(port.device); !problem.empty())
+                throw core::RunError(fmt::format("port '{}': {}", port.name, problem));
+}
+
 class Run {
 public:
     explicit Run(RunOptions options)
@@ -110,6 +121,8 @@ private:
     void control();
     void watch_disk();
     void watch_flows();
+    void say_nothing_came();
+    void wait_for_links();
     [[nodiscard]] bool should_stop(double seconds);
     [[nodiscard]] nlohmann::json report_json(const Ledger& ledger) const;
     [[nodiscard]] std::string close_sink(const Ledger& ledger);
@@ -129,6 +142,8 @@ private:
     std::unique_ptr<Telemetry> telemetry_;
     std::chrono::steady_clock::time_point start_;
     bool started_ = false;
+    bool said_nothing_ = false;
+    static constexpr double patience_s = 5;  ///< until a run says by itself that nothing comes
     double seconds_ = 0;
     std::uint64_t idle_packets_ = 0;
     double idle_since_s_ = 0;
@@ -225,6 +240,7 @@ int Run::execute() {
             if (file != "-" && (!std::filesystem::exists(file, error) || std::filesystem::is_regular_file(file, error)))
                 port::CaptureReader probe(file);
     open_sink();
+    if (!options_.capture.has_value()) check_pci_devices(options_.config);
     port::start_eal(eal_config(options_, plan_));
     Pipeline::Options setup;
     setup.config = options_.config;
@@ -242,8 +258,7 @@ int Run::execute() {
         if (writer_ != nullptr)
             fmt::print(stderr, "sink: {}, {}\n", writer_->path().string(),
                        store::disk_text({writer_->free_bytes(), {}, {}}));
-        for (const auto& port : pipeline_->ports())
-            if (!port->remarks().empty()) fmt::print(stderr, "port: {}\n", port->remarks());
+        fmt::print(stderr, "{}", ports_text(*pipeline_));
     }
     const bool own_rules = !options_.capture.has_value();  // a replay does those of files only
     const bool files = std::ranges::any_of(options_.config.ports, [](const auto& port) { return !port.flows.empty(); });
@@ -252,11 +267,26 @@ int Run::execute() {
     start_ = std::chrono::steady_clock::now();
     pipeline_->start();
     started_ = true;
+    if (!options_.capture.has_value()) wait_for_links();
     if (!options_.quiet && !options_.capture.has_value())
         fmt::print(stderr, "running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
     control();
     pipeline_->join();
     return finish();
+}
+
+/// Packets are taken meanwhile; the time of the run begins when the wait is over.
+void Run::wait_for_links() {
+    const auto stop = [this] {
+        pipeline_->look();
+        return SignalGuard::received() != 0;
+    };
+    for (const std::string& text :
+         pipeline::wait_for_links(*pipeline_, stop, [this](const std::string& what) { progress_.say(what); })) {
+        progress_.say("warning: " + text);
+        warnings_.push_back(text);
+    }
+    start_ = std::chrono::steady_clock::now();
 }
 
 bool Run::should_stop(double seconds) {
@@ -304,8 +334,10 @@ void Run::control() {
         pipeline_->look();
         watch_.look(*pipeline_, seconds_);
         watch_flows();
-        progress_.update(*pipeline_, seconds_);
-        if (telemetry_ != nullptr) telemetry_->serve(*pipeline_, seconds_);
+        progress_.update(*pipeline_, watch_, seconds_);
+        if (telemetry_ != nullptr) telemetry_->serve(*pipeline_, watch_, seconds_);
+        if (SignalGuard::asked()) progress_.answer(*pipeline_, watch_, seconds_);
+        if (!options_.capture.has_value() && !said_nothing_ && seconds_ >= patience_s) say_nothing_came();
         if (pipeline_->writer() != nullptr) watch_disk();
         if (stopping || !should_stop(seconds_)) continue;
         stopping = true;
@@ -326,6 +358,16 @@ void Run::watch_flows() {
     }
 }
 
+/// Once, for whoever reads the log of a run that nobody watches.
+void Run::say_nothing_came() {
+    said_nothing_ = true;
+    const Ledger ledger = collect(*pipeline_);
+    const Observations seen = watch_.observations(*pipeline_, ledger, seconds_);
+    if (nothing_for_streams(ledger, seen))
+        progress_.say(
+            fmt::format("nothing has come for any stream in {:.0f} s: {}", seconds_, seen_text(ledger, seen)));
+}
+
 void Run::watch_disk() {
     const store::DiskOutlook outlook = pipeline_->writer()->disk();
     if (!disk_alarm_.update(outlook)) return;
@@ -340,6 +382,10 @@ nlohmann::json Run::report_json(const Ledger& ledger) const {
     nlohmann::json report = ledger_json(ledger);
     report["seconds"] = seconds_;
     report["machine"] = machine_json(options_.version, plan_);
+    if (pipeline_->clock() != nullptr) {
+        report["machine"]["clock"] = clock_json(*pipeline_);
+        report["ports"] = ports_json(*pipeline_);
+    }
     report["config"] = config_json(options_.config);
     report["plan"] = plan_json(plan_);
     report["stopped_by"] = stop_reason_;
@@ -383,8 +429,8 @@ int Run::finish() {
     flows_looked_s_ = -1;
     watch_flows();
     const Ledger ledger = collect(*pipeline_);
-    progress_.finish(*pipeline_, ledger, seconds_);
-    if (telemetry_ != nullptr) telemetry_->finish(*pipeline_, ledger, seconds_);
+    progress_.finish(*pipeline_, watch_, ledger, seconds_);
+    if (telemetry_ != nullptr) telemetry_->finish(*pipeline_, watch_, ledger, seconds_);
     std::vector<Finding> findings = diagnose(ledger, watch_.observations(*pipeline_, ledger, seconds_));
     pipeline_->flows().add_findings(findings);
     const std::string failure = close_sink(ledger);
@@ -396,6 +442,10 @@ int Run::finish() {
             fmt::print(stderr, "warning: {}\n", warning);
             warnings_.push_back(warning);
         }
+    for (const std::string& warning : clock_warnings(*pipeline_)) {
+        fmt::print(stderr, "warning: {}\n", warning);
+        warnings_.push_back(warning);
+    }
     warnings_.insert(warnings_.end(), plan_.warnings.begin(), plan_.warnings.end());
     if (!warnings_.empty()) report["warnings"] = warnings_;
     if (!options_.quiet) {

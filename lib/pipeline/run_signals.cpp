@@ -13,6 +13,11 @@ namespace {
 
 std::atomic<int> stop_signal{0};
 std::atomic<TimeNs> stop_signal_ns{0};
+std::atomic<bool> question{false};
+
+void on_question(int) {
+    question.store(true);
+}
 
 /// The first signal asks for a clean end. A second one ends the program where it stands, which is the way out when the
 /// sink hangs; not if it comes at once, because `timeout` and terminals may well send the same signal twice.
@@ -39,14 +44,21 @@ SignalGuard::SignalGuard() {
     action.sa_handler = on_signal;
     ::sigaction(SIGINT, &action, &interrupt_);
     ::sigaction(SIGTERM, &action, &terminate_);
+    action.sa_handler = on_question;
+    ::sigaction(SIGUSR1, &action, &user_);
     // A file that may not grow any more is an error of writing, with an account, not a reason to die.
     ::signal(SIGXFSZ, SIG_IGN);
 }
 
 SignalGuard::~SignalGuard() {
+    ::signal(SIGUSR1, SIG_IGN);  // a question that comes too late must not end the program
     if (stop_signal.load() != 0) return;
     ::sigaction(SIGINT, &interrupt_, nullptr);
     ::sigaction(SIGTERM, &terminate_, nullptr);
+}
+
+bool SignalGuard::asked() noexcept {
+    return question.exchange(false);
 }
 
 int SignalGuard::received() noexcept {

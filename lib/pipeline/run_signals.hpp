@@ -1,4 +1,4 @@
-// Signals that end a run.
+// Signals that end a run, and one that asks how it goes.
 #pragma once
 
 #include <signal.h>
@@ -6,7 +6,7 @@
 namespace weir::pipeline {
 
 /// SIGINT and SIGTERM end a run cleanly; what was set before is restored. Not after a signal: one that comes again
-/// while the program takes its leave must not turn a clean end into a failure.
+/// while the program takes its leave must not turn a clean end into a failure. SIGUSR1 asks how the run goes.
 class SignalGuard {
 public:
     SignalGuard();
@@ -16,10 +16,13 @@ public:
 
     /// The first signal that came, or 0.
     [[nodiscard]] static int received() noexcept;
+    /// SIGUSR1 has come since the last call.
+    [[nodiscard]] static bool asked() noexcept;
 
 private:
     struct sigaction interrupt_ {};
     struct sigaction terminate_ {};
+    struct sigaction user_ {};
 };
 
 }  // namespace weir::pipeline

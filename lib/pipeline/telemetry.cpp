@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/seen.hpp"
 
 namespace weir::pipeline {
 
@@ -32,6 +33,9 @@ constexpr Command commands[] = {
     {"/weir/ports", "What each device says it received and lost."},
     {"/weir/lcores", "What each stage of the pipeline has done, and on which lcore it runs."},
     {"/weir/rings", "How full each ring is, and buffers, memory, open and queued events, and the writer's queue."},
+    {"/weir/seen",
+     "What comes besides the streams, and from where: for when nothing is coming. Links, ARP, ports that nobody asked "
+     "for."},
     {"/weir/events", "Events opened, complete, incomplete by cause, written, dropped; open and queued."},
 };
 
@@ -101,7 +105,25 @@ json lcores_json(const Pipeline& pipeline) {
     return lcores;
 }
 
-json snapshot_of(const Pipeline& pipeline, const Ledger& ledger, double seconds) {
+/// Lists become entries with a number: telemetry's dictionaries hold no lists of dictionaries.
+json seen_of(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
+    json seen = seen_json(ledger, watch.observations(pipeline, ledger, seconds));
+    json ports = json::object();
+    for (json port : seen["ports"]) {
+        const auto name = port["port"].get<std::string>();
+        port.erase("port");
+        ports[name] = std::move(port);
+    }
+    json strangers = json::object();
+    for (const json& stranger : seen["strangers"])
+        strangers[std::to_string(strangers.size())] =
+            fmt::format("{}: {} packets", stranger["to"].get<std::string>(), stranger["packets"].get<std::uint64_t>());
+    seen["ports"] = std::move(ports);
+    seen["strangers"] = std::move(strangers);
+    return seen;
+}
+
+json snapshot_of(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
     json account = ledger_json(ledger);
     json snapshot = {{"sources", json::object()}, {"ports", json::object()}};
     for (const json& source : account["sources"]) {
@@ -128,6 +150,7 @@ json snapshot_of(const Pipeline& pipeline, const Ledger& ledger, double seconds)
     rings.update(levels);
     snapshot["rings"] = std::move(rings);
     snapshot["lcores"] = lcores_json(pipeline);
+    snapshot["seen"] = seen_of(pipeline, watch, ledger, seconds);
     snapshot["ledger"] = std::move(account);
     return snapshot;
 }
@@ -158,16 +181,16 @@ void Telemetry::publish(json snapshot, bool final) {
     published_.notify_all();
 }
 
-void Telemetry::serve(const Pipeline& pipeline, double seconds) {
+void Telemetry::serve(const Pipeline& pipeline, const Watch& watch, double seconds) {
     {
         const std::lock_guard lock(mutex_);
         if (!wanted_) return;
     }
-    publish(snapshot_of(pipeline, collect(pipeline), seconds), false);
+    publish(snapshot_of(pipeline, watch, collect(pipeline), seconds), false);
 }
 
-void Telemetry::finish(const Pipeline& pipeline, const Ledger& ledger, double seconds) {
-    publish(snapshot_of(pipeline, ledger, seconds), true);
+void Telemetry::finish(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
+    publish(snapshot_of(pipeline, watch, ledger, seconds), true);
 }
 
 int Telemetry::answer_part(const char* part, const char* parameters, rte_tel_data* data) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "pipeline/diagnosis.hpp"
 #include "pipeline/ledger.hpp"
 
 struct rte_tel_data;
@@ -26,9 +27,9 @@ public:
     Telemetry& operator=(const Telemetry&) = delete;
 
     /// Makes an answer if somebody waits for one. On the control thread, every few milliseconds.
-    void serve(const Pipeline& pipeline, double seconds);
+    void serve(const Pipeline& pipeline, const Watch& watch, double seconds);
     /// What is said from now on, to the end of the program.
-    void finish(const Pipeline& pipeline, const Ledger& ledger, double seconds);
+    void finish(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds);
 
 private:
     static int answer(const char* command, const char* parameters, rte_tel_data* data);

@@ -72,8 +72,12 @@ Observations Watch::observations(const Pipeline& pipeline, const Ledger& ledger,
     }
     for (std::size_t i = 0; i < ledger.devices.size(); ++i) {
         const Ledger::Device& device = ledger.devices[i];
+        const port::LivePort& port = *pipeline.ports()[i];
+        const port::LivePort::Link link = port.link();
+        const port::LivePort::Answers answers = port.answers();
         seen.ports.push_back({device.port, device.driver, device.missed.value_or(0), device.no_buffer.value_or(0),
-                              options.config.ports[i].mtu});
+                              options.config.ports[i].mtu, device.received, answers.arp + answers.icmp, link.up,
+                              link.mbps});
     }
     seen.strangers = merged(
         pipeline, [](const RxStage& rx) -> const TopValues& { return rx.strangers(); }, stranger_text);

@@ -23,11 +23,17 @@ constexpr std::uint32_t ring_header_bytes = 128;
 constexpr std::uint32_t xdp_mtu_max = 3200;
 
 constexpr DeviceFacts facts[] = {
-    {"pci", LossTold::counted},           {"sim", LossTold::counted},
-    {"net_af_packet", LossTold::counted}, {"net_af_xdp", LossTold::counted, false, xdp_mtu_max},
-    {"net_tap", LossTold::counted},       {"net_pcap", LossTold::counted},
-    {"net_null", LossTold::lossless},     {"net_ring", LossTold::lossless},
-    {"net_vhost", LossTold::lossless},    {"net_memif", LossTold::lossless, true},
+    {"pci", LossTold::counted},
+    {"sim", LossTold::counted},
+    {"net_af_packet", LossTold::counted, false, 0, true, "qpairs"},
+    {"net_af_xdp", LossTold::counted, false, xdp_mtu_max, false, "queue_count"},
+    {"net_tap", LossTold::counted},
+    {"net_pcap", LossTold::counted},
+    {"net_null", LossTold::lossless},
+    {"net_ring", LossTold::lossless},
+    {"net_vhost", LossTold::lossless, false, 0, false, "queues"},
+    {"net_memif", LossTold::lossless, true},
+    {"net_virtio_user", LossTold::lossless, false, 0, false, "queues"},
 };
 constexpr DeviceFacts nothing_known{};
 
@@ -73,6 +79,12 @@ std::string with_frame_room(const std::string& device, std::uint32_t mtu) {
     if (driver == "net_af_packet" && !number_of(device, "framesz") && !number_of(device, "blocksz"))
         return fmt::format("{},framesz=16384,blocksz=65536", device);
     return device;
+}
+
+std::string with_queues(const std::string& device, std::uint16_t queues) {
+    const std::string_view key = device_facts(device).queues_key;
+    if (queues == 1 || key.empty() || number_of(device, key)) return device;
+    return fmt::format("{},{}={}", device, key, queues);
 }
 
 std::string frame_room_problem(const std::string& device, std::uint32_t mtu) {

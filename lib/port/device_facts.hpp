@@ -20,6 +20,10 @@ struct DeviceFacts {
     LossTold loss = LossTold::unknown;
     bool forgets = false;       ///< its count of received packets is gone once the peer has left
     std::uint32_t mtu_max = 0;  ///< larger frames are refused or dropped; 0: no such limit
+    /// It takes packets before it is set up, and leaves some out while that goes on: net_af_packet's sockets hear every
+    /// interface before they are bound, and nothing for a moment when they are.
+    bool early = false;
+    std::string_view queues_key{};  ///< the argument that says how many queues there are; empty: it needs none
 };
 
 /// "net_af_packet0,iface=det0" -> "net_af_packet"; "pci" for a PCI address.
@@ -30,6 +34,10 @@ struct DeviceFacts {
 /// smaller one frames are corrupted silently), `framesz` and `blocksz` of net_af_packet (longer frames are cut
 /// silently).
 [[nodiscard]] std::string with_frame_room(const std::string& device, std::uint32_t mtu);
+
+/// `device` with the argument that a driver needs to have so many queues (`qpairs` of net_af_packet, ...), unless it is
+/// set or they are one.
+[[nodiscard]] std::string with_queues(const std::string& device, std::uint16_t queues);
 
 /// Why frames of this MTU do not go through `device` as its arguments stand, in words ("bsize=2048 is ..."); empty if
 /// they do.

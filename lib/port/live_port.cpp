@@ -104,7 +104,9 @@ std::uint64_t LivePort::stamps_moved() const noexcept {
 LivePort::Link LivePort::link() const noexcept {
     rte_eth_link link{};
     if (::rte_eth_link_get_nowait(id_, &link) != 0) return {};
-    const std::uint32_t mbps = link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link.link_speed;
+    // Virtual devices name a speed because they must.
+    const bool told = facts_.driver == "pci" && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
+    const std::uint32_t mbps = told ? link.link_speed : 0;
     // Drivers on kernel interfaces say "up" whatever the interface is.
     const bool running = interface_running(interface_).value_or(true);
     return {link.link_status == RTE_ETH_LINK_UP && running, mbps};

@@ -87,6 +87,7 @@ public:
         std::uint16_t mtu = 0;  ///< as the driver says it is; 0: it does not say
         bool promiscuous = false;
         std::string flow_control;
+        std::uint64_t thrown_away = 0;  ///< packets that the device had taken before it was set up
     };
     [[nodiscard]] const Setup& setup() const noexcept { return setup_; }
     /// Null: packets get the time of the poll.
@@ -114,6 +115,7 @@ private:
     void set_up_queues();
     void start();
     void settle();
+    void throw_away_early_packets();
     void open_clock();
 
     LivePortConfig config_;

@@ -4,6 +4,7 @@
 #include <rte_ethdev.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -135,7 +136,27 @@ void LivePort::settle() {
     own_.ip = config_.address.value_or(0);
     own_.has_ipv6 = config_.ipv6_address.has_value();
     if (own_.has_ipv6) own_.ipv6 = *config_.ipv6_address;
+    throw_away_early_packets();
     kernel_ = InterfaceDrops::find(driver_of(config_.device), config_.args.value_or(""));
+}
+
+/// What such a device has taken up to now is of other interfaces too, and has gaps that nobody counts. From here on
+/// every packet is received, or counted as missed.
+void LivePort::throw_away_early_packets() {
+    if (!facts_.early) return;
+    // As many as were in its rings, and a few; a sender that is faster than this loop must not hold it up for ever.
+    constexpr std::uint64_t most = 1U << 17U;
+    constexpr std::uint16_t burst = 64;
+    std::array<rte_mbuf*, burst> packets;
+    for (std::uint16_t queue = 0; queue < config_.queues; ++queue) {
+        std::uint64_t count = 0;
+        for (std::uint16_t taken = burst; taken > 0 && count < most; count += taken) {
+            taken = ::rte_eth_rx_burst(id_, queue, packets.data(), burst);
+            ::rte_pktmbuf_free_bulk(packets.data(), taken);
+        }
+        setup_.thrown_away += count;
+    }
+    ::rte_eth_stats_reset(id_);
 }
 
 void LivePort::open_clock() {

@@ -55,6 +55,7 @@ LivePortConfig port_config(const std::string& device, std::uint32_t frame_bytes_
     const std::size_t comma = device.find(',');
     config.device = device.substr(0, comma);
     if (!is_pci_address(device)) config.args = comma == std::string::npos ? "" : device.substr(comma + 1);
+    config.options.timestamps = Timestamps::software;  // it only sends
     config.mtu = static_cast<std::uint16_t>(std::clamp(frame_bytes_max - ethernet_bytes, 1500U, 9600U));
     return config;
 }

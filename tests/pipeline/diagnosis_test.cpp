@@ -51,7 +51,17 @@ const Case cases[] = {
          l = Ledger();
          l.sources.resize(3);
      },
-     {"no packet came at all"},
+     {"no packet came at all", "detector is off", "the link is up"},
+     "device.received",
+     0,
+     "nothing-came"},
+    {"nothing came, and there is no link",
+     [](Ledger& l, Observations& o) {
+         l = Ledger();
+         l.sources.resize(3);
+         o.ports.at(0).link_up = false;
+     },
+     {"no packet came at all: the link of port det0 is down"},
      "device.received",
      0,
      "nothing-came"},
@@ -71,7 +81,8 @@ const Case cases[] = {
          set(l, PacketCounter::unsteered, 3000);
          o.strangers = {{"UDP port 7 from 10.0.0.1", 2000}};
      },
-     {"3000 packets came, and none for a configured stream", "UDP port 7 from 10.0.0.1 (2000 packets)"},
+     {"3000 packets came, and none for a configured stream", "UDP port 7 from 10.0.0.1 (2000 packets)",
+      "port det0 (net_af_packet): link up"},
      "packets.unsteered",
      0,
      "silent-source"},

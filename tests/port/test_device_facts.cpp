@@ -27,6 +27,17 @@ TEST(DeviceFacts, give_frames_room_where_nothing_is_said) {
     EXPECT_EQ(with_frame_room("net_tap0", 9000), "net_tap0");
 }
 
+TEST(DeviceFacts, give_devices_their_queues_where_nothing_is_said) {
+    EXPECT_EQ(with_queues("net_af_packet0,iface=a", 2), "net_af_packet0,iface=a,qpairs=2");
+    EXPECT_EQ(with_queues("net_af_packet0,iface=a,qpairs=1", 2), "net_af_packet0,iface=a,qpairs=1");  // an error, later
+    EXPECT_EQ(with_queues("net_af_packet0,iface=a", 1), "net_af_packet0,iface=a");
+    EXPECT_EQ(with_queues("net_af_xdp0,iface=a", 4), "net_af_xdp0,iface=a,queue_count=4");
+    EXPECT_EQ(with_queues("net_vhost0,iface=/x", 2), "net_vhost0,iface=/x,queues=2");
+    EXPECT_EQ(with_queues("net_virtio_user0,path=/x", 2), "net_virtio_user0,path=/x,queues=2");
+    for (const char* device : {"net_tap0", "net_memif0", "0000:3b:00.0", "net_whatever0"})
+        EXPECT_EQ(with_queues(device, 2), device);
+}
+
 TEST(DeviceFacts, tell_which_frames_do_not_fit) {
     EXPECT_NE(frame_room_problem("net_memif0,bsize=2048", 9000), "");
     EXPECT_EQ(frame_room_problem("net_memif0,bsize=2048", 1500), "");

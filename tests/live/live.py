@@ -81,10 +81,11 @@ def main(sandbox_required=False, more_arguments=0):
 class Network:
     """det0 here, for weir, without an address; gen0 in the namespace "sender", with one. Jumbo frames, no offloads."""
 
-    def __init__(self):
+    def __init__(self, queues=1, mtu=9000):
         ip = lambda *words: subprocess.run(["ip", *words], check=True)
         ip("netns", "add", "sender")
-        ip("link", "add", "det0", "mtu", "9000", "type", "veth", "peer", "name", "gen0", "mtu", "9000", "netns", "sender")
+        count = ("numtxqueues", str(queues), "numrxqueues", str(queues))
+        ip("link", "add", "det0", "mtu", str(mtu), *count, "type", "veth", "peer", "name", "gen0", "mtu", str(mtu), *count, "netns", "sender")
         ip("link", "set", "det0", "up")
         ip("-n", "sender", "address", "add", f"{SENDER}/24", "dev", "gen0")
         ip("-n", "sender", "link", "set", "gen0", "up")

@@ -15,7 +15,7 @@ constexpr const char* usage = R"(weir run --config FILE [options]
 
 Takes packets from the configured ports, builds events and writes them, until SIGINT or SIGTERM, or until one of the
 limits below is reached. Events that are open then are closed as incomplete, everything is written, and the ledger says
-where every packet went.
+where every packet went. SIGUSR1 asks a run how it goes: what it counted, and what it sees if nothing comes.
 
 Examples:
   weir run --config examples/live-af-packet.toml               a kernel interface, until Ctrl-C

@@ -72,6 +72,9 @@ json ports_json(const Pipeline& pipeline) {
                  {"timestamps", stamps_json(port)},
                  {"before_start", setup.thrown_away},
                  {"answers", {{"arp", answers.arp}, {"icmp", answers.icmp}, {"failed", answers.failed}}}};
+        one["queues"] = json::array();
+        for (std::uint16_t queue = 0; queue < port.queues(); ++queue)
+            one["queues"].push_back({{"queue", queue}, {"packets", port.taken(queue)}});
         if (link.mbps > 0) one["link"]["mbps"] = link.mbps;
         if (setup.mtu > 0) one["mtu"] = setup.mtu;
         if (!port.remarks().empty()) one["remarks"] = port.remarks();

@@ -100,6 +100,11 @@ public:
         std::uint64_t failed = 0;
     };
     [[nodiscard]] Answers answers() const noexcept;
+    [[nodiscard]] std::uint16_t queues() const noexcept { return config_.queues; }
+    /// Packets that were taken from a queue.
+    [[nodiscard]] std::uint64_t taken(std::uint16_t queue) const noexcept {
+        return taken_[queue].packets.load(std::memory_order_relaxed);
+    }
     /// Packets whose stamp was not believed: before what was promised, or ahead of the system's clock.
     [[nodiscard]] std::uint64_t stamps_moved() const noexcept;
 

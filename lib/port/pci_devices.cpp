@@ -38,14 +38,14 @@ std::string described(const PciDevice& device) {
 std::string list_text(const std::vector<PciDevice>& devices) {
     std::string text;
     for (const PciDevice& device : devices)
-        if (device.ethernet) text += (text.empty() ? "" : ", ") + described(device);
-    return text.empty() ? "there is no Ethernet device on this machine's PCI bus" : "Ethernet devices here: " + text;
+        if (device.network) text += (text.empty() ? "" : ", ") + described(device);
+    return text.empty() ? "there is no network device on this machine's PCI bus" : "network devices here: " + text;
 }
 
 }  // namespace
 
 std::vector<PciDevice> pci_devices(const fs::path& sys) {
-    constexpr std::string_view ethernet_class = "0200";
+    constexpr std::string_view network_class = "02";  // Ethernet, and InfiniBand cards that can be Ethernet
     std::vector<PciDevice> devices;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(sys / "bus/pci/devices", error)) {
@@ -53,7 +53,7 @@ std::vector<PciDevice> pci_devices(const fs::path& sys) {
         PciDevice device;
         device.address = folder.filename();
         device.id = word(folder / "vendor") + ":" + word(folder / "device");
-        device.ethernet = word(folder / "class").starts_with(ethernet_class);
+        device.network = word(folder / "class").starts_with(network_class);
         device.driver = fs::read_symlink(folder / "driver", error).filename();
         device.iommu = fs::exists(folder / "iommu_group", error);
         for (const auto& interface : fs::directory_iterator(folder / "net", error))
@@ -76,7 +76,7 @@ std::string pci_problem(const std::string& device, const fs::path& sys) {
     const std::vector<PciDevice> devices = pci_devices(sys);
     const auto found = std::ranges::find(devices, address, &PciDevice::address);
     if (found == devices.end()) return fmt::format("there is no PCI device {}; {}", address, list_text(devices));
-    if (!found->ethernet) return fmt::format("{} is not an Ethernet device; {}", described(*found), list_text(devices));
+    if (!found->network) return fmt::format("{} is not a network device; {}", described(*found), list_text(devices));
     if (among(shared_with, found->driver)) return {};
     if (among(taken_through, found->driver)) {
         if (found->driver == "vfio-pci" && !found->iommu)

@@ -12,8 +12,8 @@ struct PciDevice {
     std::string driver;                   ///< of the kernel, that holds it; empty: none
     std::string id;                       ///< vendor and device, "15b3:101d"
     std::vector<std::string> interfaces;  ///< of the kernel: "ens1f0"
-    bool ethernet = false;
-    bool iommu = false;  ///< it is in an IOMMU group, which vfio-pci needs
+    bool network = false;                 ///< a network controller
+    bool iommu = false;                   ///< it is in an IOMMU group, which vfio-pci needs
 };
 
 /// All of them, by address. `sys` is where sysfs is mounted.

@@ -73,12 +73,12 @@ TEST_F(PciDevices, that_do_not_exist_are_answered_with_those_that_do) {
     expect_said("0000:3b:00.7", {"there is no PCI device 0000:3b:00.7", "0000:3b:00.0 (8086:1592, ice, ens1f0)",
                                  "0000:5e:00.0 (8086:1592, no driver)"});
     EXPECT_EQ(pci_problem("0000:3b:00.7", sys_).find("nvme"), std::string::npos);
-    expect_said("0000:00:02.0", {"not an Ethernet device", "0000:3b:00.0"});
+    expect_said("0000:00:02.0", {"not a network device", "0000:3b:00.0"});
     expect_said("0000:00:02.1", {"there is no PCI device"});
 }
 
 TEST_F(PciDevices, on_a_machine_without_any_are_said_to_be_none) {
-    expect_said("0000:3b:00.0", {"there is no Ethernet device on this machine's PCI bus"});
+    expect_said("0000:3b:00.0", {"there is no network device on this machine's PCI bus"});
 }
 
 TEST(PciAddress, is_made_whole) {

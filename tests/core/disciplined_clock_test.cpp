@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <thread>
 
 namespace {
 
@@ -154,6 +156,32 @@ TEST(DisciplinedClock, converts_stamps_from_before_the_last_reading) {
     world.pass(50 * ns_per_ms);
     clock.correct(world.read());
     EXPECT_LE(std::abs(clock.at(then) - real), 1000);
+}
+
+TEST(DisciplinedClock, gives_readers_whole_lines_while_it_is_corrected) {
+    World world;
+    DisciplinedClock clock = started(world);
+    std::atomic<bool> stop{false};
+    std::uint64_t torn = 0;
+    std::uint64_t read = 0;
+    std::thread reader([&] {
+        while (!stop.load(std::memory_order_relaxed) || read == 0) {
+            const DisciplinedClock::Line line = clock.line();
+            // In this world the counter began at 1e15 when the time was the epoch: each line must say so of its own
+            // point.
+            const double passed = (static_cast<double>(line.ticks) - 1e15) / world.ticks_per_s;
+            torn += std::abs(passed - static_cast<double>(line.ns - world.epoch) * 1e-9) > 1e-3;
+            ++read;
+        }
+    });
+    for (int i = 0; i < 20'000; ++i) {
+        world.pass(2 * ns_per_ms);
+        clock.correct(world.read());
+    }
+    stop.store(true);
+    reader.join();
+    EXPECT_EQ(torn, 0u);
+    EXPECT_EQ(clock.accuracy().jumps, 0u);
 }
 
 TEST(DisciplinedClock, leaves_out_readings_that_come_too_soon) {

@@ -76,7 +76,7 @@ private:
     };
     struct PlainWide {
         std::uint32_t offset = 0;
-        bool address = false;  ///< 32 bits, else the 48 of a MAC address
+        bool address = false;  ///< up to 32 bits, else the 48 of a MAC address
         std::uint64_t mask = 0;
         std::vector<std::uint64_t> starts;
         const std::uint64_t* bits = nullptr;
@@ -101,6 +101,7 @@ private:
     std::vector<WideAxis> wide_;
     std::vector<PlainNarrow> plain_narrow_;
     std::vector<PlainWide> plain_wide_;
+    std::uint32_t plain_bytes_ = 0;            ///< that a frame has at least, to be read so
     std::vector<std::uint64_t> plain_shapes_;  ///< of a plain frame without and with UDP
 };
 

@@ -7,6 +7,7 @@
 #include "flow/classifier.hpp"
 #include "wire/bytes.hpp"
 #include "wire/network.hpp"
+#include "wire/roce.hpp"
 
 namespace weir::flow {
 
@@ -40,6 +41,8 @@ constexpr std::optional<std::uint32_t> plain_offset(Field field) noexcept {
             return udp_offset;
         case Field::udp_dst:
             return udp_offset + 2;
+        case Field::roce_qp:
+            return udp_offset + wire::udp_header_bytes + 4;  // four bytes, of which the first is reserved
         default:
             return std::nullopt;
     }
@@ -54,13 +57,16 @@ constexpr std::uint32_t plain_mark = std::uint32_t{wire::ethertype_ipv4} << 16U 
 }  // namespace
 
 void Classifier::make_plain() {
+    plain_bytes_ = plain_bytes;
     for (const NarrowAxis& axis : narrow_)
         if (const auto offset = plain_offset(axis.field); offset.has_value())
             plain_narrow_.push_back({*offset, field_bits(axis.field) > 8, axis.class_of.data(), axis.bits.data()});
     for (const WideAxis& axis : wide_) {
         const auto offset = plain_offset(axis.field);
         if (!offset.has_value()) continue;
-        PlainWide plain{*offset, field_bits(axis.field) == 32, axis.mask.low, {}, axis.bits.data()};
+        // Rules on a queue pair also ask for RoCEv2's UDP port: what else lies there does not matter.
+        if (axis.field == Field::roce_qp) plain_bytes_ = plain_bytes + wire::roce_bth_bytes;
+        PlainWide plain{*offset, field_bits(axis.field) <= 32, axis.mask.low, {}, axis.bits.data()};
         for (const Wide& start : axis.starts) plain.starts.push_back(start.low);
         plain_wide_.push_back(std::move(plain));
     }
@@ -86,7 +92,7 @@ void Classifier::start_plain(std::span<const Frame> frames, const std::byte** da
         const std::byte* const at = frames[i].data;
         data[i] = at;
         const bool plain =
-            frames[i].bytes >= plain_bytes && (load_be<std::uint32_t>(at + ip_offset - 2) & 0xffffff00U) == plain_mark;
+            frames[i].bytes >= plain_bytes_ && (load_be<std::uint32_t>(at + ip_offset - 2) & 0xffffff00U) == plain_mark;
         if (!plain) [[unlikely]] {
             data[i] = nothing.data();
             shape[i] = not_plain;

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace weir::flow {
@@ -16,24 +17,11 @@ struct FieldText {
 };
 
 constexpr std::array<FieldText, field_count> fields{{
-    {48, "eth", "dst"},
-    {48, "eth", "src"},
-    {16, "eth", "type"},
-    {16, "vlan", "tci"},
-    {16, "vlan", "inner_type"},
-    {16, "vlan", "tci"},
-    {16, "vlan", "inner_type"},
-    {8, "ipv4", "tos"},
-    {8, "ipv4", "ttl"},
-    {8, "ipv4", "proto"},
-    {32, "ipv4", "src"},
-    {32, "ipv4", "dst"},
-    {8, "ipv6", "proto"},
-    {8, "ipv6", "hop"},
-    {128, "ipv6", "src"},
-    {128, "ipv6", "dst"},
-    {16, "udp", "src"},
-    {16, "udp", "dst"},
+    {48, "eth", "dst"},         {48, "eth", "src"},   {16, "eth", "type"},        {16, "vlan", "tci"},
+    {16, "vlan", "inner_type"}, {16, "vlan", "tci"},  {16, "vlan", "inner_type"}, {8, "ipv4", "tos"},
+    {8, "ipv4", "ttl"},         {8, "ipv4", "proto"}, {32, "ipv4", "src"},        {32, "ipv4", "dst"},
+    {8, "ipv6", "proto"},       {8, "ipv6", "hop"},   {128, "ipv6", "src"},       {128, "ipv6", "dst"},
+    {16, "udp", "src"},         {16, "udp", "dst"},   {24, "ib_bth", "dst_qp"},
 }};
 
 const FieldText& text_of(Field field) noexcept {
@@ -134,6 +122,8 @@ std::string to_text(const FlowRule& rule) {
         text += rule.network == Network::ipv4 ? item_text(rule, "ipv4", Field::ipv4_tos, Field::ipv4_dst)
                                               : item_text(rule, "ipv6", Field::ipv6_proto, Field::ipv6_dst);
     if (rule.needs_udp) text += item_text(rule, "udp", Field::udp_src, Field::udp_dst);
+    if (std::ranges::find(rule.conditions, Field::roce_qp, &Condition::field) != rule.conditions.end())
+        text += item_text(rule, "ib_bth", Field::roce_qp, Field::roce_qp);
     text += "end actions ";
     for (const Action& action : rule.actions) text += action_text(action) + " / ";
     return text + "end";

@@ -47,6 +47,7 @@ enum class Field : std::uint8_t {
     ipv6_dst,
     udp_src,
     udp_dst,
+    roce_qp,  ///< destination queue pair of RoCEv2 (UDP port 4791, which a rule on it names too)
     count_,
 };
 inline constexpr std::size_t field_count = static_cast<std::size_t>(Field::count_);

@@ -55,6 +55,10 @@ std::size_t offset_of(Field field) noexcept {
             return offsetof(rte_udp_hdr, src_port);
         case Field::udp_dst:
             return offsetof(rte_udp_hdr, dst_port);
+        case Field::roce_qp:
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 7, 0, 0)
+            return offsetof(rte_ib_bth, dst_qp);
+#endif
         case Field::count_:
             break;
     }
@@ -107,6 +111,13 @@ RteRule::RteRule(const FlowRule& rule, std::uint32_t priority) {
     if (rule.needs_network && rule.network == Network::ipv6)
         add_item(rule, RTE_FLOW_ITEM_TYPE_IPV6, Field::ipv6_proto, Field::ipv6_dst);
     if (rule.needs_udp) add_item(rule, RTE_FLOW_ITEM_TYPE_UDP, Field::udp_src, Field::udp_dst);
+    if (std::ranges::find(rule.conditions, Field::roce_qp, &Condition::field) != rule.conditions.end()) {
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 7, 0, 0)
+        add_item(rule, RTE_FLOW_ITEM_TYPE_IB_BTH, Field::roce_qp, Field::roce_qp);
+#else
+        problem_ = "a queue pair: rte_flow has no item for it before DPDK 23.07";
+#endif
+    }
     rte_flow_item end{};
     end.type = RTE_FLOW_ITEM_TYPE_END;
     items_.push_back(end);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rte_flow.h>
+#include <rte_version.h>
 
 #include <memory>
 #include <string>
@@ -12,6 +13,9 @@
 #include "flow/rule_device.hpp"
 
 namespace weir::flow {
+
+/// rte_flow can name a RoCEv2 queue pair.
+inline constexpr bool device_knows_queue_pairs = RTE_VERSION >= RTE_VERSION_NUM(23, 7, 0, 0);
 
 /// The attributes, items and actions of a rule, and the memory that they point into.
 class RteRule {

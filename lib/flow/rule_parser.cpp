@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "core/error.hpp"
+#include "wire/roce.hpp"
 
 namespace weir::flow {
 
@@ -65,6 +66,7 @@ constexpr std::array field_names{
     FieldName{"ipv6", "dst", Field::ipv6_dst, FieldKind::ipv6, 128},
     FieldName{"udp", "src", Field::udp_src, FieldKind::number, 16},
     FieldName{"udp", "dst", Field::udp_dst, FieldKind::number, 16},
+    FieldName{"ib_bth", "dst_qp", Field::roce_qp, FieldKind::number, 24},
 };
 
 std::string names_of(std::string_view item) {
@@ -215,17 +217,40 @@ private:
             rule_.network = word == "ipv4" ? Network::ipv4 : Network::ipv6;
         } else if (word == "udp" && network && !rule_.needs_udp) {
             rule_.needs_udp = true;
+        } else if (word == "ib_bth" && current_ == "udp") {
+            check_roce_port();
         } else {
             fail(next_items(first));
         }
         current_ = word;
         ++at_;
         fields();
+        if (word == "ib_bth") finish_roce();
+    }
+
+    [[nodiscard]] bool is_roce_port(const Condition& condition) const noexcept {
+        return condition == Condition{Field::udp_dst, {0, wire::roce_port}, {0, wire::roce_port}, low_bits(16)};
+    }
+
+    /// The header that `ib_bth` looks at is there behind UDP port 4791 and nowhere else.
+    void check_roce_port() const {
+        for (const Condition& condition : rule_.conditions)
+            if (condition.field == Field::udp_dst && !is_roce_port(condition))
+                fail("'end'; 'ib_bth' follows a udp whose dst is 4791, or is not said");
+    }
+
+    void finish_roce() {
+        const auto qp = std::ranges::find(rule_.conditions, Field::roce_qp, &Condition::field);
+        if (qp == rule_.conditions.end()) fail("'dst_qp' and a value");
+        if (qp->first == Wide{}) fail("a queue pair above 0 before this, because there is no other in RoCEv2");
+        if (std::ranges::find(rule_.conditions, Field::udp_dst, &Condition::field) == rule_.conditions.end())
+            rule_.conditions.push_back({Field::udp_dst, {0, wire::roce_port}, {0, wire::roce_port}, low_bits(16)});
     }
 
     [[nodiscard]] std::string next_items(bool first) const {
         if (first) return "an item: eth, ipv4, ipv6";
-        if (rule_.needs_udp) return "'end' (no item follows udp)";
+        if (current_ == "ib_bth") return "'end' (no item follows ib_bth)";
+        if (rule_.needs_udp) return "'ib_bth' or 'end'";
         if (rule_.needs_network) return "'udp' or 'end'";
         return rule_.tags < 2 ? "'vlan', 'ipv4', 'ipv6' or 'end'" : "'ipv4', 'ipv6' or 'end' (two tags are followed)";
     }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "flow/rte_rules.hpp"
 #include "flow/rule_parser.hpp"
 #include "flow/rule_relations.hpp"
 #include "pipeline/plan.hpp"
@@ -91,9 +92,7 @@ private:
 
     void add_stream(const StreamConfig& stream) {
         if (stream.transport == Transport::roce) {
-            // Queue pairs are told apart in software: DPDK 22.11 has no item for them.
-            if (const auto queue = queue_for(owners_[stream.first_source]); queue.has_value())
-                add_addresses(stream, wire::roce_port, *queue);
+            add_roce(stream);
             return;
         }
         for (std::size_t i = 0; i < stream.udp_dst.size(); ++i) {
@@ -101,6 +100,17 @@ private:
             if (const auto queue = queue_for(owners_[source]); queue.has_value())
                 add_addresses(stream, stream.udp_dst[i], *queue);
         }
+    }
+
+    /// By queue pair where devices can be asked for it; otherwise by address, and by queue pair in software.
+    void add_roce(const StreamConfig& stream) {
+        const std::size_t rules = flow::device_knows_queue_pairs ? stream.qp.size() : 1;
+        for (std::size_t i = 0; i < rules; ++i) {
+            if (flow::device_knows_queue_pairs) qp_ = stream.qp[i];
+            if (const auto queue = queue_for(owners_[stream.first_source + i]); queue.has_value())
+                add_addresses(stream, wire::roce_port, *queue);
+        }
+        qp_.reset();
     }
 
     void add_addresses(const StreamConfig& stream, std::uint16_t udp_dst, std::uint16_t queue) {
@@ -131,6 +141,7 @@ private:
                 if (!src.empty()) exactly(rule, v6 ? Field::ipv6_src : Field::ipv4_src, wide_of(src[s]));
                 if (!dst.empty()) exactly(rule, v6 ? Field::ipv6_dst : Field::ipv4_dst, wide_of(dst[d]));
                 exactly(rule, Field::udp_dst, {0, udp_dst});
+                if (qp_.has_value()) exactly(rule, Field::roce_qp, {0, *qp_});
                 // Two RoCE streams that only queue pairs tell apart: one rule for both.
                 const bool there = std::ranges::any_of(
                     rules_, [&](const flow::FlowRule& other) { return other.conditions == rule.conditions; });
@@ -142,14 +153,16 @@ private:
     std::uint32_t port_;
     const std::vector<std::uint16_t>& owners_;
     const Placement& placement_;
+    std::optional<std::uint32_t> qp_;   ///< of the rules being made
     std::vector<std::uint32_t> taken_;  ///< per rx lcore: rules that send to it
     std::vector<flow::FlowRule> rules_;
 };
 
 /// What is known of a stream's packets before one has come.
 flow::PartialPacket packet_of(const StreamConfig& stream, std::uint16_t udp_dst, bool v6, std::uint8_t tags,
-                              const IpAddress* src, const IpAddress* dst) {
+                              const IpAddress* src, const IpAddress* dst, std::optional<std::uint32_t> qp) {
     flow::PartialPacket packet;
+    if (qp.has_value()) packet.set(Field::roce_qp, {0, *qp});
     packet.shape = {tags, v6 ? Network::ipv6 : Network::ipv4, true};
     if (tags == 0) packet.set(Field::eth_type, {0, v6 ? wire::ethertype_ipv6 : wire::ethertype_ipv4});
     packet.set(v6 ? Field::ipv6_proto : Field::ipv4_proto, {0, wire::ip_protocol_udp});
@@ -162,7 +175,7 @@ flow::PartialPacket packet_of(const StreamConfig& stream, std::uint16_t udp_dst,
 /// The rx lcores that the rules send packets of this UDP port (or RoCE stream) to, of all its addresses and of frames
 /// with that many tags; false if one of them cannot be known.
 bool collect_lcores(const RunConfig& config, const StreamConfig& stream, std::uint16_t udp_dst, std::uint8_t tags,
-                    const Placement& placement, std::vector<std::uint32_t>& lcores) {
+                    const Placement& placement, std::optional<std::uint32_t> qp, std::vector<std::uint32_t>& lcores) {
     const PortConfig& port = config.ports[stream.port];
     const auto choices = [](const std::vector<IpAddress>& addresses) {
         std::vector<const IpAddress*> all;
@@ -174,7 +187,7 @@ bool collect_lcores(const RunConfig& config, const StreamConfig& stream, std::ui
         for (const IpAddress* dst : choices(stream.dst)) {
             if (src != nullptr && dst != nullptr && src->v6 != dst->v6) continue;
             const bool v6 = src != nullptr ? src->v6 : dst != nullptr && dst->v6;
-            const auto queue = flow::queue_of(port.rules, packet_of(stream, udp_dst, v6, tags, src, dst));
+            const auto queue = flow::queue_of(port.rules, packet_of(stream, udp_dst, v6, tags, src, dst, qp));
             if (!queue.has_value()) return false;
             lcores.push_back(placement.rx_of_queue(stream.port, *queue));
         }
@@ -183,11 +196,13 @@ bool collect_lcores(const RunConfig& config, const StreamConfig& stream, std::ui
 
 /// The one lcore for these UDP ports; untagged frames decide, and tagged ones only where no rule is for those.
 std::optional<std::uint16_t> lcore_of(const RunConfig& config, const StreamConfig& stream,
-                                      std::span<const std::uint16_t> udp_dst, const Placement& placement) {
+                                      std::span<const std::uint16_t> udp_dst, const Placement& placement,
+                                      std::optional<std::uint32_t> qp = std::nullopt) {
     for (std::uint8_t tags = 0; tags < 3; ++tags) {
         std::vector<std::uint32_t> lcores;
-        const bool known = std::ranges::all_of(
-            udp_dst, [&](std::uint16_t port) { return collect_lcores(config, stream, port, tags, placement, lcores); });
+        const bool known = std::ranges::all_of(udp_dst, [&](std::uint16_t port) {
+            return collect_lcores(config, stream, port, tags, placement, qp, lcores);
+        });
         if (!known || lcores.empty()) continue;
         const bool one = std::ranges::all_of(lcores, [&](std::uint32_t lcore) { return lcore == lcores.front(); });
         return one ? std::optional(static_cast<std::uint16_t>(lcores.front())) : std::nullopt;
@@ -222,9 +237,13 @@ void own_by_rules(const RunConfig& config, const Placement& placement, std::vect
                     owners[stream.first_source + i] = *lcore;
             continue;
         }
-        const std::span<const std::uint16_t> ports =
-            stream.transport == Transport::roce ? std::span<const std::uint16_t>(roce) : stream.udp_dst;
-        const auto lcore = lcore_of(config, stream, ports, placement);
+        if (stream.transport == Transport::roce) {
+            for (std::size_t i = 0; i < stream.qp.size(); ++i)
+                if (const auto lcore = lcore_of(config, stream, roce, placement, stream.qp[i]); lcore.has_value())
+                    owners[stream.first_source + i] = *lcore;
+            continue;
+        }
+        const auto lcore = lcore_of(config, stream, stream.udp_dst, placement);
         for (std::uint32_t i = 0; lcore.has_value() && i < stream.source_count; ++i)
             owners[stream.first_source + i] = *lcore;
     }

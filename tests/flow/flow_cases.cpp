@@ -84,6 +84,9 @@ std::string pattern(Random& random) {
     text += network_item(random, random.one_in(3));
     if (random.below(4) == 0) return text;
     text += " / udp";
+    if (random.one_in(6))
+        return text +
+               fmt::format(" / ib_bth dst_qp spec {} dst_qp last {}", 0x11 + random.below(2), 0x12 + random.below(2));
     for (const char* name : {"src", "dst"})
         if (random.one_in(2)) text += number_condition(random, name, random.of(ports), 0xffff);
     return text;
@@ -158,6 +161,13 @@ std::vector<std::byte> FrameSpec::bytes() const {
     put(out, 12, 2);
     put(out, 0, 2);
     put(out, 0x64617461, 4);
+    const auto qp = value_of(*this, Field::roce_qp);
+    if (qp.has_value()) {
+        out.resize(out.size() - 4);
+        put(out, 0x64406f12, 4);
+        put(out, 0xab000000 | qp->low, 4);
+        put(out, 7, 4);
+    }
     return out;
 }
 
@@ -208,6 +218,7 @@ FrameSpec random_frame(Random& random) {
     if (frame.network != Network::other && frame.udp && !frame.fragment) {
         frame.values[Field::udp_src] = {0, random.of(ports)};
         frame.values[Field::udp_dst] = {0, random.of(ports)};
+        if (frame.values[Field::udp_dst].low == 4791) frame.values[Field::roce_qp] = {0, 0x11 + random.below(3)};
     }
     return frame;
 }

@@ -67,6 +67,16 @@ TEST(RuleParser, lines_comments_and_priorities) {
     EXPECT_EQ(rules[1].network, Network::ipv6);
 }
 
+TEST(RuleParser, a_queue_pair_names_its_port) {
+    const FlowRule rule =
+        one("flow create 0 ingress pattern eth / ipv4 / udp / ib_bth dst_qp is 0x11 / end actions drop / end");
+    EXPECT_EQ(condition(rule, Field::roce_qp).first, (Wide{0, 0x11}));
+    EXPECT_EQ(condition(rule, Field::udp_dst).first, (Wide{0, 4791}));
+    EXPECT_EQ(
+        to_text(rule),
+        "flow create 0 ingress pattern eth / ipv4 / udp dst is 4791 / ib_bth dst_qp is 17 / end actions drop / end");
+}
+
 TEST(RuleParser, ranges_prefixes_and_parts_of_a_tag) {
     const FlowRule rule =
         one("flow create 0 ingress pattern eth / vlan vid is 100 pcp is 5 / ipv6 dst spec fd00:1:: dst prefix 32 / udp "
@@ -113,6 +123,10 @@ TEST(RuleParser, mistakes_name_file_line_column_and_what_was_expected) {
         {"flow create 0 pattern eth / end", "a.flow:1:15: found 'pattern'; expected: 'ingress' before 'pattern'"},
         {"flow create 0 ingress pattern tcp", "found 'tcp'; expected: an item: eth, ipv4, ipv6"},
         {"flow create 0 ingress pattern eth / udp", "found 'udp'; expected: 'vlan', 'ipv4', 'ipv6' or 'end'"},
+        {"flow create 0 ingress pattern eth / ipv4 / ib_bth", "found 'ib_bth'; expected: 'udp' or 'end'"},
+        {"flow create 0 ingress pattern eth / ipv4 / udp dst is 5 / ib_bth dst_qp is 7", "a udp whose dst is 4791"},
+        {"flow create 0 ingress pattern eth / ipv4 / udp / ib_bth / end", "expected: 'dst_qp' and a value"},
+        {"flow create 0 ingress pattern eth / ipv4 / udp / ib_bth dst_qp is 0 / end", "a queue pair above 0"},
         {"flow create 0 ingress pattern eth / ipv4 / tcp", "found 'tcp'; expected: 'udp' or 'end'"},
         {"flow create 0 ingress pattern eth / ipv4 ttl 5", "found '5'; expected: 'is', 'spec', 'last', 'mask'"},
         {"flow create 0 ingress pattern eth / ipv4 sport is 5",

@@ -89,6 +89,16 @@ class FlowRules(Case):
                 self.assertEqual(result.packets, plain.packets)
                 self.assertEqual(sum(r["hits"] for r in self.rules_of(result).values()), len(frames))
 
+    def test_rules_on_queue_pairs(self):
+        frames = [frame for n in range(6) for qp in (0x11, 0x12, 0x13) for frame in roce_message(bytes(900), n, n + 1, qp=qp)]
+        text = rule("/ udp / ib_bth dst_qp is 0x11", "queue index 1") + rule("/ udp dst is 4791 / ib_bth dst_qp is 0x12", "queue index 0") + \
+            rule("/ udp / ib_bth dst_qp is 0x13", "drop")
+        for lcores in (FUSED, TWO_RX):
+            result = self.replay(self.path("c.pcap", pcap_bytes(stamped(frames))), self.settings(text, stream("roce", "message"), more=lcores))
+            self.assertEqual(result.packets, {"placed": 12, "dropped.flow_rule": 6})
+            self.assertEqual(result.report["events"]["complete"], 6)
+            self.assertEqual([r["hits"] for r in self.rules_of(result).values()], [6, 6, 6])
+
     def test_passes_of_a_loop_go_through_the_rules(self):
         frames = events(6) + [udp(b"x", 9)] * 3
         result = self.replay(self.path("c.pcap", pcap_bytes(stamped(frames))), self.settings(rule("/ udp dst is 9", "drop")), "--loop", 5)

@@ -72,6 +72,7 @@ EventBuilder::EventBuilder(const Config& config, core::PacketTally& packets, cor
       timer_granule_ns_(std::max<TimeNs>(1, config.timeout_ns / (timer_buckets / 2))),
       timer_next_ns_(never),
       now_(std::numeric_limits<TimeNs>::min()),
+      prescaler_(config.prescale, config.number_bits.empty() ? 64U : *std::ranges::min_element(config.number_bits)),
       commands_(config.rx_count) {
     for (std::uint32_t i = slots_; i-- > 0;) {
         slab_[i].messages = {message_slots_.data() + std::size_t{i} * config.sources, config.sources};
@@ -109,19 +110,8 @@ void EventBuilder::command_recycle(Message& message) noexcept {
     push_command(message.owner, {Command::Kind::recycle, message.source, message.number, &message, message.epoch});
 }
 
-Event* EventBuilder::admit(const Descriptor& d, std::uint64_t number, Refusal& refusal) noexcept {
-    const ShardBoard::Account others =
-        config_.board != nullptr ? config_.board->others(config_.shard) : ShardBoard::Account{};
-    refusal = Refusal::refused;
-    if (config_.wait && (queued_ + others.queued >= config_.queued_max || (holds_back_ && free_ == nullptr))) {
-        refusal = Refusal::wait;  // what is queued drains by itself
-        return nullptr;
-    }
-    // What waits for an rx lcore to answer does not count: it is about to go.
-    if (free_ == nullptr ||
-        (!config_.wait && in_use_ - awaiting_ + others.held >= config_.open_max + config_.queued_max))
-        return nullptr;
-    if (open_count_ + others.open >= config_.open_max) make_place();
+Event& EventBuilder::admit(const Descriptor& d, std::uint64_t number) noexcept {
+    if (prescaler_.active() || others_overloaded_) ++prescale_kept_;
     Event* event = free_;
     free_ = event->next;
     ++in_use_;
@@ -147,8 +137,7 @@ Event* EventBuilder::admit(const Descriptor& d, std::uint64_t number, Refusal& r
         note_first(d.epoch, number);
         publish();
     }
-    refusal = Refusal::none;
-    return event;
+    return *event;
 }
 
 bool EventBuilder::offer(const Descriptor& d) noexcept {
@@ -168,17 +157,14 @@ bool EventBuilder::offer_number(const Descriptor& d, std::uint64_t number) noexc
     std::optional<PacketCounter> fate = PacketCounter::late;
     const bool remembered = d.epoch + epochs_remembered > newest_epoch_;
     if (remembered) fate = memory(d.epoch).fate(number);
-    if (!fate.has_value() && d.kind != Descriptor::Kind::refuse) {
-        Refusal refusal = Refusal::none;
-        if (Event* event = admit(d, number, refusal); event != nullptr) {
-            offer_known(d, *event);
+    if (!fate.has_value()) {
+        const Refusal refusal = d.kind == Descriptor::Kind::refuse ? Refusal::no_room : refusal_of(number);
+        if (refusal == Refusal::wait) return false;
+        if (refusal == Refusal::none) {
+            offer_known(d, admit(d, number));
             return true;
         }
-        if (refusal == Refusal::wait) return false;
-    }
-    if (!fate.has_value()) {
-        fate = PacketCounter::no_room;
-        memory(d.epoch).remember(number, PacketCounter::no_room);
+        fate = refuse_event(number, d.epoch, refusal);
     }
     answer(d, *fate);
     return true;
@@ -187,7 +173,7 @@ bool EventBuilder::offer_number(const Descriptor& d, std::uint64_t number) noexc
 /// There is no event for this, and there will be none.
 void EventBuilder::answer(const Descriptor& d, PacketCounter fate) noexcept {
     if (d.kind == Descriptor::Kind::deliver)
-        refuse_message(*d.message, fate == PacketCounter::no_room ? PacketCounter::no_room : PacketCounter::late);
+        refuse_message(*d.message, is_refusal(fate) ? fate : PacketCounter::late);
     else if (d.kind == Descriptor::Kind::announce)
         command_close(d.source, d.number, d.epoch, fate);
 }
@@ -251,9 +237,7 @@ void EventBuilder::settle(Event& event, Message& message) noexcept {
 
 void EventBuilder::refuse_message(Message& message, PacketCounter counter) noexcept {
     packets_.settle(counter, message.packets);
-    messages_.add(counter == PacketCounter::no_room    ? MessageCounter::refused_no_room
-                  : counter == PacketCounter::conflict ? MessageCounter::refused_conflict
-                                                       : MessageCounter::refused_late);
+    messages_.add(message_counter_of(counter));
     command_recycle(message);
 }
 

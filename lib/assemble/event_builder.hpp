@@ -13,6 +13,7 @@
 #include "assemble/message.hpp"
 #include "assemble/number_alignment.hpp"
 #include "assemble/number_memory.hpp"
+#include "assemble/overload.hpp"
 #include "assemble/shard_board.hpp"
 #include "core/counters.hpp"
 #include "core/flat_table.hpp"
@@ -51,12 +52,14 @@ public:
     struct Config {
         std::uint32_t sources = 1;         ///< run-wide number of sources
         std::uint32_t sources_needed = 1;  ///< how many whole messages make an event complete
-        std::uint32_t open_max = 64;       ///< events open at once, in all shards; at the limit the first one goes
+        std::uint32_t open_max = 64;       ///< events open at once, in all shards; at the limit `overload` decides
         std::uint32_t queued_max =
             16;  ///< events handed downstream and not released yet (all shards); then new ones wait or are refused
         TimeNs timeout_ns = 500 * core::ns_per_ms;
         std::uint32_t horizon = 1024;
-        bool wait = false;                 ///< at queued_max: ask the input to wait, rather than refuse
+        bool wait = false;  ///< at queued_max: ask the input to wait, rather than refuse
+        Overload overload = Overload::evict_oldest;
+        std::uint32_t prescale = 1;        ///< Overload::prescale: of how many events one is kept
         std::vector<std::uint16_t> owner;  ///< per source: the rx lcore that assembles it
         std::vector<std::uint8_t> number_bits;
         std::uint32_t rx_count = 1;
@@ -73,6 +76,11 @@ public:
     [[nodiscard]] bool offer(const Descriptor& descriptor) noexcept;
     /// Nothing with an earlier time will be offered: events whose time-out has come are closed.
     void advance(TimeNs now) noexcept;
+    /// Of what the rx lcores may hold: the fullest of them. Some other builder of the run is overloaded.
+    void watch(Fill rx_fill, bool others_overloaded) noexcept;
+    /// Buffers are short and nothing that is queued will free some: makes room if the operator allows that, or if the
+    /// input waits for it.
+    void make_room() noexcept;
     /// Closes the event that was opened first. False when none is open.
     bool evict_oldest() noexcept;
     /// Every rx lcore has delivered all it had: closes what is open.
@@ -107,17 +115,24 @@ public:
     [[nodiscard]] std::uint32_t in_use() const noexcept { return in_use_; }
     [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
     [[nodiscard]] std::uint64_t placed_bytes() const noexcept { return placed_bytes_; }
+    /// Overload::prescale: this builder has too much; how often that began; events taken since, while it lasted.
+    [[nodiscard]] const Prescaler& prescaler() const noexcept { return prescaler_; }
+    [[nodiscard]] std::uint64_t prescale_kept() const noexcept { return prescale_kept_; }
 
 private:
     static constexpr std::uint32_t timer_buckets = 256;
     static constexpr std::uint32_t no_timer = timer_buckets;
     static constexpr std::uint32_t epochs_remembered = 4;
-    enum class Refusal : std::uint8_t { none, wait, refused };
+    enum class Refusal : std::uint8_t { none, wait, no_room, queue_full, prescaled };
 
     void follow_epoch(std::uint32_t epoch) noexcept;
     [[nodiscard]] NumberMemory& memory(std::uint32_t epoch) noexcept { return memory_[epoch % epochs_remembered]; }
     [[nodiscard]] Event* find(std::uint64_t number, std::uint32_t epoch) noexcept;
-    [[nodiscard]] Event* admit(const Descriptor& descriptor, std::uint64_t number, Refusal& refusal) noexcept;
+    [[nodiscard]] ShardBoard::Account others() const noexcept;
+    [[nodiscard]] Fill fill(const ShardBoard::Account& others) const noexcept;
+    [[nodiscard]] Refusal refusal_of(std::uint64_t number) noexcept;
+    [[nodiscard]] core::PacketCounter refuse_event(std::uint64_t number, std::uint32_t epoch, Refusal refusal) noexcept;
+    Event& admit(const Descriptor& descriptor, std::uint64_t number) noexcept;
     [[nodiscard]] bool offer_number(const Descriptor& descriptor, std::uint64_t number) noexcept;
     void offer_known(const Descriptor& descriptor, Event& event) noexcept;
     void answer(const Descriptor& descriptor, core::PacketCounter fate) noexcept;
@@ -191,6 +206,10 @@ private:
     TimeNs now_;
     std::uint64_t sequence_ = 0;
     std::uint64_t placed_bytes_ = 0;
+    Prescaler prescaler_;
+    Fill rx_fill_ = Fill::low;
+    bool others_overloaded_ = false;
+    std::uint64_t prescale_kept_ = 0;
     std::vector<CommandQueue> commands_;
 };
 

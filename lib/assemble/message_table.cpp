@@ -74,7 +74,7 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
         sources_.emplace_back(config.horizon, i < config.number_bits.size() ? config.number_bits[i] : 64U);
     for (Source& from : sources_) {
         from.due_ns = never;
-        from.no_room_until_ns = std::numeric_limits<TimeNs>::min();
+        from.refused_until_ns = std::numeric_limits<TimeNs>::min();
     }
     to_release_.reserve(1024);
 }
@@ -133,7 +133,7 @@ void MessageTable::list(Message& message, MessageState state) noexcept {
 void MessageTable::refuse(std::uint32_t source, std::uint64_t number, TimeNs now) noexcept {
     Source& from = sources_[source];
     from.memory.remember(number, PacketCounter::no_room);
-    from.no_room_until_ns = deadline_of(now, config_.timeout_ns);
+    from.refused_until_ns = deadline_of(now, config_.timeout_ns);
     if (pending_.has_room(number, 2 * std::size_t{config_.messages_max}))
         pending_.push({Descriptor::Kind::refuse, source, number, from.epoch, 0, now, now, nullptr});
 }
@@ -146,7 +146,7 @@ void MessageTable::refuse_open(Message& message, TimeNs now) noexcept {
     forget_place(message);
     release_memory(message);
     from.memory.remember(message.number, PacketCounter::no_room);
-    from.no_room_until_ns = deadline_of(now, config_.timeout_ns);
+    from.refused_until_ns = deadline_of(now, config_.timeout_ns);
     message.state = MessageState::closed;
     push(Descriptor::Kind::refuse, message, &message, now);
 }
@@ -182,8 +182,8 @@ Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& 
     }
     std::optional<PacketCounter> fate = message != nullptr ? PacketCounter::late : fate_of(from, number, restarting);
     fate = contradicts(fate, fragment);
-    if (fate == PacketCounter::no_room && now < from.no_room_until_ns) {
-        verdict = PacketCounter::no_room;
+    if (fate.has_value() && is_refusal(*fate) && now < from.refused_until_ns) {
+        verdict = *fate;
         return nullptr;
     }
     const bool room = has_room(1);
@@ -424,7 +424,7 @@ void MessageTable::bind_and_deliver(Message& message, std::uint64_t carried, Tim
     }
     message.number = number;
     if (fate.has_value()) {
-        if ((*fate == PacketCounter::no_room && now < from.no_room_until_ns) ||
+        if ((is_refusal(*fate) && now < from.refused_until_ns) ||
             find(message.source, number, from.epoch + 1) != nullptr)
             return abandon(message, *fate);
         if (from.probation_count == probation_max) cancel(*from.probation.first);
@@ -443,23 +443,7 @@ void MessageTable::bind_and_deliver(Message& message, std::uint64_t carried, Tim
 
 void MessageTable::settle(const Message& message, PacketCounter counter) noexcept {
     packets_.settle(counter, message.packets);
-    switch (counter) {
-        case PacketCounter::no_room:
-            messages_.add(MessageCounter::refused_no_room);
-            break;
-        case PacketCounter::unbound:
-            messages_.add(MessageCounter::refused_unbound);
-            break;
-        case PacketCounter::duplicate:
-            messages_.add(MessageCounter::refused_duplicate);
-            break;
-        case PacketCounter::conflict:
-            messages_.add(MessageCounter::refused_conflict);
-            break;
-        default:
-            messages_.add(MessageCounter::refused_late);
-            break;
-    }
+    messages_.add(message_counter_of(counter));
 }
 
 void MessageTable::abandon(Message& message, PacketCounter counter) noexcept {
@@ -508,7 +492,7 @@ void MessageTable::execute(const Command& command, TimeNs now) noexcept {
         deliver(*message, now);
     if (command.epoch != from.epoch) return;
     from.memory.remember(command.number, command.fate);
-    if (command.fate == PacketCounter::no_room) from.no_room_until_ns = deadline_of(now, config_.timeout_ns);
+    if (is_refusal(command.fate)) from.refused_until_ns = deadline_of(now, config_.timeout_ns);
 }
 
 }  // namespace weir::assemble

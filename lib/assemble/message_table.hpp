@@ -20,6 +20,7 @@
 #include "assemble/message.hpp"
 #include "assemble/number_memory.hpp"
 #include "assemble/number_range.hpp"
+#include "assemble/overload.hpp"
 #include "core/counters.hpp"
 #include "wire/fragment.hpp"
 
@@ -146,6 +147,11 @@ public:
         return blocks_free_ >= packets && buffers_held_ + packets <= config_.buffers_max;
     }
     [[nodiscard]] std::uint32_t messages_free() const noexcept { return messages_free_; }
+    /// How full it is: of buffers and of messages, whichever is closer to its limit.
+    [[nodiscard]] Fill fill() const noexcept {
+        return std::max(fill_of(buffers_held_, config_.buffers_max),
+                        fill_of(config_.messages_max - messages_free_, config_.messages_max));
+    }
 
     /// Visits the references of a message in order of arrival.
     template <class Visitor>
@@ -189,7 +195,7 @@ private:
         std::uint32_t epoch = 0;
         std::uint32_t probation_count = 0;
         std::uint32_t novelty = 0;  ///< moves with every packet taken for this epoch while there is probation
-        TimeNs no_room_until_ns;    ///< until then a refused number is refused; later it is just an old one
+        TimeNs refused_until_ns;    ///< until then a refused number is refused; later it is just an old one
         NumberMemory memory;
         MessageList open;  ///< number known, collecting
         MessageList probation;

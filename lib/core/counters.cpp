@@ -237,6 +237,15 @@ constexpr Entry<PacketCounter> packet_entries[] = {
     {no_room, "dropped.no_room",
      "Data for which there was no memory even after the oldest event was evicted. Raise `[events] memory`, shorten "
      "`timeout_ms`, or find what keeps events open: usually a source that does not send."},
+    {queue_full, "dropped.queue_full",
+     "Data of events that were refused as a whole because closed events waited for a worker or the disk and their "
+     "queue "
+     "was full. The reducer or the disk is slower than the detector: the summary's bottleneck names which. More `work` "
+     "lcores, a lighter reducer, a faster disk, or `overload = \"prescale:N\"` to lose what you choose."},
+    {prescaled, "dropped.prescaled",
+     "Data of events that `[events] overload = \"prescale:N\"` left out while weir was overloaded: those whose number "
+     "N "
+     "does not divide. Meant to be lost; the summary's bottleneck says what caused the overload."},
     {ring_full_capture, "dropped.ring_full.capture",
      "`weir replay --drop` read the capture faster than the pipeline took packets, as a network card would lose them. "
      "Use more lcores or a slower `--pace`; without `--drop` replay waits instead."},
@@ -259,6 +268,11 @@ constexpr Entry<MessageCounter> message_entries[] = {
     {MessageCounter::refused_no_room, "refused.no_room",
      "Messages for which there was no memory. See `dropped.no_room`: raise `[events] memory` or find the missing "
      "source."},
+    {MessageCounter::refused_queue_full, "refused.queue_full",
+     "Messages of events that were refused because closed events waited for a worker or the disk. See "
+     "`dropped.queue_full`."},
+    {MessageCounter::refused_prescaled, "refused.prescaled",
+     "Messages of events that were left out by `overload = \"prescale:N\"`. See `dropped.prescaled`."},
     {MessageCounter::refused_unbound, "refused.unbound",
      "Messages whose event number or beginning was never learnt. See `dropped.unbound`: packets were lost on the way."},
     {MessageCounter::refused_duplicate, "refused.duplicate",
@@ -273,6 +287,15 @@ constexpr Entry<MessageCounter> message_entries[] = {
 
 constexpr Entry<EventCounter> event_entries[] = {
     {EventCounter::opened, "opened", "Events of which at least one message was opened."},
+    {EventCounter::refused_no_room, "refused.no_room",
+     "Events of which nothing was taken, because there was no memory for them when they began; they are not among "
+     "`opened`. Raise `[events] memory` or `window`, or find the source that keeps events open."},
+    {EventCounter::refused_queue_full, "refused.queue_full",
+     "Events of which nothing was taken, because closed events waited for a worker or the disk and their queue was "
+     "full; they are not among `opened`. The reducer or the disk is slower than the detector."},
+    {EventCounter::refused_prescaled, "refused.prescaled",
+     "Events of which nothing was taken, because `overload = \"prescale:N\"` left them out while weir was overloaded; "
+     "they are not among `opened`. The report's `overload` says how many were kept at that time."},
     {EventCounter::complete, "complete",
      "Events for which every source sent everything. This is what you want to see grow."},
     {EventCounter::incomplete_timeout, "incomplete.timeout",

@@ -74,6 +74,8 @@ enum class PacketCounter : std::uint8_t {
     too_fragmented,
     late,
     no_room,
+    queue_full,
+    prescaled,
     ring_full_capture,
     ring_full_steer,
     unbound,
@@ -86,6 +88,8 @@ enum class MessageCounter : std::uint8_t {
     delivered,
     refused_late,
     refused_no_room,
+    refused_queue_full,
+    refused_prescaled,
     refused_unbound,
     refused_duplicate,
     refused_conflict,
@@ -95,6 +99,9 @@ enum class MessageCounter : std::uint8_t {
 /// What became of an event.
 enum class EventCounter : std::uint8_t {
     opened,
+    refused_no_room,
+    refused_queue_full,
+    refused_prescaled,
     complete,
     incomplete_timeout,
     incomplete_evicted,

@@ -82,12 +82,27 @@ std::size_t BuildStage::send_events() noexcept {
     return sent;
 }
 
+/// What the policy for overload goes by: how full the rx lcores are, and whether another builder has too much.
+void BuildStage::watch_levels() noexcept {
+    assemble::Fill fill = assemble::Fill::low;
+    for (const RxEdge& edge : config_.rx) fill = std::max(fill, edge.signals->fill.load(std::memory_order_relaxed));
+    const std::uint32_t all = signals_.overloaded.load(std::memory_order_relaxed);
+    builder_.watch(fill, all > (overloaded_ ? 1U : 0U));
+    const assemble::Prescaler& prescaler = builder_.prescaler();
+    if (prescaler.active() != overloaded_) {
+        overloaded_ = prescaler.active();
+        signals_.overloaded.fetch_add(overloaded_ ? 1U : ~0U, std::memory_order_relaxed);
+    }
+    overload_times_.store(prescaler.times(), std::memory_order_relaxed);
+    prescale_kept_.store(builder_.prescale_kept(), std::memory_order_relaxed);
+}
+
 void BuildStage::make_room() noexcept {
     // What is queued downstream gives its buffers back by itself; only where nothing is queued must an open event go.
     if (builder_.queued_count() > 0) return;
     const bool short_of_buffers = std::ranges::any_of(
         config_.rx, [](const RxEdge& edge) { return edge.signals->need_room.load(std::memory_order_relaxed); });
-    if (short_of_buffers && builder_.has_oldest() && builder_.queued_everywhere() == 0) builder_.evict_oldest();
+    if (short_of_buffers && builder_.has_oldest() && builder_.queued_everywhere() == 0) builder_.make_room();
 }
 
 void BuildStage::finish_if_done() noexcept {
@@ -118,6 +133,7 @@ std::size_t BuildStage::poll(TimeNs) noexcept {
         work += count;
     }
     make_room();
+    if (config_.builder.overload != assemble::Overload::evict_oldest) watch_levels();
     work += take_descriptors();
     work += send_events();
     work += send_commands();

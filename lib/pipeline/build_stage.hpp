@@ -41,6 +41,13 @@ public:
     [[nodiscard]] std::uint32_t queued_events() const noexcept {
         return queued_events_.load(std::memory_order_relaxed);
     }
+    /// Overload::prescale: how often overload has begun here, and events kept while it lasted.
+    [[nodiscard]] std::uint64_t overload_times() const noexcept {
+        return overload_times_.load(std::memory_order_relaxed);
+    }
+    [[nodiscard]] std::uint64_t prescale_kept() const noexcept {
+        return prescale_kept_.load(std::memory_order_relaxed);
+    }
     [[nodiscard]] std::uint32_t slots() const noexcept { return builder_.slots(); }
 
 private:
@@ -57,6 +64,7 @@ private:
     [[nodiscard]] std::size_t send_commands() noexcept;
     [[nodiscard]] std::size_t send_events() noexcept;
     void refill(std::size_t rx) noexcept;
+    void watch_levels() noexcept;
     void make_room() noexcept;
     void finish_if_done() noexcept;
     [[nodiscard]] BuildSignals& own() noexcept { return signals_.build[config_.builder.shard]; }
@@ -72,6 +80,9 @@ private:
     std::atomic<std::uint64_t> placed_bytes_{0};
     std::atomic<std::uint32_t> open_events_{0};
     std::atomic<std::uint32_t> queued_events_{0};
+    bool overloaded_ = false;  ///< is counted in RunSignals::overloaded
+    std::atomic<std::uint64_t> overload_times_{0};
+    std::atomic<std::uint64_t> prescale_kept_{0};
 };
 
 }  // namespace weir::pipeline

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <tuple>
 
@@ -44,6 +45,38 @@ toml::table parse_toml(std::string_view text, std::string_view file_name) {
     }
 }
 
+std::string overload_text(const EventsConfig& events) {
+    if (events.overload == OverloadMode::prescale) return fmt::format("prescale:{}", events.prescale);
+    return std::string(name_of(overload_names, events.overload));
+}
+
+namespace {
+
+void read_overload(TableReader& table, EventsConfig& events) {
+    constexpr std::uint32_t prescale_max = 1'000'000'000;
+    constexpr std::string_view prefix = "prescale:";
+    const auto text = table.text("overload");
+    if (!text) return;
+    if (text->starts_with(prefix)) {
+        std::uint32_t every = 0;
+        const char* const end = text->data() + text->size();
+        const auto [read, error] = std::from_chars(text->data() + prefix.size(), end, every);
+        if (error == std::errc() && read == end && every >= 2 && every <= prescale_max) {
+            events.overload = OverloadMode::prescale;
+            events.prescale = every;
+            return;
+        }
+    }
+    const auto* const named = std::ranges::find(overload_names, *text, &Named<OverloadMode>::name);
+    if (named == overload_names.end())
+        table.wrong("overload", fmt::format("the string {}", in_quotes(*text)),
+                    fmt::format("\"evict-oldest\", \"refuse-new\", \"prescale:N\" with N from 2 to {}, or \"wait\"",
+                                prescale_max));
+    events.overload = named->value;
+}
+
+}  // namespace
+
 EventsConfig read_events(TableReader& root) {
     constexpr Bounds memory{1U << 20, std::uint64_t{1} << 44};
     constexpr std::uint32_t day_ms = 86'400'000;
@@ -64,6 +97,7 @@ EventsConfig read_events(TableReader& root) {
         table->integer("ip_fragment_timeout_ms", {1, fragment_timeout_max_ms}).value_or(events.ip_fragment_timeout_ms));
     events.incomplete = table->choice("incomplete", incomplete_names).value_or(events.incomplete);
     events.assembly = table->choice("assembly", assembly_names).value_or(events.assembly);
+    read_overload(*table, events);
     events.horizon = static_cast<std::uint32_t>(table->integer("horizon", {1, 1U << 20}).value_or(events.horizon));
     table->finish();
     return events;

@@ -31,6 +31,8 @@ enum class EventBy : std::uint8_t {
 enum class IcrcMode : std::uint8_t { check, ignore };
 enum class IncompleteMode : std::uint8_t { keep, drop };
 enum class AssemblyMode : std::uint8_t { automatic, reference, copy };
+/// What is lost when there is more than weir can take; the first three as assemble::Overload.
+enum class OverloadMode : std::uint8_t { evict_oldest, refuse_new, prescale, wait };
 enum class SinkKind : std::uint8_t { events, null };
 enum class ReducerKind : std::uint8_t { zstd };
 /// Who steers by flow rules: the device where it takes them, also where one queue needs none, or weir alone.
@@ -134,6 +136,8 @@ struct EventsConfig {
     std::uint32_t ip_fragment_timeout_ms = 20;  ///< for the rest of a fragmented datagram
     IncompleteMode incomplete = IncompleteMode::keep;
     AssemblyMode assembly = AssemblyMode::automatic;
+    OverloadMode overload = OverloadMode::evict_oldest;
+    std::uint32_t prescale = 1;    ///< OverloadMode::prescale: of how many events one is kept
     std::uint32_t horizon = 1024;  ///< closed event numbers remembered, per source
 
     bool operator==(const EventsConfig&) const = default;

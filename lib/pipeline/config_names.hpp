@@ -27,6 +27,10 @@ inline constexpr std::array incomplete_names{Named{"keep", IncompleteMode::keep}
 inline constexpr std::array assembly_names{Named{"auto", AssemblyMode::automatic},
                                            Named{"reference", AssemblyMode::reference},
                                            Named{"copy", AssemblyMode::copy}};
+/// Of those that are one word; "prescale:N" is the other.
+inline constexpr std::array overload_names{Named{"evict-oldest", OverloadMode::evict_oldest},
+                                           Named{"refuse-new", OverloadMode::refuse_new},
+                                           Named{"wait", OverloadMode::wait}};
 inline constexpr std::array sink_kind_names{Named{"events", SinkKind::events}, Named{"null", SinkKind::null}};
 inline constexpr std::array reducer_names{Named{"zstd", ReducerKind::zstd}};
 inline constexpr std::array steer_names{Named{"auto", SteerMode::automatic}, Named{"rules", SteerMode::rules},
@@ -58,6 +62,9 @@ constexpr std::string_view name_of(const Table& table, E value) {
 
 /// Bytes as the largest binary unit that divides them: "16MiB", "1000".
 std::string format_size(std::uint64_t bytes);
+
+/// `overload` as it is written: "evict-oldest", "prescale:10".
+std::string overload_text(const EventsConfig& events);
 
 /// Text in double quotes with control characters escaped as TOML wants them.
 std::string in_quotes(std::string_view text);

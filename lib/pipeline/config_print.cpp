@@ -213,6 +213,7 @@ void print_events(Printer& out, const EventsConfig& events) {
     out.number("ip_fragment_timeout_ms", events.ip_fragment_timeout_ms, defaults.ip_fragment_timeout_ms);
     out.choice("incomplete", incomplete_names, events.incomplete, defaults.incomplete);
     out.choice("assembly", assembly_names, events.assembly, defaults.assembly);
+    out.line("overload", in_quotes(overload_text(events)), events.overload == defaults.overload);
     out.number("horizon", events.horizon, defaults.horizon);
 }
 
@@ -381,6 +382,7 @@ nlohmann::json config_json(const RunConfig& config) {
                          {"ip_fragment_timeout_ms", events.ip_fragment_timeout_ms},
                          {"incomplete", name_of(incomplete_names, events.incomplete)},
                          {"assembly", name_of(assembly_names, events.assembly)},
+                         {"overload", overload_text(events)},
                          {"horizon", events.horizon}}},
                        {"lcores",
                         {{"rx", config.lcores.rx},

@@ -181,19 +181,35 @@ void evicted(Case& c) {
     c.unexplained = 0;
 }
 
+/// What kept events from leaving.
+std::string slow_part(const Case& c) {
+    constexpr double full = 0.9;
+    if (c.seen.writer_max >= full) return "the disk was slower than the detector: all output buffers waited for it";
+    if (c.seen.queued_max >= full)
+        return c.seen.reducer ? "the reducer was slower than the detector: closed events piled up in front of it"
+                              : "closed events piled up on their way to the sink";
+    if (c.get(EventCounter::incomplete_timeout) > 0)
+        return fmt::format("incomplete events held the memory until they timed out after {} ms", c.seen.timeout_ms);
+    return "events held all memory";
+}
+
 void no_room(Case& c) {
     const std::uint64_t count = c.get(PacketCounter::no_room);
     if (count == 0) return;
-    constexpr double full = 0.9;
-    std::string why = "events held all memory";
-    if (c.seen.writer_max >= full)
-        why = "the disk was slower than the detector: all output buffers waited for it";
-    else if (c.seen.queued_max >= full)
-        why = c.seen.reducer ? "the reducer was slower than the detector: closed events piled up in front of it"
-                             : "closed events piled up on their way to the sink";
-    else if (c.get(EventCounter::incomplete_timeout) > 0)
-        why = fmt::format("incomplete events held the memory until they timed out after {} ms", c.seen.timeout_ms);
-    c.add("dropped.no_room", count, "no-room", "packets found no memory: " + why);
+    c.add("dropped.no_room", count, "no-room", "packets found no memory: " + slow_part(c));
+}
+
+/// Closed events that wait for a worker or the disk hold up new ones, or some are left out on purpose before it comes
+/// to that.
+void overload(Case& c) {
+    if (const std::uint64_t count = c.get(PacketCounter::queue_full); count > 0)
+        c.add("dropped.queue_full", count, "queue-full",
+              fmt::format("packets were in {} events that were refused while closed ones waited: {}",
+                          c.get(EventCounter::refused_queue_full), slow_part(c)));
+    if (const std::uint64_t count = c.get(PacketCounter::prescaled); count > 0)
+        c.add("dropped.prescaled", count, "prescaled",
+              fmt::format("packets were in {} events that `overload = \"prescale:N\"` left out: {}",
+                          c.get(EventCounter::refused_prescaled), slow_part(c)));
 }
 
 void geometry(Case& c) {
@@ -316,6 +332,7 @@ std::vector<Finding> diagnose(const Ledger& ledger, const Observations& seen) {
     evicted(c);
     missing(c);
     no_room(c);
+    overload(c);
     geometry(c);
     cut_frames(c);
     roce(c);

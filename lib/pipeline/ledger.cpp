@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "pipeline/config_names.hpp"
 #include "pipeline/pipeline.hpp"
 #include "port/device_facts.hpp"
 
@@ -201,6 +202,8 @@ Ledger collect(const Pipeline& pipeline) {
             ledger.sources[s].missing_packets += rx->missing_packets(s);
         }
     }
+    ledger.overload.policy = detail::overload_text(pipeline.options().config.events);
+    ledger.overload.input_waits = pipeline.options().wait;
     for (const auto& build : pipeline.build()) {
         add(ledger.packets, build->packets());
         add(ledger.messages, build->messages());
@@ -208,6 +211,8 @@ Ledger collect(const Pipeline& pipeline) {
         ledger.placed_bytes += build->placed_bytes();
         ledger.events_open += build->open_events();
         ledger.events_queued += build->queued_events();
+        ledger.overload.times += build->overload_times();
+        ledger.overload.kept += build->prescale_kept();
     }
     ledger.rule_dropped_of_streams = pipeline.flows().dropped_of_streams(pipeline.rx());
     for (const auto& worker : pipeline.work()) {
@@ -278,6 +283,11 @@ nlohmann::json ledger_json(const Ledger& ledger) {
                               {"datagrams", ledger.ip_fragments.datagrams},
                               {"reused_identification", ledger.ip_fragments.reused_identification},
                               {"reusing_source", ledger.ip_fragments.reusing_source}};
+    result["overload"] = {{"policy", ledger.overload.policy},
+                          {"input_waits", ledger.overload.input_waits},
+                          {"times", ledger.overload.times},
+                          {"kept", ledger.overload.kept},
+                          {"refused", ledger.get(EventCounter::refused_prescaled)}};
     const auto loss = ledger.wire_loss();
     result["wire_loss"] = loss.has_value() ? json(*loss) : json("unknown");
     return result;
@@ -297,6 +307,10 @@ std::string ledger_text(const Ledger& ledger, double seconds) {
     text += fragments_text(ledger.ip_fragments);
     text += fmt::format("events    {} complete, {} incomplete, {} written\n", ledger.get(EventCounter::complete),
                         ledger.incomplete(), ledger.get(EventCounter::written));
+    if (const std::string why = list_text(core::event_counters, ledger.events, "refused."); !why.empty())
+        text += fmt::format(
+            "          refused as a whole because of: {}{}\n", why,
+            ledger.overload.times == 0 ? "" : fmt::format("; {} kept while overloaded", ledger.overload.kept));
     if (const std::string why = list_text(core::event_counters, ledger.events, "incomplete."); !why.empty())
         text += fmt::format("          incomplete because of: {}\n", why);
     if (const std::string why = list_text(core::event_counters, ledger.events, "dropped."); !why.empty())

@@ -54,6 +54,14 @@ struct Ledger {
     std::uint64_t missing_together = 0;  ///< of the missing packets, those of events in which every source misses some
     std::uint64_t missing_at_end = 0;    ///< of the missing packets, those that may not have been sent yet
     std::uint64_t rule_dropped_of_streams = 0;  ///< of dropped.flow_rule: packets that belonged to a stream
+    /// `[events] overload`, and what Overload::prescale came to: summed over the builders.
+    struct Overload {
+        std::string policy;        ///< as in the configuration
+        bool input_waits = false;  ///< "wait", or a replay without --drop
+        std::uint64_t times = 0;   ///< that a builder's overload began
+        std::uint64_t kept = 0;    ///< events that were taken while it lasted
+    };
+    Overload overload;
     std::uint64_t events_open = 0;
     std::uint64_t events_queued = 0;
     std::uint64_t events_synced = 0;  ///< of the written ones, those that are on the device

@@ -17,6 +17,24 @@
 
 namespace weir::pipeline {
 
+namespace {
+
+/// Where the input waits, the limit of open events is all that is left, and there waiting does not help.
+assemble::Overload overload_of(OverloadMode mode) noexcept {
+    switch (mode) {
+        case OverloadMode::refuse_new:
+            return assemble::Overload::refuse_new;
+        case OverloadMode::prescale:
+            return assemble::Overload::prescale;
+        case OverloadMode::evict_oldest:
+        case OverloadMode::wait:
+            break;
+    }
+    return assemble::Overload::evict_oldest;
+}
+
+}  // namespace
+
 TimeNs wall_ns() noexcept {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
@@ -237,6 +255,8 @@ void Pipeline::make_build() {
     build.builder.timeout_ns = config.events.timeout_ms * core::ns_per_ms;
     build.builder.horizon = plan.horizon;
     build.builder.wait = options_.wait;
+    build.builder.overload = overload_of(config.events.overload);
+    build.builder.prescale = config.events.prescale;
     build.builder.owner = make_owners(config, plan.placement);
     build.builder.number_bits = make_number_bits(config, options_.streams);
     build.builder.rx_count = static_cast<std::uint32_t>(plan.rx.size());

@@ -247,7 +247,9 @@ int Run::execute() {
     setup.plan = plan_;
     setup.streams = streams_;
     setup.geometry = geometry_;
-    setup.wait = options_.capture.has_value() && options_.capture->wait;
+    // With --drop the reader does not wait; whether the pipeline does is then the operator's choice, as with a device.
+    setup.wait = options_.config.events.overload == OverloadMode::wait ||
+                 (options_.capture.has_value() && options_.capture->wait);
     setup.capture = options_.capture;
     setup.writer = writer_.get();
     pipeline_ = std::make_unique<Pipeline>(std::move(setup));

@@ -431,6 +431,8 @@ void RxStage::count_received(std::uint32_t count) noexcept {
 }
 
 void RxStage::publish() noexcept {
+    const assemble::Fill fill = table_.fill();
+    if (own_.fill.load(std::memory_order_relaxed) != fill) own_.fill.store(fill, std::memory_order_relaxed);
     // A promise holds only once everything before it is in the ring that it is about. The two do not wait for each
     // other: the builder may have to go on for the lcore that packets are steered to before it can take more of them.
     if (flush_stashes()) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 
+#include "assemble/overload.hpp"
 #include "core/units.hpp"
 
 namespace weir::pipeline {
@@ -30,9 +31,10 @@ struct alignas(core::cache_line_bytes) RxSignals {
     /// The same for packets that this lcore steers to others: it depends on its own input only, where `watermark` also
     /// waits for what others steer here.
     std::atomic<TimeNs> steered_until{std::numeric_limits<TimeNs>::min()};
-    std::atomic<bool> need_room{false};    ///< buffers are short: an open event should make room
-    std::atomic<bool> steered_all{false};  ///< nothing more will be steered to other rx lcores
-    std::atomic<bool> finished{false};     ///< the last descriptor is in the ring
+    std::atomic<assemble::Fill> fill{assemble::Fill::low};  ///< of what this lcore's messages may hold
+    std::atomic<bool> need_room{false};                     ///< buffers are short: an open event should make room
+    std::atomic<bool> steered_all{false};                   ///< nothing more will be steered to other rx lcores
+    std::atomic<bool> finished{false};                      ///< the last descriptor is in the ring
 };
 
 /// Most shards of the builder.
@@ -50,6 +52,7 @@ struct RunSignals {
     std::atomic<bool> exit{false};                                        ///< control: lcores leave their loops
     std::uint32_t builders = 1;  ///< shards of the builder; set before anything runs
     std::array<BuildSignals, builders_max> build;
+    std::atomic<std::uint32_t> overloaded{0};  ///< builders that leave events out (Overload::prescale)
 
     /// No event is open or queued anywhere.
     [[nodiscard]] bool builders_empty() const noexcept {

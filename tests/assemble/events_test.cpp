@@ -195,15 +195,16 @@ TEST(Events, are_refused_whole_while_the_sink_is_frozen) {
             for (std::uint32_t i = 0; i < 4; ++i) harness.add(piece(source, number, i, 4, ++now % 10));
     EXPECT_LE(harness.builder().in_use(), harness.builder().slots());
     EXPECT_EQ(harness.count(EventCounter::complete), 4u + 8u);
-    EXPECT_GT(harness.count(PacketCounter::no_room), 0u);
+    EXPECT_GT(harness.count(PacketCounter::queue_full), 0u);
+    EXPECT_EQ(harness.count(EventCounter::refused_queue_full), 88u);
     for (const EventResult& event : harness.events) EXPECT_EQ(event.cause, EventCause::complete) << event.number;
-    EXPECT_EQ(harness.count(PacketCounter::no_room) % 8, 0u);  // whole events
+    EXPECT_EQ(harness.count(PacketCounter::queue_full), 88u * 8);  // whole events
     harness.thaw();
     harness.add(whole(0, 1000, now));
     harness.add(whole(1, 1000, now));
     EXPECT_NE(harness.find(1000), nullptr);
     harness.finish();
-    EXPECT_EQ(harness.count(PacketCounter::placed) + harness.count(PacketCounter::no_room), 802u);
+    EXPECT_EQ(harness.count(PacketCounter::placed) + harness.count(PacketCounter::queue_full), 802u);
     EXPECT_EQ(harness.faults(), "");
 }
 
@@ -217,7 +218,7 @@ TEST(Events, that_are_open_are_not_evicted_where_that_makes_no_room) {
         for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole(source, number, 1));
     for (std::uint64_t number = 2; number < 10; ++number) harness.add(whole(0, number, 2));
     EXPECT_EQ(harness.count(EventCounter::incomplete_evicted), 0u);
-    EXPECT_EQ(harness.count(PacketCounter::no_room), 6u);
+    EXPECT_EQ(harness.count(PacketCounter::queue_full), 6u);
     harness.add(whole(1, 2, 3));
     EXPECT_EQ(harness.count(EventCounter::complete), 3u);
     harness.thaw();

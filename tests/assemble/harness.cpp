@@ -39,6 +39,8 @@ Harness::Harness(const Limits& limits)
     to.timeout_ns = limits_.timeout_ns;
     to.horizon = limits_.horizon;
     to.wait = limits_.wait;
+    to.overload = limits_.overload;
+    to.prescale = limits_.prescale;
     for (std::uint32_t source = 0; source < limits_.sources; ++source)
         to.owner.push_back(static_cast<std::uint16_t>(source % limits_.rx_count));
     to.number_bits = bits;

@@ -45,6 +45,8 @@ struct Limits {
     TimeNs timeout_ns = 1000;
     unsigned number_bits = 64;
     bool wait = false;
+    Overload overload = Overload::evict_oldest;
+    std::uint32_t prescale = 1;
 };
 
 /// One message of an event that left.

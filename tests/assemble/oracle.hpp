@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "harness.hpp"
@@ -32,6 +33,7 @@ public:
         bool open = true;
         EventCause cause = EventCause::complete;
         std::map<std::uint32_t, Message> messages;
+        std::optional<Counter> refused;  ///< nothing of it was taken; its packets end there
     };
 
     Oracle(const Limits& limits, std::size_t ranges_max) : limits_(limits), ranges_max_(ranges_max) {}
@@ -66,6 +68,21 @@ private:
         for (const Key& key : std::vector(open_))
             if (now >= events[key].first_ns + limits_.timeout_ns) close(key, EventCause::timeout);
     }
+    /// Why an event that begins now is not taken.
+    std::optional<Counter> refusal_of(std::uint64_t number) {
+        if (limits_.overload == Overload::evict_oldest) return {};
+        if (limits_.overload == Overload::prescale) {
+            if (4 * open_.size() >= std::size_t{3} * limits_.open_max)
+                overloaded_ = true;
+            else if (2 * open_.size() <= limits_.open_max)
+                overloaded_ = false;
+            const std::uint64_t mask =
+                limits_.number_bits >= 64 ? ~0ULL : (std::uint64_t{1} << limits_.number_bits) - 1;
+            if (overloaded_ && (number & mask) % limits_.prescale != 0) return Counter::prescaled;
+        }
+        if (open_.size() == limits_.open_max) return Counter::no_room;
+        return {};
+    }
     Counter place(const Sent& sent, std::size_t index) {
         const Packet& p = sent.packet;
         const std::uint64_t end = std::uint64_t{p.offset} + p.bytes;
@@ -75,11 +92,17 @@ private:
         if (p.bytes == 0 && !(p.total_known && p.total == 0)) return Counter::malformed_payload_length;
         const Key key{sent.wild, sent.epoch, sent.number};
         if (!events.contains(key)) {
-            if (open_.size() == limits_.open_max) close(open_.front(), EventCause::evicted);
-            events[key].first_ns = p.time_ns;
-            open_.push_back(key);
+            Event& fresh = events[key];
+            fresh.refused = refusal_of(sent.number);
+            fresh.open = !fresh.refused.has_value();
+            if (fresh.open) {
+                if (open_.size() == limits_.open_max) close(open_.front(), EventCause::evicted);
+                fresh.first_ns = p.time_ns;
+                open_.push_back(key);
+            }
         }
         Event& event = events[key];
+        if (event.refused.has_value()) return *event.refused;
         const auto known = event.messages.find(p.source);
         if (known != event.messages.end() && known->second.result.complete) return Counter::duplicate;
         if (!event.open) return Counter::late;
@@ -116,6 +139,7 @@ private:
     Limits limits_;
     std::size_t ranges_max_;
     std::vector<Key> open_;  ///< in order of opening
+    bool overloaded_ = false;
 };
 
 }  // namespace weir::assemble::test

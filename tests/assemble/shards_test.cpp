@@ -119,7 +119,7 @@ TEST(Shards, refuse_together_when_the_sink_stands_still) {
     harness.freeze();
     for (std::uint64_t i = 0; i < 60; ++i) harness.add(whole(0, i, static_cast<TimeNs>(i)));
     EXPECT_EQ(harness.count(EventCounter::complete), 24U);
-    EXPECT_EQ(harness.count(weir::core::PacketCounter::no_room), 36U);
+    EXPECT_EQ(harness.count(weir::core::PacketCounter::queue_full), 36U);
     harness.thaw();
     harness.finish();
     EXPECT_EQ(harness.faults(), "");

@@ -23,6 +23,9 @@ void StreamMaker::choose() {
     if (epochs_ == 1 && chance(0.4)) {
         stream_.limited = true;
         limits.open_max = 2 + static_cast<std::uint32_t>(below(6));
+        constexpr std::array policies{Overload::evict_oldest, Overload::refuse_new, Overload::prescale};
+        limits.overload = policies[below(policies.size())];
+        limits.prescale = 2 + static_cast<std::uint32_t>(below(4));
     }
     constexpr std::array<TimeNs, 4> gaps{0, 20, 150, 900};
     gap_ = gaps[below(gaps.size())];

@@ -182,17 +182,37 @@ class Counters(Case):
         self.count(result, "messages", opened=3, delivered=2, refused__conflict=1)
         self.count(result, "events", opened=2, complete=2)
 
+    def test_refused_at_the_window(self):
+        # Two may be open, and nothing more of them comes: those that began first stay.
+        text = config(stream(format="ejfat", sources=1), sources=1, events='window = 2\noverload = "refuse-new"\n')
+        result = self.exactly(text, [event(n, total=8) for n in range(1, 6)], {"placed": 2, "dropped.no_room": 3})
+        self.count(result, "messages", opened=5, delivered=2, refused__no_room=3)
+        self.count(result, "events", opened=2, refused__no_room=3, incomplete__end_of_run=2, written=2)
+        self.assertEqual(sorted(result.events), [(0, 1), (0, 2)])
+        SEEN["packets"].add("dropped.no_room")
+
+    def test_prescaled(self):
+        # From three open ones of four on only every fifth is taken; the two halves of 1 to 3 come at the end.
+        text = config(stream(format="ejfat", sources=1), sources=1, events='window = 4\noverload = "prescale:5"\n')
+        frames = [event(n, total=8) for n in range(1, 8)] + [event(n, offset=4, total=8) for n in (1, 2, 3)] + [event(8), event(9)]
+        result = self.exactly(text, frames, {"placed": 9, "dropped.prescaled": 3})
+        self.count(result, "messages", opened=9, delivered=6, refused__prescaled=3)
+        self.count(result, "events", opened=6, refused__prescaled=3, complete=5, incomplete__end_of_run=1, written=6)
+        self.assertEqual(sorted(number for _, number in result.events), [1, 2, 3, 5, 8, 9])
+        self.assertEqual(result.report["overload"], {"policy": "prescale:5", "input_waits": True, "times": 1, "kept": 1, "refused": 3})
+        SEEN["packets"].add("dropped.prescaled")
+
     def test_no_room_for_further_events(self):
         # One event may be open and a few queued; the worker cannot keep up, and --drop does not wait for it.
         text = config(stream(format="ejfat", sources=1), sources=1, events="window = 1\n", sink=NULL, more=BUSY)
         frames = [event(n, noise(8000, n)) for n in range(1, 400)]
         result = self.replay(self.path("c.pcap", pcap_bytes(stamped(frames))), text, "--drop")
-        placed, refused = result.report["packets"]["placed"], result.report["packets"]["dropped"]["no_room"]
-        self.assertEqual(result.packets, {"placed": placed, "dropped.no_room": refused})
+        placed, refused = result.report["packets"]["placed"], result.report["packets"]["dropped"]["queue_full"]
+        self.assertEqual(result.packets, {"placed": placed, "dropped.queue_full": refused})
         self.assertGreater(refused, 0)
-        self.count(result, "messages", opened=399, delivered=placed, refused__no_room=refused)
-        self.count(result, "events", opened=placed, complete=placed, written=placed)
-        SEEN["packets"].add("dropped.no_room")
+        self.count(result, "messages", opened=399, delivered=placed, refused__queue_full=refused)
+        self.count(result, "events", opened=placed, refused__queue_full=refused, complete=placed, written=placed)
+        SEEN["packets"].add("dropped.queue_full")
 
     def test_no_room_for_the_rest_of_an_event(self):
         # 256 buffers: the worker still has most of them when the second event begins, and then there are too few for the rest of it.

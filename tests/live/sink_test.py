@@ -54,9 +54,10 @@ class FrozenTest(live.Case):
             self.assertGreater(per_second, 0.85 * rate * 256, run.errors)
         self.assertEqual(report["device_missed"], 0)
 
-        # Every loss is a whole event, for want of room: of each event all packets are there, or none.
-        lost = packets["dropped"]["no_room"]
-        self.assertEqual({name: n for name, n in packets["dropped"].items() if n > 0}, {"no_room": lost})
+        # Every loss is a whole event, for want of the sink: of each event all packets are there, or none.
+        lost = packets["dropped"]["queue_full"]
+        self.assertEqual({name: n for name, n in packets["dropped"].items() if n > 0}, {"queue_full": lost})
+        self.assertEqual(events["refused"]["queue_full"], -(-lost // 256))
         self.assertEqual(sum(events["incomplete"].values()), events["incomplete"]["end_of_run"])
         inspected = run.inspect()
         self.assertTrue(inspected["verified"])

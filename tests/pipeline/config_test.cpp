@@ -276,6 +276,7 @@ window = 7
 timeout_ms = 1
 incomplete = "drop"
 assembly = "copy"
+overload = "prescale:7"
 horizon = 5
 [[reduce]]
 kind = "zstd"

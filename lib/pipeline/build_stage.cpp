@@ -52,7 +52,10 @@ std::size_t BuildStage::take_descriptors() noexcept {
             builder_.advance(bound);
             break;
         }
-        if (!builder_.offer(descriptor)) break;
+        if (!builder_.offer(descriptor)) {
+            blocked(Blocked::queue);
+            break;
+        }
         if (++next->first == next->count) refill(static_cast<std::size_t>(next - inputs_.data()));
     }
     return taken;
@@ -142,6 +145,10 @@ std::size_t BuildStage::poll(TimeNs) noexcept {
     own().empty.store(builder_.in_use() == 0, std::memory_order_relaxed);
     placed_bytes_.store(builder_.placed_bytes(), std::memory_order_relaxed);
     open_events_.store(builder_.open_count(), std::memory_order_relaxed);
+    if (builder_.open_count() > open_highest_.load(std::memory_order_relaxed))
+        open_highest_.store(builder_.open_count(), std::memory_order_relaxed);
+    if (builder_.queued_count() > queued_highest_.load(std::memory_order_relaxed))
+        queued_highest_.store(builder_.queued_count(), std::memory_order_relaxed);
     queued_events_.store(builder_.queued_count(), std::memory_order_relaxed);
     return work;
 }

@@ -38,6 +38,10 @@ public:
     [[nodiscard]] const core::EventTally& events() const noexcept { return events_; }
     [[nodiscard]] std::uint64_t placed_bytes() const noexcept { return placed_bytes_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint32_t open_events() const noexcept { return open_events_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint32_t open_highest() const noexcept { return open_highest_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint32_t queued_highest() const noexcept {
+        return queued_highest_.load(std::memory_order_relaxed);
+    }
     [[nodiscard]] std::uint32_t queued_events() const noexcept {
         return queued_events_.load(std::memory_order_relaxed);
     }
@@ -80,6 +84,8 @@ private:
     std::atomic<std::uint64_t> placed_bytes_{0};
     std::atomic<std::uint32_t> open_events_{0};
     std::atomic<std::uint32_t> queued_events_{0};
+    std::atomic<std::uint32_t> open_highest_{0};
+    std::atomic<std::uint32_t> queued_highest_{0};
     bool overloaded_ = false;  ///< is counted in RunSignals::overloaded
     std::atomic<std::uint64_t> overload_times_{0};
     std::atomic<std::uint64_t> prescale_kept_{0};

@@ -143,6 +143,12 @@ bool CaptureFeeder::next_record(std::size_t& file) noexcept {
     return found;
 }
 
+void CaptureFeeder::wait_for_room() noexcept {
+    const TimeNs begin = steady_ns();
+    rest();
+    add(waiting_ns_, static_cast<std::uint64_t>(steady_ns() - begin));
+}
+
 void CaptureFeeder::flush(const RunSignals& signals) noexcept {
     std::span<const Packet> left(batch_);
     while (!left.empty()) {
@@ -153,9 +159,10 @@ void CaptureFeeder::flush(const RunSignals& signals) noexcept {
         if (!config_.wait || signals.exit.load(std::memory_order_relaxed)) {
             for (const Packet& packet : left) ::rte_pktmbuf_free(packet.mbuf);
             packets_.add(PacketCounter::ring_full_capture, left.size());
+            ring_.count_dropped(left.size());
             break;
         }
-        rest();
+        wait_for_room();
     }
     batch_.clear();
 }
@@ -166,9 +173,11 @@ void CaptureFeeder::keep_pace(TimeNs time_ns, const RunSignals& signals) {
         wall_start_ns_ + static_cast<TimeNs>(static_cast<double>(time_ns - first_ns_) / config_.pace.speed);
     if (steady_ns() >= due) return;
     flush(signals);
+    const TimeNs begin = steady_ns();
     while (steady_ns() < due && !signals.stop_input.load(std::memory_order_relaxed))
         std::this_thread::sleep_for(
             std::chrono::nanoseconds(std::min<TimeNs>(due - steady_ns(), 10 * core::ns_per_ms)));
+    add(pacing_ns_, static_cast<std::uint64_t>(steady_ns() - begin));
 }
 
 /// A buffer with the record in it, or nullptr where there is none and nobody wants to wait.
@@ -180,7 +189,7 @@ rte_mbuf* CaptureFeeder::buffer_for(const port::CaptureReader::Record& record, c
     while (mbuf == nullptr && config_.wait) {
         if (signals.exit.load(std::memory_order_relaxed)) break;
         flush(signals);
-        rest();
+        wait_for_room();
         mbuf = pool_.allocate();
     }
     if (mbuf == nullptr) return nullptr;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/bottleneck.hpp"
 #include "pipeline/ledger.hpp"
 
 namespace weir::pipeline {
@@ -71,6 +72,8 @@ class Watch {
 public:
     /// On the control thread, several times a second.
     void look(const Pipeline& pipeline, double seconds);
+    /// What everybody did while something was refused or evicted; or in the whole run, if nothing was.
+    [[nodiscard]] Usage decisive(const Usage& whole) const;
     [[nodiscard]] Observations observations(const Pipeline& pipeline, const Ledger& ledger, double seconds) const;
 
 private:
@@ -82,6 +85,8 @@ private:
     double queued_max_ = 0;
     double writer_max_ = 0;
     std::vector<Activity> sources_;
+    Usage looked_;      ///< at the last look
+    Usage overloaded_;  ///< between looks in which something was refused
 };
 
 }  // namespace weir::pipeline

@@ -59,6 +59,9 @@ public:
     /// Records taken from the files so far, without those skipped.
     [[nodiscard]] std::uint64_t records() const noexcept { return records_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t record_bytes() const noexcept { return record_bytes_.load(std::memory_order_relaxed); }
+    /// Time spent waiting for room in the pipeline, and for the moment that a record is due.
+    [[nodiscard]] std::uint64_t waiting_ns() const noexcept { return waiting_ns_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t pacing_ns() const noexcept { return pacing_ns_.load(std::memory_order_relaxed); }
     /// Packets that ended here: oversized, or without room.
     [[nodiscard]] const core::PacketTally& packets() const noexcept { return packets_; }
     /// Sentences about files that were cut off; for after join().
@@ -76,6 +79,7 @@ private:
     void hand_over(const port::CaptureReader::Record& record, std::uint16_t port, TimeNs time_ns,
                    const RunSignals& signals);
     [[nodiscard]] rte_mbuf* buffer_for(const port::CaptureReader::Record& record, const RunSignals& signals);
+    void wait_for_room() noexcept;
     void flush(const RunSignals& signals) noexcept;
     void keep_pace(TimeNs time_ns, const RunSignals& signals);
 
@@ -107,6 +111,8 @@ private:
     std::atomic<std::uint64_t> records_{0};
     std::atomic<std::uint64_t> record_bytes_{0};
     std::atomic<std::uint64_t> skipped_{0};
+    std::atomic<std::uint64_t> waiting_ns_{0};
+    std::atomic<std::uint64_t> pacing_ns_{0};
     std::atomic<bool> ended_{false};
     std::thread thread_;
 };

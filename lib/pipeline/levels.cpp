@@ -1,5 +1,6 @@
 #include "pipeline/levels.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "pipeline/pipeline.hpp"
@@ -14,11 +15,13 @@ bool full_when_idle(const std::string& ring) {
 
 template <class T>
 void add(Levels& levels, const std::vector<std::unique_ptr<port::Ring<T>>>& rings) {
-    for (const auto& ring : rings) levels.rings.push_back({ring->name(), {ring->count(), ring->capacity()}});
+    for (const auto& ring : rings)
+        levels.rings.push_back(
+            {ring->name(), {ring->count(), ring->capacity(), ring->highest()}, ring->times_full(), ring->dropped()});
 }
 
 nlohmann::json level_json(const Level& level) {
-    return {{"used", level.used}, {"size", level.size}};
+    return {{"used", level.used}, {"size", level.size}, {"highest", std::max(level.used, level.highest)}};
 }
 
 }  // namespace
@@ -35,18 +38,24 @@ const Levels::Ring* Levels::fullest() const noexcept {
 Levels Pipeline::levels() const {
     Levels levels;
     const Plan& plan = options_.plan;
-    levels.buffers = {pool_->in_use(), pool_->size()};
-    for (const auto& rx : rx_) levels.memory.used += rx->buffers_held();
+    levels.buffers = {pool_->in_use(), pool_->size(), pool_highest_};
+    for (const auto& rx : rx_) {
+        levels.memory.used += rx->buffers_held();
+        levels.memory.highest += rx->buffers_highest();
+    }
     levels.memory.size = std::uint64_t{plan.buffers_per_rx} * rx_.size();
     levels.open.size = plan.open_max;
     levels.queued.size = plan.queued_max;
     for (const auto& build : build_) {
         levels.open.used += build->open_events();
         levels.queued.used += build->queued_events();
+        levels.open.highest += build->open_highest();
+        levels.queued.highest += build->queued_highest();
     }
     for (const auto& full : full_rings_) {
         levels.writer.used += full->count();
         levels.writer.size += full->capacity();
+        levels.writer.highest += full->highest();
     }
     add(levels, packet_rings_);
     add(levels, descriptor_rings_);
@@ -63,7 +72,11 @@ nlohmann::json levels_json(const Levels& levels) {
     nlohmann::json json = {{"buffers", level_json(levels.buffers)}, {"memory", level_json(levels.memory)},
                            {"open", level_json(levels.open)},       {"queued", level_json(levels.queued)},
                            {"writer", level_json(levels.writer)},   {"rings", nlohmann::json::object()}};
-    for (const Levels::Ring& ring : levels.rings) json["rings"][ring.name] = level_json(ring.level);
+    for (const Levels::Ring& ring : levels.rings) {
+        nlohmann::json& entry = json["rings"][ring.name] = level_json(ring.level);
+        entry["times_full"] = ring.times_full;
+        entry["dropped"] = ring.dropped;
+    }
     return json;
 }
 

@@ -12,6 +12,7 @@ namespace weir::pipeline {
 struct Level {
     std::uint64_t used = 0;
     std::uint64_t size = 0;
+    std::uint64_t highest = 0;  ///< so far; of several lcores, the sum of what each had at most
 
     [[nodiscard]] double fraction() const noexcept {
         return size == 0 ? 0 : static_cast<double>(used) / static_cast<double>(size);
@@ -22,6 +23,8 @@ struct Levels {
     struct Ring {
         std::string name;
         Level level;
+        std::uint64_t times_full = 0;  ///< pushes that did not find room for all they brought
+        std::uint64_t dropped = 0;     ///< elements that were given up for that
     };
 
     Level buffers;  ///< packet buffers out of the pool
@@ -35,7 +38,8 @@ struct Levels {
     [[nodiscard]] const Ring* fullest() const noexcept;
 };
 
-/// "buffers", "memory", "open", "queued", "writer": {"used", "size"}; "rings": the same by name.
+/// "buffers", "memory", "open", "queued", "writer": {"used", "size", "highest"}; "rings" by name: the same, and
+/// "times_full", "dropped".
 [[nodiscard]] nlohmann::json levels_json(const Levels& levels);
 
 }  // namespace weir::pipeline

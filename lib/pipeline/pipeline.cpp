@@ -282,7 +282,8 @@ void Pipeline::make_build() {
 
 void Pipeline::make_lcores() {
     for (const std::uint32_t id : options_.plan.placement.lcores())
-        lcores_.push_back({id, {}, &signals_, clock_.get(), options_.config.lcores.idle});
+        lcores_.push_back(
+            {id, {}, &signals_, clock_.get(), options_.config.lcores.idle, std::make_unique<PollCounts>()});
     const auto put = [&](std::uint32_t id, Stage* stage) {
         std::ranges::find(lcores_, id, &Lcore::id)->stages.push_back(stage);
     };
@@ -301,7 +302,10 @@ int Pipeline::run_lcore(void* argument) {
     while (!lcore.signals->exit.load(std::memory_order_relaxed)) {
         now = std::max(now, lcore.clock != nullptr ? lcore.clock->now() : wall_ns());
         std::size_t work = 0;
-        for (Stage* stage : lcore.stages) work += stage->poll(now);
+        const std::uint64_t begin = ::rte_rdtsc();
+        std::uint64_t tsc = begin;
+        for (Stage* stage : lcore.stages) work += stage->counted_poll(now, tsc);
+        lcore.turns->add(work, Blocked::none, begin, tsc);
         if (work > 0) {
             idle = 0;
             continue;
@@ -345,6 +349,7 @@ void Pipeline::start() {
 void Pipeline::look() noexcept {
     if (clock_ != nullptr) clock_->look();
     for (const auto& port : ports_) port->look();
+    pool_highest_ = std::max(pool_highest_, pool_->in_use());
 }
 
 bool Pipeline::finished() const noexcept {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/bottleneck.hpp"
 #include "pipeline/build_stage.hpp"
 #include "pipeline/feeder.hpp"
 #include "pipeline/levels.hpp"
@@ -61,6 +62,8 @@ public:
 
     /// How full everything is; for the control thread, at any time.
     [[nodiscard]] Levels levels() const;
+    /// What everybody has done since the start; likewise.
+    [[nodiscard]] Usage usage(double seconds) const;
 
     [[nodiscard]] const Options& options() const noexcept { return options_; }
     [[nodiscard]] const std::vector<std::unique_ptr<RxStage>>& rx() const noexcept { return rx_; }
@@ -85,6 +88,7 @@ private:
         const RunSignals* signals = nullptr;
         const port::LiveClock* clock = nullptr;
         IdleMode idle = IdleMode::pause;
+        std::unique_ptr<PollCounts> turns;  ///< of all its stages together
     };
 
     void make_inputs(std::vector<RxStage::Config>& rx);
@@ -127,6 +131,7 @@ private:
     std::unique_ptr<WriterThread> writer_;
     std::vector<Lcore> lcores_;
     bool running_ = false;
+    std::uint32_t pool_highest_ = 0;  ///< as seen by look()
 };
 
 /// Wall clock, UNIX time.

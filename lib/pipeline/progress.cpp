@@ -115,6 +115,8 @@ nlohmann::json progress_json(const ProgressSample& sample, bool final) {
                      {"sink_bytes_per_s", sample.sink_bytes_per_s}};
     json["levels"] = levels_json(sample.levels);
     if (!sample.nothing.empty()) json["nothing_for_streams"] = sample.nothing;
+    json["stages"] = stages_json(sample.usage);
+    json["bottleneck"] = bottleneck_json(sample.usage);
     json["losses"] = nlohmann::json::array();
     for (const Ledger::Loss& loss : sample.ledger.losses())
         json["losses"].push_back({{"cause", loss.cause}, {"packets", loss.packets}});
@@ -167,6 +169,10 @@ ProgressSample Progress::take(const Pipeline& pipeline, const Watch& watch, Ledg
     sample.levels = pipeline.levels();
     if (pipeline.capture() == nullptr && ledger.stream_packets() == 0)
         sample.nothing = seen_words(ledger, watch.observations(pipeline, ledger, seconds));
+    const Usage usage = pipeline.usage(seconds);
+    sample.usage = usage;
+    sample.usage -= last_usage_;
+    last_usage_ = usage;
     sample.ledger = std::move(ledger);
     last_s_ = seconds;
     return sample;

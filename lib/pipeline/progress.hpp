@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "pipeline/bottleneck.hpp"
 #include "pipeline/diagnosis.hpp"
 #include "pipeline/ledger.hpp"
 #include "pipeline/levels.hpp"
@@ -33,6 +34,7 @@ struct ProgressSample {
     double seconds = 0;  ///< since the start
     Ledger ledger;
     Levels levels;
+    Usage usage;  ///< since the sample before
     double packets_per_s = 0;
     double gbps = 0;
     double events_per_s = 0;
@@ -43,7 +45,8 @@ struct ProgressSample {
 /// One line of at most `width` characters: what does not fit is left out, the least important first.
 [[nodiscard]] std::string progress_line(const ProgressSample& sample, std::size_t width);
 
-/// The ledger as in the run report, with "time_s", "final", "rates", "levels", "losses" and "disk".
+/// The ledger as in the run report, with "time_s", "final", "rates", "levels", "stages", "bottleneck", "losses" and
+/// "disk".
 /// docs/OPERATION.md lists the keys.
 [[nodiscard]] nlohmann::json progress_json(const ProgressSample& sample, bool final);
 
@@ -80,6 +83,7 @@ private:
     std::uint64_t last_bytes_ = 0;
     std::uint64_t last_events_ = 0;
     std::uint64_t last_stored_ = 0;
+    Usage last_usage_;
 };
 
 }  // namespace weir::pipeline

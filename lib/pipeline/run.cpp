@@ -438,6 +438,11 @@ int Run::finish() {
     const std::string failure = close_sink(ledger);
     nlohmann::json report = report_json(ledger);
     report["findings"] = findings_json(findings);
+    const Usage usage = pipeline_->usage(seconds_);
+    const Usage decisive = watch_.decisive(usage);
+    report["bottleneck"] = bottleneck_json(decisive);
+    report["stages"] = stages_json(usage);
+    report["levels"] = levels_json(pipeline_->levels());
     if (!failure.empty()) report["error"] = failure;
     if (pipeline_->capture() != nullptr)
         for (const std::string& warning : pipeline_->capture()->warnings()) {
@@ -451,7 +456,8 @@ int Run::finish() {
     warnings_.insert(warnings_.end(), plan_.warnings.begin(), plan_.warnings.end());
     if (!warnings_.empty()) report["warnings"] = warnings_;
     if (!options_.quiet) {
-        fmt::print("{}{}", ledger_text(ledger, seconds_), findings_text(findings));
+        fmt::print("{}{}{}", ledger_text(ledger, seconds_), findings_text(findings),
+                   bottleneck_text(decisive, seconds_));
         if (writer_ != nullptr) fmt::print("written to {}\n", writer_->path().string());
         std::fflush(stdout);
     }

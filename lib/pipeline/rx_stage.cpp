@@ -88,11 +88,13 @@ bool RxStage::flush_stashes() noexcept {
             stash.first = stash.count = 0;
         } else if (!config_.wait) {
             count_processed(stash.count - stash.first);
+            config_.steer_out[owner].ring->count_dropped(stash.count - stash.first);
             for (; stash.first < stash.count; ++stash.first)
                 reject(stash.packets[stash.first], PacketCounter::ring_full_steer);
             stash.first = stash.count = 0;
         } else {
             empty = false;
+            blocked(Blocked::steer);
         }
     }
     return empty;
@@ -106,9 +108,21 @@ bool RxStage::may_take() noexcept {
         // What proves nothing goes first, here; open events are the builder's to end.
         if (!table_.cancel_oldest_probation() && run_.builders_empty() && listener_ != nullptr)
             listener_->evict_oldest(time_);
-        if (config_.wait) return false;
+        if (config_.wait) {
+            blocked(Blocked::memory);
+            return false;
+        }
     }
-    return !config_.wait || (table_.all_sent() && table_.messages_free() > burst);
+    if (!config_.wait) return true;
+    if (!table_.all_sent()) {
+        blocked(Blocked::descriptors);
+        return false;
+    }
+    if (table_.messages_free() <= burst) {
+        blocked(Blocked::memory);
+        return false;
+    }
+    return true;
 }
 
 void RxStage::end_packet(const Packet& packet, PacketCounter counter, port::LivePort* from) noexcept {
@@ -479,6 +493,8 @@ std::size_t RxStage::poll(TimeNs now) noexcept {
     publish();
     finish_if_done();
     buffers_held_.store(table_.buffers_held(), std::memory_order_relaxed);
+    if (table_.buffers_held() > buffers_highest_.load(std::memory_order_relaxed))
+        buffers_highest_.store(table_.buffers_held(), std::memory_order_relaxed);
     return work;
 }
 

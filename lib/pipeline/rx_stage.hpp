@@ -103,6 +103,9 @@ public:
         return source_missing_[source].load(std::memory_order_relaxed);
     }
     [[nodiscard]] std::uint32_t buffers_held() const noexcept { return buffers_held_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint32_t buffers_highest() const noexcept {
+        return buffers_highest_.load(std::memory_order_relaxed);
+    }
 
 private:
     static constexpr std::uint32_t burst = 64;
@@ -205,6 +208,7 @@ private:
     std::vector<std::atomic<std::uint64_t>> source_packets_;
     std::vector<std::atomic<std::uint64_t>> source_missing_;
     std::atomic<std::uint32_t> buffers_held_{0};
+    std::atomic<std::uint32_t> buffers_highest_{0};
 };
 
 }  // namespace weir::pipeline

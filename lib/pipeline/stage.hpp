@@ -1,7 +1,9 @@
 // What runs on an lcore, and what the stages of different lcores tell each other besides what goes through rings.
 #pragma once
 
+#include <rte_cycles.h>
 #include <array>
+
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -10,6 +12,7 @@
 
 #include "assemble/overload.hpp"
 #include "core/units.hpp"
+#include "pipeline/poll_counts.hpp"
 
 namespace weir::pipeline {
 
@@ -22,6 +25,25 @@ public:
     /// Bounded work; returns how much was moved, 0 if there was nothing to do. Never blocks, allocates, throws, logs or
     /// reads a clock: `now` is the wall clock, which only live input takes for the time of its data.
     virtual std::size_t poll(TimeNs now) noexcept = 0;
+
+    /// poll(), and counts what became of it. `tsc`: when it began, by the time stamp counter; then when it ended.
+    std::size_t counted_poll(TimeNs now, std::uint64_t& tsc) noexcept {
+        blocked_ = Blocked::none;
+        const std::size_t work = poll(now);
+        const std::uint64_t end = ::rte_rdtsc();
+        polls_.add(work, blocked_, tsc, end);
+        tsc = end;
+        return work;
+    }
+    [[nodiscard]] PollCounts::Values polls() const noexcept { return polls_.values(); }
+
+protected:
+    /// In a poll: there was something to do that could not be done for want of this.
+    void blocked(Blocked what) noexcept { blocked_ = what; }
+
+private:
+    PollCounts polls_;
+    Blocked blocked_ = Blocked::none;
 };
 
 /// Written by one rx lcore, read by the builder (and, where packets are steered on, by other rx lcores).

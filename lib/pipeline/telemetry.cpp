@@ -102,6 +102,13 @@ json lcores_json(const Pipeline& pipeline) {
         lcores[fmt::format("work{}", i)] = {{"lcore", plan.work[i]},
                                             {"raw_bytes", pipeline.work()[i]->raw_bytes()},
                                             {"stored_bytes", pipeline.work()[i]->stored_bytes()}};
+    // What became of their polls; parts of the time as text, because telemetry has only integers.
+    const json stages = stages_json(pipeline.usage(0));
+    for (const auto& [name, stage] : stages.items()) {
+        lcores[name]["busy"] = stage["busy"];
+        lcores[name]["blocked"] = stage["blocked"];
+        lcores[name]["polls"] = stage["polls"];
+    }
     return lcores;
 }
 

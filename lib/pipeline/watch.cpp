@@ -40,6 +40,11 @@ void Watch::look(const Pipeline& pipeline, double seconds) {
     constexpr double interval_s = 0.1;
     if (seconds - looked_s_ < interval_s) return;
     looked_s_ = seconds;
+    const Usage now = pipeline.usage(seconds);
+    Usage since = now;
+    since -= looked_;
+    if (since.refused_packets + since.evicted_events > 0) overloaded_ += since;
+    looked_ = now;
     const Levels levels = pipeline.levels();
     queued_max_ = std::max(queued_max_, levels.queued.fraction());
     writer_max_ = std::max(writer_max_, levels.writer.fraction());
@@ -49,6 +54,10 @@ void Watch::look(const Pipeline& pipeline, double seconds) {
         for (const auto& rx : pipeline.rx()) packets += rx->source_packets(s);
         if (packets != sources_[s].packets) sources_[s] = {packets, seconds};
     }
+}
+
+Usage Watch::decisive(const Usage& whole) const {
+    return overloaded_.stages.empty() ? whole : overloaded_;
 }
 
 Observations Watch::observations(const Pipeline& pipeline, const Ledger& ledger, double seconds) const {

@@ -77,7 +77,10 @@ bool WorkStage::ensure_buffer() noexcept {
     if (buffer_ != nullptr) return true;
     if (config_.to_file) {
         std::array<OutputBuffer*, 1> taken;
-        if (config_.free_buffers->pop(taken) == 0) return false;
+        if (config_.free_buffers->pop(taken) == 0) {
+            blocked(Blocked::output);
+            return false;
+        }
         buffer_ = taken[0];
     } else {
         buffer_ = &null_buffer_;

@@ -7,6 +7,7 @@
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -38,8 +39,14 @@ public:
     /// Puts a prefix of `items` in and says how many.
     std::uint32_t push(std::span<const T> items) noexcept {
         if (items.empty()) return 0;
-        return ::rte_ring_sp_enqueue_burst_elem(ring_, items.data(), sizeof(T), static_cast<unsigned>(items.size()),
-                                                nullptr);
+        unsigned room = 0;
+        const std::uint32_t pushed = ::rte_ring_sp_enqueue_burst_elem(ring_, items.data(), sizeof(T),
+                                                                      static_cast<unsigned>(items.size()), &room);
+        if (const std::uint32_t used = ring_->capacity - room; used > highest_.load(std::memory_order_relaxed))
+            highest_.store(used, std::memory_order_relaxed);
+        if (pushed < items.size()) [[unlikely]]
+            add(times_full_, 1);
+        return pushed;
     }
     bool push(const T& item) noexcept { return push(std::span<const T>(&item, 1)) == 1; }
     /// Takes up to `items.size()` out and says how many.
@@ -55,6 +62,13 @@ public:
         const std::uint32_t count = (end - begin) & ring_->mask;
         return count > ring_->capacity ? ring_->capacity : count;
     }
+    /// The producer gives up on so many that found no room.
+    void count_dropped(std::uint64_t count) noexcept { add(dropped_, count); }
+    // What the producer has seen, for any thread: the most elements right after a push, pushes that did not find room
+    // for all they brought, and elements that were dropped for that.
+    [[nodiscard]] std::uint32_t highest() const noexcept { return highest_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t times_full() const noexcept { return times_full_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint32_t capacity() const noexcept { return ring_->capacity; }
     [[nodiscard]] const char* name() const noexcept { return ring_->name; }
     [[nodiscard]] bool empty() const noexcept { return ::rte_ring_empty(ring_) != 0; }
@@ -71,7 +85,14 @@ private:
                                       RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
     }
 
+    static void add(std::atomic<std::uint64_t>& value, std::uint64_t count) noexcept {
+        value.store(value.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);  // one writer
+    }
+
     rte_ring* ring_;
+    std::atomic<std::uint32_t> highest_{0};
+    std::atomic<std::uint64_t> times_full_{0};
+    std::atomic<std::uint64_t> dropped_{0};
 };
 
 }  // namespace weir::port

@@ -45,11 +45,11 @@ std::string names_of(const std::vector<const Usage::Stage*>& stages) {
     return names;
 }
 
-/// "no idle polls", or how many.
+/// "no idle polls"; or, since idle polls are short and soon many, for how much of the time there was work.
 std::string idle_text(const PollCounts::Values& turns) {
     constexpr double few = 0.001;
     const double idle = part(turns.polls() - turns.busy, turns.polls());
-    return idle < few ? "no idle polls" : fmt::format("idle in {} of polls", percent(idle));
+    return idle < few ? "no idle polls" : fmt::format("busy {} of the time", percent(busy_part(turns)));
 }
 
 /// Workers that wait for output buffers, which all wait for the disk.

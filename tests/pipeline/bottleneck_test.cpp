@@ -40,7 +40,8 @@ Usage fused(std::uint64_t rx, std::uint64_t work) {
 void expect(const Usage& usage, const char* part, std::initializer_list<const char*> words) {
     const Bottleneck found = find_bottleneck(usage);
     EXPECT_EQ(found.part, part) << found.sentence;
-    for (const char* word : words) EXPECT_NE(found.sentence.find(word), std::string::npos) << word << ": " << found.sentence;
+    for (const char* word : words)
+        EXPECT_NE(found.sentence.find(word), std::string::npos) << word << ": " << found.sentence;
 }
 
 TEST(Bottleneck, is_the_sender_where_nothing_waits) {
@@ -60,11 +61,12 @@ TEST(Bottleneck, is_the_last_lcore_without_time_to_spare) {
     usage.stages[0].polls = usage.lcores[0].turns = polls(1000);
     expect(usage, "rx0", {"rx0: no idle polls on lcore 2"});
     usage.stages[2].polls = usage.lcores[2].turns = polls(970);
-    expect(usage, "work0", {"work0: idle in 3 % of polls on lcore 4"});
+    expect(usage, "work0", {"work0: busy 97 % of the time on lcore 4"});
 }
 
 TEST(Bottleneck, on_a_fused_lcore_is_the_stage_that_took_most) {
-    expect(fused(200, 790), "work0", {"work0: no idle polls on lcore 0 (rx0, build0, work0)", "79 % of its time went into work0"});
+    expect(fused(200, 790), "work0",
+           {"work0: no idle polls on lcore 0 (rx0, build0, work0)", "79 % of its time went into work0"});
     expect(fused(900, 90), "rx0", {"rx0: no idle polls", "90 % of its time"});
     expect(fused(300, 100), "sender", {});
 }

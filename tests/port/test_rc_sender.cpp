@@ -30,6 +30,7 @@ public:
         const auto count = std::min<std::uint32_t>(static_cast<std::uint32_t>(bytes.size()), takes);
         for (std::uint32_t i = 0; i < count; ++i) take(slot(first + i).first(bytes[i]));
         frames += count;
+        if (stops != nullptr) *stops = true;
         return count;
     }
     std::uint32_t receive(std::span<std::span<const std::byte>> out) noexcept override {
@@ -57,6 +58,7 @@ public:
     std::uint8_t refuse_syndrome = 0;
     std::uint32_t refusals = 0;
     bool mute = false;
+    std::atomic<bool>* stops = nullptr;  ///< set when the first frame comes
 
 private:
     void take(std::span<const std::byte> frame) {
@@ -273,9 +275,7 @@ TEST(RcSender, GivesUpSomeTimeAfterBeingAskedToStop) {
     rc.grace_s = 0.02;
     Sending sending(roce(0), rc);
     sending.link.mute = true;
-    sending.stop = false;
-    rc.duration_s = 0.01;
-    sending.rc_config = rc;
+    sending.link.stops = &sending.stop;
     const RcSender::Result result = sending.send();
     EXPECT_EQ(result.events_acknowledged, 0);
     EXPECT_EQ(result.sources[0].status, roce::SendStatus::flushed);

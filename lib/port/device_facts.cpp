@@ -25,15 +25,15 @@ constexpr std::uint32_t xdp_mtu_max = 3200;
 constexpr DeviceFacts facts[] = {
     {"pci", LossTold::counted},
     {"sim", LossTold::counted},
-    {"net_af_packet", LossTold::counted, false, 0, true, "qpairs"},
-    {"net_af_xdp", LossTold::counted, false, xdp_mtu_max, false, "queue_count"},
-    {"net_tap", LossTold::counted},
+    {"net_af_packet", LossTold::counted, false, 0, true, false, "qpairs"},
+    {"net_af_xdp", LossTold::counted, false, xdp_mtu_max, false, false, "queue_count"},
+    {"net_tap", LossTold::counted, false, 0, false, true},
     {"net_pcap", LossTold::counted},
     {"net_null", LossTold::lossless},
     {"net_ring", LossTold::lossless},
-    {"net_vhost", LossTold::lossless, false, 0, false, "queues"},
+    {"net_vhost", LossTold::lossless, false, 0, false, false, "queues"},
     {"net_memif", LossTold::lossless, true},
-    {"net_virtio_user", LossTold::lossless, false, 0, false, "queues"},
+    {"net_virtio_user", LossTold::lossless, false, 0, false, false, "queues"},
 };
 constexpr DeviceFacts nothing_known{};
 

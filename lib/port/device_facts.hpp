@@ -23,6 +23,7 @@ struct DeviceFacts {
     /// It takes packets before it is set up, and leaves some out while that goes on: net_af_packet's sockets hear every
     /// interface before they are bound, and nothing for a moment when they are.
     bool early = false;
+    bool paired = false;            ///< as many transmit queues as receive queues, or it cannot be configured
     std::string_view queues_key{};  ///< the argument that says how many queues there are; empty: it needs none
 };
 

@@ -53,8 +53,11 @@ bool has_bad_checksum(const rte_mbuf& mbuf) noexcept {
     if (bad_checksum(mbuf.ol_flags) == 0) return false;
     wire::Datagram datagram;
     const auto* frame = rte_pktmbuf_mtod(&mbuf, const std::byte*);
+    // Of a frame in several segments only the headers are read, which end within this.
+    constexpr std::uint16_t headers_bytes_max = 640;
+    const std::uint32_t readable = mbuf.data_len >= headers_bytes_max ? mbuf.pkt_len : mbuf.data_len;
     // Whatever else is wrong, or not UDP, has its own place.
-    if (wire::parse_frame(frame, mbuf.data_len, mbuf.pkt_len, datagram) != wire::ok) return false;
+    if (wire::parse_frame(frame, readable, mbuf.pkt_len, datagram) != wire::ok) return false;
     const std::byte* checksum = datagram.payload - 2;
     return checksum[0] != std::byte{0} || checksum[1] != std::byte{0};
 }

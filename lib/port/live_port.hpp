@@ -116,6 +116,7 @@ private:
     void remark(const std::string& text);
     void find_device();
     void plan();
+    [[nodiscard]] std::uint16_t transmit_queues() const noexcept;
     void configure();
     void set_up_queues();
     void start();

@@ -85,6 +85,11 @@ void LivePort::plan() {
     for (const std::string& text : setup_.offloads.remarks) remark(text);
 }
 
+/// One is enough for answers.
+std::uint16_t LivePort::transmit_queues() const noexcept {
+    return facts_.paired ? config_.queues : 1;
+}
+
 void LivePort::configure() {
     const OffloadPlan& offloads = setup_.offloads;
     rte_eth_conf conf{};
@@ -92,7 +97,8 @@ void LivePort::configure() {
     conf.rx_adv_conf.rss_conf.rss_hf = offloads.rss_types;
     conf.rxmode.offloads = offloads.rx_offloads;
     if (offloads.mtu.has_value()) conf.rxmode.mtu = *offloads.mtu;
-    if (const int rc = ::rte_eth_dev_configure(id_, config_.queues, 1, &conf); rc != 0) fail("configuring", rc);
+    if (const int rc = ::rte_eth_dev_configure(id_, config_.queues, transmit_queues(), &conf); rc != 0)
+        fail("configuring", rc);
 }
 
 void LivePort::set_up_queues() {
@@ -102,10 +108,11 @@ void LivePort::set_up_queues() {
                                                     static_cast<unsigned>(socket), nullptr, pools_[queue]->get());
             rc != 0)
             fail("setting up a receive queue", rc);
-    if (const int rc =
-            ::rte_eth_tx_queue_setup(id_, 0, setup_.offloads.tx_descriptors, static_cast<unsigned>(socket), nullptr);
-        rc != 0)
-        fail("setting up the transmit queue", rc);
+    for (std::uint16_t queue = 0; queue < transmit_queues(); ++queue)
+        if (const int rc = ::rte_eth_tx_queue_setup(id_, queue, setup_.offloads.tx_descriptors,
+                                                    static_cast<unsigned>(socket), nullptr);
+            rc != 0)
+            fail("setting up a transmit queue", rc);
 }
 
 void LivePort::start() {

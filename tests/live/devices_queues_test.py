@@ -86,6 +86,8 @@ class QueuesTest(live.Case):
         run.running.wait(30)
         if run.process.poll() is not None:
             said = "\n".join(run.lines)
+            if "combined queue count" in said:
+                self.skipTest("net_af_xdp takes several queues only of interfaces with combined channels, which veth has not")
             if any(word in said for word in ("not permitted", "not supported", "Invalid argument")):
                 self.skipTest(f"the kernel lets no XDP sockets be made here: {run.lines[-1]}")
             self.fail(said)

@@ -109,6 +109,19 @@ TEST_F(BadChecksum, is_what_the_device_calls_bad) {
     EXPECT_TRUE(has_bad_checksum(mbuf_));
 }
 
+TEST_F(BadChecksum, is_that_of_a_frame_in_several_segments_too) {
+    frame_ = wire::make_udp_frame(wire::FrameSpec{}, std::vector<std::byte>(3000));
+    mbuf_.buf_addr = frame_.data();
+    mbuf_.nb_segs = 2;
+    mbuf_.data_len = 1000;
+    mbuf_.pkt_len = static_cast<std::uint32_t>(frame_.size());
+    checksum(0x1234);
+    mbuf_.ol_flags = RTE_MBUF_F_RX_L4_CKSUM_BAD;
+    EXPECT_TRUE(has_bad_checksum(mbuf_));
+    checksum(0);
+    EXPECT_FALSE(has_bad_checksum(mbuf_));
+}
+
 TEST_F(BadChecksum, is_not_one_of_zero) {
     mbuf_.ol_flags = RTE_MBUF_F_RX_L4_CKSUM_BAD;
     checksum(0);

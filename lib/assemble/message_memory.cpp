@@ -235,6 +235,8 @@ void MessageTable::release_memory(Message& message) noexcept {
 
 void MessageTable::recycle(Message& message) noexcept {
     release_memory(message);
+    if (message.has_claim) config_.event_room->give_back();  // it never got to the builder
+    message.has_claim = false;
     message.state = MessageState::free;
     message.next = free_messages_;
     free_messages_ = &message;

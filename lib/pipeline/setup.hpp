@@ -38,4 +38,12 @@ namespace weir::pipeline {
                                                                           const std::vector<std::uint16_t>& owners,
                                                                           std::uint16_t owner);
 
+/// Per RoCE source that `owner` assembles and weir answers: what the responder must know.
+[[nodiscard]] std::vector<roce::Responder::SourceConfig> make_responder_sources(
+    const RunConfig& config, const std::vector<std::uint16_t>& owners, std::uint16_t owner);
+/// What the configuration says of a source's queue pair; its stream has a `service` other than "listen".
+[[nodiscard]] roce::QueuePair make_queue_pair(const RunConfig& config, std::uint32_t source);
+/// Whether queue pairs on this port are answered.
+[[nodiscard]] bool answers_on_port(const RunConfig& config, std::uint32_t port);
+
 }  // namespace weir::pipeline

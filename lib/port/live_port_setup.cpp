@@ -74,6 +74,12 @@ void LivePort::plan() {
     if (config_.queues > abilities.rx_queues_max)
         throw core::RunError(fmt::format("port '{}' ({}): {} queues are configured, the device has at most {}",
                                          config_.name, config_.device, config_.queues, abilities.rx_queues_max));
+    if (config_.answer_queues > info.max_tx_queues)
+        throw core::RunError(
+            fmt::format("port '{}' ({}): {} rx lcores answer RoCE requests, each through a transmit queue of its own, "
+                        "and the device "
+                        "has {}: give it more (`qpairs` of net_af_packet, for example), or fewer lcores in lcores.rx",
+                        config_.name, config_.device, config_.answer_queues, info.max_tx_queues));
     const DeviceWishes wishes{config_.queues, config_.mtu, config_.rx_descriptors, pools_.front()->room_bytes(),
                               config_.options};
     setup_.driver = abilities.driver;
@@ -92,7 +98,8 @@ void LivePort::configure() {
     conf.rx_adv_conf.rss_conf.rss_hf = offloads.rss_types;
     conf.rxmode.offloads = offloads.rx_offloads;
     if (offloads.mtu.has_value()) conf.rxmode.mtu = *offloads.mtu;
-    if (const int rc = ::rte_eth_dev_configure(id_, config_.queues, 1, &conf); rc != 0) fail("configuring", rc);
+    if (const int rc = ::rte_eth_dev_configure(id_, config_.queues, tx_queues(), &conf); rc != 0)
+        fail("configuring", rc);
 }
 
 void LivePort::set_up_queues() {
@@ -102,10 +109,17 @@ void LivePort::set_up_queues() {
                                                     static_cast<unsigned>(socket), nullptr, pools_[queue]->get());
             rc != 0)
             fail("setting up a receive queue", rc);
-    if (const int rc =
-            ::rte_eth_tx_queue_setup(id_, 0, setup_.offloads.tx_descriptors, static_cast<unsigned>(socket), nullptr);
-        rc != 0)
-        fail("setting up the transmit queue", rc);
+    for (std::uint16_t queue = 0; queue < tx_queues(); ++queue)
+        if (const int rc = ::rte_eth_tx_queue_setup(id_, queue, setup_.offloads.tx_descriptors,
+                                                    static_cast<unsigned>(socket), nullptr);
+            rc != 0)
+            fail("setting up a transmit queue", rc);
+    if (config_.answer_queues == 0) return;
+    answer_pool_ =
+        std::make_unique<BufferPool>(fmt::format("answers{}", config_.index),
+                                     AnswerSender::pool_config(config_.answer_queues, setup_.offloads.tx_descriptors));
+    for (std::uint16_t queue = 0; queue < config_.answer_queues; ++queue)
+        answer_senders_.emplace_back(id_, queue, *answer_pool_);
 }
 
 void LivePort::start() {

@@ -64,6 +64,8 @@ struct QueuePair {
     std::uint8_t rnr_timer = 12;  ///< code of the RNR NAK, see rnr_timer_code
     /// An acknowledgement that was not asked for: after so many packets, and at the end of each message. 0: never.
     std::uint32_t ack_every = 0;
+    /// Congestion notifications to the peer are at least so far apart; 0: none are sent.
+    std::uint32_t congestion_interval_us = 50;
     std::uint32_t message_bytes = 0;  ///< of every message, if configured
     std::uint32_t max_message_bytes = wire::message_bytes_max_default;
     bool needs_immediate = false;  ///< a message without makes no event

@@ -68,7 +68,7 @@ std::uint32_t rnr_timer_us(std::uint8_t code) noexcept {
     return rnr_timers_us[code & 0x1fU];
 }
 
-Responder::Responder(const Config& config) : congestion_interval_ns_(config.congestion_interval_ns) {
+Responder::Responder(const Config& config) {
     states_.reserve(config.sources.size());
     for (const SourceConfig& source : config.sources) {
         if (source.source >= slot_by_source_.size()) slot_by_source_.resize(source.source + 1, no_slot);
@@ -79,8 +79,7 @@ Responder::Responder(const Config& config) : congestion_interval_ns_(config.cong
 }
 
 void Responder::configure(std::uint32_t source, const QueuePair& queue_pair) noexcept {
-    State& qp = states_[slot_by_source_[source]];
-    qp = State{};
+    State qp;
     qp.config = queue_pair;
     qp.state = QueuePairState::ready;
     qp.psn_known = queue_pair.psn.has_value();
@@ -88,10 +87,17 @@ void Responder::configure(std::uint32_t source, const QueuePair& queue_pair) noe
     qp.path_mtu = queue_pair.path_mtu;
     qp.peer_known = queue_pair.peer_address.has_value();
     qp.peer_address = queue_pair.peer_address.value_or(0);
+    states_[slot_by_source_[source]] = qp;
 }
 
 void Responder::reset(std::uint32_t source) noexcept {
     states_[slot_by_source_[source]] = State{};
+}
+
+void Responder::begin_pass() noexcept {
+    for (std::uint32_t source = 0; source < slot_by_source_.size(); ++source)
+        if (serves(source) && status(source).state != QueuePairState::reset)
+            configure(source, states_[slot_by_source_[source]].config);
 }
 
 Responder::Status Responder::status(std::uint32_t source) const noexcept {
@@ -309,10 +315,11 @@ void Responder::fail(State& qp, const RocePacket& packet, Ruling& ruling) noexce
     ruling.failed = true;
 }
 
-void Responder::notify(State& qp, const RocePacket& packet, TimeNs now, Ruling& ruling) const noexcept {
+void Responder::notify(State& qp, const RocePacket& packet, TimeNs now, Ruling& ruling) noexcept {
     const bool datagram = qp.config.service == Service::ud;
-    if (congestion_interval_ns_ == 0 || (!datagram && !qp.config.peer_qp.has_value())) return;
-    if (qp.notified && now - qp.notified_ns < congestion_interval_ns_) return;
+    const TimeNs interval_ns = TimeNs{qp.config.congestion_interval_us} * 1000;
+    if (interval_ns == 0 || (!datagram && !qp.config.peer_qp.has_value())) return;
+    if (qp.notified && now - qp.notified_ns < interval_ns) return;
     qp.notified = true;
     qp.notified_ns = now;
     ruling.notify = true;

@@ -55,8 +55,6 @@ public:
     };
     struct Config {
         std::vector<SourceConfig> sources;
-        /// Congestion notifications of a queue pair are at least this far apart; 0: none are sent.
-        TimeNs congestion_interval_ns = 50'000;
     };
 
     explicit Responder(const Config& config);
@@ -74,6 +72,8 @@ public:
     void configure(std::uint32_t source, const QueuePair& queue_pair) noexcept;
     /// Disconnects. Likewise.
     void reset(std::uint32_t source) noexcept;
+    /// The same packets come once more (a looped capture): every queue pair is as it was configured.
+    void begin_pass() noexcept;
 
     struct Status {
         QueuePairState state = QueuePairState::reset;
@@ -126,9 +126,8 @@ private:
     static void answer(const State& qp, std::uint8_t syndrome, std::uint32_t psn, core::AnswerCounter as,
                        Ruling& ruling) noexcept;
     static void fail(State& qp, const wire::RocePacket& packet, Ruling& ruling) noexcept;
-    void notify(State& qp, const wire::RocePacket& packet, TimeNs now, Ruling& ruling) const noexcept;
+    static void notify(State& qp, const wire::RocePacket& packet, TimeNs now, Ruling& ruling) noexcept;
 
-    TimeNs congestion_interval_ns_;
     std::vector<std::uint32_t> slot_by_source_;
     std::vector<State> states_;
 };

@@ -113,6 +113,10 @@ public:
     /// left (the buffer then still belongs to the caller). `offset` may be provisional: set it through `for_each_ref`.
     bool append(Message& message, void* buffer, const std::byte* data, std::uint32_t offset, std::uint32_t bytes,
                 TimeNs now) noexcept;
+    /// The same for a payload that lies at `data` in memory of the caller's, who keeps it there until the message is
+    /// recycled (Message::lease): the buffer goes back at once. There must be room.
+    void append_kept(Message& message, void* buffer, const std::byte* data, std::uint32_t offset, std::uint32_t bytes,
+                     TimeNs now) noexcept;
     /// Moves everything in `from` behind what is in `into` and recycles the empty `from`: two runs were one message.
     void splice(Message& into, Message& from) noexcept;
     /// Adds an interval to the message's received ranges.

@@ -128,6 +128,7 @@ std::string region_text(const RoceConfig::Region& from) {
     else if (region.stride != region.bytes)
         text += fmt::format(", stride = {}", in_quotes(format_size(region.stride)));
     if (!region.remote_write) text += ", write = false";
+    if (region.backed) text += ", backing = \"memory\"";
     if (from.qp) text += fmt::format(", qp = {:#x}", *from.qp);
     return text + " }";
 }
@@ -346,7 +347,8 @@ nlohmann::json responder_json(const RoceConfig& roce) {
                                  {"rkey", from.region.rkey},
                                  {"count", from.region.count},
                                  {"stride", from.region.stride},
-                                 {"write", from.region.remote_write}});
+                                 {"write", from.region.remote_write},
+                                 {"backing", name_of(backing_names, from.region.backed)}});
         if (from.qp) out["region"].back()["qp"] = *from.qp;
     }
     return out;

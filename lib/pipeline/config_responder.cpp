@@ -93,6 +93,7 @@ RoceConfig::Region read_region(TableReader& table, const StreamConfig& stream) {
     if (region.va > number_max - std::uint64_t{region.count} * region.stride)
         table.wrong("va", fmt::format("{:#x}", region.va), "an address from which all of the region can be counted");
     region.remote_write = table.boolean("write").value_or(true);
+    region.backed = table.choice("backing", backing_names).value_or(false);
     if (const auto qp = table.integer("qp", {0, qp_max})) {
         out.qp = static_cast<std::uint32_t>(*qp);
         if (std::ranges::find(stream.qp, *out.qp) == stream.qp.end())
@@ -153,6 +154,19 @@ void read_responder_keys(TableReader& table, StreamConfig& stream) {
     read_psns(table, stream);
     read_peers(table, stream);
     read_regions(table, stream);
+}
+
+void check_backed_regions(TableReader& table, const RunConfig& run, const StreamConfig& stream) {
+    std::uint64_t bytes = 0;
+    for (const RoceConfig::Region& at : stream.roce.regions)
+        if (at.region.backed) bytes += at.region.count * at.region.bytes * (at.qp ? 1 : stream.qp.size());
+    if (bytes == 0) return;
+    if (stream.event != EventBy::immediate)
+        table.wrong("event", in_quotes(name_of(event_by_names, stream.event)),
+                    "\"immediate\": a frame in memory (backing = \"memory\") ends with one");
+    if (bytes > run.events.memory_bytes)
+        table.wrong("region", fmt::format("{} with backing = \"memory\"", format_size(bytes)),
+                    fmt::format("at most events.memory = {}", format_size(run.events.memory_bytes)));
 }
 
 }  // namespace weir::pipeline::detail

@@ -180,6 +180,7 @@ StreamConfig read_stream(TableReader& table, RunConfig& run) {
     else
         read_roce(table, stream);
     read_event_by(table, stream);
+    check_backed_regions(table, run, stream);
     read_spead(table, stream);
     read_message_bound(table, run, stream);
     read_detector_keys(table, stream);

@@ -2,6 +2,8 @@
 // answer leaves through the port that the packet came from. In a replay nobody hears it; it can be kept in a file.
 #include "pipeline/rx_stage.hpp"
 
+#include <algorithm>
+
 #include "wire/roce_answer.hpp"
 
 namespace weir::pipeline {
@@ -48,16 +50,40 @@ void RxStage::respond(const Packet& packet, const wire::Datagram& datagram, std:
     if (ruling.notify) [[unlikely]]
         send_answer(packet, datagram, ruling.notification, AnswerCounter::congestion);
     count_source(source);
-    if (ruling.accepted()) {
-        expect_headers(packet, roce.payload);
-        listener_->add(source, roce, packet.mbuf, packet.time_ns);
-    } else {
+    if (ruling.accepted())
+        take_accepted(packet, source, roce, ruling);
+    else
         table_.reject(packet.mbuf, ruling.counter);
-    }
     table_.drop_claim();
     if (ruling.failed) [[unlikely]]
-        listener_->forget(source, packet.time_ns);
+        forget_peer(source, packet.time_ns);
     publish_queue_pair(source);
+}
+
+void RxStage::take_accepted(const Packet& packet, std::uint32_t source, const wire::RocePacket& roce,
+                            const roce::Ruling& ruling) noexcept {
+    expect_headers(packet, roce.payload);
+    if (ruling.region == nullptr) return listener_->add(source, roce, packet.mbuf, packet.time_ns);
+    // The listener is told that the PSN is used, lest it waits for it.
+    wire::RocePacket used = roce;
+    used.dma_length = 0;
+    listener_->skip(source, used, packet.time_ns);
+    frames_->write(ruling, roce, packet.mbuf, packet.time_ns);
+}
+
+/// What it has begun ends.
+void RxStage::forget_peer(std::uint32_t source, TimeNs now) noexcept {
+    listener_->forget(source, now);
+    if (frames_ != nullptr) frames_->forget(source);
+}
+
+void RxStage::make_responder() {
+    if (std::ranges::any_of(config_.responder.sources, [](const roce::Responder::SourceConfig& source) {
+            return roce::FrameMemory::memory_bytes(source.queue_pair) > 0;
+        }))
+        frames_ = std::make_unique<roce::FrameMemory>(config_.responder.sources, config_.table.timeout_ns, table_);
+    responder_ = std::make_unique<roce::Responder>(config_.responder);
+    for (const roce::Responder::SourceConfig& source : config_.responder.sources) publish_queue_pair(source.source);
 }
 
 void RxStage::send_answer(const Packet& packet, const wire::Datagram& datagram, const wire::RoceAnswer& answer,
@@ -111,7 +137,7 @@ std::size_t RxStage::take_queue_pair_command() noexcept {
     const std::uint32_t source = command->source;
     if (responder_ != nullptr && responder_->serves(source)) {
         using Kind = roce::QueuePairCommand::Kind;
-        if (command->kind != Kind::query) listener_->forget(source, time_);
+        if (command->kind != Kind::query) forget_peer(source, time_);
         if (command->kind == Kind::configure) responder_->configure(source, command->queue_pair);
         if (command->kind == Kind::reset) responder_->reset(source);
         command->status = responder_->status(source);

@@ -42,10 +42,7 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
       queue_pairs_(config.table.sources) {
     if (!config.listener.sources.empty())
         listener_ = std::make_unique<roce::Listener>(config.listener, table_, packets_);
-    if (!config.responder.sources.empty()) {
-        responder_ = std::make_unique<roce::Responder>(config.responder);
-        for (const roce::Responder::SourceConfig& source : config.responder.sources) publish_queue_pair(source.source);
-    }
+    if (!config.responder.sources.empty()) make_responder();
     for (const StreamRuntime& stream : streams) {
         check_unmatched_icrc_ |= stream.roce && stream.check_icrc;
         first_tracker_.push_back(static_cast<std::uint32_t>(trackers_.size()));
@@ -255,6 +252,7 @@ void RxStage::begin_pass(std::uint8_t pass) noexcept {
     pass_ = pass;
     flush_pieces();  // the same ones come again
     if (listener_ != nullptr) listener_->begin_pass(time_);
+    if (frames_ != nullptr) frames_->finish();
     if (responder_ != nullptr) responder_->begin_pass();
     const std::uint64_t span = config_.passes->span.load(std::memory_order_relaxed);
     const std::uint64_t epochs = config_.passes->epochs.load(std::memory_order_relaxed);
@@ -278,6 +276,7 @@ void RxStage::process_passes(std::span<const Packet> packets, port::LivePort* fr
 /// All packets of the first pass have been worked on: RoCE messages that wait for more learn their numbers now.
 void RxStage::close_first_pass() noexcept {
     if (listener_ != nullptr) listener_->finish(time_);
+    if (frames_ != nullptr) frames_->finish();
     config_.passes->rx[config_.index].closed.store(true, std::memory_order_release);
 }
 
@@ -476,6 +475,7 @@ void RxStage::finish_if_done() noexcept {
         done_ = true;
         flush_pieces();
         if (listener_ != nullptr) listener_->finish(time_);
+        if (frames_ != nullptr) frames_->finish();
         table_.finish(time_);
         send_descriptors();
     }
@@ -494,6 +494,7 @@ std::size_t RxStage::poll(TimeNs now) noexcept {
             !config_.passes->rx[config_.index].closed.load(std::memory_order_relaxed))
             close_first_pass();
         if (listener_ != nullptr) listener_->expire(time_);
+        if (frames_ != nullptr) frames_->expire(time_);
         table_.expire(time_);
         expire_pieces();
         send_descriptors();

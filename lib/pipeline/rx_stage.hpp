@@ -17,6 +17,7 @@
 #include "port/ip_reassembly.hpp"
 #include "port/live_port.hpp"
 #include "port/ring.hpp"
+#include "roce/frame_memory.hpp"
 #include "roce/listener.hpp"
 #include "roce/queue_pair_control.hpp"
 #include "roce/responder.hpp"
@@ -180,6 +181,10 @@ private:
     void send_answer(const port::Packet& packet, const wire::Datagram& datagram, const wire::RoceAnswer& answer,
                      core::AnswerCounter counter) noexcept;
     void flush_answers() noexcept;
+    void make_responder();
+    void take_accepted(const port::Packet& packet, std::uint32_t source, const wire::RocePacket& roce,
+                       const roce::Ruling& ruling) noexcept;
+    void forget_peer(std::uint32_t source, TimeNs now) noexcept;
     void publish_queue_pair(std::uint32_t source) noexcept;
     [[nodiscard]] std::size_t take_queue_pair_command() noexcept;
     [[nodiscard]] bool source_of(const StreamRuntime& stream, const wire::Fragment& fragment,
@@ -202,6 +207,7 @@ private:
     port::IpReassembly reassembly_;
     std::unique_ptr<roce::Listener> listener_;    ///< only where there are RoCE streams
     std::unique_ptr<roce::Responder> responder_;  ///< only where queue pairs are answered
+    std::unique_ptr<roce::FrameMemory> frames_;   ///< only where WRITEs go into memory
     core::AnswerTally answers_;
     bool unsent_answers_ = false;
     bool check_unmatched_icrc_ = false;

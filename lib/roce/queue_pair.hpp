@@ -35,6 +35,17 @@ struct Region {
     bool remote_write = true;  ///< permission
     bool backed = false;       ///< WRITEs are copied into real memory, from which events are taken
 
+    /// Set by who has the memory of a backed region: for each buffer, whether an event still takes its bytes from
+    /// there.
+    const std::uint8_t* lent = nullptr;
+
+    /// The buffer that `at` lies in, and where in it.
+    [[nodiscard]] constexpr std::uint32_t index_of(std::uint64_t at) const noexcept {
+        return count > 1 ? static_cast<std::uint32_t>((at - va) / stride) : 0;
+    }
+    [[nodiscard]] constexpr std::uint64_t offset_of(std::uint64_t at) const noexcept {
+        return count > 1 ? (at - va) % stride : at - va;
+    }
     /// Whether `length` bytes from `at` on lie in one buffer.
     [[nodiscard]] constexpr bool holds(std::uint64_t at, std::uint64_t length) const noexcept {
         if (at < va || length > bytes) return false;

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import struct
 import unittest
 import zlib
@@ -121,6 +122,38 @@ class Responder(Case):
         self.assertEqual(len(result.events), 8)
         for (_, number), event in result.events.items():
             self.assertEqual(event["sha256"], hashlib.sha256(bytes([number]) * 256).hexdigest())
+
+    def test_frames_are_scattered_over_memory(self):
+        frames, expected, psn = [], {}, 0
+        for number in range(12):
+            data = random.Random(number).randbytes(8192)
+            expected[number] = hashlib.sha256(data).hexdigest()
+            rows = [(at, data[at:at + 1024]) for at in range(0, 8192, 1024)]
+            random.Random(number).shuffle(rows)
+            va = 0x100000 + 0x4000 * (number % 3)
+            for i, (at, row) in enumerate(rows):
+                end = i + 1 == len(rows)
+                extension = reth(1024, va + at, 5) + (struct.pack("!I", number) if end else b"")
+                frames.append(roce(RC.write_only_immediate if end else RC.write_only, psn, row, extension=extension))
+                psn += 1
+        capture = self.path("scatter.pcap", pcap_bytes(stamped(frames)))
+        region = '{ va = 0x100000, bytes = "8KiB", rkey = 5, count = 3, stride = "16KiB", backing = "memory" }'
+        text = config(stream("roce", "message", sources=1, service='"rc"', peer=PEER, region=region, ack_every=1), sources=1)
+        # A replay has nobody who would repeat what finds a buffer lent: at the recorded pace they are back in time.
+        slow = self.path("slow.pcap", pcap_bytes(stamped(frames, step_ns=2_000_000)))
+        result, answers = self.answered(slow, text, "--pace", "recorded")
+        self.assertEqual({number: event["sha256"] for (_, number), event in result.events.items()}, expected)
+        self.assertEqual(result.packets, {"placed": len(frames)})
+        self.assertEqual(len(answers), len(frames))
+        # At once, some find theirs lent: what was acknowledged is right all the same.
+        result, answers = self.answered(capture, text)
+        self.assertLessEqual(set(result.packets), {"placed", "dropped.roce.not_ready", "dropped.roce.sequence", "dropped.unbound"})
+        for (_, number), event in result.events.items():
+            if event["complete"]:
+                self.assertEqual(event["sha256"], expected[number])
+        for wrong, said in ((text.replace('8KiB', '8GiB').replace('16KiB', '16GiB'), "bytes"), (text.replace('count = 3', 'count = 300000'), "events.memory"),
+                            (text.replace('peer =', 'event = "count"\npeer ='), "immediate")):
+            self.assertIn(said, weir("run", "--config", self.path("wrong.toml", wrong), "--print-config", status=2, trap=False).stderr)
 
     def test_unreliable_connection_never_mixes_messages(self):
         messages = [roce_message(bytes([n]) * 4000, 4 * n, n) for n in range(20)]

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
+#include "roce/frame_memory.hpp"
 #include "roce/listener.hpp"
 #include "roce/responder.hpp"
 
@@ -57,6 +59,7 @@ roce::QueuePair queue_pair(std::uint32_t source, std::uint32_t mode) {
     qp.max_message_bytes = 2048;
     qp.region_count = 1;
     qp.regions[0] = region;
+    qp.regions[0].backed = (mode & 64U) != 0;
     return qp;
 }
 
@@ -128,83 +131,136 @@ void read_out(assemble::MessageTable& table, core::PacketTally& packets) {
     table.end_burst();
 }
 
-}  // namespace
+assemble::MessageTable::Config table_config(assemble::EventRoom& event_room) {
+    assemble::MessageTable::Config config;
+    config.sources = sources;
+    config.messages_max = 16;
+    config.buffers_max = 60;
+    config.event_room = &event_room;
+    return config;
+}
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    Input in(data, size);
-    const std::uint32_t mode = in.byte();
-    given_back = 0;
-    core::PacketTally packets;
-    core::MessageTally messages;
-    assemble::EventRoom event_room(1, 8);
-    assemble::MessageTable::Config table_config;
-    table_config.sources = sources;
-    table_config.messages_max = 16;
-    table_config.buffers_max = 60;
-    table_config.event_room = &event_room;
-    assemble::MessageTable table(table_config, packets, messages, &release);
-    roce::Listener::Config listener_config;
-    roce::Responder::Config responder_config;
+std::vector<roce::Responder::SourceConfig> responder_sources(std::uint32_t mode) {
+    std::vector<roce::Responder::SourceConfig> out;
+    for (std::uint32_t source = 0; source < sources; ++source) out.push_back({source, queue_pair(source, mode), true});
+    return out;
+}
+
+roce::Listener::Config listener_config(std::uint32_t mode) {
+    roce::Listener::Config config;
     for (std::uint32_t source = 0; source < sources; ++source) {
-        responder_config.sources.push_back({source, queue_pair(source, mode), true});
-        auto& listened = listener_config.sources.emplace_back();
+        roce::Listener::SourceConfig& listened = config.sources.emplace_back();
         listened.source = source;
         listened.number_by = (mode & 32U) != 0 ? roce::NumberBy::immediate : roce::NumberBy::count;
         listened.max_message_bytes = 2048;
     }
-    listener_config.runs_max = 16;
-    listener_config.more_connections = 2;
-    listener_config.psn_window = 1024;
-    listener_config.timeout_ns = 100;
-    roce::Listener listener(listener_config, table, packets);
-    roce::Responder responder(responder_config);
+    config.runs_max = 16;
+    config.more_connections = 2;
+    config.psn_window = 1024;
+    config.timeout_ns = 100;
+    return config;
+}
 
-    std::uint64_t given = 0;
-    core::TimeNs now = 0;
+/// What an rx lcore has for its queue pairs.
+class Machine {
+public:
+    explicit Machine(std::uint32_t mode)
+        : table_(table_config(event_room_), packets_, messages_, &release),
+          listener_(listener_config(mode), table_, packets_),
+          sources_(responder_sources(mode)),
+          frames_(sources_, 100, table_),
+          responder_({.sources = sources_}) {}
+
+    void packet(Input& in, std::uint32_t action) {
+        const std::uint32_t source = action % sources;
+        const roce::Responder::Status before = responder_.status(source);
+        wire::RocePacket packet = packet_of(in, source, before.psn);
+        auto* buffer = new std::byte[packet.bytes];
+        std::memset(buffer, 0, packet.bytes);
+        packet.payload = buffer;
+        ++given_;
+        const wire::Verdict decoded = action < 220   ? wire::ok
+                                      : action < 230 ? PacketCounter::malformed_roce_length
+                                                     : PacketCounter::not_for_us_roce_request;
+        roce::Room room{.packet = table_.has_room(1), .message = true};
+        if (source == 0) room.message = table_.messages_free() > 0 && listener_.has_room() && table_.claim_event();
+        const std::uint64_t refused = packets_.get(PacketCounter::no_room);
+        const roce::Ruling ruling = responder_.rule(source, packet, decoded, room, ++now_);
+        check(ruling, packet, before, responder_.status(source), source, room);
+        if (ruling.accepted() && ruling.region != nullptr)
+            frames_.write(ruling, packet, buffer, now_);
+        else if (ruling.accepted())
+            listener_.add(source, packet, buffer, now_);
+        else
+            table_.reject(buffer, ruling.counter);
+        // An acknowledgement means that there was room.
+        require(source != 0 || packets_.get(PacketCounter::no_room) == refused);
+        table_.drop_claim();
+        if (ruling.failed) forget(source);
+    }
+    void connect(std::uint32_t source) {
+        forget(source);
+        responder_.configure(source, sources_[source].queue_pair);
+    }
+    void disconnect(std::uint32_t source) {
+        forget(source);
+        responder_.reset(source);
+    }
+    void wait(std::uint32_t time) {
+        now_ += time;
+        listener_.expire(now_);
+        frames_.expire(now_);
+    }
+    void read() { read_out(table_, packets_); }
+    void finish() {
+        listener_.finish(now_);
+        frames_.finish();
+        table_.finish(now_);
+        read();
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; i < core::count_of<PacketCounter>; ++i)
+            sum += packets_.get(static_cast<PacketCounter>(i));
+        require(sum == given_ && given_back == given_ && packets_.get(PacketCounter::in_flight) == 0);
+        require(listener_.runs() == 0 && table_.buffers_held() == 0 && event_room_.claimed() == 0);
+    }
+
+private:
+    void forget(std::uint32_t source) {
+        listener_.forget(source, now_);
+        frames_.forget(source);
+    }
+
+    core::PacketTally packets_;
+    core::MessageTally messages_;
+    assemble::EventRoom event_room_{1, 8};
+    assemble::MessageTable table_;
+    roce::Listener listener_;
+    std::vector<roce::Responder::SourceConfig> sources_;
+    roce::FrameMemory frames_;
+    roce::Responder responder_;
+    core::TimeNs now_ = 0;
+    std::uint64_t given_ = 0;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    Input in(data, size);
+    given_back = 0;
+    Machine machine(in.byte());
     while (!in.empty()) {
         const std::uint32_t action = in.byte();
-        const std::uint32_t source = action % sources;
-        if (action < 240) {
-            const roce::Responder::Status before = responder.status(source);
-            wire::RocePacket packet = packet_of(in, source, before.psn);
-            auto* buffer = new std::byte[packet.bytes];
-            std::memset(buffer, 0, packet.bytes);
-            packet.payload = buffer;
-            ++given;
-            const wire::Verdict decoded = action < 220   ? wire::ok
-                                          : action < 230 ? PacketCounter::malformed_roce_length
-                                                         : PacketCounter::not_for_us_roce_request;
-            roce::Room room{.packet = table.has_room(1), .message = true};
-            if (source == 0) room.message = table.messages_free() > 0 && listener.has_room() && table.claim_event();
-            const std::uint64_t refused = packets.get(PacketCounter::no_room);
-            const roce::Ruling ruling = responder.rule(source, packet, decoded, room, ++now);
-            check(ruling, packet, before, responder.status(source), source, room);
-            if (ruling.accepted())
-                listener.add(source, packet, buffer, now);
-            else
-                table.reject(buffer, ruling.counter);
-            // An acknowledgement means that there was room.
-            require(source != 0 || packets.get(PacketCounter::no_room) == refused);
-            table.drop_claim();
-            if (ruling.failed) listener.forget(source, now);
-        } else if (action < 244) {
-            listener.forget(source, now);
-            responder.reset(source);
-        } else if (action < 250) {
-            listener.forget(source, now);
-            responder.configure(source, queue_pair(source, mode));
-        } else if (action < 252) {
-            listener.expire(now += in.byte());
-        } else {
-            read_out(table, packets);
-        }
+        if (action < 240)
+            machine.packet(in, action);
+        else if (action < 244)
+            machine.disconnect(action % sources);
+        else if (action < 250)
+            machine.connect(action % sources);
+        else if (action < 252)
+            machine.wait(in.byte());
+        else
+            machine.read();
     }
-    listener.finish(now);
-    table.finish(now);
-    read_out(table, packets);
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < core::count_of<PacketCounter>; ++i) sum += packets.get(static_cast<PacketCounter>(i));
-    require(sum == given && given_back == given && packets.get(PacketCounter::in_flight) == 0);
-    require(listener.runs() == 0 && table.buffers_held() == 0 && event_room.claimed() == 0);
+    machine.finish();
     return 0;
 }

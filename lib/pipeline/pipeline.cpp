@@ -141,8 +141,10 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
     live.mtu = config.mtu;
     live.rx_descriptors = config.rx_descriptors;
     live.options = config.options;
-    if (answers_on_port(options_.config, static_cast<std::uint32_t>(index)))
-        live.answer_queues = static_cast<std::uint16_t>(rx.size());
+    live.answer_queues =
+        static_cast<std::uint16_t>(answering_lcores(options_.config, static_cast<std::uint32_t>(index),
+                                                    make_owners(options_.config, options_.plan.placement))
+                                       .size());
     if (!config.address.empty())
         if (const auto address = parse_ip_address(config.address.substr(0, config.address.find('/'))); address) {
             if (address->v6)
@@ -205,10 +207,15 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
 
 /// What an rx lcore needs to answer the queue pairs that are its own.
 void Pipeline::make_answers(std::size_t index, RxStage::Config& stage, const std::vector<std::uint16_t>& owners) {
-    stage.answer_queue = stage.index;
     stage.table.event_room = event_room_.get();
     stage.responder.sources = make_responder_sources(options_.config, owners, stage.index);
-    for (const auto& port : ports_) stage.answer_ports.push_back(port->answer_sender(stage.index));
+    for (std::uint32_t port = 0; port < ports_.size(); ++port) {
+        const std::vector<std::uint16_t> lcores = answering_lcores(options_.config, port, owners);
+        const auto at = std::ranges::find(lcores, stage.index);
+        stage.answer_ports.push_back(at != lcores.end()
+                                         ? ports_[port]->answer_sender(static_cast<std::uint16_t>(at - lcores.begin()))
+                                         : nullptr);
+    }
     if (options_.answers != nullptr) stage.answer_log = &options_.answers->ring(index);
     queue_pairs_.push_back(std::make_unique<roce::QueuePairControl>());
     stage.queue_pairs = queue_pairs_.back().get();

@@ -131,7 +131,7 @@ private:
     std::vector<std::unique_ptr<SimulatorFeeder>> simulators_;
     std::unique_ptr<port::LiveClock> clock_;
     std::vector<std::unique_ptr<port::LivePort>> ports_;
-    std::unique_ptr<RunFlows> flows_;  ///< before the ports go
+    std::unique_ptr<RunFlows> flows_;                  ///< before the ports go
     std::unique_ptr<assemble::EventRoom> event_room_;  ///< where queue pairs are answered and nothing waits
     std::vector<std::unique_ptr<roce::QueuePairControl>> queue_pairs_;  ///< per rx
     std::vector<std::unique_ptr<RxStage>> rx_;

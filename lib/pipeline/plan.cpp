@@ -170,10 +170,11 @@ void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geom
     memory += port::CaptureBlocks::eal_memory_bytes(plan.capture_blocks);
     memory += rx_count * port::IpReassembly::memory_bytes(plan.reassembly);
     // Acknowledgements have buffers of their own, so that they can be sent however full the others are.
+    const std::vector<std::uint16_t> owners = make_owners(config, plan.placement);
     for (std::uint32_t port = 0; port < config.ports.size(); ++port)
-        if (answers_on_port(config, port))
+        if (const std::size_t lcores = answering_lcores(config, port, owners).size(); lcores > 0)
             memory += port::BufferPool::memory_bytes(port::AnswerSender::pool_config(
-                static_cast<std::uint32_t>(rx_count), config.ports[port].options.tx_descriptors));
+                static_cast<std::uint32_t>(lcores), config.ports[port].options.tx_descriptors));
     memory += std::uint64_t{48} << 20U;  // EAL itself, device data, queues of virtual devices, heap fragmentation
     plan.eal_memory_bytes = memory;
 }

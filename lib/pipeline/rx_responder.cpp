@@ -111,6 +111,7 @@ void RxStage::flush_answers() noexcept {
     for (port::AnswerSender* sender : config_.answer_ports) {
         if (sender == nullptr) continue;
         sender->flush();
+        unsent_answers_ = unsent_answers_ || !sender->empty();
         if (const std::uint32_t failures = sender->take_failures(); failures > 0)
             answers_.add(AnswerCounter::not_sent, failures);
     }

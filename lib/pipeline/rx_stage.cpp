@@ -131,7 +131,7 @@ bool RxStage::may_take() noexcept {
 
 void RxStage::end_packet(const Packet& packet, PacketCounter counter, port::LivePort* from) noexcept {
     if (from != nullptr && (counter == PacketCounter::not_for_us_arp || counter == PacketCounter::not_for_us_icmp))
-        from->answer({bytes_of(packet), packet.captured_bytes}, counter, config_.answer_queue);
+        from->answer({bytes_of(packet), packet.captured_bytes}, counter);
     table_.reject(packet.mbuf, counter);
 }
 

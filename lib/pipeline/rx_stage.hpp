@@ -81,7 +81,6 @@ public:
         std::vector<port::AnswerSender*> answer_ports;
         AnswerRing* answer_log = nullptr;               ///< a replay whose answers are kept
         roce::QueuePairControl* queue_pairs = nullptr;  ///< from where they are connected during the run
-        std::uint16_t answer_queue = 0;                 ///< of every port: this lcore's transmit queue
         port::IpReassembly::Config reassembly;
     };
 

@@ -193,11 +193,17 @@ std::vector<roce::Responder::SourceConfig> make_responder_sources(const RunConfi
     return sources;
 }
 
-bool answers_on_port(const RunConfig& config, std::uint32_t port) {
-    return std::ranges::any_of(config.streams, [port](const StreamConfig& stream) {
-        return stream.port == port && stream.transport == Transport::roce &&
-               stream.roce.service != roce::Service::listen;
-    });
+std::vector<std::uint16_t> answering_lcores(const RunConfig& config, std::uint32_t port,
+                                            const std::vector<std::uint16_t>& owners) {
+    std::vector<std::uint16_t> lcores;
+    for (std::uint32_t id = 0; id < config.sources.size(); ++id) {
+        const StreamConfig& stream = config.streams[config.sources[id].stream];
+        if (stream.port == port && stream.transport == Transport::roce && stream.roce.service != roce::Service::listen)
+            lcores.push_back(owners[id]);
+    }
+    std::ranges::sort(lcores);
+    lcores.erase(std::unique(lcores.begin(), lcores.end()), lcores.end());
+    return lcores;
 }
 
 }  // namespace weir::pipeline

@@ -8,7 +8,7 @@ namespace weir::port {
 
 std::span<std::byte> AnswerSender::begin() noexcept {
     if (count_ == burst) flush();
-    next_ = pool_->allocate();
+    next_ = count_ < burst ? pool_->allocate() : nullptr;
     if (next_ == nullptr) {
         ++failures_;
         return {};
@@ -33,8 +33,9 @@ void AnswerSender::commit(std::size_t bytes) noexcept {
 }
 
 void AnswerSender::flush() noexcept {
-    if (count_ == 0) return;
+    if (count_ == 0 || (shared_ != nullptr && shared_->test_and_set(std::memory_order_acquire))) return;
     const std::uint32_t sent = ::rte_eth_tx_burst(port_, queue_, frames_.data(), static_cast<std::uint16_t>(count_));
+    if (shared_ != nullptr) shared_->clear(std::memory_order_release);
     failures_ += count_ - sent;
     for (std::uint32_t i = sent; i < count_; ++i) ::rte_pktmbuf_free(frames_[i]);
     count_ = 0;

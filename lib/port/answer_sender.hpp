@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,15 +25,16 @@ public:
         return config;
     }
 
-    /// For one lcore: queue `queue` of the started device `port` is its alone.
-    AnswerSender(std::uint16_t port, std::uint16_t queue, BufferPool& pool) noexcept
-        : pool_(&pool), port_(port), queue_(queue) {}
+    /// For one lcore: queue `queue` of the started device `port` is its alone, or, with `shared`, whose this is set.
+    AnswerSender(std::uint16_t port, std::uint16_t queue, BufferPool& pool, std::atomic_flag* shared) noexcept
+        : pool_(&pool), shared_(shared), port_(port), queue_(queue) {}
 
     /// Memory for the next answer; empty if there is none, and then it counts as not sent. flush() is called when full.
     [[nodiscard]] std::span<std::byte> begin() noexcept;
     /// The memory of begin() holds a frame of so many bytes; 0: nothing after all.
     void commit(std::size_t bytes) noexcept;
-    /// Hands everything to the device. What it does not take is given up: its requester asks again.
+    /// Hands everything to the device. What it does not take is given up: its requester asks again. Nothing while
+    /// somebody else has the queue: come again.
     void flush() noexcept;
     /// Answers that were not sent since this was asked last.
     [[nodiscard]] std::uint32_t take_failures() noexcept {
@@ -44,6 +46,7 @@ public:
 
 private:
     BufferPool* pool_;
+    std::atomic_flag* shared_;
     std::uint16_t port_;
     std::uint16_t queue_;
     std::uint32_t count_ = 0;

@@ -59,7 +59,7 @@ bool has_bad_checksum(const rte_mbuf& mbuf) noexcept {
     return checksum[0] != std::byte{0} || checksum[1] != std::byte{0};
 }
 
-void LivePort::answer(std::span<const std::byte> frame, core::PacketCounter kind, std::uint16_t queue) noexcept {
+void LivePort::answer(std::span<const std::byte> frame, core::PacketCounter kind) noexcept {
     if (own_.ip == 0 && !own_.has_ipv6) return;
     // Requests come in through any queue, there is one to send with. They are rare: who finds it taken leaves it, and
     // the other side asks again.
@@ -67,11 +67,11 @@ void LivePort::answer(std::span<const std::byte> frame, core::PacketCounter kind
         collided_.fetch_add(1, std::memory_order_relaxed);
         return;
     }
-    answer_alone(frame, kind, queue);
+    answer_alone(frame, kind);
     answering_.clear(std::memory_order_release);
 }
 
-void LivePort::answer_alone(std::span<const std::byte> frame, core::PacketCounter kind, std::uint16_t queue) noexcept {
+void LivePort::answer_alone(std::span<const std::byte> frame, core::PacketCounter kind) noexcept {
     BufferPool& pool = *pools_.front();
     rte_mbuf* reply = pool.allocate();
     if (reply == nullptr) return add(unanswered_, 1);  // it may have been due
@@ -82,7 +82,7 @@ void LivePort::answer_alone(std::span<const std::byte> frame, core::PacketCounte
     }
     reply->data_len = static_cast<std::uint16_t>(bytes);
     reply->pkt_len = static_cast<std::uint32_t>(bytes);
-    if (::rte_eth_tx_burst(id_, queue < answer_senders_.size() ? queue : 0, &reply, 1) == 0) {
+    if (::rte_eth_tx_burst(id_, 0, &reply, 1) == 0) {
         ::rte_pktmbuf_free(reply);
         return add(unanswered_, 1);
     }

@@ -55,9 +55,8 @@ public:
     /// No packet that arrived before this comes any more, after a poll at `now`.
     [[nodiscard]] core::TimeNs over(core::TimeNs now) const noexcept { return now - stamp_lag_ns_; }
     /// Sends the answer that an ARP request, a neighbour solicitation or a ping is due; the frame stays the caller's.
-    /// `kind` is what the frame is counted as; `queue` the transmit queue of the calling lcore, which is the first
-    /// where there are not so many.
-    void answer(std::span<const std::byte> frame, core::PacketCounter kind, std::uint16_t queue) noexcept;
+    /// `kind` is what the frame is counted as.
+    void answer(std::span<const std::byte> frame, core::PacketCounter kind) noexcept;
     /// For answers to RoCE requests, on the lcore that the transmit queue belongs to. Null without answer_queues.
     [[nodiscard]] AnswerSender* answer_sender(std::uint16_t queue) noexcept {
         return queue < answer_senders_.size() ? &answer_senders_[queue] : nullptr;
@@ -117,7 +116,7 @@ public:
     [[nodiscard]] std::uint64_t stamps_moved() const noexcept;
 
 private:
-    void answer_alone(std::span<const std::byte> frame, core::PacketCounter kind, std::uint16_t queue) noexcept;
+    void answer_alone(std::span<const std::byte> frame, core::PacketCounter kind) noexcept;
 
     // Steps of the constructor, in this order: live_port_setup.cpp.
     [[noreturn]] void fail(const char* step, int code) const;

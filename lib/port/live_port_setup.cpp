@@ -119,7 +119,7 @@ void LivePort::set_up_queues() {
         std::make_unique<BufferPool>(fmt::format("answers{}", config_.index),
                                      AnswerSender::pool_config(config_.answer_queues, setup_.offloads.tx_descriptors));
     for (std::uint16_t queue = 0; queue < config_.answer_queues; ++queue)
-        answer_senders_.emplace_back(id_, queue, *answer_pool_);
+        answer_senders_.emplace_back(id_, queue, *answer_pool_, queue == 0 ? &answering_ : nullptr);
 }
 
 void LivePort::start() {

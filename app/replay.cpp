@@ -70,6 +70,7 @@ int replay_command(const std::vector<std::string>& args) {
         ("pace", po::value<std::string>()->default_value("max")->value_name("max|recorded|xN"), "how fast")
         ("loop", po::value<std::uint32_t>()->default_value(1)->value_name("N"), "read the captures N times, each pass behind the one before in time and in event numbers")
         ("drop", "do not wait for the pipeline: lose what finds no room, and count it")
+        ("answers", po::value<std::string>()->value_name("FILE"), "a new pcap file with what weir would have sent back: the acknowledgements of queue pairs with a `service`")
         ("from", po::value<std::string>()->value_name("T"), "skip records before: +1.5s behind the first record, seconds since 1970, or 2026-11-21T13:05:00.25Z")
         ("to", po::value<std::string>()->value_name("T"), "skip records from there on")
         ("port", po::value<std::vector<std::string>>()->value_name("NAME"), "whose streams the captures are for, once for all or once for each in order; default: the first port (devices are not used)");
@@ -94,6 +95,7 @@ int replay_command(const std::vector<std::string>& args) {
     if (std::ranges::count(capture.files, "-") > 1)
         throw core::UsageError("weir replay: found - twice; standard input can be read only once");
     pipeline::RunOptions options = run_options(given, "replay");
+    if (given.count("answers") > 0) options.answers = given["answers"].as<std::string>();
     if (given.count("port") > 0) options.ports = given["port"].as<std::vector<std::string>>();
     options.capture = std::move(capture);
     return pipeline::execute_run(std::move(options));

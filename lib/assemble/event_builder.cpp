@@ -110,6 +110,13 @@ void EventBuilder::command_recycle(Message& message) noexcept {
     push_command(message.owner, {Command::Kind::recycle, message.source, message.number, &message, message.epoch});
 }
 
+/// The message is here, and its event admitted or known.
+void EventBuilder::end_claim(Message& message) noexcept {
+    if (!message.has_claim) return;
+    message.has_claim = false;
+    config_.event_room->give_back();
+}
+
 Event& EventBuilder::admit(const Descriptor& d, std::uint64_t number) noexcept {
     if (prescaler_.active() || others_overloaded_) ++prescale_kept_;
     Event* event = free_;
@@ -131,6 +138,7 @@ Event& EventBuilder::admit(const Descriptor& d, std::uint64_t number) noexcept {
     open_last_ = event;
     table_.insert({number, d.epoch}, event);
     set_timer(*event);
+    publish_room();
     events_.add(EventCounter::opened);
     alignment_.opened(d.epoch, number);
     if (config_.board != nullptr) {
@@ -144,6 +152,7 @@ bool EventBuilder::offer(const Descriptor& d) noexcept {
     advance(d.time_ns);
     follow_epoch(d.epoch);
     if (!offer_number(d, alignment_.to_common(d.source, d.epoch, d.number))) return false;
+    if (d.kind == Descriptor::Kind::deliver) end_claim(*d.message);
     if (d.kind != Descriptor::Kind::announce) alignment_.forget(d.source, d.number);
     if (d.kind == Descriptor::Kind::refuse && d.message != nullptr) command_recycle(*d.message);
     return true;
@@ -158,7 +167,7 @@ bool EventBuilder::offer_number(const Descriptor& d, std::uint64_t number) noexc
     const bool remembered = d.epoch + epochs_remembered > newest_epoch_;
     if (remembered) fate = memory(d.epoch).fate(number);
     if (!fate.has_value()) {
-        const Refusal refusal = d.kind == Descriptor::Kind::refuse ? Refusal::no_room : refusal_of(number);
+        const Refusal refusal = d.kind == Descriptor::Kind::refuse ? Refusal::no_room : refusal_of(d, number);
         if (refusal == Refusal::wait) return false;
         if (refusal == Refusal::none) {
             offer_known(d, admit(d, number));
@@ -396,6 +405,7 @@ void EventBuilder::release(Event& event) noexcept {
     free_ = &event;
     --in_use_;
     --queued_;
+    publish_room();
 }
 
 std::span<const Command> EventBuilder::commands(std::uint32_t rx) const noexcept {

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "assemble/event_room.hpp"
 #include "assemble/message.hpp"
 #include "assemble/number_alignment.hpp"
 #include "assemble/number_memory.hpp"
@@ -66,6 +67,7 @@ public:
         std::uint32_t messages_max = 64;  ///< of one rx lcore: bounds the commands that can be outstanding
         std::uint32_t shard = 0;          ///< which one this is
         ShardBoard* board = nullptr;      ///< shared by the shards; null: there is only this one
+        EventRoom* event_room = nullptr;  ///< where messages may have claimed places for their events
     };
 
     EventBuilder(const Config& config, core::PacketTally& packets, core::MessageTally& messages,
@@ -125,12 +127,16 @@ private:
     static constexpr std::uint32_t epochs_remembered = 4;
     enum class Refusal : std::uint8_t { none, wait, no_room, queue_full, prescaled };
 
+    void publish_room() noexcept {
+        if (config_.event_room != nullptr) config_.event_room->publish(config_.shard, in_use_ - awaiting_);
+    }
+    void end_claim(Message& message) noexcept;
     void follow_epoch(std::uint32_t epoch) noexcept;
     [[nodiscard]] NumberMemory& memory(std::uint32_t epoch) noexcept { return memory_[epoch % epochs_remembered]; }
     [[nodiscard]] Event* find(std::uint64_t number, std::uint32_t epoch) noexcept;
     [[nodiscard]] ShardBoard::Account others() const noexcept;
     [[nodiscard]] Fill fill(const ShardBoard::Account& others) const noexcept;
-    [[nodiscard]] Refusal refusal_of(std::uint64_t number) noexcept;
+    [[nodiscard]] Refusal refusal_of(const Descriptor& descriptor, std::uint64_t number) noexcept;
     [[nodiscard]] core::PacketCounter refuse_event(std::uint64_t number, std::uint32_t epoch, Refusal refusal) noexcept;
     Event& admit(const Descriptor& descriptor, std::uint64_t number) noexcept;
     [[nodiscard]] bool offer_number(const Descriptor& descriptor, std::uint64_t number) noexcept;

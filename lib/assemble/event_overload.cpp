@@ -30,7 +30,7 @@ void EventBuilder::watch(Fill rx_fill, bool others_overloaded) noexcept {
 }
 
 /// Whether an event of this number may open, and if not, why. At the limit of open ones it makes room if it should.
-EventBuilder::Refusal EventBuilder::refusal_of(std::uint64_t number) noexcept {
+EventBuilder::Refusal EventBuilder::refusal_of(const Descriptor& d, std::uint64_t number) noexcept {
     const ShardBoard::Account others = this->others();
     if (config_.wait && (queued_ + others.queued >= config_.queued_max || (holds_back_ && free_ == nullptr)))
         return Refusal::wait;  // what is queued drains by itself
@@ -38,11 +38,16 @@ EventBuilder::Refusal EventBuilder::refusal_of(std::uint64_t number) noexcept {
         prescaler_.update(fill(others));
         if ((prescaler_.active() || others_overloaded_) && !prescaler_.keeps(number)) return Refusal::prescaled;
     }
-    // What waits for an rx lcore to answer does not count: it is about to go.
-    if (!config_.wait && in_use_ - awaiting_ + others.held >= config_.open_max + config_.queued_max)
+    // What waits for an rx lcore to answer does not count: it is about to go. What messages have claimed does, for all
+    // but them: they were acknowledged, and have their place.
+    const bool has_claim = d.message != nullptr && d.message->has_claim;
+    const std::uint32_t claimed = config_.event_room != nullptr ? config_.event_room->claimed() : 0;
+    if (!config_.wait && !has_claim &&
+        in_use_ - awaiting_ + others.held + claimed >= config_.open_max + config_.queued_max)
         return Refusal::queue_full;
     if (free_ == nullptr) return Refusal::no_room;
     const bool full = open_count_ + others.open >= config_.open_max;
+    if (has_claim && config_.overload != Overload::evict_oldest) return Refusal::none;
     if (config_.overload == Overload::evict_oldest) {
         if (full) make_place();
         return Refusal::none;

@@ -80,7 +80,8 @@ struct alignas(core::cache_line_bytes) Message {
     bool total_known = false;
     bool complete = false;
     bool announced = false;
-    bool in_order = true;  ///< references were added with rising offsets
+    bool has_claim = false;  ///< a place in EventRoom is kept for its event
+    bool in_order = true;    ///< references were added with rising offsets
     core::PacketCounter fallback =
         core::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
     std::uint16_t range_count = 0;
@@ -94,10 +95,11 @@ struct alignas(core::cache_line_bytes) Message {
     };
     RangeBlock* more_ranges = nullptr;  ///< replaces `ranges` once there are too many
     FragmentBlock* first_block = nullptr;
-    CopyCell* cells = nullptr;    ///< payload that was copied out of its buffers
-    TimeNs first_ns = 0;          ///< arrival of the first packet
-    TimeNs total_ns = 0;          ///< arrival of the packet that declared `total`
-    Message* previous = nullptr;  ///< in the list of its state, by time of opening
+    std::uint8_t* lease = nullptr;  ///< payload lies in memory that is lent until it is recycled; then this becomes 0
+    CopyCell* cells = nullptr;      ///< payload that was copied out of its buffers
+    TimeNs first_ns = 0;            ///< arrival of the first packet
+    TimeNs total_ns = 0;            ///< arrival of the packet that declared `total`
+    Message* previous = nullptr;    ///< in the list of its state, by time of opening
     Message* next = nullptr;
     std::uint32_t novelty = 0;   ///< on probation: Source::novelty when it was opened
     bool slots_refused = false;  ///< its packets are not all of one size

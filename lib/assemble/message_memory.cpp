@@ -53,7 +53,7 @@ bool MessageTable::append(Message& message, void* buffer, const std::byte* data,
         (block != nullptr ? block->next : message.first_block) = fresh;
         message.last_block = block = fresh;
     }
-    if (bytes > 0 && bytes <= config_.copy_bytes_max && buffers_held_ >= config_.copy_above_held)
+    if (buffer != nullptr && bytes > 0 && bytes <= config_.copy_bytes_max && buffers_held_ >= config_.copy_above_held)
         if (const std::byte* copied = copies_.put(message.cells, data, bytes); copied != nullptr) {
             release_later(buffer);
             buffer = nullptr;
@@ -66,6 +66,12 @@ bool MessageTable::append(Message& message, void* buffer, const std::byte* data,
     message.last_ns = now;
     packets_.add(PacketCounter::in_flight);
     return true;
+}
+
+void MessageTable::append_kept(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
+                               std::uint32_t bytes, TimeNs now) noexcept {
+    static_cast<void>(append(message, nullptr, data, offset, bytes, now));
+    release_later(buffer);
 }
 
 RangeResult MessageTable::add_place(Message& message, std::uint32_t begin, std::uint32_t end) noexcept {
@@ -235,6 +241,10 @@ void MessageTable::release_memory(Message& message) noexcept {
 
 void MessageTable::recycle(Message& message) noexcept {
     release_memory(message);
+    if (message.lease != nullptr) *message.lease = 0;
+    message.lease = nullptr;
+    if (message.has_claim) config_.event_room->give_back();  // it never got to the builder
+    message.has_claim = false;
     message.state = MessageState::free;
     message.next = free_messages_;
     free_messages_ = &message;

@@ -408,6 +408,8 @@ Message* MessageTable::open_unbound(std::uint32_t source, TimeNs now) noexcept {
     Message* message = allocate(source, now);
     if (message == nullptr) return nullptr;
     message->state = MessageState::unbound;
+    message->has_claim = claim_in_hand_;
+    claim_in_hand_ = false;
     messages_.add(MessageCounter::opened);
     return message;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "assemble/descriptor_queues.hpp"
+#include "assemble/event_room.hpp"
 #include "assemble/message.hpp"
 #include "assemble/number_memory.hpp"
 #include "assemble/number_range.hpp"
@@ -59,6 +60,7 @@ public:
         std::vector<std::uint8_t> number_bits;  ///< per source: width of the event number on the wire, 1..64
         bool follows_numbers = false;           ///< a looped capture: keeps numbers() until begin_pass
         std::uint32_t shards = 1;               ///< of the builder
+        EventRoom* event_room = nullptr;        ///< null: nobody claims places for events
     };
 
     MessageTable(const Config& config, core::PacketTally& packets, core::MessageTally& messages, BufferRelease release);
@@ -95,10 +97,26 @@ public:
 
     /// A message of `source` whose number is not known yet, or nullptr when there is no slot (then reject as no_room).
     Message* open_unbound(std::uint32_t source, TimeNs now) noexcept;
+    /// Claims a place for the event of the message that open_unbound opens next. False: there is none. Without an
+    /// EventRoom there always is.
+    [[nodiscard]] bool claim_event() noexcept {
+        if (config_.event_room == nullptr) return true;
+        if (!claim_in_hand_) claim_in_hand_ = config_.event_room->claim();
+        return claim_in_hand_;
+    }
+    /// No message was opened with it.
+    void drop_claim() noexcept {
+        if (claim_in_hand_) config_.event_room->give_back();
+        claim_in_hand_ = false;
+    }
     /// Appends a packet's payload without looking at ranges; the packet becomes in_flight. False when no reference is
     /// left (the buffer then still belongs to the caller). `offset` may be provisional: set it through `for_each_ref`.
     bool append(Message& message, void* buffer, const std::byte* data, std::uint32_t offset, std::uint32_t bytes,
                 TimeNs now) noexcept;
+    /// The same for a payload that lies at `data` in memory of the caller's, who keeps it there until the message is
+    /// recycled (Message::lease): the buffer goes back at once. There must be room.
+    void append_kept(Message& message, void* buffer, const std::byte* data, std::uint32_t offset, std::uint32_t bytes,
+                     TimeNs now) noexcept;
     /// Moves everything in `from` behind what is in `into` and recycles the empty `from`: two runs were one message.
     void splice(Message& into, Message& from) noexcept;
     /// Adds an interval to the message's received ranges.
@@ -273,6 +291,7 @@ private:
     FragmentBlock* free_blocks_ = nullptr;
     RangeBlock* free_ranges_ = nullptr;
     std::uint32_t messages_free_ = 0;
+    bool claim_in_hand_ = false;  ///< for the next message
     std::uint32_t buffers_held_ = 0;
     std::uint32_t blocks_free_ = 0;
     CopyStore copies_;

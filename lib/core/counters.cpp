@@ -346,7 +346,9 @@ constexpr Entry<AnswerCounter> answer_entries[] = {
      "Congestion notifications: a switch marked packets on the way, and their sender was asked to slow down. Look for "
      "the congested port, or set the sender's rate."},
     {AnswerCounter::not_sent, "not_sent",
-     "Answers that could not be handed to the device. Their senders time out and repeat, so nothing is lost but time. "
+     "Of the answers above, those that could not be handed to the device. Their senders time out and repeat, so "
+     "nothing "
+     "is lost but time. "
      "The transmit queue is full or has no buffers: the link is slower than its answers, or paused."},
 };
 

@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "flow/flow_rule.hpp"
 #include "port/port_options.hpp"
+#include "roce/queue_pair.hpp"
 #include "wire/format.hpp"
 
 namespace weir::pipeline {
@@ -90,6 +91,33 @@ struct PortConfig {
     bool operator==(const PortConfig&) const = default;
 };
 
+/// How the queue pairs of a stream with transport = "roce" are served. Lists have one entry for each queue pair, or
+/// none.
+struct RoceConfig {
+    struct Peer {
+        std::uint32_t qp = 0;
+        std::optional<IpAddress> address;
+        bool operator==(const Peer&) const = default;
+    };
+    struct Region {
+        roce::Region region;
+        std::optional<std::uint32_t> qp;  ///< only for this queue pair of the stream
+        bool operator==(const Region&) const = default;
+    };
+    roce::Service service = roce::Service::listen;
+    std::vector<Peer> peers;
+    std::vector<std::uint32_t> psn;
+    std::uint32_t path_mtu = 0;  ///< 0: as the first message shows it
+    std::uint32_t pkey = wire::roce_pkey_default;
+    std::uint32_t qkey = 0;  ///< ud
+    std::uint32_t rnr_timer_us = 640;
+    std::uint32_t ack_every = 0;
+    std::uint32_t cnp_interval_us = 50;  ///< 0: none are sent
+    std::vector<Region> regions;
+
+    bool operator==(const RoceConfig&) const = default;
+};
+
 /// One [[stream]]. Which keys apply follows the transport; the others keep their defaults.
 struct StreamConfig {
     std::uint32_t port = 0;  ///< index into RunConfig::ports
@@ -112,6 +140,7 @@ struct StreamConfig {
     std::vector<std::uint32_t> qp;               ///< roce: destination queue pair of each source, 24 bits
     IcrcMode icrc = IcrcMode::check;             ///< roce
     std::optional<std::uint32_t> message_bytes;  ///< roce, event = count: every message has this size
+    RoceConfig roce;                             ///< roce: service and what belongs to it
     std::uint32_t first_source = 0;              ///< run-wide id of this stream's first source
     std::uint32_t source_count = 0;              ///< its sources are first_source .. first_source + source_count - 1
     Place place;

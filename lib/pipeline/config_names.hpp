@@ -23,6 +23,9 @@ inline constexpr std::array source_by_names{Named{"port", SourceBy::port}, Named
 inline constexpr std::array event_by_names{Named{"format", EventBy::format}, Named{"immediate", EventBy::immediate},
                                            Named{"count", EventBy::count}, Named{"arrival", EventBy::arrival}};
 inline constexpr std::array icrc_names{Named{"check", IcrcMode::check}, Named{"ignore", IcrcMode::ignore}};
+inline constexpr std::array backing_names{Named{"none", false}, Named{"memory", true}};
+inline constexpr std::array service_names{Named{"listen", roce::Service::listen}, Named{"rc", roce::Service::rc},
+                                          Named{"uc", roce::Service::uc}, Named{"ud", roce::Service::ud}};
 inline constexpr std::array incomplete_names{Named{"keep", IncompleteMode::keep}, Named{"drop", IncompleteMode::drop}};
 inline constexpr std::array assembly_names{Named{"auto", AssemblyMode::automatic},
                                            Named{"reference", AssemblyMode::reference},

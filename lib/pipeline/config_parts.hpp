@@ -27,6 +27,11 @@ LcoresConfig read_lcores(TableReader& root);
 void read_streams(TableReader& root, RunConfig& run);
 /// The keys of PSI's detectors: interfaces, rows, bit_depth, tengiga. Refuses those that the format does not have.
 void read_detector_keys(TableReader& table, StreamConfig& stream);
+/// The keys of a stream that is answered: service, peer, psn, region and so on; `stream.qp` is read already. Refuses
+/// those that the service does not have.
+void read_responder_keys(TableReader& table, StreamConfig& stream);
+/// Throws if regions are to be real memory and cannot be; wants `stream.event` and `run.events`.
+void check_backed_regions(TableReader& table, const RunConfig& run, const StreamConfig& stream);
 /// Throws if two streams claim the same packets. `readers` are those of the streams, in order.
 void check_claims(const RunConfig& run, std::vector<TableReader>& readers);
 

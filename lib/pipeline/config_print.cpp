@@ -119,10 +119,56 @@ void print_udp(Printer& out, const StreamConfig& stream) {
     if (!stream.source_ids.empty()) out.line("source_ids", integer_list(stream.source_ids));
 }
 
+std::string region_text(const RoceConfig::Region& from) {
+    const roce::Region& region = from.region;
+    std::string text = fmt::format("{{ va = {:#x}, bytes = {}, rkey = {:#x}", region.va,
+                                   in_quotes(format_size(region.bytes)), region.rkey);
+    if (region.count > 1)
+        text += fmt::format(", count = {}, stride = {}", region.count, in_quotes(format_size(region.stride)));
+    else if (region.stride != region.bytes)
+        text += fmt::format(", stride = {}", in_quotes(format_size(region.stride)));
+    if (!region.remote_write) text += ", write = false";
+    if (region.backed) text += ", backing = \"memory\"";
+    if (from.qp) text += fmt::format(", qp = {:#x}", *from.qp);
+    return text + " }";
+}
+
+template <class List, class Text>
+std::string array_of(const List& list, Text text) {
+    std::string out;
+    for (const auto& entry : list) out += (out.empty() ? "[" : ", ") + text(entry);
+    return out + "]";
+}
+
+void print_responder(Printer& out, const RoceConfig& roce) {
+    const RoceConfig defaults;
+    out.choice("service", service_names, roce.service, defaults.service);
+    if (roce.service == roce::Service::listen) return;
+    if (!roce.peers.empty())
+        out.line("peer", array_of(roce.peers, [](const RoceConfig::Peer& peer) {
+                     return fmt::format("{{ qp = {:#x}{} }}", peer.qp,
+                                        peer.address ? ", address = " + in_quotes(peer.address->text) : "");
+                 }));
+    if (!roce.psn.empty()) out.line("psn", hex_list(roce.psn));
+    if (roce.path_mtu != 0)
+        out.line("path_mtu", std::to_string(roce.path_mtu));
+    else
+        out.comment("path_mtu: as the first message of several packets has it (default)");
+    out.line("pkey", fmt::format("{:#06x}", roce.pkey), roce.pkey == defaults.pkey);
+    out.number("cnp_interval_us", roce.cnp_interval_us, defaults.cnp_interval_us);
+    if (roce.service == roce::Service::ud) out.line("qkey", fmt::format("{:#010x}", roce.qkey));
+    if (roce.service == roce::Service::rc) {
+        out.number("rnr_timer_us", roce.rnr_timer_us, defaults.rnr_timer_us);
+        out.number("ack_every", roce.ack_every, defaults.ack_every);
+    }
+    if (!roce.regions.empty()) out.line("region", array_of(roce.regions, region_text));
+}
+
 void print_roce(Printer& out, const StreamConfig& stream) {
     out.line("qp", hex_list(stream.qp));
     out.choice("icrc", icrc_names, stream.icrc, IcrcMode::check);
     if (stream.message_bytes) out.line("message_bytes", in_quotes(format_size(*stream.message_bytes)));
+    print_responder(out, stream.roce);
 }
 
 bool is_module(const StreamConfig& stream) {
@@ -283,6 +329,31 @@ nlohmann::json port_json(const PortConfig& port) {
     return out;
 }
 
+nlohmann::json responder_json(const RoceConfig& roce) {
+    nlohmann::json out{{"psn", roce.psn},
+                       {"path_mtu", roce.path_mtu},
+                       {"pkey", roce.pkey},
+                       {"qkey", roce.qkey},
+                       {"rnr_timer_us", roce.rnr_timer_us},
+                       {"ack_every", roce.ack_every},
+                       {"cnp_interval_us", roce.cnp_interval_us},
+                       {"peer", nlohmann::json::array()},
+                       {"region", nlohmann::json::array()}};
+    for (const RoceConfig::Peer& peer : roce.peers)
+        out["peer"].push_back({{"qp", peer.qp}, {"address", peer.address ? peer.address->text : ""}});
+    for (const RoceConfig::Region& from : roce.regions) {
+        out["region"].push_back({{"va", from.region.va},
+                                 {"bytes", from.region.bytes},
+                                 {"rkey", from.region.rkey},
+                                 {"count", from.region.count},
+                                 {"stride", from.region.stride},
+                                 {"write", from.region.remote_write},
+                                 {"backing", name_of(backing_names, from.region.backed)}});
+        if (from.qp) out["region"].back()["qp"] = *from.qp;
+    }
+    return out;
+}
+
 nlohmann::json stream_json(const RunConfig& config, const StreamConfig& stream) {
     nlohmann::json out{{"port", config.ports[stream.port].name},
                        {"transport", name_of(transport_names, stream.transport)},
@@ -310,6 +381,8 @@ nlohmann::json stream_json(const RunConfig& config, const StreamConfig& stream) 
         out["qp"] = stream.qp;
         out["icrc"] = name_of(icrc_names, stream.icrc);
         if (stream.message_bytes) out["message_bytes"] = *stream.message_bytes;
+        out["service"] = name_of(service_names, stream.roce.service);
+        if (stream.roce.service != roce::Service::listen) out["responder"] = responder_json(stream.roce);
     }
     return out;
 }

@@ -54,7 +54,8 @@ std::vector<IpAddress> read_addresses(TableReader& table, std::string_view key) 
 }
 
 void read_udp(TableReader& table, StreamConfig& stream) {
-    for (const auto* key : {"qp", "icrc", "message_bytes"})
+    for (const auto* key : {"qp", "icrc", "message_bytes", "service", "peer", "psn", "path_mtu", "pkey", "qkey",
+                            "rnr_timer_us", "ack_every", "cnp_interval_us", "region"})
         table.refuse(key, "nothing: it belongs to transport = \"roce\", and this stream has \"udp\"");
     for (const std::uint32_t port : table.integers("udp_dst", {1, 65535}, "UDP port"))
         stream.udp_dst.push_back(static_cast<std::uint16_t>(port));
@@ -76,6 +77,7 @@ void read_roce(TableReader& table, StreamConfig& stream) {
     stream.qp = table.integers("qp", {0, qp_max}, "queue pair number (24 bits)");
     if (stream.qp.empty()) table.missing("qp", "the destination queue pair of each source, as [0x11, 0x12]");
     stream.icrc = table.choice("icrc", icrc_names).value_or(stream.icrc);
+    read_responder_keys(table, stream);
 }
 
 /// Where the event number comes from, and whether this transport and this format can give it.
@@ -178,6 +180,7 @@ StreamConfig read_stream(TableReader& table, RunConfig& run) {
     else
         read_roce(table, stream);
     read_event_by(table, stream);
+    check_backed_regions(table, run, stream);
     read_spead(table, stream);
     read_message_bound(table, run, stream);
     read_detector_keys(table, stream);

@@ -183,6 +183,43 @@ bool Ledger::lossless() const {
            get(EventCounter::written) + get(EventCounter::vetoed) == kept;
 }
 
+namespace {
+
+void collect_queue_pairs(const Pipeline& pipeline, Ledger& ledger) {
+    constexpr std::array states = {"reset", "ready", "error"};
+    const RunConfig& config = pipeline.options().config;
+    for (std::uint32_t source = 0; source < config.sources.size(); ++source)
+        for (const auto& rx : pipeline.rx()) {
+            if (!rx->answers_source(source)) continue;
+            const roce::Responder::Status status = rx->queue_pair(source);
+            ledger.queue_pairs.push_back({source, config.sources[source].key,
+                                          states[static_cast<std::size_t>(status.state)], status.psn, status.msn});
+        }
+}
+
+nlohmann::json queue_pairs_json(const Ledger& ledger) {
+    nlohmann::json answers = nlohmann::json::object();
+    for (std::size_t i = 0; i < ledger.answers.size(); ++i)
+        answers[std::string(core::answer_counters[i].name)] = ledger.answers[i];
+    nlohmann::json queue_pairs = nlohmann::json::array();
+    for (const Ledger::QueuePair& qp : ledger.queue_pairs)
+        queue_pairs.push_back(
+            {{"source", qp.source}, {"qp", qp.qp}, {"state", qp.state}, {"psn", qp.psn}, {"msn", qp.msn}});
+    return {{"answers", answers}, {"queue_pairs", queue_pairs}};
+}
+
+std::string queue_pairs_text(const Ledger& ledger) {
+    if (ledger.queue_pairs.empty()) return {};
+    const std::string sent = list_text(core::answer_counters, ledger.answers, "");
+    std::string text = fmt::format("answers   {}\n", sent.empty() ? "none" : sent);
+    for (const Ledger::QueuePair& qp : ledger.queue_pairs)
+        if (qp.state == "error")
+            text += fmt::format("          qp {:#x} (source {}) is in error: docs/LOSSES.md#roce\n", qp.qp, qp.source);
+    return text;
+}
+
+}  // namespace
+
 Ledger collect(const Pipeline& pipeline) {
     Ledger ledger;
     collect_input(pipeline, ledger);
@@ -191,6 +228,7 @@ Ledger collect(const Pipeline& pipeline) {
     for (const auto& rx : pipeline.rx()) {
         add(ledger.packets, rx->packets());
         add(ledger.messages, rx->messages());
+        add(ledger.answers, rx->answers());
         const port::IpReassembly::Counts pieces = rx->reassembly().counts();
         ledger.ip_fragments.fragments += pieces.fragments;
         ledger.ip_fragments.datagrams += pieces.datagrams;
@@ -202,6 +240,7 @@ Ledger collect(const Pipeline& pipeline) {
             ledger.sources[s].missing_packets += rx->missing_packets(s);
         }
     }
+    collect_queue_pairs(pipeline, ledger);
     ledger.overload.policy = detail::overload_text(pipeline.options().config.events);
     ledger.overload.input_waits = pipeline.options().wait;
     for (const auto& build : pipeline.build()) {
@@ -279,6 +318,7 @@ nlohmann::json ledger_json(const Ledger& ledger) {
                                      {"received", device.received},
                                      {"missed", known(device.missed)},
                                      {"no_buffer", known(device.no_buffer)}});
+    if (!ledger.queue_pairs.empty()) result["roce"] = queue_pairs_json(ledger);
     result["ip_fragments"] = {{"fragments", ledger.ip_fragments.fragments},
                               {"datagrams", ledger.ip_fragments.datagrams},
                               {"reused_identification", ledger.ip_fragments.reused_identification},
@@ -305,6 +345,7 @@ std::string ledger_text(const Ledger& ledger, double seconds) {
         text += fmt::format("          no stream wants them: {}, control: {}\n", ledger.get(PacketCounter::unsteered),
                             ledger.get(PacketCounter::control));
     text += fragments_text(ledger.ip_fragments);
+    text += queue_pairs_text(ledger);
     text += fmt::format("events    {} complete, {} incomplete, {} written\n", ledger.get(EventCounter::complete),
                         ledger.incomplete(), ledger.get(EventCounter::written));
     if (const std::string why = list_text(core::event_counters, ledger.events, "refused."); !why.empty())

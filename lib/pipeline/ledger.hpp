@@ -18,6 +18,14 @@ namespace weir::pipeline {
 class Pipeline;
 
 struct Ledger {
+    /// A queue pair that weir answers.
+    struct QueuePair {
+        std::uint32_t source = 0;
+        std::uint32_t qp = 0;
+        std::string state;      ///< "reset", "ready" or "error"
+        std::uint32_t psn = 0;  ///< expected next
+        std::uint32_t msn = 0;  ///< messages completed, modulo 2^24
+    };
     struct Source {
         std::uint64_t packets = 0;
         std::uint64_t missing_packets = 0;
@@ -42,6 +50,8 @@ struct Ledger {
     std::array<std::uint64_t, core::count_of<core::PacketCounter>> packets{};
     std::array<std::uint64_t, core::count_of<core::MessageCounter>> messages{};
     std::array<std::uint64_t, core::count_of<core::EventCounter>> events{};
+    std::array<std::uint64_t, core::count_of<core::AnswerCounter>> answers{};
+    std::vector<QueuePair> queue_pairs;  ///< those that weir answers, by source
     std::uint64_t received = 0;  ///< counted independently: capture records, the device's or the simulator's counter
     std::string received_by;     ///< who counted: "capture reader", ...
     std::uint64_t received_bytes = 0;

@@ -69,6 +69,12 @@ Pipeline::Pipeline(Options options) : options_(std::move(options)) {
             rx[i].commands.push_back(command_rings_.back().get());
         }
     }
+    const bool answers = std::ranges::any_of(options_.config.streams, [](const StreamConfig& stream) {
+        return stream.roce.service != roce::Service::listen;
+    });
+    if (answers && !options_.wait)
+        event_room_ = std::make_unique<assemble::EventRoom>(static_cast<std::uint32_t>(plan.build.size()),
+                                                            plan.open_max + plan.queued_max);
     make_work();
     make_inputs(rx);
     flows_ = std::make_unique<RunFlows>(options_.config, owners, plan.placement, ports_);
@@ -135,6 +141,10 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
     live.mtu = config.mtu;
     live.rx_descriptors = config.rx_descriptors;
     live.options = config.options;
+    live.answer_queues =
+        static_cast<std::uint16_t>(answering_lcores(options_.config, static_cast<std::uint32_t>(index),
+                                                    make_owners(options_.config, options_.plan.placement))
+                                       .size());
     if (!config.address.empty())
         if (const auto address = parse_ip_address(config.address.substr(0, config.address.find('/'))); address) {
             if (address->v6)
@@ -190,8 +200,49 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
         stage.listener.runs_max = plan.roce_runs;
         // In messages that ended since: more than any reordering that the events' own limit allows for.
         stage.listener.window = 4 * plan.open_max;
+        make_answers(i, stage, owners);
         rx_.push_back(std::make_unique<RxStage>(stage, options_.streams, *rx_signals_[i], signals_));
     }
+}
+
+/// What an rx lcore needs to answer the queue pairs that are its own.
+void Pipeline::make_answers(std::size_t index, RxStage::Config& stage, const std::vector<std::uint16_t>& owners) {
+    stage.table.event_room = event_room_.get();
+    stage.responder.sources = make_responder_sources(options_.config, owners, stage.index);
+    for (std::uint32_t port = 0; port < ports_.size(); ++port) {
+        const std::vector<std::uint16_t> lcores = answering_lcores(options_.config, port, owners);
+        const auto at = std::ranges::find(lcores, stage.index);
+        stage.answer_ports.push_back(at != lcores.end()
+                                         ? ports_[port]->answer_sender(static_cast<std::uint16_t>(at - lcores.begin()))
+                                         : nullptr);
+    }
+    if (options_.answers != nullptr) stage.answer_log = &options_.answers->ring(index);
+    queue_pairs_.push_back(std::make_unique<roce::QueuePairControl>());
+    stage.queue_pairs = queue_pairs_.back().get();
+}
+
+std::optional<roce::Responder::Status> Pipeline::configure_queue_pair(std::uint32_t source,
+                                                                      const roce::QueuePair& queue_pair) {
+    roce::QueuePairCommand command;
+    command.kind = roce::QueuePairCommand::Kind::configure;
+    command.source = source;
+    command.queue_pair = queue_pair;
+    return command_queue_pair(command);
+}
+
+std::optional<roce::Responder::Status> Pipeline::reset_queue_pair(std::uint32_t source) {
+    roce::QueuePairCommand command;
+    command.kind = roce::QueuePairCommand::Kind::reset;
+    command.source = source;
+    return command_queue_pair(command);
+}
+
+std::optional<roce::Responder::Status> Pipeline::command_queue_pair(roce::QueuePairCommand& command) {
+    constexpr std::chrono::milliseconds patience{2000};
+    for (std::size_t i = 0; i < rx_.size(); ++i)
+        if (rx_[i]->answers_source(command.source) && queue_pairs_[i]->execute(command, patience))
+            return command.status;
+    return std::nullopt;
 }
 
 void Pipeline::make_work() {
@@ -261,6 +312,7 @@ void Pipeline::make_build() {
     build.builder.number_bits = make_number_bits(config, options_.streams);
     build.builder.rx_count = static_cast<std::uint32_t>(plan.rx.size());
     build.builder.messages_max = plan.messages_per_rx;
+    build.builder.event_room = event_room_.get();
     build.keep_incomplete = config.events.incomplete == IncompleteMode::keep;
     const std::size_t shards = plan.build.size();
     signals_.builders = static_cast<std::uint32_t>(shards);

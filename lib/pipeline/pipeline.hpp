@@ -33,6 +33,7 @@ public:
         bool wait = false;                             ///< nothing is lost for want of room: the input waits
         std::optional<CaptureFeeder::Config> capture;  ///< replay instead of live ports
         store::RunWriter* writer = nullptr;            ///< null: the `null` sink
+        AnswerLog* answers = nullptr;                  ///< replay: where answers to RoCE requests are kept
     };
 
     /// EAL runs. Throws core::RunError or core::UsageError; nothing is polled yet.
@@ -59,6 +60,11 @@ public:
     /// The flow rules of the ports; update() and what it changes are the control thread's.
     [[nodiscard]] RunFlows& flows() noexcept { return *flows_; }
     [[nodiscard]] const RunFlows& flows() const noexcept { return *flows_; }
+    /// Connects a source's queue pair, which is one that weir answers, or disconnects it; from any thread while the run
+    /// goes on. Nothing: the source is not answered, or its lcore has ended.
+    std::optional<roce::Responder::Status> configure_queue_pair(std::uint32_t source,
+                                                                const roce::QueuePair& queue_pair);
+    std::optional<roce::Responder::Status> reset_queue_pair(std::uint32_t source);
 
     /// How full everything is; for the control thread, at any time.
     [[nodiscard]] Levels levels() const;
@@ -91,6 +97,8 @@ private:
         std::unique_ptr<PollCounts> turns;  ///< of all its stages together
     };
 
+    [[nodiscard]] std::optional<roce::Responder::Status> command_queue_pair(roce::QueuePairCommand& command);
+    void make_answers(std::size_t index, RxStage::Config& stage, const std::vector<std::uint16_t>& owners);
     void make_inputs(std::vector<RxStage::Config>& rx);
     void settle_passes();
     void make_port(std::size_t index, std::vector<RxStage::Config>& rx);
@@ -123,7 +131,9 @@ private:
     std::vector<std::unique_ptr<SimulatorFeeder>> simulators_;
     std::unique_ptr<port::LiveClock> clock_;
     std::vector<std::unique_ptr<port::LivePort>> ports_;
-    std::unique_ptr<RunFlows> flows_;  ///< before the ports go
+    std::unique_ptr<RunFlows> flows_;                  ///< before the ports go
+    std::unique_ptr<assemble::EventRoom> event_room_;  ///< where queue pairs are answered and nothing waits
+    std::vector<std::unique_ptr<roce::QueuePairControl>> queue_pairs_;  ///< per rx
     std::vector<std::unique_ptr<RxStage>> rx_;
     std::unique_ptr<assemble::ShardBoard> board_;  ///< only where there are several builder shards
     std::vector<std::unique_ptr<BuildStage>> build_;

@@ -11,6 +11,7 @@
 #include "pipeline/feeder.hpp"
 #include "pipeline/setup.hpp"
 #include "pipeline/stage.hpp"
+#include "port/answer_sender.hpp"
 #include "port/buffers.hpp"
 #include "port/capture_blocks.hpp"
 #include "port/ring.hpp"
@@ -168,6 +169,12 @@ void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geom
     memory += 2 * plan.work.size() * shards * port::Ring<assemble::Event*>::memory_bytes(plan.event_ring);
     memory += port::CaptureBlocks::eal_memory_bytes(plan.capture_blocks);
     memory += rx_count * port::IpReassembly::memory_bytes(plan.reassembly);
+    // Acknowledgements have buffers of their own, so that they can be sent however full the others are.
+    const std::vector<std::uint16_t> owners = make_owners(config, plan.placement);
+    for (std::uint32_t port = 0; port < config.ports.size(); ++port)
+        if (const std::size_t lcores = answering_lcores(config, port, owners).size(); lcores > 0)
+            memory += port::BufferPool::memory_bytes(port::AnswerSender::pool_config(
+                static_cast<std::uint32_t>(lcores), config.ports[port].options.tx_descriptors));
     memory += std::uint64_t{48} << 20U;  // EAL itself, device data, queues of virtual devices, heap fragmentation
     plan.eal_memory_bytes = memory;
 }

@@ -138,6 +138,7 @@ private:
     std::unique_ptr<store::RunWriter> writer_;
     store::DiskAlarm disk_alarm_{0};
     std::vector<std::string> warnings_;  ///< for the report
+    std::unique_ptr<AnswerLog> answers_;
     std::unique_ptr<Pipeline> pipeline_;
     std::unique_ptr<Telemetry> telemetry_;
     std::chrono::steady_clock::time_point start_;
@@ -239,6 +240,7 @@ int Run::execute() {
         for (const std::string& file : options_.capture->files)
             if (file != "-" && (!std::filesystem::exists(file, error) || std::filesystem::is_regular_file(file, error)))
                 port::CaptureReader probe(file);
+    if (!options_.answers.empty()) answers_ = std::make_unique<AnswerLog>(options_.answers, plan_.rx.size());
     open_sink();
     if (!options_.capture.has_value()) check_pci_devices(options_.config);
     port::start_eal(eal_config(options_, plan_));
@@ -252,6 +254,7 @@ int Run::execute() {
                  (options_.capture.has_value() && options_.capture->wait);
     setup.capture = options_.capture;
     setup.writer = writer_.get();
+    setup.answers = answers_.get();
     pipeline_ = std::make_unique<Pipeline>(std::move(setup));
     if (!options_.quiet) {
         fmt::print(stderr, "{}", plan_.text());
@@ -267,6 +270,7 @@ int Run::execute() {
     if (!options_.quiet && (own_rules || files)) fmt::print(stderr, "{}", pipeline_->flows().text());
     if (!options_.telemetry.empty()) telemetry_ = std::make_unique<Telemetry>();
     start_ = std::chrono::steady_clock::now();
+    if (answers_ != nullptr) answers_->start();
     pipeline_->start();
     started_ = true;
     if (!options_.capture.has_value()) wait_for_links();
@@ -435,7 +439,10 @@ int Run::finish() {
     if (telemetry_ != nullptr) telemetry_->finish(*pipeline_, watch_, ledger, seconds_);
     std::vector<Finding> findings = diagnose(ledger, watch_.observations(*pipeline_, ledger, seconds_));
     pipeline_->flows().add_findings(findings);
-    const std::string failure = close_sink(ledger);
+    std::string failure = close_sink(ledger);
+    if (answers_ != nullptr)
+        if (const std::string error = answers_->finish(); !error.empty() && failure.empty())
+            failure = fmt::format("--answers: {}", error);
     nlohmann::json report = report_json(ledger);
     report["findings"] = findings_json(findings);
     const Usage usage = pipeline_->usage(seconds_);

@@ -29,6 +29,7 @@ struct RunOptions {
     std::optional<double> idle_exit_s;
     // replay
     std::optional<CaptureFeeder::Config> capture;
+    std::string answers;             ///< --answers: a capture of what weir would have sent back; empty: none
     std::vector<std::string> ports;  ///< --port: whose streams the captures are for; one for all, or one for each
 };
 

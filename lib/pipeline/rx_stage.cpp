@@ -38,9 +38,11 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
       stashes_(config.steer_out.size()),
       head_(config.reassembly.header_bytes),
       source_packets_(config.table.sources),
-      source_missing_(config.table.sources) {
+      source_missing_(config.table.sources),
+      queue_pairs_(config.table.sources) {
     if (!config.listener.sources.empty())
         listener_ = std::make_unique<roce::Listener>(config.listener, table_, packets_);
+    if (!config.responder.sources.empty()) make_responder();
     for (const StreamRuntime& stream : streams) {
         check_unmatched_icrc_ |= stream.roce && stream.check_icrc;
         first_tracker_.push_back(static_cast<std::uint32_t>(trackers_.size()));
@@ -114,6 +116,8 @@ bool RxStage::may_take() noexcept {
         }
     }
     if (!config_.wait) return true;
+    // A packet may have an acknowledgement and a congestion notification to answer it.
+    if (config_.answer_log != nullptr && !config_.answer_log->has_room(4 * burst)) return false;
     if (!table_.all_sent()) {
         blocked(Blocked::descriptors);
         return false;
@@ -214,6 +218,7 @@ void RxStage::assemble_roce(const Packet& packet, const wire::Datagram& datagram
     const bool matched = route.stream != flow::Steering::none;
     wire::RocePacket roce;
     const wire::Verdict verdict = wire::decode_roce(datagram, checks_icrc(route), roce);
+    if (answers(route, verdict)) return respond(packet, datagram, route.source, roce, verdict);
     if (verdict == wire::ok && matched) {
         expect_headers(packet, roce.payload);
         count_source(route.source);
@@ -247,6 +252,8 @@ void RxStage::begin_pass(std::uint8_t pass) noexcept {
     pass_ = pass;
     flush_pieces();  // the same ones come again
     if (listener_ != nullptr) listener_->begin_pass(time_);
+    if (frames_ != nullptr) frames_->finish();
+    if (responder_ != nullptr) responder_->begin_pass();
     const std::uint64_t span = config_.passes->span.load(std::memory_order_relaxed);
     const std::uint64_t epochs = config_.passes->epochs.load(std::memory_order_relaxed);
     table_.begin_pass(passes_begun_ * span, static_cast<std::uint32_t>(passes_begun_ * epochs), time_);
@@ -269,6 +276,7 @@ void RxStage::process_passes(std::span<const Packet> packets, port::LivePort* fr
 /// All packets of the first pass have been worked on: RoCE messages that wait for more learn their numbers now.
 void RxStage::close_first_pass() noexcept {
     if (listener_ != nullptr) listener_->finish(time_);
+    if (frames_ != nullptr) frames_->finish();
     config_.passes->rx[config_.index].closed.store(true, std::memory_order_release);
 }
 
@@ -467,6 +475,7 @@ void RxStage::finish_if_done() noexcept {
         done_ = true;
         flush_pieces();
         if (listener_ != nullptr) listener_->finish(time_);
+        if (frames_ != nullptr) frames_->finish();
         table_.finish(time_);
         send_descriptors();
     }
@@ -476,6 +485,7 @@ void RxStage::finish_if_done() noexcept {
 
 std::size_t RxStage::poll(TimeNs now) noexcept {
     std::size_t work = take_commands();
+    if (responder_ != nullptr) work += take_queue_pair_command();
     send_descriptors();
     if (flush_stashes() && !done_ && may_take()) {
         work += take_own(now);
@@ -484,11 +494,13 @@ std::size_t RxStage::poll(TimeNs now) noexcept {
             !config_.passes->rx[config_.index].closed.load(std::memory_order_relaxed))
             close_first_pass();
         if (listener_ != nullptr) listener_->expire(time_);
+        if (frames_ != nullptr) frames_->expire(time_);
         table_.expire(time_);
         expire_pieces();
         send_descriptors();
         static_cast<void>(flush_stashes());
     }
+    if (responder_ != nullptr) flush_answers();
     table_.end_burst();
     publish();
     finish_if_done();

@@ -9,6 +9,7 @@
 #include "assemble/message_table.hpp"
 #include "assemble/sequence_tracker.hpp"
 #include "flow/steering.hpp"
+#include "pipeline/answer_log.hpp"
 #include "pipeline/pass_signals.hpp"
 #include "pipeline/rx_rules.hpp"
 #include "pipeline/stage.hpp"
@@ -16,7 +17,10 @@
 #include "port/ip_reassembly.hpp"
 #include "port/live_port.hpp"
 #include "port/ring.hpp"
+#include "roce/frame_memory.hpp"
 #include "roce/listener.hpp"
+#include "roce/queue_pair_control.hpp"
+#include "roce/responder.hpp"
 #include "wire/format.hpp"
 
 namespace weir::pipeline {
@@ -71,6 +75,12 @@ public:
         PassSignals* passes = nullptr;                               ///< a capture that is looped
         assemble::MessageTable::Config table;
         roce::Listener::Config listener;
+        roce::Responder::Config responder;
+        /// Where answers go, by the index of the port that the packet came from; null for ports without queue pairs
+        /// that are answered. Empty in a replay.
+        std::vector<port::AnswerSender*> answer_ports;
+        AnswerRing* answer_log = nullptr;               ///< a replay whose answers are kept
+        roce::QueuePairControl* queue_pairs = nullptr;  ///< from where they are connected during the run
         port::IpReassembly::Config reassembly;
     };
 
@@ -79,6 +89,12 @@ public:
 
     [[nodiscard]] const core::PacketTally& packets() const noexcept { return packets_; }
     [[nodiscard]] const core::MessageTally& messages() const noexcept { return messages_; }
+    [[nodiscard]] const core::AnswerTally& answers() const noexcept { return answers_; }
+    /// Whether weir answers the source's queue pair, and this lcore does.
+    [[nodiscard]] bool answers_source(std::uint32_t source) const noexcept {
+        return responder_ != nullptr && responder_->serves(source);
+    }
+    [[nodiscard]] roce::Responder::Status queue_pair(std::uint32_t source) const noexcept;
     /// Packets and bytes that this lcore took from ports and captures (not those steered to it).
     [[nodiscard]] std::uint64_t received_packets() const noexcept {
         return received_packets_.load(std::memory_order_relaxed);
@@ -156,6 +172,20 @@ private:
     void reject(const port::Packet& packet, core::PacketCounter counter) noexcept;
     [[nodiscard]] bool checks_icrc(const flow::Route& route) const noexcept;
     void assemble_roce(const port::Packet& packet, const wire::Datagram& datagram, const flow::Route& route) noexcept;
+    // Queue pairs that are answered: rx_responder.cpp.
+    [[nodiscard]] bool answers(const flow::Route& route, wire::Verdict verdict) const noexcept;
+    [[nodiscard]] roce::Room room_for(const wire::RocePacket& packet, wire::Verdict verdict) noexcept;
+    void respond(const port::Packet& packet, const wire::Datagram& datagram, std::uint32_t source,
+                 const wire::RocePacket& roce, wire::Verdict verdict) noexcept;
+    void send_answer(const port::Packet& packet, const wire::Datagram& datagram, const wire::RoceAnswer& answer,
+                     core::AnswerCounter counter) noexcept;
+    void flush_answers() noexcept;
+    void make_responder();
+    void take_accepted(const port::Packet& packet, std::uint32_t source, const wire::RocePacket& roce,
+                       const roce::Ruling& ruling) noexcept;
+    void forget_peer(std::uint32_t source, TimeNs now) noexcept;
+    void publish_queue_pair(std::uint32_t source) noexcept;
+    [[nodiscard]] std::size_t take_queue_pair_command() noexcept;
     [[nodiscard]] bool source_of(const StreamRuntime& stream, const wire::Fragment& fragment,
                                  std::uint32_t& source) noexcept;
     void count_source(std::uint32_t source) noexcept;
@@ -174,7 +204,11 @@ private:
     TopValues wrong_lengths_;
     assemble::MessageTable table_;
     port::IpReassembly reassembly_;
-    std::unique_ptr<roce::Listener> listener_;  ///< only where there are RoCE streams
+    std::unique_ptr<roce::Listener> listener_;    ///< only where there are RoCE streams
+    std::unique_ptr<roce::Responder> responder_;  ///< only where queue pairs are answered
+    std::unique_ptr<roce::FrameMemory> frames_;   ///< only where WRITEs go into memory
+    core::AnswerTally answers_;
+    bool unsent_answers_ = false;
     bool check_unmatched_icrc_ = false;
     const port::Packet* ahead_ = nullptr;  ///< of the burst in hand: the next packet whose header is fetched
     const port::Packet* ahead_end_ = nullptr;
@@ -207,6 +241,7 @@ private:
     std::atomic<std::uint64_t> received_bytes_{0};
     std::vector<std::atomic<std::uint64_t>> source_packets_;
     std::vector<std::atomic<std::uint64_t>> source_missing_;
+    std::vector<std::atomic<std::uint64_t>> queue_pairs_;  ///< per source: how the responder stands, packed
     std::atomic<std::uint32_t> buffers_held_{0};
     std::atomic<std::uint32_t> buffers_highest_{0};
 };

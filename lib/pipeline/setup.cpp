@@ -1,5 +1,6 @@
 #include "pipeline/setup.hpp"
 
+#include <algorithm>
 #include <span>
 
 #include "pipeline/stream_rules.hpp"
@@ -149,6 +150,60 @@ std::vector<roce::Listener::SourceConfig> make_roce_sources(const RunConfig& con
         sources.push_back(source);
     }
     return sources;
+}
+
+roce::QueuePair make_queue_pair(const RunConfig& config, std::uint32_t source) {
+    const StreamConfig& stream = config.streams[config.sources[source].stream];
+    const RoceConfig& from = stream.roce;
+    const std::uint32_t place = source - stream.first_source;
+    roce::QueuePair out;
+    out.service = from.service;
+    if (!from.peers.empty()) {
+        const RoceConfig::Peer& peer = from.peers[place];
+        out.peer_qp = peer.qp;
+        if (peer.address.has_value())
+            out.peer_address =
+                wire::roce_address(reinterpret_cast<const std::byte*>(peer.address->bytes.data()), peer.address->v6);
+    }
+    if (!from.psn.empty()) out.psn = from.psn[place];
+    out.path_mtu = from.path_mtu;
+    out.pkey = static_cast<std::uint16_t>(from.pkey);
+    out.qkey = from.qkey;
+    out.congestion_interval_us = from.cnp_interval_us;
+    out.rnr_timer = roce::rnr_timer_code(from.rnr_timer_us);
+    out.ack_every = from.ack_every;
+    out.message_bytes = stream.message_bytes.value_or(0);
+    out.max_message_bytes = stream.max_message_bytes > 0 ? stream.max_message_bytes : wire::message_bytes_max_default;
+    out.needs_immediate = stream.event == EventBy::immediate;
+    for (const RoceConfig::Region& region : from.regions)
+        if (!region.qp || *region.qp == stream.qp[place]) out.regions[out.region_count++] = region.region;
+    return out;
+}
+
+std::vector<roce::Responder::SourceConfig> make_responder_sources(const RunConfig& config,
+                                                                  const std::vector<std::uint16_t>& owners,
+                                                                  std::uint16_t owner) {
+    std::vector<roce::Responder::SourceConfig> sources;
+    for (std::uint32_t id = 0; id < config.sources.size(); ++id) {
+        const StreamConfig& stream = config.streams[config.sources[id].stream];
+        if (stream.transport != Transport::roce || stream.roce.service == roce::Service::listen || owners[id] != owner)
+            continue;
+        sources.push_back({id, make_queue_pair(config, id), true});
+    }
+    return sources;
+}
+
+std::vector<std::uint16_t> answering_lcores(const RunConfig& config, std::uint32_t port,
+                                            const std::vector<std::uint16_t>& owners) {
+    std::vector<std::uint16_t> lcores;
+    for (std::uint32_t id = 0; id < config.sources.size(); ++id) {
+        const StreamConfig& stream = config.streams[config.sources[id].stream];
+        if (stream.port == port && stream.transport == Transport::roce && stream.roce.service != roce::Service::listen)
+            lcores.push_back(owners[id]);
+    }
+    std::ranges::sort(lcores);
+    lcores.erase(std::unique(lcores.begin(), lcores.end()), lcores.end());
+    return lcores;
 }
 
 }  // namespace weir::pipeline

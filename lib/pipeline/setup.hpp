@@ -38,4 +38,13 @@ namespace weir::pipeline {
                                                                           const std::vector<std::uint16_t>& owners,
                                                                           std::uint16_t owner);
 
+/// Per RoCE source that `owner` assembles and weir answers: what the responder must know.
+[[nodiscard]] std::vector<roce::Responder::SourceConfig> make_responder_sources(
+    const RunConfig& config, const std::vector<std::uint16_t>& owners, std::uint16_t owner);
+/// What the configuration says of a source's queue pair; its stream has a `service` other than "listen".
+[[nodiscard]] roce::QueuePair make_queue_pair(const RunConfig& config, std::uint32_t source);
+/// The rx lcores that answer queue pairs on this port, in ascending order: each through a transmit queue of its own.
+[[nodiscard]] std::vector<std::uint16_t> answering_lcores(const RunConfig& config, std::uint32_t port,
+                                                          const std::vector<std::uint16_t>& owners);
+
 }  // namespace weir::pipeline

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/counters.hpp"
+#include "port/answer_sender.hpp"
 #include "port/arp_responder.hpp"
 #include "port/buffers.hpp"
 #include "port/device_clock.hpp"
@@ -28,6 +29,8 @@ struct LivePortConfig {
     std::uint16_t queues = 1;
     std::uint16_t mtu = 9000;
     std::uint16_t rx_descriptors = 1024;
+    /// rx lcores that answer RoCE requests, each through a transmit queue of its own; 0: none does.
+    std::uint16_t answer_queues = 0;
     std::optional<std::uint32_t> address;                        ///< IPv4, host byte order: answer ARP and ping for it
     std::optional<std::array<std::uint8_t, 16>> ipv6_address{};  ///< likewise neighbour solicitations and ping
     PortOptions options{};
@@ -52,8 +55,12 @@ public:
     /// No packet that arrived before this comes any more, after a poll at `now`.
     [[nodiscard]] core::TimeNs over(core::TimeNs now) const noexcept { return now - stamp_lag_ns_; }
     /// Sends the answer that an ARP request, a neighbour solicitation or a ping is due; the frame stays the caller's.
-    /// For the lcore of queue 0. `kind` is what the frame is counted as.
+    /// `kind` is what the frame is counted as.
     void answer(std::span<const std::byte> frame, core::PacketCounter kind) noexcept;
+    /// For answers to RoCE requests, on the lcore that the transmit queue belongs to. Null without answer_queues.
+    [[nodiscard]] AnswerSender* answer_sender(std::uint16_t queue) noexcept {
+        return queue < answer_senders_.size() ? &answer_senders_[queue] : nullptr;
+    }
 
     struct DeviceCounters {
         std::uint64_t received = 0;
@@ -137,6 +144,8 @@ private:
     };
     std::unique_ptr<Taken[]> taken_;
     std::unique_ptr<DeviceClock> clock_;
+    std::unique_ptr<BufferPool> answer_pool_;
+    std::vector<AnswerSender> answer_senders_;  ///< per transmit queue, if RoCE requests are answered
     core::TimeNs stamp_lag_ns_ = 0;
     std::uint16_t id_ = 0;
     bool started_ = false;

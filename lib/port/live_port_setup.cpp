@@ -74,6 +74,12 @@ void LivePort::plan() {
     if (config_.queues > abilities.rx_queues_max)
         throw core::RunError(fmt::format("port '{}' ({}): {} queues are configured, the device has at most {}",
                                          config_.name, config_.device, config_.queues, abilities.rx_queues_max));
+    if (config_.answer_queues > info.max_tx_queues)
+        throw core::RunError(
+            fmt::format("port '{}' ({}): {} rx lcores answer RoCE requests, each through a transmit queue of its own, "
+                        "and the device "
+                        "has {}: give it more (`qpairs` of net_af_packet, for example), or fewer lcores in lcores.rx",
+                        config_.name, config_.device, config_.answer_queues, info.max_tx_queues));
     const DeviceWishes wishes{config_.queues, config_.mtu, config_.rx_descriptors, pools_.front()->room_bytes(),
                               config_.options};
     setup_.driver = abilities.driver;
@@ -85,9 +91,9 @@ void LivePort::plan() {
     for (const std::string& text : setup_.offloads.remarks) remark(text);
 }
 
-/// One is enough for answers.
+/// One is enough for ARP and ping.
 std::uint16_t LivePort::transmit_queues() const noexcept {
-    return facts_.paired ? config_.queues : 1;
+    return std::max<std::uint16_t>(facts_.paired ? config_.queues : 1, config_.answer_queues);
 }
 
 void LivePort::configure() {
@@ -113,6 +119,12 @@ void LivePort::set_up_queues() {
                                                     static_cast<unsigned>(socket), nullptr);
             rc != 0)
             fail("setting up a transmit queue", rc);
+    if (config_.answer_queues == 0) return;
+    answer_pool_ =
+        std::make_unique<BufferPool>(fmt::format("answers{}", config_.index),
+                                     AnswerSender::pool_config(config_.answer_queues, setup_.offloads.tx_descriptors));
+    for (std::uint16_t queue = 0; queue < config_.answer_queues; ++queue)
+        answer_senders_.emplace_back(id_, queue, *answer_pool_, queue == 0 ? &answering_ : nullptr);
 }
 
 void LivePort::start() {

@@ -338,6 +338,18 @@ void Listener::begin_pass(TimeNs now) noexcept {
     }
 }
 
+void Listener::forget(std::uint32_t source_id, TimeNs now) noexcept {
+    const std::uint32_t slot = slot_by_source_[source_id];
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+        if (!peers_[i].used || peers_[i].source != slot) continue;
+        end_runs(connections_[i], now);
+        drop_held(connections_[i]);
+        peers_[i] = Peer{};  // the next packet is of a new connection
+    }
+    sources_[slot].recent = slot;
+    sources_[slot].counted = no_run;
+}
+
 bool Listener::evict_oldest(TimeNs now) noexcept {
     if (by_age_.first() == no_run) return false;
     close(by_age_.first(), now);

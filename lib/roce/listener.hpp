@@ -88,6 +88,11 @@ public:
     /// Ends the message that was opened first. False if there is none.
     bool evict_oldest(TimeNs now) noexcept;
 
+    /// The peer of `source` is gone, or begins anew: ends what it has begun, and forgets what it has sent.
+    void forget(std::uint32_t source, TimeNs now) noexcept;
+
+    /// Whether a message can be begun.
+    [[nodiscard]] bool has_room() const noexcept { return !free_runs_.empty(); }
     /// Runs at the moment.
     [[nodiscard]] std::uint32_t runs() const noexcept { return run_count_; }
 

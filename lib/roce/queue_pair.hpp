@@ -35,6 +35,17 @@ struct Region {
     bool remote_write = true;  ///< permission
     bool backed = false;       ///< WRITEs are copied into real memory, from which events are taken
 
+    /// Set by who has the memory of a backed region: for each buffer, whether an event still takes its bytes from
+    /// there.
+    const std::uint8_t* lent = nullptr;
+
+    /// The buffer that `at` lies in, and where in it.
+    [[nodiscard]] constexpr std::uint32_t index_of(std::uint64_t at) const noexcept {
+        return count > 1 ? static_cast<std::uint32_t>((at - va) / stride) : 0;
+    }
+    [[nodiscard]] constexpr std::uint64_t offset_of(std::uint64_t at) const noexcept {
+        return count > 1 ? (at - va) % stride : at - va;
+    }
     /// Whether `length` bytes from `at` on lie in one buffer.
     [[nodiscard]] constexpr bool holds(std::uint64_t at, std::uint64_t length) const noexcept {
         if (at < va || length > bytes) return false;
@@ -64,6 +75,8 @@ struct QueuePair {
     std::uint8_t rnr_timer = 12;  ///< code of the RNR NAK, see rnr_timer_code
     /// An acknowledgement that was not asked for: after so many packets, and at the end of each message. 0: never.
     std::uint32_t ack_every = 0;
+    /// Congestion notifications to the peer are at least so far apart; 0: none are sent.
+    std::uint32_t congestion_interval_us = 50;
     std::uint32_t message_bytes = 0;  ///< of every message, if configured
     std::uint32_t max_message_bytes = wire::message_bytes_max_default;
     bool needs_immediate = false;  ///< a message without makes no event

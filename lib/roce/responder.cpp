@@ -68,7 +68,7 @@ std::uint32_t rnr_timer_us(std::uint8_t code) noexcept {
     return rnr_timers_us[code & 0x1fU];
 }
 
-Responder::Responder(const Config& config) : congestion_interval_ns_(config.congestion_interval_ns) {
+Responder::Responder(const Config& config) {
     states_.reserve(config.sources.size());
     for (const SourceConfig& source : config.sources) {
         if (source.source >= slot_by_source_.size()) slot_by_source_.resize(source.source + 1, no_slot);
@@ -79,8 +79,7 @@ Responder::Responder(const Config& config) : congestion_interval_ns_(config.cong
 }
 
 void Responder::configure(std::uint32_t source, const QueuePair& queue_pair) noexcept {
-    State& qp = states_[slot_by_source_[source]];
-    qp = State{};
+    State qp;
     qp.config = queue_pair;
     qp.state = QueuePairState::ready;
     qp.psn_known = queue_pair.psn.has_value();
@@ -88,10 +87,17 @@ void Responder::configure(std::uint32_t source, const QueuePair& queue_pair) noe
     qp.path_mtu = queue_pair.path_mtu;
     qp.peer_known = queue_pair.peer_address.has_value();
     qp.peer_address = queue_pair.peer_address.value_or(0);
+    states_[slot_by_source_[source]] = qp;
 }
 
 void Responder::reset(std::uint32_t source) noexcept {
     states_[slot_by_source_[source]] = State{};
+}
+
+void Responder::begin_pass() noexcept {
+    for (std::uint32_t source = 0; source < slot_by_source_.size(); ++source)
+        if (serves(source) && status(source).state != QueuePairState::reset)
+            configure(source, states_[slot_by_source_[source]].config);
 }
 
 Responder::Status Responder::status(std::uint32_t source) const noexcept {
@@ -164,7 +170,7 @@ Ruling Responder::rule_rc(State& qp, const RocePacket& packet, Verdict decoded, 
         fail(qp, packet, ruling);
         return ruling;
     }
-    if (!room.packet || (starts(packet) && !room.message)) [[unlikely]] {
+    if (!place(qp.progress, packet, ruling) || !room.packet || (starts(packet) && !room.message)) [[unlikely]] {
         ruling.counter = PacketCounter::roce_not_ready;
         answer(qp, static_cast<std::uint8_t>(wire::roce_rnr_nak | (qp.config.rnr_timer & 0x1fU)), packet.psn,
                AnswerCounter::rnr_nak, ruling);
@@ -194,6 +200,10 @@ Ruling Responder::rule_repeated(State& qp, const RocePacket& packet, Verdict dec
         if (!starts(packet)) return ruling;
     }
     ruling.counter = check(qp, qp.repeated_progress, packet, decoded);
+    // A frame in memory has no place for what may be old.
+    if (ruling.accepted() && packet.is_write && qp.repeated_progress.region != nullptr &&
+        qp.repeated_progress.region->lent != nullptr)
+        ruling.counter = PacketCounter::duplicate;
     if (!ruling.accepted()) {
         qp.repeated = 0;
         return ruling;
@@ -223,6 +233,7 @@ Ruling Responder::rule_uc(State& qp, const RocePacket& packet, Verdict decoded) 
         return ruling;
     }
     ruling.counter = check(qp, qp.progress, packet, decoded);
+    if (ruling.accepted() && !place(qp.progress, packet, ruling)) ruling.counter = PacketCounter::no_room;
     if (ruling.accepted()) {
         accept(qp, packet);
         qp.psn_known = true;
@@ -242,7 +253,7 @@ Ruling Responder::rule_ud(const State& qp, const RocePacket& packet, Verdict dec
 }
 
 /// What is wrong with the packet that is due: in_flight if nothing.
-PacketCounter Responder::check(const State& qp, const Progress& progress, const RocePacket& packet,
+PacketCounter Responder::check(const State& qp, Progress& progress, const RocePacket& packet,
                                Verdict decoded) noexcept {
     constexpr auto invalid = PacketCounter::roce_invalid_request;
     // READ and atomics: no permission is ever given, and there is nothing to be read.
@@ -255,19 +266,30 @@ PacketCounter Responder::check(const State& qp, const Progress& progress, const 
     if (packet.bytes > path_mtu || (full && qp.path_mtu != 0 && packet.bytes != qp.path_mtu)) return invalid;
     const std::uint64_t bytes = progress.bytes + packet.bytes;
     if (bytes > qp.config.max_message_bytes) return invalid;
-    if (packet.is_write) {
-        const std::uint32_t length = starts(packet) ? packet.dma_length : progress.dma_length;
-        if (length > qp.config.max_message_bytes) return invalid;
-        if (ends(packet) ? bytes != length : bytes >= length) return invalid;
-        if (starts(packet) && length > 0) {
-            const auto* end = qp.config.regions.data() + qp.config.region_count;
-            const auto* region = std::find_if(qp.config.regions.data(), end, [&](const Region& at) {
-                return at.rkey == packet.rkey && at.remote_write && at.holds(packet.va, length);
-            });
-            if (region == end) return PacketCounter::roce_access;
-        }
-    }
-    return check_message(qp, progress.bytes, packet);
+    if (packet.is_write)
+        if (const PacketCounter wrong = check_write(qp, progress, packet); wrong != PacketCounter::in_flight)
+            return wrong;
+    // A frame in memory is made of many WRITEs, of which only the last has a number.
+    const bool framed = packet.is_write && progress.region != nullptr && progress.region->lent != nullptr;
+    return framed ? PacketCounter::in_flight : check_message(qp, progress.bytes, packet);
+}
+
+/// What is wrong with a WRITE's lengths and with where it goes.
+PacketCounter Responder::check_write(const State& qp, Progress& progress, const RocePacket& packet) noexcept {
+    constexpr auto invalid = PacketCounter::roce_invalid_request;
+    const std::uint32_t length = starts(packet) ? packet.dma_length : progress.dma_length;
+    const std::uint64_t bytes = progress.bytes + packet.bytes;
+    if (length > qp.config.max_message_bytes) return invalid;
+    if (ends(packet) ? bytes != length : bytes >= length) return invalid;
+    if (!starts(packet)) return PacketCounter::in_flight;
+    const auto* end = qp.config.regions.data() + qp.config.region_count;
+    const auto* region = std::find_if(qp.config.regions.data(), end, [&](const Region& at) {
+        return at.rkey == packet.rkey && at.remote_write && at.holds(packet.va, length);
+    });
+    progress.region = region != end ? region : nullptr;
+    progress.va = packet.va;
+    // Of no bytes, it may name any memory.
+    return region == end && length > 0 ? PacketCounter::roce_access : PacketCounter::in_flight;
 }
 
 /// Whether an event can be made of the message that ends here.
@@ -279,13 +301,24 @@ PacketCounter Responder::check_message(const State& qp, std::uint64_t bytes_befo
     return lacks_number || wrong_size ? PacketCounter::roce_operation : PacketCounter::in_flight;
 }
 
+/// Where the payload goes, if into memory. False: an event still takes its bytes from there.
+bool Responder::place(const Progress& progress, const RocePacket& packet, Ruling& ruling) noexcept {
+    if (!packet.is_write || progress.region == nullptr || progress.region->lent == nullptr) return true;
+    ruling.region = progress.region;
+    ruling.va = progress.va + progress.bytes;
+    return progress.region->lent[progress.region->index_of(progress.va)] == 0;
+}
+
 void Responder::Progress::add(const RocePacket& packet) noexcept {
     if (ends(packet)) {
         *this = {};
         return;
     }
-    if (packet.place == RocePlace::first)
-        *this = {packet.is_write ? Collecting::write : Collecting::send, packet.dma_length, 0};
+    if (packet.place == RocePlace::first) {
+        kind = packet.is_write ? Collecting::write : Collecting::send;
+        dma_length = packet.dma_length;
+        bytes = 0;
+    }
     bytes += packet.bytes;
 }
 
@@ -309,10 +342,11 @@ void Responder::fail(State& qp, const RocePacket& packet, Ruling& ruling) noexce
     ruling.failed = true;
 }
 
-void Responder::notify(State& qp, const RocePacket& packet, TimeNs now, Ruling& ruling) const noexcept {
+void Responder::notify(State& qp, const RocePacket& packet, TimeNs now, Ruling& ruling) noexcept {
     const bool datagram = qp.config.service == Service::ud;
-    if (congestion_interval_ns_ == 0 || (!datagram && !qp.config.peer_qp.has_value())) return;
-    if (qp.notified && now - qp.notified_ns < congestion_interval_ns_) return;
+    const TimeNs interval_ns = TimeNs{qp.config.congestion_interval_us} * 1000;
+    if (interval_ns == 0 || (!datagram && !qp.config.peer_qp.has_value())) return;
+    if (qp.notified && now - qp.notified_ns < interval_ns) return;
     qp.notified = true;
     qp.notified_ns = now;
     ruling.notify = true;

@@ -39,6 +39,10 @@ struct Ruling {
     /// Besides, the peer is told that the path is congested (then `notification` is sent).
     bool notify = false;
     wire::RoceAnswer notification;
+    /// Set for an accepted WRITE into backed memory, which is FrameMemory's and not the Listener's: where its payload
+    /// goes.
+    const Region* region = nullptr;
+    std::uint64_t va = 0;
     /// The queue pair has just gone to error: what its peer had begun ends now.
     bool failed = false;
 
@@ -55,8 +59,6 @@ public:
     };
     struct Config {
         std::vector<SourceConfig> sources;
-        /// Congestion notifications of a queue pair are at least this far apart; 0: none are sent.
-        TimeNs congestion_interval_ns = 50'000;
     };
 
     explicit Responder(const Config& config);
@@ -74,6 +76,8 @@ public:
     void configure(std::uint32_t source, const QueuePair& queue_pair) noexcept;
     /// Disconnects. Likewise.
     void reset(std::uint32_t source) noexcept;
+    /// The same packets come once more (a looped capture): every queue pair is as it was configured.
+    void begin_pass() noexcept;
 
     struct Status {
         QueuePairState state = QueuePairState::reset;
@@ -91,6 +95,8 @@ private:
         Collecting kind = Collecting::nothing;
         std::uint32_t dma_length = 0;
         std::uint64_t bytes = 0;
+        const Region* region = nullptr;  ///< WRITE: where it goes
+        std::uint64_t va = 0;            ///< and from where on
         void add(const wire::RocePacket& packet) noexcept;
     };
     struct State {
@@ -118,17 +124,20 @@ private:
     [[nodiscard]] Ruling rule_uc(State& qp, const wire::RocePacket& packet, wire::Verdict decoded) noexcept;
     [[nodiscard]] Ruling rule_ud(const State& qp, const wire::RocePacket& packet, wire::Verdict decoded) noexcept;
     [[nodiscard]] Ruling rule_repeated(State& qp, const wire::RocePacket& packet, wire::Verdict decoded) noexcept;
-    [[nodiscard]] static core::PacketCounter check(const State& qp, const Progress& progress,
-                                                   const wire::RocePacket& packet, wire::Verdict decoded) noexcept;
+    /// `progress` learns where a WRITE goes that starts here.
+    [[nodiscard]] static core::PacketCounter check(const State& qp, Progress& progress, const wire::RocePacket& packet,
+                                                   wire::Verdict decoded) noexcept;
+    [[nodiscard]] static core::PacketCounter check_write(const State& qp, Progress& progress,
+                                                         const wire::RocePacket& packet) noexcept;
     [[nodiscard]] static core::PacketCounter check_message(const State& qp, std::uint64_t bytes_before,
                                                            const wire::RocePacket& packet) noexcept;
+    [[nodiscard]] static bool place(const Progress& progress, const wire::RocePacket& packet, Ruling& ruling) noexcept;
     static void accept(State& qp, const wire::RocePacket& packet) noexcept;
     static void answer(const State& qp, std::uint8_t syndrome, std::uint32_t psn, core::AnswerCounter as,
                        Ruling& ruling) noexcept;
     static void fail(State& qp, const wire::RocePacket& packet, Ruling& ruling) noexcept;
-    void notify(State& qp, const wire::RocePacket& packet, TimeNs now, Ruling& ruling) const noexcept;
+    static void notify(State& qp, const wire::RocePacket& packet, TimeNs now, Ruling& ruling) noexcept;
 
-    TimeNs congestion_interval_ns_;
     std::vector<std::uint32_t> slot_by_source_;
     std::vector<State> states_;
 };

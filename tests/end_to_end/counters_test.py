@@ -6,18 +6,13 @@ import resource
 import signal
 import struct
 
-from packets import (EJFAT_PORT, UC, START_NS, datagram, ejfat, ethernet, ipv4, jungfrau, pcap_bytes, reth, roce, roce_message, stamped, udp)
+from packets import (EJFAT_PORT, RC, UC, START_NS, datagram, ejfat, ethernet, ipv4, jungfrau, pcap_bytes, reth, roce, roce_message, stamped, udp)
 from support import FUSED, Case, Replay, config, main, stream, weir
 
 # These cannot be provoked by a replay.
 NOT_IN_A_REPLAY = {
     "packets": {"in_flight": "is zero at the end of every run, which every test of this folder checks",
-                "dropped.roce.sequence": "needs a responder", "dropped.roce.not_ready": "needs a responder",
-                "dropped.roce.gap": "needs a responder", "dropped.roce.invalid_request": "needs a responder",
-                "dropped.roce.access": "needs a responder", "dropped.roce.operation": "needs a responder",
-                "dropped.roce.key": "needs a responder", "dropped.roce.peer": "needs a responder",
-                "dropped.roce.service": "needs a responder", "dropped.roce.reset": "needs a responder",
-                "dropped.roce.flushed": "needs a responder",
+                "dropped.roce.reset": "needs somebody who disconnects a queue pair: tests/roce",
                 "dropped.malformed.udp_checksum": "is found by devices only: tests/live/ports_test.py provokes it"},
     "messages": {},
     "events": {"vetoed": "no reducer of this version rejects events"},
@@ -25,6 +20,14 @@ NOT_IN_A_REPLAY = {
 
 EJFAT = config(stream(format="ejfat", sources=1), sources=1)
 ROCE = config(stream("roce", "message", sources=1), sources=1)
+
+
+def responder(service="rc", **keys):
+    if service == "rc":
+        keys = {"peer": "{ qp = 0x77 }", "psn": "[0]", **keys}
+    return config(stream("roce", "message", sources=1, service=f'"{service}"', **keys), sources=1)
+
+
 JUNGFRAU = config(stream(sources=1), sources=1)
 BY_HEADER = config(stream(format="ejfat", sources=1, source_by='"header"', source_ids=[4]), sources=1)
 NULL = 'kind = "null"'
@@ -87,6 +90,14 @@ SIMPLE = {
                                  event(1, b"5678", offset=4, total=8)], 2),
     "dropped.too_fragmented": (EJFAT, [event(1, b"x", offset=2 * n, total=4000) for n in range(1030)], 1024),
     "dropped.late": (EJFAT, [event(1, total=8), (START_NS + 3 * 10**9, event(2)), (START_NS + 3 * 10**9, event(1, offset=4, total=8))], 2),
+    "dropped.roce.sequence": (responder(), [roce(RC.send_only_immediate, n, b"data", extension=bytes(4)) for n in (5, 6)], 0),
+    "dropped.roce.gap": (responder("uc"), [roce(UC.send_middle, 3, bytes(1024)), roce(UC.send_last, 4, bytes(9))], 0),
+    "dropped.roce.invalid_request": (responder(), [roce(RC.send_middle, 0, bytes(1024))], 0),
+    "dropped.roce.access": (responder(), [roce(RC.write_only_immediate, 0, b"data", extension=reth(4) + bytes(4))], 0),
+    "dropped.roce.operation": (responder(), [roce(RC.send_only, 0, b"data")], 0),
+    "dropped.roce.key": (responder(pkey="0x8001"), [roce(RC.send_only, n, b"data") for n in (0, 1)], 0),
+    "dropped.roce.peer": (responder(peer='{ qp = 0x77, address = "10.9.9.9" }'), [roce(RC.send_only, n, b"data") for n in (0, 1)], 0),
+    "dropped.roce.service": (responder(), [roce(UC.send_only, n, b"data") for n in (0, 1)], 0),
     "dropped.unbound": (ROCE, [roce(UC.send_first, 0, bytes(1024)), roce(UC.send_middle, 1, bytes(1024))], 0),
 }
 
@@ -122,6 +133,25 @@ class Counters(Case):
                     expected[name] = len(frames) - placed
                 self.exactly(text.replace('kind = "events"\npath = "unused"', NULL), frames, expected)
                 SEEN["packets"].add(name)
+
+    def test_behind_a_fatal_answer(self):
+        frames = [roce(RC.send_only, 0, b"data")] + [roce(RC.send_only_immediate, n, b"data", extension=bytes(4)) for n in (0, 1, 2)]
+        self.exactly(responder(), frames, {"dropped.roce.operation": 1, "dropped.roce.flushed": 3})
+        SEEN["packets"].add("dropped.roce.flushed")
+
+    def test_not_ready(self):
+        # One event may be open and a few queued, and the worker cannot keep up. A sender that does not listen goes on all
+        # the same: behind the first packet that found no room everything is out of sequence.
+        text = config(stream("roce", "message", sources=1, service='"rc"', peer="{ qp = 0x77 }", ack_every=1), sources=1,
+                      events="window = 1\n", sink=NULL, more=BUSY)
+        frames = [roce(RC.send_only_immediate, n, noise(4000, n), extension=struct.pack("!I", n)) for n in range(400)]
+        result = self.replay(self.path("busy.pcap", pcap_bytes(stamped(frames))), text, "--drop")
+        placed = result.report["packets"]["placed"]
+        self.assertEqual(result.packets, {"placed": placed, "dropped.roce.not_ready": 1, "dropped.roce.sequence": 399 - placed})
+        answers = result.report["roce"]["answers"]
+        self.assertEqual({k: v for k, v in answers.items() if v}, {"ack": placed, "rnr_nak": 1})
+        self.count(result, "events", complete=placed, written=placed)  # what was acknowledged is there
+        SEEN["packets"].add("dropped.roce.not_ready")
 
     def test_no_room_for_fragments(self):
         # 256 pieces for losses and 8 for the one source, so 132 datagrams, of which each lacks its rest.

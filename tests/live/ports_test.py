@@ -182,6 +182,22 @@ class SeenTest(live.Case):
             self.assertIn("'det0'", done.stderr)
 
 
+class VirtioUserTest(live.Case):
+    def test_the_guest_side_of_a_vhost_socket_without_a_guest(self):
+        needs("net_vhost")
+        needs("net_virtio")
+        path = self.folder / "v.sock"
+        profile = live.ROOT / "pmd-config/net_virtio_user.toml"
+        run = self.weir(config(f"net_virtio_user0,path={path}").replace('name = "det0"', f'name = "det0"\nprofile = "{profile}"'), "--events", 6,
+                        "--duration", 30)
+        live.wait_for(path.exists, "socket")  # the driver waits there for the other side, before the run begins
+        sent = self.send("--sources", 2, "--events", 6, "--rate", 40, "--to", f"device:net_vhost0,iface={path},client=1")
+        report = run.end()
+        self.assert_account(run, sent=sent["packets"]["sent"])
+        self.assertEqual(report["events"]["complete"], 6)
+        self.assertTrue(run.inspect()["verified"])
+
+
 class TimeTest(live.Case):
     def test_the_clock_is_named_and_its_error_stated_and_times_are_those_of_the_system(self):
         before = time.time_ns()

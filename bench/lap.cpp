@@ -127,7 +127,8 @@ struct LapRunner::Stages {
           commands(fmt::format("commands{}", lap), 2 * messages_max + 1024),
           recycle(fmt::format("recycle{}", lap), messages_max),
           events(fmt::format("events{}", lap), slots()),
-          released(fmt::format("released{}", lap), slots()) {
+          released(fmt::format("released{}", lap), slots()),
+          event_room(1, open_max + queued_max) {
         make_rx(kind, setup);
         make_build();
         pipeline::WorkStage::Config worker;
@@ -172,8 +173,31 @@ struct LapRunner::Stages {
             config.listener.window = 4 * open_max;
             config.listener.timeout_ns = timeout_ns;
         }
+        if (kind.responder) answer(kind, config);
         number_bits = config.table.number_bits;
         rx = std::make_unique<pipeline::RxStage>(config, streams, rx_signals, signals);
+    }
+
+    /// As a configuration with service = "rc" does it; the answers go to a ring, as those of a replay.
+    void answer(const StreamKind& kind, pipeline::RxStage::Config& config) {
+        for (std::uint32_t source = 0; source < sources; ++source) {
+            roce::QueuePair queue_pair;
+            queue_pair.service = roce::Service::rc;
+            queue_pair.peer_qp = source;
+            queue_pair.psn = 0;
+            queue_pair.path_mtu = kind.payload_bytes;
+            queue_pair.needs_immediate = true;
+            queue_pair.region_count = 1;
+            queue_pair.regions[0].bytes = kind.message_bytes();
+            config.responder.sources.push_back({.source = source, .queue_pair = queue_pair});
+        }
+        config.table.event_room = &event_room;
+        config.answer_log = &answers;
+    }
+
+    /// Counts the answers as they leave.
+    void send_answers() noexcept {
+        for (; answers.front() != nullptr; answers.pop()) ++answered;
     }
 
     void make_build() {
@@ -182,6 +206,7 @@ struct LapRunner::Stages {
         config.builder.sources_needed = sources;
         config.builder.open_max = open_max;
         config.builder.queued_max = queued_max;
+        config.builder.event_room = &event_room;
         config.builder.timeout_ns = timeout_ns;
         config.builder.horizon = 2 * (open_max + queued_max);
         config.builder.owner.assign(sources, 0);
@@ -205,6 +230,9 @@ struct LapRunner::Stages {
     port::Ring<Message*> recycle;
     port::Ring<Event*> events;
     port::Ring<Event*> released;
+    assemble::EventRoom event_room;
+    pipeline::AnswerRing answers;
+    std::uint64_t answered = 0;
     std::unique_ptr<pipeline::RxStage> rx;
     std::unique_ptr<pipeline::BuildStage> build;
     std::unique_ptr<pipeline::WorkStage> work;
@@ -341,6 +369,7 @@ void LapRunner::run_stages(Mode mode, const WorkingSet& set, Lap& lap) {
                 stages->ended.store(true, std::memory_order_release);
             const core::TimeNs now = start_ns + static_cast<core::TimeNs>(device.position()) * packet_ns;
             std::size_t work = count + stages->rx->poll(now) + stages->build->poll(now);
+            if (kind_.responder) stages->send_answers();
             if (mode == Mode::store)
                 work += stages->work->poll(now);
             else
@@ -357,7 +386,9 @@ void LapRunner::run_stages(Mode mode, const WorkingSet& set, Lap& lap) {
     const std::uint64_t complete = stages->build->events().get(core::EventCounter::complete);
     lap.lost = set.frames().size() - placed;
     const bool all_read = mode == Mode::assemble || mode == Mode::store || consumer.bytes() == set.payload_bytes();
-    const bool same = stages->build->placed_bytes() == set.payload_bytes();
+    // Every message asks for one acknowledgement.
+    const bool same = stages->build->placed_bytes() == set.payload_bytes() &&
+                      stages->answered == (kind_.responder ? set.events() * sources : 0);
     if (stuck || device.starved() || stages->rx->received_packets() != set.frames().size() || lap.lost > 0 ||
         complete != set.events() || !all_read || !same || consumer.differs())
         throw core::RunError(fmt::format(

@@ -23,13 +23,18 @@ constexpr std::uint16_t first_port = 50001;
 constexpr std::uint32_t first_qp = 0x11;
 constexpr std::uint32_t network_header_bytes = 42;
 
-constexpr std::array<StreamKind, 4> kinds{{
+constexpr std::array<StreamKind, 8> kinds{{
     // A module on two interfaces: each sends half of a frame.
     {"jungfrau-8k", "jungfrau", false, false, 8192, 64, network_header_bytes + 47},
     // 32 KiB buffers behind the RE header alone, as they leave the load balancer.
     {"ejfat-1k", "ejfat", false, false, 1024, 32, network_header_bytes + 19},
     {"roce-write-4k-icrc-ignored", "message", true, false, 4096, 16, network_header_bytes + 11},
     {"roce-write-4k-icrc-checked", "message", true, true, 4096, 16, network_header_bytes + 11},
+    // The same bytes as UDP fragments and as reliable WRITEs that are answered.
+    {"ejfat-4k", "ejfat", false, false, 4096, 16, network_header_bytes + 19},
+    {"roce-write-1k-icrc-checked", "message", true, true, 1024, 32, network_header_bytes + 11},
+    {"roce-write-1k-responder", "message", true, true, 1024, 32, network_header_bytes + 11, true},
+    {"roce-write-4k-responder", "message", true, true, 4096, 16, network_header_bytes + 11, true},
 }};
 
 /// A frame's place: header and payload in a row, beginning at a cache line, as after a device's DMA.

@@ -21,6 +21,9 @@ struct StreamKind {
     std::uint32_t payload_bytes = 0;     ///< per packet
     std::uint32_t packets = 0;           ///< per message
     std::uint32_t header_last_byte = 0;  ///< of the frame: the last byte that a decoder reads of most packets
+    /// roce: the responder rules on each packet and answers are built. Messages of a queue pair then come one after the
+    /// other and in order, as they must on a reliable connection.
+    bool responder = false;
 
     [[nodiscard]] std::uint32_t message_bytes() const noexcept { return payload_bytes * packets; }
 };

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Reliable connections between two processes: `weir send --service rc` and `weir run`, over memif and over a kernel interface.
+
+What the sender saw acknowledged is in an event, intact and once, whatever the network did, in both directions.
+usage: rc_test.py WEIR FROZEN_DISK_LIBRARY
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import live
+from devices_test import PROFILES, needs
+
+FROZEN_DISK = None
+
+CONFIG = """
+[[port]]
+name = "det0"
+device = "{device}"
+profile = "{profile}"
+address = "10.1.0.2/24"
+mtu = 9000
+
+[[stream]]
+port = "det0"
+transport = "roce"
+format = "message"
+event = "immediate"
+qp = [0x11, 0x12]
+service = "{service}"
+{keys}
+[events]
+sources = 2
+memory = "{memory}"
+timeout_ms = 30000
+
+[[sink]]
+kind = "events"
+path = "unused"
+
+[lcores]
+rx = [0]
+build = [0]
+work = [0]
+idle = "sleep"
+"""
+REGION = 'region = {{ va = 0x10000000, bytes = "16MiB", rkey = {rkey}, count = 2, stride = 0x10000000 }}\n'
+PEERS = "peer = [{ qp = 0x21 }, { qp = 0x22 }]\n"
+FAULTS = ("--drop", 0.01, "--duplicate", 0.01, "--truncate", 0.005, "--corrupt", 0.005, "--reorder", 2)
+
+
+class RcTest(live.Case):
+    def start(self, device, service="rc", memory="64MiB", rkey="0x1234", **more):
+        keys = REGION.format(rkey=rkey) + (PEERS if service == "rc" else "")
+        run = self.weir(CONFIG.format(device=device, profile=PROFILES / f"{device.split(',')[0].rstrip('0')}.toml", service=service, keys=keys, memory=memory), "--duration", 60, **more)
+        run.wait_running()
+        return run
+
+    def memif(self):
+        needs("net_memif")
+        socket = self.folder / "rc.sock"
+        return f"net_memif0,socket={socket},socket-abstract=no", f"device:net_memif0,role=client,id=0,socket={socket},socket-abstract=no"
+
+    def send_rc(self, to, *options, status=0, where=(), transport="roce-write"):
+        report = self.folder / "sent.json"
+        command = [*where, live.Weir.program, "send", "--format", "message", "--transport", transport, "--service", "rc", "--sources", 2,
+                   "--local-qp", "0x21", "--seed", 5, "--digests", "--timeout", 20, "--retry", 50, "--report", report, *options, "--to", to]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return json.loads(report.read_text()), done.stdout
+
+    def check(self, run, sent, events):
+        """Everything that was acknowledged, all of it, and each once."""
+        run.stop()
+        report = run.end()
+        self.assert_account(run)
+        self.assertEqual(sent["messages"], {"posted": 2 * events, "acknowledged": 2 * events, "failed": 0})
+        self.assertEqual(sent["events"]["acknowledged"], [1, events])
+        self.assertEqual(report["events"]["complete"], events)
+        inspected = run.inspect()
+        self.assertTrue(inspected["verified"])
+        self.assertEqual(sorted(event["id"] for event in inspected["events"]), list(range(1, events + 1)))
+        self.assertEqual({str(event["id"]): event["sha256"] for event in inspected["events"]}, sent["digests"])
+        return report
+
+    def test_writes_over_memif_with_losses_both_ways(self):
+        device, to = self.memif()
+        run = self.start(device)
+        sent, said = self.send_rc(to, "--events", 60, "--bytes", 30000, "--mtu", 1024, *FAULTS, "--drop-answers", 0.02)
+        report = self.check(run, sent, 60)
+        self.assertGreater(sent["packets"]["dropped"], 0)
+        self.assertGreater(sent["recovery"]["answers_dropped"], 0)
+        self.assertGreater(sent["recovery"]["retransmitted"], sent["packets"]["dropped"])
+        self.assertIn("120 acknowledged, 0 failed", said)
+        # The link loses nothing, so both accounts agree to the packet.
+        packets = report["packets"]
+        self.assertEqual(packets["received"] - sum(packets["not_for_us"].values()), sent["packets"]["sent"])
+        self.assertEqual(packets["placed"], sum(-(-event["bytes"] // 1024) for event in self.messages(run)))
+
+    @staticmethod
+    def messages(run):
+        return [source for event in run.inspect()["events"] for source in event["sources"]]
+
+    def test_sends_over_a_kernel_interface(self):
+        needs("net_af_packet")
+        network = live.Network()
+        self.addCleanup(network.close)
+        run = self.start("net_af_packet0,iface=det0")
+        sent, _ = self.send_rc("device:net_af_packet0,iface=gen0", "--events", 40, "--bytes", 30000, "--psn", 0xffffc0, *FAULTS,
+                               "--drop-answers", 0.02, where=network.there(), transport="roce-send")
+        self.check(run, sent, 40)
+
+    def test_a_frozen_disk_holds_the_sender_up_and_loses_nothing(self):
+        device, to = self.memif()
+        frozen = self.folder / "frozen"
+        self.addCleanup(frozen.unlink, missing_ok=True)
+        environment = {**os.environ, "LD_PRELOAD": FROZEN_DISK, "WEIR_FROZEN": str(frozen)}
+        run = self.start(device, memory="16MiB", environment=environment)
+        frozen.touch()
+        sender = live.threading.Thread(target=lambda: self.sent.append(self.send_rc(to, "--events", 400, "--bytes", 65536, "--bytes-min", 65536)))
+        self.sent = []
+        sender.start()
+        time.sleep(2)
+        self.assertTrue(sender.is_alive(), "52 MB do not go into a memory of 16 MiB")
+        frozen.unlink()
+        sender.join(40)
+        self.assertEqual(len(self.sent), 1)
+        sent = self.sent[0][0]
+        self.assertGreater(sent["recovery"]["rnr_waits"], 0)
+        report = self.check(run, sent, 400)
+        self.assertEqual(report["packets"]["dropped"].get("no_room", 0), 0)
+        self.assertGreater(report["packets"]["dropped"]["roce.not_ready"], 0)
+
+    def test_a_wrong_key_fails_and_says_why(self):
+        device, to = self.memif()
+        run = self.start(device, rkey="0x77")
+        sent, said = self.send_rc(to, "--events", 3, status=1)
+        self.assertEqual(sent["messages"]["acknowledged"], 0)
+        self.assertEqual({source["failed_by"] for source in sent["sources"]}, {"access_error"})
+        self.assertIn("FAILED: access_error", said)
+        run.stop()
+        report = run.end()
+        self.assert_account(run)
+        self.assertEqual(report["packets"]["dropped"]["roce.access"], 2)
+        self.assertEqual(report["events"]["opened"], 0)
+
+    def test_unreliable_connections_account_for_every_loss(self):
+        device, to = self.memif()
+        run = self.start(device, service="uc")
+        sent = self.send("--format", "message", "--transport", "roce-write", "--sources", 2, "--events", 200, "--bytes", 30000, "--seed", 6, "--drop",
+                         0.01, "--to", to)
+        # Nobody acknowledges: let it take what is on the way.
+        time.sleep(0.5)
+        run.stop()
+        report = run.end()
+        self.assert_account(run, sent=sent["packets"]["sent"])
+        self.assertGreater(sent["events"]["damaged"], 0)
+        self.assertEqual(report["events"]["complete"], sent["events"]["whole"])
+        inspected = run.inspect()
+        self.assertTrue(inspected["verified"])
+        self.assertEqual(sum(event["complete"] for event in inspected["events"]), sent["events"]["whole"])
+
+
+if __name__ == "__main__":
+    FROZEN_DISK = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
+    live.main(sandbox_required=True, more_arguments=1)

@@ -30,6 +30,11 @@ enum class EventBy : std::uint8_t {
     arrival,    ///< one source only: messages are numbered from 0 in closing order
 };
 enum class IcrcMode : std::uint8_t { check, ignore };
+/// How peers agree on queue pairs with us while a run goes on.
+enum class Exchange : std::uint8_t {
+    none,      ///< they do not: both sides are configured
+    perftest,  ///< over TCP, as ib_send_bw and ib_write_bw of the perftest package do
+};
 enum class IncompleteMode : std::uint8_t { keep, drop };
 enum class AssemblyMode : std::uint8_t { automatic, reference, copy };
 /// What is lost when there is more than weir can take; the first three as assemble::Overload.
@@ -141,6 +146,9 @@ struct StreamConfig {
     IcrcMode icrc = IcrcMode::check;             ///< roce
     std::optional<std::uint32_t> message_bytes;  ///< roce, event = count: every message has this size
     RoceConfig roce;                             ///< roce: service and what belongs to it
+    Exchange exchange = Exchange::none;          ///< roce
+    std::string listen_address = "0.0.0.0";      ///< exchange: IPv4, of the kernel
+    std::uint16_t listen_port = 18515;           ///< exchange: TCP
     std::uint32_t first_source = 0;              ///< run-wide id of this stream's first source
     std::uint32_t source_count = 0;              ///< its sources are first_source .. first_source + source_count - 1
     Place place;

@@ -26,6 +26,7 @@ inline constexpr std::array icrc_names{Named{"check", IcrcMode::check}, Named{"i
 inline constexpr std::array backing_names{Named{"none", false}, Named{"memory", true}};
 inline constexpr std::array service_names{Named{"listen", roce::Service::listen}, Named{"rc", roce::Service::rc},
                                           Named{"uc", roce::Service::uc}, Named{"ud", roce::Service::ud}};
+inline constexpr std::array exchange_names{Named{"none", Exchange::none}, Named{"perftest", Exchange::perftest}};
 inline constexpr std::array incomplete_names{Named{"keep", IncompleteMode::keep}, Named{"drop", IncompleteMode::drop}};
 inline constexpr std::array assembly_names{Named{"auto", AssemblyMode::automatic},
                                            Named{"reference", AssemblyMode::reference},

@@ -27,11 +27,16 @@ LcoresConfig read_lcores(TableReader& root);
 void read_streams(TableReader& root, RunConfig& run);
 /// The keys of PSI's detectors: interfaces, rows, bit_depth, tengiga. Refuses those that the format does not have.
 void read_detector_keys(TableReader& table, StreamConfig& stream);
-/// The keys of a stream that is answered: service, peer, psn, region and so on; `stream.qp` is read already. Refuses
-/// those that the service does not have.
+/// The keys of a stream that is answered: service, peer, psn, region and so on; `stream.qp` and `stream.exchange` are
+/// read already. Refuses those that the service does not have.
 void read_responder_keys(TableReader& table, StreamConfig& stream);
 /// Throws if regions are to be real memory and cannot be; wants `stream.event` and `run.events`.
 void check_backed_regions(TableReader& table, const RunConfig& run, const StreamConfig& stream);
+/// What follows from `exchange`, which is read already: where to listen, and memory for WRITEs where none was
+/// configured. All other keys of the stream are read.
+void read_exchange(TableReader& table, const RunConfig& run, StreamConfig& stream);
+/// Throws if two streams listen at one place.
+void check_listeners(const RunConfig& run, std::vector<TableReader>& readers);
 /// Throws if two streams claim the same packets. `readers` are those of the streams, in order.
 void check_claims(const RunConfig& run, std::vector<TableReader>& readers);
 

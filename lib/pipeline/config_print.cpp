@@ -169,6 +169,11 @@ void print_roce(Printer& out, const StreamConfig& stream) {
     out.choice("icrc", icrc_names, stream.icrc, IcrcMode::check);
     if (stream.message_bytes) out.line("message_bytes", in_quotes(format_size(*stream.message_bytes)));
     print_responder(out, stream.roce);
+    out.choice("exchange", exchange_names, stream.exchange, Exchange::none);
+    if (stream.exchange != Exchange::none)
+        out.line(
+            "listen", in_quotes(fmt::format("{}:{}", stream.listen_address, stream.listen_port)),
+            stream.listen_address == StreamConfig{}.listen_address && stream.listen_port == StreamConfig{}.listen_port);
 }
 
 bool is_module(const StreamConfig& stream) {
@@ -383,6 +388,9 @@ nlohmann::json stream_json(const RunConfig& config, const StreamConfig& stream) 
         if (stream.message_bytes) out["message_bytes"] = *stream.message_bytes;
         out["service"] = name_of(service_names, stream.roce.service);
         if (stream.roce.service != roce::Service::listen) out["responder"] = responder_json(stream.roce);
+        if (stream.exchange != Exchange::none)
+            out.update({{"exchange", name_of(exchange_names, stream.exchange)},
+                        {"listen", fmt::format("{}:{}", stream.listen_address, stream.listen_port)}});
     }
     return out;
 }

@@ -12,6 +12,7 @@ namespace weir::pipeline::detail {
 namespace {
 
 constexpr std::uint64_t qp_max = (1U << 24) - 1;
+constexpr std::uint32_t perftest_qkey = 0x11111111;          // perftest_parameters.h, DEF_QKEY
 constexpr std::uint64_t number_max = 0x7fff'ffff'ffff'ffff;  // TOML's integers are signed
 
 /// The tables of a key that has one, or an array of them.
@@ -31,6 +32,8 @@ std::string one_for_each(const StreamConfig& stream) {
 }
 
 void read_peers(TableReader& table, StreamConfig& stream) {
+    if (stream.exchange != Exchange::none)
+        return table.refuse("peer", "nothing: with an exchange, each program says who it is");
     for (TableReader& entry : tables_of(table, "peer")) {
         RoceConfig::Peer peer;
         const auto qp = entry.integer("qp", {0, qp_max});
@@ -55,6 +58,8 @@ void read_peers(TableReader& table, StreamConfig& stream) {
 
 /// One for each queue pair, and all may be the same.
 void read_psns(TableReader& table, StreamConfig& stream) {
+    if (stream.exchange != Exchange::none)
+        return table.refuse("psn", "nothing: with an exchange, each program says its own");
     const toml::node* node = table.get("psn");
     if (node == nullptr) return;
     const std::string accepted = one_for_each(stream) + ", of 24 bits: psn = [0x1000]";
@@ -143,9 +148,9 @@ void read_responder_keys(TableReader& table, StreamConfig& stream) {
         static_cast<std::uint32_t>(table.integer("cnp_interval_us", {0, 10'000'000}).value_or(roce.cnp_interval_us));
     if (roce.service == roce::Service::ud) {
         const auto qkey = table.integer("qkey", {0, 0xffff'ffff});
-        if (!qkey)
+        if (!qkey && stream.exchange == Exchange::none)
             table.missing("qkey", "the Q_Key that the senders use (0x11111111 with perftest and ibv_ud_pingpong)");
-        roce.qkey = static_cast<std::uint32_t>(*qkey);
+        roce.qkey = static_cast<std::uint32_t>(qkey.value_or(perftest_qkey));
         return;
     }
     roce.rnr_timer_us =

@@ -55,7 +55,7 @@ std::vector<IpAddress> read_addresses(TableReader& table, std::string_view key) 
 
 void read_udp(TableReader& table, StreamConfig& stream) {
     for (const auto* key : {"qp", "icrc", "message_bytes", "service", "peer", "psn", "path_mtu", "pkey", "qkey",
-                            "rnr_timer_us", "ack_every", "cnp_interval_us", "region"})
+                            "rnr_timer_us", "ack_every", "cnp_interval_us", "region", "exchange", "listen"})
         table.refuse(key, "nothing: it belongs to transport = \"roce\", and this stream has \"udp\"");
     for (const std::uint32_t port : table.integers("udp_dst", {1, 65535}, "UDP port"))
         stream.udp_dst.push_back(static_cast<std::uint16_t>(port));
@@ -77,6 +77,7 @@ void read_roce(TableReader& table, StreamConfig& stream) {
     stream.qp = table.integers("qp", {0, qp_max}, "queue pair number (24 bits)");
     if (stream.qp.empty()) table.missing("qp", "the destination queue pair of each source, as [0x11, 0x12]");
     stream.icrc = table.choice("icrc", icrc_names).value_or(stream.icrc);
+    stream.exchange = table.choice("exchange", exchange_names).value_or(stream.exchange);
     read_responder_keys(table, stream);
 }
 
@@ -183,6 +184,7 @@ StreamConfig read_stream(TableReader& table, RunConfig& run) {
     check_backed_regions(table, run, stream);
     read_spead(table, stream);
     read_message_bound(table, run, stream);
+    if (stream.transport == Transport::roce) read_exchange(table, run, stream);
     read_detector_keys(table, stream);
     if (stream.format == "ess")
         stream.packets_per_pulse = static_cast<std::uint32_t>(table.integer("packets_per_pulse", {1, 1}).value_or(1));
@@ -286,6 +288,7 @@ void read_streams(TableReader& root, RunConfig& run) {
     number_sources(run, readers);
     check_event_sources(root, run);
     check_claims(run, readers);
+    check_listeners(run, readers);
     for (std::uint32_t i = 0; i < run.ports.size(); ++i) {
         const bool used = std::any_of(run.streams.begin(), run.streams.end(),
                                       [i](const StreamConfig& stream) { return stream.port == i; });

@@ -45,7 +45,6 @@ struct PerftestServer::Client {
     double since_s = 0;
     roce::PerftestSession session;
     std::vector<std::size_t> offers;  ///< that it has, in its order
-    bool connecting = false;          ///< the last of them is not ready yet
     bool gone = false;                ///< it has hung up
     bool announced = false;
 };
@@ -106,7 +105,7 @@ void PerftestServer::work(Client& client, double seconds) {
     using State = roce::PerftestSession::State;
     // What it said last is worked off before it counts that it has hung up.
     const bool heard = receive(client);
-    if (client.session.state() == State::asking) open_queue_pair(client);
+    while (client.session.state() == State::asking) open_queue_pair(client);
     if (client.session.running() && !client.announced) {
         client.announced = true;
         say_(fmt::format("perftest {}: {} queue pair{}, path MTU {}", client.name, client.session.queue_pairs(),
@@ -119,7 +118,7 @@ void PerftestServer::work(Client& client, double seconds) {
     } else if (client.session.state() == State::failed) {
         ++account_.failed;
         say_(fmt::format("perftest {}: refused: {}", client.name, client.session.reason()));
-    } else if (client.gone && !heard && !client.connecting) {
+    } else if (client.gone && !heard) {
         ++account_.lost;
         say_(fmt::format("perftest {}: hung up before it was done", client.name));
     } else if (!client.session.running() && seconds - client.since_s > greeting_s) {
@@ -144,26 +143,22 @@ bool PerftestServer::receive(Client& client) {
 }
 
 void PerftestServer::open_queue_pair(Client& client) {
-    if (!client.connecting) {
-        const auto ipv4 = client.session.peer().ipv4();
-        if (!ipv4) return client.session.refuse("its GID has no IPv4 address (choose another one with -x)");
-        const auto free = std::find(taken_.begin(), taken_.end(), false);
-        if (free == taken_.end())
-            return client.session.refuse(
-                fmt::format("no queue pair is free (the stream has {} in `qp`)", taken_.size()));
-        *free = true;
-        client.offers.push_back(static_cast<std::size_t>(free - taken_.begin()));
-        client.connecting = true;
-        const roce::PerftestEnd& peer = client.session.peer();
-        queue_pairs_.connect(config_.offers[client.offers.back()].source,
-                             {peer.qp, peer.psn, *ipv4, client.session.path_mtu()});
-    }
-    const Offer& offer = config_.offers[client.offers.back()];
-    if (!queue_pairs_.connected(offer.source)) return;
-    client.connecting = false;
+    const roce::PerftestEnd& peer = client.session.peer();
+    const auto ipv4 = peer.ipv4();
+    if (!ipv4) return client.session.refuse("its GID has no IPv4 address (choose another one with -x)");
+    const auto free = std::find(taken_.begin(), taken_.end(), false);
+    if (free == taken_.end())
+        return client.session.refuse(fmt::format("no queue pair is free (the stream has {} in `qp`)", taken_.size()));
+    const auto index = static_cast<std::size_t>(free - taken_.begin());
+    const Offer& offer = config_.offers[index];
+    if (!queue_pairs_.connect(offer.source, {peer.qp, peer.psn, *ipv4, client.session.path_mtu()}))
+        return client.session.refuse("the run is at its end");
+    *free = true;
+    client.offers.push_back(index);
     ++account_.queue_pairs;
     roce::PerftestEnd ours;
     ours.qp = offer.qp;
+    ours.reads = peer.reads;  // with none, a client that wants to READ would wait for ever, rather than be refused
     ours.rkey = offer.rkey;
     ours.va = offer.va;
     ours.set_ipv4(config_.ipv4);

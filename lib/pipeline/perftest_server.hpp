@@ -24,10 +24,9 @@ public:
         std::uint32_t path_mtu = 0;
     };
     virtual ~QueuePairs() = default;
-    /// Asks for the source's queue pair to be connected to `peer`, whatever it was connected to before.
-    virtual void connect(std::uint32_t source, const Peer& peer) = 0;
-    /// What was asked for last is done: packets of that peer are taken from now on.
-    [[nodiscard]] virtual bool connected(std::uint32_t source) = 0;
+    /// Connects the source's queue pair to `peer`, whatever it was connected to before: packets of that peer are taken
+    /// from now on. False: its lcore does not answer (the run is at its end).
+    [[nodiscard]] virtual bool connect(std::uint32_t source, const Peer& peer) = 0;
 };
 
 class PerftestServer {

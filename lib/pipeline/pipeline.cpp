@@ -209,6 +209,8 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
 void Pipeline::make_answers(std::size_t index, RxStage::Config& stage, const std::vector<std::uint16_t>& owners) {
     stage.table.event_room = event_room_.get();
     stage.responder.sources = make_responder_sources(options_.config, owners, stage.index);
+    if (options_.capture.has_value())  // nobody connects them: the capture's packets do
+        for (auto& source : stage.responder.sources) source.ready = true;
     for (std::uint32_t port = 0; port < ports_.size(); ++port) {
         const std::vector<std::uint16_t> lcores = answering_lcores(options_.config, port, owners);
         const auto at = std::ranges::find(lcores, stage.index);

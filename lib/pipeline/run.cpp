@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "pipeline/diagnosis.hpp"
+#include "pipeline/exchanges.hpp"
 #include "pipeline/ledger.hpp"
 #include "pipeline/pipeline.hpp"
 #include "pipeline/port_report.hpp"
@@ -141,6 +142,7 @@ private:
     std::unique_ptr<AnswerLog> answers_;
     std::unique_ptr<Pipeline> pipeline_;
     std::unique_ptr<Telemetry> telemetry_;
+    std::unique_ptr<Exchanges> exchanges_;
     std::chrono::steady_clock::time_point start_;
     bool started_ = false;
     bool said_nothing_ = false;
@@ -269,6 +271,8 @@ int Run::execute() {
     const bool files = std::ranges::any_of(options_.config.ports, [](const auto& port) { return !port.flows.empty(); });
     if (!options_.quiet && (own_rules || files)) fmt::print(stderr, "{}", pipeline_->flows().text());
     if (!options_.telemetry.empty()) telemetry_ = std::make_unique<Telemetry>();
+    if (!options_.capture.has_value())
+        exchanges_ = std::make_unique<Exchanges>(*pipeline_, [this](std::string_view text) { progress_.say(text); });
     start_ = std::chrono::steady_clock::now();
     if (answers_ != nullptr) answers_->start();
     pipeline_->start();
@@ -344,6 +348,7 @@ void Run::control() {
         if (telemetry_ != nullptr) telemetry_->serve(*pipeline_, watch_, seconds_);
         if (SignalGuard::asked()) progress_.answer(*pipeline_, watch_, seconds_);
         if (!options_.capture.has_value() && !said_nothing_ && seconds_ >= patience_s) say_nothing_came();
+        if (exchanges_ != nullptr && !stopping) exchanges_->serve(seconds_);
         if (pipeline_->writer() != nullptr) watch_disk();
         if (stopping || !should_stop(seconds_)) continue;
         stopping = true;
@@ -396,6 +401,9 @@ nlohmann::json Run::report_json(const Ledger& ledger) const {
     report["plan"] = plan_json(plan_);
     report["stopped_by"] = stop_reason_;
     report["flows"] = pipeline_->flows().json();
+    if (exchanges_ != nullptr)
+        if (nlohmann::json exchanges = exchanges_->report(); !exchanges.empty())
+            report["exchanges"] = std::move(exchanges);
     if (const CaptureFeeder* capture = pipeline_->capture(); capture != nullptr)
         report["capture"] = {{"files", options_.capture->files}, {"records", capture->records() + capture->skipped()},
                              {"skipped", capture->skipped()},    {"bytes", capture->record_bytes()},

@@ -72,8 +72,8 @@ void RxStage::take_accepted(const Packet& packet, std::uint32_t source, const wi
 }
 
 /// What it has begun ends.
-void RxStage::forget_peer(std::uint32_t source, TimeNs now) noexcept {
-    listener_->forget(source, now);
+void RxStage::forget_peer(std::uint32_t source, TimeNs now, std::optional<std::uint32_t> first_psn) noexcept {
+    listener_->forget(source, now, first_psn);
     if (frames_ != nullptr) frames_->forget(source);
 }
 
@@ -138,7 +138,8 @@ std::size_t RxStage::take_queue_pair_command() noexcept {
     const std::uint32_t source = command->source;
     if (responder_ != nullptr && responder_->serves(source)) {
         using Kind = roce::QueuePairCommand::Kind;
-        if (command->kind != Kind::query) forget_peer(source, time_);
+        if (command->kind != Kind::query)
+            forget_peer(source, time_, command->kind == Kind::configure ? command->queue_pair.psn : std::nullopt);
         if (command->kind == Kind::configure) responder_->configure(source, command->queue_pair);
         if (command->kind == Kind::reset) responder_->reset(source);
         command->status = responder_->status(source);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "assemble/message_table.hpp"
@@ -183,7 +184,7 @@ private:
     void make_responder();
     void take_accepted(const port::Packet& packet, std::uint32_t source, const wire::RocePacket& roce,
                        const roce::Ruling& ruling) noexcept;
-    void forget_peer(std::uint32_t source, TimeNs now) noexcept;
+    void forget_peer(std::uint32_t source, TimeNs now, std::optional<std::uint32_t> first_psn = {}) noexcept;
     void publish_queue_pair(std::uint32_t source) noexcept;
     [[nodiscard]] std::size_t take_queue_pair_command() noexcept;
     [[nodiscard]] bool source_of(const StreamRuntime& stream, const wire::Fragment& fragment,

@@ -145,6 +145,8 @@ std::vector<roce::Listener::SourceConfig> make_roce_sources(const RunConfig& con
         source.message_bytes = stream.message_bytes.value_or(0);
         source.max_message_bytes =
             stream.max_message_bytes > 0 ? stream.max_message_bytes : wire::message_bytes_max_default;
+        source.in_order = stream.roce.service != roce::Service::listen;
+        if (!stream.roce.psn.empty()) source.first_psn = stream.roce.psn[id - stream.first_source];
         source.format = streams[config.sources[id].stream].format;
         source.context = streams[config.sources[id].stream].context;
         sources.push_back(source);
@@ -188,7 +190,7 @@ std::vector<roce::Responder::SourceConfig> make_responder_sources(const RunConfi
         const StreamConfig& stream = config.streams[config.sources[id].stream];
         if (stream.transport != Transport::roce || stream.roce.service == roce::Service::listen || owners[id] != owner)
             continue;
-        sources.push_back({id, make_queue_pair(config, id), true});
+        sources.push_back({id, make_queue_pair(config, id), stream.exchange == Exchange::none});
     }
     return sources;
 }

@@ -68,7 +68,7 @@ void Listener::completed(std::uint32_t index, TimeNs now) noexcept {
         (connection.counting && runs_[index].begin < connection.count_origin))
         return abandon(index, PacketCounter::unbound);
     if (!connection.counting) {
-        if (++connection.whole >= count_hold) start_counting(connection, now);
+        if (++connection.whole >= (connection.config->in_order ? 1 : count_hold)) start_counting(connection, now);
     } else if (counts_by_psn(connection)) {
         number_complete(index, now);
     } else {
@@ -92,12 +92,12 @@ void Listener::number_complete(std::uint32_t index, TimeNs now) noexcept {
     }
     if (!counts_by_psn(connection)) {
         connection.count_next = run.end;
-        return deliver_complete(index, connection.next_number++, now);
+        return deliver_complete(index, counted(connection, connection.next_number++), now);
     }
     const Psn distance = run.begin - connection.count_origin;
     const Psn packets = run.end - run.begin;
     if (distance < 0 || distance % packets != 0) return abandon(index, PacketCounter::unbound);
-    deliver_complete(index, static_cast<std::uint64_t>(distance / packets), now);
+    deliver_complete(index, counted(connection, static_cast<std::uint64_t>(distance / packets)), now);
 }
 
 void Listener::deliver_complete(std::uint32_t index, std::uint64_t number, TimeNs now) noexcept {
@@ -388,11 +388,12 @@ bool Listener::group_number(Connection& connection, const Group& group, std::uin
     if (connection.config->message_bytes != 0) {
         const Psn distance = group.start - connection.count_origin;
         const Psn packets = group.end - group.start;
-        number = static_cast<std::uint64_t>(distance / packets);
-        return distance >= 0 && distance % packets == 0;
+        if (distance < 0 || distance % packets != 0) return false;
+        number = counted(connection, static_cast<std::uint64_t>(distance / packets));
+        return true;
     }
     if (group.start != connection.count_next || !group.end_known) return false;
-    number = connection.next_number++;
+    number = counted(connection, connection.next_number++);
     connection.count_next = group.end;
     return true;
 }

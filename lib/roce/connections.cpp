@@ -57,6 +57,14 @@ bool Listener::counts(Connection& connection, TimeNs now) noexcept {
     return true;
 }
 
+/// The connection is the one that was announced: its message 0 begins here, whether it comes or not.
+void Listener::count_from(Connection& connection, std::uint32_t first_psn) noexcept {
+    sources_[connection.source].counted = slot_of(connection);
+    forget_count(connection);
+    connection.counting = true;
+    connection.count_origin = connection.count_next = connection.ring.extend(first_psn);
+}
+
 void Listener::end_runs(Connection& connection, TimeNs now) noexcept {
     while (connection.runs.first() != no_run) close(connection.runs.first(), now);
 }

@@ -67,6 +67,7 @@ void Listener::add(std::uint32_t source_id, const RocePacket& packet, void* buff
         connection.seen = true;
         // Room below, so that extended PSNs stay positive whatever the peer does.
         start_era(connection, (Psn{1} << 40) + packet.psn, now);
+        if (const auto first = sources_[connection.source].first_psn) count_from(connection, *first);
     }
     const Psn psn = connection.ring.extend(packet.psn);
     const Psn ahead = psn - connection.ring.newest();
@@ -335,10 +336,11 @@ void Listener::begin_pass(TimeNs now) noexcept {
         sources_[slot].recent = slot;
         sources_[slot].counted = no_run;
         sources_[slot].next_arrival = 0;
+        sources_[slot].count_base = sources_[slot].count_end = 0;
     }
 }
 
-void Listener::forget(std::uint32_t source_id, TimeNs now) noexcept {
+void Listener::forget(std::uint32_t source_id, TimeNs now, std::optional<std::uint32_t> first_psn) noexcept {
     const std::uint32_t slot = slot_by_source_[source_id];
     for (std::size_t i = 0; i < peers_.size(); ++i) {
         if (!peers_[i].used || peers_[i].source != slot) continue;
@@ -348,6 +350,8 @@ void Listener::forget(std::uint32_t source_id, TimeNs now) noexcept {
     }
     sources_[slot].recent = slot;
     sources_[slot].counted = no_run;
+    sources_[slot].count_base = sources_[slot].count_end;
+    sources_[slot].first_psn = first_psn;
 }
 
 bool Listener::evict_oldest(TimeNs now) noexcept {

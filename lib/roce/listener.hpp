@@ -15,8 +15,10 @@
 // are a restart as well; on a reliable one they are retransmissions, however many.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "assemble/message_table.hpp"
@@ -36,8 +38,9 @@ enum class NumberBy : std::uint8_t {
     arrival,    ///< messages in closing order from 0
 };
 
-/// With NumberBy::count, message 0 is the one with the lowest PSN of which the FIRST packet was seen when
-/// `count_hold` messages were whole (or the first one had to end): earlier ones may have been overtaken. If every
+/// With NumberBy::count, message 0 is the one that begins with `first_psn`. Where that is not known, it is the one with
+/// the lowest PSN of which the FIRST packet was seen when `count_hold` messages were whole (or the first one had to
+/// end): earlier ones may have been overtaken, unless packets are `in_order`. If every
 /// message has the same configured size, a number is PSN arithmetic. If not, a message is numbered when everything
 /// before it is, and once something is lost for good all later messages of that source are unbound, until it restarts.
 class Listener {
@@ -47,6 +50,10 @@ public:
         NumberBy number_by = NumberBy::immediate;
         std::uint32_t message_bytes = 0;  ///< of every message, if configured; a message of another size is a conflict
         std::uint32_t max_message_bytes = wire::message_bytes_max_default;
+        /// NumberBy::count: packets come in the order in which they were sent, as a Responder lets them through, so the
+        /// first message that starts is message 0.
+        bool in_order = false;
+        std::optional<std::uint32_t> first_psn{};   ///< NumberBy::count: of message 0, where it is known (24 bits)
         const wire::FormatEntry* format = nullptr;  ///< NumberBy::format
         wire::FormatContext context;
     };
@@ -88,8 +95,10 @@ public:
     /// Ends the message that was opened first. False if there is none.
     bool evict_oldest(TimeNs now) noexcept;
 
-    /// The peer of `source` is gone, or begins anew: ends what it has begun, and forgets what it has sent.
-    void forget(std::uint32_t source, TimeNs now) noexcept;
+    /// The peer of `source` is gone, or begins anew: ends what it has begun, and forgets what it has sent. With
+    /// NumberBy::count its next message has the number behind the highest so far.
+    /// `first_psn`: of the first message of the new connection, where it is known.
+    void forget(std::uint32_t source, TimeNs now, std::optional<std::uint32_t> first_psn = {}) noexcept;
 
     /// Whether a message can be begun.
     [[nodiscard]] bool has_room() const noexcept { return !free_runs_.empty(); }
@@ -143,10 +152,13 @@ private:
         }
     };
     struct Source {
-        explicit Source(const SourceConfig& from) : config(from) {}
+        explicit Source(const SourceConfig& from) : config(from), first_psn(from.first_psn) {}
         SourceConfig config;
-        std::uint32_t recent = 0;        ///< connection of the last packet
-        std::uint32_t counted = no_run;  ///< the connection whose messages are counted
+        std::uint32_t recent = 0;                  ///< connection of the last packet
+        std::uint32_t counted = no_run;            ///< the connection whose messages are counted
+        std::optional<std::uint32_t> first_psn{};  ///< of its message 0
+        std::uint64_t count_base = 0;              ///< number of its message 0
+        std::uint64_t count_end = 0;               ///< behind the highest number given so far
         std::uint64_t next_arrival = 0;
     };
     /// The runs that one packet joins.
@@ -178,6 +190,13 @@ private:
         connection.whole = 0;
         connection.next_number = 0;
     }
+    /// The event number of a counted connection's message `local`.
+    [[nodiscard]] std::uint64_t counted(const Connection& connection, std::uint64_t local) noexcept {
+        Source& source = sources_[connection.source];
+        source.count_end = std::max(source.count_end, source.count_base + local + 1);
+        return source.count_base + local;
+    }
+    void count_from(Connection& connection, std::uint32_t first_psn) noexcept;
     void end_runs(Connection& connection, TimeNs now) noexcept;
 
     // listener.cpp: packets come in.

@@ -1,5 +1,5 @@
-// The server for perftest's programs, with clients over the loopback interface and queue pairs that are ready when the
-// test says so.
+// The server for perftest's programs, with clients over the loopback interface and queue pairs that a
+// test can have refused.
 #include "pipeline/perftest_server.hpp"
 
 #include <arpa/inet.h>
@@ -21,8 +21,10 @@ using namespace std::string_literals;
 using ::testing::HasSubstr;
 
 struct FakeQueuePairs final : QueuePairs {
-    void connect(std::uint32_t source, const Peer& peer) override { peers[source] = peer; }
-    bool connected(std::uint32_t source) override { return ready && peers.contains(source); }
+    bool connect(std::uint32_t source, const Peer& peer) override {
+        peers[source] = peer;
+        return ready;
+    }
     std::map<std::uint32_t, Peer> peers;
     bool ready = true;
 };
@@ -143,17 +145,14 @@ TEST_F(PerftestServerTest, ConnectsQueuePairsAndTellsTheClientWhereToSend) {
     EXPECT_THAT(said, HasSubstr("done"));
 }
 
-TEST_F(PerftestServerTest, AnswersOnlyWhenTheQueuePairIsReady) {
+TEST_F(PerftestServerTest, RefusesAQueuePairThatCannotBeConnectedAnyMore) {
     queue_pairs.ready = false;
     Client client(*this);
     client.greet();
     client.send(end_of(0x21).text());
-    serve_until([this] { return queue_pairs.peers.contains(7); });
-    pollfd entry{client.socket, POLLIN, 0};
-    server->serve(now);
-    EXPECT_EQ(::poll(&entry, 1, 0), 0);
-    queue_pairs.ready = true;
-    EXPECT_EQ(client.receive(roce::PerftestEnd::text_bytes_gid).size(), roce::PerftestEnd::text_bytes_gid);
+    EXPECT_TRUE(client.closed());
+    EXPECT_THAT(said, HasSubstr("at its end"));
+    EXPECT_EQ(server->account().queue_pairs, 0U);
 }
 
 TEST_F(PerftestServerTest, GivesQueuePairsOfAClientThatHasGoneToTheNext) {

@@ -77,6 +77,49 @@ TEST_F(ConnectionsTest, TwoSendersWithTheSamePsnsDoNotMix) {
     EXPECT_EQ(count(PacketCounter::placed), 10U);
 }
 
+TEST_F(ConnectionsTest, NumbersGoOnWhenThePeerIsForgottenAndAnotherOneCounts) {
+    spec.transport = wire::RoceTransport::rc;
+    start(NumberBy::count);
+    for (std::uint32_t connection = 0; connection < 3; ++connection) {
+        sender = connection;
+        for (std::uint32_t i = 0; i < 5; ++i) send(message(5 * connection + i, 3, 1000 * connection + 3 * i));
+        harness->listener.forget(0, now += 1000);
+        harness->drain(now);
+    }
+    EXPECT_EQ(harness->delivered.size(), 15U);
+    for (const Delivered& got : harness->delivered) EXPECT_EQ(got.number, id_in(got));
+    EXPECT_EQ(harness->delivered.back().epoch, 0U);
+    finish();
+    EXPECT_EQ(count(PacketCounter::placed), 45U);
+}
+
+TEST_F(ConnectionsTest, AnAnnouncedPeerIsCountedFromItsFirstPsnAtOnce) {
+    spec.transport = wire::RoceTransport::uc;
+    config.sources[0].message_bytes = 3 * pmtu - 100;
+    start(NumberBy::count);
+    harness->listener.forget(0, now, 100);
+    send(message(2, 3, 106));  // messages 0 and 1 were lost
+    ASSERT_EQ(harness->delivered.size(), 1U) << "it waits for others";
+    EXPECT_EQ(harness->delivered[0].number, 2U);
+    harness->listener.forget(0, now, 0xfffffe);
+    send(message(3, 3, 0xfffffe));
+    ASSERT_EQ(harness->delivered.size(), 2U);
+    EXPECT_EQ(harness->delivered[1].number, 3U);
+    finish();
+}
+
+TEST_F(ConnectionsTest, InOrderTheFirstMessageIsMessageZeroAtOnce) {
+    spec.transport = wire::RoceTransport::rc;
+    config.sources[0].in_order = true;
+    start(NumberBy::count);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        send(message(i, 3, 50 + 3 * i));
+        ASSERT_EQ(harness->delivered.size(), i + 1);
+        EXPECT_EQ(harness->delivered[i].number, i);
+    }
+    finish();
+}
+
 TEST_F(ConnectionsTest, TransportsDoNotMix) {
     start();
     const auto a = message(1, 3, 100);

@@ -1,0 +1,98 @@
+#include "pipeline/exchanges.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "pipeline/pipeline.hpp"
+#include "pipeline/setup.hpp"
+#include "roce/queue_pair.hpp"
+#include "wire/roce.hpp"
+
+namespace weir::pipeline {
+
+namespace {
+
+/// Queue pairs as they are configured, but for what the peer says of itself.
+class PipelineQueuePairs final : public QueuePairs {
+public:
+    explicit PipelineQueuePairs(Pipeline& pipeline) : pipeline_(pipeline) {}
+
+    bool connect(std::uint32_t source, const Peer& peer) override {
+        std::array<std::byte, 4> address;
+        for (std::uint32_t i = 0; i < 4; ++i) address[i] = static_cast<std::byte>(peer.ipv4 >> (24 - 8 * i));
+        roce::QueuePair queue_pair = make_queue_pair(pipeline_.options().config, source);
+        queue_pair.peer_qp = peer.qp;
+        queue_pair.peer_address = wire::roce_address(address.data(), false);
+        queue_pair.psn = peer.psn;
+        queue_pair.path_mtu = peer.path_mtu;
+        return pipeline_.configure_queue_pair(source, queue_pair).has_value();
+    }
+
+private:
+    Pipeline& pipeline_;
+};
+
+PerftestServer::Config server_config(const RunConfig& config, const StreamConfig& stream) {
+    PerftestServer::Config server;
+    server.address = stream.listen_address;
+    server.port = stream.listen_port;
+    server.ipv4 = config.ports[stream.port].ipv4().value_or(0);
+    server.path_mtu = path_mtu_of(config, stream);
+    for (std::uint32_t i = 0; i < stream.source_count; ++i) {
+        const roce::QueuePair queue_pair = make_queue_pair(config, stream.first_source + i);
+        const roce::Region region = queue_pair.region_count > 0 ? queue_pair.regions.front() : roce::Region{};
+        server.offers.push_back({stream.first_source + i, stream.qp[i], region.rkey, region.va});
+    }
+    return server;
+}
+
+}  // namespace
+
+std::uint32_t path_mtu_of(const RunConfig& config, const StreamConfig& stream) {
+    if (stream.roce.path_mtu != 0) return stream.roce.path_mtu;
+    // IPv4, UDP, BTH, the largest extended headers (RETH and immediate), iCRC.
+    constexpr std::uint32_t headers = 20 + 8 + 12 + 16 + 4 + 4;
+    std::uint32_t bytes = wire::roce_mtu_max;
+    while (bytes > 256 && bytes + headers > config.ports[stream.port].mtu) bytes /= 2;
+    return bytes;
+}
+
+struct Exchanges::Stream {
+    Stream(Pipeline& pipeline, const StreamConfig& config, const std::function<void(std::string_view)>& say)
+        : queue_pairs(pipeline),
+          server(server_config(pipeline.options().config, config), queue_pairs, say),
+          listen(fmt::format("{}:{}", config.listen_address, config.listen_port)) {}
+    PipelineQueuePairs queue_pairs;
+    PerftestServer server;
+    std::string listen;
+};
+
+Exchanges::Exchanges(Pipeline& pipeline, const std::function<void(std::string_view)>& say) {
+    for (const StreamConfig& stream : pipeline.options().config.streams)
+        if (stream.exchange != Exchange::none) streams_.push_back(std::make_unique<Stream>(pipeline, stream, say));
+}
+
+Exchanges::~Exchanges() = default;
+
+void Exchanges::serve(double seconds) {
+    for (const auto& stream : streams_) stream->server.serve(seconds);
+}
+
+nlohmann::json Exchanges::report() const {
+    nlohmann::json out = nlohmann::json::array();
+    for (const auto& stream : streams_) {
+        const PerftestServer::Account& account = stream->server.account();
+        out.push_back({{"listen", stream->listen},
+                       {"clients", account.clients},
+                       {"ended", account.ended},
+                       {"failed", account.failed},
+                       {"lost", account.lost},
+                       {"queue_pairs", account.queue_pairs}});
+    }
+    return out;
+}
+
+}  // namespace weir::pipeline

@@ -63,14 +63,17 @@ class Overload(Case):
                 self.assertEqual(result.packets, {"placed": 2 * EVENTS})
 
     def test_the_slow_worker_is_named(self):
-        result = self.run_with("refuse-new", "--drop")
+        # Long enough that the beginning and the end make no difference.
+        text = config(stream(format="ejfat", sources=1), sources=1, events="window = 8\n", sink='kind = "null"', more=SLOW)
+        result = self.replay(self.path("c.pcap", pcap_bytes(stamped(self.frames))), text, "--loop", 8)
         limit = result.report["bottleneck"]
         self.assertEqual(limit["part"], "work0", limit)
         self.assertIn("on lcore 0 (rx0, build0, work0)", limit["sentence"])
         self.assertIn("limit     " + limit["sentence"], result.output)
         self.assertGreater(result.report["stages"]["work0"]["busy"], 0.5)
-        levels = result.report["levels"]
-        self.assertEqual(levels["open"]["highest"], 8)
+
+    def test_levels_have_their_highest(self):
+        levels = self.run_with("refuse-new", "--drop").report["levels"]
         self.assertGreaterEqual(levels["queued"]["highest"], levels["queued"]["size"])
         self.assertLessEqual(levels["queued"]["highest"], levels["queued"]["size"] + levels["open"]["size"])
         self.assertGreater(levels["rings"]["capture"]["highest"], 0)

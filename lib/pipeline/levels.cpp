@@ -38,7 +38,11 @@ const Levels::Ring* Levels::fullest() const noexcept {
 Levels Pipeline::levels() const {
     Levels levels;
     const Plan& plan = options_.plan;
-    levels.buffers = {pool_->in_use(), pool_->size(), pool_highest_};
+    levels.buffers.highest = pool_highest_;
+    for (const auto& pool : pools_) {
+        levels.buffers.used += pool->in_use();
+        levels.buffers.size += pool->size();
+    }
     for (const auto& rx : rx_) {
         levels.memory.used += rx->buffers_held();
         levels.memory.highest += rx->buffers_highest();

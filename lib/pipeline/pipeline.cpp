@@ -14,6 +14,7 @@
 #include "core/tsan.hpp"
 #include "port/device_facts.hpp"
 #include "port/eal.hpp"
+#include "port/host_topology.hpp"
 
 namespace weir::pipeline {
 
@@ -52,7 +53,10 @@ std::string edge_name(std::size_t lcore, std::size_t shard, std::size_t shards) 
 
 Pipeline::Pipeline(Options options) : options_(std::move(options)) {
     const Plan& plan = options_.plan;
-    pool_ = std::make_unique<port::BufferPool>("packets", port::BufferPoolConfig{plan.pool_buffers, plan.room_bytes});
+    for (const Plan::Pool& pool : plan.pools)
+        pools_.push_back(std::make_unique<port::BufferPool>(
+            fmt::format("packets{}", pool.rx),
+            port::BufferPoolConfig{pool.buffers, plan.room_bytes, pool.node, plan.rx[pool.rx]}));
     const std::vector<std::uint16_t> owners = make_owners(options_.config, plan.placement);
     for (std::uint32_t port = 0; port < options_.config.ports.size(); ++port)
         steering_.push_back(std::make_unique<flow::Steering>(make_steering(options_.config, port, owners)));
@@ -61,10 +65,10 @@ Pipeline::Pipeline(Options options) : options_(std::move(options)) {
         rx_signals_.push_back(std::make_unique<RxSignals>());
         for (std::size_t shard = 0; shard < plan.build.size(); ++shard) {
             const std::string edge = edge_name(i, shard, plan.build.size());
-            descriptor_rings_.push_back(
-                std::make_unique<port::Ring<assemble::Descriptor>>("descriptors" + edge, plan.descriptor_ring));
-            command_rings_.push_back(
-                std::make_unique<port::Ring<assemble::Command>>("commands" + edge, plan.descriptor_ring));
+            descriptor_rings_.push_back(std::make_unique<port::Ring<assemble::Descriptor>>(
+                "descriptors" + edge, plan.descriptor_ring, plan.memory_node(plan.build[shard])));
+            command_rings_.push_back(std::make_unique<port::Ring<assemble::Command>>(
+                "commands" + edge, plan.descriptor_ring, plan.memory_node(plan.rx[i])));
             rx[i].descriptors.push_back(descriptor_rings_.back().get());
             rx[i].commands.push_back(command_rings_.back().get());
         }
@@ -90,6 +94,7 @@ Pipeline::~Pipeline() {
 
 void Pipeline::make_inputs(std::vector<RxStage::Config>& rx) {
     const std::size_t count = rx.size();
+    const auto memory_node = [this](std::uint32_t lcore) { return options_.plan.memory_node(lcore); };
     for (RxStage::Config& config : rx) {
         for (const auto& steering : steering_) config.steering.push_back(steering.get());
         config.steer_in.resize(count);
@@ -98,8 +103,8 @@ void Pipeline::make_inputs(std::vector<RxStage::Config>& rx) {
     for (std::size_t from = 0; from < count; ++from)
         for (std::size_t to = 0; to < count; ++to) {
             if (from == to) continue;
-            packet_rings_.push_back(std::make_unique<port::Ring<port::Packet>>(fmt::format("steer{}.{}", from, to),
-                                                                               options_.plan.steer_ring));
+            packet_rings_.push_back(std::make_unique<port::Ring<port::Packet>>(
+                fmt::format("steer{}.{}", from, to), options_.plan.steer_ring, memory_node(options_.plan.rx[to])));
             rx[from].steer_out[to] = {packet_rings_.back().get(), nullptr};
             rx[to].steer_in[from] = {packet_rings_.back().get(), rx_signals_[from].get()};
         }
@@ -109,7 +114,8 @@ void Pipeline::make_inputs(std::vector<RxStage::Config>& rx) {
             passes_ = std::make_unique<PassSignals>(rx.size());
             passes_->settle = [this] { settle_passes(); };
         }
-        capture_ = std::make_unique<CaptureFeeder>(*options_.capture, *packet_rings_.back(), *pool_, passes_.get());
+        capture_ =
+            std::make_unique<CaptureFeeder>(*options_.capture, *packet_rings_.back(), *pools_.front(), passes_.get());
         rx[0].rings.push_back({packet_rings_.back().get(), &capture_->ended()});
         return;
     }
@@ -157,15 +163,24 @@ void Pipeline::make_port(std::size_t index, std::vector<RxStage::Config>& rx) {
         for (const StreamConfig& stream : options_.config.streams)
             if (stream.port == index) sources += stream.source_count;
         simulators_.push_back(std::make_unique<SimulatorFeeder>(
-            SimulatorFeeder::parse_device(config.device, sources, options_.config.formats), config.name, *pool_));
+            SimulatorFeeder::parse_device(config.device, sources, options_.config.formats), config.name,
+            pool_of(index, 0)));
         live.device = simulators_.back()->device();
         live.args.reset();
         live.queues = 1;
     }
-    ports_.push_back(std::make_unique<port::LivePort>(live, std::vector<port::BufferPool*>(live.queues, pool_.get())));
+    std::vector<port::BufferPool*> pools;
+    for (std::uint32_t queue = 0; queue < live.queues; ++queue) pools.push_back(&pool_of(index, queue));
+    ports_.push_back(std::make_unique<port::LivePort>(live, pools));
     for (const Placement::Queue& queue : options_.plan.placement.queues)
         if (queue.port == index)
             rx[queue.rx].ports.push_back({ports_.back().get(), static_cast<std::uint16_t>(queue.queue)});
+}
+
+port::BufferPool& Pipeline::pool_of(std::size_t port, std::uint32_t queue) {
+    const std::vector<Plan::Pool>& pools = options_.plan.pools;
+    const std::uint32_t rx = options_.plan.placement.rx_of_queue(static_cast<std::uint32_t>(port), queue);
+    return *pools_[static_cast<std::size_t>(std::ranges::find(pools, rx, &Plan::Pool::rx) - pools.begin())];
 }
 
 void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
@@ -195,12 +210,17 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
         stage.table.timeout_ns = config.events.timeout_ms * core::ns_per_ms;
         stage.table.number_bits = make_number_bits(config, options_.streams);
         stage.reassembly = plan.reassembly;
+        stage.reassembly.node = plan.memory_node(plan.rx[i]);
+        const auto pool = std::ranges::find(plan.pools, i, &Plan::Pool::rx);
+        if (capture_ == nullptr && rx.size() > 1 && pool != plan.pools.end())
+            stage.pool = pools_[static_cast<std::size_t>(pool - plan.pools.begin())].get();
         stage.listener.sources = make_roce_sources(config, options_.streams, owners, stage.index);
         stage.listener.timeout_ns = stage.table.timeout_ns;
         stage.listener.runs_max = plan.roce_runs;
         // In messages that ended since: more than any reordering that the events' own limit allows for.
         stage.listener.window = 4 * plan.open_max;
         make_answers(i, stage, owners);
+        const port::PreferNode memory(stage.reassembly.node);
         rx_.push_back(std::make_unique<RxStage>(stage, options_.streams, *rx_signals_[i], signals_));
     }
 }
@@ -251,12 +271,15 @@ void Pipeline::make_work() {
     const Plan& plan = options_.plan;
     const bool to_file = options_.writer != nullptr;
     for (std::size_t worker = 0; worker < plan.work.size(); ++worker) {
+        const int node = plan.memory_node(plan.work[worker]);
+        const port::PreferNode memory(node);
         WorkStage::Config config;
         for (std::size_t shard = 0; shard < plan.build.size(); ++shard) {
             const std::string edge = edge_name(worker, shard, plan.build.size());
-            event_rings_.push_back(std::make_unique<port::Ring<assemble::Event*>>("events" + edge, plan.event_ring));
-            released_rings_.push_back(
-                std::make_unique<port::Ring<assemble::Event*>>("released" + edge, plan.event_ring));
+            event_rings_.push_back(
+                std::make_unique<port::Ring<assemble::Event*>>("events" + edge, plan.event_ring, node));
+            released_rings_.push_back(std::make_unique<port::Ring<assemble::Event*>>(
+                "released" + edge, plan.event_ring, plan.memory_node(plan.build[shard])));
             config.build.push_back({event_rings_.back().get(), released_rings_.back().get()});
         }
         if (!options_.config.reduce.empty()) config.zstd_level = options_.config.reduce.front().level;
@@ -269,14 +292,14 @@ void Pipeline::make_work() {
                           (plan.buffers_per_rx / 16 + plan.messages_per_rx + plan.copy_cells_per_rx + 1);
         for (std::size_t rx = 0; rx < plan.rx.size(); ++rx) {
             recycle_rings_.push_back(std::make_unique<port::Ring<assemble::Message*>>(
-                fmt::format("recycle{}.{}", worker, rx), plan.messages_per_rx));
+                fmt::format("recycle{}.{}", worker, rx), plan.messages_per_rx, plan.memory_node(plan.rx[rx])));
             config.recycle.push_back(recycle_rings_.back().get());
         }
         if (to_file) {
             free_rings_.push_back(
-                std::make_unique<port::Ring<OutputBuffer*>>(fmt::format("free{}", worker), plan.output_buffers));
+                std::make_unique<port::Ring<OutputBuffer*>>(fmt::format("free{}", worker), plan.output_buffers, node));
             full_rings_.push_back(
-                std::make_unique<port::Ring<OutputBuffer*>>(fmt::format("full{}", worker), plan.output_buffers));
+                std::make_unique<port::Ring<OutputBuffer*>>(fmt::format("full{}", worker), plan.output_buffers, node));
             config.free_buffers = free_rings_.back().get();
             config.full_buffers = full_rings_.back().get();
             for (std::uint32_t i = 0; i < plan.output_buffers; ++i) {
@@ -330,6 +353,7 @@ void Pipeline::make_build() {
                                 rx_signals_[i].get()});
         for (std::size_t i = 0; i < plan.work.size(); ++i)
             build.work.push_back({event_rings_[i * shards + shard].get(), released_rings_[i * shards + shard].get()});
+        const port::PreferNode memory(plan.memory_node(plan.build[shard]));
         build_.push_back(std::make_unique<BuildStage>(build, signals_));
     }
 }
@@ -403,7 +427,9 @@ void Pipeline::start() {
 void Pipeline::look() noexcept {
     if (clock_ != nullptr) clock_->look();
     for (const auto& port : ports_) port->look();
-    pool_highest_ = std::max(pool_highest_, pool_->in_use());
+    std::uint32_t in_use = 0;
+    for (const auto& pool : pools_) in_use += pool->in_use();
+    pool_highest_ = std::max(pool_highest_, in_use);
 }
 
 bool Pipeline::finished() const noexcept {

@@ -102,6 +102,7 @@ private:
     void make_inputs(std::vector<RxStage::Config>& rx);
     void settle_passes();
     void make_port(std::size_t index, std::vector<RxStage::Config>& rx);
+    [[nodiscard]] port::BufferPool& pool_of(std::size_t port, std::uint32_t queue);
     void make_rx(std::vector<RxStage::Config>& rx);
     void make_build();
     void make_work();
@@ -114,7 +115,7 @@ private:
     Options options_;
     RunSignals signals_;
     std::vector<std::unique_ptr<RxSignals>> rx_signals_;
-    std::unique_ptr<port::BufferPool> pool_;
+    std::vector<std::unique_ptr<port::BufferPool>> pools_;   ///< as in the plan
     std::vector<std::unique_ptr<flow::Steering>> steering_;  ///< per port
     Rings<port::Packet> packet_rings_;
     Rings<assemble::Descriptor> descriptor_rings_;  ///< per builder shard and rx

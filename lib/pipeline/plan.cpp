@@ -9,11 +9,12 @@
 #include "assemble/shard_of.hpp"
 #include "core/error.hpp"
 #include "pipeline/feeder.hpp"
+#include "pipeline/memory_plan.hpp"
 #include "pipeline/setup.hpp"
 #include "pipeline/stage.hpp"
-#include "port/answer_sender.hpp"
 #include "port/buffers.hpp"
 #include "port/capture_blocks.hpp"
+#include "port/eal.hpp"
 #include "port/ring.hpp"
 #include "roce/listener.hpp"
 #include "wire/network.hpp"
@@ -40,6 +41,7 @@ void place_lcores(const RunConfig& config, const PlanInput& input, Plan& plan) {
     wanted.build_max = assemble::ShardOf(builders_max, input.number_bits).shards();
     wanted.lcore_ids = RTE_MAX_LCORE;
     plan.host = input.host;
+    plan.port_nodes = input.port_nodes;
     plan.placement = place(plan.host, wanted);
     plan.rx = plan.placement.rx;
     plan.build = plan.placement.build;
@@ -126,8 +128,7 @@ void check_counts(const Plan& plan) {
             rx, build, work, rings, rings_max));
 }
 
-void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geometry, Plan& plan) {
-    const auto sources = static_cast<std::uint32_t>(geometry.size());
+void size_rings(const RunConfig& config, Plan& plan) {
     const auto rx_count = static_cast<std::uint32_t>(plan.rx.size());
     const auto shards = static_cast<std::uint32_t>(plan.build.size());
     const bool roce =
@@ -147,36 +148,6 @@ void size_rings(const RunConfig& config, const std::vector<SourceGeometry>& geom
     // A shard's share twice over. What does not fit waits on the rx lcore, where there is room for everything.
     plan.descriptor_ring = (shards > 1 ? 4 * plan.messages_per_rx / shards : 2 * plan.messages_per_rx) + 1024;
     plan.event_ring = slots + 1;
-    // Buffers outside messages: rings full of packets, bursts in hand on both sides, descriptors given to the device,
-    // what each thread keeps in its cache (up to one and a half times its size), replies to ARP and ping.
-    std::uint32_t outside = 4 * burst * (rx_count + 1);
-    outside += plan.packet_ring + plan.steer_ring * rx_count * (rx_count - 1);
-    for (const PortConfig& port : config.ports)
-        outside += std::uint32_t{port.queues} * port.rx_descriptors + 256 + 1024;
-    // Pieces of datagrams that wait for their rest.
-    outside += plan.reassembly.buffers_max * rx_count;
-    // What a RoCE source holds while it may be restarting.
-    if (roce) outside += sources * roce::Listener::restart_packets;
-    outside += (rx_count + 2) * port::BufferPool::cache_buffers * 3 / 2;
-    plan.pool_buffers = plan.buffers_per_rx * rx_count + outside;
-    port::BufferPoolConfig pool{plan.pool_buffers, plan.room_bytes};
-    std::uint64_t memory = port::BufferPool::memory_bytes(pool);
-    memory += port::Ring<port::Packet>::memory_bytes(plan.packet_ring);
-    memory += std::uint64_t{rx_count} * (rx_count - 1) * port::Ring<port::Packet>::memory_bytes(plan.steer_ring);
-    memory += std::uint64_t{rx_count} * shards * port::Ring<assemble::Descriptor>::memory_bytes(plan.descriptor_ring);
-    memory += std::uint64_t{rx_count} * shards * port::Ring<assemble::Command>::memory_bytes(plan.descriptor_ring);
-    memory += rx_count * plan.work.size() * port::Ring<assemble::Message*>::memory_bytes(plan.messages_per_rx);
-    memory += 2 * plan.work.size() * shards * port::Ring<assemble::Event*>::memory_bytes(plan.event_ring);
-    memory += port::CaptureBlocks::eal_memory_bytes(plan.capture_blocks);
-    memory += rx_count * port::IpReassembly::memory_bytes(plan.reassembly);
-    // Acknowledgements have buffers of their own, so that they can be sent however full the others are.
-    const std::vector<std::uint16_t> owners = make_owners(config, plan.placement);
-    for (std::uint32_t port = 0; port < config.ports.size(); ++port)
-        if (const std::size_t lcores = answering_lcores(config, port, owners).size(); lcores > 0)
-            memory += port::BufferPool::memory_bytes(port::AnswerSender::pool_config(
-                static_cast<std::uint32_t>(lcores), config.ports[port].options.tx_descriptors));
-    memory += std::uint64_t{48} << 20U;  // EAL itself, device data, queues of virtual devices, heap fragmentation
-    plan.eal_memory_bytes = memory;
 }
 
 /// Divides the memory for open events between packet buffers and cells for copied payload.
@@ -267,9 +238,13 @@ Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geome
                            stream.max_message_bytes > 0 ? stream.max_message_bytes : wire::message_bytes_max_default);
     for (const SourceGeometry& source : geometry) largest = std::max(largest, source.message_bytes);
     plan.message_bytes_max = largest;
-    size_rings(config, geometry, plan);
+    size_rings(config, plan);
     plan.output_buffer_bytes = 1U << 20U;
     plan.output_buffers = 16;
+    const bool hugepages = !input.replay && std::ranges::any_of(config.ports, [](const PortConfig& port) {
+        return port::is_pci_address(port.device);
+    });
+    size_memory(config, input.replay, hugepages, plan);
     return plan;
 }
 
@@ -283,8 +258,12 @@ std::string Plan::text() const {
     text +=
         fmt::format("events: {} open at most (limit: {}), {} on their way to the sink, the last {} are remembered\n",
                     open_max, open_limit, queued_max, horizon);
-    text += fmt::format("buffers: {} of {} bytes, {:.0f} MiB of DPDK memory\n", pool_buffers, room_bytes,
-                        static_cast<double>(eal_memory_bytes) / (1 << 20));
+    text +=
+        fmt::format("buffers: {} of {} bytes{}, {:.0f} MiB of DPDK memory\n", pool_buffers, room_bytes,
+                    pools.size() > 1 ? fmt::format(" in {} pools, one for each lcore with queues", pools.size()) : "",
+                    static_cast<double>(eal_memory_bytes) / (1 << 20));
+    for (std::size_t node = 0; node < node_memory_bytes.size() && node_memory_bytes.size() > 1; ++node)
+        text += fmt::format("  node {}: {} MiB\n", node, node_memory_bytes[node] >> 20U);
     if (copy_cells_per_rx > 0)
         text += fmt::format("copies: payload up to {} bytes{}, into {} cells of {} KiB\n", copy_bytes_max,
                             copy_above_held > 0 ? " once half the buffers are held" : "",

@@ -33,6 +33,7 @@ struct Plan {
     bool pin = true;
     Placement placement;      ///< the same with queues, CPUs of the other threads, and reasons
     port::HostTopology host;  ///< that it is for
+    std::vector<int> port_nodes;
 
     std::vector<std::string> warnings;  ///< what will cost packets or speed
 
@@ -48,7 +49,13 @@ struct Plan {
     std::uint32_t buffers_for_events = 0;     ///< that `memory` is enough for, per rx lcore
     std::uint32_t copy_cells_for_events = 0;  ///< likewise
     std::uint32_t buffers_per_rx = 0;         ///< that the messages of one rx lcore can hold
-    std::uint32_t pool_buffers = 0;
+    struct Pool {
+        std::uint32_t rx = 0;  ///< index of the rx lcore whose queues take from it
+        int node = port::any_node;
+        std::uint32_t buffers = 0;
+    };
+    std::vector<Pool> pools;
+    std::uint32_t pool_buffers = 0;         ///< of all pools
     port::IpReassembly::Config reassembly;  ///< of each rx lcore
     std::uint32_t copy_bytes_max = 0;       ///< payload up to this size may be copied out of its buffer
     std::uint32_t copy_above_held = 0;      ///< once so many buffers of an rx lcore are held
@@ -71,7 +78,11 @@ struct Plan {
     std::uint32_t output_buffer_bytes = 0;
 
     std::uint64_t eal_memory_bytes = 0;
+    std::vector<std::uint64_t>
+        node_memory_bytes;  ///< hugepages to take at the start, by node; empty: without hugepages
 
+    /// Where memory of the stage on this lcore should lie.
+    [[nodiscard]] int memory_node(std::uint32_t lcore) const noexcept { return placement.node_of(host, lcore); }
     /// What was decided and why, for the operator.
     [[nodiscard]] std::string text() const;
 };

@@ -91,6 +91,7 @@ port::EalConfig eal_config(const RunOptions& options, const Plan& plan) {
     eal.other_cpus = plan.placement.housekeeping;
     eal.telemetry = options.telemetry;
     eal.memory_bytes = plan.eal_memory_bytes;
+    eal.node_memory_bytes = plan.node_memory_bytes;
     if (options.capture.has_value()) return eal;
     for (const PortConfig& port : options.config.ports)
         if (port::is_pci_address(port.device)) eal.pci.push_back(port.devargs());

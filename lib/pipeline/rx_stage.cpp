@@ -104,7 +104,8 @@ bool RxStage::flush_stashes() noexcept {
 
 bool RxStage::may_take() noexcept {
     // Every packet of a burst may complete a datagram of pieces that wait.
-    const bool room = table_.has_room(burst + reassembly_.held());
+    const bool room = table_.has_room(burst + reassembly_.held()) &&
+                      (config_.pool == nullptr || config_.pool->available() >= pool_reserve);
     if (own_.need_room.load(std::memory_order_relaxed) == room) own_.need_room.store(!room, std::memory_order_relaxed);
     if (!room) {
         // What proves nothing goes first, here; open events are the builder's to end.

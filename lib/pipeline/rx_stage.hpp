@@ -73,7 +73,10 @@ public:
         std::vector<port::Ring<assemble::Descriptor>*> descriptors;  ///< to each shard of the builder
         std::vector<port::Ring<assemble::Command>*> commands;        ///< from each shard of the builder
         std::vector<port::Ring<assemble::Message*>*> recycle;        ///< from each worker
-        PassSignals* passes = nullptr;                               ///< a capture that is looped
+        /// That its queues take from, to be looked at: what it holds may be in messages of other rx lcores. Null: of
+        /// all buffers that can be used up, this lcore knows.
+        const port::BufferPool* pool = nullptr;
+        PassSignals* passes = nullptr;  ///< a capture that is looped
         assemble::MessageTable::Config table;
         roce::Listener::Config listener;
         roce::Responder::Config responder;
@@ -128,7 +131,8 @@ private:
     static constexpr std::uint32_t burst = 64;
     static constexpr std::uint32_t segments_max = 128;  ///< buffers of a frame
     static constexpr std::uint32_t prefetched = 16;     ///< packets whose headers are fetched ahead of those worked on
-    struct Stash {                                      ///< packets for another rx lcore whose ring was full
+    static constexpr std::uint32_t pool_reserve = 4 * burst;  ///< that open events make room for
+    struct Stash {                                            ///< packets for another rx lcore whose ring was full
         std::array<port::Packet, burst> packets;
         std::uint32_t first = 0;
         std::uint32_t count = 0;

@@ -143,6 +143,19 @@ std::string LogCapture::text() {
     return line;
 }
 
+namespace {
+
+/// "512,0,128": MiB by node; empty if nothing is to be taken. The rest comes when it is needed, from where there is
+/// some.
+std::string node_memory(const EalConfig& config) {
+    std::vector<std::uint64_t> mib;
+    for (const std::uint64_t bytes : config.node_memory_bytes) mib.push_back(bytes == 0 ? 0 : (bytes >> 20U) + 1);
+    if (std::ranges::all_of(mib, [](std::uint64_t m) { return m == 0; })) return {};
+    return fmt::format("{}", fmt::join(mib, ","));
+}
+
+}  // namespace
+
 void start_eal(const EalConfig& config) {
     const std::string lcores = lcore_map(config);
     const std::size_t split = lcores.find(' ');
@@ -156,6 +169,7 @@ void start_eal(const EalConfig& config) {
     } else {
         if (config.telemetry.empty()) args.push_back("--file-prefix=weir" + std::to_string(::getpid()));
         for (const std::string& address : config.pci) args.push_back("--allow=" + address);
+        if (const std::string nodes = node_memory(config); !nodes.empty()) args.push_back("--socket-mem=" + nodes);
     }
     if (!config.telemetry.empty()) take_telemetry_name(config.telemetry, args);
     // Drivers with a socket to another process write to it when that process may have gone: an error, not the end.

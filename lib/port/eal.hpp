@@ -11,8 +11,9 @@ namespace weir::port {
 struct EalConfig {
     std::vector<std::uint32_t> lcores;  ///< lcore ids that run stages; bound to the CPU of that number if there is one
     std::uint64_t memory_bytes = 0;     ///< pools, rings and tables that live in EAL memory, all sums added up
-    std::vector<std::string> pci;       ///< PCI addresses; when there are any, hugepages are used
-    std::string telemetry;              ///< DPDK's telemetry answers under this file prefix; empty: it is off
+    std::vector<std::uint64_t> node_memory_bytes;  ///< of it, taken at the start on each NUMA node; with hugepages only
+    std::vector<std::string> pci;                  ///< PCI addresses; when there are any, hugepages are used
+    std::string telemetry;  ///< DPDK's telemetry answers under this file prefix; empty: it is off
     /// CPUs that an lcore can be bound to, and those that the calling thread and the threads that it starts keep to;
     /// empty: those that the process has.
     std::vector<std::uint32_t> cpus{};

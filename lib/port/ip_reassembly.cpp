@@ -73,15 +73,20 @@ void add(std::atomic<std::uint64_t>& value) noexcept {
     value.store(value.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // one writer
 }
 
+rte_ip_frag_tbl* make_table(const IpReassembly::Config& config, int node) {
+    return ::rte_ip_frag_table_create(buckets_of(config), bucket_entries, config.datagrams_max,
+                                      static_cast<std::uint64_t>(config.timeout_ns), node);
+}
+
 }  // namespace
 
 IpReassembly::IpReassembly(const Config& config)
     : config_(config),
-      table_(::rte_ip_frag_table_create(buckets_of(config), bucket_entries, config.datagrams_max,
-                                        static_cast<std::uint64_t>(config.timeout_ns), SOCKET_ID_ANY)),
+      table_(make_table(config, config.node)),
       row_(std::make_unique<rte_ip_frag_death_row>()),
       ended_(RTE_IP_FRAG_DEATH_ROW_MBUF_LEN * (pieces_max + 1)),
       last_(pairs_max) {
+    if (table_ == nullptr && config.node != SOCKET_ID_ANY) table_ = make_table(config, SOCKET_ID_ANY);
     if (table_ == nullptr)
         throw core::RunError("no memory to put IP fragments together: " + std::string(rte_strerror(rte_errno)));
     row_->cnt = 0;

@@ -38,6 +38,7 @@ public:
         core::TimeNs timeout_ns = 20 * core::ns_per_ms;  ///< from a datagram's first piece
         /// From the start of a whole datagram's first buffer so many bytes lie in one piece, if the datagram has them.
         std::uint32_t header_bytes = 640;
+        int node = -1;  ///< NUMA node that its table lies on, if there is room; -1: any
     };
     /// A piece that was given up, and the counter in which its packet ends. The caller gives the buffer back.
     struct Ended {

@@ -1,0 +1,132 @@
+// Where DPDK's memory lies on machines with several nodes, and what is said where a node has too few hugepages.
+#include "pipeline/memory_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "fake_host.hpp"
+#include "pipeline/plan.hpp"
+
+namespace weir::pipeline {
+
+namespace {
+
+using test::FakeHost;
+
+constexpr const char* two_ports = R"(
+[[port]]
+name = "det0"
+device = "0000:3b:00.0"
+queues = 2
+[[port]]
+name = "det1"
+device = "0000:af:00.0"
+[[stream]]
+port = "det0"
+transport = "udp"
+udp_dst = "50001-50004"
+format = "jungfrau"
+[[stream]]
+port = "det1"
+transport = "udp"
+udp_dst = "50001-50002"
+format = "jungfrau"
+[events]
+sources = 6
+memory = "256MiB"
+[[sink]]
+kind = "null"
+)";
+
+Plan plan_of(const PlanInput& input, const std::string& text = two_ports) {
+    const RunConfig config = parse_config(text, "test.toml");
+    return make_plan(config, std::vector<SourceGeometry>(config.sources.size(), {1U << 20U, 8192}), input);
+}
+
+PlanInput two_nodes() {
+    PlanInput input;
+    input.host = FakeHost{.nodes = 2, .cores_per_node = 8}.make();
+    input.port_nodes = {1, 0};
+    return input;
+}
+
+std::uint64_t sum(const std::vector<std::uint64_t>& bytes) {
+    return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
+}
+
+TEST(MemoryPlan, a_pool_for_each_lcore_with_queues_on_the_node_of_the_card) {
+    const Plan plan = plan_of(two_nodes());
+    ASSERT_EQ(plan.rx, (std::vector<std::uint32_t>{8, 9, 1}));
+    ASSERT_EQ(plan.pools.size(), 3U);
+    std::uint32_t buffers = 0;
+    for (std::uint32_t rx = 0; rx < 3; ++rx) {
+        EXPECT_EQ(plan.pools[rx].rx, rx);
+        EXPECT_EQ(plan.pools[rx].node, rx < 2 ? 1 : 0);
+        EXPECT_GT(plan.pools[rx].buffers, plan.buffers_per_rx + 1024)
+            << "messages, descriptors, and what is on its way";
+        buffers += plan.pools[rx].buffers;
+    }
+    EXPECT_EQ(plan.pool_buffers, buffers);
+    EXPECT_EQ(plan.warnings, std::vector<std::string>{});
+}
+
+TEST(MemoryPlan, what_each_node_takes_adds_up_to_all_of_it) {
+    const Plan plan = plan_of(two_nodes());
+    ASSERT_EQ(plan.node_memory_bytes.size(), 2U);
+    EXPECT_EQ(sum(plan.node_memory_bytes), plan.eal_memory_bytes);
+    for (std::size_t node = 0; node < 2; ++node)
+        for (const Plan::Pool& pool : plan.pools)
+            if (pool.node == static_cast<int>(node))
+                EXPECT_GT(plan.node_memory_bytes[node], std::uint64_t{pool.buffers} * plan.room_bytes);
+    EXPECT_NE(plan.text().find("in 3 pools, one for each lcore with queues"), std::string::npos);
+    EXPECT_NE(plan.text().find("\n  node 1: "), std::string::npos);
+}
+
+TEST(MemoryPlan, a_node_without_hugepages_is_named_and_the_memory_taken_elsewhere) {
+    PlanInput input = two_nodes();
+    input.host.nodes[1].hugepage_bytes = std::uint64_t{96} << 20U;
+    input.host.nodes[1].hugepage_free_bytes = std::uint64_t{64} << 20U;
+    const Plan plan = plan_of(input);
+    EXPECT_EQ(plan.node_memory_bytes[1], 0U) << "not forced at the start";
+    EXPECT_GT(plan.node_memory_bytes[0], 0U);
+    ASSERT_EQ(plan.warnings.size(), 1U);
+    EXPECT_NE(plan.warnings[0].find("NUMA node 1 has 64 MiB of free hugepages"), std::string::npos) << plan.warnings[0];
+    EXPECT_NE(plan.warnings[0].find("node1/hugepages"), std::string::npos) << plan.warnings[0];
+}
+
+TEST(MemoryPlan, only_cards_need_hugepages) {
+    std::string text = two_ports;
+    for (const char* address : {"0000:3b:00.0", "0000:af:00.0"})
+        text.replace(text.find(address), 12, std::string("net_null") + (address[5] == '3' ? "0" : "1"));
+    PlanInput input = two_nodes();
+    for (port::NumaNode& node : input.host.nodes) node.hugepage_bytes = node.hugepage_free_bytes = 0;
+    const Plan plan = plan_of(input, text);
+    EXPECT_TRUE(plan.node_memory_bytes.empty());
+    EXPECT_EQ(plan.warnings, std::vector<std::string>{});
+    EXPECT_EQ(plan.pools.size(), 3U);
+}
+
+TEST(MemoryPlan, lcores_that_only_assemble_have_no_pool_and_their_share_is_not_lost) {
+    const std::string lcores = "[lcores]\nrx = [9, 10, 11, 12, 13, 14]\nbuild = [15]\nwork = [15]\n";
+    const Plan plan = plan_of(two_nodes(), two_ports + lcores);
+    ASSERT_EQ(plan.pools.size(), 3U);
+    std::uint32_t buffers = 0;
+    for (const Plan::Pool& pool : plan.pools) buffers += pool.buffers;
+    EXPECT_GT(buffers, 6 * plan.buffers_per_rx);
+}
+
+TEST(MemoryPlan, a_replay_has_one_pool_for_all) {
+    PlanInput input = two_nodes();
+    input.replay = true;
+    input.capture_bytes = 1U << 30U;
+    input.capture_packets = 1U << 20U;
+    const Plan plan = plan_of(input, std::string(two_ports) + "[lcores]\nrx = [1, 2]\n");
+    ASSERT_EQ(plan.pools.size(), 1U);
+    EXPECT_GT(plan.pools[0].buffers, 2 * plan.buffers_per_rx);
+    EXPECT_TRUE(plan.node_memory_bytes.empty());
+}
+
+}  // namespace
+
+}  // namespace weir::pipeline

@@ -65,8 +65,8 @@ public:
     }
 
     void finish() override {
-        // A peer that reads our memory loses what it has not taken when we leave, and net_memif (DPDK 22.11) reads on in
-        // memory that is gone, which ends the peer's process.
+        // A peer that reads our memory loses what it has not taken when we leave, and net_memif (DPDK 22.11) reads on
+        // in memory that is gone, which ends the peer's process.
         if (device_facts(device_).loss == LossTold::lossless) std::this_thread::sleep_for(farewell);
         rte_eth_stats stats{};
         if (::rte_eth_stats_get(port_.id(), &stats) == 0) {

@@ -113,6 +113,38 @@ class RcTest(live.Case):
                                "--drop-answers", 0.02, where=network.there(), transport="roce-send")
         self.check(run, sent, 40)
 
+    def example(self, name):
+        return (live.ROOT / f"examples/live-{name}.toml").read_text().replace('"../pmd-config/', f'"{PROFILES}/')
+
+    def test_the_example_and_what_it_says_to_send(self):
+        needs("net_af_packet")
+        network = live.Network()
+        self.addCleanup(network.close)
+        run = self.weir(self.example("roce-rc"), "--duration", 60)
+        run.wait_running()
+        sent, _ = self.send_rc("device:net_af_packet0,iface=gen0", "--events", 30, "--bytes", 60000, "--mtu", 4096, "--va", "0x10000000", "--rkey",
+                               "0x1234", where=network.there())
+        self.check(run, sent, 30)
+
+    def test_queue_pairs_are_agreed_on_as_perftest_does(self):
+        device, to = self.memif()
+        text = self.example("perftest").replace('"net_af_packet0,iface=det0"', f'"{device}"').replace("net_af_packet.toml", "net_memif.toml")
+        run = self.weir(text, "--duration", 60)
+        run.wait_running()
+        for _ in range(2):  # one client after the other: its queue pair is another's when it has gone
+            report = self.folder / "sent.json"
+            done = subprocess.run([live.Weir.program, "send", "--format", "message", "--transport", "roce-write", "--service", "rc", "--sources", "1",
+                                   "--bytes", "30000", "--mtu", "4096", "--events", "20", "--connect", "127.0.0.1", "--report", str(report), "--to", to],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(json.loads(report.read_text())["messages"], {"posted": 20, "acknowledged": 20, "failed": 0})
+        run.stop()
+        report = run.end()
+        self.assert_account(run)
+        self.assertEqual(report["events"]["complete"], 40)
+        self.assertTrue(run.inspect()["verified"])
+        self.assertEqual([event["id"] for event in run.inspect()["events"]], list(range(40)))
+
     def test_a_frozen_disk_holds_the_sender_up_and_loses_nothing(self):
         device, to = self.memif()
         frozen = self.folder / "frozen"

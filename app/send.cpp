@@ -177,7 +177,7 @@ int send_frames(SendOptions& options, bool progress) {
         udp->prepare(simulator);
         target = std::move(udp);
     } else if (options.to_device()) {
-        target = port::open_device_target(options.to.substr(7), simulator, stop_requested);
+        target = port::open_device_target(options.to.substr(7), simulator, stop_requested, options.queues);
     } else {
         target = port::open_capture_target(options.to, simulator.frame_bytes_max());
     }

@@ -261,6 +261,8 @@ po::options_description describe(SendOptions& options) {
         "udp, roce-send or roce-write; verbs-send or verbs-write through an RDMA adapter (--to verbs:DEVICE)");
     add("sources", number_option("sources", &simulator.sources, "1"), "UDP ports or queue pairs that send");
     add("events", number_option("events", &simulator.events), "how many events; without it until Ctrl-C");
+    add("queues", number_option("queues", &options.queues, "1"),
+        "transmit queues of a device, batch after batch; 1 to 16");
     add("duration", po::value(&options.duration_s)->value_name("S"), "stop after so many seconds");
     add("rate", po::value(&options.pace.events_per_s)->value_name("HZ"), "events per second");
     add("gbps", po::value(&options.pace.gbps)->value_name("G"),
@@ -346,6 +348,9 @@ bool read_send_options(const std::vector<std::string>& args, SendOptions& option
     require(given.count("rate") + given.count("gbps") <= 1, "--rate and --gbps exclude each other");
     require(given.count("rate") == 0 || options.pace.events_per_s > 0, "--rate must be more than 0");
     require(given.count("gbps") == 0 || options.pace.gbps > 0, "--gbps must be more than 0");
+    require(options.queues >= 1 && options.queues <= 16, "--queues: 1 to 16 are accepted");
+    require(options.queues == 1 || (options.to_device() && !options.answered()),
+            "--queues is for devices, without --service rc");
     require(given.count("duration") == 0 || options.duration_s > 0, "--duration must be more than 0");
     const bool live = options.live();
     require(!options.to.empty(), "--to is empty");

@@ -21,7 +21,8 @@ struct SendOptions {
     std::string config;   ///< where declared formats are
     std::string connect;  ///< where the receiver's queue pairs are learnt; empty: the command line says them
     double duration_s = 0;
-    double timeout_ms = 0;  ///< of rc; 0: the default
+    std::uint16_t queues = 1;  ///< of a device, to send through
+    double timeout_ms = 0;     ///< of rc; 0: the default
     bool dst_mac_given = false;
     bool unanswered = false;  ///< rc: sends without waiting for anybody
     bool digests = false;

@@ -120,7 +120,7 @@ int send(const std::string& device, std::uint32_t frame_bytes, double seconds) {
     config.device = device.substr(0, comma);
     config.args = comma == std::string::npos ? "" : device.substr(comma + 1);
     config.mtu = 1500;
-    weir::port::LivePort port(config, pool);
+    weir::port::LivePort port(config, {&pool});
     Sender sender(port, pool, frame_bytes);
     // The first round waits until the peer has come, and shows it the first numbers; it is not timed.
     if (!sender.send_round()) throw RunError("nobody takes the packets");

@@ -57,10 +57,10 @@ public:
         std::uint32_t horizon = 1024;     ///< closed event numbers remembered, per source
         std::uint32_t message_bytes_max = 16U << 20;
         TimeNs timeout_ns = 500 * core::ns_per_ms;
-        std::vector<std::uint8_t> number_bits;  ///< per source: width of the event number on the wire, 1..64
-        bool follows_numbers = false;           ///< a looped capture: keeps numbers() until begin_pass
-        std::uint32_t shards = 1;               ///< of the builder
-        EventRoom* event_room = nullptr;        ///< null: nobody claims places for events
+        std::vector<std::uint8_t> number_bits{};  ///< per source: width of the event number on the wire, 1..64
+        bool follows_numbers = false;             ///< a looped capture: keeps numbers() until begin_pass
+        std::uint32_t shards = 1;                 ///< of the builder
+        EventRoom* event_room = nullptr;          ///< null: nobody claims places for events
     };
 
     MessageTable(const Config& config, core::PacketTally& packets, core::MessageTally& messages, BufferRelease release);

@@ -23,8 +23,9 @@ constexpr auto farewell = std::chrono::milliseconds(100);
 
 class DeviceTarget : public FrameTarget {
 public:
-    DeviceTarget(const std::string& device, const Simulator& simulator, const std::atomic<bool>& stop)
-        : device_(device), stop_(stop), port_(device, simulator.frame_bytes_max()) {
+    DeviceTarget(const std::string& device, const Simulator& simulator, const std::atomic<bool>& stop,
+                 std::uint16_t queues)
+        : device_(device), stop_(stop), queues_(queues), port_(device, simulator.frame_bytes_max(), queues) {
         refill(0, slots);
     }
     ~DeviceTarget() override { ::rte_pktmbuf_free_bulk(mbufs_.data(), slots); }
@@ -39,10 +40,12 @@ public:
             mbuf->data_len = static_cast<std::uint16_t>(frames[i].frame.bytes);
             mbuf->pkt_len = frames[i].frame.bytes;
         }
+        // Batch after batch through another queue: the worst that a network with several paths does to the order.
+        queue_ = static_cast<std::uint16_t>((queue_ + 1) % queues_);
         std::uint32_t sent = 0;
         std::optional<std::chrono::steady_clock::time_point> stalled;
         while (sent < frames.size()) {
-            const auto count = ::rte_eth_tx_burst(port_.id(), 0, mbufs_.data() + first + sent,
+            const auto count = ::rte_eth_tx_burst(port_.id(), queue_, mbufs_.data() + first + sent,
                                                   static_cast<std::uint16_t>(frames.size() - sent));
             sent += count;
             if (count != 0) {
@@ -80,17 +83,19 @@ private:
         // The device gives buffers back when it needs descriptors; until then the pool may be empty.
         const auto start = std::chrono::steady_clock::now();
         while (count != 0 && ::rte_pktmbuf_alloc_bulk(port_.pool().get(), mbufs_.data() + first, count) != 0) {
-            ::rte_eth_tx_done_cleanup(port_.id(), 0, 0);
+            for (std::uint16_t queue = 0; queue < queues_; ++queue) ::rte_eth_tx_done_cleanup(port_.id(), queue, 0);
             if (std::chrono::steady_clock::now() - start > patience) {
                 std::fill_n(mbufs_.begin() + first, count, nullptr);
                 throw core::RunError(
-                    fmt::format("device:{}: keeps all {} packet buffers", device_, SenderPort::buffers));
+                    fmt::format("device:{}: keeps all {} packet buffers", device_, SenderPort::buffers(queues_)));
             }
         }
     }
 
     std::string device_;
     const std::atomic<bool>& stop_;
+    std::uint16_t queues_;
+    std::uint16_t queue_ = 0;
     SenderPort port_;
     std::array<rte_mbuf*, slots> mbufs_{};
     std::uint64_t lost_ = 0;
@@ -99,8 +104,8 @@ private:
 }  // namespace
 
 std::unique_ptr<FrameTarget> open_device_target(const std::string& device, const Simulator& simulator,
-                                                const std::atomic<bool>& stop) {
-    return std::make_unique<DeviceTarget>(device, simulator, stop);
+                                                const std::atomic<bool>& stop, std::uint16_t queues) {
+    return std::make_unique<DeviceTarget>(device, simulator, stop, queues);
 }
 
 }  // namespace weir::port

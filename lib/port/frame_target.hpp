@@ -68,8 +68,8 @@ private:
 
 /// A DPDK device: a vdev with its arguments ("net_af_packet0,iface=det0") or a PCI address. Starts EAL in this process,
 /// which can happen only once. net_af_packet gets frames of 16 KiB unless the arguments say otherwise, because its
-/// default cuts jumbo frames without a word.
+/// default cuts jumbo frames without a word. Batches of frames take turns through `queues` transmit queues.
 std::unique_ptr<FrameTarget> open_device_target(const std::string& device, const Simulator& simulator,
-                                                const std::atomic<bool>& stop);
+                                                const std::atomic<bool>& stop, std::uint16_t queues = 1);
 
 }  // namespace weir::port

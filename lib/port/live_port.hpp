@@ -31,6 +31,7 @@ struct LivePortConfig {
     std::uint16_t rx_descriptors = 1024;
     /// rx lcores that answer RoCE requests, each through a transmit queue of its own; 0: none does.
     std::uint16_t answer_queues = 0;
+    std::uint16_t send_queues = 1;                               ///< that a sender uses
     std::optional<std::uint32_t> address;                        ///< IPv4, host byte order: answer ARP and ping for it
     std::optional<std::array<std::uint8_t, 16>> ipv6_address{};  ///< likewise neighbour solicitations and ping
     PortOptions options{};

@@ -80,6 +80,10 @@ void LivePort::plan() {
                         "and the device "
                         "has {}: give it more (`qpairs` of net_af_packet, for example), or fewer lcores in lcores.rx",
                         config_.name, config_.device, config_.answer_queues, info.max_tx_queues));
+    if (config_.send_queues > info.max_tx_queues)
+        throw core::RunError(
+            fmt::format("port '{}' ({}): found {} queues to send through; accepted: up to {}, as the device has",
+                        config_.name, config_.device, config_.send_queues, info.max_tx_queues));
     const DeviceWishes wishes{config_.queues, config_.mtu, config_.rx_descriptors, pools_.front()->room_bytes(),
                               config_.options};
     setup_.driver = abilities.driver;
@@ -93,7 +97,7 @@ void LivePort::plan() {
 
 /// One is enough for ARP and ping.
 std::uint16_t LivePort::transmit_queues() const noexcept {
-    return std::max<std::uint16_t>(facts_.paired ? config_.queues : 1, config_.answer_queues);
+    return std::max({facts_.paired ? config_.queues : std::uint16_t{1}, config_.answer_queues, config_.send_queues});
 }
 
 void LivePort::configure() {

@@ -49,8 +49,9 @@ std::string complete_arguments(const std::string& device, std::uint32_t frame_by
     return complete;
 }
 
-LivePortConfig port_config(const std::string& device, std::uint32_t frame_bytes_max) {
+LivePortConfig port_config(const std::string& device, std::uint32_t frame_bytes_max, std::uint16_t queues) {
     LivePortConfig config;
+    config.send_queues = queues;
     config.name = "send";
     const std::size_t comma = device.find(',');
     config.device = device.substr(0, comma);
@@ -62,18 +63,18 @@ LivePortConfig port_config(const std::string& device, std::uint32_t frame_bytes_
 
 }  // namespace
 
-SenderPort::Eal::Eal(const std::string& device) {
+SenderPort::Eal::Eal(const std::string& device, std::uint16_t queues) {
     EalConfig config;
-    config.memory_bytes = BufferPool::memory_bytes({buffers, room_bytes}) + (64U << 20);
+    config.memory_bytes = BufferPool::memory_bytes({buffers(queues), room_bytes}) + (64U << 20);
     if (is_pci_address(device)) config.pci.push_back(device);
     config.pin = false;
     start_eal(config);
 }
 
-SenderPort::SenderPort(const std::string& device, std::uint32_t frame_bytes_max)
+SenderPort::SenderPort(const std::string& device, std::uint32_t frame_bytes_max, std::uint16_t queues)
     : complete_(complete_arguments(device, frame_bytes_max)),
-      eal_(complete_),
-      pool_("send", {buffers, room_bytes}),
-      port_(port_config(complete_, frame_bytes_max), {&pool_}) {}
+      eal_(complete_, queues),
+      pool_("send", {buffers(queues), room_bytes}),
+      port_(port_config(complete_, frame_bytes_max, queues), {&pool_}) {}
 
 }  // namespace weir::port

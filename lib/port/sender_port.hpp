@@ -1,4 +1,4 @@
-// A DPDK device as a sender has it: EAL, a pool and one port with a queue for each direction.
+// A DPDK device as a sender has it: EAL, a pool and one port with a queue to receive and one or more to send.
 #pragma once
 
 #include <string>
@@ -16,11 +16,13 @@ public:
     static constexpr std::uint32_t room_bytes = 16640;
     /// Frames that a sender may hold at once; the pool has as many more as the device may keep.
     static constexpr std::uint32_t held_max = 128;
-    static constexpr std::uint32_t buffers = 1024 + 256 + held_max + 2 * BufferPool::cache_buffers;
+    [[nodiscard]] static constexpr std::uint32_t buffers(std::uint16_t queues) noexcept {
+        return 1024 * queues + 256 + held_max + 2 * BufferPool::cache_buffers;
+    }
 
     /// `device` as in device:VDEV[,ARGS]. Throws core::UsageError where frames of `frame_bytes_max` do not go through
-    /// it, and core::RunError where it does not start.
-    SenderPort(const std::string& device, std::uint32_t frame_bytes_max);
+    /// it, and core::RunError where it does not start. `queues`: to send through.
+    SenderPort(const std::string& device, std::uint32_t frame_bytes_max, std::uint16_t queues = 1);
 
     [[nodiscard]] LivePort& port() noexcept { return port_; }
     [[nodiscard]] BufferPool& pool() noexcept { return pool_; }
@@ -28,7 +30,7 @@ public:
 
 private:
     struct Eal {
-        explicit Eal(const std::string& device);
+        Eal(const std::string& device, std::uint16_t queues);
         ~Eal() { stop_eal(); }
         Eal(const Eal&) = delete;
         Eal& operator=(const Eal&) = delete;

@@ -55,7 +55,7 @@ public:
         bool in_order = false;
         std::optional<std::uint32_t> first_psn{};   ///< NumberBy::count: of message 0, where it is known (24 bits)
         const wire::FormatEntry* format = nullptr;  ///< NumberBy::format
-        wire::FormatContext context;
+        wire::FormatContext context{};
     };
     struct Config {
         std::vector<SourceConfig> sources;

@@ -13,7 +13,8 @@ constexpr std::size_t version_bytes = 16;
 constexpr std::size_t number_bytes = 4;
 constexpr std::size_t mtu_bytes = 2;
 constexpr std::size_t result_bytes = 8;
-constexpr std::string_view done{"done", 5};  // the zero is sent, too
+using namespace std::string_view_literals;
+constexpr std::string_view done = "done\0"sv;  // the zero is sent, too
 /// Both texts are the same up to here; then comes a byte of the GID and a colon, or eight digits.
 constexpr std::size_t common_bytes = 50;
 /// More than this at once is no client of ours: it waits for an answer after every message.

@@ -59,8 +59,8 @@ std::uint8_t syndrome_of_nak(PacketCounter counter) noexcept {
 }  // namespace
 
 std::uint8_t rnr_timer_code(std::uint32_t microseconds) noexcept {
-    for (std::uint8_t code = 1; code < rnr_timers_us.size(); ++code)
-        if (rnr_timers_us[code] >= microseconds) return code;
+    for (std::size_t code = 1; code < rnr_timers_us.size(); ++code)
+        if (rnr_timers_us[code] >= microseconds) return static_cast<std::uint8_t>(code);
     return 0;
 }
 

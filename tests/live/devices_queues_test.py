@@ -67,6 +67,15 @@ class QueuesTest(live.Case):
         sent = self.send(*OPTIONS, "--rate", 80, "--to", "device:net_af_packet0,iface=gen0", where=network.there())
         self.check(run, sent, text, OPTIONS, 2)
 
+    def test_memif_with_rings_in_parallel(self):
+        needs("net_memif")
+        socket = self.folder / "m.sock"
+        text = self.config(2, f"net_memif0,socket={socket},socket-abstract=no", "net_memif.toml")
+        run = self.weir(text, "--events", 40, "--duration", 30)
+        run.wait_running()
+        sent = self.send(*OPTIONS, "--rate", 80, "--queues", 2, "--to", f"device:net_memif0,role=client,id=0,socket={socket},socket-abstract=no,rsize=11,bsize=10240")
+        self.assertTrue(all(self.check(run, sent, text, OPTIONS, 2)), "both rings were used")
+
     def test_tap_from_the_kernel(self):
         needs("net_tap")
         if not live.os.path.exists("/dev/net/tun"):

@@ -77,8 +77,9 @@ TEST(MemoryPlan, what_each_node_takes_adds_up_to_all_of_it) {
     EXPECT_EQ(sum(plan.node_memory_bytes), plan.eal_memory_bytes);
     for (std::size_t node = 0; node < 2; ++node)
         for (const Plan::Pool& pool : plan.pools)
-            if (pool.node == static_cast<int>(node))
+            if (pool.node == static_cast<int>(node)) {
                 EXPECT_GT(plan.node_memory_bytes[node], std::uint64_t{pool.buffers} * plan.room_bytes);
+            }
     EXPECT_NE(plan.text().find("in 3 pools, one for each lcore with queues"), std::string::npos);
     EXPECT_NE(plan.text().find("\n  node 1: "), std::string::npos);
 }

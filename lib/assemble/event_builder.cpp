@@ -366,14 +366,15 @@ Event* EventBuilder::pop_closed() noexcept {
     for (;;) {
         Event* event = closed_first_;
         if (event == nullptr || event->awaited > 0) return nullptr;
-        if (config_.board != nullptr && !find_turn(event->epoch)) return nullptr;
+        std::uint64_t turn = 0;
+        if (config_.board != nullptr && !find_turn(*event, turn)) return nullptr;
         closed_first_ = event->next;
         if (closed_first_ == nullptr)
             closed_last_ = nullptr;
         else
             closed_first_->previous = nullptr;
         table_.erase({event->number, event->epoch});
-        if (config_.board != nullptr) event->number += turn_of(event->epoch);
+        event->number += turn;
         event->state = EventState::queued;
         ++queued_;
         event->previous = event->next = nullptr;

@@ -156,11 +156,7 @@ private:
     void make_place() noexcept;
     void publish() noexcept;
     void note_first(std::uint32_t epoch, std::uint64_t number) noexcept;
-    [[nodiscard]] bool find_turn(std::uint32_t epoch) noexcept;
-    [[nodiscard]] std::uint64_t turn_of(std::uint32_t epoch) const noexcept {
-        const First& first = firsts_[epoch % epochs_remembered];
-        return first.epoch == epoch ? first.turn : 0;
-    }
+    [[nodiscard]] bool find_turn(const Event& event, std::uint64_t& turn) noexcept;
     void set_timer(Event& event) noexcept;
     void clear_timer(Event& event) noexcept;
 

@@ -41,24 +41,40 @@ void EventBuilder::end_input() noexcept {
     meet_shards();
 }
 
+/// The first event of an epoch tells where the epoch begins; as soon as there are three, their middle one does, because
+/// the first may have a wild number.
 void EventBuilder::note_first(std::uint32_t epoch, std::uint64_t number) noexcept {
     if (!config_.board->agrees_on_numbers()) return;
     First& first = firsts_[epoch % epochs_remembered];
-    if (first.state != First::State::none && first.epoch >= epoch) return;
-    first = {First::State::unposted, epoch, number, 0, now_};
+    if (first.state == First::State::none || first.epoch < epoch) {
+        first = {First::State::unposted, epoch, number, 0, now_};
+    } else if (first.epoch == epoch && first.state != First::State::agreed && alignment_.opened_in(epoch) == 3) {
+        first.number = alignment_.middle(epoch);
+        first.state = First::State::unposted;
+    }
 }
 
-/// Whether it is known which turn of the counter the events of this epoch are in.
-bool EventBuilder::find_turn(std::uint32_t epoch) noexcept {
-    First& first = firsts_[epoch % epochs_remembered];
-    if (first.state == First::State::agreed || first.state == First::State::none) return true;
-    if (first.epoch == epoch && first.state == First::State::posted)
-        if (const auto turn = config_.board->turn(epoch, first.number); turn.has_value()) {
-            first.turn = *turn;
-            first.state = First::State::agreed;
-        }
-    holds_back_ = first.state != First::State::agreed && first.epoch == epoch;
-    return !holds_back_;
+/// Whether it is known which turn of the counter the event is in. Until three events of its epoch have opened here, each
+/// is looked at by itself.
+bool EventBuilder::find_turn(const Event& event, std::uint64_t& turn) noexcept {
+    First& first = firsts_[event.epoch % epochs_remembered];
+    if (first.state == First::State::none || first.epoch != event.epoch) return true;
+    if (first.state == First::State::agreed) {
+        turn = first.turn;
+        return true;
+    }
+    holds_back_ = true;
+    if (first.state != First::State::posted) return false;
+    const bool sure = alignment_.opened_in(event.epoch) >= 3;
+    const auto found = config_.board->turn(event.epoch, sure ? first.number : event.number);
+    if (!found.has_value()) return false;
+    holds_back_ = false;
+    turn = *found;
+    if (sure) {
+        first.turn = turn;
+        first.state = First::State::agreed;
+    }
+    return true;
 }
 
 }  // namespace weir::assemble

@@ -54,6 +54,11 @@ public:
         Recent& recent = recent_of(epoch);
         recent.numbers[recent.count++ % recent.numbers.size()] = number;
     }
+    /// Where the epoch is, once three events have opened in it: no single wild number says so. 0 before.
+    [[nodiscard]] std::uint64_t middle(std::uint32_t epoch) noexcept {
+        return recent_of(epoch).count < 3 ? 0 : reference(epoch, 0);
+    }
+    [[nodiscard]] std::uint32_t opened_in(std::uint32_t epoch) noexcept { return recent_of(epoch).count; }
 
 private:
     struct Early {

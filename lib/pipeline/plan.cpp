@@ -14,6 +14,7 @@
 #include "pipeline/stage.hpp"
 #include "port/buffers.hpp"
 #include "port/capture_blocks.hpp"
+#include "port/device_facts.hpp"
 #include "port/eal.hpp"
 #include "port/ring.hpp"
 #include "roce/listener.hpp"
@@ -227,7 +228,8 @@ Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geome
     plan.shards_used = assemble::ShardOf(static_cast<std::uint32_t>(plan.build.size()), input.number_bits).shards();
     std::uint32_t room = 0;
     for (const PortConfig& port : config.ports)
-        room = std::max({room, port.mbuf_bytes, port.mtu + ethernet_overhead_bytes});
+        room = std::max({room, port.mbuf_bytes, port.mtu + ethernet_overhead_bytes,
+                         port::buffer_room_bytes(port.devargs(), port.mtu)});
     plan.room_bytes = std::min<std::uint32_t>((room + 63) / 64 * 64, 65535 - 128);
     size_buffers(config, geometry, input, plan);
     size_reassembly(config, geometry, input.header_bytes, plan);

@@ -81,6 +81,11 @@ std::string with_frame_room(const std::string& device, std::uint32_t mtu) {
     return device;
 }
 
+std::uint32_t buffer_room_bytes(const std::string& device, std::uint32_t mtu) {
+    if (driver_of(device) != "net_af_packet") return 0;
+    return static_cast<std::uint32_t>(number_of(with_frame_room(device, mtu), "framesz").value_or(0));
+}
+
 std::string with_queues(const std::string& device, std::uint16_t queues) {
     const std::string_view key = device_facts(device).queues_key;
     if (queues == 1 || key.empty() || number_of(device, key)) return device;

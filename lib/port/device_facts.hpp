@@ -36,6 +36,9 @@ struct DeviceFacts {
 /// silently).
 [[nodiscard]] std::string with_frame_room(const std::string& device, std::uint32_t mtu);
 
+/// The least room that a driver asks of a buffer, beyond what the MTU needs: net_af_packet wants a whole frame of its
+/// ring to fit. 0: nothing.
+[[nodiscard]] std::uint32_t buffer_room_bytes(const std::string& device, std::uint32_t mtu);
 /// `device` with the argument that a driver needs to have so many queues (`qpairs` of net_af_packet, ...), unless it is
 /// set or they are one.
 [[nodiscard]] std::string with_queues(const std::string& device, std::uint16_t queues);

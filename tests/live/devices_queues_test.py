@@ -93,6 +93,7 @@ class QueuesTest(live.Case):
         text = self.config(2, "net_af_xdp0,iface=det0", "net_af_xdp.toml")
         run = self.weir(text, "--events", 40, "--duration", 30)
         run.running.wait(30)
+        live.time.sleep(0.2)
         if run.process.poll() is not None:
             said = "\n".join(run.lines)
             if "combined queue count" in said:

@@ -95,7 +95,7 @@ class TapTest(live.Case):
         run.stop()
         report = run.end()
         self.assertFalse(port_of(report)["link"]["up"])
-        self.assertIn("the link is DOWN", run.output)  # with a packet of the kernel's before it, or without
+        self.assertRegex(run.output, "the link is DOWN|the link of port det0 is down")  # with a packet of the kernel's before it, or without
 
     def ask(self, run):
         """SIGUSR1: what is said about nothing having come, within a second."""
@@ -150,6 +150,9 @@ class SeenTest(live.Case):
 
     def test_a_run_says_by_itself_that_nothing_comes(self):
         subprocess.run(self.network.there("ip", "link", "set", "gen0", "down"), check=True)
+        # The kernel takes up to a second to tell the other end.
+        link = lambda: "LOWER_UP" not in subprocess.run(["ip", "link", "show", "det0"], capture_output=True, text=True).stdout
+        live.wait_for(link, "loss of the link")
         run = self.weir(JUNGFRAU.replace('name = "det0"', 'name = "det0"\nlink_wait_s = 1'), "--duration", 6)
         report = run.end()
         self.assertIn("port det0: waiting for its link, 1 s at most", run.errors)
@@ -193,8 +196,12 @@ class VirtioUserTest(live.Case):
         live.wait_for(path.exists, "socket")  # the driver waits there for the other side, before the run begins
         sent = self.send("--sources", 2, "--events", 6, "--rate", 40, "--to", f"device:net_vhost0,iface={path},client=1")
         report = run.end()
-        self.assert_account(run, sent=sent["packets"]["sent"])
-        self.assertEqual(report["events"]["complete"], 6)
+        # The driver tells the other side to begin before weir takes packets: the first ones can be lost, and are missing then.
+        self.assert_account(run)
+        missing = sent["packets"]["sent"] - report["packets"]["placed"]
+        self.assertLess(missing, 256)
+        self.assertGreaterEqual(report["events"]["complete"], 5)
+        self.assertEqual(sum(source["missing_packets"] for source in report["sources"]), missing)
         self.assertTrue(run.inspect()["verified"])
 
 

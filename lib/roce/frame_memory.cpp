@@ -67,7 +67,7 @@ void FrameMemory::write(const Ruling& ruling, const RocePacket& packet, void* bu
     RangeResult result = RangeResult::added;
     if (packet.bytes > 0) result = table_.add_range(*at->message, offset, offset + packet.bytes);
     if (result == RangeResult::added) {
-        std::memcpy(at->memory + offset, packet.payload, packet.bytes);
+        if (packet.bytes > 0) std::memcpy(at->memory + offset, packet.payload, packet.bytes);
         table_.append_kept(*at->message, buffer, at->memory + offset, offset, packet.bytes, now);
     } else {
         table_.reject(buffer, result == RangeResult::duplicate  ? PacketCounter::duplicate

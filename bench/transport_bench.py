@@ -149,7 +149,7 @@ def row(turns):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
     parser.add_argument("weir")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seconds", type=float)

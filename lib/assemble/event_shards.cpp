@@ -54,8 +54,8 @@ void EventBuilder::note_first(std::uint32_t epoch, std::uint64_t number) noexcep
     }
 }
 
-/// Whether it is known which turn of the counter the event is in. Until three events of its epoch have opened here, each
-/// is looked at by itself.
+/// Whether it is known which turn of the counter the event is in. Until three events of its epoch have opened here,
+/// each is looked at by itself.
 bool EventBuilder::find_turn(const Event& event, std::uint64_t& turn) noexcept {
     First& first = firsts_[event.epoch % epochs_remembered];
     if (first.state == First::State::none || first.epoch != event.epoch) return true;

@@ -112,6 +112,8 @@ public:
         return queued_ + (config_.board != nullptr ? config_.board->others(config_.shard).queued : 0);
     }
 
+    /// Time as far as it has come: what was due before has been closed.
+    [[nodiscard]] TimeNs now() const noexcept { return now_; }
     [[nodiscard]] std::uint32_t open_count() const noexcept { return open_count_; }
     [[nodiscard]] std::uint32_t queued_count() const noexcept { return queued_; }
     [[nodiscard]] std::uint32_t in_use() const noexcept { return in_use_; }

@@ -322,6 +322,10 @@ constexpr Entry<EventCounter> event_entries[] = {
      "Events thrown away because the stages after assembly were full: the reducers or the disk are slower than the "
      "detector. "
      "Add work lcores, use a faster or lighter reducer, or check the disk's write rate."},
+    {EventCounter::dropped_reduce_error, "dropped.reduce_error",
+     "Events that a reducer could not make anything of, because a message is not what the configuration says it is; "
+     "their packets are `placed`. The report's `reduce` says which reducer and why: correct the stream's or the "
+     "reducer's keys."},
     {EventCounter::dropped_write_error, "dropped.write_error",
      "Events that could not be written: disk full, a file system gone, a quota. The terminal shows the system's "
      "message. "

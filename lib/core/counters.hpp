@@ -110,6 +110,7 @@ enum class EventCounter : std::uint8_t {
     vetoed,
     dropped_incomplete,
     dropped_no_room,
+    dropped_reduce_error,
     dropped_write_error,
     written,
     count_

@@ -75,6 +75,28 @@ constexpr std::array level_counters = {
     highest("writer", "Output buffers that wait for the disk, over all workers. At 100 % the disk is the limit."),
 };
 
+constexpr std::array recorder_counters = {
+    sum("seen", "Packets that rx lcores took from ports or captures while a pcapng sink was there."),
+    sum("written",
+        "Of these, packets in the sink's files. With `packets = \"incomplete\"` those around triggers only."),
+    sum("left_out",
+        "Packets that are missing in the capture, not in the run: the disk was slower than the network, so raise "
+        "`sink.memory`, set `snap_bytes`, or use a faster disk; or nothing was written any more, see "
+        "`recorder.stopped`."),
+    sum("files",
+        "Files that were begun. At `files_max` nothing is saved any more: save the files elsewhere and see why "
+        "there is so much to record."),
+    sum("triggers.incomplete",
+        "Incomplete events that made the flight recorder save packets. See `events.incomplete`."),
+    sum("triggers.drops",
+        "Bursts of lost packets, of `drops` a second and more, that did so. See `packets.dropped` and "
+        "the devices' counters."),
+    sum("triggers.request", "Times that somebody asked: SIGUSR2, or `/weir/record` of telemetry."),
+    sum("triggers.unsaved",
+        "Triggers that came when nothing was written any more: raise `files_max` or `bytes_max`, or "
+        "make room on the disk; `recorder.stopped` says which."),
+};
+
 struct Page {
     std::string_view begin;  ///< of the full names of counters
     std::string_view section;
@@ -113,6 +135,7 @@ constexpr Page pages[] = {
     {"events.incomplete.no_room", "no-room"},
     {"events.dropped.incomplete", "incomplete"},
     {"events.dropped.no_room", "no-room"},
+    {"events.dropped.reduce_error", "reduce-error"},
     {"events.dropped.write_error", "write-error"},
     {"device.received", "nothing-came"},
     {"device.", "device"},
@@ -130,10 +153,16 @@ std::vector<CounterSection> outside_sections() {
          ring_counters.data(), ring_counters.size()},
         {"levels", "How full buffers and queues are: only while a run goes on, on the progress line and in JSON.",
          level_counters.data(), level_counters.size()},
+        {"recorder",
+         "What a sink of kind `pcapng` did with the packets beside the run, in the report's `recorder`. It changes "
+         "none of "
+         "the other counters.",
+         recorder_counters.data(), recorder_counters.size()},
     };
 }
 
 std::string counter_page(std::string_view full_name) {
+    if (full_name.starts_with("recorder.")) return "docs/RECORDER.md#what-is-counted";
     for (const Page& page : pages)
         if (full_name.starts_with(page.begin)) return "docs/LOSSES.md#" + std::string(page.section);
     return "docs/COUNTERS.md";

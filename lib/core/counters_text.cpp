@@ -62,6 +62,7 @@ std::vector<CounterSection> counter_sections() {
          "what it would have sent.",
          answer_counters.data(), answer_counters.size()},
     };
+    for (const CounterSection& section : reduce_sections()) sections.push_back(section);
     for (const CounterSection& section : outside_sections()) sections.push_back(section);
     return sections;
 }

@@ -20,6 +20,9 @@ struct CounterSection {
 /// All tables: those of the ledger in the order in which data passes them, then outside_sections().
 [[nodiscard]] std::vector<CounterSection> counter_sections();
 
+/// What reducers count, a section for each kind: "reduce.jungfrau".
+[[nodiscard]] std::vector<CounterSection> reduce_sections();
+
 /// What is counted or measured beside the ledger: devices, rings, levels.
 [[nodiscard]] std::vector<CounterSection> outside_sections();
 

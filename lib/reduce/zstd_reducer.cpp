@@ -4,6 +4,7 @@
 
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/error.hpp"
@@ -25,11 +26,16 @@ void ZstdReducer::Freer::operator()(std::byte* memory) const noexcept {
 }
 
 ZstdReducer::ZstdReducer(int level) : scratch_(aligned(piece_bytes)) {
-    const ZSTD_compressionParameters parameters = ::ZSTD_getCParams(level, piece_bytes, 0);
-    const std::size_t bytes = ::ZSTD_estimateCCtxSize_usingCParams(parameters);
+    // A shorter input can have parameters that want more memory: zstd has a table of them for each of these sizes.
+    std::size_t bytes = 0;
+    for (const std::size_t input : {std::size_t{16} << 10U, std::size_t{128} << 10U, piece_bytes})
+        bytes = std::max(bytes, ::ZSTD_estimateCCtxSize_usingCParams(::ZSTD_getCParams(level, input, 0)));
     workspace_.reset(aligned(bytes));
     ZSTD_CCtx* context = ::ZSTD_initStaticCCtx(workspace_.get(), bytes);
-    if (context == nullptr || ZSTD_isError(::ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level)) != 0)
+    // A context in given memory starts with everything off, also that a frame says its size, which HDF5's filter asks
+    // for.
+    if (context == nullptr || ZSTD_isError(::ZSTD_CCtx_reset(context, ZSTD_reset_parameters)) != 0 ||
+        ZSTD_isError(::ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level)) != 0)
         throw core::RunError("zstd refuses the compression level " + std::to_string(level));
     context_ = context;
 }
@@ -41,10 +47,14 @@ std::size_t ZstdReducer::bound(std::size_t raw_bytes) noexcept {
 }
 
 std::size_t ZstdReducer::compress(std::size_t raw_bytes, std::span<std::byte> out) noexcept {
+    return compress(scratch().first(raw_bytes), out);
+}
+
+std::size_t ZstdReducer::compress(std::span<const std::byte> raw, std::span<std::byte> out) noexcept {
     const std::size_t bytes =
-        ::ZSTD_compress2(static_cast<ZSTD_CCtx*>(context_), out.data(), out.size(), scratch_.get(), raw_bytes);
+        ::ZSTD_compress2(static_cast<ZSTD_CCtx*>(context_), out.data(), out.size(), raw.data(), raw.size());
     // With bound() bytes of room only a workspace that is too small can fail, and that was measured at construction.
-    return ZSTD_isError(bytes) != 0 || bytes >= raw_bytes ? 0 : bytes;
+    return ZSTD_isError(bytes) != 0 || bytes >= raw.size() ? 0 : bytes;
 }
 
 }  // namespace weir::reduce

@@ -30,6 +30,9 @@ public:
     /// the input (store that raw). `out` has at least bound(raw_bytes).
     [[nodiscard]] std::size_t compress(std::size_t raw_bytes, std::span<std::byte> out) noexcept;
 
+    /// The same for bytes that lie elsewhere, at most `piece_bytes` of them.
+    [[nodiscard]] std::size_t compress(std::span<const std::byte> raw, std::span<std::byte> out) noexcept;
+
 private:
     struct Freer {
         void operator()(std::byte* memory) const noexcept;

@@ -4,55 +4,22 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <deque>
 #include <memory>
 #include <random>
 
 #include "assemble/message_table.hpp"
 #include "core/hot_thread.hpp"
+#include "reduce/made_message.hpp"
 
 namespace {
 
 using weir::assemble::ByteRange;
-using weir::assemble::FragmentBlock;
-using weir::assemble::FragmentRef;
-using weir::assemble::Message;
 using weir::reduce::gather;
 using weir::reduce::GatherCursor;
 using weir::reduce::SortedRefs;
-
-/// A message whose fragments lie in buffers of their own, in the order in which they were added.
-class MadeMessage {
-public:
-    void add(std::uint32_t offset, const std::vector<std::byte>& bytes) {
-        buffers_.push_back(bytes);
-        if (blocks_.empty() || blocks_.back().count == FragmentBlock::capacity) {
-            blocks_.emplace_back();
-            if (blocks_.size() > 1) blocks_[blocks_.size() - 2].next = &blocks_.back();
-            message_.first_block = &blocks_.front();
-        }
-        FragmentBlock& block = blocks_.back();
-        FragmentRef& ref = block.refs[block.count++];
-        ref.data = buffers_.back().data();
-        ref.offset = offset;
-        ref.bytes = static_cast<std::uint32_t>(bytes.size());
-        message_.in_order = message_.in_order && offset >= last_;
-        last_ = offset;
-    }
-    /// As the builder does with what came after an event's end: the buffer stays, the reference is empty.
-    void trim(std::uint32_t index) {
-        FragmentRef& ref = blocks_[index / FragmentBlock::capacity].refs[index % FragmentBlock::capacity];
-        ref.bytes = 0;
-        ref.data = nullptr;
-    }
-    [[nodiscard]] const Message& message() const { return message_; }
-
-private:
-    Message message_{};
-    std::deque<FragmentBlock> blocks_;
-    std::deque<std::vector<std::byte>> buffers_;
-    std::uint32_t last_ = 0;
-};
+using weir::test::FragmentBlock;
+using weir::test::MadeMessage;
+using weir::test::Message;
 
 std::vector<std::byte> bytes_of(std::uint32_t first, std::size_t count) {
     std::vector<std::byte> out(count);

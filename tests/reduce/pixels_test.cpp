@@ -1,11 +1,10 @@
 // Pixel kernels: SIMD against plain C++, bit by bit and for every instruction set that this machine has; plain C++
 // against what is defined; both against real frames and their reference results.
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,8 @@
 #include <random>
 #include <vector>
 
+#include "every_target.hpp"
+#include "real_frames.hpp"
 #include "reduce/pixels/calibration.hpp"
 #include "reduce/pixels/pixels.hpp"
 #include "reduce/pixels/reference.hpp"
@@ -22,20 +23,6 @@ namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinity = std::numeric_limits<float>::infinity();
-
-/// Calls `check` with each instruction set chosen in turn.
-template <class Check>
-void with_every_target(Check check) {
-    const std::int64_t targets = hwy::SupportedTargets();
-    for (std::int64_t left = targets; left != 0; left &= left - 1) {
-        hwy::SetSupportedTargetsForTest(left & -left);
-        hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-        SCOPED_TRACE(simd_target());
-        check();
-    }
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
 
 std::vector<std::uint32_t> bits(const std::vector<float>& values) {
     std::vector<std::uint32_t> out;
@@ -192,70 +179,50 @@ TEST(Pixels, OutputsAreAlike) {
     });
 }
 
-TEST(Pixels, SparsePixelsAreAlike) {
-    const std::vector<float> energy = difficult_energies(10'007, 6);
-    std::vector<float> rms(energy.size());
-    std::mt19937 random(7);
-    for (float& value : rms) value = random() % 30 == 0 ? nan : static_cast<float>(random() % 1000);
-    using Result = std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>;
-    const auto run = [&](auto function) {
-        std::vector<std::uint32_t> places(energy.size() + 16);
-        std::vector<float> values(energy.size() + 16);
-        const std::size_t count = function(places, values);
-        places.resize(count);
-        values.resize(count);
-        return Result{places, bits(values)};
-    };
-    const auto plain = [&](float threshold) {
-        return run(
-            [&](auto& places, auto& values) { return reference::sparsify(energy, threshold, 1000, places, values); });
-    };
-    const Result by_rms =
-        run([&](auto& places, auto& values) { return reference::sparsify(energy, rms, 5, 1000, places, values); });
-    EXPECT_GT(by_rms.first.size(), 1000U);
-    with_every_target([&] {
-        for (const float threshold : {-infinity, 0.F, 20000.F, infinity})
-            EXPECT_EQ(
-                run([&](auto& places, auto& values) { return sparsify(energy, threshold, 1000, places, values); }),
-                plain(threshold));
-        EXPECT_EQ(run([&](auto& places, auto& values) { return sparsify(energy, rms, 5, 1000, places, values); }),
-                  by_rms);
-    });
-}
-
-template <class T>
-std::vector<T> read(const std::filesystem::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-    std::vector<T> values(bytes.size() / sizeof(T));
-    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
-    return values;
-}
-
-class RealFrames : public testing::Test {
-protected:
-    void SetUp() override {
-        const char* shared = std::getenv("WEIR_SHARED");
-        if (shared == nullptr) GTEST_SKIP() << "WEIR_SHARED does not say where the real frames are";
-        folder = std::filesystem::path(shared) / "data/jungfrau";
-        if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
-        for (std::size_t gain = 0; gain < 3; ++gain)
-            config.pedestal[gain] = {folder / ("mod5_pedeG" + std::to_string(gain) + ".bin")};
-        config.gain = {CalibrationConfig::Files{folder / "derived_gainG0_ADU_per_photon.f32"}, -1.439 * 12.4,
-                       -0.1145 * 12.4};
-        config.gain_unit = CalibrationConfig::GainUnit::adu_per_photon;
-        config.photon_kev = 12.4;
-        config.unit = CalibrationConfig::Unit::photon;
+TEST(Pixels, MarksAreAlike) {
+    using Marks = std::vector<std::uint64_t>;
+    for (const std::size_t count : {0U, 1U, 15U, 63U, 64U, 65U, 1024U, 10'007U}) {
+        std::vector<float> energy = difficult_energies(count + 28, 6);
+        energy.erase(energy.begin(), energy.begin() + 28 * (count % 2));
+        energy.resize(count);
+        std::vector<float> thresholds = difficult_energies(count, 7);
+        std::ranges::reverse(thresholds);
+        const auto marked = [&](auto function, const auto& threshold) {
+            Marks marks((count + 63) / 64, 0x5555);
+            const std::uint32_t found = function(std::span<const float>(energy), threshold, std::span(marks));
+            std::uint32_t bits_set = 0;
+            for (const std::uint64_t word : marks) bits_set += static_cast<std::uint32_t>(std::popcount(word));
+            EXPECT_EQ(found, bits_set);
+            return marks;
+        };
+        const auto plain = [](std::span<const float> e, auto t, std::span<std::uint64_t> m) {
+            return reference::mark_above(e, t, m);
+        };
+        const auto simd = [](std::span<const float> e, auto t, std::span<std::uint64_t> m) {
+            return mark_above(e, t, m);
+        };
+        const std::span<const float> each(thresholds);
+        const Marks by_pixel = marked(plain, each);
+        with_every_target([&] {
+            for (const float threshold : {-infinity, 0.F, 20000.F, infinity})
+                EXPECT_EQ(marked(simd, threshold), marked(plain, threshold));
+            EXPECT_EQ(marked(simd, each), by_pixel);
+        });
     }
-    std::filesystem::path folder;
-    CalibrationConfig config;
-};
+}
+
+TEST(Pixels, MarksPixelsAboveAndBadOnes) {
+    const std::vector<float> energy{1, 2, 2.0001F, nan, infinity, -5};
+    std::vector<std::uint64_t> marks(1);
+    EXPECT_EQ(mark_above(energy, 2.F, marks), 3U);
+    EXPECT_EQ(marks[0], 0b011100U);
+}
 
 TEST_F(RealFrames, GiveTheReferenceResults) {
     const Calibration calibration(config);
     for (int frame = 0; frame < 3; ++frame) {
-        const auto raw = read<std::uint16_t>(folder / ("mod5_raw" + std::to_string(frame) + ".bin"));
-        const auto expected = read<float>(folder / ("mod5_conv" + std::to_string(frame) + ".bin"));
+        const auto raw = read_values<std::uint16_t>(folder / ("mod5_raw" + std::to_string(frame) + ".bin"));
+        const auto expected = read_values<float>(folder / ("mod5_conv" + std::to_string(frame) + ".bin"));
         std::vector<float> found(raw.size());
         convert(raw, calibration.of(0, 0), found);
         std::size_t compared = 0;
@@ -272,7 +239,7 @@ TEST_F(RealFrames, UnitsAndPiecesFitTogether) {
     const Calibration photons(config);
     config.unit = CalibrationConfig::Unit::kev;
     const Calibration kev(config);
-    const auto raw = read<std::uint16_t>(folder / "mod5_raw1.bin");
+    const auto raw = read_values<std::uint16_t>(folder / "mod5_raw1.bin");
     std::vector<float> in_photons(raw.size());
     std::vector<float> in_kev(raw.size());
     convert(raw, photons.of(0, 0), in_photons);

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <limits>
+#include <optional>
 
 #include "core/error.hpp"
+#include "reduce/pixels/plane_files.hpp"
 
 namespace weir::reduce {
 
@@ -20,49 +20,39 @@ using core::UsageError;
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr float dead_pedestal = 16383;
 
-std::vector<char> read_file(const std::filesystem::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw UsageError(fmt::format("{}: cannot be read", path.string()));
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
-template <class T>
-void append(const std::vector<char>& bytes, std::vector<double>& values) {
-    for (std::size_t at = 0; at < bytes.size(); at += sizeof(T)) {
-        T value{};
-        std::memcpy(&value, bytes.data() + at, sizeof value);
-        values.push_back(static_cast<double>(value));
+/// Where the gains of a run come from: numbers, files for each gain, or files with all three.
+class Gains {
+public:
+    explicit Gains(const CalibrationConfig& config) : config_(config) {
+        const std::vector<std::size_t> floats{sizeof(float), sizeof(double)};
+        // A fourth block is for HG0.
+        if (!config.gain_maps.empty())
+            maps_.emplace("gain", config.gain_maps, config.modules, std::vector{3U, 4U}, floats);
+        for (std::size_t gain = 0; gain < 3 && config.gain_maps.empty(); ++gain)
+            if (const auto* files = std::get_if<Files>(&config.gain[gain]))
+                files_[gain].emplace(fmt::format("gain[{}]", gain), *files, config.modules,
+                                     planes_or_one(config.storage_cells), floats);
     }
-}
-
-/// The values of all modules, one after the other.
-std::vector<double> read_floats(const Files& files, std::uint32_t modules) {
-    if (files.size() != 1 && files.size() != modules)
-        throw UsageError(fmt::format("found {} files for {} modules; accepted: one for all, or one for each",
-                                     files.size(), modules));
-    const std::size_t pixels = jungfrau_pixels * (files.size() == 1 ? modules : 1);
-    std::vector<double> values;
-    values.reserve(jungfrau_pixels * modules);
-    for (const std::filesystem::path& path : files) {
-        const std::vector<char> bytes = read_file(path);
-        if (bytes.size() == pixels * sizeof(float))
-            append<float>(bytes, values);
-        else if (bytes.size() == pixels * sizeof(double))
-            append<double>(bytes, values);
-        else
-            throw UsageError(
-                fmt::format("{}: found {} bytes; accepted: {} (32-bit floats) or {} (64-bit floats), 512 x 1024 for "
-                            "each of {} modules",
-                            path.string(), bytes.size(), pixels * sizeof(float), pixels * sizeof(double),
-                            pixels / jungfrau_pixels));
+    /// Whether there are gains for each storage cell.
+    [[nodiscard]] bool by_cell() const {
+        return std::ranges::any_of(files_, [](const auto& files) { return files.has_value() && files->planes() > 1; });
     }
-    return values;
-}
+    [[nodiscard]] std::vector<double> read(std::size_t gain, std::uint32_t module, std::uint32_t cell) const {
+        if (maps_.has_value()) return maps_->read(module, static_cast<std::uint32_t>(gain));
+        if (files_[gain].has_value()) return files_[gain]->read(module, files_[gain]->planes() > 1 ? cell : 0);
+        return std::vector<double>(jungfrau_pixels, std::get<double>(config_.gain[gain]));
+    }
+    /// One array for each storage cell, or one for all.
+    static std::vector<std::uint32_t> planes_or_one(std::uint32_t cells) {
+        if (cells == 1) return {1};
+        return {cells, 1};
+    }
 
-std::vector<double> read_gain(const std::variant<double, Files>& gain, std::uint32_t modules) {
-    if (const auto* files = std::get_if<Files>(&gain)) return read_floats(*files, modules);
-    return std::vector<double>(jungfrau_pixels * modules, std::get<double>(gain));
-}
+private:
+    const CalibrationConfig& config_;
+    std::optional<PlaneFiles> maps_;
+    std::array<std::optional<PlaneFiles>, 3> files_;
+};
 
 /// What a gain is multiplied with to be in ADU per unit of the output.
 double gain_scale(const CalibrationConfig& config) {
@@ -78,44 +68,61 @@ double gain_scale(const CalibrationConfig& config) {
 
 }  // namespace
 
-Calibration::Calibration(const CalibrationConfig& config) : modules_(config.modules) {
+Calibration::Calibration(const CalibrationConfig& config) : modules_(config.modules), cells_(config.storage_cells) {
     const double scale = gain_scale(config);
-    std::vector<char> mask;
-    for (const std::filesystem::path& path : config.mask) {
-        const std::vector<char> bytes = read_file(path);
-        mask.insert(mask.end(), bytes.begin(), bytes.end());
-    }
-    if (!mask.empty() && mask.size() != jungfrau_pixels * modules_)
-        throw UsageError(fmt::format("{}: found {} bytes in all; accepted: {}, one for each pixel",
-                                     config.mask.front().string(), mask.size(), jungfrau_pixels * modules_));
+    const Gains gains(config);
+    const std::vector<std::size_t> floats{sizeof(float), sizeof(double)};
+    factor_cells_ = gains.by_cell() ? cells_ : 1;
     for (std::size_t gain = 0; gain < 3; ++gain) {
-        const std::vector<double> pedestals = read_floats(config.pedestal[gain], modules_);
-        const std::vector<double> gains = read_gain(config.gain[gain], modules_);
-        pedestal_[gain].resize(pedestals.size());
-        factor_[gain].resize(pedestals.size());
-        for (std::size_t i = 0; i < pedestals.size(); ++i) {
-            const auto pedestal = static_cast<float>(pedestals[i]);
-            const auto factor = static_cast<float>(1 / (gains[i] * scale));
-            const bool bad = pedestal == 0 || pedestal == dead_pedestal || !std::isfinite(pedestal) ||
-                             !std::isfinite(factor) || factor == 0 || (!mask.empty() && mask[i] != 0);
-            pedestal_[gain][i] = bad ? nan : pedestal;
-            factor_[gain][i] = bad ? nan : factor;
+        pedestal_[gain].resize(jungfrau_pixels * modules_ * cells_);
+        factor_[gain].resize(jungfrau_pixels * modules_ * factor_cells_);
+    }
+    std::optional<PlaneFiles> mask;
+    if (!config.mask.empty())
+        mask.emplace("mask", config.mask, modules_, Gains::planes_or_one(cells_), std::vector<std::size_t>{1});
+    for (std::size_t gain = 0; gain < 3; ++gain) {
+        const PlaneFiles pedestals(fmt::format("pedestal[{}]", gain), config.pedestal[gain], modules_, {cells_},
+                                   floats);
+        for (std::uint32_t module = 0; module < modules_; ++module) {
+            for (std::uint32_t cell = 0; cell < factor_cells_; ++cell) {
+                const std::vector<double> values = gains.read(gain, module, cell);
+                float* const factors = factor_[gain].data() + (module * factor_cells_ + cell) * jungfrau_pixels;
+                for (std::size_t i = 0; i < jungfrau_pixels; ++i) {
+                    const auto factor = static_cast<float>(1 / (values[i] * scale));
+                    factors[i] = std::isfinite(factor) && factor != 0 ? factor : nan;
+                }
+            }
+            for (std::uint32_t cell = 0; cell < cells_; ++cell) {
+                const std::vector<double> values = pedestals.read(module, cell);
+                std::vector<double> masked;
+                if (mask.has_value()) masked = mask->read(module, mask->planes() > 1 ? cell : 0);
+                const float* const factors = of(module, 0, cell).factor[gain];
+                float* const out = pedestal_[gain].data() + (module * cells_ + cell) * jungfrau_pixels;
+                for (std::size_t i = 0; i < jungfrau_pixels; ++i) {
+                    const auto pedestal = static_cast<float>(values[i]);
+                    const bool bad = pedestal == 0 || pedestal == dead_pedestal || !std::isfinite(pedestal) ||
+                                     std::isnan(factors[i]) || (!masked.empty() && masked[i] != 0);
+                    out[i] = bad ? nan : pedestal;
+                }
+            }
         }
     }
 }
 
-PixelCalibration Calibration::of(std::uint32_t module, std::size_t first_pixel) const noexcept {
-    const std::size_t at = module * jungfrau_pixels + first_pixel;
+PixelCalibration Calibration::of(std::uint32_t module, std::size_t first_pixel, std::uint32_t cell) const noexcept {
+    const std::size_t pedestal_at = (std::size_t{module} * cells_ + cell) * jungfrau_pixels + first_pixel;
+    const std::size_t factor_at =
+        (std::size_t{module} * factor_cells_ + (factor_cells_ > 1 ? cell : 0)) * jungfrau_pixels + first_pixel;
     PixelCalibration calibration;
     for (std::size_t gain = 0; gain < 3; ++gain) {
-        calibration.pedestal[gain] = pedestal_[gain].data() + at;
-        calibration.factor[gain] = factor_[gain].data() + at;
+        calibration.pedestal[gain] = pedestal_[gain].data() + pedestal_at;
+        calibration.factor[gain] = factor_[gain].data() + factor_at;
     }
     return calibration;
 }
 
-std::size_t Calibration::bad(std::uint32_t module, std::size_t gain) const noexcept {
-    const auto first = pedestal_[gain].begin() + static_cast<std::ptrdiff_t>(module * jungfrau_pixels);
+std::size_t Calibration::bad(std::uint32_t module, std::size_t gain, std::uint32_t cell) const noexcept {
+    const float* const first = of(module, 0, cell).pedestal[gain];
     return static_cast<std::size_t>(
         std::count_if(first, first + jungfrau_pixels, [](float value) { return std::isnan(value); }));
 }

@@ -30,7 +30,16 @@ struct CalibrationConfig {
     GainUnit gain_unit = GainUnit::adu_per_kev;
     double photon_kev = 0;  ///< energy of a photon; needed where one unit is photons and the other keV
     Unit unit = Unit::kev;
+    /// Instead of `gain`, if not empty: files as PSI writes them, one for each module: three blocks of 512 x 1024
+    /// 64-bit floats, for G0, G1 and G2 (a fourth, for HG0, is not read). One file may hold those of all modules.
+    Files gain_maps;
     Files mask;  ///< optional: bytes, not 0 marks a bad pixel
+    /// Pedestal files have so many arrays for each module, one after the other, cell 0 first; gains and masks have as
+    /// many, or one for all cells.
+    std::uint32_t storage_cells = 1;
+    static constexpr std::uint32_t storage_cells_max = 64;
+
+    bool operator==(const CalibrationConfig&) const = default;
 };
 
 class Calibration {
@@ -40,14 +49,18 @@ public:
     /// its size, and what was expected.
     explicit Calibration(const CalibrationConfig& config);
 
-    /// Of the pixels from `first_pixel` of a module on.
-    [[nodiscard]] PixelCalibration of(std::uint32_t module, std::size_t first_pixel) const noexcept;
+    /// Of the pixels from `first_pixel` of a module on, in a storage cell (less than storage_cells()).
+    [[nodiscard]] PixelCalibration of(std::uint32_t module, std::size_t first_pixel,
+                                      std::uint32_t cell = 0) const noexcept;
     [[nodiscard]] std::uint32_t modules() const noexcept { return modules_; }
+    [[nodiscard]] std::uint32_t storage_cells() const noexcept { return cells_; }
     /// Pixels of a module that are bad in a gain.
-    [[nodiscard]] std::size_t bad(std::uint32_t module, std::size_t gain) const noexcept;
+    [[nodiscard]] std::size_t bad(std::uint32_t module, std::size_t gain, std::uint32_t cell = 0) const noexcept;
 
 private:
     std::uint32_t modules_;
+    std::uint32_t cells_;
+    std::uint32_t factor_cells_ = 1;  ///< gains are mostly the same for all storage cells, and then kept once
     std::array<std::vector<float>, 3> pedestal_;
     std::array<std::vector<float>, 3> factor_;
 };

@@ -6,7 +6,10 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
+#include <bit>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace weir::reduce::HWY_NAMESPACE {
@@ -149,45 +152,54 @@ std::uint32_t CountAbove(std::span<const float> energy, float threshold) {
 }
 
 /// `limit(i)` is the threshold of the vector at i, `limit_of(i)` that of pixel i.
+///
+/// Marks and not the pixels themselves: where few pixels are above, storing compressed vectors costs several times as
+/// much as these masks, and on some processors (Zen 4) a compressing store to memory costs a hundred cycles.
 template <class Limit, class LimitOf>
-HWY_INLINE std::size_t sparsify_with(std::span<const float> energy, const Limit limit, const LimitOf limit_of,
-                                     std::uint32_t first_place, std::uint32_t* places, float* energies) {
+HWY_INLINE std::uint32_t mark_with(std::span<const float> energy, const Limit limit, const LimitOf limit_of,
+                                   std::span<std::uint64_t> marks) {
     const Floats d;
-    const Wide w;
     const std::size_t lanes = hn::Lanes(d);
-    std::size_t count = 0;
+    std::uint32_t count = 0;
     std::size_t i = 0;
-    for (; i + lanes <= energy.size(); i += lanes) {
-        const auto value = hn::LoadU(d, energy.data() + i);
-        const auto above = hn::Gt(value, limit(i));
-        if (HWY_LIKELY(hn::AllFalse(d, above))) continue;
-        const auto place = hn::Iota(w, first_place + static_cast<std::uint32_t>(i));
-        hn::CompressBlendedStore(place, hn::RebindMask(w, above), w, places + count);
-        count += hn::CompressBlendedStore(value, above, d, energies + count);
+    for (; i + 64 <= energy.size(); i += 64) {
+        std::uint64_t word = 0;
+        for (std::size_t k = 0; k < 64; k += lanes) {
+            const auto above = hn::Not(hn::Le(hn::LoadU(d, energy.data() + i + k), limit(i + k)));
+            // As many bytes as are written, so that they can stay in a register.
+            using Part = std::conditional_t<(hn::MaxLanes(Floats()) > 8), std::uint16_t, std::uint8_t>;
+            static_assert(hn::MaxLanes(Floats()) <= 16);
+            std::uint8_t bytes[8] = {};
+            hn::StoreMaskBits(d, above, bytes);
+            Part part = 0;
+            std::memcpy(&part, bytes, sizeof part);
+            word |= std::uint64_t{part} << k;
+        }
+        marks[i / 64] = word;
+        count += static_cast<std::uint32_t>(std::popcount(word));
     }
+    if (i == energy.size()) return count;
+    marks[i / 64] = 0;
     for (; i < energy.size(); ++i) {
-        if (!(energy[i] > limit_of(i))) continue;
-        places[count] = first_place + static_cast<std::uint32_t>(i);
-        energies[count++] = energy[i];
+        if (energy[i] <= limit_of(i)) continue;
+        marks[i / 64] |= std::uint64_t{1} << (i % 64);
+        ++count;
     }
     return count;
 }
 
-std::size_t Sparsify(std::span<const float> energy, float threshold, std::uint32_t first_place,
-                     std::span<std::uint32_t> places, std::span<float> energies) {
+std::uint32_t MarkAbove(std::span<const float> energy, float threshold, std::span<std::uint64_t> marks) {
     const auto limit = hn::Set(Floats(), threshold);
-    return sparsify_with(
-        energy, [limit](std::size_t) HWY_ATTR { return limit; }, [threshold](std::size_t) { return threshold; },
-        first_place, places.data(), energies.data());
+    return mark_with(
+        energy, [limit](std::size_t) HWY_ATTR { return limit; }, [threshold](std::size_t) { return threshold; }, marks);
 }
 
-std::size_t SparsifyRms(std::span<const float> energy, std::span<const float> rms, float factor,
-                        std::uint32_t first_place, std::span<std::uint32_t> places, std::span<float> energies) {
+std::uint32_t MarkAboveEach(std::span<const float> energy, std::span<const float> thresholds,
+                            std::span<std::uint64_t> marks) {
     const Floats d;
-    const auto times = hn::Set(d, factor);
-    return sparsify_with(
-        energy, [=](std::size_t i) HWY_ATTR { return hn::Mul(hn::LoadU(d, rms.data() + i), times); },
-        [=](std::size_t i) { return rms[i] * factor; }, first_place, places.data(), energies.data());
+    return mark_with(
+        energy, [=](std::size_t i) HWY_ATTR { return hn::LoadU(d, thresholds.data() + i); },
+        [=](std::size_t i) { return thresholds[i]; }, marks);
 }
 
 const char* Target() {
@@ -205,8 +217,8 @@ HWY_EXPORT(ToF16);
 HWY_EXPORT(ToI16);
 HWY_EXPORT(ToU16);
 HWY_EXPORT(CountAbove);
-HWY_EXPORT(Sparsify);
-HWY_EXPORT(SparsifyRms);
+HWY_EXPORT(MarkAbove);
+HWY_EXPORT(MarkAboveEach);
 HWY_EXPORT(Target);
 
 void convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration,
@@ -230,14 +242,13 @@ std::uint32_t count_above(std::span<const float> energy, float threshold) noexce
     return HWY_DYNAMIC_DISPATCH(CountAbove)(energy, threshold);
 }
 
-std::size_t sparsify(std::span<const float> energy, float threshold, std::uint32_t first_place,
-                     std::span<std::uint32_t> places, std::span<float> energies) noexcept {
-    return HWY_DYNAMIC_DISPATCH(Sparsify)(energy, threshold, first_place, places, energies);
+std::uint32_t mark_above(std::span<const float> energy, float threshold, std::span<std::uint64_t> marks) noexcept {
+    return HWY_DYNAMIC_DISPATCH(MarkAbove)(energy, threshold, marks);
 }
 
-std::size_t sparsify(std::span<const float> energy, std::span<const float> rms, float factor, std::uint32_t first_place,
-                     std::span<std::uint32_t> places, std::span<float> energies) noexcept {
-    return HWY_DYNAMIC_DISPATCH(SparsifyRms)(energy, rms, factor, first_place, places, energies);
+std::uint32_t mark_above(std::span<const float> energy, std::span<const float> thresholds,
+                         std::span<std::uint64_t> marks) noexcept {
+    return HWY_DYNAMIC_DISPATCH(MarkAboveEach)(energy, thresholds, marks);
 }
 
 const char* simd_target() noexcept {

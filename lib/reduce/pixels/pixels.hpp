@@ -46,13 +46,12 @@ void to_u16(std::span<const float> energy, std::span<std::uint16_t> out) noexcep
 /// Pixels above `threshold`. Saturated ones are above any finite threshold, NaN above none.
 [[nodiscard]] std::uint32_t count_above(std::span<const float> energy, float threshold) noexcept;
 
-/// The places and the energies of pixels above `threshold`, in order; returns how many. `places` (which get
-/// `first_place` added) and `energies` have room for energy.size() + 16.
-std::size_t sparsify(std::span<const float> energy, float threshold, std::uint32_t first_place,
-                     std::span<std::uint32_t> places, std::span<float> energies) noexcept;
-/// The same with a threshold for each pixel: energy > factor * rms.
-std::size_t sparsify(std::span<const float> energy, std::span<const float> rms, float factor, std::uint32_t first_place,
-                     std::span<std::uint32_t> places, std::span<float> energies) noexcept;
+/// Sets bit i % 64 of marks[i / 64] where energy[i] is above the threshold or NaN (not at most the threshold, that is),
+/// and clears it elsewhere; returns how many are set. `marks` has a word for each 64 pixels begun.
+std::uint32_t mark_above(std::span<const float> energy, float threshold, std::span<std::uint64_t> marks) noexcept;
+/// The same with a threshold for each pixel; one that is NaN marks its pixel.
+std::uint32_t mark_above(std::span<const float> energy, std::span<const float> thresholds,
+                         std::span<std::uint64_t> marks) noexcept;
 
 /// Which instruction set the functions above use on this machine, as Highway calls it ("AVX3_ZEN4").
 [[nodiscard]] const char* simd_target() noexcept;

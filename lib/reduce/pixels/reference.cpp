@@ -1,5 +1,6 @@
 #include "reduce/pixels/reference.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -55,6 +56,19 @@ Out rounded(float energy, float lowest, float highest, Out bad, Out saturated) n
     return static_cast<Out>(std::nearbyintf(clamped));
 }
 
+template <class ThresholdOf>
+std::uint32_t mark_where(std::span<const float> energy, std::span<std::uint64_t> marks,
+                         ThresholdOf threshold_of) noexcept {
+    std::uint32_t count = 0;
+    std::fill(marks.begin(), marks.end(), 0);
+    for (std::size_t i = 0; i < energy.size(); ++i) {
+        if (energy[i] <= threshold_of(i)) continue;
+        marks[i / 64] |= std::uint64_t{1} << (i % 64);
+        ++count;
+    }
+    return count;
+}
+
 }  // namespace
 
 void convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration,
@@ -82,26 +96,13 @@ std::uint32_t count_above(std::span<const float> energy, float threshold) noexce
     return count;
 }
 
-std::size_t sparsify(std::span<const float> energy, float threshold, std::uint32_t first_place,
-                     std::span<std::uint32_t> places, std::span<float> energies) noexcept {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < energy.size(); ++i) {
-        if (!(energy[i] > threshold)) continue;
-        places[count] = first_place + static_cast<std::uint32_t>(i);
-        energies[count++] = energy[i];
-    }
-    return count;
+std::uint32_t mark_above(std::span<const float> energy, float threshold, std::span<std::uint64_t> marks) noexcept {
+    return mark_where(energy, marks, [threshold](std::size_t) { return threshold; });
 }
 
-std::size_t sparsify(std::span<const float> energy, std::span<const float> rms, float factor, std::uint32_t first_place,
-                     std::span<std::uint32_t> places, std::span<float> energies) noexcept {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < energy.size(); ++i) {
-        if (!(energy[i] > rms[i] * factor)) continue;
-        places[count] = first_place + static_cast<std::uint32_t>(i);
-        energies[count++] = energy[i];
-    }
-    return count;
+std::uint32_t mark_above(std::span<const float> energy, std::span<const float> thresholds,
+                         std::span<std::uint64_t> marks) noexcept {
+    return mark_where(energy, marks, [thresholds](std::size_t i) { return thresholds[i]; });
 }
 
 }  // namespace weir::reduce::reference

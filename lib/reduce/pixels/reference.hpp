@@ -10,9 +10,8 @@ void to_f16(std::span<const float> energy, std::span<std::uint16_t> out) noexcep
 void to_i16(std::span<const float> energy, std::span<std::int16_t> out) noexcept;
 void to_u16(std::span<const float> energy, std::span<std::uint16_t> out) noexcept;
 [[nodiscard]] std::uint32_t count_above(std::span<const float> energy, float threshold) noexcept;
-std::size_t sparsify(std::span<const float> energy, float threshold, std::uint32_t first_place,
-                     std::span<std::uint32_t> places, std::span<float> energies) noexcept;
-std::size_t sparsify(std::span<const float> energy, std::span<const float> rms, float factor, std::uint32_t first_place,
-                     std::span<std::uint32_t> places, std::span<float> energies) noexcept;
+std::uint32_t mark_above(std::span<const float> energy, float threshold, std::span<std::uint64_t> marks) noexcept;
+std::uint32_t mark_above(std::span<const float> energy, std::span<const float> thresholds,
+                         std::span<std::uint64_t> marks) noexcept;
 
 }  // namespace weir::reduce::reference

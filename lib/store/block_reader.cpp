@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/crc32c.hpp"
+#include "store/manifest.hpp"
 
 namespace weir::store {
 
@@ -50,11 +51,17 @@ std::string BlockReader::check_header(const BlockHeader& header) const {
     if (header.magic != block_magic) return "no block starts here";
     if (header.header_crc != core::crc32c({reinterpret_cast<const std::byte*>(&header), header_crc_bytes}))
         return "the block header does not match its checksum";
-    if (header.version != format_version || header.header_bytes != sizeof header)
-        return fmt::format("the block has version {}; this program reads version {}", header.version, format_version);
-    if (header.reserved != 0 || header.reserved_too != 0) return "reserved bytes of the block header are not zero";
+    if (header.version < format_version || header.version > format_version_newest ||
+        header.header_bytes != sizeof header)
+        return fmt::format("the block has version {}; this program reads versions {} to {}", header.version,
+                           format_version, format_version_newest);
+    if (header.reserved != 0 || header.reserved_too != 0 ||
+        (header.version < format_version_reduced && header.element_bytes != 0))
+        return "reserved bytes of the block header are not zero";
     if (header.stored_bytes > body_bytes_max || header.raw_bytes > body_bytes_max) return "the block is too large";
     if (run_tag_ && header.run_tag != *run_tag_) return "the block belongs to another run";
+    if (version_ && header.version != *version_)
+        return fmt::format("the block has version {} in a run of version {}", header.version, *version_);
     return {};
 }
 
@@ -80,8 +87,9 @@ BlockReader::Result BlockReader::next(Block& block) {
     if (!all_zero(body.subspan(block.header.stored_bytes)))
         return damaged("the block's padding is not zero", offset_ + bytes);
 
-    headers_crc_ = core::crc32c(whole.first(sizeof(BlockHeader)), headers_crc_);
+    headers_crc_ = core::crc32c(whole.first(listed_header_bytes(block.header.version)), headers_crc_);
     run_tag_ = block.header.run_tag;
+    version_ = block.header.version;
     ++blocks_;
     block.body = body.first(block.header.stored_bytes);
     block.offset = offset_;

@@ -86,6 +86,9 @@ public:
     explicit BlockReader(const ByteSource& source, std::optional<std::uint64_t> run_tag = {},
                          std::size_t window_bytes = window_bytes_default);
 
+    /// Only blocks of this version of the format are good; without it, the first good block decides.
+    void expect_version(std::optional<std::uint16_t> version) noexcept { version_ = version; }
+
     Result next(Block& block);
     /// Goes on at `offset` (a multiple of 64).
     void seek(std::uint64_t offset) { offset_ = offset; }
@@ -95,6 +98,7 @@ public:
     /// CRC-32C over the headers of the good blocks so far.
     [[nodiscard]] std::uint32_t headers_crc() const noexcept { return headers_crc_; }
     [[nodiscard]] std::optional<std::uint64_t> run_tag() const noexcept { return run_tag_; }
+    [[nodiscard]] std::optional<std::uint16_t> version() const noexcept { return version_; }
 
 private:
     std::span<const std::byte> view(std::uint64_t offset, std::size_t bytes);
@@ -106,6 +110,7 @@ private:
     const ByteSource& source_;
     std::uint64_t size_;
     std::optional<std::uint64_t> run_tag_;
+    std::optional<std::uint16_t> version_;
     std::size_t window_bytes_;
     std::uint64_t offset_ = 0;
     std::uint64_t blocks_ = 0;

@@ -58,6 +58,7 @@ void BlockWriter::reset(std::span<std::byte> buffer) noexcept {
     buffer_ = buffer.first(buffer.size() / block_align * block_align);
     used_ = 0;
     source_block_ = no_block;
+    event_block_ = no_block;
 }
 
 /// Writes a block's header in front of a body that lies in place already, and moves on behind it.
@@ -84,12 +85,15 @@ bool BlockWriter::put_event(const EventRecord& event) noexcept {
     body.sources = event.sources;
     body.complete = event.complete ? 1 : 0;
     body.cause = event.cause;
+    body.content = event.content;
+    body.reduced_bytes = event.reduced_bytes;
     std::memcpy(buffer_.data() + used_ + sizeof(BlockHeader), &body, sizeof body);
     event_ = event.id;
     epoch_ = event.epoch;
     BlockHeader header;
     header.type = BlockType::event;
     header.raw_bytes = sizeof body;
+    event_block_ = used_;
     place(header, sizeof body);
     source_block_ = no_block;
     event_open_ = true;
@@ -112,6 +116,7 @@ bool BlockWriter::put_source(const SourceRecord& source, std::span<const assembl
     body.missing_count = static_cast<std::uint32_t>(missing.size());
     body.first_ns = source.first_ns;
     body.last_ns = source.last_ns;
+    body.reduced_bytes = source.reduced_bytes;
     std::copy_n(source.meta.begin(), body.meta_bytes, body.meta.begin());
 
     std::byte* const record = buffer_.data() + used_ + (joins ? 0 : sizeof(BlockHeader));
@@ -156,18 +161,66 @@ std::span<std::byte> BlockWriter::open_payload() noexcept {
     return buffer_.subspan(used_ + sizeof(BlockHeader), room);
 }
 
-void BlockWriter::close_payload(std::uint32_t stored_bytes, std::uint32_t raw_bytes, Encoding encoding,
-                                bool last) noexcept {
-    assert(stored_bytes <= payload_room() && raw_bytes <= body_bytes_max);
+void BlockWriter::close_payload(std::uint32_t stored_bytes, std::uint32_t raw_bytes, Encoding encoding, bool last,
+                                std::uint8_t element_bytes) noexcept {
+    assert(stored_bytes <= payload_room() && raw_bytes <= body_bytes_max && is_known(encoding));
+    assert(has_elements(encoding) == (element_bytes != 0));
     assert(encoding != Encoding::raw || stored_bytes == raw_bytes);
     BlockHeader header;
     header.type = BlockType::payload;
     header.raw_bytes = raw_bytes;
     header.encoding = encoding;
     header.flags = last ? BlockHeader::end_of_event : 0;
+    header.element_bytes = element_bytes;
     place(header, stored_bytes);
     source_block_ = no_block;
     if (last) event_open_ = false;
+}
+
+BlockWriter::Mark BlockWriter::mark() const noexcept {
+    assert(!event_open_);
+    return {used_};
+}
+
+void BlockWriter::rewind(Mark mark) noexcept {
+    assert(mark.used <= used_ && (event_block_ == no_block || event_block_ >= mark.used));
+    used_ = mark.used;
+    event_block_ = source_block_ = no_block;
+    event_open_ = false;
+}
+
+bool BlockWriter::patch_event(const EventResult& result) noexcept {
+    if (event_block_ == no_block) return false;
+    std::byte* const block = buffer_.data() + event_block_;
+    BlockHeader header;
+    EventBody body;
+    std::memcpy(&header, block, sizeof header);
+    std::memcpy(&body, block + sizeof header, sizeof body);
+    body.veto = result.veto;
+    body.pixels_above = result.pixels_above;
+    body.peaks = result.peaks;
+    std::memcpy(block + sizeof header, &body, sizeof body);
+    header.body_crc = core::crc32c({block + sizeof header, sizeof body});
+    std::memcpy(block, &header, sizeof header);
+    return true;
+}
+
+bool BlockWriter::pad(std::size_t bytes) noexcept {
+    assert(bytes > 0 && bytes % block_align == 0);
+    if (used_ % bytes == 0) return true;
+    const std::size_t fill = bytes - used_ % bytes;
+    if (buffer_.size() - used_ < fill) return false;
+    BlockHeader header;
+    header.type = BlockType::padding;
+    const std::size_t body_bytes = fill - sizeof header;
+    header.stored_bytes = header.raw_bytes = static_cast<std::uint32_t>(body_bytes);
+    std::byte* const block = buffer_.data() + used_;
+    std::memset(block + sizeof header, 0, body_bytes);
+    header.body_crc = core::crc32c({block + sizeof header, body_bytes});
+    std::memcpy(block, &header, sizeof header);
+    used_ += fill;
+    source_block_ = no_block;
+    return true;
 }
 
 }  // namespace weir::store

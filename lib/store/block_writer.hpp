@@ -23,6 +23,17 @@ struct EventRecord {
     std::uint64_t packets = 0;
     core::TimeNs first_ns = 0;
     core::TimeNs last_ns = 0;
+    // Version 2.
+    Content content = Content::received;
+    std::uint64_t reduced_bytes = 0;  ///< sum of the sources' reduced_bytes; 0 exactly when content is `received`
+                                      ///< or nothing is left
+};
+
+/// What reducers know of an event only behind its last pixel. Version 2.
+struct EventResult {
+    Veto veto = Veto::none;
+    std::uint32_t pixels_above = 0;
+    std::uint32_t peaks = 0;
 };
 
 /// What is said about one source of an event. Sources come in ascending order of `source`.
@@ -35,6 +46,7 @@ struct SourceRecord {
     core::TimeNs first_ns = 0;
     core::TimeNs last_ns = 0;
     std::span<const std::byte> meta;  ///< detector header; the first 64 bytes are kept
+    std::uint64_t reduced_bytes = 0;  ///< version 2: its part of the decoded payload; 0 with content `received`
 };
 
 /// The cause that belongs to one of the `incomplete_*` counters; `none` for any other counter.
@@ -69,7 +81,25 @@ public:
     /// needed.
     [[nodiscard]] std::span<std::byte> open_payload() noexcept;
     /// Closes what open_payload gave: the first `stored_bytes` of it are the block's body and decode to `raw_bytes`.
-    void close_payload(std::uint32_t stored_bytes, std::uint32_t raw_bytes, Encoding encoding, bool last) noexcept;
+    /// `element_bytes` is what a codec that has_elements() was told; 0 for others.
+    void close_payload(std::uint32_t stored_bytes, std::uint32_t raw_bytes, Encoding encoding, bool last,
+                       std::uint8_t element_bytes = 0) noexcept;
+
+    /// A place between two events.
+    struct Mark {
+        std::size_t used = 0;
+    };
+    [[nodiscard]] Mark mark() const noexcept;
+    /// Takes everything behind `mark` back, which lies in this buffer: as if the event there had never begun. Also in
+    /// the middle of that event.
+    void rewind(Mark mark) noexcept;
+    /// Writes `result` into the block of the event that was begun last, and its checksum. False, and nothing is
+    /// changed, if that block is not in this buffer any more. Only in version 2.
+    [[nodiscard]] bool patch_event(const EventResult& result) noexcept;
+    /// Fills up to a multiple of `bytes` (itself one of 64) with a padding block, also inside an event. False, and
+    /// nothing is changed, if the buffer has no room for that: never if its length is such a multiple. Only in
+    /// version 2.
+    bool pad(std::size_t bytes) noexcept;
 
     /// Whole blocks written so far, for RunWriter::append.
     [[nodiscard]] std::span<std::byte> blocks() const noexcept { return buffer_.first(used_); }
@@ -84,6 +114,7 @@ private:
 
     std::span<std::byte> buffer_;
     std::size_t used_ = 0;
+    std::size_t event_block_ = no_block;   ///< where the last event's block starts, if that is in this buffer
     std::size_t source_block_ = no_block;  ///< where the source block starts that a further record may join
     std::uint64_t event_ = 0;
     std::uint32_t epoch_ = 0;

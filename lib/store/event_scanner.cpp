@@ -2,7 +2,6 @@
 #include "store/event_scanner.hpp"
 
 #include <fmt/core.h>
-#include <zstd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -56,6 +55,23 @@ std::string check_source(const SourceInfo& source) {
     return good ? std::string{} : fmt::format("the record of source {} contradicts itself", source.id);
 }
 
+/// What version 1 has no bytes for is zero there.
+bool reductions_are_good(const EventBody& body, std::uint16_t version) {
+    if (body.reserved != 0 || static_cast<std::size_t>(body.content) >= content_names.size() ||
+        static_cast<std::size_t>(body.veto) >= veto_names.size())
+        return false;
+    if (body.content == Content::received && body.reduced_bytes != 0) return false;
+    if (version >= format_version_reduced) return true;
+    return body.content == Content::received && body.veto == Veto::none && body.pixels_above == 0 && body.peaks == 0;
+}
+
+void add(EncodingTotals& to, const EncodingTotals& more) {
+    to.blocks += more.blocks;
+    to.raw_bytes += more.raw_bytes;
+    to.sparse_bytes += more.sparse_bytes;
+    to.stored_bytes += more.stored_bytes;
+}
+
 }  // namespace
 
 std::string parse_source(std::span<const std::byte>& bytes, SourceInfo& source) {
@@ -65,14 +81,14 @@ std::string parse_source(std::span<const std::byte>& bytes, SourceInfo& source) 
     const std::uint64_t used = sizeof body + std::uint64_t{body.missing_count} * sizeof(MissingRange);
     if (padded(used) > bytes.size()) return "a source record is cut off";
     if (body.meta_bytes > body.meta.size() || !all_zero(std::span(body.meta).subspan(body.meta_bytes)) ||
-        body.reserved != 0 || body.reserved_too[0] != 0 || body.reserved_too[1] != 0 ||
-        !all_zero(bytes.subspan(used, padded(used) - used)))
+        body.reserved != 0 || body.reserved_too != 0 || !all_zero(bytes.subspan(used, padded(used) - used)))
         return "reserved bytes of a source record are not zero";
     source.id = body.source;
     source.state = body.state;
     source.declared_bytes = body.declared_bytes;
     source.received_bytes = body.received_bytes;
     source.packets = body.packets;
+    source.reduced_bytes = body.reduced_bytes;
     source.first_ns = body.first_ns;
     source.last_ns = body.last_ns;
     source.meta.assign(body.meta.begin(), body.meta.begin() + body.meta_bytes);
@@ -81,34 +97,6 @@ std::string parse_source(std::span<const std::byte>& bytes, SourceInfo& source) 
         std::memcpy(source.missing.data(), bytes.data() + sizeof body, body.missing_count * sizeof(MissingRange));
     bytes = bytes.subspan(padded(used));
     return check_source(source);
-}
-
-struct PayloadDecoder::Zstd {
-    ZSTD_DCtx* context = nullptr;  // made when the first block needs it
-    Zstd() = default;
-    Zstd(const Zstd&) = delete;
-    Zstd& operator=(const Zstd&) = delete;
-    ~Zstd() { ZSTD_freeDCtx(context); }
-};
-
-PayloadDecoder::PayloadDecoder() : zstd_(std::make_unique<Zstd>()) {}
-PayloadDecoder::~PayloadDecoder() = default;
-
-std::optional<std::span<const std::byte>> PayloadDecoder::decode(const Block& block) {
-    const std::uint32_t raw_bytes = block.header.raw_bytes;
-    if (block.header.encoding == Encoding::raw) {
-        if (raw_bytes != block.header.stored_bytes) return {};
-        return block.body;
-    }
-    if (block.header.encoding != Encoding::zstd) return {};
-    // raw_bytes is bounded by the format (body_bytes_max), so this allocation is too.
-    if (raw_.size() < raw_bytes) raw_.resize(raw_bytes);
-    if (zstd_->context == nullptr) zstd_->context = ZSTD_createDCtx();
-    if (zstd_->context == nullptr) return {};
-    const std::size_t got =
-        ZSTD_decompressDCtx(zstd_->context, raw_.data(), raw_bytes, block.body.data(), block.body.size());
-    if (ZSTD_isError(got) != 0 || got != raw_bytes) return {};
-    return std::span<const std::byte>(raw_.data(), raw_bytes);
 }
 
 void EventScanner::report(std::uint64_t offset, const std::string& what) {
@@ -131,6 +119,7 @@ EventScanner::SegmentResult EventScanner::scan(const ByteSource& source, std::ui
     state_ = State::idle;
     result_ = &result;
     BlockReader reader(source, run_tag_);
+    reader.expect_version(version_);
     Block block;
     for (;;) {
         const BlockReader::Result next = reader.next(block);
@@ -147,6 +136,7 @@ EventScanner::SegmentResult EventScanner::scan(const ByteSource& source, std::ui
             continue;
         }
         run_tag_ = reader.run_tag();
+        version_ = reader.version();
         check_sequence(block);
         take(block);
     }
@@ -180,6 +170,7 @@ bool EventScanner::read_event(const ByteSource& source, std::uint32_t segment, s
     SegmentResult result;
     result_ = &result;
     BlockReader reader(source, run_tag_);
+    reader.expect_version(version_);
     read_from(reader, offset, false);
     if (result.events == 0) report(offset, "no whole event is here");
     result_ = nullptr;
@@ -200,9 +191,12 @@ bool EventScanner::read_head(BlockReader& reader, std::uint32_t segment, std::ui
 }
 
 void EventScanner::check_sequence(const Block& block) {
+    // Segments of version 2 may be written side by side, so each counts its own blocks.
+    if (block.offset == 0 && block.header.version >= format_version_reduced) sequence_ = 0;
     if (sequence_ && *sequence_ != block.header.sequence) {
         report(block.offset,
-               fmt::format("this is block {} of the run, block {} should be here", block.header.sequence, *sequence_));
+               fmt::format("this is block {} of the {}, block {} should be here", block.header.sequence,
+                           block.header.version < format_version_reduced ? "run" : "segment", *sequence_));
         if (state_ == State::sources || state_ == State::payload) lose("blocks of it are missing");
     }
     sequence_ = block.header.sequence + 1;
@@ -211,8 +205,8 @@ void EventScanner::check_sequence(const Block& block) {
 void EventScanner::take(const Block& block) {
     const BlockHeader& header = block.header;
     const bool is_payload = header.type == BlockType::payload;
-    if (!is_payload &&
-        (header.raw_bytes != header.stored_bytes || header.encoding != Encoding::raw || header.flags != 0))
+    if (!is_payload && (header.raw_bytes != header.stored_bytes || header.encoding != Encoding::raw ||
+                        header.flags != 0 || header.element_bytes != 0))
         report(block.offset, "only payload blocks may be encoded or end an event");
     switch (header.type) {
         case BlockType::segment:
@@ -224,6 +218,9 @@ void EventScanner::take(const Block& block) {
         case BlockType::source:
         case BlockType::payload:
             break;
+        case BlockType::padding:
+            if (header.version >= format_version_reduced) return take_padding(block);
+            [[fallthrough]];
         default:
             report(block.offset,
                    fmt::format("a block of type {} has no place in a segment", static_cast<int>(header.type)));
@@ -247,6 +244,14 @@ void EventScanner::take(const Block& block) {
     }
 }
 
+/// Belongs to no event, but may lie in the middle of one.
+void EventScanner::take_padding(const Block& block) {
+    if (block.offset == 0) report(0, "the segment does not begin with its first block");
+    if (block.header.event != 0 || block.header.epoch != 0 || !all_zero(block.body))
+        report(block.offset, "a padding block is not empty");
+    if (state_ == State::sources || state_ == State::payload) event_.stored_bytes += block.bytes();
+}
+
 void EventScanner::take_segment(const Block& block) {
     SegmentBody body;
     if (block.offset != 0 || block.body.size() < sizeof body) {
@@ -268,6 +273,7 @@ void EventScanner::take_event(const Block& block) {
     if (state_ == State::sources || state_ == State::payload) lose("the next event begins before its last block");
     EventBody body;
     event_ = {};
+    event_.version = block.header.version;
     event_.id = block.header.event;
     event_.epoch = block.header.epoch;
     event_.segment = segment_;
@@ -280,7 +286,7 @@ void EventScanner::take_event(const Block& block) {
     std::memcpy(&body, block.body.data(), sizeof body);
     const bool cause_known = static_cast<std::size_t>(body.cause) < cause_names.size();
     if (body.complete > 1 || !cause_known || (body.complete == 1) != (body.cause == Cause::none) ||
-        body.reserved != 0 || body.reserved_too != decltype(body.reserved_too){}) {
+        !reductions_are_good(body, block.header.version)) {
         lose("its first block contradicts itself");
         return;
     }
@@ -290,9 +296,15 @@ void EventScanner::take_event(const Block& block) {
     event_.last_ns = body.last_ns;
     event_.payload_bytes = body.payload_bytes;
     event_.packets = body.packets;
+    event_.content = body.content;
+    event_.veto = body.veto;
+    event_.pixels_above = body.pixels_above;
+    event_.peaks = body.peaks;
+    event_.reduced_bytes = body.reduced_bytes;
     event_.stored_bytes = block.bytes();
+    event_encodings_.clear();
     sources_left_ = body.sources;
-    payload_left_ = body.payload_bytes;
+    payload_left_ = event_.content_bytes();
     state_ = State::sources;
     if (sources_left_ == 0) begin_payload();
 }
@@ -309,6 +321,8 @@ void EventScanner::take_sources(const Block& block) {
         if (what.empty() && sources_left_ == 0) what = "it has more source records than it says";
         if (what.empty() && !event_.sources.empty() && source.id <= event_.sources.back().id)
             what = "its sources are not in ascending order";
+        if (what.empty() && !event_.reduced() && source.reduced_bytes != 0)
+            what = fmt::format("source {} has reduced bytes, but it says that none are", source.id);
         if (what.empty() && event_.complete && source.state != SourceState::complete)
             what = fmt::format("it says that it is complete, but source {} is not", source.id);
         if (!what.empty()) {
@@ -323,7 +337,18 @@ void EventScanner::take_sources(const Block& block) {
 
 void EventScanner::begin_payload() {
     std::uint64_t bytes = 0;
-    for (const SourceInfo& source : event_.sources) bytes += source.received_bytes;
+    std::uint64_t reduced_bytes = 0;
+    bool overflow = false;
+    for (const SourceInfo& source : event_.sources) {
+        bytes += source.received_bytes;
+        overflow = overflow || source.reduced_bytes > UINT64_MAX - reduced_bytes;
+        reduced_bytes += source.reduced_bytes;
+    }
+    if (overflow || reduced_bytes != event_.reduced_bytes) {
+        lose(
+            fmt::format("its sources have {} reduced bytes together, it says {}", reduced_bytes, event_.reduced_bytes));
+        return;
+    }
     if (bytes != event_.payload_bytes) {
         lose(fmt::format("its sources have {} bytes together, it says {}", bytes, event_.payload_bytes));
         return;
@@ -337,20 +362,24 @@ void EventScanner::take_payload(const Block& block) {
         lose("its payload begins before its last source record");
         return;
     }
-    const auto raw = decoder_.decode(block);
-    const bool last = (block.header.flags & BlockHeader::end_of_event) != 0;
-    if (!raw || (block.header.flags & ~BlockHeader::end_of_event) != 0) {
+    const BlockHeader& header = block.header;
+    const auto raw = decoder_.decode(header, block.body);
+    const bool last = (header.flags & BlockHeader::end_of_event) != 0;
+    const bool sparse_bytes_as_received = is_sparse(header.encoding) && event_.content != Content::pixels;
+    if (!raw || sparse_bytes_as_received || (header.flags & ~BlockHeader::end_of_event) != 0) {
         lose(fmt::format("the payload at byte {} cannot be decoded", block.offset));
         return;
     }
     if (raw->size() > payload_left_ || (last && raw->size() < payload_left_)) {
-        lose(fmt::format("its payload does not have the {} bytes that it says", event_.payload_bytes));
+        lose(fmt::format("its payload does not have the {} bytes that it says", event_.content_bytes()));
         return;
     }
     payload_left_ -= raw->size();
+    add(event_encodings_[header.encoding], {1, header.raw_bytes, decoder_.sparse_bytes(), header.stored_bytes});
     if (hooks_.payload) hooks_.payload(*raw);
     if (!last) return;
     state_ = State::idle;
+    for (const auto& [encoding, totals] : event_encodings_) add(encodings_[encoding], totals);
     ++result_->events;
     if (hooks_.end) hooks_.end(event_);
 }

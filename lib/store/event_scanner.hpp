@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +13,7 @@
 #include "core/units.hpp"
 #include "store/block_reader.hpp"
 #include "store/format.hpp"
+#include "store/payload_decoder.hpp"
 
 namespace weir::store {
 
@@ -26,6 +27,7 @@ struct SourceInfo {
     core::TimeNs last_ns = 0;
     std::vector<std::byte> meta;
     std::vector<MissingRange> missing;
+    std::uint64_t reduced_bytes = 0;  ///< its part of the payload where that is not what was received
 
     /// Its size is known, received or not.
     [[nodiscard]] bool size_known() const noexcept {
@@ -34,6 +36,7 @@ struct SourceInfo {
 };
 
 struct EventInfo {
+    std::uint16_t version = format_version;  ///< of its blocks
     std::uint64_t id = 0;
     std::uint32_t epoch = 0;
     bool complete = false;
@@ -42,12 +45,23 @@ struct EventInfo {
     core::TimeNs last_ns = 0;
     std::uint64_t payload_bytes = 0;
     std::uint64_t packets = 0;
+    Content content = Content::received;
+    Veto veto = Veto::none;
+    std::uint32_t pixels_above = 0;
+    std::uint32_t peaks = 0;
+    std::uint64_t reduced_bytes = 0;
     std::vector<SourceInfo> sources;
     // Where it lies.
     std::uint32_t segment = 0;
     std::uint64_t offset = 0;
     std::uint64_t stored_bytes = 0;  ///< known when the event has ended
 
+    [[nodiscard]] bool reduced() const noexcept { return content != Content::received; }
+    /// Length of its decoded payload, and of the part of it that is `source`'s.
+    [[nodiscard]] std::uint64_t content_bytes() const noexcept { return reduced() ? reduced_bytes : payload_bytes; }
+    [[nodiscard]] std::uint64_t content_bytes(const SourceInfo& source) const noexcept {
+        return reduced() ? source.reduced_bytes : source.received_bytes;
+    }
     /// Its line of the index.
     [[nodiscard]] IndexEntry entry() const noexcept { return {id, epoch, segment, offset, stored_bytes}; }
 };
@@ -60,20 +74,12 @@ struct ScanHooks {
     std::function<void(const std::string&)> problem;          ///< one sentence each
 };
 
-/// Decodes payload blocks.
-class PayloadDecoder {
-public:
-    PayloadDecoder();
-    ~PayloadDecoder();
-    PayloadDecoder(const PayloadDecoder&) = delete;
-    PayloadDecoder& operator=(const PayloadDecoder&) = delete;
-    /// The raw bytes (valid until the next call), or nothing if the block does not decode to exactly its `raw_bytes`.
-    std::optional<std::span<const std::byte>> decode(const Block& block);
-
-private:
-    struct Zstd;
-    std::unique_ptr<Zstd> zstd_;
-    std::vector<std::byte> raw_;
+/// What payload blocks of one encoding have together.
+struct EncodingTotals {
+    std::uint64_t blocks = 0;
+    std::uint64_t raw_bytes = 0;     ///< decoded
+    std::uint64_t sparse_bytes = 0;  ///< as CSR pieces, before their codec; 0 where the encoding is not sparse
+    std::uint64_t stored_bytes = 0;
 };
 
 /// Fed with the segments of a run in order.
@@ -93,6 +99,8 @@ public:
         std::optional<SegmentBody> head;  ///< from its first block
         std::string start_json;
     };
+    /// Of the events that were whole, by `BlockHeader::encoding`.
+    [[nodiscard]] const std::map<Encoding, EncodingTotals>& encodings() const noexcept { return encodings_; }
     /// Reads one segment to its end. `name` is put in front of problems.
     SegmentResult scan(const ByteSource& source, std::uint32_t segment, const std::string& name);
     /// Reads the one event that starts at `offset`. False (and a problem) if there is none.
@@ -102,6 +110,8 @@ public:
 
     [[nodiscard]] std::optional<std::uint64_t> run_tag() const noexcept { return run_tag_; }
     void set_run_tag(std::uint64_t tag) { run_tag_ = tag; }
+    [[nodiscard]] std::optional<std::uint16_t> version() const noexcept { return version_; }
+    void set_version(std::optional<std::uint16_t> version) { version_ = version; }
 
 private:
     enum class State { idle, sources, payload, skipping };
@@ -112,6 +122,7 @@ private:
     void take_event(const Block& block);
     void take_sources(const Block& block);
     void take_payload(const Block& block);
+    void take_padding(const Block& block);
     void check_sequence(const Block& block);
     void begin_payload();
     void lose(const std::string& what);
@@ -120,11 +131,14 @@ private:
     ScanHooks hooks_;
     PayloadDecoder decoder_;
     std::optional<std::uint64_t> run_tag_;
+    std::optional<std::uint16_t> version_;
     std::optional<std::uint64_t> sequence_;
     State state_ = State::idle;
     EventInfo event_;
     std::uint32_t sources_left_ = 0;
     std::uint64_t payload_left_ = 0;
+    std::map<Encoding, EncodingTotals> event_encodings_;  ///< of the event in hand
+    std::map<Encoding, EncodingTotals> encodings_;
     std::uint32_t segment_ = 0;
     std::string name_;
     SegmentResult* result_ = nullptr;

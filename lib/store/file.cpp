@@ -119,6 +119,24 @@ File File::open_to_read(const std::filesystem::path& path) {
     return file;
 }
 
+bool File::set_direct(bool direct) noexcept {
+    const int flags = ::fcntl(descriptor_.get(), F_GETFL);
+    if (flags < 0 || ::fcntl(descriptor_.get(), F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) != 0)
+        return false;
+    direct_ = direct;
+    return true;
+}
+
+int File::extend(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    const int rc = uninterrupted(
+        [&] { return ::fallocate(descriptor_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)); });
+    return rc == 0 ? 0 : errno;
+}
+
+int File::try_write(std::span<const std::byte> bytes) noexcept {
+    return uninterrupted([&] { return ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), 0); }) < 0 ? errno : 0;
+}
+
 void File::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
         const ssize_t n = uninterrupted(
@@ -126,8 +144,17 @@ void File::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
         if (n < 0) throw_unwritten("cannot write", path_, errno);
         // Not an error by the letter, but nothing says that another call would do better.
         if (n == 0) throw_unwritten("cannot write", path_, ENOSPC);
-        bytes = bytes.subspan(static_cast<std::size_t>(n));
-        offset += static_cast<std::uint64_t>(n);
+        auto done = static_cast<std::size_t>(n);
+        // A direct write goes on where the last whole unit of the disk ended; one that is not even that long goes on
+        // through the page cache.
+        if (direct_ && done < bytes.size()) {
+            if (done >= direct_alignment)
+                done -= done % direct_alignment;
+            else
+                set_direct(false);
+        }
+        bytes = bytes.subspan(done);
+        offset += done;
     }
 }
 

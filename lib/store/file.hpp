@@ -37,6 +37,20 @@ public:
     static File create(const std::filesystem::path& path);
     static File open_to_read(const std::filesystem::path& path);
 
+    /// What the address, the length and the place in the file of a direct write must be a multiple of. Devices have 512
+    /// or 4096.
+    static constexpr std::size_t direct_alignment = 4096;
+    /// From now on writes go past the page cache (O_DIRECT), or not. Says whether the file system takes that; some say
+    /// so only at the first write, with EINVAL.
+    bool set_direct(bool direct) noexcept;
+    [[nodiscard]] bool is_direct() const noexcept { return direct_; }
+    [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
+    /// Makes the file `bytes` longer from `offset` on, of space that is set aside and reads as zeros, so that writes to
+    /// it need not change its length. 0, or why not.
+    [[nodiscard]] int extend(std::uint64_t offset, std::uint64_t bytes) noexcept;
+
+    /// One write at the start of the file: 0, or the error.
+    [[nodiscard]] int try_write(std::span<const std::byte> bytes) noexcept;
     /// Writes all of `bytes` at `offset`, however many calls that takes.
     void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
     /// Reads up to `bytes.size()` from `offset`; less only at the end of the file.
@@ -63,6 +77,7 @@ private:
     Descriptor descriptor_;
     std::filesystem::path path_;
     int sync_error_ = 0;
+    bool direct_ = false;
 };
 
 /// A directory, for making names durable.

@@ -13,7 +13,7 @@ namespace weir::store {
 
 namespace {
 
-constexpr std::uint64_t image_bytes_max = std::uint64_t{1} << 30;
+constexpr std::uint64_t image_pixels_max = std::uint64_t{1} << 29;
 constexpr std::uint32_t side_max = 1'000'000;  // libpng's own limit
 
 /// How many bytes of the image each source has; 0 for those that are left out.
@@ -57,21 +57,27 @@ void append_bytes(png_structp png, png_bytep data, png_size_t length) {
 }
 
 /// libpng leaves by longjmp, so nothing with a destructor lives in here.
-bool encode(png_structp png, png_infop info, const Image& image, std::vector<std::byte>& out) {
+bool encode(png_structp png, png_infop info, std::uint32_t width, std::uint32_t height, unsigned channels,
+            const std::uint16_t* samples, std::vector<std::byte>& out) {
     if (setjmp(png_jmpbuf(png)) != 0) return false;
     png_set_write_fn(png, &out, append_bytes, nullptr);
-    png_set_IHDR(png, info, image.width, image.height, 16, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(png, info, width, height, 16, channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_compression_level(png, 3);
     png_write_info(png, info);
     png_set_swap(png);  // PNG is big-endian
-    for (std::uint32_t row = 0; row < image.height; ++row)
-        png_write_row(png, reinterpret_cast<png_const_bytep>(image.pixels.data() + std::size_t{row} * image.width));
+    for (std::uint32_t row = 0; row < height; ++row)
+        png_write_row(png, reinterpret_cast<png_const_bytep>(samples + std::size_t{row} * width * channels));
     png_write_end(png, info);
     return true;
 }
 
 }  // namespace
+
+void check_image_size(std::uint64_t width, std::uint64_t height) {
+    if (height <= side_max && width <= side_max && width * height <= image_pixels_max) return;
+    throw core::RunError(fmt::format("no image: {} rows of {} pixels are too many", height, width));
+}
 
 Image event_image(const RunReader& run, const EventInfo& event, std::uint32_t width,
                   std::optional<std::uint32_t> only) {
@@ -86,8 +92,7 @@ Image event_image(const RunReader& run, const EventInfo& event, std::uint32_t wi
         total += part;
     }
     if (total == 0) throw core::RunError("no image: the event has no bytes");
-    if (total > image_bytes_max || total / row_bytes > side_max)
-        throw core::RunError(fmt::format("no image: {} rows of {} pixels are too many", total / row_bytes, width));
+    check_image_size(width, total / row_bytes);
 
     Image image;
     image.width = width;
@@ -136,14 +141,19 @@ void stretch(Image& image, Levels levels) {
     }
 }
 
-void write_png(const std::filesystem::path& path, const Image& image) {
+void write_png(const std::filesystem::path& path, std::uint32_t width, std::uint32_t height, unsigned channels,
+               std::span<const std::uint16_t> samples) {
     std::vector<std::byte> bytes;
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
     png_infop info = png != nullptr ? png_create_info_struct(png) : nullptr;
-    const bool good = info != nullptr && encode(png, info, image, bytes);
+    const bool good = info != nullptr && encode(png, info, width, height, channels, samples.data(), bytes);
     png_destroy_write_struct(&png, &info);
     if (!good) throw core::RunError("libpng cannot encode the image");
     File::create(path).write_at(0, bytes);
+}
+
+void write_png(const std::filesystem::path& path, const Image& image) {
+    write_png(path, image.width, image.height, 1, image.pixels);
 }
 
 }  // namespace weir::store

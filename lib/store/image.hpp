@@ -36,7 +36,13 @@ Levels percentile_levels(const Image& image);
 /// Maps low…high to 0…65535, rounded; values outside are clipped, missing pixels become 0.
 void stretch(Image& image, Levels levels);
 
-/// A 16-bit grayscale PNG. Throws core::RunError if the file exists or cannot be written.
+/// Throws core::RunError if an image of so many pixels is too large to be made.
+void check_image_size(std::uint64_t width, std::uint64_t height);
+
+/// A 16-bit PNG: gray with one channel, red, green and blue with three; `samples` row by row. Throws core::RunError if
+/// the file exists or cannot be written.
+void write_png(const std::filesystem::path& path, std::uint32_t width, std::uint32_t height, unsigned channels,
+               std::span<const std::uint16_t> samples);
 void write_png(const std::filesystem::path& path, const Image& image);
 
 }  // namespace weir::store

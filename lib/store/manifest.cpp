@@ -71,8 +71,9 @@ nlohmann::json parse_manifest(std::string_view text) {
     if (!members.is_object()) throw core::RunError("the manifest is not a JSON object");
     members.erase("manifest_crc32c");
     const auto version = members.find("version");
-    if (version == members.end() || *version != format_version)
-        throw core::RunError(fmt::format("the manifest's version is not {}", format_version));
+    if (version == members.end() || (*version != format_version && *version != format_version_reduced))
+        throw core::RunError(
+            fmt::format("the manifest's version is neither {} nor {}", format_version, format_version_reduced));
     return members;
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "store/format.hpp"
+
 namespace weir::store {
 
 inline constexpr std::string_view manifest_name = "manifest.json";
@@ -15,6 +17,12 @@ inline constexpr std::size_t manifest_bytes_max = std::size_t{64} << 20;
 
 /// "events-000007.weir"
 std::string segment_name(std::uint32_t segment);
+
+/// Bytes of each block header that `headers_crc32c` counts. Version 1 counts the header's own checksum too, and a CRC
+/// over bytes and their CRC is the same whatever the bytes are: there it says how many blocks there are, and no more.
+constexpr std::size_t listed_header_bytes(std::uint16_t version) {
+    return version < format_version_reduced ? sizeof(BlockHeader) : header_crc_bytes;
+}
 
 /// The file's text for `members` (an object without "manifest_crc32c").
 std::string manifest_text(const nlohmann::json& members);

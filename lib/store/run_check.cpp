@@ -1,6 +1,7 @@
 // Whether a run is whole: everything of it, or all but the payload. See run_reader.hpp.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/error.hpp"
@@ -19,6 +20,38 @@ bool same(const IndexEntry& a, const IndexEntry& b) {
     return a.event == b.event && a.epoch == b.epoch && a.segment == b.segment && a.offset == b.offset &&
            a.bytes == b.bytes;
 }
+
+/// The entries of an index in the order in which events lie in the segments. In version 2 segments may have been
+/// written side by side, and their entries are in whatever order that gave: they are sorted first, in memory.
+class OrderedIndex {
+public:
+    OrderedIndex(const std::filesystem::path& path, std::uint64_t run_tag, std::optional<std::uint16_t> version)
+        : reader_(path, run_tag, version), sorts_(version.value_or(format_version) >= format_version_reduced) {}
+
+    std::optional<IndexEntry> next() {
+        if (!sorts_) return reader_.next();
+        if (!read_) read_all();
+        if (next_ == entries_.size()) return {};
+        return entries_[next_++];
+    }
+    [[nodiscard]] const IndexReader& reader() const noexcept { return reader_; }
+
+private:
+    void read_all() {
+        read_ = true;
+        while (const auto entry = reader_.next()) entries_.push_back(*entry);
+        const auto place = [](const IndexEntry& entry) {
+            return std::pair(std::uint32_t{entry.segment}, std::uint64_t{entry.offset});
+        };
+        std::ranges::stable_sort(entries_, {}, place);
+    }
+
+    IndexReader reader_;
+    bool sorts_;
+    bool read_ = false;
+    std::vector<IndexEntry> entries_;
+    std::size_t next_ = 0;
+};
 
 }  // namespace
 
@@ -64,12 +97,14 @@ private:
         if (hooks_.problem) hooks_.problem(text);
     }
 
-    [[nodiscard]] bool index_good() const { return index_ != nullptr && !index_differs_ && index_->problem().empty(); }
+    [[nodiscard]] bool index_good() const {
+        return index_ != nullptr && !index_differs_ && index_->reader().problem().empty();
+    }
 
     void open_index() {
         if (!run_.closed_ || !run_.run_tag_) return;  // an unfinished run's index ends anywhere; it can be made again
         try {
-            index_ = std::make_unique<IndexReader>(run_.path_ / index_name, *run_.run_tag_);
+            index_ = std::make_unique<OrderedIndex>(run_.path_ / index_name, *run_.run_tag_, run_.version_);
         } catch (const core::RunError& error) {
             problem(error.what());
         }
@@ -80,7 +115,7 @@ private:
         hooks.end = [this](const EventInfo& event) { end_of_event(event); };
         hooks.problem = [this](const std::string& text) { problem(text); };
         EventScanner scanner(std::move(hooks));
-        if (run_.run_tag_) scanner.set_run_tag(*run_.run_tag_);
+        run_.identify(scanner);
         scanner.expect_sequence(0);
         for (std::uint32_t i = 0; i < run_.segments_.size(); ++i) {
             const std::string& name = run_.segments_[i];
@@ -95,6 +130,7 @@ private:
                 problem(error.what());
             }
         }
+        result_.encodings = scanner.encodings();
     }
 
     void end_of_event(const EventInfo& event) {
@@ -143,8 +179,9 @@ private:
         const json& listed = run_.manifest_["segments"][number];
         const FileSource file(run_.path_ / name);
         BlockReader reader(file, run_.run_tag_, BlockReader::window_bytes_heads);
+        reader.expect_version(run_.version_);
         EventScanner heads(head_hooks());
-        if (run_.run_tag_) heads.set_run_tag(*run_.run_tag_);
+        run_.identify(heads);
         Block block;
         SegmentBody body;
         const bool begins = reader.next(block) == BlockReader::Result::block &&
@@ -158,7 +195,7 @@ private:
         std::uint64_t end = begins ? block.bytes() : 0;
         std::uint64_t events = 0;
         for (; entry && entry->segment == number; entry = index_->next(), ++events) {
-            if (entry->offset != end || entry->bytes > UINT64_MAX - end) index_differs_ = true;
+            if (!only_padding(reader, end, entry->offset) || entry->bytes > UINT64_MAX - end) index_differs_ = true;
             end = entry->offset + entry->bytes;
             ++result_.events;
             if (heads_left_ == 0) continue;
@@ -166,8 +203,20 @@ private:
             look_at_event(heads, reader, *entry);
         }
         if (text_at(listed, "file") != name || number_at(listed, "bytes") != file.size() ||
-            (index_good() && (number_at(listed, "events") != events || end != file.size())))
+            (index_good() && (number_at(listed, "events") != events || !only_padding(reader, end, file.size()))))
             problem(fmt::format("{} is not as the manifest and the index describe it", name));
+    }
+
+    /// Between two events, and behind the last one.
+    [[nodiscard]] bool only_padding(BlockReader& reader, std::uint64_t from, std::uint64_t to) const {
+        if (from == to) return true;
+        if (from > to || from % block_align != 0) return false;
+        reader.seek(from);
+        Block block;
+        while (reader.offset() < to)
+            if (reader.next(block) != BlockReader::Result::block || block.header.type != BlockType::padding)
+                return false;
+        return reader.offset() == to;
     }
 
     ScanHooks head_hooks() {
@@ -192,8 +241,9 @@ private:
     void check_index_end() {
         if (index_ == nullptr) return;
         const bool more = !index_differs_ && index_->next().has_value();
-        if (!index_->problem().empty()) {
-            problem(fmt::format("{} {}; the events can be read without it", index_name, index_->problem()));
+        const IndexReader& index = index_->reader();
+        if (!index.problem().empty()) {
+            problem(fmt::format("{} {}; the events can be read without it", index_name, index.problem()));
             return;
         }
         if (index_differs_ || more) {
@@ -201,9 +251,9 @@ private:
             return;
         }
         const json& listed = at_or_null(run_.manifest_, "index");
-        if (text_at(listed, "file") != index_name || number_at(listed, "bytes") != index_->bytes() ||
-            number_at(listed, "blocks") != index_->blocks() ||
-            text_at(listed, "headers_crc32c") != fmt::format("{:08x}", index_->headers_crc()))
+        if (text_at(listed, "file") != index_name || number_at(listed, "bytes") != index.bytes() ||
+            number_at(listed, "blocks") != index.blocks() ||
+            text_at(listed, "headers_crc32c") != fmt::format("{:08x}", index.headers_crc()))
             problem(fmt::format("{} is not as the manifest describes it", index_name));
     }
 
@@ -224,7 +274,7 @@ private:
     const RunReader& run_;
     const ScanHooks& hooks_;
     Verification result_;
-    std::unique_ptr<IndexReader> index_;
+    std::unique_ptr<OrderedIndex> index_;
     bool index_differs_ = false;
     std::uint64_t heads_left_ = 0;
     EventInfo head_;

@@ -42,6 +42,11 @@ void refuse_existing(const std::filesystem::path& final_path) {
             fmt::format("{0} exists already: a run to {1} that is complete and was ended by force before it got its "
                         "name; `weir inspect {0}`, then rename it",
                         hidden.string(), final_path.string()));
+    if (is_there(hidden / writing_name))
+        throw core::RunError(
+            fmt::format("{0} exists already: a run to {1} that was ended by force; its master.h5 shows what is there; "
+                        "move it away",
+                        hidden.string(), final_path.string()));
     throw core::RunError(fmt::format(
         "{0} exists already: a run to {1} that was ended by force; look at it with `weir inspect {0}`, then move it "
         "away",
@@ -55,7 +60,7 @@ std::filesystem::path without_slash(const std::filesystem::path& path) {
 }  // namespace
 
 bool is_being_written(const std::filesystem::path& run_directory) {
-    return is_locked(run_directory / index_name);
+    return is_locked(run_directory / index_name) || is_locked(run_directory / writing_name);
 }
 
 RunDirectory::RunDirectory(const std::filesystem::path& final_path)

@@ -15,8 +15,11 @@ namespace weir::store {
 /// Only takes up space, until a run ends.
 inline constexpr std::string_view room_name = "room-for-the-end";
 
-/// Whether somebody writes to the run in this directory at this moment. The writer holds a lock on the index for as
-/// long as it lives; on file systems without locks this is always false.
+/// Of sinks that have no index: empty, and locked for as long as the run is written.
+inline constexpr std::string_view writing_name = ".writing";
+
+/// Whether somebody writes to the run in this directory at this moment. The writer holds a lock on the index, or on the
+/// file that stands for it, for as long as it lives; on file systems without locks this is always false.
 bool is_being_written(const std::filesystem::path& run_directory);
 
 class RunDirectory {

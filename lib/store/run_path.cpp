@@ -124,7 +124,8 @@ std::string expand_path_template(std::string_view path_template, const PathValue
     return result;
 }
 
-RunPath make_run_path(const std::string& path_template, const std::string& name, core::TimeNs now_ns) {
+RunPath make_run_path(const std::string& path_template, const std::string& name, core::TimeNs now_ns,
+                      std::optional<std::uint32_t> run) {
     PathValues values{name, 0, utc_date(now_ns)};
     expand_path_template(path_template, values);  // refuses a bad template before anything is created
     RunPath result;
@@ -137,7 +138,7 @@ RunPath make_run_path(const std::string& path_template, const std::string& name,
                 const std::filesystem::path taken = result.path / expand_path_template(part->string(), values);
                 return is_there(taken) || is_there(hidden_path(taken));
             };
-            result.run = next_run_number(result.path.empty() ? "." : result.path, is_taken);
+            result.run = run ? *run : next_run_number(result.path.empty() ? "." : result.path, is_taken);
             values.run = *result.run;
         }
         result.path /= expand_path_template(part->string(), values);

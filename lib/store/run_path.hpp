@@ -42,8 +42,9 @@ struct RunPath {
 
 /// The path of the run that starts now: takes a run number from the directory that the component with {run} lies in,
 /// and creates directories whose names come from placeholders (a new {date} every day), and the one that the run lies
-/// in; others must exist. `now_ns` is UNIX time; {date} is its UTC day, 2026-10-03. Throws core::UsageError or
-/// core::RunError.
-RunPath make_run_path(const std::string& path_template, const std::string& name, core::TimeNs now_ns);
+/// in; others must exist. `now_ns` is UNIX time; {date} is its UTC day, 2026-10-03. `run`: the number that the run has
+/// already, at another place; no other is taken then. Throws core::UsageError or core::RunError.
+RunPath make_run_path(const std::string& path_template, const std::string& name, core::TimeNs now_ns,
+                      std::optional<std::uint32_t> run = {});
 
 }  // namespace weir::store

@@ -31,6 +31,9 @@ std::string read_text(const std::filesystem::path& path, std::size_t bytes_max) 
 [[noreturn]] void throw_not_a_run(const std::filesystem::path& path) {
     const std::filesystem::path hidden = hidden_path(path);
     std::error_code error;
+    if (std::filesystem::exists(path / "master.h5", error))
+        throw core::RunError(fmt::format("{} is a run as HDF5 files: open {} with h5py or h5dump", path.string(),
+                                         (path / "master.h5").string()));
     if (std::filesystem::is_directory(path, error))
         throw core::RunError(fmt::format("{} is not a run: it has no segment {}", path.string(), segment_name(0)));
     if (std::filesystem::exists(path, error))
@@ -46,15 +49,16 @@ std::string read_text(const std::filesystem::path& path, std::size_t bytes_max) 
 void PayloadPlacer::take(std::span<const std::byte> payload) {
     while (!payload.empty() && source_ < event_.sources.size()) {
         const SourceInfo& source = event_.sources[source_];
-        if (taken_ == source.received_bytes) {
+        if (taken_ == event_.content_bytes(source)) {
             ++source_;
             gap_ = offset_ = taken_ = 0;
             continue;
         }
-        while (gap_ < source.missing.size() && source.missing[gap_].offset == offset_)
+        const bool gaps = !event_.reduced();
+        while (gaps && gap_ < source.missing.size() && source.missing[gap_].offset == offset_)
             offset_ += source.missing[gap_++].bytes;
-        std::uint64_t count = std::min<std::uint64_t>(payload.size(), source.received_bytes - taken_);
-        if (gap_ < source.missing.size()) count = std::min(count, source.missing[gap_].offset - offset_);
+        std::uint64_t count = std::min<std::uint64_t>(payload.size(), event_.content_bytes(source) - taken_);
+        if (gaps && gap_ < source.missing.size()) count = std::min(count, source.missing[gap_].offset - offset_);
         sink_(source_, offset_, payload.first(count));
         offset_ += count;
         taken_ += count;
@@ -62,8 +66,10 @@ void PayloadPlacer::take(std::span<const std::byte> payload) {
     }
 }
 
-IndexReader::IndexReader(const std::filesystem::path& path, std::uint64_t run_tag)
-    : file_(path), reader_(file_, run_tag) {}
+IndexReader::IndexReader(const std::filesystem::path& path, std::uint64_t run_tag, std::optional<std::uint16_t> version)
+    : file_(path), reader_(file_, run_tag) {
+    reader_.expect_version(version);
+}
 
 std::optional<IndexEntry> IndexReader::next() {
     while (problem_.empty() && at_ == block_.body.size()) {
@@ -75,7 +81,7 @@ std::optional<IndexEntry> IndexReader::next() {
             problem_ = reader_.problem();
         } else if (block_.header.type != BlockType::index || block_.header.sequence != sequence ||
                    block_.body.empty() || block_.body.size() % sizeof(IndexEntry) != 0 || block_.header.flags != 0 ||
-                   block_.header.raw_bytes != block_.header.stored_bytes) {
+                   block_.header.element_bytes != 0 || block_.header.raw_bytes != block_.header.stored_bytes) {
             problem_ = "its blocks contradict each other";
         }
     }
@@ -130,6 +136,7 @@ void RunReader::read_manifest() {
         return;
     }
     closed_ = true;
+    version_ = static_cast<std::uint16_t>(number_at(manifest_, "version").value_or(format_version));
     const std::string tag = text_at(manifest_, "tag");
     std::uint64_t value = 0;
     if (std::from_chars(tag.data(), tag.data() + tag.size(), value, 16).ec == std::errc{}) run_tag_ = value;
@@ -148,12 +155,14 @@ void RunReader::read_first_head() {
     try {
         const FileSource file(path_ / segments_.front());
         BlockReader reader(file, run_tag_, BlockReader::window_bytes_heads);
+        reader.expect_version(version_);
         Block block;
         SegmentBody body;
         if (reader.next(block) != BlockReader::Result::block || block.header.type != BlockType::segment ||
             block.body.size() < sizeof body)
             return;
         run_tag_ = reader.run_tag();
+        version_ = reader.version();
         std::memcpy(&body, block.body.data(), sizeof body);
         if (body.run != SegmentBody::no_run) run_ = body.run;
         created_ns_ = body.created_ns;
@@ -177,7 +186,7 @@ std::vector<IndexEntry> RunReader::rebuild_index() const {
 std::optional<std::vector<IndexEntry>> RunReader::from_index(const EntryFilter& wanted) const {
     if (!closed_ || !run_tag_) return {};
     try {
-        IndexReader index(path_ / index_name, *run_tag_);
+        IndexReader index(path_ / index_name, *run_tag_, version_);
         std::vector<IndexEntry> matches;
         std::uint64_t entries = 0;
         for (; const auto entry = index.next(); ++entries)
@@ -214,6 +223,11 @@ std::uint64_t RunReader::stored_bytes() const {
     return bytes;
 }
 
+void RunReader::identify(EventScanner& scanner) const {
+    if (run_tag_) scanner.set_run_tag(*run_tag_);
+    scanner.set_version(version_);
+}
+
 EventInfo RunReader::read(const IndexEntry& entry, const ScanHooks& hooks) const {
     return read_at(entry, hooks, false);
 }
@@ -233,12 +247,13 @@ EventInfo RunReader::read_at(const IndexEntry& entry, const ScanHooks& caller_ho
     };
     (head_only ? hooks.begin : hooks.end) = [&](const EventInfo& info) { event = info; };
     EventScanner scanner(std::move(hooks));
-    if (run_tag_) scanner.set_run_tag(*run_tag_);
+    identify(scanner);
     const std::string& name = segments_[entry.segment];
     const FileSource file(path_ / name);
     const SliceSource source(file, entry.offset + entry.bytes);
     if (head_only) {
         BlockReader reader(source, run_tag_, BlockReader::window_bytes_heads);
+        reader.expect_version(version_);
         scanner.read_head(reader, entry.segment, entry.offset, name);
     } else {
         scanner.read_event(source, entry.segment, entry.offset, name);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -27,11 +28,14 @@ struct Verification {
     std::uint64_t payload_bytes = 0;
     std::uint64_t stored_bytes = 0;  ///< all segments
     std::uint64_t segments = 0;
-    std::uint64_t heads = 0;   ///< events of which everything but the payload was read; `complete` counts among them
+    std::uint64_t heads = 0;  ///< events of which everything but the payload was read; `complete` counts among them
+    /// What payload blocks have, by encoding; empty where the payload was not read.
+    std::map<Encoding, EncodingTotals> encodings;
     bool payload_read = true;  ///< false: `verified` says nothing of the payload
 };
 
-/// Maps the compact payload of an event to places in the messages of its sources.
+/// Maps the compact payload of an event to places in the messages of its sources; where the payload is not what was
+/// received, to places in their parts of it, which have no gaps.
 class PayloadPlacer {
 public:
     /// Called with the index of the source in the event, the offset in its message, and the bytes there. Where the size
@@ -53,7 +57,7 @@ private:
 /// Reads the entries of an index file one by one.
 class IndexReader {
 public:
-    IndexReader(const std::filesystem::path& path, std::uint64_t run_tag);
+    IndexReader(const std::filesystem::path& path, std::uint64_t run_tag, std::optional<std::uint16_t> version);
     /// Nothing at the end, or at damage: then problem() is not empty.
     std::optional<IndexEntry> next();
     [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
@@ -85,6 +89,8 @@ public:
     [[nodiscard]] std::optional<std::uint32_t> run() const noexcept { return run_; }
     [[nodiscard]] core::TimeNs created_ns() const noexcept { return created_ns_; }
     [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+    /// Of the format: 1 or 2; nothing if neither the manifest nor the first block can be read.
+    [[nodiscard]] std::optional<std::uint16_t> version() const noexcept { return version_; }
 
     /// Reads every byte of the run and checks that segments, index, manifest and ledger are whole and agree. The hooks
     /// see the events on the way.
@@ -126,6 +132,8 @@ private:
     void read_first_head();
     void list_segments();
     [[nodiscard]] std::optional<std::vector<IndexEntry>> from_index(const EntryFilter& wanted) const;
+    /// Which blocks are this run's.
+    void identify(EventScanner& scanner) const;
     EventInfo read_at(const IndexEntry& entry, const ScanHooks& caller_hooks, bool head_only) const;
 
     std::filesystem::path path_;
@@ -136,6 +144,7 @@ private:
     nlohmann::json start_;
     std::optional<std::uint32_t> run_;
     std::optional<std::uint64_t> run_tag_;
+    std::optional<std::uint16_t> version_;
     core::TimeNs created_ns_ = 0;
     std::vector<std::string> segments_;   ///< file names, in order
     std::vector<std::string> strangers_;  ///< segment files that the manifest does not know

@@ -29,8 +29,17 @@ TemporaryDirectory::~TemporaryDirectory() {
 
 std::vector<std::byte> TestEvent::payload() const {
     std::vector<std::byte> all;
-    for (const TestSource& source : sources) all.insert(all.end(), source.received.begin(), source.received.end());
+    for (const TestSource& source : sources) {
+        const std::vector<std::byte>& part = content == Content::received ? source.received : source.reduced;
+        all.insert(all.end(), part.begin(), part.end());
+    }
     return all;
+}
+
+std::size_t TestEvent::received_bytes() const {
+    std::size_t bytes = 0;
+    for (const TestSource& source : sources) bytes += source.received.size();
+    return bytes;
 }
 
 namespace {
@@ -98,6 +107,18 @@ TestEvent random_event(std::mt19937_64& random, std::uint64_t id, std::uint32_t 
     return event;
 }
 
+TestEvent random_reduced_event(std::mt19937_64& random, std::uint64_t id, std::uint32_t sources,
+                               std::uint32_t bytes_max) {
+    TestEvent event = random_event(random, id, sources, bytes_max);
+    event.content = static_cast<Content>(random() % content_names.size());
+    event.result = {static_cast<Veto>(random() % veto_names.size()), static_cast<std::uint32_t>(random()),
+                    static_cast<std::uint32_t>(random())};
+    if (event.content == Content::received) return event;
+    for (TestSource& source : event.sources)
+        if (random() % 4 != 0) source.reduced = random_bytes(random, below(random, bytes_max));
+    return event;
+}
+
 TestEvent image_event(std::uint64_t id, const std::vector<std::vector<std::uint16_t>>& pixels) {
     TestEvent event;
     event.id = id;
@@ -112,10 +133,10 @@ TestEvent image_event(std::uint64_t id, const std::vector<std::vector<std::uint1
     return event;
 }
 
-Pump::Pump(RunWriter& run, std::size_t buffer_bytes) : run_(run), memory_(buffer_bytes + block_align) {
+Pump::Pump(RunWriter& run, std::size_t buffer_bytes) : run_(run), memory_(buffer_bytes + File::direct_alignment) {
     void* at = memory_.data();
     std::size_t space = memory_.size();
-    at = std::align(block_align, buffer_bytes, at, space);
+    at = std::align(File::direct_alignment, buffer_bytes, at, space);
     buffer_ = {static_cast<std::byte*>(at), buffer_bytes};
     writer_.reset(buffer_);
 }
@@ -127,18 +148,45 @@ void Pump::fresh() {
 }
 
 void Pump::flush() {
+    if (pad_bytes_ > 0) {
+        ASSERT_TRUE(writer_.pad(pad_bytes_));
+        ASSERT_EQ(writer_.blocks().size() % pad_bytes_, 0U);
+    }
     if (!writer_.empty()) run_.append(writer_.blocks());
+    while (run_.held() > 0) run_.collect();
     writer_.reset(buffer_);
 }
 
 void Pump::put(const TestEvent& event, bool compress) {
+    put_description(event);
+    put_payload(event, compress);
+}
+
+void Pump::put_and_take_back(const TestEvent& event) {
+    fresh();
+    const BlockWriter::Mark mark = writer_.mark();
+    put_description(event);
+    ASSERT_TRUE(writer_.event_open());
+    const std::vector<std::byte> payload = event.payload();
+    const std::span<std::byte> room = writer_.open_payload();
+    const auto count = static_cast<std::uint32_t>(std::min(room.size(), payload.size()));
+    std::copy_n(payload.begin(), count, room.begin());
+    writer_.close_payload(count, count, Encoding::raw, count == payload.size());
+    writer_.rewind(mark);
+    ASSERT_FALSE(writer_.event_open());
+    ASSERT_TRUE(writer_.empty());
+}
+
+void Pump::put_description(const TestEvent& event) {
     EventRecord record;
     record.id = event.id;
     record.epoch = event.epoch;
     record.sources = static_cast<std::uint32_t>(event.sources.size());
     record.complete = event.cause == Cause::none;
     record.cause = event.cause;
-    record.payload_bytes = event.payload().size();
+    record.payload_bytes = event.received_bytes();
+    record.content = event.content;
+    if (event.content != Content::received) record.reduced_bytes = event.payload().size();
     record.packets = event.id + 1;
     record.first_ns = 1'700'000'000'000'000'000 + static_cast<std::int64_t>(event.id) * 1000;
     record.last_ns = record.first_ns + 999;
@@ -154,12 +202,12 @@ void Pump::put(const TestEvent& event, bool compress) {
         put.received_bytes = source.received.size();
         put.packets = source.received.empty() ? 0 : 3;
         put.meta = source.meta;
+        put.reduced_bytes = source.reduced.size();
         if (!writer_.put_source(put, source.missing)) {
             fresh();
             ASSERT_TRUE(writer_.put_source(put, source.missing));
         }
     }
-    put_payload(event, compress);
 }
 
 void Pump::put_payload(const TestEvent& event, bool compress) {
@@ -186,15 +234,19 @@ void Pump::put_payload(const TestEvent& event, bool compress) {
         }
         rest = rest.subspan(count);
     } while (writer_.event_open());
+    // What is known at the end goes into the block at the beginning, if that is still in this buffer.
+    const bool asked = event.result.veto != Veto::none || event.result.pixels_above > 0 || event.result.peaks > 0;
+    if (asked) patched_[{event.epoch, event.id}] = writer_.patch_event(event.result);
 }
 
 void write_run(const std::filesystem::path& path, const std::vector<TestEvent>& events, bool compress,
-               std::uint64_t segment_bytes) {
+               std::uint64_t segment_bytes, std::uint16_t version) {
     RunWriter::Config config;
     config.path = path;
     config.name = "test";
     config.start_json = R"({"config": {"stream": [{"format": "jungfrau"}]}})";
     config.segment_bytes = segment_bytes;
+    config.version = version;
     RunWriter run(config);
     Pump pump(run);
     for (const TestEvent& event : events) pump.put(event, compress);
@@ -227,6 +279,9 @@ void expect_same(const TestEvent& event, const Found& found) {
     EXPECT_EQ(found.info.packets, event.id + 1);
     EXPECT_EQ(found.info.last_ns - found.info.first_ns, 999);
     EXPECT_EQ(found.payload, event.payload());
+    EXPECT_EQ(found.info.payload_bytes, event.received_bytes());
+    EXPECT_EQ(found.info.content, event.content);
+    EXPECT_EQ(found.info.content_bytes(), event.payload().size());
     ASSERT_EQ(found.info.sources.size(), event.sources.size());
     for (std::size_t i = 0; i < event.sources.size(); ++i) {
         const TestSource& want = event.sources[i];
@@ -236,6 +291,7 @@ void expect_same(const TestEvent& event, const Found& found) {
         EXPECT_EQ(got.declared_bytes, want.declared);
         EXPECT_EQ(got.received_bytes, want.received.size());
         EXPECT_EQ(got.meta, want.meta);
+        EXPECT_EQ(got.reduced_bytes, want.reduced.size());
         ASSERT_EQ(got.missing.size(), want.missing.size());
         for (std::size_t r = 0; r < want.missing.size(); ++r) {
             EXPECT_EQ(got.missing[r].offset, want.missing[r].begin);

@@ -40,6 +40,7 @@ struct TestSource {
     std::vector<assemble::ByteRange> missing;
     std::vector<std::byte> received;
     std::vector<std::byte> meta;
+    std::vector<std::byte> reduced{};  ///< its part of the payload where the event's content is not `received`
 };
 
 struct TestEvent {
@@ -47,11 +48,17 @@ struct TestEvent {
     std::uint32_t epoch = 0;
     Cause cause = Cause::none;
     std::vector<TestSource> sources;
+    Content content = Content::received;
+    EventResult result{};
     [[nodiscard]] std::vector<std::byte> payload() const;
+    [[nodiscard]] std::size_t received_bytes() const;
 };
 
 /// An event of `sources` sources with messages of up to `bytes_max` bytes; some incomplete in every possible way.
 TestEvent random_event(std::mt19937_64& random, std::uint64_t id, std::uint32_t sources, std::uint32_t bytes_max);
+/// The same with a payload of another content and with what reducers find; some as received all the same.
+TestEvent random_reduced_event(std::mt19937_64& random, std::uint64_t id, std::uint32_t sources,
+                               std::uint32_t bytes_max);
 /// A complete event whose source `s` sends the given 16-bit pixels.
 TestEvent image_event(std::uint64_t id, const std::vector<std::vector<std::uint16_t>>& pixels);
 
@@ -60,20 +67,30 @@ class Pump {
 public:
     explicit Pump(RunWriter& run, std::size_t buffer_bytes = BlockWriter::buffer_bytes_min);
     void put(const TestEvent& event, bool compress = false);
+    /// The event is begun, its description and as much payload as fits are written, and it is taken back.
+    void put_and_take_back(const TestEvent& event);
     void flush();
+    /// Buffers are filled up to a multiple of so many bytes before they are handed over.
+    void pad_buffers(std::size_t bytes) { pad_bytes_ = bytes; }
+    BlockWriter& writer() { return writer_; }
+    /// Whether an event's result could be written into its first block.
+    [[nodiscard]] const std::map<std::pair<std::uint32_t, std::uint64_t>, bool>& patched() const { return patched_; }
 
 private:
     void fresh();
+    void put_description(const TestEvent& event);
     void put_payload(const TestEvent& event, bool compress);
     RunWriter& run_;
     std::vector<std::byte> memory_;
     std::span<std::byte> buffer_;
     BlockWriter writer_;
+    std::size_t pad_bytes_ = 0;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, bool> patched_;
 };
 
 /// A closed run with these events, at `path`. The ledger says so many written.
 void write_run(const std::filesystem::path& path, const std::vector<TestEvent>& events, bool compress = false,
-               std::uint64_t segment_bytes = std::uint64_t{1} << 30);
+               std::uint64_t segment_bytes = std::uint64_t{1} << 30, std::uint16_t version = format_version);
 
 /// What a scan found, keyed by (epoch, id).
 struct Found {

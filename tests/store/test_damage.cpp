@@ -36,10 +36,15 @@ bool verifies(const std::filesystem::path& path) {
     }
 }
 
-TEST(damage, every_flipped_byte_of_every_file_is_noticed) {
-    const TemporaryDirectory directory;
+class Damage : public testing::TestWithParam<std::uint16_t> {};
+
+TEST_P(Damage, every_flipped_byte_of_every_file_is_noticed) {
+    const TemporaryDirectory directory(memory_folder());
+    std::mt19937_64 random(3);
     std::vector<TestEvent> events = small_events(3);
-    write_run(directory / "run", events, false, 800);
+    if (GetParam() >= format_version_reduced)
+        for (std::uint64_t id = 0; id < 3; ++id) events[id] = random_reduced_event(random, id, 2, 60);
+    write_run(directory / "run", events, false, 800, GetParam());
     ASSERT_TRUE(verifies(directory / "run"));
     const auto files = files_of(directory / "run");
     ASSERT_GE(files.size(), 4U);  // two segments, index, manifest
@@ -61,6 +66,8 @@ TEST(damage, every_flipped_byte_of_every_file_is_noticed) {
     }
     EXPECT_TRUE(verifies(directory / "run"));
 }
+
+INSTANTIATE_TEST_SUITE_P(Versions, Damage, testing::Values(format_version, format_version_reduced));
 
 TEST(damage, a_missing_longer_or_foreign_file_is_noticed) {
     const TemporaryDirectory directory;

@@ -24,7 +24,10 @@ std::string output_of(const std::string& command, int& status) {
     return text;
 }
 
-TEST(documentation, its_python_reader_reads_a_run) {
+class Documentation : public testing::TestWithParam<std::uint16_t> {};
+
+TEST_P(Documentation, its_python_reader_reads_a_run) {
+    const bool reduced = GetParam() >= format_version_reduced;
     const std::string page = text_of(std::filesystem::path(WEIR_SOURCE_ROOT) / "docs" / "EVENT_FILE.md");
     const std::string fence = "```python\n";
     const std::size_t start = page.find(fence);
@@ -40,7 +43,8 @@ TEST(documentation, its_python_reader_reads_a_run) {
     std::vector<TestEvent> events;
     std::ostringstream expected;
     for (std::uint64_t id = 0; id < 12; ++id) {
-        events.push_back(random_event(random, id << 40, 3, 3000));
+        events.push_back(reduced ? random_reduced_event(random, id << 40, 3, 3000)
+                                 : random_event(random, id << 40, 3, 3000));
         const TestEvent& event = events.back();
         std::uint64_t missing = 0;
         for (const TestSource& source : event.sources)
@@ -50,7 +54,7 @@ TEST(documentation, its_python_reader_reads_a_run) {
         expected << event.epoch << ' ' << event.id << ' ' << (event.cause == Cause::none) << ' '
                  << event.payload().size() << ' ' << missing << ' ' << digest.hex() << '\n';
     }
-    write_run(directory / "run", events, false, 20'000);
+    write_run(directory / "run", events, false, 20'000, GetParam());
     int status = 0;
     const std::string command = "python3 " + (directory / "reader.py").string() + " ";
     EXPECT_EQ(output_of(command + (directory / "run").string(), status), expected.str());
@@ -62,6 +66,7 @@ TEST(documentation, its_python_reader_reads_a_run) {
     output_of(command + (directory / "run").string() + " 2>/dev/null", status);
     EXPECT_NE(status, 0);
 }
+INSTANTIATE_TEST_SUITE_P(Versions, Documentation, testing::Values(format_version, format_version_reduced));
 
 }  // namespace
 }  // namespace weir::store::test

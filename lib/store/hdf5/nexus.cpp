@@ -1,0 +1,217 @@
+// The NeXus side of a run's files. See nexus.hpp. Names and requirements: NeXus definitions,
+// applications/NXmx.nxdl.xml.
+#include "store/hdf5/nexus.hpp"
+
+#include <fmt/core.h>
+#include <time.h>
+
+namespace weir::store::hdf5 {
+
+namespace {
+
+/// Of the detectors whose images weir knows; in µm, as their makers state it.
+std::optional<double> pixel_size_um(const Layout& layout, const Nexus& nexus) {
+    if (nexus.pixel_size_um) return nexus.pixel_size_um;
+    if (layout.description.format == "jungfrau") return 75;
+    if (layout.description.format == "moench") return 25;
+    return {};
+}
+
+std::string detector_name(const Layout& layout, const Nexus& nexus) {
+    if (!nexus.detector.empty()) return nexus.detector;
+    if (layout.description.format == "jungfrau") return "JUNGFRAU";
+    if (layout.description.format == "moench") return "MOENCH";
+    return {};
+}
+
+/// An axis of a NeXus geometry: so far along `vector`, then as `depends_on` says.
+void put_axis(const Library& library, hid_t group, const char* name, double metres, const std::array<double, 3>& vector,
+              const std::string& depends_on) {
+    const Handle axis = library.put_number(group, name, metres, "m");
+    library.put_attribute(axis.get(), "transformation_type", "translation");
+    const hsize_t shape[] = {3};
+    library.put_attribute(axis.get(), "vector", H5T_NATIVE_DOUBLE, shape, vector.data());
+    constexpr std::array<double, 3> nowhere{};
+    library.put_attribute(axis.get(), "offset", H5T_NATIVE_DOUBLE, shape, nowhere.data());
+    library.put_attribute(axis.get(), "offset_units", "m");
+    library.put_attribute(axis.get(), "depends_on", depends_on);
+}
+
+constexpr double metres_per_um = 1e-6;
+
+void put_modules(const Library& library, hid_t detector, const Layout& layout, const Nexus& nexus,
+                 const std::string& depends_on) {
+    const auto pixel = pixel_size_um(layout, nexus);
+    for (std::size_t i = 0; i < layout.sources.size(); ++i) {
+        const Handle module =
+            library.create_group(detector, fmt::format("module_{}", layout.sources[i]), "NXdetector_module");
+        const hsize_t shape[] = {2};
+        const std::uint64_t origin[] = {i * layout.rows, 0};
+        const std::uint64_t size[] = {layout.rows, layout.columns};
+        static_cast<void>(library.put_dataset(module.get(), "data_origin", H5T_NATIVE_UINT64, shape, origin));
+        static_cast<void>(library.put_dataset(module.get(), "data_size", H5T_NATIVE_UINT64, shape, size));
+        if (pixel && nexus.fast_direction)
+            put_axis(library, module.get(), "fast_pixel_direction", *pixel * metres_per_um, *nexus.fast_direction,
+                     depends_on);
+        if (pixel && nexus.slow_direction)
+            put_axis(library, module.get(), "slow_pixel_direction", *pixel * metres_per_um, *nexus.slow_direction,
+                     depends_on);
+    }
+}
+
+/// Returns what the modules depend on.
+std::string put_position(const Library& library, hid_t detector, const Nexus& nexus) {
+    if (!nexus.distance_mm) return ".";
+    const double metres = *nexus.distance_mm * 1e-3;
+    library.put_number(detector, "distance", metres, "m");
+    const Handle group = library.create_group(detector, "transformations", "NXtransformations");
+    put_axis(library, group.get(), "translation", metres, {0, 0, 1}, ".");
+    std::string path = "/entry/instrument/detector/transformations/translation";
+    library.put_text(detector, "depends_on", path);
+    return path;
+}
+
+void put_detector(const Library& library, hid_t instrument, const Layout& layout, const Nexus& nexus) {
+    const Handle detector = library.create_group(instrument, "detector", "NXdetector");
+    const hid_t id = detector.get();
+    library.check(H5Lcreate_soft("/entry/data/data", id, "data", H5P_DEFAULT, H5P_DEFAULT));
+    if (const std::string name = detector_name(layout, nexus); !name.empty()) library.put_text(id, "description", name);
+    if (!nexus.sensor_material.empty()) library.put_text(id, "sensor_material", nexus.sensor_material);
+    if (nexus.sensor_thickness_um)
+        library.put_number(id, "sensor_thickness", *nexus.sensor_thickness_um * metres_per_um, "m");
+    if (const auto pixel = pixel_size_um(layout, nexus)) {
+        library.put_number(id, "x_pixel_size", *pixel * metres_per_um, "m");
+        library.put_number(id, "y_pixel_size", *pixel * metres_per_um, "m");
+    }
+    if (nexus.beam_center) {
+        library.put_number(id, "beam_center_x", (*nexus.beam_center)[0], "pixel");
+        library.put_number(id, "beam_center_y", (*nexus.beam_center)[1], "pixel");
+    }
+    if (layout.description.format == "jungfrau" || layout.description.format == "moench") {
+        const std::int32_t bits = 16;
+        static_cast<void>(library.put_dataset(id, "bit_depth_readout", H5T_NATIVE_INT32, {}, &bits));
+    }
+    // What lies above is a marker.
+    if (layout.description.content == Content::pixels &&
+        (layout.element == Element::u16 || layout.element == Element::i16)) {
+        const std::int32_t most = layout.element == Element::u16 ? 65533 : 32766;
+        const std::int32_t least = layout.element == Element::u16 ? 0 : -32767;
+        static_cast<void>(library.put_dataset(id, "saturation_value", H5T_NATIVE_INT32, {}, &most));
+        static_cast<void>(library.put_dataset(id, "underload_value", H5T_NATIVE_INT32, {}, &least));
+    }
+    put_modules(library, id, layout, nexus, put_position(library, id, nexus));
+}
+
+}  // namespace
+
+std::string iso_time(core::TimeNs unix_ns) {
+    const std::int64_t seconds = unix_ns / core::ns_per_s - (unix_ns % core::ns_per_s < 0 ? 1 : 0);
+    const time_t whole = static_cast<time_t>(seconds);
+    tm utc{};
+    ::gmtime_r(&whole, &utc);
+    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                       utc.tm_hour, utc.tm_min, utc.tm_sec, (unix_ns - seconds * core::ns_per_s) / 1000);
+}
+
+std::optional<double> wavelength(const Description& description, const Nexus& nexus) {
+    if (nexus.wavelength_angstrom) return nexus.wavelength_angstrom;
+    constexpr double kev_angstrom = 12.398419843320026;  // h c / e, exact since 2019
+    if (description.photon_kev && *description.photon_kev > 0) return kev_angstrom / *description.photon_kev;
+    return {};
+}
+
+std::vector<std::string> missing_for_nxmx(const Description& description, const Nexus& nexus) {
+    std::vector<std::string> missing;
+    const auto need = [&](bool known, const char* key) {
+        if (!known) missing.emplace_back(key);
+    };
+    Layout any;
+    any.description = description;
+    need(!nexus.instrument.empty(), "instrument");
+    need(!nexus.source.empty(), "source");
+    need(!nexus.sample.empty(), "sample");
+    need(!nexus.sensor_material.empty(), "sensor_material");
+    need(nexus.sensor_thickness_um.has_value(), "sensor_thickness_um");
+    need(pixel_size_um(any, nexus).has_value(), "pixel_size_um");
+    need(wavelength(description, nexus).has_value(), "wavelength_angstrom");
+    need(nexus.total_flux.has_value(), "total_flux");
+    need(nexus.fast_direction.has_value(), "fast_direction");
+    need(nexus.slow_direction.has_value(), "slow_direction");
+    return missing;
+}
+
+Handle put_entry(const Library& library, hid_t file, const RunText& text) {
+    library.put_attribute(file, "NX_class", "NXroot");
+    library.put_attribute(file, "default", "entry");
+    library.put_attribute(file, "file_name", library.path().filename().string());
+    library.put_attribute(file, "file_time", text.start_time);
+    library.put_attribute(file, "creator", "weir");
+    Handle entry = library.create_group(file, "entry", "NXentry");
+    library.put_attribute(entry.get(), "default", "data");
+    library.put_text(entry.get(), "title", text.nexus.title.empty() ? text.name : text.nexus.title);
+    library.put_text(entry.get(), "start_time", text.start_time);
+    const Handle weir = library.create_group(entry.get(), "weir", "NXcollection");
+    library.put_text(weir.get(), "start", text.start_json);
+    return entry;
+}
+
+Handle put_data_group(const Library& library, hid_t entry, const Layout& layout) {
+    Handle data = library.create_group(entry, "data", "NXdata");
+    library.put_attribute(data.get(), "signal", layout.image ? "data" : "payload");
+    if (layout.image) library.put_texts(data.get(), "axes", {"event", ".", "."});
+    // The event numbers, as the axis of a plot.
+    if (layout.image)
+        library.check(H5Lcreate_soft("/entry/events/number", data.get(), "event", H5P_DEFAULT, H5P_DEFAULT));
+    return data;
+}
+
+void put_data_attributes(const Library& library, hid_t dataset, const Layout& layout) {
+    const Description& description = layout.description;
+    if (!layout.image) {
+        library.put_attribute(dataset, "description",
+                              "payload of all events, source after source; /entry/sources/payload_offset and "
+                              "payload_bytes say what is whose");
+        return;
+    }
+    if (!description.unit.empty()) library.put_attribute(dataset, "units", description.unit);
+    if (description.content == Content::received)
+        library.put_attribute(dataset, "description",
+                              "pixels as received; 65535 where nothing came, see /entry/missing");
+    else if (layout.element == Element::f16 || layout.element == Element::f32)
+        library.put_attribute(dataset, "description", "NaN: missing, bad or in error; infinite: saturated");
+    else
+        library.put_attribute(dataset, "description",
+                              layout.element == Element::i16 ? "-32768: missing, bad or in error; 32767: saturated"
+                                                             : "65535: missing, bad or in error; 65534: saturated");
+}
+
+void put_source_ids(const Library& library, hid_t entry, const Layout& layout) {
+    const Handle group = library.own(H5Gopen2(entry, "sources", H5P_DEFAULT), H5Gclose);
+    const hsize_t shape[] = {layout.sources.size()};
+    const Handle ids = library.put_dataset(group.get(), "id", H5T_NATIVE_UINT32, shape, layout.sources.data());
+    library.put_attribute(ids.get(), "description", "of the sources, in the order of the columns beside this");
+}
+
+void put_instrument(const Library& library, hid_t entry, const Layout& layout, const Nexus& nexus) {
+    const Handle instrument = library.create_group(entry, "instrument", "NXinstrument");
+    if (!nexus.instrument.empty()) {
+        const Handle name = library.put_text(instrument.get(), "name", nexus.instrument);
+        library.put_attribute(name.get(), "short_name", nexus.instrument);
+    }
+    const Handle beam = library.create_group(instrument.get(), "beam", "NXbeam");
+    if (const auto value = wavelength(layout.description, nexus))
+        library.put_number(beam.get(), "incident_wavelength", *value, "angstrom");
+    if (nexus.total_flux) library.put_number(beam.get(), "total_flux", *nexus.total_flux, "Hz");
+    put_detector(library, instrument.get(), layout, nexus);
+    if (!nexus.source.empty()) {
+        const Handle source = library.create_group(entry, "source", "NXsource");
+        library.put_text(source.get(), "name", nexus.source);
+    }
+    if (!nexus.sample.empty()) {
+        const Handle sample = library.create_group(entry, "sample", "NXsample");
+        library.put_text(sample.get(), "name", nexus.sample);
+        library.put_text(sample.get(), "depends_on", ".");  // weir knows of no goniometer
+    }
+}
+
+}  // namespace weir::store::hdf5

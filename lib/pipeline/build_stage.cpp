@@ -73,8 +73,12 @@ std::size_t BuildStage::send_commands() noexcept {
 
 std::size_t BuildStage::send_events() noexcept {
     std::size_t sent = 0;
+    std::uint64_t left = 0;
     while (Event* event = builder_.pop_closed()) {
         ++sent;
+        if (config_.triggers != nullptr && event->cause != assemble::EventCause::complete) [[unlikely]]
+            tell(*event);
+        left = event->sequence + 1;
         if (event->cause != assemble::EventCause::complete && !config_.keep_incomplete) {
             builder_.discard(*event, core::EventCounter::dropped_incomplete);
             continue;
@@ -82,7 +86,33 @@ std::size_t BuildStage::send_events() noexcept {
         // The ring holds every event that exists, so this cannot fail.
         config_.work[(event->sequence + config_.builder.shard) % config_.work.size()].events->push(event);
     }
+    if (sent > 0) own().left.store(left, std::memory_order_release);
     return sent;
+}
+
+/// What the flight recorder wants to know of an incomplete event.
+void BuildStage::tell(const Event& event) noexcept {
+    RecordTrigger trigger;
+    trigger.reason = RecordTrigger::Reason::incomplete;
+    trigger.cause = event.cause;
+    trigger.epoch = event.epoch;
+    trigger.number = event.number;
+    trigger.first_ns = event.first_ns;
+    trigger.last_ns = event.deadline_ns;
+    for (std::uint32_t source = 0; source < event.messages.size(); ++source) {
+        const assemble::Message* const message = event.messages[source];
+        if (message != nullptr && message->complete) continue;
+        if (trigger.gap_count < RecordTrigger::gaps_max) {
+            RecordTrigger::Gap& gap = trigger.gaps[trigger.gap_count];
+            const std::uint32_t payload = config_.geometry[source].packet_payload_bytes;
+            gap.source = source;
+            gap.all = message == nullptr;
+            if (message != nullptr && message->total_known && payload > 0)
+                gap.packets = (message->total - message->received_bytes + payload - 1) / payload;
+        }
+        ++trigger.gap_count;
+    }
+    config_.triggers->push(trigger);
 }
 
 /// What the policy for overload goes by: how full the rx lcores are, and whether another builder has too much.
@@ -139,6 +169,9 @@ std::size_t BuildStage::poll(TimeNs) noexcept {
     if (config_.builder.overload != assemble::Overload::evict_oldest) watch_levels();
     work += take_descriptors();
     work += send_events();
+    // Closed events that still wait for their messages have not been told yet.
+    if (config_.triggers != nullptr && builder_.in_use() == builder_.open_count() + builder_.queued_count())
+        config_.triggers->settle(builder_.now());
     work += send_commands();
     builder_.meet_shards();
     finish_if_done();

@@ -8,6 +8,8 @@
 
 #include "assemble/event_builder.hpp"
 #include "pipeline/stage.hpp"
+#include "pipeline/trigger_queue.hpp"
+#include "pipeline/work_stage.hpp"
 #include "port/ring.hpp"
 
 namespace weir::pipeline {
@@ -28,6 +30,8 @@ public:
         bool keep_incomplete = true;
         std::vector<RxEdge> rx;
         std::vector<WorkEdge> work;
+        TriggerQueue* triggers = nullptr;      ///< where incomplete events are told; null: nobody wants to know
+        std::vector<SourceGeometry> geometry;  ///< with `triggers`: of each source
     };
 
     BuildStage(const Config& config, RunSignals& signals);
@@ -68,6 +72,7 @@ private:
     [[nodiscard]] std::size_t send_commands() noexcept;
     [[nodiscard]] std::size_t send_events() noexcept;
     void refill(std::size_t rx) noexcept;
+    void tell(const assemble::Event& event) noexcept;
     void watch_levels() noexcept;
     void make_room() noexcept;
     void finish_if_done() noexcept;

@@ -103,92 +103,6 @@ EventsConfig read_events(TableReader& root) {
     return events;
 }
 
-std::vector<ReduceConfig> read_reducers(TableReader& root) {
-    std::vector<ReduceConfig> out;
-    for (TableReader& table : root.tables("reduce")) {
-        ReduceConfig reduce;
-        const auto kind = table.choice("kind", reducer_names);
-        if (!kind) table.missing("kind", "the reducer, \"zstd\"");
-        reduce.kind = *kind;
-        const std::int64_t level = table.signed_integer("level").value_or(reduce.level);
-        if (level < -7 || level > 19 || level == 0)
-            table.wrong("level", fmt::format("the integer {}", level), "1..19, or -7..-1 (faster, compresses less)");
-        reduce.level = static_cast<std::int32_t>(level);
-        table.finish();
-        out.push_back(reduce);
-    }
-    return out;
-}
-
-namespace {
-
-// {name}, {run}, {run:06}, {date}; a brace on its own would end up in a file name.
-void check_path(TableReader& table, std::string_view path) {
-    constexpr std::string_view accepted = "a path with {name}, {run}, {run:06} or {date} in it, no other braces";
-    for (std::size_t at = path.find_first_of("{}"); at != std::string_view::npos; at = path.find_first_of("{}", at)) {
-        const std::size_t end = path.find('}', at);
-        if (path[at] == '}' || end == std::string_view::npos) table.wrong("path", "a single brace", accepted);
-        const std::string_view field = path.substr(at + 1, end - at - 1);
-        // {run:0N}: zero-padded to N digits.
-        const bool padded = field.size() == 6 && field.substr(0, 5) == "run:0" && field[5] >= '1' && field[5] <= '9';
-        if (field != "name" && field != "run" && field != "date" && !padded)
-            table.wrong("path", fmt::format("{{{}}}", field), accepted);
-        at = end + 1;
-    }
-}
-
-SinkConfig read_sink(TableReader& table) {
-    SinkConfig sink;
-    sink.place = table.place();
-    if (const toml::node* kind = table.get("kind")) {
-        const auto* text = kind->as_string();
-        if (text != nullptr && (text->get() == "hdf5" || text->get() == "pcapng"))
-            table.wrong("kind", describe(*kind) + ", which this version does not write yet", "\"events\" or \"null\"");
-    }
-    const auto kind = table.choice("kind", sink_kind_names);
-    if (!kind) table.missing("kind", "\"events\" or \"null\"");
-    sink.kind = *kind;
-    if (sink.kind == SinkKind::null) {
-        for (const auto* key : {"path", "segment_bytes", "segment_seconds", "sync_bytes", "sync_ms",
-                                "full_warning_seconds", "require_mount"})
-            table.refuse(key, "nothing: a sink of kind \"null\" writes no files");
-    } else {
-        const auto path = table.text("path");
-        if (!path) table.missing("path", "the folder to create, as \"/data/{name}-{run:06}\"");
-        check_path(table, *path);
-        sink.path = *path;
-        sink.segment_bytes =
-            table.size("segment_bytes", {1U << 20, std::uint64_t{1} << 44}).value_or(sink.segment_bytes);
-        sink.sync_bytes = table.size("sync_bytes", {4096, std::uint64_t{1} << 44}).value_or(sink.sync_bytes);
-        const auto number = [&](const char* key, Bounds bounds, std::uint32_t otherwise) {
-            return static_cast<std::uint32_t>(table.integer(key, bounds).value_or(otherwise));
-        };
-        sink.sync_ms = number("sync_ms", {1, 3'600'000}, sink.sync_ms);
-        // Years fit, and so do their nanoseconds.
-        sink.segment_seconds = number("segment_seconds", {0, 1U << 30}, sink.segment_seconds);
-        sink.full_warning_seconds = number("full_warning_seconds", {0, 1U << 30}, sink.full_warning_seconds);
-        sink.require_mount = table.text("require_mount").value_or("");
-    }
-    table.finish();
-    return sink;
-}
-
-}  // namespace
-
-std::vector<SinkConfig> read_sinks(TableReader& root) {
-    std::vector<SinkConfig> out;
-    for (TableReader& table : root.tables("sink")) {
-        SinkConfig sink = read_sink(table);
-        for (const SinkConfig& other : out)
-            if (sink.kind == SinkKind::events && other.path == sink.path)
-                table.wrong("path", fmt::format("the path of the sink at line {}", other.place.line),
-                            "a path of its own for each sink");
-        out.push_back(std::move(sink));
-    }
-    if (out.empty()) root.missing("sink", "at least one [[sink]], of kind \"events\" or \"null\"");
-    return out;
-}
-
 LcoresConfig read_lcores(TableReader& root) {
     constexpr Bounds cpus{0, 1023};
     LcoresConfig lcores;
@@ -231,6 +145,8 @@ RunConfig parse_config(std::string_view text, std::string_view file_name) {
     run.sinks = read_sinks(root);
     run.lcores = read_lcores(root);
     read_streams(root, run);
+    check_recorders(run);
+    check_reducers(run);
     return run;
 }
 

@@ -13,6 +13,9 @@
 
 #include "core/error.hpp"
 #include "flow/flow_rule.hpp"
+#include "pipeline/config_place.hpp"
+#include "pipeline/config_reduce.hpp"
+#include "pipeline/config_sink.hpp"
 #include "port/port_options.hpp"
 #include "roce/queue_pair.hpp"
 #include "wire/format.hpp"
@@ -39,20 +42,11 @@ enum class IncompleteMode : std::uint8_t { keep, drop };
 enum class AssemblyMode : std::uint8_t { automatic, reference, copy };
 /// What is lost when there is more than weir can take; the first three as assemble::Overload.
 enum class OverloadMode : std::uint8_t { evict_oldest, refuse_new, prescale, wait };
-enum class SinkKind : std::uint8_t { events, null };
-enum class ReducerKind : std::uint8_t { zstd };
 /// Who steers by flow rules: the device where it takes them, also where one queue needs none, or weir alone.
 enum class SteerMode : std::uint8_t { automatic, rules, software };
 /// What to do with a rule that the device refuses.
 enum class RefusalMode : std::uint8_t { software, fail };
 enum class IdleMode : std::uint8_t { spin, pause, sleep };
-
-/// Where something was written. Equal to every other place: two configurations that say the same are the same.
-struct Place {
-    std::string file;
-    std::uint32_t line = 0;
-    friend bool operator==(const Place&, const Place&) noexcept { return true; }
-};
 
 /// An IPv4 or IPv6 address. IPv4 occupies the first 4 bytes, in network order.
 struct IpAddress {
@@ -178,27 +172,6 @@ struct EventsConfig {
     std::uint32_t horizon = 1024;  ///< closed event numbers remembered, per source
 
     bool operator==(const EventsConfig&) const = default;
-};
-
-struct ReduceConfig {
-    ReducerKind kind = ReducerKind::zstd;
-    std::int32_t level = 1;  ///< zstd: 1..19, or -7..-1 (faster)
-
-    bool operator==(const ReduceConfig&) const = default;
-};
-
-struct SinkConfig {
-    SinkKind kind = SinkKind::null;
-    std::string path;                                      ///< events: with {name}, {run}, {run:06}, {date} still in it
-    std::uint64_t segment_bytes = std::uint64_t{1} << 30;  ///< a new segment file begins after this many
-    std::uint64_t sync_bytes = std::uint64_t{64} << 20;    ///< data is synced to disk after this many,
-    std::uint32_t sync_ms = 1000;                          ///< and at least this often
-    std::uint32_t segment_seconds = 0;                     ///< events: a segment has no events further apart; 0: any
-    std::uint32_t full_warning_seconds = 600;              ///< a warning when the disk will be full in less; 0: none
-    std::string require_mount;                             ///< a file system must be mounted here; empty: not asked
-    Place place;
-
-    bool operator==(const SinkConfig&) const = default;
 };
 
 /// Lists that are empty are proposed by the topology. One lcore may be in several lists: its stages then run fused.

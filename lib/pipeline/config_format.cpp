@@ -21,6 +21,8 @@ std::uint64_t value_mask(const wire::DeclaredField& field) {
     return (field.mask.value_or(width_mask(field.bytes)) & width_mask(field.bytes)) >> field.shift;
 }
 
+}  // namespace
+
 wire::DeclaredField read_field(TableReader& table, std::uint32_t header_bytes) {
     wire::DeclaredField field;
     const auto offset = table.integer("offset", {0, header_bytes_max - 1});
@@ -46,6 +48,8 @@ wire::DeclaredField read_field(TableReader& table, std::uint32_t header_bytes) {
                     "less than the width of the field or its mask");
     return field;
 }
+
+namespace {
 
 std::optional<wire::DeclaredField> read_optional_field(TableReader& format, std::string_view key,
                                                        std::uint32_t header_bytes) {

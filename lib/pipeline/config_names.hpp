@@ -35,8 +35,12 @@ inline constexpr std::array assembly_names{Named{"auto", AssemblyMode::automatic
 inline constexpr std::array overload_names{Named{"evict-oldest", OverloadMode::evict_oldest},
                                            Named{"refuse-new", OverloadMode::refuse_new},
                                            Named{"wait", OverloadMode::wait}};
-inline constexpr std::array sink_kind_names{Named{"events", SinkKind::events}, Named{"null", SinkKind::null}};
-inline constexpr std::array reducer_names{Named{"zstd", ReducerKind::zstd}};
+inline constexpr std::array wish_names{Named{"auto", Wish::automatic}, Named{"on", Wish::on}, Named{"off", Wish::off}};
+inline constexpr std::array sync_names{Named{"interval", SyncMode::interval}, Named{"segment", SyncMode::segment},
+                                       Named{"end", SyncMode::end}, Named{"never", SyncMode::never}};
+inline constexpr std::array record_mode_names{Named{"all", RecordMode::all},
+                                              Named{"incomplete", RecordMode::incomplete}};
+inline constexpr std::array on_error_names{Named{"stop", SinkError::stop}, Named{"continue", SinkError::carry_on}};
 inline constexpr std::array steer_names{Named{"auto", SteerMode::automatic}, Named{"rules", SteerMode::rules},
                                         Named{"software", SteerMode::software}};
 inline constexpr std::array refusal_names{Named{"software", RefusalMode::software}, Named{"fail", RefusalMode::fail}};

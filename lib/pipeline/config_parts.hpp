@@ -1,6 +1,8 @@
 // The sections of the configuration, one function each. Private to config*.cpp.
 #pragma once
 
+#include <array>
+
 #include "pipeline/config_reader.hpp"
 
 namespace weir::pipeline::detail {
@@ -20,8 +22,20 @@ void check_mark(const TableReader& table, const PortConfig& port, std::uint32_t 
 /// All of [events] but the comparison of `sources` with the streams.
 EventsConfig read_events(TableReader& root);
 std::vector<ReduceConfig> read_reducers(TableReader& root);
+/// Throws if a reducer cannot take what it would get; wants `run.streams`.
+void check_reducers(RunConfig& run);
+/// [[sink]], each as its kind has it.
 std::vector<SinkConfig> read_sinks(TableReader& root);
+/// The keys of a sink of kind "pcapng" besides those that all have.
+void read_recorder(TableReader& table, SinkConfig& sink);
+inline constexpr auto recorder_keys =
+    std::to_array<std::string_view>({"packets", "snap_bytes", "memory", "seconds", "before", "after", "drops",
+                                     "files_max", "bytes_max", "segment_bytes", "keep_free"});
+/// Throws if a flight recorder forgets sooner than events time out; wants `run.events` and `run.sinks`.
+void check_recorders(const RunConfig& run);
 LcoresConfig read_lcores(TableReader& root);
+/// A field of a header of `header_bytes`: offset, bytes, mask, shift. Does not call finish().
+wire::DeclaredField read_field(TableReader& table, std::uint32_t header_bytes);
 
 /// Streams and the sources that follow from them; wants `run.ports`, `run.formats` and `run.events`.
 void read_streams(TableReader& root, RunConfig& run);

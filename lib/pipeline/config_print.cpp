@@ -4,11 +4,30 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/config.hpp"
-#include "pipeline/config_names.hpp"
+#include "pipeline/config_printer.hpp"
 
 namespace weir::pipeline {
 
 using namespace detail;
+
+namespace detail {
+
+std::string field_text(const wire::DeclaredField& field, std::string_view more) {
+    std::string out = fmt::format("{{ offset = {}, bytes = {}", field.offset, field.bytes);
+    // Signed, because that is what a TOML integer is.
+    if (field.mask) out += fmt::format(", mask = {}", static_cast<std::int64_t>(*field.mask));
+    if (field.shift != 0) out += fmt::format(", shift = {}", field.shift);
+    return out + std::string(more) + " }";
+}
+
+nlohmann::json field_json(const wire::DeclaredField& field) {
+    nlohmann::json out{{"offset", field.offset}, {"bytes", field.bytes}};
+    if (field.mask) out["mask"] = *field.mask;
+    if (field.shift != 0) out["shift"] = field.shift;
+    return out;
+}
+
+}  // namespace detail
 
 namespace {
 
@@ -41,37 +60,6 @@ std::string address_list(const std::vector<IpAddress>& addresses) {
     for (const IpAddress& address : addresses) parts.push_back(in_quotes(address.text));
     return fmt::format("[{}]", fmt::join(parts, ", "));
 }
-
-std::string field_text(const wire::DeclaredField& field, std::string_view more = "") {
-    std::string out = fmt::format("{{ offset = {}, bytes = {}", field.offset, field.bytes);
-    // Signed, because that is what a TOML integer is.
-    if (field.mask) out += fmt::format(", mask = {}", static_cast<std::int64_t>(*field.mask));
-    if (field.shift != 0) out += fmt::format(", shift = {}", field.shift);
-    return out + std::string(more) + " }";
-}
-
-class Printer {
-public:
-    void header(std::string_view text) { out_ += fmt::format("\n{}\n", text); }
-    void comment(std::string_view text) { out_ += fmt::format("# {}\n", text); }
-    void line(std::string_view key, std::string_view value, bool is_default = false) {
-        out_ += fmt::format("{} = {}{}\n", key, value, is_default ? "  # default" : "");
-    }
-    void number(std::string_view key, std::uint64_t value, std::uint64_t fallback) {
-        line(key, std::to_string(value), value == fallback);
-    }
-    void size(std::string_view key, std::uint64_t value, std::uint64_t fallback) {
-        line(key, in_quotes(format_size(value)), value == fallback);
-    }
-    template <class Table, class E>
-    void choice(std::string_view key, const Table& names, E value, E fallback) {
-        line(key, in_quotes(name_of(names, value)), value == fallback);
-    }
-    [[nodiscard]] std::string take() { return std::move(out_); }
-
-private:
-    std::string out_;
-};
 
 void print_options(Printer& out, const port::PortOptions& options) {
     const port::PortOptions defaults;
@@ -269,24 +257,8 @@ void print_events(Printer& out, const EventsConfig& events) {
 }
 
 void print_outputs(Printer& out, const RunConfig& config) {
-    for (const ReduceConfig& reduce : config.reduce) {
-        out.header("[[reduce]]");
-        out.line("kind", in_quotes(name_of(reducer_names, reduce.kind)));
-        out.line("level", std::to_string(reduce.level), reduce.level == ReduceConfig{}.level);
-    }
-    for (const SinkConfig& sink : config.sinks) {
-        const SinkConfig defaults;
-        out.header("[[sink]]");
-        out.line("kind", in_quotes(name_of(sink_kind_names, sink.kind)));
-        if (sink.kind == SinkKind::null) continue;
-        out.line("path", in_quotes(sink.path));
-        out.size("segment_bytes", sink.segment_bytes, defaults.segment_bytes);
-        out.number("segment_seconds", sink.segment_seconds, defaults.segment_seconds);
-        out.size("sync_bytes", sink.sync_bytes, defaults.sync_bytes);
-        out.number("sync_ms", sink.sync_ms, defaults.sync_ms);
-        out.number("full_warning_seconds", sink.full_warning_seconds, defaults.full_warning_seconds);
-        if (!sink.require_mount.empty()) out.line("require_mount", in_quotes(sink.require_mount));
-    }
+    print_reducers(out, config.reduce);
+    for (const SinkConfig& sink : config.sinks) print_sink(out, sink);
 }
 
 void print_lcores(Printer& out, const LcoresConfig& lcores) {
@@ -395,13 +367,6 @@ nlohmann::json stream_json(const RunConfig& config, const StreamConfig& stream) 
     return out;
 }
 
-nlohmann::json field_json(const wire::DeclaredField& field) {
-    nlohmann::json out{{"offset", field.offset}, {"bytes", field.bytes}};
-    if (field.mask) out["mask"] = *field.mask;
-    if (field.shift != 0) out["shift"] = field.shift;
-    return out;
-}
-
 nlohmann::json format_json(const wire::DeclaredSpec& spec) {
     nlohmann::json out{{"name", spec.name},
                        {"byte_order", name_of(byte_order_names, spec.byte_order)},
@@ -420,19 +385,6 @@ nlohmann::json format_json(const wire::DeclaredSpec& spec) {
     if (spec.payload_bytes) out["payload_bytes"] = *spec.payload_bytes;
     if (spec.packets) out["packets"] = *spec.packets;
     if (spec.total_bytes) out["total"] = *spec.total_bytes;
-    return out;
-}
-
-nlohmann::json sink_json(const SinkConfig& sink) {
-    nlohmann::json out{{"kind", name_of(sink_kind_names, sink.kind)}};
-    if (sink.kind == SinkKind::null) return out;
-    out.update({{"path", sink.path},
-                {"segment_bytes", sink.segment_bytes},
-                {"segment_seconds", sink.segment_seconds},
-                {"sync_bytes", sink.sync_bytes},
-                {"sync_ms", sink.sync_ms},
-                {"full_warning_seconds", sink.full_warning_seconds}});
-    if (!sink.require_mount.empty()) out["require_mount"] = sink.require_mount;
     return out;
 }
 
@@ -470,13 +422,11 @@ nlohmann::json config_json(const RunConfig& config) {
                          {"build", config.lcores.build},
                          {"work", config.lcores.work},
                          {"idle", name_of(idle_names, config.lcores.idle)}}}};
-    for (const char* key : {"port", "stream", "format", "reduce", "sink", "sources"})
-        out[key] = nlohmann::json::array();
+    for (const char* key : {"port", "stream", "format", "sink", "sources"}) out[key] = nlohmann::json::array();
     for (const PortConfig& port : config.ports) out["port"].push_back(port_json(port));
     for (const StreamConfig& stream : config.streams) out["stream"].push_back(stream_json(config, stream));
     for (const wire::DeclaredSpec& spec : config.formats) out["format"].push_back(format_json(spec));
-    for (const ReduceConfig& reduce : config.reduce)
-        out["reduce"].push_back({{"kind", name_of(reducer_names, reduce.kind)}, {"level", reduce.level}});
+    out["reduce"] = reducers_json(config.reduce);
     for (const SinkConfig& sink : config.sinks) out["sink"].push_back(sink_json(sink));
     for (const SourceConfig& source : config.sources) out["sources"].push_back(source.label);
     return out;

@@ -245,6 +245,15 @@ std::optional<std::int64_t> TableReader::signed_integer(std::string_view key) {
     return value->get();
 }
 
+std::optional<double> TableReader::number(std::string_view key, double min, double max) {
+    const toml::node* node = get(key);
+    if (node == nullptr) return std::nullopt;
+    const auto value = node->is_number() ? node->value<double>() : std::nullopt;
+    if (!value || !(*value >= min && *value <= max))
+        wrong(key, describe(*node), fmt::format("a number, {}..{}", min, max));
+    return value;
+}
+
 std::optional<std::uint64_t> TableReader::size(std::string_view key, Bounds bounds) {
     const toml::node* node = get(key);
     if (node == nullptr) return std::nullopt;

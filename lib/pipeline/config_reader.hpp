@@ -60,6 +60,8 @@ public:
     std::optional<std::uint64_t> integer(std::string_view key, Bounds bounds);
     std::optional<bool> boolean(std::string_view key);
     std::optional<std::int64_t> signed_integer(std::string_view key);
+    /// An integer or a float, neither infinite nor NaN.
+    std::optional<double> number(std::string_view key, double min, double max);
     std::optional<std::uint64_t> size(std::string_view key, Bounds bounds);
     /// Integers, alone or in an array; inside strings also ranges "50001-50008". `what` says what they are.
     std::vector<std::uint32_t> integers(std::string_view key, Bounds bounds, std::string_view what);

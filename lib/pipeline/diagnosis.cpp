@@ -269,6 +269,9 @@ void pipeline_limits(Case& c) {
               "packets found the ring to another rx lcore full: that lcore is overloaded, or starved on its CPU");
     const std::uint64_t closed = c.get(EventCounter::complete) + c.ledger.incomplete();
     const std::uint64_t per_event = closed == 0 ? 0 : c.get(PacketCounter::placed) / closed;
+    if (const std::uint64_t count = c.get(EventCounter::dropped_reduce_error); count > 0)
+        c.add("events.dropped.reduce_error", count * per_event, "reduce-error",
+              fmt::format("packets were in {} events that a reducer could not make anything of", count));
     if (const std::uint64_t count = c.get(EventCounter::dropped_write_error); count > 0)
         c.add("events.dropped.write_error", count * per_event, "write-error",
               fmt::format("packets were in {} events that could not be written: the sink failed", count));

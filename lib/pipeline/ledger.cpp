@@ -7,6 +7,7 @@
 
 #include "pipeline/config_names.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/run_sinks.hpp"
 #include "port/device_facts.hpp"
 
 namespace weir::pipeline {
@@ -173,7 +174,8 @@ std::string Ledger::imbalance() const {
     check("events opened and closed", get(EventCounter::opened), get(EventCounter::complete) + incomplete());
     check("events closed and settled", get(EventCounter::complete) + incomplete(),
           get(EventCounter::vetoed) + get(EventCounter::dropped_incomplete) + get(EventCounter::dropped_no_room) +
-              get(EventCounter::dropped_write_error) + get(EventCounter::written));
+              get(EventCounter::dropped_reduce_error) + get(EventCounter::dropped_write_error) +
+              get(EventCounter::written));
     return text;
 }
 
@@ -218,6 +220,44 @@ std::string queue_pairs_text(const Ledger& ledger) {
     return text;
 }
 
+void collect_sinks(const Pipeline& pipeline, Ledger& ledger) {
+    if (pipeline.sinks().empty()) return;
+    for (const auto& thread : pipeline.sinks()) {
+        Ledger::Sink sink;
+        sink.written = thread->written();
+        sink.lost = thread->lost();
+        sink.synced = thread->synced();
+        sink.bytes = thread->bytes();
+        if (thread->failed()) sink.error = thread->error();
+        sink.disk = thread->disk();
+        constexpr std::uint64_t ever = ~std::uint64_t{0};
+        if (ledger.sinks.empty() || sink.disk.seconds_left.value_or(ever) < ledger.disk.seconds_left.value_or(ever))
+            ledger.disk = sink.disk;
+        ledger.sinks.push_back(std::move(sink));
+    }
+    std::size_t next = 0;
+    for (const SinkConfig* config : event_sinks(pipeline.options().config))
+        ledger.sinks[next++].kind = sink_kind_name(config->kind);
+    const SinkAccount account = account_sinks(pipeline.options().config, pipeline.sinks());
+    ledger.events[static_cast<std::size_t>(EventCounter::written)] += account.written;
+    ledger.events[static_cast<std::size_t>(EventCounter::dropped_write_error)] += account.lost;
+    ledger.events_synced = account.synced;
+}
+
+nlohmann::json sinks_json(const Ledger& ledger) {
+    nlohmann::json sinks = nlohmann::json::array();
+    for (const Ledger::Sink& sink : ledger.sinks) {
+        sinks.push_back({{"kind", sink.kind},
+                         {"written", sink.written},
+                         {"lost", sink.lost},
+                         {"synced", sink.synced},
+                         {"bytes", sink.bytes}});
+        if (!sink.error.empty()) sinks.back()["error"] = sink.error;
+        if (sink.disk.free_bytes) sinks.back()["free_bytes"] = *sink.disk.free_bytes;
+    }
+    return sinks;
+}
+
 }  // namespace
 
 Ledger collect(const Pipeline& pipeline) {
@@ -257,18 +297,15 @@ Ledger collect(const Pipeline& pipeline) {
     for (const auto& worker : pipeline.work()) {
         add(ledger.events, worker->events());
         ledger.stored_bytes += worker->stored_bytes();
+        ledger.latency.add(worker->latency());
         ledger.missing_together += worker->missing_together();
         // A capture, and a detector that has sent everything, have nothing more to come.
         if (pipeline.capture() == nullptr && !pipeline.input_exhausted())
             ledger.missing_at_end += worker->missing_at_end();
         for (std::uint32_t s = 0; s < sources; ++s) ledger.sources[s].missing_packets += worker->missing_packets(s);
     }
-    if (pipeline.writer() != nullptr) {
-        ledger.events[static_cast<std::size_t>(EventCounter::written)] += pipeline.writer()->written();
-        ledger.events[static_cast<std::size_t>(EventCounter::dropped_write_error)] += pipeline.writer()->lost();
-        ledger.events_synced = pipeline.writer()->synced();
-        ledger.disk = pipeline.writer()->disk();
-    }
+    ledger.reducers = collect_reducers(pipeline.work(), pipeline.pedestals(), pipeline.converters());
+    collect_sinks(pipeline, ledger);
     ledger.sequence_known = ledger.all_sequenced = true;
     for (const SourceGeometry& source : pipeline.options().geometry) {
         ledger.sequence_known &= source.sequenced || (source.message_bytes > 0 && source.packet_payload_bytes > 0);
@@ -328,6 +365,8 @@ nlohmann::json ledger_json(const Ledger& ledger) {
                           {"times", ledger.overload.times},
                           {"kept", ledger.overload.kept},
                           {"refused", ledger.get(EventCounter::refused_prescaled)}};
+    if (!ledger.reducers.empty()) result["reduce"] = reduce_json(ledger.reducers);
+    if (!ledger.sinks.empty()) result["sinks"] = sinks_json(ledger);
     const auto loss = ledger.wire_loss();
     result["wire_loss"] = loss.has_value() ? json(*loss) : json("unknown");
     return result;
@@ -370,6 +409,13 @@ std::string ledger_text(const Ledger& ledger, double seconds) {
                         static_cast<double>(ledger.received_bytes) * 8e-9 / s,
                         rate(static_cast<double>(ledger.get(EventCounter::complete) + ledger.incomplete()) / s),
                         static_cast<double>(ledger.stored_bytes) * 1e-6 / s, seconds);
+    if (const std::uint64_t events = ledger.latency.count(); events > 0)
+        text += fmt::format(
+            "latency   {:.1f} us for half of the events, {:.1f} for 99 %, {:.1f} for 99.9 %, {:.1f} at most\n",
+            static_cast<double>(ledger.latency.quantile_ns(0.5)) * 1e-3,
+            static_cast<double>(ledger.latency.quantile_ns(0.99)) * 1e-3,
+            static_cast<double>(ledger.latency.quantile_ns(0.999)) * 1e-3,
+            static_cast<double>(ledger.latency.longest_ns()) * 1e-3);
     const std::string imbalance = ledger.imbalance();
     return text + (imbalance.empty() ? "balanced: every packet, message and event is accounted for\n"
                                      : "NOT BALANCED: " + imbalance + "\n");

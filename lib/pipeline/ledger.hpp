@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "core/counters.hpp"
+#include "core/latency_histogram.hpp"
+#include "pipeline/reduce_report.hpp"
 #include "store/disk_watch.hpp"
 
 namespace weir::pipeline {
@@ -47,6 +49,17 @@ struct Ledger {
         std::optional<std::uint64_t> no_buffer;  ///< nothing: the driver does not count packets
     };
 
+    /// A sink that stores events.
+    struct Sink {
+        std::string kind;
+        std::uint64_t written = 0;  ///< events that are in it
+        std::uint64_t lost = 0;     ///< events that it was given and lost to its error
+        std::uint64_t synced = 0;   ///< of the written ones, those that are on the device
+        std::uint64_t bytes = 0;
+        std::string error;  ///< empty: none
+        store::DiskOutlook disk;
+    };
+
     std::array<std::uint64_t, core::count_of<core::PacketCounter>> packets{};
     std::array<std::uint64_t, core::count_of<core::MessageCounter>> messages{};
     std::array<std::uint64_t, core::count_of<core::EventCounter>> events{};
@@ -57,12 +70,14 @@ struct Ledger {
     std::uint64_t received_bytes = 0;
     std::uint64_t placed_bytes = 0;
     std::uint64_t stored_bytes = 0;
+    core::Latencies latency;          ///< of complete events in live runs; docs/OPERATION.md
     std::uint64_t device_missed = 0;  ///< what devices say they dropped; not every device tells
     std::vector<Device> devices;      ///< live input; empty in a replay
     IpFragments ip_fragments;
     std::vector<Source> sources;
-    std::uint64_t missing_together = 0;  ///< of the missing packets, those of events in which every source misses some
-    std::uint64_t missing_at_end = 0;    ///< of the missing packets, those that may not have been sent yet
+    std::vector<ReducerReport> reducers;  ///< in the order of the chain
+    std::uint64_t missing_together = 0;   ///< of the missing packets, those of events in which every source misses some
+    std::uint64_t missing_at_end = 0;     ///< of the missing packets, those that may not have been sent yet
     std::uint64_t rule_dropped_of_streams = 0;  ///< of dropped.flow_rule: packets that belonged to a stream
     /// `[events] overload`, and what Overload::prescale came to: summed over the builders.
     struct Overload {
@@ -75,7 +90,8 @@ struct Ledger {
     std::uint64_t events_open = 0;
     std::uint64_t events_queued = 0;
     std::uint64_t events_synced = 0;  ///< of the written ones, those that are on the device
-    store::DiskOutlook disk;          ///< of the sink's file system; store::disk_text() says it in words
+    store::DiskOutlook disk;          ///< of the file system that is full first; store::disk_text() says it in words
+    std::vector<Sink> sinks;          ///< in the order of the configuration
     /// Every source has a fixed size, so missing packets of seen events are exact, or its packets carry sequence
     /// numbers.
     bool sequence_known = false;

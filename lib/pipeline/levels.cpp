@@ -61,6 +61,10 @@ Levels Pipeline::levels() const {
         levels.writer.size += full->capacity();
         levels.writer.highest += full->highest();
     }
+    for (const auto& between : sink_rings_) {  // the same buffers, on their way from one sink to the next
+        levels.writer.used = std::min(levels.writer.size, levels.writer.used + between->count());
+        levels.writer.highest = std::max<std::uint64_t>(levels.writer.highest, between->highest());
+    }
     add(levels, packet_rings_);
     add(levels, descriptor_rings_);
     add(levels, command_rings_);
@@ -68,6 +72,7 @@ Levels Pipeline::levels() const {
     add(levels, released_rings_);
     add(levels, recycle_rings_);
     add(levels, full_rings_);
+    add(levels, sink_rings_);
     add(levels, free_rings_);
     return levels;
 }

@@ -79,6 +79,7 @@ Pipeline::Pipeline(Options options) : options_(std::move(options)) {
     if (answers && !options_.wait)
         event_room_ = std::make_unique<assemble::EventRoom>(static_cast<std::uint32_t>(plan.build.size()),
                                                             plan.open_max + plan.queued_max);
+    if (!options_.capture.has_value()) clock_ = std::make_unique<port::LiveClock>();
     make_work();
     make_inputs(rx);
     flows_ = std::make_unique<RunFlows>(options_.config, owners, plan.placement, ports_);
@@ -119,7 +120,6 @@ void Pipeline::make_inputs(std::vector<RxStage::Config>& rx) {
         rx[0].rings.push_back({packet_rings_.back().get(), &capture_->ended()});
         return;
     }
-    clock_ = std::make_unique<port::LiveClock>();
     for (std::size_t i = 0; i < options_.config.ports.size(); ++i) make_port(i, rx);
 }
 
@@ -191,6 +191,10 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
         RxStage::Config& stage = rx[i];
         stage.index = static_cast<std::uint16_t>(i);
         stage.wait = options_.wait;
+        if (auto converter = options_.reduce->make_converter()) {
+            stage.converter = converter.get();
+            converters_.push_back(std::move(converter));
+        }
         stage.passes = passes_.get();
         stage.table.follows_numbers = passes_ != nullptr;
         for (std::size_t worker = 0; worker < plan.work.size(); ++worker)
@@ -220,6 +224,10 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
         // In messages that ended since: more than any reordering that the events' own limit allows for.
         stage.listener.window = 4 * plan.open_max;
         make_answers(i, stage, owners);
+        if (options_.recorder != nullptr) {
+            stage.record = &options_.recorder->ring(i);
+            options_.recorder->connect(i, *rx_signals_[i], options_.wait);
+        }
         const port::PreferNode memory(stage.reassembly.node);
         rx_.push_back(std::make_unique<RxStage>(stage, options_.streams, *rx_signals_[i], signals_));
     }
@@ -269,7 +277,13 @@ std::optional<roce::Responder::Status> Pipeline::command_queue_pair(roce::QueueP
 
 void Pipeline::make_work() {
     const Plan& plan = options_.plan;
-    const bool to_file = options_.writer != nullptr;
+    const bool to_file = !options_.sinks.empty();
+    // One message could have every reference there is; the list takes no memory before it is used.
+    const std::uint32_t refs_max = assemble::FragmentBlock::capacity *
+                                   (plan.buffers_per_rx / 16 + plan.messages_per_rx + plan.copy_cells_per_rx + 1);
+    if (options_.pedestals != nullptr)
+        pedestals_ = std::make_unique<PedestalKeeper>(PedestalKeeper::Config{
+            options_.pedestals, static_cast<std::uint32_t>(plan.work.size()), refs_max, options_.wait, &signals_});
     for (std::size_t worker = 0; worker < plan.work.size(); ++worker) {
         const int node = plan.memory_node(plan.work[worker]);
         const port::PreferNode memory(node);
@@ -282,14 +296,15 @@ void Pipeline::make_work() {
                 "released" + edge, plan.event_ring, plan.memory_node(plan.build[shard])));
             config.build.push_back({event_rings_.back().get(), released_rings_.back().get()});
         }
-        if (!options_.config.reduce.empty()) config.zstd_level = options_.config.reduce.front().level;
+        config.clock = clock_.get();
         config.to_file = to_file;
-        config.reads_payload = to_file || !options_.config.reduce.empty();
+        config.null_buffer_bytes = plan.output_buffer_bytes;
+        for (const store::EventSink* sink : options_.sinks)
+            config.buffer_alignment = std::max(config.buffer_alignment, sink->alignment());
         config.sources_needed = options_.config.events.sources;
         config.sources = options_.geometry;
-        // One message could have every reference there is; the list takes no memory before it is used.
-        config.refs_max = assemble::FragmentBlock::capacity *
-                          (plan.buffers_per_rx / 16 + plan.messages_per_rx + plan.copy_cells_per_rx + 1);
+        config.refs_max = refs_max;
+        if (pedestals_ != nullptr) config.pedestals = &pedestals_->desk(static_cast<std::uint32_t>(worker));
         for (std::size_t rx = 0; rx < plan.rx.size(); ++rx) {
             recycle_rings_.push_back(std::make_unique<port::Ring<assemble::Message*>>(
                 fmt::format("recycle{}.{}", worker, rx), plan.messages_per_rx, plan.memory_node(plan.rx[rx])));
@@ -302,22 +317,45 @@ void Pipeline::make_work() {
                 std::make_unique<port::Ring<OutputBuffer*>>(fmt::format("full{}", worker), plan.output_buffers, node));
             config.free_buffers = free_rings_.back().get();
             config.full_buffers = full_rings_.back().get();
+            const std::size_t buffer_bytes = plan.output_buffer_bytes;
+            output_memory_.emplace_back(buffer_bytes * plan.output_buffers);
             for (std::uint32_t i = 0; i < plan.output_buffers; ++i) {
-                output_memory_.push_back(std::make_unique<std::byte[]>(plan.output_buffer_bytes + 4096));
-                auto* first = output_memory_.back().get();
-                first += (4096 - reinterpret_cast<std::uintptr_t>(first) % 4096) % 4096;
                 output_buffers_.push_back(std::make_unique<OutputBuffer>());
-                output_buffers_.back()->memory = {first, plan.output_buffer_bytes};
+                output_buffers_.back()->memory = output_memory_.back().span().subspan(i * buffer_bytes, buffer_bytes);
+                output_buffers_.back()->worker = static_cast<std::uint32_t>(worker);
                 config.free_buffers->push(output_buffers_.back().get());
             }
         }
-        work_.push_back(std::make_unique<WorkStage>(config, signals_));
+        auto encoder = options_.reduce->make_encoder({config.refs_max, to_file || !options_.config.reduce.empty(),
+                                                      pedestals_ != nullptr ? &config.pedestals->view() : nullptr});
+        work_.push_back(std::make_unique<WorkStage>(config, std::move(encoder), signals_));
     }
-    if (!to_file) return;
-    std::vector<WriterThread::WorkerEdge> edges;
-    for (std::size_t worker = 0; worker < work_.size(); ++worker)
-        edges.push_back({full_rings_[worker].get(), free_rings_[worker].get(), work_[worker].get()});
-    writer_ = std::make_unique<WriterThread>(*options_.writer, std::move(edges));
+    if (to_file) make_sinks();
+}
+
+/// Each sink gets all buffers, in the order in which the first one took them.
+void Pipeline::make_sinks() {
+    const std::vector<store::EventSink*>& sinks = options_.sinks;
+    for (std::size_t i = 0; i < sinks.size(); ++i) {
+        SinkThread::Config config;
+        config.sink = sinks[i];
+        if (i == 0) {
+            for (std::size_t worker = 0; worker < work_.size(); ++worker)
+                config.in.push_back(
+                    {full_rings_[worker].get(), [stage = work_[worker].get()] { return stage->finished(); }});
+        } else {
+            config.in.push_back(
+                {sink_rings_[i - 1].get(), [before = sinks_[i - 1].get()] { return before->finished(); }});
+        }
+        if (i + 1 < sinks.size()) {
+            sink_rings_.push_back(std::make_unique<port::Ring<OutputBuffer*>>(
+                fmt::format("sinks{}", i), static_cast<std::uint32_t>(output_buffers_.size())));
+            config.next = sink_rings_.back().get();
+        } else {
+            for (const auto& ring : free_rings_) config.freed.push_back(ring.get());
+        }
+        sinks_.push_back(std::make_unique<SinkThread>(std::move(config)));
+    }
 }
 
 void Pipeline::make_build() {
@@ -346,6 +384,8 @@ void Pipeline::make_build() {
     for (std::size_t shard = 0; shard < shards; ++shard) {
         build.builder.shard = static_cast<std::uint32_t>(shard);
         build.builder.board = board_.get();
+        if (options_.recorder != nullptr) build.triggers = options_.recorder->triggers(shard);
+        build.geometry = options_.geometry;
         build.rx.clear();
         build.work.clear();
         for (std::size_t i = 0; i < plan.rx.size(); ++i)
@@ -413,13 +453,15 @@ void Pipeline::start() {
         core::ordered_before(&lcore);
         const int rc = ::rte_eal_remote_launch(&Pipeline::run_lcore, &lcore, lcore.id);
         if (rc == 0) continue;
-        // The writer is not there yet: it ends only when all workers have, and one of them may never begin.
+        // The sinks are not there yet: they end only when all workers have, and one of them may never begin.
         signals_.exit.store(true, std::memory_order_relaxed);
         for (const Lcore& started : lcores_) ::rte_eal_wait_lcore(started.id);
         throw core::RunError(fmt::format("lcore {} could not be started: {}", lcore.id, rc));
     }
     running_ = true;
-    if (writer_ != nullptr) writer_->start();
+    for (const auto& sink : sinks_) sink->start();
+    if (pedestals_ != nullptr)
+        pedestals_->start(options_.snapshots, [this](std::uint32_t worker) { return work_[worker]->finished(); });
     if (capture_ != nullptr) capture_->start(signals_);
     for (const auto& simulator : simulators_) simulator->start(signals_);
 }
@@ -435,7 +477,8 @@ void Pipeline::look() noexcept {
 bool Pipeline::finished() const noexcept {
     for (const auto& worker : work_)
         if (!worker->finished()) return false;
-    return writer_ == nullptr || writer_->finished();
+    if (pedestals_ != nullptr && !pedestals_->finished()) return false;
+    return std::ranges::all_of(sinks_, [](const auto& sink) { return sink->finished(); });
 }
 
 bool Pipeline::input_exhausted() const noexcept {
@@ -447,7 +490,8 @@ void Pipeline::join() {
     if (!running_) return;
     running_ = false;
     stop_input();
-    if (writer_ != nullptr) writer_->join();
+    for (const auto& sink : sinks_) sink->join();
+    if (pedestals_ != nullptr) pedestals_->join();
     signals_.exit.store(true, std::memory_order_relaxed);
     for (Lcore& lcore : lcores_) {
         ::rte_eal_wait_lcore(lcore.id);

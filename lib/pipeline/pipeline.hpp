@@ -7,17 +7,21 @@
 #include <string>
 #include <vector>
 
+#include "core/huge_bytes.hpp"
 #include "pipeline/bottleneck.hpp"
 #include "pipeline/build_stage.hpp"
 #include "pipeline/feeder.hpp"
 #include "pipeline/levels.hpp"
+#include "pipeline/pedestal_keeper.hpp"
 #include "pipeline/plan.hpp"
+#include "pipeline/recorder.hpp"
+#include "pipeline/reduce_setup.hpp"
 #include "pipeline/run_flows.hpp"
 #include "pipeline/rx_stage.hpp"
 #include "pipeline/setup.hpp"
+#include "pipeline/sink_thread.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/work_stage.hpp"
-#include "pipeline/writer_thread.hpp"
 #include "port/live_clock.hpp"
 #include "port/live_port.hpp"
 
@@ -30,10 +34,14 @@ public:
         Plan plan;
         std::vector<StreamRuntime> streams;
         std::vector<SourceGeometry> geometry;
+        std::shared_ptr<const ReduceSetup> reduce;     ///< loaded
+        std::shared_ptr<PedestalSetup> pedestals;      ///< null: none are followed
+        std::filesystem::path snapshots;               ///< where snapshots of pedestals go; empty: nowhere
         bool wait = false;                             ///< nothing is lost for want of room: the input waits
         std::optional<CaptureFeeder::Config> capture;  ///< replay instead of live ports
-        store::RunWriter* writer = nullptr;            ///< null: the `null` sink
+        std::vector<store::EventSink*> sinks;          ///< none: events are counted and forgotten
         AnswerLog* answers = nullptr;                  ///< replay: where answers to RoCE requests are kept
+        Recorder* recorder = nullptr;                  ///< null: packets are not recorded
     };
 
     /// EAL runs. Throws core::RunError or core::UsageError; nothing is polled yet.
@@ -56,6 +64,9 @@ public:
     /// Keeps clocks in step; for the control thread, many times a second.
     void look() noexcept;
     /// Of live input; null in a replay, whose time is the capture's.
+    [[nodiscard]] const std::vector<std::unique_ptr<reduce::FragmentConverter>>& converters() const noexcept {
+        return converters_;
+    }
     [[nodiscard]] const port::LiveClock* clock() const noexcept { return clock_.get(); }
     /// The flow rules of the ports; update() and what it changes are the control thread's.
     [[nodiscard]] RunFlows& flows() noexcept { return *flows_; }
@@ -76,7 +87,9 @@ public:
     /// The shards of the event builder.
     [[nodiscard]] const std::vector<std::unique_ptr<BuildStage>>& build() const noexcept { return build_; }
     [[nodiscard]] const std::vector<std::unique_ptr<WorkStage>>& work() const noexcept { return work_; }
-    [[nodiscard]] const WriterThread* writer() const noexcept { return writer_.get(); }
+    /// One for each of Options::sinks.
+    [[nodiscard]] const std::vector<std::unique_ptr<SinkThread>>& sinks() const noexcept { return sinks_; }
+    [[nodiscard]] const PedestalKeeper* pedestals() const noexcept { return pedestals_.get(); }
     [[nodiscard]] const CaptureFeeder* capture() const noexcept { return capture_.get(); }
     /// A looped capture: by how much each pass moves event numbers; 0 where there was no second pass.
     [[nodiscard]] std::uint64_t numbers_per_pass() const noexcept {
@@ -106,6 +119,7 @@ private:
     void make_rx(std::vector<RxStage::Config>& rx);
     void make_build();
     void make_work();
+    void make_sinks();
     void make_lcores();
     static int run_lcore(void* argument);
 
@@ -125,12 +139,14 @@ private:
     Rings<assemble::Event*> released_rings_;        ///< per worker and builder shard
     Rings<OutputBuffer*> free_rings_;               ///< per worker
     Rings<OutputBuffer*> full_rings_;               ///< per worker
-    std::vector<std::unique_ptr<std::byte[]>> output_memory_;
+    Rings<OutputBuffer*> sink_rings_;               ///< from each sink to the next
+    std::vector<core::HugeBytes> output_memory_;    ///< per worker
     std::vector<std::unique_ptr<OutputBuffer>> output_buffers_;
     std::unique_ptr<PassSignals> passes_;
     std::unique_ptr<CaptureFeeder> capture_;
     std::vector<std::unique_ptr<SimulatorFeeder>> simulators_;
     std::unique_ptr<port::LiveClock> clock_;
+    std::vector<std::unique_ptr<reduce::FragmentConverter>> converters_;  ///< of each rx lcore, or none
     std::vector<std::unique_ptr<port::LivePort>> ports_;
     std::unique_ptr<RunFlows> flows_;                  ///< before the ports go
     std::unique_ptr<assemble::EventRoom> event_room_;  ///< where queue pairs are answered and nothing waits
@@ -138,8 +154,9 @@ private:
     std::vector<std::unique_ptr<RxStage>> rx_;
     std::unique_ptr<assemble::ShardBoard> board_;  ///< only where there are several builder shards
     std::vector<std::unique_ptr<BuildStage>> build_;
+    std::unique_ptr<PedestalKeeper> pedestals_;
     std::vector<std::unique_ptr<WorkStage>> work_;
-    std::unique_ptr<WriterThread> writer_;
+    std::vector<std::unique_ptr<SinkThread>> sinks_;
     std::vector<Lcore> lcores_;
     bool running_ = false;
     std::uint32_t pool_highest_ = 0;  ///< as seen by look()

@@ -38,7 +38,7 @@ void place_lcores(const RunConfig& config, const PlanInput& input, Plan& plan) {
     wanted.lcores = config.lcores;
     wanted.replay = input.replay;
     wanted.reduces = !config.reduce.empty();
-    wanted.writes = std::ranges::find(config.sinks, SinkKind::events, &SinkConfig::kind) != config.sinks.end();
+    wanted.writes = std::ranges::any_of(config.sinks, &SinkConfig::writes);
     wanted.build_max = assemble::ShardOf(builders_max, input.number_bits).shards();
     wanted.lcore_ids = RTE_MAX_LCORE;
     plan.host = input.host;
@@ -241,8 +241,11 @@ Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geome
     for (const SourceGeometry& source : geometry) largest = std::max(largest, source.message_bytes);
     plan.message_bytes_max = largest;
     size_rings(config, plan);
-    plan.output_buffer_bytes = 1U << 20U;
-    plan.output_buffers = 16;
+    // Where whole events have to find room in a buffer, a few of them have to do.
+    constexpr std::uint64_t output_bytes_max = std::uint64_t{64} << 20U;
+    plan.output_buffer_bytes = input.output_buffer_bytes;
+    plan.output_buffers =
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(output_bytes_max / plan.output_buffer_bytes, 4, 16));
     const bool hugepages = !input.replay && std::ranges::any_of(config.ports, [](const PortConfig& port) {
         return port::is_pci_address(port.device);
     });

@@ -23,6 +23,7 @@ struct PlanInput {
     std::vector<std::uint32_t>
         header_bytes{};                       ///< of each stream: what its format reads or keeps of a datagram's start
     std::vector<std::uint8_t> number_bits{};  ///< of each source: width of its event number
+    std::uint32_t output_buffer_bytes = 1U << 20U;  ///< that the reducers need (ReduceSetup)
 };
 
 struct Plan {

@@ -17,11 +17,12 @@ enum class Blocked : std::uint8_t {
     steer,        ///< rx: the ring to another rx lcore
     queue,        ///< build: closed events wait for workers and writer, as many as there may be
     output,       ///< work: all output buffers wait for the writer
+    recorder,     ///< rx: what is copied for a capture (only an input that waits)
     count_
 };
 inline constexpr std::size_t blocked_kinds = static_cast<std::size_t>(Blocked::count_);
-inline constexpr std::array<std::string_view, blocked_kinds> blocked_names{"none",  "memory", "descriptors",
-                                                                           "steer", "queue",  "output"};
+inline constexpr std::array<std::string_view, blocked_kinds> blocked_names{"none",  "memory", "descriptors", "steer",
+                                                                           "queue", "output", "recorder"};
 
 class PollCounts {
 public:

@@ -15,14 +15,14 @@
 #include "pipeline/ledger.hpp"
 #include "pipeline/pipeline.hpp"
 #include "pipeline/port_report.hpp"
+#include "pipeline/run_recorder.hpp"
 #include "pipeline/run_report.hpp"
 #include "pipeline/run_signals.hpp"
+#include "pipeline/run_sinks.hpp"
 #include "pipeline/seen.hpp"
 #include "pipeline/telemetry.hpp"
 #include "port/eal.hpp"
 #include "port/pci_devices.hpp"
-#include "store/run_path.hpp"
-#include "store/run_writer.hpp"
 
 namespace weir::pipeline {
 
@@ -119,15 +119,20 @@ public:
 
 private:
     void prepare();
-    void open_sink();
+    void open_sinks();
+    void print_plan() const;
+    [[nodiscard]] std::filesystem::path snapshot_folder() const;
     void control();
-    void watch_disk();
+    void watch_sinks();
+    void watch_recorder();
+    [[nodiscard]] bool recorder_must_stop() const;
+    void warn(const std::string& text);
     void watch_flows();
     void say_nothing_came();
     void wait_for_links();
     [[nodiscard]] bool should_stop(double seconds);
     [[nodiscard]] nlohmann::json report_json(const Ledger& ledger) const;
-    [[nodiscard]] std::string close_sink(const Ledger& ledger);
+    [[nodiscard]] std::string close_sinks(const Ledger& ledger);
     int finish();
 
     RunOptions options_;
@@ -136,11 +141,12 @@ private:
     Watch watch_;
     std::vector<StreamRuntime> streams_;
     std::vector<SourceGeometry> geometry_;
+    std::shared_ptr<ReduceSetup> reduce_;
     Plan plan_;
-    std::unique_ptr<store::RunWriter> writer_;
-    store::DiskAlarm disk_alarm_{0};
+    RunSinks sinks_;
     std::vector<std::string> warnings_;  ///< for the report
     std::unique_ptr<AnswerLog> answers_;
+    std::unique_ptr<RunRecorder> recorder_;
     std::unique_ptr<Pipeline> pipeline_;
     std::unique_ptr<Telemetry> telemetry_;
     std::unique_ptr<Exchanges> exchanges_;
@@ -157,55 +163,24 @@ private:
 
 /// A run that could not start leaves nothing behind that would stand in the way of the next try.
 Run::~Run() {
-    if (writer_ == nullptr || started_) return;
+    if (started_) return;
     pipeline_.reset();
-    const std::filesystem::path hidden = writer_->path();
-    writer_.reset();
-    std::error_code error;
-    std::filesystem::remove_all(hidden, error);
-}
-
-void Run::open_sink() {
-    const auto sink = std::ranges::find(options_.config.sinks, SinkKind::events, &SinkConfig::kind);
-    if (sink == options_.config.sinks.end()) return;
-    if (!sink->require_mount.empty()) store::require_mount_point(sink->require_mount);
-    disk_alarm_ = store::DiskAlarm(sink->full_warning_seconds);
-    store::RunWriter::Config config;
-    if (options_.out.empty()) {
-        const store::RunPath path = store::make_run_path(sink->path, options_.config.name, wall_ns());
-        config.path = path.path;
-        config.run = path.run;
-    } else {
-        config.path = options_.out;
-    }
-    config.name = options_.config.name;
-    config.segment_bytes = sink->segment_bytes;
-    config.segment_interval_ns = sink->segment_seconds * core::ns_per_s;
-    config.sync_bytes = sink->sync_bytes;
-    config.sync_interval_ns = sink->sync_ms * core::ns_per_ms;
-    config.start_json =
-        nlohmann::json{{"config", config_json(options_.config)}, {"machine", machine_json(options_.version, plan_)}}
-            .dump();
-    writer_ = std::make_unique<store::RunWriter>(config);
+    sinks_.discard();
 }
 
 /// What the configuration may say and this version does not do: refused, rather than ignored.
 void refuse_unsupported(const RunConfig& config) {
-    if (config.reduce.size() > 1)
-        throw core::UsageError(
-            fmt::format("[[reduce]]: found {} reducers; accepted: one in this version", config.reduce.size()));
     if (config.ports.size() > 256)
         throw core::UsageError(fmt::format("[[port]]: found {} ports; accepted: at most 256", config.ports.size()));
-    if (config.sinks.size() > 1)
-        throw core::UsageError(
-            fmt::format("[[sink]]: found {} sinks; accepted: one in this version", config.sinks.size()));
 }
 
 void Run::prepare() {
     refuse_unsupported(options_.config);
     streams_ = make_streams(options_.config);
     geometry_ = make_geometry(options_.config, streams_);
+    reduce_ = std::make_shared<ReduceSetup>(options_.config);
     PlanInput input;
+    input.output_buffer_bytes = reduce_->output_buffer_bytes();
     input.replay = options_.capture.has_value();
     if (input.replay) {
         options_.capture->ports = port_indices(options_);
@@ -219,23 +194,50 @@ void Run::prepare() {
     if (input.replay) options_.capture->blocks = plan_.capture_blocks;
 }
 
+void Run::open_sinks() {
+    nlohmann::json start{{"config", config_json(options_.config)}, {"machine", machine_json(options_.version, plan_)}};
+    if (reduce_->needs_version_2()) start["payload"] = reduce_->payload_json();
+    sinks_.open(options_.config, options_.out, start, reduce_->needs_version_2());
+    if (sinks_.recorder_path())
+        recorder_ = RunRecorder::open(options_.config, plan_,
+                                      {options_.capture.has_value(), *sinks_.recorder_path(), options_.version});
+}
+
+/// The effective configuration, and as comments what is planned with it.
+void Run::print_plan() const {
+    fmt::print("{}\n", print_config(options_.config));
+    std::string line;
+    const std::string plan_text = plan_.text();
+    for (const char c : plan_text) {
+        if (line.empty()) line = "# ";
+        line += c;
+        if (c != '\n') continue;
+        fmt::print("{}", line);
+        line.clear();
+    }
+    for (const std::string& warning : plan_.warnings) fmt::print("# warning: {}\n", warning);
+}
+
+/// Where snapshots of pedestals go: as configured, or with the run, in the folder of the first sink, which has its
+/// hidden name until the run is over. Empty where there is none.
+std::filesystem::path Run::snapshot_folder() const {
+    const auto* pedestal = find_reducer<PedestalOptions>(options_.config.reduce);
+    if (pedestal == nullptr || !pedestal->snapshots.empty()) return pedestal == nullptr ? "" : pedestal->snapshots;
+    const auto events = sinks_.events();
+    std::error_code error;
+    if (events.empty() || !std::filesystem::is_directory(events.front()->path(), error)) return {};
+    return events.front()->path();
+}
+
 int Run::execute() {
     prepare();
     if (options_.print_config) {
-        fmt::print("{}\n", print_config(options_.config));
-        std::string line;
-        const std::string plan_text = plan_.text();
-        for (const char c : plan_text) {
-            if (line.empty()) line = "# ";
-            line += c;
-            if (c != '\n') continue;
-            fmt::print("{}", line);
-            line.clear();
-        }
-        for (const std::string& warning : plan_.warnings) fmt::print("# warning: {}\n", warning);
+        print_plan();
         return 0;
     }
     SignalGuard guard;
+    reduce_->load();
+    const std::shared_ptr<PedestalSetup> pedestals = reduce_->make_pedestals(options_.config);
     // The captures are opened and the sink's path is taken before DPDK starts: both are where users err most. (A pipe
     // can be opened only once.)
     std::error_code error;
@@ -244,7 +246,7 @@ int Run::execute() {
             if (file != "-" && (!std::filesystem::exists(file, error) || std::filesystem::is_regular_file(file, error)))
                 port::CaptureReader probe(file);
     if (!options_.answers.empty()) answers_ = std::make_unique<AnswerLog>(options_.answers, plan_.rx.size());
-    open_sink();
+    open_sinks();
     if (!options_.capture.has_value()) check_pci_devices(options_.config);
     port::start_eal(eal_config(options_, plan_));
     Pipeline::Options setup;
@@ -252,21 +254,22 @@ int Run::execute() {
     setup.plan = plan_;
     setup.streams = streams_;
     setup.geometry = geometry_;
+    setup.reduce = reduce_;
+    setup.pedestals = pedestals;
+    setup.snapshots = snapshot_folder();
     // With --drop the reader does not wait; whether the pipeline does is then the operator's choice, as with a device.
     setup.wait = options_.config.events.overload == OverloadMode::wait ||
                  (options_.capture.has_value() && options_.capture->wait);
     setup.capture = options_.capture;
-    setup.writer = writer_.get();
+    setup.sinks = sinks_.events();
     setup.answers = answers_.get();
+    setup.recorder = recorder_ != nullptr ? &recorder_->recorder() : nullptr;
     pipeline_ = std::make_unique<Pipeline>(std::move(setup));
     if (!options_.quiet) {
         fmt::print(stderr, "{}", plan_.text());
         for (const auto* warnings : {&options_.config.warnings, &plan_.warnings})
             for (const std::string& warning : *warnings) fmt::print(stderr, "warning: {}\n", warning);
-        if (writer_ != nullptr)
-            fmt::print(stderr, "sink: {}, {}\n", writer_->path().string(),
-                       store::disk_text({writer_->free_bytes(), {}, {}}));
-        fmt::print(stderr, "{}", ports_text(*pipeline_));
+        fmt::print(stderr, "{}{}", sinks_.start_text(), ports_text(*pipeline_));
     }
     const bool own_rules = !options_.capture.has_value();  // a replay does those of files only
     const bool files = std::ranges::any_of(options_.config.ports, [](const auto& port) { return !port.flows.empty(); });
@@ -276,6 +279,7 @@ int Run::execute() {
         exchanges_ = std::make_unique<Exchanges>(*pipeline_, [this](std::string_view text) { progress_.say(text); });
     start_ = std::chrono::steady_clock::now();
     if (answers_ != nullptr) answers_->start();
+    if (recorder_ != nullptr) recorder_->start(*pipeline_);
     pipeline_->start();
     started_ = true;
     if (!options_.capture.has_value()) wait_for_links();
@@ -305,7 +309,7 @@ bool Run::should_stop(double seconds) {
         stop_reason_ = number == SIGINT ? "SIGINT" : "SIGTERM";
         return true;
     }
-    if (pipeline_->writer() != nullptr && pipeline_->writer()->failed()) {
+    if (sinks_.must_stop(pipeline_->sinks()) || recorder_must_stop()) {
         stop_reason_ = "the sink failed";
         return true;
     }
@@ -350,7 +354,8 @@ void Run::control() {
         if (SignalGuard::asked()) progress_.answer(*pipeline_, watch_, seconds_);
         if (!options_.capture.has_value() && !said_nothing_ && seconds_ >= patience_s) say_nothing_came();
         if (exchanges_ != nullptr && !stopping) exchanges_->serve(seconds_);
-        if (pipeline_->writer() != nullptr) watch_disk();
+        watch_sinks();
+        watch_recorder();
         if (stopping || !should_stop(seconds_)) continue;
         stopping = true;
         progress_.say(fmt::format("{}: closing open events and writing what is left", stop_reason_));
@@ -380,14 +385,30 @@ void Run::say_nothing_came() {
             fmt::format("nothing has come for any stream in {:.0f} s: {}", seconds_, seen_text(ledger, seen)));
 }
 
-void Run::watch_disk() {
-    const store::DiskOutlook outlook = pipeline_->writer()->disk();
-    if (!disk_alarm_.update(outlook)) return;
-    const std::string text =
-        fmt::format("the disk will be full soon ({} at {:.1f} MB/s): make room, or end the run",
-                    store::disk_text(outlook), static_cast<double>(outlook.bytes_per_second.value_or(0)) * 1e-6);
+void Run::warn(const std::string& text) {
     progress_.say("warning: " + text);
     warnings_.push_back(text);
+}
+
+void Run::watch_sinks() {
+    for (const std::string& warning : sinks_.watch(pipeline_->sinks())) warn(warning);
+}
+
+/// What is recorded besides, and whether somebody asks for it.
+void Run::watch_recorder() {
+    if (recorder_ != nullptr) recorder_->look(*pipeline_, [this](const std::string& text) { warn(text); });
+    const bool by_telemetry = telemetry_ != nullptr && telemetry_->take_record_request();
+    if (!SignalGuard::asked_to_record() && !by_telemetry) return;
+    progress_.say(fmt::format(
+        "{}: {}", by_telemetry ? "/weir/record" : "SIGUSR2",
+        recorder_ != nullptr ? recorder_->request() : "the run has no sink of kind \"pcapng\", so nothing is saved"));
+}
+
+/// It failed, and the run is not to do without it, or has nothing else that writes.
+bool Run::recorder_must_stop() const {
+    return recorder_ != nullptr && !recorder_->failure().empty() &&
+           (recorder_->on_error() == SinkError::stop ||
+            (pipeline_->sinks().empty() && recorder_->recorder().config().record.packets == RecordMode::all));
 }
 
 nlohmann::json Run::report_json(const Ledger& ledger) const {
@@ -397,9 +418,16 @@ nlohmann::json Run::report_json(const Ledger& ledger) const {
     if (pipeline_->clock() != nullptr) {
         report["machine"]["clock"] = clock_json(*pipeline_);
         report["ports"] = ports_json(*pipeline_);
+        report["latency_ns"] = {{"events", ledger.latency.count()},
+                                {"p50", ledger.latency.quantile_ns(0.5)},
+                                {"p99", ledger.latency.quantile_ns(0.99)},
+                                {"p99.9", ledger.latency.quantile_ns(0.999)},
+                                {"longest", ledger.latency.longest_ns()}};
     }
     report["config"] = config_json(options_.config);
     report["plan"] = plan_json(plan_);
+    if (pipeline_->pedestals() != nullptr) report["pedestal"] = pipeline_->pedestals()->json();
+    if (reduce_->needs_version_2()) report["payload"] = reduce_->payload_json();
     report["stopped_by"] = stop_reason_;
     report["flows"] = pipeline_->flows().json();
     if (exchanges_ != nullptr)
@@ -409,7 +437,14 @@ nlohmann::json Run::report_json(const Ledger& ledger) const {
         report["capture"] = {{"files", options_.capture->files}, {"records", capture->records() + capture->skipped()},
                              {"skipped", capture->skipped()},    {"bytes", capture->record_bytes()},
                              {"passes", capture->passes()},      {"numbers_per_pass", pipeline_->numbers_per_pass()}};
-    if (writer_ != nullptr) report["path"] = writer_->path().string();
+    if (recorder_ != nullptr) report["recorder"] = recorder_->json();
+    const std::vector<std::filesystem::path> paths = sinks_.paths();
+    if (!paths.empty()) report["path"] = paths.front().string();
+    const std::vector<nlohmann::json> how = sinks_.how();
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        report["sinks"][i]["path"] = paths[i].string();
+        report["sinks"][i].update(how[i]);
+    }
     if (ledger.disk.free_bytes) {
         report["disk"] = {{"free_bytes", *ledger.disk.free_bytes}};
         if (ledger.disk.bytes_per_second) report["disk"]["bytes_per_second"] = *ledger.disk.bytes_per_second;
@@ -418,29 +453,17 @@ nlohmann::json Run::report_json(const Ledger& ledger) const {
 }
 
 /// Empty, or why the run failed and what is left of it.
-std::string Run::close_sink(const Ledger& ledger) {
-    if (writer_ == nullptr) return {};
-    std::string failure;
-    if (pipeline_->writer()->failed()) failure = pipeline_->writer()->error();
-    const std::filesystem::path hidden = writer_->path();
-    try {
-        const nlohmann::json report = report_json(ledger);
-        nlohmann::json manifest = {{"ledger", ledger_json(ledger)}};
-        for (const char* key : {"config", "machine", "plan", "seconds", "stopped_by"}) manifest[key] = report[key];
-        writer_->close(manifest);
-    } catch (const core::RunError& error) {
-        if (failure.empty()) failure = error.what();
-    }
-    if (failure.empty()) return {};
-    failure += fmt::format(". {} events are on the disk, {} are lost", ledger.get(core::EventCounter::written),
-                           ledger.get(core::EventCounter::dropped_write_error));
-    std::error_code error;
-    if (writer_->path() == hidden && std::filesystem::exists(hidden, error))
-        failure += fmt::format("; the run could not be closed: `weir inspect {}` reads what is there", hidden.string());
-    return failure;
+std::string Run::close_sinks(const Ledger& ledger) {
+    const nlohmann::json report = report_json(ledger);
+    nlohmann::json manifest = nlohmann::json::object();
+    for (const char* key : {"config", "machine", "plan", "seconds", "stopped_by"}) manifest[key] = report[key];
+    for (const char* key : {"payload", "reduce", "pedestal"})
+        if (report.contains(key)) manifest[key] = report[key];
+    return sinks_.close(pipeline_->sinks(), ledger, manifest, warnings_);
 }
 
 int Run::finish() {
+    if (recorder_ != nullptr) recorder_->finish(*pipeline_, [this](const std::string& text) { warn(text); });
     flows_looked_s_ = -1;
     watch_flows();
     const Ledger ledger = collect(*pipeline_);
@@ -448,7 +471,11 @@ int Run::finish() {
     if (telemetry_ != nullptr) telemetry_->finish(*pipeline_, watch_, ledger, seconds_);
     std::vector<Finding> findings = diagnose(ledger, watch_.observations(*pipeline_, ledger, seconds_));
     pipeline_->flows().add_findings(findings);
-    std::string failure = close_sink(ledger);
+    std::string failure = close_sinks(ledger);
+    if (recorder_must_stop() && failure.empty()) failure = recorder_->failure();
+    if (const PedestalKeeper* pedestals = pipeline_->pedestals(); pedestals != nullptr && failure.empty())
+        if (const std::string error = pedestals->error(); !error.empty())
+            failure = fmt::format("a snapshot of the pedestals could not be saved: {}", error);
     if (answers_ != nullptr)
         if (const std::string error = answers_->finish(); !error.empty() && failure.empty())
             failure = fmt::format("--answers: {}", error);
@@ -474,7 +501,7 @@ int Run::finish() {
     if (!options_.quiet) {
         fmt::print("{}{}{}", ledger_text(ledger, seconds_), findings_text(findings),
                    bottleneck_text(decisive, seconds_));
-        if (writer_ != nullptr) fmt::print("written to {}\n", writer_->path().string());
+        fmt::print("{}{}", sinks_.end_text(), recorder_ != nullptr ? recorder_->text() : "");
         std::fflush(stdout);
     }
     if (!failure.empty()) fmt::print(stderr, "weir: the run failed: {}\n", failure);

@@ -14,16 +14,12 @@
 
 namespace weir::pipeline {
 
-namespace {
-
 std::string cpu_model() {
     std::ifstream info("/proc/cpuinfo");
     for (std::string line; std::getline(info, line);)
         if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
     return "unknown";
 }
-
-}  // namespace
 
 nlohmann::json machine_json(const std::string& version, const Plan& plan) {
     utsname kernel{};

@@ -9,6 +9,8 @@
 
 namespace weir::pipeline {
 
+/// As the kernel calls it, or "unknown".
+[[nodiscard]] std::string cpu_model();
 /// Host, kernel, processor, DPDK, and `version` of weir.
 [[nodiscard]] nlohmann::json machine_json(const std::string& version, const Plan& plan);
 [[nodiscard]] nlohmann::json plan_json(const Plan& plan);

@@ -14,9 +14,14 @@ namespace {
 std::atomic<int> stop_signal{0};
 std::atomic<TimeNs> stop_signal_ns{0};
 std::atomic<bool> question{false};
+std::atomic<bool> record{false};
 
 void on_question(int) {
     question.store(true);
+}
+
+void on_record(int) {
+    record.store(true);
 }
 
 /// The first signal asks for a clean end. A second one ends the program where it stands, which is the way out when the
@@ -46,12 +51,15 @@ SignalGuard::SignalGuard() {
     ::sigaction(SIGTERM, &action, &terminate_);
     action.sa_handler = on_question;
     ::sigaction(SIGUSR1, &action, &user_);
+    action.sa_handler = on_record;
+    ::sigaction(SIGUSR2, &action, &record_);
     // A file that may not grow any more is an error of writing, with an account, not a reason to die.
     ::signal(SIGXFSZ, SIG_IGN);
 }
 
 SignalGuard::~SignalGuard() {
-    ::signal(SIGUSR1, SIG_IGN);  // a question that comes too late must not end the program
+    ::signal(SIGUSR1, SIG_IGN);  // one that comes too late must not end the program
+    ::signal(SIGUSR2, SIG_IGN);
     if (stop_signal.load() != 0) return;
     ::sigaction(SIGINT, &interrupt_, nullptr);
     ::sigaction(SIGTERM, &terminate_, nullptr);
@@ -59,6 +67,10 @@ SignalGuard::~SignalGuard() {
 
 bool SignalGuard::asked() noexcept {
     return question.exchange(false);
+}
+
+bool SignalGuard::asked_to_record() noexcept {
+    return record.exchange(false);
 }
 
 int SignalGuard::received() noexcept {

@@ -137,6 +137,11 @@ void RxStage::add_chain(const Packet& packet, std::uint32_t source, const wire::
         left -= bytes;
         mbuf = rest;
     }
+    if (config_.converter != nullptr) {
+        std::array<std::span<std::byte>, segments_max> parts;
+        for (std::uint32_t i = 0; i < count; ++i) parts[i] = {const_cast<std::byte*>(pieces[i].data), pieces[i].bytes};
+        config_.converter->convert(source, fragment, {parts.data(), count});
+    }
     using Are = assemble::MessageTable::PiecesAre;
     table_.add_pieces(source, fragment, {pieces.data(), count}, packet.time_ns,
                       one_packet ? Are::one_packet : Are::packets);

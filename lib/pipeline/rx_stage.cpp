@@ -119,6 +119,10 @@ bool RxStage::may_take() noexcept {
     if (!config_.wait) return true;
     // A packet may have an acknowledgement and a congestion notification to answer it.
     if (config_.answer_log != nullptr && !config_.answer_log->has_room(4 * burst)) return false;
+    if (config_.record != nullptr && !config_.record->has_room()) {
+        blocked(Blocked::recorder);
+        return false;
+    }
     if (!table_.all_sent()) {
         blocked(Blocked::descriptors);
         return false;
@@ -201,6 +205,7 @@ void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noex
     for (std::uint32_t i = 0; i < good; ++i) {
         count_source(run_sources_[i]);
         prefetch_next();
+        if (config_.converter != nullptr) config_.converter->convert(run_sources_[i], fragments_[i]);
         table_.add(run_sources_[i], fragments_[i], run_packets_[i].mbuf, run_packets_[i].time_ns, expected_[i]);
     }
     expect_headers(run_packets_[good - 1], fragments_[good - 1].payload);
@@ -393,6 +398,7 @@ std::size_t RxStage::take_own(TimeNs now) noexcept {
         if (!flush_stashes()) break;  // a stash has room for one burst
         const port::LivePort::Burst got = input.port->receive(input.queue, taken_, now, own_time_);
         count_received(got.count);
+        if (config_.record != nullptr) config_.record->add({taken_.data(), got.count}, input.queue);
         const std::uint32_t good = got.bad_checksums ? without_bad_checksums(got.count) : got.count;
         const std::uint32_t kept = rules_.empty() ? good : by_rules(good, &input);
         input.settled |= got.count < burst;
@@ -408,6 +414,7 @@ std::size_t RxStage::take_own(TimeNs now) noexcept {
         const bool last = input.ended->load(std::memory_order_acquire);
         const std::uint32_t count = input.ring->pop(taken_);
         count_received(count);
+        if (config_.record != nullptr) config_.record->add({taken_.data(), count}, 0);
         process({taken_.data(), rules_.empty() ? count : by_rules(count, nullptr)}, nullptr);
         count_processed(count);
         if (count > 0 || !last) ended = false;

@@ -12,12 +12,14 @@
 #include "flow/steering.hpp"
 #include "pipeline/answer_log.hpp"
 #include "pipeline/pass_signals.hpp"
+#include "pipeline/record_ring.hpp"
 #include "pipeline/rx_rules.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/top_values.hpp"
 #include "port/ip_reassembly.hpp"
 #include "port/live_port.hpp"
 #include "port/ring.hpp"
+#include "reduce/chain/fragment_converter.hpp"
 #include "roce/frame_memory.hpp"
 #include "roce/listener.hpp"
 #include "roce/queue_pair_control.hpp"
@@ -76,7 +78,11 @@ public:
         /// That its queues take from, to be looked at: what it holds may be in messages of other rx lcores. Null: of
         /// all buffers that can be used up, this lcore knows.
         const port::BufferPool* pool = nullptr;
+        RecordRing* record = nullptr;   ///< where every packet that comes from a port or a capture is copied to
         PassSignals* passes = nullptr;  ///< a capture that is looped
+        /// Works on the payload of packets before they are collected; for formats that it is made for. Null: nothing
+        /// does.
+        reduce::FragmentConverter* converter = nullptr;
         assemble::MessageTable::Config table;
         roce::Listener::Config listener;
         roce::Responder::Config responder;

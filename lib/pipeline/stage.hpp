@@ -66,6 +66,8 @@ constexpr std::uint32_t builders_max = 16;
 struct alignas(core::cache_line_bytes) BuildSignals {
     std::atomic<bool> empty{true};      ///< no event is open or queued
     std::atomic<bool> finished{false};  ///< the last event is in the ring
+    /// Events of a lower Event::sequence have left: they are in the workers' rings, or dropped.
+    std::atomic<std::uint64_t> left{0};
 };
 
 /// Written by the control thread or the stage named, read by all.
@@ -90,9 +92,10 @@ struct RunSignals {
     }
 };
 
-/// A buffer of formatted blocks on its way between a worker and the writer thread, and back.
+/// A buffer of formatted blocks on its way from a worker through the threads of the sinks, and back.
 struct OutputBuffer {
     std::span<std::byte> memory;
+    std::uint32_t worker = 0;  ///< whose it is
     std::size_t used_bytes = 0;
     std::uint64_t events_ended = 0;  ///< events whose last block is in here
     bool event_open = false;         ///< the same worker's next buffer must follow directly

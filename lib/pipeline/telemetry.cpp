@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/run_recorder.hpp"
 #include "pipeline/seen.hpp"
 
 namespace weir::pipeline {
@@ -36,6 +37,8 @@ constexpr Command commands[] = {
     {"/weir/seen",
      "What comes besides the streams, and from where: for when nothing is coming. Links, ARP, ports that nobody asked "
      "for."},
+    {"/weir/recorder", "What the pcapng sink has seen, written and left out, its files, and what made it save them."},
+    {"/weir/record", "Saves what the flight recorder has in memory, as SIGUSR2 does; says how it stands."},
     {"/weir/events", "Events opened, complete, incomplete by cause, written, dropped; open and queued."},
 };
 
@@ -102,6 +105,11 @@ json lcores_json(const Pipeline& pipeline) {
         lcores[fmt::format("work{}", i)] = {{"lcore", plan.work[i]},
                                             {"raw_bytes", pipeline.work()[i]->raw_bytes()},
                                             {"stored_bytes", pipeline.work()[i]->stored_bytes()}};
+    for (std::size_t i = 0; i < pipeline.work().size(); ++i)
+        for (const core::ReducerCounters& reducer : pipeline.work()[i]->reducers())
+            for (std::size_t k = 0; k < reducer.infos.size(); ++k)
+                lcores[fmt::format("work{}", i)][std::string(reducer.kind)][std::string(reducer.infos[k].name)] =
+                    reducer.get(k);
     // What became of their polls; parts of the time as text, because telemetry has only integers.
     const json stages = stages_json(pipeline.usage(0));
     for (const auto& [name, stage] : stages.items()) {
@@ -158,6 +166,11 @@ json snapshot_of(const Pipeline& pipeline, const Watch& watch, const Ledger& led
     snapshot["rings"] = std::move(rings);
     snapshot["lcores"] = lcores_json(pipeline);
     snapshot["seen"] = seen_of(pipeline, watch, ledger, seconds);
+    snapshot["recorder"] = json::object();
+    if (const Recorder* recorder = pipeline.options().recorder; recorder != nullptr) {
+        json& into = snapshot["recorder"] = recorder_json(recorder->status());
+        into.erase("paths");
+    }
     snapshot["ledger"] = std::move(account);
     return snapshot;
 }
@@ -208,7 +221,10 @@ int Telemetry::answer_part(const char* part, const char* parameters, rte_tel_dat
         const std::uint64_t before = generation_;
         if (!published_.wait_for(lock, patience, [&] { return generation_ != before; })) return -1;
     }
-    const json& all = snapshot_[part];
+    const bool record = std::string_view(part) == "record";
+    if (record) record_.store(true);
+    const json& all = snapshot_[record ? "recorder" : part];
+    if (record && all.empty()) return -1;  // the run has no such sink
     const std::string one = parameters == nullptr ? "" : parameters;
     if (!one.empty() && !all.contains(one)) return -1;
     for (const auto& [key, value] : all.items())

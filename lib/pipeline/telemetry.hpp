@@ -2,6 +2,7 @@
 // The control thread makes the answers from published counters; lcores notice nothing.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -28,6 +29,8 @@ public:
 
     /// Makes an answer if somebody waits for one. On the control thread, every few milliseconds.
     void serve(const Pipeline& pipeline, const Watch& watch, double seconds);
+    /// Somebody has asked for what the flight recorder has, since the last call.
+    [[nodiscard]] bool take_record_request() noexcept { return record_.exchange(false); }
     /// What is said from now on, to the end of the program.
     void finish(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds);
 
@@ -36,6 +39,7 @@ private:
     int answer_part(const char* part, const char* parameters, rte_tel_data* data);
     void publish(nlohmann::json snapshot, bool final);
 
+    std::atomic<bool> record_{false};
     std::mutex mutex_;
     std::condition_variable published_;
     nlohmann::json snapshot_;  ///< "ledger", "sources", ...

@@ -30,7 +30,9 @@ Usage Pipeline::usage(double seconds) const {
     for (std::size_t i = 0; i < work_.size(); ++i)
         usage.stages.push_back({fmt::format("work{}", i), plan.work[i], work_[i]->polls()});
     for (const Lcore& lcore : lcores_) usage.lcores.push_back({lcore.id, lcore.turns->values()});
-    if (writer_ != nullptr) usage.sink_bytes = writer_->bytes();
+    // The one that is behind is what the run waits for.
+    for (const auto& sink : sinks_)
+        usage.sink_bytes = std::min(usage.sink_bytes.value_or(sink->bytes()), sink->bytes());
     if (capture_ != nullptr)
         usage.reader = Usage::Reader{static_cast<double>(capture_->waiting_ns()) * 1e-9,
                                      static_cast<double>(capture_->pacing_ns()) * 1e-9};

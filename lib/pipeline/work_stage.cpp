@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+
+#include "pipeline/pedestal_desk.hpp"
 
 namespace weir::pipeline {
 
@@ -28,27 +29,25 @@ store::Cause cause_of(EventCause cause) noexcept {
     return store::Cause::no_room;
 }
 
-constexpr std::size_t null_buffer_bytes = std::size_t{1} << 20U;
-
 void add(std::atomic<std::uint64_t>& value, std::uint64_t n) noexcept {
     value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // one writer
 }
 
 }  // namespace
 
-WorkStage::WorkStage(const Config& config, RunSignals& signals)
+WorkStage::WorkStage(const Config& config, std::unique_ptr<EventEncoder> encoder, RunSignals& signals)
     : config_(config),
       signals_(signals),
+      encoder_(std::move(encoder)),
       refs_(config.refs_max),
       received_(store::BlockWriter::missing_count_max - 1),
       missing_(store::BlockWriter::missing_count_max),
       missing_packets_(config.sources.size()) {
-    if (config.zstd_level.has_value()) zstd_ = std::make_unique<reduce::ZstdReducer>(*config.zstd_level);
     if (!config.to_file) {
-        null_memory_ = std::make_unique<std::byte[]>(null_buffer_bytes + 64);
+        null_memory_ = std::make_unique<std::byte[]>(config.null_buffer_bytes + 64);
         auto* first = null_memory_.get();
         first += (64 - reinterpret_cast<std::uintptr_t>(first) % 64) % 64;
-        null_buffer_.memory = {first, null_buffer_bytes};
+        null_buffer_.memory = {first, config.null_buffer_bytes};
     }
 }
 
@@ -56,20 +55,67 @@ std::uint64_t WorkStage::missing_packets(std::uint32_t source) const noexcept {
     return missing_packets_[source].load(std::memory_order_relaxed);
 }
 
+std::vector<core::ReducerCounters> WorkStage::reducers() const {
+    std::vector<core::ReducerCounters> all;
+    if (config_.pedestals != nullptr)
+        all.push_back(core::counters_of("pedestal", core::pedestal_counters, config_.pedestals->tally()));
+    for (const core::ReducerCounters& counters : encoder_->counters()) all.push_back(counters);
+    return all;
+}
+
+/// From the shard whose turn it is.
+bool WorkStage::pop_event() noexcept {
+    std::array<Event*, 1> taken;
+    if (config_.pedestals == nullptr) {
+        if (config_.build[from_].events->pop(taken) == 0) return false;
+    } else {
+        const auto shard = static_cast<std::uint32_t>(from_);
+        const std::uint64_t left = config_.pedestals->left(shard);
+        if (config_.build[from_].events->pop(taken) == 0) {
+            config_.pedestals->idle(shard, left);
+            return false;
+        }
+    }
+    event_ = taken[0];
+    return true;
+}
+
 bool WorkStage::take_event() noexcept {
     // The shards take turns.
-    std::array<Event*, 1> taken;
     std::size_t asked = 0;
     do {
         if (asked++ == config_.build.size()) return false;
         from_ = from_ + 1 < config_.build.size() ? from_ + 1 : 0;
-    } while (config_.build[from_].events->pop(taken) == 0);
-    event_ = taken[0];
+    } while (!pop_event());
+    if (config_.pedestals == nullptr)
+        begin_event();
+    else
+        phase_ = Phase::pedestals;
+    return true;
+}
+
+void WorkStage::begin_event() noexcept {
     phase_ = Phase::event;
     source_ = 0;
-    payload_left_ = 0;
-    for (const Message* message : event_->messages)
-        if (message != nullptr) payload_left_ += message->received_bytes;
+    if (encoder_->begin(*event_)) return;
+    events_.add(core::EventCounter::dropped_reduce_error);
+    release_event();
+}
+
+bool WorkStage::step_pedestals() noexcept {
+    switch (config_.pedestals->step(*event_, static_cast<std::uint32_t>(from_))) {
+        case PedestalDesk::Step::wait:
+            return false;
+        case PedestalDesk::Step::more:
+            break;
+        case PedestalDesk::Step::ready:
+            begin_event();
+            break;
+        case PedestalDesk::Step::veto:
+            events_.add(core::EventCounter::vetoed);
+            release_event();
+            break;
+    }
     return true;
 }
 
@@ -92,8 +138,10 @@ bool WorkStage::ensure_buffer() noexcept {
 }
 
 void WorkStage::flush() noexcept {
+    // Buffers are multiples of it long, so there is room.
+    if (config_.buffer_alignment > store::block_align) writer_.pad(config_.buffer_alignment);
     buffer_->used_bytes = writer_.blocks().size();
-    buffer_->event_open = writer_.event_open();
+    buffer_->event_open = spans_buffers_ = writer_.event_open();
     add(stored_bytes_, buffer_->used_bytes);
     // As many places in the ring as there are buffers: this cannot fail.
     if (config_.to_file) config_.full_buffers->push(buffer_);
@@ -101,26 +149,44 @@ void WorkStage::flush() noexcept {
 }
 
 bool WorkStage::step() noexcept {
+    if (phase_ == Phase::pedestals) return step_pedestals();
     if (!ensure_buffer()) return false;
     if (phase_ == Phase::sources) return step_sources();
     if (phase_ == Phase::payload) return step_payload();
+    return step_event();
+}
+
+bool WorkStage::step_event() noexcept {
+    // An event that may be taken back at its end has to lie in one buffer until then.
+    if (const std::size_t whole = encoder_->whole_event_bytes(); whole > 0) {
+        if (buffer_->memory.size() - writer_.blocks().size() < whole && !writer_.empty()) {
+            flush();
+            return true;
+        }
+        mark_ = writer_.mark();
+    }
     store::EventRecord record;
     record.id = event_->number;
     record.epoch = event_->epoch;
     record.complete = event_->cause == EventCause::complete;
     record.cause = cause_of(event_->cause);
-    record.payload_bytes = payload_left_;
     record.first_ns = event_->first_ns;
     record.last_ns = event_->last_ns;
-    for (const Message* message : event_->messages) {
-        // Of a complete event only the sources that made it complete are listed; of an incomplete one all are.
-        if (message != nullptr || !record.complete) ++record.sources;
-        if (message != nullptr) record.packets += message->packets;
+    record.content = encoder_->content();
+    for (std::size_t source = 0; source < event_->messages.size(); ++source) {
+        if (!lists_source(*event_, source)) continue;
+        ++record.sources;
+        record.reduced_bytes += encoder_->reduced_bytes(static_cast<std::uint32_t>(source));
+        const Message* message = event_->messages[source];
+        if (message == nullptr) continue;
+        record.packets += message->packets;
+        record.payload_bytes += message->received_bytes;
     }
     if (!writer_.put_event(record)) {
         flush();
         return true;
     }
+    spans_buffers_ = false;
     phase_ = Phase::sources;
     source_ = 0;
     event_missing_ = event_gaps_ = 0;
@@ -130,10 +196,11 @@ bool WorkStage::step() noexcept {
 bool WorkStage::step_sources() noexcept {
     for (; source_ < event_->messages.size(); ++source_) {
         const Message* message = event_->messages[source_];
-        if (message == nullptr && event_->cause == EventCause::complete) continue;
+        if (!lists_source(*event_, source_)) continue;
         const SourceGeometry& geometry = config_.sources[source_];
         store::SourceRecord record;
         record.source = source_;
+        record.reduced_bytes = encoder_->reduced_bytes(source_);
         std::size_t gaps = 0;
         std::uint64_t missing_bytes = 0;
         if (message == nullptr) {
@@ -166,9 +233,6 @@ bool WorkStage::step_sources() noexcept {
     }
     if (event_gaps_ > 1 && event_gaps_ == event_->messages.size()) add(missing_together_, event_missing_);
     phase_ = Phase::payload;
-    source_ = 0;
-    load_source();
-    scratch_bytes_ = 0;
     return true;
 }
 
@@ -184,80 +248,46 @@ void WorkStage::account_missing(std::uint32_t source, std::uint64_t missing_byte
     if (event_->cause == EventCause::end_of_run) add(missing_at_end_, packets);
 }
 
-void WorkStage::load_source() noexcept {
-    while (source_ < event_->messages.size() && event_->messages[source_] == nullptr) ++source_;
-    cursor_ = {};
-    if (source_ < event_->messages.size()) refs_.assign(*event_->messages[source_]);
-}
-
-/// The next payload bytes of the event, over the borders of its sources.
-std::size_t WorkStage::fill(std::span<std::byte> out) noexcept {
-    std::size_t done = 0;
-    while (source_ < event_->messages.size() && done < out.size()) {
-        const std::size_t bytes = reduce::gather(refs_, cursor_, out.subspan(done), false);
-        done += bytes;
-        if (cursor_.ref == refs_.refs().size()) {
-            ++source_;
-            load_source();
-        }
-    }
-    return done;
-}
-
-void WorkStage::store_raw() noexcept {
-    const std::span<std::byte> room = writer_.open_payload();
-    if (room.empty() && payload_left_ > 0) return flush();
-    const std::size_t bytes = fill(room);
-    payload_left_ -= bytes;
-    add(raw_bytes_, bytes);
-    const auto stored = static_cast<std::uint32_t>(bytes);
-    writer_.close_payload(stored, stored, store::Encoding::raw, payload_left_ == 0);
-}
-
-void WorkStage::store_zstd() noexcept {
-    if (scratch_bytes_ == 0) {
-        scratch_bytes_ = fill(zstd_->scratch());
-        payload_left_ -= scratch_bytes_;
-        add(raw_bytes_, scratch_bytes_);
-    }
-    if (writer_.payload_room() < reduce::ZstdReducer::bound(scratch_bytes_)) return flush();
-    const std::span<std::byte> room = writer_.open_payload();
-    const std::size_t stored = zstd_->compress(scratch_bytes_, room);
-    const auto raw = static_cast<std::uint32_t>(scratch_bytes_);
-    if (stored > 0) {
-        writer_.close_payload(static_cast<std::uint32_t>(stored), raw, store::Encoding::zstd, payload_left_ == 0);
-    } else {
-        std::memcpy(room.data(), zstd_->scratch().data(), scratch_bytes_);
-        writer_.close_payload(raw, raw, store::Encoding::raw, payload_left_ == 0);
-    }
-    scratch_bytes_ = 0;
-}
-
 bool WorkStage::step_payload() noexcept {
-    if (!config_.reads_payload) payload_left_ = 0;
-    const bool had_nothing = payload_left_ == 0 && scratch_bytes_ == 0;
-    if (had_nothing) {
-        if (writer_.open_payload().empty() && writer_.payload_room() == 0) {
+    std::uint64_t read_bytes = 0;
+    const EventEncoder::Step step = encoder_->step(writer_, read_bytes);
+    add(raw_bytes_, read_bytes);
+    switch (step) {
+        case EventEncoder::Step::more:
+            break;
+        case EventEncoder::Step::full:
             flush();
-            return true;
-        }
-        writer_.close_payload(0, 0, store::Encoding::raw, true);
-    } else if (zstd_ != nullptr) {
-        store_zstd();
-    } else {
-        store_raw();
+            break;
+        case EventEncoder::Step::done:
+            ++buffer_->events_ended;
+            if (!config_.to_file) events_.add(core::EventCounter::written);
+            note_latency();
+            release_event();
+            break;
+        case EventEncoder::Step::vetoed:
+            writer_.rewind(mark_);
+            events_.add(core::EventCounter::vetoed);
+            note_latency();
+            release_event();
+            break;
     }
-    if (buffer_ != nullptr && payload_left_ == 0 && scratch_bytes_ == 0) end_event();
     return true;
 }
 
-void WorkStage::end_event() noexcept {
-    ++buffer_->events_ended;
-    if (!config_.to_file) events_.add(core::EventCounter::written);
+/// A poll's `now` is the same for all that a turn of the lcore does, so the clock is read: once for each event.
+void WorkStage::note_latency() noexcept {
+    if (config_.clock == nullptr || event_->cause != EventCause::complete) return;
+    latency_.add(static_cast<std::uint64_t>(std::max<TimeNs>(0, config_.clock->now() - event_->last_ns)));
+}
+
+void WorkStage::release_event() noexcept {
+    if (config_.pedestals != nullptr) config_.pedestals->end();
     for (Message* message : event_->messages)
         if (message != nullptr) config_.recycle[message->owner]->push(message);
     config_.build[from_].released->push(event_);
     event_ = nullptr;
+    // So that there is a place between two events at which a sink can go to another file.
+    if (config_.buffer_alignment > store::block_align && spans_buffers_) flush();
 }
 
 std::size_t WorkStage::poll(TimeNs now) noexcept {
@@ -276,8 +306,9 @@ std::size_t WorkStage::poll(TimeNs now) noexcept {
             if (input_done) finished_.store(true, std::memory_order_release);
             break;
         }
-        if (!step()) break;  // the writer has all buffers
+        if (event_ != nullptr && !step()) break;  // the writer has all buffers
         ++work;
+        if (event_ != nullptr && phase_ == Phase::pedestals) break;  // a module of a dark frame is a megabyte
         if (raw_bytes_.load(std::memory_order_relaxed) - bytes_before >= bytes_max) break;
     }
     return work;

@@ -3,14 +3,15 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "assemble/event_builder.hpp"
+#include "core/latency_histogram.hpp"
+#include "pipeline/event_encoder.hpp"
 #include "pipeline/stage.hpp"
+#include "port/live_clock.hpp"
 #include "port/ring.hpp"
 #include "reduce/gather.hpp"
-#include "reduce/zstd_reducer.hpp"
 #include "store/block_writer.hpp"
 
 namespace weir::pipeline {
@@ -22,12 +23,16 @@ struct SourceGeometry {
     bool sequenced = false;                  ///< what is missing is known from sequence numbers, on the rx lcores
 };
 
+class PedestalDesk;
+
 class WorkStage final : public Stage {
 public:
     struct Config {
-        std::optional<int> zstd_level;
-        bool to_file = true;        ///< false: the `null` sink, which counts and forgets
-        bool reads_payload = true;  ///< false: nobody asks for the payload, so it is not even read
+        bool to_file = true;                        ///< false: the `null` sink, which counts and forgets
+        std::size_t null_buffer_bytes = 1U << 20U;  ///< then: what is formatted into and forgotten
+        /// Buffers end at a multiple of this, and with a long event: 4096 where a sink writes past the page cache.
+        std::size_t buffer_alignment = store::block_align;
+        PedestalDesk* pedestals = nullptr;  ///< null: they are not followed
         std::uint32_t sources_needed = 1;
         std::vector<SourceGeometry> sources;
         std::uint32_t refs_max = 4096;  ///< references that one message can have
@@ -39,11 +44,12 @@ public:
         std::vector<port::Ring<assemble::Message*>*> recycle;  ///< to each rx lcore
         port::Ring<OutputBuffer*>* free_buffers = nullptr;
         port::Ring<OutputBuffer*>* full_buffers = nullptr;
+        const port::LiveClock* clock = nullptr;  ///< of live input: how long events take is looked at
         TimeNs flush_after_ns =
             100 * core::ns_per_ms;  ///< a buffer that is not full goes to the writer after this long
     };
 
-    WorkStage(const Config& config, RunSignals& signals);
+    WorkStage(const Config& config, std::unique_ptr<EventEncoder> encoder, RunSignals& signals);
     std::size_t poll(TimeNs now) noexcept override;
 
     [[nodiscard]] const core::EventTally& events() const noexcept { return events_; }
@@ -57,30 +63,37 @@ public:
     [[nodiscard]] std::uint64_t missing_together() const noexcept {
         return missing_together_.load(std::memory_order_relaxed);
     }
+    /// What the reducers have counted.
+    [[nodiscard]] std::vector<core::ReducerCounters> reducers() const;
+    /// Payload that was read, as received.
+    /// From the arrival of a complete event's last packet until it was in an output buffer, or vetoed.
+    [[nodiscard]] const core::LatencyHistogram& latency() const noexcept { return latency_; }
     [[nodiscard]] std::uint64_t raw_bytes() const noexcept { return raw_bytes_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t stored_bytes() const noexcept { return stored_bytes_.load(std::memory_order_relaxed); }
 
 private:
-    enum class Phase : std::uint8_t { event, sources, payload };
+    enum class Phase : std::uint8_t { pedestals, event, sources, payload };
 
     [[nodiscard]] bool take_event() noexcept;
+    [[nodiscard]] bool pop_event() noexcept;
+    void begin_event() noexcept;
+    [[nodiscard]] bool step_pedestals() noexcept;
     [[nodiscard]] bool step() noexcept;
+    [[nodiscard]] bool step_event() noexcept;
     [[nodiscard]] bool step_sources() noexcept;
     [[nodiscard]] bool step_payload() noexcept;
-    void store_raw() noexcept;
-    void store_zstd() noexcept;
-    [[nodiscard]] std::size_t fill(std::span<std::byte> out) noexcept;
-    void load_source() noexcept;
     void account_missing(std::uint32_t source, std::uint64_t missing_bytes) noexcept;
-    void end_event() noexcept;
+    void note_latency() noexcept;
+    void release_event() noexcept;
     [[nodiscard]] bool ensure_buffer() noexcept;
     void flush() noexcept;
 
     Config config_;
     RunSignals& signals_;
     core::EventTally events_;
+    core::LatencyHistogram latency_;
     store::BlockWriter writer_;
-    std::unique_ptr<reduce::ZstdReducer> zstd_;
+    std::unique_ptr<EventEncoder> encoder_;
     reduce::SortedRefs refs_;
     std::vector<assemble::ByteRange> received_;
     std::vector<assemble::ByteRange> missing_;
@@ -97,11 +110,10 @@ private:
     OutputBuffer* buffer_ = nullptr;
     TimeNs now_ = 0;
     TimeNs buffer_since_ns_ = 0;
+    bool spans_buffers_ = false;  ///< the event in hand began in an earlier buffer
     Phase phase_ = Phase::event;
     std::uint32_t source_ = 0;
-    reduce::GatherCursor cursor_;
-    std::uint64_t payload_left_ = 0;
-    std::size_t scratch_bytes_ = 0;  ///< collected for zstd and not yet compressed
+    store::BlockWriter::Mark mark_;  ///< where the event in hand begins, if it may be taken back
     std::atomic<std::uint64_t> raw_bytes_{0};
     std::atomic<std::uint64_t> stored_bytes_{0};
     std::atomic<bool> finished_{false};

@@ -281,8 +281,6 @@ horizon = 5
 [[reduce]]
 kind = "zstd"
 level = -3
-[[reduce]]
-kind = "zstd"
 [[sink]]
 kind = "events"
 path = "a \"quoted\" \\ {name}{run}{run:03}{date}"
@@ -325,7 +323,7 @@ TEST(Config, EveryDifferenceIsSeen) {
     other.streams[0].src.pop_back();
     EXPECT_FALSE(run == other);
     other = run;
-    other.sinks[0].sync_ms = 4;
+    std::get<EventsSinkConfig>(other.sinks[0].options).sync_ms = 4;
     EXPECT_FALSE(run == other);
     other = run;
     other.formats.clear();

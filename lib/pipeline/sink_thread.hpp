@@ -1,35 +1,42 @@
-// The writer: an ordinary thread that appends what the workers formatted to the run's files. The only part of the
-// pipeline that may block; while it does, buffers run out, workers stop, and rx lcores go on polling.
+// The thread of one event sink: an ordinary one, which gives the sink what the workers formatted and passes the buffers
+// on, to the next sink's thread or back to their workers. The only part of the pipeline that may block; while it does,
+// buffers run out, workers stop, and rx lcores go on polling.
 #pragma once
 
 #include <atomic>
-#include <memory>
+#include <deque>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "core/counters.hpp"
 #include "pipeline/stage.hpp"
-#include "pipeline/work_stage.hpp"
 #include "port/ring.hpp"
 #include "store/disk_watch.hpp"
-#include "store/run_writer.hpp"
+#include "store/event_sink.hpp"
 
 namespace weir::pipeline {
 
-class WriterThread {
+class SinkThread {
 public:
-    struct WorkerEdge {
+    /// Where buffers come from: a worker, or the thread of the sink before.
+    struct Edge {
         port::Ring<OutputBuffer*>* full = nullptr;
-        port::Ring<OutputBuffer*>* free = nullptr;
-        const WorkStage* worker = nullptr;
+        std::function<bool()> finished;  ///< nothing more comes than what is in the ring
+    };
+    struct Config {
+        store::EventSink* sink = nullptr;
+        std::vector<Edge> in;
+        port::Ring<OutputBuffer*>* next = nullptr;      ///< to the next sink; null: this is the last
+        std::vector<port::Ring<OutputBuffer*>*> freed;  ///< of the last: back to each worker
     };
 
-    WriterThread(store::RunWriter& writer, std::vector<WorkerEdge> workers);
-    ~WriterThread();
+    explicit SinkThread(Config config);
+    ~SinkThread();
     void start();
     void join();
 
+    [[nodiscard]] const store::EventSink& sink() const noexcept { return sink_; }
     [[nodiscard]] bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
     [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
     /// The reason, once failed().
@@ -46,15 +53,18 @@ public:
 
 private:
     void run() noexcept;
-    [[nodiscard]] bool serve(WorkerEdge& edge) noexcept;
+    [[nodiscard]] bool serve(Edge& edge) noexcept;
     void append(OutputBuffer& buffer) noexcept;
+    void tend() noexcept;
+    void pass_on(std::size_t held) noexcept;
     template <class Action>
     void attempt(Action action) noexcept;
     void account() noexcept;
     void watch_disk() noexcept;
 
-    store::RunWriter& writer_;
-    std::vector<WorkerEdge> workers_;
+    Config config_;
+    store::EventSink& sink_;
+    std::deque<OutputBuffer*> given_;  ///< to the sink, which may still read them; oldest first
     std::uint64_t handed_events_ = 0;
     std::string error_;
     std::atomic<bool> finished_{false};

@@ -156,6 +156,14 @@ class Tidy(Tree):
         self.assertEqual(len(found), 1, found)
         self.assertIn("core/needy.hpp: does not compile alone", found[0])
 
+    def test_a_header_that_the_build_compiles_alone_is_not_compiled_again(self):
+        (self.root / "lib/port/port.hpp").unlink()
+        self.write("lib/core/needy.hpp", "#pragma once\ninline std::string f() { return {}; }\n")
+        self.write("lib/core/needy.cpp", '#include <string>\n#include "core/needy.hpp"\n')
+        self.assertEqual(len(tidy.check_headers(self.root, "g++", ["-std=c++20"])), 1)
+        self.write("lib/core/needy.cpp", '// A comment.\n#include "core/needy.hpp"\n#include <string>\n')
+        self.assertEqual(tidy.check_headers(self.root, "g++", ["-std=c++20"]), [])
+
 
 class CountTests(Tree):
     JUNIT = """<testsuites><testsuite name="weir.weir:unit / core.Suite">

@@ -10,6 +10,7 @@ import numpy_python  # noqa: F401  goes on under an interpreter that has numpy, 
 import numpy
 
 from formats_test import INDEXED, PLACED, WHOLE
+from pcapng_file import Pcapng
 from packets import EJFAT_PORT, RC, UC, datagram, ejfat, ethernet, pcap_bytes, roce_message, stamped, udp
 from support import ROOT, ZSTD, Case, config, main, stream, weir as command
 
@@ -73,6 +74,25 @@ class Packets(Case):
         for name, (frames, settings) in cases.items():
             with self.subTest(name):
                 self.check(frames, settings)
+
+    def test_pcapng_says_what_became_of_each_event(self):
+        frames = [udp(ejfat(n, bytes(1000), at, 3000), EJFAT_PORT + s) for n in range(1, 5) for s in range(2) for at in (0, 1000, 2000)
+                  if (n, s, at) != (2, 1, 1000) and (n, s) != (3, 0)]
+        first = self.replay(self.path("in.pcap", pcap_bytes(stamped(frames))), config(stream(format="ejfat")))
+        exported = self.path("again.pcapng")
+        command("export", first.run, "--to", "pcapng", "--packet-bytes", "1000", "--out", exported, trap=False)
+        file = Pcapng(exported)
+        self.assertEqual(file.names, ["det0"])
+        self.assertEqual(len(file.packets), len(frames))
+        self.assertEqual([text for packet in file.packets for text in packet[3]],
+                         ["event 1 complete", "event 2 incomplete: end_of_run, source 1 misses 1000 bytes",
+                          "event 3 incomplete: end_of_run, source 0 misses everything", "event 4 complete"])
+        self.assertEqual(file.statistics, [{4: len(frames), 8: len(frames)}])
+        second = self.replay(exported, config(stream(format="ejfat")))
+        self.assertEqual({key: (e["complete"], e["sha256"]) for key, e in second.events.items()},
+                         {key: (e["complete"], e["sha256"]) for key, e in first.events.items()})
+        refused = command("export", first.run, "--to", "pcapng", "--source", "1", status=2, trap=False)
+        self.assertIn("--source", refused.stderr)
 
     def test_pixels_of_two_modules(self):
         capture, _ = self.send("jf.pcap", "--format", "jungfrau", "--sources", "2", "--events", "4", "--drop", "0.01", "--reorder", "3", "--seed", "7")
@@ -193,7 +213,7 @@ class Bytes(Case):
                     ("--to", "raw", "--event", "99", "--out", out), ("--to", "raw", "--events", "90-99", "--out", out),
                     ("--to", "npy", "--shape", "7x7", "--out", out), ("--to", "npy", "--source", "9", "--out", out),
                     ("--to", "raw", "--out", out / "deep" / "er")],
-                2: [(), ("--to", "hdf5"), ("--to", "npy", "--dtype", "c8"), ("--to", "npy", "--fill", "300"), ("--to", "npy", "--fill", "x"),
+                2: [(), ("--to", "hdf"), ("--to", "npy", "--dtype", "c8"), ("--to", "npy", "--fill", "300"), ("--to", "npy", "--fill", "x"),
                     ("--to", "npy", "--shape", "7y7"), ("--to", "raw", "--dtype", "u2"), ("--to", "npy", "--concatenate"),
                     ("--to", "raw", "--events", "5"), ("--to", "raw", "--events", "5-3"), ("--to", "raw", "--event", "x"),
                     ("--to", "pcap", "--source", "0"), ("--to", "pcap", "--packet-bytes", "0"), ("--nonsense",)]}.items():

@@ -26,9 +26,10 @@ void repair(std::span<std::byte> bytes) {
         BlockHeader header;
         std::memcpy(&header, bytes.data() + at, sizeof header);
         header.magic = block_magic;
-        header.version = format_version;
+        if (header.version != format_version_reduced) header.version = format_version;
         header.header_bytes = sizeof header;
         header.reserved = 0;
+        if (header.version == format_version) header.element_bytes = 0;
         header.reserved_too = 0;
         header.run_tag = 1;
         const std::size_t left = bytes.size() - at - sizeof header;
@@ -55,13 +56,15 @@ void scan(std::span<const std::byte> bytes) {
         placer = std::make_unique<PayloadPlacer>(
             current, [&](std::size_t source, std::uint64_t offset, std::span<const std::byte> piece) {
                 const SourceInfo& info = current.sources[source];
-                if (info.size_known() && offset + piece.size() > info.declared_bytes) std::abort();
+                if (current.reduced() && offset + piece.size() > info.reduced_bytes) std::abort();
+                if (!current.reduced() && info.size_known() && offset + piece.size() > info.declared_bytes)
+                    std::abort();
                 placed += piece.size();
             });
     };
     hooks.payload = [&](std::span<const std::byte> piece) { placer->take(piece); };
     hooks.end = [&](const EventInfo& event) {
-        if (placed != event.payload_bytes) std::abort();
+        if (placed != event.content_bytes()) std::abort();
     };
     hooks.problem = [](const std::string& text) {
         if (text.empty()) std::abort();

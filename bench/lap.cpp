@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "pipeline/build_stage.hpp"
+#include "pipeline/bytes_encoder.hpp"
 #include "pipeline/work_stage.hpp"
 #include "reduce/gather.hpp"
 
@@ -138,7 +139,10 @@ struct LapRunner::Stages {
         worker.refs_max = kind.packets;
         worker.build = {{&events, &released}};
         worker.recycle = {&recycle};
-        work = std::make_unique<pipeline::WorkStage>(worker, signals);
+        // Every byte is read, as with a reducer behind it.
+        auto encoder =
+            std::make_unique<pipeline::BytesEncoder>(pipeline::BytesEncoder::Config{kind.packets, true}, nullptr);
+        work = std::make_unique<pipeline::WorkStage>(worker, std::move(encoder), signals);
     }
 
     static constexpr std::uint32_t slots() { return 2 * open_max + queued_max + 128 + 1; }

@@ -1,4 +1,5 @@
-// `weir export`: which events, to what. The formats are in export_npy.cpp, export_raw.cpp and export_pcap.cpp.
+// `weir export`: which events, to what. The formats are in export_npy.cpp, export_raw.cpp, export_pcap.cpp and
+// export_hdf5.cpp.
 #include "export.hpp"
 
 #include <fmt/core.h>
@@ -23,18 +24,48 @@ using store::RunReader;
 
 namespace {
 
-constexpr std::string_view intro = R"(usage: weir export PATH --to npy|raw|pcap [options]
+/// What --to can be.
+struct Format {
+    std::string_view name;
+    MakeTarget* make;
+    /// It gives its target events in the order in which their first packets came, as the packets would be.
+    bool by_time = false;
+};
+constexpr Format formats[] = {{"npy", make_npy_target},
+                              {"raw", make_raw_target},
+                              {"pcap", make_pcap_target, true},
+                              {"pcapng", make_pcapng_target, true},
+                              {"hdf5", make_hdf5_target}};
+
+/// "npy, raw, pcap"
+std::string format_names() {
+    std::string names;
+    for (const Format& format : formats) names += fmt::format("{}{}", names.empty() ? "" : ", ", format.name);
+    return names;
+}
+
+const Format& format_named(const std::string& name) {
+    for (const Format& format : formats)
+        if (format.name == name) return format;
+    throw core::UsageError(fmt::format("export: --to: found \"{}\"; accepted: {}", name, format_names()));
+}
+
+constexpr std::string_view intro = R"(usage: weir export PATH --to npy|raw|pcap|pcapng|hdf5 [options]
 
 Writes the events of a run in another form. Every block that is read is checked; an event that is damaged is left out,
 said, and makes the exit status 1. Memory: the largest event, and 64 bytes per event.
 
   npy   an array for numpy.load: (events, sources, shape of a message), with FILE.json beside it that says which event
-        is in which place and what was missing of it
+        is in which place and what was missing of it. A run of calibrated pixels gives them in their type, with the
+        type's marker (NaN, -32768, 65535) where there is no value
   raw   the payload as bytes, source 0, then 1, ...: one file per event, or one for all with --concatenate, and an index
         as JSON
   pcap  the packets that the events came from, made again from the payload and the detector header that is kept with
         it: `weir replay` turns them into the same events. Fields of the header that changed from packet to packet are
-        those of the packet that came first
+        those of the packet that came first. Not of a run that keeps pixels instead of what was received
+  pcapng  the same with comments, for Wireshark: each event says on its first packet whether it is complete and why not,
+        each port what it received and lost. A name that ends in .zst is compressed
+  hdf5  a folder of HDF5 files in NeXus layout, as the hdf5 sink writes them (docs/HDF5.md)
 
 )";
 
@@ -45,6 +76,8 @@ examples:
   weir export run7 --to raw --events 100-199 --out folder  folder/event-0-100.bin and so on
   weir export run7 --to raw --event 7 --event 1:9
   weir export run7 --to pcap --out again.pcap
+  weir export run7 --to pcapng --events 100-199 --out some.pcapng
+  weir export run7 --to hdf5 --codec bitshuffle-lz4 --out run7-hdf5     h5py opens run7-hdf5/master.h5
 
 exit status: 0, 1 when something asked for could not be exported, 2 bad usage
 )";
@@ -110,35 +143,41 @@ po::options_description described() {
     po::options_description description("options");
     // clang-format off
     description.add_options()
-        ("to", po::value<std::string>()->value_name("FORMAT"), "npy, raw or pcap")
-        ("out", po::value<std::string>()->value_name("PATH"), "where to; refused if it exists. Default: the run's name with .npy, .raw or .pcap, here")
+        ("to", po::value<std::string>()->value_name("FORMAT"), "npy, raw, pcap, pcapng or hdf5")
+        ("out", po::value<std::string>()->value_name("PATH"), "where to; refused if it exists. Default: the run's name with the format's behind it, here")
         ("events", po::value<std::vector<std::string>>()->value_name("[EPOCH:]A-B"), "only these numbers, both ends included; can be repeated")
         ("event", po::value<std::vector<std::string>>()->value_name("[EPOCH:]ID"), "only this event; can be repeated")
         ("complete", "leave incomplete events out")
         ("source", po::value<std::uint32_t>()->value_name("N"), "only this source")
-        ("dtype", po::value<std::string>()->value_name("T"), "npy: u1 u2 u4 u8 i1 i2 i4 i8 f4 f8, little-endian. Default: the pixels of the detector, else u1")
+        ("dtype", po::value<std::string>()->value_name("T"), "npy: u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8, little-endian. Default: the pixels of the detector, else u1")
         ("shape", po::value<std::string>()->value_name("RxC"), "npy: of one source's message. Default: rows and columns of the detector, else flat")
-        ("fill", po::value<std::string>()->value_name("X")->default_value("0"), "npy: the value that stands where bytes are missing")
+        ("fill", po::value<std::string>()->value_name("X")->default_value("0"), "npy: the value that stands where bytes are missing; a run of calibrated pixels keeps its markers if it is not given")
         ("split-sources", "npy: --out is a folder, with a file per source")
         ("concatenate", "raw: --out is one file with all events behind each other")
-        ("packet-bytes", po::value<std::uint32_t>()->value_name("N")->default_value(8192), "pcap: payload of a packet where the format does not fix it")
+        ("packet-bytes", po::value<std::uint32_t>()->value_name("N")->default_value(8192), "pcap, pcapng: payload of a packet where the format does not fix it")
+        ("codec", po::value<std::string>()->value_name("C"), "hdf5: raw, zstd, lz4, bitshuffle-lz4 or bitshuffle-zstd. Default: as the run's reducers compressed")
         ("quiet", "no progress line and no summary")
         ("help,h", "this text");
     // clang-format on
     return description;
 }
 
+bool makes_packets(std::string_view to) {
+    return to == "pcap" || to == "pcapng";
+}
+
 /// Options of one format given with another would be ignored.
 void refuse_strangers(const po::variables_map& given, const std::string& to) {
-    const std::pair<const char*, const char*> owned[] = {{"dtype", "npy"},       {"shape", "npy"},
-                                                         {"fill", "npy"},        {"split-sources", "npy"},
-                                                         {"concatenate", "raw"}, {"packet-bytes", "pcap"}};
+    const std::pair<const char*, const char*> owned[] = {
+        {"dtype", "npy"},       {"shape", "npy"},         {"fill", "npy"},  {"split-sources", "npy"},
+        {"concatenate", "raw"}, {"packet-bytes", "pcap"}, {"codec", "hdf5"}};
     for (const auto& [name, owner] : owned)
-        if (given.count(name) > 0 && !given[name].defaulted() && to != owner)
+        if (given.count(name) > 0 && !given[name].defaulted() && to != owner &&
+            !(makes_packets(to) && makes_packets(owner)))
             throw core::UsageError(fmt::format("export: --{} goes with --to {}", name, owner));
-    if (to == "pcap" && given.count("source") > 0)
+    if (makes_packets(to) && given.count("source") > 0)
         throw core::UsageError(
-            "export: --source goes with --to npy and raw: events of one source would not be the same");
+            "export: --source goes with --to npy, raw and hdf5: events of one source would not be the same");
 }
 
 ExportOptions options_of(const po::variables_map& given, const RunReader& run, const std::string& to) {
@@ -155,7 +194,9 @@ ExportOptions options_of(const po::variables_map& given, const RunReader& run, c
     if (given.count("dtype") > 0) options.dtype = given["dtype"].as<std::string>();
     if (given.count("shape") > 0) options.shape = shape_of(given["shape"].as<std::string>());
     options.fill = given["fill"].as<std::string>();
+    options.fill_given = !given["fill"].defaulted();
     options.split_sources = given.count("split-sources") > 0;
+    if (given.count("codec") > 0) options.codec = given["codec"].as<std::string>();
     options.concatenate = given.count("concatenate") > 0;
     options.packet_bytes = given["packet-bytes"].as<std::uint32_t>();
     constexpr std::uint32_t packet_bytes_max = 65000;
@@ -223,7 +264,9 @@ private:
         chosen_.assign(info.sources.size(), false);
         for (std::size_t i = 0; i < info.sources.size(); ++i) {
             chosen_[i] = !options_.source || *options_.source == info.sources[i].id;
-            if (chosen_[i]) event_.messages[i].bytes.resize(info.sources[i].declared_bytes);
+            const store::SourceInfo& source = info.sources[i];
+            if (chosen_[i])
+                event_.messages[i].bytes.resize(info.reduced() ? source.reduced_bytes : source.declared_bytes);
         }
     }
 
@@ -242,13 +285,6 @@ private:
     std::uint64_t lost_ = 0;
     std::uint64_t exported_ = 0;
 };
-
-std::unique_ptr<ExportTarget> make_target(const std::string& to, const RunReader& run, const ExportOptions& options,
-                                          const std::vector<IndexEntry>& entries) {
-    if (to == "npy") return make_npy_target(run, options, entries);
-    if (to == "raw") return make_raw_target(run, options);
-    return make_pcap_target(run, options);
-}
 
 /// In the order in which their first packets came, as the packets would: events are written when they are closed.
 void sort_by_time(const RunReader& run, std::vector<IndexEntry>& entries) {
@@ -279,10 +315,10 @@ int export_command(const std::vector<std::string>& args) {
     }
     if (given.count("path") == 0)
         throw core::UsageError("export: which run? give the path of its directory (weir export --help)");
-    if (given.count("to") == 0) throw core::UsageError("export: --to npy, raw or pcap? (weir export --help)");
+    if (given.count("to") == 0)
+        throw core::UsageError("export: --to npy, raw, pcap, pcapng or hdf5? (weir export --help)");
     const std::string to = given["to"].as<std::string>();
-    if (to != "npy" && to != "raw" && to != "pcap")
-        throw core::UsageError(fmt::format("export: --to: found \"{}\"; accepted: npy, raw, pcap", to));
+    const Format& format = format_named(to);
     refuse_strangers(given, to);
     const Selection selection = selection_of(given);
 
@@ -290,8 +326,8 @@ int export_command(const std::vector<std::string>& args) {
     const ExportOptions options = options_of(given, run, to);
     refuse_existing(options.out);
     std::vector<IndexEntry> entries = chosen_entries(run, selection);
-    if (to == "pcap") sort_by_time(run, entries);
-    const std::unique_ptr<ExportTarget> target = make_target(to, run, options, entries);
+    if (format.by_time) sort_by_time(run, entries);
+    const std::unique_ptr<ExportTarget> target = format.make(run, options, entries);
     Exporter exporter(run, options, given.count("complete") > 0);
     {
         Progress progress("exporting", entries.size(), given.count("quiet") > 0);

@@ -5,13 +5,16 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "core/error.hpp"
 #include "export_target.hpp"
+#include "reduce/pixels/pixels.hpp"
 #include "run_text.hpp"
 #include "store/json_members.hpp"
+#include "store/payload_info.hpp"
 
 namespace weir::app {
 
@@ -26,8 +29,9 @@ struct Element {
     std::size_t bytes;
     char kind;  ///< 'u', 'i', 'f'
 };
-constexpr Element elements[] = {{"u1", 1, 'u'}, {"u2", 2, 'u'}, {"u4", 4, 'u'}, {"u8", 8, 'u'}, {"i1", 1, 'i'},
-                                {"i2", 2, 'i'}, {"i4", 4, 'i'}, {"i8", 8, 'i'}, {"f4", 4, 'f'}, {"f8", 8, 'f'}};
+constexpr Element elements[] = {{"u1", 1, 'u'}, {"u2", 2, 'u'}, {"u4", 4, 'u'}, {"u8", 8, 'u'},
+                                {"i1", 1, 'i'}, {"i2", 2, 'i'}, {"i4", 4, 'i'}, {"i8", 8, 'i'},
+                                {"f2", 2, 'f'}, {"f4", 4, 'f'}, {"f8", 8, 'f'}};
 
 template <class T>
 std::vector<std::byte> bytes_of(T value) {
@@ -47,7 +51,11 @@ std::vector<std::byte> fill_element(const Element& element, const std::string& t
         double value = 0;
         const auto result = std::from_chars(text.data(), end, value);
         if (result.ec != std::errc{} || result.ptr != end) refuse();
-        return element.bytes == 4 ? bytes_of(static_cast<float>(value)) : bytes_of(value);
+        if (element.bytes == 8) return bytes_of(value);
+        const auto single = static_cast<float>(value);
+        std::uint16_t half = 0;
+        reduce::to_f16({&single, 1}, {&half, 1});
+        return element.bytes == 4 ? bytes_of(single) : bytes_of(half);
     }
     const auto bits = static_cast<unsigned>(8 * element.bytes);
     std::vector<std::byte> bytes;
@@ -89,7 +97,12 @@ struct Pixels {
     std::vector<std::uint64_t> shape;
     bool operator==(const Pixels&) const = default;
 };
-Pixels pixels_of(const store::RunReader& run) {
+Pixels pixels_of(const store::RunReader& run, const store::PayloadInfo& payload) {
+    if (payload.content == store::Content::pixels) {
+        constexpr std::array<std::string_view, reduce::pixel_type_names.size()> dtypes{"f4", "f2", "i2", "u2"};
+        return {std::string(dtypes[static_cast<std::size_t>(payload.type)]), {0, payload.columns}};
+    }
+    if (payload.content != store::Content::received) return {};
     const json config = config_of(run);
     const json& streams = store::at_or_null(config, "stream");
     std::optional<Pixels> common;
@@ -108,11 +121,17 @@ Pixels pixels_of(const store::RunReader& run) {
 class NpyTarget final : public ExportTarget {
 public:
     NpyTarget(const store::RunReader& run, const ExportOptions& options, const std::vector<store::IndexEntry>& entries)
-        : options_(options), run_(run.path().string()) {
-        const Pixels pixels = pixels_of(run);
+        : options_(options), run_(run.path().string()), payload_(store::payload_of(run)) {
+        const Pixels pixels = pixels_of(run, payload_);
+        const bool pixels_are_kept = payload_.content == store::Content::pixels;
+        if (pixels_are_kept && !options.dtype.empty() && options.dtype != pixels.dtype)
+            throw core::UsageError(
+                fmt::format("export: --dtype: found \"{}\"; accepted: {}, in which the run has its "
+                            "pixels",
+                            options.dtype, pixels.dtype));
         choose_element(options.dtype.empty() ? (pixels.dtype.empty() ? "u1" : pixels.dtype) : options.dtype);
         look_ahead(run, entries);
-        choose_shape(options.dtype.empty() ? pixels.shape : std::vector<std::uint64_t>{});
+        choose_shape(options.dtype.empty() || pixels_are_kept ? pixels.shape : std::vector<std::uint64_t>{});
         if (options.split_sources) {
             make_folder();
         } else {
@@ -174,7 +193,7 @@ private:
                 return;
             }
         throw core::UsageError(
-            fmt::format("export: --dtype: found \"{}\"; accepted: u1 u2 u4 u8 i1 i2 i4 i8 f4 f8", name));
+            fmt::format("export: --dtype: found \"{}\"; accepted: u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8", name));
     }
 
     /// The first event in which a size is known decides.
@@ -190,7 +209,11 @@ private:
             for (const SourceInfo& source : info.sources) {
                 if (options_.source && *options_.source != source.id) continue;
                 sources_.push_back(source.id);
-                if (source.size_known() && !message_bytes_) message_bytes_ = source.declared_bytes;
+                if (message_bytes_) continue;
+                if (info.reduced())
+                    message_bytes_ = source.reduced_bytes;
+                else if (source.size_known())
+                    message_bytes_ = source.declared_bytes;
             }
             if (message_bytes_ && !sources_.empty()) return;
         }
@@ -236,14 +259,27 @@ private:
     }
 
     void begin_sidecar() {
-        const json about = {{"run", run_},
-                            {"dtype", (element_.bytes == 1 ? "|" : "<") + std::string(element_.name)},
-                            {"message_shape", shape_},
-                            {"sources", sources_},
-                            {"fill", options_.fill}};
+        json about = {{"run", run_},
+                      {"dtype", (element_.bytes == 1 ? "|" : "<") + std::string(element_.name)},
+                      {"message_shape", shape_},
+                      {"sources", sources_},
+                      {"fill", keeps_markers() ? marker() : options_.fill}};
+        if (payload_.content != store::Content::received) {
+            about["content"] = store::content_names[static_cast<std::size_t>(payload_.content)];
+            about["unit"] = payload_.unit;
+        }
         std::string text = dump(about);
         text.back() = ',';
         sidecar_->append(text + "\n\"events\": [");
+    }
+
+    /// Pixels without a value have what the reducer gave them.
+    [[nodiscard]] bool keeps_markers() const {
+        return payload_.content == store::Content::pixels && !options_.fill_given;
+    }
+    [[nodiscard]] const char* marker() const {
+        if (element_.kind == 'f') return "nan";
+        return element_.kind == 'i' ? "-32768" : "65535";
     }
 
     [[noreturn]] static void refuse_sources(const EventInfo& info) {
@@ -253,6 +289,13 @@ private:
 
     /// message_ becomes the source's part of the array: an element of which a byte is missing is filled as a whole.
     void put_message(const EventInfo& info, const SourceInfo& source, std::span<const std::byte> bytes) {
+        if (info.content != payload_.content)
+            throw core::RunError(
+                fmt::format("no array: the payload of event {}:{} is {}, not {}; leave it out, or use "
+                            "--to raw",
+                            info.epoch, info.id, store::content_names[static_cast<std::size_t>(info.content)],
+                            store::content_names[static_cast<std::size_t>(payload_.content)]));
+        if (info.reduced()) return put_reduced(info, source, bytes);
         if (bytes.size() > *message_bytes_ || (source.size_known() && source.declared_bytes != *message_bytes_))
             throw core::RunError(
                 fmt::format("no array: source {} has {} bytes in event {}:{} and {} in the first one; use --to raw, or "
@@ -266,6 +309,20 @@ private:
             fill(range.offset, std::uint64_t{range.offset} + range.bytes);
     }
 
+    /// Has a place for everything; what has no value is marked.
+    void put_reduced(const EventInfo& info, const SourceInfo& source, std::span<const std::byte> bytes) {
+        if (bytes.size() != *message_bytes_)
+            throw core::RunError(
+                fmt::format("no array: source {} has {} bytes in event {}:{} and {} in the first one; "
+                            "use --to raw, or leave it out",
+                            source.id, bytes.size(), info.epoch, info.id, *message_bytes_));
+        message_.assign(bytes.begin(), bytes.end());
+        if (payload_.content != store::Content::pixels || keeps_markers()) return;
+        const std::vector<float> values = store::energies_of(payload_.type, bytes);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            if (std::isnan(values[i])) std::memcpy(message_.data() + i * element_.bytes, fill_.data(), element_.bytes);
+    }
+
     void fill(std::uint64_t begin, std::uint64_t end) {
         if (begin >= end) return;
         const std::size_t size = element_.bytes;
@@ -275,6 +332,7 @@ private:
 
     const ExportOptions& options_;
     std::string run_;
+    store::PayloadInfo payload_;
     Element element_{};
     std::vector<std::byte> fill_;
     std::vector<std::uint32_t> sources_;

@@ -33,7 +33,7 @@ public:
         json entry = event_json(info);
         bool sizes_known = true;
         for (std::size_t i = 0; i < info.sources.size(); ++i)
-            if (!options_.source || *options_.source == info.sources[i].id)
+            if (!info.reduced() && (!options_.source || *options_.source == info.sources[i].id))
                 sizes_known = sizes_known && info.sources[i].size_known();
         const std::string name = fmt::format("event-{}-{}.bin", info.epoch, info.id);
         std::optional<OutputFile> own;
@@ -97,7 +97,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<ExportTarget> make_raw_target(const store::RunReader& run, const ExportOptions& options) {
+std::unique_ptr<ExportTarget> make_raw_target(const store::RunReader& run, const ExportOptions& options,
+                                              const std::vector<store::IndexEntry>& /*entries*/) {
     return std::make_unique<RawTarget>(run, options);
 }
 

@@ -19,13 +19,16 @@ struct ExportOptions {
     std::optional<std::uint32_t> source;  ///< only this one
     std::string dtype;                    ///< npy: empty for the format's own
     std::vector<std::uint64_t> shape;     ///< npy: of one source's message; empty for the format's own
-    std::string fill = "0";               ///< npy and raw: what stands where bytes are missing
+    std::string fill = "0";               ///< npy: what stands where bytes are missing
+    bool fill_given = false;              ///< else a reduced run keeps its markers
     bool split_sources = false;           ///< npy: a file per source
+    std::string codec;                    ///< hdf5: of chunks; empty for the run's own
     bool concatenate = false;             ///< raw: one file for all events
     std::uint32_t packet_bytes = 8192;    ///< pcap: payload bytes of a packet where the format does not fix them
 };
 
-/// An event with its payload, each source's message as long as it was declared; missing bytes are 0.
+/// An event with its payload, each source's message as long as it was declared; missing bytes are 0. Where the payload
+/// is not what was received, each source's part of it.
 struct ExportEvent {
     const store::EventInfo* info = nullptr;
     struct Message {
@@ -71,11 +74,14 @@ public:
     [[nodiscard]] virtual std::string shortfall() const { return {}; }
 };
 
-/// `entries`: the events to come.
-std::unique_ptr<ExportTarget> make_npy_target(const store::RunReader& run, const ExportOptions& options,
-                                              const std::vector<store::IndexEntry>& entries);
-std::unique_ptr<ExportTarget> make_raw_target(const store::RunReader& run, const ExportOptions& options);
-std::unique_ptr<ExportTarget> make_pcap_target(const store::RunReader& run, const ExportOptions& options);
+/// `entries`: the events to come. One such function per format; the table of formats is in export.cpp.
+using MakeTarget = std::unique_ptr<ExportTarget>(const store::RunReader& run, const ExportOptions& options,
+                                                 const std::vector<store::IndexEntry>& entries);
+MakeTarget make_npy_target;
+MakeTarget make_raw_target;
+MakeTarget make_pcap_target;
+MakeTarget make_pcapng_target;
+MakeTarget make_hdf5_target;
 
 /// Throws core::RunError if `path` or its hidden name exists.
 void refuse_existing(const std::filesystem::path& path);

@@ -12,9 +12,11 @@
 #include "core/error.hpp"
 #include "event_order.hpp"
 #include "inspect_text.hpp"
+#include "reduction_text.hpp"
 #include "run_text.hpp"
 #include "store/image.hpp"
 #include "store/json_members.hpp"
+#include "store/pixel_image.hpp"
 #include "store/run_reader.hpp"
 #include "store/sha256.hpp"
 
@@ -46,7 +48,8 @@ examples:
   weir inspect out --export 1:7 m0.bin --source 0
                                           event 7 of epoch 1 (a detector restart begins a new epoch), one source only
   weir inspect out --png 7 frame.png      event 7 as a 16-bit image, its 1st to 99th percentile stretched from black to
-                                          white; sources below each other, 1024 pixels wide unless --width says otherwise
+                                          white; sources below each other, 1024 pixels wide unless --width says
+                                          otherwise. Calibrated pixels in colour: red without a value, yellow saturated
 
 weir export writes whole runs in other formats.
 
@@ -142,8 +145,8 @@ std::optional<Options> parse_options(std::vector<std::string> args) {
 
 // --- one event -------------------------------------------------------------------------------------------------------
 
-/// The payload with zeros for missing ranges. Where a size is not known nothing can be filled in: then what was
-/// received is written without gaps, and said.
+/// The payload with zeros for missing ranges; a reduced one as it is, which has a place for everything. Where a size is
+/// not known nothing can be filled in: then what was received is written without gaps, and said.
 void export_event(const RunReader& run, const EventInfo& event, const Options& options) {
     bool sizes_known = true;
     bool found = !options.source.has_value();
@@ -155,8 +158,8 @@ void export_event(const RunReader& run, const EventInfo& event, const Options& o
         starts.push_back(total);
         if (!chosen.back()) continue;
         found = true;
-        sizes_known = sizes_known && source.size_known();
-        total += source.declared_bytes;
+        sizes_known = sizes_known && (event.reduced() || source.size_known());
+        total += event.reduced() ? source.reduced_bytes : source.declared_bytes;
     }
     if (!found) throw core::RunError(fmt::format("event {} has no source {}", event.id, *options.source));
 
@@ -178,6 +181,8 @@ void export_event(const RunReader& run, const EventInfo& event, const Options& o
     std::cerr << fmt::format("event {}:{}: {} bytes to {}", event.epoch, event.id, written, options.to_file->file);
     if (!sizes_known) {
         std::cerr << " (a message's size was never learnt: received bytes only, gaps are not filled)";
+    } else if (event.reduced()) {
+        std::cerr << fmt::format(" ({})", store::content_names[static_cast<std::size_t>(event.content)]);
     } else if (compact < total) {
         std::cerr << fmt::format(" ({} of them missing, written as zeros)", total - compact);
     }
@@ -197,7 +202,21 @@ std::uint32_t image_width(const RunReader& run, const Options& options) {
     return jungfrau_width;
 }
 
+void write_pixel_png(const RunReader& run, const EventInfo& event, const Options& options) {
+    const store::PayloadInfo info = store::payload_of(run);
+    const store::PixelImage image =
+        store::pixel_image(run, event, info, options.width.value_or(info.columns), options.source);
+    const store::PixelLevels levels = store::pixel_levels(image);
+    store::write_png(options.to_png->file, image.width, image.height, 3, store::paint(image, levels));
+    std::cerr << fmt::format(
+        "event {}:{}: {} x {} pixels, {:.6g} to {:.6g}{}{} from black to white, red without a value, yellow saturated, "
+        "to {}\n",
+        event.epoch, event.id, image.width, image.height, levels.low, levels.high, info.unit.empty() ? "" : " ",
+        info.unit, options.to_png->file);
+}
+
 void write_event_png(const RunReader& run, const EventInfo& event, const Options& options) {
+    if (event.reduced()) return write_pixel_png(run, event, options);
     store::Image image = store::event_image(run, event, image_width(run, options), options.source);
     const store::Levels levels = store::percentile_levels(image);
     store::stretch(image, levels);
@@ -224,6 +243,10 @@ json run_json(const RunReader& run, const store::Verification& result) {
     object["complete"] = result.complete;
     object["payload_bytes"] = result.payload_bytes;
     object["stored_bytes"] = result.stored_bytes;
+    if (run.version().value_or(store::format_version) < store::format_version_reduced || !result.payload_read)
+        return object;
+    object["decoded_bytes"] = decoded_bytes(result);
+    object["encodings"] = encodings_json(result);
     return object;
 }
 

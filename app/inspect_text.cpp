@@ -11,8 +11,10 @@
 
 #include "core/counters_text.hpp"
 #include "event_order.hpp"
+#include "reduction_text.hpp"
 #include "run_text.hpp"
 #include "store/json_members.hpp"
+#include "store/payload_info.hpp"
 
 namespace weir::app {
 
@@ -46,13 +48,22 @@ std::string missing_text(const EventInfo& event) {
     return text;
 }
 
-std::string row_text(const EventInfo& event) {
-    const std::string state = event.complete ? "complete" : cause_text(event);
-    return fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {}  {}\n", event.epoch, event.id, state,
-                       bytes_text(event.payload_bytes), time_text(event.first_ns), missing_text(event));
+/// What reducers made of it and found in it, for runs that have reducers that do.
+std::string reduced_text(const EventInfo& event) {
+    const std::string veto =
+        event.veto == store::Veto::none ? "-" : std::string(store::veto_names[static_cast<std::size_t>(event.veto)]);
+    return fmt::format("{:>10}  {:>9}  {:>6}  {:<7}  ", bytes_text(event.content_bytes()), event.pixels_above,
+                       event.peaks, veto);
 }
 
-void print_heading(const RunReader& run) {
+std::string row_text(const EventInfo& event, bool reduced) {
+    const std::string state = event.complete ? "complete" : cause_text(event);
+    return fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {}{}  {}\n", event.epoch, event.id, state,
+                       bytes_text(event.payload_bytes), reduced ? reduced_text(event) : "", time_text(event.first_ns),
+                       missing_text(event));
+}
+
+void print_heading(const RunReader& run, bool reduced) {
     const std::string name = store::text_at(run.start(), "name");
     std::cout << fmt::format("run {}", run.path().string());
     if (!name.empty()) std::cout << " (" << name << ")";
@@ -62,8 +73,10 @@ void print_heading(const RunReader& run) {
                   : run.being_written() ? ", still being written"
                                         : ", not closed")
               << "\n\n";
-    std::cout << fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {:<26}  {}\n", "epoch", "event", "state", "payload",
-                             "first packet (UTC)", "missing");
+    const std::string more =
+        reduced ? fmt::format("{:>10}  {:>9}  {:>6}  {:<7}  ", "reduced", "above", "peaks", "veto") : "";
+    std::cout << fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {}{:<26}  {}\n", "epoch", "event", "state",
+                             reduced ? "received" : "payload", more, "first packet (UTC)", "missing");
 }
 
 /// What incomplete events lack, added up.
@@ -215,6 +228,7 @@ int print_text(const RunReader& run, const TableOptions& options) {
     Losses losses;
     Progress progress("reading", run.stored_bytes(), false);
     // Only complete ones can be left out unseen.
+    const bool reduced = store::payload_of(run).content != store::Content::received;
     const bool all_heads = options.all || options.incomplete;
     // Where only a few are read at all, they are the first of the file, and only they are put in order.
     EventOrder order(run, !options.quick || all_heads, [&](const std::string& row, bool complete) {
@@ -230,9 +244,9 @@ int print_text(const RunReader& run, const TableOptions& options) {
         losses.take(event);
         bytes += event.stored_bytes;
         progress.at(bytes);
-        order.put(event, options.incomplete && event.complete ? std::string() : row_text(event));
+        order.put(event, options.incomplete && event.complete ? std::string() : row_text(event, reduced));
     };
-    print_heading(run);
+    print_heading(run, reduced);
     const store::Verification result =
         options.quick ? run.scan_index(hooks, all_heads ? std::numeric_limits<std::uint64_t>::max() : rows_max)
                       : run.scan(hooks);
@@ -246,6 +260,7 @@ int print_text(const RunReader& run, const TableOptions& options) {
                                      : "",
                                  incomplete_hidden > 0 && !options.incomplete ? ", --incomplete only those" : "");
     print_totals(result);
+    std::cout << reduction_text(run, result);
     losses.print(run);
     print_ledger(run);
     print_verdict(run, result);

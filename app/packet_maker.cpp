@@ -130,6 +130,9 @@ void PacketMaker::add_stream(const json& config, const json& text) {
     const std::string format = text_at(text, "format");
     const std::string event = text_at(text, "event");
     stream.roce = text_at(text, "transport") == "roce";
+    const json& port_list = at_or_null(config, "port");
+    for (std::size_t i = 0; port_list.is_array() && i < port_list.size(); ++i)
+        if (text_at(port_list[i], "name") == text_at(text, "port")) stream.port = i;
     stream.immediate = event == "immediate";
     stream.counted = event == "arrival" || event == "count";
     if (const wire::FormatEntry* entry = wire::find_format(format); entry == nullptr || format == "declared") {

@@ -26,6 +26,10 @@ public:
     void make(const store::EventInfo& event, const store::SourceInfo& source, std::span<const std::byte> bytes,
               std::vector<std::vector<std::byte>>& frames);
 
+    /// Where a source's packets came from: the place of its port in the configuration.
+    [[nodiscard]] std::size_t port_of(std::uint32_t source) const {
+        return source < sources_.size() ? streams_[sources_[source].stream].port : 0;
+    }
     /// What a replay of the frames will not give back, in one sentence; empty if nothing.
     [[nodiscard]] std::string shortfall() const;
 
@@ -33,6 +37,7 @@ private:
     enum class Kind { sls, ejfat, message, declared };
     struct Stream {
         Kind kind = Kind::message;
+        std::size_t port = 0;
         bool roce = false;
         bool immediate = false;
         bool counted = false;  ///< the packets carry no number: event = "arrival" or "count"

@@ -84,9 +84,17 @@ json event_json(const EventInfo& event) {
                    {"first_ns", event.first_ns}, {"last_ns", event.last_ns}};
     if (!event.complete) object["cause"] = cause_text(event);
     object["sources"] = json::array();
-    for (const SourceInfo& source : event.sources)
+    for (const SourceInfo& source : event.sources) {
         object["sources"].push_back(
             {{"id", source.id}, {"bytes", source.received_bytes}, {"missing", missing_json(source)}});
+        if (event.reduced()) object["sources"].back()["reduced_bytes"] = source.reduced_bytes;
+    }
+    if (event.version < store::format_version_reduced) return object;
+    object["content"] = store::content_names[static_cast<std::size_t>(event.content)];
+    object["veto"] = store::veto_names[static_cast<std::size_t>(event.veto)];
+    object["pixels_above"] = event.pixels_above;
+    object["peaks"] = event.peaks;
+    object["reduced_bytes"] = event.reduced_bytes;
     return object;
 }
 

@@ -2,19 +2,22 @@
 import collections
 import struct
 
+from . import _codecs
 from ._crc32c import crc32c
 
 CAUSES = ("none", "timeout", "evicted", "end_of_run", "no_room")
 STATES = ("complete", "partial", "size unknown", "absent", "absent, size unknown")
-SEGMENT, EVENT, SOURCE, PAYLOAD, INDEX = 1, 2, 3, 4, 5
+CONTENTS = ("received", "pixels", "mep")
+VETOES = ("none", "passed", "control")
+SEGMENT, EVENT, SOURCE, PAYLOAD, INDEX, PADDING = 1, 2, 3, 4, 5, 6
 BODY_MAX = 64 << 20
 
-_HEADER = struct.Struct("<4sHHIIQIIBBHIQQII")
+_HEADER = struct.Struct("<4sHHIIQIIBBBBIQQII")
 _SEGMENT = struct.Struct("<IIqI44s")
-_EVENT = struct.Struct("<qqQQIBBH24s")
-_SOURCE = struct.Struct("<IBBHQQIIqq16s64s")
+_EVENT = struct.Struct("<qqQQIBBBBIIQQ")
+_SOURCE = struct.Struct("<IBBHQQIIqqQQ64s")
 _RANGE = struct.Struct("<II")
-Header = collections.namedtuple("Header", "magic version type header_bytes stored sequence body_crc raw encoding flags reserved "
+Header = collections.namedtuple("Header", "magic version type header_bytes stored sequence body_crc raw encoding flags element_bytes reserved "
                                           "epoch event tag reserved_too crc")
 
 
@@ -33,11 +36,12 @@ class Source:
     state      one of STATES
     size       bytes of its whole message, or None where that was never learnt
     received   bytes that came
+    reduced    bytes of its part of the event's payload, if that is not what was received; else 0
     missing    [(offset, bytes), ...] of what did not, as far as known
     packets, first_ns, last_ns    arrival, in nanoseconds since 1970
     header     the detector's header of the packet that came first, as bytes
     """
-    __slots__ = ("id", "state", "size", "received", "missing", "packets", "first_ns", "last_ns", "header")
+    __slots__ = ("id", "state", "size", "received", "missing", "packets", "first_ns", "last_ns", "header", "reduced")
 
     def __repr__(self):
         return f"<source {self.id}: {self.state}, {self.received} bytes>"
@@ -48,12 +52,12 @@ def _parse_source(body, at):
         raise _Lost("a source record is cut off")
     source = Source()
     (source.id, state, meta_bytes, reserved, declared, source.received, source.packets, count, source.first_ns, source.last_ns,
-     reserved_too, meta) = _SOURCE.unpack_from(body, at)
+     source.reduced, reserved_too, meta) = _SOURCE.unpack_from(body, at)
     used = at + _SOURCE.size + count * _RANGE.size
     end = at + (_SOURCE.size + count * _RANGE.size + 63) // 64 * 64
     if end > len(body):
         raise _Lost("a source record is cut off")
-    if meta_bytes > 64 or any(meta[meta_bytes:]) or reserved or any(reserved_too) or any(body[used:end]):
+    if meta_bytes > 64 or any(meta[meta_bytes:]) or reserved or reserved_too or any(body[used:end]):
         raise _Lost("reserved bytes of a source record are not zero")
     source.header = meta[:meta_bytes]
     source.missing = list(_RANGE.iter_unpack(body[at + _SOURCE.size:used]))
@@ -74,33 +78,13 @@ def _parse_source(body, at):
     return source, end
 
 
-def decode(header, body):
-    """The payload of a block."""
-    if header.encoding == 0 and header.raw == header.stored:
-        return body
-    if header.encoding != 1:
-        raise _Lost("its payload cannot be decoded")
-    try:
-        import zstandard
-    except ImportError:
-        raise RunError("this run is compressed: install the Python package zstandard (Debian: python3-zstandard)") from None
-    try:
-        if zstandard.frame_content_size(body) > header.raw:
-            raise _Lost("its payload cannot be decoded")
-        raw = zstandard.ZstdDecompressor().decompress(body, max_output_size=header.raw)
-    except zstandard.ZstdError:
-        raise _Lost("its payload cannot be decoded") from None
-    if len(raw) != header.raw:
-        raise _Lost("its payload cannot be decoded")
-    return raw
-
-
 class Scan:
-    """Reads files of a run one after the other. `tag` is the run's, None if not known yet; the problems it meets are
-    collected. deep=False leaves the payload out: not read, not checked. `sink` is given the payload, decoded."""
+    """Reads files of a run one after the other. `tag` and `version` are the run's, None if not known yet; the problems it
+    meets are collected. deep=False leaves the payload out: not read, not checked. `sink` is given the payload, decoded, and
+    the sparse piece of each part of it, or None."""
 
-    def __init__(self, tag, deep=True, sink=None):
-        self.tag, self.deep, self.sink = tag, deep, sink
+    def __init__(self, tag, deep=True, sink=None, version=None):
+        self.tag, self.deep, self.sink, self.version = tag, deep, sink, version
         self.sequence = None
         self.problems = []
         self.blocks = self.headers_crc = 0
@@ -112,14 +96,16 @@ class Scan:
             return header, "no block starts here"
         if crc32c(raw[:60]) != header.crc:
             return header, "the block header does not match its checksum"
-        if header.version != 1 or header.header_bytes != 64:
-            return header, f"the block has version {header.version}; this program reads version 1"
-        if header.reserved or header.reserved_too:
+        if header.version not in (1, 2) or header.header_bytes != 64:
+            return header, f"the block has version {header.version}; this program reads versions 1 and 2"
+        if header.reserved or header.reserved_too or (header.version == 1 and header.element_bytes):
             return header, "reserved bytes of the block header are not zero"
         if header.stored > BODY_MAX or header.raw > BODY_MAX:
             return header, "the block is too large"
         if self.tag is not None and header.tag != self.tag:
             return header, "the block belongs to another run"
+        if self.version is not None and header.version != self.version:
+            return header, f"the block has version {header.version} in a run of version {self.version}"
         return header, None
 
     def _next_header(self, file, at, end):
@@ -170,9 +156,9 @@ class Scan:
                     yield at, None, problem
                     at = self._next_header(file, after, end)
                     continue
-                self.tag = header.tag
+                self.tag, self.version = header.tag, header.version
                 self.blocks += 1
-                pending += raw
+                pending += raw if header.version == 1 else raw[:60]
                 if len(pending) >= 1 << 16:
                     self.headers_crc, pending = crc32c(pending, self.headers_crc), bytearray()
                 yield at, header, body[:header.stored]
@@ -191,12 +177,14 @@ class Scan:
                     if event is not None:
                         raise _Lost("the damage is inside it")
                     continue
+                if offset == 0 and header.version == 2:
+                    self.sequence = 0  # segments may be written side by side, so each counts its own blocks
                 expected, self.sequence = self.sequence, header.sequence + 1
                 if expected not in (None, header.sequence):
-                    self.problems.append(f"{path.name} at byte {offset}: block {expected} of the run should be here")
+                    self.problems.append(f"{path.name} at byte {offset}: block {expected} should be here")
                     if event is not None:
                         raise _Lost("blocks of it are missing")
-                if header.type != PAYLOAD and (header.raw != header.stored or header.encoding or header.flags):
+                if header.type != PAYLOAD and (header.raw != header.stored or header.encoding or header.flags or header.element_bytes):
                     self.problems.append(f"{path.name} at byte {offset}: only payload blocks may be encoded or end an event")
                 if header.type == SEGMENT:
                     self._segment(path, number, offset, body)
@@ -206,8 +194,11 @@ class Scan:
                     if offset == 0:
                         self.problems.append(f"{path.name} does not begin with its first block")
                     event = {"epoch": header.epoch, "id": header.event, "segment": number, "offset": offset, "sources": []}
-                    self._begin(event, body)
+                    self._begin(event, header.version, body)
                     skipping = False
+                elif header.type == PADDING and header.version == 2:
+                    if offset == 0 or header.event or header.epoch or any(body):
+                        self.problems.append(f"{path.name} at byte {offset}: a padding block is not empty")
                 elif header.type not in (SOURCE, PAYLOAD):
                     self.problems.append(f"{path.name} at byte {offset}: a block of type {header.type} has no place here")
                 elif skipping:
@@ -241,20 +232,25 @@ class Scan:
         self.head = (run, created_ns, body[_SEGMENT.size:])
 
     @staticmethod
-    def _begin(event, body):
+    def _begin(event, version, body):
         if len(body) != _EVENT.size:
             raise _Lost("its first block has the wrong size")
-        (event["first_ns"], event["last_ns"], event["bytes"], event["packets"], event["sources_left"], complete, cause, reserved,
-         reserved_too) = _EVENT.unpack(body)
-        if complete > 1 or cause >= len(CAUSES) or (complete == 1) != (cause == 0) or reserved or any(reserved_too):
+        (event["first_ns"], event["last_ns"], event["bytes"], event["packets"], event["sources_left"], complete, cause, content,
+         veto, event["pixels_above"], event["peaks"], event["reduced_bytes"], reserved) = _EVENT.unpack(body)
+        new = content or veto or event["pixels_above"] or event["peaks"] or event["reduced_bytes"]
+        if (complete > 1 or cause >= len(CAUSES) or (complete == 1) != (cause == 0) or reserved or content >= len(CONTENTS)
+                or veto >= len(VETOES) or (not content and event["reduced_bytes"]) or (version == 1 and new)):
             raise _Lost("its first block contradicts itself")
-        event["complete"], event["cause"], event["payload_left"] = complete == 1, CAUSES[cause], event["bytes"]
+        event["complete"], event["cause"], event["content"], event["veto"] = complete == 1, CAUSES[cause], CONTENTS[content], VETOES[veto]
+        event["payload_left"] = event["reduced_bytes"] if content else event["bytes"]
         Scan._check_sum(event)
 
     @staticmethod
     def _check_sum(event):
         if event["sources_left"] == 0 and sum(source.received for source in event["sources"]) != event["bytes"]:
             raise _Lost("its sources have another number of bytes than it says")
+        if event["sources_left"] == 0 and sum(source.reduced for source in event["sources"]) != event["reduced_bytes"]:
+            raise _Lost("its sources have another number of reduced bytes than it says")
 
     @staticmethod
     def _sources(event, body):
@@ -277,12 +273,19 @@ class Scan:
         """True if this was the event's last block."""
         if event["sources_left"] > 0:
             raise _Lost("its payload begins before its last source record")
-        if header.flags & ~1 or (not self.deep and header.encoding == 0 and header.raw != header.stored) or header.encoding > 1:
+        sparse = header.encoding & _codecs.SPARSE
+        if (header.flags & ~1 or (not self.deep and header.encoding == 0 and header.raw != header.stored) or not _codecs.is_known(header)
+                or (sparse and event["content"] != "pixels")):
             raise _Lost("its payload cannot be decoded")
-        raw = decode(header, body) if self.deep else b""
+        try:
+            raw, piece = _codecs.decode(header, body) if self.deep else (b"", None)
+        except _codecs.Damaged as what:
+            raise _Lost(f"its payload cannot be decoded: {what}") from None
+        except _codecs.Missing as what:
+            raise RunError(str(what)) from None
         event["payload_left"] -= header.raw
         if event["payload_left"] < 0 or (header.flags & 1 and event["payload_left"] > 0):
             raise _Lost("its payload does not have the bytes that it says")
         if self.sink is not None:
-            self.sink(raw)
+            self.sink(raw, piece)
         return header.flags & 1

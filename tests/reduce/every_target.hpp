@@ -2,24 +2,28 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
+
+#include <cstdint>
 
 #include "reduce/pixels/pixels.hpp"
 
 namespace weir::reduce {
 
+/// Instruction sets of this machine, one bit each.
+std::int64_t supported_targets();
+/// What is used from now on; 0: whatever this machine has, as at the start.
+void use_targets(std::int64_t targets);
+
 /// Calls `check` with each instruction set chosen in turn.
 template <class Check>
 void with_every_target(Check check) {
-    const std::int64_t targets = hwy::SupportedTargets();
+    const std::int64_t targets = supported_targets();
     for (std::int64_t left = targets; left != 0; left &= left - 1) {
-        hwy::SetSupportedTargetsForTest(left & -left);
-        hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+        use_targets(left & -left);
         SCOPED_TRACE(simd_target());
         check();
     }
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    use_targets(0);
 }
 
 }  // namespace weir::reduce

@@ -1,7 +1,6 @@
 // Packing: what comes back is what went in, for all that can come in; the bytes are those of the published layouts; and
 // no memory is taken on the way. What other programs make of the bytes: pack_filters_test.py.
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 #include <lz4.h>
 #include <rapidcheck.h>
 #include <zstd.h>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "core/hot_thread.hpp"
+#include "every_target.hpp"
 #include "reduce/pack/bit_transpose.hpp"
 #include "reduce/pack/packer.hpp"
 #include "reduce/pack/unpacker.hpp"
@@ -75,18 +75,6 @@ void expect_back(const Raw& stored, Codec codec, std::size_t element_bytes, cons
 std::string described(const PackOptions& options, std::size_t bytes) {
     return std::string(name(options.codec)) + " level " + std::to_string(options.level) + ", elements of " +
            std::to_string(options.element_bytes) + ", " + std::to_string(bytes) + " bytes";
-}
-
-template <class Check>
-void with_every_target(Check check) {
-    for (std::int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
-        hwy::SetSupportedTargetsForTest(left & -left);
-        hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-        SCOPED_TRACE(transpose_target());
-        check();
-        hwy::SetSupportedTargetsForTest(0);
-    }
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 TEST(BitTranspose, every_instruction_set_gives_the_same_bits) {

@@ -1,6 +1,5 @@
 // Pedestals from dark frames: SIMD against plain C++, sums against doubles, drift, and what must not pull them.
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <bit>
 #include <cmath>
@@ -12,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "every_target.hpp"
 #include "reduce/pedestal/tracker.hpp"
 #include "reduce/pixels/calibration.hpp"
 #include "reduce/pixels/pixels.hpp"
@@ -75,7 +75,6 @@ PedestalState start_at(std::size_t pixels, double mean, float rms, float weight)
 
 TEST(Pedestal, SimdCollectsWhatPlainCodeCollects) {
     std::mt19937 random(1);
-    const std::int64_t targets = hwy::SupportedTargets();
     for (const std::size_t pixels : {0, 1, 3, 7, 16, 31, 33, 1000, 4096}) {
         std::vector<std::uint16_t> raw(pixels);
         std::vector<float> mean(pixels);
@@ -94,18 +93,14 @@ TEST(Pedestal, SimdCollectsWhatPlainCodeCollects) {
             Sums expected(pixels);
             const PedestalCounts counts = reference::collect(raw, judge, expected.view());
             EXPECT_EQ(reference::collect(raw, judge, expected.view()), counts);
-            for (std::int64_t left = targets; left != 0; left &= left - 1) {
-                hwy::SetSupportedTargetsForTest(left & -left);
-                hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+            with_every_target([&] {
                 Sums found(pixels);
                 EXPECT_EQ(collect(raw, judge, found.view()), counts) << simd_target();
                 EXPECT_EQ(collect(raw, judge, found.view()), counts) << simd_target();
                 EXPECT_TRUE(found == expected) << simd_target() << ", " << pixels << " pixels";
-            }
+            });
         }
     }
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 TEST(Pedestal, SumsHoldAsManyFramesAsTheyPromise) {

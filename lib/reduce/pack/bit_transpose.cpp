@@ -172,10 +172,6 @@ void Untranspose(std::span<const std::byte> in, std::size_t element_bytes, std::
     }
 }
 
-const char* Target() {
-    return hwy::TargetName(HWY_TARGET);
-}
-
 }  // namespace weir::reduce::pack::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -184,7 +180,6 @@ namespace weir::reduce::pack {
 
 HWY_EXPORT(Transpose);
 HWY_EXPORT(Untranspose);
-HWY_EXPORT(Target);
 
 void transpose_bits(std::span<const std::byte> in, std::size_t element_bytes, std::span<std::byte> out) noexcept {
     HWY_DYNAMIC_DISPATCH(Transpose)(in, element_bytes, out);
@@ -192,10 +187,6 @@ void transpose_bits(std::span<const std::byte> in, std::size_t element_bytes, st
 
 void untranspose_bits(std::span<const std::byte> in, std::size_t element_bytes, std::span<std::byte> out) noexcept {
     HWY_DYNAMIC_DISPATCH(Untranspose)(in, element_bytes, out);
-}
-
-const char* transpose_target() noexcept {
-    return HWY_DYNAMIC_DISPATCH(Target)();
 }
 
 namespace reference {

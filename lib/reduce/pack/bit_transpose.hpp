@@ -30,7 +30,4 @@ void untranspose_bits(std::span<const std::byte> in, std::size_t element_bytes, 
                       std::size_t first = 0) noexcept;
 }  // namespace reference
 
-/// Which instruction set is used on this machine, as Highway calls it.
-[[nodiscard]] const char* transpose_target() noexcept;
-
 }  // namespace weir::reduce::pack

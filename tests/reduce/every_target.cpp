@@ -1,0 +1,18 @@
+// Built with the flags of the SIMD code itself (lib/reduce/meson.build): Highway's headers refuse baselines that hold
+// more than its dispatch tells apart, as -march=native is on some processors.
+#include "every_target.hpp"
+
+#include <hwy/targets.h>
+
+namespace weir::reduce {
+
+std::int64_t supported_targets() {
+    return hwy::SupportedTargets();
+}
+
+void use_targets(std::int64_t targets) {
+    hwy::SetSupportedTargetsForTest(targets);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+}  // namespace weir::reduce

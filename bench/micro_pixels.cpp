@@ -29,12 +29,14 @@ struct Frame {
             for (float& value : pedestal[gain])
                 value = (gain == 0 ? 2700.F : 14000.F) + static_cast<float>(random() % 100);
         }
-        // As in the real frames: one pixel in a thousand is not in the first gain; noise of 5 ADU; few photons.
+        // As in the real frames: noise of 5 ADU, few photons, and one pixel in a thousand not in the first gain, mostly
+        // beside another one, so that of 16 pixels in a row one time in a hundred some are.
         std::normal_distribution<float> noise(2750, 5);
+        bool bright = false;
         for (std::uint16_t& word : raw) {
             word = static_cast<std::uint16_t>(noise(random) + (random() % 100 == 0 ? 508.F : 0.F));
-            if (random() % 1000 == 0) word = static_cast<std::uint16_t>(0x4000 | 13950);
-            if (random() % 10000 == 0) word = static_cast<std::uint16_t>(0x4000 | 10000);
+            bright = random() % (bright ? 2 : 2000) == 0;
+            if (bright) word = static_cast<std::uint16_t>(0x4000 | (random() % 10 == 0 ? 10000 : 13950));
         }
     }
     [[nodiscard]] reduce::PixelCalibration at(std::size_t pixel) const {

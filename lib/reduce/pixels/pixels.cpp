@@ -3,9 +3,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "reduce/pixels/pixels.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -29,36 +31,79 @@ HWY_INLINE V energy_in(const V adc, const float* pedestal, const float* factor) 
     return hn::Mul(hn::Sub(adc, hn::LoadU(d, pedestal)), hn::LoadU(d, factor));
 }
 
-/// One vector of pixels.
-HWY_INLINE hn::Vec<Floats> convert_vector(const std::uint16_t* raw, const PixelCalibration& c, std::size_t at) {
+HWY_INLINE hn::Vec<Floats> one_nan(const hn::Vec<Floats> energy) {
+    return hn::IfThenElse(hn::IsNaN(energy), hn::Set(Floats(), nan), energy);
+}
+
+HWY_INLINE hn::Vec<Floats> adc_of(const hn::Vec<Wide> word) {
+    return hn::ConvertTo(Floats(), hn::BitCast(hn::RebindToSigned<Floats>(), hn::And(word, hn::Set(Wide(), 0x3fff))));
+}
+
+/// A vector of pixels as if all were in the first gain. True: not all are.
+HWY_INLINE bool convert_first(const std::uint16_t* raw, const PixelCalibration& c, std::size_t at, float* energy) {
+    const auto word = hn::PromoteTo(Wide(), hn::LoadU(Words(), raw));
+    // Whatever the maps have, there is one NaN.
+    hn::StoreU(one_nan(energy_in(adc_of(word), c.pedestal[0] + at, c.factor[0] + at)), Floats(), energy);
+    return !hn::AllFalse(Wide(), hn::Gt(word, hn::Set(Wide(), 0x3fff)));
+}
+
+/// What convert_first() left wrong: pixels in other gains, and words that are no measurement.
+HWY_INLINE void convert_others(const std::uint16_t* raw, const PixelCalibration& c, std::size_t at, float* to) {
     const Floats d;
     const Wide w;
     const auto word = hn::PromoteTo(w, hn::LoadU(Words(), raw));
     const auto gain = hn::ShiftRight<14>(word);
-    const auto adc = hn::ConvertTo(d, hn::BitCast(hn::RebindToSigned<Floats>(), hn::And(word, hn::Set(w, 0x3fff))));
-    auto energy = energy_in(adc, c.pedestal[0] + at, c.factor[0] + at);
-    const auto not_first = hn::Ne(gain, hn::Zero(w));
-    // Nearly all pixels are in the first gain nearly always, and then the other maps are not even read.
-    if (HWY_UNLIKELY(!hn::AllFalse(w, not_first))) {
-        const auto in_second = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 1)));
-        const auto in_third = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 3)));
-        const auto never = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 2)));
-        energy = hn::IfThenElse(in_second, energy_in(adc, c.pedestal[1] + at, c.factor[1] + at), energy);
+    const auto adc = adc_of(word);
+    auto energy = hn::LoadU(d, to);
+    const auto in_second = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 1)));
+    const auto in_third = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 3)));
+    const auto never = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 2)));
+    energy = hn::IfThenElse(in_second, energy_in(adc, c.pedestal[1] + at, c.factor[1] + at), energy);
+    if (!hn::AllFalse(d, in_third))
         energy = hn::IfThenElse(in_third, energy_in(adc, c.pedestal[2] + at, c.factor[2] + at), energy);
-        const auto error = hn::Or(hn::Eq(word, hn::Set(w, raw_error)), hn::Eq(word, hn::Set(w, raw_gain1_error)));
-        energy = hn::IfThenElse(hn::Or(never, hn::RebindMask(d, error)), hn::Set(d, nan), energy);
-        energy =
-            hn::IfThenElse(hn::RebindMask(d, hn::Eq(word, hn::Set(w, raw_saturated))), hn::Set(d, infinity), energy);
+    const auto error = hn::Or(hn::Eq(word, hn::Set(w, raw_error)), hn::Eq(word, hn::Set(w, raw_gain1_error)));
+    energy = hn::IfThenElse(hn::Or(never, hn::RebindMask(d, error)), hn::Set(d, nan), energy);
+    energy = hn::IfThenElse(hn::RebindMask(d, hn::Eq(word, hn::Set(w, raw_saturated))), hn::Set(d, infinity), energy);
+    hn::StoreU(one_nan(energy), d, to);
+}
+
+/// Whole vectors, `count` of them, at most as many as vectors_at_once.
+///
+/// Nearly all pixels are in the first gain nearly always: the maps of the others are read only where a pixel needs
+/// them. Those places are noted first and seen to afterwards, because a branch for each would be mispredicted as often
+/// as it is taken, and would then wait for memory with nothing else to do.
+constexpr std::size_t vectors_at_once = 256;
+HWY_INLINE void convert_vectors(const std::uint16_t* raw, const PixelCalibration& c, std::size_t first,
+                                std::size_t count, float* energy) {
+    const std::size_t lanes = hn::Lanes(Floats());
+    std::uint32_t others[vectors_at_once];
+    std::size_t found = 0;
+    const PixelCalibration maps = c;  // not reread for fear that `energy` lies in it
+    for (std::size_t k = 0; k < count; ++k) {
+        const std::size_t at = first + k * lanes;
+        others[found] = static_cast<std::uint32_t>(k);
+        found += convert_first(raw + at, maps, at, energy + at) ? 1 : 0;
     }
-    return hn::IfThenElse(hn::IsNaN(energy), hn::Set(d, nan), energy);  // one NaN, whatever the maps have
+    constexpr std::size_t ahead = 16;
+    const auto fetch = [&](std::size_t n) HWY_ATTR {
+        hwy::Prefetch(maps.pedestal[1] + first + others[n] * lanes);
+        hwy::Prefetch(maps.factor[1] + first + others[n] * lanes);
+    };
+    for (std::size_t n = 0; n < found && n < ahead; ++n) fetch(n);
+    for (std::size_t n = 0; n < found; ++n) {
+        if (n + ahead < found) fetch(n + ahead);
+        const std::size_t at = first + others[n] * lanes;
+        convert_others(raw + at, maps, at, energy + at);
+    }
 }
 
 void Convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration, std::span<float> energy) {
     const Floats d;
     const std::size_t lanes = hn::Lanes(d);
-    std::size_t i = 0;
-    for (; i + lanes <= raw.size(); i += lanes)
-        hn::StoreU(convert_vector(raw.data() + i, calibration, i), d, energy.data() + i);
+    const std::size_t whole = raw.size() / lanes;
+    for (std::size_t done = 0; done < whole; done += vectors_at_once)
+        convert_vectors(raw.data(), calibration, done * lanes, std::min(vectors_at_once, whole - done), energy.data());
+    const std::size_t i = whole * lanes;
     if (i == raw.size()) return;
     // The rest, with copies of what belongs to it.
     alignas(64) std::uint16_t words[hn::MaxLanes(Floats())] = {};
@@ -74,7 +119,7 @@ void Convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibra
         }
     }
     for (std::size_t k = i; k < raw.size(); ++k) words[k - i] = raw[k];
-    hn::Store(convert_vector(words, rest, 0), d, out);
+    convert_vectors(words, rest, 0, 1, out);
     for (std::size_t k = i; k < raw.size(); ++k) energy[k] = out[k - i];
 }
 

@@ -83,6 +83,8 @@ EventsConfig read_events(TableReader& root) {
     EventsConfig events;
     auto table = root.table("events");
     if (!table) root.missing("events.sources", "[events] with sources = the number of sources that make an event");
+    table->allow({"sources", "memory", "window", "timeout_ms", "ip_fragment_timeout_ms", "incomplete", "assembly",
+                  "overload", "horizon"});
     const auto sources = table->integer("sources", {1, sources_max});
     if (!sources) table->missing("sources", "the number of sources that make an event complete");
     events.sources = static_cast<std::uint32_t>(*sources);
@@ -108,6 +110,7 @@ LcoresConfig read_lcores(TableReader& root) {
     LcoresConfig lcores;
     auto table = root.table("lcores");
     if (!table) return lcores;
+    table->allow({"rx", "build", "work", "idle"});
     lcores.rx = table->integers("rx", cpus, "CPU number");
     lcores.build = table->integers("build", cpus, "CPU number");
     lcores.work = table->integers("work", cpus, "CPU number");
@@ -132,10 +135,7 @@ std::optional<IpAddress> parse_ip_address(std::string_view text) {
 RunConfig parse_config(std::string_view text, std::string_view file_name) {
     const toml::table document = parse_toml(text, file_name);
     TableReader root(document, "", file_name);
-    // A misspelt section would otherwise show as a missing one.
-    for (const auto* key : {"name", "include", "port", "stream", "events", "reduce", "sink", "lcores", "format"})
-        root.get(key);
-    root.finish();
+    root.allow({"name", "include", "port", "stream", "events", "reduce", "sink", "lcores", "format"});
     RunConfig run;
     run.name = root.name("name").value_or(run.name);
     run.ports = read_ports(root);

@@ -23,7 +23,11 @@ std::uint64_t value_mask(const wire::DeclaredField& field) {
 
 }  // namespace
 
-wire::DeclaredField read_field(TableReader& table, std::uint32_t header_bytes) {
+wire::DeclaredField read_field(TableReader& table, std::uint32_t header_bytes,
+                               std::initializer_list<std::string_view> more) {
+    std::vector<std::string_view> keys{"offset", "bytes", "mask", "shift"};
+    keys.insert(keys.end(), more);
+    table.allow(keys);
     wire::DeclaredField field;
     const auto offset = table.integer("offset", {0, header_bytes_max - 1});
     if (!offset) table.missing("offset", "the field's first byte, counted from the start of the header");
@@ -63,7 +67,7 @@ std::optional<wire::DeclaredField> read_optional_field(TableReader& format, std:
 void read_event(TableReader& format, wire::DeclaredSpec& spec) {
     auto table = format.table("event");
     if (!table) format.missing("event", "where the event number is: event = { offset = 0, bytes = 8 }");
-    spec.event = read_field(*table, spec.header_bytes);
+    spec.event = read_field(*table, spec.header_bytes, {"wrap_bits"});
     const auto width = static_cast<std::uint32_t>(std::bit_width(value_mask(*spec.event)));
     if (const auto bits = table->integer("wrap_bits", {1, width})) spec.wrap_bits = static_cast<std::uint32_t>(*bits);
     table->finish();
@@ -72,7 +76,7 @@ void read_event(TableReader& format, wire::DeclaredSpec& spec) {
 void read_magic(TableReader& format, wire::DeclaredSpec& spec) {
     auto table = format.table("magic");
     if (!table) return;
-    spec.magic = read_field(*table, spec.header_bytes);
+    spec.magic = read_field(*table, spec.header_bytes, {"value"});
     const auto value = table->signed_integer("value");
     if (!value) table->missing("value", "the number that the field always has");
     spec.magic_value = static_cast<std::uint64_t>(*value);
@@ -123,6 +127,8 @@ void read_place(TableReader& format, wire::DeclaredSpec& spec) {
 }
 
 wire::DeclaredSpec read_format(TableReader& table) {
+    table.allow({"name", "byte_order", "header_bytes", "event", "index", "offset", "payload_bytes", "packets", "total",
+                 "magic", "source"});
     wire::DeclaredSpec spec;
     const auto name = table.name("name");
     if (!name) table.missing("name", "a name for [[stream]] to refer to");
@@ -177,8 +183,7 @@ void append_included(TableReader& root, const std::string& name, std::vector<wir
     const std::string file_name = path.string();
     const toml::table document = parse_toml(read_text(path), file_name);
     TableReader included(document, "", file_name);
-    included.get("format");
-    included.finish();
+    included.allow({"format"});
     append_formats(included, out);
 }
 

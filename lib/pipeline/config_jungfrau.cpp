@@ -12,6 +12,9 @@ namespace weir::pipeline::detail {
 
 namespace {
 
+constexpr auto keys = std::to_array<std::string_view>(
+    {"pedestal", "gain", "gain_unit", "unit", "photon_kev", "mask", "output", "at", "storage_cells", "storage_cell"});
+
 using Calibration = reduce::CalibrationConfig;
 using reduce::PixelType;
 
@@ -196,8 +199,8 @@ nlohmann::json json(const ReduceOptions& from) {
 
 }  // namespace
 
-const ReducerEntry jungfrau_entry{"jungfrau", set_of(ReduceData::raw_pixels), ReduceData::energies, {}, read, print,
-                                  json};
+const ReducerEntry jungfrau_entry{
+    "jungfrau", set_of(ReduceData::raw_pixels), ReduceData::energies, {}, keys, read, print, json};
 
 std::filesystem::path config_path(const TableReader& table, std::string_view text) {
     std::filesystem::path path(text);

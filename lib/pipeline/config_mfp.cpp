@@ -10,6 +10,8 @@ namespace weir::pipeline::detail {
 
 namespace {
 
+constexpr auto keys = std::to_array<std::string_view>({"layout", "output", "source_ids", "version", "fragments_max"});
+
 using reduce::MepOrder;
 using reduce::MfpField;
 using reduce::MfpLayout;
@@ -22,7 +24,10 @@ std::uint32_t small(TableReader& table, std::string_view key, Bounds bounds, std
     return static_cast<std::uint32_t>(table.integer(key, bounds).value_or(otherwise));
 }
 
-MfpField place_of(TableReader& table) {
+MfpField place_of(TableReader& table, std::initializer_list<std::string_view> more = {}) {
+    std::vector<std::string_view> keys{"offset", "bytes"};
+    keys.insert(keys.end(), more);
+    table.allow(keys);
     MfpField field;
     const auto offset = table.integer("offset", {0, reduce::mfp_header_bytes_max});
     if (!offset) table.missing("offset", "where the field begins, in bytes");
@@ -42,7 +47,7 @@ void read_length(TableReader& table, MfpLayout& layout) {
         return;
     }
     auto field = table.table("length");
-    layout.length = place_of(*field);
+    layout.length = place_of(*field, {"of"});
     const auto of = field->word("of", {"fragments", "message"});
     layout.length_is_of_message = of.value_or(0) == 1;
     field->finish();
@@ -59,7 +64,7 @@ MfpLayout read_layout(TableReader& table) {
         }
     read_length(table, layout);
     if (auto magic = table.table("magic")) {
-        layout.magic = place_of(*magic);
+        layout.magic = place_of(*magic, {"value"});
         const auto value = magic->integer("value", {0, ~std::uint64_t{0}});
         if (!value) magic->missing("value", "what stands there");
         layout.magic_value = *value;
@@ -70,7 +75,7 @@ MfpLayout read_layout(TableReader& table) {
     layout.table_align = small(table, "table_align", {1, 4096}, layout.table_align);
     layout.fragment_align = small(table, "fragment_align", {1, 4096}, layout.fragment_align);
     if (auto size = table.table("size_in_fragment")) {
-        layout.size_in_fragment = place_of(*size);
+        layout.size_in_fragment = place_of(*size, {"adds"});
         layout.size_adds = small(*size, "adds", {0, 65535}, 0);
         size->finish();
     }
@@ -143,6 +148,6 @@ nlohmann::json json(const ReduceOptions& from) {
 
 }  // namespace
 
-const ReducerEntry mfp_entry{"mfp", set_of(ReduceData::bytes), ReduceData::mep, {}, read, print, json};
+const ReducerEntry mfp_entry{"mfp", set_of(ReduceData::bytes), ReduceData::mep, {}, keys, read, print, json};
 
 }  // namespace weir::pipeline::detail

@@ -14,6 +14,8 @@ namespace detail {
 
 namespace {
 
+constexpr auto keys = std::to_array<std::string_view>({"codec", "level", "element_bytes"});
+
 constexpr std::array codecs{Codec::bitshuffle_lz4, Codec::bitshuffle_zstd, Codec::lz4, Codec::zstd, Codec::bits};
 
 ReduceOptions read_pack(TableReader& table) {
@@ -80,7 +82,7 @@ std::uint32_t pixel_bytes(const std::vector<StreamConfig>& streams) {
 
 }  // namespace
 
-const ReducerEntry pack_entry{"pack", any_data, ReduceData::packed, {}, read_pack, print_pack, pack_json};
+const ReducerEntry pack_entry{"pack", any_data, ReduceData::packed, {}, keys, read_pack, print_pack, pack_json};
 
 void resolve_packing(RunConfig& run) {
     const auto* jungfrau = find_reducer<JungfrauOptions>(run.reduce);

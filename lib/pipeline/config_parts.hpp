@@ -34,8 +34,10 @@ inline constexpr auto recorder_keys =
 /// Throws if a flight recorder forgets sooner than events time out; wants `run.events` and `run.sinks`.
 void check_recorders(const RunConfig& run);
 LcoresConfig read_lcores(TableReader& root);
-/// A field of a header of `header_bytes`: offset, bytes, mask, shift. Does not call finish().
-wire::DeclaredField read_field(TableReader& table, std::uint32_t header_bytes);
+/// A field of a header of `header_bytes`: offset, bytes, mask, shift. `more` are keys that the caller reads; it calls
+/// finish().
+wire::DeclaredField read_field(TableReader& table, std::uint32_t header_bytes,
+                               std::initializer_list<std::string_view> more = {});
 
 /// Streams and the sources that follow from them; wants `run.ports`, `run.formats` and `run.events`.
 void read_streams(TableReader& root, RunConfig& run);

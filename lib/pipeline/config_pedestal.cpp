@@ -11,6 +11,10 @@ namespace weir::pipeline::detail {
 
 namespace {
 
+constexpr auto keys =
+    std::to_array<std::string_view>({"every", "flag", "all", "gain", "frames", "outlier", "outlier_after", "rms_max",
+                                     "interval", "snapshots", "snapshot_seconds", "start", "rms", "keep", "queue"});
+
 using Dark = PedestalOptions::Dark;
 using Start = PedestalOptions::Start;
 
@@ -36,7 +40,7 @@ void read_dark(TableReader& table, PedestalOptions& out) {
     out.dark = every ? Dark::every : flag ? Dark::flag : Dark::all;
     out.every = every.value_or(0);
     if (!flag) return;
-    out.flag = read_field(*flag, header_bytes);
+    out.flag = read_field(*flag, header_bytes, {"value"});
     if (flag->get("value") != nullptr) out.flag_value = unsigned_value(*flag, "value", 0);
     flag->finish();
 }
@@ -151,6 +155,6 @@ nlohmann::json json(const ReduceOptions& from) {
 
 }  // namespace
 
-const ReducerEntry pedestal_entry{"pedestal", set_of(ReduceData::raw_pixels), {}, {}, read, print, json};
+const ReducerEntry pedestal_entry{"pedestal", set_of(ReduceData::raw_pixels), {}, {}, keys, read, print, json};
 
 }  // namespace weir::pipeline::detail

@@ -12,6 +12,18 @@ namespace {
 
 using Args = std::vector<std::string>;  // "key=value", or a key alone
 
+/// The keys that a profile may have too.
+constexpr auto value_keys = std::to_array<std::string_view>(
+    {"queues", "mtu", "rx_descriptors", "mbuf_bytes", "promiscuous", "tx_descriptors", "link_wait_s", "flow_control",
+     "pfc", "flow_control_required", "timestamps", "checksums", "args"});
+
+/// Those and the keys that only a port or only a profile has.
+std::vector<std::string_view> with_values(std::initializer_list<std::string_view> own) {
+    std::vector<std::string_view> keys(own);
+    keys.insert(keys.end(), value_keys.begin(), value_keys.end());
+    return keys;
+}
+
 std::string_view key_of(std::string_view arg) {
     return arg.substr(0, arg.find('='));
 }
@@ -98,7 +110,7 @@ void read_options(TableReader& table, port::PortOptions& options) {
     options.checksums = table.choice("checksums", checksums_names).value_or(options.checksums);
 }
 
-/// The keys that a profile may have too. `args` comes back because its parts merge one by one.
+/// Reads `value_keys`. `args` comes back because its parts merge one by one.
 Args read_values(TableReader& table, PortConfig& port) {
     // 64 KiB is what a 16-bit buffer length can say, headroom included.
     constexpr Bounds mbuf{1024, 65407};
@@ -122,6 +134,7 @@ Args read_profile(TableReader& table, const std::string& name, PortConfig& port)
     port.profile = {file_name, table.place(*table.get("profile")).line};
     const toml::table document = parse_toml(read_text(path), file_name);
     TableReader profile(document, "", file_name);
+    profile.allow(with_values({"notes"}));
     if (profile.get("notes") != nullptr) profile.texts("notes", "remarks for people");
     Args args = read_values(profile, port);
     profile.finish();
@@ -147,6 +160,7 @@ void check_frame_room(TableReader& table, const PortConfig& port) {
 PortConfig read_port(TableReader& table, std::uint32_t index) {
     PortConfig port;
     port.place = table.place();
+    table.allow(with_values({"name", "device", "profile", "address", "steer", "on_refusal", "isolated", "flows"}));
     const auto name = table.name("name");
     if (!name) table.missing("name", "a name for [[stream]] to refer to");
     port.name = *name;

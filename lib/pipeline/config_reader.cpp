@@ -179,13 +179,7 @@ void TableReader::refuse(std::string_view key, std::string_view why) {
 }
 
 void TableReader::missing(std::string_view key, std::string_view accepted) const {
-    std::string found = "nothing, it is required";
-    for (const auto& [other, node] : *table_) {
-        if (edit_distance(other.str().substr(0, 64), key) > std::max<std::size_t>(1, key.size() / 3)) continue;
-        found += fmt::format("; did you mean it by {} in line {}?", in_quotes(other.str()), line_of(node));
-        break;
-    }
-    fail(place(), full_key(key), found, accepted);
+    fail(place(), full_key(key), "nothing, it is required", accepted);
 }
 
 void TableReader::wrong(std::string_view key, std::string_view found, std::string_view accepted) const {
@@ -363,10 +357,14 @@ std::optional<std::size_t> TableReader::word(std::string_view key, const std::ve
 }
 
 void TableReader::finish() const {
+    allow({known_.begin(), known_.end()});
+}
+
+void TableReader::allow(const std::vector<std::string_view>& keys) const {
     for (const auto& [key, node] : *table_) {
         const std::string_view name = key.str();
-        if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
-        std::vector<std::string_view> words(known_.begin(), known_.end());
+        if (std::find(keys.begin(), keys.end(), name) != keys.end()) continue;
+        std::vector<std::string_view> words = keys;
         const auto guess = nearest(name, words);
         std::sort(words.begin(), words.end());
         words.erase(std::unique(words.begin(), words.end()), words.end());

@@ -45,6 +45,9 @@ public:
     [[nodiscard]] std::string full_key(std::string_view key) const;
     [[nodiscard]] std::string_view file() const { return file_; }
 
+    /// Throws for the first key that is not one of these. Asked before anything else, because a slip in a key otherwise
+    /// shows as something missing, or as a value that does not fit the others.
+    void allow(const std::vector<std::string_view>& keys) const;
     /// The node, or nullptr; the key then counts as known.
     const toml::node* get(std::string_view key);
     /// Throws if the key is there: it is a known one, but not here. `why` says where it applies.
@@ -84,7 +87,7 @@ public:
     /// Position of the key's string in `words`.
     std::optional<std::size_t> word(std::string_view key, const std::vector<std::string_view>& words);
 
-    /// Throws for the first key that was never asked for.
+    /// Throws for the first key that was never asked for: one that is allowed, but not with the others that are there.
     void finish() const;
 
 private:

@@ -36,7 +36,9 @@ nlohmann::json zstd_json(const ReduceOptions& options) {
 
 }  // namespace
 
-const ReducerEntry zstd_entry{"zstd", any_data, ReduceData::packed, {}, read_zstd, print_zstd, zstd_json};
+constexpr std::array<std::string_view, 1> zstd_keys{"level"};
+
+const ReducerEntry zstd_entry{"zstd", any_data, ReduceData::packed, {}, zstd_keys, read_zstd, print_zstd, zstd_json};
 
 namespace {
 
@@ -71,6 +73,19 @@ std::string accepted_for(const ReducerEntry& entry, ReduceData found) {
     return fmt::format("{} as the first that changes the data", name);
 }
 
+std::vector<std::string_view> keys_of(const ReducerEntry& entry) {
+    std::vector<std::string_view> keys{"kind"};
+    keys.insert(keys.end(), entry.keys.begin(), entry.keys.end());
+    return keys;
+}
+
+/// What a table may have whose kind is not said.
+std::vector<std::string_view> all_keys() {
+    std::vector<std::string_view> keys{"kind"};
+    for (const ReducerEntry* entry : reducers) keys.insert(keys.end(), entry->keys.begin(), entry->keys.end());
+    return keys;
+}
+
 }  // namespace
 
 std::vector<ReduceConfig> read_reducers(TableReader& root) {
@@ -79,6 +94,7 @@ std::vector<ReduceConfig> read_reducers(TableReader& root) {
     for (const ReducerEntry* entry : reducers) names.push_back(entry->name);
     for (TableReader& table : root.tables("reduce")) {
         const auto kind = table.word("kind", names);
+        table.allow(kind ? keys_of(*reducers[*kind]) : all_keys());
         if (!kind) table.missing("kind", "the reducer, " + any_of(names));
         ReduceConfig reduce{reducers[*kind]->read(table), table.place()};
         table.finish();

@@ -1,6 +1,8 @@
 // What the configuration has to know of a kind of reducer. Private to config*.cpp.
 #pragma once
 
+#include <span>
+
 #include "pipeline/config_parts.hpp"
 #include "pipeline/config_printer.hpp"
 
@@ -17,10 +19,11 @@ inline constexpr DataSet any_data =
 
 struct ReducerEntry {
     std::string_view name;
-    DataSet takes;                    ///< never ReduceData::packed: what compresses is the last
-    std::optional<ReduceData> gives;  ///< nothing: what it took
-    std::string_view wants_behind;    ///< a kind without which it does nothing, anywhere behind it; or empty
-    /// All keys but `kind`; `finish` is called afterwards.
+    DataSet takes;                           ///< never ReduceData::packed: what compresses is the last
+    std::optional<ReduceData> gives;         ///< nothing: what it took
+    std::string_view wants_behind;           ///< a kind without which it does nothing, anywhere behind it; or empty
+    std::span<const std::string_view> keys;  ///< all but `kind`
+    /// All keys but `kind`; `allow` has been called, `finish` is called afterwards.
     ReduceOptions (*read)(TableReader&);
     /// All lines but `kind`.
     void (*print)(Printer&, const ReduceOptions&);

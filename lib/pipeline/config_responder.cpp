@@ -35,6 +35,7 @@ void read_peers(TableReader& table, StreamConfig& stream) {
     if (stream.exchange != Exchange::none)
         return table.refuse("peer", "nothing: with an exchange, each program says who it is");
     for (TableReader& entry : tables_of(table, "peer")) {
+        entry.allow({"qp", "address"});
         RoceConfig::Peer peer;
         const auto qp = entry.integer("qp", {0, qp_max});
         if (!qp) entry.missing("qp", "the sender's own queue pair number (24 bits): answers go there");
@@ -78,6 +79,7 @@ void read_psns(TableReader& table, StreamConfig& stream) {
 }
 
 RoceConfig::Region read_region(TableReader& table, const StreamConfig& stream) {
+    table.allow({"va", "rkey", "bytes", "count", "stride", "write", "backing", "qp"});
     RoceConfig::Region out;
     roce::Region& region = out.region;
     const auto required = [&table](std::string_view key, Bounds bounds, std::string_view what) {

@@ -133,6 +133,14 @@ const Kind& read_kind(TableReader& table) {
     return kinds[*index];
 }
 
+/// Of all kinds: which of them a sink has is said by `refuse_foreign`.
+std::vector<std::string_view> all_keys() {
+    std::vector<std::string_view> keys{"kind"};
+    keys.insert(keys.end(), shared_keys.begin(), shared_keys.end());
+    for (const Kind& kind : kinds) keys.insert(keys.end(), kind.keys.begin(), kind.keys.end());
+    return keys;
+}
+
 /// Keys that only other kinds have.
 void refuse_foreign(TableReader& table, const Kind& kind) {
     if (kind.read == nullptr)
@@ -151,6 +159,7 @@ void refuse_foreign(TableReader& table, const Kind& kind) {
 SinkConfig read_sink(TableReader& table) {
     SinkConfig sink;
     sink.place = table.place();
+    table.allow(all_keys());
     const Kind& kind = read_kind(table);
     sink.kind = kind.kind;
     refuse_foreign(table, kind);

@@ -10,6 +10,8 @@ namespace weir::pipeline::detail {
 
 namespace {
 
+constexpr auto keys = std::to_array<std::string_view>({"threshold", "sigma", "rms"});
+
 constexpr double energy_max = 1e9;
 
 ReduceOptions read(TableReader& table) {
@@ -52,7 +54,8 @@ nlohmann::json json(const ReduceOptions& from) {
 
 }  // namespace
 
-const ReducerEntry sparse_entry{"sparse", set_of(ReduceData::energies), ReduceData::sparse, {}, read, print, json};
+const ReducerEntry sparse_entry{"sparse", set_of(ReduceData::energies), ReduceData::sparse, {}, keys, read, print,
+                                json};
 
 /// The noise must come from somewhere.
 void check_sparse(const RunConfig& run) {

@@ -12,6 +12,18 @@ namespace {
 
 constexpr std::uint32_t qp_max = (1U << 24) - 1;
 
+/// Of all transports and formats: which of them a stream has is said by those that refuse the others.
+constexpr auto stream_keys = std::to_array<std::string_view>(
+    {"port", "transport", "format", "src", "dst", "mark", "event", "max_message_bytes",
+     // UDP
+     "udp_dst", "source_by", "source_ids",
+     // RoCE
+     "qp", "icrc", "message_bytes", "service", "peer", "psn", "path_mtu", "pkey", "qkey", "rnr_timer_us", "ack_every",
+     "cnp_interval_us", "region", "exchange", "listen",
+     // formats
+     "address_bits", "event_item", "source_item", "heap_bytes", "interfaces", "rows", "bit_depth", "tengiga",
+     "packets_per_pulse"});
+
 const wire::DeclaredSpec* find_spec(const RunConfig& run, std::string_view name) {
     for (const wire::DeclaredSpec& spec : run.formats)
         if (spec.name == name) return &spec;
@@ -165,6 +177,7 @@ void read_message_bound(TableReader& table, const RunConfig& run, StreamConfig& 
 StreamConfig read_stream(TableReader& table, RunConfig& run) {
     StreamConfig stream;
     stream.place = table.place();
+    table.allow({stream_keys.begin(), stream_keys.end()});
     stream.port = read_port_name(table, run);
     const auto transport = table.choice("transport", transport_names);
     if (!transport) table.missing("transport", "\"udp\" or \"roce\"");

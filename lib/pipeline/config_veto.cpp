@@ -10,6 +10,10 @@ namespace weir::pipeline::detail {
 
 namespace {
 
+constexpr auto keys = std::to_array<std::string_view>(
+    {"threshold", "min_pixels", "max_pixels", "min_peaks", "max_peaks", "require", "incomplete", "keep_every",
+     "peak_threshold", "snr", "peak_radius", "background_radius", "separation", "min_peak_pixels"});
+
 using reduce::PeakOptions;
 using reduce::VetoOptions;
 
@@ -129,6 +133,6 @@ nlohmann::json json(const ReduceOptions& from) {
 
 }  // namespace
 
-const ReducerEntry veto_entry{"veto", set_of(ReduceData::energies), {}, {}, read, print, json};
+const ReducerEntry veto_entry{"veto", set_of(ReduceData::energies), {}, {}, keys, read, print, json};
 
 }  // namespace weir::pipeline::detail

@@ -1,6 +1,8 @@
 // Writes a run: blocks become events, and go to segments. See run_writer.hpp.
 #include "store/run_writer.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -135,6 +137,12 @@ void RunWriter::rotate(Lane& lane) {
         sync();
     else if (config_.sync == SyncPolicy::segment)
         sync_lane(lane);
+    else if (config_.sync == SyncPolicy::end && unsynced_.size() >= config_.unsynced_max)
+        try {
+            sync_oldest_segment();
+        } catch (const core::RunError& error) {
+            fail(fmt::format("{}; {}", error.what(), set_aside_text()));
+        }
     segments_[lane.number] = lane.segment;
     Lane full = std::exchange(lane, Lane{});
     lane.sequence = full.sequence;
@@ -150,7 +158,10 @@ void RunWriter::rotate(Lane& lane) {
         lane = std::move(full);
         throw;
     }
-    full.file.close();
+    if (config_.sync == SyncPolicy::end)
+        unsynced_.push_back({full.number, full.on_device, std::move(full.file)});
+    else
+        full.file.close();
 }
 
 /// Takes note of the block at the start of `rest`. The caller has made sure that `rest` is not empty.

@@ -29,7 +29,7 @@ public:
     enum class SyncPolicy : std::uint8_t {
         interval,  ///< by sync_bytes and sync_interval_ns, and as `segment`
         segment,   ///< when a segment is full, and as `end`
-        end,       ///< when the run settles
+        end,       ///< when the run settles; of many segments the oldest before that
         never,     ///< not the events: what is called written is with the kernel, and nothing is called synced
     };
     struct Config {
@@ -50,6 +50,8 @@ public:
         std::uint64_t sync_bytes = std::uint64_t{256} << 20;  ///< fdatasync after so many bytes …
         core::TimeNs sync_interval_ns = core::ns_per_s;       ///< … or so long after the last one, whichever is first
         SyncPolicy sync = SyncPolicy::interval;
+        /// With SyncPolicy::end so many full segments stay open and unsynced: far fewer than a process may have open.
+        std::size_t unsynced_max = 128;
 
         /// O_DIRECT: past the page cache. The run is then of version 2, because the disk's units are filled up with
         /// padding, and its segments end where buffers end.
@@ -80,8 +82,9 @@ public:
     void collect() override;
 
     /// Syncs what was written. On an error as append(), but the file is cut back to what its last successful sync
-    /// covered; a sync that failed is never tried again. Also looks whether the files are still where they were
-    /// created: what somebody has removed is taken out of stats().
+    /// covered; a sync that failed is never tried again. A full segment that was not synced until then and cannot be is
+    /// set aside as `NAME.unsynced`, and its events are taken out of stats(). Also looks whether the files are still
+    /// where they were created: what somebody has removed is taken out of stats().
     void sync();
     /// sync() if it is due by bytes or time; append() calls it, an idle thread should too.
     void sync_if_due() override;
@@ -144,6 +147,18 @@ private:
         bool too_long = false;             ///< the file has more than `segment.bytes`, and could not be shortened
         bool shortened = false;            ///< that was not synced yet
     };
+    /// A full segment that is yet to be synced. Its file stays open: the kernel may forget an error of writing back
+    /// that nobody has seen together with a file that nobody has open.
+    struct Unsynced {
+        std::uint32_t number = 0;
+        Segment on_device;
+        File file;
+    };
+    /// A segment that could not be synced.
+    struct SetAside {
+        std::uint32_t number = 0;
+        bool renamed = false;
+    };
     /// One write that is under way.
     struct Batch {
         Lane* lane = nullptr;
@@ -181,7 +196,10 @@ private:
     [[noreturn]] void fail(const std::string& what, const Lane* sync_failed = nullptr);
 
     // The end (run_writer_end.cpp).
-    void sync_closed_segments();
+    void sync_oldest_segment();
+    void sync_full_segments() noexcept;
+    void set_aside(const Unsynced& full) noexcept;
+    [[nodiscard]] std::string set_aside_text() const;
     void settle_lane(Lane& lane) noexcept;
     void forget(const Segment& segment) noexcept;
     void flush_index(Lane& lane, std::uint64_t keep_below);
@@ -200,7 +218,9 @@ private:
     std::size_t turn_ = 0;
     Lane* lane_ = nullptr;           ///< that the last buffer went to
     std::vector<Segment> segments_;  ///< by number; those that lanes have are not up to date
-    std::deque<Batch> batches_;      ///< under way, oldest first
+    std::deque<Unsynced> unsynced_;  ///< by number
+    std::vector<SetAside> set_aside_;
+    std::deque<Batch> batches_;  ///< under way, oldest first
     std::uint64_t appends_ = 0;
     Segment index_;
     IndexEntry open_event_;
@@ -211,7 +231,7 @@ private:
     std::string note_;  ///< what was wished for and refused
     bool failed_ = false;
     bool settled_ = false;
-    bool gone_ = false;  ///< somebody removed or shortened files: there is no run to close any more
+    bool gone_ = false;  ///< files were removed, shortened or set aside: there is no run to close any more
     bool closed_ = false;
     std::string failure_;
 };

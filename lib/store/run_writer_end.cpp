@@ -28,7 +28,7 @@ void RunWriter::forget(const Segment& segment) noexcept {
     gone_ = failed_ = true;
     stats_.events -= segment.events;
     stats_.payload_bytes -= segment.payload_bytes;
-    stats_.synced_events = stats_.events;
+    stats_.synced_events = std::min(stats_.synced_events, stats_.events);
 }
 
 /// Ends it with its last whole event, and syncs it.
@@ -48,15 +48,55 @@ void RunWriter::settle_lane(Lane& lane) noexcept {
     }
 }
 
-/// Segments that were left unsynced until now; their files are closed, but not what the kernel has of them.
-void RunWriter::sync_closed_segments() {
-    for (std::uint32_t i = 0; i < segments_.size(); ++i) {
-        if (std::ranges::find(lanes_, i, &Lane::number) != lanes_.end()) continue;
-        File file = File::open_to_read(directory_.file(segment_name(i)));
-        file.sync();
+/// Nobody knows which of its bytes are on the device, and another sync would not tell. They may be of use to somebody,
+/// but must not pass for written: the segment loses its name, and its events.
+void RunWriter::set_aside(const Unsynced& full) noexcept {
+    forget(segments_[full.number]);
+    bool renamed = true;
+    try {
+        rename_new(full.file.path(), full.file.path().string() + ".unsynced");
+    } catch (const std::exception&) {
+        renamed = false;
     }
-    stats_.synced_bytes = stats_.bytes;
-    stats_.synced_events = stats_.events;
+    set_aside_.push_back({full.number, renamed});
+}
+
+std::string RunWriter::set_aside_text() const {
+    constexpr std::size_t named_max = 8;
+    std::string text = "nobody knows what the device has of";
+    for (std::size_t i = 0; i < std::min(set_aside_.size(), named_max); ++i) {
+        const auto& [number, renamed] = set_aside_[i];
+        text += fmt::format("{} {} ({} events, {})", i > 0 ? "," : "", segment_name(number), segments_[number].events,
+                            renamed ? "now *.unsynced" : "which could not be renamed either");
+    }
+    if (set_aside_.size() > named_max) text += fmt::format(" and {} more", set_aside_.size() - named_max);
+    return text;
+}
+
+void RunWriter::sync_oldest_segment() {
+    Unsynced full = std::move(unsynced_.front());
+    unsynced_.pop_front();
+    try {
+        full.file.sync();
+        full.file.close();
+    } catch (const core::RunError&) {
+        set_aside(full);
+        throw;
+    }
+    const Segment& segment = segments_[full.number];
+    stats_.synced_bytes += segment.bytes - full.on_device.bytes;
+    stats_.synced_events += segment.events - full.on_device.events;
+}
+
+/// After an error of one the others are just as much worth syncing.
+void RunWriter::sync_full_segments() noexcept {
+    std::string first = failure_;
+    while (!unsynced_.empty()) try {
+            sync_oldest_segment();
+        } catch (const std::exception& error) {
+            if (first.empty()) first = error.what();
+        }
+    if (!set_aside_.empty()) failure_ = first + "; " + set_aside_text();
 }
 
 void RunWriter::settle() {
@@ -77,13 +117,9 @@ void RunWriter::settle() {
     event_open_ = false;
     settled_ = true;
     for (Lane& lane : lanes_) settle_lane(lane);
-    if (config_.sync == SyncPolicy::end && !failed_) try {
-            sync_closed_segments();
-        } catch (const std::exception& error) {
-            failure_ = error.what();
-            failed_ = true;
-        }
+    sync_full_segments();
     for (std::uint32_t i = 0; i < segments_.size(); ++i) {
+        if (std::ranges::find(set_aside_, i, &SetAside::number) != set_aside_.end()) continue;
         const auto lane = std::ranges::find(lanes_, i, &Lane::number);
         const bool whole = lane != lanes_.end() ? lane->file.is_whole(segments_[i].bytes)
                                                 : directory_.directory().has_file(segment_name(i), segments_[i].bytes);

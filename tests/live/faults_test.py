@@ -99,6 +99,15 @@ class FaultTest(live.Case):
         report = self.fails(f"sync/events-:4-4:{errno.EIO}", "cannot sync", "Input/output error", named=False)
         self.assertGreater(report["events"]["dropped"]["write_error"], 0)
 
+    def test_a_full_file_that_cannot_be_synced_at_the_end_is_set_aside(self):
+        report = self.fails(f"sync/events-000000:1-1:{errno.EIO}", "cannot sync", "Input/output error", "events-000000.weir (",
+                            named=False, text=config(sink='sync = "end"'))
+        aside = self.folder / ".run.part" / "events-000000.weir.unsynced"
+        self.assertGreater(aside.stat().st_size, 1 << 19)
+        lost = report["events"]["dropped"]["write_error"]
+        self.assertEqual(report["events"]["written"] + lost, EVENTS)
+        self.assertTrue(10 < lost < 50, lost)
+
     def test_a_file_system_that_becomes_read_only(self):
         error = errno.EROFS
         self.fails(f"write:6-0:{error};open:5-0:{error};rename:1-0:{error}", "Read-only file system", "dmesg", named=False)

@@ -42,9 +42,8 @@ struct Levels {
 [[nodiscard]] constexpr std::optional<Levels> levels(Codec codec) noexcept {
     switch (codec) {
         case Codec::zstd:
-            return Levels{-7, 19, 1};
         case Codec::bitshuffle_zstd:
-            return Levels{-7, 19, -5};
+            return Levels{-7, 19, 1};
         case Codec::lz4:
         case Codec::bitshuffle_lz4:
             // Below 1: faster; from 3 on the slow, thorough compressor (LZ4 HC), which allocates from 10 on.

@@ -12,7 +12,7 @@ namespace weir::reduce::pack {
 
 struct PackOptions {
     Codec codec = Codec::bitshuffle_zstd;
-    int level = -5;                 ///< within levels(codec)
+    int level = 1;                  ///< within levels(codec)
     std::size_t element_bytes = 2;  ///< 1, 2, 4 or 8; what is not a multiple of it is kept as it is
     bool is_signed = false;         ///< of the elements; makes a difference to the size that `bits` reaches
 };

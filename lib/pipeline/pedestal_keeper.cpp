@@ -7,6 +7,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "pipeline/reduce_memory.hpp"
+
 namespace weir::pipeline {
 
 using core::PedestalCounter;
@@ -41,8 +43,8 @@ PedestalKeeper::PedestalKeeper(const Config& config)
       tracker_(tracker_config(setup_->options), std::move(config.setup->start)),
       last_place_(config.workers, reduce::interval_none) {
     const PedestalOptions& options = setup_->options;
-    for (int i = 0; i < 2; ++i) intervals_.push_back(std::make_unique<Interval>(pixels_));
-    const std::uint32_t frames = std::max(2U, (options.queue + config.workers - 1) / config.workers);
+    for (std::size_t i = 0; i < intervals; ++i) intervals_.push_back(std::make_unique<Interval>(pixels_));
+    const std::uint32_t frames = dark_frames_of_worker(options.queue, config.workers);
     for (std::uint32_t worker = 0; worker < config.workers; ++worker) {
         note_rings_.push_back(
             std::make_unique<port::Ring<PedestalNote>>(fmt::format("darknotes{}", worker), frames + notes_room));

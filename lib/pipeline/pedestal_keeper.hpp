@@ -30,6 +30,13 @@ public:
         const RunSignals* signals = nullptr;
     };
 
+    /// The interval that ends, and the one that has begun.
+    static constexpr std::size_t intervals = 2;
+    /// What is held of every pixel of every storage cell.
+    static constexpr std::size_t pixel_bytes = reduce::PedestalState::pixel_bytes +
+                                               intervals * reduce::SumArrays::pixel_bytes +
+                                               reduce::Generations::pixel_bytes;
+
     explicit PedestalKeeper(const Config& config);
     ~PedestalKeeper();
     PedestalKeeper(const PedestalKeeper&) = delete;
@@ -92,7 +99,7 @@ private:
     PedestalShared shared_;
     float outlier_;  ///< RMS; infinite where nothing is one
     reduce::PedestalTracker tracker_;
-    std::vector<std::unique_ptr<Interval>> intervals_;  ///< two: the one that ends, and the one that has begun
+    std::vector<std::unique_ptr<Interval>> intervals_;
     std::vector<std::unique_ptr<DarkFrame>> frames_;
     std::vector<std::unique_ptr<port::Ring<PedestalNote>>> note_rings_;
     std::vector<std::unique_ptr<port::Ring<DarkFrame*>>> frame_rings_;

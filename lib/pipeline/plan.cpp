@@ -253,6 +253,22 @@ Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geome
     return plan;
 }
 
+namespace {
+
+/// What reducers hold, if anything: a line of its own, because it is no part of DPDK's memory.
+std::string reduce_text(const ReduceMemory& memory) {
+    if (memory.sum() == 0) return {};
+    const auto whole_mib = [](std::uint64_t bytes) { return (bytes + (1U << 20U) - 1) >> 20U; };
+    std::string parts;
+    for (const auto& [bytes, what] :
+         {std::pair{memory.calibration_bytes, "calibration"}, std::pair{memory.noise_bytes, "noise"},
+          std::pair{memory.pedestal_bytes, "pedestals"}, std::pair{memory.dark_frame_bytes, "dark frames"}})
+        if (bytes > 0) parts += fmt::format("{}{} {} MiB", parts.empty() ? "" : ", ", what, whole_mib(bytes));
+    return fmt::format("reducers: {} MiB of ordinary memory ({})\n", whole_mib(memory.sum()), parts);
+}
+
+}  // namespace
+
 std::string Plan::text() const {
     std::string text = fmt::format("lcores: rx {}, build {}, work {}{}\n", fmt::join(rx, " "), fmt::join(build, " "),
                                    fmt::join(work, " "), placement.proposed ? " (proposed)" : "");
@@ -269,6 +285,7 @@ std::string Plan::text() const {
                     static_cast<double>(eal_memory_bytes) / (1 << 20));
     for (std::size_t node = 0; node < node_memory_bytes.size() && node_memory_bytes.size() > 1; ++node)
         text += fmt::format("  node {}: {} MiB\n", node, node_memory_bytes[node] >> 20U);
+    text += reduce_text(reduce);
     if (copy_cells_per_rx > 0)
         text += fmt::format("copies: payload up to {} bytes{}, into {} cells of {} KiB\n", copy_bytes_max,
                             copy_above_held > 0 ? " once half the buffers are held" : "",

@@ -8,6 +8,7 @@
 
 #include "pipeline/config.hpp"
 #include "pipeline/placement.hpp"
+#include "pipeline/reduce_memory.hpp"
 #include "pipeline/work_stage.hpp"
 #include "port/ip_reassembly.hpp"
 
@@ -78,6 +79,7 @@ struct Plan {
     std::uint32_t output_buffers = 0;  ///< per worker
     std::uint32_t output_buffer_bytes = 0;
 
+    ReduceMemory reduce;  ///< ordinary memory; what make_plan() cannot know (Run)
     std::uint64_t eal_memory_bytes = 0;
     std::vector<std::uint64_t>
         node_memory_bytes;  ///< hugepages to take at the start, by node; empty: without hugepages

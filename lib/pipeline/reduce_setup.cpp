@@ -7,6 +7,7 @@
 
 #include "pipeline/bytes_encoder.hpp"
 #include "pipeline/mep_encoder.hpp"
+#include "pipeline/pedestal_keeper.hpp"
 #include "pipeline/pixel_encoder.hpp"
 #include "reduce/pack/pack_codec.hpp"
 
@@ -134,6 +135,28 @@ std::uint32_t ReduceSetup::output_buffer_bytes() const {
     if (!chain.may_veto()) return pieces;
     const std::size_t whole = pixel_event_bytes_max(chain, sources_.size());
     return static_cast<std::uint32_t>((whole + pieces + 4095) / 4096 * 4096);
+}
+
+ReduceMemory ReduceSetup::memory(std::uint32_t workers) const {
+    ReduceMemory memory;
+    std::uint64_t cells = 1;
+    if (jungfrau_ != nullptr) {
+        reduce::CalibrationConfig calibration = jungfrau_->calibration;
+        calibration.modules = modules_;
+        cells = calibration.storage_cells;
+        memory.calibration_bytes =
+            calibration_ != nullptr ? calibration_->memory_bytes() : reduce::Calibration::memory_bytes(calibration);
+    }
+    const std::uint64_t pixels = modules_ * cells * reduce::jungfrau_pixels;
+    if (const auto* sparse = find_reducer<SparseOptions>(chain_); sparse != nullptr && !sparse->rms.empty())
+        memory.noise_bytes = pixels * sizeof(float);
+    if (const auto* pedestal = find_reducer<PedestalOptions>(chain_)) {
+        memory.pedestal_bytes = pixels * PedestalKeeper::pixel_bytes;
+        std::uint64_t frame = 0;
+        for (const reduce::PixelSource& source : sources_) frame += source.pixels() * sizeof(std::uint16_t);
+        memory.dark_frame_bytes = frame * workers * dark_frames_of_worker(pedestal->queue, workers);
+    }
+    return memory;
 }
 
 bool ReduceSetup::needs_version_2() const noexcept {

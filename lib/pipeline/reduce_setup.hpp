@@ -10,6 +10,7 @@
 #include "pipeline/config.hpp"
 #include "pipeline/event_encoder.hpp"
 #include "pipeline/pedestal_setup.hpp"
+#include "pipeline/reduce_memory.hpp"
 #include "reduce/chain/fragment_converter.hpp"
 #include "reduce/chain/pixel_chain.hpp"
 
@@ -32,6 +33,9 @@ public:
     [[nodiscard]] const std::vector<reduce::PixelSource>& sources() const noexcept { return sources_; }
     /// Bytes of an output buffer, so that the pieces of an event, or a whole event, find room.
     [[nodiscard]] std::uint32_t output_buffer_bytes() const;
+
+    /// What `workers` and the thread behind them hold; exact after load().
+    [[nodiscard]] ReduceMemory memory(std::uint32_t workers) const;
 
     struct EncoderConfig {
         std::uint32_t refs_max = 4096;

@@ -191,6 +191,7 @@ void Run::prepare() {
         input.header_bytes.push_back(std::max(stream.context.header_read_bytes, stream.context.header_bytes));
     input.number_bits = make_number_bits(options_.config, streams_);
     plan_ = make_plan(options_.config, geometry_, input);
+    plan_.reduce = reduce_->memory(static_cast<std::uint32_t>(plan_.work.size()));
     if (input.replay) options_.capture->blocks = plan_.capture_blocks;
 }
 
@@ -237,6 +238,7 @@ int Run::execute() {
     }
     SignalGuard guard;
     reduce_->load();
+    plan_.reduce = reduce_->memory(static_cast<std::uint32_t>(plan_.work.size()));
     const std::shared_ptr<PedestalSetup> pedestals = reduce_->make_pedestals(options_.config);
     // The captures are opened and the sink's path is taken before DPDK starts: both are where users err most. (A pipe
     // can be opened only once.)

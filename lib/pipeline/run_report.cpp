@@ -42,7 +42,8 @@ nlohmann::json plan_json(const Plan& plan) {
             {"horizon", plan.horizon},
             {"buffers", plan.pool_buffers},
             {"buffer_bytes", plan.room_bytes},
-            {"dpdk_memory_bytes", plan.eal_memory_bytes}};
+            {"dpdk_memory_bytes", plan.eal_memory_bytes},
+            {"reduce_memory_bytes", plan.reduce.sum()}};
 }
 
 ReportFile::ReportFile(const std::string& path) : path_(path) {

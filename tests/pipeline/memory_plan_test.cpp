@@ -96,6 +96,16 @@ TEST(MemoryPlan, a_node_without_hugepages_is_named_and_the_memory_taken_elsewher
     EXPECT_NE(plan.warnings[0].find("node1/hugepages"), std::string::npos) << plan.warnings[0];
 }
 
+TEST(MemoryPlan, what_reducers_hold_is_said_beside_what_dpdk_takes) {
+    Plan plan = plan_of(two_nodes());
+    EXPECT_EQ(plan.text().find("reducers"), std::string::npos);
+    plan.reduce.calibration_bytes = 24U << 20U;
+    plan.reduce.pedestal_bytes = (68U << 20U) + 1;
+    EXPECT_NE(plan.text().find("\nreducers: 93 MiB of ordinary memory (calibration 24 MiB, pedestals 69 MiB)\n"),
+              std::string::npos)
+        << plan.text();
+}
+
 TEST(MemoryPlan, only_cards_need_hugepages) {
     std::string text = two_ports;
     for (const char* address : {"0000:3b:00.0", "0000:af:00.0"})

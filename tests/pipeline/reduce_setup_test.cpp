@@ -97,6 +97,28 @@ TEST(ReduceSetup, SaysWhatThePayloadIs) {
     EXPECT_TRUE(plain.payload_json().is_null());
 }
 
+TEST(ReduceSetup, AddsUpWhatReducersHold) {
+    constexpr std::uint64_t mib = 1U << 20U;
+    const ReduceMemory plain = ReduceSetup(config_of({})).memory(2);
+    EXPECT_EQ(plain.calibration_bytes, 24 * mib);  // two modules, three gains, pedestal and factor
+    EXPECT_EQ(plain.sum(), plain.calibration_bytes);
+
+    const std::string live = "[[reduce]]\nkind = \"pedestal\"\nall = true\nqueue = 9\n";
+    const std::string noise = "[[reduce]]\nkind = \"sparse\"\nsigma = 5\n";
+    const auto memory = [&](const std::string& sparse) {
+        const std::string chain = live + edited(reducer, {{"output", "storage_cells = 4\noutput"}}) + sparse;
+        const RunConfig config = parse_config(edited(udp_text, {{"[[sink]]", chain + "[[sink]]"}}), "test.toml");
+        return ReduceSetup(config).memory(2);
+    };
+    const ReduceMemory all = memory(noise);
+    EXPECT_EQ(all.calibration_bytes, (4 + 1) * 12 * mib);  // pedestals by storage cell, gains for all of them
+    EXPECT_EQ(all.noise_bytes, 0U) << "that of the pedestals";
+    EXPECT_EQ(all.pedestal_bytes, 2 * 4 * 512 * 1024 * 68U);
+    EXPECT_EQ(all.dark_frame_bytes, 2U * 5 * 2 * mib);  // five of nine for each of two workers, two modules each
+    EXPECT_EQ(memory(noise + "rms = \"rms.f32\"\n").noise_bytes, 2U * 4 * 2 * mib);
+    EXPECT_EQ(ReduceSetup(parse_config(udp_text, "test.toml")).memory(2).sum(), 0U);
+}
+
 TEST(ReduceSetup, NamesTheReducerAndTheFileThatCannotBeRead) {
     ReduceSetup setup(config_of({}));
     try {

@@ -17,6 +17,7 @@ class Generations {
 public:
     /// The two newest can be asked for while the third is written.
     static constexpr std::size_t copies = 3;
+    static constexpr std::size_t pixel_bytes = copies * 2 * sizeof(float);
 
     struct View {
         const float* mean = nullptr;  ///< ADU by pixel; NaN: bad

@@ -20,6 +20,7 @@ namespace weir::reduce {
 /// What is known of every pixel; all three are equally long. This is also what is saved and started from.
 struct PedestalState {
     PedestalState() = default;
+    static constexpr std::size_t pixel_bytes = sizeof(double) + 2 * sizeof(float);
     explicit PedestalState(std::size_t pixels) : mean(pixels), variance(pixels), weight(pixels) {}
 
     std::vector<double> mean;     ///< ADU; NaN: the pixel is bad, and stays so
@@ -32,6 +33,7 @@ struct PedestalState {
 /// Memory for PedestalSums.
 class SumArrays {
 public:
+    static constexpr std::size_t pixel_bytes = sizeof(std::uint32_t) + sizeof(std::uint64_t) + sizeof(std::uint16_t);
     explicit SumArrays(std::size_t pixels) : sum_(pixels), squares_(pixels), count_(pixels) {}
 
     [[nodiscard]] PedestalSums of(std::size_t first, std::size_t pixels) noexcept {

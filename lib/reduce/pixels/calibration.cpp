@@ -109,6 +109,23 @@ Calibration::Calibration(const CalibrationConfig& config) : modules_(config.modu
     }
 }
 
+namespace {
+
+/// Three gains, each with pedestals and factors.
+std::uint64_t planes_bytes(std::uint64_t modules, std::uint64_t cells, std::uint64_t factor_cells) noexcept {
+    return 3 * sizeof(float) * modules * (cells + factor_cells) * jungfrau_pixels;
+}
+
+}  // namespace
+
+std::uint64_t Calibration::memory_bytes(const CalibrationConfig& config) noexcept {
+    return planes_bytes(config.modules, config.storage_cells, 1);
+}
+
+std::uint64_t Calibration::memory_bytes() const noexcept {
+    return planes_bytes(modules_, cells_, factor_cells_);
+}
+
 PixelCalibration Calibration::of(std::uint32_t module, std::size_t first_pixel, std::uint32_t cell) const noexcept {
     const std::size_t pedestal_at = (std::size_t{module} * cells_ + cell) * jungfrau_pixels + first_pixel;
     const std::size_t factor_at =

@@ -49,6 +49,10 @@ public:
     /// its size, and what was expected.
     explicit Calibration(const CalibrationConfig& config);
 
+    /// What it will hold, files unseen: with gains of their own for each storage cell it is more.
+    [[nodiscard]] static std::uint64_t memory_bytes(const CalibrationConfig& config) noexcept;
+    [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
+
     /// Of the pixels from `first_pixel` of a module on, in a storage cell (less than storage_cells()).
     [[nodiscard]] PixelCalibration of(std::uint32_t module, std::size_t first_pixel,
                                       std::uint32_t cell = 0) const noexcept;

@@ -27,6 +27,10 @@ constinit const std::array<CounterInfo, count_of<VetoCounter>> veto_counters = {
     sum("control",
         "Of the events that the four above count, those that were kept all the same, by `keep_every`. The others are "
         "`events.vetoed`."),
+    sum("crowded",
+        "Events, of whatever verdict, with more local maxima than the 16384 that are looked at: more peaks may be in "
+        "them than were found. `max_peaks` vetoes them. When that is many, the peak threshold is down in the noise, or "
+        "the frames are flooded."),
     sum("pixels_above", "Pixels above the threshold, over all events."),
     sum("peaks", "Peaks found, over all events."),
     sum("cycles", "Time spent, in cycles of the time stamp counter, on all lcores together."),

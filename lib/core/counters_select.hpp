@@ -15,6 +15,7 @@ enum class VetoCounter : std::uint8_t {
     few_pixels,
     few_peaks,
     control,
+    crowded,
     pixels_above,
     peaks,
     cycles,

@@ -22,7 +22,7 @@ std::size_t pixel_event_bytes_max(const reduce::PixelChain& chain, std::size_t s
 
 PixelEncoder::PixelEncoder(const reduce::PixelChain::Config& config, std::unique_ptr<reduce::PieceCodec> codec)
     : chain_(config, std::move(codec)) {
-    if (chain_.may_veto()) whole_event_bytes_ = pixel_event_bytes_max(chain_, config.sources.size());
+    if (chain_.concludes()) whole_event_bytes_ = pixel_event_bytes_max(chain_, config.sources.size());
 }
 
 bool PixelEncoder::begin(const assemble::Event& event) noexcept {

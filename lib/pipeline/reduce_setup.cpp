@@ -132,7 +132,7 @@ std::uint32_t ReduceSetup::output_buffer_bytes() const {
     // Four pieces with their headers, so that a buffer is not a quarter empty.
     const std::uint32_t pieces = plain_buffer_bytes + (64U << 10U);
     const reduce::PixelChain chain(chain_config(), make_codec());
-    if (!chain.may_veto()) return pieces;
+    if (!chain.concludes()) return pieces;
     const std::size_t whole = pixel_event_bytes_max(chain, sources_.size());
     return static_cast<std::uint32_t>((whole + pieces + 4095) / 4096 * 4096);
 }

@@ -121,6 +121,22 @@ class Sink(Case):
                     numpy.testing.assert_allclose(found[~gone], expected[~gone], rtol=1e-5, atol=1e-3 if output == "f32" else 0.51)
                 self.assertAlmostEqual(file["/entry/instrument/beam/incident_wavelength"][()], 12.398419843 / 12.4, 8)
 
+    def test_an_event_has_the_pixels_that_sparse_kept(self):
+        capture, _ = self.send("jf.pcap", "--format", "jungfrau", "--sources", 1, "--events", 3, "--seed", 6)
+        pedestals = [str(self.path(f"g{gain}.f32", numpy.full((512, 1024), value, "f4").tobytes())) for gain, value in enumerate((2700, 13600, 14100))]
+        chain = (f'[[reduce]]\nkind = "jungfrau"\npedestal = {json.dumps(pedestals)}\ngain = [41.0, -1.439, -0.1145]\n'
+                 '[[reduce]]\nkind = "sparse"\nthreshold = 2.0\n')
+        result = self.replay(capture, config(stream(sources=1), sources=1, more=self.hdf5_sink("h5") + chain))
+        weir("export", result.run, "--to", "hdf5", "--out", self.path("exported"), trap=False)
+        for folder in ("h5", "exported"):
+            with h5py.File(self.path(folder) / "master.h5") as file:
+                above = file["/entry/events/pixels_above"][:]
+                data = file["/entry/data/data"][:]
+                for place in self.order(file).values():
+                    # What is kept is above 2 keV; bad pixels, of which there are none here, would be NaN.
+                    self.assertEqual(above[place], (data[place] > 0).sum())
+                    self.assertGreater(above[place], 0)
+
     def photons(self, run, epoch, number):
         """Of a run as received; NaN where nothing came."""
         pixels = self.payload(run.run, f"{epoch}:{number}").view("u2")

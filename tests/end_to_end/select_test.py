@@ -5,12 +5,16 @@ import hashlib
 import json
 import os
 import pathlib
+import sys
 
 import numpy_python  # noqa: F401  goes on under an interpreter that has numpy, or skips
 import numpy as np
 
 from packets import JUNGFRAU_PORT, jungfrau, pcap_bytes, stamped, udp
 from support import FUSED, ROOT, ZSTD, Case, config, main, stream, weir
+
+sys.path.insert(0, str(ROOT / "python"))
+import weir as reader  # noqa: E402
 
 DATA = pathlib.Path(os.environ.get("WEIR_SHARED") or ROOT.parent / "shared") / "data/jungfrau"
 TYPES = {"f32": np.float32, "f16": np.float16, "i16": np.int16, "u16": np.uint16}
@@ -140,6 +144,19 @@ class Select(Case):
             counts = self.counted(result, "veto")
             self.assertEqual((counts["few_peaks"], counts["many_peaks"]), (sum(c < 2 for c in spots.values()), sum(c > 3 for c in spots.values())))
 
+    def test_frames_with_more_maxima_than_are_looked_at_are_counted(self):
+        events = {n: self.frames() for n in (1, 2, 3)}
+        for number in (2, 3):
+            events[number][:, ::2, ::2] += np.uint16(PHOTON_ADU * 3)  # 32768 in each, of which 16384 are looked at
+        capture = self.capture(events)
+        for bound, kept in (("max_peaks", {1}), ("min_peaks", set())):
+            result = self.select(capture, reducer("veto", threshold=0.5, separation=1, **{bound: 10}))
+            counts = self.counted(result, "veto")
+            self.assertEqual((counts["crowded"], counts["many_peaks"]), (2, 2 if bound == "max_peaks" else 0))
+            self.assertEqual({number for _, number in result.events}, kept)
+        explained = weir("explain", "reduce.veto.crowded", trap=False).stdout
+        self.assertIn("16384", explained)
+
     def test_incomplete_events_are_kept_unasked_or_judged(self):
         events = {1: self.frames(), 2: self.frames(), 3: self.frames()}
         events[3][0, 20, 20:30] += np.uint16(1000)
@@ -178,6 +195,28 @@ class Select(Case):
                 self.assertEqual(counts["kept_dense"], 1)
                 self.assertEqual(counts["pixels"], 4 * ROWS * 1024)
                 self.assertLess(counts["bytes_out"], 0.4 * counts["bytes_in"])
+
+    def test_without_a_veto_an_event_says_what_sparse_kept(self):
+        # Dense pieces, of which an output buffer of pixels has room for four: events begin anywhere in one.
+        events = {n: self.frames() + np.uint16(n % 2 * 1000) for n in range(1, 8)}
+        capture = self.capture(events, lost={(3, 1, 2)})
+        kept = {}
+        for number, frames in events.items():
+            energy = self.energies(frames)
+            if number == 3:
+                energy[1, 8:12] = np.nan
+            kept[number] = int((energy > 1.5).sum())
+        self.assertGreater(max(kept.values()), 100_000)
+        self.assertEqual(min(kept.values()), 0)
+        for lcores in (FUSED, SPREAD):
+            result = self.select(capture, reducer("sparse", threshold=1.5), lcores=lcores)
+            self.assertEqual({n: e["pixels_above"] for (_, n), e in result.events.items()}, kept)
+            self.assertEqual({e.id: e.pixels_above for e in reader.open(result.run)}, kept)
+            self.assertEqual({e["veto"] for e in result.events.values()}, {"none"})
+        both = self.select(capture, reducer("veto", threshold=-1e6, min_pixels=1), reducer("sparse", threshold=1.5))
+        everything = {n: int((~np.isnan(self.energies(f))).sum()) for n, f in events.items()}
+        everything[3] -= 4096
+        self.assertEqual({n: e["pixels_above"] for (_, n), e in both.events.items()}, everything)
 
     def test_noise_is_told_by_pixel(self):
         frames = self.frames()

@@ -77,6 +77,56 @@ TEST(PixelSelection, VerdictsAreCountedByReason) {
     EXPECT_EQ(counter(selection, 0, VetoCounter::pixels_above), 4U);
 }
 
+TEST(PixelSelection, EventsWithMoreMaximaThanAreLookedAtAreCounted) {
+    PixelSelection::Config config = peaks_wanted();
+    config.veto->peaks.separation = 1;
+    PixelSelection selection(config, PixelType::f32, columns, 64);
+    const auto look = [&](std::size_t maxima, bool complete) {
+        std::vector<float> energy = rows_of_noise(64);
+        for (std::size_t i = 0; i < maxima; ++i) energy[2 * (i / 512) * columns + i % 512 * 2] = 40;
+        selection.begin_event();
+        selection.begin_source(0, 0, 0);
+        selection.take(energy);
+        selection.begin_source(1, 0, 0);
+        selection.take(energy);
+        static_cast<void>(selection.end_event(1, complete));
+        return counter(selection, 0, core::VetoCounter::crowded);
+    };
+    EXPECT_EQ(look(maxima_max / 2, true), 0U);
+    EXPECT_EQ(look(maxima_max / 2 + 1, true), 1U);
+    EXPECT_EQ(look(8, true), 1U);
+    EXPECT_EQ(look(maxima_max / 2 + 1, false), 2U);  // of an event that is not judged too
+}
+
+TEST(PixelSelection, WithoutAVetoWhatSparseKeepsIsSaidOfTheEvent) {
+    PixelSelection::Config config;
+    config.sparse = SparseConfig{.threshold = 5.F, .noise = {}, .sigma = {}};
+    const auto above = [&](const PixelSelection::Config& with) {
+        PixelSelection selection(with, PixelType::u16, columns, 4);
+        EXPECT_TRUE(selection.concludes());
+        std::vector<std::byte> out(4 * columns * 2);
+        std::vector<float> energy(columns, 4.F);
+        energy[0] = std::numeric_limits<float>::infinity();
+        energy[1] = nan;
+        energy[2] = 6;
+        std::uint32_t last = 0;
+        for (int event = 0; event < 2; ++event) {
+            selection.begin_event();
+            for (std::uint32_t piece = 0; piece < 3; ++piece) {
+                selection.begin_source(piece, 0, 0);
+                selection.begin_piece();
+                selection.take(energy);
+                static_cast<void>(selection.write_piece(out.data()));
+            }
+            last = selection.end_event(1, true).pixels_above;
+        }
+        return last;
+    };
+    EXPECT_EQ(above(config), 3U * 2);
+    config.veto = VetoOptions{.threshold = 3, .pixels_min = 1};
+    EXPECT_EQ(above(config), 3U * (columns - 1)) << "the veto's own";
+}
+
 TEST(PixelSelection, PiecesAreSparseWhereThatIsShorter) {
     PixelSelection::Config config;
     config.sparse = SparseConfig{.threshold = 5.F, .noise = {}, .sigma = {}};

@@ -43,8 +43,8 @@ public:
 
     PixelChain(const Config& config, std::unique_ptr<PieceCodec> codec);
 
-    /// Whether an event's fate is known only at its end: then nothing of it may leave before.
-    [[nodiscard]] bool may_veto() const noexcept { return selection_.may_veto(); }
+    /// Whether an event's fate, or what is said of it, is known only at its end: then nothing of it may leave before.
+    [[nodiscard]] bool concludes() const noexcept { return selection_.concludes(); }
     /// Whether every message has the size of its source's pixels. Where not, the event is counted as refused.
     [[nodiscard]] bool accepts(const assemble::Event& event) noexcept;
 

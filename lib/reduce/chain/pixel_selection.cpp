@@ -41,6 +41,7 @@ PixelSelection::PixelSelection(const Config& config, PixelType type, std::uint32
 
 void PixelSelection::begin_event() noexcept {
     in_module_ = false;
+    kept_pixels_ = 0;
     if (veto_) veto_->begin_event();
 }
 
@@ -96,6 +97,7 @@ PixelSelection::Piece PixelSelection::write_piece(std::byte* out) noexcept {
         sparse_->write_sparse(out);
     else
         sparse_->write_dense(out);
+    kept_pixels_ += static_cast<std::uint32_t>(sparse_->kept());
     sparse_tally_.add(SparseCounter::pieces);
     if (!sparse) sparse_tally_.add(SparseCounter::kept_dense);
     sparse_tally_.add(SparseCounter::pixels, sparse_->pixels());
@@ -109,6 +111,7 @@ void PixelSelection::count(Verdict verdict) noexcept {
     veto_tally_.add(VetoCounter::events);
     veto_tally_.add(VetoCounter::pixels_above, veto_->pixels_above());
     veto_tally_.add(VetoCounter::peaks, veto_->peaks());
+    if (veto_->crowded()) veto_tally_.add(VetoCounter::crowded);
     if (verdict == Verdict::control) veto_tally_.add(VetoCounter::control);
     switch (veto_->reason()) {
         case VetoReason::none:
@@ -125,7 +128,7 @@ void PixelSelection::count(Verdict verdict) noexcept {
 }
 
 PixelResult PixelSelection::end_event(std::uint64_t number, bool complete) noexcept {
-    if (!veto_) return {};
+    if (!veto_) return {.pixels_above = kept_pixels_};
     const Cycles<VetoCounter> time(veto_tally_, cycles_);
     if (in_module_) veto_->end_module();
     in_module_ = false;

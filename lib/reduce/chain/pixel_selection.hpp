@@ -22,8 +22,8 @@ namespace weir::reduce {
 /// What is known of an event behind its last pixel.
 struct PixelResult {
     bool keep = true;
-    std::uint8_t veto = 0;  ///< as the event file has it: 0 not asked, 1 passed, 2 kept as a control
-    std::uint32_t pixels_above = 0;
+    std::uint8_t veto = 0;           ///< as the event file has it: 0 not asked, 1 passed, 2 kept as a control
+    std::uint32_t pixels_above = 0;  ///< the veto's threshold; without a veto, that of `sparse`
     std::uint32_t peaks = 0;
 };
 
@@ -55,7 +55,8 @@ public:
     /// For pieces of up to `piece_rows` rows, written as `type`.
     PixelSelection(const Config& config, PixelType type, std::uint32_t columns, std::uint32_t piece_rows);
 
-    [[nodiscard]] bool may_veto() const noexcept { return veto_.has_value(); }
+    /// Says something about an event that is known only behind its last pixel.
+    [[nodiscard]] bool concludes() const noexcept { return veto_.has_value() || sparse_.has_value(); }
     /// Pieces come from write_piece().
     [[nodiscard]] bool makes_pieces() const noexcept { return sparse_.has_value(); }
 
@@ -91,7 +92,8 @@ private:
     bool in_module_ = false;
     std::uint32_t module_ = 0;
     std::uint32_t cell_ = 0;
-    std::size_t at_ = 0;  ///< pixel of the module that is next
+    std::size_t at_ = 0;             ///< pixel of the module that is next
+    std::uint32_t kept_pixels_ = 0;  ///< of the event, by `sparse`
     alignas(64) std::array<float, RawPixels::chunk_pixels> thresholds_;
 };
 

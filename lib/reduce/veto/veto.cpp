@@ -41,7 +41,7 @@ void Veto::end_module() noexcept {
 Verdict Veto::end_event(std::uint64_t number, bool complete) noexcept {
     reason_ = VetoReason::none;
     if (!complete && options_.incomplete == VetoOptions::Incomplete::keep) return Verdict::not_asked;
-    reason_ = veto_reason(options_, pixels_above_, peaks(), finder_ && finder_->crowded());
+    reason_ = veto_reason(options_, pixels_above_, peaks(), crowded());
     if (reason_ == VetoReason::none) return Verdict::passed;
     return options_.keep_every > 0 && number % options_.keep_every == 0 ? Verdict::control : Verdict::vetoed;
 }

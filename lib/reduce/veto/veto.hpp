@@ -64,6 +64,8 @@ public:
     /// Of the event.
     [[nodiscard]] std::uint32_t pixels_above() const noexcept { return pixels_above_; }
     [[nodiscard]] std::uint32_t peaks() const noexcept { return finder_ ? finder_->found() : 0; }
+    /// More local maxima than are looked at: peaks() is a lower bound.
+    [[nodiscard]] bool crowded() const noexcept { return finder_ && finder_->crowded(); }
     /// Of the last event that ended.
     [[nodiscard]] VetoReason reason() const noexcept { return reason_; }
 

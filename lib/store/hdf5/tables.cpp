@@ -45,7 +45,8 @@ void add_events(Kinds& kinds) {
     add_event_column(kinds, "veto", H5T_NATIVE_UINT8,
                      "0 none was asked, 1 passed, 2 would have been left out and was kept as a control",
                      [](const EventInfo& event) { return static_cast<std::uint8_t>(event.veto); });
-    add_event_column(kinds, "pixels_above", H5T_NATIVE_UINT32, "pixels above the threshold of a veto or sparse reducer",
+    add_event_column(kinds, "pixels_above", H5T_NATIVE_UINT32,
+                     "pixels above the threshold of the veto, or kept by the sparse reducer",
                      [](const EventInfo& event) { return event.pixels_above; });
     add_event_column(kinds, "peaks", H5T_NATIVE_UINT32, "found by the veto reducer",
                      [](const EventInfo& event) { return event.peaks; });

@@ -16,6 +16,8 @@ GAINS = (41.0, -1.439, -0.1145)
 SPREAD = '[lcores]\nrx = [0]\nbuild = [1]\nwork = [2, 3, 4]\nidle = "sleep"\n'
 SHARDS = '[lcores]\nrx = [0]\nbuild = [1, 2]\nwork = [3, 4]\nidle = "sleep"\n'
 EVERY, INTERVAL, WINDOW, AFTER, OUTLIER = 5, 20, 10, 6, 5
+MOVED = 300  # ADU, which is more than the threshold below
+THRESHOLD = 6  # keV
 
 
 class Model:
@@ -35,9 +37,9 @@ class Model:
         _, mean, rms = self.of(interval * INTERVAL)
         with np.errstate(invalid="ignore"):
             taken = [(raw >> 14 == 0) & ~(np.abs(raw.astype(np.float32) - mean) > rms * np.float32(OUTLIER)) for raw in frames]
-        n = sum(t.astype(np.float64) for t in taken)
-        total = sum(np.where(t, raw, 0).astype(np.int64) for t, raw in zip(taken, frames))
-        squares = sum(np.where(t, raw, 0).astype(np.int64) ** 2 for t, raw in zip(taken, frames))
+        n = sum((t.astype(np.float64) for t in taken), np.zeros(SHAPE))
+        total = sum((np.where(t, raw, 0).astype(np.int64) for t, raw in zip(taken, frames)), np.zeros(SHAPE, np.int64))
+        squares = sum((np.where(t, raw, 0).astype(np.int64) ** 2 for t, raw in zip(taken, frames)), np.zeros(SHAPE, np.int64))
         with np.errstate(invalid="ignore", divide="ignore"):
             new = total / n
             spread = (n.astype(np.int64) * squares - total ** 2).astype(np.float64) / (n * n)
@@ -59,6 +61,17 @@ class Model:
                                np.where(believed, rms, np.float32(np.nan)).astype(np.float32)))
 
 
+def energies(raw, pedestal):
+    """In keV, of pixels in G0 and in G1, whose pedestal stays."""
+    first = raw >> 14 == 0
+    return ((raw & 0x3fff).astype(np.float32) - np.where(first, pedestal, np.float32(13700))) * np.where(
+        first, np.float32(1 / GAINS[0]), np.float32(1 / GAINS[1]))
+
+
+def dark(frames, interval):
+    return [frames[n] for n in range(interval * INTERVAL, (interval + 1) * INTERVAL, EVERY)]
+
+
 class Pedestal(Case):
     def setUp(self):
         super().setUp()
@@ -75,21 +88,22 @@ class Pedestal(Case):
         raw[self.random.random(SHAPE) < 0.01] = 0x4000 | 13000
         return raw
 
-    def capture(self, frames, flag=0):
+    def capture(self, frames, flag=0, cell=lambda number: 0):
         packets = []
         for number, raw in frames.items():
             for k in range(ROWS // 4):
                 data = bytearray(jungfrau(number, 64 - ROWS // 8 + k, raw[4 * k:4 * k + 4].tobytes()))
-                data[40:44] = (0x80000000 if flag and number % flag == 0 else 0).to_bytes(4, "little")
+                data[40:44] = (0x80000000 * bool(flag and number % flag == 0) | cell(number) << 8).to_bytes(4, "little")
                 packets.append(udp(bytes(data), JUNGFRAU_PORT))
         self.captures = getattr(self, "captures", 0) + 1
         return self.path(f"capture{self.captures}.pcap", pcap_bytes(stamped(packets)))
 
-    def reducers(self, dark=f"every = {EVERY}", convert=True, **keys):
+    def reducers(self, dark=f"every = {EVERY}", convert=True, cells=1, **keys):
         keys = {"interval": INTERVAL, "frames": WINDOW, "outlier_after": AFTER, "outlier": OUTLIER, **keys}
         text = f'[[reduce]]\nkind = "pedestal"\n{dark}\n' + "".join(f"{k} = {json.dumps(v)}\n" for k, v in keys.items())
         if convert:
             text += f'[[reduce]]\nkind = "jungfrau"\npedestal = {json.dumps(self.names)}\ngain = {list(GAINS)}\n'
+            text += f"storage_cells = {cells}\n" if cells > 1 else ""
         return text
 
     def settings(self, more):
@@ -108,7 +122,7 @@ class Pedestal(Case):
         frames = {n: self.frame(n) for n in range(200)}
         model = Model(self.start)
         for interval in range(200 // INTERVAL):
-            model.fold(interval, [frames[n] for n in range(interval * INTERVAL, (interval + 1) * INTERVAL, EVERY)])
+            model.fold(interval, dark(frames, interval))
         capture = self.capture(frames)
         digests = []
         for lcores in (FUSED, SPREAD):
@@ -124,13 +138,98 @@ class Pedestal(Case):
                              [(0, None)] + [(k + 1, (k + 2) * INTERVAL) for k in range(10)])
         self.assertEqual(digests[1], digests[0])
         for number in (0, 39, 40, 79, 80, 123, 199):
-            raw = frames[number]
-            pedestal = model.of(number)[1]
-            expected = (raw & 0x3fff).astype(np.float32) - np.where(raw >> 14 == 0, pedestal, np.float32(13700))
-            expected *= np.where(raw >> 14 == 0, np.float32(1 / GAINS[0]), np.float32(1 / GAINS[1]))
+            expected = energies(frames[number], model.of(number)[1])
             self.assertTrue(np.array_equal(self.exported(result, number), expected), number)
         # Interval 7 is at 14.75 ADU of drift on average; four new frames in a window of ten lag 2 ADU * 0.6 / 0.4 behind.
         self.assertAlmostEqual(float(np.median(model.of(199)[1])), 2700 + 14.75 - 3, delta=0.5)
+
+    def test_each_storage_cell_has_pedestals_of_its_own(self):
+        cells, count, unknown = 3, 160, 35
+        cell = lambda n: 9 if n == unknown else n % cells  # noqa: E731  there is no cell 9
+        starts = [np.full(SHAPE, 2700 + 40 * c, np.float32) for c in range(cells)]
+        for gain in range(3):
+            planes = [np.full((512, 1024), 2700 + (11000 if gain else 40 * c), np.float32) for c in range(cells)]
+            self.names[gain] = str(self.path(f"cells{gain}.f32", np.stack(planes).tobytes()))
+        frames = {n: self.frame(n) for n in range(count)}
+        for n, raw in frames.items():
+            raw[raw >> 14 == 0] += np.uint16(40 * (n % cells))
+        models = [Model(start) for start in starts]
+        for interval in range(count // INTERVAL):
+            for c, model in enumerate(models):
+                model.fold(interval, [frames[n] for n in range(interval * INTERVAL, (interval + 1) * INTERVAL, EVERY) if cell(n) == c])
+        capture = self.capture(frames, cell=cell)
+        digests = []
+        for lcores in (FUSED, SPREAD):
+            result = self.replay(capture, self.settings(self.reducers(cells=cells) + lcores), "--require-lossless")
+            digests.append([e["sha256"] for _, e in sorted(result.events.items())])
+            counted = self.counted(result)
+            self.assertEqual(counted["dark_taken"], count // EVERY)
+            self.assertEqual(sum(counted[f"pixels_{k}"] for k in ("taken", "outlier", "other_gain", "missing")), (count // EVERY - 1) * ROWS * 1024)
+        self.assertEqual(digests[1], digests[0])
+        self.assertEqual(result.report["plan"]["reduce_memory_bytes"],
+                         cells * 512 * 1024 * 68 + (cells + 1) * 512 * 1024 * 12 + 3 * 2 * ROWS * 1024 * 2)
+        for number in (0, 39, 40, 120, 121, 122, 159):
+            expected = energies(frames[number], models[cell(number)].of(number)[1])
+            self.assertTrue(np.array_equal(self.exported(result, number), expected), number)
+        self.assertTrue(np.isnan(self.exported(result, unknown)).all())
+        moved = [float(np.median(model.of(count)[1] - start)) for model, start in zip(models, starts)]
+        self.assertTrue(all(0 < m < 12 for m in moved), moved)
+
+    def moved(self, count, spread):
+        """Frames of pixels whose pedestals are not those of the files any more, and what is then known of these."""
+        frames = {}
+        for n in range(count):
+            raw = np.rint(self.random.normal(2700 + MOVED, 1, SHAPE) + self.random.normal(0, 1, SHAPE) * spread).astype(np.uint16)
+            raw[self.random.random(SHAPE) < (0.01 if n % EVERY == 0 else 0.002 * (n % 7))] += 508
+            raw[self.random.random(SHAPE) < 0.01] = 0x4000 | 13000
+            frames[n] = raw
+        model = Model(self.start)
+        for interval in range(count // INTERVAL):
+            model.fold(interval, dark(frames, interval))
+        return frames, model
+
+    def test_a_veto_judges_by_the_pedestals_as_they_are(self):
+        count, least, most = 120, 120, 4000
+        frames, model = self.moved(count, 5)
+        above = {n: int((energies(raw, model.of(n)[1]) > THRESHOLD).sum()) for n, raw in frames.items()}
+        many = {n for n in frames if above[n] > most}
+        few = {n for n in frames if above[n] < least}
+        self.assertEqual(many, set(range(3 * INTERVAL)))  # not enough dark frames before: all of them seem to be lit
+        self.assertGreater(len(few), 10)
+        kept = set(frames) - many - few
+        veto = f'[[reduce]]\nkind = "veto"\nthreshold = {THRESHOLD}\nmin_pixels = {least}\nmax_pixels = {most}\n'
+        capture = self.capture(frames)
+        for keep, lcores in ((True, FUSED), (True, SPREAD), (False, SPREAD)):
+            result = self.replay(capture, self.settings(self.reducers(keep=keep) + veto + lcores), "--require-lossless")
+            asked = {n for n in frames if keep or n % EVERY}
+            self.assertEqual({n: e["pixels_above"] for (_, n), e in result.events.items()}, {n: above[n] for n in kept & asked})
+            self.assertEqual(result.report["events"]["vetoed"], count - len(kept & asked))
+            counted = {r["kind"]: r for r in result.report["reduce"]}
+            self.assertEqual((counted["pedestal"]["events"], counted["pedestal"]["dark_taken"]), (count, count // EVERY))
+            self.assertEqual({key: counted["veto"][key] for key in ("events", "many_pixels", "few_pixels")},
+                             {"events": len(asked), "many_pixels": len(many & asked), "few_pixels": len(few & asked)})
+        number = max(kept & asked)
+        self.assertTrue(np.array_equal(self.exported(result, number), energies(frames[number], model.of(number)[1])))
+
+    def test_sparse_keeps_what_is_above_the_noise_that_pixels_have_now(self):
+        count, sigma = 120, 4.0
+        frames, model = self.moved(count, self.random.uniform(2, 12, SHAPE))
+        sparse = f'[[reduce]]\nkind = "sparse"\nsigma = {sigma}\n'
+        kept, expected = {}, {}
+        for n, raw in frames.items():
+            _, pedestal, rms = model.of(n)
+            limit = np.float32(sigma) * rms * np.float32(1 / GAINS[0])  # NaN: not known, all above 0 is kept
+            energy = energies(raw, pedestal)
+            keep = energy > np.where(np.isnan(limit), np.float32(0), limit)
+            kept[n], expected[n] = int(keep.sum()), np.where(keep, energy, np.float32(0))
+        capture = self.capture(frames)
+        for lcores in (FUSED, SPREAD):
+            result = self.replay(capture, self.settings(self.reducers() + sparse + lcores), "--require-lossless")
+            self.assertEqual({n: e["pixels_above"] for (_, n), e in result.events.items()}, kept)
+        for number in (0, 3 * INTERVAL - 1, 3 * INTERVAL, 4 * INTERVAL, count - 1):
+            self.assertTrue(np.array_equal(self.exported(result, number), expected[number]), number)
+        self.assertGreater(min(kept[n] for n in range(3 * INTERVAL)), 0.9 * ROWS * 1024)
+        self.assertLess(max(kept[n] for n in range(3 * INTERVAL, count)), 0.1 * ROWS * 1024)
 
     def test_what_goes_on_from_a_snapshot_is_as_if_it_had_never_stopped(self):
         frames = {n: self.frame(n, photons=False) for n in range(160)}

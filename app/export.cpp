@@ -78,6 +78,7 @@ examples:
   weir export run7 --to pcap --out again.pcap
   weir export run7 --to pcapng --events 100-199 --out some.pcapng
   weir export run7 --to hdf5 --codec bitshuffle-lz4 --out run7-hdf5     h5py opens run7-hdf5/master.h5
+  weir export run7 --to hdf5 --definition NXmx --nexus sample=lysozyme --nexus distance_mm=150 --nexus ...
 
 exit status: 0, 1 when something asked for could not be exported, 2 bad usage
 )";
@@ -156,6 +157,8 @@ po::options_description described() {
         ("concatenate", "raw: --out is one file with all events behind each other")
         ("packet-bytes", po::value<std::uint32_t>()->value_name("N")->default_value(8192), "pcap, pcapng: payload of a packet where the format does not fix it")
         ("codec", po::value<std::string>()->value_name("C"), "hdf5: raw, zstd, lz4, bitshuffle-lz4 or bitshuffle-zstd. Default: as the run's reducers compressed")
+        ("nexus", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"), "hdf5: what weir cannot know of the experiment, as in the sink's nexus table; can be repeated. Default: as the run's own hdf5 sink had it")
+        ("definition", po::value<std::string>()->value_name("D"), "hdf5: NXmx; refused if anything is missing that this application definition requires")
         ("quiet", "no progress line and no summary")
         ("help,h", "this text");
     // clang-format on
@@ -169,8 +172,9 @@ bool makes_packets(std::string_view to) {
 /// Options of one format given with another would be ignored.
 void refuse_strangers(const po::variables_map& given, const std::string& to) {
     const std::pair<const char*, const char*> owned[] = {
-        {"dtype", "npy"},       {"shape", "npy"},         {"fill", "npy"},  {"split-sources", "npy"},
-        {"concatenate", "raw"}, {"packet-bytes", "pcap"}, {"codec", "hdf5"}};
+        {"dtype", "npy"},         {"shape", "npy"},       {"fill", "npy"},
+        {"split-sources", "npy"}, {"concatenate", "raw"}, {"packet-bytes", "pcap"},
+        {"codec", "hdf5"},        {"nexus", "hdf5"},      {"definition", "hdf5"}};
     for (const auto& [name, owner] : owned)
         if (given.count(name) > 0 && !given[name].defaulted() && to != owner &&
             !(makes_packets(to) && makes_packets(owner)))
@@ -197,6 +201,13 @@ ExportOptions options_of(const po::variables_map& given, const RunReader& run, c
     options.fill_given = !given["fill"].defaulted();
     options.split_sources = given.count("split-sources") > 0;
     if (given.count("codec") > 0) options.codec = given["codec"].as<std::string>();
+    if (given.count("nexus") > 0) options.nexus = given["nexus"].as<std::vector<std::string>>();
+    if (given.count("definition") > 0) {
+        const std::string definition = given["definition"].as<std::string>();
+        if (definition != "NXmx")
+            throw core::UsageError(fmt::format("export: --definition: found \"{}\"; accepted: NXmx", definition));
+        options.require_nxmx = true;
+    }
     options.concatenate = given.count("concatenate") > 0;
     options.packet_bytes = given["packet-bytes"].as<std::uint32_t>();
     constexpr std::uint32_t packet_bytes_max = 65000;

@@ -1,8 +1,9 @@
 // `weir export --to hdf5`: the files that the hdf5 sink would have written (docs/HDF5.md).
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "core/error.hpp"
 #include "export_target.hpp"
+#include "pipeline/config_nexus.hpp"
 #include "run_text.hpp"
 #include "store/hdf5/writer.hpp"
 #include "store/json_members.hpp"
@@ -29,6 +30,16 @@ std::string start_of(const store::RunReader& run) {
     return dump(start.is_object() ? start : run.manifest());
 }
 
+/// The `nexus` table of the run's own hdf5 sink, if it had one.
+nlohmann::json recorded_nexus(const nlohmann::json& start) {
+    const nlohmann::json& sinks = store::at_or_null(store::at_or_null(start, "config"), "sink");
+    if (sinks.is_array())
+        for (const nlohmann::json& sink : sinks)
+            if (const nlohmann::json& nexus = store::at_or_null(sink, "nexus"); nexus.is_object() && !nexus.empty())
+                return nexus;
+    return {};
+}
+
 class Hdf5Target final : public ExportTarget {
 public:
     Hdf5Target(const store::RunReader& run, const ExportOptions& options) : run_(run), options_(options) {
@@ -37,15 +48,18 @@ public:
         config.name = store::text_at(run.start(), "name");
         config.start_json = start_of(run);
         config.codec = codec_of(options);
+        config.nexus = pipeline::nexus_of(recorded_nexus(nlohmann::json::parse(config.start_json)), options.nexus);
         writer_.emplace(config);
+        try {
+            check_definition(!(config.nexus == store::hdf5::Nexus{}));
+        } catch (const core::UsageError&) {
+            discard();
+            throw;
+        }
     }
 
     ~Hdf5Target() override {
-        if (finished_) return;
-        const std::filesystem::path hidden = writer_->path();
-        writer_.reset();
-        std::error_code error;
-        std::filesystem::remove_all(hidden, error);
+        if (!finished_) discard();
     }
 
     void put(const ExportEvent& event) override {
@@ -75,11 +89,36 @@ public:
                 members[name] = member;
         writer_->close(members);
         finished_ = true;
-        return fmt::format("HDF5 files in {}, to be opened by {}", options_.out.string(),
-                           (options_.out / store::hdf5::master_name).string());
+        return fmt::format("HDF5 files in {}, to be opened by {}{}", options_.out.string(),
+                           (options_.out / store::hdf5::master_name).string(), no_nxmx_);
     }
 
 private:
+    /// `begun`: somebody has written down what NXmx asks for, or a part of it.
+    void check_definition(bool begun) {
+        if (!options_.require_nxmx && !begun) return;
+        if (!writer_->has_images()) {
+            if (options_.require_nxmx)
+                throw core::UsageError(
+                    "export: --definition: NXmx is for images, and this run's payload is none; leave it out");
+            return;
+        }
+        const std::vector<std::string> missing = writer_->missing_for_nxmx();
+        if (missing.empty()) return;
+        if (options_.require_nxmx)
+            throw core::UsageError(
+                fmt::format("export: --definition: no NXmx without {}; say --nexus KEY=VALUE for each (docs/HDF5.md)",
+                            fmt::join(missing, ", ")));
+        no_nxmx_ = fmt::format("; no NXmx without {} (--nexus)", fmt::join(missing, ", "));
+    }
+
+    void discard() noexcept {
+        const std::filesystem::path hidden = writer_->path();
+        writer_.reset();
+        std::error_code error;
+        std::filesystem::remove_all(hidden, error);
+    }
+
     /// What came of it, without the gaps.
     void put_message(const EventInfo& info, const SourceInfo& source, std::span<const std::byte> bytes) {
         if (info.reduced()) {
@@ -100,6 +139,7 @@ private:
     const store::RunReader& run_;
     const ExportOptions& options_;
     std::optional<store::hdf5::Writer> writer_;
+    std::string no_nxmx_;
     bool finished_ = false;
 };
 

@@ -23,6 +23,8 @@ struct ExportOptions {
     bool fill_given = false;              ///< else a reduced run keeps its markers
     bool split_sources = false;           ///< npy: a file per source
     std::string codec;                    ///< hdf5: of chunks; empty for the run's own
+    std::vector<std::string> nexus;       ///< hdf5: "KEY=VALUE" of what the run does not know
+    bool require_nxmx = false;            ///< hdf5: refused if the files would be no NXmx
     bool concatenate = false;             ///< raw: one file for all events
     std::uint32_t packet_bytes = 8192;    ///< pcap: payload bytes of a packet where the format does not fix them
 };

@@ -90,6 +90,48 @@ class Sink(Case):
             self.assertEqual(file["/entry/data/data"].shape, (len(result.events), 512, 1024))
             self.assertEqual(list(file["/entry/sources/id"]), [1])
 
+    def test_an_exported_run_is_an_nxmx_if_what_is_missing_is_said(self):
+        capture, _ = self.send("c.pcap", "--format", "jungfrau", "--sources", "1", "--events", "3")
+        plain = self.replay(capture, config(stream(sources=1), sources=1))
+
+        def export(name, *more, run=plain.run, status=0):
+            return weir("export", run, "--to", "hdf5", "--out", self.path(name), *more, status=status, trap=False)
+
+        known = {"instrument": "beam line, 2", "source": "ring", "sample": '7 "x"', "sensor_material": "Si", "sensor_thickness_um": "320",
+                 "wavelength_angstrom": "1", "total_flux": "1e12", "fast_direction": "[-1, 0, 0]", "slow_direction": "[0, -1, 0]"}
+        said = [word for key, value in known.items() for word in ("--nexus", f"{key}={value}")]
+        export("whole", "--definition", "NXmx", *said, "--nexus", "beam_center=[512.5, 256]", "--nexus", "distance_mm=150.5")
+        with h5py.File(self.path("whole") / "master.h5") as file:
+            self.assertEqual(text(file["/entry/definition"]), "NXmx")
+            self.assertEqual(text(file["/entry/sample/name"]), '7 "x"')
+            self.assertEqual(text(file["/entry/instrument/name"]), "beam line, 2")
+            self.assertAlmostEqual(file["/entry/instrument/detector/distance"][()].item(), 0.1505)
+            self.assertEqual(file["/entry/instrument/detector/beam_center_x"][()].item(), 512.5)
+            self.assertEqual(file["/entry/data/data"].shape[0], 3)
+        done = export("never", "--definition", "NXmx", *said[2:-2], status=2)
+        self.assertIn("no NXmx without instrument, slow_direction", done.stderr)
+        self.assertIn("no NXmx without instrument", export("half", *said[2:]).stderr)
+        with h5py.File(self.path("half") / "master.h5") as file:
+            self.assertNotIn("definition", file["/entry"])
+        for wrong, words in (("samples=x", "sample"), ("sample", "KEY=VALUE"), ("distance_mm=far", "KEY=VALUE"), ("distance_mm=-1", "distance_mm"),
+                             ("fast_direction=[1, 1, 0]", "length"), ("a.b=1", "KEY=VALUE")):
+            with self.subTest(wrong=wrong):
+                self.assertIn(words, export("never", "--nexus", wrong, status=2).stderr)
+        self.assertIn("NXmx", export("never", "--definition", "NXsas", status=2).stderr)
+        self.assertIn("given twice", export("never", "--nexus", "sample=a", "--nexus", "sample=b", status=2).stderr)
+        weir("export", plain.run, "--to", "npy", "--nexus", "sample=a", "--out", self.path("never"), status=2, trap=False)
+
+        # A run that had an hdf5 sink knows it all; --nexus comes before that.
+        both = self.replay(capture, config(stream(sources=1), sources=1, more=self.hdf5_sink("h5", NEXUS)))
+        export("again", "--definition", "NXmx", "--nexus", "sample=other", run=both.run)
+        with h5py.File(self.path("again") / "master.h5") as file:
+            self.assertEqual((text(file["/entry/sample/name"]), text(file["/entry/instrument/name"])), ("other", "beamline"))
+
+        capture, _ = self.send("bytes.pcap", "--format", "ejfat", "--sources", "1", "--bytes", "5000", "--events", "2")
+        flat = self.replay(capture, config(stream(format="ejfat", sources=1), sources=1))
+        self.assertIn("this run's payload is none", export("never", "--definition", "NXmx", run=flat.run, status=2).stderr)
+        self.assertEqual([path.name for path in self.folder.glob("*never*")] + [path.name for path in self.folder.glob(".never*")], [])
+
     def test_pieces_that_the_chain_compresses(self):
         capture, _ = self.send("jf.pcap", "--format", "jungfrau", "--sources", 1, "--events", 3, "--seed", 4)
         result = self.replay(capture, config(stream(sources=1), sources=1, more=self.hdf5_sink("h5") + ZSTD))

@@ -56,7 +56,7 @@ Writer::~Writer() {
 }
 
 std::vector<std::string> Writer::missing_for_nxmx() const {
-    if (!description_.element || description_.columns == 0) return {};
+    if (!has_images()) return {};
     return hdf5::missing_for_nxmx(description_, config_.nexus);
 }
 

@@ -56,6 +56,8 @@ public:
     void put_payload(std::span<const std::byte> decoded);
     void end_event();
 
+    /// The events are images, as NXmx has them.
+    [[nodiscard]] bool has_images() const noexcept { return description_.element && description_.columns != 0; }
     /// Keys without which the files will be no NXmx; empty if they will, or if the data is no image.
     [[nodiscard]] std::vector<std::string> missing_for_nxmx() const;
 

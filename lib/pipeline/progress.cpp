@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/run_recorder.hpp"
 #include "pipeline/seen.hpp"
 
 namespace weir::pipeline {
@@ -36,6 +37,22 @@ std::string disk_text(std::uint64_t seconds_left) {
     if (hours >= hours_shown_max) return fmt::format("disk > {:.0f} h", hours_shown_max);
     if (hours >= 1) return fmt::format("disk {:.1f} h", hours);
     return fmt::format("disk {} min", seconds_left / 60);
+}
+
+/// ", recorder 9.8 s held, 2 files, saving"
+std::string recorder_text(const Recorder::Status& recorder) {
+    if (!recorder.stopped.empty()) return fmt::format("; recorder stopped, {} files", recorder.files);
+    std::string text = recorder.mode == RecordMode::all
+                           ? fmt::format("; recorder {} packets", recorder.written)
+                           : fmt::format("; recorder {:.3g} s held, {} files", recorder.seconds_held, recorder.files);
+    if (recorder.mode == RecordMode::incomplete && recorder.saving) text += ", saving";
+    if (recorder.left_out > 0) text += fmt::format(", {} left out", recorder.left_out);
+    return text;
+}
+
+std::optional<Recorder::Status> recorder_of(const Pipeline& pipeline) {
+    const Recorder* const recorder = pipeline.options().recorder;
+    return recorder == nullptr ? std::nullopt : std::optional(recorder->status());
 }
 
 /// A part of the line. The higher its rank, the earlier it is left out.
@@ -70,6 +87,7 @@ std::vector<Part> parts_of(const ProgressSample& sample) {
     if (const Levels::Ring* ring = levels.fullest(); ring != nullptr)
         parts.push_back({7, fmt::format(", ring {}", percent(ring->name.c_str(), ring->level))});
     if (levels.writer.size > 0) parts.push_back({5, ", " + percent("writer", levels.writer)});
+    if (sample.recorder) parts.push_back({3, recorder_text(*sample.recorder)});
     if (ledger.disk.seconds_left.has_value()) parts.push_back({3, "; " + disk_text(*ledger.disk.seconds_left)});
     return parts;
 }
@@ -114,6 +132,7 @@ nlohmann::json progress_json(const ProgressSample& sample, bool final) {
                      {"events_per_s", sample.events_per_s},
                      {"sink_bytes_per_s", sample.sink_bytes_per_s}};
     json["levels"] = levels_json(sample.levels);
+    if (sample.recorder) json["recorder"] = recorder_json(*sample.recorder);
     if (!sample.nothing.empty()) json["nothing_for_streams"] = sample.nothing;
     json["stages"] = stages_json(sample.usage);
     json["bottleneck"] = bottleneck_json(sample.usage);
@@ -171,6 +190,7 @@ ProgressSample Progress::take(const Pipeline& pipeline, const Watch& watch, Ledg
         sample.nothing = seen_words(ledger, watch.observations(pipeline, ledger, seconds));
     const Usage usage = pipeline.usage(seconds);
     sample.usage = usage;
+    sample.recorder = recorder_of(pipeline);
     sample.usage -= last_usage_;
     last_usage_ = usage;
     sample.ledger = std::move(ledger);
@@ -218,6 +238,7 @@ void Progress::answer(const Pipeline& pipeline, const Watch& watch, double secon
         sample.gbps = 8e-9 * static_cast<double>(ledger.received_bytes) / seconds;
     }
     sample.ledger = ledger;
+    sample.recorder = recorder_of(pipeline);
     end_line();
     fmt::print(stderr, "{} (rates since the start)\n", progress_line(sample, std::numeric_limits<std::size_t>::max()));
     if (nothing_for_streams(ledger, seen))

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,7 @@
 #include "pipeline/diagnosis.hpp"
 #include "pipeline/ledger.hpp"
 #include "pipeline/levels.hpp"
+#include "pipeline/recorder.hpp"
 
 namespace weir::pipeline {
 
@@ -39,14 +41,15 @@ struct ProgressSample {
     double gbps = 0;
     double events_per_s = 0;
     double sink_bytes_per_s = 0;
+    std::optional<Recorder::Status> recorder;  ///< nothing: the run has none
     std::string nothing;  ///< nothing has come for any stream: what has come instead, in few words; otherwise empty
 };
 
 /// One line of at most `width` characters: what does not fit is left out, the least important first.
 [[nodiscard]] std::string progress_line(const ProgressSample& sample, std::size_t width);
 
-/// The ledger as in the run report, with "time_s", "final", "rates", "levels", "stages", "bottleneck", "losses" and
-/// "disk".
+/// The ledger as in the run report, with "time_s", "final", "rates", "levels", "stages", "bottleneck", "losses",
+/// "disk" and, if there is one, "recorder".
 /// docs/OPERATION.md lists the keys.
 [[nodiscard]] nlohmann::json progress_json(const ProgressSample& sample, bool final);
 

@@ -23,6 +23,7 @@ class Pcapng:
         if path.suffix == ".zst":
             data = subprocess.run(["zstd", "-dc", path], check=True, capture_output=True).stdout
         self.packets, self.statistics, self.names, self.dropped = [], [], [], 0
+        self.interfaces = []  # of each packet
         at = 0
         while at < len(data):
             kind, length = struct.unpack_from("<II", data, at)
@@ -37,9 +38,10 @@ class Pcapng:
                 self.snap = struct.unpack_from("<I", body, 4)[0]
                 self.names.append(options[2].decode())
             elif kind == 6:
-                _, high, low, captured, wire = struct.unpack_from("<5I", body)
+                interface, high, low, captured, wire = struct.unpack_from("<5I", body)
                 options = options_of(body[20 + (captured + 3) // 4 * 4:])
                 self.packets.append((high << 32 | low, body[20:20 + captured], wire, [t.decode() for c, t in options if c == 1]))
+                self.interfaces.append(interface)
                 self.dropped += sum(struct.unpack("<Q", value)[0] for code, value in options if code == 4)
             elif kind == 5:
                 options = options_of(body[12:])

@@ -2,6 +2,7 @@
 """The pcapng sink in a replay: what goes in comes out, the flight recorder saves exactly what is around an incomplete event, and
 nothing of it changes the run. The files are read here, by the draft's rules; by capinfos too where it is installed."""
 import json
+import re
 import shutil
 
 from packets import EJFAT_PORT, START_NS, ejfat, ethernet, jungfrau, pcap_bytes, stamped, udp
@@ -148,6 +149,32 @@ class Recorder(Case):
         file, = self.saved()
         self.assertEqual(file.comments, ["event 49 incomplete: end_of_run, source 1 is not whole"])
         self.assertEqual(file.records[-1][:2], records[-1])
+
+    def test_a_burst_of_drops_is_saved(self):
+        # A second of traffic, in the middle of which packets come that are for a stream and cannot be read.
+        records = frames_of(150)
+        broken = [(START_NS + 700 * MS + i * 100_000, udp(b"broken", EJFAT_PORT)) for i in range(300)]
+        records = sorted(records + broken)
+        result, _ = self.record(records, self.FLIGHT + "drops = 200\n", args=("--pace", "recorded"))
+        self.assertEqual(result["recorder"]["triggers"], {"incomplete": 0, "drops": 1, "request": 0, "unsaved": 0})
+        self.assertEqual(sum(n for cause, n in result["packets"]["dropped"].items() if cause.startswith("malformed")), 300)
+        file, = self.saved()
+        comment, = file.comments
+        lost = int(re.fullmatch(r"packets are being lost: (\d+) within a second", comment)[1])
+        self.assertTrue(200 <= lost <= 300, comment)
+        times = [record[0] for record in file.records]
+        # It is seen when it is looked, every 50 ms: from 200 of the broken ones on.
+        self.assertLess(times[0], START_NS + 700 * MS)
+        self.assertTrue(START_NS + 720 * MS <= times[-1] <= START_NS + 1000 * MS, times[-1] - START_NS)
+        self.assertEqual([record[:2] for record in file.records], [r for r in records if times[0] <= r[0] <= times[-1]])
+
+    def test_few_drops_are_no_burst(self):
+        records = frames_of(100)
+        records = sorted(records + [(START_NS + 700 * MS + i * 100_000, udp(b"broken", EJFAT_PORT)) for i in range(150)])
+        for drops in (200, 0):
+            result, _ = self.record(records, self.FLIGHT + f"drops = {drops}\n", args=("--pace", "recorded"))
+            self.assertEqual(result["recorder"]["triggers"]["drops"], 0)
+            self.assertEqual(self.saved(), [])
 
     def test_nothing_wrong_no_file(self):
         result, _ = self.record(frames_of(100), self.FLIGHT)

@@ -81,6 +81,40 @@ class RecorderTest(live.Case):
         told = sum(len(file.comments) + len(file.last_words) + sum(len(packet[3]) for packet in file.packets) for file in files)
         self.assertEqual(told, incomplete)
 
+    def test_several_rx_lcores_write_one_capture(self):
+        sent = {"det0": (19522, 400, 300), "det1": (19523, 300, 250)}
+        ports = "".join(f'[[port]]\nname = "{name}"\ndevice = "sim,format=ejfat,rate={rate},events={events},seed={udp},bytes=40000,port={udp}"\n'
+                        for name, (udp, rate, events) in sent.items())
+        streams = "".join(f'[[stream]]\nport = "{name}"\ntransport = "udp"\nudp_dst = {udp}\nformat = "ejfat"\n'
+                          for name, (udp, _, _) in sent.items())
+        path = self.folder / "run"
+        sink = f'[[sink]]\nkind = "pcapng"\npath = "{path}"\nkeep_free = "0B"\nmemory = "64MiB"\n'
+        progress = self.folder / "progress"
+        run = self.weir(f'{ports}{streams}[events]\nsources = 2\nmemory = "16MiB"\ntimeout_ms = 5000\n{sink}'
+                        '[lcores]\nrx = [0, 1]\nbuild = [0]\nwork = [1]\nidle = "sleep"\n', "--progress", f"json:{progress}")
+        report = run.end()
+        self.assert_account(run)
+        recorder = report["recorder"]
+        self.assertEqual((recorder["left_out"], recorder["written"]), (0, report["packets"]["received"]))
+        file = Pcapng(path)
+        self.assertEqual(file.names, ["det0", "det1"])
+        times = [packet[0] for packet in file.packets]
+        self.assertEqual(times, sorted(times))
+        for place, name in enumerate(file.names):
+            device = next(device for device in report["devices"] if device["port"] == name)
+            frames = [packet[1] for packet, interface in zip(file.packets, file.interfaces) if interface == place]
+            self.assertEqual(len(frames), device["received"])
+            self.assertEqual(len(set(frames)), len(frames), "a packet is there twice")
+            self.assertEqual({frame[36:38] for frame in frames}, {sent[name][0].to_bytes(2, "big")})
+            numbers = [int.from_bytes(frame[54:62], "big") for frame in frames]
+            self.assertEqual(set(numbers), set(range(min(numbers), min(numbers) + sent[name][2])))
+            # Of each port in the order in which it sent them.
+            self.assertEqual(numbers, sorted(numbers))
+        # The last progress object agrees with the report.
+        said = [live.json.loads(line) for line in progress.read_text().splitlines()]
+        self.assertEqual(said[-1]["recorder"]["written"], recorder["written"])
+        self.assertTrue(all(one["recorder"]["seen"] <= recorder["seen"] for one in said))
+
     def test_a_full_disk_ends_a_capture_with_what_is_whole(self):
         disk = self.folder / "disk"
         disk.mkdir()

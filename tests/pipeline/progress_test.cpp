@@ -51,6 +51,31 @@ TEST(Progress, fits_every_width_and_keeps_the_most_important) {
     EXPECT_EQ(progress_line(busy(), whole.size()), whole);
 }
 
+TEST(Progress, the_recorder_says_how_it_stands) {
+    ProgressSample sample = busy();
+    EXPECT_EQ(progress_line(sample, 1000).find("recorder"), std::string::npos);
+    EXPECT_FALSE(progress_json(sample, false).contains("recorder"));
+    Recorder::Status recorder;
+    recorder.mode = RecordMode::incomplete;
+    recorder.seconds_held = 9.84;
+    recorder.files = 2;
+    sample.recorder = recorder;
+    EXPECT_NE(progress_line(sample, 1000).find("; recorder 9.84 s held, 2 files;"), std::string::npos)
+        << progress_line(sample, 1000);
+    recorder.saving = true;
+    recorder.left_out = 7;
+    sample.recorder = recorder;
+    EXPECT_NE(progress_line(sample, 1000).find("2 files, saving, 7 left out"), std::string::npos);
+    EXPECT_EQ(progress_json(sample, false)["recorder"]["files"], 2);
+    recorder.stopped = "the disk is full";
+    sample.recorder = recorder;
+    EXPECT_NE(progress_line(sample, 1000).find("; recorder stopped, 2 files"), std::string::npos);
+    recorder = {};
+    recorder.written = 1234;
+    sample.recorder = recorder;
+    EXPECT_NE(progress_line(sample, 1000).find("; recorder 1234 packets"), std::string::npos);
+}
+
 TEST(Progress, a_short_time_to_a_full_disk_is_in_minutes) {
     ProgressSample sample = busy();
     sample.ledger.disk.seconds_left = 1800;

@@ -35,8 +35,8 @@ std::unique_ptr<store::EventSink> open_events(const SinkContext& context) {
     config.queue_depth = events.queue_depth;
     config.files = events.files;
     config.preallocate_bytes = events.preallocate;
-    // The padding of one sink's buffers is in what the others get.
-    if (std::ranges::any_of(context.config.sinks, [](const SinkConfig& sink) {
+    // The padding of one sink's buffers is in what the others get. (One alone finds out itself whether it has any.)
+    if (event_sinks(context.config).size() > 1 && std::ranges::any_of(context.config.sinks, [](const SinkConfig& sink) {
             return sink.kind == SinkKind::events && sink.events().direct != Wish::off;
         }))
         config.version = store::format_version_reduced;

@@ -1,5 +1,5 @@
-// `weir export`: which events, to what. The formats are in export_npy.cpp, export_raw.cpp, export_pcap.cpp and
-// export_hdf5.cpp.
+// `weir export`: which events, to what. The formats are in export_npy.cpp, export_raw.cpp, export_pcap.cpp,
+// export_hdf5.cpp and export_mdf.cpp.
 #include "export.hpp"
 
 #include <fmt/core.h>
@@ -31,11 +31,9 @@ struct Format {
     /// It gives its target events in the order in which their first packets came, as the packets would be.
     bool by_time = false;
 };
-constexpr Format formats[] = {{"npy", make_npy_target},
-                              {"raw", make_raw_target},
-                              {"pcap", make_pcap_target, true},
-                              {"pcapng", make_pcapng_target, true},
-                              {"hdf5", make_hdf5_target}};
+constexpr Format formats[] = {{"npy", make_npy_target},         {"raw", make_raw_target},
+                              {"pcap", make_pcap_target, true}, {"pcapng", make_pcapng_target, true},
+                              {"hdf5", make_hdf5_target},       {"mdf", make_mdf_target}};
 
 /// "npy, raw, pcap"
 std::string format_names() {
@@ -50,7 +48,7 @@ const Format& format_named(const std::string& name) {
     throw core::UsageError(fmt::format("export: --to: found \"{}\"; accepted: {}", name, format_names()));
 }
 
-constexpr std::string_view intro = R"(usage: weir export PATH --to npy|raw|pcap|pcapng|hdf5 [options]
+constexpr std::string_view intro = R"(usage: weir export PATH --to npy|raw|pcap|pcapng|hdf5|mdf [options]
 
 Writes the events of a run in another form. Every block that is read is checked; an event that is damaged is left out,
 said, and makes the exit status 1. Memory: the largest event, and 64 bytes per event.
@@ -66,6 +64,8 @@ said, and makes the exit status 1. Memory: the largest event, and 64 bytes per e
   pcapng  the same with comments, for Wireshark: each event says on its first packet whether it is complete and why not,
         each port what it received and lost. A name that ends in .zst is compressed
   hdf5  a folder of HDF5 files in NeXus layout, as the hdf5 sink writes them (docs/HDF5.md)
+  mdf   the events inside multi-event packets (the reducer "mfp"), one MDF event of raw banks for each, as LHCb's tools
+        read them (docs/reduce/mfp.md)
 
 )";
 
@@ -79,6 +79,7 @@ examples:
   weir export run7 --to pcapng --events 100-199 --out some.pcapng
   weir export run7 --to hdf5 --codec bitshuffle-lz4 --out run7-hdf5     h5py opens run7-hdf5/master.h5
   weir export run7 --to hdf5 --definition NXmx --nexus sample=lysozyme --nexus distance_mm=150 --nexus ...
+  weir export run7 --to mdf --complete --out run7.mdf
 
 exit status: 0, 1 when something asked for could not be exported, 2 bad usage
 )";
@@ -144,7 +145,7 @@ po::options_description described() {
     po::options_description description("options");
     // clang-format off
     description.add_options()
-        ("to", po::value<std::string>()->value_name("FORMAT"), "npy, raw, pcap, pcapng or hdf5")
+        ("to", po::value<std::string>()->value_name("FORMAT"), "npy, raw, pcap, pcapng, hdf5 or mdf")
         ("out", po::value<std::string>()->value_name("PATH"), "where to; refused if it exists. Default: the run's name with the format's behind it, here")
         ("events", po::value<std::vector<std::string>>()->value_name("[EPOCH:]A-B"), "only these numbers, both ends included; can be repeated")
         ("event", po::value<std::vector<std::string>>()->value_name("[EPOCH:]ID"), "only this event; can be repeated")
@@ -179,7 +180,7 @@ void refuse_strangers(const po::variables_map& given, const std::string& to) {
         if (given.count(name) > 0 && !given[name].defaulted() && to != owner &&
             !(makes_packets(to) && makes_packets(owner)))
             throw core::UsageError(fmt::format("export: --{} goes with --to {}", name, owner));
-    if (makes_packets(to) && given.count("source") > 0)
+    if ((makes_packets(to) || to == "mdf") && given.count("source") > 0)
         throw core::UsageError(
             "export: --source goes with --to npy, raw and hdf5: events of one source would not be the same");
 }
@@ -256,13 +257,15 @@ public:
         try {
             head = run_.read(entry, hooks);
         } catch (const core::RunError& error) {
-            ++lost_;
-            std::cerr << fmt::format("weir: event {}:{} is left out: {}\n", entry.epoch, entry.event, error.what());
-            return;
+            return leave_out(entry, error);
         }
         if (complete_only_ && !head.complete) return;
         event_.info = &head;
-        target.put(event_);
+        try {
+            target.put(event_);
+        } catch (const EventRefused& error) {
+            return leave_out(entry, error);
+        }
         ++exported_;
     }
 
@@ -270,6 +273,11 @@ public:
     [[nodiscard]] std::uint64_t exported() const noexcept { return exported_; }
 
 private:
+    void leave_out(const IndexEntry& entry, const core::RunError& why) {
+        ++lost_;
+        std::cerr << fmt::format("weir: event {}:{} is left out: {}\n", entry.epoch, entry.event, why.what());
+    }
+
     void prepare(const EventInfo& info) {
         event_.messages.resize(info.sources.size());
         chosen_.assign(info.sources.size(), false);
@@ -327,7 +335,7 @@ int export_command(const std::vector<std::string>& args) {
     if (given.count("path") == 0)
         throw core::UsageError("export: which run? give the path of its directory (weir export --help)");
     if (given.count("to") == 0)
-        throw core::UsageError("export: --to npy, raw, pcap, pcapng or hdf5? (weir export --help)");
+        throw core::UsageError("export: --to npy, raw, pcap, pcapng, hdf5 or mdf? (weir export --help)");
     const std::string to = given["to"].as<std::string>();
     const Format& format = format_named(to);
     refuse_strangers(given, to);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "store/file.hpp"
 #include "store/run_reader.hpp"
 
@@ -65,10 +66,15 @@ private:
     bool finished_ = false;
 };
 
+/// An event cannot be had in this format, but others can: it is left out, and said.
+struct EventRefused : core::RunError {
+    using core::RunError::RunError;
+};
+
 class ExportTarget {
 public:
     virtual ~ExportTarget() = default;
-    /// Throws core::RunError if the event cannot be had in this format.
+    /// Throws EventRefused before anything of the event is written, core::RunError if the export is to end.
     virtual void put(const ExportEvent& event) = 0;
     /// All events have been given. Returns one sentence of what was written.
     virtual std::string finish() = 0;
@@ -84,6 +90,7 @@ MakeTarget make_raw_target;
 MakeTarget make_pcap_target;
 MakeTarget make_pcapng_target;
 MakeTarget make_hdf5_target;
+MakeTarget make_mdf_target;
 
 /// Throws core::RunError if `path` or its hidden name exists.
 void refuse_existing(const std::filesystem::path& path);

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "event_order.hpp"
 #include "inspect_text.hpp"
+#include "multi_event_text.hpp"
 #include "reduction_text.hpp"
 #include "run_text.hpp"
 #include "store/image.hpp"
@@ -227,7 +228,7 @@ void write_event_png(const RunReader& run, const EventInfo& event, const Options
 
 // --- JSON ------------------------------------------------------------------------------------------------------------
 
-json run_json(const RunReader& run, const store::Verification& result) {
+json run_json(const RunReader& run, const store::Verification& result, const json& multi_event) {
     json object = run.manifest();
     if (!run.closed() && run.start().is_object()) {
         object = run.start().value("start", json::object());
@@ -247,6 +248,7 @@ json run_json(const RunReader& run, const store::Verification& result) {
         return object;
     object["decoded_bytes"] = decoded_bytes(result);
     object["encodings"] = encodings_json(result);
+    if (!multi_event.is_null()) object["multi_event"] = multi_event;
     return object;
 }
 
@@ -259,21 +261,29 @@ int print_json(const RunReader& run, const Options& options) {
         std::cout << (first ? "" : ",") << "\n  " << text;
         first = false;
     });
-    if (options.digest) {
-        hooks.begin = [&](const EventInfo&) { digest.reset(); };
-        hooks.payload = [&](std::span<const std::byte> bytes) { digest.update(bytes); };
-    }
+    MultiEventReader packets;
+    hooks.begin = [&](const EventInfo& event) {
+        digest.reset();
+        packets.begin(event);
+    };
+    hooks.payload = [&](std::span<const std::byte> bytes) {
+        if (options.digest) digest.update(bytes);
+        packets.payload(bytes);
+    };
     hooks.end = [&](const EventInfo& event) {
+        const std::optional<MultiEventSummary> packet = packets.end(event);
         if (options.incomplete && event.complete) return order.put(event, {});
         json object = event_json(event);
+        if (packet) object["multi_event"] = multi_event_json(*packet);
         if (options.digest) object["sha256"] = digest.hex();
         order.put(event, dump(object));
     };
     std::cout << "{\"events\": [";
-    const store::Verification result =
+    store::Verification result =
         options.quick ? run.scan_index(hooks, std::numeric_limits<std::uint64_t>::max()) : run.scan(hooks);
     order.finish();
-    std::cout << "],\n\"run\": " << dump(run_json(run, result));
+    packets.add_problems(result);
+    std::cout << "],\n\"run\": " << dump(run_json(run, result, packets.totals_json()));
     std::cout << ",\n\"ledger\": " << dump(run.manifest().value("ledger", json::object()));
     std::cout << ",\n\"errors\": " << dump(result.problems);
     std::cout << ",\n\"checked\": " << (result.payload_read ? "\"everything\"" : "\"all but the payload\"");

@@ -11,6 +11,7 @@
 
 #include "core/counters_text.hpp"
 #include "event_order.hpp"
+#include "multi_event_text.hpp"
 #include "reduction_text.hpp"
 #include "run_text.hpp"
 #include "store/json_members.hpp"
@@ -49,21 +50,29 @@ std::string missing_text(const EventInfo& event) {
 }
 
 /// What reducers made of it and found in it, for runs that have reducers that do.
-std::string reduced_text(const EventInfo& event) {
+std::string pixels_columns(const EventInfo& event) {
     const std::string veto =
         event.veto == store::Veto::none ? "-" : std::string(store::veto_names[static_cast<std::size_t>(event.veto)]);
-    return fmt::format("{:>10}  {:>9}  {:>6}  {:<7}  ", bytes_text(event.content_bytes()), event.pixels_above,
-                       event.peaks, veto);
+    return fmt::format("{:>9}  {:>6}  {:<7}  ", event.pixels_above, event.peaks, veto);
 }
 
-std::string row_text(const EventInfo& event, bool reduced) {
+/// `more`: columns of a run whose payload is not what was received.
+std::string row_text(const EventInfo& event, const std::string& more) {
     const std::string state = event.complete ? "complete" : cause_text(event);
+    const std::string reduced = more.empty() ? "" : fmt::format("{:>10}  {}", bytes_text(event.content_bytes()), more);
     return fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {}{}  {}\n", event.epoch, event.id, state,
-                       bytes_text(event.payload_bytes), reduced ? reduced_text(event) : "", time_text(event.first_ns),
-                       missing_text(event));
+                       bytes_text(event.payload_bytes), reduced, time_text(event.first_ns), missing_text(event));
 }
 
-void print_heading(const RunReader& run, bool reduced) {
+/// Of the columns that only runs with such a payload have.
+std::string content_heading(store::Content content) {
+    if (content == store::Content::received) return {};
+    return fmt::format("{:>10}  ", "reduced") + (content == store::Content::mep
+                                                     ? multi_event_heading()
+                                                     : fmt::format("{:>9}  {:>6}  {:<7}  ", "above", "peaks", "veto"));
+}
+
+void print_heading(const RunReader& run, store::Content content) {
     const std::string name = store::text_at(run.start(), "name");
     std::cout << fmt::format("run {}", run.path().string());
     if (!name.empty()) std::cout << " (" << name << ")";
@@ -73,10 +82,9 @@ void print_heading(const RunReader& run, bool reduced) {
                   : run.being_written() ? ", still being written"
                                         : ", not closed")
               << "\n\n";
-    const std::string more =
-        reduced ? fmt::format("{:>10}  {:>9}  {:>6}  {:<7}  ", "reduced", "above", "peaks", "veto") : "";
     std::cout << fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {}{:<26}  {}\n", "epoch", "event", "state",
-                             reduced ? "received" : "payload", more, "first packet (UTC)", "missing");
+                             content == store::Content::received ? "payload" : "received", content_heading(content),
+                             "first packet (UTC)", "missing");
 }
 
 /// What incomplete events lack, added up.
@@ -228,7 +236,7 @@ int print_text(const RunReader& run, const TableOptions& options) {
     Losses losses;
     Progress progress("reading", run.stored_bytes(), false);
     // Only complete ones can be left out unseen.
-    const bool reduced = store::payload_of(run).content != store::Content::received;
+    const store::Content content = store::payload_of(run).content;
     const bool all_heads = options.all || options.incomplete;
     // Where only a few are read at all, they are the first of the file, and only they are put in order.
     EventOrder order(run, !options.quick || all_heads, [&](const std::string& row, bool complete) {
@@ -239,18 +247,28 @@ int print_text(const RunReader& run, const TableOptions& options) {
             incomplete_hidden += complete ? 0 : 1;
         }
     });
+    MultiEventReader packets;
+    const auto columns = [&](const EventInfo& event) {
+        const std::optional<MultiEventSummary> packet = packets.end(event);
+        if (content == store::Content::received) return std::string();
+        return content == store::Content::mep ? multi_event_columns(packet) : pixels_columns(event);
+    };
     store::ScanHooks hooks;
+    hooks.begin = [&](const EventInfo& event) { packets.begin(event); };
+    hooks.payload = [&](std::span<const std::byte> piece) { packets.payload(piece); };
     hooks.end = [&](const EventInfo& event) {
         losses.take(event);
         bytes += event.stored_bytes;
         progress.at(bytes);
-        order.put(event, options.incomplete && event.complete ? std::string() : row_text(event, reduced));
+        const std::string more = columns(event);
+        order.put(event, options.incomplete && event.complete ? std::string() : row_text(event, more));
     };
-    print_heading(run, reduced);
-    const store::Verification result =
+    print_heading(run, content);
+    store::Verification result =
         options.quick ? run.scan_index(hooks, all_heads ? std::numeric_limits<std::uint64_t>::max() : rows_max)
                       : run.scan(hooks);
     order.finish();
+    packets.add_problems(result);
     progress.clear();
     const std::uint64_t listable = options.incomplete ? rows : std::max(rows, result.events);
     if (listable > rows_max && !options.all)
@@ -260,7 +278,7 @@ int print_text(const RunReader& run, const TableOptions& options) {
                                      : "",
                                  incomplete_hidden > 0 && !options.incomplete ? ", --incomplete only those" : "");
     print_totals(result);
-    std::cout << reduction_text(run, result);
+    std::cout << reduction_text(run, result) << packets.totals_text();
     losses.print(run);
     print_ledger(run);
     print_verdict(run, result);

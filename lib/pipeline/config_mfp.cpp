@@ -10,7 +10,8 @@ namespace weir::pipeline::detail {
 
 namespace {
 
-constexpr auto keys = std::to_array<std::string_view>({"layout", "output", "source_ids", "version", "fragments_max"});
+constexpr auto keys =
+    std::to_array<std::string_view>({"layout", "output", "source_ids", "version", "versions", "fragments_max"});
 
 using reduce::MepOrder;
 using reduce::MfpField;
@@ -85,6 +86,23 @@ MfpLayout read_layout(TableReader& table) {
     return layout;
 }
 
+/// Unlike other lists of numbers it may have one several times.
+std::vector<std::uint32_t> read_versions(TableReader& table) {
+    constexpr std::string_view accepted = "the version of each source's content, 0..65535, in source order";
+    std::vector<std::uint32_t> versions;
+    const toml::node* node = table.get("versions");
+    if (node == nullptr) return versions;
+    const toml::array* array = node->as_array();
+    if (array == nullptr || array->empty()) table.wrong("versions", describe(*node), accepted);
+    for (const toml::node& element : *array) {
+        const auto* version = element.as_integer();
+        if (version == nullptr || version->get() < 0 || version->get() > 65535)
+            table.wrong("versions", describe(element), accepted);
+        versions.push_back(static_cast<std::uint32_t>(version->get()));
+    }
+    return versions;
+}
+
 ReduceOptions read(TableReader& table) {
     MfpOptions options;
     if (const toml::node* layout = table.get("layout")) {
@@ -98,6 +116,8 @@ ReduceOptions read(TableReader& table) {
     options.order = table.choice("output", order_names).value_or(options.order);
     options.source_ids = table.integers("source_ids", {0, 65535}, "the number of each source, in source order");
     options.version = static_cast<std::uint16_t>(small(table, "version", {0, 65535}, options.version));
+    options.versions = read_versions(table);
+    if (!options.versions.empty()) table.refuse("version", "nothing: versions says it of each source");
     options.fragments_max = small(table, "fragments_max", {1, 65535}, options.fragments_max);
     return options;
 }
@@ -133,7 +153,10 @@ void print(Printer& out, const ReduceOptions& from) {
         out.comment("source_ids: 0, 1, 2, ... (default)");
     else
         out.line("source_ids", fmt::format("[{}]", fmt::join(options.source_ids, ", ")));
-    out.number("version", options.version, defaults.version);
+    if (options.versions.empty())
+        out.number("version", options.version, defaults.version);
+    else
+        out.line("versions", fmt::format("[{}]", fmt::join(options.versions, ", ")));
     out.number("fragments_max", options.fragments_max, defaults.fragments_max);
 }
 
@@ -143,6 +166,7 @@ nlohmann::json json(const ReduceOptions& from) {
             {"output", name_of(order_names, options.order)},
             {"source_ids", options.source_ids},
             {"version", options.version},
+            {"versions", options.versions},
             {"fragments_max", options.fragments_max}};
 }
 

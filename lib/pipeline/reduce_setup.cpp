@@ -45,10 +45,7 @@ ReduceSetup::ReduceSetup(const RunConfig& config) : chain_(config.reduce) {
     jungfrau_ = find_reducer<JungfrauOptions>(chain_);
     mfp_ = find_reducer<MfpOptions>(chain_);
     source_count_ = config.sources.size();
-    for (const ReduceConfig& one : chain_)
-        if (one.as<MfpOptions>() != nullptr && !mfp_->source_ids.empty() && mfp_->source_ids.size() != source_count_)
-            refuse(one, fmt::format("source_ids has {} numbers; accepted: {}, one for each source",
-                                    mfp_->source_ids.size(), source_count_));
+    if (mfp_ != nullptr) check_source_names();
     pixels_ = jungfrau_ != nullptr;
     const auto wants_pixels = [](const ReduceConfig& one) {
         return one.as<JungfrauOptions>() != nullptr || one.as<PedestalOptions>() != nullptr;
@@ -85,6 +82,14 @@ void ReduceSetup::load() {
     }
 }
 
+void ReduceSetup::check_source_names() const {
+    const auto& reducer = *std::ranges::find_if(chain_, [](const auto& one) { return one.template as<MfpOptions>(); });
+    for (const auto& [key, numbers] : {std::pair{"source_ids", &mfp_->source_ids}, {"versions", &mfp_->versions}})
+        if (!numbers->empty() && numbers->size() != source_count_)
+            refuse(reducer, fmt::format("{} has {} numbers; accepted: {}, one for each source", key, numbers->size(),
+                                        source_count_));
+}
+
 void ReduceSetup::load_calibration() {
     reduce::CalibrationConfig calibration = jungfrau_->calibration;
     calibration.modules = modules_;
@@ -104,6 +109,7 @@ nlohmann::json ReduceSetup::payload_json() const {
     if (mfp_ != nullptr)
         return {{"content", "mep"},
                 {"order", mfp_->order == reduce::MepOrder::sources ? "sources" : "events"},
+                {"types", mfp_->layout.type_bytes > 0},
                 {"codec", codec}};
     if (!pixels_)
         return needs_version_2() ? nlohmann::json{{"content", "received"}, {"codec", codec}} : nlohmann::json();
@@ -195,7 +201,8 @@ reduce::MepWriter::Config ReduceSetup::mep_config(std::uint32_t refs_max) const 
     config.refs_max = refs_max;
     for (std::size_t source = 0; source < source_count_; ++source) {
         const std::size_t id = mfp_->source_ids.empty() ? source : mfp_->source_ids[source];
-        config.sources.push_back({static_cast<std::uint16_t>(id), mfp_->version});
+        const std::uint32_t version = mfp_->versions.empty() ? mfp_->version : mfp_->versions[source];
+        config.sources.push_back({static_cast<std::uint16_t>(id), static_cast<std::uint16_t>(version)});
     }
     return config;
 }

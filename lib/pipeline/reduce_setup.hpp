@@ -50,6 +50,7 @@ public:
     [[nodiscard]] std::unique_ptr<EventEncoder> make_encoder(const EncoderConfig& config) const;
 
 private:
+    void check_source_names() const;
     void load_calibration();
     void load_noise(const SparseOptions& sparse);
     [[nodiscard]] std::unique_ptr<reduce::PieceCodec> make_codec() const;

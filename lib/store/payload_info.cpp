@@ -69,6 +69,7 @@ PayloadInfo payload_of(const RunReader& run) {
         info.columns = static_cast<std::uint32_t>(columns);
         info.unit = text_at(*payload, "unit");
     }
+    info.fragment_types = at_or_null(*payload, "types") != false;
     info.content = static_cast<Content>(*content);
     return info;
 }

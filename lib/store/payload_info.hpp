@@ -20,6 +20,8 @@ struct PayloadInfo {
     reduce::PixelType type = reduce::PixelType::f32;
     std::string unit;           ///< "kev", "photon"; empty if it is not said
     std::uint32_t columns = 0;  ///< of a row of a source
+    // With content `mep`:
+    bool fragment_types = true;  ///< fragments came with a type each
 
     /// Bytes of a row.
     [[nodiscard]] std::uint64_t row_bytes() const noexcept { return columns * reduce::bytes_of(type); }

@@ -124,10 +124,12 @@ def encode(codec, data, element_bytes):
 
 
 class Event:
-    """Pixels of some modules: `images` is (modules, rows, columns). Sparse where `kept` is given, which says which pixels are."""
+    """Pixels of some modules: `images` is (modules, rows, columns). Sparse where `kept` is given, which says which pixels are.
+    `content` may say that they are something else."""
 
-    def __init__(self, number, images, codec=RAW, kept=None, veto=0, above=0, peaks=0, missing=(), cause=1):
+    def __init__(self, number, images, codec=RAW, kept=None, veto=0, above=0, peaks=0, missing=(), cause=1, content=1):
         self.number, self.images, self.codec, self.kept = number, images, codec, kept
+        self.content = content
         self.veto, self.above, self.peaks, self.missing, self.cause = veto, above, peaks, missing, cause if missing else 0
 
 
@@ -166,7 +168,7 @@ class Run:
         lost = sum(length for _, length in event.missing)
         received = modules * raw_bytes - lost
         reduced = modules * rows * columns * element
-        self.append(2, struct.pack("<qqQQIBBBBIIQ8x", 1000, 2000, received, modules, modules, not event.missing, event.cause, 1, event.veto,
+        self.append(2, struct.pack("<qqQQIBBBBIIQ8x", 1000, 2000, received, modules, modules, not event.missing, event.cause, event.content, event.veto,
                                    event.above, event.peaks, reduced), **own)
         records = b""
         for module in range(modules):

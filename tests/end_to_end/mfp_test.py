@@ -1,98 +1,23 @@
 #!/usr/bin/env python3
 """Multi-fragment packets through `[[reduce]] kind = "mfp"`: what `weir inspect --export` gives is read here by the tables of
 docs/reduce/mfp.md, and compared with the fragments that were sent."""
+import json
 import random
 import struct
 import sys
 
 import numpy_python  # noqa: F401  goes on under an interpreter that has numpy, or skips
 
+from mfp_packets import MISSING, block, padded, read_events, read_mep
 from packets import ejfat, pcap_bytes, stamped, udp, EJFAT_PORT
 from support import FUSED, ROOT, ZSTD, Case, config, main, stream, weir as command
 
 sys.path.insert(0, str(ROOT / "python"))
+import made_up_run  # noqa: E402
+import numpy  # noqa: E402
 import weir  # noqa: E402
 
 SPREAD = '[lcores]\nrx = [0]\nbuild = [1]\nwork = [2, 3]\nidle = "sleep"\n'
-MISSING = 92
-
-
-def padded(data, align):
-    return data + bytes(-len(data) % align)
-
-
-def block(first_event, fragments):
-    """A packet in the layout lhcb-2019; `fragments` are (type, bytes)."""
-    data = b"".join(data for _, data in fragments)
-    head = struct.pack("<QHHI", first_event, len(fragments), 0, len(data))
-    types = bytes(kind for kind, _ in fragments)
-    sizes = struct.pack(f"<{len(fragments)}H", *(len(data) for _, data in fragments))
-    return head + padded(types, 4) + padded(sizes, 4) + data
-
-
-def read_block(data, at):
-    first, count, _, size = struct.unpack_from("<QHHI", data, at)
-    at += 16
-    types = data[at:at + count]
-    at += len(padded(types, 4))
-    sizes = struct.unpack_from(f"<{count}H", data, at)
-    at += (2 * count + 3) // 4 * 4
-    assert sum(sizes) == size
-    fragments = []
-    for kind, length in zip(types, sizes):
-        fragments.append((kind, data[at:at + length]))
-        at += length
-    return first, fragments, at
-
-
-def read_mep(data):
-    """(source ids, versions, first event, fragments by source)"""
-    count, packing, _, size = struct.unpack_from("<HHIQ", data)
-    at = 16
-    ids = struct.unpack_from(f"<{count}H", data, at)
-    at += (2 * count + 3) // 4 * 4
-    versions = struct.unpack_from(f"<{count}H", data, at)
-    at += (2 * count + 3) // 4 * 4
-    offsets = struct.unpack_from(f"<{count}I", data, at)
-    at += 4 * count
-    assert len(data) == at + size
-    sources, numbers, end = [], set(), at
-    for offset in offsets:
-        assert at + offset == end
-        first, fragments, end = read_block(data, end)
-        assert len(fragments) == packing
-        numbers.add(first)
-        sources.append(fragments)
-    assert end == len(data) and len(numbers) == 1
-    return ids, versions, numbers.pop(), sources
-
-
-def read_events(data):
-    magic, version, count, events, _, first, size = struct.unpack_from("<4sHHIIQQ", data)
-    assert magic == b"WEVT" and version == 1
-    at = 32
-    ids = struct.unpack_from(f"<{count}H", data, at)
-    at += (2 * count + 7) // 8 * 8
-    versions = struct.unpack_from(f"<{count}H", data, at)
-    at += (2 * count + 7) // 8 * 8
-    offsets = struct.unpack_from(f"<{events}Q", data, at)
-    at += 8 * events
-    types = data[at:at + count * events]
-    at += (count * events + 7) // 8 * 8
-    sizes = struct.unpack_from(f"<{count * events}H", data, at)
-    at += (2 * count * events + 7) // 8 * 8
-    assert len(data) == at + size
-    sources = [[] for _ in range(count)]
-    place = at
-    for i, length in enumerate(sizes):
-        if i % count == 0:
-            assert place == at + offsets[i // count]
-        sources[i % count].append((types[i], data[place:place + length]))
-        place += length
-    assert place == len(data)
-    return ids, versions, first, sources
-
-
 class Mfp(Case):
     def setUp(self):
         super().setUp()
@@ -166,6 +91,43 @@ class Mfp(Case):
         self.assertEqual(found[0], sent[301][0])
         self.assertEqual(found[1], [(MISSING, b"")] * 300)
         self.assertEqual(self.reducer(result)["missing_fragments"], len(expected) + 300)
+
+    def test_inspect_says_what_is_in_a_packet(self):
+        def about(ident, version, fragments):
+            arrived = [(kind, len(data)) for kind, data in fragments if kind != MISSING]
+            return {"id": ident, "version": version, "types": sorted({kind for kind, _ in arrived}), "bytes": sum(size for _, size in arrived),
+                    "largest": max((size for _, size in arrived), default=0), "missing_fragments": len(fragments) - len(arrived)}
+
+        sent = {1000: [self.fragments(300), self.fragments(300)], 1300: [self.fragments(300), [(7, b"x" * 8)] * 300]}
+        capture = self.blocks("inspected.pcap", sent, lost=[(1000, 1, 0)])
+        for output in ("mep", "events"):
+            result = self.run_with(capture, f'output = "{output}"\nsource_ids = [0x8001, 7]\nversions = [3, 4]\n', events="timeout_ms = 50\n")
+            found = {event["id"]: event["multi_event"] for event in result.inspect["events"]}
+            order = {"mep": "sources"}.get(output, output)
+            gone = {1000: [sent[1000][0], [(MISSING, b"")] * 300], 1300: sent[1300]}
+            expected = {number: {"order": order, "first_event": number, "events": 300, "sources": [about(0x8001, 3, sources[0]), about(7, 4, sources[1])]}
+                        for number, sources in gone.items()}
+            self.assertEqual(found, expected)
+            size = sum(source["bytes"] for packet in expected.values() for source in packet["sources"])
+            self.assertEqual(result.inspect["run"]["multi_event"], {"blocks": 2, "events": 600, "fragments": 1200, "missing_fragments": 300, "bytes": size})
+            text = command("inspect", result.run, trap=False).stdout
+            self.assertRegex(text, r"first event  events +fragments  first packet")
+            self.assertRegex(text, r" 1000 +300 +300 of 600  ")
+            self.assertRegex(text, r" 1300 +300 +600  ")
+            self.assertIn("600 events in 2 multi-event packets", text)
+            self.assertIn("source 0x7, version 4: 600 fragments, 2400 B, 8 B each, the largest 8 B; 300 missing; type 7\n", text)
+            # Of a payload that is not read nothing is said.
+            quick = json.loads(command("inspect", result.run, "--quick", "--json", trap=False).stdout)
+            self.assertFalse(any("multi_event" in part for part in [*quick["events"], quick["run"]]))
+            self.assertRegex(command("inspect", result.run, "--quick", trap=False).stdout, r" 1000 .* - +- +- ")
+
+    def test_a_packet_that_cannot_be_understood_is_not_verified(self):
+        run = made_up_run.Run(self.path("odd"))
+        run.put(made_up_run.Event(3, numpy.ones((1, 8, 32), "<f4"), content=2))
+        run.close()
+        done = command("inspect", run.folder, status=1, trap=False)
+        self.assertIn("event 0:3: its multi-event packet cannot be read: ", done.stdout)
+        self.assertIs(json.loads(command("inspect", run.folder, "--json", status=1, trap=False).stdout)["verified"], False)
 
     def test_multi_event_packets_that_are_cut_or_damaged_are_refused_in_python(self):
         fragments = self.fragments(5)

@@ -1,14 +1,27 @@
-// The fixture of the configuration's error tests: one text, one mistake, the line and the words of the answer.
+// What the configuration's tests share. The fixture of those of errors: one text, one mistake, the line and the words
+// of the answer.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "config_texts.hpp"
 #include "pipeline/config.hpp"
 
 namespace weir::pipeline::test {
+
+/// The configuration of the text. Fails the test unless what is printed of it, in another folder, reads back the same.
+inline RunConfig reads_back(std::string_view text) {
+    const RunConfig run = parse_config(text, "/etc/weir/test.toml");
+    const std::string printed = print_config(run);
+    const RunConfig again = parse_config(printed, "/elsewhere/printed.toml");
+    EXPECT_TRUE(run == again) << printed;
+    EXPECT_EQ(printed, print_config(again));
+    EXPECT_EQ(config_json(run), config_json(again));
+    return run;
+}
 
 struct Case {
     std::string name;

@@ -23,16 +23,6 @@ std::string jungfrau(const std::string& keys = jungfrau_keys) {
     return with(udp_text, "[[reduce]]\n" + keys);
 }
 
-RunConfig reads_back(const std::string& text) {
-    const RunConfig run = parse_config(text, "/etc/weir/test.toml");
-    const std::string printed = print_config(run);
-    const RunConfig again = parse_config(printed, "/elsewhere/printed.toml");
-    EXPECT_TRUE(run == again) << printed;
-    EXPECT_EQ(printed, print_config(again));
-    EXPECT_EQ(config_json(run), config_json(again));
-    return run;
-}
-
 TEST(ConfigReduce, PathsAreRelativeToTheConfigurationsFolder) {
     const RunConfig run = reads_back(jungfrau());
     const auto* options = find_reducer<JungfrauOptions>(run.reduce);
@@ -199,6 +189,20 @@ Case bad(std::string name, const std::string& from, const std::string& to, std::
     kept.reserve(64);
     kept.push_back(jungfrau());
     return {std::move(name), kept.back(), {{from, to}}, std::move(parts)};
+}
+
+TEST(ConfigReduce, PacketsHaveOneVersionOrOneForEachSource) {
+    const std::string mfp = "[[reduce]]\nkind = \"mfp\"\n";
+    const auto options = [&](const std::string& keys) {
+        return *find_reducer<MfpOptions>(reads_back(with(roce_text, mfp + keys)).reduce);
+    };
+    EXPECT_EQ(options("version = 7\n").version, 7);
+    EXPECT_TRUE(options("").versions.empty());
+    EXPECT_EQ(options("versions = [65535, 65535]\nsource_ids = [1, 2]\n").versions,
+              (std::vector<std::uint32_t>{65535, 65535}));
+    expect_refused(
+        {"", roce_text, {{"[[sink]]", mfp + "versions = [1, 2]\nversion = 1 #!\n[[sink]]"}}, {"each source"}});
+    expect_refused({"", roce_text, {{"[[sink]]", mfp + "versions = [1, 65536] #!\n[[sink]]"}}, {"0..65535"}});
 }
 
 class ConfigReduceError : public ConfigError {};

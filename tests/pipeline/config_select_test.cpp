@@ -22,16 +22,6 @@ std::string with(const std::string& reducers) {
     return edited(udp_text, {{"[[sink]]", jungfrau + reducers + "[[sink]]"}});
 }
 
-RunConfig reads_back(const std::string& text) {
-    const RunConfig run = parse_config(text, "/etc/weir/test.toml");
-    const std::string printed = print_config(run);
-    const RunConfig again = parse_config(printed, "/elsewhere/printed.toml");
-    EXPECT_TRUE(run == again) << printed;
-    EXPECT_EQ(printed, print_config(again));
-    EXPECT_EQ(config_json(run), config_json(again));
-    return run;
-}
-
 TEST(ConfigVeto, AsksForOneThingAtLeast) {
     const RunConfig run = reads_back(with(veto + "max_pixels = 0\n"));
     const auto* options = find_reducer<VetoOptions>(run.reduce);

@@ -9,7 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "config_texts.hpp"
+#include "config_case.hpp"
 
 namespace weir::pipeline {
 namespace {
@@ -300,14 +300,7 @@ idle = "sleep"
 )";
 
 TEST(Config, PrintsWhatReadsBackTheSame) {
-    for (const std::string_view text : {udp_text, roce_text, declared_text, full_text}) {
-        const RunConfig run = parse_config(text, "test.toml");
-        const std::string printed = print_config(run);
-        const RunConfig again = parse_config(printed, "printed.toml");
-        EXPECT_TRUE(run == again) << printed;
-        EXPECT_EQ(printed, print_config(again));
-        EXPECT_EQ(config_json(run), config_json(again));
-    }
+    for (const std::string_view text : {udp_text, roce_text, declared_text, full_text}) test::reads_back(text);
 }
 
 TEST(Config, EveryDifferenceIsSeen) {

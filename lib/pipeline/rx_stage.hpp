@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -230,6 +231,7 @@ private:
     std::vector<Stash> stashes_;
     std::vector<std::byte> head_;  ///< the headers of a frame that has them in several buffers
     TimeNs time_ = std::numeric_limits<TimeNs>::min();
+    static constexpr TimeNs never = std::numeric_limits<TimeNs>::max();  ///< nothing more comes
     TimeNs own_time_ = std::numeric_limits<TimeNs>::min();      ///< ports and feeders have given all before this
     TimeNs steered_time_ = std::numeric_limits<TimeNs>::min();  ///< and other rx lcores all before this
     std::uint8_t pass_ = 0;                                     ///< of the packets being worked on

@@ -74,6 +74,20 @@ void add(EncodingTotals& to, const EncodingTotals& more) {
 
 }  // namespace
 
+void take_event_body(const EventBody& body, EventInfo& event) {
+    event.complete = body.complete == 1;
+    event.cause = body.cause;
+    event.first_ns = body.first_ns;
+    event.last_ns = body.last_ns;
+    event.payload_bytes = body.payload_bytes;
+    event.packets = body.packets;
+    event.content = body.content;
+    event.veto = body.veto;
+    event.pixels_above = body.pixels_above;
+    event.peaks = body.peaks;
+    event.reduced_bytes = body.reduced_bytes;
+}
+
 std::string parse_source(std::span<const std::byte>& bytes, SourceInfo& source) {
     SourceBody body;
     if (bytes.size() < sizeof body) return "a source record is cut off";
@@ -290,17 +304,7 @@ void EventScanner::take_event(const Block& block) {
         lose("its first block contradicts itself");
         return;
     }
-    event_.complete = body.complete == 1;
-    event_.cause = body.cause;
-    event_.first_ns = body.first_ns;
-    event_.last_ns = body.last_ns;
-    event_.payload_bytes = body.payload_bytes;
-    event_.packets = body.packets;
-    event_.content = body.content;
-    event_.veto = body.veto;
-    event_.pixels_above = body.pixels_above;
-    event_.peaks = body.peaks;
-    event_.reduced_bytes = body.reduced_bytes;
+    take_event_body(body, event_);
     event_.stored_bytes = block.bytes();
     event_encodings_.clear();
     sources_left_ = body.sources;

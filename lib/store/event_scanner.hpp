@@ -144,6 +144,8 @@ private:
     SegmentResult* result_ = nullptr;
 };
 
+/// What the body of an event's first block says of it.
+void take_event_body(const EventBody& body, EventInfo& event);
 /// Reads the first source record of `bytes`, checks it, and takes it off. An error text, or empty.
 std::string parse_source(std::span<const std::byte>& bytes, SourceInfo& source);
 

@@ -10,6 +10,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/crc32c.hpp"
+#include "core/error.hpp"
+
 namespace weir::store::test {
 
 std::filesystem::path memory_folder() {
@@ -315,6 +318,25 @@ void write_file(const std::filesystem::path& path, std::span<const std::byte> by
 std::vector<std::byte> bytes_of(const std::string& text) {
     const auto bytes = std::as_bytes(std::span(text));
     return {bytes.begin(), bytes.end()};
+}
+
+std::vector<std::byte> with_changed_block(std::vector<std::byte> file, std::uint64_t at, const BlockChange& change) {
+    BlockHeader header;
+    std::memcpy(&header, file.data() + at, sizeof header);
+    change(header, file.data() + at + sizeof header);
+    header.body_crc = core::crc32c({file.data() + at + sizeof header, padded(header.stored_bytes)});
+    header.header_crc = core::crc32c({reinterpret_cast<const std::byte*>(&header), header_crc_bytes});
+    std::memcpy(file.data() + at, &header, sizeof header);
+    return file;
+}
+
+std::string reason_of(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const core::RunError& error) {
+        return error.what();
+    }
+    return "no error";
 }
 
 }  // namespace weir::store::test

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <random>
 #include <string>
@@ -106,5 +107,12 @@ void expect_same(const TestEvent& event, const Found& found);
 std::vector<std::byte> read_file(const std::filesystem::path& path);
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 std::vector<std::byte> bytes_of(const std::string& text);
+
+/// The file with the block at `at` changed, and that block's checksums right again.
+using BlockChange = std::function<void(BlockHeader& header, std::byte* body)>;
+std::vector<std::byte> with_changed_block(std::vector<std::byte> file, std::uint64_t at, const BlockChange& change);
+
+/// What the core::RunError says that `action` throws; "no error" if it throws none.
+std::string reason_of(const std::function<void()>& action);
 
 }  // namespace weir::store::test

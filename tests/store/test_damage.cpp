@@ -6,7 +6,6 @@
 #include <cstring>
 #include <fstream>
 
-#include "core/crc32c.hpp"
 #include "core/error.hpp"
 #include "store/run_path.hpp"
 #include "support.hpp"
@@ -263,16 +262,9 @@ TEST(damage, blocks_with_good_checksums_and_impossible_contents_are_refused) {
     const TemporaryDirectory directory;
     write_run(directory / "run", small_events(1), true);
     const std::vector<std::byte> whole = read_file(directory / "run" / "events-000000.weir");
-    const auto damage = [&](std::uint64_t at, auto&& change) {
-        std::vector<std::byte> bad = whole;
-        BlockHeader header;
-        std::memcpy(&header, bad.data() + at, sizeof header);
-        change(header, bad.data() + at + sizeof header);
-        header.body_crc = core::crc32c({bad.data() + at + sizeof header, padded(header.stored_bytes)});
-        header.header_crc = core::crc32c({reinterpret_cast<const std::byte*>(&header), header_crc_bytes});
-        std::memcpy(bad.data() + at, &header, sizeof header);
+    const auto damage = [&](std::uint64_t at, const BlockChange& change) {
         std::size_t problems = 0;
-        EXPECT_EQ(scan_memory(bad, problems), 0U);
+        EXPECT_EQ(scan_memory(with_changed_block(whole, at, change), problems), 0U);
         EXPECT_GT(problems, 0U);
     };
     const std::uint64_t event = RunReader(directory / "run").find({}, 0)->offset;

@@ -24,15 +24,6 @@ RunWriter::Config config_for(const std::filesystem::path& path, std::uint64_t se
     return config;
 }
 
-std::string reason_of(const std::function<void()>& action) {
-    try {
-        action();
-    } catch (const core::RunError& error) {
-        return error.what();
-    }
-    return "no error";
-}
-
 void put_events(RunWriter& run, std::uint64_t first, std::uint64_t count) {
     Pump pump(run);
     for (std::uint64_t id = first; id < first + count; ++id) {

@@ -21,15 +21,6 @@ RunWriter::Config config_for(const std::filesystem::path& path) {
     return config;
 }
 
-std::string reason_of(const std::function<void()>& action) {
-    try {
-        action();
-    } catch (const core::RunError& error) {
-        return error.what();
-    }
-    return "no error";
-}
-
 TestEvent plain_event(std::uint64_t id, std::size_t bytes) {
     TestEvent event;
     event.id = id;

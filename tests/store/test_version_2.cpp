@@ -164,15 +164,11 @@ TEST(version_2, entries_of_segments_written_side_by_side_may_come_in_any_order) 
     const TemporaryDirectory directory;
     write_run(directory / "run", reduced_events(9, 30, 900), false, 8000, format_version_reduced);
     // The entries of the index, last one first, with new checksums here and in the manifest.
-    std::vector<std::byte> bytes = read_file(directory / "run" / "index.weir");
-    BlockHeader header;
-    std::memcpy(&header, bytes.data(), sizeof header);
-    ASSERT_EQ(bytes.size(), sizeof header + padded(header.stored_bytes));
-    auto* const entries = reinterpret_cast<std::array<std::byte, sizeof(IndexEntry)>*>(bytes.data() + sizeof header);
-    std::reverse(entries, entries + header.stored_bytes / sizeof(IndexEntry));
-    header.body_crc = core::crc32c(std::span(bytes).subspan(sizeof header));
-    header.header_crc = core::crc32c({reinterpret_cast<const std::byte*>(&header), header_crc_bytes});
-    std::memcpy(bytes.data(), &header, sizeof header);
+    const auto reversed = [](BlockHeader& header, std::byte* body) {
+        auto* const entries = reinterpret_cast<std::array<std::byte, sizeof(IndexEntry)>*>(body);
+        std::reverse(entries, entries + header.stored_bytes / sizeof(IndexEntry));
+    };
+    const auto bytes = with_changed_block(read_file(directory / "run" / "index.weir"), 0, reversed);
     write_file(directory / "run" / "index.weir", bytes);
     nlohmann::json manifest = RunReader(directory / "run").manifest();
     manifest["index"]["headers_crc32c"] = fmt::format("{:08x}", core::crc32c(std::span(bytes).first(header_crc_bytes)));
@@ -188,15 +184,9 @@ TEST(version_2, blocks_that_were_exchanged_with_good_checksums_are_noticed) {
     const TemporaryDirectory directory;
     write_run(directory / "run", reduced_events(10, 3, 500), false, 1 << 20, format_version_reduced);
     const auto file = directory / "run" / "events-000000.weir";
-    std::vector<std::byte> bytes = read_file(file);
     const std::uint64_t at = RunReader(directory / "run").find({}, 1)->offset;
-    BlockHeader header;
-    std::memcpy(&header, bytes.data() + at, sizeof header);
-    bytes[at + sizeof header] ^= std::byte{1};  // another time of its first packet
-    header.body_crc = core::crc32c(std::span(bytes).subspan(at + sizeof header, sizeof(EventBody)));
-    header.header_crc = core::crc32c({reinterpret_cast<const std::byte*>(&header), header_crc_bytes});
-    std::memcpy(bytes.data() + at, &header, sizeof header);
-    write_file(file, bytes);
+    const auto other_time = [](BlockHeader&, std::byte* body) { body[0] ^= std::byte{1}; };  // of its first packet
+    write_file(file, with_changed_block(read_file(file), at, other_time));
     const Verification result = RunReader(directory / "run").scan({});
     ASSERT_EQ(result.problem_count, 1U);
     EXPECT_NE(result.problems[0].find("not as the manifest describes it"), std::string::npos);
@@ -228,14 +218,8 @@ TEST(version_2, contradictions_in_what_is_new_are_refused) {
     const std::uint64_t at_event = RunReader(directory / "run").find({}, 0)->offset;
     const std::uint64_t at_source = at_event + 128;
     const std::uint64_t at_payload = at_source + 64 + 128;
-    const auto problems_after = [&](std::uint64_t at, auto&& change) {
-        std::vector<std::byte> bad = whole;
-        BlockHeader header;
-        std::memcpy(&header, bad.data() + at, sizeof header);
-        change(header, bad.data() + at + sizeof header);
-        header.body_crc = core::crc32c({bad.data() + at + sizeof header, padded(header.stored_bytes)});
-        header.header_crc = core::crc32c({reinterpret_cast<const std::byte*>(&header), header_crc_bytes});
-        std::memcpy(bad.data() + at, &header, sizeof header);
+    const auto problems_after = [&](std::uint64_t at, const BlockChange& change) {
+        const std::vector<std::byte> bad = with_changed_block(whole, at, change);
         std::size_t problems = 0;
         ScanHooks hooks;
         hooks.problem = [&](const std::string&) { ++problems; };

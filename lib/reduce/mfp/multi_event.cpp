@@ -123,6 +123,18 @@ std::uint64_t MepWriter::total_bytes() const noexcept {
     return bytes;
 }
 
+/// The tables of what the sources are called: ids, then versions.
+bool MepWriter::step_names(std::span<std::byte>& out, std::uint64_t align) noexcept {
+    const bool ids = part_ == Part::ids;
+    const auto name = [&](std::uint64_t i) {
+        const MepSource& source = config_.sources[listed_[i]->number];
+        return ids ? source.id : source.version;
+    };
+    if (!put_table<std::uint16_t>(out, index_, listed_.size(), align, name)) return false;
+    next(ids ? Part::versions : Part::offsets);
+    return true;
+}
+
 /// Some of a fragment. What read_blocks found to be there is there; zeros are for the day on which it is not.
 std::size_t MepWriter::copy_part(Source& source, std::uint32_t offset, std::uint64_t bytes,
                                  std::span<std::byte>& out) noexcept {
@@ -169,13 +181,7 @@ bool MepWriter::step_sources(std::span<std::byte>& out) noexcept {
             return true;
         case Part::ids:
         case Part::versions:
-            if (!put_table<std::uint16_t>(out, index_, count, sources_align, [this](std::uint64_t i) {
-                    const MepSource& source = config_.sources[listed_[i]->number];
-                    return part_ == Part::ids ? source.id : source.version;
-                }))
-                return false;
-            next(part_ == Part::ids ? Part::versions : Part::offsets);
-            return true;
+            return step_names(out, sources_align);
         case Part::offsets:
             for (; index_ < count; ++index_) {
                 if (out.size() < 4) return false;
@@ -239,13 +245,7 @@ bool MepWriter::step_events(std::span<std::byte>& out) noexcept {
             return true;
         case Part::ids:
         case Part::versions:
-            if (!put_table<std::uint16_t>(out, index_, count, events_align, [this](std::uint64_t i) {
-                    const MepSource& source = config_.sources[listed_[i]->number];
-                    return part_ == Part::ids ? source.id : source.version;
-                }))
-                return false;
-            next(part_ == Part::ids ? Part::versions : Part::offsets);
-            return true;
+            return step_names(out, events_align);
         case Part::offsets:
             for (; index_ < fragments_; ++index_) {
                 if (out.size() < 8) return false;

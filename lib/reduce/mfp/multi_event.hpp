@@ -68,6 +68,7 @@ private:
     [[nodiscard]] std::uint64_t head_bytes() const noexcept;
     [[nodiscard]] bool step_sources(std::span<std::byte>& out) noexcept;
     [[nodiscard]] bool step_events(std::span<std::byte>& out) noexcept;
+    [[nodiscard]] bool step_names(std::span<std::byte>& out, std::uint64_t align) noexcept;
     [[nodiscard]] bool step_source_data(std::span<std::byte>& out) noexcept;
     [[nodiscard]] bool step_event_data(std::span<std::byte>& out) noexcept;
     [[nodiscard]] std::size_t copy_part(Source& source, std::uint32_t offset, std::uint64_t bytes,

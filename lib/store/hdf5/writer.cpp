@@ -110,17 +110,7 @@ void Writer::take_event(const BlockHeader& header, std::span<const std::byte> by
     event_ = {};
     event_.id = header.event;
     event_.epoch = header.epoch;
-    event_.complete = body.complete == 1;
-    event_.cause = body.cause;
-    event_.first_ns = body.first_ns;
-    event_.last_ns = body.last_ns;
-    event_.payload_bytes = body.payload_bytes;
-    event_.packets = body.packets;
-    event_.content = body.content;
-    event_.veto = body.veto;
-    event_.pixels_above = body.pixels_above;
-    event_.peaks = body.peaks;
-    event_.reduced_bytes = body.reduced_bytes;
+    take_event_body(body, event_);
     sources_left_ = body.sources;
     event_open_ = true;
     if (sources_left_ == 0) begin();

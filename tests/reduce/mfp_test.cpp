@@ -197,6 +197,7 @@ TEST_P(Layouts, EveryFragmentIsFoundAgainInBothOrders) {
                     const MepFragment fragment = view->fragment(event, source);
                     const Fragment& sent = packets[source][event];
                     EXPECT_EQ(fragment.source.id, 0x800 + source);
+                    EXPECT_EQ(fragment.source.version, source % 3);
                     if (layout.type_bytes > 0) {
                         EXPECT_EQ(fragment.type, sent.type);
                     }
@@ -299,6 +300,11 @@ TEST(Mfp, WhatIsWrongWithAPacketHasAName) {
     bad.resize(10);
     EXPECT_EQ(problem_of(layout, bad, 10), MfpProblem::truncated);
     EXPECT_EQ(problem_of(layout, bad, size), MfpProblem::head_missing);
+    for (const std::size_t events : {std::size_t{1000}, std::size_t{1001}}) {  // there is memory for 1000
+        const Bytes many = Encoder(layout).encode(1, make_packet(events, random));
+        EXPECT_EQ(problem_of(layout, many, static_cast<std::uint32_t>(many.size())),
+                  events > 1000 ? MfpProblem::too_many : MfpProblem::none);
+    }
     Packet large = make_packet(2, random);
     large[1].bytes.resize(70000);
     const Bytes message = Encoder(layout).encode(1, large);
@@ -377,6 +383,11 @@ TEST(Mfp, AViewRefusesPacketsThatAreCutAndSurvivesDamage) {
         Bytes wrong = packet;
         wrong[order == MepOrder::sources ? 40 : 24] ^= std::byte{1};
         EXPECT_FALSE(MepView::parse(wrong, problem).has_value());
+        if (order == MepOrder::events) {
+            wrong = packet;
+            wrong[56] ^= std::byte{1};  // where the second event begins
+            EXPECT_FALSE(MepView::parse(wrong, problem).has_value());
+        }
         for (std::size_t at = 0; at < packet.size(); ++at) {
             Bytes damaged = packet;
             damaged[at] ^= std::byte{0xff};
@@ -387,6 +398,36 @@ TEST(Mfp, AViewRefusesPacketsThatAreCutAndSurvivesDamage) {
                     EXPECT_LE(view->fragment(event, source).bytes.size(), packet.size());
         }
     }
+}
+
+/// The last bytes of one block are the first ones of the next: each by itself is whole.
+TEST(Mfp, AViewRefusesBlocksThatLieInEachOther) {
+    std::vector<std::byte> packet;
+    const auto put = [&packet](const auto value) {
+        const auto bytes = std::as_bytes(std::span(&value, 1));
+        packet.insert(packet.end(), bytes.begin(), bytes.end());
+    };
+    constexpr std::uint32_t shared = 0x04030201;
+    constexpr std::uint32_t block_bytes = 16 + 4 + 4 + 4;
+    const auto put_block = [&](std::uint32_t data) {
+        for (const std::uint32_t word : {shared, 0U, 1U, 4U, 5U, 4U, data}) put(word);  // of one fragment, of 4 bytes
+    };
+    const auto packet_with = [&](bool overlapping) {
+        const std::uint32_t second = overlapping ? block_bytes - 4 : block_bytes;
+        packet.clear();
+        put(std::uint16_t{2});
+        put(std::uint16_t{1});
+        put(std::uint32_t{0});
+        put(std::uint64_t{second + block_bytes});
+        for (const std::uint32_t word : {0U, 0U, 0U, second}) put(word);  // ids, versions, offsets
+        put_block(shared);
+        if (overlapping) packet.resize(packet.size() - 4);
+        put_block(7);
+        std::string problem;
+        return MepView::parse(packet, problem).has_value();
+    };
+    EXPECT_TRUE(packet_with(false));
+    EXPECT_FALSE(packet_with(true));
 }
 
 TEST(Mfp, LayoutsThatCannotBeAreRefused) {

@@ -343,5 +343,41 @@ TEST(Unpack, says_what_is_wrong) {
     EXPECT_EQ(unpacker.unpack(Codec::raw, 2, Raw(12), out), "its length does not fit");
 }
 
+/// 16 numbers of 16 bits in one block of the documented layout: all 7, but for two exceptions at these places.
+Raw two_exceptions(std::uint16_t first, std::uint16_t second, std::uint8_t width = 0) {
+    Raw stored;
+    const auto put = [&stored](const auto value) {
+        const auto bytes = std::as_bytes(std::span(&value, 1));
+        stored.insert(stored.end(), bytes.begin(), bytes.end());
+    };
+    put(std::uint32_t{2});   // bytes of an element
+    put(std::uint32_t{16});  // elements of a block
+    put(std::uint64_t{32});
+    put(width);
+    put(std::uint8_t{0});
+    put(std::uint16_t{2});
+    put(std::uint16_t{7});
+    stored.resize(stored.size() + std::size_t{2} * width);
+    for (const std::uint16_t value : {first, second, std::uint16_t{1000}, std::uint16_t{2000}}) put(value);
+    return stored;
+}
+
+TEST(Unpack, exceptions_have_places_of_their_own) {
+    std::vector<std::uint16_t> values(16, 7);
+    values[3] = 1000;
+    values[15] = 2000;
+    expect_back(two_exceptions(3, 15), Codec::bits, 2, as_bytes(values));
+    expect_back(two_exceptions(3, 15, 16), Codec::bits, 2, as_bytes(values));
+    Unpacker unpacker;
+    Raw out(32);
+    for (const auto& [first, second] : {std::pair{3, 3}, {5, 3}, {3, 16}})
+        EXPECT_EQ(
+            unpacker.unpack(Codec::bits, 2,
+                            two_exceptions(static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(second)), out),
+            "an exception's place is not valid")
+            << first << ' ' << second;
+    EXPECT_EQ(unpacker.unpack(Codec::bits, 2, two_exceptions(3, 15, 17), out), "a block's header is not valid");
+}
+
 }  // namespace
 }  // namespace weir::reduce::pack

@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "store/manifest.hpp"
+#include "store/write_queue.hpp"
 #include "support.hpp"
 
 namespace weir::store::test {
@@ -291,6 +292,33 @@ TEST(direct_writes, a_policy_of_syncing_is_kept) {
         EXPECT_EQ(read_all(RunReader(directory / "run"), &result).size(), events.size());
         EXPECT_TRUE(result.verified);
     }
+}
+
+TEST(direct_writes, after_part_of_a_unit_a_write_goes_on_where_the_unit_began) {
+    const TemporaryDirectory directory;
+    File file = File::create(directory / "file");
+    if (!file.set_direct(true)) GTEST_SKIP() << "this file system takes no O_DIRECT";
+    constexpr std::size_t unit = File::direct_alignment;
+    using Places = std::vector<std::pair<std::uint64_t, std::size_t>>;
+    Places places;
+    const auto short_once = [&](std::uint64_t offset, std::size_t bytes, int result) {
+        places.emplace_back(offset, bytes);
+        return places.size() == 1 ? static_cast<int>(unit) + 904 : result;
+    };
+    std::optional<WriteQueue> queue;
+    try {
+        queue.emplace(2, short_once);
+    } catch (const core::RunError& error) {
+        GTEST_SKIP() << error.what();
+    }
+    AlignedBytes memory(3 * unit);
+    for (std::size_t i = 0; i < memory.span().size(); ++i) memory.span()[i] = static_cast<std::byte>(i * 7 + i / 256);
+    WriteQueue::Ticket ticket;
+    queue->write(file, 0, memory.span(), ticket);
+    queue->drain();
+    EXPECT_EQ(places, (Places{{0, 3 * unit}, {unit, 2 * unit}}));
+    EXPECT_EQ(ticket.error_number, 0);
+    EXPECT_TRUE(std::ranges::equal(read_file(directory / "file"), memory.span()));
 }
 
 TEST(direct_writes, what_is_refused_is_said) {

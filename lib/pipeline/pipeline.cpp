@@ -308,8 +308,9 @@ void Pipeline::make_work() {
                 config.free_buffers->push(output_buffers_.back().get());
             }
         }
-        auto encoder = options_.reduce->make_encoder({config.refs_max, to_file || !options_.config.reduce.empty(),
-                                                      pedestals_ != nullptr ? &config.pedestals->view() : nullptr});
+        auto encoder = options_.reduce->make_encoder(
+            {config.refs_max, refs_max * static_cast<std::uint32_t>(plan.rx.size()),
+             to_file || !options_.config.reduce.empty(), pedestals_ != nullptr ? &config.pedestals->view() : nullptr});
         work_.push_back(std::make_unique<WorkStage>(config, std::move(encoder), signals_));
     }
     if (to_file) make_sinks();

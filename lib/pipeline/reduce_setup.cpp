@@ -193,12 +193,12 @@ reduce::PixelChain::Config ReduceSetup::chain_config() const {
     return config;
 }
 
-reduce::MepWriter::Config ReduceSetup::mep_config(std::uint32_t refs_max) const {
+reduce::MepWriter::Config ReduceSetup::mep_config(std::uint32_t event_refs_max) const {
     reduce::MepWriter::Config config;
     config.layout = mfp_->layout;
     config.order = mfp_->order;
     config.fragments_max = mfp_->fragments_max;
-    config.refs_max = refs_max;
+    config.refs_max = event_refs_max;
     for (std::size_t source = 0; source < source_count_; ++source) {
         const std::size_t id = mfp_->source_ids.empty() ? source : mfp_->source_ids[source];
         const std::uint32_t version = mfp_->versions.empty() ? mfp_->version : mfp_->versions[source];
@@ -208,7 +208,7 @@ reduce::MepWriter::Config ReduceSetup::mep_config(std::uint32_t refs_max) const 
 }
 
 std::unique_ptr<EventEncoder> ReduceSetup::make_encoder(const EncoderConfig& config) const {
-    if (mfp_ != nullptr) return std::make_unique<MepEncoder>(mep_config(config.refs_max), make_codec());
+    if (mfp_ != nullptr) return std::make_unique<MepEncoder>(mep_config(config.event_refs_max), make_codec());
     if (!pixels_)
         return std::make_unique<BytesEncoder>(BytesEncoder::Config{config.refs_max, config.reads_payload},
                                               make_codec());

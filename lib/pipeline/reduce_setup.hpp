@@ -38,7 +38,8 @@ public:
     [[nodiscard]] ReduceMemory memory(std::uint32_t workers) const;
 
     struct EncoderConfig {
-        std::uint32_t refs_max = 4096;
+        std::uint32_t refs_max = 4096;        ///< references that one message can have
+        std::uint32_t event_refs_max = 4096;  ///< … and all messages of an event together
         bool reads_payload = true;
         const reduce::PedestalView* pedestals = nullptr;  ///< live ones, of the worker's event in hand
     };
@@ -55,7 +56,7 @@ private:
     void load_noise(const SparseOptions& sparse);
     [[nodiscard]] std::unique_ptr<reduce::PieceCodec> make_codec() const;
     [[nodiscard]] reduce::PixelChain::Config chain_config() const;
-    [[nodiscard]] reduce::MepWriter::Config mep_config(std::uint32_t refs_max) const;
+    [[nodiscard]] reduce::MepWriter::Config mep_config(std::uint32_t event_refs_max) const;
 
     std::vector<ReduceConfig> chain_;
     const JungfrauOptions* jungfrau_ = nullptr;

@@ -12,13 +12,17 @@ using assemble::FragmentBlock;
 using assemble::FragmentRef;
 
 void SortedRefs::assign(const assemble::Message& message) noexcept {
-    refs_.clear();
+    if (shared_ == nullptr) own_.clear();
+    std::vector<const FragmentRef*>& room = (shared_ == nullptr ? own_ : *shared_).refs_;
+    const std::size_t first = room.size();
     for (const FragmentBlock* block = message.first_block; block != nullptr; block = block->next)
         for (std::uint32_t i = 0; i < block->count; ++i)
-            if (block->refs[i].bytes > 0) refs_.push_back(&block->refs[i]);
+            if (block->refs[i].bytes > 0) room.push_back(&block->refs[i]);
+    const std::span<const FragmentRef*> listed = std::span(room).subspan(first);
     const auto before = [](const FragmentRef* a, const FragmentRef* b) { return a->offset < b->offset; };
     // Looking costs little beside the copy that follows, and a wrong order would be a wrong event.
-    if (!std::ranges::is_sorted(refs_, before)) std::ranges::sort(refs_, before);
+    if (!std::ranges::is_sorted(listed, before)) std::ranges::sort(listed, before);
+    refs_ = listed;
 }
 
 std::size_t SortedRefs::ranges(std::span<ByteRange> out) const noexcept {

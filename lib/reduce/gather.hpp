@@ -11,11 +11,28 @@
 
 namespace weir::reduce {
 
+/// Room for lists of references: of one message, or of all messages of an event, which cannot have more than one
+/// message could have alone.
+class RefRoom {
+public:
+    explicit RefRoom(std::uint32_t refs_max) { refs_.reserve(refs_max); }
+    /// Lists that were made before are void.
+    void clear() noexcept { refs_.clear(); }
+
+private:
+    friend class SortedRefs;
+    std::vector<const assemble::FragmentRef*> refs_;
+};
+
 /// The references of one message, sorted by offset; trimmed (empty) ones are left out.
 class SortedRefs {
 public:
     /// Takes memory for messages of up to `refs_max` references.
-    explicit SortedRefs(std::uint32_t refs_max) { refs_.reserve(refs_max); }
+    explicit SortedRefs(std::uint32_t refs_max) : own_(refs_max) {}
+    /// Lists them in `room`, behind what is there, and takes no memory. Whoever has the room clears it.
+    explicit SortedRefs(RefRoom& room) : own_(0), shared_(&room) {}
+    SortedRefs(SortedRefs&&) = default;
+    SortedRefs& operator=(SortedRefs&&) = default;
 
     /// Does not allocate. References in order of arrival are only listed; others are sorted.
     void assign(const assemble::Message& message) noexcept;
@@ -26,7 +43,9 @@ public:
     [[nodiscard]] std::uint32_t largest_bytes() const noexcept;
 
 private:
-    std::vector<const assemble::FragmentRef*> refs_;
+    RefRoom own_;
+    RefRoom* shared_ = nullptr;
+    std::span<const assemble::FragmentRef* const> refs_;
 };
 
 /// Where a copy stands inside a message; start a new one for each message.

@@ -58,15 +58,16 @@ std::uint64_t block_bytes(const MfpBlock& block) noexcept {
 
 }  // namespace
 
-MepWriter::MepWriter(const Config& config) : config_(config) {
+MepWriter::MepWriter(const Config& config) : config_(config), refs_(config.refs_max) {
     sources_.reserve(config.sources.size());
-    for (std::uint32_t i = 0; i < config.sources.size(); ++i) sources_.emplace_back(config, i);
+    for (std::uint32_t i = 0; i < config.sources.size(); ++i) sources_.emplace_back(config, i, refs_);
     listed_.reserve(sources_.size());
 }
 
 /// A packet whose head is damaged by a gap counts as not there; one that contradicts itself or the others ends it all.
 MfpProblem MepWriter::read_blocks(std::span<const assemble::Message* const> messages) noexcept {
     bool any = false;
+    refs_.clear();
     for (Source* source : listed_) {
         const assemble::Message* message = messages[source->number];
         source->block.make_missing(0, 0);

@@ -25,7 +25,8 @@ struct MepSource {
     std::uint16_t version = 0;
 };
 
-/// Writes one packet after the other. Memory is taken at construction: 7 bytes for each source and fragment.
+/// Writes one packet after the other. Memory is taken at construction: 7 bytes for each source and fragment, 8 for
+/// each reference.
 class MepWriter {
 public:
     struct Config {
@@ -33,7 +34,7 @@ public:
         MepOrder order = MepOrder::sources;
         std::vector<MepSource> sources;  ///< of the run
         std::uint32_t fragments_max = 16384;
-        std::uint32_t refs_max = 4096;  ///< references that one message can have
+        std::uint32_t refs_max = 65536;  ///< references that the messages of an event can have, all together
     };
     struct Result {
         MfpProblem problem = MfpProblem::none;  ///< not none: no packet can be made
@@ -43,6 +44,8 @@ public:
     };
 
     explicit MepWriter(const Config& config);
+    MepWriter(const MepWriter&) = delete;
+    MepWriter& operator=(const MepWriter&) = delete;
 
     /// Looks at the messages of an event, one for each source of the run, null where there is none. `listed`: sources
     /// whose fragments are in the packet; one without a message, or whose head did not arrive whole, has missing
@@ -54,8 +57,8 @@ public:
 
 private:
     struct Source {
-        Source(const Config& config, std::uint32_t number)
-            : number(number), refs(config.refs_max), block(config.fragments_max) {}
+        Source(const Config& config, std::uint32_t number, RefRoom& room)
+            : number(number), refs(room), block(config.fragments_max) {}
         std::uint32_t number;
         SortedRefs refs;
         MfpBlock block;
@@ -80,6 +83,7 @@ private:
     }
 
     Config config_;
+    RefRoom refs_;
     std::vector<Source> sources_;
     std::vector<Source*> listed_;
     std::uint64_t first_event_ = 0;

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -428,6 +429,21 @@ TEST(Mfp, AViewRefusesBlocksThatLieInEachOther) {
     };
     EXPECT_TRUE(packet_with(false));
     EXPECT_FALSE(packet_with(true));
+}
+
+TEST(Mfp, ListsOfAllSourcesShareTheirRoom) {
+    MepWriter::Config config;
+    config.fragments_max = 16;
+    config.refs_max = 1U << 20U;
+    for (std::uint16_t id = 0; id < 500; ++id) config.sources.push_back({id, 0});
+    // A sanitizer's malloc says 0.
+    const auto taken = [] {
+        const auto heap = mallinfo2();
+        return heap.hblkhd + heap.uordblks;
+    };
+    const std::size_t before = taken();
+    const MepWriter writer(config);
+    EXPECT_LT(taken() - before, std::size_t{32} << 20U) << "8 MiB of references, once for all sources and not for each";
 }
 
 TEST(Mfp, LayoutsThatCannotBeAreRefused) {

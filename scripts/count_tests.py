@@ -44,7 +44,8 @@ for line in (logs / "testlog.json").read_text().splitlines():
     good = test["result"] in ("OK", "EXPECTEDFAIL")
     if test["result"] == "SKIP" and not cases_of.get(name):
         skipped += 1
-        print(f"  skipped {name}", file=sys.stderr)
+        said = test.get("stdout", "").strip().splitlines()
+        print(f"  skipped {name}: {said[-1].removeprefix('skipped: ') if said else 'it did not say why'}", file=sys.stderr)
     elif not good and test["result"] != "SKIP" and not failed_cases.get(name):
         # A program that crashed, hung or never wrote its results.
         failed += 1

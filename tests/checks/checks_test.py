@@ -201,6 +201,13 @@ class CountTests(Tree):
         self.assertEqual(counts, "1 3 1")
         self.assertIn("b: TIMEOUT", notes)
 
+    def test_a_plain_program_that_skips_says_why(self):
+        self.write("meson-logs/testlog.junit.xml", "<testsuites/>")
+        line = {"name": "weir:guest / guest_pci", "result": "SKIP", "stdout": "skipped: there is no program 'qemu'\n"}
+        self.write("meson-logs/testlog.json", json.dumps(line) + "\n")
+        run = subprocess.run([sys.executable, SCRIPTS / "count_tests.py", self.root], capture_output=True, text=True, check=True)
+        self.assertIn("skipped guest_pci: there is no program 'qemu'", run.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

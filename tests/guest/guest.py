@@ -182,7 +182,7 @@ def main():
         if shutil.which("qemu-system-x86_64") is None:
             print("skipped: there is no program 'qemu-system-x86_64' (scripts/install-deps --guest installs it)")
             sys.exit(live.SKIPPED)
-        made = subprocess.run([str(SCRIPT), "make"], capture_output=True, text=True)
+        made = subprocess.run([str(SCRIPT), "make", *sys.argv[1:2]], capture_output=True, text=True)
         if made.returncode == live.SKIPPED:
             print(f"skipped: {made.stderr.strip()}")
         if made.returncode != 0:

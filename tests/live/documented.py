@@ -1,0 +1,96 @@
+"""The commands that the documentation shows: found in its pages, in the comments of the shipped files, and in the help texts.
+
+A command is a line of an indented block or of a fenced `sh` block that begins with a program; a backslash at its end joins the
+next line, and what stands after two spaces and a # is a remark.
+"""
+
+import pathlib
+import re
+import shutil
+
+# Programs that need not be installed where the pages are read.
+PROGRAMS = {"weir", "ip", "ethtool", "ping", "meson", "ninja", "scripts/demo", "scripts/test", "scripts/install-deps", "scripts/bench", "scripts/guest",
+            "dpdk-telemetry.py", "dpdk-testpmd", "dpdk-devbind.py", "ib_send_bw", "ib_write_bw", "tcpdump", "h5clear", "h5dump", "modprobe"}
+
+
+class Command:
+    def __init__(self, page, line, text):
+        self.page, self.line = page, line
+        self.text = re.split(r"\s{2,}#", text)[0].strip()
+
+    def __str__(self):
+        return f"{self.page}:{self.line}: `{self.text}`"
+
+
+def is_command(text):
+    first, _, rest = text.strip().partition(" ")
+    if first in PROGRAMS:
+        return True
+    return bool(re.fullmatch(r"[a-z][a-z0-9._/-]*", first)) and rest[:1] not in ("=", "") and first != "import" and bool(shutil.which(first))
+
+
+def joined(page, lines):
+    """Commands of (number, text), those over several lines joined."""
+    number, text = 0, ""
+    for at, line in lines:
+        number = number if text else at
+        text += line.strip() + " "
+        if text.rstrip().endswith("\\"):
+            text = text.rstrip()[:-1]
+            continue
+        if is_command(text):
+            yield Command(page, number, re.sub(r"(?<=\S) (?=\s*--|\s*\\)", " ", text))
+        text = ""
+
+
+def blocks_of_markdown(text):
+    """Lines that are shell: of indented blocks that follow an empty line, and of fenced blocks that say sh."""
+    fence, before, inside = None, "", False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("```"):
+            fence = line[3:].strip() if fence is None else None
+        elif fence is not None:
+            if fence in ("sh", "bash", "shell", "console"):
+                yield number, line
+        else:
+            inside = line.startswith("    ") and (inside or not before.strip())
+            if inside:
+                yield number, line
+        before = line
+
+
+def of_markdown(page, text):
+    return list(joined(page, blocks_of_markdown(text)))
+
+
+def of_comments(page, text):
+    """In comments, commands are indented by three spaces or more."""
+    lines = [(number, line[1:]) for number, line in enumerate(text.split("\n"), 1) if re.match(r"#   +\S", line)]
+    return list(joined(page, lines))
+
+
+def of_help(page, text):
+    lines = [(number, re.split(r"(?<=\S)\s{3,}", line.strip())[0]) for number, line in enumerate(text.split("\n"), 1)
+             if re.match(r"  +\S", line)]
+    return [command for command in joined(page, lines) if command.text.startswith("weir ")]
+
+
+def in_tree(root):
+    """All commands by page, in the order of the page."""
+    root = pathlib.Path(root)
+    pages = {}
+    for file in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
+        pages[str(file.relative_to(root))] = of_markdown(str(file.relative_to(root)), file.read_text())
+    for folder in ("examples", "formats", "flows", "pmd-config"):
+        for file in sorted((root / folder).iterdir()):
+            pages[str(file.relative_to(root))] = of_comments(str(file.relative_to(root)), file.read_text())
+    return {page: found for page, found in pages.items() if found}
+
+
+def mentioned(page, text):
+    """`weir ...` in running text: commands that are not run, but whose options must be there."""
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        for words in re.findall(r"`(weir [a-z]+ [^`]*)`", line):
+            found.append(Command(page, number, words))
+    return found

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "port/capture_link.hpp"
 #include "port/capture_parser.hpp"
 
 namespace weir::port {
@@ -48,10 +49,11 @@ std::string LibraryParser::open(CaptureInput& input) {
         std::fclose(stream);
         return reason.data();
     }
-    const int link = pcap_datalink(handle_);
-    if (link == DLT_EN10MB) return {};
-    return fmt::format("captured on link type {}; only Ethernet captures can be replayed",
-                       link_text(static_cast<std::uint32_t>(link)));
+    return CaptureLink::is_known(link()) ? std::string() : CaptureLink::refusal(link());
+}
+
+std::uint32_t LibraryParser::link() const noexcept {
+    return static_cast<std::uint32_t>(pcap_datalink(handle_));
 }
 
 int LibraryParser::next(CaptureRecord& record) noexcept {

@@ -36,6 +36,8 @@ public:
     /// 1: a record; 0: the proper end; -1: damage, see reason().
     [[nodiscard]] int next(CaptureInput& input, CaptureRecord& record) noexcept;
     [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+    /// Of all interfaces. After open().
+    [[nodiscard]] std::uint32_t link() const noexcept { return link_; }
 
 private:
     struct Interface {
@@ -59,6 +61,7 @@ private:
 
     bool swapped_ = false;
     std::optional<std::uint32_t> snapshot_bytes_;  ///< of the first interface, and so of all
+    std::uint32_t link_ = link_ethernet;           ///< likewise
     std::vector<Interface> interfaces_;
     std::string reason_;
 };
@@ -75,6 +78,8 @@ public:
     /// 1: a record; 0: the proper end; -1: damage, see reason().
     [[nodiscard]] int next(CaptureRecord& record) noexcept;
     [[nodiscard]] std::string reason() const;
+    /// After open().
+    [[nodiscard]] std::uint32_t link() const noexcept;
     /// The reader that owns the input has moved.
     void moved_to(CaptureInput& input) noexcept { input_ = &input; }
 

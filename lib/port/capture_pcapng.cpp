@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "port/capture_link.hpp"
 #include "port/capture_parser.hpp"
 
 namespace weir::port {
@@ -98,14 +99,16 @@ bool PcapngParser::interface(const std::byte* at, std::uint32_t bytes) noexcept 
     if (bytes < interface_bytes_min) return fail(fmt::format("an interface description of {} bytes", bytes));
     const std::uint32_t link = u16(at + 8);
     const std::uint32_t snapshot = snapshot_of(u32(at + 12));
-    if (link != link_ethernet)
-        return fail(fmt::format("captured on link type {}; only Ethernet captures can be replayed", link_text(link)));
+    if (!CaptureLink::is_known(link)) return fail(CaptureLink::refusal(link));
+    if (snapshot_bytes_.has_value() && link_ != link)
+        return fail(fmt::format("an interface of link type {} after one of {}", link_text(link), link_text(link_)));
     if (snapshot_bytes_.has_value() && *snapshot_bytes_ != snapshot)
         return fail(fmt::format("an interface with snapshot length {} after one with {}", snapshot, *snapshot_bytes_));
     if (interfaces_.size() == interfaces_max) return fail(fmt::format("more than {} interfaces", interfaces_max));
     Interface fresh;
     if (!interface_options(at + 16, at + bytes - 4, fresh)) return false;
     snapshot_bytes_ = snapshot;
+    link_ = link;
     interfaces_.push_back(fresh);
     return true;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "port/capture_link.hpp"
 #include "port/capture_parser.hpp"
 
 namespace weir::port {
@@ -53,6 +54,7 @@ CaptureReader::CaptureReader(CaptureReader&& other) noexcept
       pcap_(other.pcap_),
       pcapng_(std::move(other.pcapng_)),
       library_(std::move(other.library_)),
+      link_(std::move(other.link_)),
       reason_(std::move(other.reason_)),
       records_(other.records_),
       bytes_(other.bytes_),
@@ -68,6 +70,7 @@ CaptureReader& CaptureReader::operator=(CaptureReader&& other) noexcept {
     input_ = std::move(other.input_);
     pcap_ = other.pcap_;
     pcapng_ = std::move(other.pcapng_);
+    link_ = std::move(other.link_);
     reason_ = std::move(other.reason_);
     records_ = other.records_;
     bytes_ = other.bytes_;
@@ -88,7 +91,11 @@ void CaptureReader::open() {
         library_ = std::make_unique<LibraryParser>();
         reason = library_->open(input_);
     }
-    if (reason.empty()) return;
+    if (reason.empty()) {
+        const std::uint32_t link = pcapng_ ? pcapng_->link() : library_ ? library_->link() : pcap_.link;
+        if (link != link_ethernet) link_ = std::make_unique<CaptureLink>(link);
+        return;
+    }
     if (!input_.problem().empty()) reason += "; " + input_.problem();
     if (reason.starts_with("captured on")) throw core::RunError(fmt::format("{}: {}", name_, reason));
     throw core::RunError(fmt::format("{}: not a capture that can be read (pcap or pcapng): {}", name_, reason));
@@ -104,7 +111,8 @@ bool CaptureReader::open_pcap() {
     if (own != pcap_us && own != pcap_ns) return false;
     if (load_half(header + 4, pcap_.swapped) != 2 || load_half(header + 6, pcap_.swapped) != 4) return false;
     constexpr std::uint32_t link_mask = 0x03ffffff;  // above it: the length of the FCS
-    if ((load(header + 20, pcap_.swapped) & link_mask) != link_ethernet) return false;
+    pcap_.link = load(header + 20, pcap_.swapped) & link_mask;
+    if (!CaptureLink::is_known(pcap_.link)) return false;
     pcap_.unit_ns = own == pcap_us ? 1000 : 1;
     pcap_.snapshot_bytes = snapshot_of(load(header + 16, pcap_.swapped));
     input_.consume(file_header_bytes);
@@ -153,6 +161,7 @@ bool CaptureReader::next(Record& record) noexcept {
         got = next_pcap(record);
     }
     if (got) {
+        if (link_ != nullptr) link_->to_ethernet(record);
         ++records_;
         bytes_ += record.bytes.size();
         return true;

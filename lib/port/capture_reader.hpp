@@ -23,17 +23,19 @@ struct CaptureRecord {
 
 class PcapngParser;
 class LibraryParser;
+class CaptureLink;
 
-/// An Ethernet capture: pcap with microsecond or nanosecond time stamps in either byte order, and pcapng, parsed where
-/// they were read, plain or compressed (byte_source.hpp). Other kinds of pcap (versions before 2.4, patched ones) go
-/// through libpcap. Delivers what libpcap delivers: bytes beyond the snapshot length of a file are left out.
+/// A capture as Ethernet frames: pcap with microsecond or nanosecond time stamps in either byte order, and pcapng,
+/// parsed where they were read, plain or compressed (byte_source.hpp). Other kinds of pcap (versions before 2.4,
+/// patched ones) go through libpcap. Delivers what libpcap delivers: bytes beyond the snapshot length of a file are
+/// left out. Records of other link types get an Ethernet header for their own (capture_link.hpp).
 class CaptureReader {
 public:
     using Record = CaptureRecord;
 
     /// Opens a capture; "-" is standard input. Throws core::RunError, with the file's name and the reason, if it cannot
-    /// be read, is empty, is no capture, ends inside its own header, or was not captured on Ethernet. With a `lender`
-    /// records are read into its blocks, as long as it has any.
+    /// be read, is empty, is no capture, ends inside its own header, or is of a link type that is not known. With a
+    /// `lender` records are read into its blocks, as long as it has any.
     explicit CaptureReader(const std::string& path, BlockLender* lender = nullptr);
     /// The same for bytes from anywhere; `name` is for messages.
     CaptureReader(std::unique_ptr<ByteSource> source, std::string name, BlockLender* lender = nullptr);
@@ -60,6 +62,7 @@ private:
         bool swapped = false;
         std::uint32_t unit_ns = 1000;
         std::uint32_t snapshot_bytes = 0;
+        std::uint32_t link = 0;
     };
 
     void open();
@@ -71,6 +74,7 @@ private:
     PcapLayout pcap_;
     std::unique_ptr<PcapngParser> pcapng_;    ///< one of the two, or neither for pcap
     std::unique_ptr<LibraryParser> library_;  ///< refers to input_
+    std::unique_ptr<CaptureLink> link_;       ///< null: Ethernet
     std::string reason_;                      ///< cut off: why
     std::uint64_t records_ = 0;
     std::uint64_t bytes_ = 0;

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import random
+import struct
 import threading
 
 from packets import EJFAT_PORT, START_NS, ejfat, pcap_bytes, pcapng_bytes, roce_message, stamped, udp
@@ -37,6 +38,19 @@ class Captures(Case):
                     self.assertEqual([f[2] for f in found], [START_NS + 16000 * n for n in range(10)])
                     expected = expected or found
                     self.assertEqual(found, expected)
+
+    def test_captures_of_any_interface_and_without_a_link_layer(self):
+        records = stamped(frames(10))
+        whole = self.replay(self.path("ethernet.pcap", pcap_bytes(records)), TWO)
+        sll = struct.pack("!HHH8sH", 0, 1, 6, bytes(8), 0x0800)
+        sll2 = struct.pack("!HHIHBB8s", 0x0800, 0, 2, 1, 0, 6, bytes(8))
+        for link, header in ((113, sll), (276, sll2), (101, b""), (12, b""), (0, struct.pack("<I", 2)), (108, struct.pack(">I", 2))):
+            with self.subTest(link=link):
+                data = pcap_bytes([(time, header + frame[14:]) for time, frame in records], link=link)
+                result = self.replay(self.path(f"link{link}.pcap", data), TWO)
+                self.assertEqual(digests(result), digests(whole))
+                self.assertEqual(result.report["packets"]["placed"], len(records))
+                self.assertEqual(result.report["bytes"]["received"], sum(len(f) for _, f in records))
 
     def test_several_captures_are_merged_by_time(self):
         records = stamped(frames(20))

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "port/capture_link.hpp"
 #include "port/capture_reader.hpp"
 
 namespace weir::port::test {
@@ -43,7 +44,7 @@ public:
         handle_ = pcap_fopen_offline_with_tstamp_precision(stream, PCAP_TSTAMP_PRECISION_NANO, reason.data());
         if (handle_ == nullptr) {
             std::fclose(stream);
-        } else if (pcap_datalink(handle_) != DLT_EN10MB) {
+        } else if (!CaptureLink::is_known(static_cast<std::uint32_t>(pcap_datalink(handle_)))) {
             pcap_close(handle_);
             handle_ = nullptr;
         }
@@ -68,6 +69,7 @@ public:
         if ((handle_ == nullptr) != (reader == nullptr))
             return handle_ == nullptr ? "opened what libpcap does not" : "refused what libpcap opens: " + refused;
         if (handle_ == nullptr) return {};
+        CaptureLink link(static_cast<std::uint32_t>(pcap_datalink(handle_)));
         for (;;) {
             CaptureReader::Record record;
             const bool got = reader->next(record);
@@ -82,9 +84,13 @@ public:
                 return reader->cut_off() == (expected != PCAP_ERROR_BREAK)
                            ? ""
                            : fmt::format("end: libpcap {}, {}", pcap_geterr(handle_), reader->cut_off_text());
-            if (record.bytes.size() != header->caplen || std::memcmp(record.bytes.data(), data, header->caplen) != 0)
+            CaptureRecord same;
+            same.bytes = std::as_bytes(std::span(data, header->caplen));
+            same.wire_bytes = std::max(header->len, header->caplen);
+            link.to_ethernet(same);
+            if (!std::ranges::equal(record.bytes, same.bytes))
                 return fmt::format("record {}: other bytes", reader->records());
-            if (record.wire_bytes != std::max(header->len, header->caplen))
+            if (record.wire_bytes != same.wire_bytes)
                 return fmt::format("record {}: {} bytes on the wire", reader->records(), record.wire_bytes);
             if (!is_time(header->ts, record.time_ns))
                 return fmt::format("record {}: time {}, not {}.{:09}", reader->records(), record.time_ns,

@@ -1,8 +1,9 @@
 """Reads the blocks of a segment and makes events of them again, checking every rule of docs/EVENT_FILE.md."""
 import collections
+import os
 import struct
 
-from . import _codecs
+from . import _codecs, _files
 from ._crc32c import crc32c
 
 CAUSES = ("none", "timeout", "evicted", "end_of_run", "no_room")
@@ -81,9 +82,10 @@ def _parse_source(body, at):
 class Scan:
     """Reads files of a run one after the other. `tag` and `version` are the run's, None if not known yet; the problems it
     meets are collected. deep=False leaves the payload out: not read, not checked. `sink` is given the payload, decoded, and
-    the sparse piece of each part of it, or None."""
+    the sparse piece of each part of it, or None. `files` has the open files."""
 
-    def __init__(self, tag, deep=True, sink=None, version=None):
+    def __init__(self, files, tag, deep=True, sink=None, version=None, window_bytes=1 << 16):
+        self.files, self.window_bytes = files, window_bytes
         self.tag, self.deep, self.sink, self.version = tag, deep, sink, version
         self.sequence = None
         self.problems = []
@@ -111,8 +113,7 @@ class Scan:
     def _next_header(self, file, at, end):
         """Blocks start at multiples of 64: the next one whose header verifies, or the end."""
         while at < end:
-            file.seek(at)
-            data = file.read(min(1 << 20, end - at))
+            data = file.read_at(at, min(1 << 20, end - at))
             found = data.find(b"WEIR")
             while found >= 0:
                 if found % 64 == 0 and len(data) - found >= 64 and self._check_header(data[found:found + 64])[1] is None:
@@ -126,13 +127,13 @@ class Scan:
     def read_blocks(self, path, at=0, end=None):
         """Good blocks as (offset, header, body), damage as (offset, None, what)."""
         self.blocks = self.headers_crc = 0
-        with open(path, "rb") as file:
-            size = file.seek(0, 2)
+        with self.files.descriptor(path) as descriptor:
+            file = _files.Window(descriptor, self.window_bytes)
+            size = os.fstat(descriptor).st_size
             end = size if end is None else min(end, size)
             pending = bytearray()
             while at < end:
-                file.seek(at)
-                raw = file.read(min(64, end - at))
+                raw = file.read_at(at, min(64, end - at))
                 if len(raw) < 64:
                     yield at, None, f"torn tail: {end - at} bytes, less than a block header"
                     break
@@ -145,7 +146,7 @@ class Scan:
                 elif problem is None:
                     after += length
                     if self.deep or header.type != PAYLOAD:
-                        body = file.read(length)
+                        body = file.read_at(at + 64, length)
                         if len(body) < length:
                             problem, after = "the file became shorter while it was read", end
                         elif crc32c(body) != header.body_crc:
@@ -193,7 +194,8 @@ class Scan:
                         self.problems.append(f"{path.name}: event {event['epoch']}:{event['id']} has no last block")
                     if offset == 0:
                         self.problems.append(f"{path.name} does not begin with its first block")
-                    event = {"epoch": header.epoch, "id": header.event, "segment": number, "offset": offset, "sources": []}
+                    event = {"epoch": header.epoch, "id": header.event, "segment": number, "offset": offset, "sources": [],
+                             "payload_blocks": []}
                     self._begin(event, header.version, body)
                     skipping = False
                 elif header.type == PADDING and header.version == 2:
@@ -210,7 +212,7 @@ class Scan:
                     raise _Lost("blocks of another event are inside it")
                 elif header.type == SOURCE:
                     self._sources(event, body)
-                elif self._payload(event, header, body):
+                elif self._payload(event, offset, header, body):
                     event["stored_bytes"] = offset + 64 + (header.stored + 63) // 64 * 64 - event["offset"]
                     whole, event = event, None
                     yield whole
@@ -269,7 +271,7 @@ class Scan:
             event["sources"].append(source)
         Scan._check_sum(event)
 
-    def _payload(self, event, header, body):
+    def _payload(self, event, offset, header, body):
         """True if this was the event's last block."""
         if event["sources_left"] > 0:
             raise _Lost("its payload begins before its last source record")
@@ -286,6 +288,7 @@ class Scan:
         event["payload_left"] -= header.raw
         if event["payload_left"] < 0 or (header.flags & 1 and event["payload_left"] > 0):
             raise _Lost("its payload does not have the bytes that it says")
+        event["payload_blocks"].append((offset, header))
         if self.sink is not None:
             self.sink(raw, piece)
         return header.flags & 1

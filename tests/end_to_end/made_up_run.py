@@ -133,6 +133,47 @@ class Event:
         self.veto, self.above, self.peaks, self.missing, self.cause = veto, above, peaks, missing, cause if missing else 0
 
 
+def write_received(folder, events, ports, format="ejfat", ledger=None):
+    """A finished run of version 1 with messages as they were received. `events` are (number, messages); a message is (source, size, what
+    came, missing ranges), where a size of None was never learnt."""
+    folder.mkdir()
+    config = {"stream": [{"port": "det0", "transport": "udp", "format": format, "udp_dst": ports}], "port": [{"name": "det0", "device": "x"}]}
+    text = json.dumps({"name": "made up", "start": {"config": config}}).encode()
+    data, entries, payload_bytes, sequence = bytearray(), [], 0, 0
+
+    def put(kind, body, number=0, flags=0):
+        nonlocal sequence
+        data.extend(block(kind, sequence, body, event=number, flags=flags, version=1))
+        sequence += 1
+
+    put(1, struct.pack("<IIqI44x", 0, 0xffffffff, 5, len(text)) + text)
+    for number, messages in events:
+        start, whole = len(data), all(size is not None and not missing for _, size, _, missing in messages)
+        payload = b"".join(came for _, _, came, _ in messages)
+        packets = sum(bool(came) for _, _, came, _ in messages)
+        put(2, struct.pack("<qqQQIBB26x", 1000, 2000, len(payload), packets, len(messages), whole, not whole), number)
+        records = b""
+        for source, size, came, missing in messages:
+            state = (2 if came else 4) if size is None else 0 if not missing else 1 if came else 3
+            meta = struct.pack("!BBHIIQ", 0x10, 0, source, 0, size or 0, number) if came else b""
+            records += padded(struct.pack("<IBBHQQIIqqQ8x64s", source, state, len(meta), 0, size or 0, len(came), bool(came), len(missing), 1000, 2000,
+                                          0, meta) + b"".join(struct.pack("<II", *pair) for pair in missing))
+        put(3, records, number)
+        put(4, payload, number, flags=1)
+        entries.append((number, 0, 0, start, len(data) - start))
+        payload_bytes += len(payload)
+    (folder / "events-000000.weir").write_bytes(data)
+    index = block(5, 0, b"".join(struct.pack("<QIIQQ", *entry) for entry in entries), version=1)
+    (folder / "index.weir").write_bytes(index)
+    manifest = {"format": "weir-run", "version": 1, "name": "made up", "run": None, "tag": f"{TAG:016x}", "created_ns": 5, "closed_ns": 6,
+                "events": len(entries), "payload_bytes": payload_bytes,
+                "segments": [{**Run.describe("events-000000.weir", data, 64), "events": len(entries)}],
+                "index": Run.describe("index.weir", index, 64), "ledger": {"events": {"written": len(entries)}, **(ledger or {})}, "config": config}
+    text = json.dumps(manifest)[:-1].encode()
+    (folder / "manifest.json").write_bytes(text + b',\n "manifest_crc32c": "%08x"\n}\n' % crc32c(text))
+    return folder
+
+
 class Run:
     """Segments of one file each, an index and a manifest. Pieces of `piece_rows` rows."""
 
@@ -203,10 +244,10 @@ class Run:
         self.segments[-1] = {**self.describe(name, self.data), "events": self.events}
 
     @staticmethod
-    def describe(name, data):
+    def describe(name, data, head_bytes=60):
         at, crc, blocks = 0, 0, 0
         while at < len(data):
-            crc = crc32c(data[at:at + 60], crc)
+            crc = crc32c(data[at:at + head_bytes], crc)
             at += 64 + (struct.unpack_from("<I", data, at + 12)[0] + 63) // 64 * 64
             blocks += 1
         return {"file": name, "bytes": len(data), "blocks": blocks, "headers_crc32c": f"{crc:08x}"}

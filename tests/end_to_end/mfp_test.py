@@ -71,6 +71,14 @@ class Mfp(Case):
                 counted = self.reducer(result)
                 self.assertEqual((counted["blocks"], counted["events"], counted["fragments"], counted["missing_fragments"]), (5, 1500, 3000, 0))
 
+    def test_an_array_that_does_not_fit_is_an_error_of_the_run(self):
+        run = weir.open(self.run_with(self.blocks("b.pcap", {1000: [self.fragments(300), self.fragments(300)]})).run)
+        packet = run[1000].payload()
+        self.assertEqual(run[1000].array().tobytes(), packet)
+        for wrong in (("<u2", (8, 1024)), ("u1", len(packet) + 1), ("<u8", (3, 3)), ("V7",)):
+            with self.assertRaisesRegex(weir.RunError, "event 0:1000", msg=wrong):
+                run[1000].array(*wrong)
+
     def test_lost_packets_are_missing_fragments_and_nothing_else(self):
         sent = {1: [self.fragments(300), self.fragments(300)], 301: [self.fragments(300), self.fragments(300)]}
         # One packet from the fragments of one source, and the head of the other block's.

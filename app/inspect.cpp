@@ -238,6 +238,9 @@ json run_json(const RunReader& run, const store::Verification& result, const jso
     object.erase("ledger");
     object["path"] = run.path().string();
     object["closed"] = run.closed();
+    const LossVerdict verdict = loss_verdict(run);
+    object["lossless"] = verdict.lossless;
+    object["evidence"] = verdict.evidence;
     object["run"] = run.run() ? json(*run.run()) : json();
     object["created_ns"] = run.created_ns();
     object["events"] = result.events;

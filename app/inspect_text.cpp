@@ -191,6 +191,12 @@ void print_ledger(const RunReader& run) {
         std::cout << "  it does NOT balance: some packets are not accounted for\n";
 }
 
+void print_losses(const RunReader& run) {
+    const LossVerdict verdict = loss_verdict(run);
+    std::cout << fmt::format("\nlossless: {}\n", verdict.lossless);
+    for (const std::string& line : verdict.evidence) std::cout << fmt::format("  {}\n", line);
+}
+
 void print_totals(const store::Verification& result) {
     std::cout << fmt::format("\n{}, ", count_text(result.events, "event"));
     if (result.heads == result.events)
@@ -281,6 +287,7 @@ int print_text(const RunReader& run, const TableOptions& options) {
     std::cout << reduction_text(run, result) << packets.totals_text();
     losses.print(run);
     print_ledger(run);
+    print_losses(run);
     print_verdict(run, result);
     return result.verified ? 0 : 1;
 }

@@ -16,7 +16,10 @@ void add_common_options(po::options_description& description) {
         ("config", po::value<std::string>()->value_name("FILE"), "the configuration (docs/CONFIGURATION.md)")
         ("out", po::value<std::string>()->value_name("PATH"), "write the run exactly here, whatever the configuration's sink says; refused if it exists")
         ("report", po::value<std::string>()->value_name("FILE"), "write the run report as JSON")
-        ("require-lossless", "exit with status 3 if an event is incomplete or a packet was lost")
+        ("require-lossless", po::value<std::string>()->implicit_value("yes")->value_name("yes|known"), "exit with status 3 if something was lost, or if nothing shows whether it was; `known` lets the second pass, with a warning")
+        ("expect-events", po::value<std::uint64_t>()->value_name("N"), "how many events were sent: fewer are a loss")
+        ("sent", po::value<std::vector<std::string>>()->value_name("FILE"), "the same from the report of `weir send`; once for each sender")
+        ("allow-empty", "that no packet came for any stream is no failure")
         ("print-config", "print the effective configuration and the plan, and do nothing else")
         ("progress", po::value<std::string>()->default_value("auto")->value_name("MODE"), "what is said while it runs: auto (a line on a terminal, nothing elsewhere), line, json (an object per second on stderr), json:FILE, none")
         ("telemetry", po::value<std::string>()->value_name("NAME"), "answer DPDK's telemetry clients: dpdk-telemetry.py -f NAME, then /weir/ledger and so on")
@@ -30,17 +33,43 @@ po::variables_map parse(const std::vector<std::string>& args, const po::options_
     po::positional_options_description positions;
     if (positional != nullptr) positions.add(positional, -1);
     po::variables_map given;
+    // Its value goes after "=" only; the library would take the next argument for it, which may be a capture.
+    std::vector<std::string> whole = args;
+    std::ranges::replace(whole, std::string("--require-lossless"), std::string("--require-lossless=yes"));
     try {
         // No guessing: an option that is abbreviated today may be ambiguous tomorrow.
         namespace style = po::command_line_style;
         const int strict = style::unix_style & ~style::allow_guessing;
-        po::store(po::command_line_parser(args).options(description).positional(positions).style(strict).run(), given);
+        po::store(po::command_line_parser(whole).options(description).positional(positions).style(strict).run(), given);
         po::notify(given);
     } catch (const po::error& error) {
         throw core::UsageError(error.what());
     }
     return given;
 }
+
+namespace {
+
+/// What was sent, and what the exit status has to say about losses.
+void read_expectations(const po::variables_map& given, pipeline::RunOptions& options) {
+    using Require = pipeline::RunOptions::Require;
+    if (given.count("require-lossless") > 0) {
+        const auto& what = given["require-lossless"].as<std::string>();
+        if (what != "yes" && what != "known")
+            throw core::UsageError("--require-lossless: found '" + what +
+                                   "'; accepted: --require-lossless, --require-lossless=known");
+        options.require = what == "yes" ? Require::lossless : Require::not_lossy;
+    }
+    if (given.count("expect-events") > 0 && given.count("sent") > 0)
+        throw core::UsageError("--expect-events and --sent say the same thing: give one of them");
+    if (given.count("expect-events") > 0)
+        options.expected = {given["expect-events"].as<std::uint64_t>(), "--expect-events"};
+    if (given.count("sent") > 0)
+        options.expected = pipeline::Expectation::of_reports(given["sent"].as<std::vector<std::string>>());
+    options.allow_empty = given.count("allow-empty") > 0;
+}
+
+}  // namespace
 
 pipeline::RunOptions run_options(const po::variables_map& given, const char* command) {
     const auto text = [&](const char* name) {
@@ -52,7 +81,7 @@ pipeline::RunOptions run_options(const po::variables_map& given, const char* com
     options.config = pipeline::load_config(text("config"));
     options.out = text("out");
     options.report = text("report");
-    options.require_lossless = given.count("require-lossless") > 0;
+    read_expectations(given, options);
     options.print_config = given.count("print-config") > 0;
     options.quiet = given.count("quiet") > 0;
     options.progress = pipeline::parse_progress(text("progress"));

@@ -102,6 +102,19 @@ std::string dump(const json& object) {
     return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+LossVerdict loss_verdict(const store::RunReader& run) {
+    const nlohmann::json& ledger = store::at_or_null(run.manifest(), "ledger");
+    LossVerdict verdict{store::text_at(ledger, "lossless"), {}};
+    if (verdict.lossless.empty())
+        return {"unknown",
+                {run.closed() ? "the version of weir that took the run did not say"
+                              : "the run was not closed, so nobody has counted what is missing"}};
+    const nlohmann::json& evidence = store::at_or_null(ledger, "evidence");
+    for (const nlohmann::json& line : evidence.is_array() ? evidence : nlohmann::json::array())
+        if (line.is_string()) verdict.evidence.push_back(line.get<std::string>());
+    return verdict;
+}
+
 json config_of(const store::RunReader& run) {
     const json& config = store::at_or_null(run.manifest(), "config");
     return config.is_object() ? config : store::at_or_null(store::at_or_null(run.start(), "start"), "config");

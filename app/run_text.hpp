@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "store/run_reader.hpp"
 
@@ -27,6 +28,14 @@ nlohmann::json missing_json(const store::SourceInfo& source);
 nlohmann::json event_json(const store::EventInfo& event);
 /// On one line.
 std::string dump(const nlohmann::json& object);
+
+/// What the run says about losses.
+struct LossVerdict {
+    std::string lossless;               ///< "yes", "no" or "unknown"
+    std::vector<std::string> evidence;  ///< what that rests on
+};
+/// From the manifest. Unknown where there is none, or an older one that does not say.
+LossVerdict loss_verdict(const store::RunReader& run);
 
 /// The run's configuration, from its manifest or else from its start; null if neither has it.
 nlohmann::json config_of(const store::RunReader& run);

@@ -375,6 +375,7 @@ Event* EventBuilder::pop_closed() noexcept {
             closed_first_->previous = nullptr;
         table_.erase({event->number, event->epoch});
         event->number += turn;
+        if (config_.numbers != nullptr) config_.numbers->add(event->epoch, event->number);
         event->state = EventState::queued;
         ++queued_;
         event->previous = event->next = nullptr;

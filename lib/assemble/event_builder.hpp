@@ -13,6 +13,7 @@
 #include "assemble/event_room.hpp"
 #include "assemble/message.hpp"
 #include "assemble/number_alignment.hpp"
+#include "assemble/number_log.hpp"
 #include "assemble/number_memory.hpp"
 #include "assemble/overload.hpp"
 #include "assemble/shard_board.hpp"
@@ -68,6 +69,7 @@ public:
         std::uint32_t shard = 0;          ///< which one this is
         ShardBoard* board = nullptr;      ///< shared by the shards; null: there is only this one
         EventRoom* event_room = nullptr;  ///< where messages may have claimed places for their events
+        NumberLog* numbers = nullptr;     ///< told of every event that leaves or is refused; may be null
     };
 
     EventBuilder(const Config& config, core::PacketTally& packets, core::MessageTally& messages,

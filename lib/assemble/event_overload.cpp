@@ -68,6 +68,7 @@ PacketCounter EventBuilder::refuse_event(std::uint64_t number, std::uint32_t epo
     }
     events_.add(counter);
     memory(epoch).remember(number, fate);
+    if (config_.numbers != nullptr) config_.numbers->add(epoch, number);
     return fate;
 }
 

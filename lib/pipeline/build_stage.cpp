@@ -12,6 +12,7 @@ BuildStage::BuildStage(const Config& config, RunSignals& signals)
     : config_(config),
       signals_(signals),
       builder_(config.builder, packets_, messages_, events_),
+      absences_(config.builder.sources),
       inputs_(config.rx.size()) {}
 
 void BuildStage::refill(std::size_t rx) noexcept {
@@ -76,8 +77,10 @@ std::size_t BuildStage::send_events() noexcept {
     std::uint64_t left = 0;
     while (Event* event = builder_.pop_closed()) {
         ++sent;
-        if (config_.triggers != nullptr && event->cause != assemble::EventCause::complete) [[unlikely]]
-            tell(*event);
+        if (event->cause != assemble::EventCause::complete) [[unlikely]] {
+            note_absent(*event);
+            if (config_.triggers != nullptr) tell(*event);
+        }
         left = event->sequence + 1;
         if (event->cause != assemble::EventCause::complete && !config_.keep_incomplete) {
             builder_.discard(*event, core::EventCounter::dropped_incomplete);
@@ -88,6 +91,11 @@ std::size_t BuildStage::send_events() noexcept {
     }
     if (sent > 0) own().left.store(left, std::memory_order_release);
     return sent;
+}
+
+void BuildStage::note_absent(const Event& event) noexcept {
+    for (std::uint32_t source = 0; source < event.messages.size(); ++source)
+        if (event.messages[source] == nullptr) absences_.add(source, event.number);
 }
 
 /// What the flight recorder wants to know of an incomplete event.
@@ -153,6 +161,7 @@ void BuildStage::finish_if_done() noexcept {
     } else if (builder_.in_use() == builder_.queued_count()) {
         for (std::uint32_t rx = 0; rx < config_.rx.size(); ++rx)
             if (!builder_.commands(rx).empty()) return;
+        if (config_.builder.numbers != nullptr) config_.builder.numbers->finish();
         own().finished.store(true, std::memory_order_release);
     }
 }
@@ -174,6 +183,7 @@ std::size_t BuildStage::poll(TimeNs) noexcept {
         config_.triggers->settle(builder_.now());
     work += send_commands();
     builder_.meet_shards();
+    if (config_.builder.numbers != nullptr) config_.builder.numbers->publish();
     finish_if_done();
     own().empty.store(builder_.in_use() == 0, std::memory_order_relaxed);
     placed_bytes_.store(builder_.placed_bytes(), std::memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "assemble/event_builder.hpp"
+#include "pipeline/absences.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/trigger_queue.hpp"
 #include "pipeline/work_stage.hpp"
@@ -57,6 +58,8 @@ public:
         return prescale_kept_.load(std::memory_order_relaxed);
     }
     [[nodiscard]] std::uint32_t slots() const noexcept { return builder_.slots(); }
+    /// Events that ended incomplete, and sources of which nothing came for them.
+    [[nodiscard]] const Absences& absences() const noexcept { return absences_; }
 
 private:
     static constexpr std::uint32_t burst = 64;
@@ -72,6 +75,7 @@ private:
     [[nodiscard]] std::size_t send_commands() noexcept;
     [[nodiscard]] std::size_t send_events() noexcept;
     void refill(std::size_t rx) noexcept;
+    void note_absent(const assemble::Event& event) noexcept;
     void tell(const assemble::Event& event) noexcept;
     void watch_levels() noexcept;
     void make_room() noexcept;
@@ -84,6 +88,7 @@ private:
     core::MessageTally messages_;
     core::EventTally events_;
     assemble::EventBuilder builder_;
+    Absences absences_;
     std::vector<Input> inputs_;
     bool input_done_ = false;
     std::atomic<std::uint64_t> placed_bytes_{0};

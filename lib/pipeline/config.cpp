@@ -75,6 +75,22 @@ void read_overload(TableReader& table, EventsConfig& events) {
     events.overload = named->value;
 }
 
+void read_stride(TableReader& table, EventsConfig& events) {
+    constexpr Bounds stride{1, std::uint64_t{1} << 40U};
+    const toml::node* const node = table.get("stride");
+    if (node == nullptr) return;
+    if (!node->is_string()) {
+        events.stride = table.integer("stride", stride);
+        return;
+    }
+    const std::string text = table.text("stride").value_or("");
+    if (text == "sparse")
+        events.stride = EventsConfig::stride_sparse;
+    else if (text != "learn")
+        table.wrong("stride", fmt::format("the string {}", in_quotes(text)),
+                    fmt::format("an integer from 1 to {}, \"learn\" or \"sparse\"", stride.max));
+}
+
 }  // namespace
 
 EventsConfig read_events(TableReader& root) {
@@ -84,7 +100,7 @@ EventsConfig read_events(TableReader& root) {
     auto table = root.table("events");
     if (!table) root.missing("events.sources", "[events] with sources = the number of sources that make an event");
     table->allow({"sources", "memory", "window", "timeout_ms", "ip_fragment_timeout_ms", "incomplete", "assembly",
-                  "overload", "horizon"});
+                  "overload", "horizon", "stride"});
     const auto sources = table->integer("sources", {1, sources_max});
     if (!sources) table->missing("sources", "the number of sources that make an event complete");
     events.sources = static_cast<std::uint32_t>(*sources);
@@ -101,6 +117,7 @@ EventsConfig read_events(TableReader& root) {
     events.assembly = table->choice("assembly", assembly_names).value_or(events.assembly);
     read_overload(*table, events);
     events.horizon = static_cast<std::uint32_t>(table->integer("horizon", {1, 1U << 20}).value_or(events.horizon));
+    read_stride(*table, events);
     table->finish();
     return events;
 }

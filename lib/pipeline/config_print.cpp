@@ -239,6 +239,11 @@ void print_format(Printer& out, const wire::DeclaredSpec& spec) {
     if (spec.source) out.line("source", field_text(*spec.source));
 }
 
+std::string stride_text(const EventsConfig& events) {
+    if (!events.stride) return in_quotes("learn");
+    return *events.stride == EventsConfig::stride_sparse ? in_quotes("sparse") : std::to_string(*events.stride);
+}
+
 void print_events(Printer& out, const EventsConfig& events) {
     const EventsConfig defaults;
     out.header("[events]");
@@ -254,6 +259,7 @@ void print_events(Printer& out, const EventsConfig& events) {
     out.choice("assembly", assembly_names, events.assembly, defaults.assembly);
     out.line("overload", in_quotes(overload_text(events)), events.overload == defaults.overload);
     out.number("horizon", events.horizon, defaults.horizon);
+    out.line("stride", stride_text(events), !events.stride);
 }
 
 void print_outputs(Printer& out, const RunConfig& config) {
@@ -416,7 +422,10 @@ nlohmann::json config_json(const RunConfig& config) {
                          {"incomplete", name_of(incomplete_names, events.incomplete)},
                          {"assembly", name_of(assembly_names, events.assembly)},
                          {"overload", overload_text(events)},
-                         {"horizon", events.horizon}}},
+                         {"horizon", events.horizon},
+                         {"stride", !events.stride                                  ? nlohmann::json("learn")
+                                    : *events.stride == EventsConfig::stride_sparse ? nlohmann::json("sparse")
+                                                                                    : nlohmann::json(*events.stride)}}},
                        {"lcores",
                         {{"rx", config.lcores.rx},
                          {"build", config.lcores.build},

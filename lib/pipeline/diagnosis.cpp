@@ -144,6 +144,18 @@ void missing(Case& c) {
           fmt::format("packets never came: {}{}", pattern, told ? "; the device reports no loss of its own" : ""));
 }
 
+/// Whole events, by the gaps in their numbers.
+void numbers(Case& c) {
+    if (!c.ledger.numbers || !c.ledger.numbers->why_unknown().empty()) return;
+    const std::uint64_t events = c.ledger.numbers->missing();
+    if (events == 0) return;
+    c.add(
+        "events.opened", 0, "numbers",
+        fmt::format("nothing came of {} events, numbers {}: the detector skipped them, or everything of them was lost "
+                    "before weir (on the way, or while nobody recorded)",
+                    events, ranges_text(*c.ledger.numbers)));
+}
+
 void late(Case& c) {
     const std::uint64_t count = c.get(PacketCounter::late);
     if (count == 0) return;
@@ -333,6 +345,7 @@ std::vector<Finding> diagnose(const Ledger& ledger, const Observations& seen) {
     devices(c);
     late(c);
     evicted(c);
+    numbers(c);
     missing(c);
     no_room(c);
     overload(c);
@@ -355,8 +368,7 @@ std::string findings_text(const std::vector<Finding>& findings) {
         text += fmt::format("{:<10}{}: {}\n{:10}(read {}; weir explain {})\n", finding.loss ? "lost" : "remark",
                             packets, finding.sentence, "", finding.page, finding.counter);
     }
-    const bool lost = std::ranges::any_of(findings, &Finding::loss);
-    return lost ? text : "lost      nothing, as far as can be known\n" + text;
+    return text;
 }
 
 nlohmann::json findings_json(const std::vector<Finding>& findings) {

@@ -62,7 +62,7 @@ struct Finding {
 /// Losses first, the largest first. Empty: everything came and was kept.
 [[nodiscard]] std::vector<Finding> diagnose(const Ledger& ledger, const Observations& seen);
 
-/// "losses, ...:" and a line for each; says so if there are none.
+/// "lost ..." or "remark ...", with where to read on; empty if there are none.
 [[nodiscard]] std::string findings_text(const std::vector<Finding>& findings);
 /// [{"counter", "packets", "loss", "sentence", "page"}, ...]
 [[nodiscard]] nlohmann::json findings_json(const std::vector<Finding>& findings);

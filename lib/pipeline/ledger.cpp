@@ -155,8 +155,12 @@ std::optional<std::uint64_t> Ledger::wire_loss() const {
     if (!sequence_known || (!all_sequenced && (lost_packets() > 0 || get(EventCounter::dropped_incomplete) > 0)))
         return std::nullopt;
     if (unread_packets() > 0) return std::nullopt;
+    if (stream_packets() == 0) return std::nullopt;
     // What a device dropped may have been whole events, in which nothing is missing because nothing of them came.
-    return std::max(missing_packets(), device_missed);
+    const std::uint64_t missing = std::max(missing_packets(), device_missed);
+    if (!numbers || all_sequenced) return missing;
+    if (!numbers->why_unknown().empty()) return std::nullopt;
+    return std::max(missing_packets() + numbers->missing() * packets_per_event, device_missed);
 }
 
 std::string Ledger::imbalance() const {
@@ -177,12 +181,6 @@ std::string Ledger::imbalance() const {
               get(EventCounter::dropped_reduce_error) + get(EventCounter::dropped_write_error) +
               get(EventCounter::written));
     return text;
-}
-
-bool Ledger::lossless() const {
-    const std::uint64_t kept = get(EventCounter::complete);
-    return lost_packets() == 0 && device_missed == 0 && wire_loss().value_or(0) == 0 && incomplete() == 0 &&
-           get(EventCounter::written) + get(EventCounter::vetoed) == kept;
 }
 
 namespace {
@@ -281,6 +279,7 @@ Ledger collect(const Pipeline& pipeline) {
         }
     }
     collect_queue_pairs(pipeline, ledger);
+    ledger.sources_needed = pipeline.options().config.events.sources;
     ledger.overload.policy = detail::overload_text(pipeline.options().config.events);
     ledger.overload.input_waits = pipeline.options().wait;
     for (const auto& build : pipeline.build()) {
@@ -310,6 +309,9 @@ Ledger collect(const Pipeline& pipeline) {
     for (const SourceGeometry& source : pipeline.options().geometry) {
         ledger.sequence_known &= source.sequenced || (source.message_bytes > 0 && source.packet_payload_bytes > 0);
         ledger.all_sequenced &= source.sequenced;
+        if (source.packet_payload_bytes > 0)
+            ledger.packets_per_event +=
+                (source.message_bytes + source.packet_payload_bytes - 1) / source.packet_payload_bytes;
     }
     return ledger;
 }
@@ -336,10 +338,12 @@ nlohmann::json ledger_json(const Ledger& ledger) {
     for (std::size_t i = 0; i < ledger.messages.size(); ++i)
         put(messages, core::message_counters[i].name, ledger.messages[i]);
     json sources = json::array();
-    for (std::size_t i = 0; i < ledger.sources.size(); ++i)
+    for (std::size_t i = 0; i < ledger.sources.size(); ++i) {
         sources.push_back({{"id", i},
                            {"packets", ledger.sources[i].packets},
                            {"missing_packets", ledger.sources[i].missing_packets}});
+        if (ledger.numbers) sources.back()["numbers_missing"] = source_numbers_json(*ledger.numbers, i);
+    }
     json result = {
         {"packets", packets},
         {"bytes",
@@ -367,6 +371,7 @@ nlohmann::json ledger_json(const Ledger& ledger) {
                           {"refused", ledger.get(EventCounter::refused_prescaled)}};
     if (!ledger.reducers.empty()) result["reduce"] = reduce_json(ledger.reducers);
     if (!ledger.sinks.empty()) result["sinks"] = sinks_json(ledger);
+    if (ledger.numbers) result["numbers_missing"] = numbers_json(*ledger.numbers);
     const auto loss = ledger.wire_loss();
     result["wire_loss"] = loss.has_value() ? json(*loss) : json("unknown");
     return result;

@@ -12,6 +12,7 @@
 
 #include "core/counters.hpp"
 #include "core/latency_histogram.hpp"
+#include "pipeline/number_report.hpp"
 #include "pipeline/reduce_report.hpp"
 #include "store/disk_watch.hpp"
 
@@ -95,6 +96,9 @@ struct Ledger {
     /// Every source has a fixed size, so missing packets of seen events are exact, or its packets carry sequence
     /// numbers.
     bool sequence_known = false;
+    std::optional<NumberReport> numbers;  ///< whole events that never came; nothing while the run goes on
+    std::uint64_t packets_per_event = 0;  ///< where sequence_known, and not all are sequenced
+    std::uint32_t sources_needed = 0;     ///< for a complete event
     bool all_sequenced = false;  ///< all have sequence numbers: what becomes of a packet later makes no difference
 
     [[nodiscard]] std::uint64_t get(core::PacketCounter c) const { return packets[static_cast<std::size_t>(c)]; }
@@ -123,8 +127,6 @@ struct Ledger {
     [[nodiscard]] std::optional<std::uint64_t> wire_loss() const;
     /// Empty if everything adds up at the end of a run; otherwise which sums differ.
     [[nodiscard]] std::string imbalance() const;
-    /// Every event complete, no packet lost, as far as is known.
-    [[nodiscard]] bool lossless() const;
 };
 
 [[nodiscard]] Ledger collect(const Pipeline& pipeline);

@@ -33,7 +33,7 @@ std::string edge_name(std::size_t lcore, std::size_t shard, std::size_t shards) 
 
 }  // namespace
 
-Pipeline::Pipeline(Options options) : options_(std::move(options)) {
+Pipeline::Pipeline(Options options) : options_(std::move(options)), numbers_(options_.plan.build.size()) {
     const Plan& plan = options_.plan;
     for (const Plan::Pool& pool : plan.pools)
         pools_.push_back(std::make_unique<port::BufferPool>(
@@ -367,6 +367,7 @@ void Pipeline::make_build() {
     for (std::size_t shard = 0; shard < shards; ++shard) {
         build.builder.shard = static_cast<std::uint32_t>(shard);
         build.builder.board = board_.get();
+        build.builder.numbers = numbers_.log(shard);
         if (options_.recorder != nullptr) build.triggers = options_.recorder->triggers(shard);
         build.geometry = options_.geometry;
         build.rx.clear();

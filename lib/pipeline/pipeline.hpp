@@ -10,6 +10,7 @@
 #include "core/huge_bytes.hpp"
 #include "pipeline/bottleneck.hpp"
 #include "pipeline/build_stage.hpp"
+#include "pipeline/event_numbers.hpp"
 #include "pipeline/feeder.hpp"
 #include "pipeline/levels.hpp"
 #include "pipeline/pedestal_keeper.hpp"
@@ -62,7 +63,7 @@ public:
     [[nodiscard]] bool input_exhausted() const noexcept;
 
     /// Keeps clocks in step; for the control thread, many times a second.
-    void look() noexcept;
+    void look();
     /// Of live input; null in a replay, whose time is the capture's.
     [[nodiscard]] const std::vector<std::unique_ptr<reduce::FragmentConverter>>& converters() const noexcept {
         return converters_;
@@ -89,6 +90,8 @@ public:
     [[nodiscard]] const std::vector<std::unique_ptr<WorkStage>>& work() const noexcept { return work_; }
     /// One for each of Options::sinks.
     [[nodiscard]] const std::vector<std::unique_ptr<SinkThread>>& sinks() const noexcept { return sinks_; }
+    /// As far as look() has taken them; whole after join().
+    [[nodiscard]] const EventNumbers& numbers() const noexcept { return numbers_; }
     [[nodiscard]] const PedestalKeeper* pedestals() const noexcept { return pedestals_.get(); }
     [[nodiscard]] const CaptureFeeder* capture() const noexcept { return capture_.get(); }
     /// A looped capture: by how much each pass moves event numbers; 0 where there was no second pass.
@@ -153,6 +156,7 @@ private:
     std::vector<std::unique_ptr<roce::QueuePairControl>> queue_pairs_;  ///< per rx
     std::vector<std::unique_ptr<RxStage>> rx_;
     std::unique_ptr<assemble::ShardBoard> board_;  ///< only where there are several builder shards
+    EventNumbers numbers_;
     std::vector<std::unique_ptr<BuildStage>> build_;
     std::unique_ptr<PedestalKeeper> pedestals_;
     std::vector<std::unique_ptr<WorkStage>> work_;

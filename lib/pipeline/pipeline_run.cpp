@@ -77,7 +77,8 @@ void Pipeline::start() {
     for (const auto& simulator : simulators_) simulator->start(signals_);
 }
 
-void Pipeline::look() noexcept {
+void Pipeline::look() {
+    numbers_.look();
     if (clock_ != nullptr) clock_->look();
     for (const auto& port : ports_) port->look();
     std::uint32_t in_use = 0;
@@ -110,6 +111,7 @@ void Pipeline::join() {
     }
     if (capture_ != nullptr) capture_->join();
     for (const auto& simulator : simulators_) simulator->join();
+    numbers_.look();
 }
 
 }  // namespace weir::pipeline

@@ -132,7 +132,8 @@ private:
     void wait_for_links();
     [[nodiscard]] bool should_stop(double seconds);
     [[nodiscard]] nlohmann::json report_json(const Ledger& ledger) const;
-    [[nodiscard]] std::string close_sinks(const Ledger& ledger);
+    [[nodiscard]] std::string close_sinks(const Ledger& ledger, const Verdict& verdict);
+    [[nodiscard]] int status_of(const Verdict& verdict) const;
     int finish();
 
     RunOptions options_;
@@ -455,25 +456,27 @@ nlohmann::json Run::report_json(const Ledger& ledger) const {
 }
 
 /// Empty, or why the run failed and what is left of it.
-std::string Run::close_sinks(const Ledger& ledger) {
+std::string Run::close_sinks(const Ledger& ledger, const Verdict& verdict) {
     const nlohmann::json report = report_json(ledger);
     nlohmann::json manifest = nlohmann::json::object();
     for (const char* key : {"config", "machine", "plan", "seconds", "stopped_by"}) manifest[key] = report[key];
     for (const char* key : {"payload", "reduce", "pedestal"})
         if (report.contains(key)) manifest[key] = report[key];
-    return sinks_.close(pipeline_->sinks(), ledger, manifest, warnings_);
+    return sinks_.close(pipeline_->sinks(), ledger, verdict, manifest, warnings_);
 }
 
 int Run::finish() {
     if (recorder_ != nullptr) recorder_->finish(*pipeline_, [this](const std::string& text) { warn(text); });
     flows_looked_s_ = -1;
     watch_flows();
-    const Ledger ledger = collect(*pipeline_);
+    Ledger ledger = collect(*pipeline_);
+    ledger.numbers = report_numbers(*pipeline_);
+    const Verdict verdict = judge(ledger, options_.expected);
     progress_.finish(*pipeline_, watch_, ledger, seconds_);
     if (telemetry_ != nullptr) telemetry_->finish(*pipeline_, watch_, ledger, seconds_);
     std::vector<Finding> findings = diagnose(ledger, watch_.observations(*pipeline_, ledger, seconds_));
     pipeline_->flows().add_findings(findings);
-    std::string failure = close_sinks(ledger);
+    std::string failure = close_sinks(ledger, verdict);
     if (recorder_must_stop() && failure.empty()) failure = recorder_->failure();
     if (const PedestalKeeper* pedestals = pipeline_->pedestals(); pedestals != nullptr && failure.empty())
         if (const std::string error = pedestals->error(); !error.empty())
@@ -482,6 +485,7 @@ int Run::finish() {
         if (const std::string error = answers_->finish(); !error.empty() && failure.empty())
             failure = fmt::format("--answers: {}", error);
     nlohmann::json report = report_json(ledger);
+    put_verdict(report, verdict);
     report["findings"] = findings_json(findings);
     const Usage usage = pipeline_->usage(seconds_);
     const Usage decisive = watch_.decisive(usage);
@@ -501,7 +505,7 @@ int Run::finish() {
     warnings_.insert(warnings_.end(), plan_.warnings.begin(), plan_.warnings.end());
     if (!warnings_.empty()) report["warnings"] = warnings_;
     if (!options_.quiet) {
-        fmt::print("{}{}{}", ledger_text(ledger, seconds_), findings_text(findings),
+        fmt::print("{}{}{}{}", ledger_text(ledger, seconds_), verdict_text(verdict), findings_text(findings),
                    bottleneck_text(decisive, seconds_));
         fmt::print("{}{}", sinks_.end_text(), recorder_ != nullptr ? recorder_->text() : "");
         std::fflush(stdout);
@@ -514,11 +518,23 @@ int Run::finish() {
                    ledger.imbalance());
         return 1;
     }
-    if (options_.require_lossless && !ledger.lossless()) {
-        fmt::print(stderr, "weir: --require-lossless: the run was not lossless\n");
-        return 3;
+    return status_of(verdict);
+}
+
+/// Of a run that worked.
+int Run::status_of(const Verdict& verdict) const {
+    if (!verdict.came && !options_.allow_empty) {
+        fmt::print(stderr, "weir: nothing came for any stream ({}); if that is as it should be: --allow-empty\n",
+                   verdict.evidence.front());
+        return 1;
     }
-    return 0;
+    if (options_.require == RunOptions::Require::nothing || verdict.lossless == Lossless::yes) return 0;
+    const bool accepted = verdict.lossless == Lossless::unknown && options_.require == RunOptions::Require::not_lossy;
+    fmt::print(
+        stderr, "weir: {}--require-lossless: {} ({})\n", accepted ? "warning: " : "",
+        verdict.lossless == Lossless::no ? "the run was not lossless" : "whether the run was lossless is not known",
+        verdict.evidence.front());
+    return accepted ? 0 : 3;
 }
 
 }  // namespace

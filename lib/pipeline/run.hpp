@@ -10,6 +10,7 @@
 #include "pipeline/config.hpp"
 #include "pipeline/feeder.hpp"
 #include "pipeline/progress.hpp"
+#include "pipeline/verdict.hpp"
 
 namespace weir::pipeline {
 
@@ -17,7 +18,11 @@ struct RunOptions {
     RunConfig config;
     std::string out;     ///< --out: exact path of the sink, instead of the configuration's
     std::string report;  ///< --report: where the JSON report goes
-    bool require_lossless = false;
+    /// --require-lossless: what a run must be to exit with 0.
+    enum class Require : std::uint8_t { nothing, lossless, not_lossy };
+    Require require = Require::nothing;
+    Expectation expected;       ///< --expect-events, --sent
+    bool allow_empty = false;   ///< --allow-empty: that nothing came is no failure
     bool quiet = false;         ///< no summary, and no progress unless it is asked for
     std::string telemetry;      ///< --telemetry: DPDK's telemetry answers under this name; empty: off
     ProgressOption progress;    ///< --progress

@@ -10,6 +10,7 @@
 #include "pipeline/ledger.hpp"
 #include "pipeline/pipeline.hpp"
 #include "pipeline/sink_thread.hpp"
+#include "pipeline/verdict.hpp"
 #include "store/hdf5/writer.hpp"
 #include "store/run_writer.hpp"
 
@@ -204,8 +205,8 @@ bool RunSinks::must_stop(const Threads& threads) const {
     return !any_works;
 }
 
-std::string RunSinks::close(const Threads& threads, const Ledger& ledger, const nlohmann::json& manifest,
-                            std::vector<std::string>& warnings) {
+std::string RunSinks::close(const Threads& threads, const Ledger& ledger, const Verdict& verdict,
+                            const nlohmann::json& manifest, std::vector<std::string>& warnings) {
     std::string failures;
     const bool stopped = must_stop(threads);
     for (std::size_t i = 0; i < sinks_.size(); ++i) {
@@ -216,6 +217,7 @@ std::string RunSinks::close(const Threads& threads, const Ledger& ledger, const 
         try {
             nlohmann::json own = manifest;
             own["ledger"] = ledger_json(as_seen_by(ledger, i));
+            put_verdict(own["ledger"], verdict);
             sink.close(own);
         } catch (const core::RunError& error) {
             if (failure.empty()) failure = error.what();

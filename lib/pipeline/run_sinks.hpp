@@ -17,6 +17,7 @@ namespace weir::pipeline {
 
 struct Ledger;
 class SinkThread;
+struct Verdict;
 
 /// What a sink is opened with.
 struct SinkContext {
@@ -58,8 +59,8 @@ public:
 
     /// Ends them; `manifest` and the account as each of them has it go with what it stored. Empty, or why the run
     /// failed and what is left of it; `warnings` get what failed and was done without.
-    [[nodiscard]] std::string close(const Threads& threads, const Ledger& ledger, const nlohmann::json& manifest,
-                                    std::vector<std::string>& warnings);
+    [[nodiscard]] std::string close(const Threads& threads, const Ledger& ledger, const Verdict& verdict,
+                                    const nlohmann::json& manifest, std::vector<std::string>& warnings);
 
 private:
     struct Open {

@@ -103,7 +103,7 @@ class Captures(Case):
 
     def test_without_a_single_packet(self):
         for make in (pcap_bytes, pcapng_bytes):
-            result = self.replay(self.path("none.cap", make([])), ONE)
+            result = self.replay(self.path("none.cap", make([])), ONE, "--allow-empty")
             self.assertEqual(result.packets, {})
             self.assertEqual(result.inspect["events"], [])
 

@@ -107,7 +107,7 @@ class FlowRules(Case):
 
     def test_drop_everything(self):
         frames = events(5)
-        result = self.replay(self.path("c.pcap", pcap_bytes(stamped(frames))), self.settings("flow create 0 ingress pattern eth / end actions drop / end\n"))
+        result = self.replay(self.path("c.pcap", pcap_bytes(stamped(frames))), self.settings("flow create 0 ingress pattern eth / end actions drop / end\n"), "--allow-empty")
         self.assertEqual(result.packets, {"dropped.flow_rule": len(frames)})
         self.assertEqual(result.report["events"]["opened"], 0)
 

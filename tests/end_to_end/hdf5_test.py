@@ -224,7 +224,7 @@ class Sink(Case):
     def test_an_empty_run_has_a_master(self):
         capture = self.path("empty.pcap", bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
         settings = self.path("c.toml", config(stream(sources=1), sources=1, sink=f'kind = "hdf5"\npath = "{self.path("x")}"'))
-        weir("replay", capture, "--config", settings, "--out", self.path("h5"), "--quiet")
+        weir("replay", capture, "--config", settings, "--out", self.path("h5"), "--quiet", "--allow-empty")
         with h5py.File(self.path("h5") / "master.h5") as file:
             self.assertIn("ledger", file["/entry/weir"])
         done = weir("inspect", self.path("h5"), status=1, trap=False)

@@ -278,6 +278,7 @@ incomplete = "drop"
 assembly = "copy"
 overload = "prescale:7"
 horizon = 5
+stride = 2048
 [[reduce]]
 kind = "zstd"
 level = -3

@@ -1,0 +1,72 @@
+#include "pipeline/event_numbers.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace weir::pipeline {
+
+namespace {
+
+template <class Member>
+std::uint64_t sum_of(const std::vector<assemble::NumberAccount::Result>& epochs, Member member) {
+    return std::transform_reduce(epochs.begin(), epochs.end(), std::uint64_t{0}, std::plus{},
+                                 [&](const auto& epoch) { return epoch.*member; });
+}
+
+}  // namespace
+
+std::uint64_t EventNumbers::Summary::seen() const {
+    return sum_of(epochs, &assemble::NumberAccount::Result::seen);
+}
+
+std::uint64_t EventNumbers::Summary::missing() const {
+    return sum_of(epochs, &assemble::NumberAccount::Result::missing);
+}
+
+std::uint64_t EventNumbers::Summary::jumps() const {
+    return sum_of(epochs, &assemble::NumberAccount::Result::jumps);
+}
+
+std::uint64_t EventNumbers::Summary::odd() const {
+    return sum_of(epochs, &assemble::NumberAccount::Result::odd);
+}
+
+bool EventNumbers::Summary::counted() const {
+    return std::ranges::all_of(epochs, [](const auto& epoch) {
+        return epoch.counting == Counting::counted || epoch.counting == Counting::single;
+    });
+}
+
+std::optional<std::uint64_t> EventNumbers::Summary::stride() const {
+    std::optional<std::uint64_t> found;
+    for (const auto& epoch : epochs) {
+        if (epoch.counting != Counting::counted) continue;
+        if (found && *found != epoch.stride) return std::nullopt;
+        found = epoch.stride;
+    }
+    return found;
+}
+
+EventNumbers::EventNumbers(std::size_t builders) {
+    for (std::size_t i = 0; i < builders; ++i) logs_.push_back(std::make_unique<assemble::NumberLog>(log_entries));
+}
+
+void EventNumbers::look() {
+    for (const auto& log : logs_)
+        log->read([&](const assemble::NumberLog::Run& run) {
+            if (epochs_.size() >= epochs_max && !epochs_.contains(run.epoch))
+                left_out_ += run.count;
+            else
+                epochs_[run.epoch].add(run.first, run.step, run.count);
+        });
+}
+
+EventNumbers::Summary EventNumbers::summary(std::optional<std::uint64_t> declared, std::uint32_t passes) const {
+    Summary summary;
+    for (const auto& [epoch, account] : epochs_) summary.epochs.push_back(account.result(declared, passes - 1));
+    summary.unlogged = left_out_;
+    for (const auto& log : logs_) summary.unlogged += log->dropped();
+    return summary;
+}
+
+}  // namespace weir::pipeline

@@ -1,0 +1,53 @@
+// The event numbers of a run: from the builders' logs into one account for each epoch, on the control thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "assemble/number_account.hpp"
+#include "assemble/number_log.hpp"
+
+namespace weir::pipeline {
+
+class EventNumbers {
+public:
+    static constexpr std::size_t epochs_max = 4096;
+
+    /// What became of the numbers of a whole run.
+    struct Summary {
+        using Counting = assemble::NumberAccount::Counting;
+        std::vector<assemble::NumberAccount::Result> epochs;
+        /// Numbers that could not be followed: the control thread was away for too long, or there are too many epochs.
+        std::uint64_t unlogged = 0;
+
+        [[nodiscard]] std::uint64_t seen() const;
+        /// Exact where all() are counted.
+        [[nodiscard]] std::uint64_t missing() const;
+        [[nodiscard]] std::uint64_t jumps() const;
+        [[nodiscard]] std::uint64_t odd() const;
+        /// Every epoch has numbers with a stride, or one number.
+        [[nodiscard]] bool counted() const;
+        /// Of the epochs; nothing if none shows one, or they differ.
+        [[nodiscard]] std::optional<std::uint64_t> stride() const;
+    };
+
+    explicit EventNumbers(std::size_t builders);
+
+    [[nodiscard]] assemble::NumberLog* log(std::size_t builder) noexcept { return logs_[builder].get(); }
+    /// Takes what the builders have logged; on the control thread, many times a second.
+    void look();
+    /// `declared`: the stride, where it is known; `passes`: of a looped capture, each of which may begin off the
+    /// stride.
+    [[nodiscard]] Summary summary(std::optional<std::uint64_t> declared, std::uint32_t passes) const;
+
+private:
+    static constexpr std::uint32_t log_entries = 1U << 14U;
+    std::vector<std::unique_ptr<assemble::NumberLog>> logs_;
+    std::map<std::uint32_t, assemble::NumberAccount> epochs_;
+    std::uint64_t left_out_ = 0;
+};
+
+}  // namespace weir::pipeline

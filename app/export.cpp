@@ -8,10 +8,12 @@
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <iostream>
+#include <new>
 
 #include "core/error.hpp"
 #include "export_target.hpp"
 #include "options_common.hpp"
+#include "pipeline/config_reader.hpp"
 #include "run_text.hpp"
 #include "store/run_path.hpp"
 
@@ -51,7 +53,8 @@ const Format& format_named(const std::string& name) {
 constexpr std::string_view intro = R"(usage: weir export PATH --to npy|raw|pcap|pcapng|hdf5|mdf [options]
 
 Writes the events of a run in another form. Every block that is read is checked; an event that is damaged is left out,
-said, and makes the exit status 1. Memory: the largest event, and 64 bytes per event.
+said, and makes the exit status 1, and so is one larger than --max-event. Memory: the largest event, and 64 bytes per
+event.
 
   npy   an array for numpy.load: (events, sources, shape of a message), with FILE.json beside it that says which event
         is in which place and what was missing of it. A run of calibrated pixels gives them in their type, with the
@@ -160,6 +163,7 @@ po::options_description described() {
         ("codec", po::value<std::string>()->value_name("C"), "hdf5: raw, zstd, lz4, bitshuffle-lz4 or bitshuffle-zstd. Default: as the run's reducers compressed")
         ("nexus", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"), "hdf5: what weir cannot know of the experiment, as in the sink's nexus table; can be repeated. Default: as the run's own hdf5 sink had it")
         ("definition", po::value<std::string>()->value_name("D"), "hdf5: NXmx; refused if anything is missing that this application definition requires")
+        ("max-event", po::value<std::string>()->value_name("SIZE")->default_value("2GiB"), "an event that is larger, its missing bytes included where they are filled in, is left out and said")
         ("quiet", "no progress line and no summary")
         ("help,h", "this text");
     // clang-format on
@@ -211,6 +215,11 @@ ExportOptions options_of(const po::variables_map& given, const RunReader& run, c
     }
     options.concatenate = given.count("concatenate") > 0;
     options.packet_bytes = given["packet-bytes"].as<std::uint32_t>();
+    const std::string event_max = given["max-event"].as<std::string>();
+    const std::optional<std::uint64_t> event_bytes_max = pipeline::detail::parse_size(event_max);
+    if (!event_bytes_max || *event_bytes_max == 0)
+        throw core::UsageError(fmt::format("export: --max-event: found \"{}\"; accepted: a size like 8GiB", event_max));
+    options.event_bytes_max = *event_bytes_max;
     constexpr std::uint32_t packet_bytes_max = 65000;
     if (options.packet_bytes == 0 || options.packet_bytes > packet_bytes_max)
         throw core::UsageError(
@@ -249,22 +258,24 @@ public:
         hooks.begin = [&](const EventInfo& info) {
             head = info;
             prepare(head);
-            placer.emplace(head, [this](std::size_t source, std::uint64_t offset, std::span<const std::byte> piece) {
-                place(source, offset, piece);
+            placer.emplace(head, [this](std::size_t source, std::uint64_t, std::span<const std::byte> piece) {
+                if (chosen_[source]) append(event_.messages[source].bytes, piece);
             });
         };
         hooks.payload = [&](std::span<const std::byte> bytes) { placer->take(bytes); };
         try {
             head = run_.read(entry, hooks);
         } catch (const core::RunError& error) {
-            return leave_out(entry, error);
+            return leave_out(entry, error.what());
+        } catch (const std::bad_alloc&) {
+            return leave_out(entry, fmt::format("no memory for its {}", bytes_text(head.content_bytes())).c_str());
         }
         if (complete_only_ && !head.complete) return;
         event_.info = &head;
         try {
             target.put(event_);
         } catch (const EventRefused& error) {
-            return leave_out(entry, error);
+            return leave_out(entry, error.what());
         }
         ++exported_;
     }
@@ -273,27 +284,24 @@ public:
     [[nodiscard]] std::uint64_t exported() const noexcept { return exported_; }
 
 private:
-    void leave_out(const IndexEntry& entry, const core::RunError& why) {
+    void leave_out(const IndexEntry& entry, const char* why) {
         ++lost_;
-        std::cerr << fmt::format("weir: event {}:{} is left out: {}\n", entry.epoch, entry.event, why.what());
+        std::cerr << fmt::format("weir: event {}:{} is left out: {}\n", entry.epoch, entry.event, why);
     }
 
     void prepare(const EventInfo& info) {
+        const std::string problem =
+            too_large_text(info.content_bytes(), info.content_bytes(), options_.event_bytes_max);
+        if (!problem.empty()) throw EventRefused(problem + "; --max-event raises that");
         event_.messages.resize(info.sources.size());
         chosen_.assign(info.sources.size(), false);
-        for (std::size_t i = 0; i < info.sources.size(); ++i) {
+        for (std::size_t i = 0; i < info.sources.size(); ++i)
             chosen_[i] = !options_.source || *options_.source == info.sources[i].id;
-            const store::SourceInfo& source = info.sources[i];
-            if (chosen_[i])
-                event_.messages[i].bytes.resize(info.reduced() ? source.reduced_bytes : source.declared_bytes);
-        }
     }
 
-    void place(std::size_t source, std::uint64_t offset, std::span<const std::byte> piece) {
-        if (!chosen_[source]) return;
-        std::vector<std::byte>& bytes = event_.messages[source].bytes;
-        if (bytes.size() < offset + piece.size()) bytes.resize(offset + piece.size());
-        std::copy(piece.begin(), piece.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+    /// Memory is taken as bytes come, not as a record says.
+    static void append(std::vector<std::byte>& bytes, std::span<const std::byte> piece) {
+        bytes.insert(bytes.end(), piece.begin(), piece.end());
     }
 
     const RunReader& run_;

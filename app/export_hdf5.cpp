@@ -63,6 +63,7 @@ public:
     }
 
     void put(const ExportEvent& event) override {
+        if (writer_->has_images()) refuse_too_large(*event.info, options_);
         EventInfo info = *event.info;
         info.sources.clear();
         info.payload_bytes = info.reduced_bytes = 0;
@@ -77,8 +78,7 @@ public:
         }
         if (chosen.empty()) throw core::RunError("the events have no such source");
         writer_->begin_event(info);
-        for (std::size_t i = 0; i < chosen.size(); ++i)
-            put_message(info, info.sources[i], event.messages[chosen[i]].bytes);
+        for (const std::size_t i : chosen) writer_->put_payload(event.messages[i].bytes);
         writer_->end_event();
     }
 
@@ -117,23 +117,6 @@ private:
         writer_.reset();
         std::error_code error;
         std::filesystem::remove_all(hidden, error);
-    }
-
-    /// What came of it, without the gaps.
-    void put_message(const EventInfo& info, const SourceInfo& source, std::span<const std::byte> bytes) {
-        if (info.reduced()) {
-            writer_->put_payload(bytes);
-            return;
-        }
-        std::uint64_t left = source.received_bytes;
-        std::uint64_t at = 0;
-        for (const store::MissingRange& range : source.missing) {
-            const auto count = std::min<std::uint64_t>(left, range.offset - at);
-            writer_->put_payload(bytes.subspan(at, count));
-            left -= count;
-            at = std::uint64_t{range.offset} + range.bytes;
-        }
-        if (left > 0) writer_->put_payload(bytes.subspan(at, left));
     }
 
     const store::RunReader& run_;

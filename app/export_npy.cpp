@@ -151,6 +151,7 @@ public:
 
     void put(const ExportEvent& event) override {
         const EventInfo& info = *event.info;
+        refuse_too_large(info, options_);
         std::size_t place = 0;
         for (std::size_t i = 0; i < info.sources.size(); ++i) {
             if (options_.source && *options_.source != info.sources[i].id) continue;
@@ -202,6 +203,7 @@ private:
             EventInfo info;
             try {
                 info = run.read_head(entry);
+                refuse_too_large(info, options_);
             } catch (const core::RunError&) {
                 continue;  // said when its turn comes
             }
@@ -296,15 +298,16 @@ private:
                             info.epoch, info.id, store::content_names[static_cast<std::size_t>(info.content)],
                             store::content_names[static_cast<std::size_t>(payload_.content)]));
         if (info.reduced()) return put_reduced(info, source, bytes);
-        if (bytes.size() > *message_bytes_ || (source.size_known() && source.declared_bytes != *message_bytes_))
+        const std::uint64_t known = filled_bytes(source);
+        if (known > *message_bytes_ || (source.size_known() && known != *message_bytes_))
             throw core::RunError(
                 fmt::format("no array: source {} has {} bytes in event {}:{} and {} in the first one; use --to raw, or "
                             "leave it out",
-                            source.id, std::max<std::uint64_t>(bytes.size(), source.declared_bytes), info.epoch,
-                            info.id, *message_bytes_));
-        message_.assign(bytes.begin(), bytes.end());
+                            source.id, known, info.epoch, info.id, *message_bytes_));
+        message_.clear();
+        append_filled(source, bytes, message_);
         message_.resize(*message_bytes_);
-        fill(bytes.size(), *message_bytes_);
+        fill(known, *message_bytes_);
         for (const store::MissingRange& range : source.missing)
             fill(range.offset, std::uint64_t{range.offset} + range.bytes);
     }

@@ -1,6 +1,8 @@
 // The file that an export is written to. See export_target.hpp.
 #include <fmt/core.h>
 
+#include <array>
+
 #include "core/error.hpp"
 #include "export_target.hpp"
 #include "store/run_path.hpp"
@@ -15,6 +17,12 @@ void refuse_existing(const std::filesystem::path& path) {
         if (std::filesystem::exists(std::filesystem::symlink_status(name, error)))
             throw core::RunError(
                 fmt::format("{} exists already; choose another path (--out), or move it away", name.string()));
+}
+
+void refuse_too_large(const store::EventInfo& event, const ExportOptions& options) {
+    const std::string problem =
+        too_large_text(filled_bytes(event, options.source), event.content_bytes(), options.event_bytes_max);
+    if (!problem.empty()) throw EventRefused(problem + "; --max-event raises that");
 }
 
 OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)), hidden_(store::hidden_path(path_)) {
@@ -36,6 +44,12 @@ void OutputFile::append(std::span<const std::byte> bytes) {
     } else {
         buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
     }
+}
+
+void OutputFile::append_zeros(std::uint64_t count) {
+    static constexpr std::array<std::byte, 65536> zeros{};
+    for (; count > zeros.size(); count -= zeros.size()) append(zeros);
+    append(std::span(zeros).first(count));
 }
 
 void OutputFile::rewrite(std::uint64_t offset, const std::string& text) {

@@ -151,6 +151,12 @@ public:
 
     void put(const ExportEvent& event) override {
         if (event.info->reduced()) refuse(event.info->content);
+        for (const store::SourceInfo& source : event.info->sources) {
+            const std::string problem =
+                too_large_text(maker_.whole_bytes(source), source.received_bytes, options_.event_bytes_max);
+            if (!problem.empty())
+                throw EventRefused(fmt::format("source {}: {}; --max-event raises that", source.id, problem));
+        }
         comment_ = comment_of(*event.info);
         for (std::size_t i = 0; i < event.messages.size(); ++i) {
             const store::SourceInfo& source = event.info->sources[i];

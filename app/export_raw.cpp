@@ -30,18 +30,24 @@ public:
     void put(const ExportEvent& event) override {
         const store::EventInfo& info = *event.info;
         check_source(info);
-        json entry = event_json(info);
         bool sizes_known = true;
         for (std::size_t i = 0; i < info.sources.size(); ++i)
             if (!info.reduced() && (!options_.source || *options_.source == info.sources[i].id))
                 sizes_known = sizes_known && info.sources[i].size_known();
+        if (sizes_known) refuse_too_large(info, options_);
+        json entry = event_json(info);
         const std::string name = fmt::format("event-{}-{}.bin", info.epoch, info.id);
         std::optional<OutputFile> own;
         if (!options_.concatenate) own.emplace(options_.out / name);
         OutputFile& file = own ? *own : *all_;
         const std::uint64_t start = file.bytes();
-        for (std::size_t i = 0; i < event.messages.size(); ++i)
-            put_message(info.sources[i], event.messages[i].bytes, sizes_known, file);
+        for (std::size_t i = 0; i < event.messages.size(); ++i) {
+            if (options_.source && *options_.source != info.sources[i].id) continue;
+            if (sizes_known && !info.reduced())
+                put_filled(info.sources[i], event.messages[i].bytes, file);
+            else
+                file.append(event.messages[i].bytes);  // as `inspect --export`: what came without the gaps
+        }
         const std::uint64_t bytes = file.bytes() - start;
         if (own) {
             own->finish();
@@ -72,20 +78,15 @@ private:
         throw core::RunError(fmt::format("event {}:{} has no source {}", info.epoch, info.id, *options_.source));
     }
 
-    /// Zeros where bytes are missing; where a size is not known, what came without the gaps, as `inspect --export`.
-    static void put_message(const store::SourceInfo& source, std::span<const std::byte> bytes, bool fill,
-                            OutputFile& file) {
-        if (fill) {
-            file.append(bytes);
-            return;
-        }
+    /// Zeros where bytes are missing.
+    static void put_filled(const store::SourceInfo& source, std::span<const std::byte> bytes, OutputFile& file) {
         std::uint64_t at = 0;
-        for (const store::MissingRange& range : source.missing) {
-            if (range.offset >= bytes.size()) break;
-            file.append(bytes.subspan(at, range.offset - at));
-            at = std::min<std::uint64_t>(bytes.size(), std::uint64_t{range.offset} + range.bytes);
-        }
-        file.append(bytes.subspan(at));
+        for_each_piece(source, bytes, [&](std::uint64_t offset, std::span<const std::byte> piece) {
+            file.append_zeros(offset - at);
+            file.append(piece);
+            at = offset + piece.size();
+        });
+        file.append_zeros(source.declared_bytes - at);
     }
 
     const ExportOptions& options_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "filled_message.hpp"
 #include "store/file.hpp"
 #include "store/run_reader.hpp"
 
@@ -28,14 +29,15 @@ struct ExportOptions {
     bool require_nxmx = false;            ///< hdf5: refused if the files would be no NXmx
     bool concatenate = false;             ///< raw: one file for all events
     std::uint32_t packet_bytes = 8192;    ///< pcap: payload bytes of a packet where the format does not fix them
+    std::uint64_t event_bytes_max = event_bytes_max_default;  ///< larger ones are left out
 };
 
-/// An event with its payload, each source's message as long as it was declared; missing bytes are 0. Where the payload
-/// is not what was received, each source's part of it.
+/// An event with its payload: what came of each source's message, without the gaps. Where the payload is not what was
+/// received, each source's part of it.
 struct ExportEvent {
     const store::EventInfo* info = nullptr;
     struct Message {
-        std::vector<std::byte> bytes;  ///< as declared; where the size is not known, as far as bytes are known
+        std::vector<std::byte> bytes;
     };
     std::vector<Message> messages;  ///< one per source of the event, empty for those left out
 };
@@ -50,6 +52,7 @@ public:
     OutputFile& operator=(const OutputFile&) = delete;
     void append(std::span<const std::byte> bytes);
     void append(const std::string& text) { append(std::as_bytes(std::span(text))); }
+    void append_zeros(std::uint64_t count);
     /// Overwrites what was appended before.
     void rewrite(std::uint64_t offset, const std::string& text);
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_ + buffer_.size(); }
@@ -70,6 +73,9 @@ private:
 struct EventRefused : core::RunError {
     using core::RunError::RunError;
 };
+
+/// Throws EventRefused if the event would be too large with its gaps filled in. For targets that fill them in.
+void refuse_too_large(const store::EventInfo& event, const ExportOptions& options);
 
 class ExportTarget {
 public:

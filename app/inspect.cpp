@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "event_order.hpp"
+#include "filled_message.hpp"
 #include "inspect_text.hpp"
 #include "multi_event_text.hpp"
 #include "reduction_text.hpp"
@@ -163,6 +164,11 @@ void export_event(const RunReader& run, const EventInfo& event, const Options& o
         total += event.reduced() ? source.reduced_bytes : source.declared_bytes;
     }
     if (!found) throw core::RunError(fmt::format("event {} has no source {}", event.id, *options.source));
+    const std::string problem = too_large_text(sizes_known ? total : 0, event.content_bytes(), event_bytes_max_default);
+    if (!problem.empty())
+        throw core::RunError(
+            fmt::format("event {}:{} is not exported: {}; weir export --to raw --max-event raises that", event.epoch,
+                        event.id, problem));
 
     store::File file = store::File::create(options.to_file->file);
     std::uint64_t compact = 0;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "filled_message.hpp"
 #include "pipeline/config.hpp"
 #include "store/json_members.hpp"
 #include "wire/bytes.hpp"
@@ -262,22 +263,10 @@ void PacketMaker::put_header(const Stream& stream, const Source& source, const s
     }
 }
 
-namespace {
-
-/// What of the message there is.
-std::vector<std::pair<std::uint64_t, std::uint64_t>> present_ranges(const store::SourceInfo& info,
-                                                                    std::uint64_t bytes) {
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
-    std::uint64_t at = 0;
-    for (const store::MissingRange& gap : info.missing) {
-        if (gap.offset > at) ranges.emplace_back(at, std::min<std::uint64_t>(gap.offset, bytes));
-        at = std::uint64_t{gap.offset} + gap.bytes;
-    }
-    if (at < bytes || (bytes == 0 && ranges.empty())) ranges.emplace_back(at, bytes);
-    return ranges;
+std::uint64_t PacketMaker::whole_bytes(const store::SourceInfo& source) const {
+    const bool roce = source.id < sources_.size() && streams_[sources_[source.id].stream].roce;
+    return roce && source.received_bytes > 0 ? filled_bytes(source) : 0;
 }
-
-}  // namespace
 
 void PacketMaker::make_datagrams(const Stream& stream, const Source& source, const store::SourceInfo& info,
                                  std::span<const std::byte> bytes, std::vector<std::vector<std::byte>>& frames) {
@@ -285,23 +274,25 @@ void PacketMaker::make_datagrams(const Stream& stream, const Source& source, con
     const std::size_t header = header_bytes(stream);
     if (info.meta.size() != header) return;
     const std::uint64_t piece = piece_bytes(stream);
+    const std::uint64_t total = filled_bytes(info);
     const bool fixed = stream.kind == Kind::sls || (stream.kind == Kind::declared && stream.spec.index);
-    const auto ranges = present_ranges(info, bytes.size());
-    for (const auto& [begin, end] : ranges) {
-        if (piece == 0 && (begin != 0 || end != bytes.size() || end + header > datagram_bytes_max)) return;
-        if (fixed && (begin % piece != 0 || (end % piece != 0 && end != bytes.size()))) return;
-    }
-    for (const auto& [begin, end] : ranges) {
-        std::uint64_t at = begin;
+    bool good = true;
+    for_each_piece(info, bytes, [&](std::uint64_t begin, std::span<const std::byte> part) {
+        const std::uint64_t end = begin + part.size();
+        if (piece == 0) good = good && begin == 0 && end == total && end + header <= datagram_bytes_max;
+        if (fixed) good = good && begin % piece == 0 && (end % piece == 0 || end == total);
+    });
+    if (!good) return;
+    for_each_piece(info, bytes, [&](std::uint64_t at, std::span<const std::byte> part) {
         do {
-            const std::uint64_t count = piece == 0 ? end - at : std::min(piece, end - at);
+            const auto payload = part.first(piece == 0 ? part.size() : std::min<std::uint64_t>(piece, part.size()));
             put_header(stream, source, info, at);
-            const auto payload = bytes.subspan(at, count);
             datagram_.insert(datagram_.end(), payload.begin(), payload.end());
             frames.push_back(wire::make_udp_frame(source.frame, datagram_));
-            at += count;
-        } while (at < end);
-    }
+            at += payload.size();
+            part = part.subspan(payload.size());
+        } while (!part.empty());
+    });
 }
 
 /// As an RDMA message of SENDs without acknowledgement: whichever it was, it is the same message to weir. The format's
@@ -316,7 +307,7 @@ void PacketMaker::make_roce(const Stream& stream, Source& source, const store::E
     if (stream.immediate) message.immediate = static_cast<std::uint32_t>(event.id);
     put_header(stream, source, info, 0);
     const std::uint64_t header = datagram_.size();
-    datagram_.insert(datagram_.end(), bytes.begin(), bytes.end());
+    append_filled(info, bytes, datagram_);
     // What is missing was whole packets; only with their size do the others get their sequence numbers.
     message.mtu = 0;
     for (const std::uint32_t mtu : {4096U, 2048U, 1024U, 512U, 256U}) {

@@ -21,10 +21,13 @@ public:
     /// again. `packet_bytes`: payload of a packet where the format does not fix it.
     PacketMaker(const nlohmann::json& config, std::uint32_t packet_bytes);
 
-    /// Appends the frames of one source's message. `bytes`: the message as far as it is known, with anything where
-    /// bytes are missing; missing bytes get no packet.
+    /// Appends the frames of one source's message. `bytes`: what came of it, without the gaps; missing bytes get no
+    /// packet.
     void make(const store::EventInfo& event, const store::SourceInfo& source, std::span<const std::byte> bytes,
               std::vector<std::vector<std::byte>>& frames);
+
+    /// Memory for the message with its gaps, where its packets are cut from the whole of it; else 0.
+    [[nodiscard]] std::uint64_t whole_bytes(const store::SourceInfo& source) const;
 
     /// Where a source's packets came from: the place of its port in the configuration.
     [[nodiscard]] std::size_t port_of(std::uint32_t source) const {

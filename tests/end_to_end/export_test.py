@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """`weir export`: a run as packets gives the same events again, as arrays and bytes what the reader and `weir inspect` give."""
 import json
+import os
 import random
+import resource
 import shutil
 import struct
+import subprocess
 import sys
 
 import numpy_python  # noqa: F401  goes on under an interpreter that has numpy, or skips
@@ -12,10 +15,11 @@ import numpy
 from formats_test import INDEXED, PLACED, WHOLE
 from pcapng_file import Pcapng
 from packets import EJFAT_PORT, RC, UC, datagram, ejfat, ethernet, pcap_bytes, roce_message, stamped, udp
-from support import ROOT, ZSTD, Case, config, main, stream, weir as command
+from support import ROOT, TRAP, WEIR, ZSTD, Case, config, main, stream, weir as command
 
 sys.path.insert(0, str(ROOT / "python"))
 import weir  # noqa: E402
+from made_up_run import write_received  # noqa: E402
 
 
 def ipv6(payload, source):
@@ -223,6 +227,78 @@ class Bytes(Case):
                     self.assertTrue(done.stderr.startswith("weir: "), done.stderr)
                     self.assertEqual(taken.read_text(), "mine")
                     self.assertFalse(list(self.folder.glob("*out*")))
+
+
+class Large(Case):
+    """Records that speak of gigabytes which never came."""
+    MOST = (1 << 32) - 1
+
+    def setUp(self):
+        super().setUp()
+
+        def event(number, absent, size=100):
+            return number, [(0, 100, bytes([number]) * 100, []), *((i + 1, size, b"", [(0, size)]) for i in range(absent))]
+        self.one = write_received(self.path("one"), [event(1, 1, self.MOST), event(2, 1), event(3, 1)], [19522, 19523])
+        self.many = write_received(self.path("many"), [event(1, 2000), event(2, 2000, self.MOST), event(3, 2000)], [19522, 19523])
+        for run in (self.one, self.many):
+            self.assertTrue(json.loads(command("inspect", run, "--json", trap=False).stdout)["verified"])
+
+    def export(self, run, *args):
+        """Exit status, what was said, and the most memory that it had."""
+        with open(self.path("said"), "w+") as said:
+            # A machine must not suffer for a program that forgets the limit; a sanitizer wants more address space.
+            limit = (lambda: resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))) if TRAP else None
+            process = subprocess.Popen([WEIR, "export", run, *args], stderr=said, stdout=said, preexec_fn=limit)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            said.seek(0)
+            return process.returncode, said.read(), used.ru_maxrss * 1024
+
+    def test_memory_is_taken_by_what_came(self):
+        for run, large in ((self.one, 1), (self.many, 2)):
+            for to in ("npy", "raw"):
+                with self.subTest(run=run.name, to=to):
+                    out = self.path(f"{run.name}-{to}")
+                    status, said, memory = self.export(run, "--to", to, "--out", out)
+                    self.assertEqual(status, 1, said)
+                    self.assertRegex(said, rf"event 0:{large} is left out: .* at most 2.0 GiB .*--max-event")
+                    self.assertIn("2 events: ", said)
+                    self.assertLess(memory, 1 << 30)
+            # Nothing is filled in there, so nothing is too large.
+            for to in ("pcap", "hdf5"):
+                with self.subTest(run=run.name, to=to):
+                    status, said, memory = self.export(run, "--to", to, "--out", self.path(f"{run.name}-{to}"))
+                    self.assertEqual(status, 0, said)
+                    self.assertIn("3 events: ", said)
+                    self.assertLess(memory, 1 << 30)
+        self.assertEqual(numpy.load(self.path("many-npy")).shape, (2, 2001, 100))
+        self.assertEqual(sorted(p.name for p in self.path("one-raw").iterdir()), ["event-0-2.bin", "event-0-3.bin", "index.json"])
+
+    def test_the_limit_can_be_set(self):
+        status, said, _ = self.export(self.one, "--to", "raw", "--out", self.path("small"), "--max-event", "150B")
+        self.assertEqual(status, 1)
+        self.assertIn("no event could be exported", said)
+        status, said, _ = self.export(self.one, "--to", "raw", "--out", self.path("set"), "--max-event", "200B", "--events", "2-3")
+        self.assertEqual(status, 0, said)
+        for wrong in ("0", "much", "-1"):
+            self.assertEqual(self.export(self.one, "--to", "raw", "--max-event", wrong, "--out", self.path("w"))[0], 2)
+
+    def test_inspect_exports_no_terabytes(self):
+        done = command("inspect", self.many, "--export", "2", self.path("big.bin"), status=1, trap=False)
+        self.assertRegex(done.stderr, "event 0:2 .* at most 2.0 GiB")
+        self.assertFalse(self.path("big.bin").exists())
+        command("inspect", self.many, "--export", "3", self.path("small.bin"), trap=False)
+        self.assertEqual(self.path("small.bin").stat().st_size, 2001 * 100)
+
+    def test_the_reader_names_the_event(self):
+        for path, large in ((self.one, 1), (self.many, 2)):
+            run = weir.open(path)
+            with self.assertRaisesRegex(weir.RunError, f"event 0:{large} .* at most"):
+                run[large].array()
+            self.assertEqual(run[large].payload(), bytes([large]) * 100)
+            self.assertEqual(run[3].array().count(), 100)
+            with self.assertRaisesRegex(weir.RunError, "event 0:3 .* at most"):
+                weir.open(path, max_event=150)[3].array()
 
 
 if __name__ == "__main__":

@@ -84,19 +84,33 @@ void WriteQueue::write(File& file, std::uint64_t offset, std::span<const std::by
 }
 
 void WriteQueue::submit(Write& write) {
-    // One entry for each write that can be under way: there is always one.
-    ::io_uring_sqe* const entry = ::io_uring_get_sqe(ring_.get());
-    const std::size_t bytes = std::min<std::size_t>(write.rest.size(), std::size_t{1} << 30);
-    ::io_uring_prep_write(entry, write.fd, write.rest.data(), static_cast<unsigned>(bytes), write.offset);
-    ::io_uring_sqe_set_data(entry, &write);
-    // Short of memory or of room for completions: those under way make room.
-    for (;;) {
-        const int rc = ::io_uring_submit(ring_.get());
-        if (rc >= 0) return;
-        if (rc == -EINTR || rc == -EAGAIN || rc == -EBUSY) continue;
-        write.stalls = stalls_max;
-        return finish(write, rc);
+    // The kernel takes every entry at once, so there is room for this one, unless it refused some before.
+    ::io_uring_sqe* entry = ::io_uring_get_sqe(ring_.get());
+    if (entry == nullptr && submit_entries() == 0) entry = ::io_uring_get_sqe(ring_.get());
+    int rc = -EBUSY;
+    if (entry != nullptr) {
+        const std::size_t bytes = std::min<std::size_t>(write.rest.size(), std::size_t{1} << 30);
+        ::io_uring_prep_write(entry, write.fd, write.rest.data(), static_cast<unsigned>(bytes), write.offset);
+        ::io_uring_sqe_set_data(entry, &write);
+        rc = submit_entries();
+        if (rc == 0) return;
+        // A refused entry stays in the queue, and goes to the kernel with a later one. It must not write then, and its
+        // completion must not pass for that of whatever write has this place by then.
+        ::io_uring_prep_nop(entry);
+        ::io_uring_sqe_set_data(entry, nullptr);
     }
+    write.stalls = stalls_max;
+    finish(write, rc);
+}
+
+/// 0, or the system's error as a negative number: then the last entry is still in the queue.
+int WriteQueue::submit_entries() {
+    while (::io_uring_sq_ready(ring_.get()) > 0) {
+        const int rc = ::io_uring_submit(ring_.get());
+        // Short of memory or of room for completions: those under way make room.
+        if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) return rc;
+    }
+    return 0;
 }
 
 void WriteQueue::finish(Write& write, int result) {
@@ -128,7 +142,7 @@ void WriteQueue::reap(bool wait) {
         auto* const write = static_cast<Write*>(::io_uring_cqe_get_data(completion));
         const int result = completion->res;
         ::io_uring_cqe_seen(ring_.get(), completion);
-        finish(*write, result);
+        if (write != nullptr) finish(*write, result);  // null: an entry that was refused
     } while (::io_uring_peek_cqe(ring_.get(), &completion) == 0);
 }
 

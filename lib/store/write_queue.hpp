@@ -56,6 +56,7 @@ private:
         int stalls = 0;  ///< completions in a row that brought nothing
     };
     void submit(Write& write);
+    [[nodiscard]] int submit_entries();
     void finish(Write& write, int result);
 
     std::unique_ptr<::io_uring> ring_;

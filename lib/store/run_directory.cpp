@@ -72,6 +72,11 @@ RunDirectory::RunDirectory(const std::filesystem::path& final_path)
     if (::mkdir(path_.c_str(), 0755) != 0) {
         const int error_number = errno;
         if (error_number == EEXIST) throw_taken(path_, final_path_);
+        const std::filesystem::path folder =
+            final_path_.has_parent_path() ? final_path_.parent_path() : std::filesystem::path(".");
+        if (error_number == ENOENT && is_there(folder))  // as /proc and /sys say it
+            throw core::RunError(fmt::format("cannot write a run to {}: the file system of {} takes no new directories",
+                                             final_path_.string(), folder.string()));
         if (error_number == ENOENT)
             throw core::RunError(
                 fmt::format("cannot write a run to {}: there is no directory {}; is its file system "

@@ -26,20 +26,23 @@ PROLOGUE = """set -u
 share=/share
 cp $share/weir /usr/bin/weir 2>/dev/null || { mkdir -p /tmp/bin; cp $share/weir /tmp/bin/weir; PATH=/tmp/bin:$PATH; }
 fail() { echo "FAILED: $*"; exit 1; }
-need_weir() { # ends the job where weir cannot run in the guest
-    weir --version >/dev/null 2>&1
-    [ $? -ne 132 ] || { echo "this weir is built for instructions that QEMU does not emulate: -Dmarch=x86-64-v3"; exit 77; }
+emulated() { # emulated STATUS: ends the job if weir ended so because of an instruction that QEMU does not have
+    [ $1 -ne 132 ] || { echo "this weir is built for instructions that QEMU does not emulate: -Dmarch=x86-64-v3"; exit 77; }
+}
+need_weir() { # ends the job where weir cannot run in the guest; --version alone is no proof
+    rm -f /tmp/probe.pcap
+    weir send --format message --events 1 --quiet --to /tmp/probe.pcap
+    emulated $?
 }
 wait_for() { # wait_for SECONDS COMMAND...: until the command succeeds
     local n=$(($1 * 10)); shift
     while ! "$@" >/dev/null 2>&1; do n=$((n - 1)); [ $n -gt 0 ] || return 1; busybox usleep 100000; done
 }
 start_run() { # start_run OPTION...: weir run in the background; its messages go to /tmp/errors
-    need_weir
     weir run --config $share/config.toml --out /tmp/run --report $share/report.json "$@" 2>/tmp/errors &
     run=$!
     wait_for 60 sh -c "grep -q ^running /tmp/errors || ! kill -0 $run"
-    grep -q ^running /tmp/errors || { cat /tmp/errors; fail "weir run did not get going"; }
+    grep -q ^running /tmp/errors || { wait $run; emulated $?; cat /tmp/errors; fail "weir run did not get going"; }
 }
 end_run() { # waits for its end
     wait $run || { cat /tmp/errors; fail "weir run"; }

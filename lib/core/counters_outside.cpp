@@ -24,6 +24,10 @@ constexpr std::array device_counters = {
         "lcore "
         "did not come back in time: give it a core of its own, more `rx_descriptors` (or `framecnt`), or more queues. "
         "\"unknown\" where the driver does not tell: then only sequence numbers do."),
+    sum("missed_by_interface",
+        "Of `missed`: packets that the kernel's interface dropped before the device could see them (its rx dropped and "
+        "errors, `ip -s link`): frames longer than its MTU, bad frames, a full ring of the card or backlog of the "
+        "processor (net.core.netdev_max_backlog). Only there when there were any."),
     sum("no_buffer",
         "Packets that the driver dropped because no packet buffer was free. Events or the sink hold them all: raise "
         "`[events] memory`, or find what keeps events open. \"unknown\" where the driver counts attempts, not "

@@ -95,8 +95,15 @@ void silent_sources(Case& c) {
 
 void devices(Case& c) {
     for (const Observations::Port& port : c.seen.ports) {
-        if (port.missed > 0)
-            c.add("device.missed", port.missed, "device",
+        const std::uint64_t by_interface = std::min(port.missed, port.missed_by_interface);
+        if (by_interface > 0)
+            c.add("device.missed", by_interface, "device",
+                  fmt::format("the kernel's interface {} of port {} dropped packets before {} could see them: frames "
+                              "longer than its MTU, bad ones, or a processor's full backlog (ip -s -s link show {}; "
+                              "sysctl net.core.netdev_max_backlog)",
+                              port.interface, port.name, port.driver, port.interface));
+        if (port.missed > by_interface)
+            c.add("device.missed", port.missed - by_interface, "device",
                   fmt::format(
                       "the device of port {} ({}) dropped packets because its receive queue was full: the rx lcore "
                       "did not come back in time",

@@ -30,7 +30,9 @@ struct Observations {
         std::uint64_t received = 0;
         std::uint64_t answered = 0;  ///< ARP requests, neighbour solicitations and pings
         bool link_up = true;
-        std::uint32_t mbps = 0;  ///< 0: not known
+        std::uint32_t mbps = 0;                 ///< 0: not known
+        std::uint64_t missed_by_interface = 0;  ///< of `missed`
+        std::string interface;                  ///< of the kernel; empty: none
     };
     struct Count {
         std::string what;

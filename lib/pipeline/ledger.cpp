@@ -36,8 +36,8 @@ void collect_input(const Pipeline& pipeline, Ledger& ledger) {
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
         const port::LivePort::DeviceCounters counters = pipeline.ports()[i]->counters();
         const PortConfig& config = pipeline.options().config.ports[i];
-        Ledger::Device device{config.name, port::driver_of(config.device), counters.received, counters.missed,
-                              counters.no_buffer};
+        Ledger::Device device{config.name,        port::driver_of(config.device), counters.received, counters.missed,
+                              counters.no_buffer, counters.missed_by_interface};
         if (SimulatorFeeder::is_simulator(config.device))
             device.missed = device.missed.value_or(0) + pipeline.simulators()[simulated++]->missed();
         ledger.received += device.received;
@@ -353,12 +353,15 @@ nlohmann::json ledger_json(const Ledger& ledger) {
         {"balanced", ledger.imbalance().empty()},
         {"device_missed", ledger.device_missed},
         {"sources", sources}};
-    for (const Ledger::Device& device : ledger.devices)
-        result["devices"].push_back({{"port", device.port},
-                                     {"driver", device.driver},
-                                     {"received", device.received},
-                                     {"missed", known(device.missed)},
-                                     {"no_buffer", known(device.no_buffer)}});
+    for (const Ledger::Device& device : ledger.devices) {
+        json one{{"port", device.port},
+                 {"driver", device.driver},
+                 {"received", device.received},
+                 {"missed", known(device.missed)},
+                 {"no_buffer", known(device.no_buffer)}};
+        if (device.missed_by_interface > 0) one["missed_by_interface"] = device.missed_by_interface;
+        result["devices"].push_back(std::move(one));
+    }
     if (!ledger.queue_pairs.empty()) result["roce"] = queue_pairs_json(ledger);
     result["ip_fragments"] = {{"fragments", ledger.ip_fragments.fragments},
                               {"datagrams", ledger.ip_fragments.datagrams},

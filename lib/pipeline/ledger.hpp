@@ -48,6 +48,7 @@ struct Ledger {
         std::uint64_t received = 0;
         std::optional<std::uint64_t> missed;     ///< nothing: nobody counts them
         std::optional<std::uint64_t> no_buffer;  ///< nothing: the driver does not count packets
+        std::uint64_t missed_by_interface = 0;   ///< of `missed`: what the kernel's interface gave to nobody
     };
 
     /// A sink that stores events.

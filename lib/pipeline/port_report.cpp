@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "pipeline/pipeline.hpp"
+#include "port/interface_drops.hpp"
 
 namespace weir::pipeline {
 
@@ -77,6 +78,10 @@ json ports_json(const Pipeline& pipeline) {
             one["queues"].push_back({{"queue", queue}, {"packets", port.taken(queue)}});
         if (link.mbps > 0) one["link"]["mbps"] = link.mbps;
         if (setup.mtu > 0) one["mtu"] = setup.mtu;
+        if (setup.interface_mtu.has_value())
+            one["interface"] = {{"name", setup.interface},
+                                {"mtu_at_start", *setup.interface_mtu},
+                                {"mtu", port::interface_mtu(setup.interface).value_or(0)}};
         if (!port.remarks().empty()) one["remarks"] = port.remarks();
         list.push_back(std::move(one));
     }
@@ -105,6 +110,27 @@ std::vector<std::string> clock_warnings(const Pipeline& pipeline) {
     if (facts.jumps > 0)
         warnings.push_back(fmt::format(
             "the processor's time stamp counter jumped {} times: was this virtual machine moved?", facts.jumps));
+    return warnings;
+}
+
+std::vector<std::string> interface_warnings(const Pipeline& pipeline) {
+    std::vector<std::string> warnings;
+    for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
+        const LivePort::Setup& setup = pipeline.ports()[i]->setup();
+        if (!setup.interface_mtu.has_value()) continue;
+        const PortConfig& config = pipeline.options().config.ports[i];
+        const std::optional<std::uint32_t> mtu = port::interface_mtu(setup.interface);
+        if (!mtu.has_value())
+            warnings.push_back(
+                fmt::format("port {}: the interface {} has gone during the run, and with it its counts "
+                            "of what it dropped",
+                            config.name, setup.interface));
+        else if (*mtu < config.mtu)
+            warnings.push_back(fmt::format(
+                "port {}: the MTU of the interface {} was set from {} to {} during the run, below the port's mtu of "
+                "{}: from then on the kernel dropped longer frames",
+                config.name, setup.interface, *setup.interface_mtu, *mtu, config.mtu));
+    }
     return warnings;
 }
 

@@ -22,6 +22,9 @@ class Pipeline;
 /// What was wrong with clocks, in sentences for the end of a run.
 [[nodiscard]] std::vector<std::string> clock_warnings(const Pipeline& pipeline);
 
+/// What became of the kernel's interfaces since the start, in sentences for the end of a run.
+[[nodiscard]] std::vector<std::string> interface_warnings(const Pipeline& pipeline);
+
 /// Waits until each port whose configuration says so has its link, as long as it says, or until `stop` says true.
 /// `say` is told what is waited for. Returns what did not come, in sentences.
 [[nodiscard]] std::vector<std::string> wait_for_links(const Pipeline& pipeline, const std::function<bool()>& stop,

@@ -498,10 +498,11 @@ int Run::finish() {
             fmt::print(stderr, "warning: {}\n", warning);
             warnings_.push_back(warning);
         }
-    for (const std::string& warning : clock_warnings(*pipeline_)) {
-        fmt::print(stderr, "warning: {}\n", warning);
-        warnings_.push_back(warning);
-    }
+    for (const auto& warnings : {clock_warnings(*pipeline_), interface_warnings(*pipeline_)})
+        for (const std::string& warning : warnings) {
+            fmt::print(stderr, "warning: {}\n", warning);
+            warnings_.push_back(warning);
+        }
     warnings_.insert(warnings_.end(), plan_.warnings.begin(), plan_.warnings.end());
     if (!warnings_.empty()) report["warnings"] = warnings_;
     if (!options_.quiet) {

@@ -86,7 +86,7 @@ Observations Watch::observations(const Pipeline& pipeline, const Ledger& ledger,
         const port::LivePort::Answers answers = port.answers();
         seen.ports.push_back({device.port, device.driver, device.missed.value_or(0), device.no_buffer.value_or(0),
                               options.config.ports[i].mtu, device.received, answers.arp + answers.icmp, link.up,
-                              link.mbps});
+                              link.mbps, device.missed_by_interface, port.setup().interface});
     }
     seen.strangers = merged(
         pipeline, [](const RxStage& rx) -> const TopValues& { return rx.strangers(); }, stranger_text);

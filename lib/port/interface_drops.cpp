@@ -11,9 +11,12 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <memory>
 #include <sstream>
 #include <string_view>
+
+#include "port/interface_link.hpp"
 
 namespace weir::port {
 
@@ -29,21 +32,34 @@ bool ask(const std::string& interface, unsigned long request, ifreq& data) noexc
     return ok;
 }
 
-/// What the kernel could not put into the queue of a TAP interface: "dropped" of its transmit side in /proc/net/dev.
-std::optional<std::uint64_t> transmit_drops(const std::string& interface) {
+/// The sum of some columns of an interface in /proc/net/dev, which shows the process's own network namespace.
+std::optional<std::uint64_t> columns_of(const std::string& interface, std::initializer_list<int> wanted) {
     std::ifstream file("/proc/self/net/dev");
     for (std::string line; std::getline(file, line);) {
         const std::size_t colon = line.find(':');
         const std::size_t begin = line.find_first_not_of(' ');
         if (colon == std::string::npos || line.substr(begin, colon - begin) != interface) continue;
         std::istringstream columns(line.substr(colon + 1));
-        constexpr int dropped_column = 11;  // 8 of receiving, then bytes, packets, errors, dropped
+        std::uint64_t sum = 0;
         std::uint64_t value = 0;
-        for (int i = 0; i <= dropped_column; ++i)
+        for (int i = 0; i <= *std::max_element(wanted.begin(), wanted.end()); ++i) {
             if (!(columns >> value)) return std::nullopt;
-        return value;
+            if (std::find(wanted.begin(), wanted.end(), i) != wanted.end()) sum += value;
+        }
+        return sum;
     }
     return std::nullopt;
+}
+
+/// What the kernel could not put into the queue of a TAP interface.
+std::optional<std::uint64_t> transmit_drops(const std::string& interface) {
+    return columns_of(interface, {11});  // 8 of receiving, then bytes, packets, errors, dropped
+}
+
+/// What an interface received and gave to nobody: bad or too long frames, and those without room in the card or in the
+/// processor's backlog. A packet socket has not seen them.
+std::optional<std::uint64_t> receive_drops(const std::string& interface) {
+    return columns_of(interface, {2, 3});  // bytes, packets, errors, dropped
 }
 
 /// The sum of rx_queue_N_drops among the interface's own statistics, as `ethtool -S` shows them: veth has them.
@@ -93,37 +109,61 @@ bool set_interface_mtu(const std::string& interface, std::uint32_t mtu) noexcept
     return ask(interface, SIOCSIFMTU, request);
 }
 
+std::optional<std::uint32_t> interface_mtu(const std::string& interface) noexcept {
+    ifreq request{};
+    if (interface.empty() || !ask(interface, SIOCGIFMTU, request)) return std::nullopt;
+    return static_cast<std::uint32_t>(request.ifr_mtu);
+}
+
 InterfaceDrops InterfaceDrops::find(const std::string& driver, const std::string& args) {
     InterfaceDrops found;
-    found.interface_ = argument(args, "iface");
+    found.interface_ = interface_of(driver, args);
     if (driver == "net_af_packet") {
         found.kind_ = Kind::packet_sockets;
         found.sockets_ = PacketSockets::find(args);
-        return found;
-    }
-    if (driver == "net_tap") {
+    } else if (driver == "net_tap") {
         found.kind_ = Kind::tap;
-        if (found.interface_.empty()) found.interface_ = "dtap0";  // the driver's own choice for the first one
+    } else if (driver == "net_af_xdp") {
+        found.kind_ = Kind::xdp;
+    } else if (driver == "net_pcap" && !found.interface_.empty()) {
+        found.kind_ = Kind::driver_counts;
     }
-    if (driver == "net_af_xdp") found.kind_ = Kind::xdp;
     found.before_ = found.total();
     return found;
 }
 
-std::optional<std::uint64_t> InterfaceDrops::total() noexcept {
+InterfaceDrops::Total InterfaceDrops::total() noexcept {
     try {
-        if (kind_ == Kind::packet_sockets) return sockets_.dropped();
-        if (kind_ == Kind::tap) return transmit_drops(interface_);
-        if (kind_ == Kind::xdp) return queue_drops(interface_);
+        if (kind_ == Kind::packet_sockets) return {sockets_.dropped(), receive_drops(interface_)};
+        if (kind_ == Kind::tap) return {transmit_drops(interface_), 0};
+        if (kind_ == Kind::xdp) return {queue_drops(interface_), receive_drops(interface_)};
+        if (kind_ == Kind::driver_counts) return {0, receive_drops(interface_)};
     } catch (const std::exception&) {  // no memory, no file: not known
     }
-    return std::nullopt;
+    return {};
 }
 
-std::optional<std::uint64_t> InterfaceDrops::dropped() noexcept {
-    const std::optional<std::uint64_t> now = total();
-    if (!now.has_value()) return std::nullopt;
-    return *now - std::min(*now, before_.value_or(0));
+InterfaceDrops::Dropped InterfaceDrops::dropped() noexcept {
+    const Total now = total();
+    const auto since = [](std::optional<std::uint64_t> value, std::optional<std::uint64_t> start) {
+        // Counters that were not there at the start, or have gone, say nothing of the time between.
+        return value.has_value() && start.has_value() ? std::optional(*value - std::min(*value, *start)) : std::nullopt;
+    };
+    const std::optional<std::uint64_t> queue = since(now.queue, before_.queue);
+    const std::optional<std::uint64_t> interface = since(now.interface, before_.interface);
+    Dropped dropped;
+    dropped.by_interface = interface.value_or(0);
+    if (kind_ == Kind::xdp) {
+        // What its queues dropped is in the interface's sum as well, where there is one.
+        dropped.by_interface -= std::min(dropped.by_interface, queue.value_or(0));
+        const std::uint64_t all = queue.value_or(0) + dropped.by_interface;
+        if (queue.has_value() || all > 0) dropped.all = all;
+    } else if (queue.has_value() && interface.has_value()) {
+        dropped.all = *queue + *interface;
+    } else if (queue.value_or(0) + dropped.by_interface > 0) {
+        dropped.all = queue.value_or(0) + dropped.by_interface;
+    }
+    return dropped;
 }
 
 }  // namespace weir::port

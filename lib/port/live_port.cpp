@@ -111,7 +111,7 @@ LivePort::Link LivePort::link() const noexcept {
     const bool told = facts_.driver == "pci" && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
     const std::uint32_t mbps = told ? link.link_speed : 0;
     // Drivers on kernel interfaces say "up" whatever the interface is.
-    const bool running = interface_running(interface_).value_or(true);
+    const bool running = interface_running(setup_.interface).value_or(true);
     return {link.link_status == RTE_ETH_LINK_UP && running, mbps};
 }
 
@@ -130,12 +130,14 @@ LivePort::DeviceCounters LivePort::counters() const noexcept {
         counters.missed = counters.no_buffer = 0;
         return counters;
     }
-    const std::optional<std::uint64_t> kernel = kernel_.dropped();
+    const InterfaceDrops::Dropped kernel = kernel_.dropped();
+    counters.missed_by_interface = kernel.by_interface;
     if (facts_.driver == "net_af_xdp") {
         // The interface counts what the driver may count too.
-        if (kernel.has_value()) counters.missed = std::max(*kernel, std::uint64_t{stats.imissed});
-    } else if (facts_.loss == LossTold::counted) {
-        counters.missed = stats.imissed + kernel.value_or(0);
+        const std::uint64_t missed = std::max(kernel.all.value_or(0), std::uint64_t{stats.imissed});
+        if (kernel.all.has_value() || missed > 0) counters.missed = missed;
+    } else if (facts_.loss == LossTold::counted && (kernel.all.has_value() || !kernel_.applies())) {
+        counters.missed = stats.imissed + kernel.all.value_or(0);
     } else if (stats.imissed > 0) {
         counters.missed = stats.imissed;
     }

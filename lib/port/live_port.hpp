@@ -32,6 +32,7 @@ struct LivePortConfig {
     /// rx lcores that answer RoCE requests, each through a transmit queue of its own; 0: none does.
     std::uint16_t answer_queues = 0;
     std::uint16_t send_queues = 1;                               ///< that a sender uses
+    bool receives = true;                                        ///< frames as long as the MTU says have to come in
     std::optional<std::uint32_t> address;                        ///< IPv4, host byte order: answer ARP and ping for it
     std::optional<std::array<std::uint8_t, 16>> ipv6_address{};  ///< likewise neighbour solicitations and ping
     PortOptions options{};
@@ -67,6 +68,7 @@ public:
         std::uint64_t received = 0;
         /// Dropped by the device, or by the kernel in front of it: the queue was full. Nothing: nobody counts them.
         std::optional<std::uint64_t> missed;
+        std::uint64_t missed_by_interface = 0;  ///< of them, those that the kernel's interface gave to nobody
         /// Dropped by the driver: the pool was empty. Nothing: it does not count packets.
         std::optional<std::uint64_t> no_buffer;
     };
@@ -95,7 +97,9 @@ public:
         std::uint16_t mtu = 0;  ///< as the driver says it is; 0: it does not say
         bool promiscuous = false;
         std::string flow_control;
-        std::uint64_t thrown_away = 0;  ///< packets that the device had taken before it was set up
+        std::string interface;                       ///< of the kernel, that the device sits on; empty: none
+        std::optional<std::uint32_t> interface_mtu;  ///< nothing: there is none, or it does not say
+        std::uint64_t thrown_away = 0;               ///< packets that the device had taken before it was set up
     };
     [[nodiscard]] const Setup& setup() const noexcept { return setup_; }
     /// Null: packets get the time of the poll.
@@ -123,6 +127,7 @@ private:
     [[noreturn]] void fail(const char* step, int code) const;
     void remark(const std::string& text);
     void find_device();
+    void check_interface();
     void plan();
     [[nodiscard]] std::uint16_t transmit_queues() const noexcept;
     void configure();
@@ -137,7 +142,6 @@ private:
     PortAddress own_;
     DeviceFacts facts_;
     mutable InterfaceDrops kernel_;  ///< asking changes it
-    std::string interface_;          ///< of the kernel, that the device sits on; empty: none
     /// Packets taken from each queue, for drivers that forget; written by the lcore of the queue.
     struct alignas(core::cache_line_bytes) Taken {
         std::atomic<std::uint64_t> packets{0};

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "port/device_problem.hpp"
 #include "port/eal.hpp"
 #include "port/flow_control.hpp"
 #include "port/interface_link.hpp"
@@ -24,6 +25,9 @@ void LivePort::fail(const char* step, int code) const {
     const std::string args = config_.args.value_or("");
     if (const std::string missing = missing_driver_text(config_.device); !missing.empty() && config_.args.has_value())
         reason = missing + " (" + reason + ")";
+    // Only what failed is blamed on a privilege: some drivers do without it on some kernels.
+    if (const std::string lacking = privilege_problem(config_.device + "," + args); !lacking.empty())
+        reason = lacking + " (" + reason + ")";
     if (is_pci_address(config_.device))
         if (const std::string problem = pci_problem(config_.device); !problem.empty())
             reason = problem + " (" + reason + ")";
@@ -39,6 +43,10 @@ LivePort::LivePort(const LivePortConfig& config, std::vector<BufferPool*> pools)
     : config_(config), pools_(std::move(pools)), taken_(std::make_unique<Taken[]>(config.queues)) {
     const LogCapture log;
     find_device();
+    // The interface of a TAP is made for us, with the kernel's usual MTU: its senders would have to fragment.
+    if (driver_of(config_.device) == "net_tap" && !set_interface_mtu(setup_.interface, config_.mtu))
+        remark(fmt::format("the interface's MTU stays: {}", std::strerror(errno)));
+    check_interface();
     try {
         plan();
         configure();
@@ -58,13 +66,28 @@ LivePort::LivePort(const LivePortConfig& config, std::vector<BufferPool*> pools)
 }
 
 void LivePort::find_device() {
+    const std::string all = config_.device + "," + config_.args.value_or("");
+    if (const std::string problem = interface_problem(all); !problem.empty() && config_.args.has_value())
+        throw core::RunError(fmt::format("port '{}' ({}): {}", config_.name, all, problem));
     if (config_.args.has_value())
         if (const int rc = ::rte_eal_hotplug_add("vdev", config_.device.c_str(), config_.args->c_str()); rc != 0)
             fail("creating the device", rc);
     const std::string name = is_pci_address(config_.device) ? full_pci_address(config_.device) : config_.device;
     if (const int rc = ::rte_eth_dev_get_port_by_name(name.c_str(), &id_); rc != 0) fail("finding the device", rc);
     facts_ = device_facts(config_.device);
-    interface_ = interface_of(driver_of(config_.device), config_.args.value_or(""));
+    setup_.interface = interface_of(driver_of(config_.device), config_.args.value_or(""));
+}
+
+/// The kernel drops what is longer than the interface's MTU before the driver sees it.
+void LivePort::check_interface() {
+    setup_.interface_mtu = interface_mtu(setup_.interface);
+    if (!config_.receives || setup_.interface_mtu.value_or(config_.mtu) >= config_.mtu) return;
+    throw core::RunError(fmt::format(
+        "port '{}' ({}): the interface {} has an MTU of {}, and the port's mtu is {}: the kernel would drop longer "
+        "frames before weir sees them. Run: ip link set {} mtu {}; or, if no frames are that long, set mtu = {} in "
+        "the port",
+        config_.name, config_.device, setup_.interface, *setup_.interface_mtu, config_.mtu, setup_.interface,
+        config_.mtu, *setup_.interface_mtu));
 }
 
 void LivePort::plan() {
@@ -149,9 +172,6 @@ void LivePort::start() {
 }
 
 void LivePort::settle() {
-    // The interface of a TAP is made for us, with the kernel's usual MTU: its senders would have to fragment.
-    if (driver_of(config_.device) == "net_tap" && !set_interface_mtu(interface_, config_.mtu))
-        remark(fmt::format("the interface's MTU stays: {}", std::strerror(errno)));
     rte_ether_addr mac{};
     if (::rte_eth_macaddr_get(id_, &mac) == 0) std::copy_n(mac.addr_bytes, own_.mac.size(), own_.mac.begin());
     setup_.mac = fmt::format("{:02x}", fmt::join(own_.mac, ":"));

@@ -42,15 +42,18 @@ PacketSockets PacketSockets::find(const std::string& args) {
     return found;
 }
 
-std::uint64_t PacketSockets::dropped() noexcept {
+std::optional<std::uint64_t> PacketSockets::dropped() noexcept {
+    bool told = !sockets_.empty();
     for (const int socket : sockets_) {
         tpacket_stats statistics{};
         socklen_t bytes = sizeof statistics;
         // Reading sets the kernel's counters back to zero.
         if (::getsockopt(socket, SOL_PACKET, PACKET_STATISTICS, &statistics, &bytes) == 0)
             dropped_ += statistics.tp_drops;
+        else
+            told = false;
     }
-    return dropped_;
+    return told || dropped_ > 0 ? std::optional(dropped_) : std::nullopt;
 }
 
 }  // namespace weir::port

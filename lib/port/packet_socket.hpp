@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,9 @@ class PacketSockets {
 public:
     /// The packet sockets of this process on the interface that `args` name ("iface=det0,..."); none if there is none.
     static PacketSockets find(const std::string& args);
-    /// Packets that found no room in their rings since find(). For one thread.
-    [[nodiscard]] std::uint64_t dropped() noexcept;
+    /// Packets that found no room in their rings since find(); nothing if there are no sockets, or they do not say. For
+    /// one thread.
+    [[nodiscard]] std::optional<std::uint64_t> dropped() noexcept;
 
 private:
     std::vector<int> sockets_;  ///< the driver's

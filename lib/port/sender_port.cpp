@@ -1,15 +1,13 @@
 #include "port/sender_port.hpp"
 
 #include <fmt/format.h>
-#include <net/if.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/error.hpp"
 #include "port/device_facts.hpp"
+#include "port/interface_drops.hpp"
 
 namespace weir::port {
 
@@ -24,15 +22,11 @@ void check_interface(const std::string& device, std::uint32_t frame_bytes_max) {
         return;
     }
     const std::string interface = device.substr(at + 6, device.find(',', at) - at - 6);
-    ifreq request{};
-    interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
-    const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const bool known = ::ioctl(socket, SIOCGIFMTU, &request) == 0;
-    ::close(socket);
-    if (known && frame_bytes_max > static_cast<std::uint32_t>(request.ifr_mtu) + ethernet_bytes) {
+    const std::optional<std::uint32_t> mtu = interface_mtu(interface);
+    if (mtu.has_value() && frame_bytes_max > *mtu + ethernet_bytes) {
         throw core::RunError(
             fmt::format("device:{}: {} has an MTU of {}, and would lose frames of {} bytes; ip link set {} mtu 9000",
-                        device, interface, request.ifr_mtu, frame_bytes_max, interface));
+                        device, interface, *mtu, frame_bytes_max, interface));
     }
 }
 
@@ -52,6 +46,7 @@ std::string complete_arguments(const std::string& device, std::uint32_t frame_by
 LivePortConfig port_config(const std::string& device, std::uint32_t frame_bytes_max, std::uint16_t queues) {
     LivePortConfig config;
     config.send_queues = queues;
+    config.receives = false;
     config.name = "send";
     const std::size_t comma = device.find(',');
     config.device = device.substr(0, comma);

@@ -127,16 +127,18 @@ class DevicesTest(live.Case):
 
 
 class ErrorsTest(live.Case):
-    def refused(self, port, status, *words):
+    def refused(self, port, status, *words, through=(), without=None):
         file = self.folder / "c.toml"
         text = (live.ROOT / "examples/live-pcap.toml").read_text()
         text = re.sub(r"(?m)^device = .*\nprofile = .*\n", port + "\n", text)
         file.write_text(text)
-        done = subprocess.run([live.Weir.program, "run", "--config", str(file), "--out", str(self.folder / "run"), "--quiet"],
+        done = subprocess.run([*through, live.Weir.program, "run", "--config", str(file), "--out", str(self.folder / "run"), "--quiet"],
                               capture_output=True, text=True, timeout=30)
         self.assertEqual(done.returncode, status, done.stderr)
         for word in words:
             self.assertIn(word, done.stderr)
+        if without is not None:
+            self.assertNotIn(without, done.stderr)
         self.assertFalse((self.folder / "run").exists())
 
     def test_frames_that_a_device_does_not_carry(self):
@@ -144,8 +146,21 @@ class ErrorsTest(live.Case):
         self.refused('device = "net_memif0,bsize=2048"\nmtu = 9000', 2, "c.toml:", "bsize=2048", "corrupts")
         self.refused('device = "net_af_packet0,iface=lo,framesz=2048"\nmtu = 9000', 2, "framesz=2048", "cuts")
 
+    def test_what_is_not_allowed_names_the_capability(self):
+        if not live.is_real_root():
+            self.skipTest("needs root, to do without")
+        without = ("setpriv", "--bounding-set", "-net_raw,-ipc_lock", "--inh-caps", "-net_raw,-ipc_lock")
+        self.refused('device = "net_af_packet0,iface=lo"', 1, "'det0'", "CAP_NET_RAW", "CAP_IPC_LOCK", "setcap cap_net_raw,cap_ipc_lock",
+                     through=without)
+        # What this driver does not need is not asked for.
+        self.refused('device = "net_pcap0,rx_pcap=nosuch.pcap"', 1, "nosuch.pcap", through=without, without="CAP_")
+
     def test_what_is_not_there(self):
         self.refused('device = "net_pcap0,rx_pcap=nosuch.pcap"', 1, "'det0'", "nosuch.pcap")
+        self.refused('device = "net_af_packet0,iface=nosuch7"', 1, "no interface 'nosuch7'", "there are: ", "lo")
+        self.refused('device = "net_af_packet0"', 1, "iface=", "there are: ", "lo")
+        self.refused('device = "nosuch7"', 2, "c.toml:", "nosuch7", "net_af_packet0,iface=", "there are: ", "lo")
+        self.refused('device = "lo"', 2, "c.toml:", '"net_af_packet0,iface=lo,framesz=16384,blocksz=65536"')
         self.refused('device = "net_nosuch0"', 1, "no driver 'net_nosuch'", "librte_net_nosuch.so", "installed")
         self.refused('device = "net_memif0,socket=/nosuch/m.sock,socket-abstract=no"', 1, "'det0'", "nosuch")
 

@@ -61,10 +61,16 @@ TEST(DeviceFacts, name_the_library_of_a_driver_that_is_not_there) {
 }
 
 TEST(InterfaceDrops, are_known_only_of_drivers_with_an_interface) {
-    EXPECT_FALSE(InterfaceDrops::find("net_vhost", "iface=/x").dropped().has_value());
-    EXPECT_EQ(InterfaceDrops::find("net_tap", "iface=lo").dropped(), 0u);
-    EXPECT_FALSE(InterfaceDrops::find("net_tap", "iface=nosuch0").dropped().has_value());
-    EXPECT_FALSE(InterfaceDrops::find("net_af_xdp", "iface=lo").dropped().has_value());  // has no such statistics
+    const auto dropped = [](const char* driver, const char* args) {
+        return InterfaceDrops::find(driver, args).dropped().all;
+    };
+    EXPECT_FALSE(dropped("net_vhost", "iface=/x").has_value());
+    EXPECT_FALSE(InterfaceDrops::find("net_vhost", "iface=/x").applies());
+    EXPECT_EQ(dropped("net_tap", "iface=lo"), 0u);
+    EXPECT_FALSE(dropped("net_tap", "iface=nosuch0").has_value());
+    EXPECT_FALSE(dropped("net_af_xdp", "iface=lo").has_value());     // has no such statistics
+    EXPECT_FALSE(dropped("net_af_packet", "iface=lo").has_value());  // no socket: nobody counts its ring
+    EXPECT_EQ(dropped("net_pcap", "iface=lo"), 0u);
     EXPECT_EQ(argument("a=1,iface=det0,b=2", "iface"), "det0");
     EXPECT_EQ(argument("xiface=det0", "iface"), "");
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 
+#include "core/resident_memory.hpp"
 #include "core/units.hpp"
 
 namespace weir::assemble {
@@ -22,13 +23,16 @@ struct alignas(core::cache_line_bytes) CopyCell {
 
 class CopyStore {
 public:
-    /// `cells` cells of `cell_bytes`, a multiple of 64 and more than 64. Their pages are touched when first used.
-    CopyStore(std::uint32_t cells, std::uint32_t cell_bytes) : cell_bytes_(cell_bytes), free_cells_(cells) {
+    /// `cells` cells of `cell_bytes`, a multiple of 64 and more than 64. `touch`: their pages are touched at once,
+    /// rather than when first used.
+    CopyStore(std::uint32_t cells, std::uint32_t cell_bytes, bool touch = false)
+        : cell_bytes_(cell_bytes), free_cells_(cells) {
         if (cells == 0) return;
         memory_.reset(
             static_cast<std::byte*>(std::aligned_alloc(core::cache_line_bytes, std::size_t{cells} * cell_bytes)));
         if (memory_ == nullptr) throw std::bad_alloc();
         fresh_ = memory_.get();
+        if (touch) core::touch(fresh_, std::size_t{cells} * cell_bytes);
     }
 
     /// The largest payload that fits.

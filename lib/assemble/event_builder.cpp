@@ -59,9 +59,7 @@ EventBuilder::EventBuilder(const Config& config, core::PacketTally& packets, cor
       packets_(packets),
       messages_(messages),
       events_(events),
-      // Open and queued ones; as many again that are closing and wait for rx lcores to hand over their last messages
-      // (all open ones may time out at once); and what one poll can evict.
-      slots_(2 * config.open_max + config.queued_max + 128),
+      slots_(slots_of(config)),
       slab_(std::make_unique<Event[]>(slots_)),
       message_slots_(std::size_t{slots_} * config.sources),
       announced_slots_(std::size_t{slots_} * config.sources),
@@ -81,9 +79,27 @@ EventBuilder::EventBuilder(const Config& config, core::PacketTally& packets, cor
         free_ = &slab_[i];
     }
     for (std::uint32_t i = 0; i < epochs_remembered; ++i) memory_.emplace_back(config.horizon, i);
-    // One close and one recycle per message that exists: its slot is not free before the recycle has been executed.
-    // Twice that, because a worker's recycling may overtake a close that is still under way.
-    for (CommandQueue& queue : commands_) queue.commands.reserve(4 * std::size_t{config.messages_max} + 64);
+    for (CommandQueue& queue : commands_) queue.commands.reserve(commands_of(config));
+}
+
+/// Open and queued ones; as many again that are closing and wait for rx lcores to hand over their last messages (all
+/// open ones may time out at once); and what one poll can evict.
+std::uint32_t EventBuilder::slots_of(const Config& config) noexcept {
+    return 2 * config.open_max + config.queued_max + 128;
+}
+
+/// One close and one recycle per message that exists: its slot is not free before the recycle has been executed. Twice
+/// that, because a worker's recycling may overtake a close that is still under way.
+std::size_t EventBuilder::commands_of(const Config& config) noexcept {
+    return 4 * std::size_t{config.messages_max} + 64;
+}
+
+std::uint64_t EventBuilder::memory_bytes(const Config& config) noexcept {
+    const std::uint64_t slots = slots_of(config);
+    std::uint64_t bytes = slots * (sizeof(Event) + config.sources * (sizeof(Message*) + sizeof(std::uint8_t)));
+    bytes += core::FlatTable<Event*>::memory_bytes(slots);
+    bytes += epochs_remembered * NumberMemory::memory_bytes(config.horizon);
+    return bytes + config.rx_count * commands_of(config) * sizeof(Command);
 }
 
 void EventBuilder::follow_epoch(std::uint32_t epoch) noexcept {

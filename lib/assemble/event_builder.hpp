@@ -75,6 +75,9 @@ public:
     EventBuilder(const Config& config, core::PacketTally& packets, core::MessageTally& messages,
                  core::EventTally& events);
 
+    /// What one of this configuration takes, if all of it is used.
+    [[nodiscard]] static std::uint64_t memory_bytes(const Config& config) noexcept;
+
     /// Takes one descriptor, in order of time over all rx lcores. False when it has to wait for a free slot (only with
     /// Config::wait); offer it again then.
     [[nodiscard]] bool offer(const Descriptor& descriptor) noexcept;
@@ -130,6 +133,8 @@ private:
     static constexpr std::uint32_t no_timer = timer_buckets;
     static constexpr std::uint32_t epochs_remembered = 4;
     enum class Refusal : std::uint8_t { none, wait, no_room, queue_full, prescaled };
+    [[nodiscard]] static std::uint32_t slots_of(const Config& config) noexcept;
+    [[nodiscard]] static std::size_t commands_of(const Config& config) noexcept;
 
     void publish_room() noexcept {
         if (config_.event_room != nullptr) config_.event_room->publish(config_.shard, in_use_ - awaiting_);

@@ -28,7 +28,7 @@ FragmentBlock* MessageTable::take_block() noexcept {
     if (block != nullptr)
         free_blocks_ = block->next;
     else
-        block = fresh_block_++;  // never used before: its page is touched now, not at start
+        block = fresh_block_++;  // never used before: unless Config::touch, its page is touched now
     block->next = nullptr;
     block->count = block->continued = 0;
     return block;

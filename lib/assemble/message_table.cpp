@@ -7,6 +7,8 @@
 #include <limits>
 #include <new>
 
+#include "core/resident_memory.hpp"
+
 namespace weir::assemble {
 
 using core::MessageCounter;
@@ -47,7 +49,7 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
       release_(release),
       slab_(std::make_unique<Message[]>(config.messages_max)),
       messages_free_(config.messages_max),
-      copies_(config.copy_cells, config.copy_cell_bytes),
+      copies_(config.copy_cells, config.copy_cell_bytes, config.touch),
       open_(config.messages_max),
       due_ns_(never),
       // A message slot has at most an announcement and its answer outstanding, and is not free before the answer has
@@ -57,11 +59,9 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
         slab_[i].next = free_messages_;
         free_messages_ = &slab_[i];
     }
-    // Two neighbouring blocks hold at least 32 references together (splice joins what fits into one), and each message
-    // has one block that is not full yet.
-    // Of copied payload, a cell of many tiny packets needs more; then blocks are what runs out first.
-    blocks_free_ = config.buffers_max / 16 + config.messages_max + config.copy_cells + 1;
-    block_slab_.reset(static_cast<FragmentBlock*>(std::malloc(blocks_free_ * sizeof(FragmentBlock))));
+    const std::size_t blocks = blocks_of(config);
+    blocks_free_ = static_cast<std::uint32_t>(blocks);
+    block_slab_.reset(static_cast<FragmentBlock*>(std::malloc(blocks * sizeof(FragmentBlock))));
     if (block_slab_ == nullptr) throw std::bad_alloc();
     fresh_block_ = block_slab_.get();
     range_slab_.reset(
@@ -69,9 +69,13 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
     if (range_slab_ == nullptr) throw std::bad_alloc();
     fresh_range_ = range_slab_.get();
     ranges_left_ = config.range_blocks;
+    if (config.touch) {
+        core::touch(block_slab_.get(), blocks * sizeof(FragmentBlock));
+        core::touch(range_slab_.get(), (std::size_t{config.range_blocks} + 1) * sizeof(RangeBlock));
+    }
     sources_.reserve(config.sources);
     for (std::uint32_t i = 0; i < config.sources; ++i)
-        sources_.emplace_back(config.horizon, i < config.number_bits.size() ? config.number_bits[i] : 64U);
+        sources_.emplace_back(horizon_of(config, i), i < config.number_bits.size() ? config.number_bits[i] : 64U);
     for (Source& from : sources_) {
         from.due_ns = never;
         from.refused_until_ns = std::numeric_limits<TimeNs>::min();
@@ -80,6 +84,32 @@ MessageTable::MessageTable(const Config& config, core::PacketTally& packets, cor
 }
 
 MessageTable::~MessageTable() = default;
+
+/// Two neighbouring blocks hold at least 32 references together (splice joins what fits into one), and each message
+/// that holds a buffer or a cell has one block that is not full yet. Of copied payload, a cell of many tiny packets
+/// needs more; then blocks are what runs out first.
+std::size_t MessageTable::blocks_of(const Config& config) noexcept {
+    const std::size_t holders = std::size_t{config.buffers_max} + config.copy_cells;
+    const std::size_t messages =
+        config.keeps ? config.messages_max : std::min<std::size_t>(config.messages_max, holders);
+    return config.buffers_max / 16 + messages + config.copy_cells + 1;
+}
+
+/// Of sources whose packets go to other lcores nothing is ever remembered.
+std::uint32_t MessageTable::horizon_of(const Config& config, std::uint32_t source) noexcept {
+    return source < config.own.size() && config.own[source] == 0 ? 0 : config.horizon;
+}
+
+std::uint64_t MessageTable::memory_bytes(const Config& config) noexcept {
+    std::uint64_t bytes = std::uint64_t{config.messages_max} * sizeof(Message);
+    bytes += core::FlatTable<Message*>::memory_bytes(config.messages_max);
+    bytes += (2 * std::uint64_t{config.messages_max} + 1024) * sizeof(Descriptor);
+    bytes += blocks_of(config) * sizeof(FragmentBlock);
+    bytes += (std::uint64_t{config.range_blocks} + 1) * sizeof(RangeBlock);
+    for (std::uint32_t i = 0; i < config.sources; ++i)
+        bytes += sizeof(Source) + NumberMemory::memory_bytes(horizon_of(config, i));
+    return bytes;
+}
 
 Message* MessageTable::find(std::uint32_t source, std::uint64_t number, std::uint32_t epoch) noexcept {
     Message** found = open_.find({number, scope_of(source, epoch)});

@@ -61,7 +61,13 @@ public:
         bool follows_numbers = false;             ///< a looped capture: keeps numbers() until begin_pass
         std::uint32_t shards = 1;                 ///< of the builder
         EventRoom* event_room = nullptr;          ///< null: nobody claims places for events
+        std::vector<std::uint8_t> own{};          ///< per source: its packets come here; empty: those of all do
+        bool keeps = false;                       ///< append_kept is used: messages without buffers or cells
+        bool touch = false;                       ///< make the memory resident at once, rather than when it is used
     };
+
+    /// What one of this configuration takes, if all of it is used.
+    [[nodiscard]] static std::uint64_t memory_bytes(const Config& config) noexcept;
 
     MessageTable(const Config& config, core::PacketTally& packets, core::MessageTally& messages, BufferRelease release);
     ~MessageTable();
@@ -282,6 +288,9 @@ private:
     struct Freer {
         void operator()(void* memory) const noexcept { std::free(memory); }
     };
+    [[nodiscard]] static std::size_t blocks_of(const Config& config) noexcept;
+    [[nodiscard]] static std::uint32_t horizon_of(const Config& config, std::uint32_t source) noexcept;
+
     std::unique_ptr<FragmentBlock, Freer> block_slab_;
     FragmentBlock* fresh_block_ = nullptr;  ///< blocks from here on have never been used
     std::unique_ptr<RangeBlock, Freer> range_slab_;

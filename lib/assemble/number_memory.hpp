@@ -72,6 +72,11 @@ public:
     NumberMemory(std::uint32_t horizon, std::uint64_t scope = 0)
         : scope_(scope), ring_(std::max<std::uint32_t>(horizon, 4)), fates_(ring_.size()) {}
 
+    [[nodiscard]] static std::uint64_t memory_bytes(std::uint32_t horizon) noexcept {
+        const std::uint64_t numbers = std::max<std::uint32_t>(horizon, 4);
+        return numbers * sizeof(std::uint64_t) + core::FlatTable<core::PacketCounter>::memory_bytes(numbers);
+    }
+
     /// Remembers that `number` has left and where packets that still come for it are counted.
     void remember(std::uint64_t number, core::PacketCounter fate) noexcept {
         if (core::PacketCounter* known = fates_.find({number, scope_}); known != nullptr) {

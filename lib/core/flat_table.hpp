@@ -31,8 +31,11 @@ template <class Value>
 class FlatTable {
 public:
     /// Room for `entries_max` entries; twice as many slots, so that probing stays short.
-    explicit FlatTable(std::size_t entries_max)
-        : entries_max_(entries_max), slots_(std::bit_ceil(entries_max < 4 ? std::size_t{8} : 2 * entries_max)) {}
+    explicit FlatTable(std::size_t entries_max) : entries_max_(entries_max), slots_(slots_for(entries_max)) {}
+
+    [[nodiscard]] static std::uint64_t memory_bytes(std::size_t entries_max) noexcept {
+        return std::uint64_t{slots_for(entries_max)} * sizeof(Slot);
+    }
 
     [[nodiscard]] const Value* find(const NumberKey& key) const noexcept {
         return const_cast<FlatTable*>(this)->find(key);
@@ -78,6 +81,9 @@ private:
         Value value{};
         bool used = false;
     };
+    [[nodiscard]] static std::size_t slots_for(std::size_t entries_max) noexcept {
+        return std::bit_ceil(entries_max < 4 ? std::size_t{8} : 2 * entries_max);
+    }
     [[nodiscard]] std::size_t mask() const noexcept { return slots_.size() - 1; }
     [[nodiscard]] std::size_t home(const NumberKey& key) const noexcept { return hash_of(key) & mask(); }
     [[nodiscard]] std::size_t next(std::size_t i) const noexcept { return (i + 1) & mask(); }

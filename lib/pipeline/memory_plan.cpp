@@ -26,7 +26,7 @@ constexpr std::uint32_t for_replies = 256 + 1024;  ///< of a port: to ARP and pi
 std::uint32_t restarting(const RunConfig& config) {
     const bool roce =
         std::ranges::any_of(config.streams, [](const StreamConfig& s) { return s.transport == Transport::roce; });
-    return roce ? static_cast<std::uint32_t>(config.sources.size()) * roce::Listener::restart_packets : 0;
+    return roce ? roce::Listener::held_max(config.sources.size()) : 0;
 }
 
 /// A replay has one pool, which the reader takes from whoever will own the packet: were it split, a part could be used

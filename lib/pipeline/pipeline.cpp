@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/resident_memory.hpp"
 #include "port/device_facts.hpp"
 #include "port/eal.hpp"
 #include "port/host_topology.hpp"
@@ -39,6 +40,9 @@ Pipeline::Pipeline(Options options) : options_(std::move(options)), numbers_(opt
         pools_.push_back(std::make_unique<port::BufferPool>(
             fmt::format("packets{}", pool.rx),
             port::BufferPoolConfig{pool.buffers, plan.room_bytes, pool.node, plan.rx[pool.rx]}));
+    // A replay waits for its page faults, and a small one does not need most of the memory. A beam does not wait.
+    if (is_live())
+        for (const auto& pool : pools_) pool->touch();
     const std::vector<std::uint16_t> owners = make_owners(options_.config, plan.placement);
     for (std::uint32_t port = 0; port < options_.config.ports.size(); ++port)
         steering_.push_back(std::make_unique<flow::Steering>(make_steering(options_.config, port, owners)));
@@ -69,6 +73,7 @@ Pipeline::Pipeline(Options options) : options_(std::move(options)), numbers_(opt
     make_rx(rx);
     make_build();
     make_lcores();
+    if (is_live()) unlocked_ = core::lock_memory(plan.memory.sum());
 }
 
 Pipeline::~Pipeline() {
@@ -190,8 +195,10 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
         stage.table.copy_above_held = plan.copy_above_held;
         stage.table.copy_cells = plan.copy_cells_per_rx;
         stage.table.copy_cell_bytes = plan.copy_cell_bytes;
-        stage.table.range_blocks = std::min<std::uint32_t>(plan.messages_per_rx, 16384);
+        stage.table.range_blocks = plan.range_blocks_per_rx;
         stage.table.horizon = plan.horizon;
+        for (const std::uint16_t owner : owners) stage.table.own.push_back(owner == i ? 1 : 0);
+        stage.table.touch = is_live();
         stage.table.message_bytes_max = plan.message_bytes_max;
         stage.table.timeout_ns = config.events.timeout_ms * core::ns_per_ms;
         stage.table.number_bits = make_number_bits(config, options_.streams);
@@ -203,6 +210,8 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
         stage.listener.sources = make_roce_sources(config, options_.streams, owners, stage.index);
         stage.listener.timeout_ns = stage.table.timeout_ns;
         stage.listener.runs_max = plan.roce_runs;
+        stage.listener.psn_window = plan.psn_window;
+        stage.listener.touch = is_live();
         // In messages that ended since: more than any reordering that the events' own limit allows for.
         stage.listener.window = 4 * plan.open_max;
         make_answers(i, stage, owners);
@@ -219,6 +228,7 @@ void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
 void Pipeline::make_answers(std::size_t index, RxStage::Config& stage, const std::vector<std::uint16_t>& owners) {
     stage.table.event_room = event_room_.get();
     stage.responder.sources = make_responder_sources(options_.config, owners, stage.index);
+    stage.table.keeps = !stage.responder.sources.empty();
     if (options_.capture.has_value())  // nobody connects them: the capture's packets do
         for (auto& source : stage.responder.sources) source.ready = true;
     for (std::uint32_t port = 0; port < ports_.size(); ++port) {

@@ -64,10 +64,12 @@ public:
 
     /// Keeps clocks in step; for the control thread, many times a second.
     void look();
-    /// Of live input; null in a replay, whose time is the capture's.
+    /// Why what lcores use may be swapped out, in words; empty if it may not, or nothing is said of it (a replay).
+    [[nodiscard]] const std::string& unlocked() const noexcept { return unlocked_; }
     [[nodiscard]] const std::vector<std::unique_ptr<reduce::FragmentConverter>>& converters() const noexcept {
         return converters_;
     }
+    /// Of live input; null in a replay, whose time is the capture's.
     [[nodiscard]] const port::LiveClock* clock() const noexcept { return clock_.get(); }
     /// The flow rules of the ports; update() and what it changes are the control thread's.
     [[nodiscard]] RunFlows& flows() noexcept { return *flows_; }
@@ -104,6 +106,8 @@ public:
     [[nodiscard]] const std::vector<std::unique_ptr<port::LivePort>>& ports() const noexcept { return ports_; }
 
 private:
+    [[nodiscard]] bool is_live() const noexcept { return !options_.capture.has_value(); }
+
     struct Lcore {
         std::uint32_t id = 0;
         std::vector<Stage*> stages;
@@ -130,6 +134,7 @@ private:
     using Rings = std::vector<std::unique_ptr<port::Ring<T>>>;
 
     Options options_;
+    std::string unlocked_;
     RunSignals signals_;
     std::vector<std::unique_ptr<RxSignals>> rx_signals_;
     std::vector<std::unique_ptr<port::BufferPool>> pools_;   ///< as in the plan

@@ -4,6 +4,7 @@
 #include <rte_config.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "assemble/shard_board.hpp"
 #include "assemble/shard_of.hpp"
@@ -73,6 +74,9 @@ std::uint64_t cells_per_event(const std::vector<SourceGeometry>& geometry, std::
     return cells;
 }
 
+constexpr std::uint64_t messages_max = 65536;  ///< whose bookkeeping is not worth a thought
+constexpr std::uint64_t events_min = 8;        ///< open, and on their way to the sink
+
 void size_events(const RunConfig& config, const std::vector<SourceGeometry>& geometry, Plan& plan) {
     const auto sources = static_cast<std::uint64_t>(geometry.size());
     const auto rx_count = static_cast<std::uint64_t>(plan.rx.size());
@@ -83,9 +87,10 @@ void size_events(const RunConfig& config, const std::vector<SourceGeometry>& geo
         per_event = cells_per_event(geometry, plan.copy_cell_bytes);
         buffers = plan.copy_cells_for_events * rx_count;
     }
-    // Without known sizes the bookkeeping is what is bounded: this many messages at once.
-    constexpr std::uint64_t messages_max = 65536;
-    std::uint64_t open = std::clamp<std::uint64_t>(messages_max / sources, 64, 4096);
+    // Without known sizes the bookkeeping is what is bounded: this many messages at once. A few events must be open
+    // however many sources there are; more than that, where they are very many, only if the operator wants it.
+    const std::uint64_t least = std::clamp<std::uint64_t>(config.events.window.value_or(events_min), events_min, 64);
+    std::uint64_t open = std::clamp<std::uint64_t>(messages_max / sources, least, 4096);
     plan.open_limit = fmt::format("bookkeeping for {} messages", messages_max);
     if (per_event > 0) {
         // Four fifths of the memory for events that are collecting, the rest for those on their way to the disk.
@@ -102,8 +107,15 @@ void size_events(const RunConfig& config, const std::vector<SourceGeometry>& geo
     plan.open_max = static_cast<std::uint32_t>(open);
     const std::uint64_t queue_by_memory =
         per_event > 0 ? std::max<std::uint64_t>(2, buffers / per_event > open ? buffers / per_event - open : 0) : 1024;
-    plan.queued_max = static_cast<std::uint32_t>(std::min<std::uint64_t>({queue_by_memory, 1024, 16 + open * 4}));
-    plan.horizon = std::max(config.events.horizon, 2 * (plan.open_max + plan.queued_max));
+    const std::uint64_t queue_by_bookkeeping = std::max(events_min, 5 * messages_max / sources);
+    plan.queued_max = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>({queue_by_memory, queue_by_bookkeeping, 1024, 16 + open * 4}));
+    // Numbers are remembered for each source; of very many fewer, unless the operator says how many.
+    constexpr std::uint64_t numbers_max = 1U << 22U;
+    std::uint64_t horizon = config.events.horizon;
+    if (horizon == EventsConfig().horizon)
+        horizon = std::min(horizon, std::max<std::uint64_t>(64, numbers_max / sources));
+    plan.horizon = std::max(static_cast<std::uint32_t>(horizon), 2 * (plan.open_max + plan.queued_max));
 }
 
 /// Sources of the rx lcore that has most of them.
@@ -129,6 +141,16 @@ void check_counts(const Plan& plan) {
             rx, build, work, rings, rings_max));
 }
 
+/// As many PSNs as the longest message has packets of 1 KiB, four times over; the most there are where connections are
+/// few, so that nothing is gained by fewer.
+std::uint32_t psn_window(const Plan& plan, std::uint32_t connections) {
+    constexpr std::uint32_t cells_max = 1U << 24U;
+    constexpr std::uint32_t window_min = 4096;
+    const std::uint32_t of_message = plan.message_bytes_max / 256;
+    return std::bit_ceil(std::min(roce::Listener::psn_window_max,
+                                  std::max({window_min, of_message, cells_max / std::max(1U, connections)})));
+}
+
 void size_rings(const RunConfig& config, Plan& plan) {
     const auto rx_count = static_cast<std::uint32_t>(plan.rx.size());
     const auto shards = static_cast<std::uint32_t>(plan.build.size());
@@ -140,7 +162,11 @@ void size_rings(const RunConfig& config, Plan& plan) {
     plan.roce_runs = roce ? 16384 : 0;
     const std::uint32_t own_sources = largest_share(config, plan.placement);
     const std::uint32_t over = shards > 1 ? shards * (assemble::ShardBoard::asked_max + 1) : 0;
-    plan.messages_per_rx = (plan.open_max + plan.queued_max + over + 64) * own_sources + 4 * burst + plan.roce_runs;
+    const auto waiting = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(messages_max / own_sources, 16, 64));
+    plan.messages_per_rx =
+        (plan.open_max + plan.queued_max + over + waiting) * own_sources + 4 * burst + plan.roce_runs;
+    plan.range_blocks_per_rx = std::min<std::uint32_t>(plan.messages_per_rx, 16384);
+    plan.psn_window = psn_window(plan, own_sources);
     const std::uint32_t slots = 2 * plan.open_max + plan.queued_max + 128;
     plan.packet_ring = 1024;
     // There is a ring from each rx lcore to each other one, and what is in them is not in messages: in all, a rx lcore
@@ -250,6 +276,7 @@ Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geome
         return port::is_pci_address(port.device);
     });
     size_memory(config, input.replay, hugepages, plan);
+    plan.memory = memory_need(config, plan);
     return plan;
 }
 
@@ -286,6 +313,7 @@ std::string Plan::text() const {
     for (std::size_t node = 0; node < node_memory_bytes.size() && node_memory_bytes.size() > 1; ++node)
         text += fmt::format("  node {}: {} MiB\n", node, node_memory_bytes[node] >> 20U);
     text += reduce_text(reduce);
+    text += fmt::format("memory: {}\n", memory.text());
     if (copy_cells_per_rx > 0)
         text += fmt::format("copies: payload up to {} bytes{}, into {} cells of {} KiB\n", copy_bytes_max,
                             copy_above_held > 0 ? " once half the buffers are held" : "",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pipeline/config.hpp"
+#include "pipeline/memory_need.hpp"
 #include "pipeline/placement.hpp"
 #include "pipeline/reduce_memory.hpp"
 #include "pipeline/work_stage.hpp"
@@ -65,7 +66,9 @@ struct Plan {
     std::uint32_t copy_cell_bytes = 4096;
     std::uint32_t messages_per_rx = 0;
     std::uint32_t message_bytes_max = 0;
-    std::uint32_t roce_runs = 0;  ///< per rx lcore
+    std::uint32_t roce_runs = 0;   ///< per rx lcore
+    std::uint32_t psn_window = 0;  ///< PSNs remembered per RoCE connection
+    std::uint32_t range_blocks_per_rx = 0;
 
     std::uint32_t capture_blocks = 0;  ///< replay: that captures are read into, for packets by reference
 
@@ -80,6 +83,7 @@ struct Plan {
     std::uint32_t output_buffer_bytes = 0;
 
     ReduceMemory reduce;  ///< ordinary memory; what make_plan() cannot know (Run)
+    MemoryNeed memory;    ///< all of it; without that of reducers until Run adds it
     std::uint64_t eal_memory_bytes = 0;
     std::vector<std::uint64_t>
         node_memory_bytes;  ///< hugepages to take at the start, by node; empty: without hugepages

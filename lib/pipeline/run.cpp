@@ -22,6 +22,7 @@
 #include "pipeline/seen.hpp"
 #include "pipeline/telemetry.hpp"
 #include "port/eal.hpp"
+#include "port/free_memory.hpp"
 #include "port/pci_devices.hpp"
 
 namespace weir::pipeline {
@@ -119,6 +120,7 @@ public:
 
 private:
     void prepare();
+    void add_reduce_memory();
     void open_sinks();
     void print_plan() const;
     [[nodiscard]] std::filesystem::path snapshot_folder() const;
@@ -143,6 +145,7 @@ private:
     std::vector<StreamRuntime> streams_;
     std::vector<SourceGeometry> geometry_;
     std::shared_ptr<ReduceSetup> reduce_;
+    PlanInput plan_input_;
     Plan plan_;
     RunSinks sinks_;
     std::vector<std::string> warnings_;  ///< for the report
@@ -180,7 +183,7 @@ void Run::prepare() {
     streams_ = make_streams(options_.config);
     geometry_ = make_geometry(options_.config, streams_);
     reduce_ = std::make_shared<ReduceSetup>(options_.config);
-    PlanInput input;
+    PlanInput& input = plan_input_;
     input.output_buffer_bytes = reduce_->output_buffer_bytes();
     input.replay = options_.capture.has_value();
     if (input.replay) {
@@ -192,8 +195,13 @@ void Run::prepare() {
         input.header_bytes.push_back(std::max(stream.context.header_read_bytes, stream.context.header_bytes));
     input.number_bits = make_number_bits(options_.config, streams_);
     plan_ = make_plan(options_.config, geometry_, input);
-    plan_.reduce = reduce_->memory(static_cast<std::uint32_t>(plan_.work.size()));
+    add_reduce_memory();
     if (input.replay) options_.capture->blocks = plan_.capture_blocks;
+}
+
+void Run::add_reduce_memory() {
+    plan_.reduce = reduce_->memory(static_cast<std::uint32_t>(plan_.work.size()));
+    plan_.memory.reduce_bytes = plan_.reduce.sum();
 }
 
 void Run::open_sinks() {
@@ -237,9 +245,14 @@ int Run::execute() {
         print_plan();
         return 0;
     }
+    check_memory(options_.config, plan_, port::free_memory(), [this](std::uint64_t memory_bytes) {
+        RunConfig other = options_.config;
+        other.events.memory_bytes = memory_bytes;
+        return make_plan(other, geometry_, plan_input_);
+    });
     SignalGuard guard;
     reduce_->load();
-    plan_.reduce = reduce_->memory(static_cast<std::uint32_t>(plan_.work.size()));
+    add_reduce_memory();
     const std::shared_ptr<PedestalSetup> pedestals = reduce_->make_pedestals(options_.config);
     // The captures are opened and the sink's path is taken before DPDK starts: both are where users err most. (A pipe
     // can be opened only once.)
@@ -272,6 +285,7 @@ int Run::execute() {
         fmt::print(stderr, "{}", plan_.text());
         for (const auto* warnings : {&options_.config.warnings, &plan_.warnings})
             for (const std::string& warning : *warnings) fmt::print(stderr, "warning: {}\n", warning);
+        if (!pipeline_->unlocked().empty()) fmt::print(stderr, "{}\n", pipeline_->unlocked());
         fmt::print(stderr, "{}{}", sinks_.start_text(), ports_text(*pipeline_));
     }
     const bool own_rules = !options_.capture.has_value();  // a replay does those of files only

@@ -43,7 +43,9 @@ nlohmann::json plan_json(const Plan& plan) {
             {"buffers", plan.pool_buffers},
             {"buffer_bytes", plan.room_bytes},
             {"dpdk_memory_bytes", plan.eal_memory_bytes},
-            {"reduce_memory_bytes", plan.reduce.sum()}};
+            {"reduce_memory_bytes", plan.reduce.sum()},
+            {"bookkeeping_bytes", plan.memory.bookkeeping_bytes},
+            {"memory_bytes", plan.memory.sum()}};
 }
 
 ReportFile::ReportFile(const std::string& path) : path_(path) {

@@ -81,7 +81,8 @@ void RxStage::make_responder() {
     if (std::ranges::any_of(config_.responder.sources, [](const roce::Responder::SourceConfig& source) {
             return roce::FrameMemory::memory_bytes(source.queue_pair) > 0;
         }))
-        frames_ = std::make_unique<roce::FrameMemory>(config_.responder.sources, config_.table.timeout_ns, table_);
+        frames_ = std::make_unique<roce::FrameMemory>(config_.responder.sources, config_.table.timeout_ns, table_,
+                                                      config_.table.touch);
     responder_ = std::make_unique<roce::Responder>(config_.responder);
     for (const roce::Responder::SourceConfig& source : config_.responder.sources) publish_queue_pair(source.source);
 }

@@ -10,6 +10,7 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/resident_memory.hpp"
 #include "core/tsan.hpp"
 #include "port/capture_blocks.hpp"
 
@@ -115,6 +116,13 @@ BufferPool::BufferPool(const std::string& name, const BufferPoolConfig& config)
     if (pool_ == nullptr)
         throw core::RunError(fmt::format("no memory for {} packet buffers of {} bytes: {}", config.buffers,
                                          config.room_bytes, rte_strerror(rte_errno)));
+}
+
+void BufferPool::touch() noexcept {
+    ::rte_mempool_mem_iter(
+        pool_,
+        [](rte_mempool*, void*, rte_mempool_memhdr* memory, unsigned) { core::touch(memory->addr, memory->len); },
+        nullptr);
 }
 
 BufferPool::~BufferPool() {

@@ -66,6 +66,8 @@ public:
     [[nodiscard]] std::uint32_t available() const noexcept {
         return ::rte_mempool_get_ops(pool_->ops_index)->get_count(pool_);
     }
+    /// Makes the memory of all buffers resident. Before others use the pool.
+    void touch() noexcept;
     /// EAL memory for a pool of this configuration.
     [[nodiscard]] static std::uint64_t memory_bytes(const BufferPoolConfig& config) noexcept;
     /// Buffers that an lcore may keep in its own cache, out of others' reach.

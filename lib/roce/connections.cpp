@@ -70,7 +70,7 @@ void Listener::end_runs(Connection& connection, TimeNs now) noexcept {
 }
 
 void Listener::hold(Connection& connection, const Held& held) noexcept {
-    if (held_total_ == sources_.size() * restart_packets) {  // the plan has no buffers for more
+    if (held_total_ == held_max(sources_.size())) {  // the plan has no buffers for more
         drop_held(connection);
         return table_.reject(held.buffer, held.fate);
     }

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "core/resident_memory.hpp"
+
 namespace weir::roce {
 
 using assemble::Message;
@@ -20,7 +22,7 @@ std::uint64_t FrameMemory::memory_bytes(const QueuePair& queue_pair) noexcept {
 }
 
 FrameMemory::FrameMemory(std::vector<Responder::SourceConfig>& sources, TimeNs timeout_ns,
-                         assemble::MessageTable& table)
+                         assemble::MessageTable& table, bool touch)
     : timeout_ns_(timeout_ns), table_(table) {
     for (Responder::SourceConfig& source : sources)
         for (std::uint32_t i = 0; i < source.queue_pair.region_count; ++i) {
@@ -28,6 +30,7 @@ FrameMemory::FrameMemory(std::vector<Responder::SourceConfig>& sources, TimeNs t
             if (!region.backed) continue;
             auto* memory = static_cast<std::byte*>(std::calloc(region.count, region.bytes));
             if (memory == nullptr) throw std::bad_alloc();
+            if (touch) core::touch(memory, region.count * region.bytes);
             memory_.emplace_back(memory);
             lent_.push_back(std::make_unique<std::uint8_t[]>(region.count));
             buffers_.push_back(std::make_unique<Buffer[]>(region.count));

@@ -21,8 +21,10 @@ namespace weir::roce {
 
 class FrameMemory {
 public:
-    /// Takes memory for the backed regions in `sources`, and tells them (Region::lent).
-    FrameMemory(std::vector<Responder::SourceConfig>& sources, TimeNs timeout_ns, assemble::MessageTable& table);
+    /// Takes memory for the backed regions in `sources`, and tells them (Region::lent). `touch`: its pages are touched
+    /// at once, rather than when peers write to them.
+    FrameMemory(std::vector<Responder::SourceConfig>& sources, TimeNs timeout_ns, assemble::MessageTable& table,
+                bool touch = false);
     FrameMemory(const FrameMemory&) = delete;
     FrameMemory& operator=(const FrameMemory&) = delete;
 

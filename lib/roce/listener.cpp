@@ -53,7 +53,7 @@ Listener::Listener(const Config& config, MessageTable& table, core::PacketTally&
     }
     const std::size_t connections = sources_.size() + config.more_connections;
     connections_.reserve(connections);
-    for (std::size_t i = 0; i < connections; ++i) connections_.emplace_back(config.psn_window);
+    for (std::size_t i = 0; i < connections; ++i) connections_.emplace_back(config.psn_window, config.touch);
     peers_.resize(connections);
     free_runs_.reserve(config.runs_max);
     for (std::uint32_t i = config.runs_max; i-- > 0;) free_runs_.push_back(i);

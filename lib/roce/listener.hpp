@@ -45,6 +45,9 @@ enum class NumberBy : std::uint8_t {
 /// before it is, and once something is lost for good all later messages of that source are unbound, until it restarts.
 class Listener {
 public:
+    static constexpr std::uint32_t psn_window_max = 1 << 16;
+    static constexpr std::uint32_t more_connections_default = 64;
+
     struct SourceConfig {
         std::uint32_t source = 0;  ///< run-wide source id
         NumberBy number_by = NumberBy::immediate;
@@ -60,23 +63,31 @@ public:
     struct Config {
         std::vector<SourceConfig> sources;
         std::uint32_t runs_max = 4096;  ///< runs at once, all sources; each takes a message of the table
-        /// PSNs remembered per connection (4 bytes each, of memory that is touched when used), rounded up to a power of
-        /// two.
-        std::uint32_t psn_window = 1 << 16;
+        /// PSNs remembered per connection (4 bytes each), rounded up to a power of two.
+        std::uint32_t psn_window = psn_window_max;
+        bool touch = false;  ///< make their memory resident at once, rather than when it is used
         /// Connections beyond one per source, all sources together. Where more send, the one that has been silent for
         /// longest is forgotten, as if it had ended.
-        std::uint32_t more_connections = 64;
+        std::uint32_t more_connections = more_connections_default;
         /// A run ends when its connection has shown more message ends since it opened (its own included); 0: no limit.
         /// Must be larger than the reordering in messages, or whole messages end incomplete.
         std::uint32_t window = 0;
         TimeNs timeout_ns = 500 * core::ns_per_ms;  ///< from a run's first packet
     };
-    /// Also the most buffers that are held outside the table, per source on average.
     static constexpr std::uint32_t restart_packets = 32;
+    /// The most buffers that are held outside the table: of so many sources at once as restart together.
+    [[nodiscard]] static constexpr std::uint32_t held_max(std::size_t sources) noexcept {
+        return static_cast<std::uint32_t>(std::min<std::size_t>(sources, 1024)) * restart_packets;
+    }
     static constexpr std::uint32_t count_hold = 32;
 
     /// Throws core::UsageError for NumberBy::format without a format that carries numbers.
     Listener(const Config& config, assemble::MessageTable& table, core::PacketTally& packets);
+    /// What the connections of so many sources take, if all of it is used.
+    [[nodiscard]] static std::uint64_t memory_bytes(std::size_t sources, std::uint32_t psn_window) noexcept {
+        return (sources + more_connections_default) *
+               (sizeof(Connection) + sizeof(Source) + sizeof(Peer) + std::uint64_t{psn_window} * sizeof(PsnCell));
+    }
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
 
@@ -115,7 +126,7 @@ private:
     };
     /// One sender's numbering of packets: an RC or UC connection, or one UD queue pair that sends to ours.
     struct Connection {
-        explicit Connection(std::uint32_t psn_window) : ring(psn_window) {}
+        Connection(std::uint32_t psn_window, bool touch) : ring(psn_window, touch) {}
         const SourceConfig* config = nullptr;
         std::uint32_t source = 0;  ///< index into sources_
         PsnRing ring;

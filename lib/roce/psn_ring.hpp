@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "core/counters.hpp"
+#include "core/resident_memory.hpp"
 
 namespace weir::roce {
 
@@ -58,11 +59,12 @@ static_assert(std::is_trivially_copyable_v<PsnCell>);
 class PsnRing {
 public:
     /// `size` is rounded up to a power of two.
-    /// Its memory is zero, and not touched before it is used.
-    explicit PsnRing(std::uint32_t size)
+    /// Its memory is zero, and without `touch` not touched before it is used.
+    explicit PsnRing(std::uint32_t size, bool touch = false)
         : size_(std::bit_ceil(std::max<std::uint32_t>(size, 16))),
           cells_(static_cast<PsnCell*>(std::calloc(size_, sizeof(PsnCell)))) {
         if (cells_ == nullptr) throw std::bad_alloc();
+        if (touch) core::touch(cells_.get(), size_ * sizeof(PsnCell));
     }
 
     [[nodiscard]] Psn newest() const noexcept { return newest_; }

@@ -1,10 +1,12 @@
 // Where DPDK's memory lies on machines with several nodes, and what is said where a node has too few hugepages.
 #include "pipeline/memory_plan.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
+#include "core/error.hpp"
 #include "fake_host.hpp"
 #include "pipeline/plan.hpp"
 
@@ -104,6 +106,106 @@ TEST(MemoryPlan, what_reducers_hold_is_said_beside_what_dpdk_takes) {
     EXPECT_NE(plan.text().find("\nreducers: 93 MiB of ordinary memory (calibration 24 MiB, pedestals 69 MiB)\n"),
               std::string::npos)
         << plan.text();
+}
+
+/// Sources whose message sizes are not known, and more lines of [events].
+std::string of_sources(std::uint32_t count, const std::string& events = "") {
+    return fmt::format(R"(
+[[port]]
+name = "det0"
+device = "net_null0"
+[[stream]]
+port = "det0"
+transport = "udp"
+udp_dst = 19522
+format = "ejfat"
+source_by = "header"
+source_ids = "0-{}"
+[events]
+sources = {}
+{}
+[[sink]]
+kind = "null"
+)",
+                       count - 1, count, events);
+}
+
+Plan plan_of_sizes_unknown(const std::string& text, std::uint64_t memory_bytes = 0) {
+    RunConfig config = parse_config(text, "test.toml");
+    if (memory_bytes > 0) config.events.memory_bytes = memory_bytes;
+    PlanInput input;
+    input.host = FakeHost{.nodes = 1, .cores_per_node = 2}.make();
+    return make_plan(config, std::vector<SourceGeometry>(config.sources.size()), input);
+}
+
+TEST(MemoryPlan, every_part_is_named_and_in_the_sum) {
+    const Plan plan = plan_of(two_nodes());
+    const MemoryNeed& need = plan.memory;
+    EXPECT_EQ(need.dpdk_bytes, plan.eal_memory_bytes);
+    EXPECT_GT(need.bookkeeping_bytes, 0U);
+    EXPECT_EQ(need.sum(), need.dpdk_bytes + need.copies_bytes + need.bookkeeping_bytes + need.output_bytes);
+    EXPECT_NE(plan.text().find("\nmemory: " + need.text()), std::string::npos) << plan.text();
+}
+
+TEST(MemoryPlan, bookkeeping_of_very_many_sources_is_bounded) {
+    constexpr std::uint64_t sources = 65536;
+    const Plan plan = plan_of_sizes_unknown(of_sources(sources));
+    constexpr std::uint64_t fixed = std::uint64_t{1536} << 20U;  // what memory = "1GiB" takes by itself
+    EXPECT_LT(plan.memory.sum(), fixed + sources * (std::uint64_t{40} << 10U)) << plan.text();
+    EXPECT_GE(plan.open_max, 8U);
+    EXPECT_EQ(plan_of_sizes_unknown(of_sources(sources, "window = 32")).open_max, 32U) << "what the operator asks for";
+    const Plan fewer = plan_of_sizes_unknown(of_sources(1024));
+    EXPECT_EQ(fewer.open_max, 64U);
+    EXPECT_EQ(fewer.queued_max, 272U);
+    EXPECT_EQ(fewer.horizon, 1024U);
+}
+
+std::string refusal(const std::string& text, std::uint64_t free_bytes) {
+    const RunConfig config = parse_config(text, "test.toml");
+    const auto plan_for = [&](std::uint64_t memory_bytes) { return plan_of_sizes_unknown(text, memory_bytes); };
+    try {
+        check_memory(config, plan_of_sizes_unknown(text), {true, free_bytes, "the machine"}, plan_for);
+    } catch (const core::RunError& error) {
+        return error.what();
+    }
+    return {};
+}
+
+TEST(MemoryPlan, what_the_machine_does_not_have_is_refused_with_what_would_fit) {
+    const std::string text = of_sources(2, "memory = \"300GiB\"");
+    constexpr std::uint64_t free_bytes = std::uint64_t{21} << 30U;
+    const std::string said = refusal(text, free_bytes);
+    EXPECT_NE(said.find("21.0 GiB are free of the machine"), std::string::npos) << said;
+    const std::size_t at = said.find("memory = \"");
+    ASSERT_NE(at, std::string::npos) << said;
+    const std::uint64_t fits = std::stoull(said.substr(at + 10)) << 20U;
+    EXPECT_GT(fits, free_bytes / 2);
+    EXPECT_LE(plan_of_sizes_unknown(text, fits).memory.sum(), free_bytes);
+    EXPECT_GT(plan_of_sizes_unknown(text, fits + (1U << 20U)).memory.sum(), free_bytes) << "not the largest";
+    EXPECT_EQ(refusal(text, std::uint64_t{400} << 30U), "");
+}
+
+TEST(MemoryPlan, where_no_memory_setting_helps_the_sources_are_named) {
+    const std::string said = refusal(of_sources(65536), std::uint64_t{256} << 20U);
+    EXPECT_NE(said.find("65536 sources"), std::string::npos) << said;
+    EXPECT_EQ(said.find("would fit"), std::string::npos) << said;
+}
+
+TEST(MemoryPlan, cards_need_free_hugepages) {
+    PlanInput input = two_nodes();
+    for (port::NumaNode& node : input.host.nodes) node.hugepage_free_bytes = std::uint64_t{64} << 20U;
+    const RunConfig config = parse_config(two_ports, "test.toml");
+    const auto plan_for = [&](std::uint64_t memory_bytes) {
+        RunConfig other = config;
+        other.events.memory_bytes = memory_bytes;
+        return make_plan(other, std::vector<SourceGeometry>(config.sources.size(), {1U << 20U, 8192}), input);
+    };
+    try {
+        check_memory(config, plan_for(config.events.memory_bytes), {}, plan_for);
+        FAIL();
+    } catch (const core::RunError& error) {
+        EXPECT_NE(std::string(error.what()).find("128 MiB are free of hugepages"), std::string::npos) << error.what();
+    }
 }
 
 TEST(MemoryPlan, only_cards_need_hugepages) {

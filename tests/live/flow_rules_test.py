@@ -106,7 +106,7 @@ idle = "sleep"
         (self.folder / "r.flow").write_text(RULES.replace("queue index 1", "queue index 0"))
         text = self.config('flows = "r.flow"', queues=1).replace("net_af_packet0,iface=det0,qpairs=1", f"net_memif0,role=server,socket={self.folder}/m,socket-abstract=no,id=0") \
             .replace("net_af_packet.toml", "net_memif.toml")
-        run = self.weir(text, "--duration", 1)
+        run = self.weir(text, "--duration", 1, "--allow-empty")
         report = run.end()
         self.assertEqual([rule["where"] for rule in report["flows"][0]["rules"]], ["software"] * 3)
         self.assertTrue(all(rule["message"] for rule in report["flows"][0]["rules"]))

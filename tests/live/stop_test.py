@@ -122,7 +122,9 @@ class LimitTest(live.Case):
 
     def test_idle_exit(self):
         run = self.weir(config("net_null0,no-rx=1"), "--idle-exit", 0.7, "--duration", 20)
-        report = run.end()
+        report = run.end(status=1)
+        self.assertIn("nothing came for any stream (no packet came)", run.errors)
+        self.assertEqual(report["lossless"], "unknown")
         self.assertEqual(report["stopped_by"], "--idle-exit")
         self.assertLess(report["seconds"], 5)
         self.assert_account(run)
@@ -165,14 +167,14 @@ class IdleTest(live.Case):
                 self.assertEqual(report["events"]["opened"] * 256, report["packets"]["received"] + report["wire_loss"])
 
     def test_sleeping_leaves_the_processor_alone(self):
-        run = self.weir(config("net_null0,no-rx=1"))
+        run = self.weir(config("net_null0,no-rx=1"), "--allow-empty")
         run.wait_running()
         self.assertLess(self.cpu_share(run, 1.5), 0.3)
         run.stop()
         run.end()
 
     def test_spinning_does_not(self):
-        run = self.weir(config("net_null0,no-rx=1", lcores='idle = "spin"'))
+        run = self.weir(config("net_null0,no-rx=1", lcores='idle = "spin"'), "--allow-empty")
         run.wait_running()
         self.assertGreater(self.cpu_share(run, 1), 0.3)
         run.stop()

@@ -187,10 +187,10 @@ int send_frames(SendOptions& options, bool progress) {
     if (progress) config.on_progress = [&](double seconds) { show_progress(simulator, seconds, shown_bytes); };
     const port::PacedSender::Result run = port::PacedSender(simulator, *target, config, stop_requested).send();
     if (shown_bytes != 0) fmt::print(stderr, "\n");
-    const json report = send_report(options, simulator, run, target->lost());
+    const json report = send_report(options, simulator, run, *target);
     if (!options.report.empty()) write_send_report(options.report, report);
     if (!options.quiet) print_send_summary(report);
-    return 0;
+    return target->network_errors().host > 0 ? 1 : 0;
 }
 
 }  // namespace

@@ -13,23 +13,30 @@ using nlohmann::json;
 using port::SimulatedTransport;
 
 json send_report(const SendOptions& options, const port::Simulator& simulator, const port::PacedSender::Result& run,
-                 std::uint64_t lost) {
+                 const port::FrameTarget& target) {
     const port::SimulatorConfig& config = simulator.config();
     const port::SimulatorAccount& account = simulator.account();
+    const std::uint64_t lost = target.lost();
+    const port::NetworkErrors errors = target.network_errors();
     const port::SimulatorAccount::Source total = account.total();
     const double seconds = run.seconds > 0 ? run.seconds : 1e-9;
     const bool roce = config.transport != SimulatedTransport::udp;
     json report;
-    report["packets"] = {{"generated", total.generated},   {"dropped", total.dropped},
-                         {"duplicated", total.duplicated}, {"truncated", total.truncated},
-                         {"corrupted", total.corrupted},   {"refused", run.refused},
-                         {"lost_by_target", lost},         {"sent", total.emitted - run.refused}};
+    report["packets"] = {{"generated", total.generated},
+                         {"dropped", total.dropped},
+                         {"duplicated", total.duplicated},
+                         {"truncated", total.truncated},
+                         {"corrupted", total.corrupted},
+                         {"refused", run.refused},
+                         {"lost_by_target", lost},
+                         {"sent", total.emitted - run.refused},
+                         {"handed_over", total.emitted - run.refused - lost}};
     report["bytes"] = {{"frames", total.frame_bytes}, {"messages", account.message_bytes}};
-    report["events"] = {{"first", config.first_event},
-                        {"sent", account.events},
-                        {"whole", account.events_whole},
-                        {"damaged", account.events_damaged},
-                        {"empty", account.events_empty}};
+    report["events"] = {{"first", config.first_event},   {"sent", account.events},
+                        {"whole", account.events_whole}, {"damaged", account.events_damaged},
+                        {"empty", account.events_empty}, {"known_received", nullptr}};  // nobody acknowledges them
+    report["network_errors"] = {
+        {"host_unreachable", errors.host}, {"port_unreachable", errors.port}, {"by", errors.by}};
     report["seconds"] = run.seconds;
     report["clock"] = options.live() ? "real" : "stamps";
     report["interrupted"] = run.interrupted;
@@ -113,15 +120,16 @@ json rc_send_report(const SendOptions& options, port::Simulator& simulator, cons
     const double seconds = run.seconds > 0 ? run.seconds : 1e-9;
     const std::uint64_t packets = total.account.packets;
     json report;
-    report["packets"] = {{"generated", packets},           {"dropped", total.dropped},
-                         {"duplicated", total.duplicated}, {"truncated", total.truncated},
-                         {"corrupted", total.corrupted},   {"refused", 0},
-                         {"lost_by_target", lost},         {"sent", total.emitted}};
+    report["packets"] = {
+        {"generated", packets},         {"dropped", total.dropped},     {"duplicated", total.duplicated},
+        {"truncated", total.truncated}, {"corrupted", total.corrupted}, {"refused", 0},
+        {"lost_by_target", lost},       {"sent", total.emitted},        {"handed_over", total.emitted - lost}};
     report["bytes"] = {{"frames", total.frame_bytes}, {"messages", run.message_bytes}};
     report["events"] = {{"first", config.first_event},
                         {"sent", run.events},
                         {"whole", run.events_acknowledged},
                         {"acknowledged", range_of(config.first_event, run.events_acknowledged)},
+                        {"known_received", run.events_acknowledged},
                         {"damaged", run.events - run.events_acknowledged}};
     report["messages"] = messages_of(total.account);
     report["recovery"] = recovery_of(total);
@@ -177,6 +185,28 @@ void print_messages(const json& report) {
                        source["messages"]["acknowledged"].get<std::uint64_t>());
 }
 
+/// What was handed over, and that this is all that is known.
+void print_events(const json& report) {
+    const json& events = report["events"];
+    const bool live = report["clock"] == "real";
+    fmt::print("  events: {} whole{}, {} damaged on purpose ({} of them empty)\n", events["whole"].get<std::uint64_t>(),
+               live ? " when handed over" : "", events["damaged"].get<std::uint64_t>(),
+               events["empty"].get<std::uint64_t>());
+    if (live)
+        fmt::print("  received: not known, because nobody acknowledges such packets: the receiver's report says it\n");
+    const json& errors = report["network_errors"];
+    const auto host = errors["host_unreachable"].get<std::uint64_t>();
+    const auto port = errors["port_unreachable"].get<std::uint64_t>();
+    if (host > 0)
+        fmt::print("  NOT RECEIVED: {} says at least {} times that the host cannot be reached\n",
+                   errors["by"].get<std::string>(), host);
+    if (port > 0)
+        fmt::print(
+            "  {} says at least {} times that no socket is at the port: right where weir takes the packets before the "
+            "kernel (af_packet, AF_XDP), otherwise they were NOT RECEIVED\n",
+            errors["by"].get<std::string>(), port);
+}
+
 }  // namespace
 
 void print_send_summary(const json& report) {
@@ -196,9 +226,7 @@ void print_send_summary(const json& report) {
     if (report.contains("messages"))
         print_messages(report);
     else
-        fmt::print("  events: {} whole, {} damaged on purpose ({} of them empty)\n",
-                   events["whole"].get<std::uint64_t>(), events["damaged"].get<std::uint64_t>(),
-                   events["empty"].get<std::uint64_t>());
+        print_events(report);
     if (packets["refused"] != 0 || packets["lost_by_target"] != 0) {
         fmt::print("  NOT SENT: {} refused by the target, {} lost by it\n", packets["refused"].get<std::uint64_t>(),
                    packets["lost_by_target"].get<std::uint64_t>());

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "port/frame_target.hpp"
 #include "port/paced_sender.hpp"
 #include "port/rc_sender.hpp"
 #include "send_options.hpp"
@@ -12,7 +13,7 @@
 namespace weir::app {
 
 nlohmann::json send_report(const SendOptions& options, const port::Simulator& simulator,
-                           const port::PacedSender::Result& run, std::uint64_t lost);
+                           const port::PacedSender::Result& run, const port::FrameTarget& target);
 /// The same keys, and what came of the messages.
 nlohmann::json rc_send_report(const SendOptions& options, port::Simulator& simulator, const port::RcSender::Result& run,
                               std::uint64_t lost);

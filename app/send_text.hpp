@@ -42,7 +42,7 @@ examples:
   weir send --sources 2 --rate 50 --to device:net_af_packet0,iface=gen0
       the same frames through DPDK onto a kernel interface
 
-Exit status: 0 sent (also when Ctrl-C ended it), 1 it could not send, or a message was not acknowledged, 2 wrong usage.
+Exit status: 0 handed over (also when Ctrl-C ended it), 1 it could not send, or a message was not acknowledged, 2 wrong usage.
 docs/SEND.md has the formats, the faults and the report, docs/ROCE.md the reliable connections.
 )";
 

@@ -19,6 +19,13 @@ struct OutgoingFrame {
     core::TimeNs time_ns = 0;  ///< when it was due; only a capture file keeps it
 };
 
+/// What the network said of frames that nobody acknowledges: errors that came back, at least so many.
+struct NetworkErrors {
+    std::uint64_t host = 0;  ///< no way there, or nobody answered ARP for the address: they did not arrive
+    std::uint64_t port = 0;  ///< a kernel there has no socket at the port; weir takes packets before that is asked
+    std::string by;          ///< who said so first
+};
+
 class FrameTarget {
 public:
     /// Frames that a target holds at once.
@@ -34,6 +41,7 @@ public:
     virtual void finish() {}
     /// Frames that the target took and then lost, as far as it knows.
     [[nodiscard]] virtual std::uint64_t lost() const noexcept { return 0; }
+    [[nodiscard]] virtual NetworkErrors network_errors() const { return {}; }
 };
 
 /// Writes a new capture file; refuses an existing one.
@@ -53,10 +61,17 @@ public:
 
     std::span<std::byte> slot(std::uint32_t index) noexcept override;
     std::uint32_t send(std::uint32_t first, std::span<const OutgoingFrame> frames) override;
+    /// Waits a moment for errors that are on their way back.
+    void finish() override;
+    [[nodiscard]] std::uint64_t lost() const noexcept override { return errors_.host; }
+    [[nodiscard]] NetworkErrors network_errors() const override { return errors_; }
 
 private:
     struct Batch;
     [[noreturn]] void fail(const Simulator::Frame& frame, int reason) const;
+    void take_errors();
+    void wait_for_neighbour();
+    [[nodiscard]] std::uint32_t send_batch(std::span<const OutgoingFrame> frames, std::uint32_t sent);
     std::string host_;
     const std::atomic<bool>& stop_;
     int socket_ = -1;
@@ -64,6 +79,8 @@ private:
     std::uint32_t header_bytes_ = 0;
     std::uint32_t frame_bytes_max_ = 0;
     std::unique_ptr<Batch> batch_;
+    NetworkErrors errors_;
+    bool neighbour_known_ = false;  ///< or asked for in vain
 };
 
 /// A DPDK device: a vdev with its arguments ("net_af_packet0,iface=det0") or a PCI address. Starts EAL in this process,

@@ -1,15 +1,21 @@
 // The simulator's frames through a kernel socket.
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <linux/errqueue.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/ip_icmp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -56,6 +62,43 @@ bool connect_to(int socket, const sockaddr_in& address) noexcept {
     return ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
+std::string ip_text(std::uint32_t ip) {
+    return fmt::format("{}.{}.{}.{}", ip >> 24U, ip >> 16U & 255U, ip >> 8U & 255U, ip & 255U);
+}
+
+/// Whether the kernel is asking for the address by ARP, and has no answer yet.
+bool is_asked_for(std::uint32_t ip) {
+    std::ifstream table("/proc/net/arp");
+    const std::string wanted = ip_text(ip);
+    std::string line;
+    while (std::getline(table, line)) {
+        std::string address;
+        std::string type;
+        std::string flags;
+        if (std::istringstream(line) >> address >> type >> flags && address == wanted) return flags == "0x0";
+    }
+    return false;
+}
+
+/// Errors that the socket reports of earlier datagrams: the present one is still to be sent.
+bool is_passing(int reason) noexcept {
+    switch (reason) {
+        case EINTR:
+        case ENOBUFS:
+        case EAGAIN:
+        case ECONNREFUSED:
+        case EHOSTUNREACH:
+        case ENETUNREACH:
+        case EHOSTDOWN:
+        case ENOPROTOOPT:
+        case EPROTO:
+        case EACCES:
+            return true;
+        default:
+            return false;
+    }
+}
+
 }  // namespace
 
 struct UdpTarget::Batch {
@@ -88,6 +131,8 @@ UdpTarget::UdpTarget(const std::string& host, std::uint16_t port, SimulatorConfi
     }
     const int never_fragment = IP_PMTUDISC_DO;
     ::setsockopt(socket_, IPPROTO_IP, IP_MTU_DISCOVER, &never_fragment, sizeof never_fragment);
+    const int report_errors = 1;
+    ::setsockopt(socket_, IPPROTO_IP, IP_RECVERR, &report_errors, sizeof report_errors);
     if (::setsockopt(socket_, SOL_SOCKET, SO_SNDBUFFORCE, &send_buffer_bytes, sizeof send_buffer_bytes) != 0) {
         ::setsockopt(socket_, SOL_SOCKET, SO_SNDBUF, &send_buffer_bytes, sizeof send_buffer_bytes);
     }
@@ -145,6 +190,17 @@ std::uint32_t UdpTarget::send(std::uint32_t first, std::span<const OutgoingFrame
         header.msg_iovlen = 1;
     }
     std::uint32_t sent = 0;
+    if (!neighbour_known_) {
+        // While ARP is under way the kernel keeps a few packets and drops the others without a word: one is enough.
+        sent = send_batch(frames.first(1), 0);
+        wait_for_neighbour();
+        if (sent == 0) return 0;
+    }
+    return send_batch(frames, sent);
+}
+
+/// From the frame at `sent` on; returns how many of all have been sent then.
+std::uint32_t UdpTarget::send_batch(std::span<const OutgoingFrame> frames, std::uint32_t sent) {
     std::uint32_t refusals = 0;
     while (sent < frames.size()) {
         const int count =
@@ -154,20 +210,67 @@ std::uint32_t UdpTarget::send(std::uint32_t first, std::span<const OutgoingFrame
             refusals = 0;
             continue;
         }
-        // A full queue, or an answer to an earlier datagram that nobody wanted: the present one is still to be sent.
+        const int reason = errno;
         constexpr std::uint32_t refusals_max = 10000;
-        const bool passing = errno == EINTR || errno == ENOBUFS || errno == EAGAIN || errno == ECONNREFUSED;
-        if (!passing || ++refusals > refusals_max) {
-            fail(frames[sent].frame, errno);
+        if (!is_passing(reason) || ++refusals > refusals_max) {
+            fail(frames[sent].frame, reason);
         }
-        if (stop_.load(std::memory_order_relaxed) && errno != EINTR) {
+        take_errors();
+        if (stop_.load(std::memory_order_relaxed) && reason != EINTR) {
             break;
         }
-        if (errno == ENOBUFS) {
+        if (reason == ENOBUFS) {
             std::this_thread::sleep_for(std::chrono::microseconds(100));
         }
     }
     return sent;
+}
+
+void UdpTarget::take_errors() {
+    std::array<std::byte, 512> control{};
+    for (;;) {
+        std::byte ignored{};
+        iovec part{&ignored, sizeof ignored};
+        msghdr header{};
+        header.msg_iov = &part;
+        header.msg_iovlen = 1;
+        header.msg_control = control.data();
+        header.msg_controllen = control.size();
+        if (::recvmsg(socket_, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
+        for (cmsghdr* at = CMSG_FIRSTHDR(&header); at != nullptr; at = CMSG_NXTHDR(&header, at)) {
+            if (at->cmsg_level != IPPROTO_IP || at->cmsg_type != IP_RECVERR) continue;
+            struct {
+                sock_extended_err error;
+                sockaddr_in by;
+            } said{};
+            std::memcpy(&said, CMSG_DATA(at), std::min(sizeof said, at->cmsg_len - CMSG_LEN(0)));
+            if (said.error.ee_origin != SO_EE_ORIGIN_ICMP || said.error.ee_type != ICMP_UNREACH) continue;
+            ++(said.error.ee_code == ICMP_UNREACH_PORT ? errors_.port : errors_.host);
+            if (errors_.by.empty()) errors_.by = ip_text(ntohl(said.by.sin_addr.s_addr));
+        }
+    }
+}
+
+/// The kernel gives up after about 3 s, and says so for the packets that it kept.
+void UdpTarget::wait_for_neighbour() {
+    constexpr auto patience = std::chrono::seconds(4);
+    const auto until = std::chrono::steady_clock::now() + patience;
+    neighbour_known_ = true;
+    while (is_asked_for(dst_ip_) && !stop_.load(std::memory_order_relaxed)) {
+        take_errors();
+        if (errors_.host > 0 || std::chrono::steady_clock::now() > until)
+            throw core::RunError(fmt::format(
+                "udp:{}: nobody there: no answer to ARP for {}. Is the receiver's port up, with this as its `address`?",
+                host_, ip_text(dst_ip_)));
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+void UdpTarget::finish() {
+    constexpr int answer_ms = 50;  // there and back on any network that a detector is on
+    pollfd errors{socket_, 0, 0};
+    static_cast<void>(::poll(&errors, 1, answer_ms));
+    take_errors();
 }
 
 }  // namespace weir::port

@@ -109,6 +109,21 @@ class NetworkTest(live.Case):
         self.assert_account(run, sent=sent["packets"]["sent"])
         self.check_digests(run, self.expected_digests(JUNGFRAU, *options))
 
+    def test_nobody_has_the_address(self):
+        command = [live.Weir.program, "send", "--events", 5, "--rate", 100, "--to", "udp:10.1.0.99:50001"]
+        done = live.subprocess.run(self.network.there(*command), capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("nobody there: no answer to ARP for 10.1.0.99", done.stderr)
+        self.assertNotIn("whole", done.stdout)
+
+    def test_the_first_packets_wait_for_arp(self):
+        run = self.weir(EXAMPLE, "--idle-exit", 2, "--duration", 30)
+        run.wait_running()
+        # As fast as it goes, and nobody has asked for the address before.
+        sent = self.send("--sources", 2, "--events", 2, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
+        run.end()
+        self.assert_account(run, sent=sent["packets"]["sent"])
+
     def test_faults_of_the_sender_are_in_the_account(self):
         run = self.weir(EXAMPLE, "--idle-exit", 2, "--duration", 30)
         self.wait_reachable(run)

@@ -307,8 +307,10 @@ constexpr Entry<EventCounter> event_entries[] = {
      "rate: "
      "raise `[events] memory`, or shorten `timeout_ms`; the start of the run prints which limit binds."},
     {EventCounter::incomplete_end_of_run, "incomplete.end_of_run",
-     "Events that were open when the run ended. At most a few are normal when a running detector is cut off; stop the "
-     "detector first to have none."},
+     "Events that were open when the run ended. Those that a running detector was in the middle of sending are no "
+     "loss: "
+     "stop the detector first to have none. What an earlier event misses, from a source that had gone on to a later "
+     "one, is lost, and counted as missing."},
     {EventCounter::incomplete_no_room, "incomplete.no_room",
      "Events that lost messages because there was no memory for them. Raise `[events] memory`, or find what holds it: "
      "a slow "

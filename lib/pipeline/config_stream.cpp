@@ -281,9 +281,17 @@ void number_sources(RunConfig& run, std::vector<TableReader>& readers) {
                 "\"arrival\" in a run of exactly one source: with several, arrival says nothing about events");
 }
 
-void check_event_sources(TableReader& root, const RunConfig& run) {
-    if (run.events.sources <= run.sources.size()) return;
+void check_event_sources(TableReader& root, RunConfig& run) {
+    if (run.events.sources == run.sources.size()) return;
     auto events = root.table("events");
+    if (run.events.sources < run.sources.size()) {
+        const Place place = events->place(*events->get("sources"));
+        run.warnings.push_back(fmt::format(
+            "{}:{}: events.sources = {}: the streams have {} sources; an event is closed when {} of them "
+            "are whole, and what comes for it from the others is late. Write {} to wait for all",
+            place.file, place.line, run.events.sources, run.sources.size(), run.events.sources, run.sources.size()));
+        return;
+    }
     events->wrong("sources", std::to_string(run.events.sources),
                   fmt::format("1..{}, the sources that the streams declare", run.sources.size()));
 }

@@ -37,10 +37,25 @@ struct Case {
         return known ? fmt::format("source {} ({})", source, seen.sources[source].label)
                      : fmt::format("source {}", source);
     }
-    /// ": most often WHAT (N)", or nothing.
+    /// ", most often WHAT (N packets), ...", or nothing.
     [[nodiscard]] static std::string most(const std::vector<Observations::Count>& counts, const char* words) {
-        if (counts.empty()) return "";
-        return fmt::format("{}{} ({} packets)", words, counts.front().what, counts.front().packets);
+        constexpr std::size_t shown_max = 4;
+        std::string text;
+        for (std::size_t i = 0; i < std::min(shown_max, counts.size()); ++i)
+            text += fmt::format("{}{} ({} packets)", i == 0 ? words : ", ", counts[i].what, counts[i].packets);
+        if (counts.size() > shown_max) text += fmt::format(" and {} more", counts.size() - shown_max);
+        return text;
+    }
+    /// Where packets without a stream went, as a half sentence; or nothing.
+    [[nodiscard]] std::string elsewhere(const char* words) const {
+        const auto& list = ledger.unmatched.list;
+        return list.empty() ? "" : fmt::format("{}{} ({} packets)", words, list.front().what, list.front().packets);
+    }
+    /// Packets of a source came, and were refused for a reason that has its own sentence.
+    [[nodiscard]] bool came_and_was_refused(std::size_t source) const {
+        if (ledger.sources[source].refused > 0) return true;
+        const bool by_header = source < seen.sources.size() && seen.sources[source].by_header;
+        return by_header && (get(PacketCounter::malformed_source) > 0 || get(PacketCounter::malformed_header) > 0);
     }
     [[nodiscard]] bool any_port(std::string_view driver) const {
         return std::ranges::any_of(seen.ports, [&](const auto& port) { return port.driver == driver; });
@@ -68,28 +83,29 @@ void nothing_came(Case& c) {
 
 void silent_sources(Case& c) {
     const std::uint64_t all = sum_of_sources(c.ledger);
-    if (all == 0 && c.ledger.received > 0)
+    if (c.ledger.stream_packets() == 0 && c.ledger.received > 0)
         c.add("packets.unsteered", 0, "silent-source",
               fmt::format("{} packets came, and none for a configured stream{}{}", c.ledger.received,
-                          Case::most(c.seen.strangers, ": most went to "),
+                          c.elsewhere(": most went to "),
                           c.seen.replay ? "" : ". What was seen: " + seen_text(c.ledger, c.seen)));
     if (all == 0) return;
     for (std::size_t s = 0; s < c.ledger.sources.size(); ++s) {
         const Ledger::Source& source = c.ledger.sources[s];
         const double silent = s < c.seen.sources.size() ? c.seen.sources[s].silent_s : 0;
         if (source.packets > 0 && silent == 0) continue;
+        c.unexplained -= std::min(c.unexplained, source.missing_packets);
+        if (source.packets == 0 && c.came_and_was_refused(s)) continue;
         if (source.packets == 0) {
             const std::uint64_t others = all / std::max<std::size_t>(1, c.ledger.sources.size() - 1);
             c.add("events.incomplete.timeout", source.missing_packets, "silent-source",
                   fmt::format("{} sent nothing, while the others sent {} packets each on average: it is off, or sends "
                               "elsewhere{}",
-                              c.label(s), others, Case::most(c.seen.strangers, "; without a stream are packets to ")));
+                              c.label(s), others, c.elsewhere("; without a stream are packets to ")));
         } else {
             c.add("events.incomplete.timeout", source.missing_packets, "silent-source",
                   fmt::format("{} stopped sending {:.1f} s before the end of the run, while others went on", c.label(s),
                               silent));
         }
-        c.unexplained -= std::min(c.unexplained, source.missing_packets);
     }
 }
 
@@ -116,6 +132,43 @@ void devices(Case& c) {
                             port.name, port.driver));
     }
     c.unexplained -= std::min(c.unexplained, c.ledger.device_missed);
+}
+
+/// Whether a source misses the same packets in every message, and hardly any others.
+bool misses_the_same(const Observations::Source& source) {
+    constexpr std::uint64_t messages_min = 3;
+    const std::uint64_t same = source.same_missing * source.messages;
+    return source.messages >= messages_min && same > 0 &&
+           static_cast<double>(same) >= nearly_all * static_cast<double>(same + source.other_missing);
+}
+
+/// What is missing in every event is not sent: a setting, not a bad link. One finding for all sources that are alike.
+void same_missing(Case& c) {
+    std::vector<bool> said(c.seen.sources.size());
+    for (std::size_t s = 0; s < c.seen.sources.size() && s < c.ledger.sources.size(); ++s) {
+        const Observations::Source& source = c.seen.sources[s];
+        if (said[s] || !misses_the_same(source)) continue;
+        std::uint64_t packets = 0;
+        std::uint64_t count = 0;
+        for (std::size_t i = s; i < c.seen.sources.size(); ++i) {
+            const Observations::Source& other = c.seen.sources[i];
+            if (!misses_the_same(other) || other.same_missing != source.same_missing || other.setting != source.setting)
+                continue;
+            said[i] = true;
+            ++count;
+            packets += other.same_missing * other.messages;
+        }
+        const std::string who = count > 1 ? fmt::format("{} and {} more sources", c.label(s), count - 1) : c.label(s);
+        const std::string what =
+            source.setting.empty() ? "compare `rows`, `interfaces`, `bit_depth`, `packets` and the UDP ports with the "
+                                     "detector's settings, or the sender leaves them out"
+                                   : source.setting + " would fit";
+        c.add("events.incomplete.timeout", packets, "same-missing",
+              fmt::format("packets never came, and they are the same {} of {} in every event of {}: that is no bad "
+                          "link, the detector sends a smaller readout than is configured: {}",
+                          source.same_missing, source.message_packets, who, what));
+        c.unexplained -= std::min(c.unexplained, packets);
+    }
 }
 
 /// What never came, by how it is spread over the sources.
@@ -177,6 +230,14 @@ void late(Case& c) {
         return;
     }
     const auto& sources = c.ledger.sources;
+    const std::uint32_t needed = c.ledger.sources_needed;
+    if (needed > 0 && needed < sources.size()) {
+        c.add("dropped.late", count, "fewer-sources",
+              fmt::format("packets came for events that had left: `[events] sources = {}` closes an event with the "
+                          "first {} whole messages, and the streams have {} sources; `sources = {}` waits for all",
+                          needed, needed, sources.size(), sources.size()));
+        return;
+    }
     const auto most = std::ranges::max_element(sources, {}, &Ledger::Source::missing_packets);
     std::string who;
     const std::uint64_t missing = c.ledger.missing_packets();
@@ -189,17 +250,6 @@ void late(Case& c) {
                       c.seen.timeout_ms, who));
 }
 
-void evicted(Case& c) {
-    const std::uint64_t count = c.get(EventCounter::incomplete_evicted);
-    // With late packets behind them, those say it.
-    if (count == 0 || c.get(PacketCounter::late) > 0) return;
-    c.add("events.incomplete.evicted", c.unexplained, "evicted",
-          fmt::format("{} events were evicted incomplete to make room (limit: {}; {} open at most): something keeps "
-                      "events open, mostly a source that does not send",
-                      count, c.seen.open_limit, c.seen.open_max));
-    c.unexplained = 0;
-}
-
 /// What kept events from leaving.
 std::string slow_part(const Case& c) {
     constexpr double full = 0.9;
@@ -210,6 +260,29 @@ std::string slow_part(const Case& c) {
     if (c.get(EventCounter::incomplete_timeout) > 0)
         return fmt::format("incomplete events held the memory until they timed out after {} ms", c.seen.timeout_ms);
     return "events held all memory";
+}
+
+/// What held the places of events that were evicted to make room for others.
+std::string what_kept_open(const Case& c) {
+    constexpr double full = 0.9;
+    if (c.seen.writer_max >= full || c.seen.queued_max >= full) return slow_part(c);
+    for (std::size_t s = 0; s < c.ledger.sources.size(); ++s)
+        if (c.ledger.sources[s].packets == 0 && sum_of_sources(c.ledger) > 0)
+            return fmt::format("they waited for {}", c.label(s));
+    for (std::size_t s = 0; s < c.seen.sources.size(); ++s)
+        if (misses_the_same(c.seen.sources[s])) return "they waited for packets that are not sent";
+    return "events begin faster than they become whole: packets are missing, the sources lag behind each other, or "
+           "weir is overloaded (see `bottleneck`)";
+}
+
+void evicted(Case& c) {
+    const std::uint64_t count = c.get(EventCounter::incomplete_evicted);
+    // With late packets behind them, those say it.
+    if (count == 0 || c.get(PacketCounter::late) > 0) return;
+    c.add("events.incomplete.evicted", c.unexplained, "evicted",
+          fmt::format("{} events were evicted incomplete to make room (limit: {}; {} open at most): {}", count,
+                      c.seen.open_limit, c.seen.open_max, what_kept_open(c)));
+    c.unexplained = 0;
 }
 
 void no_room(Case& c) {
@@ -231,6 +304,28 @@ void overload(Case& c) {
                           c.get(EventCounter::refused_prescaled), slow_part(c)));
 }
 
+/// What the header itself says it is.
+std::string header_sentence(const Case& c) {
+    const std::string other = "packets do not begin with a header of the stream's format";
+    std::vector<Observations::Count> named;
+    std::ranges::copy_if(c.seen.headers, std::back_inserter(named), [](const auto& h) { return !h.what.empty(); });
+    if (named.empty())
+        return other + ": another format, a newer firmware, or another sender; nothing that weir knows has such a one";
+    return fmt::format("{}: they look like {}", other, Case::most(named, ""));
+}
+
+std::string source_sentence(const Case& c) {
+    const std::string ids = Case::most(c.seen.unknown_ids, ": ");
+    std::string silent;
+    for (std::size_t s = 0; s < c.ledger.sources.size() && s < c.seen.sources.size(); ++s)
+        if (c.ledger.sources[s].packets == 0 && c.seen.sources[s].by_header)
+            silent += fmt::format("{}{}", silent.empty() ? "; no packet names " : ", ", c.seen.sources[s].label);
+    return fmt::format(
+        "packets name a source that is not in `source_ids`{} (configured: {}){}: a board with another number than "
+        "expected, or one more board",
+        ids, c.seen.known_ids, silent);
+}
+
 void geometry(Case& c) {
     if (const std::uint64_t count = c.get(PacketCounter::malformed_payload_length); count > 0)
         c.add(
@@ -239,17 +334,15 @@ void geometry(Case& c) {
                         "detector sends",
                         Case::most(c.seen.wrong_lengths, ", most often ")));
     if (const std::uint64_t count = c.get(PacketCounter::malformed_packet_number); count > 0)
-        c.add(
-            "dropped.malformed.packet_number", count, "geometry",
-            "packets have numbers beyond the end of a message: the detector sends a larger readout than is configured");
+        c.add("dropped.malformed.packet_number", count, "geometry",
+              "packets have numbers beyond the end of a message: " +
+                  (c.get(PacketCounter::malformed_header) == 0 && !c.seen.headers.empty()
+                       ? fmt::format("they look like {}", Case::most(c.seen.headers, ""))
+                       : std::string("the detector sends a larger readout than is configured")));
     if (const std::uint64_t count = c.get(PacketCounter::malformed_header); count > 0)
-        c.add("dropped.malformed.header", count, "geometry",
-              "packets do not begin with a header of the stream's format: another format, a newer firmware, or another "
-              "sender");
+        c.add("dropped.malformed.header", count, "geometry", header_sentence(c));
     if (const std::uint64_t count = c.get(PacketCounter::malformed_source); count > 0)
-        c.add("dropped.malformed.source", count, "geometry",
-              "packets name a source that is not configured: a board with the wrong number, or one more board than "
-              "expected");
+        c.add("dropped.malformed.source", count, "geometry", source_sentence(c));
 }
 
 void cut_frames(Case& c) {
@@ -299,13 +392,28 @@ void pipeline_limits(Case& c) {
               fmt::format("packets at most, in {} incomplete events that `incomplete = \"drop\"` threw away", count));
 }
 
-void remarks(Case& c) {
-    const bool all_came = c.ledger.incomplete() == 0 && sum_of_sources(c.ledger) > 0;
-    if (const std::uint64_t count = c.get(PacketCounter::unsteered); count > 0 && sum_of_sources(c.ledger) > 0)
-        c.add("packets.unsteered", count, "unsteered",
-              fmt::format("packets match no [[stream]]{}: {}", Case::most(c.seen.strangers, ", most often "),
-                          all_came ? "other traffic on the link" : "other traffic, or a source set up wrongly"),
+/// What no stream wants: of this detector, as far as that shows, or of others.
+void unsteered(Case& c) {
+    const std::uint64_t kin = c.ledger.unmatched.possible_losses;
+    const std::uint64_t count = c.get(PacketCounter::unsteered);
+    if (kin > 0) {
+        c.add("packets.unsteered", kin, "unsteered",
+              fmt::format("packets match no [[stream]] and look like this detector's: {}. If they are, add their ports "
+                          "to the streams (docs/ROUND_ROBIN.md if it takes several ports in turn)",
+                          unmatched_text(c.ledger.unmatched, true)),
               false);
+        c.findings.back().possible = true;
+    }
+    if (count <= kin || c.ledger.stream_packets() == 0) return;
+    const bool all_came = c.ledger.incomplete() == 0 && sum_of_sources(c.ledger) > 0;
+    const std::string who = unmatched_text(c.ledger.unmatched, false);
+    c.add("packets.unsteered", count - kin, "unsteered",
+          fmt::format("packets match no [[stream]]{}{}: {}", who.empty() ? "" : ": ", who,
+                      all_came ? "other traffic on the link" : "other traffic, or a source set up wrongly"),
+          false);
+}
+
+void remarks(Case& c) {
     if (const std::uint64_t count = c.get(PacketCounter::duplicate); count > 0)
         c.add("dropped.duplicate", count, "duplicate",
               "packets had come before: retransmissions, a link that is seen twice, or a sender that repeats itself",
@@ -318,10 +426,12 @@ void remarks(Case& c) {
                                              : "packets were dropped by flow rules, as asked; none was of a stream",
                               "docs/FLOWS.md#meaning"});
     if (c.ledger.missing_at_end > 0)
-        c.add("events.incomplete.end_of_run", c.ledger.missing_at_end, "end-of-run",
-              fmt::format("packets had not come when the run ended, in {} events that were open then",
-                          c.get(EventCounter::incomplete_end_of_run)),
-              false);
+        c.add(
+            "events.incomplete.end_of_run", c.ledger.missing_at_end, "end-of-run",
+            fmt::format("packets may not have been sent yet when the run ended: those that the sources were busy with, "
+                        "of {} events that were open then",
+                        c.get(EventCounter::incomplete_end_of_run)),
+            false);
 }
 
 /// Whatever counter has no sentence of its own: the first sentence of its explanation.
@@ -351,6 +461,7 @@ std::vector<Finding> diagnose(const Ledger& ledger, const Observations& seen) {
     silent_sources(c);
     devices(c);
     late(c);
+    same_missing(c);
     evicted(c);
     numbers(c);
     missing(c);
@@ -360,10 +471,12 @@ std::vector<Finding> diagnose(const Ledger& ledger, const Observations& seen) {
     cut_frames(c);
     roce(c);
     pipeline_limits(c);
+    unsteered(c);
     remarks(c);
     others(c);
     std::ranges::stable_sort(c.findings, [](const Finding& a, const Finding& b) {
-        return a.loss != b.loss ? a.loss : a.packets > b.packets;
+        const bool first = a.loss || a.possible;
+        return first != (b.loss || b.possible) ? first : a.packets > b.packets;
     });
     return std::move(c.findings);
 }
@@ -372,7 +485,10 @@ std::string findings_text(const std::vector<Finding>& findings) {
     std::string text;
     for (const Finding& finding : findings) {
         const std::string packets = finding.packets > 0 ? std::to_string(finding.packets) : "?";
-        text += fmt::format("{:<10}{}: {}\n{:10}(read {}; weir explain {})\n", finding.loss ? "lost" : "remark",
+        text += fmt::format("{:<10}{}: {}\n{:10}(read {}; weir explain {})\n",
+                            finding.loss       ? "lost"
+                            : finding.possible ? "lost?"
+                                               : "remark",
                             packets, finding.sentence, "", finding.page, finding.counter);
     }
     return text;
@@ -384,6 +500,7 @@ nlohmann::json findings_json(const std::vector<Finding>& findings) {
         list.push_back({{"counter", finding.counter},
                         {"packets", finding.packets},
                         {"loss", finding.loss},
+                        {"possible", finding.possible},
                         {"sentence", finding.sentence},
                         {"page", finding.page}});
     return list;

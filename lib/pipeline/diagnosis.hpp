@@ -18,8 +18,14 @@ class Pipeline;
 /// What is known besides the account.
 struct Observations {
     struct Source {
-        std::string label;    ///< "det0 udp 50001"
-        double silent_s = 0;  ///< nothing came from it in the last so many seconds of the run; 0: it sent to the end
+        std::string label;       ///< "det0 udp 50001"
+        double silent_s = 0;     ///< nothing came from it in the last so many seconds of the run; 0: it sent to the end
+        bool by_header = false;  ///< only the header of a packet says that it is of this source
+        std::uint64_t same_missing = 0;     ///< packets of a message that were missing in every one of them
+        std::uint64_t message_packets = 0;  ///< if every message has as many
+        std::uint64_t messages = 0;         ///< of which that is said
+        std::uint64_t other_missing = 0;    ///< packets that were missing in some of them
+        std::string setting{};              ///< that would fit: "`rows = 256`"
     };
     struct Port {
         std::string name;
@@ -49,16 +55,21 @@ struct Observations {
     bool reducer = false;
     std::vector<Source> sources;
     std::vector<Port> ports;           ///< empty in a replay
-    std::vector<Count> strangers;      ///< where packets without a stream went: "UDP port 9 from 10.0.0.1"
-    std::vector<Count> wrong_lengths;  ///< "a payload of 4144 bytes where jungfrau has 8240"
+    std::vector<Count> wrong_lengths;  ///< "4144 bytes in a stream of jungfrau"
+    std::vector<Count> unknown_ids;    ///< that headers name as their source: "7"
+    std::string known_ids;             ///< of the sources that headers name: "1, 2"
+    /// What packets with another header are: "eiger (slsDetector header version 2)", "" if that cannot be told, or
+    /// "mine with byte_order = \"big\"".
+    std::vector<Count> headers;
 };
 
 struct Finding {
     std::string counter;        ///< for `weir explain`
     std::uint64_t packets = 0;  ///< lost by it, as far as known; 0: cannot be said
-    bool loss = true;           ///< false: worth a look, but no data of this detector was lost
+    bool loss = true;           ///< false: worth a look, but no data of this detector is known to be lost
     std::string sentence;
-    std::string page;  ///< where to read on, with the section
+    std::string page;       ///< where to read on, with the section
+    bool possible = false;  ///< data of this detector may have been lost; `loss` is false then
 };
 
 /// Losses first, the largest first. Empty: everything came and was kept.
@@ -66,7 +77,7 @@ struct Finding {
 
 /// "lost ..." or "remark ...", with where to read on; empty if there are none.
 [[nodiscard]] std::string findings_text(const std::vector<Finding>& findings);
-/// [{"counter", "packets", "loss", "sentence", "page"}, ...]
+/// [{"counter", "packets", "loss", "possible", "sentence", "page"}, ...]
 [[nodiscard]] nlohmann::json findings_json(const std::vector<Finding>& findings);
 
 /// Follows a run for what only shows while it goes on: sources that fall silent, buffers that fill up.
@@ -74,6 +85,8 @@ class Watch {
 public:
     /// On the control thread, several times a second.
     void look(const Pipeline& pipeline, double seconds);
+    /// From the first packet for a stream to the last, to a few milliseconds; 0: none came, or all at once.
+    [[nodiscard]] double active_seconds() const { return last_packet_s_ - first_packet_s_; }
     /// What everybody did while something was refused or evicted; or in the whole run, if nothing was.
     [[nodiscard]] Usage decisive(const Usage& whole) const;
     [[nodiscard]] Observations observations(const Pipeline& pipeline, const Ledger& ledger, double seconds) const;
@@ -83,6 +96,12 @@ private:
         std::uint64_t packets = 0;
         double last_s = 0;
     };
+    void look_for_packets(const Pipeline& pipeline, double seconds);
+
+    std::uint64_t stream_packets_ = 0;
+    double packets_looked_s_ = 0;
+    double first_packet_s_ = 0;
+    double last_packet_s_ = 0;
     double looked_s_ = 0;
     double queued_max_ = 0;
     double writer_max_ = 0;

@@ -275,6 +275,7 @@ Ledger collect(const Pipeline& pipeline) {
             ledger.ip_fragments.reusing_source = rx->reassembly().reusing_source();
         for (std::uint32_t s = 0; s < sources; ++s) {
             ledger.sources[s].packets += rx->source_packets(s);
+            ledger.sources[s].refused += rx->notes().refused(s);
             ledger.sources[s].missing_packets += rx->missing_packets(s);
         }
     }
@@ -298,11 +299,16 @@ Ledger collect(const Pipeline& pipeline) {
         ledger.stored_bytes += worker->stored_bytes();
         ledger.latency.add(worker->latency());
         ledger.missing_together += worker->missing_together();
-        // A capture, and a detector that has sent everything, have nothing more to come.
-        if (pipeline.capture() == nullptr && !pipeline.input_exhausted())
-            ledger.missing_at_end += worker->missing_at_end();
         for (std::uint32_t s = 0; s < sources; ++s) ledger.sources[s].missing_packets += worker->missing_packets(s);
     }
+    // A capture, and a detector that has sent everything, have nothing more to come.
+    if (pipeline.capture() == nullptr && !pipeline.input_exhausted())
+        for (std::uint32_t s = 0; s < sources; ++s) {
+            std::vector<CutOff::Summary> workers;
+            for (const auto& worker : pipeline.work()) workers.push_back(worker->cut_off(s));
+            ledger.missing_at_end += cut_off_packets(workers);
+        }
+    ledger.unmatched = collect_unmatched(pipeline, ledger.get(PacketCounter::unsteered));
     ledger.reducers = collect_reducers(pipeline.work(), pipeline.pedestals(), pipeline.converters());
     collect_sinks(pipeline, ledger);
     ledger.sequence_known = ledger.all_sequenced = true;
@@ -341,7 +347,8 @@ nlohmann::json ledger_json(const Ledger& ledger) {
     for (std::size_t i = 0; i < ledger.sources.size(); ++i) {
         sources.push_back({{"id", i},
                            {"packets", ledger.sources[i].packets},
-                           {"missing_packets", ledger.sources[i].missing_packets}});
+                           {"missing_packets", ledger.sources[i].missing_packets},
+                           {"refused", ledger.sources[i].refused}});
         if (ledger.numbers) sources.back()["numbers_missing"] = source_numbers_json(*ledger.numbers, i);
     }
     json result = {
@@ -352,6 +359,7 @@ nlohmann::json ledger_json(const Ledger& ledger) {
         {"events", events},
         {"balanced", ledger.imbalance().empty()},
         {"device_missed", ledger.device_missed},
+        {"unmatched", unmatched_json(ledger.unmatched, ledger.get(PacketCounter::unsteered))},
         {"sources", sources}};
     for (const Ledger::Device& device : ledger.devices) {
         json one{{"port", device.port},
@@ -380,8 +388,41 @@ nlohmann::json ledger_json(const Ledger& ledger) {
     return result;
 }
 
-std::string ledger_text(const Ledger& ledger, double seconds) {
+Rates rates_over(const Ledger& ledger, double seconds) {
     const double s = seconds > 0 ? seconds : 1;
+    const auto events = static_cast<double>(ledger.get(EventCounter::complete) + ledger.incomplete());
+    return {static_cast<double>(ledger.received) / s, static_cast<double>(ledger.received_bytes) * 8e-9 / s, events / s,
+            static_cast<double>(ledger.stored_bytes) * 1e-6 / s, seconds};
+}
+
+namespace {
+
+/// Where the time in which packets came is not that of the run, give or take what it takes to start and stop.
+bool idle_for_long(double seconds, double active_seconds) {
+    constexpr double nearly_all = 0.95;
+    return active_seconds > 0 && active_seconds < nearly_all * seconds;
+}
+
+std::string rates_text(const Rates& rates) {
+    return fmt::format("{} packets, {:.2f} Gb/s, {} events, {:.1f} MB/s to the sink", rate(rates.packets_per_s),
+                       rates.gbps, rate(rates.events_per_s), rates.sink_mb_per_s);
+}
+
+}  // namespace
+
+nlohmann::json rates_json(const Ledger& ledger, double seconds, double active_seconds) {
+    const auto json_of = [](const Rates& rates) {
+        return nlohmann::json{{"seconds", rates.seconds},
+                              {"packets_per_s", rates.packets_per_s},
+                              {"gbps", rates.gbps},
+                              {"events_per_s", rates.events_per_s},
+                              {"sink_bytes_per_s", rates.sink_mb_per_s * 1e6}};
+    };
+    return {{"active", json_of(rates_over(ledger, active_seconds > 0 ? active_seconds : seconds))},
+            {"run", json_of(rates_over(ledger, seconds))}};
+}
+
+std::string ledger_text(const Ledger& ledger, double seconds, double active_seconds) {
     std::string text = fmt::format("packets   {} received ({}), {} placed in events\n", ledger.received,
                                    ledger.received_by, ledger.get(PacketCounter::placed));
     if (const std::string dropped = list_text(core::packet_counters, ledger.packets, "dropped."); !dropped.empty())
@@ -412,11 +453,12 @@ std::string ledger_text(const Ledger& ledger, double seconds) {
         text += fmt::format("          the end of the run cut {} of them off\n", ledger.missing_at_end);
     text += fmt::format("lost before weir: {}", loss.has_value() ? std::to_string(*loss) + " packets" : "unknown");
     if (ledger.device_missed > 0) text += fmt::format(" (the device says it dropped {})", ledger.device_missed);
-    text += fmt::format("\nrates     {} packets, {:.2f} Gb/s, {} events, {:.1f} MB/s to the sink; {:.2f} s\n",
-                        rate(static_cast<double>(ledger.received) / s),
-                        static_cast<double>(ledger.received_bytes) * 8e-9 / s,
-                        rate(static_cast<double>(ledger.get(EventCounter::complete) + ledger.incomplete()) / s),
-                        static_cast<double>(ledger.stored_bytes) * 1e-6 / s, seconds);
+    if (idle_for_long(seconds, active_seconds))
+        text += fmt::format("\nrates     {}; {:.2f} s in which packets came\n          {}; {:.2f} s of the run\n",
+                            rates_text(rates_over(ledger, active_seconds)), active_seconds,
+                            rates_text(rates_over(ledger, seconds)), seconds);
+    else
+        text += fmt::format("\nrates     {}; {:.2f} s\n", rates_text(rates_over(ledger, seconds)), seconds);
     if (const std::uint64_t events = ledger.latency.count(); events > 0)
         text += fmt::format(
             "latency   {:.1f} us for half of the events, {:.1f} for 99 %, {:.1f} for 99.9 %, {:.1f} at most\n",

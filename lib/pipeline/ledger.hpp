@@ -14,6 +14,7 @@
 #include "core/latency_histogram.hpp"
 #include "pipeline/number_report.hpp"
 #include "pipeline/reduce_report.hpp"
+#include "pipeline/unmatched_senders.hpp"
 #include "store/disk_watch.hpp"
 
 namespace weir::pipeline {
@@ -32,6 +33,7 @@ struct Ledger {
     struct Source {
         std::uint64_t packets = 0;
         std::uint64_t missing_packets = 0;
+        std::uint64_t refused = 0;  ///< came for it and were malformed; 0 where only the header says the source
     };
     /// Of the packets, those that came in IP fragments.
     struct IpFragments {
@@ -80,6 +82,7 @@ struct Ledger {
     std::vector<ReducerReport> reducers;  ///< in the order of the chain
     std::uint64_t missing_together = 0;   ///< of the missing packets, those of events in which every source misses some
     std::uint64_t missing_at_end = 0;     ///< of the missing packets, those that may not have been sent yet
+    UnmatchedSenders unmatched;           ///< of the unsteered packets
     std::uint64_t rule_dropped_of_streams = 0;  ///< of dropped.flow_rule: packets that belonged to a stream
     /// `[events] overload`, and what Overload::prescale came to: summed over the builders.
     struct Overload {
@@ -135,7 +138,20 @@ struct Ledger {
 /// "packets", "bytes", "messages", "events", "balanced", "wire_loss", "sources": as in the run report.
 [[nodiscard]] nlohmann::json ledger_json(const Ledger& ledger);
 
-/// The account in plain words, several lines.
-[[nodiscard]] std::string ledger_text(const Ledger& ledger, double seconds);
+/// Of a run, over the time in which packets came, and over all of it.
+struct Rates {
+    double packets_per_s = 0;
+    double gbps = 0;
+    double events_per_s = 0;
+    double sink_mb_per_s = 0;
+    double seconds = 0;  ///< that they are over
+};
+[[nodiscard]] Rates rates_over(const Ledger& ledger, double seconds);
+
+/// The account in plain words, several lines. `active_seconds`: in which packets came; 0: the whole run.
+[[nodiscard]] std::string ledger_text(const Ledger& ledger, double seconds, double active_seconds = 0);
+
+/// {"active": {"seconds", "packets_per_s", "gbps", "events_per_s", "sink_bytes_per_s"}, "run": {...}}
+[[nodiscard]] nlohmann::json rates_json(const Ledger& ledger, double seconds, double active_seconds);
 
 }  // namespace weir::pipeline

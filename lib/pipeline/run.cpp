@@ -501,6 +501,7 @@ int Run::finish() {
     nlohmann::json report = report_json(ledger);
     put_verdict(report, verdict);
     report["findings"] = findings_json(findings);
+    report["rates"] = rates_json(ledger, seconds_, watch_.active_seconds());
     const Usage usage = pipeline_->usage(seconds_);
     const Usage decisive = watch_.decisive(usage);
     report["bottleneck"] = bottleneck_json(decisive);
@@ -517,11 +518,12 @@ int Run::finish() {
             fmt::print(stderr, "warning: {}\n", warning);
             warnings_.push_back(warning);
         }
-    warnings_.insert(warnings_.end(), plan_.warnings.begin(), plan_.warnings.end());
+    for (const auto* warnings : {&options_.config.warnings, &plan_.warnings})
+        warnings_.insert(warnings_.end(), warnings->begin(), warnings->end());
     if (!warnings_.empty()) report["warnings"] = warnings_;
     if (!options_.quiet) {
-        fmt::print("{}{}{}{}", ledger_text(ledger, seconds_), verdict_text(verdict), findings_text(findings),
-                   bottleneck_text(decisive, seconds_));
+        fmt::print("{}{}{}{}", ledger_text(ledger, seconds_, watch_.active_seconds()), verdict_text(verdict),
+                   findings_text(findings), bottleneck_text(decisive, seconds_));
         fmt::print("{}{}", sinks_.end_text(), recorder_ != nullptr ? recorder_->text() : "");
         std::fflush(stdout);
     }

@@ -82,7 +82,7 @@ void RxStage::process_whole(const Packet& packet) noexcept {
     const bool roce = config_.steering[packet.port]->is_roce(datagram);
     const flow::Route route = route_of(packet, datagram);
     if (route.stream == flow::Steering::none) {
-        if (!roce) strangers_.add(Stranger{false, datagram.dport, datagram.src}.packed());
+        if (!roce) notes_.unmatched_udp(datagram);
         reject(packet, PacketCounter::unsteered);
     } else if (roce) {
         reject(packet, PacketCounter::ip_fragment_roce);
@@ -104,9 +104,11 @@ void RxStage::assemble_whole(const Packet& packet, const std::byte* head, wire::
     std::uint32_t source = route.source;
     if (verdict == wire::ok && !source_of(stream, fragment, source)) verdict = PacketCounter::malformed_source;
     if (stream.sequenced()) track(route.stream, fragment, source, verdict);
-    if (verdict == PacketCounter::malformed_payload_length)
-        wrong_lengths_.add(std::uint64_t{route.stream} << 32U | datagram.payload_bytes);
-    if (verdict != wire::ok) return reject(packet, verdict);
+    if (verdict != wire::ok) {
+        notes_.refused(route.stream, source, verdict, datagram, stream.context.header_read_bytes, fragment);
+        return reject(packet, verdict);
+    }
+    note_source(source, datagram);
     const bool one_packet = packet.scattered();
     const auto skip = static_cast<std::uint32_t>(fragment.payload - head);
     if (!one_packet && skip > packet.mbuf->data_len) return reject(packet, PacketCounter::malformed_truncated);

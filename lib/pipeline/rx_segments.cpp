@@ -70,7 +70,7 @@ void RxStage::process_scattered(const Packet& packet, port::LivePort* from) noex
     if (config_.steering[packet.port]->is_roce(datagram)) return process_copy(packet, from);
     const flow::Route route = route_of(packet, datagram);
     if (route.stream == flow::Steering::none) {
-        strangers_.add(Stranger{false, datagram.dport, datagram.src}.packed());
+        notes_.unmatched_udp(datagram);
         reject(packet, PacketCounter::unsteered);
     } else if (route.owner != config_.index) {
         steer(packet, route.owner);

@@ -30,6 +30,7 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
       own_(own),
       run_(run),
       rules_(config.rules),
+      notes_(streams, config.table.sources),
       table_(config.table, packets_, messages_, port::release_buffers),
       reassembly_(config.reassembly),
       arrivals_(streams.size()),
@@ -97,6 +98,12 @@ void RxStage::count_source(std::uint32_t source) noexcept {
     add(source_packets_[source], 1);
 }
 
+/// Before its first packet is counted.
+void RxStage::note_source(std::uint32_t source, const wire::Datagram& datagram) noexcept {
+    if (source_packets_[source].load(std::memory_order_relaxed) == 0) [[unlikely]]
+        notes_.came_from(source, datagram);
+}
+
 bool RxStage::source_of(const StreamRuntime& stream, const wire::Fragment& fragment, std::uint32_t& source) noexcept {
     if (!stream.source_in_header) return true;
     const auto found = std::ranges::find(stream.source_ids, fragment.header_source);
@@ -134,11 +141,12 @@ void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noex
             verdict = PacketCounter::malformed_source;
         if (sequenced) track(stream_index, fragments_[i], run_sources_[i], verdict);
         if (verdict != wire::ok) {
-            if (verdict == PacketCounter::malformed_payload_length)
-                wrong_lengths_.add(std::uint64_t{stream_index} << 32U | run_datagrams_[i].payload_bytes);
+            notes_.refused(stream_index, run_sources_[i], verdict, run_datagrams_[i], run_datagrams_[i].payload_bytes,
+                           fragments_[i]);
             table_.reject(run_packets_[i].mbuf, verdict);
             continue;
         }
+        note_source(run_sources_[i], run_datagrams_[i]);
         if (stream.numbered_by_arrival) fragments_[i].number = arrivals_[stream_index]++;
         if (good != i) {
             run_packets_[good] = run_packets_[i];
@@ -174,13 +182,14 @@ void RxStage::assemble_roce(const Packet& packet, const wire::Datagram& datagram
     if (answers(route, verdict)) return respond(packet, datagram, route.source, roce, verdict);
     if (verdict == wire::ok && matched) {
         expect_headers(packet, roce.payload);
+        note_source(route.source, datagram);
         count_source(route.source);
         listener_->add(route.source, roce, packet.mbuf, packet.time_ns);
         return;
     }
     if (verdict == PacketCounter::not_for_us_roce_request && matched)
         listener_->skip(route.source, roce, packet.time_ns);
-    if (verdict == wire::ok) strangers_.add(Stranger{true, roce.qp, datagram.src}.packed());
+    if (verdict == wire::ok) notes_.unmatched_roce(datagram, roce.qp);
     table_.reject(packet.mbuf, verdict == wire::ok ? PacketCounter::unsteered : verdict);
 }
 
@@ -298,7 +307,7 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
         const bool roce = config_.steering[packet.port]->is_roce(datagram);
         const flow::Route route = route_of(packet, datagram);
         if (route.stream == flow::Steering::none && !roce) {
-            strangers_.add(Stranger{false, datagram.dport, datagram.src}.packed());
+            notes_.unmatched_udp(datagram);
             table_.reject(packet.mbuf, PacketCounter::unsteered);
         } else if (route.stream != flow::Steering::none && route.owner != config_.index) {
             steer(packet, route.owner);

@@ -14,9 +14,9 @@
 #include "pipeline/answer_log.hpp"
 #include "pipeline/pass_signals.hpp"
 #include "pipeline/record_ring.hpp"
+#include "pipeline/rx_notes.hpp"
 #include "pipeline/rx_rules.hpp"
 #include "pipeline/stage.hpp"
-#include "pipeline/top_values.hpp"
 #include "port/ip_reassembly.hpp"
 #include "port/live_port.hpp"
 #include "port/ring.hpp"
@@ -42,6 +42,8 @@ struct StreamRuntime {
     std::vector<std::uint32_t> source_ids;  ///< source_in_header: the header's ids, in source order
     std::uint64_t arrivals_from = 0;
     bool numbered_by_arrival = false;  ///< udp: datagrams are whole messages, numbered as they come
+    /// A declared format read the other way round, to say so where that would fit.
+    std::optional<wire::FormatContext> other_byte_order;
 
     /// Every packet carries its source's sequence number, which tells what is missing. (RoCE has its own, and its
     /// messages may carry a detector header without being a packet of the detector's.)
@@ -117,10 +119,8 @@ public:
         return source_packets_[source].load(std::memory_order_relaxed);
     }
     [[nodiscard]] const RxRules& rules() const noexcept { return rules_; }
-    /// Of packets that match no stream: Stranger, packed.
-    [[nodiscard]] const TopValues& strangers() const noexcept { return strangers_; }
-    /// Of datagrams with a payload of the wrong length: stream << 32 | bytes.
-    [[nodiscard]] const TopValues& wrong_lengths() const noexcept { return wrong_lengths_; }
+    /// Of packets that were refused, and of those that match no stream.
+    [[nodiscard]] const RxNotes& notes() const noexcept { return notes_; }
     /// What messages were opened under in the first pass over a capture; read when the lcore has closed it.
     [[nodiscard]] const assemble::NumberRange& numbers() const noexcept { return table_.numbers(); }
     [[nodiscard]] std::uint32_t newest_epoch() const noexcept { return table_.newest_epoch(); }
@@ -201,6 +201,7 @@ private:
     [[nodiscard]] bool source_of(const StreamRuntime& stream, const wire::Fragment& fragment,
                                  std::uint32_t& source) noexcept;
     void count_source(std::uint32_t source) noexcept;
+    void note_source(std::uint32_t source, const wire::Datagram& datagram) noexcept;
     void track(std::uint16_t stream, wire::Fragment& fragment, std::uint32_t& source, wire::Verdict verdict) noexcept;
     void publish() noexcept;
     void finish_if_done() noexcept;
@@ -212,8 +213,7 @@ private:
     core::PacketTally packets_;
     core::MessageTally messages_;
     RxRules rules_;
-    TopValues strangers_;
-    TopValues wrong_lengths_;
+    RxNotes notes_;
     assemble::MessageTable table_;
     port::IpReassembly reassembly_;
     std::unique_ptr<roce::Listener> listener_;    ///< only where there are RoCE streams

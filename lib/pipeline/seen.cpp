@@ -63,8 +63,10 @@ std::string seen_text(const Ledger& ledger, const Observations& seen) {
     if (const std::uint64_t count = ledger.get(PacketCounter::unsteered); count > 0) {
         add(what, fmt::format("{} to no stream", count));
         constexpr std::size_t shown_max = 3;
-        for (std::size_t i = 0; i < std::min(shown_max, seen.strangers.size()); ++i)
-            what += fmt::format("{}{} ({})", i == 0 ? ": " : ", ", seen.strangers[i].what, seen.strangers[i].packets);
+        const auto& senders = ledger.unmatched.list;
+        for (std::size_t i = 0; i < std::min(shown_max, senders.size()); ++i)
+            what += fmt::format("{}{} ({})", i == 0 ? ": " : ", ", senders[i].what, senders[i].packets);
+        if (senders.size() > shown_max) what += fmt::format(" and {} more", senders.size() - shown_max);
     }
     add(text, what, "; of all packets: ");
     return text;
@@ -78,7 +80,7 @@ std::string seen_words(const Ledger& ledger, const Observations& seen) {
         add(text, fmt::format("{} ARP", count));
     if (const std::uint64_t count = ledger.get(PacketCounter::unsteered); count > 0) {
         add(text, fmt::format("{} to no stream", count));
-        if (!seen.strangers.empty()) text += fmt::format(" ({})", seen.strangers.front().what);
+        if (!ledger.unmatched.list.empty()) text += fmt::format(" ({})", ledger.unmatched.list.front().what);
     }
     if (text.empty())
         text = ledger.received > 0 ? fmt::format("{} other packets", ledger.received) : "no packet at all";
@@ -100,8 +102,8 @@ nlohmann::json seen_json(const Ledger& ledger, const Observations& seen) {
                                  {"link_mbps", port.mbps},
                                  {"received", port.received},
                                  {"answered", port.answered}});
-    for (const Observations::Count& stranger : seen.strangers)
-        json["strangers"].push_back({{"to", stranger.what}, {"packets", stranger.packets}});
+    for (const UnmatchedSender& sender : ledger.unmatched.list)
+        json["strangers"].push_back({{"to", sender.what}, {"packets", sender.packets}});
     return json;
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "pipeline/stream_rules.hpp"
+#include "wire/declared/declared.hpp"
 
 namespace weir::pipeline {
 
@@ -46,6 +47,12 @@ std::vector<StreamRuntime> make_streams(const RunConfig& config) {
         StreamRuntime stream;
         stream.format = &format_entry(from);
         stream.context = stream.format->make_context(format_options(config, from));
+        if (stream.format->name == wire::Declared::name) {
+            wire::FormatOptions options = format_options(config, from);
+            const bool little = options.declared.byte_order == wire::ByteOrder::little;
+            options.declared.byte_order = little ? wire::ByteOrder::big : wire::ByteOrder::little;
+            stream.other_byte_order = stream.format->make_context(options);
+        }
         stream.lane_by_port = stream.context.sls.lane_by == wire::LaneBy::datagram;
         stream.roce = from.transport == Transport::roce;
         stream.check_icrc = from.icrc == IcrcMode::check;

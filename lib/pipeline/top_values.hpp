@@ -10,24 +10,33 @@ namespace weir::pipeline {
 
 /// Written by one lcore, read by any thread. With more different values than places the counts are upper bounds, and
 /// what is truly frequent stays (the space-saving algorithm of Metwally, Agrawal and El Abbadi, 2005).
-class TopValues {
+template <std::size_t Places>
+class TopValuesIn {
 public:
-    static constexpr std::size_t places = 8;
+    static constexpr std::size_t places = Places;
     struct Entry {
         std::uint64_t value = 0;
         std::uint64_t count = 0;
     };
+    /// Where a value is counted, and whether it has just taken this place.
+    struct Place {
+        std::size_t index = 0;
+        bool taken = false;
+    };
 
-    void add(std::uint64_t value) noexcept {
+    Place add(std::uint64_t value) noexcept {
         std::size_t least = 0;
         for (std::size_t i = 0; i < places; ++i) {
             const std::uint64_t count = counts_[i].load(std::memory_order_relaxed);
-            if (count > 0 && values_[i].load(std::memory_order_relaxed) == value)
-                return counts_[i].store(count + 1, std::memory_order_relaxed);
+            if (count > 0 && values_[i].load(std::memory_order_relaxed) == value) {
+                counts_[i].store(count + 1, std::memory_order_relaxed);
+                return {i, false};
+            }
             if (count < counts_[least].load(std::memory_order_relaxed)) least = i;
         }
         values_[least].store(value, std::memory_order_relaxed);
         counts_[least].store(counts_[least].load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        return {least, true};
     }
 
     /// A place that was just given to another value may still show the old one with the new count.
@@ -43,19 +52,6 @@ private:
     std::array<std::atomic<std::uint64_t>, places> counts_{};
 };
 
-/// Where a packet without a stream was going, in one value of TopValues.
-struct Stranger {
-    bool roce = false;
-    std::uint32_t key = 0;  ///< destination UDP port, or destination queue pair (24 bits)
-    std::uint32_t src = 0;  ///< IPv4, host byte order; 0 for IPv6
-
-    [[nodiscard]] std::uint64_t packed() const noexcept {
-        return std::uint64_t{roce} << 63U | std::uint64_t{key & 0xffffffU} << 32U | src;
-    }
-    [[nodiscard]] static Stranger unpack(std::uint64_t value) noexcept {
-        return {(value >> 63U) != 0, static_cast<std::uint32_t>(value >> 32U) & 0xffffffU,
-                static_cast<std::uint32_t>(value)};
-    }
-};
+using TopValues = TopValuesIn<8>;
 
 }  // namespace weir::pipeline

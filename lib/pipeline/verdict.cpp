@@ -91,6 +91,13 @@ bool sequences(Case& c) {
     return true;
 }
 
+/// What no stream wanted may be data of this detector.
+void unmatched(Case& c) {
+    if (const std::uint64_t packets = c.ledger.unmatched.possible_losses; packets > 0)
+        c.unknown.push_back(fmt::format("{} matched no stream and look like this detector's: {}",
+                                        counted(packets, "packet"), unmatched_text(c.ledger.unmatched, true)));
+}
+
 /// Whether the count of events is the sender's. True if it is.
 bool sender(Case& c) {
     if (!c.expected.events) return false;
@@ -178,6 +185,7 @@ Verdict judge(const Ledger& ledger, const Expectation& expected) {
     here(c);
     before(c);
     incomplete(c);
+    unmatched(c);
     if (!verdict.came)
         c.unknown.push_back(ledger.received == 0 ? "no packet came"
                                                  : fmt::format("{} came, none of them for a configured stream",

@@ -42,7 +42,9 @@ WorkStage::WorkStage(const Config& config, std::unique_ptr<EventEncoder> encoder
       refs_(config.refs_max),
       received_(store::BlockWriter::missing_count_max - 1),
       missing_(store::BlockWriter::missing_count_max),
-      missing_packets_(config.sources.size()) {
+      missing_packets_(config.sources.size()),
+      always_missing_(config.sources.size()),
+      cut_off_(config.sources.size()) {
     if (!config.to_file) {
         null_memory_ = std::make_unique<std::byte[]>(config.null_buffer_bytes + 64);
         auto* first = null_memory_.get();
@@ -229,23 +231,36 @@ bool WorkStage::step_sources() noexcept {
             flush();
             return true;
         }
-        if (missing_bytes > 0) account_missing(source_, missing_bytes);
+        const std::uint64_t packets = missing_bytes > 0 ? account_missing(source_, missing_bytes) : 0;
+        note_gaps(source_, {missing_.data(), gaps}, packets);
     }
     if (event_gaps_ > 1 && event_gaps_ == event_->messages.size()) add(missing_together_, event_missing_);
     phase_ = Phase::payload;
     return true;
 }
 
-void WorkStage::account_missing(std::uint32_t source, std::uint64_t missing_bytes) noexcept {
-    if (config_.sources[source].sequenced) return;
+/// For who asks at the end why they are missing.
+void WorkStage::note_gaps(std::uint32_t source, std::span<const assemble::ByteRange> gaps,
+                          std::uint64_t packets) noexcept {
+    if (event_->messages[source] != nullptr) {
+        always_missing_[source].add(gaps);
+        cut_off_[source].add_present(event_->first_ns, event_->cause == EventCause::end_of_run ? packets : 0);
+    } else if (event_->cause == EventCause::end_of_run) {
+        cut_off_[source].add_absent(event_->first_ns, packets);
+    }
+}
+
+/// Returns how many packets that were.
+std::uint64_t WorkStage::account_missing(std::uint32_t source, std::uint64_t missing_bytes) noexcept {
+    if (config_.sources[source].sequenced) return 0;
     std::uint64_t packet_bytes = config_.sources[source].packet_payload_bytes;
     if (packet_bytes == 0 && event_->messages[source] != nullptr) packet_bytes = refs_.largest_bytes();
-    if (packet_bytes == 0) return;
+    if (packet_bytes == 0) return 0;
     const std::uint64_t packets = (missing_bytes + packet_bytes - 1) / packet_bytes;
     add(missing_packets_[source], packets);
     event_missing_ += packets;
     ++event_gaps_;
-    if (event_->cause == EventCause::end_of_run) add(missing_at_end_, packets);
+    return packets;
 }
 
 bool WorkStage::step_payload() noexcept {

@@ -7,6 +7,8 @@
 
 #include "assemble/event_builder.hpp"
 #include "core/latency_histogram.hpp"
+#include "pipeline/always_missing.hpp"
+#include "pipeline/cut_off.hpp"
 #include "pipeline/event_encoder.hpp"
 #include "pipeline/stage.hpp"
 #include "port/live_clock.hpp"
@@ -55,10 +57,12 @@ public:
     [[nodiscard]] const core::EventTally& events() const noexcept { return events_; }
     [[nodiscard]] bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
     [[nodiscard]] std::uint64_t missing_packets(std::uint32_t source) const noexcept;
-    /// Of all missing packets, those of events that the end of the run closed: they may just not have come yet.
-    [[nodiscard]] std::uint64_t missing_at_end() const noexcept {
-        return missing_at_end_.load(std::memory_order_relaxed);
+    /// What was missing in every message of the source.
+    [[nodiscard]] AlwaysMissing::Summary always_missing(std::uint32_t source) const {
+        return always_missing_[source].summary();
     }
+    /// What of it may not have been sent yet when the run was ended.
+    [[nodiscard]] CutOff::Summary cut_off(std::uint32_t source) const noexcept { return cut_off_[source].summary(); }
     /// Of all missing packets, those of events in which every source of several misses something.
     [[nodiscard]] std::uint64_t missing_together() const noexcept {
         return missing_together_.load(std::memory_order_relaxed);
@@ -82,7 +86,8 @@ private:
     [[nodiscard]] bool step_event() noexcept;
     [[nodiscard]] bool step_sources() noexcept;
     [[nodiscard]] bool step_payload() noexcept;
-    void account_missing(std::uint32_t source, std::uint64_t missing_bytes) noexcept;
+    [[nodiscard]] std::uint64_t account_missing(std::uint32_t source, std::uint64_t missing_bytes) noexcept;
+    void note_gaps(std::uint32_t source, std::span<const assemble::ByteRange> gaps, std::uint64_t packets) noexcept;
     void note_latency() noexcept;
     void release_event() noexcept;
     [[nodiscard]] bool ensure_buffer() noexcept;
@@ -98,7 +103,8 @@ private:
     std::vector<assemble::ByteRange> received_;
     std::vector<assemble::ByteRange> missing_;
     std::vector<std::atomic<std::uint64_t>> missing_packets_;
-    std::atomic<std::uint64_t> missing_at_end_{0};
+    std::vector<AlwaysMissing> always_missing_;  ///< per source
+    std::vector<CutOff> cut_off_;                ///< per source
     std::atomic<std::uint64_t> missing_together_{0};
     std::uint64_t event_missing_ = 0;  ///< packets that the event in hand misses, and in how many of its sources
     std::size_t event_gaps_ = 0;

@@ -51,16 +51,16 @@ TEST(Seen, names_arp_other_ports_and_losses) {
     scene.count(PacketCounter::unsteered, 20);
     scene.seen.ports[0].answered = 2;
     scene.seen.ports[0].missed = 5;
-    scene.seen.strangers = {{"UDP port 9 from 10.0.0.1", 17},
-                            {"queue pair 7 from 10.0.0.2", 2},
-                            {"UDP port 8 from 10.0.0.3", 1},
-                            {"UDP port 7 from 10.0.0.4", 1}};
+    scene.ledger.unmatched.list = {{"UDP port 9 from 10.0.0.1", 17, ""},
+                                   {"queue pair 7 from 10.0.0.2", 2, ""},
+                                   {"UDP port 8 from 10.0.0.3", 1, ""},
+                                   {"UDP port 7 from 10.0.0.4", 1, ""}};
     EXPECT_EQ(seen_text(scene.ledger, scene.seen),
               "port det0 (pci): link up at 100 Gb/s, 27 packets, 5 lost by the device, 2 answers to ARP and ping; of "
               "all packets: "
               "3 ARP, 4 not IP (LLDP, spanning tree), 20 to no stream: UDP port 9 from 10.0.0.1 (17), queue pair 7 "
               "from 10.0.0.2 "
-              "(2), UDP port 8 from 10.0.0.3 (1)");
+              "(2), UDP port 8 from 10.0.0.3 (1) and 1 more");
     EXPECT_EQ(seen_words(scene.ledger, scene.seen), "3 ARP, 20 to no stream (UDP port 9 from 10.0.0.1)");
     const nlohmann::json json = seen_json(scene.ledger, scene.seen);
     EXPECT_EQ(json["unsteered"], 20);

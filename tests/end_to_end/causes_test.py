@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""The cause that a run names for what is missing: the sender's other ports, a setting that does not fit, a header of
+another detector. Each case is a capture in which the cause is known."""
+import json
+import random
+import re
+import struct
+
+from packets import ejfat, jungfrau, pcap_bytes, spead, stamped, udp
+from support import ROOT, Case, config, main, stream, weir
+
+ROUND_ROBIN_SOURCE = "10.1.0.10"
+
+
+def frame_of(number, port, packets=128, source=ROUND_ROBIN_SOURCE, module=0):
+    return [udp(jungfrau(number, packet, module=module), port, source=source) for packet in packets_of(packets)]
+
+
+def packets_of(packets):
+    return packets if isinstance(packets, range) else range(packets)
+
+
+class CauseCase(Case):
+    def capture(self, frames, name="c.pcap"):
+        return self.path(name, pcap_bytes(stamped(frames)))
+
+    def finding(self, result, counter):
+        found = [f for f in result.report["findings"] if f["counter"] == counter]
+        self.assertTrue(found, result.report["findings"])
+        return found[0]
+
+
+class RoundRobin(CauseCase):
+    """One module that sends each frame whole to the next of its UDP ports."""
+    def frames(self, count=12, ports=(50001, 50002)):
+        return [f for n in range(count) for f in frame_of(n + 1, ports[n % len(ports)])]
+
+    def test_the_ports_that_are_not_configured_are_possible_losses(self):
+        result = self.replay(self.capture(self.frames(ports=(50001, 50002, 50003))), config(stream(sources=1), sources=1))
+        self.assertEqual(result.report["events"]["complete"], 4)
+        first = result.report["findings"][0]
+        self.assertEqual((first["counter"], first["packets"]), ("packets.unsteered", 8 * 128))
+        self.assertIn("50002", first["sentence"])
+        self.assertIn("the address that", first["sentence"])
+        self.assertNotIn("other traffic", result.output)
+        self.assertEqual(result.report["lossless"], "unknown")
+        self.assertIn("look like this detector's", result.report["evidence"][0])
+        senders = result.report["unmatched"]["senders"]
+        self.assertEqual([(s["packets"], bool(s["why"])) for s in senders], [(512, True), (512, True)])
+        self.assertEqual(result.report["unmatched"]["possible_losses"], 1024)
+
+    def test_traffic_of_others_is_no_loss(self):
+        others = [udp(bytes(40), 5353, source="10.1.0.77") for _ in range(9)]
+        result = self.replay(self.capture(self.frames(ports=(50001,)) + others), config(stream(sources=1), sources=1))
+        self.assertEqual(result.report["unmatched"]["possible_losses"], 0)
+        self.assertEqual(result.report["unmatched"]["packets"], 9)
+        finding = self.finding(result, "packets.unsteered")
+        self.assertIs(finding["loss"], False)
+        self.assertIn("UDP port 5353 from 10.1.0.77", finding["sentence"])
+
+    def test_another_address_with_the_same_format(self):
+        # Neither the address nor the port is near a configured one: the header gives it away.
+        result = self.replay(self.capture(self.frames(ports=(50001,)) + frame_of(1, 61000, source="10.9.0.1")),
+                             config(stream(sources=1), sources=1))
+        self.assertEqual(result.report["unmatched"]["possible_losses"], 128)
+        self.assertIn("reads as jungfrau", result.report["unmatched"]["senders"][0]["why"])
+
+    def test_all_strangers_are_listed(self):
+        others = [udp(bytes(40), 6000 + i, source="10.2.0.1") for i in range(30) for _ in range(i + 1)]
+        result = self.replay(self.capture(self.frames(count=2, ports=(50001,)) + others), config(stream(sources=1), sources=1))
+        senders = result.report["unmatched"]["senders"]
+        self.assertEqual(len(senders), 16)
+        self.assertEqual(result.report["unmatched"]["packets"], 465)
+        # The most frequent ones are named in the summary, and that there are more.
+        for port in (6029, 6028, 6027):
+            self.assertIn(f"UDP port {port}", result.output)
+
+    def test_all_ports_as_one_source(self):
+        settings = config(stream(sources=4, source_by='"address"', src=[ROUND_ROBIN_SOURCE]), sources=1)
+        result = self.replay(self.capture(self.frames(20, (50001, 50002, 50003, 50004))), settings, "--require-lossless")
+        self.assertEqual((result.report["events"]["complete"], result.packets), (20, {"placed": 20 * 128}))
+
+    def test_the_example(self):
+        """Two modules, each of which takes the four ports in turn."""
+        text = (ROOT / "examples" / "round-robin.toml").read_text()
+        frames = []
+        for number in range(1, 17):
+            whole = [frame_of(number, 50001 + (number - 1) % 4 + 10 * m, source=f"10.1.0.{10 + m}", module=m) for m in (0, 1)]
+            frames += [frame for pair in zip(*whole) for frame in pair]
+        random.Random(5).shuffle(frames[-1000:])
+        result = self.replay(self.capture(frames), text, "--require-lossless")
+        self.assertEqual((result.report["events"]["complete"], result.packets), (16, {"placed": 16 * 256}))
+
+
+class Geometry(CauseCase):
+    """The same packets missing in every event."""
+    def said(self, frames, settings, *words):
+        result = self.replay(self.capture(frames), settings)
+        self.assertEqual(result.report["events"]["complete"], 0)
+        sentence = [f["sentence"] for f in result.report["findings"] if f["page"].endswith("#same-missing")][0]
+        for word in words:
+            self.assertIn(word, sentence)
+        self.assertNotIn("cable", result.output)
+        self.assertEqual(len([f for f in result.report["findings"] if f["loss"]]), 1, result.report["findings"])
+        return result
+
+    def test_fewer_rows(self):
+        frames = [f for n in range(1, 9) for f in frame_of(n, 50001, range(32, 96))]
+        self.said(frames, config(stream(sources=1), sources=1), "the same", "`rows = 256`")
+
+    def test_two_interfaces(self):
+        frames = [f for n in range(1, 9) for port in (50001, 50002) for f in frame_of(n, port, 64)]
+        self.said(frames, config(stream()), "`interfaces = 2`")
+
+    def test_fewer_bits(self):
+        def packet(number, index):
+            return udp(struct.pack("<QIIQQHHHHIHBB", number, 0, index, 0, 0, 31, 0, 0, 0, 0, 0, 1, 2) + bytes(4096), 50001)
+        frames = [packet(n, p) for n in range(1, 9) for p in range(32)]
+        self.said(frames, config(stream(format="eiger", sources=1), sources=1), "`bit_depth = 8`")
+
+    def test_declared_packets(self):
+        text = ('[[format]]\nname = "mine"\nheader_bytes = 8\nevent = { offset = 0, bytes = 4 }\nindex = { offset = 4, bytes = 4 }\n'
+                'payload_bytes = 100\npackets = 8\n')
+        frames = [udp(struct.pack("<II", n, p) + bytes(100), 50001) for n in range(1, 9) for p in range(6)]
+        self.said(frames, text + config(stream(format="mine", sources=1), sources=1), "`packets = 6`")
+
+    def test_a_bad_link_is_no_setting(self):
+        draw = random.Random(3)
+        frames = [f for n in range(1, 13) for f in frame_of(n, 50001) if draw.random() > 0.3]
+        result = self.replay(self.capture(frames), config(stream(sources=1), sources=1))
+        self.assertNotIn("the same", "".join(f["sentence"] for f in result.report["findings"]))
+        self.assertIn("cable", result.output)
+
+
+class Malformed(CauseCase):
+    def one_finding(self, frames, settings, counter):
+        result = self.replay(self.capture(frames), settings)
+        self.assertNotIn("sent nothing", result.output)
+        return self.finding(result, counter)["sentence"]
+
+    def test_ids_are_named(self):
+        frames = [udp(ejfat(n, bytes(50), source=s), 19522) for n in range(1, 21) for s in (7, 9)]
+        frames += [udp(ejfat(n, bytes(50), source=1), 19522) for n in range(1, 21)]
+        settings = config(stream(format="ejfat", sources=1, source_by='"header"', source_ids=[1, 2]))
+        sentence = self.one_finding(frames, settings, "dropped.malformed.source")
+        for word in ("7 (20 packets)", "9 (20 packets)", "`source_ids`", "1, 2"):
+            self.assertIn(word, sentence)
+
+    def test_the_detector_is_named(self):
+        cases = (("eiger", lambda n: jungfrau(n, n, kind=1)), ("moench", lambda n: jungfrau(n, n, bytes(6400), kind=5)),
+                 ("mythen3", lambda n: jungfrau(n, n, kind=6)), ("ejfat", lambda n: ejfat(n, bytes(100))),
+                 ("ejfat", lambda n: ejfat(n, bytes(100), balancer=2)), ("spead", lambda n: spead(n, bytes(100), total=100)),
+                 ("header version 3", lambda n: jungfrau(n, n, version=3)))
+        for name, packet in cases:
+            with self.subTest(detector=name):
+                sentence = self.one_finding([udp(packet(n), 50001) for n in range(1, 40)], config(stream(sources=1), sources=1),
+                                            "dropped.malformed.header")
+                self.assertIn(name, sentence)
+
+    def test_the_other_byte_order(self):
+        text = ('[[format]]\nname = "mine"\nbyte_order = "little"\nheader_bytes = 8\nevent = { offset = 0, bytes = 4 }\n'
+                'magic = { offset = 4, bytes = 4, value = 0x12345678 }\n')
+        frames = [udp(struct.pack(">II", n, 0x12345678) + bytes(100), 50001) for n in range(1, 9)]
+        sentence = self.one_finding(frames, text + config(stream(format="mine", sources=1), sources=1), "dropped.malformed.header")
+        self.assertIn('byte_order = "big"', sentence)
+
+
+class Sources(CauseCase):
+    def test_fewer_than_the_streams_have(self):
+        frames = [f for n in range(1, 9) for m in (0, 1) for f in frame_of(n, 50001 + m, source=f"10.1.0.{10 + m}")]
+        result = self.replay(self.capture(frames), config(stream(), sources=1))
+        self.assertTrue([w for w in result.report["warnings"] if "events.sources" in w and "2 sources" in w], result.report["warnings"])
+        self.assertIn("warning: ", result.output)
+        if result.report["packets"]["dropped"]["late"] > 0:
+            self.assertIn("`sources = 2`", self.finding(result, "dropped.late")["sentence"])
+
+    def test_the_srs_example_reads_what_the_help_sends(self):
+        text = weir("send", "--help").stdout
+        command = re.search(r"weir send (--format srs .*) --to srs\.pcap", text)[1].replace("formats/", f"{ROOT}/formats/").split()
+        capture, account = self.send("srs.pcap", *command)
+        settings = (ROOT / "examples" / "srs.toml").read_text().replace("../formats", f"{ROOT}/formats")
+        result = self.replay(capture, settings, "--require-lossless")
+        self.assertEqual(result.packets, {"placed": account["packets"]["sent"]})
+
+
+class EndOfRun(CauseCase):
+    def run_device(self, device, *args, text=stream(sources=1), events="timeout_ms = 20000\n"):
+        settings = self.path("live.toml", config(text, sources=1, events=events).replace('"net_null0"', f'"{device}"'))
+        done = weir("run", "--config", settings, "--report", self.path("live.json"), "--out", self.folder / "live", *args, status=None)
+        report = json.loads((self.folder / "live.json").read_text())
+        return done, report
+
+    def test_losses_of_earlier_events_are_losses(self):
+        # The time-out is far away, so every event with a loss is still open when the run ends.
+        done, report = self.run_device("sim,rate=100,drop=0.002,seed=3", "--duration", 1)
+        self.assertGreater(report["events"]["incomplete"]["end_of_run"], 3)
+        lost = [f for f in report["findings"] if f["loss"]]
+        self.assertTrue(lost, done.stdout)
+        self.assertGreaterEqual(lost[0]["packets"], report["events"]["incomplete"]["end_of_run"] - 2)
+        self.assertEqual(report["lossless"], "no")
+
+    def test_rates_are_over_the_time_in_which_packets_came(self):
+        capture, account = self.send("c.pcap", "--sources", 1, "--events", 40)
+        done, report = self.run_device(f"net_pcap0,rx_pcap={capture}", "--idle-exit", 2)
+        rates = report["rates"]
+        self.assertEqual(report["packets"]["placed"], account["packets"]["sent"])
+        self.assertLess(rates["active"]["seconds"], 0.7 * rates["run"]["seconds"])
+        self.assertAlmostEqual(rates["active"]["packets_per_s"] * rates["active"]["seconds"], report["packets"]["received"], delta=1)
+        self.assertIn("s in which packets came", done.stdout)
+
+
+class Sent(CauseCase):
+    def test_nobody_listens(self):
+        report = self.path("s.json")
+        done = weir("send", "--format", "ejfat", "--events", 20, "--to", "udp:127.0.0.1:9", "--report", report)
+        account = json.loads(report.read_text())
+        self.assertEqual(account["packets"]["handed_over"], account["packets"]["sent"])
+        self.assertIsNone(account["events"]["known_received"])
+        self.assertGreater(account["network_errors"]["port_unreachable"], 0)
+        self.assertIn("NOT RECEIVED", done.stdout)
+        self.assertIn("received: not known", done.stdout)
+
+
+if __name__ == "__main__":
+    main()

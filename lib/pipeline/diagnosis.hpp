@@ -38,7 +38,7 @@ struct Observations {
         bool link_up = true;
         std::uint32_t mbps = 0;                 ///< 0: not known
         std::uint64_t missed_by_interface = 0;  ///< of `missed`
-        std::string interface;                  ///< of the kernel; empty: none
+        std::string interface {};               ///< of the kernel; empty: none
     };
     struct Count {
         std::string what;

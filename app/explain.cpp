@@ -1,90 +1,141 @@
 #include "explain.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <string_view>
 
 #include "core/counters_text.hpp"
 #include "core/error.hpp"
+#include "terminal.hpp"
 
 namespace weir::app {
 namespace {
 
-constexpr std::string_view usage =
-    "usage: weir explain [COUNTER...]\n"
-    "  Says what a counter of the run report means and what to do when it is not zero.\n"
-    "  Counters of devices, rings and fill levels are among them. `*` stands for anything.\n"
-    "  Without a name it explains all. --list prints the names; --markdown prints docs/COUNTERS.md.\n"
-    "  weir explain dropped.late\n"
-    "  weir explain events.dropped.no_room\n"
-    "  weir explain 'dropped.malformed.*'\n"
-    "  weir explain device.missed\n";
+constexpr std::string_view usage = R"(usage: weir explain [TOPIC|COUNTER...]
 
-/// Breaks `text` into lines of at most `width` characters, each after `indent` spaces.
-void print_wrapped(std::string_view text, std::size_t indent, std::size_t width) {
-    const std::string margin(indent, ' ');
-    while (!text.empty()) {
-        std::size_t end = text.size();
-        if (end > width) {
-            end = text.rfind(' ', width);
-            if (end == std::string_view::npos) end = text.find(' ');
-            if (end == std::string_view::npos) end = text.size();
-        }
-        std::cout << margin << text.substr(0, end) << '\n';
-        text.remove_prefix(end < text.size() ? end + 1 : end);
+Says what a counter of the run report means and what to do when it is not zero. Counters of devices, rings and fill levels are among them. Without a name it lists the topics.
+
+  weir explain
+  weir explain events
+  weir explain dropped.late
+  weir explain dropped.malformed
+  weir explain 'dropped.*.bad_icrc'
+
+  --list      the names of all counters
+  --all       all topics with all their counters
+  --markdown  docs/COUNTERS.md
+  -h, --help  this text
+)";
+
+std::size_t columns() {
+    return columns_of(STDOUT_FILENO);
+}
+
+/// Breaks `text` into lines, each after `indent` spaces.
+void print_wrapped(std::string_view text, std::size_t indent) {
+    std::cout << wrapped(std::string(indent, ' ') + std::string(text), columns(), 0) << '\n';
+}
+
+std::string full_name(const core::CounterSection& section, std::size_t place) {
+    return std::string(section.name) + "." + std::string(section.begin[place].name);
+}
+
+void explain_topic(const core::CounterSection& section) {
+    std::cout << section.name << '\n';
+    print_wrapped(section.title, 2);
+    std::cout << '\n';
+    for (std::size_t i = 0; i < section.count; ++i) {
+        std::cout << "  " << section.begin[i].name << '\n';
+        print_wrapped(section.begin[i].help, 6);
     }
 }
 
 void explain_all() {
     for (const core::CounterSection& section : core::counter_sections()) {
-        std::cout << section.name << '\n';
-        print_wrapped(section.title, 2, 90);
-        std::cout << '\n';
-        for (std::size_t i = 0; i < section.count; ++i) {
-            std::cout << "  " << section.begin[i].name << '\n';
-            print_wrapped(section.begin[i].help, 6, 90);
-        }
+        explain_topic(section);
         std::cout << '\n';
     }
 }
 
-/// Every counter with its section in front.
+/// The topics, one line each: it fits a screen.
+void print_overview() {
+    std::cout << "weir explain TOPIC, or weir explain COUNTER\n\n";
+    for (const core::CounterSection& section : core::counter_sections()) {
+        const std::string count = std::to_string(section.count);
+        std::string line = "  " + std::string(section.name);
+        line.resize(20, ' ');
+        line += std::string(4 - std::min<std::size_t>(4, count.size()), ' ') + count + "  ";
+        for (std::size_t i = 0; i < section.count; ++i) {
+            const std::string name = (i == 0 ? "" : ", ") + std::string(section.begin[i].name);
+            if (line.size() + name.size() + 3 > columns()) {
+                line += ", …";
+                break;
+            }
+            line += name;
+        }
+        std::cout << line << '\n';
+    }
+    std::cout << "\nA part of a name will do: weir explain dropped.malformed. The number is that of\n"
+                 "the counters. docs/LOSSES.md goes from what a run said to what to do.\n";
+}
+
 std::vector<std::string> full_names() {
     std::vector<std::string> names;
     for (const core::CounterSection& section : core::counter_sections())
-        for (std::size_t i = 0; i < section.count; ++i)
-            names.push_back(std::string(section.name) + "." + std::string(section.begin[i].name));
+        for (std::size_t i = 0; i < section.count; ++i) names.push_back(full_name(section, i));
     return names;
 }
 
-void explain_one(const std::string& name) {
-    const std::vector<core::NamedCounter> found = core::find_counters(name);
-    for (const core::NamedCounter& counter : found) {
-        std::cout << counter.full_name << '\n';
-        print_wrapped(counter.info->help, 6, 90);
-        std::cout << "      Read on: " << core::counter_page(counter.full_name) << '\n';
+void print_counter(const core::NamedCounter& counter) {
+    std::cout << counter.full_name << '\n';
+    print_wrapped(counter.info->help, 6);
+    std::cout << "      Read on: " << core::counter_page(counter.full_name) << '\n';
+}
+
+/// `name` is a section, or the beginning of the names of several counters.
+bool explain_group(const std::string& name) {
+    bool found = false;
+    for (const core::CounterSection& section : core::counter_sections()) {
+        if (section.name == name || section.name.starts_with(name + ".")) {
+            explain_topic(section);
+            found = true;
+        }
     }
-    if (!found.empty()) return;
-    std::vector<std::string> names;
+    if (found) return true;
+    const std::string inside = "." + name + ".";
     for (const std::string& full : full_names()) {
-        names.push_back(full);
-        names.push_back(full.substr(full.find('.') + 1));
+        if (("." + full).find(inside) == std::string::npos) continue;
+        for (const core::NamedCounter& counter : core::find_counters(full)) print_counter(counter);
+        found = true;
     }
-    std::ranges::sort(names);
-    names.erase(std::unique(names.begin(), names.end()), names.end());
-    std::string text = "there is no counter '" + name + "'";
-    const std::vector<std::string> near = core::closest(name, names, 4 + name.size() / 4);
+    return found;
+}
+
+void explain_one(const std::string& name) {
+    for (const core::CounterSection& section : core::counter_sections())
+        if (section.name == name) return explain_topic(section);
+    const std::vector<core::NamedCounter> found = core::find_counters(name);
+    for (const core::NamedCounter& counter : found) print_counter(counter);
+    if (!found.empty() || explain_group(name)) return;
+    std::vector<std::string> names = full_names();
+    for (const core::CounterSection& section : core::counter_sections()) names.emplace_back(section.name);
+    std::string text = "there is no counter or topic '" + name + "'";
+    const std::vector<std::string> near = core::similar_names(name, names);
     for (std::size_t i = 0; i < near.size(); ++i) text += (i == 0 ? "; did you mean " : " or ") + near[i];
-    throw core::UsageError(text + " (weir explain lists them)");
+    throw core::UsageError(text + " (weir explain lists the topics)");
 }
 
 }  // namespace
 
 int explain_command(const std::vector<std::string>& args) {
-    if (args.empty()) explain_all();
+    if (args.empty()) print_overview();
     for (const std::string& arg : args) {
         if (arg == "--help" || arg == "-h") {
-            std::cout << usage;
+            std::cout << laid_out(usage, columns());
+        } else if (arg == "--all") {
+            explain_all();
         } else if (arg == "--list") {
             for (const std::string& name : full_names()) std::cout << name << '\n';
         } else if (arg == "--markdown") {

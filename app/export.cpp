@@ -3,6 +3,7 @@
 #include "export.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/program_options.hpp>
@@ -16,6 +17,7 @@
 #include "pipeline/config_reader.hpp"
 #include "run_text.hpp"
 #include "store/run_path.hpp"
+#include "terminal.hpp"
 
 namespace weir::app {
 
@@ -145,7 +147,7 @@ std::vector<std::uint64_t> shape_of(const std::string& text) {
 }
 
 po::options_description described() {
-    po::options_description description("options");
+    po::options_description description = options_for_terminal("options");
     // clang-format off
     description.add_options()
         ("to", po::value<std::string>()->value_name("FORMAT"), "npy, raw, pcap, pcapng, hdf5 or mdf")
@@ -244,6 +246,12 @@ std::vector<IndexEntry> chosen_entries(const RunReader& run, const Selection& se
     return entries;
 }
 
+/// To a terminal in lines that fit; elsewhere in one, which programs can read.
+void say(const std::string& text) {
+    const bool terminal = ::isatty(STDERR_FILENO) == 1;
+    std::cerr << (terminal ? wrapped(text, columns_of(STDERR_FILENO)) : text) << '\n';
+}
+
 /// One event after the other, each in memory as a whole.
 class Exporter {
 public:
@@ -286,7 +294,7 @@ public:
 private:
     void leave_out(const IndexEntry& entry, const char* why) {
         ++lost_;
-        std::cerr << fmt::format("weir: event {}:{} is left out: {}\n", entry.epoch, entry.event, why);
+        say(fmt::format("weir: event {}:{} is left out: {}", entry.epoch, entry.event, why));
     }
 
     void prepare(const EventInfo& info) {
@@ -337,7 +345,7 @@ int export_command(const std::vector<std::string>& args) {
     all_options.add(description).add_options()("path", po::value<std::string>());
     const po::variables_map given = parse(args, all_options, "path");
     if (given.count("help") > 0) {
-        std::cout << intro << description << examples;
+        print_help(intro, description, examples);
         return 0;
     }
     if (given.count("path") == 0)
@@ -366,12 +374,10 @@ int export_command(const std::vector<std::string>& args) {
     }
     if (exporter.exported() == 0) throw core::RunError("no event could be exported");
     const std::string summary = target->finish();
-    if (given.count("quiet") == 0)
-        std::cerr << fmt::format("{}: {}\n", count_text(exporter.exported(), "event"), summary);
-    if (!run.closed() && given.count("quiet") == 0)
-        std::cerr << "the run was not closed: these are the events that are whole\n";
+    if (given.count("quiet") == 0) say(fmt::format("{}: {}", count_text(exporter.exported(), "event"), summary));
+    if (!run.closed() && given.count("quiet") == 0) say("the run was not closed: these are the events that are whole");
     const std::string shortfall = target->shortfall();
-    if (!shortfall.empty()) std::cerr << "weir: " << shortfall << '\n';
+    if (!shortfall.empty()) say("weir: " + shortfall);
     return exporter.lost() == 0 && shortfall.empty() ? 0 : 1;
 }
 

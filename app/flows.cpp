@@ -13,6 +13,7 @@
 #include "pipeline/config.hpp"
 #include "pipeline/stream_rules.hpp"
 #include "port/capture_reader.hpp"
+#include "terminal.hpp"
 
 namespace weir::app {
 
@@ -109,7 +110,7 @@ void print_text(const flow::Classifier& classifier, const std::string& capture) 
 }  // namespace
 
 int flows_command(const std::vector<std::string>& args) {
-    po::options_description description("Options");
+    po::options_description description = options_for_terminal("Options");
     // clang-format off
     description.add_options()
         ("help,h", "this text")
@@ -124,7 +125,7 @@ int flows_command(const std::vector<std::string>& args) {
     all.add(description).add(hidden);
     const po::variables_map given = parse(args, all, "word");
     if (given.count("help") > 0) {
-        std::cout << usage << description;
+        print_help(usage, description);
         return 0;
     }
     const auto words =

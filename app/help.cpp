@@ -1,27 +1,37 @@
 #include "help.hpp"
 
+#include <unistd.h>
+
+#include <string_view>
+
 #include "core/counters_text.hpp"
+#include "terminal.hpp"
+#include "wire/format.hpp"
 
 namespace weir::app {
 
-const char* help_text() noexcept {
-    return R"(weir measures the stream and lets it through: a readout appliance for detectors.
+namespace {
 
-It takes detector packets off the wire with DPDK (or from a capture file), puts the
-messages of all sources of one event together, reduces the events, writes them down,
-and accounts for every single packet on the way.
+constexpr std::string_view text_before_formats =
+    R"(weir measures the stream and lets it through: a readout appliance for detectors.
 
-usage: weir COMMAND [options]      (weir COMMAND --help tells more)
+It takes detector packets off the wire with DPDK (or from a capture file), assembles
+the messages of all sources into events, reduces and stores them, and accounts for
+every single packet on the way.
+
+usage: weir COMMAND [options]
 
   run      the appliance: from a network port to event files, until you stop it
   replay   the same pipeline fed from pcap or pcapng files
   send     a detector simulator: to a capture file, a UDP socket or a DPDK device
   inspect  list and verify what a run has written, and what it lacks
-  export   a run as numpy arrays, as bytes, or as a capture again
+  export   a run as numpy arrays, bytes, HDF5, MDF, or as packets again
   explain  what a counter means, and what to do when it is not zero
-  flows    check flow rules (testpmd's syntax), try them on a capture, print those of a configuration
+  flows    check flow rules (testpmd's syntax), try them on a capture, print those of
+           a configuration
+  help     this text; help COMMAND is COMMAND --help (or -h), which tells more
 
-  --version   version, commit and the DPDK it was built with
+  --version  version, commit and the DPDK it was built with
 
 Three worked examples:
 
@@ -36,13 +46,25 @@ Three worked examples:
 Exit status: 0 fine; 1 the run failed, or what was inspected does not verify;
 2 wrong usage or configuration; 3 it worked, but --require-lossless did not hold.
 
-Formats: jungfrau, moench, eiger, ejfat and message; others are declared in the
-configuration (docs/formats/ has a page for each, formats/ some declared ones).
+)";
+
+constexpr std::string_view text_after_formats = R"(docs/formats/ has a page for each, formats/ has some declared ones.
 
 Documentation is in docs/: CONFIGURATION.md (every key), OPERATION.md (running it),
 COUNTERS.md (what each number means), READING.md and EVENT_FILE.md (how to read the files),
 ARCHITECTURE.md (how it works). `scripts/demo` shows it all.
 )";
+
+}  // namespace
+
+std::string help_text() {
+    std::string formats = "Formats: ";
+    for (const wire::FormatEntry& format : wire::formats())
+        if (format.name != "declared") formats += std::string(format.name) + ", ";
+    formats += "and your own, declared in the configuration; over UDP or RoCEv2 (RC, UC, UD).\n";
+    const std::size_t columns = columns_of(STDOUT_FILENO);
+    return laid_out(text_before_formats, columns) + wrapped(formats, columns, 0) +
+           laid_out(text_after_formats, columns);
 }
 
 std::string unknown_command_text(const std::string& name, const std::vector<std::string>& commands) {

@@ -6,7 +6,7 @@
 
 namespace weir::app {
 
-[[nodiscard]] const char* help_text() noexcept;
+[[nodiscard]] std::string help_text();
 
 /// The error for `name`, with the closest of the `commands` as a suggestion.
 [[nodiscard]] std::string unknown_command_text(const std::string& name, const std::vector<std::string>& commands);

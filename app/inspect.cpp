@@ -21,6 +21,7 @@
 #include "store/pixel_image.hpp"
 #include "store/run_reader.hpp"
 #include "store/sha256.hpp"
+#include "terminal.hpp"
 
 namespace weir::app {
 
@@ -96,7 +97,7 @@ std::optional<Options> parse_options(std::vector<std::string> args) {
     namespace po = boost::program_options;
     Options options;
     std::string digest;
-    po::options_description visible("options");
+    po::options_description visible = options_for_terminal("options");
     visible.add_options()("help,h", "this text")("json", "print JSON instead of a table")(
         "digest", po::value(&digest)->value_name("sha256"), "with --json: the SHA-256 of every event's payload")(
         "all", "list all events, not only the first 20")("incomplete", "list only events that are not complete")(
@@ -113,7 +114,7 @@ std::optional<Options> parse_options(std::vector<std::string> args) {
 
     for (const std::string& arg : args) {
         if (arg != "--help" && arg != "-h") continue;
-        std::cout << intro << visible << examples;
+        print_help(intro, visible, examples);
         return {};
     }
     options.to_file = take_extract(args, "--export");

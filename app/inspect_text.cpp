@@ -2,6 +2,7 @@
 #include "inspect_text.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,7 +16,7 @@
 #include "reduction_text.hpp"
 #include "run_text.hpp"
 #include "store/json_members.hpp"
-#include "store/payload_info.hpp"
+#include "terminal.hpp"
 
 namespace weir::app {
 
@@ -49,42 +50,47 @@ std::string missing_text(const EventInfo& event) {
     return text;
 }
 
-/// What reducers made of it and found in it, for runs that have reducers that do.
-std::string pixels_columns(const EventInfo& event) {
-    const std::string veto =
-        event.veto == store::Veto::none ? "-" : std::string(store::veto_names[static_cast<std::size_t>(event.veto)]);
-    return fmt::format("{:>9}  {:>6}  {:<7}  ", event.pixels_above, event.peaks, veto);
+/// To standard output, in lines that fit the terminal.
+void put(const std::string& text, std::size_t hang = 2) {
+    std::cout << wrapped(text, columns_of(STDOUT_FILENO), hang);
 }
 
-/// `more`: columns of a run whose payload is not what was received.
-std::string row_text(const EventInfo& event, const std::string& more) {
+/// What reducers made of the event and found in it, in words.
+std::string reduced_text(const EventInfo& event, const std::optional<MultiEventSummary>& packet) {
+    if (!event.reduced()) return {};
+    std::string text = fmt::format("reduced to {}", bytes_text(event.content_bytes()));
+    if (event.content == store::Content::mep) return text + (packet ? ", " + multi_event_text(*packet) : "");
+    text += fmt::format(", {} above, {}", count_text(event.pixels_above, "pixel"), count_text(event.peaks, "peak"));
+    if (event.veto != store::Veto::none)
+        text += fmt::format(", veto {}", store::veto_names[static_cast<std::size_t>(event.veto)]);
+    return text;
+}
+
+/// A row of the table, and what does not fit into 80 columns in lines below it.
+std::string row_text(const EventInfo& event, const std::optional<MultiEventSummary>& packet) {
+    constexpr std::size_t below = 7;
+    const std::size_t columns = columns_of(STDOUT_FILENO);
     const std::string state = event.complete ? "complete" : cause_text(event);
-    const std::string reduced = more.empty() ? "" : fmt::format("{:>10}  {}", bytes_text(event.content_bytes()), more);
-    return fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {}{}  {}\n", event.epoch, event.id, state,
-                       bytes_text(event.payload_bytes), reduced, time_text(event.first_ns), missing_text(event));
+    std::string row = fmt::format("{:>5}  {:>12}  {:<10}  {:>10}  {}", event.epoch, event.id, state,
+                                  bytes_text(event.payload_bytes), time_text(event.first_ns));
+    std::string more = reduced_text(event, packet);
+    const std::string missing = missing_text(event);
+    if (!missing.empty()) more += (more.empty() ? "" : "; ") + missing;
+    if (!more.empty() && row.size() + 2 + more.size() <= columns) return row + "  " + more + "\n";
+    row = wrapped(row + "\n", columns, below);
+    if (more.empty()) return row;
+    return row + wrapped(std::string(below, ' ') + more + "\n", columns, 0);
 }
 
-/// Of the columns that only runs with such a payload have.
-std::string content_heading(store::Content content) {
-    if (content == store::Content::received) return {};
-    return fmt::format("{:>10}  ", "reduced") + (content == store::Content::mep
-                                                     ? multi_event_heading()
-                                                     : fmt::format("{:>9}  {:>6}  {:<7}  ", "above", "peaks", "veto"));
-}
-
-void print_heading(const RunReader& run, store::Content content) {
+void print_heading(const RunReader& run) {
     const std::string name = store::text_at(run.start(), "name");
-    std::cout << fmt::format("run {}", run.path().string());
-    if (!name.empty()) std::cout << " (" << name << ")";
-    if (run.run()) std::cout << fmt::format(", number {}", *run.run());
-    std::cout << ", begun " << time_text(run.created_ns()) << " UTC"
-              << (run.closed()          ? ""
-                  : run.being_written() ? ", still being written"
-                                        : ", not closed")
-              << "\n\n";
-    std::cout << fmt::format("{:>5}  {:>20}  {:<10}  {:>10}  {}{:<26}  {}\n", "epoch", "event", "state",
-                             content == store::Content::received ? "payload" : "received", content_heading(content),
-                             "first packet (UTC)", "missing");
+    std::string text = fmt::format("run {}", run.path().string());
+    if (!name.empty()) text += fmt::format(" ({})", name);
+    if (run.run()) text += fmt::format(", number {}", *run.run());
+    const char* const state = run.closed() ? "" : run.being_written() ? ", still being written" : ", not closed";
+    put(fmt::format("{}, begun {} UTC{}\n\n", text, time_text(run.created_ns()), state));
+    put(fmt::format("{:>5}  {:>12}  {:<10}  {:>10}  {}\n", "epoch", "event", "state", "received",
+                    "first packet (UTC)"));
 }
 
 /// What incomplete events lack, added up.
@@ -107,27 +113,26 @@ public:
 
     void print(const RunReader& run) const {
         if (sources_.empty()) return;
-        std::cout << "\nwhy events are incomplete\n";
+        put("\nwhy events are incomplete\n");
         for (std::size_t cause = 1; cause < causes_.size(); ++cause) {
             if (causes_[cause] == 0) continue;
             const std::string name = fmt::format("incomplete.{}", store::cause_names[cause]);
             const std::vector<core::NamedCounter> counters = core::find_counters(name);
-            std::cout << fmt::format("  {:<12} {:>10}  {}\n", store::cause_names[cause],
-                                     count_text(causes_[cause], "event"),
-                                     counters.empty() ? "" : std::string(counters.front().info->help));
+            put(fmt::format("  {:<12} {:>10}  {}\n", store::cause_names[cause], count_text(causes_[cause], "event"),
+                            counters.empty() ? "" : std::string(counters.front().info->help)));
         }
-        std::cout << "\nwhat they lack\n";
+        put("\nwhat they lack\n");
         const json labels = store::at_or_null(config_of(run), "sources");
         std::uint64_t listed = 0;
         for (const auto& [id, sum] : sources_) {
             if (++listed > rows_max) {
-                std::cout << fmt::format("  … and {}\n", count_text(sources_.size() - rows_max, "more source"));
+                put(fmt::format("  … and {}\n", count_text(sources_.size() - rows_max, "more source")));
                 break;
             }
             std::string label;
             if (labels.is_array() && id < labels.size() && labels[id].is_string())
                 label = fmt::format(" ({})", labels[id].get<std::string>());
-            std::cout << fmt::format("  source {}{}: {}\n", id, label, text_of(sum));
+            put(fmt::format("  source {}{}: {}\n", id, label, text_of(sum)));
         }
     }
 
@@ -178,59 +183,58 @@ void print_ledger(const RunReader& run) {
     const std::string before = wire_loss.is_number_unsigned()
                                    ? fmt::format("{} lost before weir saw them", wire_loss.get<std::uint64_t>())
                                    : "unknown how many were lost before weir saw them";
-    std::cout << fmt::format("\nthe ledger of the run: {} received, {} of them in events, {} dropped; {}\n",
-                             count_text(*received, "packet"), store::number_at(packets, "placed").value_or(0), dropped,
-                             before);
+    put(fmt::format("\nthe ledger of the run: {} received, {} of them in events, {} dropped; {}\n",
+                    count_text(*received, "packet"), store::number_at(packets, "placed").value_or(0), dropped, before));
     for (const char* section : {"vetoed", "dropped"})
         nonzero(store::at_or_null(events, section), fmt::format("events.{}", section), lost);
     if (const auto unsteered = store::number_at(packets, "unsteered").value_or(0); unsteered > 0)
         lost.emplace_back("unsteered", unsteered);
-    for (const auto& [name, count] : lost)
-        std::cout << fmt::format("  {:<28} {:>10}   (weir explain {})\n", name, count, name);
+    for (const auto& [name, count] : lost) put(fmt::format("  {:<28} {:>10}   (weir explain {})\n", name, count, name));
     if (store::at_or_null(ledger, "balanced") == false)
-        std::cout << "  it does NOT balance: some packets are not accounted for\n";
+        put("  it does NOT balance: some packets are not accounted for\n");
 }
 
 void print_losses(const RunReader& run) {
     const LossVerdict verdict = loss_verdict(run);
-    std::cout << fmt::format("\nlossless: {}\n", verdict.lossless);
-    for (const std::string& line : verdict.evidence) std::cout << fmt::format("  {}\n", line);
+    put(fmt::format("\nlossless: {}\n", verdict.lossless));
+    for (const std::string& line : verdict.evidence) put(fmt::format("  {}\n", line));
 }
 
 void print_totals(const store::Verification& result) {
-    std::cout << fmt::format("\n{}, ", count_text(result.events, "event"));
+    std::string text = fmt::format("\n{}, ", count_text(result.events, "event"));
     if (result.heads == result.events)
-        std::cout << fmt::format("{} complete, {} incomplete; ", result.complete, result.events - result.complete);
-    std::cout << fmt::format("{} of payload in {} on disk, {}\n", bytes_text(result.payload_bytes),
-                             bytes_text(result.stored_bytes), count_text(result.segments, "segment"));
+        text += fmt::format("{} complete, {} incomplete; ", result.complete, result.events - result.complete);
+    put(text + fmt::format("{} of payload in {} on disk, {}\n", bytes_text(result.payload_bytes),
+                           bytes_text(result.stored_bytes), count_text(result.segments, "segment")));
 }
 
 void print_verdict(const RunReader& run, const store::Verification& result) {
     if (result.verified) {
-        std::cout << (result.payload_read
-                          ? "\nverified: every block, the index, the manifest and the ledger are whole and agree\n"
-                          : fmt::format("\nnot verified: the payload was not read (without --quick it is). All else "
-                                        "that was read is whole and agrees:\n"
-                                        "the manifest, the index of all events, and the heads of {}\n",
-                                        count_text(result.heads, "event")));
+        put(result.payload_read
+                ? "\nverified: every block, the index, the manifest and the ledger are whole and agree\n"
+                : fmt::format(
+                      "\nnot verified: the payload was not read (without --quick it is). All else that was read "
+                      "is whole and agrees: the manifest, the index of all events, and the heads of {}\n",
+                      count_text(result.heads, "event")),
+            0);
         return;
     }
     constexpr std::size_t shown_max = 20;
-    std::cout << fmt::format("\nNOT verified, {}:\n", count_text(result.problem_count, "problem"));
-    for (std::size_t i = 0; i < std::min(shown_max, result.problems.size()); ++i)
-        std::cout << "  " << result.problems[i] << '\n';
-    if (result.problem_count > shown_max) std::cout << fmt::format("  and {} more\n", result.problem_count - shown_max);
+    put(fmt::format("\nNOT verified, {}:\n", count_text(result.problem_count, "problem")));
+    for (std::size_t i = 0; i < std::min(shown_max, result.problems.size()); ++i) put("  " + result.problems[i] + "\n");
+    if (result.problem_count > shown_max) put(fmt::format("  and {} more\n", result.problem_count - shown_max));
     const std::uint64_t promised = store::number_at(run.manifest(), "events").value_or(result.events);
     if (promised > result.events)
-        std::cout << fmt::format("{} of {} lost\n", promised - result.events, count_text(promised, "event"));
+        put(fmt::format("{} of {} lost\n", promised - result.events, count_text(promised, "event")));
     if (run.being_written())
-        std::cout << "Look again when it is finished: the ledger comes last.\n";
+        put("Look again when it is finished: the ledger comes last.\n", 0);
     else if (!run.closed())
-        std::cout << "Without a manifest there is no ledger, and nobody can say how many events there should be: what "
-                     "came last may be missing.\n";
+        put("Without a manifest there is no ledger, and nobody can say how many events there should be: what came last "
+            "may be missing.\n",
+            0);
     if (result.events > 0 && result.payload_read)
-        std::cout << fmt::format("{} whole and can be read all the same\n",
-                                 result.events == 1 ? "the listed event is" : "the listed events are");
+        put(fmt::format("{} whole and can be read all the same\n",
+                        result.events == 1 ? "the listed event is" : "the listed events are"));
 }
 
 }  // namespace
@@ -242,7 +246,6 @@ int print_text(const RunReader& run, const TableOptions& options) {
     Losses losses;
     Progress progress("reading", run.stored_bytes(), false);
     // Only complete ones can be left out unseen.
-    const store::Content content = store::payload_of(run).content;
     const bool all_heads = options.all || options.incomplete;
     // Where only a few are read at all, they are the first of the file, and only they are put in order.
     EventOrder order(run, !options.quick || all_heads, [&](const std::string& row, bool complete) {
@@ -254,11 +257,6 @@ int print_text(const RunReader& run, const TableOptions& options) {
         }
     });
     MultiEventReader packets;
-    const auto columns = [&](const EventInfo& event) {
-        const std::optional<MultiEventSummary> packet = packets.end(event);
-        if (content == store::Content::received) return std::string();
-        return content == store::Content::mep ? multi_event_columns(packet) : pixels_columns(event);
-    };
     store::ScanHooks hooks;
     hooks.begin = [&](const EventInfo& event) { packets.begin(event); };
     hooks.payload = [&](std::span<const std::byte> piece) { packets.payload(piece); };
@@ -266,10 +264,10 @@ int print_text(const RunReader& run, const TableOptions& options) {
         losses.take(event);
         bytes += event.stored_bytes;
         progress.at(bytes);
-        const std::string more = columns(event);
-        order.put(event, options.incomplete && event.complete ? std::string() : row_text(event, more));
+        const std::optional<MultiEventSummary> packet = packets.end(event);
+        order.put(event, options.incomplete && event.complete ? std::string() : row_text(event, packet));
     };
-    print_heading(run, content);
+    print_heading(run);
     store::Verification result =
         options.quick ? run.scan_index(hooks, all_heads ? std::numeric_limits<std::uint64_t>::max() : rows_max)
                       : run.scan(hooks);
@@ -278,13 +276,13 @@ int print_text(const RunReader& run, const TableOptions& options) {
     progress.clear();
     const std::uint64_t listable = options.incomplete ? rows : std::max(rows, result.events);
     if (listable > rows_max && !options.all)
-        std::cout << fmt::format("  … and {} more{} (--all lists them{})\n", listable - rows_max,
-                                 incomplete_hidden > 0 && !options.incomplete
-                                     ? fmt::format(", {} of them incomplete", incomplete_hidden)
-                                     : "",
-                                 incomplete_hidden > 0 && !options.incomplete ? ", --incomplete only those" : "");
+        put(fmt::format("  … and {} more{} (--all lists them{})\n", listable - rows_max,
+                        incomplete_hidden > 0 && !options.incomplete
+                            ? fmt::format(", {} of them incomplete", incomplete_hidden)
+                            : "",
+                        incomplete_hidden > 0 && !options.incomplete ? ", --incomplete only those" : ""));
     print_totals(result);
-    std::cout << reduction_text(run, result) << packets.totals_text();
+    put(reduction_text(run, result) + packets.totals_text());
     losses.print(run);
     print_ledger(run);
     print_losses(run);

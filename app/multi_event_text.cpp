@@ -153,17 +153,11 @@ json multi_event_json(const MultiEventSummary& packet) {
     return object;
 }
 
-std::string multi_event_heading() {
-    return fmt::format("{:>20}  {:>6}  {:>14}  ", "first event", "events", "fragments");
-}
-
-std::string multi_event_columns(const std::optional<MultiEventSummary>& packet) {
-    if (!packet) return fmt::format("{:>20}  {:>6}  {:>14}  ", "-", "-", "-");
-    const MultiEventSource all = packet->total();
-    const std::string fragments = all.missing == 0
-                                      ? std::to_string(all.fragments)
-                                      : fmt::format("{} of {}", all.fragments - all.missing, all.fragments);
-    return fmt::format("{:>20}  {:>6}  {:>14}  ", packet->first_event, packet->events, fragments);
+std::string multi_event_text(const MultiEventSummary& packet) {
+    const MultiEventSource all = packet.total();
+    const std::string fragments = all.missing == 0 ? "" : fmt::format("{} of ", all.fragments - all.missing);
+    return fmt::format("{} from {} on, {}{}", count_text(packet.events, "event"), packet.first_event, fragments,
+                       count_text(all.fragments, "fragment"));
 }
 
 }  // namespace weir::app

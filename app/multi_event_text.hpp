@@ -66,8 +66,7 @@ private:
 /// {"order": "sources", "first_event": 1000, "events": 300, "sources": [{"id": 4097, "version": 3, …}, …]}
 nlohmann::json multi_event_json(const MultiEventSummary& packet);
 
-/// Columns of the table of events, and their heading: first event, events, fragments that arrived.
-std::string multi_event_heading();
-std::string multi_event_columns(const std::optional<MultiEventSummary>& packet);
+/// "300 events from 1000 on, 450 of 600 fragments"
+std::string multi_event_text(const MultiEventSummary& packet);
 
 }  // namespace weir::app

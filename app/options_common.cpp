@@ -13,7 +13,7 @@ namespace po = boost::program_options;
 void add_common_options(po::options_description& description) {
     // clang-format off
     description.add_options()
-        ("config", po::value<std::string>()->value_name("FILE"), "the configuration (docs/CONFIGURATION.md)")
+        ("config", po::value<std::string>()->value_name("FILE"), "docs/CONFIGURATION.md has its keys")
         ("out", po::value<std::string>()->value_name("PATH"), "write the run exactly here, whatever the configuration's sink says; refused if it exists")
         ("report", po::value<std::string>()->value_name("FILE"), "write the run report as JSON")
         ("require-lossless", po::value<std::string>()->implicit_value("yes")->value_name("yes|known"), "exit with status 3 if something was lost, or if nothing shows whether it was; `known` lets the second pass, with a warning")
@@ -24,7 +24,7 @@ void add_common_options(po::options_description& description) {
         ("progress", po::value<std::string>()->default_value("auto")->value_name("MODE"), "what is said while it runs: auto (a line on a terminal, nothing elsewhere), line, json (an object per second on stderr), json:FILE, none")
         ("telemetry", po::value<std::string>()->value_name("NAME"), "answer DPDK's telemetry clients: dpdk-telemetry.py -f NAME, then /weir/ledger and so on")
         ("quiet", "no summary, and no progress unless --progress asks for it")
-        ("help", "this text");
+        ("help,h", "this text");
     // clang-format on
 }
 

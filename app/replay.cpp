@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "options_common.hpp"
+#include "terminal.hpp"
 
 namespace weir::app {
 
@@ -63,7 +64,7 @@ std::uint32_t loop_of(std::uint32_t loop, const std::vector<std::string>& files)
 }  // namespace
 
 int replay_command(const std::vector<std::string>& args) {
-    po::options_description description("Options");
+    po::options_description description = options_for_terminal("Options");
     add_common_options(description);
     // clang-format off
     description.add_options()
@@ -81,7 +82,7 @@ int replay_command(const std::vector<std::string>& args) {
     all.add(description).add(hidden);
     const po::variables_map given = parse(args, all, "capture");
     if (given.count("help") > 0) {
-        std::cout << usage << description;
+        print_help(usage, description);
         return 0;
     }
     if (given.count("capture") == 0) throw core::UsageError("weir replay needs a capture file (weir replay --help)");

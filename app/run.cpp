@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "options_common.hpp"
+#include "terminal.hpp"
 
 namespace weir::app {
 
@@ -37,7 +38,7 @@ std::optional<T> limit(const po::variables_map& given, const char* name) {
 }  // namespace
 
 int run_command(const std::vector<std::string>& args) {
-    po::options_description description("Options");
+    po::options_description description = options_for_terminal("Options");
     add_common_options(description);
     // clang-format off
     description.add_options()
@@ -47,7 +48,7 @@ int run_command(const std::vector<std::string>& args) {
     // clang-format on
     const po::variables_map given = parse(args, description, nullptr);
     if (given.count("help") > 0) {
-        std::cout << usage << description;
+        print_help(usage, description);
         return 0;
     }
     pipeline::RunOptions options = run_options(given, "run");

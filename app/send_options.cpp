@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "pipeline/config.hpp"
 #include "send_text.hpp"
+#include "terminal.hpp"
 
 namespace weir::app {
 
@@ -248,7 +249,7 @@ po::options_description describe(SendOptions& options) {
                                                           {"verbs-write", SimulatedTransport::roce_write}});
         options.verbs = text.starts_with("verbs-");
     };
-    po::options_description all("options", 118);
+    po::options_description all = options_for_terminal("options");
     auto add = all.add_options();
     add("help,h", "this text");
     add("to", po::value(&options.to)->value_name("TARGET"), "where the frames go (--out is the same)");
@@ -338,7 +339,7 @@ bool read_send_options(const std::vector<std::string>& args, SendOptions& option
     const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
     po::store(po::command_line_parser(args).options(all).positional({}).style(style).run(), given);
     if (given.count("help") != 0) {
-        std::cout << send_intro << all << send_examples;
+        print_help(send_intro, all, send_examples);
         return false;
     }
     po::notify(given);

@@ -46,4 +46,9 @@ struct NamedCounter {
 [[nodiscard]] std::vector<std::string> closest(std::string_view word, const std::vector<std::string>& candidates,
                                                std::size_t distance_max);
 
+/// The same for names of several words with dots and underscores between them: by the words that both have, misspelt or
+/// not and in any order, then by edits. A beginning like "packets." may be missing from `name`. Empty if nothing is
+/// similar.
+[[nodiscard]] std::vector<std::string> similar_names(std::string_view name, const std::vector<std::string>& candidates);
+
 }  // namespace weir::core

@@ -24,10 +24,15 @@ expect() {  # expect STATUS STREAM PATTERN [args...]: the exit status, and a pat
 
 expect 0 stdout 'usage: weir COMMAND' --help
 expect 0 stdout 'usage: weir COMMAND' help
-for command in run replay send inspect explain; do
+for command in run replay send inspect export explain flows; do
     expect 0 stdout "  $command" --help
     expect 0 stdout "$command" "$command" --help
+    expect 0 stdout "$command" "$command" -h
+    expect 0 stdout "$command" help "$command"
     expect 2 stderr "weir: " "$command" --no-such-option
+done
+for format in jungfrau moench eiger ejfat dune ess spead message declared; do
+    expect 0 stdout "$format" --help
 done
 expect 0 stdout 'commit' --version
 expect 0 stdout 'DPDK' --version
@@ -42,7 +47,26 @@ expect 2 stderr "whose packets carry a checksum" send --corrupt 0.1 --events 1 -
 expect 0 stdout 'timeout_ms' explain dropped.late
 expect 0 stdout 'events.dropped.no_room' explain no_room
 expect 0 stdout 'packets.dropped.no_room' explain no_room
-expect 2 stderr 'did you mean dropped.late' explain droped.late
+expect 2 stderr 'did you mean packets.dropped.late' explain droped.late
+
+expect 0 stdout 'weir explain TOPIC' explain
+expect 0 stdout 'evicted' explain events
+expect 0 stdout 'packets.dropped.malformed.bad_icrc' explain dropped.malformed
+expect 0 stdout 'recorder' explain --all
+expect 2 stderr "no counter or topic 'timeout.incomplete'; did you mean events.incomplete.timeout" explain timeout.incomplete
+expect 2 stderr "no counter or topic 'zzzzzzzz' (" explain zzzzzzzz
+
+# Nothing is wider than a terminal; a topic's overview fits one.
+for arguments in --help 'run -h' 'replay -h' 'send -h' 'inspect -h' 'export -h' 'flows -h' 'explain -h' explain 'explain --all'; do
+    wide=$("$weir" $arguments | sed 's/…/./g' | grep -E '.{81}' | grep -vE '^ *[^ ]{60}')
+    lines=$("$weir" $arguments | wc -l)
+    if [[ -n $wide || ($arguments == explain && $lines -gt 24) ]]; then
+        echo "FAIL: weir $arguments: $lines lines, wider than 80 columns: $wide"
+        failed=$((failed + 1))
+    else
+        passed=$((passed + 1))
+    fi
+done
 
 # An error is one line, and it starts with the program's name.
 errors=$("$weir" replya 2>&1)

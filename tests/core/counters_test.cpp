@@ -97,6 +97,22 @@ TEST(Counters, closest_names_come_first_and_far_ones_not_at_all) {
     EXPECT_TRUE(closest("run", {}, 3).empty());
 }
 
+TEST(Counters, similar_names_share_words_or_are_a_few_letters_away) {
+    const std::vector<std::string> names{"packets.dropped.late",       "packets.dropped.malformed.bad_icrc",
+                                         "events.incomplete.timeout",  "packets.dropped.no_room",
+                                         "packets.dropped.queue_full", "device.missed",
+                                         "packets.not_for_us.roce_v1", "events"};
+    EXPECT_EQ(similar_names("droped.late", names).at(0), "packets.dropped.late");
+    EXPECT_EQ(similar_names("icrc", names).at(0), "packets.dropped.malformed.bad_icrc");
+    EXPECT_EQ(similar_names("timeout.incomplete", names).at(0), "events.incomplete.timeout");
+    EXPECT_EQ(similar_names("full_queue", names).at(0), "packets.dropped.queue_full");
+    EXPECT_EQ(similar_names("misssed", names).at(0), "device.missed");
+    EXPECT_EQ(similar_names("event", names).at(0), "events");
+    EXPECT_TRUE(similar_names("lost", names).empty());
+    EXPECT_TRUE(similar_names("zzzzzzzzzz", names).empty());
+    EXPECT_TRUE(similar_names("", names).empty());
+}
+
 TEST(Counters, documentation_is_what_the_table_makes) {
     const std::string path = std::string(WEIR_SOURCE_ROOT) + "/docs/COUNTERS.md";
     std::ifstream file(path);

@@ -46,6 +46,14 @@ Result inspect(const std::vector<std::string>& args) {
     return result;
 }
 
+/// Text that was broken to fit a terminal.
+std::string in_one_line(const std::string& text) {
+    std::istringstream words(text);
+    std::string line;
+    for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
+    return line;
+}
+
 class Inspect : public testing::Test {
 protected:
     void SetUp() override {
@@ -116,6 +124,18 @@ TEST_F(Inspect, long_tables_are_cut_unless_all_is_asked_for) {
     EXPECT_EQ(shortened.find(" 120 "), std::string::npos);
     EXPECT_NE(shortened.find("5 more"), std::string::npos);
     EXPECT_NE(inspect({directory_ / "many", "--all"}).out.find(" 124 "), std::string::npos);
+}
+
+TEST_F(Inspect, nothing_is_wider_than_a_terminal) {
+    TestEvent large = events_[1];
+    large.id = UINT64_MAX;
+    write_run(directory_ / "wide", {large});
+    for (const std::vector<std::string>& args :
+         {std::vector<std::string>{directory_ / "wide"}, {directory_ / "wide", "--quick"}, {run_}, {"--help"}}) {
+        std::istringstream lines(inspect(args).out);
+        for (std::string line; std::getline(lines, line);)
+            EXPECT_TRUE(line.size() <= 80 || line.find(directory_.path().string()) != std::string::npos) << line;
+    }
 }
 
 TEST_F(Inspect, the_text_adds_up_what_is_missing_and_why) {
@@ -228,15 +248,16 @@ TEST_F(Inspect, an_unfinished_run_is_listed_and_exits_with_1) {
         pump.flush();
         const Result during = inspect({hidden_path(directory_ / "killed")});
         EXPECT_EQ(during.status, 1);
-        EXPECT_NE(during.out.find("still being written"), std::string::npos) << during.out;
+        EXPECT_NE(in_one_line(during.out).find("still being written"), std::string::npos) << during.out;
     }
     EXPECT_EQ(inspect({directory_ / "killed"}).status, 1);
     const auto hidden = hidden_path(directory_ / "killed");
     const Result text = inspect({hidden});
     EXPECT_EQ(text.status, 1);
-    EXPECT_NE(text.out.find("no manifest"), std::string::npos);
-    EXPECT_NE(text.out.find("ended by force"), std::string::npos);
-    EXPECT_EQ(text.out.find("still being written"), std::string::npos);
+    const std::string words = in_one_line(text.out);
+    EXPECT_NE(words.find("no manifest"), std::string::npos);
+    EXPECT_NE(words.find("ended by force"), std::string::npos);
+    EXPECT_EQ(words.find("still being written"), std::string::npos);
     const json all = json::parse(inspect({hidden, "--json"}).out);
     EXPECT_EQ(all["events"].size(), 3U);
     EXPECT_EQ(all["verified"], false);

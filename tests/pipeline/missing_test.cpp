@@ -102,7 +102,7 @@ TEST(GeometryHint, names_the_setting_that_fits_exactly) {
         {"format = \"jungfrau\"", {{0, jungfrau}}, ""},  // no readout has 127 packets
         {"format = \"jungfrau\"", {{8192, 2 * 8192}}, ""},
         {"format = \"moench\"", {{25 * 6400, 50 * 6400}}, "`interfaces = 2`"},
-        {"format = \"eiger\"", {{65536, 131072}}, "`bit_depth = 8` or `rows = 128`"},
+        {"format = \"eiger\"", {{131072, 262144}}, "`bit_depth = 8` or `rows = 128`"},
         {"format = \"dune\"", {{0, 100}}, ""},
     };
     for (const HintCase& one : cases) {

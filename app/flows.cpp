@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/say.hpp"
 #include "flow/classifier.hpp"
 #include "flow/rule_parser.hpp"
 #include "options_common.hpp"
@@ -76,7 +77,7 @@ Result classify(const flow::Classifier& classifier, const std::string& capture, 
         }
         ++result.packets;
     }
-    if (reader.cut_off()) fmt::print(stderr, "warning: {}\n", reader.cut_off_text());
+    if (reader.cut_off()) core::say("warning: {}\n", reader.cut_off_text());
     return result;
 }
 

@@ -179,12 +179,12 @@ void export_event(const RunReader& run, const EventInfo& event, const Options& o
             file.write_at(sizes_known ? starts[source] + offset : compact, piece);
             compact += piece.size();
         });
-    } catch (const core::RunError&) {
+        if (sizes_known && !file.truncate(total))
+            throw core::RunError(fmt::format("cannot write {}", options.to_file->file));
+    } catch (const std::exception&) {
         std::remove(options.to_file->file.c_str());  // half an event would look like one
         throw;
     }
-    if (sizes_known && !file.truncate(total))
-        throw core::RunError(fmt::format("cannot write {}", options.to_file->file));
     const std::uint64_t written = sizes_known ? total : compact;
     std::cerr << fmt::format("event {}:{}: {} bytes to {}", event.epoch, event.id, written, options.to_file->file);
     if (!sizes_known) {

@@ -1,17 +1,23 @@
 // The program `weir`: finds the subcommand, runs it, and turns what it throws into an exit status and one clear line.
+#include <fmt/core.h>
+
 #include <boost/program_options/errors.hpp>
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/say.hpp"
 #include "explain.hpp"
 #include "export.hpp"
 #include "flows.hpp"
 #include "help.hpp"
 #include "inspect.hpp"
+#include "process.hpp"
 #include "replay.hpp"
 #include "run.hpp"
 #include "send.hpp"
@@ -31,7 +37,7 @@ constexpr Command commands[] = {
 
 int dispatch(std::vector<std::string> args) {
     if (args.empty()) {
-        std::cerr << help_text();
+        core::say_text(help_text());
         return 2;
     }
     if (args[0] == "help" && args.size() > 1) args = {args[1], "--help"};
@@ -51,23 +57,38 @@ int dispatch(std::vector<std::string> args) {
     throw core::UsageError(unknown_command_text(args[0], names));
 }
 
-int fail(const std::exception& error, int status) {
-    std::cerr << "weir: " << error.what() << '\n';
+int fail(std::string_view what, int status) {
+    core::say("weir: {}\n", what);
     return status;
 }
 
+/// What did not reach a full disk was not reported. A reader who has left, as `head` does, has what he wanted.
+int output_failed(int status) {
+    return output_reader_left() ? status : fail("cannot write to standard output", 1);
+}
+
+std::string out_of_memory_text(const std::string& command) {
+    const std::size_t bytes = bytes_refused();
+    return fmt::format("{}: out of memory{}", command,
+                       bytes > 0 ? fmt::format(": there were no {} more bytes in one piece", bytes) : "");
+}
+
 int run_program(std::vector<std::string> args) {
+    // A command that prints need not go on when nobody takes it.
+    std::cout.exceptions(std::ios::badbit | std::ios::failbit);
+    const std::string command = args.empty() ? "" : args[0];
     try {
         const int status = dispatch(std::move(args));
-        // What did not reach a full disk or a closed pipe was not reported.
-        if (!std::cout.flush() || std::fflush(stdout) != 0) throw core::RunError("cannot write to standard output");
-        return status;
+        const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+        return printed ? status : output_failed(status);
     } catch (const core::UsageError& error) {
-        return fail(error, 2);
+        return fail(error.what(), 2);
     } catch (const boost::program_options::error& error) {
-        return fail(error, 2);
+        return fail(error.what(), 2);
+    } catch (const std::bad_alloc&) {
+        return fail(out_of_memory_text(command), 1);
     } catch (const std::exception& error) {
-        return fail(error, 1);
+        return std::ferror(stdout) != 0 ? output_failed(1) : fail(error.what(), 1);
     }
 }
 
@@ -75,5 +96,7 @@ int run_program(std::vector<std::string> args) {
 }  // namespace weir::app
 
 int main(int argc, char** argv) {
+    weir::app::open_standard_descriptors();
+    weir::app::let_writes_fail();
     return weir::app::run_program({argv + (argc > 0 ? 1 : 0), argv + argc});
 }

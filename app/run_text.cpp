@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <cstdio>
 #include <ctime>
 
 #include "core/error.hpp"
+#include "core/say.hpp"
 #include "store/json_members.hpp"
 
 namespace weir::app {
@@ -152,11 +152,11 @@ void Progress::at(std::uint64_t done) {
     next_ns_ = now + core::ns_per_s / 4;
     shown_ = true;
     const double percent = total_ == 0 ? 100.0 : 100.0 * static_cast<double>(done) / static_cast<double>(total_);
-    std::fputs(fmt::format("\r{} {:.0f}% ", what_, percent).c_str(), stderr);
+    core::say("\r{} {:.0f}% ", what_, percent);
 }
 
 void Progress::clear() {
-    if (shown_) std::fputs("\r\033[K", stderr);
+    if (shown_) core::say_text("\r\033[K");
     shown_ = false;
 }
 

@@ -6,10 +6,10 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstdio>
 #include <memory>
 
 #include "core/error.hpp"
+#include "core/say.hpp"
 #include "port/frame_target.hpp"
 #include "port/neighbour.hpp"
 #include "port/paced_sender.hpp"
@@ -49,9 +49,8 @@ std::unique_ptr<port::UdpTarget> open_udp(SendOptions& options) {
 
 void show_progress(const port::Simulator& simulator, double seconds, std::uint64_t& last_bytes) {
     const port::SimulatorAccount::Source total = simulator.account().total();
-    fmt::print(stderr, "\r{:6.0f} s  {} events  {} packets  {:.2f} Gb/s   ", seconds, simulator.account().events,
-               total.emitted, static_cast<double>(total.frame_bytes - last_bytes) * 8e-9);
-    std::fflush(stderr);
+    core::say("\r{:6.0f} s  {} events  {} packets  {:.2f} Gb/s   ", seconds, simulator.account().events, total.emitted,
+              static_cast<double>(total.frame_bytes - last_bytes) * 8e-9);
     last_bytes = total.frame_bytes;
 }
 
@@ -139,16 +138,15 @@ int send_acknowledged(SendOptions& options, bool progress) {
     if (progress)
         config.on_progress = [&shown](double seconds) {
             const port::RcSender::Source total = shown->so_far().total();
-            fmt::print(stderr, "\r{:6.0f} s  {} events  {} messages acknowledged  {} packets   ", seconds,
-                       shown->so_far().events, total.acknowledged, total.emitted);
-            std::fflush(stderr);
+            core::say("\r{:6.0f} s  {} events  {} messages acknowledged  {} packets   ", seconds,
+                      shown->so_far().events, total.acknowledged, total.emitted);
         };
     port::RcSender sender(simulator, *link, config, destination(options, simulator, *link), stop_requested);
     shown = &sender;
     if (client) client->meet(ends[0]);
     const port::RcSender::Result run = sender.send();
     if (client) client->done();
-    if (progress && run.seconds > 1) fmt::print(stderr, "\n");
+    if (progress && run.seconds > 1) core::say("\n");
     return account_for(options, simulator, run, link->lost());
 }
 
@@ -186,7 +184,7 @@ int send_frames(SendOptions& options, bool progress) {
     std::uint64_t shown_bytes = 0;
     if (progress) config.on_progress = [&](double seconds) { show_progress(simulator, seconds, shown_bytes); };
     const port::PacedSender::Result run = port::PacedSender(simulator, *target, config, stop_requested).send();
-    if (shown_bytes != 0) fmt::print(stderr, "\n");
+    if (shown_bytes != 0) core::say("\n");
     const json report = send_report(options, simulator, run, *target);
     if (!options.report.empty()) write_send_report(options.report, report);
     if (!options.quiet) print_send_summary(report);

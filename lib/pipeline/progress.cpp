@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/say.hpp"
 #include "pipeline/pipeline.hpp"
 #include "pipeline/run_recorder.hpp"
 #include "pipeline/seen.hpp"
@@ -161,14 +162,14 @@ Progress::~Progress() {
 }
 
 void Progress::end_line() {
-    if (line_open_) std::fputc('\n', stderr);
+    if (line_open_) core::say_text("\n");
     line_open_ = false;
 }
 
 void Progress::say(std::string_view text) {
     if (quiet_) return;
     end_line();
-    fmt::print(stderr, "{}\n", text);
+    core::say("{}\n", text);
 }
 
 ProgressSample Progress::take(const Pipeline& pipeline, const Watch& watch, Ledger ledger, double seconds) {
@@ -208,12 +209,11 @@ void Progress::show(const ProgressSample& sample, bool final) {
     if (final) return;
     if (terminal_) {
         constexpr const char* clear_to_end = "\x1b[K";
-        fmt::print(stderr, "\r{}{}", progress_line(sample, terminal_width() - 1), clear_to_end);
+        core::say("\r{}{}", progress_line(sample, terminal_width() - 1), clear_to_end);
         line_open_ = true;
     } else {
-        fmt::print(stderr, "{}\n", progress_line(sample, std::numeric_limits<std::size_t>::max()));
+        core::say("{}\n", progress_line(sample, std::numeric_limits<std::size_t>::max()));
     }
-    std::fflush(stderr);
 }
 
 void Progress::update(const Pipeline& pipeline, const Watch& watch, double seconds) {
@@ -240,10 +240,9 @@ void Progress::answer(const Pipeline& pipeline, const Watch& watch, double secon
     sample.ledger = ledger;
     sample.recorder = recorder_of(pipeline);
     end_line();
-    fmt::print(stderr, "{} (rates since the start)\n", progress_line(sample, std::numeric_limits<std::size_t>::max()));
+    core::say("{} (rates since the start)\n", progress_line(sample, std::numeric_limits<std::size_t>::max()));
     if (nothing_for_streams(ledger, seen))
-        fmt::print(stderr, "nothing has come for any stream in {:.1f} s: {}\n", seconds, seen_text(ledger, seen));
-    std::fflush(stderr);
+        core::say("nothing has come for any stream in {:.1f} s: {}\n", seconds, seen_text(ledger, seen));
 }
 
 }  // namespace weir::pipeline

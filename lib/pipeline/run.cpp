@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "core/say.hpp"
 #include "pipeline/diagnosis.hpp"
 #include "pipeline/exchanges.hpp"
 #include "pipeline/ledger.hpp"
@@ -282,15 +283,15 @@ int Run::execute() {
     setup.recorder = recorder_ != nullptr ? &recorder_->recorder() : nullptr;
     pipeline_ = std::make_unique<Pipeline>(std::move(setup));
     if (!options_.quiet) {
-        fmt::print(stderr, "{}", plan_.text());
+        core::say("{}", plan_.text());
         for (const auto* warnings : {&options_.config.warnings, &plan_.warnings})
-            for (const std::string& warning : *warnings) fmt::print(stderr, "warning: {}\n", warning);
-        if (!pipeline_->unlocked().empty()) fmt::print(stderr, "{}\n", pipeline_->unlocked());
-        fmt::print(stderr, "{}{}", sinks_.start_text(), ports_text(*pipeline_));
+            for (const std::string& warning : *warnings) core::say("warning: {}\n", warning);
+        if (!pipeline_->unlocked().empty()) core::say("{}\n", pipeline_->unlocked());
+        core::say("{}{}", sinks_.start_text(), ports_text(*pipeline_));
     }
     const bool own_rules = !options_.capture.has_value();  // a replay does those of files only
     const bool files = std::ranges::any_of(options_.config.ports, [](const auto& port) { return !port.flows.empty(); });
-    if (!options_.quiet && (own_rules || files)) fmt::print(stderr, "{}", pipeline_->flows().text());
+    if (!options_.quiet && (own_rules || files)) core::say("{}", pipeline_->flows().text());
     if (!options_.telemetry.empty()) telemetry_ = std::make_unique<Telemetry>();
     if (!options_.capture.has_value())
         exchanges_ = std::make_unique<Exchanges>(*pipeline_, [this](std::string_view text) { progress_.say(text); });
@@ -301,7 +302,7 @@ int Run::execute() {
     started_ = true;
     if (!options_.capture.has_value()) wait_for_links();
     if (!options_.quiet && !options_.capture.has_value())
-        fmt::print(stderr, "running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
+        core::say("running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
     control();
     pipeline_->join();
     return finish();
@@ -323,7 +324,7 @@ void Run::wait_for_links() {
 
 bool Run::should_stop(double seconds) {
     if (const int number = SignalGuard::received(); number != 0) {
-        stop_reason_ = number == SIGINT ? "SIGINT" : "SIGTERM";
+        stop_reason_ = fmt::format("SIG{}", ::sigabbrev_np(number));
         return true;
     }
     if (sinks_.must_stop(pipeline_->sinks()) || recorder_must_stop()) {
@@ -510,29 +511,32 @@ int Run::finish() {
     if (!failure.empty()) report["error"] = failure;
     if (pipeline_->capture() != nullptr)
         for (const std::string& warning : pipeline_->capture()->warnings()) {
-            fmt::print(stderr, "warning: {}\n", warning);
+            core::say("warning: {}\n", warning);
             warnings_.push_back(warning);
         }
     for (const auto& warnings : {clock_warnings(*pipeline_), interface_warnings(*pipeline_)})
         for (const std::string& warning : warnings) {
-            fmt::print(stderr, "warning: {}\n", warning);
+            core::say("warning: {}\n", warning);
             warnings_.push_back(warning);
         }
     for (const auto* warnings : {&options_.config.warnings, &plan_.warnings})
         warnings_.insert(warnings_.end(), warnings->begin(), warnings->end());
     if (!warnings_.empty()) report["warnings"] = warnings_;
     if (!options_.quiet) {
-        fmt::print("{}{}{}{}", ledger_text(ledger, seconds_, watch_.active_seconds()), verdict_text(verdict),
-                   findings_text(findings), bottleneck_text(decisive, seconds_));
-        fmt::print("{}{}", sinks_.end_text(), recorder_ != nullptr ? recorder_->text() : "");
+        // Whoever does not take the summary any more must not keep the report from being written.
+        const std::string summary =
+            fmt::format("{}{}{}{}{}{}", ledger_text(ledger, seconds_, watch_.active_seconds()), verdict_text(verdict),
+                        findings_text(findings), bottleneck_text(decisive, seconds_), sinks_.end_text(),
+                        recorder_ != nullptr ? recorder_->text() : "");
+        std::fputs(summary.c_str(), stdout);
         std::fflush(stdout);
     }
-    if (!failure.empty()) fmt::print(stderr, "weir: the run failed: {}\n", failure);
+    if (!failure.empty()) core::say("weir: the run failed: {}\n", failure);
     report_.write(report);  // last: it may be on the same full disk
     if (!failure.empty()) return 1;
     if (!ledger.imbalance().empty()) {
-        fmt::print(stderr, "weir: the ledger does not balance ({}); this is a defect of weir, please report it\n",
-                   ledger.imbalance());
+        core::say("weir: the ledger does not balance ({}); this is a defect of weir, please report it\n",
+                  ledger.imbalance());
         return 1;
     }
     return status_of(verdict);
@@ -541,14 +545,14 @@ int Run::finish() {
 /// Of a run that worked.
 int Run::status_of(const Verdict& verdict) const {
     if (!verdict.came && !options_.allow_empty) {
-        fmt::print(stderr, "weir: nothing came for any stream ({}); if that is as it should be: --allow-empty\n",
-                   verdict.evidence.front());
+        core::say("weir: nothing came for any stream ({}); if that is as it should be: --allow-empty\n",
+                  verdict.evidence.front());
         return 1;
     }
     if (options_.require == RunOptions::Require::nothing || verdict.lossless == Lossless::yes) return 0;
     const bool accepted = verdict.lossless == Lossless::unknown && options_.require == RunOptions::Require::not_lossy;
-    fmt::print(
-        stderr, "weir: {}--require-lossless: {} ({})\n", accepted ? "warning: " : "",
+    core::say(
+        "weir: {}--require-lossless: {} ({})\n", accepted ? "warning: " : "",
         verdict.lossless == Lossless::no ? "the run was not lossless" : "whether the run was lossless is not known",
         verdict.evidence.front());
     return accepted ? 0 : 3;

@@ -49,12 +49,13 @@ SignalGuard::SignalGuard() {
     action.sa_handler = on_signal;
     ::sigaction(SIGINT, &action, &interrupt_);
     ::sigaction(SIGTERM, &action, &terminate_);
+    // The terminal is gone; whoever wants the run to go on without one says so with nohup.
+    ::sigaction(SIGHUP, nullptr, &hang_up_);
+    if (hang_up_.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
     action.sa_handler = on_question;
     ::sigaction(SIGUSR1, &action, &user_);
     action.sa_handler = on_record;
     ::sigaction(SIGUSR2, &action, &record_);
-    // A file that may not grow any more is an error of writing, with an account, not a reason to die.
-    ::signal(SIGXFSZ, SIG_IGN);
 }
 
 SignalGuard::~SignalGuard() {
@@ -63,6 +64,7 @@ SignalGuard::~SignalGuard() {
     if (stop_signal.load() != 0) return;
     ::sigaction(SIGINT, &interrupt_, nullptr);
     ::sigaction(SIGTERM, &terminate_, nullptr);
+    ::sigaction(SIGHUP, &hang_up_, nullptr);
 }
 
 bool SignalGuard::asked() noexcept {

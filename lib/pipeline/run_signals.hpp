@@ -5,9 +5,9 @@
 
 namespace weir::pipeline {
 
-/// SIGINT and SIGTERM end a run cleanly; what was set before is restored. Not after a signal: one that comes again
-/// while the program takes its leave must not turn a clean end into a failure. SIGUSR1 asks how the run goes, SIGUSR2
-/// for the packets that the flight recorder has.
+/// SIGINT, SIGTERM and SIGHUP end a run cleanly (SIGHUP not where it is ignored); what was set before is restored. Not
+/// after a signal: one that comes again while the program takes its leave must not turn a clean end into a failure.
+/// SIGUSR1 asks how the run goes, SIGUSR2 for the packets that the flight recorder has.
 class SignalGuard {
 public:
     SignalGuard();
@@ -25,6 +25,7 @@ public:
 private:
     struct sigaction interrupt_ {};
     struct sigaction terminate_ {};
+    struct sigaction hang_up_ {};
     struct sigaction user_ {};
     struct sigaction record_ {};
 };

@@ -1,3 +1,5 @@
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "port/capture_writer.hpp"
@@ -10,7 +12,13 @@ namespace {
 class CaptureTarget : public FrameTarget {
 public:
     CaptureTarget(const std::string& path, std::uint32_t frame_bytes_max)
-        : writer_(path), slot_bytes_(frame_bytes_max), memory_(std::size_t{slots} * frame_bytes_max) {}
+        : path_(path), writer_(path), slot_bytes_(frame_bytes_max), memory_(std::size_t{slots} * frame_bytes_max) {}
+    ~CaptureTarget() override {
+        std::error_code error;  // half a capture would look like one
+        if (!finished_) std::filesystem::remove(path_, error);
+    }
+    CaptureTarget(const CaptureTarget&) = delete;
+    CaptureTarget& operator=(const CaptureTarget&) = delete;
 
     std::span<std::byte> slot(std::uint32_t index) noexcept override {
         return std::span(memory_).subspan(std::size_t{index} * slot_bytes_, slot_bytes_);
@@ -21,9 +29,14 @@ public:
         }
         return static_cast<std::uint32_t>(frames.size());
     }
-    void finish() override { writer_.close(); }
+    void finish() override {
+        writer_.close();
+        finished_ = true;
+    }
 
 private:
+    std::filesystem::path path_;
+    bool finished_ = false;
     CaptureWriter writer_;
     std::size_t slot_bytes_;
     std::vector<std::byte> memory_;

@@ -19,6 +19,7 @@
 #include <mutex>
 
 #include "core/error.hpp"
+#include "core/say.hpp"
 
 namespace weir::port {
 
@@ -183,7 +184,7 @@ void start_eal(const EalConfig& config) {
             "DPDK could not start: {} (asked for {} MiB of memory{}){}{}", rte_strerror(rte_errno), mib,
             config.pci.empty() ? "" : " in hugepages, which PCI devices need", reason.empty() ? "" : ": ", reason));
     }
-    if (const std::string remarks = LogCapture::text(); !remarks.empty()) fmt::print(stderr, "{}\n", remarks);
+    if (const std::string remarks = LogCapture::text(); !remarks.empty()) core::say("{}\n", remarks);
 }
 
 void stop_eal() noexcept {

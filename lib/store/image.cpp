@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <csetjmp>
+#include <filesystem>
+#include <system_error>
 
 #include "core/error.hpp"
 
@@ -149,7 +151,14 @@ void write_png(const std::filesystem::path& path, std::uint32_t width, std::uint
     const bool good = info != nullptr && encode(png, info, width, height, channels, samples.data(), bytes);
     png_destroy_write_struct(&png, &info);
     if (!good) throw core::RunError("libpng cannot encode the image");
-    File::create(path).write_at(0, bytes);
+    File file = File::create(path);
+    try {
+        file.write_at(0, bytes);
+    } catch (const core::RunError&) {
+        std::error_code error;  // half an image is none
+        std::filesystem::remove(path, error);
+        throw;
+    }
 }
 
 void write_png(const std::filesystem::path& path, const Image& image) {

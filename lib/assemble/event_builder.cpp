@@ -143,7 +143,7 @@ Event& EventBuilder::admit(const Descriptor& d, std::uint64_t number) noexcept {
     event->epoch = d.epoch;
     event->state = EventState::open;
     event->cause = EventCause::complete;
-    event->complete_messages = event->awaited = 0;
+    event->complete_messages = event->awaited = event->unfinished = 0;
     event->first_ns = event->last_ns = d.first_ns;
     event->deadline_ns = deadline_of(d.first_ns, config_.timeout_ns);
     std::ranges::fill(event->messages, nullptr);
@@ -218,6 +218,7 @@ void EventBuilder::offer_known(const Descriptor& d, Event& event) noexcept {
             return;
         case Descriptor::Kind::announce:
             if (event.state != EventState::open) return answer(d, fate_of(event.cause));
+            event.unfinished += event.announced[d.source] == 0 ? 1 : 0;
             event.announced[d.source] = 1;
             break;
         case Descriptor::Kind::deliver: {
@@ -235,7 +236,7 @@ void EventBuilder::offer_known(const Descriptor& d, Event& event) noexcept {
     if (event.state != EventState::open) return;
     if (event.deadline_ns <= now_)
         close(event, EventCause::timeout);  // its first packet was known only now
-    else if (event.complete_messages >= config_.sources_needed)
+    else if (is_complete(event))
         close(event, EventCause::complete);
 }
 
@@ -246,7 +247,7 @@ void EventBuilder::attach(Event& event, Message& message) noexcept {
     }
     event.messages[message.source] = &message;
     event.last_ns = std::max(event.last_ns, message.last_ns);
-    if (message.complete) ++event.complete_messages;
+    ++(message.complete ? event.complete_messages : event.unfinished);
 }
 
 void EventBuilder::settle(Event& event, Message& message) noexcept {
@@ -323,6 +324,7 @@ void EventBuilder::close(Event& event, EventCause cause) noexcept {
 void EventBuilder::answered(Event& event, std::uint32_t source) noexcept {
     if (event.announced[source] == 0) return;
     event.announced[source] = 0;
+    --event.unfinished;
     if (event.state == EventState::closing && --event.awaited == 0) --awaiting_;
 }
 

@@ -36,7 +36,8 @@ struct Event {
     EventState state = EventState::free;
     EventCause cause = EventCause::complete;
     std::uint32_t complete_messages = 0;
-    std::uint32_t awaited = 0;  ///< messages announced and not delivered yet, once closing
+    std::uint32_t unfinished = 0;  ///< messages that have begun and not come to their end, or that ended with gaps
+    std::uint32_t awaited = 0;     ///< messages announced and not delivered yet, once closing
     TimeNs first_ns = 0;
     TimeNs last_ns = 0;
     TimeNs deadline_ns = 0;             ///< packets from then on are late; once closed also where it ended before
@@ -52,9 +53,10 @@ struct Event {
 class EventBuilder {
 public:
     struct Config {
-        std::uint32_t sources = 1;         ///< run-wide number of sources
-        std::uint32_t sources_needed = 1;  ///< how many whole messages make an event complete
-        std::uint32_t open_max = 64;       ///< events open at once, in all shards; at the limit `overload` decides
+        std::uint32_t sources = 1;  ///< run-wide number of sources
+        /// How many whole messages make an event complete, if no other message of it has begun and is not whole.
+        std::uint32_t sources_needed = 1;
+        std::uint32_t open_max = 64;  ///< events open at once, in all shards; at the limit `overload` decides
         std::uint32_t queued_max =
             16;  ///< events handed downstream and not released yet (all shards); then new ones wait or are refused
         TimeNs timeout_ns = 500 * core::ns_per_ms;
@@ -152,6 +154,10 @@ private:
     void offer_known(const Descriptor& descriptor, Event& event) noexcept;
     void answer(const Descriptor& descriptor, core::PacketCounter fate) noexcept;
     void attach(Event& event, Message& message) noexcept;
+    [[nodiscard]] bool is_complete(const Event& event) const noexcept {
+        return event.complete_messages >= config_.sources_needed &&
+               (event.unfinished == 0 || event.complete_messages == config_.sources);
+    }
     void refuse_message(Message& message, core::PacketCounter counter) noexcept;
     void settle(Event& event, Message& message) noexcept;
     void close(Event& event, EventCause cause) noexcept;

@@ -173,13 +173,49 @@ TEST(Events, need_only_as_many_sources_as_configured) {
     limits.sources_needed = 2;
     Harness harness(limits);
     harness.add(whole(0, 1, 1));
-    harness.add(piece(2, 1, 0, 2, 1));
     harness.add(whole(1, 1, 2));
     ASSERT_EQ(harness.events.size(), 1u);
     EXPECT_EQ(harness.events[0].cause, EventCause::complete);
-    EXPECT_EQ(harness.events[0].messages.size(), 3u);
-    EXPECT_FALSE(harness.events[0].messages.at(2).complete);
+    EXPECT_EQ(harness.events[0].messages.size(), 2u);
     harness.finish();
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, are_complete_only_when_every_message_in_them_is_whole) {
+    Limits limits{.sources = 3};
+    limits.sources_needed = 1;
+    Harness harness(limits);
+    harness.add(piece(2, 1, 0, 2, 1));
+    harness.add(whole(0, 1, 2));
+    EXPECT_TRUE(harness.events.empty());  // source 2 has begun
+    harness.add(whole(1, 1, 3));
+    EXPECT_TRUE(harness.events.empty());
+    harness.add(piece(2, 1, 1, 2, 4));
+    ASSERT_EQ(harness.events.size(), 1u);
+    EXPECT_EQ(harness.events[0].cause, EventCause::complete);
+    EXPECT_EQ(harness.events[0].messages.size(), 3u);
+    harness.add(piece(2, 2, 0, 2, 5));
+    harness.add(whole(0, 2, 6));
+    harness.advance(1005);
+    ASSERT_EQ(harness.events.size(), 2u);
+    EXPECT_EQ(harness.events[1].cause, EventCause::timeout);
+    EXPECT_EQ(harness.events[1].messages.at(2).missing, (Missing{{100, 200}}));
+    harness.finish();
+    EXPECT_EQ(harness.count(PacketCounter::late), 0u);
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, with_a_message_that_ended_with_gaps_are_not_complete) {
+    Limits limits{.sources = 2};
+    limits.sources_needed = 1;
+    Harness harness(limits);
+    const std::vector<Harness::Part> parts{{0, 100, 1}};
+    harness.bind(1, 1, 200, parts, 2);  // an RDMA message that lost its end
+    harness.add(whole(0, 1, 3));
+    EXPECT_TRUE(harness.events.empty());
+    harness.finish();
+    ASSERT_EQ(harness.events.size(), 1u);
+    EXPECT_EQ(harness.events[0].cause, EventCause::end_of_run);
     EXPECT_EQ(harness.faults(), "");
 }
 

@@ -172,6 +172,23 @@ class Captures(Case):
             self.assertEqual(complete, {n: hashlib.sha256(data[n]).hexdigest() for n in complete})
             self.assertGreater(len(complete), 0)
 
+    def test_an_event_is_complete_when_every_message_in_it_is_whole(self):
+        """`sources` below the sources of the streams: one that has begun counts, one that sent nothing does not."""
+        def of(number, source, pieces=2):
+            return [udp(ejfat(number, bytes([number, source]) * 500, offset=1000 * p, total=2000), EJFAT_PORT + source) for p in range(pieces)]
+
+        # Event 1: half of source 0, all of source 1. Event 2: source 1 alone. Event 3: both, source 0 begins first.
+        sent = [*of(1, 0, pieces=1), *of(1, 1), *of(2, 1), of(3, 0)[0], *of(3, 1), of(3, 0)[1]]
+        capture = self.path("c.pcap", pcap_bytes(stamped(sent)))
+        result = self.replay(capture, config(stream(format="ejfat"), sources=1))
+        self.assertEqual({number: event["complete"] for (_, number), event in result.events.items()}, {1: False, 2: True, 3: True})
+        self.assertEqual([len(result.events[0, number]["sources"]) for number in (1, 2, 3)], [2, 1, 2])
+        self.assertEqual(result.events[0, 1]["sources"][0]["missing"], [[1000, 1000]])
+        self.assertEqual(result.packets, {"placed": len(sent)})
+        dropped = self.replay(capture, config(stream(format="ejfat"), sources=1, events='timeout_ms = 2000\nincomplete = "drop"\n'))
+        self.assertEqual(sorted(number for _, number in dropped.events), [2, 3])
+        self.assertEqual(dropped.report["events"]["dropped"]["incomplete"], 1)
+
     def test_a_named_pipe(self):
         data = pcap_bytes(stamped(frames(4)))
         pipe = self.path("pipe")

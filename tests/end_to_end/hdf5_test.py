@@ -12,6 +12,7 @@ numpy_python.under_python_with("h5py", "hdf5plugin", packages="python3-h5py, pyt
 import h5py  # noqa: E402
 import numpy  # noqa: E402
 
+from packets import EJFAT_PORT, ejfat, pcap_bytes, stamped, udp  # noqa: E402
 from support import ZSTD, WEIR, Case, config, main, stream, weir  # noqa: E402
 
 NEXUS = ('nexus = { instrument = "beamline", source = "ring", sample = "none", sensor_material = "Si", sensor_thickness_um = 320, '
@@ -131,6 +132,17 @@ class Sink(Case):
         flat = self.replay(capture, config(stream(format="ejfat", sources=1), sources=1))
         self.assertIn("this run's payload is none", export("never", "--definition", "NXmx", run=flat.run, status=2).stderr)
         self.assertEqual([path.name for path in self.folder.glob("*never*")] + [path.name for path in self.folder.glob(".never*")], [])
+
+    def test_complete_means_what_it_means_in_the_event_file(self):
+        # One source of two makes an event; the other one sent half of its message.
+        def of(source, pieces):
+            return [udp(ejfat(1, bytes(1000), offset=1000 * p, total=2000), EJFAT_PORT + source) for p in range(pieces)]
+
+        capture = self.path("c.pcap", pcap_bytes(stamped([*of(0, 1), *of(1, 2)])))
+        self.replay(capture, config(stream(format="ejfat"), sources=1, more=self.hdf5_sink("h5", "")))
+        with h5py.File(self.path("h5") / "master.h5") as file:
+            self.assertEqual(list(file["/entry/events/complete"]), [0])
+            self.assertEqual([list(row) for row in file["/entry/sources/state"]], [[1, 0]])
 
     def test_pieces_that_the_chain_compresses(self):
         capture, _ = self.send("jf.pcap", "--format", "jungfrau", "--sources", 1, "--events", 3, "--seed", 4)

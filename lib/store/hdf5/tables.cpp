@@ -33,7 +33,7 @@ void add_events(Kinds& kinds) {
                      [](const EventInfo& event) { return event.first_ns; });
     add_event_column(kinds, "last_ns", H5T_NATIVE_INT64, "arrival of the last packet, ns since 1970-01-01 UTC",
                      [](const EventInfo& event) { return event.last_ns; });
-    add_event_column(kinds, "complete", H5T_NATIVE_UINT8, "1: everything of all sources came",
+    add_event_column(kinds, "complete", H5T_NATIVE_UINT8, "1: as many sources as make an event, and all of each",
                      [](const EventInfo& event) { return std::uint8_t{event.complete}; });
     add_event_column(kinds, "cause", H5T_NATIVE_UINT8,
                      "why it is incomplete: 0 it is not, 1 timeout, 2 evicted, 3 end of run, 4 no room",

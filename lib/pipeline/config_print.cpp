@@ -131,13 +131,13 @@ std::string array_of(const List& list, Text text) {
 void print_responder(Printer& out, const RoceConfig& roce) {
     const RoceConfig defaults;
     out.choice("service", service_names, roce.service, defaults.service);
+    if (!roce.psn.empty()) out.line("psn", hex_list(roce.psn));
     if (roce.service == roce::Service::listen) return;
     if (!roce.peers.empty())
         out.line("peer", array_of(roce.peers, [](const RoceConfig::Peer& peer) {
                      return fmt::format("{{ qp = {:#x}{} }}", peer.qp,
                                         peer.address ? ", address = " + in_quotes(peer.address->text) : "");
                  }));
-    if (!roce.psn.empty()) out.line("psn", hex_list(roce.psn));
     if (roce.path_mtu != 0)
         out.line("path_mtu", std::to_string(roce.path_mtu));
     else
@@ -365,7 +365,10 @@ nlohmann::json stream_json(const RunConfig& config, const StreamConfig& stream) 
         out["icrc"] = name_of(icrc_names, stream.icrc);
         if (stream.message_bytes) out["message_bytes"] = *stream.message_bytes;
         out["service"] = name_of(service_names, stream.roce.service);
-        if (stream.roce.service != roce::Service::listen) out["responder"] = responder_json(stream.roce);
+        if (stream.roce.service != roce::Service::listen)
+            out["responder"] = responder_json(stream.roce);
+        else if (!stream.roce.psn.empty())
+            out["psn"] = stream.roce.psn;
         if (stream.exchange != Exchange::none)
             out.update({{"exchange", name_of(exchange_names, stream.exchange)},
                         {"listen", fmt::format("{}:{}", stream.listen_address, stream.listen_port)}});

@@ -136,10 +136,12 @@ void read_responder_keys(TableReader& table, StreamConfig& stream) {
     };
     belongs({"pkey", "path_mtu", "cnp_interval_us"}, roce.service != roce::Service::listen,
             "service = \"rc\", \"uc\" or \"ud\", and this stream only listens");
-    belongs({"peer", "psn", "region"}, connected, "service = \"rc\" or \"uc\"");
+    belongs({"peer", "region"}, connected, "service = \"rc\" or \"uc\"");
+    belongs({"psn"}, roce.service != roce::Service::ud, "service = \"rc\" or \"uc\", and to streams that only listen");
     belongs({"rnr_timer_us", "ack_every"}, roce.service == roce::Service::rc,
             "service = \"rc\": nothing else is acknowledged");
     belongs({"qkey"}, roce.service == roce::Service::ud, "service = \"ud\"");
+    if (roce.service != roce::Service::ud) read_psns(table, stream);
     if (roce.service == roce::Service::listen) return;
 
     roce.path_mtu = static_cast<std::uint32_t>(table.integer("path_mtu", {256, wire::roce_mtu_max}).value_or(0));
@@ -158,7 +160,6 @@ void read_responder_keys(TableReader& table, StreamConfig& stream) {
     roce.rnr_timer_us =
         static_cast<std::uint32_t>(table.integer("rnr_timer_us", {10, 655'360}).value_or(roce.rnr_timer_us));
     roce.ack_every = static_cast<std::uint32_t>(table.integer("ack_every", {0, 1U << 16}).value_or(roce.ack_every));
-    read_psns(table, stream);
     read_peers(table, stream);
     read_regions(table, stream);
 }

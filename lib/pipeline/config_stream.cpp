@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "pipeline/config_parts.hpp"
+#include "pipeline/counted_numbers.hpp"
 
 namespace weir::pipeline::detail {
 
@@ -281,6 +282,19 @@ void number_sources(RunConfig& run, std::vector<TableReader>& readers) {
                 "\"arrival\" in a run of exactly one source: with several, arrival says nothing about events");
 }
 
+/// Without its first PSN, a queue pair's message 0 is the first that arrives, and nobody knows whether the other queue
+/// pairs' first is of the same event.
+void warn_of_counts(RunConfig& run) {
+    for (const StreamConfig& stream : run.streams)
+        if (!counts_are_known(run, stream))
+            run.warnings.push_back(fmt::format(
+                "{}:{}: stream.event: \"count\" with {} sources and no psn: if the first message of one is lost, all "
+                "its events join messages that do not belong together, and nothing shows it. Set psn to the PSN that "
+                "each "
+                "sender begins with, or event = \"immediate\"; without it, whether data was lost is not known",
+                stream.place.file, stream.place.line, run.sources.size()));
+}
+
 void check_event_sources(TableReader& root, RunConfig& run) {
     if (run.events.sources == run.sources.size()) return;
     auto events = root.table("events");
@@ -288,7 +302,7 @@ void check_event_sources(TableReader& root, RunConfig& run) {
         const Place place = events->place(*events->get("sources"));
         run.warnings.push_back(fmt::format(
             "{}:{}: events.sources = {}: the streams have {} sources; an event is closed when {} of them "
-            "are whole, and what comes for it from the others is late. Write {} to wait for all",
+            "are whole and no other has begun, and what comes for it later is late. Write {} to wait for all",
             place.file, place.line, run.events.sources, run.sources.size(), run.events.sources, run.sources.size()));
         return;
     }
@@ -308,6 +322,7 @@ void read_streams(TableReader& root, RunConfig& run) {
     propose_source_ids(run, readers);
     number_sources(run, readers);
     check_event_sources(root, run);
+    warn_of_counts(run);
     check_claims(run, readers);
     check_listeners(run, readers);
     for (std::uint32_t i = 0; i < run.ports.size(); ++i) {

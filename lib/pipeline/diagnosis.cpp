@@ -359,6 +359,22 @@ void cut_frames(Case& c) {
     c.add(counter, truncated + lengths, "cut-frames", "frames were cut before weir saw their end: " + why);
 }
 
+/// A reliable sender repeats what it has no acknowledgement for. One that repeats nearly everything hears none.
+void unheard_answers(Case& c) {
+    for (const Ledger::QueuePair& qp : c.ledger.queue_pairs) {
+        const auto report = std::ranges::find(c.ledger.psns, qp.source, &PsnReport::source);
+        if (report == c.ledger.psns.end() || report->counts.transport != wire::RoceTransport::rc) continue;
+        if (report->counts.repeated <= report->counts.seen) continue;
+        c.add("dropped.duplicate", 0, "roce",
+              fmt::format("queue pair {:#x} of {} got each packet again and again ({} of {} were repeats): its sender "
+                          "hears no acknowledgement. weir answers to queue pair {:#x}: does `peer` say the sender's "
+                          "own qp and address?",
+                          qp.qp, c.label(qp.source), report->counts.repeated,
+                          report->counts.repeated + report->counts.seen, qp.peer_qp),
+              false);
+    }
+}
+
 void roce(Case& c) {
     if (const std::uint64_t count = c.get(PacketCounter::malformed_bad_icrc); count > 0) {
         const std::uint64_t good = c.get(PacketCounter::placed);
@@ -367,9 +383,17 @@ void roce(Case& c) {
                           "computes it wrongly"
                         : fmt::format("packets have a wrong iCRC, against {} good ones: bit errors on the way", good));
     }
-    if (const std::uint64_t count = c.get(PacketCounter::unbound); count > 0)
-        c.add("dropped.unbound", count, "unbound",
+    std::uint64_t unnumbered = 0;
+    for (const PsnReport& report : c.ledger.psns) unnumbered += report.counts.unnumbered;
+    if (unnumbered > 0)
+        c.add("dropped.unbound", unnumbered, "unbound",
+              "packets are of messages that came whole and carry no immediate, which `event = \"immediate\"` takes the "
+              "event number from: set event = \"format\" if a detector header is in front of the payload, else "
+              "\"count\", or \"arrival\" (with one source)");
+    if (const std::uint64_t count = c.get(PacketCounter::unbound); count > unnumbered)
+        c.add("dropped.unbound", count - unnumbered, "unbound",
               "packets belong to messages whose FIRST or LAST packet never came, so that their event is not known");
+    unheard_answers(c);
 }
 
 void pipeline_limits(Case& c) {
@@ -457,6 +481,8 @@ std::vector<Finding> diagnose(const Ledger& ledger, const Observations& seen) {
     Case c{ledger, seen, {}, ledger.missing_packets()};
     // What arrived and was not placed is missing in its event just the same: it has its own sentence.
     c.unexplained -= std::min(c.unexplained, ledger.lost_packets());
+    // But what the PSNs of RoCE say never came, or came damaged, is nowhere else.
+    c.unexplained = std::max(c.unexplained, ledger.lost_psns() - std::min(ledger.lost_psns(), ledger.unread_packets()));
     nothing_came(c);
     silent_sources(c);
     devices(c);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/config_names.hpp"
+#include "pipeline/counted_numbers.hpp"
 #include "pipeline/pipeline.hpp"
 #include "pipeline/run_sinks.hpp"
 #include "port/device_facts.hpp"
@@ -117,6 +118,12 @@ std::uint64_t Ledger::missing_packets() const {
     return missing - std::min(missing, missing_at_end);
 }
 
+std::uint64_t Ledger::lost_psns() const {
+    std::uint64_t lost = 0;
+    for (const PsnReport& report : psns) lost += report.lost();
+    return lost;
+}
+
 std::vector<Ledger::Loss> Ledger::losses() const {
     constexpr std::string_view prefix = "dropped.";
     std::vector<Loss> found;
@@ -192,9 +199,54 @@ void collect_queue_pairs(const Pipeline& pipeline, Ledger& ledger) {
         for (const auto& rx : pipeline.rx()) {
             if (!rx->answers_source(source)) continue;
             const roce::Responder::Status status = rx->queue_pair(source);
+            const StreamConfig& stream = config.streams[config.sources[source].stream];
+            const auto& peers = stream.roce.peers;
             ledger.queue_pairs.push_back({source, config.sources[source].key,
+                                          peers.empty() ? 0 : peers[source - stream.first_source].qp,
                                           states[static_cast<std::size_t>(status.state)], status.psn, status.msn});
         }
+}
+
+/// What PSNs prove to be missing is missing, whole messages included. Packets of incomplete events that they do not
+/// know of can be told from those that did arrive, and found no place, only where weir lost none itself.
+void add_missing_psns(Ledger& ledger) {
+    const bool kept_all = ledger.lost_packets() == 0;
+    for (const PsnReport& report : ledger.psns) {
+        Ledger::Source& source = ledger.sources[report.source];
+        if (!report.proven) continue;
+        const std::uint64_t beyond =
+            kept_all ? source.missing_packets - std::min(source.missing_packets, report.lost()) : 0;
+        source.missing_packets = report.lost() + beyond;
+        source.missing_at_end = std::min(source.missing_at_end, beyond);
+    }
+    for (const Ledger::Source& source : ledger.sources) ledger.missing_at_end += source.missing_at_end;
+}
+
+/// Whether what is missing of a source is known.
+void judge_sequences(const Pipeline& pipeline, Ledger& ledger) {
+    const auto& geometry = pipeline.options().geometry;
+    std::vector<bool> numbered(geometry.size());
+    for (const PsnReport& report : ledger.psns) numbered[report.source] = report.known();
+    ledger.sequence_known = ledger.all_sequenced = true;
+    for (std::size_t i = 0; i < geometry.size(); ++i) {
+        const bool sequenced = geometry[i].sequenced || numbered[i];
+        ledger.sequence_known &= sequenced || (geometry[i].message_bytes > 0 && geometry[i].packet_payload_bytes > 0);
+        ledger.all_sequenced &= sequenced;
+        if (geometry[i].packet_payload_bytes > 0)
+            ledger.packets_per_event +=
+                (geometry[i].message_bytes + geometry[i].packet_payload_bytes - 1) / geometry[i].packet_payload_bytes;
+    }
+}
+
+/// Queue pairs that are counted without a beginning that is known to be the same.
+std::string why_numbers_unknown(const RunConfig& config) {
+    for (const StreamConfig& stream : config.streams)
+        if (!counts_are_known(config, stream))
+            return fmt::format(
+                "event = \"count\" with {} sources and no psn: if the first message of a queue pair was "
+                "lost, its numbers differ from those of the others",
+                config.sources.size());
+    return {};
 }
 
 nlohmann::json queue_pairs_json(const Ledger& ledger) {
@@ -205,7 +257,7 @@ nlohmann::json queue_pairs_json(const Ledger& ledger) {
     for (const Ledger::QueuePair& qp : ledger.queue_pairs)
         queue_pairs.push_back(
             {{"source", qp.source}, {"qp", qp.qp}, {"state", qp.state}, {"psn", qp.psn}, {"msn", qp.msn}});
-    return {{"answers", answers}, {"queue_pairs", queue_pairs}};
+    return {{"answers", answers}, {"queue_pairs", queue_pairs}, {"psns", psns_json(ledger.psns)}};
 }
 
 std::string queue_pairs_text(const Ledger& ledger) {
@@ -306,19 +358,15 @@ Ledger collect(const Pipeline& pipeline) {
         for (std::uint32_t s = 0; s < sources; ++s) {
             std::vector<CutOff::Summary> workers;
             for (const auto& worker : pipeline.work()) workers.push_back(worker->cut_off(s));
-            ledger.missing_at_end += cut_off_packets(workers);
+            ledger.sources[s].missing_at_end = cut_off_packets(workers);
         }
     ledger.unmatched = collect_unmatched(pipeline, ledger.get(PacketCounter::unsteered));
+    ledger.psns = collect_psns(pipeline);
+    add_missing_psns(ledger);
     ledger.reducers = collect_reducers(pipeline.work(), pipeline.pedestals(), pipeline.converters());
     collect_sinks(pipeline, ledger);
-    ledger.sequence_known = ledger.all_sequenced = true;
-    for (const SourceGeometry& source : pipeline.options().geometry) {
-        ledger.sequence_known &= source.sequenced || (source.message_bytes > 0 && source.packet_payload_bytes > 0);
-        ledger.all_sequenced &= source.sequenced;
-        if (source.packet_payload_bytes > 0)
-            ledger.packets_per_event +=
-                (source.message_bytes + source.packet_payload_bytes - 1) / source.packet_payload_bytes;
-    }
+    judge_sequences(pipeline, ledger);
+    ledger.numbers_unknown_because = why_numbers_unknown(pipeline.options().config);
     return ledger;
 }
 
@@ -370,7 +418,7 @@ nlohmann::json ledger_json(const Ledger& ledger) {
         if (device.missed_by_interface > 0) one["missed_by_interface"] = device.missed_by_interface;
         result["devices"].push_back(std::move(one));
     }
-    if (!ledger.queue_pairs.empty()) result["roce"] = queue_pairs_json(ledger);
+    if (!ledger.psns.empty()) result["roce"] = queue_pairs_json(ledger);
     result["ip_fragments"] = {{"fragments", ledger.ip_fragments.fragments},
                               {"datagrams", ledger.ip_fragments.datagrams},
                               {"reused_identification", ledger.ip_fragments.reused_identification},
@@ -383,6 +431,7 @@ nlohmann::json ledger_json(const Ledger& ledger) {
     if (!ledger.reducers.empty()) result["reduce"] = reduce_json(ledger.reducers);
     if (!ledger.sinks.empty()) result["sinks"] = sinks_json(ledger);
     if (ledger.numbers) result["numbers_missing"] = numbers_json(*ledger.numbers);
+    if (!ledger.numbers_unknown_because.empty()) result["numbers_unknown_because"] = ledger.numbers_unknown_because;
     const auto loss = ledger.wire_loss();
     result["wire_loss"] = loss.has_value() ? json(*loss) : json("unknown");
     return result;
@@ -433,7 +482,7 @@ std::string ledger_text(const Ledger& ledger, double seconds, double active_seco
         text += fmt::format("          no stream wants them: {}, control: {}\n", ledger.get(PacketCounter::unsteered),
                             ledger.get(PacketCounter::control));
     text += fragments_text(ledger.ip_fragments);
-    text += queue_pairs_text(ledger);
+    text += queue_pairs_text(ledger) + psns_text(ledger.psns);
     text += fmt::format("events    {} complete, {} incomplete, {} written\n", ledger.get(EventCounter::complete),
                         ledger.incomplete(), ledger.get(EventCounter::written));
     if (const std::string why = list_text(core::event_counters, ledger.events, "refused."); !why.empty())

@@ -13,6 +13,7 @@
 #include "core/counters.hpp"
 #include "core/latency_histogram.hpp"
 #include "pipeline/number_report.hpp"
+#include "pipeline/psn_report.hpp"
 #include "pipeline/reduce_report.hpp"
 #include "pipeline/unmatched_senders.hpp"
 #include "store/disk_watch.hpp"
@@ -26,14 +27,16 @@ struct Ledger {
     struct QueuePair {
         std::uint32_t source = 0;
         std::uint32_t qp = 0;
-        std::string state;      ///< "reset", "ready" or "error"
-        std::uint32_t psn = 0;  ///< expected next
-        std::uint32_t msn = 0;  ///< messages completed, modulo 2^24
+        std::uint32_t peer_qp = 0;  ///< where answers go, as configured
+        std::string state;          ///< "reset", "ready" or "error"
+        std::uint32_t psn = 0;      ///< expected next
+        std::uint32_t msn = 0;      ///< messages completed, modulo 2^24
     };
     struct Source {
         std::uint64_t packets = 0;
         std::uint64_t missing_packets = 0;
         std::uint64_t refused = 0;  ///< came for it and were malformed; 0 where only the header says the source
+        std::uint64_t missing_at_end = 0;  ///< of them, those that may not have been sent yet
     };
     /// Of the packets, those that came in IP fragments.
     struct IpFragments {
@@ -69,6 +72,9 @@ struct Ledger {
     std::array<std::uint64_t, core::count_of<core::EventCounter>> events{};
     std::array<std::uint64_t, core::count_of<core::AnswerCounter>> answers{};
     std::vector<QueuePair> queue_pairs;  ///< those that weir answers, by source
+    std::vector<PsnReport> psns;         ///< of all queue pairs, by source
+    /// Why events may join messages that do not belong together; empty: messages say which event is theirs.
+    std::string numbers_unknown_because;
     std::uint64_t received = 0;  ///< counted independently: capture records, the device's or the simulator's counter
     std::string received_by;     ///< who counted: "capture reader", ...
     std::uint64_t received_bytes = 0;
@@ -98,7 +104,7 @@ struct Ledger {
     store::DiskOutlook disk;          ///< of the file system that is full first; store::disk_text() says it in words
     std::vector<Sink> sinks;          ///< in the order of the configuration
     /// Every source has a fixed size, so missing packets of seen events are exact, or its packets carry sequence
-    /// numbers.
+    /// numbers that tell all.
     bool sequence_known = false;
     std::optional<NumberReport> numbers;  ///< whole events that never came; nothing while the run goes on
     std::uint64_t packets_per_event = 0;  ///< where sequence_known, and not all are sequenced
@@ -123,6 +129,8 @@ struct Ledger {
     [[nodiscard]] std::vector<Loss> losses() const;
     /// Packets of incomplete events, or numbered ones, that never came; not those that the end of the run cut off.
     [[nodiscard]] std::uint64_t missing_packets() const;
+    /// Of them, those that nobody saw by the packet sequence numbers of RoCE: no other counter has them.
+    [[nodiscard]] std::uint64_t lost_psns() const;
     /// Packets that weir had and did not get as far as to read: their sequence numbers are missing just the same.
     [[nodiscard]] std::uint64_t unread_packets() const;
     /// Packets that came for a stream, whatever became of them: not what a network is full of anyway.

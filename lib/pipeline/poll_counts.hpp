@@ -18,11 +18,12 @@ enum class Blocked : std::uint8_t {
     queue,        ///< build: closed events wait for workers and writer, as many as there may be
     output,       ///< work: all output buffers wait for the writer
     recorder,     ///< rx: what is copied for a capture (only an input that waits)
+    answers,      ///< rx: acknowledgements on their way to the file of a replay
     count_
 };
 inline constexpr std::size_t blocked_kinds = static_cast<std::size_t>(Blocked::count_);
 inline constexpr std::array<std::string_view, blocked_kinds> blocked_names{"none",  "memory", "descriptors", "steer",
-                                                                           "queue", "output", "recorder"};
+                                                                           "queue", "output", "recorder",    "answers"};
 
 class PollCounts {
 public:

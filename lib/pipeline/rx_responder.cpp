@@ -22,6 +22,21 @@ bool starts(const wire::RocePacket& packet) noexcept {
     return packet.place == wire::RocePlace::first || packet.place == wire::RocePlace::only;
 }
 
+/// Whether a packet that ended like this was the connection's, and does not come again for it: its PSN has been used.
+bool is_of_connection(PacketCounter counter) noexcept {
+    switch (counter) {
+        case PacketCounter::duplicate:
+        case PacketCounter::no_room:
+        case PacketCounter::roce_gap:
+        case PacketCounter::roce_access:
+        case PacketCounter::roce_operation:
+        case PacketCounter::roce_invalid_request:
+            return true;
+        default:
+            return false;
+    }
+}
+
 }  // namespace
 
 /// Whether a responder has a say: only where enough of the packet is known to be said something about.
@@ -34,26 +49,37 @@ bool RxStage::answers(const flow::Route& route, wire::Verdict verdict) const noe
 
 /// A replay waits for room before it takes packets. Otherwise what is acknowledged has to have its place: a reference,
 /// a run and a message, and in the builder an event.
-roce::Room RxStage::room_for(const wire::RocePacket& packet, wire::Verdict verdict) noexcept {
+roce::Room RxStage::room_for(std::uint32_t source, const wire::RocePacket& packet, wire::Verdict verdict) noexcept {
     if (config_.wait) return {};
     roce::Room room{.packet = table_.has_room(1), .message = true};
-    if (verdict == wire::ok && packet.transport == wire::RoceTransport::rc && starts(packet))
+    if (verdict == wire::ok && packet.transport == wire::RoceTransport::rc && starts(packet) &&
+        !continues_frame(source, packet))
         room.message = table_.messages_free() > 0 && listener_->has_room() && table_.claim_event();
     return room;
 }
 
+/// All WRITEs of a frame in memory are one message of one event, whose place was claimed by the first of them.
+bool RxStage::continues_frame(std::uint32_t source, const wire::RocePacket& packet) const noexcept {
+    if (frames_ == nullptr) return false;
+    const roce::Region* region = responder_->region_of(source, packet);
+    return region != nullptr && frames_->collects(*region, packet.va);
+}
+
 void RxStage::respond(const Packet& packet, const wire::Datagram& datagram, std::uint32_t source,
                       const wire::RocePacket& roce, wire::Verdict verdict) noexcept {
-    const roce::Ruling ruling = responder_->rule(source, roce, verdict, room_for(roce, verdict), packet.time_ns);
+    const roce::Ruling ruling =
+        responder_->rule(source, roce, verdict, room_for(source, roce, verdict), packet.time_ns);
     // Answers are made from the packet's own headers, which are gone once it has been handed on.
     if (ruling.answers()) send_answer(packet, datagram, ruling.answer, ruling.sent);
     if (ruling.notify) [[unlikely]]
         send_answer(packet, datagram, ruling.notification, AnswerCounter::congestion);
     count_source(source);
-    if (ruling.accepted())
+    if (ruling.accepted()) {
         take_accepted(packet, source, roce, ruling);
-    else
+    } else {
+        if (is_of_connection(ruling.counter)) listener_->note(source, roce, packet.time_ns);
         table_.reject(packet.mbuf, ruling.counter);
+    }
     table_.drop_claim();
     if (ruling.failed) [[unlikely]]
         forget_peer(source, packet.time_ns);

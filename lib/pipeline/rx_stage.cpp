@@ -66,7 +66,10 @@ bool RxStage::may_take() noexcept {
     }
     if (!config_.wait) return true;
     // A packet may have an acknowledgement and a congestion notification to answer it.
-    if (config_.answer_log != nullptr && !config_.answer_log->has_room(4 * burst)) return false;
+    if (config_.answer_log != nullptr && !config_.answer_log->has_room(4 * burst)) {
+        blocked(Blocked::answers);
+        return false;
+    }
     if (config_.record != nullptr && !config_.record->has_room()) {
         blocked(Blocked::recorder);
         return false;

@@ -129,6 +129,11 @@ public:
     [[nodiscard]] std::uint64_t missing_packets(std::uint32_t source) const noexcept {
         return source_missing_[source].load(std::memory_order_relaxed);
     }
+    /// Which PSNs of an RoCE source came; nothing where this lcore does not listen to it.
+    [[nodiscard]] std::optional<roce::PsnCounts::Values> psn_counts(std::uint32_t source) const noexcept {
+        if (listener_ == nullptr || !listener_->listens_to(source)) return std::nullopt;
+        return listener_->psn_counts(source);
+    }
     [[nodiscard]] std::uint32_t buffers_held() const noexcept { return buffers_held_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint32_t buffers_highest() const noexcept {
         return buffers_highest_.load(std::memory_order_relaxed);
@@ -186,7 +191,9 @@ private:
     void assemble_roce(const port::Packet& packet, const wire::Datagram& datagram, const flow::Route& route) noexcept;
     // Queue pairs that are answered: rx_responder.cpp.
     [[nodiscard]] bool answers(const flow::Route& route, wire::Verdict verdict) const noexcept;
-    [[nodiscard]] roce::Room room_for(const wire::RocePacket& packet, wire::Verdict verdict) noexcept;
+    [[nodiscard]] roce::Room room_for(std::uint32_t source, const wire::RocePacket& packet,
+                                      wire::Verdict verdict) noexcept;
+    [[nodiscard]] bool continues_frame(std::uint32_t source, const wire::RocePacket& packet) const noexcept;
     void respond(const port::Packet& packet, const wire::Datagram& datagram, std::uint32_t source,
                  const wire::RocePacket& roce, wire::Verdict verdict) noexcept;
     void send_answer(const port::Packet& packet, const wire::Datagram& datagram, const wire::RoceAnswer& answer,

@@ -125,6 +125,7 @@ void whole_events(Case& c) {
         c.unknown.push_back(fmt::format(
             "an event is complete with {} of {} sources (`events.sources`): what the others sent may be missing",
             c.ledger.sources_needed, c.ledger.sources.size()));
+    if (!c.ledger.numbers_unknown_because.empty()) c.unknown.push_back(c.ledger.numbers_unknown_because);
     if (!by_sender && c.lost.empty() && c.unknown.empty())
         c.known.push_back("what came before the first and after the last is not known (--expect-events, --sent)");
 }

@@ -81,7 +81,10 @@ void Listener::number_complete(std::uint32_t index, TimeNs now) noexcept {
     Connection& connection = connections_[run.connection];
     switch (connection.config->number_by) {
         case NumberBy::immediate:
-            if (!run.has_immediate) return abandon(index, PacketCounter::unbound);
+            if (!run.has_immediate) {
+                PsnCounts::add(counts_of(connection).unnumbered, run.message->packets);
+                return abandon(index, PacketCounter::unbound);
+            }
             return deliver_complete(index, run.immediate, now);
         case NumberBy::format:
             return deliver_complete(index, 0, now);

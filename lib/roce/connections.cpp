@@ -35,10 +35,14 @@ std::uint32_t Listener::connect(std::uint32_t source, const RocePacket& packet, 
         if (before.counted == found) before.counted = no_run;
     }
     peers_[found] = {packet.address_pair, packet.source_qp, packet.transport, true, source, now};
+    psn_counts_[source].note_sender(
+        packet, static_cast<std::uint32_t>(
+                    std::ranges::count_if(peers_, [&](const Peer& at) { return at.used && at.source == source; })));
     connection.config = &sources_[source].config;
     connection.source = source;
     connection.is_datagrams = packet.transport == RoceTransport::ud;
     connection.seen = false;
+    connection.account.begin_anew();
     connection.pmtu = 0;
     connection.pmtu_varies = false;
     connection.ends = 0;
@@ -63,6 +67,20 @@ void Listener::count_from(Connection& connection, std::uint32_t first_psn) noexc
     forget_count(connection);
     connection.counting = true;
     connection.count_origin = connection.count_next = connection.ring.extend(first_psn);
+}
+
+/// PSNs are counted anew from this one: either the first of a connection, or so far from the last that what lies
+/// between was a loss or a new beginning, which cannot be told.
+void Listener::begin_account(Connection& connection, std::uint32_t psn) noexcept {
+    PsnCounts& counts = counts_of(connection);
+    const std::int64_t ahead = connection.account.ahead(psn);
+    if (ahead > 0) {
+        PsnCounts::add(counts.jumps);
+        PsnCounts::add(counts.jump_psns, static_cast<std::uint64_t>(ahead - 1));
+    } else if (ahead < 0) {
+        PsnCounts::add(counts.restarts);
+    }
+    connection.account.begin_anew();
 }
 
 void Listener::end_runs(Connection& connection, TimeNs now) noexcept {
@@ -92,11 +110,14 @@ void Listener::drop_held(Connection& connection) noexcept {
 
 void Listener::restart(Connection& connection, Psn first, TimeNs now) noexcept {
     const std::uint32_t count = connection.held_count;
+    // Held because they had been before, they were counted as repeated; now they are of a new numbering.
+    if (!connection.held_far) PsnCounts::subtract(counts_of(connection).repeated, count);
     packets_.subtract(PacketCounter::in_flight, count);
     held_total_ -= connection.held_count;
     connection.held_count = 0;
     --holding_;
     start_era(connection, first, now);
+    begin_account(connection, static_cast<std::uint32_t>(first) & 0xffffff);
     for (std::uint32_t i = 0; i < count; ++i) {
         const Held held = connection.held[i];
         add_near(connection, held.psn, held.packet, held.buffer, held.time_ns);
@@ -109,8 +130,24 @@ void Listener::start_era(Connection& connection, Psn psn, TimeNs now) noexcept {
     forget_count(connection);
 }
 
+void Listener::note(std::uint32_t source_id, const RocePacket& packet, TimeNs now) noexcept {
+    Connection& connection = connection_of(sources_[slot_by_source_[source_id]], packet, now);
+    connection.account.add(packet.psn, counts_of(connection));
+}
+
+/// A READ uses one PSN per packet of its response. Without a path MTU seen, nobody knows how many, and so nothing is
+/// said of what lies between it and what comes next.
+void Listener::count_used(Connection& connection, const RocePacket& packet) noexcept {
+    const std::uint32_t length = packet.dma_length;
+    if (length > 256 && connection.pmtu == 0) return connection.account.begin_anew();
+    const std::uint32_t used = length > 256 ? (length + connection.pmtu - 1) / connection.pmtu : 1;
+    if (used > config_.psn_window / 2) return connection.account.begin_anew();
+    for (std::uint32_t i = 0; i < used; ++i) connection.account.add((packet.psn + i) & 0xffffff, counts_of(connection));
+}
+
 void Listener::skip(std::uint32_t source_id, const RocePacket& packet, TimeNs now) noexcept {
     Connection& connection = connection_of(sources_[slot_by_source_[source_id]], packet, now);
+    count_used(connection, packet);
     if (!connection.seen) return;
     const Psn first = connection.ring.extend(packet.psn);
     const Psn size = connection.ring.size();

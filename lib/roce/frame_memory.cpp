@@ -46,9 +46,14 @@ FrameMemory::FrameMemory(std::vector<Responder::SourceConfig>& sources, TimeNs t
         }
 }
 
-FrameMemory::Buffer* FrameMemory::buffer_of(const Ruling& ruling) noexcept {
-    const auto at = std::ranges::find(blocks_, ruling.region->lent, &Block::lent);
-    return at != blocks_.end() ? at->first + ruling.region->index_of(ruling.va) : nullptr;
+FrameMemory::Buffer* FrameMemory::buffer_of(const Region& region, std::uint64_t va) const noexcept {
+    const auto at = std::ranges::find(blocks_, region.lent, &Block::lent);
+    return at != blocks_.end() ? at->first + region.index_of(va) : nullptr;
+}
+
+bool FrameMemory::collects(const Region& region, std::uint64_t va) const noexcept {
+    const Buffer* at = buffer_of(region, va);
+    return at != nullptr && at->message != nullptr;
 }
 
 bool FrameMemory::begin(Buffer& at, TimeNs now) noexcept {
@@ -63,7 +68,7 @@ bool FrameMemory::begin(Buffer& at, TimeNs now) noexcept {
 }
 
 void FrameMemory::write(const Ruling& ruling, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
-    Buffer* at = buffer_of(ruling);
+    Buffer* at = buffer_of(*ruling.region, ruling.va);
     if (at == nullptr || !table_.has_room(1) || (at->message == nullptr && !begin(*at, now)))
         return table_.reject(buffer, PacketCounter::no_room);
     const auto offset = static_cast<std::uint32_t>(ruling.region->offset_of(ruling.va));

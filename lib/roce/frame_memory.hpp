@@ -30,6 +30,8 @@ public:
 
     /// Takes the buffer of a packet that the responder accepted for a backed region: `ruling.region` is set.
     void write(const Ruling& ruling, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
+    /// Whether the frame that a WRITE to `va` belongs to has begun: then it has its message, and a place for its event.
+    [[nodiscard]] bool collects(const Region& region, std::uint64_t va) const noexcept;
     /// Frames whose end has not come within the time-out never learn their number: they end as unbound.
     void expire(TimeNs now) noexcept;
     /// The peer of `source` is gone, or begins anew.
@@ -56,7 +58,7 @@ private:
         Buffer* first = nullptr;
     };
 
-    [[nodiscard]] Buffer* buffer_of(const Ruling& ruling) noexcept;
+    [[nodiscard]] Buffer* buffer_of(const Region& region, std::uint64_t va) const noexcept;
     [[nodiscard]] bool begin(Buffer& at, TimeNs now) noexcept;
     void deliver(Buffer& at, std::uint32_t number, TimeNs now) noexcept;
     void abandon(Buffer& at, core::PacketCounter counter) noexcept;

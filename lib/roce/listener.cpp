@@ -51,6 +51,7 @@ Listener::Listener(const Config& config, MessageTable& table, core::PacketTally&
         slot_by_source_[from.source] = slot;
         sources_.emplace_back(from).recent = slot;
     }
+    psn_counts_.resize(sources_.size());
     const std::size_t connections = sources_.size() + config.more_connections;
     connections_.reserve(connections);
     for (std::size_t i = 0; i < connections; ++i) connections_.emplace_back(config.psn_window, config.touch);
@@ -67,7 +68,10 @@ void Listener::add(std::uint32_t source_id, const RocePacket& packet, void* buff
         connection.seen = true;
         // Room below, so that extended PSNs stay positive whatever the peer does.
         start_era(connection, (Psn{1} << 40) + packet.psn, now);
-        if (const auto first = sources_[connection.source].first_psn) count_from(connection, *first);
+        if (const auto first = sources_[connection.source].first_psn) {
+            count_from(connection, *first);
+            connection.account.expect_from(*first, packet.psn);
+        }
     }
     const Psn psn = connection.ring.extend(packet.psn);
     const Psn ahead = psn - connection.ring.newest();
@@ -78,11 +82,13 @@ void Listener::add(std::uint32_t source_id, const RocePacket& packet, void* buff
     if (ahead >= size) {
         end_runs(connection, now);
         connection.ring.restart(psn - 1);
+        begin_account(connection, packet.psn);
     }
     add_near(connection, psn, packet, buffer, now);
 }
 
 void Listener::add_near(Connection& connection, Psn psn, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
+    connection.account.add(packet.psn, counts_of(connection));
     if (psn > connection.ring.newest()) advance(connection, psn, now);
     const PsnCell cell = connection.ring.at(psn);
     if (!cell.vacant()) return repeated(connection, psn, cell, packet, buffer, now);

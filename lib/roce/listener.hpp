@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "assemble/message_table.hpp"
+#include "roce/psn_account.hpp"
 #include "roce/run.hpp"
 #include "wire/format.hpp"
 #include "wire/roce.hpp"
@@ -63,7 +64,7 @@ public:
     struct Config {
         std::vector<SourceConfig> sources;
         std::uint32_t runs_max = 4096;  ///< runs at once, all sources; each takes a message of the table
-        /// PSNs remembered per connection (4 bytes each), rounded up to a power of two.
+        /// PSNs remembered per connection (4 bytes and a bit each), rounded up to a power of two.
         std::uint32_t psn_window = psn_window_max;
         bool touch = false;  ///< make their memory resident at once, rather than when it is used
         /// Connections beyond one per source, all sources together. Where more send, the one that has been silent for
@@ -86,7 +87,8 @@ public:
     /// What the connections of so many sources take, if all of it is used.
     [[nodiscard]] static std::uint64_t memory_bytes(std::size_t sources, std::uint32_t psn_window) noexcept {
         return (sources + more_connections_default) *
-               (sizeof(Connection) + sizeof(Source) + sizeof(Peer) + std::uint64_t{psn_window} * sizeof(PsnCell));
+               (sizeof(Connection) + sizeof(Source) + sizeof(Peer) + sizeof(PsnCounts) +
+                std::uint64_t{psn_window} * sizeof(PsnCell) + psn_window / 8);
     }
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
@@ -95,6 +97,9 @@ public:
     void add(std::uint32_t source, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
     /// A request of `source` that uses PSNs but carries no data for us: READ (with its length) or atomic.
     void skip(std::uint32_t source, const wire::RocePacket& packet, TimeNs now) noexcept;
+
+    /// A packet of `source` that somebody else makes something of, or nothing: only its PSN is taken note of.
+    void note(std::uint32_t source, const wire::RocePacket& packet, TimeNs now) noexcept;
 
     /// Ends what is due at `now`.
     void expire(TimeNs now) noexcept;
@@ -111,6 +116,14 @@ public:
     /// `first_psn`: of the first message of the new connection, where it is known.
     void forget(std::uint32_t source, TimeNs now, std::optional<std::uint32_t> first_psn = {}) noexcept;
 
+    [[nodiscard]] bool listens_to(std::uint32_t source) const noexcept {
+        return source < slot_by_source_.size() && slot_by_source_[source] != no_run;
+    }
+    /// Which PSNs of `source` came; for any thread.
+    [[nodiscard]] PsnCounts::Values psn_counts(std::uint32_t source) const noexcept {
+        return psn_counts_[slot_by_source_[source]].values();
+    }
+
     /// Whether a message can be begun.
     [[nodiscard]] bool has_room() const noexcept { return !free_runs_.empty(); }
     /// Runs at the moment.
@@ -126,10 +139,11 @@ private:
     };
     /// One sender's numbering of packets: an RC or UC connection, or one UD queue pair that sends to ours.
     struct Connection {
-        Connection(std::uint32_t psn_window, bool touch) : ring(psn_window, touch) {}
+        Connection(std::uint32_t psn_window, bool touch) : ring(psn_window, touch), account(psn_window) {}
         const SourceConfig* config = nullptr;
         std::uint32_t source = 0;  ///< index into sources_
         PsnRing ring;
+        PsnAccount account;
         RunList<&Run::of_connection> runs;
         bool seen = false;
         bool is_datagrams = false;  ///< UD: every packet is a message
@@ -208,6 +222,9 @@ private:
         return source.count_base + local;
     }
     void count_from(Connection& connection, std::uint32_t first_psn) noexcept;
+    void begin_account(Connection& connection, std::uint32_t psn) noexcept;
+    void count_used(Connection& connection, const wire::RocePacket& packet) noexcept;
+    [[nodiscard]] PsnCounts& counts_of(const Connection& connection) noexcept { return psn_counts_[connection.source]; }
     void end_runs(Connection& connection, TimeNs now) noexcept;
 
     // listener.cpp: packets come in.
@@ -284,6 +301,7 @@ private:
     assemble::MessageTable& table_;
     core::PacketTally& packets_;
     std::vector<Source> sources_;
+    std::vector<PsnCounts> psn_counts_;  ///< by index into sources_
     /// One for each source first, then those that are lent to who needs more.
     std::vector<Connection> connections_;
     std::vector<Peer> peers_;  ///< of connections_

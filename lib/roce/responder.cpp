@@ -56,6 +56,14 @@ std::uint8_t syndrome_of_nak(PacketCounter counter) noexcept {
     return wire::roce_nak_invalid_request;
 }
 
+const Region* find_region(const QueuePair& queue_pair, const RocePacket& packet) noexcept {
+    const Region* end = queue_pair.regions.data() + queue_pair.region_count;
+    const Region* region = std::find_if(queue_pair.regions.data(), end, [&](const Region& at) {
+        return at.rkey == packet.rkey && at.remote_write && at.holds(packet.va, packet.dma_length);
+    });
+    return region != end ? region : nullptr;
+}
+
 }  // namespace
 
 std::uint8_t rnr_timer_code(std::uint32_t microseconds) noexcept {
@@ -282,14 +290,15 @@ PacketCounter Responder::check_write(const State& qp, Progress& progress, const 
     if (length > qp.config.max_message_bytes) return invalid;
     if (ends(packet) ? bytes != length : bytes >= length) return invalid;
     if (!starts(packet)) return PacketCounter::in_flight;
-    const auto* end = qp.config.regions.data() + qp.config.region_count;
-    const auto* region = std::find_if(qp.config.regions.data(), end, [&](const Region& at) {
-        return at.rkey == packet.rkey && at.remote_write && at.holds(packet.va, length);
-    });
-    progress.region = region != end ? region : nullptr;
+    progress.region = find_region(qp.config, packet);
     progress.va = packet.va;
     // Of no bytes, it may name any memory.
-    return region == end && length > 0 ? PacketCounter::roce_access : PacketCounter::in_flight;
+    return progress.region == nullptr && length > 0 ? PacketCounter::roce_access : PacketCounter::in_flight;
+}
+
+const Region* Responder::region_of(std::uint32_t source, const RocePacket& packet) const noexcept {
+    if (!packet.is_write || !starts(packet)) return nullptr;
+    return find_region(states_[slot_by_source_[source]].config, packet);
 }
 
 /// Whether an event can be made of the message that ends here.

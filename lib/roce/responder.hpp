@@ -72,6 +72,9 @@ public:
     [[nodiscard]] Ruling rule(std::uint32_t source, const wire::RocePacket& packet, wire::Verdict decoded, Room room,
                               TimeNs now) noexcept;
 
+    /// Where a WRITE goes that begins with this packet. Null: to no region of its queue pair, or it is no such packet.
+    [[nodiscard]] const Region* region_of(std::uint32_t source, const wire::RocePacket& packet) const noexcept;
+
     /// Connects, or connects anew. The Listener has to forget the source at the same time.
     void configure(std::uint32_t source, const QueuePair& queue_pair) noexcept;
     /// Disconnects. Likewise.

@@ -187,6 +187,20 @@ class ResponderTest(live.Case):
         self.assertEqual(run.report["packets"]["dropped"]["no_room"], 0)
         self.assertEqual(run.report["roce"]["answers"]["rnr_nak"] > 0, requester.answers["rnr"] > 0)
 
+    def test_a_frame_that_has_begun_needs_no_second_place(self):
+        # As many frames as there are places for events (window = 1: one open, and 20 on their way to the sink), each of
+        # them begun before the first one goes on.
+        frames, part = 21, 1000
+        contents = [random.Random(n).randbytes(2 * part) for n in range(frames)]
+        requester = Requester(self.network, [])
+        for at in (0, part):
+            requester.packets += [(10, struct.pack("!QII", 0x10000 + 4096 * n + at, 5, part), contents[n][at:at + part], True) for n in range(frames)]
+        requester.packets += [(11, struct.pack("!QIII", 0x10000 + 4096 * n, 5, 0, n), b"", True) for n in range(frames)]
+        region = 'region = { va = 0x10000, bytes = 2000, rkey = 5, count = 21, stride = 4096, backing = "memory" }'
+        run = self.exchange(config(region, "window = 1"), requester)
+        self.assert_all_there(run, contents)
+        self.assertEqual(run.report["packets"]["dropped"]["unbound"], 0)
+
     def test_a_fatal_answer_ends_the_connection_and_nothing_else(self):
         requester = Requester(self.network, [b"within", b"outside" * 20], write=(0x10000, 5))
         run = self.exchange(config('region = { va = 0x10000, bytes = 100, rkey = 5 }'), requester)

@@ -134,6 +134,8 @@ json rc_send_report(const SendOptions& options, port::Simulator& simulator, cons
     report["messages"] = messages_of(total.account);
     report["recovery"] = recovery_of(total);
     report["recovery"]["bad_answers"] = run.bad_answers;
+    report["recovery"]["stray_answers"] = run.stray_answers;
+    if (run.stray_answers > 0) report["recovery"]["stray_qp"] = run.stray_qp;
     report["other_frames"] = run.other_frames;
     report["seconds"] = run.seconds;
     report["cpu_seconds"] = run.cpu_seconds;
@@ -150,6 +152,7 @@ json rc_send_report(const SendOptions& options, port::Simulator& simulator, cons
         json one = packets_of(source);
         one.update({{"id", id},
                     {"qp", simulator.endpoint(id)},
+                    {"local_qp", run.local_qp + id},
                     {"next_psn", source.next_psn},
                     {"messages", messages_of(source.account)},
                     {"acknowledged", range_of(config.first_event, source.acknowledged)},
@@ -179,6 +182,11 @@ void print_messages(const json& report) {
     fmt::print("  packets sent again: {}; time-outs {}, sequence NAKs {}, waits for a receiver that was not ready {}\n",
                recovery["retransmitted"].get<std::uint64_t>(), recovery["timeouts"].get<std::uint64_t>(),
                recovery["sequence_naks"].get<std::uint64_t>(), recovery["rnr_waits"].get<std::uint64_t>());
+    if (const auto strays = recovery["stray_answers"].get<std::uint64_t>(); strays > 0)
+        fmt::print(
+            "  {} ANSWERS CAME FOR QUEUE PAIR {:#x}, which nobody has here: ours begin with {:#x}. Correct `peer` "
+            "of the receiver, or --local-qp\n",
+            strays, recovery["stray_qp"].get<std::uint32_t>(), report["sources"][0]["local_qp"].get<std::uint32_t>());
     for (const json& source : report["sources"])
         if (const std::string why = source["failed_by"]; !why.empty())
             fmt::print("  QUEUE PAIR {:#x} FAILED: {} after {} messages\n", source["qp"].get<std::uint32_t>(), why,

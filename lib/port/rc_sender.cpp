@@ -124,6 +124,7 @@ RcSender::RcSender(Simulator& simulator, FrameLink& link, const Config& config, 
     check(config_);
     const std::uint32_t sources = simulator.config().sources;
     if (config_.local_qp == 0) config_.local_qp = simulator.config().queue_pair;
+    result_.local_qp = config_.local_qp;
     require(config_.local_qp + sources <= 1U << 24, "--local-qp: 24 bits are accepted");
     for (std::uint32_t source = 0; source < sources; ++source) {
         specs_.push_back(simulator.frame_spec(source));
@@ -342,6 +343,8 @@ void RcSender::hear(std::span<const std::byte> frame, TimeNs now) noexcept {
             return;
         }
         initiators_[source].answered({.psn = packet.psn, .syndrome = packet.syndrome, .msn = packet.msn}, now);
+    } else if (verdict == wire::Verdict::not_for_us_roce_response && packet.opcode == acknowledge) {
+        if (result_.stray_answers++ == 0) result_.stray_qp = packet.qp;
     } else if (verdict == wire::Verdict::not_for_us_roce_response ||
                verdict == wire::Verdict::not_for_us_roce_management ||
                verdict == wire::Verdict::not_for_us_roce_request || verdict == wire::ok) {

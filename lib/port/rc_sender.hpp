@@ -62,6 +62,9 @@ public:
         std::uint64_t events_acknowledged = 0;  ///< the first so many, all their messages
         std::uint64_t message_bytes = 0;        ///< of what was acknowledged
         std::uint64_t bad_answers = 0;          ///< damaged on the way: iCRC, lengths
+        std::uint64_t stray_answers = 0;        ///< acknowledgements for queue pairs that are not ours
+        std::uint32_t stray_qp = 0;             ///< of the first of them
+        std::uint32_t local_qp = 0;             ///< ours, of source 0
         std::uint64_t other_frames = 0;         ///< that are nothing to us
         Pacer pacer{{}};
         double seconds = 0;

@@ -53,8 +53,8 @@ FAULTS = ("--drop", 0.01, "--duplicate", 0.01, "--truncate", 0.005, "--corrupt",
 
 
 class RcTest(live.Case):
-    def start(self, device, service="rc", memory="64MiB", rkey="0x1234", **more):
-        keys = REGION.format(rkey=rkey) + (PEERS if service == "rc" else "")
+    def start(self, device, service="rc", memory="64MiB", rkey="0x1234", peers=PEERS, **more):
+        keys = REGION.format(rkey=rkey) + (peers if service == "rc" else "")
         run = self.weir(CONFIG.format(device=device, profile=PROFILES / f"{device.split(',')[0].rstrip('0')}.toml", service=service, keys=keys, memory=memory), "--duration", 60, **more)
         run.wait_running()
         return run
@@ -64,10 +64,10 @@ class RcTest(live.Case):
         socket = self.folder / "rc.sock"
         return f"net_memif0,socket={socket},socket-abstract=no", f"device:net_memif0,role=client,id=0,socket={socket},socket-abstract=no"
 
-    def send_rc(self, to, *options, status=0, where=(), transport="roce-write"):
+    def send_rc(self, to, *options, status=0, where=(), transport="roce-write", retry=50):
         report = self.folder / "sent.json"
         command = [*where, live.Weir.program, "send", "--format", "message", "--transport", transport, "--service", "rc", "--sources", 2,
-                   "--local-qp", "0x21", "--seed", 5, "--digests", "--timeout", 20, "--retry", 50, "--report", report, *options, "--to", to]
+                   "--local-qp", "0x21", "--seed", 5, "--digests", "--timeout", 20, "--retry", retry, "--report", report, *options, "--to", to]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return json.loads(report.read_text()), done.stdout
@@ -178,6 +178,23 @@ class RcTest(live.Case):
         self.assert_account(run)
         self.assertEqual(report["packets"]["dropped"]["roce.access"], 2)
         self.assertEqual(report["events"]["opened"], 0)
+
+    def test_answers_for_a_queue_pair_that_nobody_has_are_named_on_both_sides(self):
+        device, to = self.memif()
+        run = self.start(device, peers=PEERS.replace("0x2", "0x5"))
+        sent, said = self.send_rc(to, "--events", 3, retry=4, status=1)
+        self.assertEqual(sent["messages"]["acknowledged"], 0)
+        self.assertEqual(sent["recovery"]["answers"], 0)
+        self.assertGreater(sent["recovery"]["stray_answers"], 0)
+        self.assertIn(sent["recovery"]["stray_qp"], (0x51, 0x52))
+        self.assertIn("ANSWERS CAME FOR QUEUE PAIR 0x5", said)
+        self.assertIn("ours begin with 0x21", said)
+        run.stop()
+        report = run.end()
+        self.assert_account(run)
+        said = [found["sentence"] for found in report["findings"] if "hears no acknowledgement" in found["sentence"]]
+        self.assertEqual(len(said), 2)
+        self.assertIn("weir answers to queue pair 0x51", said[0])
 
     def test_unreliable_connections_account_for_every_loss(self):
         device, to = self.memif()

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/say.hpp"
 #include "export_target.hpp"
 #include "pipeline/config_nexus.hpp"
 #include "run_text.hpp"
@@ -21,6 +22,11 @@ std::optional<store::hdf5::Codec> codec_of(const ExportOptions& options) {
     if (!codec)
         throw core::UsageError(fmt::format(
             "export: --codec: found \"{}\"; accepted: raw, zstd, lz4, bitshuffle-lz4, bitshuffle-zstd", options.codec));
+    if (*codec == store::hdf5::Codec::zstd || *codec == store::hdf5::Codec::bitshuffle_zstd)
+        core::say(
+            "weir: warning: --codec {}: the HDF5 plug-ins of Debian 12 cannot read it, those of PyPI's hdf5plugin can; "
+            "bitshuffle-lz4 is read by both\n",
+            options.codec);
     return codec;
 }
 

@@ -297,8 +297,14 @@ void EventBuilder::close(Event& event, EventCause cause) noexcept {
     event.cause = cause;
     event.state = EventState::closing;
     event.last_ns = event.first_ns;
-    // What ends before its deadline takes what has come until now, however late an rx lcore learns of it.
-    if (cause != EventCause::timeout && now_ < event.deadline_ns) event.deadline_ns = now_ + 1;
+    // What ends before its deadline takes what has come until now, however late an rx lcore learns of it; and all that
+    // is here, which may be ahead of the time that rx lcores vouch for.
+    if (cause != EventCause::timeout) {
+        TimeNs end = now_;
+        for (const Message* message : event.messages)
+            if (message != nullptr) end = std::max(end, message->last_ns);
+        if (end < event.deadline_ns) event.deadline_ns = end + 1;
+    }
     clear_timer(event);
     (event.previous != nullptr ? event.previous->next : open_first_) = event.next;
     (event.next != nullptr ? event.next->previous : open_last_) = event.previous;

@@ -142,7 +142,7 @@ Message* MessageTable::allocate(std::uint32_t source, TimeNs now) noexcept {
 void MessageTable::push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept {
     assert(pending_.has_room(message.number, 0));  // by the sum in the constructor
     pending_.push({kind, message.source, message.number, message.epoch, message.total_known ? message.total : 0,
-                   message.first_ns, now, handed});
+                   message.first_ns, std::min(now, held_ns_), handed});
 }
 
 void MessageTable::list(Message& message, MessageState state) noexcept {
@@ -485,6 +485,8 @@ void MessageTable::abandon(Message& message, PacketCounter counter) noexcept {
 }
 
 void MessageTable::expire(Source& from, TimeNs now) noexcept {
+    now = std::min(now, held_ns_);
+    if (now < from.due_ns) return;
     from.due_ns = never;
     for (const MessageList* list : {&from.open, &from.probation}) {
         while (Message* message = list->first) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -138,6 +139,9 @@ public:
     /// later), and probation that led to nothing. `add` does so itself for the packet's source, so that no result
     /// depends on how often this is called; it is for when no packets come.
     void expire(TimeNs now) noexcept;
+    /// Packets from this time on may still come by another way: until the next call nothing is due later than that, and
+    /// no descriptor says that it is later.
+    void hold_time(TimeNs time) noexcept { held_ns_ = time; }
     /// Buffers are short: ends the oldest message on probation. False when there is none.
     bool cancel_oldest_probation() noexcept;
     /// End of run: delivers every open message as it is and settles probation.
@@ -306,6 +310,7 @@ private:
     CopyStore copies_;
     core::FlatTable<Message*> open_;
     TimeNs due_ns_;  ///< no source's due_ns is before
+    TimeNs held_ns_ = std::numeric_limits<TimeNs>::max();
     NumberRange numbers_;
     DescriptorQueues pending_;
     std::vector<void*> to_release_;

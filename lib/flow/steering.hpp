@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/flat_table.hpp"
+#include "core/number_index.hpp"
 #include "wire/fragment.hpp"
 #include "wire/roce.hpp"
 
@@ -56,7 +57,7 @@ public:
     /// Some rule asks for a mark: otherwise nobody needs to look for one.
     [[nodiscard]] bool uses_marks() const noexcept { return uses_marks_; }
     [[nodiscard]] Route route_udp(const wire::Datagram& datagram, Mark mark = std::nullopt) const noexcept {
-        return match(udp_rules_, by_port_[datagram.dport], udp_next_, datagram, mark);
+        return match(udp_, by_port_[datagram.dport], datagram, mark);
     }
     /// The queue pair is read from the packet before its iCRC has been checked: what is steered wrongly is found bad
     /// later.
@@ -66,24 +67,36 @@ public:
         const std::uint32_t qp = std::to_integer<std::uint32_t>(bth[5]) << 16U |
                                  std::to_integer<std::uint32_t>(bth[6]) << 8U | std::to_integer<std::uint32_t>(bth[7]);
         const std::uint16_t* first = by_qp_.find({qp, 0});
-        return first != nullptr ? match(roce_rules_, *first, roce_next_, datagram, mark) : Route{none, 0, 0};
+        return first != nullptr ? match(roce_, *first, datagram, mark) : Route{none, 0, 0};
     }
     [[nodiscard]] bool is_roce(const wire::Datagram& datagram) const noexcept {
-        return !roce_rules_.empty() && datagram.dport == wire::roce_port;
+        return !roce_.rules.empty() && datagram.dport == wire::roce_port;
     }
 
 private:
     static constexpr std::uint16_t end = 0xffff;
 
-    [[nodiscard]] static Route match(const std::vector<Rule>& rules, std::uint16_t first,
-                                     const std::vector<std::uint16_t>& next, const wire::Datagram& datagram,
+    /// The addresses of a rule, to be looked up.
+    struct Filter {
+        explicit Filter(const Rule& rule);
+        core::NumberIndex src;
+        core::NumberIndex dst;
+        core::NumberIndex ipv6_src;
+        core::NumberIndex ipv6_dst;
+    };
+    struct Rules {
+        explicit Rules(std::vector<Rule> given);
+        std::vector<Rule> rules;
+        std::vector<Filter> filters;      ///< of each rule
+        std::vector<std::uint16_t> next;  ///< the next rule with the same key
+    };
+
+    [[nodiscard]] static Route match(const Rules& all, std::uint16_t first, const wire::Datagram& datagram,
                                      Mark mark) noexcept;
 
     bool uses_marks_ = false;
-    std::vector<Rule> udp_rules_;
-    std::vector<Rule> roce_rules_;
-    std::vector<std::uint16_t> udp_next_;  ///< the next rule with the same key
-    std::vector<std::uint16_t> roce_next_;
+    Rules udp_;
+    Rules roce_;
     std::vector<std::uint16_t> by_port_;
     core::FlatTable<std::uint16_t> by_qp_;
 };

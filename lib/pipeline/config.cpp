@@ -164,6 +164,7 @@ RunConfig parse_config(std::string_view text, std::string_view file_name) {
     read_streams(root, run);
     check_recorders(run);
     check_reducers(run);
+    warn_of_codecs(run);
     return run;
 }
 

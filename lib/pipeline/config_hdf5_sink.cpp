@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "pipeline/config_nexus.hpp"
@@ -22,7 +25,41 @@ std::vector<std::string_view> codec_words() {
     return words;
 }
 
+bool is_zstd(reduce::pack::Codec codec) noexcept {
+    return codec == reduce::pack::Codec::zstd || codec == reduce::pack::Codec::bitshuffle_zstd;
+}
+
+/// Of a reducer that compresses.
+std::optional<reduce::pack::Codec> codec_of(const ReduceConfig& reducer) {
+    if (const auto* pack = reducer.as<PackOptions>(); pack != nullptr) return pack->codec;
+    return reducer.as<ZstdOptions>() != nullptr ? std::optional(reduce::pack::Codec::zstd) : std::nullopt;
+}
+
 }  // namespace
+
+void warn_of_codecs(RunConfig& run) {
+    const auto compressed = [](const ReduceConfig& reducer) {
+        const std::optional<reduce::pack::Codec> codec = codec_of(reducer);
+        return codec.has_value() && is_zstd(*codec);
+    };
+    const bool chain = std::ranges::any_of(run.reduce, compressed);
+    for (const SinkConfig& sink : run.sinks) {
+        if (sink.kind != SinkKind::hdf5) continue;
+        const std::string place = fmt::format("{}:{}: sink.codec", sink.place.file, sink.place.line);
+        const auto& codec = sink.hdf5().codec;
+        if (codec.has_value() && is_zstd(*codec))
+            run.warnings.push_back(fmt::format(
+                "{}: \"{}\": the HDF5 plug-ins of Debian 12 cannot read it, those of PyPI's hdf5plugin can; "
+                "\"bitshuffle-lz4\" is read by both",
+                place, reduce::pack::name(*codec)));
+        else if (!codec.has_value() && chain)
+            run.warnings.push_back(fmt::format(
+                "{}: the reducers compress with zstd, which the HDF5 plug-ins of Debian 12 cannot read: the "
+                "sink's one thread compresses again with \"bitshuffle-lz4\". Let the reducer `pack` do that "
+                "(codec = \"bitshuffle-lz4\"), or set the sink's codec",
+                place));
+    }
+}
 
 void read_hdf5_sink(TableReader& table, SinkConfig& sink) {
     Hdf5SinkConfig hdf5;

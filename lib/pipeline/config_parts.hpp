@@ -33,6 +33,8 @@ inline constexpr auto recorder_keys =
                                      "files_max", "bytes_max", "segment_bytes", "keep_free"});
 /// Throws if a flight recorder forgets sooner than events time out; wants `run.events` and `run.sinks`.
 void check_recorders(const RunConfig& run);
+/// HDF5 files that not everybody can read, or that cost more than need be.
+void warn_of_codecs(RunConfig& run);
 LcoresConfig read_lcores(TableReader& root);
 /// A field of a header of `header_bytes`: offset, bytes, mask, shift. `more` are keys that the caller reads; it calls
 /// finish().

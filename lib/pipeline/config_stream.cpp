@@ -290,8 +290,7 @@ void warn_of_counts(RunConfig& run) {
             run.warnings.push_back(fmt::format(
                 "{}:{}: stream.event: \"count\" with {} sources and no psn: if the first message of one is lost, all "
                 "its events join messages that do not belong together, and nothing shows it. Set psn to the PSN that "
-                "each "
-                "sender begins with, or event = \"immediate\"; without it, whether data was lost is not known",
+                "each sender begins with, or event = \"immediate\"; without it, whether data was lost is not known",
                 stream.place.file, stream.place.line, run.sources.size()));
 }
 

@@ -59,31 +59,37 @@ bool RxStage::flush_stashes() noexcept {
     return empty;
 }
 
-/// From other rx lcores.
+/// From other rx lcores. What one has promised holds here once everything has been taken that was in its ring when the
+/// promise was read: this lcore may have been away for longer than the time-out, with packets waiting there.
 std::size_t RxStage::take_steered() noexcept {
     std::size_t work = 0;
     bool ended = true;
-    TimeNs promise = never;
-    for (const SteerEdge& edge : config_.steer_in) {
-        if (edge.ring == nullptr) continue;
+    TimeNs* until = until_.data() + config_.ports.size() + config_.rings.size();
+    for (std::size_t i = 0; i < config_.steer_in.size(); ++i, ++until) {
+        const SteerEdge& edge = config_.steer_in[i];
+        SteerPromise& promise = steer_promises_[i];
+        if (edge.ring == nullptr) {
+            *until = never;
+            continue;
+        }
         const bool last = edge.signals->steered_all.load(std::memory_order_acquire);
-        const TimeNs until = edge.signals->steered_until.load(std::memory_order_acquire);
+        if (promise.left == 0)
+            promise = {edge.signals->steered_until.load(std::memory_order_acquire), edge.ring->count()};
         // Each may be a datagram in many buffers; a replay takes no more than there is room for.
         std::uint32_t wanted = burst;
         while (config_.wait && wanted > 0 && !table_.has_room(wanted * port::IpReassembly::pieces_max)) wanted /= 2;
         const std::uint32_t count = edge.ring->pop({taken_.data(), wanted});
+        if (count > 0) table_.hold_time(until_all_but(*until));
         process({taken_.data(), count}, nullptr);
         count_processed(count);
         if (count > 0 || !last || wanted == 0) ended = false;
-        // The ring was emptied only if less came than was asked for; then what the sender promised holds here too.
-        if (count == wanted)
-            promise = std::min(promise, time_);
-        else if (!last)
-            promise = std::min(promise, until);
+        promise.left -= std::min(promise.left, count);
+        if (promise.left == 0) *until = last && count < wanted ? never : promise.until;
         work += count;
     }
     steered_ended_ = ended;
-    steered_time_ = promise;
+    const auto steered = std::span(until_).subspan(config_.ports.size() + config_.rings.size());
+    steered_time_ = steered.empty() ? never : std::ranges::min(steered);
     return work;
 }
 

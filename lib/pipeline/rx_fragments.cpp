@@ -57,10 +57,10 @@ Packet RxStage::join(const Packet& packet, const wire::Datagram& piece) noexcept
     return whole;
 }
 
-void RxStage::expire_pieces() noexcept {
+void RxStage::expire_pieces(TimeNs now) noexcept {
     if (reassembly_.held() == 0) return;
     const std::uint32_t held = reassembly_.held();
-    reassembly_.expire(time_);
+    reassembly_.expire(now);
     settle_pieces(held);
 }
 

@@ -36,6 +36,8 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
       arrivals_(streams.size()),
       stashes_(config.steer_out.size()),
       head_(config.reassembly.header_bytes),
+      until_(config.ports.size() + config.rings.size() + config.steer_in.size(), nothing_yet),
+      steer_promises_(config.steer_in.size()),
       source_packets_(config.table.sources),
       source_missing_(config.table.sources),
       queue_pairs_(config.table.sources) {
@@ -109,9 +111,9 @@ void RxStage::note_source(std::uint32_t source, const wire::Datagram& datagram) 
 
 bool RxStage::source_of(const StreamRuntime& stream, const wire::Fragment& fragment, std::uint32_t& source) noexcept {
     if (!stream.source_in_header) return true;
-    const auto found = std::ranges::find(stream.source_ids, fragment.header_source);
-    if (found == stream.source_ids.end()) return false;
-    source = stream.first_source + static_cast<std::uint32_t>(found - stream.source_ids.begin());
+    const std::size_t found = stream.source_ids.find(fragment.header_source);
+    if (found == core::NumberIndex::absent) return false;
+    source = stream.first_source + static_cast<std::uint32_t>(found);
     return true;
 }
 
@@ -351,21 +353,33 @@ std::uint32_t RxStage::without_bad_checksums(std::uint32_t count) noexcept {
 std::size_t RxStage::take_own(TimeNs now) noexcept {
     std::size_t work = 0;
     bool ended = true;
+    TimeNs* until = until_.data();
     for (PortInput& input : config_.ports) {
-        if (run_.stop_input.load(std::memory_order_relaxed)) continue;
+        TimeNs& own_until = *until++;
+        if (run_.stop_input.load(std::memory_order_relaxed)) {
+            own_until = never;
+            continue;
+        }
         ended = false;
         if (!flush_stashes()) break;  // a stash has room for one burst
         const port::LivePort::Burst got = input.port->receive(input.queue, taken_, now, own_time_);
         count_received(got.count);
+        // While the queue is not empty, its next packets may have come any time since the last of these.
+        const TimeNs over = input.port->over(now);
+        const TimeNs next = got.count < burst ? over : std::min(over, taken_[burst - 1].time_ns);
+        if (got.count > 0) table_.hold_time(until_all_but(own_until));
         if (config_.record != nullptr) config_.record->add({taken_.data(), got.count}, input.queue);
         const std::uint32_t good = got.bad_checksums ? without_bad_checksums(got.count) : got.count;
         const std::uint32_t kept = rules_.empty() ? good : by_rules(good, &input);
         input.settled |= got.count < burst;
         process({taken_.data(), kept}, input.port);
-        time_ = std::max(time_, input.port->over(now));
+        own_until = std::max(own_until, next);
+        time_ = std::max(time_, over);
         work += got.count;
     }
+    until = until_.data() + config_.ports.size();
     for (const RingInput& input : config_.rings) {
+        TimeNs& own_until = *until++;
         if (!flush_stashes()) {
             ended = false;
             break;
@@ -373,6 +387,12 @@ std::size_t RxStage::take_own(TimeNs now) noexcept {
         const bool last = input.ended->load(std::memory_order_acquire);
         const std::uint32_t count = input.ring->pop(taken_);
         count_received(count);
+        if (count > 0) {
+            own_until = std::max(own_until, taken_[count - 1].time_ns);
+            table_.hold_time(until_all_but(own_until));
+        } else if (last) {
+            own_until = never;
+        }
         if (config_.record != nullptr) config_.record->add({taken_.data(), count}, 0);
         process({taken_.data(), rules_.empty() ? count : by_rules(count, nullptr)}, nullptr);
         count_processed(count);
@@ -380,8 +400,29 @@ std::size_t RxStage::take_own(TimeNs now) noexcept {
         work += count;
     }
     own_ended_ = ended;
-    own_time_ = ended ? never : time_;
+    const std::span own(until_.data(), config_.ports.size() + config_.rings.size());
+    own_time_ = own.empty() ? never : std::ranges::min(own);
     return work;
+}
+
+/// What all inputs but this one have given, as far as they have begun; its own packets come in order of time.
+TimeNs RxStage::until_all_but(const TimeNs& input) const noexcept {
+    TimeNs least = never;
+    for (const TimeNs& until : until_)
+        if (&until != &input && until != nothing_yet) least = std::min(least, until);
+    return least;
+}
+
+/// Closes what is due, by the time up to which all inputs have given everything.
+void RxStage::expire() noexcept {
+    TimeNs settled = std::min(own_time_, steered_time_);
+    table_.hold_time(settled != nothing_yet ? settled : never);
+    if (settled == nothing_yet) return;
+    if (settled == never) settled = time_;
+    if (listener_ != nullptr) listener_->expire(settled);
+    if (frames_ != nullptr) frames_->expire(settled);
+    table_.expire(settled);
+    expire_pieces(settled);
 }
 
 void RxStage::count_received(std::uint32_t count) noexcept {
@@ -415,10 +456,7 @@ std::size_t RxStage::poll(TimeNs now) noexcept {
         if (config_.passes != nullptr && config_.passes->close.load(std::memory_order_acquire) &&
             !config_.passes->rx[config_.index].closed.load(std::memory_order_relaxed))
             close_first_pass();
-        if (listener_ != nullptr) listener_->expire(time_);
-        if (frames_ != nullptr) frames_->expire(time_);
-        table_.expire(time_);
-        expire_pieces();
+        expire();
         send_descriptors();
         static_cast<void>(flush_stashes());
     }

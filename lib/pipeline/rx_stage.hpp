@@ -10,6 +10,7 @@
 
 #include "assemble/message_table.hpp"
 #include "assemble/sequence_tracker.hpp"
+#include "core/number_index.hpp"
 #include "flow/steering.hpp"
 #include "pipeline/answer_log.hpp"
 #include "pipeline/pass_signals.hpp"
@@ -39,7 +40,7 @@ struct StreamRuntime {
     bool source_in_header = false;
     std::uint32_t first_source = 0;
     std::uint32_t source_count = 0;
-    std::vector<std::uint32_t> source_ids;  ///< source_in_header: the header's ids, in source order
+    core::NumberIndex source_ids;  ///< source_in_header: the header's ids, in source order
     std::uint64_t arrivals_from = 0;
     bool numbered_by_arrival = false;  ///< udp: datagrams are whole messages, numbered as they come
     /// A declared format read the other way round, to say so where that would fit.
@@ -175,7 +176,7 @@ private:
     // Datagrams that came in IP fragments: rx_fragments.cpp.
     [[nodiscard]] port::Packet join(const port::Packet& packet, const wire::Datagram& piece) noexcept;
     void settle_pieces(std::uint32_t held_before) noexcept;
-    void expire_pieces() noexcept;
+    void expire_pieces(TimeNs now) noexcept;
     void flush_pieces() noexcept;
     void process_whole(const port::Packet& packet) noexcept;
     void assemble_whole(const port::Packet& packet, const std::byte* head, wire::Datagram& datagram,
@@ -210,6 +211,8 @@ private:
     void count_source(std::uint32_t source) noexcept;
     void note_source(std::uint32_t source, const wire::Datagram& datagram) noexcept;
     void track(std::uint16_t stream, wire::Fragment& fragment, std::uint32_t& source, wire::Verdict verdict) noexcept;
+    [[nodiscard]] TimeNs until_all_but(const TimeNs& input) const noexcept;
+    void expire() noexcept;
     void publish() noexcept;
     void finish_if_done() noexcept;
 
@@ -239,10 +242,19 @@ private:
     std::vector<std::byte> head_;  ///< the headers of a frame that has them in several buffers
     TimeNs time_ = std::numeric_limits<TimeNs>::min();
     static constexpr TimeNs never = std::numeric_limits<TimeNs>::max();  ///< nothing more comes
-    TimeNs own_time_ = std::numeric_limits<TimeNs>::min();      ///< ports and feeders have given all before this
-    TimeNs steered_time_ = std::numeric_limits<TimeNs>::min();  ///< and other rx lcores all before this
-    std::uint8_t pass_ = 0;                                     ///< of the packets being worked on
-    std::uint64_t passes_begun_ = 0;                            ///< the same, not modulo 256
+    static constexpr TimeNs nothing_yet = std::numeric_limits<TimeNs>::min();
+    /// Per input (ports, feeders, rings from other rx lcores): what came before this has been worked on.
+    std::vector<TimeNs> until_;
+    /// Of a ring from another rx lcore: what its sender has promised, which holds once `left` more have been taken.
+    struct SteerPromise {
+        TimeNs until = nothing_yet;
+        std::uint32_t left = 0;
+    };
+    std::vector<SteerPromise> steer_promises_;
+    TimeNs own_time_ = nothing_yet;      ///< ports and feeders have given all before this
+    TimeNs steered_time_ = nothing_yet;  ///< and other rx lcores all before this
+    std::uint8_t pass_ = 0;              ///< of the packets being worked on
+    std::uint64_t passes_begun_ = 0;     ///< the same, not modulo 256
     bool own_ended_ = false;
     bool steered_ended_ = false;
     bool done_ = false;

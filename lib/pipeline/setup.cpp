@@ -59,7 +59,7 @@ std::vector<StreamRuntime> make_streams(const RunConfig& config) {
         stream.source_in_header = from.source_by == SourceBy::header;
         stream.first_source = from.first_source;
         stream.source_count = from.source_count;
-        stream.source_ids = from.source_ids;
+        stream.source_ids = core::NumberIndex(from.source_ids);
         stream.numbered_by_arrival = !stream.roce && from.event == EventBy::arrival;
         streams.push_back(std::move(stream));
     }

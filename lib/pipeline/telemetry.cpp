@@ -4,10 +4,11 @@
 #include <rte_telemetry.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cctype>
 #include <chrono>
 #include <memory>
+#include <mutex>
+#include <shared_mutex>
 
 #include "core/error.hpp"
 #include "pipeline/pipeline.hpp"
@@ -21,7 +22,9 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* prefix = "/weir/";
-std::atomic<Telemetry*> instance{nullptr};
+/// Held while an answer is being made, by as many as make one; alone by who comes and goes.
+constinit std::shared_mutex instance_mutex;
+Telemetry* instance = nullptr;
 
 struct Command {
     const char* name;
@@ -178,16 +181,24 @@ json snapshot_of(const Pipeline& pipeline, const Watch& watch, const Ledger& led
 }  // namespace
 
 Telemetry::Telemetry() {
-    instance.store(this);
+    {
+        const std::unique_lock lock(instance_mutex);
+        instance = this;
+    }
     for (const Command& command : commands)
         if (::rte_telemetry_register_cmd(command.name, &Telemetry::answer, command.help) != 0)
             throw core::RunError(fmt::format("telemetry: {} could not be registered", command.name));
 }
 
 Telemetry::~Telemetry() {
-    instance.store(nullptr);
-    // DPDK has no way to take a command back; an answer that is being made has this object locked.
-    const std::lock_guard lock(mutex_);
+    {
+        const std::lock_guard lock(mutex_);
+        closing_ = true;
+    }
+    published_.notify_all();
+    // DPDK has no way to take a command back, and may be about to call one: what is asked from now on finds nothing.
+    const std::unique_lock lock(instance_mutex);
+    instance = nullptr;
 }
 
 void Telemetry::publish(json snapshot, bool final) {
@@ -219,7 +230,8 @@ int Telemetry::answer_part(const char* part, const char* parameters, rte_tel_dat
     if (!final_) {
         wanted_ = true;
         const std::uint64_t before = generation_;
-        if (!published_.wait_for(lock, patience, [&] { return generation_ != before; })) return -1;
+        published_.wait_for(lock, patience, [&] { return generation_ != before || closing_; });
+        if (generation_ == before) return -1;
     }
     const bool record = std::string_view(part) == "record";
     if (record) record_.store(true);
@@ -234,11 +246,11 @@ int Telemetry::answer_part(const char* part, const char* parameters, rte_tel_dat
 
 /// On DPDK's own thread.
 int Telemetry::answer(const char* command, const char* parameters, rte_tel_data* data) {
-    Telemetry* const telemetry = instance.load();
-    if (telemetry == nullptr) return -1;
+    const std::shared_lock lock(instance_mutex);
+    if (instance == nullptr) return -1;
     ::rte_tel_data_start_dict(data);
     try {
-        return telemetry->answer_part(command + std::char_traits<char>::length(prefix), parameters, data);
+        return instance->answer_part(command + std::char_traits<char>::length(prefix), parameters, data);
     } catch (const std::exception&) {  // no memory: an error for the client, nothing for the run
         return -1;
     }

@@ -46,6 +46,7 @@ private:
     std::uint64_t generation_ = 0;
     bool wanted_ = false;
     bool final_ = false;
+    bool closing_ = false;
 };
 
 }  // namespace weir::pipeline

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/units.hpp"
 
 namespace weir::port {
 
@@ -90,7 +91,8 @@ private:
     }
 
     rte_ring* ring_;
-    std::atomic<std::uint32_t> highest_{0};
+    // The producer writes these all the time, the consumer reads the line above at every pop.
+    alignas(core::cache_line_bytes) std::atomic<std::uint32_t> highest_{0};
     std::atomic<std::uint64_t> times_full_{0};
     std::atomic<std::uint64_t> dropped_{0};
 };

@@ -85,6 +85,9 @@ Description describe(const json& start, std::optional<Codec> codec) {
     const json& payload = at_or_null(start, "payload");
     description.format = common_format(config);
     take_codec(description, config);
+    // Unless somebody asks for it, nothing that the plug-ins of Debian cannot read.
+    if (!codec && (description.codec == Codec::zstd || description.codec == Codec::bitshuffle_zstd))
+        codec = Codec::bitshuffle_lz4;
     if (codec && *codec != description.codec) {
         description.codec = *codec;
         description.level.reset();

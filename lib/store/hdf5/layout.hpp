@@ -42,7 +42,8 @@ struct Description {
     std::optional<double> photon_kev;
 };
 
-/// From the run's start JSON ({"config": …, "payload": …}); `codec` overrides what the chain compresses with.
+/// From the run's start JSON ({"config": …, "payload": …}); `codec` overrides what the chain compresses with;
+/// without one, what it compresses with zstd becomes bitshuffle-lz4, because not every HDF5 can read zstd.
 Description describe(const nlohmann::json& start, std::optional<Codec> codec);
 
 /// The shape of everything in a run's files.

@@ -79,12 +79,16 @@ std::size_t RxStage::take_steered() noexcept {
         std::uint32_t wanted = burst;
         while (config_.wait && wanted > 0 && !table_.has_room(wanted * port::IpReassembly::pieces_max)) wanted /= 2;
         const std::uint32_t count = edge.ring->pop({taken_.data(), wanted});
-        if (count > 0) table_.hold_time(until_all_but(*until));
+        if (count > 0) {
+            // In order of time, as the other lcore took them: nothing from before this one waits behind it.
+            *until = std::max(*until, taken_[count - 1].time_ns);
+            table_.hold_time(until_all_but(*until));
+        }
         process({taken_.data(), count}, nullptr);
         count_processed(count);
         if (count > 0 || !last || wanted == 0) ended = false;
         promise.left -= std::min(promise.left, count);
-        if (promise.left == 0) *until = last && count < wanted ? never : promise.until;
+        if (promise.left == 0) *until = last && count < wanted ? never : std::max(*until, promise.until);
         work += count;
     }
     steered_ended_ = ended;

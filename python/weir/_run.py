@@ -153,12 +153,10 @@ class Run:
 
     def refresh(self):
         """Looks for what was written since. True if there are more events than before, or the run was finished."""
+        self._follow_rename()
         if self.closed:
             return False
         before = len(self._found)
-        if not self.path.is_dir() and self.path.name.startswith(".") and self.path.name.endswith(".part"):
-            self.close()
-            self.path = self.path.parent / self.path.name[1:-5]
         found, scanned = self._found, self._scanned
         self._load()
         if self.closed:
@@ -166,6 +164,16 @@ class Run:
         self._found, self._scanned = found, scanned
         self._scan_on()
         return len(found) > before
+
+    @property
+    def _hidden(self):
+        return self.path.name.startswith(".") and self.path.name.endswith(".part")
+
+    def _follow_rename(self):
+        """A run gets its final name last, after its manifest."""
+        if self._hidden and not self.path.is_dir():
+            self.close()
+            self.path = self.path.parent / self.path.name[1:-5]
 
     def follow(self, poll_s=0.2, timeout_s=None):
         """Every event once, as it is written, until the run is finished, its program has ended, or nothing has come for `timeout_s`
@@ -181,6 +189,9 @@ class Run:
                     given.add(row[2:4])
                     yield self._event(np.array(row, _ENTRY))
                     quiet_since = time.monotonic()
+            if self.closed and self._hidden:
+                ended = not self.path.is_dir() or not _files.is_locked(self.path / "index.weir")
+                self._follow_rename()
             if ended or (timeout_s is not None and time.monotonic() - quiet_since > timeout_s):
                 return
             time.sleep(poll_s)

@@ -92,7 +92,7 @@ class Command(Case):
 
     def test_lossless(self):
         lossy = self.path("l.pcap", pcap_bytes(stamped([udp(ejfat(1, b"data", total=9), EJFAT_PORT), udp(ejfat(2, b"data"), EJFAT_PORT)])))
-        foreign = self.path("f.pcap", pcap_bytes(stamped([udp(ejfat(1, b"data"), EJFAT_PORT), udp(b"?", 9), udp(ejfat(1, b"data"), EJFAT_PORT)])))
+        foreign = self.path("f.pcap", pcap_bytes(stamped([udp(ejfat(1, b"data"), EJFAT_PORT), udp(b"?", 9, source="10.9.0.1"), udp(ejfat(1, b"data"), EJFAT_PORT)])))
         bad = self.path("b.pcap", pcap_bytes(stamped([udp(ejfat(1, b"data"), EJFAT_PORT), udp(b"?", EJFAT_PORT)])))
         self.replay(self.capture, GOOD, "--require-lossless")
         self.replay(foreign, GOOD, "--require-lossless")  # what is not ours, and what came twice, is no loss

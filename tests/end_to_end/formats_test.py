@@ -200,7 +200,9 @@ class Rdma(Case):
             flat += [frame, roce(0x11, i, extension=bytes(4), qp=0x99)]
         flat += [roce(RC.send_only, 5, b"hello", qp=0x98), roce(0x64, 1, bytes(256), qp=1, extension=bytes(8)),
                  roce(0x0c, 9, extension=reth(100), qp=0x97)]
-        result = self.replay(self.path("c.pcap", pcap_bytes(stamped(flat))), self.settings(), "--require-lossless")
+        # The other queue pair's sender has the same address: its message may have been meant for us.
+        result = self.replay(self.path("c.pcap", pcap_bytes(stamped(flat))), self.settings(), "--require-lossless=known")
+        self.assertEqual(result.report["lossless"], "unknown")
         self.assertEqual(len(self.digests(result)), 10)
         data = sum(len(m) for m in frames)
         self.assertEqual(result.packets["placed"], data)

@@ -300,7 +300,9 @@ TEST(RcSender, AnswersThatAreNotForUsAreCountedAndIgnored) {
     const RcSender::Result result = sending.send();
     EXPECT_EQ(result.events_acknowledged, 5);
     EXPECT_EQ(result.bad_answers, 1);
-    EXPECT_EQ(result.other_frames, 2);
+    EXPECT_EQ(result.other_frames, 1);
+    EXPECT_EQ(result.stray_answers, 1);
+    EXPECT_EQ(result.stray_qp, 0x99U);
     const roce::Initiator::Account account = result.total().account;
     EXPECT_EQ(account.ghost_answers + account.stale_answers, 1);
 }

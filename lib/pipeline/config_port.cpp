@@ -5,7 +5,6 @@
 
 #include "pipeline/config_parts.hpp"
 #include "port/device_facts.hpp"
-#include "port/device_problem.hpp"
 
 namespace weir::pipeline::detail {
 
@@ -169,8 +168,6 @@ PortConfig read_port(TableReader& table, std::uint32_t index) {
     if (!device)
         table.missing("device", "a PCI address, \"0000:3b:00.0\", or a virtual device, \"net_af_packet0,iface=det0\"");
     port.device = *device;
-    if (const std::string problem = port::device_name_problem(*device); !problem.empty())
-        table.wrong("device", in_quotes(*device), problem);
     Args profile_args;
     if (const auto profile = table.text("profile")) profile_args = read_profile(table, *profile, port);
     port.args = join(merge_args(read_values(table, port), profile_args));

@@ -35,7 +35,7 @@ struct Ledger {
     struct Source {
         std::uint64_t packets = 0;
         std::uint64_t missing_packets = 0;
-        std::uint64_t refused = 0;  ///< came for it and were malformed; 0 where only the header says the source
+        std::uint64_t refused = 0;         ///< came for it and were malformed; 0 where only the header says the source
         std::uint64_t missing_at_end = 0;  ///< of them, those that may not have been sent yet
     };
     /// Of the packets, those that came in IP fragments.

@@ -22,6 +22,7 @@
 #include "pipeline/run_sinks.hpp"
 #include "pipeline/seen.hpp"
 #include "pipeline/telemetry.hpp"
+#include "port/device_problem.hpp"
 #include "port/eal.hpp"
 #include "port/free_memory.hpp"
 #include "port/pci_devices.hpp"
@@ -108,6 +109,14 @@ void check_pci_devices(const RunConfig& config) {
                 throw core::RunError(fmt::format("port '{}': {}", port.name, problem));
 }
 
+/// In a replay a device is only a name.
+void check_device_names(const RunConfig& config) {
+    for (const PortConfig& port : config.ports)
+        if (const std::string problem = port::device_name_problem(port.device); !problem.empty())
+            throw core::UsageError(fmt::format("{}:{}: port.device: found \"{}\"; accepted: {}", port.place.file,
+                                               port.place.line, port.device, problem));
+}
+
 class Run {
 public:
     explicit Run(RunOptions options)
@@ -181,6 +190,7 @@ void refuse_unsupported(const RunConfig& config) {
 
 void Run::prepare() {
     refuse_unsupported(options_.config);
+    if (!options_.capture.has_value()) check_device_names(options_.config);
     streams_ = make_streams(options_.config);
     geometry_ = make_geometry(options_.config, streams_);
     reduce_ = std::make_shared<ReduceSetup>(options_.config);

@@ -73,7 +73,7 @@ class TapTest(live.Case):
         self.assertIn("udp_checksum", port_of(report)["offloads"]["got"])
 
     def test_wrong_checksums_are_believed_where_they_are_to_be_ignored(self):
-        run = self.start(TAP.replace('name = "det0"', 'name = "det0"\nchecksums = "ignore"\npromiscuous = false\nflow_control = "off"'))
+        run = self.start(TAP.replace('name = "det0"', 'name = "det0"\nchecksums = "ignore"\npromiscuous = false\nflow_control = "off"'), "--allow-empty")
         self.raw.send(self.frame(b"data", good=False))
         time.sleep(0.3)
         run.stop()
@@ -88,7 +88,7 @@ class TapTest(live.Case):
         self.assertEqual(report["config"]["port"][0]["checksums"], "ignore")
 
     def test_a_link_that_is_down_is_said_and_waited_for(self):
-        run = self.start()
+        run = self.start(TAP, "--allow-empty")
         subprocess.run(["ip", "link", "set", "weir0", "down"], check=True)
         said = self.ask(run)
         self.assertIn("the link is DOWN", said)
@@ -122,7 +122,7 @@ class SeenTest(live.Case):
 
     def test_packets_for_another_port_and_arp(self):
         name = f"weir-ports-{os.getpid()}"
-        run = self.weir(JUNGFRAU, "--duration", 30, "--progress", "line", "--telemetry", name)
+        run = self.weir(JUNGFRAU, "--duration", 30, "--progress", "line", "--telemetry", name, "--allow-empty")
         run.wait_running()
         client = Client(name)
         self.addCleanup(client.socket.close)
@@ -154,7 +154,7 @@ class SeenTest(live.Case):
         link = lambda: "LOWER_UP" not in subprocess.run(["ip", "link", "show", "det0"], capture_output=True, text=True).stdout
         live.wait_for(link, "loss of the link")
         run = self.weir(JUNGFRAU.replace('name = "det0"', 'name = "det0"\nlink_wait_s = 1'), "--duration", 6)
-        report = run.end()
+        report = run.end(status=1)
         self.assertIn("port det0: waiting for its link, 1 s at most", run.errors)
         self.assertIn("warning: port det0 has no link after 1 s", run.errors)
         self.assertRegex(run.errors, r"nothing has come for any stream in 5 s: port det0 \(net_af_packet\): the link is DOWN")
@@ -164,7 +164,7 @@ class SeenTest(live.Case):
 
     def test_what_is_asked_of_a_device_and_done_without_is_said(self):
         text = JUNGFRAU.replace('name = "det0"', 'name = "det0"\nflow_control = "full"\npfc = [3]')
-        run = self.weir(text, "--duration", 1)
+        run = self.weir(text, "--duration", 1, "--allow-empty")
         report = run.end()
         port = port_of(report)
         self.assertEqual(port["offloads"]["asked"], ["udp_checksum", "timestamp"])

@@ -163,7 +163,7 @@ class NetworkTest(live.Case):
             self.skipTest("net_af_packet locks its rings in memory: needs root, or a higher `ulimit -l`")
         network = live.Network()
         self.addCleanup(network.close)
-        run = self.weir(recording(self.folder / "run", device="net_af_packet0,iface=det0,framesz=16384,blocksz=65536"), name="run")
+        run = self.weir(recording(self.folder / "run", device="net_af_packet0,iface=det0,framesz=16384,blocksz=65536"), "--allow-empty", name="run")
         run.wait_running()
         begin = time.time_ns()
         sender = network.socket_there(socket.AF_INET, socket.SOCK_DGRAM)

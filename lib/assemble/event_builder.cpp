@@ -96,7 +96,7 @@ std::size_t EventBuilder::commands_of(const Config& config) noexcept {
 
 std::uint64_t EventBuilder::memory_bytes(const Config& config) noexcept {
     const std::uint64_t slots = slots_of(config);
-    std::uint64_t bytes = slots * (sizeof(Event) + config.sources * (sizeof(Message*) + sizeof(std::uint8_t)));
+    std::uint64_t bytes = slots * (sizeof(Event) + config.sources * (sizeof(void*) + sizeof(std::uint8_t)));
     bytes += core::FlatTable<Event*>::memory_bytes(slots);
     bytes += epochs_remembered * NumberMemory::memory_bytes(config.horizon);
     return bytes + config.rx_count * commands_of(config) * sizeof(Command);

@@ -10,6 +10,15 @@
 #include <cstdlib>
 #include <new>
 
+// GCC says it with macros, clang with features.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WEIR_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define WEIR_SANITIZED
+#endif
+#endif
+
 namespace {
 
 std::atomic<std::size_t> refused{0};
@@ -17,7 +26,7 @@ std::atomic<std::size_t> refused{0};
 }  // namespace
 
 // As the standard library's own, and keeps in mind what there was no memory for. The sanitizers have theirs.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef WEIR_SANITIZED
 void* operator new(std::size_t bytes) {
     if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
     refused.store(bytes);

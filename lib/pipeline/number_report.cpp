@@ -41,6 +41,39 @@ std::vector<NumberReport::Range> joined(std::vector<NumberReport::Range> ranges,
     return out;
 }
 
+/// The numbers of the run from `first` to `last`, without those that came from nobody.
+std::uint64_t seen_between(const NumberReport& report, std::uint64_t first, std::uint64_t last, std::uint64_t stride) {
+    std::uint64_t count = (last - first) / stride + 1;
+    for (const NumberReport::Range& range : all_ranges(report)) {
+        if (range.last < first || range.first > last) continue;
+        count -= (std::min(range.last, last) - std::max(range.first, first)) / stride + 1;
+    }
+    return count;
+}
+
+/// Numbers of events that came from others. Only the lowest are known one by one; but if there are as many as the run
+/// saw from the lowest to the highest, all of these are meant.
+std::vector<NumberReport::Range> absent_ranges(const NumberReport& report, const NumberReport::Source& source,
+                                               std::uint64_t stride) {
+    std::vector<NumberReport::Range> ranges;
+    if (source.lowest.empty()) return ranges;
+    const bool all_known = report.run.epochs.size() == 1 && report.run.epochs.front().ranges_left_out == 0;
+    const std::uint64_t first = source.lowest.front();
+    if (source.absent > source.lowest.size() && all_known &&
+        seen_between(report, first, source.highest, stride) == source.absent) {
+        std::uint64_t from = first;
+        for (const NumberReport::Range& range : report.run.epochs.front().ranges) {
+            if (range.first < first || range.first > source.highest) continue;
+            ranges.push_back({from, range.first - stride});
+            from = range.last + stride;
+        }
+        ranges.push_back({from, source.highest});
+        return ranges;
+    }
+    for (const std::uint64_t number : source.lowest) ranges.push_back({number, number});
+    return ranges;
+}
+
 }  // namespace
 
 std::string NumberReport::why_unknown() const {
@@ -80,9 +113,14 @@ NumberReport report_numbers(const Pipeline& pipeline) {
     for (std::uint32_t s = 0; s < report.sources.size(); ++s) {
         NumberReport::Source& source = report.sources[s];
         for (const auto& build : pipeline.build()) {
-            source.absent += build->absences().count(s);
-            build->absences().ranges(s, [&](const NumberReport::Range& range) { source.ranges.push_back(range); });
+            const Absences& absences = build->absences();
+            source.absent += absences.count(s);
+            source.highest = std::max(source.highest, absences.highest(s));
+            const auto lowest = absences.lowest(s);
+            source.lowest.insert(source.lowest.end(), lowest.begin(), lowest.end());
         }
+        std::ranges::sort(source.lowest);
+        source.lowest.resize(std::min(source.lowest.size(), Absences::lowest_max));
     }
     return report;
 }
@@ -118,11 +156,16 @@ nlohmann::json numbers_json(const NumberReport& report) {
 nlohmann::json source_numbers_json(const NumberReport& report, std::size_t source) {
     if (source >= report.sources.size() || !report.why_unknown().empty()) return {{"total", "unknown"}};
     const NumberReport::Source& of = report.sources[source];
-    std::vector<NumberReport::Range> ranges = all_ranges(report);
-    ranges.insert(ranges.end(), of.ranges.begin(), of.ranges.end());
-    ranges = joined(std::move(ranges), report.run.stride().value_or(1));
+    const std::uint64_t stride = report.run.stride().value_or(1);
+    std::vector<NumberReport::Range> ranges = absent_ranges(report, of, stride);
+    const std::vector<NumberReport::Range> nowhere = all_ranges(report);
+    ranges.insert(ranges.end(), nowhere.begin(), nowhere.end());
+    ranges = joined(std::move(ranges), stride);
     if (ranges.size() > NumberReport::source_ranges_max) ranges.resize(NumberReport::source_ranges_max);
-    return {{"total", report.missing() + of.absent}, {"ranges", ranges_json(ranges)}};
+    const std::uint64_t total = report.missing() + of.absent;
+    std::uint64_t listed = 0;
+    for (const NumberReport::Range& range : ranges) listed += (range.last - range.first) / stride + 1;
+    return {{"total", total}, {"ranges", ranges_json(ranges)}, {"numbers_left_out", total - std::min(total, listed)}};
 }
 
 std::string ranges_text(const NumberReport& report) {

@@ -23,8 +23,9 @@ struct NumberReport {
     bool sparse = false;         ///< ... namely not evenly
     bool counts_frames = false;  ///< the detector counts every frame by one
     struct Source {
-        std::uint64_t absent = 0;  ///< incomplete events for which nothing came from it
-        std::vector<Range> ranges;
+        std::uint64_t absent = 0;           ///< incomplete events for which nothing came from it
+        std::vector<std::uint64_t> lowest;  ///< numbers of such events, in order
+        std::uint64_t highest = 0;
     };
     std::vector<Source> sources;  ///< empty where an event does not need every source
 
@@ -40,8 +41,8 @@ struct NumberReport {
 /// {"total": N | "unknown", "why", "stride", "first", "last", "seen", "ranges": [[first, last], ...],
 /// "ranges_left_out"}
 [[nodiscard]] nlohmann::json numbers_json(const NumberReport& report);
-/// The same for a source: numbers that are missing in the run, and those of events in which it alone, or with others,
-/// sent nothing.
+/// {"total", "ranges", "numbers_left_out"} of a source: numbers that are missing in the run, and those of events in
+/// which it alone, or with others, sent nothing.
 [[nodiscard]] nlohmann::json source_numbers_json(const NumberReport& report, std::size_t source);
 /// "6-99, 120": the first few.
 [[nodiscard]] std::string ranges_text(const NumberReport& report);

@@ -174,7 +174,7 @@ class Counters(Case):
         self.count(result, "events", opened=2, complete=2, written=2)
         self.assertEqual(result.report["bytes"]["placed"], 8)
         self.assertEqual(result.report["bytes"]["received"], 2 * len(event(1)))
-        self.assertEqual(result.report["sources"], [{"id": 0, "packets": 2, "missing_packets": 0, "refused": 0, "numbers_missing": {"total": 0, "ranges": []}}])
+        self.assertEqual(result.report["sources"], [{"id": 0, "packets": 2, "missing_packets": 0, "refused": 0, "numbers_missing": {"total": 0, "ranges": [], "numbers_left_out": 0}}])
 
     def test_incomplete_at_the_end_and_by_time(self):
         records = [(START_NS, event(1, total=8)), (START_NS + 3 * 10**9, event(2, total=8))]

@@ -53,7 +53,7 @@ class Lossless(Case):
                 self.assertEqual(result.report["lossless"], "no")
                 missing = result.report["numbers_missing"]
                 self.assertEqual((missing["total"], missing["ranges"], missing["stride"], missing["ranges_left_out"]), (94, [[6, 99]], 1, 0))
-                self.assertEqual([s["numbers_missing"] for s in result.report["sources"]], 2 * [{"total": 94, "ranges": [[6, 99]]}])
+                self.assertEqual([s["numbers_missing"] for s in result.report["sources"]], 2 * [{"total": 94, "ranges": [[6, 99]], "numbers_left_out": 0}])
                 if require != "--quiet":
                     self.says(result, "no", "94 events never came at all: 6-99")
                     self.assertIn("nothing came of 94 events, numbers 6-99", result.output)
@@ -64,9 +64,25 @@ class Lossless(Case):
         result = self.judged(skipped, EJFAT, "--require-lossless", status=3)
         self.says(result, "no", "8 events are incomplete", "3 events never came at all: 7-8, 22")
         first, second = (s["numbers_missing"] for s in result.report["sources"])
-        self.assertEqual(first, {"total": 3, "ranges": [[7, 8], [22, 22]]})
+        self.assertEqual(first, {"total": 3, "ranges": [[7, 8], [22, 22]], "numbers_left_out": 0})
         self.assertEqual(second["total"], 11)
         self.assertEqual(second["ranges"], [[5, 5], [7, 8], [10, 10], [15, 15], [20, 20], [22, 22], [25, 25], [30, 30], [35, 35], [40, 40]])
+
+    def test_a_source_that_is_away_for_long(self):
+        # However many build lcores share the events.
+        missing = (300, 301, 350)
+        away = [f for n in range(1, 501) for s in range(2) if not (s == 1 and 200 <= n <= 400) and n not in missing
+                for f in [udp(ejfat(n, bytes(100), total=100), EJFAT_PORT + s)]]
+        often = [f for n in range(1, 501) for s in range(2) if not (s == 1 and n % 5 == 0)
+                 for f in [udp(ejfat(n, bytes(100), total=100), EJFAT_PORT + s)]]
+        for lcores in ("", '[lcores]\nrx = [0]\nbuild = [0, 1]\nwork = [0]\nidle = "sleep"\n'):
+            with self.subTest(lcores=lcores):
+                result = self.judged(away, EJFAT + lcores, "--require-lossless", status=3)
+                self.assertEqual([s["numbers_missing"] for s in result.report["sources"]], [
+                    {"total": 3, "ranges": [[300, 301], [350, 350]], "numbers_left_out": 0}, {"total": 201, "ranges": [[200, 400]], "numbers_left_out": 0}])
+                result = self.judged(often, EJFAT + lcores, "--require-lossless", status=3)
+                self.assertEqual(result.report["sources"][1]["numbers_missing"], {
+                    "total": 100, "ranges": [[n, n] for n in range(5, 85, 5)], "numbers_left_out": 84})
 
     def test_a_stride_is_learnt_or_said(self):
         numbers = [1000 + 10 * n for n in range(30)]

@@ -133,20 +133,13 @@ public:
         look_ahead(run, entries);
         choose_shape(options.dtype.empty() || pixels_are_kept ? pixels.shape : std::vector<std::uint64_t>{});
         if (options.split_sources) {
-            make_folder();
+            folder_.emplace(options.out);
+            for (const std::uint32_t id : sources_) open(folder_->hidden() / fmt::format("source-{}.npy", id));
         } else {
             open(options.out);
         }
-        sidecar_.emplace(options.split_sources ? options.out / "index.json"
-                                               : std::filesystem::path(options.out.string() + ".json"));
-    }
-
-    ~NpyTarget() override {
-        std::error_code error;
-        if (finished_ || !options_.split_sources) return;
-        files_.clear();
-        sidecar_.reset();
-        std::filesystem::remove(options_.out, error);
+        sidecar_.emplace(folder_ ? folder_->hidden() / "index.json"
+                                 : std::filesystem::path(options.out.string() + ".json"));
     }
 
     void put(const ExportEvent& event) override {
@@ -179,10 +172,11 @@ public:
         }
         sidecar_->append("\n]}\n");
         sidecar_->finish();
-        finished_ = true;
+        if (folder_) folder_->finish();
+        const std::filesystem::path index = folder_ ? options_.out / sidecar_->path().filename() : sidecar_->path();
         return fmt::format("{} array{} of {} ({}) to {}, what is where in {}", files_.size(),
                            files_.size() == 1 ? "" : "s", element_.name, fmt::join(array_shape(events_), " x "),
-                           options_.out.string(), sidecar_->path().string());
+                           options_.out.string(), index.string());
     }
 
 private:
@@ -250,14 +244,6 @@ private:
     void open(const std::filesystem::path& path) {
         files_.push_back(std::make_unique<OutputFile>(path));
         files_.back()->append(npy_header(element_, array_shape(0)));
-    }
-
-    void make_folder() {
-        refuse_existing(options_.out);
-        std::error_code error;
-        if (!std::filesystem::create_directory(options_.out, error))
-            throw core::RunError(fmt::format("cannot create {}: {}", options_.out.string(), error.message()));
-        for (const std::uint32_t id : sources_) open(options_.out / fmt::format("source-{}.npy", id));
     }
 
     void begin_sidecar() {
@@ -341,11 +327,11 @@ private:
     std::vector<std::uint32_t> sources_;
     std::optional<std::uint64_t> message_bytes_;
     std::vector<std::uint64_t> shape_;
+    std::optional<OutputFolder> folder_;  ///< outlives the files in it
     std::vector<std::unique_ptr<OutputFile>> files_;
     std::optional<OutputFile> sidecar_;
     std::vector<std::byte> message_;
     std::uint64_t events_ = 0;
-    bool finished_ = false;
 };
 
 }  // namespace

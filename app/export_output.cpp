@@ -1,4 +1,4 @@
-// The file that an export is written to. See export_target.hpp.
+// The file or directory that an export is written to. See export_target.hpp.
 #include <fmt/core.h>
 
 #include <array>
@@ -66,6 +66,23 @@ void OutputFile::flush() {
 void OutputFile::finish() {
     flush();
     file_.close();
+    store::rename_new(hidden_, path_);
+    finished_ = true;
+}
+
+OutputFolder::OutputFolder(std::filesystem::path path) : path_(std::move(path)), hidden_(store::hidden_path(path_)) {
+    refuse_existing(path_);
+    std::error_code error;
+    if (!std::filesystem::create_directory(hidden_, error))
+        throw core::RunError(fmt::format("cannot create {}: {}", hidden_.string(), error.message()));
+}
+
+OutputFolder::~OutputFolder() {
+    std::error_code error;
+    if (!finished_) std::filesystem::remove_all(hidden_, error);
+}
+
+void OutputFolder::finish() {
     store::rename_new(hidden_, path_);
     finished_ = true;
 }

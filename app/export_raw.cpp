@@ -18,11 +18,8 @@ public:
             all_.emplace(options.out);
             index_.emplace(std::filesystem::path(options.out.string() + ".json"));
         } else {
-            refuse_existing(options.out);
-            std::error_code error;
-            if (!std::filesystem::create_directory(options.out, error))
-                throw core::RunError(fmt::format("cannot create {}: {}", options.out.string(), error.message()));
-            index_.emplace(options.out / "index.json");
+            folder_.emplace(options.out);
+            index_.emplace(folder_->hidden() / "index.json");
         }
         index_->append(fmt::format("{{\"run\": {}, \"events\": [", dump(json(run.path().string()))));
     }
@@ -38,7 +35,7 @@ public:
         json entry = event_json(info);
         const std::string name = fmt::format("event-{}-{}.bin", info.epoch, info.id);
         std::optional<OutputFile> own;
-        if (!options_.concatenate) own.emplace(options_.out / name);
+        if (!options_.concatenate) own.emplace(folder_->hidden() / name);
         OutputFile& file = own ? *own : *all_;
         const std::uint64_t start = file.bytes();
         for (std::size_t i = 0; i < event.messages.size(); ++i) {
@@ -66,8 +63,9 @@ public:
         index_->append("\n]}\n");
         if (all_) all_->finish();
         index_->finish();
-        return fmt::format("{} to {}, their places in {}", bytes_text(total_), options_.out.string(),
-                           index_->path().string());
+        if (folder_) folder_->finish();
+        const std::filesystem::path index = folder_ ? options_.out / index_->path().filename() : index_->path();
+        return fmt::format("{} to {}, their places in {}", bytes_text(total_), options_.out.string(), index.string());
     }
 
 private:
@@ -90,6 +88,7 @@ private:
     }
 
     const ExportOptions& options_;
+    std::optional<OutputFolder> folder_;  ///< outlives the files in it
     std::optional<OutputFile> all_;
     std::optional<OutputFile> index_;
     std::uint64_t total_ = 0;

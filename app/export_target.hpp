@@ -69,6 +69,23 @@ private:
     bool finished_ = false;
 };
 
+/// The same for a directory; what is in it goes, too, if the export ends early.
+class OutputFolder {
+public:
+    explicit OutputFolder(std::filesystem::path path);
+    ~OutputFolder();
+    OutputFolder(const OutputFolder&) = delete;
+    OutputFolder& operator=(const OutputFolder&) = delete;
+    /// Where the files of the folder are to be written until finish().
+    [[nodiscard]] const std::filesystem::path& hidden() const noexcept { return hidden_; }
+    void finish();
+
+private:
+    std::filesystem::path path_;
+    std::filesystem::path hidden_;
+    bool finished_ = false;
+};
+
 /// An event cannot be had in this format, but others can: it is left out, and said.
 struct EventRefused : core::RunError {
     using core::RunError::RunError;

@@ -123,10 +123,13 @@ Ruling Responder::rule(std::uint32_t source, const RocePacket& packet, Verdict d
         if (ruling.counter == PacketCounter::roce_service && decoded != wire::ok) ruling.counter = decoded;
         return ruling;
     }
-    if (qp.config.service == Service::rc)
+    if (qp.config.service == Service::rc) {
         ruling = rule_rc(qp, packet, decoded, room);
-    else
+        // In memory a frame has its place, and its message no second beginning.
+        qp.start_settled |= ruling.answers() || ruling.region != nullptr;
+    } else {
         ruling = qp.config.service == Service::uc ? rule_uc(qp, packet, decoded) : rule_ud(qp, packet, decoded);
+    }
     if (packet.congestion) [[unlikely]]
         notify(qp, packet, now, ruling);
     return ruling;
@@ -156,8 +159,11 @@ Ruling Responder::rule_rc(State& qp, const RocePacket& packet, Verdict decoded, 
             ruling.counter = PacketCounter::roce_sequence;
             return ruling;
         }
-        qp.psn_known = true;
-        qp.psn = packet.psn;
+        qp.psn_known = qp.start_assumed = true;
+        qp.psn = qp.start = packet.psn;
+    }
+    if (qp.start_assumed && !request && psn_distance(packet.psn, qp.start) < 0) [[unlikely]] {
+        if (!is_new_start(qp, packet, ruling)) return ruling;
     }
     const std::int32_t distance = psn_distance(packet.psn, qp.psn);
     if (distance > 0) {
@@ -193,6 +199,21 @@ Ruling Responder::rule_rc(State& qp, const RocePacket& packet, Verdict decoded, 
         qp.unacknowledged = 0;
     }
     return ruling;
+}
+
+/// What was sent before the message that was taken for the first: that one had been lost on its way, and comes again.
+/// As long as the peer has been told nothing, it sends everything after it again as well, so it may start here. Else it
+/// is lost: the answers meant for later packets have acknowledged it, too.
+bool Responder::is_new_start(State& qp, const RocePacket& packet, Ruling& ruling) noexcept {
+    if (starts(packet) && !qp.start_settled) {
+        qp.psn = qp.start = packet.psn;
+        qp.msn = 0;
+        qp.progress = {};
+        return true;
+    }
+    ruling.counter = PacketCounter::unbound;
+    if (qp.start_settled) answer(qp, wire::roce_ack_unlimited, (qp.psn - 1) & psn_mask, AnswerCounter::ack, ruling);
+    return false;
 }
 
 /// Unreliable, and behind what is due. The network does not say whether it delivered a packet twice or the sender began

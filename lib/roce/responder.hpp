@@ -106,9 +106,13 @@ private:
         QueuePair config;
         QueuePairState state = QueuePairState::reset;
         bool psn_known = false;
-        bool nak_sent = false;  ///< until the expected packet comes, what is ahead of it is not answered again
-        bool dropping = false;  ///< uc: until the next message starts
-        std::uint32_t psn = 0;  ///< expected
+        bool start_assumed =
+            false;  ///< rc: nobody said at which PSN the peer starts, the first message came at `start`
+        bool start_settled = false;  ///< rc: the peer has been told of a PSN, so it takes all before for delivered
+        bool nak_sent = false;       ///< until the expected packet comes, what is ahead of it is not answered again
+        bool dropping = false;       ///< uc: until the next message starts
+        std::uint32_t psn = 0;       ///< expected
+        std::uint32_t start = 0;
         std::uint32_t msn = 0;
         std::uint32_t path_mtu = 0;  ///< 0: not seen yet
         Progress progress;
@@ -124,6 +128,7 @@ private:
 
     [[nodiscard]] static core::PacketCounter admission(State& qp, const wire::RocePacket& packet) noexcept;
     [[nodiscard]] Ruling rule_rc(State& qp, const wire::RocePacket& packet, wire::Verdict decoded, Room room) noexcept;
+    [[nodiscard]] static bool is_new_start(State& qp, const wire::RocePacket& packet, Ruling& ruling) noexcept;
     [[nodiscard]] Ruling rule_uc(State& qp, const wire::RocePacket& packet, wire::Verdict decoded) noexcept;
     [[nodiscard]] Ruling rule_ud(const State& qp, const wire::RocePacket& packet, wire::Verdict decoded) noexcept;
     [[nodiscard]] Ruling rule_repeated(State& qp, const wire::RocePacket& packet, wire::Verdict decoded) noexcept;

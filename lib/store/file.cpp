@@ -44,7 +44,7 @@ std::string_view advice(int error_number) {
         case EDQUOT:
             return "the quota is used up: make room, or have it raised";
         case EFBIG:
-            return "neither the file system nor the process's limit (ulimit -f) may be smaller than segment_bytes";
+            return "larger than the file system, or the process's limit (ulimit -f), lets a file be; a sink's files end at segment_bytes";
         case EROFS:
             return "it can only be read; a file system that becomes so while it is used has met an error: see dmesg";
         case EIO:

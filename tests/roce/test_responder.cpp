@@ -228,6 +228,41 @@ TEST(Responder, begins_with_the_first_start_of_a_message_if_nobody_said_where) {
     EXPECT_EQ(gate.send(P(middle, 1, 256)).counter, C::roce_invalid_request) << "the path MTU is what FIRST had";
 }
 
+TEST(Responder, starts_earlier_if_the_first_message_was_lost_and_nothing_has_been_answered) {
+    QueuePair qp = rc_pair();
+    qp.psn.reset();
+    Gate gate(qp);
+    // 100 and 101 were lost on their way; 102 comes, and then, for want of an answer, everything again.
+    EXPECT_TRUE(gate.send(P(first, 102, 256)).accepted());
+    EXPECT_TRUE(gate.send(P(first, 100, 256)).accepted());
+    EXPECT_EQ(gate.status().psn, 101U);
+    EXPECT_TRUE(gate.send(P(last, 101, 256)).accepted());
+    EXPECT_TRUE(gate.send(P(first, 102, 256)).accepted());
+    EXPECT_EQ(gate.send(P(last, 103, 256).ask()).sent, A::ack);
+    gate.harness.finish(gate.now);
+    EXPECT_EQ(gate.harness.packets.get(C::placed), 4U);
+    EXPECT_EQ(gate.harness.packets.get(C::duplicate), 1U);
+    EXPECT_EQ(gate.status().msn, 2U);
+}
+
+TEST(Responder, counts_what_came_before_an_acknowledged_start_as_lost) {
+    QueuePair qp = rc_pair();
+    qp.psn.reset();
+    Gate gate(qp);
+    EXPECT_EQ(gate.send(P(only, 102, 256).ask()).sent, A::ack);
+    // The sender has not seen the answer yet.
+    const Ruling late = gate.send(P(only, 101, 256).ask());
+    EXPECT_EQ(late.counter, C::unbound);
+    EXPECT_EQ(late.answer.psn, 102U);
+    EXPECT_EQ(gate.send(P(only, 102, 256).ask()).counter, C::duplicate);
+    EXPECT_TRUE(gate.send(P(only, 103, 256)).accepted());
+}
+
+TEST(Responder, knows_what_came_before_a_configured_start) {
+    Gate gate(rc_pair());
+    EXPECT_EQ(gate.send(P(only, 99, 256)).counter, C::duplicate);
+}
+
 TEST(Responder, refuses_what_can_be_no_event) {
     QueuePair qp = rc_pair();
     qp.needs_immediate = true;

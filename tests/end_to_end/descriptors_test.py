@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""What the program is given to write to may fail: standard error that nobody reads or that is full, descriptors that are closed, a
+file that may not grow, no memory. A run goes on without its words; a command that cannot finish says so and leaves nothing behind."""
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+import unittest
+
+from packets import EJFAT_PORT, ejfat, pcap_bytes, stamped, udp
+from support import TRAP, WEIR, Case, config, main, stream, weir
+
+EVENTS = 40
+GOOD = config(stream(format="ejfat", sources=1), sources=1)
+
+
+class Descriptors(Case):
+    def setUp(self):
+        super().setUp()
+        frames = [udp(ejfat(n, os.urandom(4000), total=4000), EJFAT_PORT) for n in range(1, EVENTS + 1)]
+        self.capture = self.path("c.pcap", pcap_bytes(stamped(frames)))
+        self.settings = self.path("good.toml", GOOD)
+
+    def replay(self, **options):
+        """A replay with progress, so that there is something to say while it runs."""
+        return subprocess.run([WEIR, "replay", self.capture, "--config", self.settings, "--out", self.path("run"), "--report",
+                               self.path("r.json"), "--progress=line", "--pace", "x0.0005"], timeout=60, **options)
+
+    def whole(self):
+        """The run is as if it had been heard."""
+        report = json.loads(self.path("r.json").read_text())
+        self.assertEqual((report["events"]["written"], report["lossless"]), (EVENTS, "yes"))
+        events = json.loads(weir("inspect", self.path("run"), "--json", "--digest", "sha256", trap=False).stdout)["events"]
+        self.assertEqual(len(events), EVENTS)
+
+    def test_standard_error_is_full(self):
+        with open("/dev/full", "w") as full:
+            self.assertEqual(self.replay(stdout=subprocess.DEVNULL, stderr=full).returncode, 0)
+        self.whole()
+
+    def test_the_reader_of_standard_error_has_left(self):
+        read, write = os.pipe()
+        os.close(read)
+        try:
+            self.assertEqual(self.replay(stdout=subprocess.DEVNULL, stderr=write).returncode, 0)
+        finally:
+            os.close(write)
+        self.whole()
+
+    def test_no_standard_descriptors_at_all(self):
+        # What the run opens first must not become standard error, or its words land in a file of events.
+        def close_all():
+            for descriptor in (0, 1, 2):
+                os.close(descriptor)
+        self.assertEqual(self.replay(preexec_fn=close_all).returncode, 0)
+        self.whole()
+        for file in self.path("run").rglob("*"):
+            self.assertNotIn(b"packets", file.read_bytes()[:64] if file.suffix != ".json" else b"")
+
+    def test_standard_output_is_full(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([WEIR, "explain", "packets"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("weir: cannot write to standard output", done.stderr)
+
+    def limited(self, limit, size, *args):
+        def set_limit():
+            resource.setrlimit(limit, (size, size))
+        return subprocess.run([WEIR, *map(str, args)], capture_output=True, text=True, timeout=60, preexec_fn=set_limit)
+
+    def test_files_may_not_grow(self):
+        weir("replay", self.capture, "--config", self.settings, "--out", self.path("run"), "--quiet")
+        before = sorted(os.listdir(self.folder))
+        for args in (("send", "--to", self.path("s.pcap"), "--format", "ejfat", "--events", 100),
+                     ("export", self.path("run"), "--to", "npy", "--out", self.path("npy")),
+                     ("export", self.path("run"), "--to", "raw", "--out", self.path("raw")),
+                     ("export", self.path("run"), "--to", "pcap", "--out", self.path("x.pcap")),
+                     ("export", self.path("run"), "--to", "hdf5", "--out", self.path("x.h5")),
+                     ("inspect", self.path("run"), "--export", 1, self.path("payload"))):
+            with self.subTest(args=args[0:4]):
+                done = self.limited(resource.RLIMIT_FSIZE, 2048, *args)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("File too large", done.stderr)
+                self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    def test_the_terminal_hangs_up(self):
+        # What a shell does to its children when the connection is gone: the run ends as with Ctrl-C, whole and in its place.
+        run = subprocess.Popen([WEIR, "replay", self.capture, "--config", self.settings, "--out", self.path("run"), "--report",
+                                self.path("r.json"), "--progress=line", "--pace", "x0.00001"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(run.kill)
+        run.stderr.read(1)  # it has begun to speak
+        run.stderr.close()
+        while not self.path(".run.part").exists() and run.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        run.send_signal(signal.SIGHUP)
+        run.wait(30)
+        self.assertGreaterEqual(run.returncode, 0)  # ended by itself
+        report = json.loads(self.path("r.json").read_text())
+        self.assertTrue(report["balanced"])
+        self.assertLess(report["packets"]["received"], EVENTS)
+        weir("inspect", self.path("run"), trap=False)
+
+    @unittest.skipUnless(TRAP, "the sanitizers reserve more address space than any limit")
+    def test_no_memory(self):
+        done = self.limited(resource.RLIMIT_AS, 200 << 20, "replay", self.capture, "--config",
+                            self.path("big.toml", GOOD.replace("[events]\n", '[events]\nmemory = "2GiB"\n')), "--out", self.path("run"), "--quiet")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"memory")
+        self.assertFalse(self.path(".run.part").exists())
+        self.assertFalse(self.path("run").exists())
+
+
+if __name__ == "__main__":
+    main()

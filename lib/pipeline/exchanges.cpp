@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "pipeline/pipeline.hpp"
 #include "pipeline/setup.hpp"
@@ -21,6 +23,29 @@ public:
     explicit PipelineQueuePairs(Pipeline& pipeline) : pipeline_(pipeline) {}
 
     bool connect(std::uint32_t source, const Peer& peer) override {
+        roce::QueuePairControl* const control = pipeline_.queue_pair_control(source);
+        if (control == nullptr) return false;
+        if (!posted_) {
+            if (control->post({roce::QueuePairCommand::Kind::configure, source, queue_pair_for(source, peer)}))
+                posted_ = source;
+            return false;
+        }
+        if (posted_ != source && !given_up_) return false;
+        if (!pipeline_.queue_pair_control(*posted_)->answer()) return false;
+        posted_.reset();
+        return !std::exchange(given_up_, false);
+    }
+
+    void give_up(std::uint32_t source) override {
+        if (posted_ != source) return;
+        if (pipeline_.queue_pair_control(source)->withdraw())
+            posted_.reset();
+        else
+            given_up_ = true;  // its answer is for nobody
+    }
+
+private:
+    [[nodiscard]] roce::QueuePair queue_pair_for(std::uint32_t source, const Peer& peer) const {
         std::array<std::byte, 4> address;
         for (std::uint32_t i = 0; i < 4; ++i) address[i] = static_cast<std::byte>(peer.ipv4 >> (24 - 8 * i));
         roce::QueuePair queue_pair = make_queue_pair(pipeline_.options().config, source);
@@ -28,11 +53,12 @@ public:
         queue_pair.peer_address = wire::roce_address(address.data(), false);
         queue_pair.psn = peer.psn;
         queue_pair.path_mtu = peer.path_mtu;
-        return pipeline_.configure_queue_pair(source, queue_pair).has_value();
+        return queue_pair;
     }
 
-private:
     Pipeline& pipeline_;
+    std::optional<std::uint32_t> posted_;  ///< the source whose command an lcore has
+    bool given_up_ = false;                ///< ... for a client that has gone
 };
 
 PerftestServer::Config server_config(const RunConfig& config, const StreamConfig& stream) {

@@ -45,7 +45,9 @@ struct PerftestServer::Client {
     double since_s = 0;
     roce::PerftestSession session;
     std::vector<std::size_t> offers;  ///< that it has, in its order
-    bool gone = false;                ///< it has hung up
+    bool connecting = false;          ///< the last of them
+    double connecting_since_s = 0;
+    bool gone = false;  ///< it has hung up
     bool announced = false;
 };
 
@@ -105,7 +107,8 @@ void PerftestServer::work(Client& client, double seconds) {
     using State = roce::PerftestSession::State;
     // What it said last is worked off before it counts that it has hung up.
     const bool heard = receive(client);
-    while (client.session.state() == State::asking) open_queue_pair(client);
+    while (client.session.state() == State::asking && open_queue_pair(client, seconds)) {
+    }
     if (client.session.running() && !client.announced) {
         client.announced = true;
         say_(fmt::format("perftest {}: {} queue pair{}, path MTU {}", client.name, client.session.queue_pairs(),
@@ -142,19 +145,33 @@ bool PerftestServer::receive(Client& client) {
     return false;
 }
 
-void PerftestServer::open_queue_pair(Client& client) {
+/// False: there is none for it.
+bool PerftestServer::choose_offer(Client& client, double seconds) {
+    const auto free = std::find(taken_.begin(), taken_.end(), false);
+    if (free == taken_.end()) {
+        client.session.refuse(fmt::format("no queue pair is free (the stream has {} in `qp`)", taken_.size()));
+        return false;
+    }
+    *free = true;
+    client.offers.push_back(static_cast<std::size_t>(free - taken_.begin()));
+    client.connecting = true;
+    client.connecting_since_s = seconds;
+    return true;
+}
+
+/// False: not yet.
+bool PerftestServer::open_queue_pair(Client& client, double seconds) {
     const roce::PerftestEnd& peer = client.session.peer();
     const auto ipv4 = peer.ipv4();
-    if (!ipv4) return client.session.refuse("its GID has no IPv4 address (choose another one with -x)");
-    const auto free = std::find(taken_.begin(), taken_.end(), false);
-    if (free == taken_.end())
-        return client.session.refuse(fmt::format("no queue pair is free (the stream has {} in `qp`)", taken_.size()));
-    const auto index = static_cast<std::size_t>(free - taken_.begin());
-    const Offer& offer = config_.offers[index];
-    if (!queue_pairs_.connect(offer.source, {peer.qp, peer.psn, *ipv4, client.session.path_mtu()}))
-        return client.session.refuse("the run is at its end");
-    *free = true;
-    client.offers.push_back(index);
+    if (!ipv4) return client.session.refuse("its GID has no IPv4 address (choose another one with -x)"), true;
+    if (!client.connecting && !choose_offer(client, seconds)) return true;
+    const Offer& offer = config_.offers[client.offers.back()];
+    if (!queue_pairs_.connect(offer.source, {peer.qp, peer.psn, *ipv4, client.session.path_mtu()})) {
+        if (seconds - client.connecting_since_s <= connecting_s) return false;
+        client.session.refuse("the run is at its end");
+        return true;
+    }
+    client.connecting = false;
     ++account_.queue_pairs;
     roce::PerftestEnd ours;
     ours.qp = offer.qp;
@@ -163,6 +180,7 @@ void PerftestServer::open_queue_pair(Client& client) {
     ours.va = offer.va;
     ours.set_ipv4(config_.ipv4);
     client.session.open(ours);
+    return true;
 }
 
 /// False if there is nobody left to send to.
@@ -178,6 +196,7 @@ bool PerftestServer::send(Client& client) {
 
 /// Its queue pairs stay as they are, for what is still on its way; the next client has them connected anew.
 void PerftestServer::end(Client& client) {
+    if (client.connecting) queue_pairs_.give_up(config_.offers[client.offers.back()].source);
     for (const std::size_t offer : client.offers) taken_[offer] = false;
     ::close(client.socket);
     client.socket = -1;

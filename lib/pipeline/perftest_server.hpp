@@ -24,9 +24,11 @@ public:
         std::uint32_t path_mtu = 0;
     };
     virtual ~QueuePairs() = default;
-    /// Connects the source's queue pair to `peer`, whatever it was connected to before: packets of that peer are taken
-    /// from now on. False: its lcore does not answer (the run is at its end).
+    /// Connects the source's queue pair to `peer`, whatever it was connected to before; to be called until it is true:
+    /// then packets of that peer are taken. Does not wait.
     [[nodiscard]] virtual bool connect(std::uint32_t source, const Peer& peer) = 0;
+    /// connect() will not be called again for this peer.
+    virtual void give_up(std::uint32_t source) = 0;
 };
 
 class PerftestServer {
@@ -34,6 +36,8 @@ public:
     static constexpr std::uint32_t clients_max = 64;
     /// A client that has not got its queue pairs after so long is sent away. (One that has may be silent for ever.)
     static constexpr double greeting_s = 30;
+    /// An lcore that has not connected a queue pair after so long has ended, and the run with it.
+    static constexpr double connecting_s = 2;
 
     /// A queue pair to be given to clients. The first free one is taken.
     struct Offer {
@@ -76,7 +80,8 @@ private:
     void accept_clients(double seconds);
     void work(Client& client, double seconds);
     [[nodiscard]] bool receive(Client& client);
-    void open_queue_pair(Client& client);
+    [[nodiscard]] bool open_queue_pair(Client& client, double seconds);
+    [[nodiscard]] bool choose_offer(Client& client, double seconds);
     [[nodiscard]] bool send(Client& client);
     void end(Client& client);
 

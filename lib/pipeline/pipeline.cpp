@@ -243,28 +243,10 @@ void Pipeline::make_answers(std::size_t index, RxStage::Config& stage, const std
     stage.queue_pairs = queue_pairs_.back().get();
 }
 
-std::optional<roce::Responder::Status> Pipeline::configure_queue_pair(std::uint32_t source,
-                                                                      const roce::QueuePair& queue_pair) {
-    roce::QueuePairCommand command;
-    command.kind = roce::QueuePairCommand::Kind::configure;
-    command.source = source;
-    command.queue_pair = queue_pair;
-    return command_queue_pair(command);
-}
-
-std::optional<roce::Responder::Status> Pipeline::reset_queue_pair(std::uint32_t source) {
-    roce::QueuePairCommand command;
-    command.kind = roce::QueuePairCommand::Kind::reset;
-    command.source = source;
-    return command_queue_pair(command);
-}
-
-std::optional<roce::Responder::Status> Pipeline::command_queue_pair(roce::QueuePairCommand& command) {
-    constexpr std::chrono::milliseconds patience{2000};
+roce::QueuePairControl* Pipeline::queue_pair_control(std::uint32_t source) noexcept {
     for (std::size_t i = 0; i < rx_.size(); ++i)
-        if (rx_[i]->answers_source(command.source) && queue_pairs_[i]->execute(command, patience))
-            return command.status;
-    return std::nullopt;
+        if (rx_[i]->answers_source(source)) return queue_pairs_[i].get();
+    return nullptr;
 }
 
 void Pipeline::make_work() {

@@ -74,11 +74,9 @@ public:
     /// The flow rules of the ports; update() and what it changes are the control thread's.
     [[nodiscard]] RunFlows& flows() noexcept { return *flows_; }
     [[nodiscard]] const RunFlows& flows() const noexcept { return *flows_; }
-    /// Connects a source's queue pair, which is one that weir answers, or disconnects it; from any thread while the run
-    /// goes on. Nothing: the source is not answered, or its lcore has ended.
-    std::optional<roce::Responder::Status> configure_queue_pair(std::uint32_t source,
-                                                                const roce::QueuePair& queue_pair);
-    std::optional<roce::Responder::Status> reset_queue_pair(std::uint32_t source);
+    /// How the control thread connects and disconnects the queue pair of `source` while the run goes on; null if weir
+    /// does not answer it.
+    [[nodiscard]] roce::QueuePairControl* queue_pair_control(std::uint32_t source) noexcept;
 
     /// How full everything is; for the control thread, at any time.
     [[nodiscard]] Levels levels() const;
@@ -117,7 +115,6 @@ private:
         std::unique_ptr<PollCounts> turns;  ///< of all its stages together
     };
 
-    [[nodiscard]] std::optional<roce::Responder::Status> command_queue_pair(roce::QueuePairCommand& command);
     void make_answers(std::size_t index, RxStage::Config& stage, const std::vector<std::uint16_t>& owners);
     void make_inputs(std::vector<RxStage::Config>& rx);
     void settle_passes();

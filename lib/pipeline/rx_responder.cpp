@@ -160,19 +160,21 @@ roce::Responder::Status RxStage::queue_pair(std::uint32_t source) const noexcept
 
 /// From a thread that connects or disconnects a queue pair.
 std::size_t RxStage::take_queue_pair_command() noexcept {
-    roce::QueuePairCommand* command = config_.queue_pairs != nullptr ? config_.queue_pairs->take() : nullptr;
+    const roce::QueuePairCommand* command = config_.queue_pairs != nullptr ? config_.queue_pairs->take() : nullptr;
     if (command == nullptr) return 0;
     const std::uint32_t source = command->source;
+    roce::Responder::Status status;
     if (responder_ != nullptr && responder_->serves(source)) {
-        using Kind = roce::QueuePairCommand::Kind;
-        if (command->kind != Kind::query)
-            forget_peer(source, time_, command->kind == Kind::configure ? command->queue_pair.psn : std::nullopt);
-        if (command->kind == Kind::configure) responder_->configure(source, command->queue_pair);
-        if (command->kind == Kind::reset) responder_->reset(source);
-        command->status = responder_->status(source);
+        const bool configures = command->kind == roce::QueuePairCommand::Kind::configure;
+        forget_peer(source, time_, configures ? command->queue_pair.psn : std::nullopt);
+        if (configures)
+            responder_->configure(source, command->queue_pair);
+        else
+            responder_->reset(source);
+        status = responder_->status(source);
         publish_queue_pair(source);
     }
-    roce::QueuePairControl::finish(*command);
+    config_.queue_pairs->finish(status);
     return 1;
 }
 

@@ -1,12 +1,10 @@
-// Connecting and disconnecting queue pairs of a running rx lcore, from any thread: one command at a time goes to the
-// lcore that owns the queue pair, which executes it between two packets and answers.
+// Connecting and disconnecting queue pairs of a running rx lcore: one command at a time goes to the lcore that owns the
+// queue pair, which executes it between two packets and answers. Nobody waits for anybody: an lcore may be held up.
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <mutex>
-#include <thread>
+#include <optional>
 
 #include "roce/responder.hpp"
 
@@ -16,44 +14,52 @@ struct QueuePairCommand {
     enum class Kind : std::uint8_t {
         configure,  ///< ready, with `queue_pair`; whatever its peer had begun before ends
         reset,      ///< drops everything from now on; buffers of what its peer had begun go back
-        query,
     };
-    Kind kind = Kind::query;
+    Kind kind = Kind::configure;
     std::uint32_t source = 0;
     QueuePair queue_pair{};
-    /// The answer: as it is after the command.
-    Responder::Status status{};
-    std::atomic<bool> done{false};
 };
 
 class QueuePairControl {
 public:
-    /// Any thread: gives the command to the lcore and waits for its answer. False: the lcore did not take it in time
-    /// (it has ended), and never will.
-    [[nodiscard]] bool execute(QueuePairCommand& command, std::chrono::milliseconds patience) {
-        const std::lock_guard lock(one_at_a_time_);
-        const auto deadline = std::chrono::steady_clock::now() + patience;
-        command.done.store(false, std::memory_order_relaxed);
-        slot_.store(&command, std::memory_order_release);
-        while (!command.done.load(std::memory_order_acquire)) {
-            QueuePairCommand* mine = &command;
-            if (std::chrono::steady_clock::now() >= deadline && slot_.compare_exchange_strong(mine, nullptr))
-                return false;
-            std::this_thread::sleep_for(std::chrono::microseconds(50));
-        }
+    /// The commanding thread. False: the one before has not been answered yet.
+    [[nodiscard]] bool post(const QueuePairCommand& command) noexcept {
+        if (state_.load(std::memory_order_acquire) != State::idle) return false;
+        command_ = command;
+        state_.store(State::posted, std::memory_order_release);
         return true;
     }
-
-    /// The lcore: a command to be executed, or nullptr. It may not be touched after finish.
-    [[nodiscard]] QueuePairCommand* take() noexcept {
-        if (slot_.load(std::memory_order_relaxed) == nullptr) return nullptr;
-        return slot_.exchange(nullptr, std::memory_order_acq_rel);
+    /// The commanding thread: as the queue pair is after the command; nothing until the lcore has executed it. Then the
+    /// next may be posted.
+    [[nodiscard]] std::optional<Responder::Status> answer() noexcept {
+        if (state_.load(std::memory_order_acquire) != State::done) return std::nullopt;
+        const Responder::Status status = status_;
+        state_.store(State::idle, std::memory_order_relaxed);
+        return status;
     }
-    static void finish(QueuePairCommand& command) noexcept { command.done.store(true, std::memory_order_release); }
+    /// The commanding thread takes back what the lcore has not begun with. False: its answer will come.
+    bool withdraw() noexcept {
+        State posted = State::posted;
+        return state_.compare_exchange_strong(posted, State::idle, std::memory_order_acquire);
+    }
+
+    /// The lcore: a command to be executed, or nullptr.
+    [[nodiscard]] const QueuePairCommand* take() noexcept {
+        if (state_.load(std::memory_order_relaxed) != State::posted) return nullptr;
+        State posted = State::posted;
+        return state_.compare_exchange_strong(posted, State::taken, std::memory_order_acquire) ? &command_ : nullptr;
+    }
+    /// The lcore, after each command it has taken.
+    void finish(const Responder::Status& status) noexcept {
+        status_ = status;
+        state_.store(State::done, std::memory_order_release);
+    }
 
 private:
-    std::mutex one_at_a_time_;
-    std::atomic<QueuePairCommand*> slot_{nullptr};
+    enum class State : std::uint8_t { idle, posted, taken, done };
+    std::atomic<State> state_{State::idle};
+    QueuePairCommand command_;
+    Responder::Status status_;
 };
 
 }  // namespace weir::roce

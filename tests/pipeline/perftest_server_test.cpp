@@ -25,6 +25,8 @@ struct FakeQueuePairs final : QueuePairs {
         peers[source] = peer;
         return ready;
     }
+    void give_up(std::uint32_t source) override { given_up.push_back(source); }
+    std::vector<std::uint32_t> given_up;
     std::map<std::uint32_t, Peer> peers;
     bool ready = true;
 };
@@ -150,9 +152,27 @@ TEST_F(PerftestServerTest, RefusesAQueuePairThatCannotBeConnectedAnyMore) {
     Client client(*this);
     client.greet();
     client.send(end_of(0x21).text());
+    serve_until([this] { return !queue_pairs.peers.empty(); });
+    now = PerftestServer::connecting_s + 1;
     EXPECT_TRUE(client.closed());
     EXPECT_THAT(said, HasSubstr("at its end"));
     EXPECT_EQ(server->account().queue_pairs, 0U);
+    EXPECT_EQ(queue_pairs.given_up, std::vector<std::uint32_t>{7});
+}
+
+TEST_F(PerftestServerTest, DoesNotWaitForAnLcoreThatIsBusy) {
+    queue_pairs.ready = false;
+    Client first(*this);
+    first.greet();
+    first.send(end_of(0x21).text());
+    serve_until([this] { return queue_pairs.peers.contains(7); });
+    Client second(*this);
+    second.greet();  // it is served meanwhile
+    queue_pairs.ready = true;
+    EXPECT_EQ(second.open(0x31).qp, 0x12U);
+    EXPECT_EQ(roce::PerftestEnd::parse(first.receive(end_of(0).text().size())).value_or(roce::PerftestEnd{}).qp, 0x11U);
+    EXPECT_EQ(server->account().queue_pairs, 2U);
+    EXPECT_TRUE(queue_pairs.given_up.empty());
 }
 
 TEST_F(PerftestServerTest, GivesQueuePairsOfAClientThatHasGoneToTheNext) {

@@ -103,7 +103,7 @@ std::string MemoryNeed::text() const {
          {std::pair{dpdk_bytes, "packet buffers and rings"}, std::pair{copies_bytes, "copies"},
           std::pair{bookkeeping_bytes, "bookkeeping"}, std::pair{captures_bytes, "captures"},
           std::pair{regions_bytes, "memory regions of queue pairs"}, std::pair{output_bytes, "output"},
-          std::pair{reduce_bytes, "reducers"}})
+          std::pair{reduce_bytes, "reducers"}, std::pair{record_bytes, "flight recorder"}})
         if (bytes > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", what, size_text(bytes));
     return fmt::format("{}: {}", size_text(sum()), parts);
 }
@@ -122,6 +122,8 @@ MemoryNeed memory_need(const RunConfig& config, const Plan& plan) {
     need.output_bytes =
         plan.work.size() * std::uint64_t{plan.output_buffer_bytes} * (writes ? plan.output_buffers : 1U);
     need.reduce_bytes = plan.reduce.sum();
+    for (const SinkConfig& sink : config.sinks)
+        if (sink.kind == SinkKind::pcapng) need.record_bytes += sink.recorder().memory_bytes;
     return need;
 }
 

@@ -22,10 +22,11 @@ struct MemoryNeed {
     std::uint64_t regions_bytes = 0;      ///< that RDMA peers write into
     std::uint64_t output_bytes = 0;
     std::uint64_t reduce_bytes = 0;
+    std::uint64_t record_bytes = 0;  ///< of the flight recorder
 
     [[nodiscard]] std::uint64_t sum() const noexcept {
         return dpdk_bytes + copies_bytes + bookkeeping_bytes + captures_bytes + regions_bytes + output_bytes +
-               reduce_bytes;
+               reduce_bytes + record_bytes;
     }
     /// "1234 MiB: packet buffers and rings 642 MiB, copies 512 MiB, ..."
     [[nodiscard]] std::string text() const;

@@ -2,6 +2,7 @@
 """The hdf5 sink beside the event file in one run, and `weir export --to hdf5` of that: the same events in all three."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -13,7 +14,7 @@ import h5py  # noqa: E402
 import numpy  # noqa: E402
 
 from packets import EJFAT_PORT, ejfat, pcap_bytes, stamped, udp  # noqa: E402
-from support import ZSTD, WEIR, Case, config, main, stream, weir  # noqa: E402
+from support import ROOT, ZSTD, WEIR, Case, config, main, stream, weir  # noqa: E402
 
 NEXUS = ('nexus = { instrument = "beamline", source = "ring", sample = "none", sensor_material = "Si", sensor_thickness_um = 320, '
          "wavelength_angstrom = 1.0, total_flux = 1e12, fast_direction = [-1, 0, 0], slow_direction = [0, -1, 0] }\n")
@@ -191,6 +192,41 @@ class Sink(Case):
                     # What is kept is above 2 keV; bad pixels, of which there are none here, would be NaN.
                     self.assertEqual(above[place], (data[place] > 0).sum())
                     self.assertGreater(above[place], 0)
+
+    def test_the_example_of_the_readme(self):
+        # Its text, with files that exist here; opened with what Debian has, and read as its page on HDF5 says.
+        chain = re.search(r'```toml\n(\[\[reduce\]\]\nkind = "jungfrau".*?)```', (ROOT / "README.md").read_text(), re.DOTALL).group(1)
+        for gain, value in enumerate((2700, 13600, 14100)):
+            self.path(f"g{gain}.f32", numpy.full((512, 1024), value, "f4").tobytes())
+        self.path("gainMaps.bin", b"".join(numpy.full((512, 1024), value, "f8").tobytes() for value in (41.0, -1.439, -0.1145)))
+        for name in ("g0.f32", "g1.f32", "g2.f32", "gainMaps.bin"):
+            self.assertIn(f'"{name}"', chain)
+            chain = chain.replace(f'"{name}"', f'"{self.path(name)}"')
+        chain, sinks = chain.split("[[sink]]", 1)
+        self.assertEqual(sinks.count('"/data/'), 2)
+        text = config(stream(sources=1), sources=1, sink="", more=chain).replace("[[sink]]\n", "", 1) + "[[sink]]" + sinks.replace('"/data/', f'"{self.folder}/')
+        capture, _ = self.send("jf.pcap", "--format", "jungfrau", "--sources", 1, "--events", 3, "--seed", 6)
+        weir("replay", capture, "--config", self.path("readme.toml", text), "--quiet")
+        found = sorted(path for path in self.folder.iterdir() if path.is_dir())
+        self.assertEqual(len(found), 2, found)
+        run, h5 = found if "hdf5" in found[1].name else found[::-1]
+        self.assertIn("verified", weir("inspect", run, trap=False).stdout)
+        weir("export", run, "--to", "hdf5", "--out", self.path("run1-hdf5"), trap=False)
+        raw = self.replay(capture, config(stream(sources=1), sources=1))
+        for folder in (h5, self.path("run1-hdf5")):
+            with h5py.File(folder / "master.h5") as file:
+                data = file["/entry/data/data"]
+                self.assertEqual(data.dtype, numpy.uint16)
+                with h5py.File(folder / "data-000000.h5") as part:
+                    self.assertIn("32008", part["/entry/data/data"]._filters)  # bitshuffle
+                places = self.order(file)
+                self.assertEqual(len(places), 3)
+                for (epoch, number), place in places.items():
+                    photons = self.photons(raw, epoch, number)
+                    clear = numpy.abs(photons - numpy.floor(photons) - 0.5) > 0.01  # not on the edge between two numbers
+                    expected = numpy.where(photons > 0.5, numpy.rint(photons), 0)
+                    numpy.testing.assert_array_equal(data[place].reshape(-1)[clear], expected[clear])
+                    self.assertGreater((expected > 0).sum(), 100)
 
     def photons(self, run, epoch, number):
         """Of a run as received; NaN where nothing came."""

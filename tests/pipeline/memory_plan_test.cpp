@@ -57,6 +57,16 @@ std::uint64_t sum(const std::vector<std::uint64_t>& bytes) {
     return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
 }
 
+TEST(MemoryPlan, counts_the_flight_recorder) {
+    const std::string recorder = "[[sink]]\nkind = \"pcapng\"\npath = \"p\"\nmemory = \"512MiB\"\n";
+    const MemoryNeed without = plan_of(two_nodes()).memory;
+    const MemoryNeed with = plan_of(two_nodes(), two_ports + recorder).memory;
+    EXPECT_EQ(without.record_bytes, 0U);
+    EXPECT_EQ(with.record_bytes, std::uint64_t{512} << 20U);
+    EXPECT_GE(with.sum(), without.sum() + with.record_bytes);
+    EXPECT_NE(with.text().find("flight recorder 512 MiB"), std::string::npos) << with.text();
+}
+
 TEST(MemoryPlan, a_pool_for_each_lcore_with_queues_on_the_node_of_the_card) {
     const Plan plan = plan_of(two_nodes());
     ASSERT_EQ(plan.rx, (std::vector<std::uint32_t>{8, 9, 1}));

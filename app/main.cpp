@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "core/error.hpp"
@@ -68,9 +69,18 @@ int output_failed(int status) {
 }
 
 std::string out_of_memory_text(const std::string& command) {
-    const std::size_t bytes = bytes_refused();
-    return fmt::format("{}: out of memory{}", command,
-                       bytes > 0 ? fmt::format(": there were no {} more bytes in one piece", bytes) : "");
+    const RefusedMemory refused = refused_memory();
+    return fmt::format(
+        "{}: out of memory{}{}", command, refused.what != nullptr ? fmt::format(" for {}", refused.what) : "",
+        refused.bytes > 0 ? fmt::format(": there were no {} more bytes in one piece", refused.bytes) : "");
+}
+
+std::string text_of(const std::exception& error) {
+    // Of std::thread, which only says what the system said.
+    const auto* const system = dynamic_cast<const std::system_error*>(&error);
+    if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
+        return "the system has no room for another thread (memory: ulimit -v, processes: ulimit -u)";
+    return error.what();
 }
 
 int run_program(std::vector<std::string> args) {
@@ -88,7 +98,7 @@ int run_program(std::vector<std::string> args) {
     } catch (const std::bad_alloc&) {
         return fail(out_of_memory_text(command), 1);
     } catch (const std::exception& error) {
-        return std::ferror(stdout) != 0 ? output_failed(1) : fail(error.what(), 1);
+        return std::ferror(stdout) != 0 ? output_failed(1) : fail(text_of(error), 1);
     }
 }
 

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "core/doing.hpp"
+
 // GCC says it with macros, clang with features.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WEIR_SANITIZED
@@ -21,7 +23,8 @@
 
 namespace {
 
-std::atomic<std::size_t> refused{0};
+std::atomic<std::size_t> refused_bytes{0};
+std::atomic<const char*> refused_what{nullptr};
 
 }  // namespace
 
@@ -29,7 +32,8 @@ std::atomic<std::size_t> refused{0};
 #ifndef WEIR_SANITIZED
 void* operator new(std::size_t bytes) {
     if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-    refused.store(bytes);
+    refused_bytes.store(bytes);
+    refused_what.store(weir::core::Doing::now());
     throw std::bad_alloc();
 }
 
@@ -44,8 +48,8 @@ void operator delete(void* memory, std::size_t) noexcept {
 
 namespace weir::app {
 
-std::size_t bytes_refused() noexcept {
-    return refused.load();
+RefusedMemory refused_memory() noexcept {
+    return {refused_bytes.load(), refused_what.load()};
 }
 
 void open_standard_descriptors() noexcept {

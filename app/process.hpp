@@ -14,7 +14,11 @@ void open_standard_descriptors() noexcept;
 void let_writes_fail() noexcept;
 
 /// What was asked for in vain, after a std::bad_alloc that came of `new`.
-[[nodiscard]] std::size_t bytes_refused() noexcept;
+struct RefusedMemory {
+    std::size_t bytes = 0;       ///< 0: not known
+    const char* what = nullptr;  ///< core::Doing::now(); null: not known
+};
+[[nodiscard]] RefusedMemory refused_memory() noexcept;
 
 /// Standard output goes to a pipe, or the like, that nobody reads any more.
 [[nodiscard]] bool output_reader_left() noexcept;

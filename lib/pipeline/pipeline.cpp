@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/doing.hpp"
 #include "core/resident_memory.hpp"
 #include "port/device_facts.hpp"
 #include "port/eal.hpp"
@@ -81,6 +82,7 @@ Pipeline::~Pipeline() {
 }
 
 void Pipeline::make_inputs(std::vector<RxStage::Config>& rx) {
+    const core::Doing doing("packet buffers");
     const std::size_t count = rx.size();
     const auto memory_node = [this](std::uint32_t lcore) { return options_.plan.memory_node(lcore); };
     for (RxStage::Config& config : rx) {
@@ -171,6 +173,7 @@ port::BufferPool& Pipeline::pool_of(std::size_t port, std::uint32_t queue) {
 }
 
 void Pipeline::make_rx(std::vector<RxStage::Config>& rx) {
+    const core::Doing doing("the bookkeeping of messages and sources");
     const Plan& plan = options_.plan;
     const RunConfig& config = options_.config;
     const std::vector<std::uint16_t> owners = make_owners(config, plan.placement);
@@ -250,6 +253,7 @@ roce::QueuePairControl* Pipeline::queue_pair_control(std::uint32_t source) noexc
 }
 
 void Pipeline::make_work() {
+    const core::Doing doing("output buffers");
     const Plan& plan = options_.plan;
     const bool to_file = !options_.sinks.empty();
     // One message could have every reference there is; the list takes no memory before it is used.
@@ -334,6 +338,7 @@ void Pipeline::make_sinks() {
 }
 
 void Pipeline::make_build() {
+    const core::Doing doing("the bookkeeping of events");
     const Plan& plan = options_.plan;
     const RunConfig& config = options_.config;
     BuildStage::Config build;

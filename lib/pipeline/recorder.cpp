@@ -7,6 +7,7 @@
 #include <chrono>
 #include <limits>
 
+#include "core/doing.hpp"
 #include "core/error.hpp"
 #include "port/host_topology.hpp"
 
@@ -53,6 +54,7 @@ Recorder::Recorder(Config config)
         throw core::UsageError(fmt::format("sink.memory: found {} MiB; accepted: at least {} MiB, {} for each rx lcore",
                                            config_.record.memory_bytes >> 20U, lcores * RecordRing::blocks_min,
                                            RecordRing::blocks_min));
+    const core::Doing doing("the flight recorder");
     for (const int node : config_.nodes) {
         const port::PreferNode memory(node);
         sources_.push_back({std::make_unique<RecordRing>(blocks, config_.record.snap_bytes), nullptr, 0, 0});

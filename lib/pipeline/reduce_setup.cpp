@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/doing.hpp"
 #include "pipeline/bytes_encoder.hpp"
 #include "pipeline/mep_encoder.hpp"
 #include "pipeline/pedestal_keeper.hpp"
@@ -42,6 +43,7 @@ void add_sources(const StreamConfig& stream, std::uint32_t& module, std::vector<
 }  // namespace
 
 ReduceSetup::ReduceSetup(const RunConfig& config) : chain_(config.reduce) {
+    const core::Doing doing("pedestals, gains and masks");
     jungfrau_ = find_reducer<JungfrauOptions>(chain_);
     mfp_ = find_reducer<MfpOptions>(chain_);
     source_count_ = config.sources.size();

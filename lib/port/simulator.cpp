@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "core/doing.hpp"
 #include "core/error.hpp"
 #include "wire/ejfat/ejfat.hpp"
 #include "wire/ess/ess.hpp"
@@ -195,6 +196,7 @@ void Simulator::complete_config() {
 }
 
 Simulator::Simulator(const SimulatorConfig& config) : config_(config) {
+    const core::Doing doing("the data to send");
     // An impossible number of interfaces is refused below, for all formats in the same words.
     if (config.interfaces == 1 || (config.interfaces == 2 && is_module(config.format)))
         context_ = simulated_context(config);

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "core/doing.hpp"
 #include "core/error.hpp"
 #include "store/json_members.hpp"
 #include "store/run_directory.hpp"
@@ -199,6 +200,7 @@ std::optional<std::vector<IndexEntry>> RunReader::from_index(const EntryFilter& 
 }
 
 std::vector<IndexEntry> RunReader::entries(const EntryFilter& wanted) const {
+    const core::Doing doing("the index of a run");
     std::optional<std::vector<IndexEntry>> entries = from_index(wanted);
     if (!entries) {
         entries = rebuild_index();
@@ -237,6 +239,7 @@ EventInfo RunReader::read_head(const IndexEntry& entry) const {
 }
 
 EventInfo RunReader::read_at(const IndexEntry& entry, const ScanHooks& caller_hooks, bool head_only) const {
+    const core::Doing doing("the payload of an event");
     if (entry.segment >= segments_.size() || entry.offset % block_align != 0 || entry.bytes > UINT64_MAX - entry.offset)
         throw core::RunError("the index points to a place that does not exist");
     std::string problem;
@@ -280,6 +283,7 @@ std::optional<EventInfo> RunReader::find(std::optional<std::uint32_t> epoch, std
 }
 
 void RunReader::read_payload(const EventInfo& event, const PayloadPlacer::Sink& sink) const {
+    const core::Doing doing("the payload of an event");
     PayloadPlacer placer(event, sink);
     ScanHooks hooks;
     hooks.payload = [&](std::span<const std::byte> bytes) { placer.take(bytes); };
@@ -287,6 +291,7 @@ void RunReader::read_payload(const EventInfo& event, const PayloadPlacer::Sink& 
 }
 
 std::vector<std::byte> RunReader::payload(const EventInfo& event, std::uint32_t source) const {
+    const core::Doing doing("the payload of an event");
     std::vector<std::byte> bytes;
     read_payload(event, [&](std::size_t index, std::uint64_t, std::span<const std::byte> piece) {
         if (event.sources[index].id == source) bytes.insert(bytes.end(), piece.begin(), piece.end());

@@ -94,6 +94,37 @@ void steering(benchmark::State& state) {
     state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(burst));
 }
 
+/// One stream with so many sources, told apart by address: 64 of them send, spread over all.
+void sources_by_address(benchmark::State& state) {
+    const auto sources = static_cast<std::uint32_t>(state.range(0));
+    flow::Rule rule;
+    rule.key = first_port;
+    rule.source_by_address = true;
+    for (std::uint32_t i = 0; i < sources; ++i) rule.src.push_back(first_source + i);
+    const flow::Steering by_stream({rule}, {});
+    std::array<std::uint32_t, burst> expected;
+    std::array<wire::Datagram, burst> datagrams;
+    std::vector<std::vector<std::byte>> frames;
+    for (std::uint32_t i = 0; i < burst; ++i) {
+        expected[i] = static_cast<std::uint32_t>(std::uint64_t{i} * sources / burst);
+        wire::FrameSpec spec;
+        spec.src = first_source + expected[i];
+        spec.dport = first_port;
+        frames.push_back(wire::make_udp_frame(spec, std::vector<std::byte>(64)));
+        const auto bytes = static_cast<std::uint32_t>(frames.back().size());
+        if (wire::parse_frame(frames.back().data(), bytes, bytes, datagrams[i]) != wire::ok)
+            return state.SkipWithError("a packet was not understood");
+    }
+    std::array<std::uint32_t, burst> found;
+    for (auto _ : state) {
+        for (std::size_t i = 0; i < burst; ++i) found[i] = by_stream.route_udp(datagrams[i]).source;
+        benchmark::DoNotOptimize(found);
+    }
+    if (found != expected) return state.SkipWithError("a packet was given to the wrong source");
+    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(burst));
+}
+
+BENCHMARK(sources_by_address)->Name("flow/sources_by_address")->Arg(1)->Arg(8)->Arg(512)->Arg(4096)->Arg(65536);
 BENCHMARK(steering)->Name("flow/parse_and_steer")->Arg(1)->Arg(32);
 BENCHMARK(rules)->Name("flow/rules")->Arg(1)->Arg(8)->Arg(32)->Arg(64)->Arg(256);
 

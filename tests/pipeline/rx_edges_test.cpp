@@ -43,7 +43,7 @@ protected:
         }
         steering_.emplace(rules, std::vector<flow::Rule>{});
 
-        RxStage::Config rx;
+        RxStage::Config rx = replayed_;
         rx.index = 1;
         rx.steering = {&*steering_};
         rx.rings = {{&own_, &own_ended_}};
@@ -132,6 +132,7 @@ protected:
     port::Ring<assemble::Event*> released_{"edges_released", 512};
     std::atomic<bool> own_ended_{false};
     RunSignals run_;
+    RxStage::Config replayed_;  ///< what a test's rx lcore has besides; before SetUp
     RxSignals first_;
     RxSignals second_;
     std::vector<StreamRuntime> streams_;
@@ -196,6 +197,31 @@ TEST_F(RxEdgesTest, AnEventWhoseRestNeverComesStillTimesOut) {
     while (const assemble::Event* const got = event())
         if (got->cause == assemble::EventCause::timeout) timed_out.push_back(got->number);
     EXPECT_EQ(timed_out, (std::vector<std::uint64_t>{7}));
+}
+
+/// Input that waits for room, and a file that answers are kept in.
+class RxAnswersTest : public RxEdgesTest {
+protected:
+    RxAnswersTest() {
+        replayed_.wait = true;
+        replayed_.answer_log = &answers_;
+    }
+    AnswerRing answers_;
+};
+
+TEST_F(RxAnswersTest, WaitsForThemWhereTheyFindNoRoom) {
+    while (answers_.begin() != nullptr) answers_.commit();
+    own_.push(packet(0, 7, 0, 1, 1 * ms));
+    std::uint64_t tsc = 0;
+    const auto blocked = [this] { return rx_->polls().blocked[static_cast<std::size_t>(Blocked::answers)]; };
+    EXPECT_EQ(rx_->counted_poll(0, tsc), 0U);
+    EXPECT_EQ(own_.count(), 1U) << "it was not taken";
+    EXPECT_GT(blocked(), 0U);
+    const std::uint64_t before = blocked();
+    while (answers_.front() != nullptr) answers_.pop();
+    EXPECT_GT(rx_->counted_poll(0, tsc), 0U);
+    EXPECT_EQ(own_.count(), 0U);
+    EXPECT_EQ(blocked(), before);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ std::string_view advice(int error_number) {
         case EDQUOT:
             return "the quota is used up: make room, or have it raised";
         case EFBIG:
-            return "larger than the file system, or the process's limit (ulimit -f), lets a file be; a sink's files end at segment_bytes";
+            return "larger than a file may be (the file system, or ulimit -f); a sink has segment_bytes for that";
         case EROFS:
             return "it can only be read; a file system that becomes so while it is used has met an error: see dmesg";
         case EIO:

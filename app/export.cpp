@@ -151,7 +151,7 @@ po::options_description described() {
     // clang-format off
     description.add_options()
         ("to", po::value<std::string>()->value_name("FORMAT"), "npy, raw, pcap, pcapng, hdf5 or mdf")
-        ("out", po::value<std::string>()->value_name("PATH"), "where to; refused if it exists. Default: the run's name with the format's behind it, here")
+        ("out", po::value<std::string>()->value_name("PATH"), "where to; refused if it exists. Default: the run's name with the format's after it, here")
         ("events", po::value<std::vector<std::string>>()->value_name("[EPOCH:]A-B"), "only these numbers, both ends included; can be repeated")
         ("event", po::value<std::vector<std::string>>()->value_name("[EPOCH:]ID"), "only this event; can be repeated")
         ("complete", "leave incomplete events out")
@@ -160,7 +160,7 @@ po::options_description described() {
         ("shape", po::value<std::string>()->value_name("RxC"), "npy: of one source's message. Default: rows and columns of the detector, else flat")
         ("fill", po::value<std::string>()->value_name("X")->default_value("0"), "npy: the value that stands where bytes are missing; a run of calibrated pixels keeps its markers if it is not given")
         ("split-sources", "npy: --out is a folder, with a file per source")
-        ("concatenate", "raw: --out is one file with all events behind each other")
+        ("concatenate", "raw: --out is one file with all events one after another")
         ("packet-bytes", po::value<std::uint32_t>()->value_name("N")->default_value(8192), "pcap, pcapng: payload of a packet where the format does not fix it")
         ("codec", po::value<std::string>()->value_name("C"), "hdf5: raw, zstd, lz4, bitshuffle-lz4 or bitshuffle-zstd. Default: as the run's reducers compressed")
         ("nexus", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"), "hdf5: what weir cannot know of the experiment, as in the sink's nexus table; can be repeated. Default: as the run's own hdf5 sink had it")

@@ -1,4 +1,4 @@
-// What `weir inspect` says of how a run's payload was reduced: how large it was behind each step.
+// What `weir inspect` says of how a run's payload was reduced: how large it was after each step.
 #pragma once
 
 #include <nlohmann/json.hpp>

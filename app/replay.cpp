@@ -22,7 +22,7 @@ Turns captures (pcap or pcapng, microseconds or nanoseconds, either byte order) 
 the pipeline, so nothing is lost for want of room; with --drop it does not wait, like a NIC. Several captures are merged
 by time. A capture that is cut off is processed up to the cut. gzip and zstd are recognised by content; "-" is standard
 input. --from and --to choose records by their stamps: from the first moment on, up to but not at the second; what lies
-outside is no part of the account. With --loop each pass goes on behind the one before, in time and in event numbers.
+outside is no part of the account. With --loop each pass goes on after the one before, in time and in event numbers.
 
 Examples:
   weir replay run7.pcap --config det.toml --out run7 --report run7.json
@@ -69,10 +69,10 @@ int replay_command(const std::vector<std::string>& args) {
     // clang-format off
     description.add_options()
         ("pace", po::value<std::string>()->default_value("max")->value_name("max|recorded|xN"), "how fast")
-        ("loop", po::value<std::uint32_t>()->default_value(1)->value_name("N"), "read the captures N times, each pass behind the one before in time and in event numbers")
+        ("loop", po::value<std::uint32_t>()->default_value(1)->value_name("N"), "read the captures N times, each pass after the one before in time and in event numbers")
         ("drop", "do not wait for the pipeline: lose what finds no room, and count it")
         ("answers", po::value<std::string>()->value_name("FILE"), "a new pcap file with what weir would have sent back: the acknowledgements of queue pairs with a `service`")
-        ("from", po::value<std::string>()->value_name("T"), "skip records before: +1.5s behind the first record, seconds since 1970, or 2026-11-21T13:05:00.25Z")
+        ("from", po::value<std::string>()->value_name("T"), "skip records before: +1.5s after the first record, seconds since 1970, or 2026-11-21T13:05:00.25Z")
         ("to", po::value<std::string>()->value_name("T"), "skip records from there on")
         ("port", po::value<std::vector<std::string>>()->value_name("NAME"), "whose streams the captures are for, once for all or once for each in order; default: the first port (devices are not used)");
     po::options_description hidden;

@@ -16,7 +16,7 @@ std::size_t indent_of(std::string_view line) {
     return std::min(line.find_first_not_of(' '), line.size());
 }
 
-/// Appends `words` behind `indent` spaces, in as many lines as it takes. `broken` ends a line that another one follows.
+/// Appends `words` after `indent` spaces, in as many lines as it takes. `broken` ends a line that another one follows.
 void put_wrapped(std::string& out, std::string_view words, std::size_t indent, std::size_t hang, std::size_t columns,
                  std::string_view broken = "") {
     const std::string margin(indent + hang, ' ');

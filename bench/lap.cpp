@@ -139,7 +139,7 @@ struct LapRunner::Stages {
         worker.refs_max = kind.packets;
         worker.build = {{&events, &released}};
         worker.recycle = {&recycle};
-        // Every byte is read, as with a reducer behind it.
+        // Every byte is read, as with a reducer after it.
         auto encoder =
             std::make_unique<pipeline::BytesEncoder>(pipeline::BytesEncoder::Config{kind.packets, true}, nullptr);
         work = std::make_unique<pipeline::WorkStage>(worker, std::move(encoder), signals);

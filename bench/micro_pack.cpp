@@ -75,7 +75,7 @@ void reducer(benchmark::State& state, Codec codec, int level, Kind kind) {
     run(state, kind, [&](std::span<const std::byte> piece) { return packer.pack(piece, out); });
 }
 
-/// The library, block by block of `block` bytes, behind the transposition if it `shuffles`.
+/// The library, block by block of `block` bytes, after the transposition if it `shuffles`.
 class Direct {
 public:
     Direct(bool zstd, int level, std::size_t block, bool shuffles)

@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("filter", help="regular expression of the names of those that are compared")
     beside = parser.add_mutually_exclusive_group(required=True)
     beside.add_argument("--of", metavar="NAME", help="the benchmark that all are compared with")
-    beside.add_argument("--pairs", metavar="WORD", help="each is compared with the one that has /WORD behind its name")
+    beside.add_argument("--pairs", metavar="WORD", help="each is compared with the one that has /WORD after its name")
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.1, help="least time for each, in each turn")
     options = parser.parse_args()

@@ -64,7 +64,7 @@ public:
             cells = next;
         }
     }
-    /// Puts the cells of `from` behind those of `into`.
+    /// Puts the cells of `from` after those of `into`.
     static void join(CopyCell*& into, CopyCell* from) noexcept {
         CopyCell** end = &into;
         while (*end != nullptr) end = &(*end)->next;

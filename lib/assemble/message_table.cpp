@@ -263,7 +263,7 @@ Message* MessageTable::find_open(const Source& from, std::uint32_t source, std::
     return find(source, number, from.epoch);
 }
 
-/// Whether the packet lies right behind the one range of a message that agrees with it.
+/// Whether the packet lies right after the one range of a message that agrees with it.
 bool MessageTable::continues(const Message& message, const wire::Fragment& fragment) noexcept {
     return message.range_count == 1 && message.slot_bytes == 0 && message.more_ranges == nullptr &&
            message.ranges[0].end == fragment.offset && message.total_known && fragment.total_known &&
@@ -278,7 +278,7 @@ void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, voi
         const std::uint64_t number = number_of(from, fragment.number);
         expected = find_open(from, source, number, expected);
         if (expected != nullptr && continues(*expected, fragment) && has_room(1)) {
-            // Most packets come right behind the one before; all that follows below would say yes.
+            // Most packets come right after the one before; all that follows below would say yes.
             from.current = expected;
             expected->ranges[0].end += fragment.bytes;
             return commit(*expected, fragment, buffer, now);

@@ -31,7 +31,7 @@ namespace weir::assemble {
 /// Gives received buffers (mbufs) back to their pool, in bulk. Called on the rx lcore, at least once per burst.
 using BufferRelease = void (*)(void** buffers, std::uint32_t count);
 
-/// A part of one packet's payload, in a buffer of its own, behind the part before it: a datagram that came in several.
+/// A part of one packet's payload, in a buffer of its own, after the part before it: a datagram that came in several.
 struct Piece {
     void* buffer = nullptr;
     const std::byte* data = nullptr;
@@ -124,7 +124,7 @@ public:
     /// recycled (Message::lease): the buffer goes back at once. There must be room.
     void append_kept(Message& message, void* buffer, const std::byte* data, std::uint32_t offset, std::uint32_t bytes,
                      TimeNs now) noexcept;
-    /// Moves everything in `from` behind what is in `into` and recycles the empty `from`: two runs were one message.
+    /// Moves everything in `from` after what is in `into` and recycles the empty `from`: two runs were one message.
     void splice(Message& into, Message& from) noexcept;
     /// Adds an interval to the message's received ranges.
     RangeResult add_range(Message& message, std::uint32_t begin, std::uint32_t end) noexcept;

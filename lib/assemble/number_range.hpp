@@ -1,4 +1,4 @@
-// How far the event numbers of one pass over a capture reach, so that the next pass can go on behind them. Constant
+// How far the event numbers of one pass over a capture reach, so that the next pass can go on after them. Constant
 // memory, one call per message; only filled while a capture is looped.
 #pragma once
 

@@ -4,7 +4,7 @@
 //
 // Exact within a window: the numbers between the lowest and the highest that came and that did not come are missing,
 // whatever the order, the repetitions and the width of the counter, as long as no packet comes more than a window of
-// numbers behind the highest: 2048, or half a turn of a counter narrower than 12 bits. What comes later stays missing.
+// numbers after the highest: 2048, or half a turn of a counter narrower than 12 bits. What comes later stays missing.
 //
 // A number far from the others (a window or more ahead, or behind the window) decides nothing: it is kept on the side,
 // one such place at a time, and believed when eight packets have risen from there while nothing new came where the
@@ -132,7 +132,7 @@ private:
         far_.numbers = 0;
     }
 
-    /// One stretch of two; the one on the side begins `gap` behind the end of the other.
+    /// One stretch of two; the one on the side begins `gap` after the end of the other.
     void join(std::uint64_t gap) noexcept {
         const std::uint64_t behind = far_.numbers + gap - 1;  // from the end of the one to the end of the other
         for (std::uint64_t back = behind; back < window_max && back - behind < near_.numbers; ++back)

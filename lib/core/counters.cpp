@@ -179,7 +179,7 @@ constexpr Entry<PacketCounter> packet_entries[] = {
      "nothing is lost: this is back-pressure. If it slows the detector down, the sink or the reducer is too slow, or "
      "`[events] memory` too small."},
     {roce_gap, "dropped.roce.gap",
-     "Packets of a queue pair with `service = \"uc\"` behind a lost one: an unreliable connection drops until the next "
+     "Packets of a queue pair with `service = \"uc\"` after a lost one: an unreliable connection drops until the next "
      "message starts. The loss itself is on the way to this box. `service = \"listen\"` keeps what arithmetic proves."},
     {roce_invalid_request, "dropped.roce.invalid_request",
      "Requests that break the rules of the transport: an opcode out of order, a length that is not the path MTU, more "
@@ -232,7 +232,7 @@ constexpr Entry<PacketCounter> packet_entries[] = {
      "several links on the way, then the number of packets in a message."},
     {late, "dropped.late",
      "Data for events that had already left. The network delays or reorders by more than `timeout_ms`, one source lags "
-     "behind "
+     "after "
      "the others, or a source numbers its events differently. Raise `timeout_ms`, or synchronise the sources."},
     {no_room, "dropped.no_room",
      "Data for which there was no memory even after the oldest event was evicted. Raise `[events] memory`, shorten "

@@ -51,7 +51,7 @@ constexpr std::optional<std::uint32_t> plain_offset(Field field) noexcept {
 /// Read in place of frames that are not plain, so that the loops over a burst need no exceptions.
 alignas(64) constexpr std::array<std::byte, 64> nothing{};
 
-/// Ethertype, version and header length of a plain frame, as they lie behind the MAC addresses.
+/// Ethertype, version and header length of a plain frame, as they lie after the MAC addresses.
 constexpr std::uint32_t plain_mark = std::uint32_t{wire::ethertype_ipv4} << 16U | 0x4500;
 
 }  // namespace

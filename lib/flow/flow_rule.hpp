@@ -69,7 +69,7 @@ struct Condition {
 
 enum class Network : std::uint8_t { other, ipv4, ipv6 };
 
-/// What headers a frame has, one behind the other.
+/// What headers a frame has, one after the other.
 struct Shape {
     std::uint8_t tags = 0;  ///< VLAN tags, at most 3 are told apart
     Network network = Network::other;

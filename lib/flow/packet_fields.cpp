@@ -21,7 +21,7 @@ void read_udp(std::span<const std::byte> rest, PacketFields& out) noexcept {
     out.shape.udp = true;
     out[Field::udp_src].low = load_be<std::uint16_t>(rest.data());
     out[Field::udp_dst].low = load_be<std::uint16_t>(rest.data() + 2);
-    constexpr std::size_t qp_offset = wire::udp_header_bytes + 4;  // behind a reserved byte
+    constexpr std::size_t qp_offset = wire::udp_header_bytes + 4;  // after a reserved byte
     constexpr std::uint32_t qp_mask = 0xffffff;
     if (out[Field::udp_dst].low == wire::roce_port && rest.size() >= wire::udp_header_bytes + wire::roce_bth_bytes)
         out[Field::roce_qp].low = load_be<std::uint32_t>(rest.data() + qp_offset) & qp_mask;

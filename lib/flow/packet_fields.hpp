@@ -19,7 +19,7 @@ struct PacketFields {
 };
 
 /// Never reads outside `frame`. A header that is cut off is not there. UDP of a fragment that is not the first is not
-/// there either, nor is it behind IPv6 extension headers: a NIC's rule does not see it.
+/// there either, nor is it after IPv6 extension headers: a NIC's rule does not see it.
 [[nodiscard]] PacketFields read_fields(std::span<const std::byte> frame) noexcept;
 
 }  // namespace weir::flow

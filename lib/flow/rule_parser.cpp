@@ -36,7 +36,7 @@ std::vector<Token> split(std::string_view line) {
 
 enum class FieldKind : std::uint8_t { number, mac, ipv4, ipv6 };
 
-/// One word behind an item. Several words may name parts of one field (`vid` and `pcp` of the tag).
+/// One word after an item. Several words may name parts of one field (`vid` and `pcp` of the tag).
 struct FieldName {
     std::string_view item;
     std::string_view name;
@@ -232,7 +232,7 @@ private:
         return condition == Condition{Field::udp_dst, {0, wire::roce_port}, {0, wire::roce_port}, low_bits(16)};
     }
 
-    /// The header that `ib_bth` looks at is there behind UDP port 4791 and nowhere else.
+    /// The header that `ib_bth` looks at is there after UDP port 4791 and nowhere else.
     void check_roce_port() const {
         for (const Condition& condition : rule_.conditions)
             if (condition.field == Field::udp_dst && !is_roce_port(condition))

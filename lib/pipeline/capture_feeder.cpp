@@ -111,7 +111,7 @@ bool CaptureFeeder::close_first_pass(const RunSignals& signals) {
     return true;
 }
 
-/// Opens the files once more. Their first record is then due one mean distance behind the last one.
+/// Opens the files once more. Their first record is then due one mean distance after the last one.
 bool CaptureFeeder::rewind(const RunSignals& signals) {
     if (pass_ == 0 && !close_first_pass(signals)) return false;
     if (records_per_pass_ == 0) records_per_pass_ = records_.load(std::memory_order_relaxed);

@@ -160,7 +160,7 @@ void check_decoder(TableReader& table, const wire::DeclaredSpec& spec) {
     }
 }
 
-/// The [[format]] tables of one file, behind those that there are already.
+/// The [[format]] tables of one file, after those that there are already.
 void append_formats(TableReader& root, std::vector<wire::DeclaredSpec>& out) {
     for (TableReader& table : root.tables("format")) {
         wire::DeclaredSpec spec = read_format(table);

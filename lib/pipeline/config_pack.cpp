@@ -105,7 +105,7 @@ void resolve_packing(RunConfig& run) {
             fail(reducer.place, "reduce.element_bytes", fmt::format("the integer {}", pack->element_bytes),
                  fmt::format("{}, as the output \"{}\" of \"jungfrau\" has it, or nothing", bytes, type));
         if (pack->codec == Codec::bits && (output == reduce::PixelType::f32 || output == reduce::PixelType::f16))
-            fail(reducer.place, "reduce.codec", fmt::format("{} behind \"jungfrau\" with output = \"{}\"", codec, type),
+            fail(reducer.place, "reduce.codec", fmt::format("{} after \"jungfrau\" with output = \"{}\"", codec, type),
                  "another codec, or output = \"u16\" or \"i16\": \"bits\" packs whole numbers");
         pack->element_bytes = bytes;
         pack->is_signed = output == reduce::PixelType::i16;

@@ -1,4 +1,4 @@
-// [[reduce]]: the table of kinds, and which may stand behind which.
+// [[reduce]]: the table of kinds, and which may stand after which.
 #include "pipeline/config_reduce.hpp"
 
 #include <fmt/format.h>
@@ -67,7 +67,7 @@ std::string accepted_for(const ReducerEntry& entry, ReduceData found) {
     std::vector<std::string_view> givers;
     for (const ReducerEntry* other : reducers)
         if (other->gives && has(entry.takes, *other->gives)) givers.push_back(other->name);
-    if (!givers.empty()) return fmt::format("{} behind {}", name, any_of(givers));
+    if (!givers.empty()) return fmt::format("{} after {}", name, any_of(givers));
     if (has(entry.takes, ReduceData::raw_pixels) && found == ReduceData::bytes)
         return fmt::format("{} where all streams are of JUNGFRAU modules (format = \"jungfrau\")", name);
     return fmt::format("{} as the first that changes the data", name);
@@ -156,7 +156,7 @@ std::optional<ChainError> check_chain(std::span<const ReduceConfig> chain, Reduc
         if (!entry.wants_behind.empty() &&
             std::ranges::find(behind, entry.wants_behind, &ReduceConfig::kind) == behind.end())
             return ChainError{
-                i, fmt::format("{} without {} behind it", in_quotes(entry.name), in_quotes(entry.wants_behind)),
+                i, fmt::format("{} without {} after it", in_quotes(entry.name), in_quotes(entry.wants_behind)),
                 fmt::format("{} before a {} that uses it", in_quotes(entry.name), in_quotes(entry.wants_behind))};
         if (!entry.gives) continue;
         data = *entry.gives;

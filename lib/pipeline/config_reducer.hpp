@@ -21,7 +21,7 @@ struct ReducerEntry {
     std::string_view name;
     DataSet takes;                           ///< never ReduceData::packed: what compresses is the last
     std::optional<ReduceData> gives;         ///< nothing: what it took
-    std::string_view wants_behind;           ///< a kind without which it does nothing, anywhere behind it; or empty
+    std::string_view wants_behind;           ///< a kind without which it does nothing, anywhere after it; or empty
     std::span<const std::string_view> keys;  ///< all but `kind`
     /// All keys but `kind`; `allow` has been called, `finish` is called afterwards.
     ReduceOptions (*read)(TableReader&);

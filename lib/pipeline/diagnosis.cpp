@@ -277,7 +277,7 @@ std::string what_kept_open(const Case& c) {
 
 void evicted(Case& c) {
     const std::uint64_t count = c.get(EventCounter::incomplete_evicted);
-    // With late packets behind them, those say it.
+    // With late packets after them, those say it.
     if (count == 0 || c.get(PacketCounter::late) > 0) return;
     c.add("events.incomplete.evicted", c.unexplained, "evicted",
           fmt::format("{} events were evicted incomplete to make room (limit: {}; {} open at most): {}", count,

@@ -39,7 +39,7 @@ public:
         std::vector<std::uint16_t> ports;  ///< per file: whose streams it is for
         std::uint32_t blocks = 0;          ///< that the files are read into, for packets by reference
         bool wait = true;                  ///< false: behave like a NIC and lose what finds no room
-        std::uint32_t loop = 1;         ///< how often the files are read, each time behind the last in time and numbers
+        std::uint32_t loop = 1;         ///< how often the files are read, each time after the last in time and numbers
         std::optional<TimeBound> from;  ///< records with earlier stamps are skipped
         std::optional<TimeBound> to;    ///< records from this stamp on are skipped
     };

@@ -31,7 +31,7 @@ struct PedestalSetup {
     }
 };
 
-/// Null where the chain has no `pedestal`. `calibration` is that of the `jungfrau` behind it, or null if there is none.
+/// Null where the chain has no `pedestal`. `calibration` is that of the `jungfrau` after it, or null if there is none.
 /// Reads files; throws core::UsageError naming the reducer and the file.
 [[nodiscard]] std::shared_ptr<PedestalSetup> make_pedestal_setup(const RunConfig& config,
                                                                  const std::vector<reduce::PixelSource>& sources,

@@ -54,7 +54,7 @@ private:
     const PlacementInput& input_;
     Placement out_;
     std::vector<Core> free_;  ///< isolated ones first, then by number
-    std::size_t spare_ = 0;   ///< of those, that the stages behind rx need
+    std::size_t spare_ = 0;   ///< of those, that the stages after rx need
 };
 
 /// Physical cores that stages can have: not the one that is left to the kernel and to the threads that block, and none

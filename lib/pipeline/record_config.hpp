@@ -12,11 +12,11 @@ enum class RecordMode : std::uint8_t {
 
 struct RecorderConfig {
     RecordMode packets = RecordMode::all;
-    std::uint32_t snap_bytes = 0;                           ///< packets are cut behind so many bytes; 0: not at all
+    std::uint32_t snap_bytes = 0;                           ///< packets are cut after so many bytes; 0: not at all
     std::uint64_t memory_bytes = std::uint64_t{64} << 20U;  ///< copies of packets on their way to the file, or kept
     double seconds = 10;                                    ///< incomplete: that are kept, as far as memory goes
     double before = 1;                                      ///< incomplete: seconds in front of what happened
-    double after = 1;                                       ///< and behind it
+    double after = 1;                                       ///< and after it
     std::uint64_t drops = 1000;                             ///< incomplete: lost within a second to save; 0: never
     std::uint64_t files_max = 100;                          ///< incomplete; then no more is saved
     std::uint64_t bytes_max = 0;                            ///< of all files; then no more is written; 0: no limit

@@ -42,7 +42,7 @@ public:
     static constexpr std::uint64_t burst_blocks = 6;
     static constexpr std::uint64_t blocks_min = 16;
 
-    /// Takes `blocks` (at least blocks_min) of memory now, all of it. Packets are cut behind `snap_bytes`; 0: not at
+    /// Takes `blocks` (at least blocks_min) of memory now, all of it. Packets are cut after `snap_bytes`; 0: not at
     /// all. Throws core::RunError when the memory is not there.
     RecordRing(std::uint64_t blocks, std::uint32_t snap_bytes);
     ~RecordRing();
@@ -67,9 +67,9 @@ public:
     [[nodiscard]] std::span<const std::byte> bytes_at(std::uint64_t position) const noexcept {
         return {memory_ + position % size_ + sizeof(RecordHead), head_at(position).bytes};
     }
-    /// Of the record behind this one; it may be in the next block.
+    /// Of the record after this one; it may be in the next block.
     [[nodiscard]] std::uint64_t next(std::uint64_t position) const noexcept;
-    /// Where the first record at or behind `position` is: block ends are passed over. At most `end`.
+    /// Where the first record at or after `position` is: block ends are passed over. At most `end`.
     [[nodiscard]] std::uint64_t record_from(std::uint64_t position, std::uint64_t end) const noexcept;
     /// Time of the newest record in the block of `position`, which the lcore has left.
     [[nodiscard]] TimeNs newest_in(std::uint64_t position) const noexcept {

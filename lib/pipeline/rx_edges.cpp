@@ -80,7 +80,7 @@ std::size_t RxStage::take_steered() noexcept {
         while (config_.wait && wanted > 0 && !table_.has_room(wanted * port::IpReassembly::pieces_max)) wanted /= 2;
         const std::uint32_t count = edge.ring->pop({taken_.data(), wanted});
         if (count > 0) {
-            // In order of time, as the other lcore took them: nothing from before this one waits behind it.
+            // In order of time, as the other lcore took them: nothing from before this one waits after it.
             *until = std::max(*until, taken_[count - 1].time_ns);
             table_.hold_time(until_all_but(*until));
         }

@@ -128,7 +128,7 @@ void RxStage::add_chain(const Packet& packet, std::uint32_t source, const wire::
         rte_mbuf* rest = take_first(mbuf);
         const std::uint32_t skipped = std::min<std::uint32_t>(skip, mbuf->data_len);
         const std::uint32_t bytes = std::min<std::uint32_t>(left, mbuf->data_len - skipped);
-        // Only headers, or padding behind the payload: done with, but one buffer must stand for the packet.
+        // Only headers, or padding after the payload: done with, but one buffer must stand for the packet.
         if (one_packet && bytes == 0 && (count > 0 || left > 0)) {
             table_.give_back(mbuf);
         } else {

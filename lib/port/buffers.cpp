@@ -63,7 +63,7 @@ rte_mempool_cache* cache_of(rte_mempool* pool) noexcept {
 }
 
 void put(rte_mempool* pool, void** buffers, std::uint32_t count) noexcept {
-    // As late as can be: whoever takes one of these next is ordered behind the looks at them.
+    // As late as can be: whoever takes one of these next is ordered after the looks at them.
     core::ordered_before(pool);
     ::rte_mempool_generic_put(pool, buffers, count, cache_of(pool));
 }

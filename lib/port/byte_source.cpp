@@ -61,8 +61,8 @@ bool is_compressed(const std::string& path) noexcept {
     const std::size_t count = std::fread(magic.data(), 1, magic.size(), file);
     std::fclose(file);
     constexpr std::array<unsigned char, 2> gzip{0x1f, 0x8b};
-    constexpr std::array<unsigned char, 3> zstd{0xb5, 0x2f, 0xfd};       // behind 0x28
-    constexpr std::array<unsigned char, 3> skippable{0x2a, 0x4d, 0x18};  // behind 0x50 to 0x5f
+    constexpr std::array<unsigned char, 3> zstd{0xb5, 0x2f, 0xfd};       // after 0x28
+    constexpr std::array<unsigned char, 3> skippable{0x2a, 0x4d, 0x18};  // after 0x50 to 0x5f
     return count == magic.size() && (std::equal(gzip.begin(), gzip.end(), magic.begin()) ||
                                      std::equal(zstd.begin(), zstd.end(), magic.begin() + 1) ||
                                      std::equal(skippable.begin(), skippable.end(), magic.begin() + 1));

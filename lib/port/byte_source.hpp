@@ -43,7 +43,7 @@ private:
 };
 
 /// Looks at the first bytes and puts a decompressor in front of gzip (RFC 1952) and Zstandard (RFC 8878), both also in
-/// several members or frames one behind the other. Anything else passes unchanged. Throws core::RunError for
+/// several members or frames one after the other. Anything else passes unchanged. Throws core::RunError for
 /// compression that is recognised and not supported (xz, bzip2, lz4). `name` is for messages.
 [[nodiscard]] std::unique_ptr<ByteSource> decompress(std::unique_ptr<ByteSource> source, const std::string& name);
 

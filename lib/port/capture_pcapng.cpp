@@ -21,7 +21,7 @@ constexpr std::uint16_t option_end = 0;
 constexpr std::uint16_t option_resolution = 9;
 constexpr std::uint16_t option_offset = 14;
 
-constexpr std::uint32_t frame_bytes = 12;  // type, length, and the length once more behind the body
+constexpr std::uint32_t frame_bytes = 12;  // type, length, and the length once more after the body
 constexpr std::uint32_t section_bytes_min = frame_bytes + 16;
 constexpr std::uint32_t interface_bytes_min = frame_bytes + 8;
 constexpr std::uint32_t block_bytes_max = 16U << 20;  // as libpcap has it: more is damage

@@ -48,7 +48,7 @@ public:
 std::unique_ptr<FrameTarget> open_capture_target(const std::string& path, std::uint32_t frame_bytes_max);
 
 /// A kernel socket at `host` (IPv4 address or name). The kernel writes the Ethernet, IP and UDP headers; only what is
-/// behind them is taken from the simulator's frames, and a truncated frame is a shorter datagram.
+/// after them is taken from the simulator's frames, and a truncated frame is a shorter datagram.
 class UdpTarget : public FrameTarget {
 public:
     /// Resolves the host and binds to the address of the interface that leads there; `port` is where sources begin, 0

@@ -119,7 +119,7 @@ IpReassembly::Key IpReassembly::key_of(const rte_mbuf* mbuf) noexcept {
     return key_of(ip_of(mbuf));
 }
 
-/// As the library wants a piece: header lengths in the mbuf and, for IPv6, the fragment header right behind the IPv6
+/// As the library wants a piece: header lengths in the mbuf and, for IPv6, the fragment header right after the IPv6
 /// header. What lies between (hop-by-hop options, routing) says nothing to the receiver and is taken out.
 void IpReassembly::prepare(rte_mbuf* mbuf, const wire::Datagram& piece) noexcept {
     auto* frame = rte_pktmbuf_mtod(mbuf, std::byte*);

@@ -50,7 +50,7 @@ public:
         std::uint64_t answers = 0;          ///< received; a part of them was then dropped
         std::uint64_t answers_dropped = 0;  ///< by drop_answers
         std::uint64_t notifications = 0;    ///< of congestion (CNP): counted, nothing slows down
-        /// Messages from the first event on that were acknowledged: all but those behind a failure.
+        /// Messages from the first event on that were acknowledged: all but those after a failure.
         std::uint64_t acknowledged = 0;
         std::uint32_t next_psn = 0;  ///< where a next sender to the same queue pair goes on
         /// Why the queue pair is in error; acknowledged: it is not.

@@ -11,7 +11,7 @@ namespace weir::port {
 
 namespace {
 
-constexpr std::uint32_t wibeth_bytes = 7184;  ///< of a WIBEth frame, behind the DAQEthHeader
+constexpr std::uint32_t wibeth_bytes = 7184;  ///< of a WIBEth frame, after the DAQEthHeader
 constexpr std::uint32_t wibeth_ticks = 2048;  ///< from frame to frame of a stream
 constexpr std::uint32_t ess_pulses_per_s = 14;
 constexpr std::uint32_t ess_pulse_ticks = 88'052'500 / ess_pulses_per_s;

@@ -29,7 +29,7 @@ class SortedRefs {
 public:
     /// Takes memory for messages of up to `refs_max` references.
     explicit SortedRefs(std::uint32_t refs_max) : own_(refs_max) {}
-    /// Lists them in `room`, behind what is there, and takes no memory. Whoever has the room clears it.
+    /// Lists them in `room`, after what is there, and takes no memory. Whoever has the room clears it.
     explicit SortedRefs(RefRoom& room) : own_(0), shared_(&room) {}
     SortedRefs(SortedRefs&&) = default;
     SortedRefs& operator=(SortedRefs&&) = default;

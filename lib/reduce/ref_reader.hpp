@@ -22,7 +22,7 @@ public:
     [[nodiscard]] bool has(std::uint32_t begin, std::uint32_t end) noexcept;
 
 private:
-    /// Goes to the reference that has `offset`, or to the first one behind it.
+    /// Goes to the reference that has `offset`, or to the first one after it.
     void seek(std::uint32_t offset) noexcept;
 
     const SortedRefs* message_ = nullptr;

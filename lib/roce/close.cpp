@@ -155,7 +155,7 @@ void Listener::count_on(Connection& connection, TimeNs now) noexcept {
     }
 }
 
-/// A single PSN between a message end and a message start was a whole message that is lost, so the count goes on behind
+/// A single PSN between a message end and a message start was a whole message that is lost, so the count goes on after
 /// it. Not on a reliable connection, where it may as well have been a READ.
 void Listener::count_lost_only(Connection& connection, TimeNs now) noexcept {
     if (counts_by_psn(connection) || peers_[slot_of(connection)].transport != wire::RoceTransport::uc) return;
@@ -250,7 +250,7 @@ void Listener::gather_left(const Connection& connection, std::uint32_t index, Gr
         const PsnCell cell = connection.ring.at(psn);
         const bool open = is_run_before(connection, cell, psn + 1);
         if (psn < limit || gap == 0 || (!open && !cell.is_closed())) break;
-        Psn boundary = no_psn;  // the start of a message, not behind this run
+        Psn boundary = no_psn;  // the start of a message, not after this run
         if (open ? runs_[cell.run()].has_last : cell.ends())
             boundary = psn + 1;
         else if (open && gap > 1 && !asked)
@@ -283,7 +283,7 @@ void Listener::gather_left(const Connection& connection, std::uint32_t index, Gr
     group.pmtu = runs_[members_.back()].pmtu;
 }
 
-/// One behind the end of the WRITE that `index` belongs to, if its FIRST tells; else no_psn.
+/// One after the end of the WRITE that `index` belongs to, if its FIRST tells; else no_psn.
 Psn Listener::end_of_write(const Connection& connection, std::uint32_t index, Psn limit) const noexcept {
     const Psn end = runs_[index].end;
     while (runs_[index].is_write && !runs_[index].has_first) {

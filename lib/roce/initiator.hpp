@@ -28,7 +28,7 @@ enum class SendStatus : std::uint8_t {
     invalid_request,       ///< RC: refused by the responder (NAK 0x61): the queue pair is in error
     access_error,          ///< RC: refused, key, bounds or permission (NAK 0x62)
     operation_error,       ///< RC: refused, the responder could not (NAK 0x63, and codes without a meaning)
-    flushed,               ///< behind a message that failed, or given up by abort()
+    flushed,               ///< after a message that failed, or given up by abort()
 };
 [[nodiscard]] const char* to_string(SendStatus status) noexcept;
 
@@ -132,7 +132,7 @@ public:
     [[nodiscard]] bool idle() const noexcept { return pending_ == 0; }
     [[nodiscard]] const Account& account() const noexcept { return account_; }
     [[nodiscard]] const Config& config() const noexcept { return config_; }
-    /// The oldest packet without an acknowledgement, and the one behind the last that was ever sent.
+    /// The oldest packet without an acknowledgement, and the one after the last that was ever sent.
     [[nodiscard]] Psn unacknowledged() const noexcept { return unacknowledged_; }
     [[nodiscard]] Psn sent_end() const noexcept { return sent_end_; }
 
@@ -174,7 +174,7 @@ private:
     Psn next_ = 0;
     Psn sent_end_ = 0;
     Psn posted_end_ = 0;
-    Psn ack_requested_end_ = 0;  ///< behind the last packet that asked for an acknowledgement
+    Psn ack_requested_end_ = 0;  ///< after the last packet that asked for an acknowledgement
     std::uint32_t since_request_ = 0;
     std::uint32_t attempts_ = 0;      ///< without progress
     std::uint32_t rnr_attempts_ = 0;  ///< without progress

@@ -6,7 +6,7 @@
 // What ends without all of its packets is kept as far as PSN arithmetic proves where they belong, and never guessed:
 //  - WRITE with its FIRST, and any message where the size is configured: FIRST tells the exact extent;
 //  - one missing PSN between a packet that is not LAST and one that is not FIRST, of the same kind: a lost MIDDLE;
-//  - one missing PSN behind a known message end, before a MIDDLE: a lost FIRST.
+//  - one missing PSN after a known message end, before a MIDDLE: a lost FIRST.
 // Anything else is abandoned as unbound.
 //
 // A PSN further away than half the ring ahead, or the whole ring behind, moves nothing: the packet is held, and only
@@ -112,7 +112,7 @@ public:
     bool evict_oldest(TimeNs now) noexcept;
 
     /// The peer of `source` is gone, or begins anew: ends what it has begun, and forgets what it has sent. With
-    /// NumberBy::count its next message has the number behind the highest so far.
+    /// NumberBy::count its next message has the number after the highest so far.
     /// `first_psn`: of the first message of the new connection, where it is known.
     void forget(std::uint32_t source, TimeNs now, std::optional<std::uint32_t> first_psn = {}) noexcept;
 
@@ -183,7 +183,7 @@ private:
         std::uint32_t counted = no_run;            ///< the connection whose messages are counted
         std::optional<std::uint32_t> first_psn{};  ///< of its message 0
         std::uint64_t count_base = 0;              ///< number of its message 0
-        std::uint64_t count_end = 0;               ///< behind the highest number given so far
+        std::uint64_t count_end = 0;               ///< after the highest number given so far
         std::uint64_t next_arrival = 0;
     };
     /// The runs that one packet joins.

@@ -24,7 +24,7 @@ bool is_hex(char c) noexcept {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/// Takes a hexadecimal number of at least one digit and the colon or the zero behind it off the front of `text`.
+/// Takes a hexadecimal number of at least one digit and the colon or the zero after it off the front of `text`.
 bool take_hex(std::string_view& text, char behind, std::uint64_t max, std::uint64_t& value) noexcept {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
     if (error != std::errc{} || value > max || end == text.data() + text.size() || *end != behind) return false;

@@ -14,7 +14,7 @@ namespace weir::roce {
 enum class Service : std::uint8_t {
     listen,  ///< nothing is answered; what PSN arithmetic proves is kept (Listener alone)
     rc,      ///< reliable connection: acknowledged, in order, repeated until whole
-    uc,      ///< unreliable connection: behind a loss nothing until the next message starts
+    uc,      ///< unreliable connection: after a loss nothing until the next message starts
     ud,      ///< datagrams
 };
 

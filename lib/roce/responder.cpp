@@ -188,7 +188,7 @@ Ruling Responder::rule_rc(State& qp, const RocePacket& packet, Verdict decoded, 
         ruling.counter = PacketCounter::roce_not_ready;
         answer(qp, static_cast<std::uint8_t>(wire::roce_rnr_nak | (qp.config.rnr_timer & 0x1fU)), packet.psn,
                AnswerCounter::rnr_nak, ruling);
-        qp.nak_sent = true;  // what was sent behind it comes again, too
+        qp.nak_sent = true;  // what was sent after it comes again, too
         return ruling;
     }
     accept(qp, packet);

@@ -20,7 +20,7 @@ struct RunLinks {
 struct Run {
     assemble::Message* message = nullptr;  ///< nullptr: this slot is free
     Psn begin = 0;
-    Psn end = 0;  ///< one behind the last
+    Psn end = 0;  ///< one after the last
     std::uint32_t connection = 0;
     std::uint32_t pmtu = 0;        ///< payload of FIRST and MIDDLE packets; 0 while there is only a LAST
     std::uint32_t last_bytes = 0;  ///< payload of LAST, or ONLY

@@ -36,7 +36,7 @@ private:
     File file_;
 };
 
-/// The bytes of `source` up to `end`: what is behind does not exist.
+/// The bytes of `source` up to `end`: what is after does not exist.
 class SliceSource final : public ByteSource {
 public:
     SliceSource(const ByteSource& source, std::uint64_t end) : source_(source), end_(std::min(end, source.size())) {}
@@ -72,7 +72,7 @@ class BlockReader {
 public:
     enum class Result {
         block,    ///< one good block
-        damaged,  ///< problem() says what; the reader stands behind it, at the next good header or at the end
+        damaged,  ///< problem() says what; the reader stands after it, at the next good header or at the end
         end,
     };
 

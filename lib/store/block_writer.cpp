@@ -61,7 +61,7 @@ void BlockWriter::reset(std::span<std::byte> buffer) noexcept {
     event_block_ = no_block;
 }
 
-/// Writes a block's header in front of a body that lies in place already, and moves on behind it.
+/// Writes a block's header in front of a body that lies in place already, and moves on after it.
 void BlockWriter::place(BlockHeader& header, std::size_t stored_bytes) noexcept {
     std::byte* const at = buffer_.data() + used_;
     std::byte* const body = at + sizeof(BlockHeader);

@@ -29,7 +29,7 @@ struct EventRecord {
                                       ///< or nothing is left
 };
 
-/// What reducers know of an event only behind its last pixel. Version 2.
+/// What reducers know of an event only after its last pixel. Version 2.
 struct EventResult {
     Veto veto = Veto::none;
     std::uint32_t pixels_above = 0;
@@ -90,7 +90,7 @@ public:
         std::size_t used = 0;
     };
     [[nodiscard]] Mark mark() const noexcept;
-    /// Takes everything behind `mark` back, which lies in this buffer: as if the event there had never begun. Also in
+    /// Takes everything after `mark` back, which lies in this buffer: as if the event there had never begun. Also in
     /// the middle of that event.
     void rewind(Mark mark) noexcept;
     /// Writes `result` into the block of the event that was begun last, and its checksum. False, and nothing is

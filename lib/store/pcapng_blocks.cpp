@@ -41,7 +41,7 @@ constexpr std::uint16_t isb_usrdeliv = 8;
 
 constexpr std::uint8_t nanoseconds = 9;  // if_tsresol: a power of ten
 constexpr std::uint32_t inbound = 1;     // epb_flags, bits 0 and 1
-constexpr std::size_t frame_bytes = 12;  // a block's type and its length, before and behind
+constexpr std::size_t frame_bytes = 12;  // a block's type and its length, before and after
 constexpr std::size_t packet_head_bytes = 20;
 
 constexpr std::size_t padded(std::size_t bytes) noexcept {
@@ -55,7 +55,7 @@ std::string_view cut(std::string_view text) noexcept {
     return text.substr(0, end);
 }
 
-/// Puts values one behind the other.
+/// Puts values one after the other.
 class Cursor {
 public:
     explicit Cursor(std::byte* at) noexcept : at_(at) {}
@@ -65,7 +65,7 @@ public:
         std::memcpy(at_, &value, sizeof value);
         at_ += sizeof value;
     }
-    /// With zeros behind it up to a multiple of four bytes.
+    /// With zeros after it up to a multiple of four bytes.
     void put_bytes(const void* bytes, std::size_t count) noexcept {
         if (count > 0) std::memcpy(at_, bytes, count);
         std::memset(at_ + count, 0, padded(count) - count);

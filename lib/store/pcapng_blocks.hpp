@@ -29,7 +29,7 @@ struct PcapngInterface {
     std::string description;
     std::string hardware;
     std::uint64_t bits_per_second = 0;  ///< 0: not known
-    std::uint32_t snap_bytes = 0;       ///< packets are cut off behind so many bytes; 0: not at all
+    std::uint32_t snap_bytes = 0;       ///< packets are cut off after so many bytes; 0: not at all
     std::optional<std::array<std::uint8_t, 6>> mac;
 };
 

@@ -207,7 +207,7 @@ private:
             problem(fmt::format("{} is not as the manifest and the index describe it", name));
     }
 
-    /// Between two events, and behind the last one.
+    /// Between two events, and after the last one.
     [[nodiscard]] bool only_padding(BlockReader& reader, std::uint64_t from, std::uint64_t to) const {
         if (from == to) return true;
         if (from > to || from % block_align != 0) return false;

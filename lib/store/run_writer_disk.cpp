@@ -217,7 +217,7 @@ void RunWriter::check_in_place(const Lane& lane) {
         fmt::format("{} was removed, moved or shortened while the run was written to it", directory_.path().string()));
 }
 
-/// Goes back to `mark`: what lies behind it in the segment file is cut off, so that the file ends with a whole event.
+/// Goes back to `mark`: what lies after it in the segment file is cut off, so that the file ends with a whole event.
 /// False if the file could not be shortened: a torn tail or events that are not in the account are there until close()
 /// has tried again.
 bool RunWriter::cut(Lane& lane, const Mark& mark) noexcept {

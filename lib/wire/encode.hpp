@@ -45,7 +45,7 @@ struct FrameSpec {
 [[nodiscard]] std::uint32_t ip_header_bytes(const FrameSpec& spec) noexcept;
 /// Bytes of Ethernet [VLAN], IP and UDP headers.
 [[nodiscard]] std::uint32_t frame_header_bytes(const FrameSpec& spec) noexcept;
-/// Writes the headers for a UDP payload of `payload_bytes`, which the caller writes behind them (UDP checksum 0:
+/// Writes the headers for a UDP payload of `payload_bytes`, which the caller writes after them (UDP checksum 0:
 /// over IPv6 only RoCEv2 is accepted so by everybody, RFC 6936).
 std::size_t write_frame_headers(const FrameSpec& spec, std::uint32_t payload_bytes, std::span<std::byte> out) noexcept;
 /// Over IPv6 with the UDP checksum that kernels insist on.

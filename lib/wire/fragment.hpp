@@ -52,7 +52,7 @@ struct Fragment {
     const std::byte* header = nullptr;   ///< detector header, kept (first 64 bytes at most) with the message
     std::uint16_t header_bytes = 0;
     bool total_known = false;
-    /// Its sequence number says that this is no copy of a packet that has been here. Set behind the decoder.
+    /// Its sequence number says that this is no copy of a packet that has been here. Set after the decoder.
     bool fresh = false;
     std::uint32_t sequence = 0;  ///< the source's packet counter, `FormatContext::sequence_bits` wide if it has one
 };

@@ -126,7 +126,7 @@ inline constexpr std::uint32_t ipv6_extension_bytes_max = 512;
 /// configured in a way that weir does not follow.
 ///
 /// Bytes that are needed and not there give malformed_truncated if the frame was cut (captured < wire), and otherwise
-/// the reason of the layer whose length is wrong. Ethernet padding behind the IP packet is tolerated, and so are bytes
+/// the reason of the layer whose length is wrong. Ethernet padding after the IP packet is tolerated, and so are bytes
 /// between the end of the UDP datagram and the end of the IP packet: the UDP length decides what is payload, as in the
 /// Linux kernel. The order of the checks is that of trust: nothing in an IPv4 header is believed before its checksum.
 [[nodiscard]] inline Verdict parse_frame(const std::byte* frame, std::uint32_t captured_bytes, std::uint32_t wire_bytes,

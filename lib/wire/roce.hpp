@@ -73,7 +73,7 @@ struct RocePacket {
 [[nodiscard]] Verdict decode_roce(const Datagram& datagram, bool check_icrc, RocePacket& out) noexcept;
 
 /// The iCRC of a RoCEv2 packet as a number (stored little-endian on the wire): over the IP header at `ip` (IPv4 of 20
-/// bytes without options, or IPv6 of 40 without extension headers, as its version says) and everything behind it,
+/// bytes without options, or IPv6 of 40 without extension headers, as its version says) and everything after it,
 /// `bytes` in all, the iCRC itself not among them; at least 40, or 60. Reads, never writes.
 [[nodiscard]] std::uint32_t roce_icrc(const std::byte* ip, std::uint32_t bytes) noexcept;
 

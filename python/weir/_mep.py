@@ -62,7 +62,7 @@ class MultiEvent:
         self.first_event, types, sizes, places = None, [], [], []
         for offset in offsets:
             if not end <= offset <= size:
-                raise RunError("a block of a multi-event packet lies in another, or behind the end")
+                raise RunError("a block of a multi-event packet lies in another, or after the end")
             block = _Bytes(self._data[start + offset:], 4)
             first, fragments, _, length = block.take("<QHHI")
             if fragments != events or self.first_event not in (None, first):

@@ -1,5 +1,5 @@
 // What the message table does to be quick must not change what it does: foreseen messages, and the short way for
-// packets that come right behind the one before.
+// packets that come right after the one before.
 #include <gtest/gtest.h>
 
 #include <array>

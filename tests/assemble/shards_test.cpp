@@ -126,7 +126,7 @@ TEST(Shards, refuse_together_when_the_sink_stands_still) {
 }
 
 TEST(Shards, number_events_as_the_first_one_of_all_does) {
-    // Source 0 comes first, just before its counter wraps; source 1 begins behind the wrap, in whichever shard.
+    // Source 0 comes first, just before its counter wraps; source 1 begins after the wrap, in whichever shard.
     for (const unsigned bits : {8U, 16U, 32U})
         for (const std::uint32_t shards : {1U, 2U, 3U, 5U})
             for (std::uint64_t seed = 0; seed < 8; ++seed) {

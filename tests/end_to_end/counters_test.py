@@ -142,7 +142,7 @@ class Counters(Case):
 
     def test_not_ready(self):
         # One event may be open and a few queued, and the worker cannot keep up. A sender that does not listen goes on all
-        # the same: behind the first packet that found no room everything is out of sequence.
+        # the same: after the first packet that found no room everything is out of sequence.
         text = config(stream("roce", "message", sources=1, service='"rc"', peer="{ qp = 0x77 }", ack_every=1), sources=1,
                       events="window = 1\n", sink=NULL, more=BUSY)
         frames = [roce(RC.send_only_immediate, n, noise(4000, n), extension=struct.pack("!I", n)) for n in range(400)]

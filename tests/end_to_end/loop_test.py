@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`weir replay --loop`: each pass is behind the one before in time and in numbers, in every format and for any number of events."""
+"""`weir replay --loop`: each pass is after the one before in time and in numbers, in every format and for any number of events."""
 import struct
 
 from packets import (EJFAT_PORT, START_NS, ejfat, jungfrau, pcap_bytes, roce_message, stamped, udp)

@@ -141,7 +141,7 @@ class Lossless(Case):
                             (["--sent", settings], "accepted: a report of weir send"), (["--expect-events", "5", "--sent", settings], "give one of them")):
             done = weir("replay", capture, "--config", settings, *args, status=2, trap=False)
             self.assertIn(words, done.stderr)
-        # The value goes behind "=" only, so a capture may follow.
+        # The value goes after "=" only, so a capture may follow.
         self.replay(self.capture(frames([1, 2]), "next.pcap"), EJFAT)
         weir("replay", "--require-lossless", self.folder / "next.pcap", "--config", settings, "--out", self.folder / "after", trap=False)
 

@@ -12,7 +12,7 @@ HALF = 4000
 class Overload(Case):
     @classmethod
     def setUpClass(cls):
-        # Two packets each. All fit into the ring behind the reader: what is lost is lost by choice.
+        # Two packets each. All fit into the ring after the reader: what is lost is lost by choice.
         cls.frames = [udp(ejfat(n, noise(HALF, 2 * n + half), offset=half * HALF, total=2 * HALF), EJFAT_PORT)
                       for n in range(1, EVENTS + 1) for half in (0, 1)]
 

@@ -83,7 +83,7 @@ def roce(opcode, psn, data=b"", qp=QUEUE_PAIR, extension=b"", bad_crc=False, fla
     transport = struct.pack("!BBHII", opcode, pad << 4 | 0x40 | flags, 0xffff, qp, psn & 0xffffff)
     body = transport + extension + data + bytes(pad)
     frame = udp(body + bytes(4), ROCE_PORT, source=source)
-    # What routers may change counts as ones, behind eight bytes of ones for a header that Ethernet does not have.
+    # What routers may change counts as ones, after eight bytes of ones for a header that Ethernet does not have.
     covered = bytearray(frame[14:-4])
     for at in (1, 8, 10, 11, 26, 27, 32):
         covered[at] = 0xff

@@ -101,7 +101,7 @@ class Generated(Case):
                 if chance < faults["loss"]:
                     continue
                 if chance < faults["loss"] + faults["damage"]:
-                    bit = r.randrange(8 * 42, 8 * len(frame))  # behind the network layers
+                    bit = r.randrange(8 * 42, 8 * len(frame))  # after the network layers
                     frame = bytearray(frame)
                     frame[bit // 8] ^= 1 << bit % 8
                 for _ in range(2 if r.random() < faults["repeat"] else 1):

@@ -30,7 +30,7 @@ TEST(Classifier, bursts_agree_with_the_linear_matcher) {
                 specs.push_back(test::random_frame(random));
                 bytes.push_back(specs.back().bytes());
             }
-            // Each frame in memory of just its size, so that a sanitizer sees a read behind it.
+            // Each frame in memory of just its size, so that a sanitizer sees a read beyond it.
             std::vector<Classifier::Frame> frames;
             for (const std::vector<std::byte>& frame : bytes)
                 frames.push_back({frame.data(), static_cast<std::uint32_t>(frame.size())});

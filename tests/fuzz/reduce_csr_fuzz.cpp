@@ -1,5 +1,5 @@
 // libFuzzer target: any bytes as a sparse piece. The first byte chooses; with its low bit set the header is made right
-// first, so that what lies behind it is reached too.
+// first, so that what lies after it is reached too.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // libFuzzer target: any bytes as packets for three queue pairs (RC, UC, UD) with a responder, a listener and a message
-// table behind it, with room that comes and goes, resets and time-outs. Checked after every packet: the PSN moves only
+// table after it, with room that comes and goes, resets and time-outs. Checked after every packet: the PSN moves only
 // as the rules say, what is let through lies in a region, there is at most one acknowledgement and only from RC, the
 // answer fits the counter; and at the end that every packet ended in one counter and every buffer came back once.
 #include <cstddef>

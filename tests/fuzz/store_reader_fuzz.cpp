@@ -1,5 +1,5 @@
 // libFuzzer target: any bytes as a segment or a manifest. The first byte chooses; with its high bit set the
-// checksums of block headers and bodies are made right first, so that what lies behind them is reached too.
+// checksums of block headers and bodies are made right first, so that what lies after them is reached too.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

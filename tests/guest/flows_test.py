@@ -81,7 +81,7 @@ end_run
 
 EVENTS = 20
 DROPPED = 30  # packets for the rule that drops
-BEHIND = 32   # of sixteen flows, for the rule behind it, which matches what that one drops as well
+BEHIND = 32   # of sixteen flows, for the rule after it, which matches what that one drops as well
 MANY = 48     # of sixteen flows, for one queue
 STRAY = 25    # that no rule matches
 SOFT = 6      # for each rule that the device does not take

@@ -257,7 +257,7 @@ class FrozenDiskTest(live.Case):
         numbers = {event["id"] for event in inspected["events"]}
         lost = set(range(1, max(numbers) + 1)) - numbers
         unmeant = {number for number in lost if number % 3 != 0}
-        # The last event that was refused may be behind the last one that was written.
+        # The last event that was refused may be after the last one that was written.
         self.assertGreater(len(unmeant), 5)
         if report["device_missed"] == 0:  # on a busy machine the detector itself may find no room
             self.assertIn(report["events"]["refused"]["prescaled"] - len(unmeant), (0, 1, 2))

@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
             {"reduce.element_bytes: found the integer 2", "4, as the output \"f32\""}, energies("f32"),
             "[[reduce]] #!\n"),
         bad("BitsOfFloats", udp_text, "codec = \"bits\"\n",
-            {"reduce.codec", "\"bits\" behind \"jungfrau\"", "whole numbers"}, energies("f16"), "[[reduce]] #!\n"),
+            {"reduce.codec", "\"bits\" after \"jungfrau\"", "whole numbers"}, energies("f16"), "[[reduce]] #!\n"),
         bad("Twice", udp_text, "[[reduce]] #!\nkind = \"zstd\"\n", {"reduce.kind", "\"pack\" in line"})),
     case_name);
 

@@ -1,4 +1,4 @@
-// [[reduce]]: what is read, what it prints as, which reducers may stand behind which, and the errors.
+// [[reduce]]: what is read, what it prints as, which reducers may stand after which, and the errors.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
         bad("PeakPixels", veto + "min_peaks = 1\npeak_radius = 1\nmin_peak_pixels = 10 #!\n",
             {"reduce.min_peak_pixels", "1..9"}),
         bad("VetoOfSparse", sparse + "threshold = 1\n[[reduce]] #!\nkind = \"veto\"\nthreshold = 1\nmin_pixels = 1\n",
-            {"reduce.kind", "sparse pieces", "\"veto\" behind \"jungfrau\""}),
+            {"reduce.kind", "sparse pieces", "\"veto\" after \"jungfrau\""}),
         bad("SparseAsksNothing", "[[reduce]] #!\nkind = \"sparse\"\n", {"reduce.threshold: found nothing", "sigma"}),
         bad("SparseNoNoise", "[[reduce]] #!\nkind = \"sparse\"\nsigma = 5\n",
             {"reduce.rms: found nothing", "\"pedestal\""}),

@@ -142,7 +142,7 @@ TEST(Pedestal, AMillionUpdatesLoseNothing) {
     EXPECT_NEAR(mean, static_cast<double>(mean_exact), 1e-9);
     EXPECT_NEAR(std::sqrt(variance), static_cast<double>(std::sqrt(variance_exact)), 0.01);
     EXPECT_EQ(weight, 100'000);
-    EXPECT_NEAR(mean, 2709, 0.3);  // 1 ADU behind a drift of 1 ADU in the window, and the noise of 12 / sqrt(2 * 1e5)
+    EXPECT_NEAR(mean, 2709, 0.3);  // 1 ADU after a drift of 1 ADU in the window, and the noise of 12 / sqrt(2 * 1e5)
 }
 
 TEST(Pedestal, FramesOfAnIntervalMayComeInAnyOrder) {

@@ -1,4 +1,4 @@
-// A listener with a message table behind it, and the builder's part of the work done at once: what is delivered is read
+// A listener with a message table after it, and the builder's part of the work done at once: what is delivered is read
 // out, checked against its own ranges, and recycled. Buffers are numbers; each must be given back exactly once.
 #pragma once
 

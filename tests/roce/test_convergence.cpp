@@ -47,7 +47,7 @@ public:
         const bool twice = draw() < weather_.twice;
         if (twice) travel(frame, now);
         if (draw() < weather_.damage) {
-            // Anything behind the IP header; what the iCRC does not cover (UDP checksum, a byte of the BTH) does no
+            // Anything after the IP header; what the iCRC does not cover (UDP checksum, a byte of the BTH) does no
             // harm.
             const std::size_t at = 34 + random_() % (frame.size() - 34);
             frame[at] ^= std::byte{1} << static_cast<int>(random_() % 8);

@@ -255,7 +255,7 @@ TEST(RoceInitiator, WaitsAsLongAsAReceiverThatIsNotReadyAsks) {
     sender.now = 5 * ns_per_ms;
     sender.answer(101, rnr_10_ms);
     EXPECT_THAT(sender.results(), ElementsAre(std::pair(0, SendStatus::acknowledged)));
-    sender.answer(101, nak_sequence);  // to the packet behind
+    sender.answer(101, nak_sequence);  // to the packet after
     sender.now = 15 * ns_per_ms;
     EXPECT_THAT(sender.send(), IsEmpty());
     EXPECT_EQ(sender.initiator.next_ns(), 15'240'000);

@@ -84,7 +84,7 @@ TEST(PerftestEnd, RefusesEveryTextWithOneBadByte) {
     for (std::size_t i = 0; i < seen.size(); ++i) {
         std::string text = seen;
         text[i] = 'g';
-        // The zero behind the last colon says nothing: the client does not look at it either.
+        // The zero after the last colon says nothing: the client does not look at it either.
         EXPECT_EQ(PerftestEnd::parse(text).has_value(), i == seen.size() - 1) << i;
     }
     std::string wide = seen;

@@ -286,7 +286,7 @@ TEST(Responder, keeps_writes_within_the_buffers_of_a_list) {
     EXPECT_TRUE(list.holds(1512, 100));
     EXPECT_FALSE(list.holds(1512 + 1, 100));
     EXPECT_FALSE(list.holds(1100, 1)) << "between two";
-    EXPECT_FALSE(list.holds(1768, 1)) << "behind the last";
+    EXPECT_FALSE(list.holds(1768, 1)) << "after the last";
     EXPECT_FALSE(list.holds(1050, 300)) << "over two";
     QueuePair qp = rc_pair();
     qp.regions[0] = list;

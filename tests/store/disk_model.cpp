@@ -132,7 +132,7 @@ void DiskModel::power_cut(const std::filesystem::path& to, std::mt19937_64& rand
             std::filesystem::resize_file(file, kept);
             continue;
         }
-        // The size is there and what belongs behind `kept` is not: zeros, something old, or pieces of both.
+        // The size is there and what belongs after `kept` is not: zeros, something old, or pieces of both.
         std::vector<std::byte> bytes = read_file(file);
         const bool zeros = random() % 2 == 0;
         for (std::uint64_t at = kept; at < size; ++at) {

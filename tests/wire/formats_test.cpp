@@ -236,7 +236,7 @@ TEST(WholeMessage, PayloadIsTheMessage) {
     EXPECT_EQ(verdict_of("message", Bytes(11), {.message_bytes_max = 10}), Verdict::malformed_message_size);
 }
 
-/// The contract of FormatEntry: a decoder looks at no byte behind header_read_bytes, whatever the length says.
+/// The contract of FormatEntry: a decoder looks at no byte beyond header_read_bytes, whatever the length says.
 TEST(Formats, OnlyTheHeaderIsRead) {
     const Bytes whole = jungfrau({.frame_number = 9, .packet_number = 1});
     const Exact header{std::span(whole).first(48)};

@@ -27,7 +27,7 @@ struct Extension {
     Bytes bytes;  ///< of the header; the first says what follows and is filled in
 };
 
-/// As RFC 8200 lays them out: `units` of 8 bytes behind the first 8.
+/// As RFC 8200 lays them out: `units` of 8 bytes after the first 8.
 Extension options(std::uint8_t kind, std::uint8_t units = 0) {
     Extension extension{kind, Bytes(8 + 8 * units)};
     extension.bytes[1] = static_cast<std::byte>(units);

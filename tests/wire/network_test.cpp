@@ -222,7 +222,7 @@ TEST(Network, IpFragment) {
 }
 
 TEST(Network, APieceOfADatagramIsDescribed) {
-    Bytes frame = good_frame(40);  // 48 bytes behind the IP header
+    Bytes frame = good_frame(40);  // 48 bytes after the IP header
     store_be(frame.data() + ip_at + 6, std::uint16_t{0x2000 | 185});
     repair_checksum(frame);
     Datagram out;

@@ -74,7 +74,7 @@ Verdict verdict_of(std::uint8_t opcode, std::size_t payload_bytes, std::uint32_t
     return verdict_of(make_roce_frame(roce_spec(), packet));
 }
 
-/// A frame with this opcode and these bytes behind the base transport header, whatever they mean.
+/// A frame with this opcode and these bytes after the base transport header, whatever they mean.
 Bytes raw_frame(std::uint8_t opcode, std::size_t rest_bytes, std::uint32_t qp = 0x11) {
     Bytes udp_payload(12 + rest_bytes + 4);
     udp_payload[0] = static_cast<std::byte>(opcode);
@@ -337,7 +337,7 @@ TEST(Roce, RandomDamageNeverPasses) {
         RocePacket sent = packet_of(0x2b, payload);
         sent.immediate = random();
         Bytes frame = make_roce_frame(roce_spec(), sent);
-        // Behind the bytes that the iCRC masks, one flip is always found.
+        // After the bytes that the iCRC masks, one flip is always found.
         frame[bth_at + 5 + random() % (frame.size() - bth_at - 5)] ^= static_cast<std::byte>(1U << random() % 8);
         ASSERT_EQ(verdict_of(frame), Verdict::malformed_bad_icrc);
         RocePacket got;

@@ -34,7 +34,7 @@ Answer decode(const char* format, const FormatContext& context, const SlsHeader&
     return answer;
 }
 
-/// The packet numbers that are accepted must be first .. first + count - 1, and lie one behind the other.
+/// The packet numbers that are accepted must be first .. first + count - 1, and lie one after the other.
 void expect_numbers(const char* format, const FormatOptions& options, SlsHeader header, std::uint8_t lane,
                     std::uint32_t first, std::uint32_t count, std::uint32_t offset = 0) {
     const FormatContext context = find_format(format)->make_context(options);

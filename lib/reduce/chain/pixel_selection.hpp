@@ -19,7 +19,7 @@
 
 namespace weir::reduce {
 
-/// What is known of an event behind its last pixel.
+/// What is known of an event after its last pixel.
 struct PixelResult {
     bool keep = true;
     std::uint8_t veto = 0;           ///< as the event file has it: 0 not asked, 1 passed, 2 kept as a control
@@ -55,7 +55,7 @@ public:
     /// For pieces of up to `piece_rows` rows, written as `type`.
     PixelSelection(const Config& config, PixelType type, std::uint32_t columns, std::uint32_t piece_rows);
 
-    /// Says something about an event that is known only behind its last pixel.
+    /// Says something about an event that is known only after its last pixel.
     [[nodiscard]] bool concludes() const noexcept { return veto_.has_value() || sparse_.has_value(); }
     /// Pieces come from write_piece().
     [[nodiscard]] bool makes_pieces() const noexcept { return sparse_.has_value(); }

@@ -137,7 +137,7 @@ MfpProblem MfpBlock::read_tables(const MfpLayout& layout, std::uint32_t total) n
     return MfpProblem::none;
 }
 
-/// Where each fragment says its own size, a gap in such a place hides where the ones behind it begin.
+/// Where each fragment says its own size, a gap in such a place hides where the ones after it begin.
 MfpProblem MfpBlock::walk(const MfpLayout& layout, std::uint32_t total) noexcept {
     const MfpField& field = layout.size_in_fragment;
     std::array<std::byte, 8> number{};

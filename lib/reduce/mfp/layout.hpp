@@ -18,7 +18,7 @@ struct MfpField {
     bool operator==(const MfpField&) const = default;
 };
 
-/// A message is: header, then the table of types, then the table of sizes, then the fragments one behind the other. Or,
+/// A message is: header, then the table of types, then the table of sizes, then the fragments one after the other. Or,
 /// with `size_in_fragment`: header, then fragments that each say their own size.
 struct MfpLayout {
     bool big_endian = false;

@@ -85,7 +85,7 @@ bool MepView::parse_sources(std::span<const std::byte> bytes, std::string& probl
     std::size_t end = 0;  // of the block before: one that is named often would take memory as often
     for (std::size_t source = 0; source < count; ++source) {
         if (offsets[source] < end || offsets[source] > size) {
-            problem = "a block lies in another, or behind the end of the packet";
+            problem = "a block lies in another, or after the end of the packet";
             return false;
         }
         Taker block(head.rest().subspan(offsets[source]), 4);

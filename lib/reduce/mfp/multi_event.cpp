@@ -30,7 +30,7 @@ bool put_filling(std::span<std::byte>& out, std::uint64_t bytes) noexcept {
     return true;
 }
 
-/// Entries of a table from `index` on, as many as fit, and behind the last one zeros. True when the table is whole.
+/// Entries of a table from `index` on, as many as fit, and after the last one zeros. True when the table is whole.
 template <class T, class Entry>
 bool put_table(std::span<std::byte>& out, std::uint64_t& index, std::uint64_t count, std::uint64_t align,
                Entry entry) noexcept {

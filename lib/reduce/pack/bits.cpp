@@ -102,7 +102,7 @@ private:
         }
     }
 
-    /// Leaves in scratch_.rows what a reference gives: rows of groups_ * 8 bytes, zeros behind the last element.
+    /// Leaves in scratch_.rows what a reference gives: rows of groups_ * 8 bytes, zeros after the last element.
     void show(T reference) noexcept {
         T* const values = reinterpret_cast<T*>(scratch_.values.data());
         std::memcpy(values, in_.data(), in_.size());

@@ -61,7 +61,7 @@ public:
     /// Takes sums in, and leaves zeros in their place.
     void fold(PedestalSums sums) noexcept;
     /// What pixels are converted and judged by: the mean, NaN where bad; and the RMS (n - 1), NaN where fewer frames
-    /// than `outlier_after` are behind it. There the mean stays what it was in `before`, the mean of the generation
+    /// than `outlier_after` are after it. There the mean stays what it was in `before`, the mean of the generation
     /// before (empty: there is none). Makes pixels bad, if that is asked.
     void publish(std::span<float> mean, std::span<float> rms, std::span<const float> before) noexcept;
 

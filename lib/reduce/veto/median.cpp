@@ -16,7 +16,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Keys = hn::ScalableTag<std::uint32_t>;
 
-/// Integers in the order of the floats, in whole vectors: behind the last there are the highest ones.
+/// Integers in the order of the floats, in whole vectors: after the last there are the highest ones.
 struct Sortable {
     explicit Sortable(std::span<const float> values) : count(values.size()) {
         const Keys d;

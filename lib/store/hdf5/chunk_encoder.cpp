@@ -5,7 +5,7 @@ namespace weir::store::hdf5 {
 
 Filter filter_of(Codec codec, std::uint32_t element_bytes) {
     // Registered numbers: The HDF Group, "Registered Filter Plugins". Parameters of bitshuffle: its version (0.4),
-    // bytes of an element, elements of a block (0: its default), the compression behind it (2 LZ4, 3 zstd).
+    // bytes of an element, elements of a block (0: its default), the compression after it (2 LZ4, 3 zstd).
     switch (codec) {
         case Codec::zstd:
             return {32015, {1}};

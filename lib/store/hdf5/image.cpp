@@ -21,7 +21,7 @@ void ImageAssembler::add_stretch(std::uint64_t offset, std::uint64_t bytes) {
         stretches_.push_back({offset, bytes});
 }
 
-/// What came of a message, without its gaps. Behind the last gap that is known comes the rest of what was received.
+/// What came of a message, without its gaps. After the last gap that is known comes the rest of what was received.
 void ImageAssembler::add_source(const SourceInfo& source, std::uint64_t module) {
     const std::uint64_t base = module * layout_.module_bytes();
     std::uint64_t left = source.received_bytes;

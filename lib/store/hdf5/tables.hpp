@@ -1,4 +1,4 @@
-// Everything about events but their payload, as columns: one row per event, and the missing ranges one behind the
+// Everything about events but their payload, as columns: one row per event, and the missing ranges one after the
 // other.
 #pragma once
 

@@ -40,7 +40,7 @@ FieldReader compile(const DeclaredSpec& spec, const std::optional<DeclaredField>
     if (field.shift >= 64 || mask >> field.shift == 0)
         refuse(spec, key + ".shift", std::to_string(field.shift) + " shifts the whole field out");
 
-    // One 8-byte load that ends inside the header; in a shorter header the load is filled up with zeroes behind it.
+    // One 8-byte load that ends inside the header; in a shorter header the load is filled up with zeroes after it.
     FieldReader reader;
     const std::uint32_t load_bytes = sizeof(std::uint64_t);
     if (spec.header_bytes >= load_bytes) reader.at = std::min(field.offset, spec.header_bytes - load_bytes);

@@ -13,7 +13,7 @@ namespace weir::wire {
 struct Dune {
     static constexpr std::string_view name = "dune";
     static constexpr std::uint32_t header_bytes = 16;
-    static constexpr std::uint32_t word_bytes = 8;  ///< block_length counts these, behind the header
+    static constexpr std::uint32_t word_bytes = 8;  ///< block_length counts these, after the header
     static constexpr std::uint8_t sequence_bits = 12;
     static constexpr unsigned sequence_shift = 40;
     static constexpr unsigned block_length_shift = 52;
@@ -45,7 +45,7 @@ struct Dune {
     }
 
 private:
-    /// block_length counts the whole words behind the header. A frame may end in part of a word (TDE16), and some
+    /// block_length counts the whole words after the header. A frame may end in part of a word (TDE16), and some
     /// software counts the time stamp's word as well; the datagram's own length is the one that is believed.
     [[nodiscard]] static constexpr bool fits(std::uint32_t words, std::uint32_t bytes) noexcept {
         return words >= bytes / word_bytes && words <= (bytes + word_bytes - 1) / word_bytes + 1;

@@ -52,7 +52,7 @@ struct Ejfat {
     }
 
 private:
-    /// The rarer packets: moves `header` and `left` behind the LB header, or says what the packet is instead.
+    /// The rarer packets: moves `header` and `left` past the LB header, or says what the packet is instead.
     [[nodiscard]] static Verdict step_over_lb(const std::byte*& header, std::uint32_t& left) noexcept {
         const auto magic = load_be<std::uint16_t>(header);
         const auto version = std::to_integer<std::uint32_t>(header[2]);

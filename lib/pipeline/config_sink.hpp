@@ -53,6 +53,7 @@ struct SinkConfig {
     Place place;
 
     [[nodiscard]] bool writes() const noexcept { return kind != SinkKind::null; }
+    [[nodiscard]] bool stores_events() const noexcept { return kind == SinkKind::events || kind == SinkKind::hdf5; }
     [[nodiscard]] const EventsSinkConfig& events() const { return std::get<EventsSinkConfig>(options); }
     [[nodiscard]] const Hdf5SinkConfig& hdf5() const { return std::get<Hdf5SinkConfig>(options); }
     [[nodiscard]] const RecorderConfig& recorder() const { return std::get<RecorderConfig>(options); }

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "pipeline/bottleneck.hpp"
+#include "pipeline/finding.hpp"
 #include "pipeline/ledger.hpp"
 
 namespace weir::pipeline {
@@ -63,22 +62,8 @@ struct Observations {
     std::vector<Count> headers;
 };
 
-struct Finding {
-    std::string counter;        ///< for `weir explain`
-    std::uint64_t packets = 0;  ///< lost by it, as far as known; 0: cannot be said
-    bool loss = true;           ///< false: worth a look, but no data of this detector is known to be lost
-    std::string sentence;
-    std::string page;       ///< where to read on, with the section
-    bool possible = false;  ///< data of this detector may have been lost; `loss` is false then
-};
-
 /// Losses first, the largest first. Empty: everything came and was kept.
 [[nodiscard]] std::vector<Finding> diagnose(const Ledger& ledger, const Observations& seen);
-
-/// "lost ..." or "remark ...", with where to read on; empty if there are none.
-[[nodiscard]] std::string findings_text(const std::vector<Finding>& findings);
-/// [{"counter", "packets", "loss", "possible", "sentence", "page"}, ...]
-[[nodiscard]] nlohmann::json findings_json(const std::vector<Finding>& findings);
 
 /// Follows a run for what only shows while it goes on: sources that fall silent, buffers that fill up.
 class Watch {

@@ -8,7 +8,7 @@
 #include "pipeline/config_names.hpp"
 #include "pipeline/counted_numbers.hpp"
 #include "pipeline/pipeline.hpp"
-#include "pipeline/run_sinks.hpp"
+#include "pipeline/sink_account.hpp"
 #include "port/device_facts.hpp"
 
 namespace weir::pipeline {

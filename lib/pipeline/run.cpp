@@ -22,6 +22,7 @@
 #include "pipeline/run_sinks.hpp"
 #include "pipeline/seen.hpp"
 #include "pipeline/telemetry.hpp"
+#include "port/device_facts.hpp"
 #include "port/device_problem.hpp"
 #include "port/eal.hpp"
 #include "port/free_memory.hpp"

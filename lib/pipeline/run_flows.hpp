@@ -9,7 +9,7 @@
 
 #include "flow/port_rules.hpp"
 #include "pipeline/config.hpp"
-#include "pipeline/diagnosis.hpp"
+#include "pipeline/finding.hpp"
 #include "pipeline/placement.hpp"
 #include "pipeline/rx_stage.hpp"
 #include "port/live_port.hpp"

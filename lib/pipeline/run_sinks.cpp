@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "pipeline/ledger.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/sink_account.hpp"
 #include "pipeline/sink_thread.hpp"
 #include "pipeline/verdict.hpp"
 #include "store/hdf5/writer.hpp"
@@ -86,10 +87,6 @@ void refuse_collision(const SinkConfig& sink, const std::filesystem::path& path,
                 sink.place.file, sink.place.line, path.string()));
 }
 
-bool counts(const SinkConfig& config, const SinkThread& thread) {
-    return config.on_error == SinkError::stop || !thread.failed();
-}
-
 /// The account with what became of events in this sink: what is written in it has to agree with what is there.
 Ledger as_seen_by(const Ledger& ledger, std::size_t sink) {
     Ledger own = ledger;
@@ -99,13 +96,6 @@ Ledger as_seen_by(const Ledger& ledger, std::size_t sink) {
 }
 
 }  // namespace
-
-std::vector<const SinkConfig*> event_sinks(const RunConfig& config) {
-    std::vector<const SinkConfig*> found;
-    for (const SinkConfig& sink : config.sinks)
-        if (std::ranges::find(openers, sink.kind, &Opener::kind) != openers.end()) found.push_back(&sink);
-    return found;
-}
 
 void RunSinks::open(const RunConfig& config, const std::string& out, const nlohmann::json& start, bool reduced) {
     const std::string start_json = start.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -237,23 +227,6 @@ std::string RunSinks::close(const Threads& threads, const Ledger& ledger, const 
             warnings.push_back(fmt::format("the run was done without the sink {}: {}", hidden.string(), failure));
     }
     return failures;
-}
-
-SinkAccount account_sinks(const RunConfig& config, const RunSinks::Threads& threads) {
-    const std::vector<const SinkConfig*> sinks = event_sinks(config);
-    bool any = false;
-    for (std::size_t i = 0; i < threads.size(); ++i) any |= counts(*sinks[i], *threads[i]);
-    SinkAccount account;
-    bool first = true;
-    for (std::size_t i = 0; i < threads.size(); ++i) {
-        if (any && !counts(*sinks[i], *threads[i])) continue;
-        const SinkThread& thread = *threads[i];
-        account.written = first ? thread.written() : std::min(account.written, thread.written());
-        account.synced = first ? thread.synced() : std::min(account.synced, thread.synced());
-        account.lost = std::max(account.lost, thread.lost());
-        first = false;
-    }
-    return account;
 }
 
 }  // namespace weir::pipeline

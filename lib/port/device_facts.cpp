@@ -1,15 +1,12 @@
 #include "port/device_facts.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <rte_version.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <iterator>
 #include <optional>
-
-#include "port/eal.hpp"
 
 namespace weir::port {
 
@@ -57,6 +54,12 @@ std::uint32_t rounded(std::uint32_t bytes, std::uint32_t to) {
 }
 
 }  // namespace
+
+bool is_pci_address(const std::string& device) noexcept {
+    const std::string name = device.substr(0, device.find(','));
+    return name.find(':') != std::string::npos && name.find('.') != std::string::npos &&
+           std::isxdigit(static_cast<unsigned char>(name.front())) != 0;
+}
 
 std::string driver_of(std::string_view device) {
     if (is_pci_address(std::string(device))) return "pci";
@@ -110,23 +113,6 @@ std::string frame_room_problem(const std::string& device, std::uint32_t mtu) {
         return fmt::format("{} carries no frames that long: a frame has to fit into a page, which allows an MTU of {}",
                            driver, most);
     return {};
-}
-
-std::string missing_driver_text(std::string_view device) {
-    const std::string driver = driver_of(device);
-    if (!driver.starts_with("net_") || driver == "net_virtio_user")
-        return {};  // that one is in the library of net_virtio
-    constexpr int abi = RTE_VER_YEAR >= 21 ? RTE_VER_YEAR + (RTE_VER_MONTH >= 11 ? 1 : 0) : 0;
-    const std::string library = fmt::format("librte_{}.so.{}", driver, abi);
-    void* const loaded = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-    if (loaded != nullptr) {
-        ::dlclose(loaded);
-        return {};
-    }
-    std::string package = library.substr(0, library.find(".so")) + std::to_string(abi);
-    std::ranges::replace(package, '_', '-');
-    return fmt::format("DPDK has no driver '{}': is {} installed (on Debian the package {}), or the name misspelt?",
-                       driver, library, package);
 }
 
 }  // namespace weir::port

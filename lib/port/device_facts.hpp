@@ -27,6 +27,8 @@ struct DeviceFacts {
     std::string_view queues_key{};  ///< the argument that says how many queues there are; empty: it needs none
 };
 
+/// A CPU address such as 0000:3b:00.0 rather than a virtual device's name.
+[[nodiscard]] bool is_pci_address(const std::string& device) noexcept;
 /// "net_af_packet0,iface=det0" -> "net_af_packet"; "pci" for a PCI address.
 [[nodiscard]] std::string driver_of(std::string_view device);
 [[nodiscard]] const DeviceFacts& device_facts(std::string_view device);
@@ -46,8 +48,5 @@ struct DeviceFacts {
 /// Why frames of this MTU do not go through `device` as its arguments stand, in words ("bsize=2048 is ..."); empty if
 /// they do.
 [[nodiscard]] std::string frame_room_problem(const std::string& device, std::uint32_t mtu);
-
-/// What to install, if DPDK has no driver for `device`; otherwise empty.
-[[nodiscard]] std::string missing_driver_text(std::string_view device);
 
 }  // namespace weir::port

@@ -1,8 +1,10 @@
 #include "port/device_problem.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <net/if.h>
+#include <rte_version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -120,6 +122,23 @@ std::string privilege_problem(const std::string& device) {
     std::ranges::transform(names, names.begin(), [](unsigned char c) { return std::tolower(c); });
     return fmt::format("the process lacks {}: run as root, or once as root: setcap {}+ep {}",
                        fmt::join(missing, " and "), names, program());
+}
+
+std::string missing_driver_text(std::string_view device) {
+    const std::string driver = driver_of(device);
+    if (!driver.starts_with("net_") || driver == "net_virtio_user")
+        return {};  // that one is in the library of net_virtio
+    constexpr int abi = RTE_VER_YEAR >= 21 ? RTE_VER_YEAR + (RTE_VER_MONTH >= 11 ? 1 : 0) : 0;
+    const std::string library = fmt::format("librte_{}.so.{}", driver, abi);
+    void* const loaded = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (loaded != nullptr) {
+        ::dlclose(loaded);
+        return {};
+    }
+    std::string package = library.substr(0, library.find(".so")) + std::to_string(abi);
+    std::ranges::replace(package, '_', '-');
+    return fmt::format("DPDK has no driver '{}': is {} installed (on Debian the package {}), or the name misspelt?",
+                       driver, library, package);
 }
 
 }  // namespace weir::port

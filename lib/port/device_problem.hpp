@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::port {
@@ -19,5 +20,8 @@ namespace weir::port {
 [[nodiscard]] std::vector<std::string> missing_capabilities(const std::string& device);
 /// The same as a sentence with what to run; empty if it has them all.
 [[nodiscard]] std::string privilege_problem(const std::string& device);
+
+/// What to install, if DPDK has no driver for `device`; otherwise empty.
+[[nodiscard]] std::string missing_driver_text(std::string_view device);
 
 }  // namespace weir::port

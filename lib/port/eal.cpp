@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <mutex>
 
@@ -32,12 +31,6 @@ std::vector<std::uint32_t> usable_cpus() {
             if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
     if (cpus.empty()) cpus.push_back(0);
     return cpus;
-}
-
-bool is_pci_address(const std::string& device) noexcept {
-    const std::string name = device.substr(0, device.find(','));
-    return name.find(':') != std::string::npos && name.find('.') != std::string::npos &&
-           std::isxdigit(static_cast<unsigned char>(name.front())) != 0;
 }
 
 namespace {

@@ -41,7 +41,4 @@ public:
 /// The CPUs that this process may use.
 [[nodiscard]] std::vector<std::uint32_t> usable_cpus();
 
-/// A CPU address such as 0000:3b:00.0 rather than a virtual device's name.
-[[nodiscard]] bool is_pci_address(const std::string& device) noexcept;
-
 }  // namespace weir::port

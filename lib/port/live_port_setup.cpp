@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "port/device_facts.hpp"
 #include "port/device_problem.hpp"
 #include "port/eal.hpp"
 #include "port/flow_control.hpp"

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "port/device_facts.hpp"
+#include "port/device_problem.hpp"
 #include "port/interface_drops.hpp"
 
 namespace {

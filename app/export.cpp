@@ -11,10 +11,10 @@
 #include <iostream>
 #include <new>
 
+#include "config/reader.hpp"
 #include "core/error.hpp"
 #include "export_target.hpp"
 #include "options_common.hpp"
-#include "pipeline/config_reader.hpp"
 #include "run_text.hpp"
 #include "store/run_path.hpp"
 #include "terminal.hpp"

@@ -1,10 +1,10 @@
 // `weir export --to hdf5`: the files that the hdf5 sink would have written (docs/HDF5.md).
 #include <fmt/format.h>
 
+#include "config/nexus.hpp"
 #include "core/error.hpp"
 #include "core/say.hpp"
 #include "export_target.hpp"
-#include "pipeline/config_nexus.hpp"
 #include "run_text.hpp"
 #include "store/hdf5/writer.hpp"
 #include "store/json_members.hpp"

@@ -6,14 +6,14 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "config/run_config.hpp"
 #include "core/error.hpp"
 #include "core/say.hpp"
-#include "flow/classifier.hpp"
-#include "flow/rule_parser.hpp"
 #include "options_common.hpp"
-#include "pipeline/config.hpp"
-#include "pipeline/stream_rules.hpp"
-#include "port/capture_reader.hpp"
+#include "plan/stream_rules.hpp"
+#include "steer/classifier.hpp"
+#include "steer/rule_parser.hpp"
+#include "store/capture/reader.hpp"
 #include "terminal.hpp"
 
 namespace weir::app {

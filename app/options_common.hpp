@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/run.hpp"
+#include "run/run.hpp"
 
 namespace weir::app {
 

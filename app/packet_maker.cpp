@@ -7,9 +7,9 @@
 #include <array>
 #include <cstring>
 
+#include "config/run_config.hpp"
 #include "core/error.hpp"
 #include "filled_message.hpp"
-#include "pipeline/config.hpp"
 #include "store/json_members.hpp"
 #include "wire/bytes.hpp"
 #include "wire/ejfat/ejfat.hpp"

@@ -10,14 +10,14 @@
 
 #include "core/error.hpp"
 #include "core/say.hpp"
-#include "port/frame_target.hpp"
-#include "port/neighbour.hpp"
-#include "port/paced_sender.hpp"
-#include "port/perftest_client.hpp"
-#include "port/rc_sender.hpp"
-#include "port/verbs_sender.hpp"
 #include "send_options.hpp"
 #include "send_report.hpp"
+#include "simulate/frame_target.hpp"
+#include "simulate/neighbour.hpp"
+#include "simulate/paced_sender.hpp"
+#include "simulate/perftest_client.hpp"
+#include "simulate/rc_sender.hpp"
+#include "simulate/verbs_sender.hpp"
 
 namespace weir::app {
 

@@ -10,8 +10,8 @@
 #include <map>
 #include <optional>
 
+#include "config/run_config.hpp"
 #include "core/error.hpp"
-#include "pipeline/config.hpp"
 #include "send_text.hpp"
 #include "terminal.hpp"
 

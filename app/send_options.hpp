@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "port/pacer.hpp"
-#include "port/rc_sender.hpp"
-#include "port/simulator.hpp"
+#include "simulate/pacer.hpp"
+#include "simulate/rc_sender.hpp"
+#include "simulate/simulator.hpp"
 
 namespace weir::app {
 

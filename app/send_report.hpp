@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "port/frame_target.hpp"
-#include "port/paced_sender.hpp"
-#include "port/rc_sender.hpp"
 #include "send_options.hpp"
+#include "simulate/frame_target.hpp"
+#include "simulate/paced_sender.hpp"
+#include "simulate/rc_sender.hpp"
 
 namespace weir::app {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "port/capture_reader.hpp"
+#include "store/capture/reader.hpp"
 
 namespace {
 

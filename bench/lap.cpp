@@ -12,10 +12,10 @@
 #include <cstring>
 
 #include "core/error.hpp"
-#include "pipeline/build_stage.hpp"
-#include "pipeline/bytes_encoder.hpp"
-#include "pipeline/work_stage.hpp"
 #include "reduce/gather.hpp"
+#include "stages/build_stage.hpp"
+#include "stages/bytes_encoder.hpp"
+#include "stages/work_stage.hpp"
 
 namespace weir::bench {
 

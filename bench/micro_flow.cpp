@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "flow/classifier.hpp"
-#include "flow/rule_parser.hpp"
-#include "flow/steering.hpp"
+#include "steer/classifier.hpp"
+#include "steer/rule_parser.hpp"
+#include "steer/steering.hpp"
 #include "wire/encode.hpp"
 #include "wire/network.hpp"
 

@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-#include "pipeline/record_ring.hpp"
+#include "stages/record_ring.hpp"
 #include "store/pcapng_file.hpp"
 #include "store/run_path.hpp"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/rx_stage.hpp"
+#include "stages/rx/rx_stage.hpp"
 
 namespace weir::bench {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/poll_counts.hpp"
+#include "stages/poll_counts.hpp"
 
 namespace weir::pipeline {
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "config/device_facts.hpp"
 #include "core/doing.hpp"
 #include "core/resident_memory.hpp"
-#include "port/device_facts.hpp"
 #include "port/eal.hpp"
 #include "port/host_topology.hpp"
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "flow/rte_rules.hpp"
-#include "pipeline/stream_rules.hpp"
+#include "plan/stream_rules.hpp"
+#include "port/rte_rules.hpp"
 
 namespace weir::pipeline {
 

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "flow/port_rules.hpp"
-#include "pipeline/config.hpp"
+#include "config/run_config.hpp"
 #include "pipeline/finding.hpp"
-#include "pipeline/placement.hpp"
-#include "pipeline/rx_stage.hpp"
+#include "plan/placement.hpp"
 #include "port/live_port.hpp"
+#include "stages/rx/rx_stage.hpp"
+#include "steer/port_rules.hpp"
 
 namespace weir::pipeline {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "port/buffers.hpp"
-#include "port/capture_input.hpp"
+#include "store/capture/input.hpp"
 
 namespace weir::port {
 

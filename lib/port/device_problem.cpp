@@ -13,7 +13,7 @@
 #include <fstream>
 #include <span>
 
-#include "port/device_facts.hpp"
+#include "config/device_facts.hpp"
 #include "port/eal.hpp"
 #include "port/interface_drops.hpp"
 #include "port/interface_link.hpp"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "port/port_options.hpp"
+#include "config/port_options.hpp"
 
 namespace weir::port {
 

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "config/device_facts.hpp"
 #include "core/counters.hpp"
 #include "port/answer_sender.hpp"
 #include "port/arp_responder.hpp"
 #include "port/buffers.hpp"
 #include "port/device_clock.hpp"
-#include "port/device_facts.hpp"
 #include "port/interface_drops.hpp"
 #include "port/offloads.hpp"
 

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "config/device_facts.hpp"
 #include "core/error.hpp"
-#include "port/device_facts.hpp"
 #include "port/device_problem.hpp"
 #include "port/eal.hpp"
 #include "port/flow_control.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "port/port_options.hpp"
+#include "config/port_options.hpp"
 
 struct rte_eth_dev_info;
 

@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "port/capture_oracle.hpp"
-#include "port/capture_reader.hpp"
+#include "store/capture/reader.hpp"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "config/run_config.hpp"
 #include "core/error.hpp"
-#include "pipeline/config.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto copy = std::make_unique<char[]>(size);

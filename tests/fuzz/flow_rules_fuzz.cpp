@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "flow/classifier.hpp"
-#include "flow/rule_parser.hpp"
+#include "steer/classifier.hpp"
+#include "steer/rule_parser.hpp"
 
 namespace {
 

@@ -1,0 +1,80 @@
+// The words of the configuration and the values they stand for: one table per choice, used for reading, for printing
+// and for the list of what is accepted.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "config/run_config.hpp"
+
+namespace weir::pipeline::detail {
+
+template <class E>
+struct Named {
+    std::string_view name;
+    E value;
+};
+template <class E>
+Named(const char*, E) -> Named<E>;  // clang 14 does not deduce it for aggregates
+
+inline constexpr std::array transport_names{Named{"udp", Transport::udp}, Named{"roce", Transport::roce}};
+inline constexpr std::array source_by_names{Named{"port", SourceBy::port}, Named{"address", SourceBy::address},
+                                            Named{"header", SourceBy::header}};
+inline constexpr std::array event_by_names{Named{"format", EventBy::format}, Named{"immediate", EventBy::immediate},
+                                           Named{"count", EventBy::count}, Named{"arrival", EventBy::arrival}};
+inline constexpr std::array icrc_names{Named{"check", IcrcMode::check}, Named{"ignore", IcrcMode::ignore}};
+inline constexpr std::array backing_names{Named{"none", false}, Named{"memory", true}};
+inline constexpr std::array service_names{Named{"listen", roce::Service::listen}, Named{"rc", roce::Service::rc},
+                                          Named{"uc", roce::Service::uc}, Named{"ud", roce::Service::ud}};
+inline constexpr std::array exchange_names{Named{"none", Exchange::none}, Named{"perftest", Exchange::perftest}};
+inline constexpr std::array incomplete_names{Named{"keep", IncompleteMode::keep}, Named{"drop", IncompleteMode::drop}};
+inline constexpr std::array assembly_names{Named{"auto", AssemblyMode::automatic},
+                                           Named{"reference", AssemblyMode::reference},
+                                           Named{"copy", AssemblyMode::copy}};
+/// Of those that are one word; "prescale:N" is the other.
+inline constexpr std::array overload_names{Named{"evict-oldest", OverloadMode::evict_oldest},
+                                           Named{"refuse-new", OverloadMode::refuse_new},
+                                           Named{"wait", OverloadMode::wait}};
+inline constexpr std::array wish_names{Named{"auto", Wish::automatic}, Named{"on", Wish::on}, Named{"off", Wish::off}};
+inline constexpr std::array sync_names{Named{"interval", SyncMode::interval}, Named{"segment", SyncMode::segment},
+                                       Named{"end", SyncMode::end}, Named{"never", SyncMode::never}};
+inline constexpr std::array record_mode_names{Named{"all", RecordMode::all},
+                                              Named{"incomplete", RecordMode::incomplete}};
+inline constexpr std::array on_error_names{Named{"stop", SinkError::stop}, Named{"continue", SinkError::carry_on}};
+inline constexpr std::array steer_names{Named{"auto", SteerMode::automatic}, Named{"rules", SteerMode::rules},
+                                        Named{"software", SteerMode::software}};
+inline constexpr std::array refusal_names{Named{"software", RefusalMode::software}, Named{"fail", RefusalMode::fail}};
+inline constexpr std::array idle_names{Named{"spin", IdleMode::spin}, Named{"pause", IdleMode::pause},
+                                       Named{"sleep", IdleMode::sleep}};
+inline constexpr std::array flow_control_names{
+    Named{"leave", port::FlowControl::leave}, Named{"off", port::FlowControl::off}, Named{"rx", port::FlowControl::rx},
+    Named{"tx", port::FlowControl::tx}, Named{"full", port::FlowControl::full}};
+inline constexpr std::array timestamps_names{Named{"auto", port::Timestamps::automatic},
+                                             Named{"hardware", port::Timestamps::hardware},
+                                             Named{"software", port::Timestamps::software}};
+inline constexpr std::array checksums_names{Named{"auto", port::Checksums::automatic},
+                                            Named{"ignore", port::Checksums::ignore}};
+inline constexpr std::array byte_order_names{Named{"little", wire::ByteOrder::little},
+                                             Named{"big", wire::ByteOrder::big}};
+
+/// Formats that need no [[format]]; a declared one may not take these names, nor "declared".
+inline constexpr auto built_in_formats =
+    std::to_array<std::string_view>({"jungfrau", "moench", "eiger", "ejfat", "dune", "ess", "spead", "message"});
+
+template <class Table, class E>
+constexpr std::string_view name_of(const Table& table, E value) {
+    for (const auto& entry : table)
+        if (entry.value == value) return entry.name;
+    return "?";
+}
+
+/// Bytes as the largest binary unit that divides them: "16MiB", "1000".
+std::string format_size(std::uint64_t bytes);
+
+/// `overload` as it is written: "evict-oldest", "prescale:10".
+std::string overload_text(const EventsConfig& events);
+
+/// Text in double quotes with control characters escaped as TOML wants them.
+std::string in_quotes(std::string_view text);
+
+}  // namespace weir::pipeline::detail

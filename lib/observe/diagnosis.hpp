@@ -1,0 +1,98 @@
+// Plain words at the end of a run: for each loss the most likely cause, what speaks for it, and where to read on. Works
+// on the account and a few observations, so it can be tested without a run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "observe/ledger.hpp"
+#include "pipeline/bottleneck.hpp"
+#include "pipeline/finding.hpp"
+
+namespace weir::pipeline {
+
+class Pipeline;
+
+/// What is known besides the account.
+struct Observations {
+    struct Source {
+        std::string label;       ///< "det0 udp 50001"
+        double silent_s = 0;     ///< nothing came from it in the last so many seconds of the run; 0: it sent to the end
+        bool by_header = false;  ///< only the header of a packet says that it is of this source
+        std::uint64_t same_missing = 0;     ///< packets of a message that were missing in every one of them
+        std::uint64_t message_packets = 0;  ///< if every message has as many
+        std::uint64_t messages = 0;         ///< of which that is said
+        std::uint64_t other_missing = 0;    ///< packets that were missing in some of them
+        std::string setting{};              ///< that would fit: "`rows = 256`"
+    };
+    struct Port {
+        std::string name;
+        std::string driver;  ///< "net_af_packet", "pci", "sim", ...
+        std::uint64_t missed = 0;
+        std::uint64_t no_buffer = 0;
+        std::uint32_t mtu = 0;
+        std::uint64_t received = 0;
+        std::uint64_t answered = 0;  ///< ARP requests, neighbour solicitations and pings
+        bool link_up = true;
+        std::uint32_t mbps = 0;                 ///< 0: not known
+        std::uint64_t missed_by_interface = 0;  ///< of `missed`
+        std::string interface {};               ///< of the kernel; empty: none
+    };
+    struct Count {
+        std::string what;
+        std::uint64_t packets = 0;
+    };
+
+    bool replay = false;
+    double seconds = 0;
+    std::uint32_t timeout_ms = 0;
+    std::string open_limit;  ///< what limits the number of open events, in the plan's words
+    std::uint32_t open_max = 0;
+    double queued_max = 0;  ///< the highest fraction of events on their way to the sink that was seen
+    double writer_max = 0;  ///< of output buffers that wait for the disk
+    bool reducer = false;
+    std::vector<Source> sources;
+    std::vector<Port> ports;           ///< empty in a replay
+    std::vector<Count> wrong_lengths;  ///< "4144 bytes in a stream of jungfrau"
+    std::vector<Count> unknown_ids;    ///< that headers name as their source: "7"
+    std::string known_ids;             ///< of the sources that headers name: "1, 2"
+    /// What packets with another header are: "eiger (slsDetector header version 2)", "" if that cannot be told, or
+    /// "mine with byte_order = \"big\"".
+    std::vector<Count> headers;
+};
+
+/// Losses first, the largest first. Empty: everything came and was kept.
+[[nodiscard]] std::vector<Finding> diagnose(const Ledger& ledger, const Observations& seen);
+
+/// Follows a run for what only shows while it goes on: sources that fall silent, buffers that fill up.
+class Watch {
+public:
+    /// On the control thread, several times a second.
+    void look(const Pipeline& pipeline, double seconds);
+    /// From the first packet for a stream to the last, to a few milliseconds; 0: none came, or all at once.
+    [[nodiscard]] double active_seconds() const { return last_packet_s_ - first_packet_s_; }
+    /// What everybody did while something was refused or evicted; or in the whole run, if nothing was.
+    [[nodiscard]] Usage decisive(const Usage& whole) const;
+    [[nodiscard]] Observations observations(const Pipeline& pipeline, const Ledger& ledger, double seconds) const;
+
+private:
+    struct Activity {
+        std::uint64_t packets = 0;
+        double last_s = 0;
+    };
+    void look_for_packets(const Pipeline& pipeline, double seconds);
+
+    std::uint64_t stream_packets_ = 0;
+    double packets_looked_s_ = 0;
+    double first_packet_s_ = 0;
+    double last_packet_s_ = 0;
+    double looked_s_ = 0;
+    double queued_max_ = 0;
+    double writer_max_ = 0;
+    std::vector<Activity> sources_;
+    Usage looked_;      ///< at the last look
+    Usage overloaded_;  ///< between looks in which something was refused
+};
+
+}  // namespace weir::pipeline

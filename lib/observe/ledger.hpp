@@ -1,0 +1,165 @@
+// The account of a run: adds up the counters of all lcores and says whether they balance against what was counted
+// independently of them. One struct for the report, the manifest, the terminal and the tests.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/counters.hpp"
+#include "core/latency_histogram.hpp"
+#include "observe/number_report.hpp"
+#include "observe/psn_report.hpp"
+#include "observe/reduce_report.hpp"
+#include "observe/unmatched_senders.hpp"
+#include "store/disk_watch.hpp"
+
+namespace weir::pipeline {
+
+class Pipeline;
+
+struct Ledger {
+    /// A queue pair that weir answers.
+    struct QueuePair {
+        std::uint32_t source = 0;
+        std::uint32_t qp = 0;
+        std::uint32_t peer_qp = 0;  ///< where answers go, as configured
+        std::string state;          ///< "reset", "ready" or "error"
+        std::uint32_t psn = 0;      ///< expected next
+        std::uint32_t msn = 0;      ///< messages completed, modulo 2^24
+    };
+    struct Source {
+        std::uint64_t packets = 0;
+        std::uint64_t missing_packets = 0;
+        std::uint64_t refused = 0;         ///< came for it and were malformed; 0 where only the header says the source
+        std::uint64_t missing_at_end = 0;  ///< of them, those that may not have been sent yet
+    };
+    /// Of the packets, those that came in IP fragments.
+    struct IpFragments {
+        std::uint64_t fragments = 0;
+        std::uint64_t datagrams = 0;              ///< put together from them
+        std::uint64_t reused_identification = 0;  ///< of these, with the identification of the one before
+        std::string reusing_source;               ///< the first address that did so
+    };
+
+    /// A device's own account.
+    struct Device {
+        std::string port;    ///< name in the configuration
+        std::string driver;  ///< "net_af_packet", "sim", ...; "pci" for a PCI address
+        std::uint64_t received = 0;
+        std::optional<std::uint64_t> missed;     ///< nothing: nobody counts them
+        std::optional<std::uint64_t> no_buffer;  ///< nothing: the driver does not count packets
+        std::uint64_t missed_by_interface = 0;   ///< of `missed`: what the kernel's interface gave to nobody
+    };
+
+    /// A sink that stores events.
+    struct Sink {
+        std::string kind;
+        std::uint64_t written = 0;  ///< events that are in it
+        std::uint64_t lost = 0;     ///< events that it was given and lost to its error
+        std::uint64_t synced = 0;   ///< of the written ones, those that are on the device
+        std::uint64_t bytes = 0;
+        std::string error;  ///< empty: none
+        store::DiskOutlook disk;
+    };
+
+    std::array<std::uint64_t, core::count_of<core::PacketCounter>> packets{};
+    std::array<std::uint64_t, core::count_of<core::MessageCounter>> messages{};
+    std::array<std::uint64_t, core::count_of<core::EventCounter>> events{};
+    std::array<std::uint64_t, core::count_of<core::AnswerCounter>> answers{};
+    std::vector<QueuePair> queue_pairs;  ///< those that weir answers, by source
+    std::vector<PsnReport> psns;         ///< of all queue pairs, by source
+    /// Why events may join messages that do not belong together; empty: messages say which event is theirs.
+    std::string numbers_unknown_because;
+    std::uint64_t received = 0;  ///< counted independently: capture records, the device's or the simulator's counter
+    std::string received_by;     ///< who counted: "capture reader", ...
+    std::uint64_t received_bytes = 0;
+    std::uint64_t placed_bytes = 0;
+    std::uint64_t stored_bytes = 0;
+    core::Latencies latency;          ///< of complete events in live runs; docs/OPERATION.md
+    std::uint64_t device_missed = 0;  ///< what devices say they dropped; not every device tells
+    std::vector<Device> devices;      ///< live input; empty in a replay
+    IpFragments ip_fragments;
+    std::vector<Source> sources;
+    std::vector<ReducerReport> reducers;  ///< in the order of the chain
+    std::uint64_t missing_together = 0;   ///< of the missing packets, those of events in which every source misses some
+    std::uint64_t missing_at_end = 0;     ///< of the missing packets, those that may not have been sent yet
+    UnmatchedSenders unmatched;           ///< of the unsteered packets
+    std::uint64_t rule_dropped_of_streams = 0;  ///< of dropped.flow_rule: packets that belonged to a stream
+    /// `[events] overload`, and what Overload::prescale came to: summed over the builders.
+    struct Overload {
+        std::string policy;        ///< as in the configuration
+        bool input_waits = false;  ///< "wait", or a replay without --drop
+        std::uint64_t times = 0;   ///< that a builder's overload began
+        std::uint64_t kept = 0;    ///< events that were taken while it lasted
+    };
+    Overload overload;
+    std::uint64_t events_open = 0;
+    std::uint64_t events_queued = 0;
+    std::uint64_t events_synced = 0;  ///< of the written ones, those that are on the device
+    store::DiskOutlook disk;          ///< of the file system that is full first; store::disk_text() says it in words
+    std::vector<Sink> sinks;          ///< in the order of the configuration
+    /// Every source has a fixed size, so missing packets of seen events are exact, or its packets carry sequence
+    /// numbers that tell all.
+    bool sequence_known = false;
+    std::optional<NumberReport> numbers;  ///< whole events that never came; nothing while the run goes on
+    std::uint64_t packets_per_event = 0;  ///< where sequence_known, and not all are sequenced
+    std::uint32_t sources_needed = 0;     ///< for a complete event
+    bool all_sequenced = false;  ///< all have sequence numbers: what becomes of a packet later makes no difference
+
+    [[nodiscard]] std::uint64_t get(core::PacketCounter c) const { return packets[static_cast<std::size_t>(c)]; }
+    [[nodiscard]] std::uint64_t get(core::MessageCounter c) const { return messages[static_cast<std::size_t>(c)]; }
+    [[nodiscard]] std::uint64_t get(core::EventCounter c) const { return events[static_cast<std::size_t>(c)]; }
+    [[nodiscard]] std::uint64_t incomplete() const;
+    /// Packets that weir had and that are not in an event for lack of anything but need: all of `dropped` but
+    /// duplicates, and of what flow rules drop only what belonged to a stream.
+    [[nodiscard]] std::uint64_t lost_packets() const;
+    /// What was lost, by cause, the largest first: counters under `dropped` without their prefix (but duplicates, which
+    /// are no loss), "device" for what devices say they dropped, and "missing" for packets of incomplete events that
+    /// never came (where packets are numbered: of all that never came). A packet that came too late is in `late` and
+    /// missing too.
+    struct Loss {
+        std::string_view cause;
+        std::uint64_t packets = 0;
+    };
+    [[nodiscard]] std::vector<Loss> losses() const;
+    /// Packets of incomplete events, or numbered ones, that never came; not those that the end of the run cut off.
+    [[nodiscard]] std::uint64_t missing_packets() const;
+    /// Of them, those that nobody saw by the packet sequence numbers of RoCE: no other counter has them.
+    [[nodiscard]] std::uint64_t lost_psns() const;
+    /// Packets that weir had and did not get as far as to read: their sequence numbers are missing just the same.
+    [[nodiscard]] std::uint64_t unread_packets() const;
+    /// Packets that came for a stream, whatever became of them: not what a network is full of anyway.
+    [[nodiscard]] std::uint64_t stream_packets() const;
+    /// Packets that were lost before weir saw them, if that is known.
+    [[nodiscard]] std::optional<std::uint64_t> wire_loss() const;
+    /// Empty if everything adds up at the end of a run; otherwise which sums differ.
+    [[nodiscard]] std::string imbalance() const;
+};
+
+[[nodiscard]] Ledger collect(const Pipeline& pipeline);
+
+/// "packets", "bytes", "messages", "events", "balanced", "wire_loss", "sources": as in the run report.
+[[nodiscard]] nlohmann::json ledger_json(const Ledger& ledger);
+
+/// Of a run, over the time in which packets came, and over all of it.
+struct Rates {
+    double packets_per_s = 0;
+    double gbps = 0;
+    double events_per_s = 0;
+    double sink_mb_per_s = 0;
+    double seconds = 0;  ///< that they are over
+};
+[[nodiscard]] Rates rates_over(const Ledger& ledger, double seconds);
+
+/// The account in plain words, several lines. `active_seconds`: in which packets came; 0: the whole run.
+[[nodiscard]] std::string ledger_text(const Ledger& ledger, double seconds, double active_seconds = 0);
+
+/// {"active": {"seconds", "packets_per_s", "gbps", "events_per_s", "sink_bytes_per_s"}, "run": {...}}
+[[nodiscard]] nlohmann::json rates_json(const Ledger& ledger, double seconds, double active_seconds);
+
+}  // namespace weir::pipeline

@@ -1,0 +1,92 @@
+// What a run says while it goes on: a line that is rewritten on a terminal, or an object of JSON per second for
+// programs. On the control thread; reads counters that the lcores publish, and disturbs nobody.
+#pragma once
+
+#include <cstdio>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "observe/diagnosis.hpp"
+#include "observe/ledger.hpp"
+#include "pipeline/bottleneck.hpp"
+#include "pipeline/levels.hpp"
+#include "record/recorder.hpp"
+
+namespace weir::pipeline {
+
+enum class ProgressMode : std::uint8_t {
+    automatic,  ///< a line on a terminal, nothing elsewhere
+    line,
+    json,
+    none,
+};
+
+/// What `--progress` says: "auto", "line", "none", "json" (to stderr) or "json:FILE".
+struct ProgressOption {
+    ProgressMode mode = ProgressMode::automatic;
+    std::string file;
+};
+/// Throws core::UsageError.
+[[nodiscard]] ProgressOption parse_progress(const std::string& text);
+
+/// A run at one moment, and what moved since the moment before.
+struct ProgressSample {
+    double seconds = 0;  ///< since the start
+    Ledger ledger;
+    Levels levels;
+    Usage usage;  ///< since the sample before
+    double packets_per_s = 0;
+    double gbps = 0;
+    double events_per_s = 0;
+    double sink_bytes_per_s = 0;
+    std::optional<Recorder::Status> recorder;  ///< nothing: the run has none
+    std::string nothing;  ///< nothing has come for any stream: what has come instead, in few words; otherwise empty
+};
+
+/// One line of at most `width` characters: what does not fit is left out, the least important first.
+[[nodiscard]] std::string progress_line(const ProgressSample& sample, std::size_t width);
+
+/// The ledger as in the run report, with "time_s", "final", "rates", "levels", "stages", "bottleneck", "losses",
+/// "disk" and, if there is one, "recorder".
+/// docs/OPERATION.md lists the keys.
+[[nodiscard]] nlohmann::json progress_json(const ProgressSample& sample, bool final);
+
+class Progress {
+public:
+    /// `quiet` silences say() and what is automatic. Throws core::RunError if the option's file cannot be opened.
+    Progress(const ProgressOption& option, bool quiet);
+    ~Progress();
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+
+    /// A sentence on stderr, without damaging the line.
+    void say(std::string_view text);
+    /// Takes and shows a sample when a second has passed since the last one.
+    void update(const Pipeline& pipeline, const Watch& watch, double seconds);
+    /// The last sample, when everything is settled: it agrees with the report.
+    void finish(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds);
+    /// Somebody asks (SIGUSR1): the line in full, and what has been seen if nothing of what is waited for has come.
+    /// Said whatever was asked for at the start.
+    void answer(const Pipeline& pipeline, const Watch& watch, double seconds);
+
+private:
+    [[nodiscard]] ProgressSample take(const Pipeline& pipeline, const Watch& watch, Ledger ledger, double seconds);
+    void show(const ProgressSample& sample, bool final);
+    void end_line();
+
+    ProgressMode mode_;
+    bool quiet_;
+    bool terminal_;
+    bool line_open_ = false;
+    std::FILE* out_ = stderr;
+    double last_s_ = 0;
+    std::uint64_t last_packets_ = 0;
+    std::uint64_t last_bytes_ = 0;
+    std::uint64_t last_events_ = 0;
+    std::uint64_t last_stored_ = 0;
+    Usage last_usage_;
+};
+
+}  // namespace weir::pipeline

@@ -1,0 +1,41 @@
+#include "observe/sink_account.hpp"
+
+#include <algorithm>
+
+#include "stages/sink_thread.hpp"
+
+namespace weir::pipeline {
+
+namespace {
+
+bool counts(const SinkConfig& config, const SinkThread& thread) {
+    return config.on_error == SinkError::stop || !thread.failed();
+}
+
+}  // namespace
+
+std::vector<const SinkConfig*> event_sinks(const RunConfig& config) {
+    std::vector<const SinkConfig*> found;
+    for (const SinkConfig& sink : config.sinks)
+        if (sink.stores_events()) found.push_back(&sink);
+    return found;
+}
+
+SinkAccount account_sinks(const RunConfig& config, const std::vector<std::unique_ptr<SinkThread>>& threads) {
+    const std::vector<const SinkConfig*> sinks = event_sinks(config);
+    bool any = false;
+    for (std::size_t i = 0; i < threads.size(); ++i) any |= counts(*sinks[i], *threads[i]);
+    SinkAccount account;
+    bool first = true;
+    for (std::size_t i = 0; i < threads.size(); ++i) {
+        if (any && !counts(*sinks[i], *threads[i])) continue;
+        const SinkThread& thread = *threads[i];
+        account.written = first ? thread.written() : std::min(account.written, thread.written());
+        account.synced = first ? thread.synced() : std::min(account.synced, thread.synced());
+        account.lost = std::max(account.lost, thread.lost());
+        first = false;
+    }
+    return account;
+}
+
+}  // namespace weir::pipeline

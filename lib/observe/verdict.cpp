@@ -1,0 +1,222 @@
+#include "observe/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+
+namespace weir::pipeline {
+
+using core::EventCounter;
+using core::PacketCounter;
+
+namespace {
+
+std::string counted(std::uint64_t n, const char* what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+/// What is known to be lost, what might be, and what shows that nothing is.
+struct Case {
+    const Ledger& ledger;
+    const Expectation& expected;
+    std::vector<std::string> lost;
+    std::vector<std::string> unknown;
+    std::vector<std::string> known;
+
+    [[nodiscard]] std::uint64_t get(EventCounter counter) const { return ledger.get(counter); }
+    /// Distinct events of which anything came.
+    [[nodiscard]] std::uint64_t events_seen() const {
+        return get(EventCounter::opened) + get(EventCounter::refused_no_room) + get(EventCounter::refused_queue_full) +
+               get(EventCounter::refused_prescaled);
+    }
+};
+
+void here(Case& c) {
+    if (const std::uint64_t packets = c.ledger.lost_packets(); packets > 0)
+        c.lost.push_back(fmt::format("{} came and found no place", counted(packets, "packet")));
+    const std::uint64_t dropped = c.get(EventCounter::dropped_incomplete) + c.get(EventCounter::dropped_no_room) +
+                                  c.get(EventCounter::dropped_reduce_error) + c.get(EventCounter::dropped_write_error);
+    if (dropped > 0) c.lost.push_back(fmt::format("{} not written", counted(dropped, "closed event")));
+}
+
+void before(Case& c) {
+    if (c.ledger.device_missed > 0)
+        c.lost.push_back(fmt::format("the device dropped {}", counted(c.ledger.device_missed, "packet")));
+    if (const std::uint64_t packets = c.ledger.missing_packets(); packets > 0)
+        c.lost.push_back(fmt::format("{} never came", counted(packets, "packet")));
+}
+
+/// Events that are not whole. Those that were open when a live run ended may have been cut off by that alone.
+void incomplete(Case& c) {
+    const std::uint64_t cut = c.ledger.missing_at_end > 0 ? c.get(EventCounter::incomplete_end_of_run) : 0;
+    if (const std::uint64_t events = c.ledger.incomplete() - cut; events > 0)
+        c.lost.push_back(
+            fmt::format("{} incomplete", events == 1 ? "1 event is" : fmt::format("{} events are", events)));
+    if (cut > 0)
+        c.unknown.push_back(fmt::format(
+            "the end of the run cut {} off: what is missing there may not have been sent yet", counted(cut, "event")));
+}
+
+/// Whole events, by their numbers. True if none can be missing unseen.
+bool numbers(Case& c) {
+    if (!c.ledger.numbers) return false;
+    const NumberReport& report = *c.ledger.numbers;
+    if (!report.why_unknown().empty()) return false;
+    if (const std::uint64_t missing = report.missing(); missing > 0) {
+        c.lost.push_back(fmt::format("{} never came at all: {}", counted(missing, "event"), ranges_text(report)));
+        return true;
+    }
+    const auto& epochs = report.run.epochs;
+    const std::uint64_t seen = report.run.seen();
+    if (seen == 1)
+        c.known.push_back(fmt::format("one event came, number {}, and it is complete", epochs.front().first));
+    else if (epochs.size() == 1)
+        c.known.push_back(fmt::format("all {} events from number {} to {}{} came and are complete", seen,
+                                      epochs.front().first, epochs.front().last,
+                                      epochs.front().stride == 1 ? "" : fmt::format(" by {}", epochs.front().stride)));
+    else
+        c.known.push_back(fmt::format(
+            "all {} events came and are complete, in each of {} epochs (the detector restarted)", seen, epochs.size()));
+    return true;
+}
+
+bool sequences(Case& c) {
+    if (!c.ledger.all_sequenced || c.ledger.sources.empty()) return false;
+    if (c.ledger.missing_packets() == 0)
+        c.known.push_back("every packet carries a sequence number, and none is missing");
+    return true;
+}
+
+/// What no stream wanted may be data of this detector.
+void unmatched(Case& c) {
+    if (const std::uint64_t packets = c.ledger.unmatched.possible_losses; packets > 0)
+        c.unknown.push_back(fmt::format("{} matched no stream and look like this detector's: {}",
+                                        counted(packets, "packet"), unmatched_text(c.ledger.unmatched, true)));
+}
+
+/// Whether the count of events is the sender's. True if it is.
+bool sender(Case& c) {
+    if (!c.expected.events) return false;
+    const std::uint64_t seen = c.events_seen();
+    const std::uint64_t sent = *c.expected.events;
+    if (seen < sent)
+        c.lost.push_back(fmt::format("{} of the {} that were sent never came ({})", sent - seen, counted(sent, "event"),
+                                     c.expected.by));
+    else if (seen > sent)
+        c.unknown.push_back(
+            fmt::format("{} came, more than the {} of {}", counted(seen, "event"), sent, c.expected.by));
+    else
+        c.known.push_back(fmt::format("as many events came as were sent ({}, {})", sent, c.expected.by));
+    return seen == sent;
+}
+
+void whole_events(Case& c) {
+    const bool by_sender = sender(c);
+    const bool by_numbers = numbers(c);
+    const bool by_sequences = sequences(c);
+    if (!by_sender && !by_numbers && !by_sequences)
+        c.unknown.push_back(c.ledger.numbers ? c.ledger.numbers->why_unknown()
+                                             : "nothing shows whether whole events are missing");
+    if (c.ledger.sources_needed < c.ledger.sources.size() && !by_sequences)
+        c.unknown.push_back(fmt::format(
+            "an event is complete with {} of {} sources (`events.sources`): what the others sent may be missing",
+            c.ledger.sources_needed, c.ledger.sources.size()));
+    if (!c.ledger.numbers_unknown_because.empty()) c.unknown.push_back(c.ledger.numbers_unknown_because);
+    if (!by_sender && c.lost.empty() && c.unknown.empty())
+        c.known.push_back("what came before the first and after the last is not known (--expect-events, --sent)");
+}
+
+}  // namespace
+
+Expectation Expectation::of_reports(const std::vector<std::string>& files) {
+    struct Range {
+        std::uint64_t first;
+        std::uint64_t end;
+    };
+    std::vector<Range> ranges;
+    Expectation expected;
+    for (const std::string& file : files) {
+        std::ifstream in(file);
+        if (!in) throw core::UsageError(fmt::format("--sent {}: cannot be read", file));
+        const nlohmann::json report = nlohmann::json::parse(in, nullptr, false);
+        const auto number = [&](const char* key) -> std::uint64_t {
+            const auto events = report.is_object() ? report.find("events") : report.end();
+            if (!report.is_object() || events == report.end() || !events->is_object() || !events->contains(key) ||
+                !(*events)[key].is_number_unsigned())
+                throw core::UsageError(
+                    fmt::format("--sent {}: found no `events.{}`; accepted: a report of weir send", file, key));
+            return (*events)[key].get<std::uint64_t>();
+        };
+        ranges.push_back({number("first"), number("first") + number("sent")});
+        expected.by += (expected.by.empty() ? "" : ", ") + file;
+    }
+    std::ranges::sort(ranges, {}, &Range::first);
+    std::uint64_t sum = 0;
+    std::uint64_t reached = 0;
+    for (const Range& range : ranges) {
+        const std::uint64_t from = std::max(reached, range.first);
+        if (range.end <= from) continue;
+        sum += range.end - from;
+        reached = range.end;
+    }
+    expected.events = sum;
+    return expected;
+}
+
+std::string_view name_of(Lossless lossless) noexcept {
+    switch (lossless) {
+        case Lossless::yes:
+            return "yes";
+        case Lossless::no:
+            return "no";
+        case Lossless::unknown:
+            break;
+    }
+    return "unknown";
+}
+
+Verdict judge(const Ledger& ledger, const Expectation& expected) {
+    Case c{ledger, expected, {}, {}, {}};
+    Verdict verdict;
+    verdict.came = ledger.stream_packets() > 0;
+    here(c);
+    before(c);
+    incomplete(c);
+    unmatched(c);
+    if (!verdict.came)
+        c.unknown.push_back(ledger.received == 0 ? "no packet came"
+                                                 : fmt::format("{} came, none of them for a configured stream",
+                                                               counted(ledger.received, "packet")));
+    if (verdict.came || expected.events) whole_events(c);
+    const auto take = [&](Lossless lossless, std::vector<std::string>& from) {
+        verdict.lossless = lossless;
+        verdict.evidence.insert(verdict.evidence.end(), from.begin(), from.end());
+    };
+    if (!c.lost.empty()) {
+        take(Lossless::no, c.lost);
+    } else if (!c.unknown.empty()) {
+        take(Lossless::unknown, c.unknown);
+    } else {
+        take(Lossless::yes, c.known);
+    }
+    return verdict;
+}
+
+std::string verdict_text(const Verdict& verdict) {
+    std::string text;
+    for (const std::string& line : verdict.evidence)
+        text += fmt::format("{:10}{}{}\n", text.empty() ? "lossless" : "",
+                            text.empty() ? fmt::format("{}: ", name_of(verdict.lossless)) : "", line);
+    return text;
+}
+
+void put_verdict(nlohmann::json& report, const Verdict& verdict) {
+    report["lossless"] = name_of(verdict.lossless);
+    report["evidence"] = verdict.evidence;
+}
+
+}  // namespace weir::pipeline

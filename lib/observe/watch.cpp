@@ -1,0 +1,159 @@
+// What a run shows only while it goes on, and the observations that the summary is made of.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "observe/diagnosis.hpp"
+#include "observe/geometry_hint.hpp"
+#include "pipeline/pipeline.hpp"
+#include "wire/recognise.hpp"
+
+namespace weir::pipeline {
+
+namespace {
+
+std::string header_text(const StreamRuntime& stream, const StreamConfig& config, std::uint32_t header) {
+    if (header != RxNotes::other_byte_order) return wire::header_text(wire::Header::unpack(header));
+    return fmt::format("{} with byte_order = \"{}\"", config.format, stream.context.big_endian ? "little" : "big");
+}
+
+std::string known_ids(const RunConfig& config) {
+    std::string text;
+    for (const StreamConfig& stream : config.streams)
+        for (const std::uint32_t id : stream.source_ids) text += fmt::format("{}{}", text.empty() ? "" : ", ", id);
+    constexpr std::size_t shown_max = 120;
+    return text.size() <= shown_max ? text : text.substr(0, shown_max) + "...";
+}
+
+/// What all workers saw missing in every message of the source.
+void note_same_missing(const Pipeline& pipeline, std::uint32_t id, Observations::Source& source) {
+    const Pipeline::Options& options = pipeline.options();
+    const SourceGeometry& geometry = options.geometry[id];
+    if (geometry.message_bytes == 0 || geometry.packet_payload_bytes == 0) return;
+    AlwaysMissing::Summary all;
+    for (const auto& worker : pipeline.work()) all.join(worker->always_missing(id));
+    if (all.ranges.empty()) return;
+    const auto packets = [&](std::uint64_t bytes) {
+        return (bytes + geometry.packet_payload_bytes - 1) / geometry.packet_payload_bytes;
+    };
+    std::uint64_t bytes = 0;
+    for (const assemble::ByteRange& range : all.ranges) bytes += range.end - range.begin;
+    source.same_missing = packets(bytes);
+    source.message_packets = packets(geometry.message_bytes);
+    source.messages = all.messages;
+    source.other_missing = packets(all.missing_bytes - std::min(all.missing_bytes, bytes * all.messages));
+    source.setting =
+        fitting_setting(options.config, options.config.streams[options.config.sources[id].stream], all.ranges);
+}
+
+/// The samples of all rx lcores added up, the most frequent first.
+template <class Samples, class Text>
+std::vector<Observations::Count> merged(const Pipeline& pipeline, Samples samples, Text text) {
+    std::map<std::uint64_t, std::uint64_t> sums;
+    for (const auto& rx : pipeline.rx())
+        for (const auto& entry : samples(*rx).entries())
+            if (entry.count > 0) sums[entry.value] += entry.count;
+    std::vector<Observations::Count> counts;
+    for (const auto& [value, packets] : sums) counts.push_back({text(value), packets});
+    std::ranges::stable_sort(counts, std::ranges::greater{}, &Observations::Count::packets);
+    return counts;
+}
+
+}  // namespace
+
+/// Called every few milliseconds; what came since the last call came somewhere in between.
+void Watch::look_for_packets(const Pipeline& pipeline, double seconds) {
+    std::uint64_t packets = 0;
+    for (const auto& rx : pipeline.rx()) {
+        packets += rx->received_packets();
+        for (std::size_t i = 0; i < core::packet_counters.size(); ++i)
+            if (core::packet_counters[i].name.starts_with("not_for_us.") ||
+                static_cast<core::PacketCounter>(i) == core::PacketCounter::unsteered)
+                packets -= std::min(packets, rx->packets().get(static_cast<core::PacketCounter>(i)));
+    }
+    if (packets > stream_packets_) {
+        if (stream_packets_ == 0) first_packet_s_ = packets_looked_s_;
+        last_packet_s_ = seconds;
+        stream_packets_ = packets;
+    }
+    packets_looked_s_ = seconds;
+}
+
+void Watch::look(const Pipeline& pipeline, double seconds) {
+    look_for_packets(pipeline, seconds);
+    constexpr double interval_s = 0.1;
+    if (seconds - looked_s_ < interval_s) return;
+    looked_s_ = seconds;
+    const Usage now = pipeline.usage(seconds);
+    Usage since = now;
+    since -= looked_;
+    if (since.refused_packets + since.evicted_events > 0) overloaded_ += since;
+    looked_ = now;
+    const Levels levels = pipeline.levels();
+    queued_max_ = std::max(queued_max_, levels.queued.fraction());
+    writer_max_ = std::max(writer_max_, levels.writer.fraction());
+    sources_.resize(pipeline.options().geometry.size());
+    for (std::uint32_t s = 0; s < sources_.size(); ++s) {
+        std::uint64_t packets = 0;
+        for (const auto& rx : pipeline.rx()) packets += rx->source_packets(s);
+        if (packets != sources_[s].packets) sources_[s] = {packets, seconds};
+    }
+}
+
+Usage Watch::decisive(const Usage& whole) const {
+    return overloaded_.stages.empty() ? whole : overloaded_;
+}
+
+Observations Watch::observations(const Pipeline& pipeline, const Ledger& ledger, double seconds) const {
+    const Pipeline::Options& options = pipeline.options();
+    Observations seen;
+    seen.replay = options.capture.has_value();
+    seen.seconds = seconds;
+    seen.timeout_ms = options.config.events.timeout_ms;
+    seen.open_limit = options.plan.open_limit;
+    seen.open_max = options.plan.open_max;
+    seen.queued_max = queued_max_;
+    seen.writer_max = writer_max_;
+    seen.reducer = !options.config.reduce.empty();
+    double latest_s = 0;
+    for (const Activity& source : sources_) latest_s = std::max(latest_s, source.last_s);
+    const double patience_s = std::max(1.0, 4e-3 * seen.timeout_ms);
+    for (std::size_t s = 0; s < options.config.sources.size(); ++s) {
+        // Silent is who stopped while another one went on; in a replay the clock says nothing about that.
+        const double gap = s < sources_.size() && !seen.replay ? latest_s - sources_[s].last_s : 0;
+        Observations::Source source{options.config.sources[s].label, gap > patience_s ? gap : 0};
+        source.by_header = options.streams[options.config.sources[s].stream].source_in_header;
+        note_same_missing(pipeline, static_cast<std::uint32_t>(s), source);
+        seen.sources.push_back(std::move(source));
+    }
+    for (std::size_t i = 0; i < ledger.devices.size(); ++i) {
+        const Ledger::Device& device = ledger.devices[i];
+        const port::LivePort& port = *pipeline.ports()[i];
+        const port::LivePort::Link link = port.link();
+        const port::LivePort::Answers answers = port.answers();
+        seen.ports.push_back({device.port, device.driver, device.missed.value_or(0), device.no_buffer.value_or(0),
+                              options.config.ports[i].mtu, device.received, answers.arp + answers.icmp, link.up,
+                              link.mbps, device.missed_by_interface, port.setup().interface});
+    }
+    seen.wrong_lengths = merged(
+        pipeline, [](const RxStage& rx) -> const auto& { return rx.notes().wrong_lengths(); },
+        [&](std::uint64_t value) {
+            const StreamRuntime& stream = options.streams[value >> 32U];
+            return fmt::format("{} bytes in a stream of {}", static_cast<std::uint32_t>(value), stream.format->name);
+        });
+    seen.unknown_ids = merged(
+        pipeline, [](const RxStage& rx) -> const auto& { return rx.notes().unknown_ids(); },
+        [](std::uint64_t value) { return std::to_string(static_cast<std::uint32_t>(value)); });
+    seen.known_ids = known_ids(options.config);
+    seen.headers = merged(
+        pipeline, [](const RxStage& rx) -> const auto& { return rx.notes().headers(); },
+        [&](std::uint64_t value) {
+            const auto stream = static_cast<std::size_t>(value >> 32U);
+            return header_text(options.streams[stream], options.config.streams[stream],
+                               static_cast<std::uint32_t>(value));
+        });
+    return seen;
+}
+
+}  // namespace weir::pipeline

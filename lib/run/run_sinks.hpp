@@ -1,0 +1,76 @@
+// The sinks of a run: opened before anything runs, watched while it goes on, closed at its end. Control thread.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_config.hpp"
+#include "store/disk_watch.hpp"
+#include "store/event_sink.hpp"
+#include "store/run_path.hpp"
+
+namespace weir::pipeline {
+
+struct Ledger;
+class SinkThread;
+struct Verdict;
+
+/// What a sink is opened with.
+struct SinkContext {
+    const RunConfig& config;
+    const SinkConfig& sink;
+    store::RunPath path;     ///< placeholders replaced, or --out
+    std::string start_json;  ///< "config", "machine", "payload": what is known at the start
+    bool reduced = false;    ///< the event file has to be version 2, because reducers need it
+};
+
+class RunSinks {
+public:
+    using Threads = std::vector<std::unique_ptr<SinkThread>>;
+
+    /// Opens all sinks of the configuration. `out`: --out, the path of the first that has one; empty: as configured.
+    /// `start`: "config", "machine", and "payload" where reducers make something else of it. Throws core::RunError or
+    /// core::UsageError; then nothing stays behind.
+    void open(const RunConfig& config, const std::string& out, const nlohmann::json& start, bool reduced);
+    /// The run did not start: takes everything away again that would stand in the way of the next try.
+    void discard() noexcept;
+
+    /// The sinks that store events, in the order of the configuration.
+    [[nodiscard]] std::vector<store::EventSink*> events() const;
+    /// Where each of these is now.
+    [[nodiscard]] std::vector<std::filesystem::path> paths() const;
+    /// How each of these writes: "direct", "uring", "note" and so on, as it has it.
+    [[nodiscard]] std::vector<nlohmann::json> how() const;
+    /// Of the sink of kind "pcapng"; nothing if there is none.
+    [[nodiscard]] const std::optional<std::filesystem::path>& recorder_path() const noexcept { return recorder_path_; }
+    /// One line for each sink, at the start.
+    [[nodiscard]] std::string start_text() const;
+    /// "written to PATH", a line for each.
+    [[nodiscard]] std::string end_text() const;
+
+    /// What there is to warn of since the last call: disks that will be full, sinks that failed and are done without.
+    [[nodiscard]] std::vector<std::string> watch(const Threads& threads);
+    /// A sink failed that the run cannot do without.
+    [[nodiscard]] bool must_stop(const Threads& threads) const;
+
+    /// Ends them; `manifest` and the account as each of them has it go with what it stored. Empty, or why the run
+    /// failed and what is left of it; `warnings` get what failed and was done without.
+    [[nodiscard]] std::string close(const Threads& threads, const Ledger& ledger, const Verdict& verdict,
+                                    const nlohmann::json& manifest, std::vector<std::string>& warnings);
+
+private:
+    struct Open {
+        SinkConfig config;
+        std::unique_ptr<store::EventSink> sink;
+        store::DiskAlarm alarm{0};
+        bool said_failed = false;
+    };
+    std::vector<Open> sinks_;
+    std::optional<std::filesystem::path> recorder_path_;
+};
+
+}  // namespace weir::pipeline

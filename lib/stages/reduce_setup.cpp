@@ -1,0 +1,233 @@
+#include "stages/reduce_setup.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/doing.hpp"
+#include "reduce/pack/pack_codec.hpp"
+#include "stages/bytes_encoder.hpp"
+#include "stages/mep_encoder.hpp"
+#include "stages/pedestal_keeper.hpp"
+#include "stages/pixel_encoder.hpp"
+
+namespace weir::pipeline {
+
+namespace {
+
+constexpr std::uint32_t plain_buffer_bytes = 1U << 20U;
+
+/// The pixels of the sources of one stream; modules are numbered on from `module`.
+void add_sources(const StreamConfig& stream, std::uint32_t& module, std::vector<reduce::PixelSource>& out) {
+    const std::uint32_t rows = stream.rows.value_or(reduce::jungfrau_rows);
+    // Both interfaces of a module are one source where the module's id tells sources apart.
+    const bool halves = stream.interfaces == 2 && stream.source_by != SourceBy::header;
+    for (std::uint32_t i = 0; i < stream.source_count; ++i) {
+        reduce::PixelSource source;
+        source.module = module + (halves ? i / 2 : i);
+        source.rows = halves ? rows / 2 : rows;
+        source.first_row = (reduce::jungfrau_rows - rows) / 2;  // a partial readout lies around the middle
+        source.interface_in_header = halves && stream.source_by == SourceBy::address;
+        if (halves && !source.interface_in_header) source.first_row += i % 2 * source.rows;
+        out.push_back(source);
+    }
+    module = out.back().module + 1;
+}
+
+[[noreturn]] void refuse(const ReduceConfig& reducer, const std::string& text) {
+    throw core::UsageError(
+        fmt::format("{}:{}: [[reduce]] {}: {}", reducer.place.file, reducer.place.line, reducer.kind(), text));
+}
+
+}  // namespace
+
+ReduceSetup::ReduceSetup(const RunConfig& config) : chain_(config.reduce) {
+    const core::Doing doing("pedestals, gains and masks");
+    jungfrau_ = find_reducer<JungfrauOptions>(chain_);
+    mfp_ = find_reducer<MfpOptions>(chain_);
+    source_count_ = config.sources.size();
+    if (mfp_ != nullptr) check_source_names();
+    pixels_ = jungfrau_ != nullptr;
+    const auto wants_pixels = [](const ReduceConfig& one) {
+        return one.as<JungfrauOptions>() != nullptr || one.as<PedestalOptions>() != nullptr;
+    };
+    if (std::ranges::none_of(chain_, wants_pixels)) return;
+    const auto& reducer = *std::ranges::find_if(chain_, wants_pixels);
+    std::uint32_t module = 0;
+    for (const StreamConfig& stream : config.streams) {
+        if (stream.transport != Transport::udp)
+            refuse(reducer, "found a stream with transport = \"roce\"; accepted: UDP streams");
+        add_sources(stream, module, sources_);
+        const bool halves = stream.interfaces == 2 && stream.source_by != SourceBy::header;
+        if (halves && stream.source_count % 2 != 0)
+            refuse(reducer, fmt::format("found a stream with interfaces = 2 and {} sources; accepted: two sources for "
+                                        "each module",
+                                        stream.source_count));
+        sources_per_module_ = halves ? 2 : 1;
+    }
+    if (std::ranges::any_of(sources_, [&](const auto& source) { return source.rows != sources_.front().rows; }))
+        refuse(reducer,
+               "found streams whose sources have different numbers of rows; accepted: the same `rows` and "
+               "`interfaces` for all streams");
+    modules_ = module;
+}
+
+void ReduceSetup::load() {
+    for (const ReduceConfig& reducer : chain_) {
+        try {
+            if (reducer.as<JungfrauOptions>() != nullptr) load_calibration();
+            if (const auto* sparse = reducer.as<SparseOptions>()) load_noise(*sparse);
+        } catch (const core::UsageError& error) {
+            refuse(reducer, error.what());
+        }
+    }
+}
+
+void ReduceSetup::check_source_names() const {
+    const auto& reducer = *std::ranges::find_if(chain_, [](const auto& one) { return one.template as<MfpOptions>(); });
+    for (const auto& [key, numbers] : {std::pair{"source_ids", &mfp_->source_ids}, {"versions", &mfp_->versions}})
+        if (!numbers->empty() && numbers->size() != source_count_)
+            refuse(reducer, fmt::format("{} has {} numbers; accepted: {}, one for each source", key, numbers->size(),
+                                        source_count_));
+}
+
+void ReduceSetup::load_calibration() {
+    reduce::CalibrationConfig calibration = jungfrau_->calibration;
+    calibration.modules = modules_;
+    calibration_ = std::make_shared<const reduce::Calibration>(calibration);
+}
+
+void ReduceSetup::load_noise(const SparseOptions& sparse) {
+    if (sparse.rms.empty()) return;
+    reduce::NoiseThresholds::Config config{sparse.rms, static_cast<float>(*sparse.sigma), {}};
+    if (sparse.threshold) config.lowest = static_cast<float>(*sparse.threshold);
+    noise_ = std::make_shared<const reduce::NoiseThresholds>(config, *calibration_);
+}
+
+nlohmann::json ReduceSetup::payload_json() const {
+    const auto packed = packing(chain_);
+    const std::string_view codec = packed ? reduce::pack::name(packed->codec) : "none";
+    if (mfp_ != nullptr)
+        return {{"content", "mep"},
+                {"order", mfp_->order == reduce::MepOrder::sources ? "sources" : "events"},
+                {"types", mfp_->layout.type_bytes > 0},
+                {"codec", codec}};
+    if (!pixels_)
+        return needs_version_2() ? nlohmann::json{{"content", "received"}, {"codec", codec}} : nlohmann::json();
+    using Unit = reduce::CalibrationConfig::Unit;
+    const reduce::CalibrationConfig& calibration = jungfrau_->calibration;
+    nlohmann::json out{{"content", "pixels"},
+                       {"type", reduce::pixel_type_names[static_cast<std::size_t>(jungfrau_->output)]},
+                       {"unit", calibration.unit == Unit::kev ? "kev" : "photon"},
+                       {"rows", sources_.front().rows},
+                       {"columns", reduce::jungfrau_columns},
+                       {"modules", modules_},
+                       {"sources_per_module", sources_per_module_}};
+    if (calibration.photon_kev != 0) out["photon_kev"] = calibration.photon_kev;
+    out["codec"] = codec;
+    if (const auto* sparse = find_reducer<SparseOptions>(chain_)) {
+        out["sparse"] = nlohmann::json::object();
+        if (sparse->threshold) out["sparse"]["threshold"] = *sparse->threshold;
+        if (sparse->sigma) out["sparse"]["sigma"] = *sparse->sigma;
+    }
+    if (const auto* veto = find_reducer<reduce::VetoOptions>(chain_)) out["veto"] = {{"threshold", veto->threshold}};
+    return out;
+}
+
+std::uint32_t ReduceSetup::output_buffer_bytes() const {
+    if (!pixels_) return plain_buffer_bytes;
+    // Four pieces with their headers, so that a buffer is not a quarter empty.
+    const std::uint32_t pieces = plain_buffer_bytes + (64U << 10U);
+    const reduce::PixelChain chain(chain_config(), make_codec());
+    if (!chain.concludes()) return pieces;
+    const std::size_t whole = pixel_event_bytes_max(chain, sources_.size());
+    return static_cast<std::uint32_t>((whole + pieces + 4095) / 4096 * 4096);
+}
+
+ReduceMemory ReduceSetup::memory(std::uint32_t workers) const {
+    ReduceMemory memory;
+    std::uint64_t cells = 1;
+    if (jungfrau_ != nullptr) {
+        reduce::CalibrationConfig calibration = jungfrau_->calibration;
+        calibration.modules = modules_;
+        cells = calibration.storage_cells;
+        memory.calibration_bytes =
+            calibration_ != nullptr ? calibration_->memory_bytes() : reduce::Calibration::memory_bytes(calibration);
+    }
+    const std::uint64_t pixels = modules_ * cells * reduce::jungfrau_pixels;
+    if (const auto* sparse = find_reducer<SparseOptions>(chain_); sparse != nullptr && !sparse->rms.empty())
+        memory.noise_bytes = pixels * sizeof(float);
+    if (const auto* pedestal = find_reducer<PedestalOptions>(chain_)) {
+        memory.pedestal_bytes = pixels * PedestalKeeper::pixel_bytes;
+        std::uint64_t frame = 0;
+        for (const reduce::PixelSource& source : sources_) frame += source.pixels() * sizeof(std::uint16_t);
+        memory.dark_frame_bytes = frame * workers * dark_frames_of_worker(pedestal->queue, workers);
+    }
+    return memory;
+}
+
+bool ReduceSetup::needs_version_2() const noexcept {
+    const auto packed = packing(chain_);
+    return pixels_ || mfp_ != nullptr || (packed && packed->codec != reduce::pack::Codec::zstd);
+}
+
+std::unique_ptr<reduce::PieceCodec> ReduceSetup::make_codec() const {
+    if (const auto* zstd = find_reducer<ZstdOptions>(chain_)) return reduce::make_zstd_codec(zstd->level);
+    const auto packed = packing(chain_);
+    return packed ? reduce::make_pack_codec(*packed) : nullptr;
+}
+
+reduce::PixelChain::Config ReduceSetup::chain_config() const {
+    reduce::PixelChain::Config config;
+    config.calibration = calibration_;
+    config.output = jungfrau_->output;
+    config.sources = sources_;
+    config.storage_cell = jungfrau_->storage_cell;
+    config.converted = jungfrau_->at == JungfrauOptions::At::fragment;
+    if (const auto* veto = find_reducer<reduce::VetoOptions>(chain_)) config.selection.veto = *veto;
+    if (const auto* sparse = find_reducer<SparseOptions>(chain_)) {
+        reduce::SparseConfig& selection = config.selection.sparse.emplace();
+        if (sparse->threshold) selection.threshold = static_cast<float>(*sparse->threshold);
+        if (sparse->sigma) selection.sigma = static_cast<float>(*sparse->sigma);
+        selection.noise = noise_;
+    }
+    return config;
+}
+
+reduce::MepWriter::Config ReduceSetup::mep_config(std::uint32_t event_refs_max) const {
+    reduce::MepWriter::Config config;
+    config.layout = mfp_->layout;
+    config.order = mfp_->order;
+    config.fragments_max = mfp_->fragments_max;
+    config.refs_max = event_refs_max;
+    for (std::size_t source = 0; source < source_count_; ++source) {
+        const std::size_t id = mfp_->source_ids.empty() ? source : mfp_->source_ids[source];
+        const std::uint32_t version = mfp_->versions.empty() ? mfp_->version : mfp_->versions[source];
+        config.sources.push_back({static_cast<std::uint16_t>(id), static_cast<std::uint16_t>(version)});
+    }
+    return config;
+}
+
+std::unique_ptr<EventEncoder> ReduceSetup::make_encoder(const EncoderConfig& config) const {
+    if (mfp_ != nullptr) return std::make_unique<MepEncoder>(mep_config(config.event_refs_max), make_codec());
+    if (!pixels_)
+        return std::make_unique<BytesEncoder>(BytesEncoder::Config{config.refs_max, config.reads_payload},
+                                              make_codec());
+    reduce::PixelChain::Config chain = chain_config();
+    chain.refs_max = config.refs_max;
+    chain.pedestals = config.pedestals;
+    return std::make_unique<PixelEncoder>(chain, make_codec());
+}
+
+std::unique_ptr<reduce::FragmentConverter> ReduceSetup::make_converter() const {
+    if (jungfrau_ == nullptr || jungfrau_->at != JungfrauOptions::At::fragment) return nullptr;
+    return std::make_unique<reduce::FragmentConverter>(
+        reduce::FragmentConverterConfig{calibration_, jungfrau_->output, sources_, jungfrau_->storage_cell});
+}
+
+std::shared_ptr<PedestalSetup> ReduceSetup::make_pedestals(const RunConfig& config) const {
+    return make_pedestal_setup(config, sources_, modules_, calibration_.get());
+}
+
+}  // namespace weir::pipeline

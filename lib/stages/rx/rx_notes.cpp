@@ -1,0 +1,139 @@
+#include "stages/rx/rx_notes.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "stages/rx/rx_stage.hpp"
+#include "wire/bytes.hpp"
+
+namespace weir::pipeline {
+
+using core::PacketCounter;
+
+namespace {
+
+/// Whether a datagram that the format's decoder takes is one of it: not where nearly everything is taken.
+bool proves_something(const StreamRuntime& stream) noexcept {
+    if (stream.roce || stream.numbered_by_arrival) return false;
+    const wire::FormatContext& context = stream.context;
+    return stream.format->name != "declared" || context.magic.mask != 0 ||
+           (context.payload_bytes != 0 && context.index.mask != 0);
+}
+
+/// A few bits of an IPv6 address; those that differ between hosts of a network among them.
+std::uint32_t folded(const std::byte* ipv6) noexcept {
+    std::uint32_t sum = 0;
+    for (std::size_t at = 0; at < 16; at += 4) sum = sum * 31 + wire::load_be<std::uint32_t>(ipv6 + at);
+    return sum;
+}
+
+}  // namespace
+
+RxNotes::RxNotes(const std::vector<StreamRuntime>& streams, std::size_t sources)
+    : streams_(streams), refused_(sources), from_(sources) {}
+
+SenderAddress RxNotes::load(const Address& address) noexcept {
+    SenderAddress out{address.ipv6.load(std::memory_order_relaxed), {}};
+    for (std::size_t i = 0; i < 2; ++i) {
+        const std::uint64_t half = address.halves[i].load(std::memory_order_relaxed);
+        std::memcpy(out.bytes.data() + 8 * i, &half, sizeof half);
+    }
+    return out;
+}
+
+void RxNotes::store(Address& address, const wire::Datagram& datagram) noexcept {
+    std::array<std::byte, 16> bytes{};
+    if (datagram.ipv6)
+        std::copy_n(datagram.ipv6_src(), bytes.size(), bytes.begin());
+    else
+        for (std::size_t i = 0; i < 4; ++i) bytes[i] = static_cast<std::byte>(datagram.src >> (24 - 8 * i));
+    for (std::size_t i = 0; i < 2; ++i) {
+        std::uint64_t half = 0;
+        std::memcpy(&half, bytes.data() + 8 * i, sizeof half);
+        address.halves[i].store(half, std::memory_order_relaxed);
+    }
+    address.ipv6.store(datagram.ipv6, std::memory_order_relaxed);
+}
+
+void RxNotes::came_from(std::uint32_t source, const wire::Datagram& datagram) noexcept {
+    store(from_[source], datagram);
+}
+
+void RxNotes::unmatched_udp(const wire::Datagram& datagram) noexcept {
+    add(false, datagram.dport, datagram);
+}
+
+void RxNotes::unmatched_roce(const wire::Datagram& datagram, std::uint32_t qp) noexcept {
+    add(true, qp, datagram);
+}
+
+void RxNotes::add(bool roce, std::uint32_t key, const wire::Datagram& datagram) noexcept {
+    const std::uint32_t address = datagram.ipv6 ? folded(datagram.ipv6_src()) : datagram.src;
+    const std::uint64_t value = std::uint64_t{roce} << 63U | std::uint64_t{datagram.ipv6} << 62U |
+                                std::uint64_t{key & 0xff'ffffU} << 32U | address;
+    const Senders::Place place = senders_.add(value);
+    if (!place.taken) return;
+    store(addresses_[place.index], datagram);
+    reads_as_[place.index].store(roce ? no_stream : stream_that_reads(datagram), std::memory_order_relaxed);
+}
+
+std::uint16_t RxNotes::stream_that_reads(const wire::Datagram& datagram) noexcept {
+    // A port scan takes a place with each packet.
+    constexpr std::uint32_t tries_max = 4096;
+    if (tries_ == tries_max) return no_stream;
+    ++tries_;
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+        if (!proves_something(streams_[i])) continue;
+        wire::Fragment fragment;
+        wire::Verdict verdict = PacketCounter::malformed_header;
+        streams_[i].format->decode_burst(streams_[i].context, {&datagram, 1}, &fragment, &verdict);
+        if (verdict == wire::ok || verdict == PacketCounter::control) return static_cast<std::uint16_t>(i);
+    }
+    return no_stream;
+}
+
+bool RxNotes::fits_other_byte_order(const StreamRuntime& stream, const wire::Datagram& datagram) const noexcept {
+    if (!stream.other_byte_order) return false;
+    wire::Fragment fragment;
+    wire::Verdict verdict = PacketCounter::malformed_header;
+    stream.format->decode_burst(*stream.other_byte_order, {&datagram, 1}, &fragment, &verdict);
+    return verdict == wire::ok;
+}
+
+void RxNotes::refused(std::uint16_t stream, std::uint32_t source, wire::Verdict verdict, const wire::Datagram& datagram,
+                      std::uint32_t readable, const wire::Fragment& fragment) noexcept {
+    if (verdict == PacketCounter::control) return;
+    const StreamRuntime& of = streams_[stream];
+    const std::uint64_t high = std::uint64_t{stream} << 32U;
+    if (!of.source_in_header) {
+        std::atomic<std::uint64_t>& count = refused_[source];
+        count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // one writer
+        store(from_[source], datagram);
+    }
+    if (verdict == PacketCounter::malformed_source) {
+        unknown_ids_.add(high | fragment.header_source);
+        return;
+    }
+    if (verdict == PacketCounter::malformed_payload_length) wrong_lengths_.add(high | datagram.payload_bytes);
+    if (fits_other_byte_order(of, datagram)) {
+        headers_.add(high | other_byte_order);
+    } else if (verdict == PacketCounter::malformed_header) {
+        const std::span<const std::byte> bytes(datagram.payload, std::min(datagram.payload_bytes, readable));
+        headers_.add(high | wire::recognise(bytes, datagram.payload_bytes).packed());
+    }
+}
+
+std::vector<RxNotes::Sender> RxNotes::senders() const {
+    std::vector<Sender> out;
+    const auto entries = senders_.entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (entries[i].count == 0) continue;
+        const std::uint64_t value = entries[i].value;
+        out.push_back({(value >> 63U) != 0, static_cast<std::uint32_t>(value >> 32U) & 0xff'ffffU, load(addresses_[i]),
+                       entries[i].count, reads_as_[i].load(std::memory_order_relaxed)});
+    }
+    return out;
+}
+
+}  // namespace weir::pipeline

@@ -1,0 +1,332 @@
+#include "stages/work_stage.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "stages/pedestal_desk.hpp"
+
+namespace weir::pipeline {
+
+using assemble::Event;
+using assemble::EventCause;
+using assemble::Message;
+
+namespace {
+
+store::Cause cause_of(EventCause cause) noexcept {
+    switch (cause) {
+        case EventCause::complete:
+            return store::Cause::none;
+        case EventCause::timeout:
+            return store::Cause::timeout;
+        case EventCause::evicted:
+            return store::Cause::evicted;
+        case EventCause::end_of_run:
+            return store::Cause::end_of_run;
+        case EventCause::no_room:
+            break;
+    }
+    return store::Cause::no_room;
+}
+
+void add(std::atomic<std::uint64_t>& value, std::uint64_t n) noexcept {
+    value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // one writer
+}
+
+}  // namespace
+
+WorkStage::WorkStage(const Config& config, std::unique_ptr<EventEncoder> encoder, RunSignals& signals)
+    : config_(config),
+      signals_(signals),
+      encoder_(std::move(encoder)),
+      refs_(config.refs_max),
+      received_(store::BlockWriter::missing_count_max - 1),
+      missing_(store::BlockWriter::missing_count_max),
+      missing_packets_(config.sources.size()),
+      always_missing_(config.sources.size()),
+      cut_off_(config.sources.size()) {
+    if (!config.to_file) {
+        null_memory_ = std::make_unique<std::byte[]>(config.null_buffer_bytes + 64);
+        auto* first = null_memory_.get();
+        first += (64 - reinterpret_cast<std::uintptr_t>(first) % 64) % 64;
+        null_buffer_.memory = {first, config.null_buffer_bytes};
+    }
+}
+
+std::uint64_t WorkStage::missing_packets(std::uint32_t source) const noexcept {
+    return missing_packets_[source].load(std::memory_order_relaxed);
+}
+
+std::vector<core::ReducerCounters> WorkStage::reducers() const {
+    std::vector<core::ReducerCounters> all;
+    if (config_.pedestals != nullptr)
+        all.push_back(core::counters_of("pedestal", core::pedestal_counters, config_.pedestals->tally()));
+    for (const core::ReducerCounters& counters : encoder_->counters()) all.push_back(counters);
+    return all;
+}
+
+/// From the shard whose turn it is.
+bool WorkStage::pop_event() noexcept {
+    std::array<Event*, 1> taken;
+    if (config_.pedestals == nullptr) {
+        if (config_.build[from_].events->pop(taken) == 0) return false;
+    } else {
+        const auto shard = static_cast<std::uint32_t>(from_);
+        const std::uint64_t left = config_.pedestals->left(shard);
+        if (config_.build[from_].events->pop(taken) == 0) {
+            config_.pedestals->idle(shard, left);
+            return false;
+        }
+    }
+    event_ = taken[0];
+    return true;
+}
+
+bool WorkStage::take_event() noexcept {
+    // The shards take turns.
+    std::size_t asked = 0;
+    do {
+        if (asked++ == config_.build.size()) return false;
+        from_ = from_ + 1 < config_.build.size() ? from_ + 1 : 0;
+    } while (!pop_event());
+    if (config_.pedestals == nullptr)
+        begin_event();
+    else
+        phase_ = Phase::pedestals;
+    return true;
+}
+
+void WorkStage::begin_event() noexcept {
+    phase_ = Phase::event;
+    source_ = 0;
+    if (encoder_->begin(*event_)) return;
+    events_.add(core::EventCounter::dropped_reduce_error);
+    release_event();
+}
+
+bool WorkStage::step_pedestals() noexcept {
+    switch (config_.pedestals->step(*event_, static_cast<std::uint32_t>(from_))) {
+        case PedestalDesk::Step::wait:
+            return false;
+        case PedestalDesk::Step::more:
+            break;
+        case PedestalDesk::Step::ready:
+            begin_event();
+            break;
+        case PedestalDesk::Step::veto:
+            events_.add(core::EventCounter::vetoed);
+            release_event();
+            break;
+    }
+    return true;
+}
+
+bool WorkStage::ensure_buffer() noexcept {
+    if (buffer_ != nullptr) return true;
+    if (config_.to_file) {
+        std::array<OutputBuffer*, 1> taken;
+        if (config_.free_buffers->pop(taken) == 0) {
+            blocked(Blocked::output);
+            return false;
+        }
+        buffer_ = taken[0];
+    } else {
+        buffer_ = &null_buffer_;
+    }
+    buffer_->events_ended = 0;
+    buffer_since_ns_ = now_;
+    writer_.reset(buffer_->memory);
+    return true;
+}
+
+void WorkStage::flush() noexcept {
+    // Buffers are multiples of it long, so there is room.
+    if (config_.buffer_alignment > store::block_align) writer_.pad(config_.buffer_alignment);
+    buffer_->used_bytes = writer_.blocks().size();
+    buffer_->event_open = spans_buffers_ = writer_.event_open();
+    add(stored_bytes_, buffer_->used_bytes);
+    // As many places in the ring as there are buffers: this cannot fail.
+    if (config_.to_file) config_.full_buffers->push(buffer_);
+    buffer_ = nullptr;
+}
+
+bool WorkStage::step() noexcept {
+    if (phase_ == Phase::pedestals) return step_pedestals();
+    if (!ensure_buffer()) return false;
+    if (phase_ == Phase::sources) return step_sources();
+    if (phase_ == Phase::payload) return step_payload();
+    return step_event();
+}
+
+bool WorkStage::step_event() noexcept {
+    // An event that may be taken back at its end has to lie in one buffer until then.
+    if (const std::size_t whole = encoder_->whole_event_bytes(); whole > 0) {
+        if (buffer_->memory.size() - writer_.blocks().size() < whole && !writer_.empty()) {
+            flush();
+            return true;
+        }
+        mark_ = writer_.mark();
+    }
+    store::EventRecord record;
+    record.id = event_->number;
+    record.epoch = event_->epoch;
+    record.complete = event_->cause == EventCause::complete;
+    record.cause = cause_of(event_->cause);
+    record.first_ns = event_->first_ns;
+    record.last_ns = event_->last_ns;
+    record.content = encoder_->content();
+    for (std::size_t source = 0; source < event_->messages.size(); ++source) {
+        if (!lists_source(*event_, source)) continue;
+        ++record.sources;
+        record.reduced_bytes += encoder_->reduced_bytes(static_cast<std::uint32_t>(source));
+        const Message* message = event_->messages[source];
+        if (message == nullptr) continue;
+        record.packets += message->packets;
+        record.payload_bytes += message->received_bytes;
+    }
+    if (!writer_.put_event(record)) {
+        flush();
+        return true;
+    }
+    spans_buffers_ = false;
+    phase_ = Phase::sources;
+    source_ = 0;
+    event_missing_ = event_gaps_ = 0;
+    return true;
+}
+
+bool WorkStage::step_sources() noexcept {
+    for (; source_ < event_->messages.size(); ++source_) {
+        const Message* message = event_->messages[source_];
+        if (!lists_source(*event_, source_)) continue;
+        const SourceGeometry& geometry = config_.sources[source_];
+        store::SourceRecord record;
+        record.source = source_;
+        record.reduced_bytes = encoder_->reduced_bytes(source_);
+        std::size_t gaps = 0;
+        std::uint64_t missing_bytes = 0;
+        if (message == nullptr) {
+            record.declared_bytes = geometry.message_bytes;
+            record.state = geometry.message_bytes > 0 ? store::SourceState::absent : store::SourceState::absent_unknown;
+            missing_bytes = geometry.message_bytes;
+            if (geometry.message_bytes > 0) missing_[gaps++] = {0, geometry.message_bytes};
+        } else {
+            record.received_bytes = message->received_bytes;
+            record.packets = message->packets;
+            record.first_ns = message->first_ns;
+            record.last_ns = message->last_ns;
+            record.meta = {message->meta.data(), message->meta_bytes};
+            record.declared_bytes = message->total_known ? message->total : 0;
+            if (!message->complete) {
+                refs_.assign(*message);
+                const std::size_t ranges = std::min(refs_.ranges(received_), received_.size());
+                const std::uint32_t total =
+                    message->total_known ? message->total : (ranges > 0 ? received_[ranges - 1].end : 0);
+                gaps = store::missing_ranges({received_.data(), ranges}, total, missing_);
+                record.state = message->total_known ? store::SourceState::partial : store::SourceState::size_unknown;
+                missing_bytes = total - std::min<std::uint64_t>(total, message->received_bytes);
+            }
+        }
+        if (!writer_.put_source(record, {missing_.data(), gaps})) {
+            flush();
+            return true;
+        }
+        const std::uint64_t packets = missing_bytes > 0 ? account_missing(source_, missing_bytes) : 0;
+        note_gaps(source_, {missing_.data(), gaps}, packets);
+    }
+    if (event_gaps_ > 1 && event_gaps_ == event_->messages.size()) add(missing_together_, event_missing_);
+    phase_ = Phase::payload;
+    return true;
+}
+
+/// For who asks at the end why they are missing.
+void WorkStage::note_gaps(std::uint32_t source, std::span<const assemble::ByteRange> gaps,
+                          std::uint64_t packets) noexcept {
+    if (event_->messages[source] != nullptr) {
+        always_missing_[source].add(gaps);
+        cut_off_[source].add_present(event_->first_ns, event_->cause == EventCause::end_of_run ? packets : 0);
+    } else if (event_->cause == EventCause::end_of_run) {
+        cut_off_[source].add_absent(event_->first_ns, packets);
+    }
+}
+
+/// Returns how many packets that were.
+std::uint64_t WorkStage::account_missing(std::uint32_t source, std::uint64_t missing_bytes) noexcept {
+    if (config_.sources[source].sequenced) return 0;
+    std::uint64_t packet_bytes = config_.sources[source].packet_payload_bytes;
+    if (packet_bytes == 0 && event_->messages[source] != nullptr) packet_bytes = refs_.largest_bytes();
+    if (packet_bytes == 0) return 0;
+    const std::uint64_t packets = (missing_bytes + packet_bytes - 1) / packet_bytes;
+    add(missing_packets_[source], packets);
+    event_missing_ += packets;
+    ++event_gaps_;
+    return packets;
+}
+
+bool WorkStage::step_payload() noexcept {
+    std::uint64_t read_bytes = 0;
+    const EventEncoder::Step step = encoder_->step(writer_, read_bytes);
+    add(raw_bytes_, read_bytes);
+    switch (step) {
+        case EventEncoder::Step::more:
+            break;
+        case EventEncoder::Step::full:
+            flush();
+            break;
+        case EventEncoder::Step::done:
+            ++buffer_->events_ended;
+            if (!config_.to_file) events_.add(core::EventCounter::written);
+            note_latency();
+            release_event();
+            break;
+        case EventEncoder::Step::vetoed:
+            writer_.rewind(mark_);
+            events_.add(core::EventCounter::vetoed);
+            note_latency();
+            release_event();
+            break;
+    }
+    return true;
+}
+
+/// A poll's `now` is the same for all that a turn of the lcore does, so the clock is read: once for each event.
+void WorkStage::note_latency() noexcept {
+    if (config_.clock == nullptr || event_->cause != EventCause::complete) return;
+    latency_.add(static_cast<std::uint64_t>(std::max<TimeNs>(0, config_.clock->now() - event_->last_ns)));
+}
+
+void WorkStage::release_event() noexcept {
+    if (config_.pedestals != nullptr) config_.pedestals->end();
+    for (Message* message : event_->messages)
+        if (message != nullptr) config_.recycle[message->owner]->push(message);
+    config_.build[from_].released->push(event_);
+    event_ = nullptr;
+    // So that there is a place between two events at which a sink can go to another file.
+    if (config_.buffer_alignment > store::block_align && spans_buffers_) flush();
+}
+
+std::size_t WorkStage::poll(TimeNs now) noexcept {
+    now_ = now;
+    // A step formats or copies at most one buffer; small events take several steps per poll.
+    constexpr int steps_max = 48;
+    constexpr std::uint64_t bytes_max = std::uint64_t{256} << 10U;
+    const std::uint64_t bytes_before = raw_bytes_.load(std::memory_order_relaxed);
+    std::size_t work = 0;
+    const bool input_done = signals_.builders_finished();
+    for (int i = 0; i < steps_max; ++i) {
+        if (event_ == nullptr && !take_event()) {
+            if (buffer_ != nullptr && !writer_.empty() &&
+                (input_done || now - buffer_since_ns_ >= config_.flush_after_ns))
+                flush();
+            if (input_done) finished_.store(true, std::memory_order_release);
+            break;
+        }
+        if (event_ != nullptr && !step()) break;  // the writer has all buffers
+        ++work;
+        if (event_ != nullptr && phase_ == Phase::pedestals) break;  // a module of a dark frame is a megabyte
+        if (raw_bytes_.load(std::memory_order_relaxed) - bytes_before >= bytes_max) break;
+    }
+    return work;
+}
+
+}  // namespace weir::pipeline

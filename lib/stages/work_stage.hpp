@@ -1,0 +1,128 @@
+// A worker lcore: takes closed events, reduces them and formats them into output buffers for the writer thread, then
+// hands messages back to the rx lcores that own them. Bounded work per poll: a large event takes several.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "assemble/event_builder.hpp"
+#include "core/latency_histogram.hpp"
+#include "port/live_clock.hpp"
+#include "port/ring.hpp"
+#include "reduce/gather.hpp"
+#include "stages/always_missing.hpp"
+#include "stages/cut_off.hpp"
+#include "stages/event_encoder.hpp"
+#include "stages/stage.hpp"
+#include "store/block_writer.hpp"
+
+namespace weir::pipeline {
+
+/// What is known of a source without looking at its packets.
+struct SourceGeometry {
+    std::uint32_t message_bytes = 0;         ///< 0: not fixed
+    std::uint32_t packet_payload_bytes = 0;  ///< 0: not fixed
+    bool sequenced = false;                  ///< what is missing is known from sequence numbers, on the rx lcores
+};
+
+class PedestalDesk;
+
+class WorkStage final : public Stage {
+public:
+    struct Config {
+        bool to_file = true;                        ///< false: the `null` sink, which counts and forgets
+        std::size_t null_buffer_bytes = 1U << 20U;  ///< then: what is formatted into and forgotten
+        /// Buffers end at a multiple of this, and with a long event: 4096 where a sink writes past the page cache.
+        std::size_t buffer_alignment = store::block_align;
+        PedestalDesk* pedestals = nullptr;  ///< null: they are not followed
+        std::uint32_t sources_needed = 1;
+        std::vector<SourceGeometry> sources;
+        std::uint32_t refs_max = 4096;  ///< references that one message can have
+        struct BuildEdge {
+            port::Ring<assemble::Event*>* events = nullptr;    ///< from a shard of the builder
+            port::Ring<assemble::Event*>* released = nullptr;  ///< back to it
+        };
+        std::vector<BuildEdge> build;
+        std::vector<port::Ring<assemble::Message*>*> recycle;  ///< to each rx lcore
+        port::Ring<OutputBuffer*>* free_buffers = nullptr;
+        port::Ring<OutputBuffer*>* full_buffers = nullptr;
+        const port::LiveClock* clock = nullptr;  ///< of live input: how long events take is looked at
+        TimeNs flush_after_ns =
+            100 * core::ns_per_ms;  ///< a buffer that is not full goes to the writer after this long
+    };
+
+    WorkStage(const Config& config, std::unique_ptr<EventEncoder> encoder, RunSignals& signals);
+    std::size_t poll(TimeNs now) noexcept override;
+
+    [[nodiscard]] const core::EventTally& events() const noexcept { return events_; }
+    [[nodiscard]] bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
+    [[nodiscard]] std::uint64_t missing_packets(std::uint32_t source) const noexcept;
+    /// What was missing in every message of the source.
+    [[nodiscard]] AlwaysMissing::Summary always_missing(std::uint32_t source) const {
+        return always_missing_[source].summary();
+    }
+    /// What of it may not have been sent yet when the run was ended.
+    [[nodiscard]] CutOff::Summary cut_off(std::uint32_t source) const noexcept { return cut_off_[source].summary(); }
+    /// Of all missing packets, those of events in which every source of several misses something.
+    [[nodiscard]] std::uint64_t missing_together() const noexcept {
+        return missing_together_.load(std::memory_order_relaxed);
+    }
+    /// What the reducers have counted.
+    [[nodiscard]] std::vector<core::ReducerCounters> reducers() const;
+    /// Payload that was read, as received.
+    /// From the arrival of a complete event's last packet until it was in an output buffer, or vetoed.
+    [[nodiscard]] const core::LatencyHistogram& latency() const noexcept { return latency_; }
+    [[nodiscard]] std::uint64_t raw_bytes() const noexcept { return raw_bytes_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t stored_bytes() const noexcept { return stored_bytes_.load(std::memory_order_relaxed); }
+
+private:
+    enum class Phase : std::uint8_t { pedestals, event, sources, payload };
+
+    [[nodiscard]] bool take_event() noexcept;
+    [[nodiscard]] bool pop_event() noexcept;
+    void begin_event() noexcept;
+    [[nodiscard]] bool step_pedestals() noexcept;
+    [[nodiscard]] bool step() noexcept;
+    [[nodiscard]] bool step_event() noexcept;
+    [[nodiscard]] bool step_sources() noexcept;
+    [[nodiscard]] bool step_payload() noexcept;
+    [[nodiscard]] std::uint64_t account_missing(std::uint32_t source, std::uint64_t missing_bytes) noexcept;
+    void note_gaps(std::uint32_t source, std::span<const assemble::ByteRange> gaps, std::uint64_t packets) noexcept;
+    void note_latency() noexcept;
+    void release_event() noexcept;
+    [[nodiscard]] bool ensure_buffer() noexcept;
+    void flush() noexcept;
+
+    Config config_;
+    RunSignals& signals_;
+    core::EventTally events_;
+    core::LatencyHistogram latency_;
+    store::BlockWriter writer_;
+    std::unique_ptr<EventEncoder> encoder_;
+    reduce::SortedRefs refs_;
+    std::vector<assemble::ByteRange> received_;
+    std::vector<assemble::ByteRange> missing_;
+    std::vector<std::atomic<std::uint64_t>> missing_packets_;
+    std::vector<AlwaysMissing> always_missing_;  ///< per source
+    std::vector<CutOff> cut_off_;                ///< per source
+    std::atomic<std::uint64_t> missing_together_{0};
+    std::uint64_t event_missing_ = 0;  ///< packets that the event in hand misses, and in how many of its sources
+    std::size_t event_gaps_ = 0;
+    OutputBuffer null_buffer_;
+    std::unique_ptr<std::byte[]> null_memory_;
+
+    assemble::Event* event_ = nullptr;
+    std::size_t from_ = 0;  ///< the shard that it is from, or that is asked next
+    OutputBuffer* buffer_ = nullptr;
+    TimeNs now_ = 0;
+    TimeNs buffer_since_ns_ = 0;
+    bool spans_buffers_ = false;  ///< the event in hand began in an earlier buffer
+    Phase phase_ = Phase::event;
+    std::uint32_t source_ = 0;
+    store::BlockWriter::Mark mark_;  ///< where the event in hand begins, if it may be taken back
+    std::atomic<std::uint64_t> raw_bytes_{0};
+    std::atomic<std::uint64_t> stored_bytes_{0};
+    std::atomic<bool> finished_{false};
+};
+
+}  // namespace weir::pipeline

@@ -1,0 +1,75 @@
+// libpcap for the kinds of pcap that are too rare to be parsed here, and for the reasons why something is none.
+#include <fmt/format.h>
+#include <pcap/pcap.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <limits>
+
+#include "store/capture/link.hpp"
+#include "store/capture/parser.hpp"
+
+namespace weir::port {
+
+std::uint32_t snapshot_of(std::uint32_t stored) noexcept {
+    const bool limits = stored != 0 && stored <= static_cast<std::uint32_t>(std::numeric_limits<std::int32_t>::max());
+    return limits ? stored : capture_bytes_max;
+}
+
+core::TimeNs capture_time(std::int64_t seconds, std::int64_t fraction_ns) noexcept {
+    // pcapng time stamps have 64 bits and any resolution, so a damaged one can be beyond what TimeNs holds.
+    constexpr std::int64_t last_s = std::numeric_limits<core::TimeNs>::max() / core::ns_per_s - 8;
+    // A damaged pcap record can hold 2^32 microseconds.
+    return std::clamp<std::int64_t>(seconds, 0, last_s) * core::ns_per_s +
+           std::clamp<std::int64_t>(fraction_ns, 0, 5 * core::ns_per_s);
+}
+
+std::string link_text(std::uint32_t link) {
+    const char* name = pcap_datalink_val_to_name(static_cast<int>(link));
+    return fmt::format("{} ({})", link, name != nullptr ? name : "unknown");
+}
+
+LibraryParser::~LibraryParser() {
+    if (handle_ != nullptr) pcap_close(handle_);
+}
+
+std::string LibraryParser::open(CaptureInput& input) {
+    input_ = &input;
+    cookie_io_functions_t calls{};
+    calls.read = [](void* self, char* out, std::size_t bytes) -> ssize_t {
+        CaptureInput& from = *static_cast<LibraryParser*>(self)->input_;
+        return static_cast<ssize_t>(from.read(std::as_writable_bytes(std::span(out, bytes))));
+    };
+    std::FILE* stream = ::fopencookie(this, "rb", calls);
+    if (stream == nullptr) return "no memory";
+    std::array<char, PCAP_ERRBUF_SIZE> reason{};
+    handle_ = pcap_fopen_offline_with_tstamp_precision(stream, PCAP_TSTAMP_PRECISION_NANO, reason.data());
+    if (handle_ == nullptr) {
+        std::fclose(stream);
+        return reason.data();
+    }
+    return CaptureLink::is_known(link()) ? std::string() : CaptureLink::refusal(link());
+}
+
+std::uint32_t LibraryParser::link() const noexcept {
+    return static_cast<std::uint32_t>(pcap_datalink(handle_));
+}
+
+int LibraryParser::next(CaptureRecord& record) noexcept {
+    pcap_pkthdr* header = nullptr;
+    const unsigned char* data = nullptr;
+    const int got = pcap_next_ex(handle_, &header, &data);
+    if (got != 1) return got == PCAP_ERROR_BREAK ? 0 : -1;  // for a file, "break" is its proper end
+    record.bytes = std::as_bytes(std::span(data, header->caplen));
+    record.wire_bytes = std::max(header->len, header->caplen);
+    // libpcap puts nanoseconds here when asked for them.
+    record.time_ns = capture_time(header->ts.tv_sec, header->ts.tv_usec);
+    return 1;
+}
+
+std::string LibraryParser::reason() const {
+    return pcap_geterr(handle_);
+}
+
+}  // namespace weir::port

@@ -1,0 +1,184 @@
+#include "store/capture/reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/error.hpp"
+#include "store/capture/link.hpp"
+#include "store/capture/parser.hpp"
+
+namespace weir::port {
+
+namespace {
+
+constexpr std::uint32_t pcap_us = 0xa1b2c3d4;
+constexpr std::uint32_t pcap_ns = 0xa1b23c4d;
+constexpr std::uint32_t pcapng = 0x0a0d0d0a;  // the same in both byte orders
+constexpr std::size_t file_header_bytes = 24;
+constexpr std::size_t record_header_bytes = 16;
+
+std::uint32_t load(const std::byte* at) noexcept {
+    std::uint32_t value = 0;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+}
+
+std::uint32_t load(const std::byte* at, bool swapped) noexcept {
+    return swapped ? __builtin_bswap32(load(at)) : load(at);
+}
+
+std::uint16_t load_half(const std::byte* at, bool swapped) noexcept {
+    std::uint16_t value = 0;
+    std::memcpy(&value, at, sizeof value);
+    return swapped ? __builtin_bswap16(value) : value;
+}
+
+}  // namespace
+
+CaptureReader::CaptureReader(const std::string& path, BlockLender* lender)
+    : CaptureReader(open_file(path), path == "-" ? "standard input" : path, lender) {}
+
+CaptureReader::CaptureReader(std::unique_ptr<ByteSource> source, std::string name, BlockLender* lender)
+    : name_(std::move(name)), input_(decompress(std::move(source), name_), lender) {
+    open();
+}
+
+CaptureReader::~CaptureReader() = default;
+
+CaptureReader::CaptureReader(CaptureReader&& other) noexcept
+    : name_(std::move(other.name_)),
+      input_(std::move(other.input_)),
+      pcap_(other.pcap_),
+      pcapng_(std::move(other.pcapng_)),
+      library_(std::move(other.library_)),
+      link_(std::move(other.link_)),
+      reason_(std::move(other.reason_)),
+      records_(other.records_),
+      bytes_(other.bytes_),
+      ended_(other.ended_),
+      cut_off_(other.cut_off_) {
+    if (library_) library_->moved_to(input_);
+}
+
+CaptureReader& CaptureReader::operator=(CaptureReader&& other) noexcept {
+    if (this == &other) return *this;
+    library_ = std::move(other.library_);  // first: closing the old one still needs the old input
+    name_ = std::move(other.name_);
+    input_ = std::move(other.input_);
+    pcap_ = other.pcap_;
+    pcapng_ = std::move(other.pcapng_);
+    link_ = std::move(other.link_);
+    reason_ = std::move(other.reason_);
+    records_ = other.records_;
+    bytes_ = other.bytes_;
+    ended_ = other.ended_;
+    cut_off_ = other.cut_off_;
+    if (library_) library_->moved_to(input_);
+    return *this;
+}
+
+void CaptureReader::open() {
+    std::string reason = "unknown file format";
+    if (input_.need(4) && load(input_.data()) == pcapng) {
+        pcapng_ = std::make_unique<PcapngParser>();
+        reason = pcapng_->open(input_);
+    } else if (open_pcap()) {
+        reason.clear();
+    } else if (input_.need(1)) {
+        library_ = std::make_unique<LibraryParser>();
+        reason = library_->open(input_);
+    }
+    if (reason.empty()) {
+        const std::uint32_t link = pcapng_ ? pcapng_->link() : library_ ? library_->link() : pcap_.link;
+        if (link != link_ethernet) link_ = std::make_unique<CaptureLink>(link);
+        return;
+    }
+    if (!input_.problem().empty()) reason += "; " + input_.problem();
+    if (reason.starts_with("captured on")) throw core::RunError(fmt::format("{}: {}", name_, reason));
+    throw core::RunError(fmt::format("{}: not a capture that can be read (pcap or pcapng): {}", name_, reason));
+}
+
+/// The usual kind. False for anything else: libpcap may know it, or knows what is wrong with it.
+bool CaptureReader::open_pcap() {
+    if (!input_.need(file_header_bytes)) return false;
+    const std::byte* header = input_.data();
+    const std::uint32_t magic = load(header);
+    pcap_.swapped = magic == __builtin_bswap32(pcap_us) || magic == __builtin_bswap32(pcap_ns);
+    const std::uint32_t own = load(header, pcap_.swapped);
+    if (own != pcap_us && own != pcap_ns) return false;
+    if (load_half(header + 4, pcap_.swapped) != 2 || load_half(header + 6, pcap_.swapped) != 4) return false;
+    constexpr std::uint32_t link_mask = 0x03ffffff;  // above it: the length of the FCS
+    pcap_.link = load(header + 20, pcap_.swapped) & link_mask;
+    if (!CaptureLink::is_known(pcap_.link)) return false;
+    pcap_.unit_ns = own == pcap_us ? 1000 : 1;
+    pcap_.snapshot_bytes = snapshot_of(load(header + 16, pcap_.swapped));
+    input_.consume(file_header_bytes);
+    return true;
+}
+
+bool CaptureReader::next_pcap(Record& record) noexcept {
+    if (!input_.need(record_header_bytes)) {
+        cut_off_ = input_.there() > 0;
+        if (cut_off_) reason_ = "the file ends inside a record's header";
+        return false;
+    }
+    const std::byte* header = input_.data();
+    const std::uint32_t bytes = load(header + 8, pcap_.swapped);
+    if (bytes > capture_bytes_max) {
+        cut_off_ = true;
+        reason_ = fmt::format("a record of {} bytes; at most {} can be", bytes, capture_bytes_max);
+        return false;
+    }
+    if (!input_.need(record_header_bytes + bytes)) {
+        cut_off_ = true;
+        reason_ = "the file ends inside a packet";
+        return false;
+    }
+    header = input_.data();
+    const std::uint32_t captured = std::min(bytes, pcap_.snapshot_bytes);
+    record.bytes = {header + record_header_bytes, captured};
+    record.block = input_.block();
+    record.wire_bytes = std::max(load(header + 12, pcap_.swapped), captured);
+    record.time_ns =
+        capture_time(load(header, pcap_.swapped), std::int64_t{load(header + 4, pcap_.swapped)} * pcap_.unit_ns);
+    input_.consume(record_header_bytes + bytes);
+    return true;
+}
+
+bool CaptureReader::next(Record& record) noexcept {
+    if (ended_) return false;
+    bool got = false;
+    if (pcapng_ != nullptr || library_ != nullptr) {
+        record.block = nullptr;
+        const int state = pcapng_ != nullptr ? pcapng_->next(input_, record) : library_->next(record);
+        got = state > 0;
+        cut_off_ = state < 0;
+        if (cut_off_) reason_ = pcapng_ != nullptr ? pcapng_->reason() : library_->reason();
+    } else {
+        got = next_pcap(record);
+    }
+    if (got) {
+        if (link_ != nullptr) link_->to_ethernet(record);
+        ++records_;
+        bytes_ += record.bytes.size();
+        return true;
+    }
+    ended_ = true;
+    if (!input_.problem().empty()) {
+        // The file may end between two records and be cut off all the same, if it is compressed.
+        cut_off_ = true;
+        reason_ = input_.problem();
+    }
+    return false;
+}
+
+std::string CaptureReader::cut_off_text() const {
+    if (!cut_off_) return {};
+    return fmt::format("{}: the capture is cut off or damaged after record {}; what came before it is used ({})", name_,
+                       records_, reason_);
+}
+
+}  // namespace weir::port

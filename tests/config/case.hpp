@@ -1,0 +1,59 @@
+// What the configuration's tests share. The fixture of those of errors: one text, one mistake, the line and the words
+// of the answer.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "config/run_config.hpp"
+#include "config_texts.hpp"
+
+namespace weir::pipeline::test {
+
+/// The configuration of the text. Fails the test unless what is printed of it, in another folder, reads back the same.
+inline RunConfig reads_back(std::string_view text) {
+    const RunConfig run = parse_config(text, "/etc/weir/test.toml");
+    const std::string printed = print_config(run);
+    const RunConfig again = parse_config(printed, "/elsewhere/printed.toml");
+    EXPECT_TRUE(run == again) << printed;
+    EXPECT_EQ(printed, print_config(again));
+    EXPECT_EQ(config_json(run), config_json(again));
+    return run;
+}
+
+struct Case {
+    std::string name;
+    std::string_view base;
+    Edits edits;                     // the line that ends in #! after them is the one that must be named
+    std::vector<std::string> parts;  // of the message
+};
+
+inline void PrintTo(const Case& c, std::ostream* out) {
+    *out << c.name;
+}
+
+class ConfigError : public testing::TestWithParam<Case> {};
+
+inline std::string case_name(const testing::TestParamInfo<Case>& info) {
+    return info.param.name;
+}
+
+inline void expect_refused(const Case& c) {
+    const std::string text = edited(c.base, c.edits);
+    const std::size_t mark = text.find("#!");
+    ASSERT_NE(mark, std::string::npos) << "no #! in the text";
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(mark), '\n');
+    try {
+        parse_config(text, "test.toml");
+        FAIL() << "accepted:\n" << text;
+    } catch (const core::UsageError& error) {
+        const std::string message = error.what();
+        EXPECT_EQ(message.find("test.toml:" + std::to_string(line) + ": "), 0U) << message;
+        for (const std::string& part : c.parts)
+            EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
+    }
+}
+
+}  // namespace weir::pipeline::test

@@ -1,0 +1,255 @@
+// Where DPDK's memory lies on machines with several nodes, and what is said where a node has too few hugepages.
+#include "plan/memory_plan.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "core/error.hpp"
+#include "fake_host.hpp"
+#include "plan/plan.hpp"
+
+namespace weir::pipeline {
+
+namespace {
+
+using test::FakeHost;
+
+constexpr const char* two_ports = R"(
+[[port]]
+name = "det0"
+device = "0000:3b:00.0"
+queues = 2
+[[port]]
+name = "det1"
+device = "0000:af:00.0"
+[[stream]]
+port = "det0"
+transport = "udp"
+udp_dst = "50001-50004"
+format = "jungfrau"
+[[stream]]
+port = "det1"
+transport = "udp"
+udp_dst = "50001-50002"
+format = "jungfrau"
+[events]
+sources = 6
+memory = "256MiB"
+[[sink]]
+kind = "null"
+)";
+
+Plan plan_of(const PlanInput& input, const std::string& text = two_ports) {
+    const RunConfig config = parse_config(text, "test.toml");
+    return make_plan(config, std::vector<SourceGeometry>(config.sources.size(), {1U << 20U, 8192}), input);
+}
+
+PlanInput two_nodes() {
+    PlanInput input;
+    input.host = FakeHost{.nodes = 2, .cores_per_node = 8}.make();
+    input.port_nodes = {1, 0};
+    return input;
+}
+
+std::uint64_t sum(const std::vector<std::uint64_t>& bytes) {
+    return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
+}
+
+TEST(MemoryPlan, counts_the_flight_recorder) {
+    const std::string recorder = "[[sink]]\nkind = \"pcapng\"\npath = \"p\"\nmemory = \"512MiB\"\n";
+    const MemoryNeed without = plan_of(two_nodes()).memory;
+    const MemoryNeed with = plan_of(two_nodes(), two_ports + recorder).memory;
+    EXPECT_EQ(without.record_bytes, 0U);
+    EXPECT_EQ(with.record_bytes, std::uint64_t{512} << 20U);
+    EXPECT_GE(with.sum(), without.sum() + with.record_bytes);
+    EXPECT_NE(with.text().find("flight recorder 512 MiB"), std::string::npos) << with.text();
+}
+
+TEST(MemoryPlan, a_pool_for_each_lcore_with_queues_on_the_node_of_the_card) {
+    const Plan plan = plan_of(two_nodes());
+    ASSERT_EQ(plan.rx, (std::vector<std::uint32_t>{8, 9, 1}));
+    ASSERT_EQ(plan.pools.size(), 3U);
+    std::uint32_t buffers = 0;
+    for (std::uint32_t rx = 0; rx < 3; ++rx) {
+        EXPECT_EQ(plan.pools[rx].rx, rx);
+        EXPECT_EQ(plan.pools[rx].node, rx < 2 ? 1 : 0);
+        EXPECT_GT(plan.pools[rx].buffers, plan.buffers_per_rx + 1024)
+            << "messages, descriptors, and what is on its way";
+        buffers += plan.pools[rx].buffers;
+    }
+    EXPECT_EQ(plan.pool_buffers, buffers);
+    EXPECT_EQ(plan.warnings, std::vector<std::string>{});
+}
+
+TEST(MemoryPlan, what_each_node_takes_adds_up_to_all_of_it) {
+    const Plan plan = plan_of(two_nodes());
+    ASSERT_EQ(plan.node_memory_bytes.size(), 2U);
+    EXPECT_EQ(sum(plan.node_memory_bytes), plan.eal_memory_bytes);
+    for (std::size_t node = 0; node < 2; ++node)
+        for (const Plan::Pool& pool : plan.pools)
+            if (pool.node == static_cast<int>(node)) {
+                EXPECT_GT(plan.node_memory_bytes[node], std::uint64_t{pool.buffers} * plan.room_bytes);
+            }
+    EXPECT_NE(plan.text().find("in 3 pools, one for each lcore with queues"), std::string::npos);
+    EXPECT_NE(plan.text().find("\n  node 1: "), std::string::npos);
+}
+
+TEST(MemoryPlan, a_node_without_hugepages_is_named_and_the_memory_taken_elsewhere) {
+    PlanInput input = two_nodes();
+    input.host.nodes[1].hugepage_bytes = std::uint64_t{96} << 20U;
+    input.host.nodes[1].hugepage_free_bytes = std::uint64_t{64} << 20U;
+    const Plan plan = plan_of(input);
+    EXPECT_EQ(plan.node_memory_bytes[1], 0U) << "not forced at the start";
+    EXPECT_GT(plan.node_memory_bytes[0], 0U);
+    ASSERT_EQ(plan.warnings.size(), 1U);
+    EXPECT_NE(plan.warnings[0].find("NUMA node 1 has 64 MiB of free hugepages"), std::string::npos) << plan.warnings[0];
+    EXPECT_NE(plan.warnings[0].find("node1/hugepages"), std::string::npos) << plan.warnings[0];
+}
+
+TEST(MemoryPlan, what_reducers_hold_is_said_beside_what_dpdk_takes) {
+    Plan plan = plan_of(two_nodes());
+    EXPECT_EQ(plan.text().find("reducers"), std::string::npos);
+    plan.reduce.calibration_bytes = 24U << 20U;
+    plan.reduce.pedestal_bytes = (68U << 20U) + 1;
+    EXPECT_NE(plan.text().find("\nreducers: 93 MiB of ordinary memory (calibration 24 MiB, pedestals 69 MiB)\n"),
+              std::string::npos)
+        << plan.text();
+}
+
+/// Sources whose message sizes are not known, and more lines of [events].
+std::string of_sources(std::uint32_t count, const std::string& events = "") {
+    return fmt::format(R"(
+[[port]]
+name = "det0"
+device = "net_null0"
+[[stream]]
+port = "det0"
+transport = "udp"
+udp_dst = 19522
+format = "ejfat"
+source_by = "header"
+source_ids = "0-{}"
+[events]
+sources = {}
+{}
+[[sink]]
+kind = "null"
+)",
+                       count - 1, count, events);
+}
+
+Plan plan_of_sizes_unknown(const std::string& text, std::uint64_t memory_bytes = 0) {
+    RunConfig config = parse_config(text, "test.toml");
+    if (memory_bytes > 0) config.events.memory_bytes = memory_bytes;
+    PlanInput input;
+    input.host = FakeHost{.nodes = 1, .cores_per_node = 2}.make();
+    return make_plan(config, std::vector<SourceGeometry>(config.sources.size()), input);
+}
+
+TEST(MemoryPlan, every_part_is_named_and_in_the_sum) {
+    const Plan plan = plan_of(two_nodes());
+    const MemoryNeed& need = plan.memory;
+    EXPECT_EQ(need.dpdk_bytes, plan.eal_memory_bytes);
+    EXPECT_GT(need.bookkeeping_bytes, 0U);
+    EXPECT_EQ(need.sum(), need.dpdk_bytes + need.copies_bytes + need.bookkeeping_bytes + need.output_bytes);
+    EXPECT_NE(plan.text().find("\nmemory: " + need.text()), std::string::npos) << plan.text();
+}
+
+TEST(MemoryPlan, bookkeeping_of_very_many_sources_is_bounded) {
+    constexpr std::uint64_t sources = 65536;
+    const Plan plan = plan_of_sizes_unknown(of_sources(sources));
+    constexpr std::uint64_t fixed = std::uint64_t{1536} << 20U;  // what memory = "1GiB" takes by itself
+    EXPECT_LT(plan.memory.sum(), fixed + sources * (std::uint64_t{40} << 10U)) << plan.text();
+    EXPECT_GE(plan.open_max, 8U);
+    EXPECT_EQ(plan_of_sizes_unknown(of_sources(sources, "window = 32")).open_max, 32U) << "what the operator asks for";
+    const Plan fewer = plan_of_sizes_unknown(of_sources(1024));
+    EXPECT_EQ(fewer.open_max, 64U);
+    EXPECT_EQ(fewer.queued_max, 272U);
+    EXPECT_EQ(fewer.horizon, 1024U);
+}
+
+std::string refusal(const std::string& text, std::uint64_t free_bytes) {
+    const RunConfig config = parse_config(text, "test.toml");
+    const auto plan_for = [&](std::uint64_t memory_bytes) { return plan_of_sizes_unknown(text, memory_bytes); };
+    try {
+        check_memory(config, plan_of_sizes_unknown(text), {true, free_bytes, "the machine"}, plan_for);
+    } catch (const core::RunError& error) {
+        return error.what();
+    }
+    return {};
+}
+
+TEST(MemoryPlan, what_the_machine_does_not_have_is_refused_with_what_would_fit) {
+    const std::string text = of_sources(2, "memory = \"300GiB\"");
+    constexpr std::uint64_t free_bytes = std::uint64_t{21} << 30U;
+    const std::string said = refusal(text, free_bytes);
+    EXPECT_NE(said.find("21.0 GiB are free of the machine"), std::string::npos) << said;
+    const std::size_t at = said.find("memory = \"");
+    ASSERT_NE(at, std::string::npos) << said;
+    const std::uint64_t fits = std::stoull(said.substr(at + 10)) << 20U;
+    EXPECT_GT(fits, free_bytes / 2);
+    EXPECT_LE(plan_of_sizes_unknown(text, fits).memory.sum(), free_bytes);
+    EXPECT_GT(plan_of_sizes_unknown(text, fits + (1U << 20U)).memory.sum(), free_bytes) << "not the largest";
+    EXPECT_EQ(refusal(text, std::uint64_t{400} << 30U), "");
+}
+
+TEST(MemoryPlan, where_no_memory_setting_helps_the_sources_are_named) {
+    const std::string said = refusal(of_sources(65536), std::uint64_t{256} << 20U);
+    EXPECT_NE(said.find("65536 sources"), std::string::npos) << said;
+    EXPECT_EQ(said.find("would fit"), std::string::npos) << said;
+}
+
+TEST(MemoryPlan, cards_need_free_hugepages) {
+    PlanInput input = two_nodes();
+    for (port::NumaNode& node : input.host.nodes) node.hugepage_free_bytes = std::uint64_t{64} << 20U;
+    const RunConfig config = parse_config(two_ports, "test.toml");
+    const auto plan_for = [&](std::uint64_t memory_bytes) {
+        RunConfig other = config;
+        other.events.memory_bytes = memory_bytes;
+        return make_plan(other, std::vector<SourceGeometry>(config.sources.size(), {1U << 20U, 8192}), input);
+    };
+    try {
+        check_memory(config, plan_for(config.events.memory_bytes), {}, plan_for);
+        FAIL();
+    } catch (const core::RunError& error) {
+        EXPECT_NE(std::string(error.what()).find("128 MiB are free of hugepages"), std::string::npos) << error.what();
+    }
+}
+
+TEST(MemoryPlan, only_cards_need_hugepages) {
+    std::string text = two_ports;
+    for (const char* address : {"0000:3b:00.0", "0000:af:00.0"})
+        text.replace(text.find(address), 12, std::string("net_null") + (address[5] == '3' ? "0" : "1"));
+    PlanInput input = two_nodes();
+    for (port::NumaNode& node : input.host.nodes) node.hugepage_bytes = node.hugepage_free_bytes = 0;
+    const Plan plan = plan_of(input, text);
+    EXPECT_TRUE(plan.node_memory_bytes.empty());
+    EXPECT_EQ(plan.warnings, std::vector<std::string>{});
+    EXPECT_EQ(plan.pools.size(), 3U);
+}
+
+TEST(MemoryPlan, lcores_that_only_assemble_have_no_pool_and_their_share_is_not_lost) {
+    const std::string lcores = "[lcores]\nrx = [9, 10, 11, 12, 13, 14]\nbuild = [15]\nwork = [15]\n";
+    const Plan plan = plan_of(two_nodes(), two_ports + lcores);
+    ASSERT_EQ(plan.pools.size(), 3U);
+    std::uint32_t buffers = 0;
+    for (const Plan::Pool& pool : plan.pools) buffers += pool.buffers;
+    EXPECT_GT(buffers, 6 * plan.buffers_per_rx);
+}
+
+TEST(MemoryPlan, a_replay_has_one_pool_for_all) {
+    PlanInput input = two_nodes();
+    input.replay = true;
+    input.capture_bytes = 1U << 30U;
+    input.capture_packets = 1U << 20U;
+    const Plan plan = plan_of(input, std::string(two_ports) + "[lcores]\nrx = [1, 2]\n");
+    ASSERT_EQ(plan.pools.size(), 1U);
+    EXPECT_GT(plan.pools[0].buffers, 2 * plan.buffers_per_rx);
+    EXPECT_TRUE(plan.node_memory_bytes.empty());
+}
+
+}  // namespace
+
+}  // namespace weir::pipeline

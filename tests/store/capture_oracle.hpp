@@ -1,0 +1,139 @@
+// The capture reader against libpcap on the same bytes: the same records, stamps and end. Used by tests and the fuzzer.
+#pragma once
+
+#include <fmt/format.h>
+#include <pcap/pcap.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "store/capture/link.hpp"
+#include "store/capture/reader.hpp"
+
+namespace weir::port::test {
+
+/// Memory in pieces of odd sizes, as a pipe may give it.
+class PiecesSource final : public ByteSource {
+public:
+    explicit PiecesSource(std::span<const std::byte> bytes) : left_(bytes) {}
+    std::size_t read(std::span<std::byte> out) noexcept override {
+        piece_ = (piece_ * 5 + 3) % 977;
+        const std::size_t bytes = std::min({out.size(), left_.size(), piece_ + 1});
+        std::copy_n(left_.data(), bytes, out.data());
+        left_ = left_.subspan(bytes);
+        return bytes;
+    }
+
+private:
+    std::span<const std::byte> left_;
+    std::size_t piece_ = 1;
+};
+
+class Oracle {
+public:
+    explicit Oracle(std::span<const std::byte> bytes) : bytes_(bytes) {
+        std::FILE* stream = ::fmemopen(const_cast<std::byte*>(bytes.data()), bytes.size(), "rb");
+        std::array<char, PCAP_ERRBUF_SIZE> reason{};
+        handle_ = pcap_fopen_offline_with_tstamp_precision(stream, PCAP_TSTAMP_PRECISION_NANO, reason.data());
+        if (handle_ == nullptr) {
+            std::fclose(stream);
+        } else if (!CaptureLink::is_known(static_cast<std::uint32_t>(pcap_datalink(handle_)))) {
+            pcap_close(handle_);
+            handle_ = nullptr;
+        }
+    }
+    ~Oracle() {
+        if (handle_ != nullptr) pcap_close(handle_);
+    }
+    Oracle(const Oracle&) = delete;
+    Oracle& operator=(const Oracle&) = delete;
+
+    /// "" if a reader of the same bytes agrees in everything, or what differs.
+    [[nodiscard]] std::string disagreement(std::unique_ptr<ByteSource> source) {
+        std::unique_ptr<CaptureReader> reader;
+        std::string refused;
+        try {
+            reader = std::make_unique<CaptureReader>(std::move(source), "test");
+        } catch (const core::RunError& error) {
+            refused = error.what();
+        }
+        // A block of a pcapng file that is larger than any packet is more than the reader takes at once.
+        if (refused.find("are read") != std::string::npos) return {};
+        if ((handle_ == nullptr) != (reader == nullptr))
+            return handle_ == nullptr ? "opened what libpcap does not" : "refused what libpcap opens: " + refused;
+        if (handle_ == nullptr) return {};
+        CaptureLink link(static_cast<std::uint32_t>(pcap_datalink(handle_)));
+        for (;;) {
+            CaptureReader::Record record;
+            const bool got = reader->next(record);
+            if (!got && reader->cut_off_text().find("are read") != std::string::npos) return {};
+            pcap_pkthdr* header = nullptr;
+            const unsigned char* data = nullptr;
+            const int expected = pcap_next_ex(handle_, &header, &data);
+            if (got != (expected == 1))
+                return fmt::format("record {}: libpcap {} ({}), {}", reader->records(), expected, pcap_geterr(handle_),
+                                   reader->cut_off_text());
+            if (!got)
+                return reader->cut_off() == (expected != PCAP_ERROR_BREAK)
+                           ? ""
+                           : fmt::format("end: libpcap {}, {}", pcap_geterr(handle_), reader->cut_off_text());
+            CaptureRecord same;
+            same.bytes = std::as_bytes(std::span(data, header->caplen));
+            same.wire_bytes = std::max(header->len, header->caplen);
+            link.to_ethernet(same);
+            if (!std::ranges::equal(record.bytes, same.bytes))
+                return fmt::format("record {}: other bytes", reader->records());
+            if (record.wire_bytes != same.wire_bytes)
+                return fmt::format("record {}: {} bytes on the wire", reader->records(), record.wire_bytes);
+            if (!is_time(header->ts, record.time_ns))
+                return fmt::format("record {}: time {}, not {}.{:09}", reader->records(), record.time_ns,
+                                   header->ts.tv_sec, header->ts.tv_usec);
+        }
+    }
+
+private:
+    static core::TimeNs clamped(std::int64_t seconds, std::int64_t fraction_ns) {
+        constexpr std::int64_t last_s = std::numeric_limits<core::TimeNs>::max() / core::ns_per_s - 8;
+        return std::clamp<std::int64_t>(seconds, 0, last_s) * core::ns_per_s +
+               std::clamp<std::int64_t>(fraction_ns, 0, 5 * core::ns_per_s);
+    }
+    /// libpcap takes the 32 bits of a pcap file for signed; here the year 2038 is not the last.
+    [[nodiscard]] bool is_time(const timeval& time, core::TimeNs found) const {
+        if (found == clamped(time.tv_sec, time.tv_usec)) return true;
+        if (bytes_[0] == std::byte{0x0a}) return overflows();
+        const auto seconds = static_cast<std::uint32_t>(time.tv_sec);
+        const std::int64_t unit = time.tv_usec % 1000 == 0 ? 1000 : 1;
+        const std::int64_t fraction = static_cast<std::uint32_t>(time.tv_usec / unit) * unit;
+        return found == clamped(seconds, fraction) ||
+               found == clamped(seconds, static_cast<std::uint32_t>(time.tv_usec)) ||
+               found == clamped(seconds, time.tv_usec);
+    }
+    /// Binary resolutions so fine that libpcap's arithmetic overflows.
+    [[nodiscard]] bool overflows() const {
+        for (std::size_t i = 0; i + 4 < bytes_.size(); ++i) {
+            const auto is = [&](std::size_t at, unsigned value) { return bytes_[i + at] == std::byte(value); };
+            if (((is(0, 9) && is(1, 0) && is(2, 1) && is(3, 0)) || (is(0, 0) && is(1, 9) && is(2, 0) && is(3, 1))) &&
+                std::to_integer<unsigned>(bytes_[i + 4]) >= 0x80 + 30)
+                return true;
+        }
+        return false;
+    }
+
+    std::span<const std::byte> bytes_;
+    pcap* handle_ = nullptr;
+};
+
+/// "" if the reader and libpcap agree on these bytes, at once and in pieces.
+inline std::string disagreement(std::span<const std::byte> bytes) {
+    std::string text = Oracle(bytes).disagreement(std::make_unique<MemorySource>(bytes));
+    return text.empty() ? Oracle(bytes).disagreement(std::make_unique<PiecesSource>(bytes)) : text;
+}
+
+}  // namespace weir::port::test

@@ -168,7 +168,7 @@ class Tidy(Tree):
 class CountTests(Tree):
     JUNIT = """<testsuites><testsuite name="weir.weir:unit / core.Suite">
       <testcase name="a" status="run"/><testcase name="b" status="run"><failure message="no"/></testcase>
-      <testcase name="c" status="run" result="skipped"><skipped message="no such\n data"/></testcase></testsuite>
+      <testcase name="c" status="run" result="skipped"><skipped message="needs\n root"/></testcase></testsuite>
       <testsuite name="weir"><testcase name="layers"/></testsuite></testsuites>"""
 
     def count(self, results, junit=JUNIT):
@@ -182,7 +182,7 @@ class CountTests(Tree):
         counts, notes = self.count({"core": "FAIL", "layers": "OK"})
         self.assertEqual(counts, "2 1 1")
         self.assertIn("FAILED  core: Suite.b", notes)
-        self.assertIn("skipped core: Suite.c: no such data", notes)
+        self.assertIn("skipped core: Suite.c: needs root", notes)
 
     def test_a_program_that_crashed_after_passing_cases(self):
         good = '<testsuites><testsuite name="weir.core.S"><testcase name="a" status="run"/></testsuite></testsuites>'
@@ -191,22 +191,30 @@ class CountTests(Tree):
 
     def test_tap_programs(self):
         tap = """<testsuites><testsuite name="weir.replay"><testcase name="1 a"/><testcase name="2 b"><failure/></testcase>
-          <testcase name="3 c"><skipped/><system-out>no such data</system-out></testcase></testsuite></testsuites>"""
+          <testcase name="3 c"><skipped/><system-out>needs root</system-out></testcase></testsuite></testsuites>"""
         counts, notes = self.count({"replay": "FAIL"}, tap)
         self.assertEqual(counts, "1 1 1")
-        self.assertIn("skipped replay: 3 c: no such data", notes)
+        self.assertIn("skipped replay: 3 c: needs root", notes)
 
     def test_plain_programs_that_fail_hang_or_skip(self):
         counts, notes = self.count({"a": "FAIL", "b": "TIMEOUT", "c": "ERROR", "d": "SKIP", "e": "OK"}, "<testsuites/>")
-        self.assertEqual(counts, "1 3 1")
+        self.assertEqual(counts, "1 4 0")
         self.assertIn("b: TIMEOUT", notes)
+        self.assertIn("FAILED  d: it did not say why", notes)
+
+    def test_a_reason_that_nobody_allowed(self):
+        tap = """<testsuites><testsuite name="weir.replay"><testcase name="1 a"><skipped/><system-out>not today</system-out></testcase>
+          <testcase name="2 b"/></testsuite></testsuites>"""
+        counts, notes = self.count({"replay": "OK"}, tap)
+        self.assertEqual(counts, "1 1 0")
+        self.assertIn("FAILED  replay: 1 a: not today (skipped, but", notes)
 
     def test_a_plain_program_that_skips_says_why(self):
         self.write("meson-logs/testlog.junit.xml", "<testsuites/>")
-        line = {"name": "weir:guest / guest_pci", "result": "SKIP", "stdout": "skipped: there is no program 'qemu'\n"}
+        line = {"name": "weir:guest / guest_pci", "result": "SKIP", "stdout": "skipped: there is no program 'qemu-system-x86_64'\n"}
         self.write("meson-logs/testlog.json", json.dumps(line) + "\n")
         run = subprocess.run([sys.executable, SCRIPTS / "count_tests.py", self.root], capture_output=True, text=True, check=True)
-        self.assertIn("skipped guest_pci: there is no program 'qemu'", run.stderr)
+        self.assertIn("skipped guest_pci: there is no program 'qemu-system-x86_64'", run.stderr)
 
 
 if __name__ == "__main__":

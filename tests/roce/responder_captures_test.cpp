@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <map>
 #include <tuple>
@@ -96,8 +95,7 @@ std::vector<Said> answers_of(const Talk& talk, std::optional<std::uint32_t> psn)
 TEST(ResponderCaptures, soft_roce_answered_every_request_as_weir_does) {
     const std::filesystem::path folder = shared_folder() / "data" / "rxe";
     if (!std::filesystem::exists(folder)) {
-        std::cout << "no captures under " << folder << "; set WEIR_SHARED\n";
-        GTEST_SKIP();
+        GTEST_SKIP() << "no captures: " << folder << " is not there";
     }
     std::size_t compared = 0;
     std::size_t naks = 0;
@@ -124,8 +122,7 @@ TEST(ResponderCaptures, soft_roce_answered_every_request_as_weir_does) {
 TEST(ResponderCaptures, adapters_acknowledged_what_weir_acknowledges) {
     const std::filesystem::path folder = shared_folder() / "data" / "roce";
     if (!std::filesystem::exists(folder)) {
-        std::cout << "no captures under " << folder << "; set WEIR_SHARED\n";
-        GTEST_SKIP();
+        GTEST_SKIP() << "no captures: " << folder << " is not there";
     }
     std::size_t compared = 0;
     for (const char* file : {"write.pcap", "send.pcap", "nvme-rdma-25echoTo27.pcap", "rc-small.sport-restored.pcap"}) {

@@ -13,6 +13,7 @@
 
 #include "config/reader.hpp"
 #include "core/error.hpp"
+#include "core/say.hpp"
 #include "export_target.hpp"
 #include "options_common.hpp"
 #include "run_text.hpp"
@@ -249,7 +250,7 @@ std::vector<IndexEntry> chosen_entries(const RunReader& run, const Selection& se
 /// To a terminal in lines that fit; elsewhere in one, which programs can read.
 void say(const std::string& text) {
     const bool terminal = ::isatty(STDERR_FILENO) == 1;
-    std::cerr << (terminal ? wrapped(text, columns_of(STDERR_FILENO)) : text) << '\n';
+    core::say("{}\n", terminal ? wrapped(text, columns_of(STDERR_FILENO)) : text);
 }
 
 /// One event after the other, each in memory as a whole.

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "core/say.hpp"
 #include "event_order.hpp"
 #include "filled_message.hpp"
 #include "inspect_text.hpp"
@@ -186,15 +187,14 @@ void export_event(const RunReader& run, const EventInfo& event, const Options& o
         throw;
     }
     const std::uint64_t written = sizes_known ? total : compact;
-    std::cerr << fmt::format("event {}:{}: {} bytes to {}", event.epoch, event.id, written, options.to_file->file);
-    if (!sizes_known) {
-        std::cerr << " (a message's size was never learnt: received bytes only, gaps are not filled)";
-    } else if (event.reduced()) {
-        std::cerr << fmt::format(" ({})", store::content_names[static_cast<std::size_t>(event.content)]);
-    } else if (compact < total) {
-        std::cerr << fmt::format(" ({} of them missing, written as zeros)", total - compact);
-    }
-    std::cerr << '\n';
+    std::string remark;
+    if (!sizes_known)
+        remark = " (a message's size was never learnt: received bytes only, gaps are not filled)";
+    else if (event.reduced())
+        remark = fmt::format(" ({})", store::content_names[static_cast<std::size_t>(event.content)]);
+    else if (compact < total)
+        remark = fmt::format(" ({} of them missing, written as zeros)", total - compact);
+    core::say("event {}:{}: {} bytes to {}{}\n", event.epoch, event.id, written, options.to_file->file, remark);
 }
 
 /// JUNGFRAU modules are 1024 pixels wide. For other formats only the user knows.
@@ -216,7 +216,7 @@ void write_pixel_png(const RunReader& run, const EventInfo& event, const Options
         store::pixel_image(run, event, info, options.width.value_or(info.columns), options.source);
     const store::PixelLevels levels = store::pixel_levels(image);
     store::write_png(options.to_png->file, image.width, image.height, 3, store::paint(image, levels));
-    std::cerr << fmt::format(
+    core::say(
         "event {}:{}: {} x {} pixels, {:.6g} to {:.6g}{}{} from black to white, red without a value, yellow saturated, "
         "to {}\n",
         event.epoch, event.id, image.width, image.height, levels.low, levels.high, info.unit.empty() ? "" : " ",
@@ -229,8 +229,8 @@ void write_event_png(const RunReader& run, const EventInfo& event, const Options
     const store::Levels levels = store::percentile_levels(image);
     store::stretch(image, levels);
     store::write_png(options.to_png->file, image);
-    std::cerr << fmt::format("event {}:{}: {} x {} pixels, values {} to {} from black to white, to {}\n", event.epoch,
-                             event.id, image.width, image.height, levels.low, levels.high, options.to_png->file);
+    core::say("event {}:{}: {} x {} pixels, values {} to {} from black to white, to {}\n", event.epoch, event.id,
+              image.width, image.height, levels.low, levels.high, options.to_png->file);
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------------------

@@ -81,7 +81,6 @@ struct alignas(core::cache_line_bytes) Message {
     bool complete = false;
     bool announced = false;
     bool has_claim = false;  ///< a place in EventRoom is kept for its event
-    bool in_order = true;    ///< references were added with rising offsets
     core::PacketCounter fallback =
         core::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
     std::uint16_t range_count = 0;

@@ -46,8 +46,6 @@ bool MessageTable::append(Message& message, void* buffer, const std::byte* data,
                           std::uint32_t bytes, TimeNs now) noexcept {
     if (!has_room(1)) return false;
     FragmentBlock* block = message.last_block;
-    // Before a fresh block is taken: the reference before this one may be the last of a full block.
-    if (block != nullptr && block->count > 0 && block->refs[block->count - 1].offset > offset) message.in_order = false;
     if (block == nullptr || block->count == FragmentBlock::capacity) {
         FragmentBlock* fresh = take_block();
         (block != nullptr ? block->next : message.first_block) = fresh;
@@ -203,7 +201,6 @@ void MessageTable::splice(Message& into, Message& from) noexcept {
     into.packets += from.packets;
     into.first_ns = std::min(into.first_ns, from.first_ns);
     into.last_ns = std::max(into.last_ns, from.last_ns);
-    into.in_order = false;
     if (into.meta_bytes == 0 && from.meta_bytes > 0) {
         into.meta_bytes = from.meta_bytes;
         into.meta = from.meta;

@@ -128,7 +128,6 @@ Message* MessageTable::allocate(std::uint32_t source, TimeNs now) noexcept {
     message->range_count = 0;
     message->total_known = message->complete = message->announced = message->whole_before = false;
     message->slots_refused = false;
-    message->in_order = true;
     message->meta_bytes = 0;
     message->owner = config_.owner;
     message->novelty = sources_[source].novelty;

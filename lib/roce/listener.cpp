@@ -22,14 +22,6 @@ constexpr Psn restart_distance = 64;
 /// After so many good packets, one that was far away was a stray.
 constexpr std::uint32_t stray_after_packets = 64;
 
-bool starts(const RocePacket& packet) noexcept {
-    return packet.place == RocePlace::first || packet.place == RocePlace::only;
-}
-
-bool ends(const RocePacket& packet) noexcept {
-    return packet.place == RocePlace::last || packet.place == RocePlace::only;
-}
-
 /// What chapter 9.7.4.1.6 of the specification has a responder reject.
 bool has_wrong_length(const RocePacket& packet) noexcept {
     if (packet.place != RocePlace::only && packet.bytes == 0) return true;
@@ -104,7 +96,7 @@ void Listener::add_near(Connection& connection, Psn psn, const RocePacket& packe
         refuse(connection, psn, packet, verdict);
         return table_.reject(buffer, verdict);
     }
-    if (config_.window != 0 && ends(packet)) close_beyond_window(connection, now);
+    if (config_.window != 0 && packet.ends()) close_beyond_window(connection, now);
 }
 
 void Listener::close_beyond_window(Connection& connection, TimeNs now) noexcept {
@@ -116,7 +108,7 @@ void Listener::close_beyond_window(Connection& connection, TimeNs now) noexcept 
 Listener::Neighbours Listener::neighbours(const Connection& connection, Psn psn,
                                           const RocePacket& packet) const noexcept {
     Neighbours out;
-    if (!starts(packet)) {
+    if (!packet.starts()) {
         const PsnCell cell = connection.ring.at(psn - 1);
         if (cell.is_closed() && !cell.ends()) {
             out.verdict = cell.fate();  // the message that this packet continues has ended
@@ -130,7 +122,7 @@ Listener::Neighbours Listener::neighbours(const Connection& connection, Psn psn,
             }
         }
     }
-    if (!ends(packet)) {
+    if (!packet.ends()) {
         const PsnCell cell = connection.ring.at(psn + 1);
         if (cell.is_closed() && !cell.starts()) {
             if (out.verdict == wire::ok) out.verdict = cell.fate();
@@ -150,7 +142,7 @@ Verdict Listener::place(Connection& connection, Psn psn, const RocePacket& packe
     std::uint64_t bytes = packet.bytes;
     if (near.left != no_run) bytes += runs_[near.left].message->received_bytes;
     if (near.right != no_run) bytes += runs_[near.right].message->received_bytes;
-    if (packet.is_write && starts(packet)) bytes = std::max<std::uint64_t>(bytes, packet.dma_length);
+    if (packet.is_write && packet.starts()) bytes = std::max<std::uint64_t>(bytes, packet.dma_length);
     if (bytes > connection.config->max_message_bytes) return Verdict::malformed_message_size;
 
     std::uint32_t run = near.left != no_run ? near.left : near.right;
@@ -170,7 +162,7 @@ Verdict Listener::place(Connection& connection, Psn psn, const RocePacket& packe
     connection.ring.set(psn, PsnCell::of_run(run));
     connection.ring.set(grown.begin, PsnCell::of_run(run));
     connection.ring.set(grown.end - 1, PsnCell::of_run(run));
-    if (ends(packet))
+    if (packet.ends())
         ++connection.ends;
     else
         note_pmtu(connection, packet.bytes);
@@ -185,7 +177,7 @@ void Listener::refuse(Connection& connection, Psn psn, const RocePacket& packet,
     const Neighbours near = neighbours(connection, psn, packet);
     if (near.left != no_run) abandon(near.left, verdict);
     if (near.right != no_run) abandon(near.right, verdict);
-    connection.ring.set(psn, PsnCell::closed(verdict, starts(packet), ends(packet)));
+    connection.ring.set(psn, PsnCell::closed(verdict, packet.starts(), packet.ends()));
 }
 
 std::uint32_t Listener::open(Connection& connection, Psn psn, const RocePacket& packet, void* buffer,
@@ -193,7 +185,7 @@ std::uint32_t Listener::open(Connection& connection, Psn psn, const RocePacket& 
     if (free_runs_.empty() || table_.buffers_held() >= table_.buffers_max()) return no_run;
     Message* message = table_.open_unbound(connection.config->source, now);
     if (message == nullptr) return no_run;
-    const std::uint32_t offset = starts(packet) ? 0 : static_cast<std::uint32_t>(psn);
+    const std::uint32_t offset = packet.starts() ? 0 : static_cast<std::uint32_t>(psn);
     if (!table_.append(*message, buffer, packet.payload, offset, packet.bytes, now)) {
         table_.abandon(*message, PacketCounter::no_room);
         return no_run;
@@ -208,8 +200,8 @@ std::uint32_t Listener::open(Connection& connection, Psn psn, const RocePacket& 
     fresh.end = psn + 1;
     fresh.connection = slot_of(connection);
     fresh.is_write = packet.is_write;
-    fresh.has_first = starts(packet);
-    fresh.has_last = ends(packet);
+    fresh.has_first = packet.starts();
+    fresh.has_last = packet.ends();
     fresh.first_ns = now;
     fresh.opened = opened_++;
     fresh.ends_before = connection.ends;
@@ -300,7 +292,7 @@ void Listener::repeated(Connection& connection, Psn psn, PsnCell cell, const Roc
     const bool continues = connection.held_count > 0 && connection.held[connection.held_count - 1].psn + 1 == psn;
     if (!continues) {
         drop_held(connection);
-        if (!starts(packet)) return table_.reject(buffer, fate);
+        if (!packet.starts()) return table_.reject(buffer, fate);
         connection.held_far = false;
     }
     hold(connection, {packet, buffer, psn, now, fate});

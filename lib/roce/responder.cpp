@@ -26,14 +26,6 @@ constexpr std::array<std::uint32_t, 32> rnr_timers_us = {
     655360, 10,   20,   30,   40,    60,    80,    120,   160,   240,   320,   480,    640,    960,    1280,   1920,
     2560,   3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520};
 
-bool starts(const RocePacket& packet) noexcept {
-    return packet.place == RocePlace::first || packet.place == RocePlace::only;
-}
-
-bool ends(const RocePacket& packet) noexcept {
-    return packet.place == RocePlace::last || packet.place == RocePlace::only;
-}
-
 RoceTransport transport_of(Service service) noexcept {
     return service == Service::rc ? RoceTransport::rc : service == Service::uc ? RoceTransport::uc : RoceTransport::ud;
 }
@@ -155,7 +147,7 @@ Ruling Responder::rule_rc(State& qp, const RocePacket& packet, Verdict decoded, 
     const bool request = decoded == Verdict::not_for_us_roce_request;
     if (!qp.psn_known) [[unlikely]] {
         // Nobody said where it starts. In the middle of a message there is no telling what was before.
-        if (!request && !starts(packet)) {
+        if (!request && !packet.starts()) {
             ruling.counter = PacketCounter::roce_sequence;
             return ruling;
         }
@@ -184,7 +176,7 @@ Ruling Responder::rule_rc(State& qp, const RocePacket& packet, Verdict decoded, 
         fail(qp, packet, ruling);
         return ruling;
     }
-    if (!place(qp.progress, packet, ruling) || !room.packet || (starts(packet) && !room.message)) [[unlikely]] {
+    if (!place(qp.progress, packet, ruling) || !room.packet || (packet.starts() && !room.message)) [[unlikely]] {
         ruling.counter = PacketCounter::roce_not_ready;
         answer(qp, static_cast<std::uint8_t>(wire::roce_rnr_nak | (qp.config.rnr_timer & 0x1fU)), packet.psn,
                AnswerCounter::rnr_nak, ruling);
@@ -194,7 +186,7 @@ Ruling Responder::rule_rc(State& qp, const RocePacket& packet, Verdict decoded, 
     accept(qp, packet);
     ++qp.unacknowledged;
     const std::uint32_t every = qp.config.ack_every;
-    if (packet.ack_request || (every != 0 && (ends(packet) || qp.unacknowledged >= every))) {
+    if (packet.ack_request || (every != 0 && (packet.ends() || qp.unacknowledged >= every))) {
         answer(qp, wire::roce_ack_unlimited, packet.psn, AnswerCounter::ack, ruling);
         qp.unacknowledged = 0;
     }
@@ -205,7 +197,7 @@ Ruling Responder::rule_rc(State& qp, const RocePacket& packet, Verdict decoded, 
 /// As long as the peer has been told nothing, it sends everything after it again as well, so it may start here. Else it
 /// is lost: the answers meant for later packets have acknowledged it, too.
 bool Responder::is_new_start(State& qp, const RocePacket& packet, Ruling& ruling) noexcept {
-    if (starts(packet) && !qp.start_settled) {
+    if (packet.starts() && !qp.start_settled) {
         qp.psn = qp.start = packet.psn;
         qp.msn = 0;
         qp.progress = {};
@@ -226,7 +218,7 @@ Ruling Responder::rule_repeated(State& qp, const RocePacket& packet, Verdict dec
         qp.repeated = 0;
         qp.repeated_progress = {};
         ruling.counter = PacketCounter::duplicate;
-        if (!starts(packet)) return ruling;
+        if (!packet.starts()) return ruling;
     }
     ruling.counter = check(qp, qp.repeated_progress, packet, decoded);
     // A frame in memory has no place for what may be old.
@@ -253,7 +245,7 @@ Ruling Responder::rule_uc(State& qp, const RocePacket& packet, Verdict decoded) 
         return rule_repeated(qp, packet, decoded);
     Ruling ruling;
     qp.repeated = 0;
-    if (starts(packet)) {
+    if (packet.starts()) {
         qp.dropping = false;
         qp.progress = {};  // a message that has not come to its end has lost it
     } else if (distance > 0 || qp.dropping || !qp.psn_known) {
@@ -289,7 +281,7 @@ PacketCounter Responder::check(const State& qp, Progress& progress, const RocePa
     if (decoded != wire::ok) return invalid;
     if (packet.opcode == opcode_send_last_invalidate || packet.opcode == opcode_send_only_invalidate) return invalid;
     const Collecting kind = packet.is_write ? Collecting::write : Collecting::send;
-    if (starts(packet) ? progress.kind != Collecting::nothing : progress.kind != kind) return invalid;
+    if (packet.starts() ? progress.kind != Collecting::nothing : progress.kind != kind) return invalid;
     const std::uint32_t path_mtu = qp.path_mtu != 0 ? qp.path_mtu : wire::roce_mtu_max;
     const bool full = packet.place == RocePlace::first || packet.place == RocePlace::middle;
     if (packet.bytes > path_mtu || (full && qp.path_mtu != 0 && packet.bytes != qp.path_mtu)) return invalid;
@@ -306,11 +298,11 @@ PacketCounter Responder::check(const State& qp, Progress& progress, const RocePa
 /// What is wrong with a WRITE's lengths and with where it goes.
 PacketCounter Responder::check_write(const State& qp, Progress& progress, const RocePacket& packet) noexcept {
     constexpr auto invalid = PacketCounter::roce_invalid_request;
-    const std::uint32_t length = starts(packet) ? packet.dma_length : progress.dma_length;
+    const std::uint32_t length = packet.starts() ? packet.dma_length : progress.dma_length;
     const std::uint64_t bytes = progress.bytes + packet.bytes;
     if (length > qp.config.max_message_bytes) return invalid;
-    if (ends(packet) ? bytes != length : bytes >= length) return invalid;
-    if (!starts(packet)) return PacketCounter::in_flight;
+    if (packet.ends() ? bytes != length : bytes >= length) return invalid;
+    if (!packet.starts()) return PacketCounter::in_flight;
     progress.region = find_region(qp.config, packet);
     progress.va = packet.va;
     // Of no bytes, it may name any memory.
@@ -318,13 +310,13 @@ PacketCounter Responder::check_write(const State& qp, Progress& progress, const 
 }
 
 const Region* Responder::region_of(std::uint32_t source, const RocePacket& packet) const noexcept {
-    if (!packet.is_write || !starts(packet)) return nullptr;
+    if (!packet.is_write || !packet.starts()) return nullptr;
     return find_region(states_[slot_by_source_[source]].config, packet);
 }
 
 /// Whether an event can be made of the message that ends here.
 PacketCounter Responder::check_message(const State& qp, std::uint64_t bytes_before, const RocePacket& packet) noexcept {
-    if (!ends(packet)) return PacketCounter::in_flight;
+    if (!packet.ends()) return PacketCounter::in_flight;
     const bool lacks_number = qp.config.needs_immediate && !packet.has_immediate;
     const std::uint32_t expected = qp.config.message_bytes;
     const bool wrong_size = expected != 0 && bytes_before + packet.bytes != expected;
@@ -340,7 +332,7 @@ bool Responder::place(const Progress& progress, const RocePacket& packet, Ruling
 }
 
 void Responder::Progress::add(const RocePacket& packet) noexcept {
-    if (ends(packet)) {
+    if (packet.ends()) {
         *this = {};
         return;
     }
@@ -354,7 +346,7 @@ void Responder::Progress::add(const RocePacket& packet) noexcept {
 
 void Responder::accept(State& qp, const RocePacket& packet) noexcept {
     qp.psn = (packet.psn + 1) & psn_mask;
-    if (ends(packet)) qp.msn = (qp.msn + 1) & psn_mask;
+    if (packet.ends()) qp.msn = (qp.msn + 1) & psn_mask;
     if (packet.place == RocePlace::first) qp.path_mtu = packet.bytes;
     qp.progress.add(packet);
 }

@@ -54,6 +54,12 @@ struct RocePacket {
     std::uint32_t qkey = 0;                      ///< DETH, UD only
     std::uint64_t address_pair = 0;  ///< tells apart who sends to whom: both addresses, or a mix of them (IPv6)
     std::uint64_t address = 0;       ///< of the sender, as roce_address gives it
+
+    /// Of a message.
+    [[nodiscard]] constexpr bool starts() const noexcept {
+        return place == RocePlace::first || place == RocePlace::only;
+    }
+    [[nodiscard]] constexpr bool ends() const noexcept { return place == RocePlace::last || place == RocePlace::only; }
 };
 
 /// An address as one number, to be compared: 4 bytes of IPv4 or 16 of IPv6, in network order.

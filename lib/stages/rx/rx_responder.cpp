@@ -18,10 +18,6 @@ const std::byte* bytes_of(const Packet& packet) noexcept {
     return rte_pktmbuf_mtod(packet.mbuf, const std::byte*);
 }
 
-bool starts(const wire::RocePacket& packet) noexcept {
-    return packet.place == wire::RocePlace::first || packet.place == wire::RocePlace::only;
-}
-
 /// Whether a packet that ended like this was the connection's, and does not come again for it: its PSN has been used.
 bool is_of_connection(PacketCounter counter) noexcept {
     switch (counter) {
@@ -52,7 +48,7 @@ bool RxStage::answers(const flow::Route& route, wire::Verdict verdict) const noe
 roce::Room RxStage::room_for(std::uint32_t source, const wire::RocePacket& packet, wire::Verdict verdict) noexcept {
     if (config_.wait) return {};
     roce::Room room{.packet = table_.has_room(1), .message = true};
-    if (verdict == wire::ok && packet.transport == wire::RoceTransport::rc && starts(packet) &&
+    if (verdict == wire::ok && packet.transport == wire::RoceTransport::rc && packet.starts() &&
         !continues_frame(source, packet))
         room.message = table_.messages_free() > 0 && listener_->has_room() && table_.claim_event();
     return room;

@@ -45,16 +45,16 @@ std::span<std::byte> format(std::span<std::byte> memory, std::uint64_t number) {
 }
 
 int run(char** argv) {
-    using Wish = store::RunWriter::Wish;
+    using Toggle = store::Toggle;
     const std::string direct = argv[5];
     store::RunWriter::Config config;
     config.path = argv[1];
     config.queue_depth = static_cast<std::uint32_t>(std::stoul(argv[3]));
     config.files = static_cast<std::uint32_t>(std::stoul(argv[4]));
-    config.direct = direct == "on" ? Wish::on : direct == "auto" ? Wish::automatic : Wish::off;
+    config.direct = direct == "on" ? Toggle::on : direct == "auto" ? Toggle::automatic : Toggle::off;
     config.version = store::format_version_reduced;
     config.segment_bytes = std::uint64_t{64} << 30;
-    config.sync = store::RunWriter::SyncPolicy::end;
+    config.sync = store::SyncPolicy::end;
     store::RunWriter writer(config);
     const core::HugeBytes memory(buffer_bytes * buffers);
     std::vector<std::span<std::byte>> blocks;

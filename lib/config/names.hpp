@@ -35,9 +35,10 @@ inline constexpr std::array assembly_names{Named{"auto", AssemblyMode::automatic
 inline constexpr std::array overload_names{Named{"evict-oldest", OverloadMode::evict_oldest},
                                            Named{"refuse-new", OverloadMode::refuse_new},
                                            Named{"wait", OverloadMode::wait}};
-inline constexpr std::array wish_names{Named{"auto", Wish::automatic}, Named{"on", Wish::on}, Named{"off", Wish::off}};
-inline constexpr std::array sync_names{Named{"interval", SyncMode::interval}, Named{"segment", SyncMode::segment},
-                                       Named{"end", SyncMode::end}, Named{"never", SyncMode::never}};
+inline constexpr std::array toggle_names{Named{"auto", Toggle::automatic}, Named{"on", Toggle::on},
+                                         Named{"off", Toggle::off}};
+inline constexpr std::array sync_names{Named{"interval", SyncPolicy::interval}, Named{"segment", SyncPolicy::segment},
+                                       Named{"end", SyncPolicy::end}, Named{"never", SyncPolicy::never}};
 inline constexpr std::array record_mode_names{Named{"all", RecordMode::all},
                                               Named{"incomplete", RecordMode::incomplete}};
 inline constexpr std::array on_error_names{Named{"stop", SinkError::stop}, Named{"continue", SinkError::carry_on}};

@@ -43,8 +43,8 @@ void read_events_sink(TableReader& table, SinkConfig& sink) {
     // Years fit, and so do their nanoseconds.
     events.segment_seconds = number(table, "segment_seconds", {0, 1U << 30}, events.segment_seconds);
     events.sync = table.choice("sync", sync_names).value_or(events.sync);
-    events.direct = table.choice("direct", wish_names).value_or(events.direct);
-    events.uring = table.choice("uring", wish_names).value_or(events.uring);
+    events.direct = table.choice("direct", toggle_names).value_or(events.direct);
+    events.uring = table.choice("uring", toggle_names).value_or(events.uring);
     events.queue_depth = number(table, "queue_depth", {1, 1024}, events.queue_depth);
     events.files = number(table, "files", {1, 64}, events.files);
     events.preallocate = table.size("preallocate", {0, std::uint64_t{1} << 40}).value_or(events.preallocate);
@@ -61,8 +61,8 @@ void print_events_sink(Printer& out, const SinkConfig& sink) {
     out.size("sync_bytes", events.sync_bytes, defaults.sync_bytes);
     out.number("sync_ms", events.sync_ms, defaults.sync_ms);
     out.choice("sync", sync_names, events.sync, defaults.sync);
-    out.choice("direct", wish_names, events.direct, defaults.direct);
-    out.choice("uring", wish_names, events.uring, defaults.uring);
+    out.choice("direct", toggle_names, events.direct, defaults.direct);
+    out.choice("uring", toggle_names, events.uring, defaults.uring);
     out.number("queue_depth", events.queue_depth, defaults.queue_depth);
     out.number("files", events.files, defaults.files);
     out.size("preallocate", events.preallocate, defaults.preallocate);
@@ -75,8 +75,8 @@ void events_sink_json(nlohmann::json& out, const SinkConfig& sink) {
                 {"sync_bytes", events.sync_bytes},
                 {"sync_ms", events.sync_ms},
                 {"sync", name_of(sync_names, events.sync)},
-                {"direct", name_of(wish_names, events.direct)},
-                {"uring", name_of(wish_names, events.uring)},
+                {"direct", name_of(toggle_names, events.direct)},
+                {"uring", name_of(toggle_names, events.uring)},
                 {"queue_depth", events.queue_depth},
                 {"files", events.files},
                 {"preallocate", events.preallocate}});

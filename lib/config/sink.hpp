@@ -9,6 +9,7 @@
 #include "config/hdf5_sink.hpp"
 #include "config/place.hpp"
 #include "config/recorder.hpp"
+#include "store/write_policy.hpp"
 
 namespace weir::pipeline {
 
@@ -19,10 +20,8 @@ enum class SinkError : std::uint8_t {
     carry_on,  ///< it goes on as long as another sink takes events
 };
 
-/// Whether to do what not every system takes: where it takes it, always, or never.
-enum class Wish : std::uint8_t { automatic, on, off };
-/// When data is synced; as store::RunWriter::SyncPolicy.
-enum class SyncMode : std::uint8_t { interval, segment, end, never };
+using store::SyncPolicy;
+using store::Toggle;
 
 /// kind = "events": store::RunWriter.
 struct EventsSinkConfig {
@@ -30,9 +29,9 @@ struct EventsSinkConfig {
     std::uint32_t segment_seconds = 0;                     ///< a segment has no events further apart; 0: any
     std::uint64_t sync_bytes = std::uint64_t{64} << 20;    ///< data is synced to disk after this many,
     std::uint32_t sync_ms = 1000;                          ///< and at least this often
-    SyncMode sync = SyncMode::interval;
-    Wish direct = Wish::off;                              ///< past the page cache
-    Wish uring = Wish::automatic;                         ///< automatic: where `direct` is
+    SyncPolicy sync = SyncPolicy::interval;
+    Toggle direct = Toggle::off;                          ///< past the page cache
+    Toggle uring = Toggle::automatic;                     ///< automatic: where `direct` is
     std::uint32_t queue_depth = 8;                        ///< writes under way at once, with io_uring
     std::uint32_t files = 1;                              ///< segments written at the same time
     std::uint64_t preallocate = std::uint64_t{64} << 20;  ///< direct: space is set aside in steps of this; 0: not

@@ -282,7 +282,7 @@ void Pipeline::make_work() {
         config.sources_needed = options_.config.events.sources;
         config.sources = options_.geometry;
         config.refs_max = refs_max;
-        if (pedestals_ != nullptr) config.pedestals = &pedestals_->desk(static_cast<std::uint32_t>(worker));
+        if (pedestals_ != nullptr) config.pedestals = &pedestals_->worker(static_cast<std::uint32_t>(worker));
         for (std::size_t rx = 0; rx < plan.rx.size(); ++rx) {
             recycle_rings_.push_back(std::make_unique<port::Ring<assemble::Message*>>(
                 fmt::format("recycle{}.{}", worker, rx), plan.messages_per_rx, plan.memory_node(plan.rx[rx])));

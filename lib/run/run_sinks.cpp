@@ -31,15 +31,15 @@ std::unique_ptr<store::EventSink> open_events(const SinkContext& context) {
     config.sync_interval_ns = events.sync_ms * core::ns_per_ms;
     config.start_json = context.start_json;
     if (context.reduced) config.version = store::format_version_reduced;
-    config.sync = static_cast<store::RunWriter::SyncPolicy>(events.sync);
-    config.direct = static_cast<store::RunWriter::Wish>(events.direct);
-    config.uring = static_cast<store::RunWriter::Wish>(events.uring);
+    config.sync = events.sync;
+    config.direct = events.direct;
+    config.uring = events.uring;
     config.queue_depth = events.queue_depth;
     config.files = events.files;
     config.preallocate_bytes = events.preallocate;
     // The padding of one sink's buffers is in what the others get. (One alone finds out itself whether it has any.)
     if (event_sinks(context.config).size() > 1 && std::ranges::any_of(context.config.sinks, [](const SinkConfig& sink) {
-            return sink.kind == SinkKind::events && sink.events().direct != Wish::off;
+            return sink.kind == SinkKind::events && sink.events().direct != Toggle::off;
         }))
         config.version = store::format_version_reduced;
     return std::make_unique<store::RunWriter>(config);

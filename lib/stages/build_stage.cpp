@@ -79,7 +79,7 @@ std::size_t BuildStage::send_events() noexcept {
         ++sent;
         if (event->cause != assemble::EventCause::complete) [[unlikely]] {
             note_absent(*event);
-            if (config_.triggers != nullptr) tell(*event);
+            if (config_.triggers != nullptr) ask_for_record(*event);
         }
         left = event->sequence + 1;
         if (event->cause != assemble::EventCause::complete && !config_.keep_incomplete) {
@@ -99,7 +99,7 @@ void BuildStage::note_absent(const Event& event) noexcept {
 }
 
 /// What the flight recorder wants to know of an incomplete event.
-void BuildStage::tell(const Event& event) noexcept {
+void BuildStage::ask_for_record(const Event& event) noexcept {
     RecordTrigger trigger;
     trigger.reason = RecordTrigger::Reason::incomplete;
     trigger.cause = event.cause;

@@ -76,7 +76,7 @@ private:
     [[nodiscard]] std::size_t send_events() noexcept;
     void refill(std::size_t rx) noexcept;
     void note_absent(const assemble::Event& event) noexcept;
-    void tell(const assemble::Event& event) noexcept;
+    void ask_for_record(const assemble::Event& event) noexcept;
     void watch_levels() noexcept;
     void make_room() noexcept;
     void finish_if_done() noexcept;

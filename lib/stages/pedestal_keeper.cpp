@@ -60,10 +60,10 @@ PedestalKeeper::PedestalKeeper(const Config& config)
             frame_rings_.back()->push(frame.get());
             frames_.push_back(std::move(frame));
         }
-        PedestalDesk::Config desk{
+        PedestalWorker::Config config{
             options, setup_->sources, setup_->storage_cell,     setup_->storage_cells,     config.refs_max, worker,
             wait_,   &shared_,        note_rings_.back().get(), frame_rings_.back().get(), config.signals};
-        desks_.push_back(std::make_unique<PedestalDesk>(desk));
+        workers_.push_back(std::make_unique<PedestalWorker>(config));
     }
     shared_.generations.begin();
     const reduce::Generations::Planes planes = shared_.generations.planes();
@@ -97,7 +97,7 @@ void PedestalKeeper::run() noexcept {
     for (;;) {
         // Asked before the rings are looked at: what a finished worker handed over is then in them.
         bool all_finished = true;
-        for (std::uint32_t worker = 0; worker < desks_.size(); ++worker) all_finished &= worker_finished_(worker);
+        for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) all_finished &= worker_finished_(worker);
         bool worked = drain();
         worked |= close_ready();
         if (save_every_ns > 0 && now_ns(CLOCK_MONOTONIC) - saved_ns_ >= save_every_ns) save();
@@ -112,7 +112,7 @@ void PedestalKeeper::run() noexcept {
 
 bool PedestalKeeper::drain() noexcept {
     bool worked = false;
-    for (std::uint32_t worker = 0; worker < desks_.size(); ++worker) {
+    for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) {
         std::array<PedestalNote, 16> notes;
         while (const std::uint32_t count = note_rings_[worker]->pop(notes)) {
             for (std::uint32_t i = 0; i < count; ++i) handle(worker, notes[i]);
@@ -198,7 +198,7 @@ void PedestalKeeper::fall_back() noexcept {
 /// Whether every worker has done all events before one that closes an interval. Of several shards, which have no order
 /// among each other, a worker that waits may be left behind: it waits for this.
 bool PedestalKeeper::all_past(const Closing& closing) const noexcept {
-    for (std::uint32_t worker = 0; worker < desks_.size(); ++worker) {
+    for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) {
         const PedestalProgress& progress = shared_.progress[worker];
         if (progress.done[closing.shard].load(std::memory_order_acquire) >= closing.sequence) continue;
         if (signals_->builders > 1 && progress.waits.load(std::memory_order_relaxed)) continue;

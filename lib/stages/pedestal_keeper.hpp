@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "reduce/pedestal/tracker.hpp"
-#include "stages/pedestal_desk.hpp"
 #include "stages/pedestal_setup.hpp"
+#include "stages/pedestal_worker.hpp"
 #include "store/pedestal_snapshot.hpp"
 
 namespace weir::pipeline {
@@ -42,14 +42,14 @@ public:
     PedestalKeeper(const PedestalKeeper&) = delete;
     PedestalKeeper& operator=(const PedestalKeeper&) = delete;
 
-    [[nodiscard]] PedestalDesk& desk(std::uint32_t worker) noexcept { return *desks_[worker]; }
+    [[nodiscard]] PedestalWorker& worker(std::uint32_t index) noexcept { return *workers_[index]; }
     /// Where snapshots go; empty: nowhere. `worker_finished` says whether a worker has had its last event.
     void start(std::filesystem::path snapshots, std::function<bool(std::uint32_t)> worker_finished);
     /// Everything that workers have handed over is in, and the last snapshot is written.
     [[nodiscard]] bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
     void join();
 
-    /// Its own counters; those of the desks are the workers'.
+    /// Counters of this thread; each worker has its own.
     [[nodiscard]] const core::Tally<core::PedestalCounter>& tally() const noexcept { return tally_; }
     /// The report's `pedestal`: generations with the first event they are for, and snapshots. For any thread.
     [[nodiscard]] nlohmann::json json() const;
@@ -103,7 +103,7 @@ private:
     std::vector<std::unique_ptr<DarkFrame>> frames_;
     std::vector<std::unique_ptr<port::Ring<PedestalNote>>> note_rings_;
     std::vector<std::unique_ptr<port::Ring<DarkFrame*>>> frame_rings_;
-    std::vector<std::unique_ptr<PedestalDesk>> desks_;
+    std::vector<std::unique_ptr<PedestalWorker>> workers_;
     std::vector<Closing> closing_;                   ///< by place
     std::vector<reduce::IntervalPlace> last_place_;  ///< that a worker said is closed
     core::Tally<core::PedestalCounter> tally_;

@@ -62,11 +62,11 @@ void SinkThread::append(OutputBuffer& buffer) noexcept {
     given_.push_back(&buffer);
     if (!failed_.load(std::memory_order_relaxed))
         attempt([&] { sink_.append(buffer.memory.first(buffer.used_bytes)); });
-    tend();
+    take_finished();
 }
 
 /// What the sink has finished meanwhile.
-void SinkThread::tend() noexcept {
+void SinkThread::take_finished() noexcept {
     if (!failed_.load(std::memory_order_relaxed)) attempt([&] { sink_.collect(); });
     pass_on(sink_.held());
     account();
@@ -104,7 +104,7 @@ bool SinkThread::serve(Edge& edge) noexcept {
         if (edge.full->pop(taken) == 0) {
             if (!inside_event) return worked;
             // The rest of the event must follow directly; the worker is filling it, perhaps in a buffer that is here.
-            tend();
+            take_finished();
             std::this_thread::sleep_for(std::chrono::microseconds(20));
             continue;
         }
@@ -123,7 +123,7 @@ void SinkThread::run() noexcept {
         if (worked) continue;
         if (all_finished) break;
         if (!failed_.load(std::memory_order_relaxed)) attempt([&] { sink_.sync_if_due(); });
-        tend();
+        take_finished();
         std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     // The account is drawn up next: what it calls written has to be on the device by then.

@@ -55,7 +55,7 @@ private:
     void run() noexcept;
     [[nodiscard]] bool serve(Edge& edge) noexcept;
     void append(OutputBuffer& buffer) noexcept;
-    void tend() noexcept;
+    void take_finished() noexcept;
     void pass_on(std::size_t held) noexcept;
     template <class Action>
     void attempt(Action action) noexcept;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "stages/pedestal_desk.hpp"
+#include "stages/pedestal_worker.hpp"
 
 namespace weir::pipeline {
 
@@ -106,14 +106,14 @@ void WorkStage::begin_event() noexcept {
 
 bool WorkStage::step_pedestals() noexcept {
     switch (config_.pedestals->step(*event_, static_cast<std::uint32_t>(from_))) {
-        case PedestalDesk::Step::wait:
+        case PedestalWorker::Step::wait:
             return false;
-        case PedestalDesk::Step::more:
+        case PedestalWorker::Step::more:
             break;
-        case PedestalDesk::Step::ready:
+        case PedestalWorker::Step::ready:
             begin_event();
             break;
-        case PedestalDesk::Step::veto:
+        case PedestalWorker::Step::veto:
             events_.add(core::EventCounter::vetoed);
             release_event();
             break;

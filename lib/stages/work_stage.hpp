@@ -25,7 +25,7 @@ struct SourceGeometry {
     bool sequenced = false;                  ///< what is missing is known from sequence numbers, on the rx lcores
 };
 
-class PedestalDesk;
+class PedestalWorker;
 
 class WorkStage final : public Stage {
 public:
@@ -34,7 +34,7 @@ public:
         std::size_t null_buffer_bytes = 1U << 20U;  ///< then: what is formatted into and forgotten
         /// Buffers end at a multiple of this, and with a long event: 4096 where a sink writes past the page cache.
         std::size_t buffer_alignment = store::block_align;
-        PedestalDesk* pedestals = nullptr;  ///< null: they are not followed
+        PedestalWorker* pedestals = nullptr;  ///< null: they are not followed
         std::uint32_t sources_needed = 1;
         std::vector<SourceGeometry> sources;
         std::uint32_t refs_max = 4096;  ///< references that one message can have

@@ -19,19 +19,13 @@
 #include "store/file.hpp"
 #include "store/format.hpp"
 #include "store/run_directory.hpp"
+#include "store/write_policy.hpp"
 #include "store/write_queue.hpp"
 
 namespace weir::store {
 
 class RunWriter final : public EventSink {
 public:
-    enum class Wish : std::uint8_t { automatic, on, off };
-    enum class SyncPolicy : std::uint8_t {
-        interval,  ///< by sync_bytes and sync_interval_ns, and as `segment`
-        segment,   ///< when a segment is full, and as `end`
-        end,       ///< when the run settles; of many segments the oldest before that
-        never,     ///< not the events: what is called written is with the kernel, and nothing is called synced
-    };
     struct Config {
         std::filesystem::path path;        ///< final path of the run; refused if it exists
         std::string name;                  ///< of the run, for people
@@ -55,9 +49,9 @@ public:
 
         /// O_DIRECT: past the page cache. The run is then of version 2, because the disk's units are filled up with
         /// padding, and its segments end where buffers end.
-        Wish direct = Wish::off;
+        Toggle direct = Toggle::off;
         /// io_uring; `automatic`: with O_DIRECT.
-        Wish uring = Wish::automatic;
+        Toggle uring = Toggle::automatic;
         std::uint32_t queue_depth = 8;  ///< writes under way at once, with io_uring
         /// Segments that are written at the same time, buffers taking turns. More than one makes the run version 2.
         std::uint32_t files = 1;
@@ -67,7 +61,7 @@ public:
     };
 
     /// Creates `.NAME.part` beside the final path. Throws core::RunError when either exists, or the parent cannot be
-    /// written, or O_DIRECT or io_uring is refused and was wished for by `on`.
+    /// written, or O_DIRECT or io_uring is refused and was asked for with `on`.
     explicit RunWriter(const Config& config);
     /// Without close() the hidden directory stays, readable up to its last whole event.
     ~RunWriter() override;

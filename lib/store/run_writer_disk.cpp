@@ -23,7 +23,7 @@ std::string and_then(const std::string& text, const std::string& more) {
 
 /// Finds out what the file system and the kernel take, with a file that goes again.
 void RunWriter::set_up_disk() {
-    if (config_.direct != Wish::off) {
+    if (config_.direct != Toggle::off) {
         const std::filesystem::path path = directory_.file("direct-write");
         int error_number = 0;
         {
@@ -42,7 +42,7 @@ void RunWriter::set_up_disk() {
         if (!direct_) {
             note_ =
                 fmt::format("O_DIRECT is refused ({}): writes go through the page cache", std::strerror(error_number));
-            if (config_.direct == Wish::on)
+            if (config_.direct == Toggle::on)
                 throw core::RunError(fmt::format(
                     "{}: O_DIRECT is refused: {}; take direct = \"on\" out of the configuration, or choose another "
                     "file system",
@@ -51,11 +51,11 @@ void RunWriter::set_up_disk() {
     }
     if (direct_) config_.version = std::max(config_.version, format_version_reduced);
     extends_ = direct_ && config_.preallocate_bytes > 0;
-    if (config_.uring != Wish::on && !(config_.uring == Wish::automatic && direct_)) return;
+    if (config_.uring != Toggle::on && !(config_.uring == Toggle::automatic && direct_)) return;
     try {
         queue_ = WriteQueue(std::max(config_.queue_depth, 1U), config_.tamper);
     } catch (const core::RunError& error) {
-        if (config_.uring == Wish::on)
+        if (config_.uring == Toggle::on)
             throw core::RunError(
                 fmt::format("{}: {}; take uring = \"on\" out of the configuration, or allow the process io_uring",
                             directory_.path().string(), error.what()));

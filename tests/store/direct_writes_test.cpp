@@ -21,26 +21,24 @@
 namespace weir::store::test {
 namespace {
 
-using Wish = RunWriter::Wish;
-
 /// One way of writing.
 struct Way {
     std::string name;
-    Wish direct = Wish::off;
-    Wish uring = Wish::off;
+    Toggle direct = Toggle::off;
+    Toggle uring = Toggle::off;
     std::uint32_t files = 1;
     std::uint64_t preallocate = 1 << 20;
     std::size_t pad = 0;  ///< what the worker fills buffers up to; 0: the writer has to copy
 };
 
 std::vector<Way> ways() {
-    return {{"DirectOneByOne", Wish::automatic, Wish::off, 1, 1 << 20, 4096},
-            {"DirectRing", Wish::automatic, Wish::automatic, 1, 1 << 20, 4096},
-            {"DirectRingThreeFiles", Wish::automatic, Wish::automatic, 3, 1 << 20, 4096},
-            {"DirectRingCopies", Wish::automatic, Wish::automatic, 2, 0, 0},
-            {"RingOnly", Wish::off, Wish::automatic, 1, 0, 0},
-            {"RingAsked", Wish::off, Wish::on, 1, 0, 0},
-            {"TwoFiles", Wish::off, Wish::off, 2, 0, 0}};
+    return {{"DirectOneByOne", Toggle::automatic, Toggle::off, 1, 1 << 20, 4096},
+            {"DirectRing", Toggle::automatic, Toggle::automatic, 1, 1 << 20, 4096},
+            {"DirectRingThreeFiles", Toggle::automatic, Toggle::automatic, 3, 1 << 20, 4096},
+            {"DirectRingCopies", Toggle::automatic, Toggle::automatic, 2, 0, 0},
+            {"RingOnly", Toggle::off, Toggle::automatic, 1, 0, 0},
+            {"RingAsked", Toggle::off, Toggle::on, 1, 0, 0},
+            {"TwoFiles", Toggle::off, Toggle::off, 2, 0, 0}};
 }
 
 RunWriter::Config config_for(const std::filesystem::path& path, const Way& way) {
@@ -184,9 +182,9 @@ TEST(direct_writes, after_any_failure_the_account_says_what_is_there) {
     int failures = 0;
     for (int round = 0; round < 40; ++round) {
         const TemporaryDirectory directory(memory_folder());
-        const Way way{"",       Wish::automatic,
-                      Wish::on, 1 + static_cast<std::uint32_t>(random() % 3),
-                      1 << 20,  random() % 2 == 0 ? 4096U : 0U};
+        const Way way{"",         Toggle::automatic,
+                      Toggle::on, 1 + static_cast<std::uint32_t>(random() % 3),
+                      1 << 20,    random() % 2 == 0 ? 4096U : 0U};
         RunWriter::Config config = config_for(directory / "run", way);
         config.version = format_version_reduced;
         const std::uint64_t fatal_at = random() % 60;
@@ -271,7 +269,7 @@ TEST(direct_writes, a_killed_process_leaves_what_was_synced_readable) {
 }
 
 TEST(direct_writes, a_policy_of_syncing_is_kept) {
-    using Policy = RunWriter::SyncPolicy;
+    using Policy = SyncPolicy;
     for (const Policy policy : {Policy::interval, Policy::segment, Policy::end, Policy::never}) {
         std::mt19937_64 random(10);
         const TemporaryDirectory directory;

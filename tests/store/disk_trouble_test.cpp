@@ -40,7 +40,7 @@ struct Outcome {
 
 /// A whole run of small segments, synced all the time, as the writer thread does it.
 Outcome run_once(const std::filesystem::path& path, const RunWriter** running = nullptr,
-                 RunWriter::SyncPolicy policy = RunWriter::SyncPolicy::interval) {
+                 SyncPolicy policy = SyncPolicy::interval) {
     Outcome outcome;
     RunWriter::Config config;
     config.path = path;
@@ -97,7 +97,7 @@ std::size_t check_events(const std::filesystem::path& path, Verification* result
     return leading;
 }
 
-std::size_t calls_of_a_run(RunWriter::SyncPolicy policy = RunWriter::SyncPolicy::interval) {
+std::size_t calls_of_a_run(SyncPolicy policy = SyncPolicy::interval) {
     const TemporaryDirectory directory(memory_folder());
     DiskModel disk(directory.path());
     EXPECT_TRUE(run_once(directory / "run", nullptr, policy).closed);
@@ -105,7 +105,7 @@ std::size_t calls_of_a_run(RunWriter::SyncPolicy policy = RunWriter::SyncPolicy:
 }
 
 /// One run with one fault; everything that must hold whatever happens.
-void check_fault(std::size_t at, const Fault& fault, RunWriter::SyncPolicy policy = RunWriter::SyncPolicy::interval) {
+void check_fault(std::size_t at, const Fault& fault, SyncPolicy policy = SyncPolicy::interval) {
     const TemporaryDirectory directory(memory_folder());
     DiskModel disk(directory.path());
     disk.fail_at(at, fault);
@@ -129,7 +129,7 @@ void check_fault(std::size_t at, const Fault& fault, RunWriter::SyncPolicy polic
     Verification result;
     std::size_t all = 0;
     std::size_t found = check_events(outcome.path, &result, &all);
-    if (policy == RunWriter::SyncPolicy::end)
+    if (policy == SyncPolicy::end)
         found = all;  // a full segment may have been set aside
     else
         EXPECT_EQ(found, all) << "an event is missing in the middle";
@@ -159,7 +159,7 @@ TEST(disk_trouble, an_error_at_any_call_leaves_what_the_account_says) {
 }
 
 TEST(disk_trouble, also_where_all_is_synced_at_the_end) {
-    constexpr auto policy = RunWriter::SyncPolicy::end;
+    constexpr auto policy = SyncPolicy::end;
     const std::size_t calls = calls_of_a_run(policy);
     ASSERT_GT(calls, 30U);
     for (std::size_t at = 0; at < calls; ++at) {
@@ -171,7 +171,7 @@ TEST(disk_trouble, also_where_all_is_synced_at_the_end) {
 }
 
 TEST(disk_trouble, a_full_segment_that_cannot_be_synced_is_set_aside) {
-    constexpr auto policy = RunWriter::SyncPolicy::end;
+    constexpr auto policy = SyncPolicy::end;
     const std::size_t calls = calls_of_a_run(policy);
     std::size_t met = 0;
     for (std::size_t at = 0; at < calls; ++at) {
@@ -195,7 +195,7 @@ TEST(disk_trouble, a_full_segment_that_cannot_be_synced_is_set_aside) {
 }
 
 TEST(disk_trouble, what_stays_after_a_failed_write_is_synced_at_the_end_too) {
-    constexpr auto policy = RunWriter::SyncPolicy::end;
+    constexpr auto policy = SyncPolicy::end;
     std::mt19937_64 random(13);
     const std::size_t calls = calls_of_a_run(policy);
     std::size_t met = 0;

@@ -1,4 +1,4 @@
-#include "stages/pedestal_desk.hpp"
+#include "stages/pedestal_worker.hpp"
 
 #include <x86intrin.h>
 
@@ -9,12 +9,12 @@ namespace weir::pipeline {
 
 using core::PedestalCounter;
 
-PedestalDesk::PedestalDesk(const Config& config)
+PedestalWorker::PedestalWorker(const Config& config)
     : config_(config), follower_(config.options.interval), raw_(config.refs_max) {
     view_.gain = config.options.gain;
 }
 
-bool PedestalDesk::is_dark(const assemble::Event& event) const noexcept {
+bool PedestalWorker::is_dark(const assemble::Event& event) const noexcept {
     const PedestalOptions& options = config_.options;
     if (options.dark == PedestalOptions::Dark::all) return true;
     if (options.dark == PedestalOptions::Dark::every) return event.number % options.every == 0;
@@ -28,16 +28,16 @@ bool PedestalDesk::is_dark(const assemble::Event& event) const noexcept {
     return any;
 }
 
-void PedestalDesk::publish(std::uint64_t done) noexcept {
+void PedestalWorker::publish(std::uint64_t done) noexcept {
     config_.shared->progress[config_.worker].done[shard_].store(done, std::memory_order_release);
 }
 
-void PedestalDesk::idle(std::uint32_t shard, std::uint64_t left) noexcept {
+void PedestalWorker::idle(std::uint32_t shard, std::uint64_t left) noexcept {
     std::atomic<std::uint64_t>& done = config_.shared->progress[config_.worker].done[shard];
     if (done.load(std::memory_order_relaxed) < left) done.store(left, std::memory_order_release);
 }
 
-void PedestalDesk::begin(const assemble::Event& event, std::uint32_t shard) noexcept {
+void PedestalWorker::begin(const assemble::Event& event, std::uint32_t shard) noexcept {
     event_ = &event;
     shard_ = shard;
     publish(event.sequence);
@@ -66,7 +66,7 @@ void PedestalDesk::begin(const assemble::Event& event, std::uint32_t shard) noex
 }
 
 /// A copy to write to, or none. False: there will be one.
-bool PedestalDesk::take_frame() noexcept {
+bool PedestalWorker::take_frame() noexcept {
     std::array<DarkFrame*, 1> taken{};
     if (config_.frames->pop(taken) == 0) {
         if (config_.wait) return false;
@@ -84,7 +84,7 @@ bool PedestalDesk::take_frame() noexcept {
     return true;
 }
 
-bool PedestalDesk::prepare() noexcept {
+bool PedestalWorker::prepare() noexcept {
     if (has_note_) {
         // A place is left for each frame. Where there is no room now, live, the next event says it.
         const bool room = config_.notes->count() + config_.frames->capacity() < config_.notes->capacity();
@@ -97,7 +97,7 @@ bool PedestalDesk::prepare() noexcept {
     return !dark_ || frame_ != nullptr || source_ == event_->messages.size() || take_frame();
 }
 
-void PedestalDesk::copy(std::uint32_t source, const assemble::Message& message) noexcept {
+void PedestalWorker::copy(std::uint32_t source, const assemble::Message& message) noexcept {
     const reduce::PixelSource& from = config_.sources[source];
     if (message.total_known && message.total != from.pixels() * sizeof(std::uint16_t)) return;
     const auto cell = reduce::cell_of(message, config_.storage_cell, config_.storage_cells);
@@ -115,7 +115,7 @@ void PedestalDesk::copy(std::uint32_t source, const assemble::Message& message) 
     }
 }
 
-PedestalDesk::Step PedestalDesk::acquire() noexcept {
+PedestalWorker::Step PedestalWorker::acquire() noexcept {
     phase_ = Phase::converts;
     if (dark_ && !config_.options.keep) return Step::veto;
     const bool behind = config_.shared->closed.load(std::memory_order_acquire) < needed_;
@@ -127,14 +127,14 @@ PedestalDesk::Step PedestalDesk::acquire() noexcept {
     return Step::ready;
 }
 
-PedestalDesk::Step PedestalDesk::step(const assemble::Event& event, std::uint32_t shard) noexcept {
+PedestalWorker::Step PedestalWorker::step(const assemble::Event& event, std::uint32_t shard) noexcept {
     const std::uint64_t begin = __rdtsc();
     const Step step = advance(event, shard);
     if (step != Step::wait) tally_.add(PedestalCounter::cycles, __rdtsc() - begin);
     return step;
 }
 
-PedestalDesk::Step PedestalDesk::advance(const assemble::Event& event, std::uint32_t shard) noexcept {
+PedestalWorker::Step PedestalWorker::advance(const assemble::Event& event, std::uint32_t shard) noexcept {
     if (phase_ == Phase::none) begin(event, shard);
     if (phase_ == Phase::waits) {
         if (!prepare()) return Step::wait;
@@ -153,7 +153,7 @@ PedestalDesk::Step PedestalDesk::advance(const assemble::Event& event, std::uint
     return acquire();
 }
 
-void PedestalDesk::end() noexcept {
+void PedestalWorker::end() noexcept {
     config_.shared->generations.release(config_.worker);
     publish(event_->sequence + 1);
     tally_.add(PedestalCounter::events);

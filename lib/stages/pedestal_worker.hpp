@@ -69,7 +69,7 @@ struct PedestalShared {
     std::vector<PedestalProgress> progress;                            ///< by worker
 };
 
-class PedestalDesk {
+class PedestalWorker {
 public:
     struct Config {
         PedestalOptions options;
@@ -91,7 +91,7 @@ public:
         veto,   ///< it was a dark frame that is not to be kept; end() follows
     };
 
-    explicit PedestalDesk(const Config& config);
+    explicit PedestalWorker(const Config& config);
 
     /// Before anything else is done with an event, which is the next of its shard.
     [[nodiscard]] Step step(const assemble::Event& event, std::uint32_t shard) noexcept;

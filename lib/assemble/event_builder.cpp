@@ -49,8 +49,6 @@ PacketCounter fate_of(EventCause cause) noexcept {
     return cause == EventCause::no_room ? PacketCounter::no_room : PacketCounter::late;
 }
 
-constexpr TimeNs never = std::numeric_limits<TimeNs>::max();
-
 }  // namespace
 
 EventBuilder::EventBuilder(const Config& config, core::PacketTally& packets, core::MessageTally& messages,

@@ -13,6 +13,7 @@
 
 namespace weir::assemble {
 
+using core::never;
 using core::TimeNs;
 
 /// When something that began at `first_ns` times out.

@@ -21,8 +21,6 @@ PacketCounter fate_after(const Message& message) noexcept {
     return message.complete ? PacketCounter::duplicate : PacketCounter::late;
 }
 
-constexpr TimeNs never = std::numeric_limits<TimeNs>::max();
-
 }  // namespace
 
 void MessageTable::MessageList::insert(Message& message) noexcept {

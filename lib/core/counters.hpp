@@ -18,6 +18,10 @@ struct CounterInfo {
     std::string_view name;  ///< as in the report, dotted: "dropped.malformed.bad_icrc"
     Merge merge;
     std::string_view help;  ///< what a non-zero value usually means, and what to do
+
+    static constexpr CounterInfo summed(std::string_view name, std::string_view help) {
+        return {name, Merge::sum, help};
+    }
 };
 
 /// Where a packet ends. Also the verdict of a decoder: `in_flight` means "good, goes on to a message".

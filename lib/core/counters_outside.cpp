@@ -7,28 +7,29 @@
 namespace weir::core {
 namespace {
 
-constexpr CounterInfo sum(std::string_view name, std::string_view help) {
-    return {name, Merge::sum, help};
-}
 constexpr CounterInfo highest(std::string_view name, std::string_view help) {
     return {name, Merge::maximum, help};
 }
 
 constexpr std::array device_counters = {
-    sum("received",
+    CounterInfo::summed(
+        "received",
         "Packets that the device says it handed over: the independent side of the ledger. Zero at the end means that "
         "the "
         "link is down, the detector is off, or its packets go elsewhere."),
-    sum("missed",
+    CounterInfo::summed(
+        "missed",
         "Packets that the device, or the kernel in front of it, dropped because its receive queue was full. The rx "
         "lcore "
         "did not come back in time: give it a core of its own, more `rx_descriptors` (or `framecnt`), or more queues. "
         "\"unknown\" where the driver does not tell: then only sequence numbers do."),
-    sum("missed_by_interface",
+    CounterInfo::summed(
+        "missed_by_interface",
         "Of `missed`: packets that the kernel's interface dropped before the device could see them (its rx dropped and "
         "errors, `ip -s link`): frames longer than its MTU, bad frames, a full ring of the card or backlog of the "
         "processor (net.core.netdev_max_backlog). Only there when there were any."),
-    sum("no_buffer",
+    CounterInfo::summed(
+        "no_buffer",
         "Packets that the driver dropped because no packet buffer was free. Events or the sink hold them all: raise "
         "`[events] memory`, or find what keeps events open. \"unknown\" where the driver counts attempts, not "
         "packets."),
@@ -80,25 +81,28 @@ constexpr std::array level_counters = {
 };
 
 constexpr std::array recorder_counters = {
-    sum("seen", "Packets that rx lcores took from ports or captures while a pcapng sink was there."),
-    sum("written",
+    CounterInfo::summed("seen", "Packets that rx lcores took from ports or captures while a pcapng sink was there."),
+    CounterInfo::summed(
+        "written",
         "Of these, packets in the sink's files. With `packets = \"incomplete\"` those around triggers only."),
-    sum("left_out",
+    CounterInfo::summed(
+        "left_out",
         "Packets that are missing in the capture, not in the run: the disk was slower than the network, so raise "
         "`sink.memory`, set `snap_bytes`, or use a faster disk; or nothing was written any more, see "
         "`recorder.stopped`."),
-    sum("files",
+    CounterInfo::summed(
+        "files",
         "Files that were begun. At `files_max` nothing is saved any more: save the files elsewhere and see why "
         "there is so much to record."),
-    sum("triggers.incomplete",
-        "Incomplete events that made the flight recorder save packets. See `events.incomplete`."),
-    sum("triggers.drops",
-        "Bursts of lost packets, of `drops` a second and more, that did so. See `packets.dropped` and "
-        "the devices' counters."),
-    sum("triggers.request", "Times that somebody asked: SIGUSR2, or `/weir/record` of telemetry."),
-    sum("triggers.unsaved",
-        "Triggers that came when nothing was written any more: raise `files_max` or `bytes_max`, or "
-        "make room on the disk; `recorder.stopped` says which."),
+    CounterInfo::summed("triggers.incomplete",
+                        "Incomplete events that made the flight recorder save packets. See `events.incomplete`."),
+    CounterInfo::summed("triggers.drops",
+                        "Bursts of lost packets, of `drops` a second and more, that did so. See `packets.dropped` and "
+                        "the devices' counters."),
+    CounterInfo::summed("triggers.request", "Times that somebody asked: SIGUSR2, or `/weir/record` of telemetry."),
+    CounterInfo::summed("triggers.unsaved",
+                        "Triggers that came when nothing was written any more: raise `files_max` or `bytes_max`, or "
+                        "make room on the disk; `recorder.stopped` says which."),
 };
 
 struct Page {

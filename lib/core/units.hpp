@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace weir::core {
 
@@ -10,6 +11,8 @@ namespace weir::core {
 /// by them.
 using TimeNs = std::int64_t;
 
+/// Later than everything.
+inline constexpr TimeNs never = std::numeric_limits<TimeNs>::max();
 inline constexpr TimeNs ns_per_ms = 1'000'000;
 inline constexpr TimeNs ns_per_s = 1'000'000'000;
 

@@ -36,7 +36,7 @@ std::size_t BuildStage::take_descriptors() noexcept {
     for (; taken < 4 * std::size_t{burst}; ++taken) {
         // The earliest head goes next, unless an rx lcore of which nothing is here may still send something earlier.
         Input* next = nullptr;
-        TimeNs bound = std::numeric_limits<TimeNs>::max();
+        TimeNs bound = never;
         for (Input& input : inputs_) {
             if (input.first == input.count) {
                 if (!input.finished) bound = std::min(bound, input.watermark);
@@ -45,7 +45,7 @@ std::size_t BuildStage::take_descriptors() noexcept {
             }
         }
         if (next == nullptr) {
-            if (bound != std::numeric_limits<TimeNs>::max()) builder_.advance(bound);
+            if (bound != never) builder_.advance(bound);
             break;
         }
         const Descriptor& descriptor = next->items[next->first];

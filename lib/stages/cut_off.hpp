@@ -17,7 +17,7 @@ public:
     struct Summary {
         core::TimeNs newest_ns = std::numeric_limits<core::TimeNs>::min();  ///< when the newest event with it began
         std::uint64_t in_newest = 0;                                        ///< missing in that event
-        core::TimeNs absent_ns = std::numeric_limits<core::TimeNs>::max();  ///< the first event without it began
+        core::TimeNs absent_ns = core::never;                               ///< the first event without it began
         std::uint64_t absent = 0;  ///< missing in events without it that began after the newest one
     };
 
@@ -29,7 +29,7 @@ public:
         in_newest_.store(missing, std::memory_order_relaxed);
         if (absent_ns_.load(std::memory_order_relaxed) >= begun_ns) return;
         absent_.store(0, std::memory_order_relaxed);
-        absent_ns_.store(std::numeric_limits<core::TimeNs>::max(), std::memory_order_relaxed);
+        absent_ns_.store(core::never, std::memory_order_relaxed);
     }
     /// An event that has nothing of it when the run ends.
     void add_absent(core::TimeNs begun_ns, std::uint64_t missing) noexcept {
@@ -45,7 +45,7 @@ public:
 
 private:
     std::atomic<core::TimeNs> newest_ns_{std::numeric_limits<core::TimeNs>::min()};
-    std::atomic<core::TimeNs> absent_ns_{std::numeric_limits<core::TimeNs>::max()};
+    std::atomic<core::TimeNs> absent_ns_{core::never};
     std::atomic<std::uint64_t> in_newest_{0};
     std::atomic<std::uint64_t> absent_{0};
 };

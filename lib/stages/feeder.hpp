@@ -100,7 +100,7 @@ private:
     TimeNs first_ns_ = 0;
     TimeNs wall_start_ns_ = 0;
     TimeNs from_ns_ = std::numeric_limits<TimeNs>::min();
-    TimeNs to_ns_ = std::numeric_limits<TimeNs>::max();
+    TimeNs to_ns_ = never;
     std::uint32_t pass_ = 0;
     std::uint64_t pushed_ = 0;  ///< packets that are in the ring, or were
     TimeNs shift_ns_ = 0;       ///< between the stamps of the files and the time of this pass

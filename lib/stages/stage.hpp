@@ -16,6 +16,7 @@
 
 namespace weir::pipeline {
 
+using core::never;
 using core::TimeNs;
 
 /// One step of the pipeline. An lcore polls its stages in order; which stages share an lcore is data (the topology).

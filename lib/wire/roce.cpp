@@ -16,7 +16,6 @@ constexpr std::uint32_t reth_bytes = 16;
 constexpr std::uint32_t immediate_bytes = 4;
 constexpr std::uint32_t deth_bytes = 8;
 constexpr std::uint32_t ieth_bytes = 4;
-constexpr std::uint32_t aeth_bytes = 4;
 constexpr std::uint32_t atomic_bytes = 28;
 constexpr std::uint8_t congestion_notification = 0x81;
 
@@ -72,20 +71,20 @@ constexpr std::array<Operation, 256> make_operations() {
         table[opcode].kind = kind;
         table[opcode].transport = opcode < 0x20 ? RoceTransport::rc : RoceTransport::other;
         table[opcode].extension_bytes = static_cast<std::uint8_t>(extension_bytes);
-        table[opcode].has_aeth = kind == Kind::response && extension_bytes >= aeth_bytes;
+        table[opcode].has_aeth = kind == Kind::response && extension_bytes >= roce_aeth_bytes;
     };
     other(0x0c, Kind::request, reth_bytes);  // READ
     table[0x0c].has_reth = true;
-    other(0x0d, Kind::response, aeth_bytes);  // READ response first, middle, last, only
+    other(0x0d, Kind::response, roce_aeth_bytes);  // READ response first, middle, last, only
     other(0x0e, Kind::response, 0);
-    other(0x0f, Kind::response, aeth_bytes);
-    other(0x10, Kind::response, aeth_bytes);
-    other(0x11, Kind::response, aeth_bytes);      // acknowledge
-    other(0x12, Kind::response, aeth_bytes + 8);  // atomic acknowledge
-    other(0x13, Kind::request, atomic_bytes);     // compare and swap
-    other(0x14, Kind::request, atomic_bytes);     // fetch and add
-    other(0x1c, Kind::request, 0);                // FLUSH
-    other(0x1d, Kind::request, 0);                // ATOMIC WRITE
+    other(0x0f, Kind::response, roce_aeth_bytes);
+    other(0x10, Kind::response, roce_aeth_bytes);
+    other(0x11, Kind::response, roce_aeth_bytes);      // acknowledge
+    other(0x12, Kind::response, roce_aeth_bytes + 8);  // atomic acknowledge
+    other(0x13, Kind::request, atomic_bytes);          // compare and swap
+    other(0x14, Kind::request, atomic_bytes);          // fetch and add
+    other(0x1c, Kind::request, 0);                     // FLUSH
+    other(0x1d, Kind::request, 0);                     // ATOMIC WRITE
     other(congestion_notification, Kind::notification, 16);
     return table;
 }

@@ -13,6 +13,7 @@ namespace weir::wire {
 
 inline constexpr std::uint16_t roce_port = 4791;
 inline constexpr std::uint32_t roce_bth_bytes = 12;
+inline constexpr std::uint32_t roce_aeth_bytes = 4;
 inline constexpr std::uint32_t roce_icrc_bytes = 4;
 inline constexpr std::uint32_t roce_mtu_max = 4096;  ///< the largest path MTU: most payload in one packet
 inline constexpr std::uint16_t roce_pkey_default = 0xffff;

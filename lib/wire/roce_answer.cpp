@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::uint8_t opcode_acknowledge = 0x11;
 constexpr std::uint8_t opcode_congestion = 0x81;
-constexpr std::uint32_t aeth_bytes = 4;
 constexpr std::uint32_t congestion_bytes = 16;  ///< reserved, zero
 constexpr std::uint32_t mac_bytes = 6;
 constexpr std::byte time_to_live{64};
@@ -52,7 +51,7 @@ std::size_t write_roce_answer(const std::byte* frame, const Datagram& request, c
     const auto link_bytes = static_cast<std::uint32_t>(request.ip - frame);
     const std::uint32_t ip_bytes = request.ipv6 ? ipv6_header_bytes : ipv4_header_bytes;
     const std::uint32_t udp_bytes =
-        udp_header_bytes + roce_bth_bytes + (congestion ? congestion_bytes : aeth_bytes) + roce_icrc_bytes;
+        udp_header_bytes + roce_bth_bytes + (congestion ? congestion_bytes : roce_aeth_bytes) + roce_icrc_bytes;
     if (request.ip_header_bytes() != ip_bytes || link_bytes + ip_bytes + udp_bytes > out.size()) return 0;
 
     std::memcpy(out.data(), frame + mac_bytes, mac_bytes);

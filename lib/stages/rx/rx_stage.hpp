@@ -241,7 +241,6 @@ private:
     std::vector<Stash> stashes_;
     std::vector<std::byte> head_;  ///< the headers of a frame that has them in several buffers
     TimeNs time_ = std::numeric_limits<TimeNs>::min();
-    static constexpr TimeNs never = std::numeric_limits<TimeNs>::max();  ///< nothing more comes
     static constexpr TimeNs nothing_yet = std::numeric_limits<TimeNs>::min();
     /// Per input (ports, feeders, rings from other rx lcores): what came before this has been worked on.
     std::vector<TimeNs> until_;

@@ -89,7 +89,6 @@ void gather(benchmark::State& state) {
     }
     assemble::Message message;
     message.first_block = blocks.data();
-    message.in_order = state.range(0) == 0;
     reduce::SortedRefs refs(count);
     for (auto _ : state) {
         refs.assign(message);

@@ -15,7 +15,6 @@ namespace weir::pipeline {
 
 namespace {
 
-constexpr TimeNs never = std::numeric_limits<TimeNs>::max();
 constexpr TimeNs before_all = std::numeric_limits<TimeNs>::min();
 constexpr TimeNs patience_ns = 100 * core::ns_per_ms;
 constexpr TimeNs flush_every_ns = 200 * core::ns_per_ms;

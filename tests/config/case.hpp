@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/run_config.hpp"
-#include "config_texts.hpp"
+#include "texts.hpp"
 
 namespace weir::pipeline::test {
 

@@ -1,6 +1,6 @@
 // The keys of PSI's detectors in [[stream]]: what they give, how they are printed, and every way in which they are
 // wrong.
-#include "config_case.hpp"
+#include "case.hpp"
 
 namespace weir::pipeline::test {
 namespace {

@@ -1,5 +1,5 @@
 // Every way in which ports and streams can be wrong: each is refused, at the right line, with the right words.
-#include "config_case.hpp"
+#include "case.hpp"
 
 namespace weir::pipeline::test {
 namespace {

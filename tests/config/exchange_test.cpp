@@ -1,5 +1,5 @@
 // The keys of a RoCE stream that agrees on queue pairs at run time.
-#include "config_case.hpp"
+#include "case.hpp"
 
 namespace weir::pipeline::test {
 namespace {

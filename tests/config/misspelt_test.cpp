@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "config/run_config.hpp"
-#include "config_texts.hpp"
+#include "texts.hpp"
 
 namespace weir::pipeline::test {
 namespace {

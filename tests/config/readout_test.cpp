@@ -1,5 +1,5 @@
 // The keys of DUNE, ESS and SPEAD streams: what they give, how they are printed, and every way in which they are wrong.
-#include "config_case.hpp"
+#include "case.hpp"
 
 namespace weir::pipeline::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "config_case.hpp"
+#include "case.hpp"
 
 namespace weir::pipeline::test {
 namespace {

@@ -9,7 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "config_case.hpp"
+#include "case.hpp"
 
 namespace weir::pipeline {
 namespace {

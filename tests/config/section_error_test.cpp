@@ -1,5 +1,5 @@
 // Every way in which events, outputs, lcores and declared formats can be wrong, like config_error_test.cpp.
-#include "config_case.hpp"
+#include "case.hpp"
 
 namespace weir::pipeline::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "core/error.hpp"
-#include "port/capture_oracle.hpp"
 #include "store/capture/reader.hpp"
+#include "store/capture_oracle.hpp"
 
 namespace {
 

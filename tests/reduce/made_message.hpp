@@ -31,8 +31,6 @@ public:
         ref.bytes = static_cast<std::uint32_t>(bytes.size());
         message_.received_bytes += ref.bytes;
         ++message_.packets;
-        message_.in_order = message_.in_order && offset >= last_;
-        last_ = offset;
     }
     /// As the builder does with what came after an event's end: the buffer stays, the reference is empty.
     void trim(std::uint32_t index) {
@@ -52,7 +50,6 @@ private:
     Message message_{};
     std::deque<FragmentBlock> blocks_;
     std::deque<std::vector<std::byte>> buffers_;
-    std::uint32_t last_ = 0;
 };
 
 }  // namespace weir::test

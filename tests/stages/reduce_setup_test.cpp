@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "config_texts.hpp"
+#include "../config/texts.hpp"
 
 namespace weir::pipeline::test {
 namespace {

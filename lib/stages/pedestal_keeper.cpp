@@ -60,10 +60,10 @@ PedestalKeeper::PedestalKeeper(const Config& config)
             frame_rings_.back()->push(frame.get());
             frames_.push_back(std::move(frame));
         }
-        PedestalWorker::Config config{
+        PedestalWorker::Config of_worker{
             options, setup_->sources, setup_->storage_cell,     setup_->storage_cells,     config.refs_max, worker,
             wait_,   &shared_,        note_rings_.back().get(), frame_rings_.back().get(), config.signals};
-        workers_.push_back(std::make_unique<PedestalWorker>(config));
+        workers_.push_back(std::make_unique<PedestalWorker>(of_worker));
     }
     shared_.generations.begin();
     const reduce::Generations::Planes planes = shared_.generations.planes();

@@ -94,14 +94,19 @@ wire::RocePacket packet_of(Input& in, std::uint32_t source, std::uint32_t expect
 }
 
 void check(const roce::Ruling& ruling, const wire::RocePacket& packet, const roce::Responder::Status& before,
-           const roce::Responder::Status& after, std::uint32_t source, roce::Room room) {
+           const roce::Responder::Status& after, std::uint32_t source, bool start_configured, roce::Room room) {
     const bool reliable = source == 0;
+    const bool starts = packet.place == wire::RocePlace::first || packet.place == wire::RocePlace::only;
     require(reliable || !ruling.answers());
     require(!ruling.answers() || ruling.answer.kind == wire::RoceAnswer::Kind::acknowledge);
     if (reliable) {
         const bool moved = after.psn_known && before.psn_known && after.psn != before.psn;
-        require(!moved || (ruling.accepted() && after.psn == ((before.psn + 1) & 0xffffff)));
-        if (ruling.accepted() && before.psn_known) require(packet.psn == before.psn);
+        // Where nobody said at which PSN the peer starts, it may turn out to be an earlier one.
+        const bool started_earlier =
+            !start_configured && starts && ((packet.psn - before.psn) & 0x800000U) != 0 &&
+            (after.psn == packet.psn || (ruling.accepted() && after.psn == ((packet.psn + 1) & 0xffffff)));
+        require(!moved || started_earlier || (ruling.accepted() && after.psn == ((before.psn + 1) & 0xffffff)));
+        if (ruling.accepted() && before.psn_known) require(packet.psn == before.psn || started_earlier);
         if (ruling.accepted()) require(room.packet);
         if (ruling.answers() && ruling.sent == AnswerCounter::ack)
             require(ruling.answer.psn == ((after.psn - 1) & 0xffffff) && ruling.answer.msn == after.msn);
@@ -114,7 +119,6 @@ void check(const roce::Ruling& ruling, const wire::RocePacket& packet, const roc
     } else {
         require(after.state == before.state && !ruling.failed);
     }
-    const bool starts = packet.place == wire::RocePlace::first || packet.place == wire::RocePlace::only;
     if (ruling.accepted() && packet.is_write && starts && packet.dma_length > 0)
         require(packet.rkey == region.rkey && region.holds(packet.va, packet.dma_length));
 }
@@ -186,7 +190,8 @@ public:
         if (source == 0) room.message = table_.messages_free() > 0 && listener_.has_room() && table_.claim_event();
         const std::uint64_t refused = packets_.get(PacketCounter::no_room);
         const roce::Ruling ruling = responder_.rule(source, packet, decoded, room, ++now_);
-        check(ruling, packet, before, responder_.status(source), source, room);
+        check(ruling, packet, before, responder_.status(source), source, sources_[source].queue_pair.psn.has_value(),
+              room);
         if (ruling.accepted() && ruling.region != nullptr)
             frames_.write(ruling, packet, buffer, now_);
         else if (ruling.accepted())

@@ -11,7 +11,7 @@
 #include <iostream>
 #include <new>
 
-#include "config/reader.hpp"
+#include "options/text.hpp"
 #include "core/error.hpp"
 #include "core/say.hpp"
 #include "export_target.hpp"
@@ -219,7 +219,7 @@ ExportOptions options_of(const po::variables_map& given, const RunReader& run, c
     options.concatenate = given.count("concatenate") > 0;
     options.packet_bytes = given["packet-bytes"].as<std::uint32_t>();
     const std::string event_max = given["max-event"].as<std::string>();
-    const std::optional<std::uint64_t> event_bytes_max = pipeline::detail::parse_size(event_max);
+    const std::optional<std::uint64_t> event_bytes_max = options::parse_size(event_max);
     if (!event_bytes_max || *event_bytes_max == 0)
         throw core::UsageError(fmt::format("export: --max-event: found \"{}\"; accepted: a size like 8GiB", event_max));
     options.event_bytes_max = *event_bytes_max;

@@ -2,15 +2,14 @@
 // the format's own knowledge (wire/sls/options.cpp); here it gets the line of the key in front.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "config/parts.hpp"
+#include "config/stream_options.hpp"
 
 namespace weir::pipeline::detail {
 
 namespace {
-
-bool is_module(const StreamConfig& stream) {
-    return stream.format == "jungfrau" || stream.format == "moench";
-}
 
 /// Asks the format about one option, so that the error can name the key.
 void check(TableReader& table, const StreamConfig& stream, std::string_view key, const wire::SlsOptions& options) {
@@ -26,36 +25,43 @@ void check(TableReader& table, const StreamConfig& stream, std::string_view key,
     }
 }
 
-void read_eiger(TableReader& table, StreamConfig& stream) {
-    constexpr Bounds bits{0, 64};  // the format says which of them
-    stream.bit_depth = static_cast<std::uint32_t>(table.integer("bit_depth", bits).value_or(16));
-    if (table.get("bit_depth") != nullptr) check(table, stream, "bit_depth", {.bit_depth = stream.bit_depth});
-    stream.tengiga = table.boolean("tengiga").value_or(true);
+/// The formats of `names`, for a message.
+auto only_of(std::initializer_list<std::string_view> names) {
+    return [names = std::vector(names)](const StreamConfig& stream) {
+        return std::ranges::find(names, stream.format) != names.end()
+                   ? std::string()
+                   : "nothing: it belongs to format = " + any_of(names);
+    };
 }
 
 }  // namespace
 
-void read_detector_keys(TableReader& table, StreamConfig& stream) {
-    const bool eiger = stream.format == "eiger";
-    if (is_module(stream))
-        stream.interfaces = static_cast<std::uint32_t>(table.integer("interfaces", {1, 2}).value_or(1));
-    else
-        table.refuse("interfaces", "nothing: it belongs to format = \"jungfrau\" or \"moench\"");
-    if (eiger) {
-        read_eiger(table, stream);
-    } else {
-        table.refuse("bit_depth", "nothing: it belongs to format = \"eiger\"");
-        table.refuse("tengiga", "nothing: it belongs to format = \"eiger\"");
-    }
-    if (!eiger && !is_module(stream)) {
-        table.refuse("rows", "nothing: it belongs to format = \"jungfrau\", \"moench\" or \"eiger\"");
-        return;
-    }
-    constexpr Bounds any_rows{0, 65535};  // the format says which of them
-    if (const auto rows = table.integer("rows", any_rows)) {
-        stream.rows = static_cast<std::uint32_t>(*rows);
-        check(table, stream, "rows", {.rows = stream.rows, .bit_depth = stream.bit_depth, .tengiga = stream.tengiga});
-    }
+void add_detector_options(OptionTable<StreamConfig>& out) {
+    out.integer(
+           "interfaces", {1, 2}, &StreamConfig::interfaces,
+           "jungfrau, moench: with 2, a module sends half its rows from each of two interfaces to a UDP port of its "
+           "own. Each is a source; with `source_by = \"header\"` the module is")
+        .refused_where(only_of({"jungfrau", "moench"}));
+    out.integer("bit_depth", {0, 64}, &StreamConfig::bit_depth, "eiger only: bits per pixel, 4, 8, 12, 16 or 32")
+        .refused_where(only_of({"eiger"}))
+        .otherwise([](StreamConfig& stream) { stream.bit_depth = 16; })
+        .usually("16")
+        .check([](TableReader& table, const StreamConfig& stream) {
+            check(table, stream, "bit_depth", {.bit_depth = stream.bit_depth});
+        });
+    out.boolean("tengiga", &StreamConfig::tengiga, "eiger only: packets of 4096 bytes, or of 1024")
+        .refused_where(only_of({"eiger"}))
+        .otherwise([](StreamConfig& stream) { stream.tengiga = true; })
+        .usually("true");
+    out.integer("rows", {0, 65535}, &StreamConfig::rows,
+                "jungfrau (steps of 8), moench (of 16), eiger (whole packets): partial readout, rows of a module "
+                "(eiger: of a port). A message has just these rows")
+        .refused_where(only_of({"jungfrau", "moench", "eiger"}))
+        .unset("all")
+        .check([](TableReader& table, const StreamConfig& stream) {
+            check(table, stream, "rows",
+                  {.rows = stream.rows, .bit_depth = stream.bit_depth, .tengiga = stream.tengiga});
+        });
 }
 
 }  // namespace weir::pipeline::detail

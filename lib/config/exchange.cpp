@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "config/parts.hpp"
+#include "config/stream_options.hpp"
 
 namespace weir::pipeline::detail {
 
@@ -15,18 +16,17 @@ constexpr std::string_view listen_accepted =
     "an IPv4 address of this machine and a TCP port, as \"0.0.0.0:18515\" or \"10.2.0.1\"";
 
 void read_listen(TableReader& table, StreamConfig& stream) {
-    const auto text = table.text("listen");
-    if (!text) return;
-    const std::size_t colon = text->find(':');
-    const std::string address = text->substr(0, colon);
+    const std::string text = *table.text("listen");
+    const std::size_t colon = text.find(':');
+    const std::string address = text.substr(0, colon);
     in_addr parsed{};
-    if (::inet_pton(AF_INET, address.c_str(), &parsed) != 1) table.wrong("listen", in_quotes(*text), listen_accepted);
+    if (::inet_pton(AF_INET, address.c_str(), &parsed) != 1) table.wrong("listen", in_quotes(text), listen_accepted);
     stream.listen_address = address;
     if (colon == std::string::npos) return;
-    const char* end = text->data() + text->size();
-    const auto [last, error] = std::from_chars(text->data() + colon + 1, end, stream.listen_port);
+    const char* end = text.data() + text.size();
+    const auto [last, error] = std::from_chars(text.data() + colon + 1, end, stream.listen_port);
     if (error != std::errc{} || last != end || stream.listen_port == 0)
-        table.wrong("listen", in_quotes(*text), listen_accepted);
+        table.wrong("listen", in_quotes(text), listen_accepted);
 }
 
 /// A buffer for each queue pair. perftest's programs go round in one of at least a page, however small their messages.
@@ -45,12 +45,27 @@ void propose_regions(StreamConfig& stream) {
 
 }  // namespace
 
-void read_exchange(TableReader& table, const RunConfig& run, StreamConfig& stream) {
-    if (stream.exchange == Exchange::none) {
-        table.refuse("listen", "nothing: it belongs to exchange = \"perftest\"");
-        return;
-    }
-    read_listen(table, stream);
+void add_exchange_options(OptionTable<StreamConfig>& out) {
+    out.choice("exchange", exchange_names, &StreamConfig::exchange,
+               "`\"rc\"`, `\"uc\"`, `\"ud\"`: `\"perftest\"` agrees on queue pairs over TCP with ib_send_bw and "
+               "ib_write_bw ([perftest as the sender](ROCE.md#perftest-as-the-sender)); or `weir send --connect`; then "
+               "no `peer` and no `psn`, and the port needs an IPv4 `address`. perftest's programs send no immediates: "
+               "for them `event` is `\"count\"` or `\"arrival\"`")
+        .refused_where(not_roce);
+    out.add("listen", "address:port",
+            "`exchange`: where the TCP connections come to, an IPv4 address of this machine's kernel; the port may be "
+            "left out")
+        .refused_where([](const StreamConfig& stream) -> std::string {
+            if (const std::string why = not_roce(stream); !why.empty()) return why;
+            return stream.exchange != Exchange::none ? "" : "nothing: it belongs to exchange = \"perftest\"";
+        })
+        .reads(read_listen)
+        .shows([](const StreamConfig& stream) {
+            return nlohmann::json(fmt::format("{}:{}", stream.listen_address, stream.listen_port));
+        });
+}
+
+void agree_on_exchange(TableReader& table, const RunConfig& run, StreamConfig& stream) {
     if (stream.roce.service == roce::Service::listen)
         table.wrong("exchange", "\"perftest\" with service = \"listen\"",
                     "\"perftest\" with service = \"rc\", \"uc\" or \"ud\": the program's own option -c");

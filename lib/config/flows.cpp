@@ -21,7 +21,22 @@ std::uint32_t highest_queue(const flow::FlowRule& rule) {
     return highest;
 }
 
-/// What the syntax cannot know: that the rules are about this port, and that it has the queues.
+void read_rules(TableReader& table, PortConfig& port) {
+    const std::string flows = *table.text("flows");
+    std::filesystem::path path = flows;
+    if (path.is_relative()) path = std::filesystem::path(table.file()).parent_path() / path;
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error))
+        table.wrong("flows", fmt::format("{} ({} is not a file)", in_quotes(flows), path.string()),
+                    "a rule file that exists; the path is relative to the configuration's folder");
+    // Absolute, so that what --print-config shows means the same from everywhere.
+    path = std::filesystem::absolute(path, error).lexically_normal();
+    port.flows = path.string();
+    port.rules = flow::load_rules(path);
+}
+
+}  // namespace
+
 void check_rules(const PortConfig& port, std::uint32_t index) {
     for (const flow::FlowRule& rule : port.rules) {
         if (rule.port != 0 && rule.port != index)
@@ -37,28 +52,31 @@ void check_rules(const PortConfig& port, std::uint32_t index) {
     }
 }
 
-}  // namespace
-
-void read_flow_keys(TableReader& table, std::uint32_t index, PortConfig& port) {
-    port.steer = table.choice("steer", steer_names).value_or(port.steer);
-    port.on_refusal = table.choice("on_refusal", refusal_names).value_or(port.on_refusal);
-    port.isolated = table.boolean("isolated").value_or(port.isolated);
-    if (port.isolated && port.steer == SteerMode::software)
-        table.wrong("isolated", "true with steer = \"software\"",
-                    "false: a device that is given no rules hands nothing over when it is isolated");
-    const auto flows = table.text("flows");
-    if (!flows) return;
-    std::filesystem::path path = *flows;
-    if (path.is_relative()) path = std::filesystem::path(table.file()).parent_path() / path;
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error))
-        table.wrong("flows", fmt::format("{} ({} is not a file)", in_quotes(*flows), path.string()),
-                    "a rule file that exists; the path is relative to the configuration's folder");
-    // Absolute, so that what --print-config shows means the same from everywhere.
-    path = std::filesystem::absolute(path, error).lexically_normal();
-    port.flows = path.string();
-    port.rules = flow::load_rules(path);
-    check_rules(port, index);
+void add_flow_options(OptionTable<PortConfig>& out) {
+    out.add(
+           "flows", "path",
+           "a file of flow rules in testpmd's syntax ([the page](FLOWS.md)). Their port number is 0 or the port's "
+           "place "
+           "among the `[[port]]` tables, from 0; their queues are below `queues`. Without it weir writes rules itself, "
+           "from the streams, where there are several queues")
+        .reads(read_rules)
+        .shows([](const PortConfig& port) { return value_of(port.flows); })
+        .unset("weir writes the rules itself, and `weir flows print` shows them")
+        .usually("none");
+    out.choice("steer", steer_names, &PortConfig::steer,
+               "`\"rules\"`: rules for the device even where one queue needs none. `\"software\"`: the device is not "
+               "asked, weir does what the rules say");
+    out.choice("on_refusal", refusal_names, &PortConfig::on_refusal,
+               "a rule that the device refuses is done in software with the same meaning, or ends the run before it "
+               "begins");
+    out.boolean("isolated", &PortConfig::isolated,
+                "the device hands over only what a rule matches: no ARP, no ping, nothing unsteered. Only while every "
+                "rule is in the device: otherwise weir leaves isolation and says so")
+        .check([](TableReader& table, const PortConfig& port) {
+            if (port.isolated && port.steer == SteerMode::software)
+                table.wrong("isolated", "true with steer = \"software\"",
+                            "false: a device that is given no rules hands nothing over when it is isolated");
+        });
 }
 
 void check_mark(const TableReader& table, const PortConfig& port, std::uint32_t mark) {

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <filesystem>
 
+#include "config/field.hpp"
 #include "config/parts.hpp"
 
 namespace weir::pipeline::detail {
@@ -13,102 +13,67 @@ namespace {
 
 constexpr std::uint32_t header_bytes_max = 1024;
 
-std::uint64_t width_mask(std::uint32_t bytes) {
-    return bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * bytes) - 1;
+using wire::DeclaredSpec;
+
+void check_name(TableReader& table, const DeclaredSpec& spec) {
+    const bool taken = spec.name == "declared" ||
+                       std::find(built_in_formats.begin(), built_in_formats.end(), spec.name) != built_in_formats.end();
+    if (taken) table.wrong("name", in_quotes(spec.name), "a name that is not one of the built-in formats");
 }
 
-std::uint64_t value_mask(const wire::DeclaredField& field) {
-    return (field.mask.value_or(width_mask(field.bytes)) & width_mask(field.bytes)) >> field.shift;
+/// A key that has a field of the header.
+Option<DeclaredSpec>& add_field(OptionTable<DeclaredSpec>& out, const char* key,
+                                std::optional<wire::DeclaredField> DeclaredSpec::*member, std::string_view meaning) {
+    return out.add(key, "field", meaning)
+        .reads([key, member](TableReader& table, DeclaredSpec& spec) {
+            spec.*member = read_field(*table.table(key), spec.header_bytes).field;
+        })
+        .shows([member](const DeclaredSpec& spec) {
+            return spec.*member ? field_json({*(spec.*member), {}, {}}) : nlohmann::json();
+        })
+        .written(field_text);
 }
 
-}  // namespace
-
-wire::DeclaredField read_field(TableReader& table, std::uint32_t header_bytes,
-                               std::initializer_list<std::string_view> more) {
-    std::vector<std::string_view> keys{"offset", "bytes", "mask", "shift"};
-    keys.insert(keys.end(), more);
-    table.allow(keys);
-    wire::DeclaredField field;
-    const auto offset = table.integer("offset", {0, header_bytes_max - 1});
-    if (!offset) table.missing("offset", "the field's first byte, counted from the start of the header");
-    const auto bytes = table.integer("bytes", {1, 8});
-    if (!bytes) table.missing("bytes", "the field's width, 1..8 bytes");
-    field.offset = static_cast<std::uint32_t>(*offset);
-    field.bytes = static_cast<std::uint32_t>(*bytes);
-    if (field.offset + field.bytes > header_bytes)
-        table.wrong("offset", fmt::format("bytes {}..{}", field.offset, field.offset + field.bytes - 1),
-                    fmt::format("a field inside the {} bytes of header_bytes", header_bytes));
-    // TOML integers are signed: a mask with the top bit set is written as a negative number, or left out.
-    if (const auto mask = table.signed_integer("mask")) {
-        const auto value = static_cast<std::uint64_t>(*mask);
-        if (value == 0 || (value & ~width_mask(field.bytes)) != 0)
-            table.wrong("mask", fmt::format("{:#x}", value),
-                        fmt::format("1..{:#x}, the bits of {} bytes", width_mask(field.bytes), field.bytes));
-        field.mask = value;
-    }
-    field.shift = static_cast<std::uint32_t>(table.integer("shift", {0, 8 * *bytes - 1}).value_or(0));
-    if (value_mask(field) == 0)
-        table.wrong("shift", fmt::format("{}, which leaves no bit of the field", field.shift),
-                    "less than the width of the field or its mask");
-    return field;
+void add_event(OptionTable<DeclaredSpec>& out) {
+    add_field(out, "event", &DeclaredSpec::event,
+              "the event number. May also have `wrap_bits`: the width of the counter, if it is narrower than the field")
+        .required("where the event number is: event = { offset = 0, bytes = 8 }")
+        .reads([](TableReader& table, DeclaredSpec& spec) {
+            const WrittenField read = read_field(*table.table("event"), spec.header_bytes, FieldExtra::wrap_bits);
+            spec.event = read.field;
+            spec.wrap_bits = read.wrap_bits;
+        })
+        .shows([](const DeclaredSpec& spec) {
+            return spec.event ? field_json({*spec.event, {}, spec.wrap_bits}) : nlohmann::json();
+        });
 }
 
-namespace {
-
-std::optional<wire::DeclaredField> read_optional_field(TableReader& format, std::string_view key,
-                                                       std::uint32_t header_bytes) {
-    auto table = format.table(key);
-    if (!table) return std::nullopt;
-    const wire::DeclaredField field = read_field(*table, header_bytes);
-    table->finish();
-    return field;
-}
-
-void read_event(TableReader& format, wire::DeclaredSpec& spec) {
-    auto table = format.table("event");
-    if (!table) format.missing("event", "where the event number is: event = { offset = 0, bytes = 8 }");
-    spec.event = read_field(*table, spec.header_bytes, {"wrap_bits"});
-    const auto width = static_cast<std::uint32_t>(std::bit_width(value_mask(*spec.event)));
-    if (const auto bits = table->integer("wrap_bits", {1, width})) spec.wrap_bits = static_cast<std::uint32_t>(*bits);
-    table->finish();
-}
-
-void read_magic(TableReader& format, wire::DeclaredSpec& spec) {
-    auto table = format.table("magic");
-    if (!table) return;
-    spec.magic = read_field(*table, spec.header_bytes, {"value"});
-    const auto value = table->signed_integer("value");
-    if (!value) table->missing("value", "the number that the field always has");
-    spec.magic_value = static_cast<std::uint64_t>(*value);
-    if ((spec.magic_value & ~value_mask(*spec.magic)) != 0)
-        table->wrong("value", fmt::format("{:#x}", spec.magic_value),
-                     fmt::format("0..{:#x}, what the field can hold", value_mask(*spec.magic)));
-    table->finish();
+void add_magic(OptionTable<DeclaredSpec>& out) {
+    add_field(out, "magic", &DeclaredSpec::magic, "a packet in which the field has another value is malformed")
+        .reads([](TableReader& table, DeclaredSpec& spec) {
+            const WrittenField read = read_field(*table.table("magic"), spec.header_bytes, FieldExtra::own_value);
+            spec.magic = read.field;
+            spec.magic_value = *read.value;
+        })
+        .shows([](const DeclaredSpec& spec) {
+            return spec.magic ? field_json({*spec.magic, spec.magic_value, {}}) : nlohmann::json();
+        });
 }
 
 /// A field of the header, or a number of bytes that all messages have.
-void read_total(TableReader& format, wire::DeclaredSpec& spec) {
+void read_total(TableReader& format, DeclaredSpec& spec) {
     const toml::node* node = format.get("total");
-    if (node == nullptr) return;
-    if (node->is_table()) {
-        spec.total = read_optional_field(format, "total", spec.header_bytes);
-    } else if (node->is_integer() || node->is_string()) {
+    if (node->is_table())
+        spec.total = read_field(*format.table("total"), spec.header_bytes).field;
+    else if (node->is_integer() || node->is_string())
         spec.total_bytes = static_cast<std::uint32_t>(*format.size("total", {1, message_bytes_limit}));
-    } else {
+    else
         format.wrong("total", describe(*node), "a field, total = { offset = 8, bytes = 4 }, or a number of bytes");
-    }
 }
 
 /// Where a packet's payload belongs, and how much there is in all.
-void read_place(TableReader& format, wire::DeclaredSpec& spec) {
-    spec.index = read_optional_field(format, "index", spec.header_bytes);
-    spec.offset = read_optional_field(format, "offset", spec.header_bytes);
+void check_place(TableReader& format, const DeclaredSpec& spec) {
     if (spec.index && spec.offset) format.wrong("offset", "both index and offset", "one of them");
-    if (const auto bytes = format.size("payload_bytes", {1, 65507}))
-        spec.payload_bytes = static_cast<std::uint32_t>(*bytes);
-    if (const auto packets = format.integer("packets", {1, message_bytes_limit}))
-        spec.packets = static_cast<std::uint32_t>(*packets);
-    read_total(format, spec);
     const bool total = spec.total || spec.total_bytes;
     if (spec.packets && total) format.wrong("total", "both packets and total", "one of them");
     if (spec.index && !spec.payload_bytes)
@@ -126,27 +91,45 @@ void read_place(TableReader& format, wire::DeclaredSpec& spec) {
         format.wrong("packets", fmt::format("messages of {} bytes", bytes), "messages of less than 4GiB");
 }
 
-wire::DeclaredSpec read_format(TableReader& table) {
-    table.allow({"name", "byte_order", "header_bytes", "event", "index", "offset", "payload_bytes", "packets", "total",
-                 "magic", "source"});
-    wire::DeclaredSpec spec;
-    const auto name = table.name("name");
-    if (!name) table.missing("name", "a name for [[stream]] to refer to");
-    spec.name = *name;
-    const bool taken = spec.name == "declared" ||
-                       std::find(built_in_formats.begin(), built_in_formats.end(), spec.name) != built_in_formats.end();
-    if (taken) table.wrong("name", in_quotes(spec.name), "a name that is not one of the built-in formats");
-    spec.byte_order = table.choice("byte_order", byte_order_names).value_or(spec.byte_order);
-    const auto header_bytes = table.size("header_bytes", {1, header_bytes_max});
-    if (!header_bytes) table.missing("header_bytes", "the bytes of each packet before its payload");
-    spec.header_bytes = static_cast<std::uint32_t>(*header_bytes);
-    read_event(table, spec);
-    read_place(table, spec);
-    read_magic(table, spec);
-    spec.source = read_optional_field(table, "source", spec.header_bytes);
-    table.finish();
-    return spec;
+}  // namespace
+
+OptionTable<DeclaredSpec> format_table_options() {
+    OptionTable<DeclaredSpec> out;
+    out.name("name", &DeclaredSpec::name, "what `stream.format` calls it; not the name of a built-in format")
+        .required("a name for [[stream]] to refer to")
+        .check(check_name);
+    out.choice("byte_order", byte_order_names, &DeclaredSpec::byte_order, "of all its fields");
+    out.size("header_bytes", {1, header_bytes_max}, &DeclaredSpec::header_bytes, "in front of the payload; stripped")
+        .required("the bytes of each packet before its payload")
+        .written(toml_text);
+    add_event(out);
+    add_field(out, "index", &DeclaredSpec::index,
+              "the packet's number within the message: its payload belongs at index * `payload_bytes`");
+    add_field(out, "offset", &DeclaredSpec::offset,
+              "or: where the payload belongs, in bytes. With neither, each packet is a whole message");
+    out.size("payload_bytes", {1, 65507}, &DeclaredSpec::payload_bytes,
+             "payload of a full packet; required with `index` or `packets`")
+        .written(toml_text);
+    out.integer("packets", {1, message_bytes_limit}, &DeclaredSpec::packets,
+                "packets of a message: it has packets * `payload_bytes`");
+    out.add("total", "size or field",
+            "or: the bytes of the message, always the same or in the header. With `index` or `offset`, one of the two "
+            "is "
+            "required")
+        .reads(read_total)
+        .shows([](const DeclaredSpec& spec) {
+            if (spec.total) return field_json({*spec.total, {}, {}});
+            return value_of(spec.total_bytes);
+        })
+        .written([](const nlohmann::json& value) { return value.is_object() ? field_text(value) : toml_text(value); })
+        .check(check_place)
+        .check_unset(check_place);
+    add_magic(out);
+    add_field(out, "source", &DeclaredSpec::source, "the source id, for `source_by = \"header\"`");
+    return out;
 }
+
+namespace {
 
 /// The decoder's own opinion, with the line in front.
 void check_decoder(TableReader& table, const wire::DeclaredSpec& spec) {
@@ -163,7 +146,7 @@ void check_decoder(TableReader& table, const wire::DeclaredSpec& spec) {
 /// The [[format]] tables of one file, after those that there are already.
 void append_formats(TableReader& root, std::vector<wire::DeclaredSpec>& out) {
     for (TableReader& table : root.tables("format")) {
-        wire::DeclaredSpec spec = read_format(table);
+        wire::DeclaredSpec spec = format_table_options().read(table);
         for (const wire::DeclaredSpec& other : out)
             if (other.name == spec.name)
                 table.wrong("name", fmt::format("{} twice", in_quotes(spec.name)),

@@ -1,4 +1,4 @@
-// [[sink]] of kind "hdf5": read, printed and as JSON.
+// [[sink]] of kind "hdf5".
 #include "config/hdf5_sink.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,6 @@
 
 #include "config/nexus.hpp"
 #include "config/parts.hpp"
-#include "config/printer.hpp"
 #include "config/sink_kinds.hpp"
 
 namespace weir::pipeline::detail {
@@ -61,40 +60,34 @@ void warn_of_codecs(RunConfig& run) {
     }
 }
 
-void read_hdf5_sink(TableReader& table, SinkConfig& sink) {
-    Hdf5SinkConfig hdf5;
-    hdf5.segment_bytes = table.size("segment_bytes", {1U << 20, std::uint64_t{1} << 44}).value_or(hdf5.segment_bytes);
-    hdf5.events_per_file = table.integer("events_per_file", {0, 1U << 30}).value_or(0);
-    hdf5.sync_bytes = table.size("sync_bytes", {4096, std::uint64_t{1} << 44}).value_or(hdf5.sync_bytes);
-    hdf5.sync_ms = static_cast<std::uint32_t>(table.integer("sync_ms", {1, 3'600'000}).value_or(hdf5.sync_ms));
-    const std::vector<std::string_view> words = codec_words();
-    if (const auto word = table.word("codec", words)) hdf5.codec = static_cast<reduce::pack::Codec>(*word);
-    if (auto nexus = table.table("nexus")) hdf5.nexus = read_nexus(*nexus);
-    sink.options = hdf5;
-}
-
-void print_hdf5_sink(Printer& out, const SinkConfig& sink) {
-    const Hdf5SinkConfig& hdf5 = sink.hdf5();
-    const Hdf5SinkConfig defaults;
-    out.size("segment_bytes", hdf5.segment_bytes, defaults.segment_bytes);
-    out.number("events_per_file", hdf5.events_per_file, defaults.events_per_file);
-    out.size("sync_bytes", hdf5.sync_bytes, defaults.sync_bytes);
-    out.number("sync_ms", hdf5.sync_ms, defaults.sync_ms);
-    if (hdf5.codec)
-        out.line("codec", in_quotes(reduce::pack::name(*hdf5.codec)));
-    else
-        out.comment("codec: as the reducers compress (default)");
-    if (const std::string nexus = nexus_text(hdf5.nexus); !nexus.empty()) out.line("nexus", nexus);
-}
-
-void hdf5_sink_json(nlohmann::json& out, const SinkConfig& sink) {
-    const Hdf5SinkConfig& hdf5 = sink.hdf5();
-    out.update({{"segment_bytes", hdf5.segment_bytes},
-                {"events_per_file", hdf5.events_per_file},
-                {"sync_bytes", hdf5.sync_bytes},
-                {"sync_ms", hdf5.sync_ms},
-                {"codec", hdf5.codec ? nlohmann::json(reduce::pack::name(*hdf5.codec)) : nlohmann::json()},
-                {"nexus", nexus_json(hdf5.nexus)}});
+OptionTable<Hdf5SinkConfig> hdf5_options() {
+    constexpr std::uint64_t bytes_max = std::uint64_t{1} << 44;
+    OptionTable<Hdf5SinkConfig> out;
+    out.size("segment_bytes", {1U << 20, bytes_max}, &Hdf5SinkConfig::segment_bytes,
+             "a new data file begins after this many bytes,");
+    out.integer("events_per_file", {0, 1U << 30}, &Hdf5SinkConfig::events_per_file,
+                "and after this many events; 0: not by number");
+    out.size("sync_bytes", {4096, bytes_max}, &Hdf5SinkConfig::sync_bytes,
+             "data is flushed, for readers that follow, and synced to the disk after this many bytes,");
+    out.integer("sync_ms", {1, 3'600'000}, &Hdf5SinkConfig::sync_ms,
+                "and at least this often. What is not flushed does not survive the end of the program");
+    out.add("codec", quoted_words(codec_words()),
+            "of the chunks. Another one than that of the reducers is compressed again by the sink's one thread")
+        .reads([](TableReader& table, Hdf5SinkConfig& hdf5) {
+            hdf5.codec = static_cast<reduce::pack::Codec>(*table.word("codec", codec_words()));
+        })
+        .shows([](const Hdf5SinkConfig& hdf5) {
+            return hdf5.codec ? nlohmann::json(reduce::pack::name(*hdf5.codec)) : nlohmann::json();
+        })
+        .unset("as the reducers compress")
+        .usually("as the reducers compress; `\"bitshuffle-lz4\"` if that is zstd");
+    out.table("nexus", nexus_options(), &Hdf5SinkConfig::nexus,
+              "what weir cannot know of the experiment: `title`, `instrument`, `source`, `sample`, `detector`, "
+              "`sensor_material` (texts); `sensor_thickness_um`, `pixel_size_um`, `wavelength_angstrom`, `total_flux`, "
+              "`distance_mm` (numbers); `beam_center` (x, y in pixels); `fast_direction`, `slow_direction` (vectors of "
+              "length 1)")
+        .usually("empty");
+    return out;
 }
 
 }  // namespace weir::pipeline::detail

@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "config/field.hpp"
 #include "config/reducer.hpp"
 
 namespace weir::pipeline::detail {
 
 namespace {
-
-constexpr auto keys = std::to_array<std::string_view>(
-    {"pedestal", "gain", "gain_unit", "unit", "photon_kev", "mask", "output", "at", "storage_cells", "storage_cell"});
 
 using Calibration = reduce::CalibrationConfig;
 using reduce::PixelType;
@@ -37,7 +34,6 @@ constexpr std::string_view gain_accepted =
 
 void read_pedestal(TableReader& table, Calibration& out) {
     const toml::node* node = table.get("pedestal");
-    if (node == nullptr) table.missing("pedestal", pedestal_accepted);
     const toml::array* array = node->as_array();
     if (array == nullptr || array->size() != out.pedestal.size())
         table.wrong("pedestal", describe(*node), pedestal_accepted);
@@ -56,7 +52,6 @@ double gain_number(const TableReader& table, const toml::node& node) {
 
 void read_gain(TableReader& table, Calibration& out) {
     const toml::node* node = table.get("gain");
-    if (node == nullptr) table.missing("gain", gain_accepted);
     const toml::array* array = node->as_array();
     if (array == nullptr || array->size() == 1) {
         const toml::node& maps = array == nullptr ? *node : *array->get(0);
@@ -74,10 +69,8 @@ void read_gain(TableReader& table, Calibration& out) {
     }
 }
 
-void read_units(TableReader& table, Calibration& out) {
-    out.gain_unit = table.choice("gain_unit", gain_unit_names).value_or(out.gain_unit);
-    out.unit = table.choice("unit", unit_names).value_or(out.unit);
-    out.photon_kev = table.number("photon_kev", 1e-3, 1e4).value_or(0);
+void check_units(TableReader& table, const JungfrauOptions& options) {
+    const Calibration& out = options.calibration;
     const bool per_photon = out.gain_unit == Calibration::GainUnit::adu_per_photon;
     const bool photons = out.unit == Calibration::Unit::photon;
     if (per_photon != photons && out.photon_kev == 0)
@@ -86,27 +79,24 @@ void read_units(TableReader& table, Calibration& out) {
                                                 in_quotes(name_of(unit_names, out.unit))));
 }
 
-ReduceOptions read(TableReader& table) {
-    JungfrauOptions options;
-    Calibration& calibration = options.calibration;
-    read_pedestal(table, calibration);
-    read_gain(table, calibration);
-    read_units(table, calibration);
-    if (const toml::node* mask = table.get("mask")) calibration.mask = read_files(table, "mask", *mask);
-    options.output = table.choice("output", output_names).value_or(options.output);
-    options.at = table.choice("at", at_names).value_or(options.at);
-    if (options.at == JungfrauOptions::At::fragment && options.output == PixelType::f32)
-        table.wrong("at", "\"fragment\" with output = \"f32\"",
-                    "\"fragment\" with \"f16\", \"i16\" or \"u16\", which fit where the raw pixels were");
-    calibration.storage_cells =
-        static_cast<std::uint32_t>(table.integer("storage_cells", {1, Calibration::storage_cells_max}).value_or(1));
-    if (auto field = table.table("storage_cell")) {
-        options.storage_cell = read_field(*field, header_bytes);
-        field->finish();
-        if (calibration.storage_cells == 1)
-            table.wrong("storage_cell", "a field, without storage_cells", "a field where storage_cells is more than 1");
+nlohmann::json pedestal_json(const Calibration& calibration) {
+    nlohmann::json out;
+    for (const Calibration::Files& files : calibration.pedestal) out.push_back(files_json(files));
+    return out;
+}
+
+nlohmann::json gain_json(const Calibration& calibration) {
+    nlohmann::json out;
+    // One entry is a list of lists, so that it reads back as what it is.
+    if (!calibration.gain_maps.empty()) {
+        out.push_back(files_json(calibration.gain_maps));
+        return out;
     }
-    return options;
+    for (const auto& gain : calibration.gain) {
+        const auto* number = std::get_if<double>(&gain);
+        out.push_back(number != nullptr ? nlohmann::json(*number) : files_json(std::get<Calibration::Files>(gain)));
+    }
+    return out;
 }
 
 }  // namespace
@@ -138,69 +128,58 @@ void warn_of_gains(RunConfig& run) {
     }
 }
 
-namespace {
-
-std::string gain_text(const Calibration& calibration) {
-    // One entry is a list of lists, so that it reads back as what it is.
-    if (!calibration.gain_maps.empty()) return fmt::format("[{}]", files_text(calibration.gain_maps));
-    std::vector<std::string> parts;
-    for (const auto& gain : calibration.gain) {
-        if (const auto* number = std::get_if<double>(&gain))
-            parts.push_back(fmt::format("{}", *number));
-        else
-            parts.push_back(files_text(std::get<Calibration::Files>(gain)));
-    }
-    return fmt::format("[{}]", fmt::join(parts, ", "));
-}
-
-void print(Printer& out, const ReduceOptions& from) {
-    const auto& options = std::get<JungfrauOptions>(from);
-    const Calibration& calibration = options.calibration;
-    const JungfrauOptions defaults;
-    out.line("pedestal", fmt::format("[{}, {}, {}]", files_text(calibration.pedestal[0]),
-                                     files_text(calibration.pedestal[1]), files_text(calibration.pedestal[2])));
-    out.line("gain", gain_text(calibration));
-    out.choice("gain_unit", gain_unit_names, calibration.gain_unit, defaults.calibration.gain_unit);
-    if (calibration.photon_kev != 0)
-        out.line("photon_kev", fmt::format("{}", calibration.photon_kev));
-    else
-        out.comment("photon_kev: not needed (default)");
-    out.choice("unit", unit_names, calibration.unit, defaults.calibration.unit);
-    out.choice("output", output_names, options.output, defaults.output);
-    out.choice("at", at_names, options.at, defaults.at);
-    if (!calibration.mask.empty()) out.line("mask", files_text(calibration.mask));
-    out.number("storage_cells", calibration.storage_cells, defaults.calibration.storage_cells);
-    if (calibration.storage_cells > 1)
-        out.line("storage_cell", field_text(options.storage_cell), options.storage_cell == defaults.storage_cell);
-}
-
-nlohmann::json json(const ReduceOptions& from) {
-    const auto& options = std::get<JungfrauOptions>(from);
-    const Calibration& calibration = options.calibration;
-    nlohmann::json out{
-        {"pedestal", nlohmann::json::array()},           {"gain_unit", name_of(gain_unit_names, calibration.gain_unit)},
-        {"unit", name_of(unit_names, calibration.unit)}, {"output", name_of(output_names, options.output)},
-        {"at", name_of(at_names, options.at)},           {"storage_cells", calibration.storage_cells}};
-    for (const Calibration::Files& files : calibration.pedestal) out["pedestal"].push_back(files_json(files));
-    if (!calibration.gain_maps.empty()) {
-        out["gain"] = files_json(calibration.gain_maps);
-    } else {
-        for (const auto& gain : calibration.gain) {
-            const auto* number = std::get_if<double>(&gain);
-            out["gain"].push_back(number != nullptr ? nlohmann::json(*number)
-                                                    : files_json(std::get<Calibration::Files>(gain)));
-        }
-    }
-    if (calibration.photon_kev != 0) out["photon_kev"] = calibration.photon_kev;
-    if (!calibration.mask.empty()) out["mask"] = files_json(calibration.mask);
-    if (calibration.storage_cells > 1) out["storage_cell"] = field_json(options.storage_cell);
+OptionTable<JungfrauOptions> jungfrau_options() {
+    using J = JungfrauOptions;
+    const auto of = [](auto member) {
+        return [member](auto& from) -> auto& {
+            return from.calibration.*member;
+        };
+    };
+    OptionTable<J> out;
+    out.add("pedestal", "three files", "for G0, G1, G2, in ADU; each may be a list of one file for each module")
+        .required(std::string(pedestal_accepted))
+        .reads([](TableReader& table, J& into) { read_pedestal(table, into.calibration); })
+        .shows([](const J& from) { return pedestal_json(from.calibration); });
+    out.add("gain", "three numbers or files, or one file",
+            "for G0, G1, G2; each may be a list of one file for each module; or PSI's gain map, which has all three")
+        .required(std::string(gain_accepted))
+        .reads([](TableReader& table, J& into) { read_gain(table, into.calibration); })
+        .shows([](const J& from) { return gain_json(from.calibration); });
+    out.choice("gain_unit", gain_unit_names, of(&Calibration::gain_unit), "of `gain`");
+    out.choice("unit", unit_names, of(&Calibration::unit), "of the energies");
+    out.number("photon_kev", 1e-3, 1e4, of(&Calibration::photon_kev),
+               "energy of a photon, required between keV and photons")
+        .unset(0.0, "not needed")
+        .usually("none")
+        .check_unset(check_units);
+    out.choice("output", output_names, &J::output, "type in which an energy is written");
+    out.choice("at", at_names, &J::at,
+               "where pixels are converted: by work lcores, or as packets arrive (`f16`, `i16`, `u16` only)")
+        .check([](TableReader& table, const J& into) {
+            if (into.at == J::At::fragment && into.output == PixelType::f32)
+                table.wrong("at", "\"fragment\" with output = \"f32\"",
+                            "\"fragment\" with \"f16\", \"i16\" or \"u16\", which fit where the raw pixels were");
+        });
+    out.add("mask", "files", "a byte for each pixel, not 0 where it is bad")
+        .reads(
+            [](TableReader& table, J& into) { into.calibration.mask = read_files(table, "mask", *table.get("mask")); })
+        .shows([](const J& from) { return files_json(from.calibration.mask); });
+    out.integer("storage_cells", {1, Calibration::storage_cells_max}, of(&Calibration::storage_cells),
+                "storage cells that the files have");
+    out.add("storage_cell", "field", "`{ offset, bytes, mask, shift }`: where the detector header has the storage cell")
+        .refused_where([](const J& from) -> std::string {
+            return from.calibration.storage_cells > 1 ? "" : "nothing, or a field where storage_cells is more than 1";
+        })
+        .usually("bits 11..8 of detSpec3")
+        .reads([](TableReader& table, J& into) {
+            into.storage_cell = read_field(*table.table("storage_cell"), header_bytes).field;
+        })
+        .shows([](const J& from) {
+            return field_json({from.storage_cell, {}, {}});
+        })
+        .written(field_text);
     return out;
 }
-
-}  // namespace
-
-const ReducerEntry jungfrau_entry{
-    "jungfrau", set_of(ReduceData::raw_pixels), ReduceData::energies, {}, keys, read, print, json};
 
 std::filesystem::path config_path(const TableReader& table, std::string_view text) {
     std::filesystem::path path(text);
@@ -237,15 +216,10 @@ std::vector<std::filesystem::path> read_files(const TableReader& table, std::str
     return files;
 }
 
-std::string files_text(const std::vector<std::filesystem::path>& files) {
-    std::vector<std::string> parts;
-    parts.reserve(files.size());
-    for (const std::filesystem::path& file : files) parts.push_back(in_quotes(file.string()));
-    return parts.size() == 1 ? parts.front() : fmt::format("[{}]", fmt::join(parts, ", "));
-}
-
 nlohmann::json files_json(const std::vector<std::filesystem::path>& files) {
-    nlohmann::json out = nlohmann::json::array();
+    if (files.empty()) return {};
+    if (files.size() == 1) return files.front().string();
+    nlohmann::json out;
     for (const std::filesystem::path& file : files) out.push_back(file.string());
     return out;
 }

@@ -6,16 +6,12 @@
 #include <string_view>
 
 #include "config/run_config.hpp"
+#include "options/text.hpp"
 
 namespace weir::pipeline::detail {
 
-template <class E>
-struct Named {
-    std::string_view name;
-    E value;
-};
-template <class E>
-Named(const char*, E) -> Named<E>;  // clang 14 does not deduce it for aggregates
+using options::name_of;
+using options::Named;
 
 inline constexpr std::array transport_names{Named{"udp", Transport::udp}, Named{"roce", Transport::roce}};
 inline constexpr std::array source_by_names{Named{"port", SourceBy::port}, Named{"address", SourceBy::address},
@@ -61,21 +57,5 @@ inline constexpr std::array byte_order_names{Named{"little", wire::ByteOrder::li
 /// Formats that need no [[format]]; a declared one may not take these names, nor "declared".
 inline constexpr auto built_in_formats =
     std::to_array<std::string_view>({"jungfrau", "moench", "eiger", "ejfat", "dune", "ess", "spead", "message"});
-
-template <class Table, class E>
-constexpr std::string_view name_of(const Table& table, E value) {
-    for (const auto& entry : table)
-        if (entry.value == value) return entry.name;
-    return "?";
-}
-
-/// Bytes as the largest binary unit that divides them: "16MiB", "1000".
-std::string format_size(std::uint64_t bytes);
-
-/// `overload` as it is written: "evict-oldest", "prescale:10".
-std::string overload_text(const EventsConfig& events);
-
-/// Text in double quotes with control characters escaped as TOML wants them.
-std::string in_quotes(std::string_view text);
 
 }  // namespace weir::pipeline::detail

@@ -1,4 +1,3 @@
-// The `nexus` table of the hdf5 sink: read, printed and as JSON; also from a command line.
 #include "config/nexus.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +8,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "config/reader.hpp"
 #include "core/error.hpp"
 
 namespace weir::pipeline {
@@ -18,30 +16,9 @@ using store::hdf5::Nexus;
 
 namespace detail {
 
-namespace {
+using namespace options;
 
-struct TextField {
-    const char* key;
-    std::string Nexus::*value;
-};
-constexpr auto text_fields = std::to_array<TextField>({{"title", &Nexus::title},
-                                                       {"instrument", &Nexus::instrument},
-                                                       {"source", &Nexus::source},
-                                                       {"sample", &Nexus::sample},
-                                                       {"detector", &Nexus::detector},
-                                                       {"sensor_material", &Nexus::sensor_material}});
-struct NumberField {
-    const char* key;
-    std::optional<double> Nexus::*value;
-    double min;
-    double max;
-};
-constexpr auto number_fields =
-    std::to_array<NumberField>({{"sensor_thickness_um", &Nexus::sensor_thickness_um, 1e-3, 1e6},
-                                {"pixel_size_um", &Nexus::pixel_size_um, 1e-3, 1e6},
-                                {"wavelength_angstrom", &Nexus::wavelength_angstrom, 1e-6, 1e6},
-                                {"total_flux", &Nexus::total_flux, 0, 1e30},
-                                {"distance_mm", &Nexus::distance_mm, 0, 1e9}});
+namespace {
 
 template <std::size_t N>
 std::optional<std::array<double, N>> read_numbers(TableReader& table, const char* key, std::string_view accepted) {
@@ -70,50 +47,33 @@ std::optional<std::array<double, 3>> read_direction(TableReader& table, const ch
     return vector;
 }
 
-template <class Numbers>
-std::string list_text(const Numbers& numbers) {
-    std::vector<std::string> parts;
-    for (const double number : numbers) parts.push_back(fmt::format("{}", number));
-    return fmt::format("[{}]", fmt::join(parts, ", "));
-}
-
 }  // namespace
 
-Nexus read_nexus(TableReader& table) {
-    Nexus nexus;
-    for (const TextField& field : text_fields) nexus.*field.value = table.text(field.key).value_or("");
-    for (const NumberField& field : number_fields) nexus.*field.value = table.number(field.key, field.min, field.max);
-    nexus.beam_center = read_numbers<2>(table, "beam_center", "two numbers, x and y in pixels");
-    nexus.fast_direction = read_direction(table, "fast_direction");
-    nexus.slow_direction = read_direction(table, "slow_direction");
-    table.finish();
-    return nexus;
-}
-
-std::string nexus_text(const Nexus& nexus) {
-    std::vector<std::string> parts;
-    const auto add = [&](const char* key, const std::string& value) {
-        parts.push_back(fmt::format("{} = {}", key, value));
+OptionTable<Nexus> nexus_options() {
+    OptionTable<Nexus> out;
+    out.text("title", &Nexus::title, "of the run");
+    out.text("instrument", &Nexus::instrument, "name of the beamline");
+    out.text("source", &Nexus::source, "name of the facility");
+    out.text("sample", &Nexus::sample, "name of the sample");
+    out.text("detector", &Nexus::detector, "what it is called");
+    out.text("sensor_material", &Nexus::sensor_material, "as `Si`");
+    out.number("sensor_thickness_um", 1e-3, 1e6, &Nexus::sensor_thickness_um, "micrometres");
+    out.number("pixel_size_um", 1e-3, 1e6, &Nexus::pixel_size_um, "micrometres");
+    out.number("wavelength_angstrom", 1e-6, 1e6, &Nexus::wavelength_angstrom, "of the beam");
+    out.number("total_flux", 0, 1e30, &Nexus::total_flux, "photons per second");
+    out.number("distance_mm", 0, 1e9, &Nexus::distance_mm, "from the sample to the detector");
+    out.add("beam_center", "two numbers", "x and y in pixels")
+        .reads([](TableReader& table, Nexus& nexus) {
+            nexus.beam_center = read_numbers<2>(table, "beam_center", "two numbers, x and y in pixels");
+        })
+        .shows([](const Nexus& nexus) { return value_of(nexus.beam_center); });
+    const auto direction = [&out](const char* key, std::optional<std::array<double, 3>> Nexus::*member) {
+        out.add(key, "three numbers", "a vector of length 1, in the coordinates of NeXus")
+            .reads([key, member](TableReader& table, Nexus& nexus) { nexus.*member = read_direction(table, key); })
+            .shows([member](const Nexus& nexus) { return value_of(nexus.*member); });
     };
-    for (const TextField& field : text_fields)
-        if (!(nexus.*field.value).empty()) add(field.key, in_quotes(nexus.*field.value));
-    for (const NumberField& field : number_fields)
-        if (nexus.*field.value) add(field.key, fmt::format("{}", *(nexus.*field.value)));
-    if (nexus.beam_center) add("beam_center", list_text(*nexus.beam_center));
-    if (nexus.fast_direction) add("fast_direction", list_text(*nexus.fast_direction));
-    if (nexus.slow_direction) add("slow_direction", list_text(*nexus.slow_direction));
-    return parts.empty() ? "" : fmt::format("{{ {} }}", fmt::join(parts, ", "));
-}
-
-nlohmann::json nexus_json(const Nexus& nexus) {
-    nlohmann::json out = nlohmann::json::object();
-    for (const TextField& field : text_fields)
-        if (!(nexus.*field.value).empty()) out[field.key] = nexus.*field.value;
-    for (const NumberField& field : number_fields)
-        if (nexus.*field.value) out[field.key] = *(nexus.*field.value);
-    if (nexus.beam_center) out["beam_center"] = *nexus.beam_center;
-    if (nexus.fast_direction) out["fast_direction"] = *nexus.fast_direction;
-    if (nexus.slow_direction) out["slow_direction"] = *nexus.slow_direction;
+    direction("fast_direction", &Nexus::fast_direction);
+    direction("slow_direction", &Nexus::slow_direction);
     return out;
 }
 
@@ -128,8 +88,11 @@ constexpr std::string_view option = "--nexus";
         "{}: found \"{}\"; accepted: KEY=VALUE, like sample=lysozyme or beam_center=[512.5, 256.5]", option, found));
 }
 
+/// Whether the key is for a text.
 bool is_text(std::string_view key) {
-    return std::ranges::find(detail::text_fields, key, &detail::TextField::key) != detail::text_fields.end();
+    const std::vector<options::Explained> all = detail::nexus_options().explained();
+    const auto found = std::ranges::find(all, key, &options::Explained::key);
+    return found != all.end() && found->kind == "text";
 }
 
 /// A line of TOML. Texts need no quotes, which a shell would take away.
@@ -140,7 +103,7 @@ std::string line_of(std::string_view assignment, std::string& key) {
     if (equals == std::string_view::npos || !is_word || assignment.find('\n') != std::string_view::npos)
         refuse(assignment);
     const std::string_view value = assignment.substr(equals + 1);
-    return fmt::format("{} = {}\n", key, is_text(key) ? detail::in_quotes(value) : value);
+    return fmt::format("{} = {}\n", key, is_text(key) ? options::in_quotes(value) : value);
 }
 
 }  // namespace
@@ -157,7 +120,7 @@ Nexus nexus_of(const nlohmann::json& recorded, const std::vector<std::string>& g
         for (const auto& [key, value] : recorded.items())
             if (std::ranges::find(keys, key) == keys.end())
                 text += fmt::format("{} = {}\n", key,
-                                    value.is_string() ? detail::in_quotes(value.get<std::string>()) : value.dump());
+                                    value.is_string() ? options::in_quotes(value.get<std::string>()) : value.dump());
     toml::table table;
     try {
         table = toml::parse(text, option);
@@ -165,8 +128,8 @@ Nexus nexus_of(const nlohmann::json& recorded, const std::vector<std::string>& g
         const std::size_t line = error.source().begin.line;
         refuse(line >= 1 && line <= given.size() ? given[line - 1] : error.description());
     }
-    detail::TableReader reader(table, "nexus", option);
-    return detail::read_nexus(reader);
+    options::TableReader reader(table, "nexus", option);
+    return detail::nexus_options().read(reader);
 }
 
 }  // namespace weir::pipeline

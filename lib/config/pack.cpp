@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-
 #include "config/reducer.hpp"
 
 namespace weir::pipeline {
@@ -14,54 +12,27 @@ namespace detail {
 
 namespace {
 
-constexpr auto keys = std::to_array<std::string_view>({"codec", "level", "element_bytes"});
-
 constexpr std::array codecs{Codec::bitshuffle_lz4, Codec::bitshuffle_zstd, Codec::lz4, Codec::zstd, Codec::bits};
 
-ReduceOptions read_pack(TableReader& table) {
-    PackOptions options;
+std::vector<std::string_view> codec_names() {
     std::vector<std::string_view> names;
     for (const Codec codec : codecs) names.push_back(reduce::pack::name(codec));
-    if (const auto index = table.word("codec", names)) options.codec = codecs[*index];
-
-    const std::string codec = in_quotes(reduce::pack::name(options.codec));
-    if (const auto levels = reduce::pack::levels(options.codec)) {
-        const std::int64_t level = table.signed_integer("level").value_or(levels->usual);
-        const bool is_zstd = options.codec == Codec::zstd || options.codec == Codec::bitshuffle_zstd;
-        if (level < levels->lowest || level > levels->highest || (level == 0 && is_zstd))
-            table.wrong("level", fmt::format("the integer {}", level),
-                        is_zstd ? "1..19, or -7..-1 (faster, compresses less)"
-                                : "1..9 (from 3 on slow and thorough), or -99..0 (faster, compresses less)");
-        options.level = static_cast<std::int32_t>(level);
-    } else {
-        table.refuse("level", "nothing: " + codec + " has no levels");
-        options.level = 0;
-    }
-
-    if (!reduce::pack::has_elements(options.codec))
-        table.refuse("element_bytes", "nothing: " + codec + " does not ask how large an element is");
-    if (const auto bytes = table.integer("element_bytes", {1, 8})) {
-        if (!std::has_single_bit(*bytes))
-            table.wrong("element_bytes", fmt::format("the integer {}", *bytes), "1, 2, 4 or 8");
-        options.element_bytes = static_cast<std::uint32_t>(*bytes);
-    }
-    return options;
+    return names;
 }
 
-void print_pack(Printer& out, const ReduceOptions& all) {
-    const auto& options = std::get<PackOptions>(all);
-    out.line("codec", in_quotes(reduce::pack::name(options.codec)), options.codec == PackOptions{}.codec);
-    if (const auto levels = reduce::pack::levels(options.codec))
-        out.line("level", std::to_string(options.level), options.level == levels->usual);
-    if (options.element_bytes != 0) out.line("element_bytes", std::to_string(options.element_bytes));
+std::string quoted(Codec codec) {
+    return in_quotes(reduce::pack::name(codec));
 }
 
-nlohmann::json pack_json(const ReduceOptions& all) {
-    const auto& options = std::get<PackOptions>(all);
-    nlohmann::json out{{"codec", reduce::pack::name(options.codec)}};
-    if (reduce::pack::levels(options.codec)) out["level"] = options.level;
-    if (options.element_bytes != 0) out["element_bytes"] = options.element_bytes;
-    return out;
+void read_level(TableReader& table, PackOptions& options) {
+    const auto levels = reduce::pack::levels(options.codec);
+    const std::int64_t level = *table.signed_integer("level");
+    const bool is_zstd = options.codec == Codec::zstd || options.codec == Codec::bitshuffle_zstd;
+    if (level < levels->lowest || level > levels->highest || (level == 0 && is_zstd))
+        table.wrong("level", fmt::format("the integer {}", level),
+                    is_zstd ? "1..19, or -7..-1 (faster, compresses less)"
+                            : "1..9 (from 3 on slow and thorough), or -99..0 (faster, compresses less)");
+    options.level = static_cast<std::int32_t>(level);
 }
 
 /// Bytes of a pixel as it is received; 0 where a format does not say.
@@ -82,14 +53,43 @@ std::uint32_t pixel_bytes(const std::vector<StreamConfig>& streams) {
 
 }  // namespace
 
-const ReducerEntry pack_entry{"pack", any_data, ReduceData::packed, {}, keys, read_pack, print_pack, pack_json};
+OptionTable<PackOptions> pack_options() {
+    OptionTable<PackOptions> out;
+    out.add("codec", quoted_words(codec_names()),
+            "the first two sort bits before they compress; `\"bits\"` stores whole numbers in as few bits as they need")
+        .reads([](TableReader& table, PackOptions& pack) { pack.codec = codecs[*table.word("codec", codec_names())]; })
+        .shows([](const PackOptions& pack) { return nlohmann::json(reduce::pack::name(pack.codec)); });
+    out.add("level", "LZ4: -99..9; zstd: 1..19, -7..-1",
+            "higher ones compress more and are slower; LZ4's change the method at 3. `\"bits\"` has none")
+        .refused_where([](const PackOptions& pack) -> std::string {
+            return reduce::pack::levels(pack.codec) ? "" : "nothing: " + quoted(pack.codec) + " has no levels";
+        })
+        .reads(read_level)
+        .otherwise([](PackOptions& pack) { pack.level = reduce::pack::levels(pack.codec)->usual; })
+        .usually("1")
+        .shows([](const PackOptions& pack) { return value_of(pack.level); });
+    out.integer("element_bytes", {1, 8}, &PackOptions::element_bytes,
+                "the size of a number in the payload, for `\"bitshuffle-…\"` and `\"bits\"`")
+        .refused_where([](const PackOptions& pack) -> std::string {
+            return reduce::pack::has_elements(pack.codec)
+                       ? ""
+                       : "nothing: " + quoted(pack.codec) + " does not ask how large an element is";
+        })
+        .unset(0, "")
+        .usually("what the format or the reducers before it say; where they do not, required")
+        .check([](TableReader& table, const PackOptions& pack) {
+            if (!std::has_single_bit(pack.element_bytes))
+                table.wrong("element_bytes", fmt::format("the integer {}", pack.element_bytes), "1, 2, 4 or 8");
+        });
+    return out;
+}
 
 void resolve_packing(RunConfig& run) {
     const auto* jungfrau = find_reducer<JungfrauOptions>(run.reduce);
     for (ReduceConfig& reducer : run.reduce) {
         auto* pack = std::get_if<PackOptions>(&reducer.options);
         if (pack == nullptr || !reduce::pack::has_elements(pack->codec)) continue;
-        const std::string codec = in_quotes(reduce::pack::name(pack->codec));
+        const std::string codec = quoted(pack->codec);
         if (jungfrau == nullptr) {
             if (pack->element_bytes == 0) pack->element_bytes = pixel_bytes(run.streams);
             if (pack->element_bytes == 0)

@@ -12,18 +12,6 @@ namespace {
 
 using Args = std::vector<std::string>;  // "key=value", or a key alone
 
-/// The keys that a profile may have too.
-constexpr auto value_keys = std::to_array<std::string_view>(
-    {"queues", "mtu", "rx_descriptors", "mbuf_bytes", "promiscuous", "tx_descriptors", "link_wait_s", "flow_control",
-     "pfc", "flow_control_required", "timestamps", "checksums", "args"});
-
-/// Those and the keys that only a port or only a profile has.
-std::vector<std::string_view> with_values(std::initializer_list<std::string_view> own) {
-    std::vector<std::string_view> keys(own);
-    keys.insert(keys.end(), value_keys.begin(), value_keys.end());
-    return keys;
-}
-
 std::string_view key_of(std::string_view arg) {
     return arg.substr(0, arg.find('='));
 }
@@ -93,37 +81,89 @@ Args read_args(TableReader& table) {
     return out;
 }
 
-/// What goes to the driver as it is.
-void read_options(TableReader& table, port::PortOptions& options) {
-    constexpr Bounds descriptors{32, 32768};
-    constexpr Bounds seconds{0, 3600};
-    constexpr Bounds priorities{0, 7};
-    options.promiscuous = table.boolean("promiscuous").value_or(options.promiscuous);
-    options.tx_descriptors =
-        static_cast<std::uint16_t>(table.integer("tx_descriptors", descriptors).value_or(options.tx_descriptors));
-    options.link_wait_s =
-        static_cast<std::uint32_t>(table.integer("link_wait_s", seconds).value_or(options.link_wait_s));
-    options.flow_control = table.choice("flow_control", flow_control_names).value_or(options.flow_control);
-    if (const auto pfc = table.integers("pfc", priorities, "priority"); table.get("pfc") != nullptr) options.pfc = pfc;
-    options.flow_control_required = table.boolean("flow_control_required").value_or(options.flow_control_required);
-    options.timestamps = table.choice("timestamps", timestamps_names).value_or(options.timestamps);
-    options.checksums = table.choice("checksums", checksums_names).value_or(options.checksums);
-}
+void read_profile(TableReader& table, PortConfig& port);
 
-/// Reads `value_keys`. `args` comes back because its parts merge one by one.
-Args read_values(TableReader& table, PortConfig& port) {
+/// The keys that a profile may have too.
+OptionTable<PortConfig> value_options() {
     // 64 KiB is what a 16-bit buffer length can say, headroom included.
     constexpr Bounds mbuf{1024, 65407};
-    port.queues = static_cast<std::uint16_t>(table.integer("queues", {1, 1024}).value_or(port.queues));
-    port.mtu = static_cast<std::uint16_t>(table.integer("mtu", {68, 65535}).value_or(port.mtu));
-    port.rx_descriptors =
-        static_cast<std::uint16_t>(table.integer("rx_descriptors", {32, 32768}).value_or(port.rx_descriptors));
-    port.mbuf_bytes = static_cast<std::uint32_t>(table.size("mbuf_bytes", mbuf).value_or(port.mbuf_bytes));
-    read_options(table, port.options);
-    return read_args(table);
+    constexpr Bounds descriptors{32, 32768};
+    OptionTable<PortConfig> out;
+    out.add("args", "text or table",
+            "more device arguments: `\"framesz=16384,blocksz=65536\"` or `{ framesz = 16384, blocksz = 65536 }`")
+        .reads([](TableReader& table, PortConfig& port) {
+            port.args = join(merge_args(read_args(table), split_args(port.args)));
+        })
+        .shows([](const PortConfig& port) { return value_of(port.args); })
+        .reported([](const PortConfig&) { return nlohmann::json(); });  // `device` has them
+    out.integer("queues", {1, 1024}, &PortConfig::queues, "receive queues, dealt out to the `rx` lcores");
+    out.integer("mtu", {68, 65535}, &PortConfig::mtu,
+                "largest IP packet. Buffers are sized by it, and the device is told if it can be. A kernel interface "
+                "must have at least this MTU");
+    out.integer("rx_descriptors", descriptors, &PortConfig::rx_descriptors,
+                "length of each receive queue; what the driver does not take is fitted to its limits, with a remark");
+    const auto options = [](auto member) {
+        return [member](auto& port) -> auto& {
+            return port.options.*member;
+        };
+    };
+    using port::PortOptions;
+    out.integer("tx_descriptors", descriptors, options(&PortOptions::tx_descriptors),
+                "length of the transmit queue, for answers and acknowledgements; likewise");
+    out.boolean("promiscuous", options(&PortOptions::promiscuous),
+                "take frames whatever their destination MAC: streams are often addressed to a group, or to a MAC that "
+                "the sender was told by hand");
+    out.integer("link_wait_s", {0, 3600}, options(&PortOptions::link_wait_s),
+                "wait so many seconds for the link before the line `running:`. Packets are taken meanwhile. Without a "
+                "link the run goes on all the same, and says so");
+    out.choice("flow_control", flow_control_names, options(&PortOptions::flow_control),
+               "pause frames (IEEE 802.3x): obey them (`rx`), send them (`tx`), both, neither, or leave it as the "
+               "device has it");
+    out.integers("pfc", {0, 7}, "priority", options(&PortOptions::pfc),
+                 "priorities with flow control of their own (IEEE 802.1Qbb)");
+    out.boolean("flow_control_required", options(&PortOptions::flow_control_required),
+                "what the driver refuses of these two ends the run; otherwise it is a remark");
+    out.choice("timestamps", timestamps_names, options(&PortOptions::timestamps),
+               "whose time a packet gets, see [Time](OPERATION.md#time)");
+    out.choice("checksums", checksums_names, options(&PortOptions::checksums),
+               "what a device that checks UDP checksums calls bad is `malformed.udp_checksum`; `\"ignore\"`: for "
+               "senders that fill the field wrongly");
+    out.size("mbuf_bytes", mbuf, &PortConfig::mbuf_bytes, "room of a packet buffer, without DPDK's headroom")
+        .unset(0, "as the MTU needs");
+    return out;
 }
 
-Args read_profile(TableReader& table, const std::string& name, PortConfig& port) {
+void check_address(TableReader& table, const PortConfig& port);
+
+}  // namespace
+
+OptionTable<PortConfig> port_options() {
+    OptionTable<PortConfig> out;
+    out.name("name", &PortConfig::name, "what `[[stream]]` and `--port` call it; each once")
+        .required("a name for [[stream]] to refer to");
+    out.text("device", &PortConfig::device,
+             "a PCI address, `\"0000:3b:00.0\"`, or a virtual device with its arguments, "
+             "`\"net_af_packet0,iface=det0\"`. The name of a kernel interface alone is refused, with what to write. "
+             "`weir replay` reads capture files instead and ignores it")
+        .required("a PCI address, \"0000:3b:00.0\", or a virtual device, \"net_af_packet0,iface=det0\"")
+        .reported([](const PortConfig& port) { return nlohmann::json(port.devargs()); });
+    out.add("profile", "path", "a TOML file with values for a driver, see below")
+        .reads(read_profile)
+        .shows([](const PortConfig& port) { return value_of(port.profile.file); })
+        .unprinted();  // its values are
+    out.include(value_options());
+    out.text("address", &PortConfig::address,
+             "`\"10.1.0.2/24\"`: weir answers ARP and ping for this IPv4 address; or `\"fd00::2/64\"`: neighbour "
+             "solicitations and ping for this IPv6 address. Without it, nothing is answered")
+        .check(check_address);
+    add_flow_options(out);
+    return out;
+}
+
+namespace {
+
+void read_profile(TableReader& table, PortConfig& port) {
+    const std::string name = *table.text("profile");
     std::filesystem::path path = name;
     if (path.is_relative()) path = std::filesystem::path(table.file()).parent_path() / path;
     std::error_code error;
@@ -134,14 +174,15 @@ Args read_profile(TableReader& table, const std::string& name, PortConfig& port)
     port.profile = {file_name, table.place(*table.get("profile")).line};
     const toml::table document = parse_toml(read_text(path), file_name);
     TableReader profile(document, "", file_name);
-    profile.allow(with_values({"notes"}));
-    if (profile.get("notes") != nullptr) profile.texts("notes", "remarks for people");
-    Args args = read_values(profile, port);
-    profile.finish();
-    return args;
+    OptionTable<PortConfig> options = value_options();
+    options.add("notes", "texts", "text for people").reads([](TableReader& notes, PortConfig&) {
+        notes.texts("notes", "remarks for people");
+    });
+    options.read(profile, port);
 }
 
-void check_address(TableReader& table, std::string_view text) {
+void check_address(TableReader& table, const PortConfig& port) {
+    const std::string_view text = port.address;
     const std::size_t slash = text.find('/');
     const auto address = parse_ip_address(text.substr(0, slash));
     const std::string_view prefix = slash == std::string_view::npos ? "" : text.substr(slash + 1);
@@ -158,26 +199,10 @@ void check_frame_room(TableReader& table, const PortConfig& port) {
 }
 
 PortConfig read_port(TableReader& table, std::uint32_t index) {
-    PortConfig port;
+    PortConfig port = port_options().read(table);
     port.place = table.place();
-    table.allow(with_values({"name", "device", "profile", "address", "steer", "on_refusal", "isolated", "flows"}));
-    const auto name = table.name("name");
-    if (!name) table.missing("name", "a name for [[stream]] to refer to");
-    port.name = *name;
-    const auto device = table.text("device");
-    if (!device)
-        table.missing("device", "a PCI address, \"0000:3b:00.0\", or a virtual device, \"net_af_packet0,iface=det0\"");
-    port.device = *device;
-    Args profile_args;
-    if (const auto profile = table.text("profile")) profile_args = read_profile(table, *profile, port);
-    port.args = join(merge_args(read_values(table, port), profile_args));
-    if (const auto address = table.text("address")) {
-        check_address(table, *address);
-        port.address = *address;
-    }
-    read_flow_keys(table, index, port);
+    check_rules(port, index);
     check_frame_room(table, port);
-    table.finish();
     return port;
 }
 

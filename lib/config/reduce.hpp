@@ -1,5 +1,5 @@
 // [[reduce]] tables: one struct of options per kind, and what a kind makes of what. A new kind is a struct, an
-// alternative in ReduceOptions, and a line in the table of config_reduce.cpp, in the same place of the order.
+// alternative in ReduceOptions, and a line in the table of reduce.cpp, in the same place of the order.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "config/pedestal_options.hpp"
-#include "config/place.hpp"
+#include "options/place.hpp"
 #include "reduce/mfp/multi_event.hpp"
 #include "reduce/pack/codec.hpp"
 #include "reduce/pack/packer.hpp"
@@ -24,6 +24,8 @@
 #include "wire/format.hpp"
 
 namespace weir::pipeline {
+
+using options::Place;
 
 struct ZstdOptions {
     std::int32_t level = 1;  ///< 1..19, or -7..-1 (faster)

@@ -1,10 +1,10 @@
-// What the configuration has to know of a kind of reducer. Private to config*.cpp.
+// What the configuration has to know of a kind of reducer.
 #pragma once
 
 #include <span>
 
 #include "config/parts.hpp"
-#include "config/printer.hpp"
+#include "options/kind.hpp"
 
 namespace weir::pipeline::detail {
 
@@ -18,29 +18,20 @@ inline constexpr DataSet any_data =
     set_of(ReduceData::bytes, ReduceData::raw_pixels, ReduceData::mep, ReduceData::energies, ReduceData::sparse);
 
 struct ReducerEntry {
-    std::string_view name;
-    DataSet takes;                           ///< never ReduceData::packed: what compresses is the last
-    std::optional<ReduceData> gives;         ///< nothing: what it took
-    std::string_view wants_behind;           ///< a kind without which it does nothing, anywhere after it; or empty
-    std::span<const std::string_view> keys;  ///< all but `kind`
-    /// All keys but `kind`; `allow` has been called, `finish` is called afterwards.
-    ReduceOptions (*read)(TableReader&);
-    /// All lines but `kind`.
-    void (*print)(Printer&, const ReduceOptions&);
-    /// All keys but `kind`.
-    nlohmann::json (*json)(const ReduceOptions&);
+    options::Kind<ReduceOptions> options;
+    DataSet takes;                    ///< never ReduceData::packed: what compresses is the last
+    std::optional<ReduceData> gives;  ///< nothing: what it took
 };
 
-extern const ReducerEntry zstd_entry;      // config_reduce.cpp
-extern const ReducerEntry pack_entry;      // config_pack.cpp
-extern const ReducerEntry jungfrau_entry;  // config_jungfrau.cpp
-extern const ReducerEntry veto_entry;      // config_veto.cpp
-extern const ReducerEntry sparse_entry;    // config_sparse.cpp
-extern const ReducerEntry mfp_entry;       // config_mfp.cpp
+options::OptionTable<PackOptions> pack_options();
+options::OptionTable<JungfrauOptions> jungfrau_options();
+options::OptionTable<reduce::VetoOptions> veto_options();
+options::OptionTable<SparseOptions> sparse_options();
+options::OptionTable<MfpOptions> mfp_options();
+options::OptionTable<PedestalOptions> pedestal_options();
 
 /// Throws if `sparse` does not know where to take the noise from.
 void check_sparse(const RunConfig& run);
-extern const ReducerEntry pedestal_entry;  // config_pedestal.cpp
 
 /// What "pack" packs follows from what stands before it: completes its options, or refuses them.
 void resolve_packing(RunConfig& run);
@@ -57,8 +48,18 @@ std::filesystem::path config_path(const TableReader& table, std::string_view tex
 
 /// A file name, or a list of them, in `node`, which is what `key` has or a part of it.
 std::vector<std::filesystem::path> read_files(const TableReader& table, std::string_view key, const toml::node& node);
-/// As it is written: "\"a\"", or "[\"a\", \"b\"]".
-std::string files_text(const std::vector<std::filesystem::path>& files);
+/// As they are written: one, or a list of them; null if there are none.
 nlohmann::json files_json(const std::vector<std::filesystem::path>& files);
+
+/// A key that takes one file, or a list of them.
+template <class T>
+options::Option<T>& add_files(options::OptionTable<T>& out, std::string_view key, std::string kind,
+                              std::vector<std::filesystem::path> T::*member, std::string_view meaning) {
+    return out.add(key, std::move(kind), meaning)
+        .reads([key = std::string(key), member](TableReader& table, T& into) {
+            into.*member = read_files(table, key, *table.get(key));
+        })
+        .shows([member](const T& from) { return files_json(from.*member); });
+}
 
 }  // namespace weir::pipeline::detail

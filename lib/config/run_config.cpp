@@ -45,95 +45,119 @@ toml::table parse_toml(std::string_view text, std::string_view file_name) {
     }
 }
 
+namespace {
+
 std::string overload_text(const EventsConfig& events) {
     if (events.overload == OverloadMode::prescale) return fmt::format("prescale:{}", events.prescale);
     return std::string(name_of(overload_names, events.overload));
 }
 
-namespace {
-
 void read_overload(TableReader& table, EventsConfig& events) {
     constexpr std::uint32_t prescale_max = 1'000'000'000;
     constexpr std::string_view prefix = "prescale:";
-    const auto text = table.text("overload");
-    if (!text) return;
-    if (text->starts_with(prefix)) {
+    const std::string text = *table.text("overload");
+    if (text.starts_with(prefix)) {
         std::uint32_t every = 0;
-        const char* const end = text->data() + text->size();
-        const auto [read, error] = std::from_chars(text->data() + prefix.size(), end, every);
+        const char* const end = text.data() + text.size();
+        const auto [read, error] = std::from_chars(text.data() + prefix.size(), end, every);
         if (error == std::errc() && read == end && every >= 2 && every <= prescale_max) {
             events.overload = OverloadMode::prescale;
             events.prescale = every;
             return;
         }
     }
-    const auto* const named = std::ranges::find(overload_names, *text, &Named<OverloadMode>::name);
+    const auto* const named = std::ranges::find(overload_names, text, &Named<OverloadMode>::name);
     if (named == overload_names.end())
-        table.wrong("overload", fmt::format("the string {}", in_quotes(*text)),
+        table.wrong("overload", fmt::format("the string {}", in_quotes(text)),
                     fmt::format("\"evict-oldest\", \"refuse-new\", \"prescale:N\" with N from 2 to {}, or \"wait\"",
                                 prescale_max));
     events.overload = named->value;
 }
 
 void read_stride(TableReader& table, EventsConfig& events) {
-    constexpr Bounds stride{1, std::uint64_t{1} << 40U};
-    const toml::node* const node = table.get("stride");
-    if (node == nullptr) return;
-    if (!node->is_string()) {
-        events.stride = table.integer("stride", stride);
+    constexpr Bounds bounds{1, std::uint64_t{1} << 40U};
+    if (!table.get("stride")->is_string()) {
+        events.stride = table.integer("stride", bounds);
         return;
     }
-    const std::string text = table.text("stride").value_or("");
+    const std::string text = *table.text("stride");
     if (text == "sparse")
         events.stride = EventsConfig::stride_sparse;
     else if (text != "learn")
         table.wrong("stride", fmt::format("the string {}", in_quotes(text)),
-                    fmt::format("an integer from 1 to {}, \"learn\" or \"sparse\"", stride.max));
+                    fmt::format("an integer from 1 to {}, \"learn\" or \"sparse\"", bounds.max));
 }
 
 }  // namespace
 
-EventsConfig read_events(TableReader& root) {
-    constexpr Bounds memory{1U << 20, std::uint64_t{1} << 44};
+OptionTable<EventsConfig> events_options() {
     constexpr std::uint32_t day_ms = 86'400'000;
-    EventsConfig events;
-    auto table = root.table("events");
-    if (!table) root.missing("events.sources", "[events] with sources = the number of sources that make an event");
-    table->allow({"sources", "memory", "window", "timeout_ms", "ip_fragment_timeout_ms", "incomplete", "assembly",
-                  "overload", "horizon", "stride"});
-    const auto sources = table->integer("sources", {1, sources_max});
-    if (!sources) table->missing("sources", "the number of sources that make an event complete");
-    events.sources = static_cast<std::uint32_t>(*sources);
-    events.memory_bytes = table->size("memory", memory).value_or(events.memory_bytes);
-    if (const auto window = table->integer("window", {1, 1U << 20}))
-        events.window = static_cast<std::uint32_t>(*window);
-    events.timeout_ms =
-        static_cast<std::uint32_t>(table->integer("timeout_ms", {1, day_ms}).value_or(events.timeout_ms));
+    OptionTable<EventsConfig> out;
+    out.integer("sources", {1, sources_max}, &EventsConfig::sources,
+                "how many whole messages make an event complete, if no other message of it has begun and is not whole. "
+                "An event with a message in parts waits for it until `timeout_ms` and is incomplete then")
+        .required("the number of sources that make an event complete");
+    out.size("memory", {1U << 20, std::uint64_t{1} << 44}, &EventsConfig::memory_bytes,
+             "for open events. The number of open events follows from it");
+    out.integer("window", {1, 1U << 20}, &EventsConfig::window,
+                "cap on open events, of all `build` lcores together. weir prints which of the two limits binds. With "
+                "more than 1024 sources, where 8 to 63 are open by themselves, it may also ask for up to 64")
+        .unset("as many open events as the memory holds")
+        .usually("none");
+    out.integer("timeout_ms", {1, day_ms}, &EventsConfig::timeout_ms,
+                "an event closes as incomplete this long after its first packet");
     // Far below the time in which a source uses up its 65536 identifications: 44 ms at 1.5 million datagrams a second.
-    constexpr std::uint32_t fragment_timeout_max_ms = 60'000;
-    events.ip_fragment_timeout_ms = static_cast<std::uint32_t>(
-        table->integer("ip_fragment_timeout_ms", {1, fragment_timeout_max_ms}).value_or(events.ip_fragment_timeout_ms));
-    events.incomplete = table->choice("incomplete", incomplete_names).value_or(events.incomplete);
-    events.assembly = table->choice("assembly", assembly_names).value_or(events.assembly);
-    read_overload(*table, events);
-    events.horizon = static_cast<std::uint32_t>(table->integer("horizon", {1, 1U << 20}).value_or(events.horizon));
-    read_stride(*table, events);
-    table->finish();
-    return events;
+    out.integer("ip_fragment_timeout_ms", {1, 60'000}, &EventsConfig::ip_fragment_timeout_ms,
+                "a datagram that came in IP fragments is given up this long after its first fragment "
+                "([NETWORK.md](NETWORK.md))");
+    out.choice("incomplete", incomplete_names, &EventsConfig::incomplete,
+               "incomplete events are written with their gaps listed, or dropped and counted");
+    out.choice(
+        "assembly", assembly_names, &EventsConfig::assembly,
+        "events refer to the packets' buffers, or copy them; auto decides by size and by what the pool has left");
+    out.add("overload", "`\"evict-oldest\"`, `\"refuse-new\"`, `\"prescale:N\"` (N from 2), `\"wait\"`",
+            "what is lost when there is more than weir can take, whole events only: [OVERLOAD.md](OVERLOAD.md)")
+        .reads(read_overload)
+        .shows([](const EventsConfig& events) { return nlohmann::json(overload_text(events)); });
+    out.integer("horizon", {1, 1U << 20}, &EventsConfig::horizon,
+                "closed event numbers that are remembered, per source: what still comes for them is `late`")
+        .usually("1024; less with more than 4096 sources");
+    out.add("stride", "1..1099511627776, `\"learn\"`, `\"sparse\"`",
+            "how far apart the numbers of consecutive events are. It decides which whole events are missing "
+            "([LOSSES.md](LOSSES.md#numbers)); `\"sparse\"` says that the numbers tell nothing about that")
+        .reads(read_stride)
+        .shows([](const EventsConfig& events) {
+            if (!events.stride) return nlohmann::json("learn");
+            return *events.stride == EventsConfig::stride_sparse ? nlohmann::json("sparse")
+                                                                 : nlohmann::json(*events.stride);
+        });
+    return out;
 }
 
-LcoresConfig read_lcores(TableReader& root) {
+OptionTable<RunConfig> run_options() {
+    OptionTable<RunConfig> out;
+    out.name("name", &RunConfig::name, "`{name}` in the path of a sink");
+    return out;
+}
+
+OptionTable<LcoresConfig> lcores_options() {
     constexpr Bounds cpus{0, 1023};
-    LcoresConfig lcores;
-    auto table = root.table("lcores");
-    if (!table) return lcores;
-    table->allow({"rx", "build", "work", "idle"});
-    lcores.rx = table->integers("rx", cpus, "CPU number");
-    lcores.build = table->integers("build", cpus, "CPU number");
-    lcores.work = table->integers("work", cpus, "CPU number");
-    lcores.idle = table->choice("idle", idle_names).value_or(lcores.idle);
-    table->finish();
-    return lcores;
+    OptionTable<LcoresConfig> out;
+    const auto list = [&](std::string_view key, std::vector<std::uint32_t> LcoresConfig::*member,
+                          std::string_view meaning) {
+        out.integers(key, cpus, "CPU number", member, meaning).unset("proposed at start").usually("proposed");
+    };
+    list("rx", &LcoresConfig::rx,
+         "receive and assemble messages. A queue goes to the one with the fewest, of those on the NUMA node of the "
+         "port's device if there are any");
+    list("build", &LcoresConfig::build,
+         "build events of messages: each has a part of the events, by their number; at most 16");
+    list("work", &LcoresConfig::work, "reduce and format events");
+    out.choice(
+        "idle", idle_names, &LcoresConfig::idle,
+        "what an lcore does when there is nothing to do. `\"spin\"` reacts fastest; on a machine with few CPUs it "
+        "starves everything else, and `\"sleep\"` gives the CPU away");
+    return out;
 }
 
 }  // namespace detail
@@ -154,13 +178,15 @@ RunConfig parse_config(std::string_view text, std::string_view file_name) {
     TableReader root(document, "", file_name);
     root.allow({"name", "include", "port", "stream", "events", "reduce", "sink", "lcores", "format"});
     RunConfig run;
-    run.name = root.name("name").value_or(run.name);
+    run_options().read_values(root, run);
     run.ports = read_ports(root);
     run.formats = read_formats(root);
-    run.events = read_events(root);
+    auto events = root.table("events");
+    if (!events) root.missing("events.sources", "[events] with sources = the number of sources that make an event");
+    run.events = events_options().read(*events);
     run.reduce = read_reducers(root);
     run.sinks = read_sinks(root);
-    run.lcores = read_lcores(root);
+    if (auto lcores = root.table("lcores")) run.lcores = lcores_options().read(*lcores);
     read_streams(root, run);
     check_recorders(run);
     check_reducers(run);

@@ -11,16 +11,23 @@
 #include <string_view>
 #include <vector>
 
-#include "config/place.hpp"
 #include "config/port_options.hpp"
 #include "config/reduce.hpp"
 #include "config/sink.hpp"
 #include "core/error.hpp"
+#include "options/place.hpp"
 #include "roce/queue_pair.hpp"
 #include "steer/flow_rule.hpp"
 #include "wire/format.hpp"
 
+namespace weir::options {
+struct ReferenceTable;
+using Reference = std::vector<ReferenceTable>;
+}  // namespace weir::options
+
 namespace weir::pipeline {
+
+using options::Place;
 
 enum class Transport : std::uint8_t { udp, roce };
 /// What tells the sources of a UDP stream apart.
@@ -218,6 +225,9 @@ std::string print_config(const RunConfig& config);
 
 /// The same for the run report and the manifest.
 nlohmann::json config_json(const RunConfig& config);
+
+/// All keys of all tables, for people.
+options::Reference config_reference();
 
 /// What the stream's format is made with (wire::FormatEntry::make_context), its [[format]] included.
 wire::FormatOptions format_options(const RunConfig& run, const StreamConfig& stream);

@@ -1,15 +1,14 @@
-// [[sink]]: read, printed and as JSON. A kind is one line in a table.
+// [[sink]]: what all kinds have in common, and the table of kinds.
 #include "config/sink.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "config/parts.hpp"
-#include "config/printer.hpp"
 #include "config/sink_kinds.hpp"
+#include "options/kind.hpp"
 
 namespace weir::pipeline::detail {
 
@@ -30,150 +29,142 @@ void check_path(TableReader& table, std::string_view path) {
     }
 }
 
-std::uint32_t number(TableReader& table, const char* key, Bounds bounds, std::uint32_t otherwise) {
-    return static_cast<std::uint32_t>(table.integer(key, bounds).value_or(otherwise));
-}
-
-void read_events_sink(TableReader& table, SinkConfig& sink) {
-    EventsSinkConfig events;
-    events.segment_bytes =
-        table.size("segment_bytes", {1U << 20, std::uint64_t{1} << 44}).value_or(events.segment_bytes);
-    events.sync_bytes = table.size("sync_bytes", {4096, std::uint64_t{1} << 44}).value_or(events.sync_bytes);
-    events.sync_ms = number(table, "sync_ms", {1, 3'600'000}, events.sync_ms);
+OptionTable<EventsSinkConfig> events_options() {
+    constexpr std::uint64_t bytes_max = std::uint64_t{1} << 44;
+    OptionTable<EventsSinkConfig> out;
+    out.size("segment_bytes", {1U << 20, bytes_max}, &EventsSinkConfig::segment_bytes,
+             "a new file begins after this many bytes,");
     // Years fit, and so do their nanoseconds.
-    events.segment_seconds = number(table, "segment_seconds", {0, 1U << 30}, events.segment_seconds);
-    events.sync = table.choice("sync", sync_names).value_or(events.sync);
-    events.direct = table.choice("direct", toggle_names).value_or(events.direct);
-    events.uring = table.choice("uring", toggle_names).value_or(events.uring);
-    events.queue_depth = number(table, "queue_depth", {1, 1024}, events.queue_depth);
-    events.files = number(table, "files", {1, 64}, events.files);
-    events.preallocate = table.size("preallocate", {0, std::uint64_t{1} << 40}).value_or(events.preallocate);
-    if (events.preallocate % (1U << 20) != 0)
-        table.wrong("preallocate", format_size(events.preallocate), "whole MiB, or 0");
-    sink.options = events;
+    out.integer("segment_seconds", {0, 1U << 30}, &EventsSinkConfig::segment_seconds,
+                "and with the first event that comes this long after the first one in the file; 0: not by time. After "
+                "200000 files the last one grows");
+    out.size("sync_bytes", {4096, bytes_max}, &EventsSinkConfig::sync_bytes,
+             "data is synced to the disk after this many bytes,");
+    out.integer("sync_ms", {1, 3'600'000}, &EventsSinkConfig::sync_ms,
+                "and at least this often. What is synced survives a power cut; what is written survives the end of the "
+                "program");
+    out.choice("sync", sync_names, &EventsSinkConfig::sync,
+               "when: by `sync_bytes` and `sync_ms`; only when a file is full; only at the end of the run; never, so "
+               "that nothing is called synced and `written` means with the kernel");
+    out.choice(
+        "direct", toggle_names, &EventsSinkConfig::direct,
+        "writes go past the page cache (O_DIRECT), straight from the workers' buffers. `\"auto\"`: where the file "
+        "system takes them, and the run says where not; `\"on\"`: it is refused where not. The run is of version "
+        "2 ([EVENT_FILE.md](EVENT_FILE.md)), and a file ends where a buffer ends. When to turn it on, and why it is "
+        "not the "
+        "default: [OPERATION.md](OPERATION.md#files-in-trouble)");
+    out.choice("uring", toggle_names, &EventsSinkConfig::uring,
+               "io_uring, so that several writes are under way at once: with `direct` and where the kernel allows it; "
+               "always, or the run is refused; never");
+    out.integer("queue_depth", {1, 1024}, &EventsSinkConfig::queue_depth,
+                "with io_uring: writes under way at once, each up to a buffer (1 MiB and more). Workers have 4 to 16 "
+                "buffers each, more than that cannot be under way");
+    out.integer("files", {1, 64}, &EventsSinkConfig::files,
+                "files that are written at the same time, buffers taking turns. More than one makes the run version 2");
+    out.size("preallocate", {0, std::uint64_t{1} << 40}, &EventsSinkConfig::preallocate,
+             "with `direct`: disk space is set aside in steps of this, which keeps writes from waiting for each other; "
+             "the rest goes when the file is full or the run ends. 0: not")
+        .check([](TableReader& table, const EventsSinkConfig& events) {
+            if (events.preallocate % (1U << 20) != 0)
+                table.wrong("preallocate", format_size(events.preallocate), "whole MiB, or 0");
+        });
+    return out;
 }
 
-void print_events_sink(Printer& out, const SinkConfig& sink) {
-    const EventsSinkConfig& events = sink.events();
-    const EventsSinkConfig defaults;
-    out.size("segment_bytes", events.segment_bytes, defaults.segment_bytes);
-    out.number("segment_seconds", events.segment_seconds, defaults.segment_seconds);
-    out.size("sync_bytes", events.sync_bytes, defaults.sync_bytes);
-    out.number("sync_ms", events.sync_ms, defaults.sync_ms);
-    out.choice("sync", sync_names, events.sync, defaults.sync);
-    out.choice("direct", toggle_names, events.direct, defaults.direct);
-    out.choice("uring", toggle_names, events.uring, defaults.uring);
-    out.number("queue_depth", events.queue_depth, defaults.queue_depth);
-    out.number("files", events.files, defaults.files);
-    out.size("preallocate", events.preallocate, defaults.preallocate);
-}
+using SinkOptions = decltype(SinkConfig::options);
 
-void events_sink_json(nlohmann::json& out, const SinkConfig& sink) {
-    const EventsSinkConfig& events = sink.events();
-    out.update({{"segment_bytes", events.segment_bytes},
-                {"segment_seconds", events.segment_seconds},
-                {"sync_bytes", events.sync_bytes},
-                {"sync_ms", events.sync_ms},
-                {"sync", name_of(sync_names, events.sync)},
-                {"direct", name_of(toggle_names, events.direct)},
-                {"uring", name_of(toggle_names, events.uring)},
-                {"queue_depth", events.queue_depth},
-                {"files", events.files},
-                {"preallocate", events.preallocate}});
-}
-
-constexpr auto events_keys =
-    std::to_array<std::string_view>({"segment_bytes", "segment_seconds", "sync_bytes", "sync_ms", "sync", "direct",
-                                     "uring", "queue_depth", "files", "preallocate"});
-
-/// What a kind of sink has beside the keys of all.
-struct Kind {
-    std::string_view name;
+struct SinkEntry {
     SinkKind kind;
-    std::span<const std::string_view> keys;  ///< its own, which other kinds refuse by name
-    void (*read)(TableReader& table, SinkConfig& sink);
-    void (*print)(Printer& out, const SinkConfig& sink);
-    void (*json)(nlohmann::json& out, const SinkConfig& sink);
+    Kind<SinkOptions> options;
+    bool writes = true;  ///< if not, it has not even the keys that the others share
 };
 
-/// The kinds. "null" writes nothing, so it has not even the keys that the others share.
-constexpr auto kinds = std::to_array<Kind>({
-    {"events", SinkKind::events, events_keys, read_events_sink, print_events_sink, events_sink_json},
-    {"hdf5", SinkKind::hdf5, hdf5_keys, read_hdf5_sink, print_hdf5_sink, hdf5_sink_json},
-    {"pcapng", SinkKind::pcapng, recorder_keys, read_recorder, print_recorder, recorder_json},
-    {"null", SinkKind::null, {}, nullptr, nullptr, nullptr},
-});
-
-constexpr auto shared_keys =
-    std::to_array<std::string_view>({"path", "full_warning_seconds", "require_mount", "on_error"});
-
-std::string kinds_text() {
-    std::vector<std::string_view> names;
-    for (const Kind& kind : kinds) names.push_back(kind.name);
-    return any_of(names);
+/// The kinds.
+const std::vector<SinkEntry>& kinds() {
+    static const std::vector<SinkEntry> all{
+        {SinkKind::events, kind_of<SinkOptions>("events", events_options())},
+        {SinkKind::hdf5, kind_of<SinkOptions>("hdf5", hdf5_options())},
+        {SinkKind::pcapng, kind_of<SinkOptions>("pcapng", recorder_options())},
+        {SinkKind::null, kind_of<SinkOptions>("null", OptionTable<std::monostate>()), false},
+    };
+    return all;
 }
 
-const Kind& kind_of(SinkKind kind) {
-    for (const Kind& entry : kinds)
-        if (entry.kind == kind) return entry;
-    return kinds.back();
+/// Of all kinds that write.
+OptionTable<SinkConfig> shared_options() {
+    OptionTable<SinkConfig> out;
+    out.text("path", &SinkConfig::path,
+             "what the run is written to, refused if it exists. `{name}`, `{run}` (a number kept across restarts, one "
+             "for all sinks of a run), `{run:06}` (with leading zeroes), `{date}`. `--out` replaces that of the first "
+             "sink that has one")
+        .required("what to create, as \"/data/{name}-{run:06}\"")
+        .usually("required but for null")
+        .check([](TableReader& table, const SinkConfig& sink) { check_path(table, sink.path); });
+    out.integer("full_warning_seconds", {0, 1U << 30}, &SinkConfig::full_warning_seconds,
+                "not for null: a warning when at the rate of the last ten seconds the disk will be full in less than "
+                "this; again at half of what was left. 0: none");
+    out.text("require_mount", &SinkConfig::require_mount,
+             "not for null: the run is refused unless a file system is mounted at exactly this directory, so that a "
+             "disk that did not come up is not taken for the empty directory under it");
+    out.choice("on_error", on_error_names, &SinkConfig::on_error,
+               "not for null: what a full disk or a failed write does: the run ends with an error (exit status 1), or "
+               "goes on while another sink takes events. Then `written` is about the others, and what this one lost is "
+               "in the report's `sinks` and in a warning")
+        .otherwise([](SinkConfig& sink) {
+            // What is there to find out why things go wrong does not end a run by itself.
+            const auto* recorder = std::get_if<RecorderConfig>(&sink.options);
+            const bool flight = recorder != nullptr && recorder->packets == RecordMode::incomplete;
+            sink.on_error = flight ? SinkError::carry_on : SinkError::stop;
+        })
+        .usually("`\"stop\"`");
+    return out;
 }
 
-const Kind& read_kind(TableReader& table) {
-    if (const toml::node* node = table.get("kind")) {
-        const auto* text = node->as_string();
-        for (const std::string_view later : {"hdf5", "pcapng"})
-            if (text != nullptr && text->get() == later && std::ranges::find(kinds, later, &Kind::name) == kinds.end())
-                table.wrong("kind", describe(*node) + ", which this version does not write yet", kinds_text());
-    }
+std::vector<std::string_view> kind_names() {
     std::vector<std::string_view> names;
-    for (const Kind& kind : kinds) names.push_back(kind.name);
-    const auto index = table.word("kind", names);
-    if (!index) table.missing("kind", kinds_text());
-    return kinds[*index];
+    for (const SinkEntry& entry : kinds()) names.push_back(entry.options.name);
+    return names;
+}
+
+const SinkEntry& entry_of(SinkKind kind) {
+    return *std::ranges::find(kinds(), kind, &SinkEntry::kind);
 }
 
 /// Of all kinds: which of them a sink has is said by `refuse_foreign`.
 std::vector<std::string_view> all_keys() {
-    std::vector<std::string_view> keys{"kind"};
-    keys.insert(keys.end(), shared_keys.begin(), shared_keys.end());
-    for (const Kind& kind : kinds) keys.insert(keys.end(), kind.keys.begin(), kind.keys.end());
+    std::vector<std::string_view> keys = shared_options().keys();
+    keys.insert(keys.begin(), "kind");
+    for (const SinkEntry& entry : kinds())
+        keys.insert(keys.end(), entry.options.keys.begin(), entry.options.keys.end());
     return keys;
 }
 
 /// Keys that only other kinds have.
-void refuse_foreign(TableReader& table, const Kind& kind) {
-    if (kind.read == nullptr)
-        for (const std::string_view key : shared_keys)
-            table.refuse(key, fmt::format("nothing: a sink of kind \"{}\" writes no files", kind.name));
-    for (const Kind& other : kinds)
-        for (const std::string_view key : other.keys)
-            if (std::ranges::find(kind.keys, key) == kind.keys.end())
-                table.refuse(key, kind.read == nullptr
-                                      ? fmt::format("nothing: a sink of kind \"{}\" writes no files", kind.name)
-                                      : fmt::format("nothing: a sink of kind \"{}\" has no such key, one of kind "
+void refuse_foreign(TableReader& table, const SinkEntry& entry) {
+    const std::string no_files = fmt::format("nothing: a sink of kind \"{}\" writes no files", entry.options.name);
+    if (!entry.writes)
+        for (const std::string_view key : shared_options().keys()) table.refuse(key, no_files);
+    for (const SinkEntry& other : kinds())
+        for (const std::string& key : other.options.keys)
+            if (!entry.options.has(key))
+                table.refuse(key, entry.writes
+                                      ? fmt::format("nothing: a sink of kind \"{}\" has no such key, one of kind "
                                                     "\"{}\" has",
-                                                    kind.name, other.name));
+                                                    entry.options.name, other.options.name)
+                                      : no_files);
 }
 
 SinkConfig read_sink(TableReader& table) {
     SinkConfig sink;
     sink.place = table.place();
     table.allow(all_keys());
-    const Kind& kind = read_kind(table);
-    sink.kind = kind.kind;
-    refuse_foreign(table, kind);
-    if (kind.read != nullptr) {
-        const auto path = table.text("path");
-        if (!path) table.missing("path", "what to create, as \"/data/{name}-{run:06}\"");
-        check_path(table, *path);
-        sink.path = *path;
-        sink.full_warning_seconds = number(table, "full_warning_seconds", {0, 1U << 30}, sink.full_warning_seconds);
-        sink.require_mount = table.text("require_mount").value_or("");
-        sink.on_error = table.choice("on_error", on_error_names).value_or(sink.on_error);
-        kind.read(table, sink);
-    }
-    table.finish();
+    const auto index = table.word("kind", kind_names());
+    if (!index) table.missing("kind", any_of(kind_names()));
+    const SinkEntry& entry = kinds()[*index];
+    sink.kind = entry.kind;
+    refuse_foreign(table, entry);
+    sink.options = entry.options.read(table);
+    if (entry.writes) shared_options().read_values(table, sink);
     return sink;
 }
 
@@ -189,33 +180,36 @@ std::vector<SinkConfig> read_sinks(TableReader& root) {
                             "a path of its own for each sink");
         out.push_back(std::move(sink));
     }
-    if (out.empty()) root.missing("sink", fmt::format("at least one [[sink]], of kind {}", kinds_text()));
+    if (out.empty()) root.missing("sink", fmt::format("at least one [[sink]], of kind {}", any_of(kind_names())));
     return out;
 }
 
-void print_sink(Printer& out, const SinkConfig& sink) {
-    const SinkConfig defaults;
-    const Kind& kind = kind_of(sink.kind);
-    out.header("[[sink]]");
-    out.line("kind", in_quotes(kind.name));
-    if (!sink.writes()) return;
-    out.line("path", in_quotes(sink.path));
-    kind.print(out, sink);
-    out.number("full_warning_seconds", sink.full_warning_seconds, defaults.full_warning_seconds);
-    if (!sink.require_mount.empty()) out.line("require_mount", in_quotes(sink.require_mount));
-    out.choice("on_error", on_error_names, sink.on_error, defaults.on_error);
+std::string print_sink(const SinkConfig& sink) {
+    const SinkEntry& entry = entry_of(sink.kind);
+    const std::string head = fmt::format("\n[[sink]]\nkind = {}\n", in_quotes(entry.options.name));
+    return entry.writes ? head + shared_options().print(sink) + entry.options.print(sink.options) : head;
 }
 
 nlohmann::json sink_json(const SinkConfig& sink) {
-    const Kind& kind = kind_of(sink.kind);
-    nlohmann::json out{{"kind", kind.name}};
-    if (!sink.writes()) return out;
-    out["path"] = sink.path;
-    kind.json(out, sink);
-    out["full_warning_seconds"] = sink.full_warning_seconds;
-    if (!sink.require_mount.empty()) out["require_mount"] = sink.require_mount;
-    out["on_error"] = name_of(on_error_names, sink.on_error);
+    const SinkEntry& entry = entry_of(sink.kind);
+    nlohmann::json out = entry.writes ? shared_options().report(sink) : nlohmann::json::object();
+    out.update(entry.options.report(sink.options));
+    out["kind"] = entry.options.name;
     return out;
+}
+
+void explain_sinks(Reference& out) {
+    std::string words;
+    for (const SinkEntry& entry : kinds()) words += (words.empty() ? "`" : ", `") + in_quotes(entry.options.name) + "`";
+    std::vector<Explained> shared = shared_options().explained();
+    shared.insert(shared.begin(),
+                  {"kind", words, "required",
+                   "event files ([EVENT_FILE.md](EVENT_FILE.md)), HDF5 files in NeXus layout ([HDF5.md](HDF5.md)), the "
+                   "packets themselves ([RECORDER.md](RECORDER.md); beside other sinks or alone), or nowhere"});
+    out.push_back({"sink", "key", std::move(shared)});
+    for (const SinkEntry& entry : kinds())
+        if (!entry.options.keys.empty())
+            out.push_back({fmt::format("sink.{}", entry.options.name), "key", entry.options.explained});
 }
 
 }  // namespace weir::pipeline::detail
@@ -223,7 +217,7 @@ nlohmann::json sink_json(const SinkConfig& sink) {
 namespace weir::pipeline {
 
 std::string_view sink_kind_name(SinkKind kind) {
-    return detail::kind_of(kind).name;
+    return detail::entry_of(kind).options.name;
 }
 
 }  // namespace weir::pipeline

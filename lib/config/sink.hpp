@@ -7,11 +7,13 @@
 #include <variant>
 
 #include "config/hdf5_sink.hpp"
-#include "config/place.hpp"
 #include "config/recorder.hpp"
+#include "options/place.hpp"
 #include "store/write_policy.hpp"
 
 namespace weir::pipeline {
+
+using options::Place;
 
 enum class SinkKind : std::uint8_t { events, hdf5, pcapng, null };
 /// What becomes of the run when a sink fails.

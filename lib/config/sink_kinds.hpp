@@ -1,22 +1,12 @@
-// The kinds of sink whose keys are read in files of their own: for the table in config_sink.cpp. Private to
-// config*.cpp.
+// The kinds of sink whose keys are described in files of their own, for the table in sink.cpp.
 #pragma once
 
-#include <array>
-#include <nlohmann/json_fwd.hpp>
-#include <string_view>
-
 #include "config/sink.hpp"
+#include "options/option.hpp"
 
 namespace weir::pipeline::detail {
 
-class TableReader;
-class Printer;
-
-void read_hdf5_sink(TableReader& table, SinkConfig& sink);
-void print_hdf5_sink(Printer& out, const SinkConfig& sink);
-void hdf5_sink_json(nlohmann::json& out, const SinkConfig& sink);
-inline constexpr auto hdf5_keys =
-    std::to_array<std::string_view>({"segment_bytes", "events_per_file", "sync_bytes", "sync_ms", "codec", "nexus"});
+options::OptionTable<Hdf5SinkConfig> hdf5_options();
+options::OptionTable<RecorderConfig> recorder_options();
 
 }  // namespace weir::pipeline::detail

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "config/reducer.hpp"
 
@@ -10,52 +9,33 @@ namespace weir::pipeline::detail {
 
 namespace {
 
-constexpr auto keys = std::to_array<std::string_view>({"threshold", "sigma", "rms"});
-
 constexpr double energy_max = 1e9;
-
-ReduceOptions read(TableReader& table) {
-    SparseOptions options;
-    options.threshold = table.number("threshold", -energy_max, energy_max);
-    options.sigma = table.number("sigma", 0, 1e6);
-    if (!options.threshold && !options.sigma)
-        table.missing("threshold",
-                      "the energy above which a pixel is kept, in the unit of the jungfrau before it, or sigma = N for "
-                      "N times the noise of each pixel, or both");
-    if (!options.sigma) {
-        table.refuse("rms", "sigma says how many times the noise a pixel must have");
-    } else if (const toml::node* node = table.get("rms"); node != nullptr) {
-        options.rms = read_files(table, "rms", *node);
-    }
-    return options;
-}
-
-void print(Printer& out, const ReduceOptions& from) {
-    const auto& options = std::get<SparseOptions>(from);
-    if (options.threshold)
-        out.line("threshold", fmt::format("{}", *options.threshold));
-    else
-        out.comment("threshold: as sigma says (default)");
-    if (options.sigma) out.line("sigma", fmt::format("{}", *options.sigma));
-    if (!options.rms.empty())
-        out.line("rms", files_text(options.rms));
-    else if (options.sigma)
-        out.comment("rms: that of the pedestal reducer (default)");
-}
-
-nlohmann::json json(const ReduceOptions& from) {
-    const auto& options = std::get<SparseOptions>(from);
-    nlohmann::json out = nlohmann::json::object();
-    if (options.threshold) out["threshold"] = *options.threshold;
-    if (options.sigma) out["sigma"] = *options.sigma;
-    if (!options.rms.empty()) out["rms"] = files_json(options.rms);
-    return out;
-}
 
 }  // namespace
 
-const ReducerEntry sparse_entry{"sparse", set_of(ReduceData::energies), ReduceData::sparse, {}, keys, read, print,
-                                json};
+OptionTable<SparseOptions> sparse_options() {
+    OptionTable<SparseOptions> out;
+    out.number("threshold", -energy_max, energy_max, &SparseOptions::threshold,
+               "a pixel is kept when its energy is above this, in the `unit` of `jungfrau`")
+        .unset("as sigma says")
+        .usually("none");
+    out.number("sigma", 0, 1e6, &SparseOptions::sigma, "a pixel is kept when its energy is above this times its noise")
+        .check_unset([](TableReader& table, const SparseOptions& sparse) {
+            if (!sparse.threshold)
+                table.missing("threshold",
+                              "the energy above which a pixel is kept, in the unit of the jungfrau before it, or "
+                              "sigma = N for N times the noise of each pixel, or both");
+        });
+    add_files(out, "rms", "file, or a list of one for each module", &SparseOptions::rms,
+              "with `sigma`: RMS of each pixel in G0, in ADU: raw 32-bit or 64-bit floats, 512 x 1024 for each module "
+              "(and, if it has so many, storage cell)")
+        .refused_where([](const SparseOptions& sparse) -> std::string {
+            return sparse.sigma ? "" : "sigma says how many times the noise a pixel must have";
+        })
+        .unset("that of the pedestal reducer")
+        .usually("the reducer `pedestal`, if there is one");
+    return out;
+}
 
 /// The noise must come from somewhere.
 void check_sparse(const RunConfig& run) {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "config/reducer.hpp"
 
@@ -10,129 +9,117 @@ namespace weir::pipeline::detail {
 
 namespace {
 
-constexpr auto keys = std::to_array<std::string_view>(
-    {"threshold", "min_pixels", "max_pixels", "min_peaks", "max_peaks", "require", "incomplete", "keep_every",
-     "peak_threshold", "snr", "peak_radius", "background_radius", "separation", "min_peak_pixels"});
-
 using reduce::PeakOptions;
 using reduce::VetoOptions;
 
 constexpr std::array require_names{Named{"all", VetoOptions::Keep::all}, Named{"any", VetoOptions::Keep::any}};
-constexpr std::array incomplete_names{Named{"keep", VetoOptions::Incomplete::keep},
+constexpr std::array judge_names{Named{"keep", VetoOptions::Incomplete::keep},
                                       Named{"judge", VetoOptions::Incomplete::judge}};
 constexpr double energy_max = 1e9;
 constexpr std::uint64_t count_max = 0xffffffff;
 
-std::optional<std::uint32_t> count(TableReader& table, std::string_view key, std::uint64_t least) {
-    const auto value = table.integer(key, {least, count_max});
-    if (!value) return std::nullopt;
-    return static_cast<std::uint32_t>(*value);
-}
-
-void read_bounds(TableReader& table, VetoOptions& out) {
-    out.pixels_min = count(table, "min_pixels", 1);
-    out.pixels_max = count(table, "max_pixels", 0);
-    out.peaks_min = count(table, "min_peaks", 1);
-    out.peaks_max = count(table, "max_peaks", 0);
-    if (!out.pixels_min && !out.pixels_max && !out.wants_peaks())
+/// What the bounds say together.
+void check_bounds(TableReader& table, const VetoOptions& veto) {
+    if (!veto.pixels_min && !veto.pixels_max && !veto.wants_peaks())
         table.missing("min_pixels", "at least one of min_pixels, max_pixels, min_peaks and max_peaks");
-    if (out.pixels_min && out.pixels_max && *out.pixels_max < *out.pixels_min)
-        table.wrong("max_pixels", fmt::format("{}", *out.pixels_max),
-                    fmt::format("not less than min_pixels, which is {}", *out.pixels_min));
-    if (out.peaks_min && out.peaks_max && *out.peaks_max < *out.peaks_min)
-        table.wrong("max_peaks", fmt::format("{}", *out.peaks_max),
-                    fmt::format("not less than min_peaks, which is {}", *out.peaks_min));
-}
-
-void read_peaks(TableReader& table, VetoOptions& options) {
-    PeakOptions& out = options.peaks;
-    if (!options.wants_peaks()) {
-        for (const std::string_view key :
-             {"peak_threshold", "snr", "peak_radius", "background_radius", "separation", "min_peak_pixels"})
-            table.refuse(key, "peaks are looked for with min_peaks or max_peaks");
-        return;
-    }
-    out.threshold = table.number("peak_threshold", -energy_max, energy_max).value_or(options.threshold);
-    out.snr = table.number("snr", 0, 1e6).value_or(out.snr);
-    const auto distance = [&](std::string_view key, std::uint64_t least, std::uint64_t most, std::uint32_t fallback) {
-        return static_cast<std::uint32_t>(table.integer(key, {least, most}).value_or(fallback));
+    const auto check = [&table](const char* key, const auto& least, const auto& most, const char* other) {
+        if (least && most && *most < *least)
+            table.wrong(key, fmt::format("{}", *most), fmt::format("not less than {}, which is {}", other, *least));
     };
-    out.radius = distance("peak_radius", 1, PeakOptions::radius_max, out.radius);
-    const std::uint32_t around = std::max(out.background_radius, out.radius + 1);
-    out.background_radius = distance("background_radius", out.radius + 1, PeakOptions::reach_max, around);
-    out.separation = distance("separation", 1, PeakOptions::reach_max, out.separation);
-    const std::uint64_t square = (2ULL * out.radius + 1) * (2ULL * out.radius + 1);
-    out.pixels_min = distance("min_peak_pixels", 1, square, out.pixels_min);
+    check("max_pixels", veto.pixels_min, veto.pixels_max, "min_pixels");
+    check("max_peaks", veto.peaks_min, veto.peaks_max, "min_peaks");
 }
 
-ReduceOptions read(TableReader& table) {
-    VetoOptions options;
-    const auto threshold = table.number("threshold", -energy_max, energy_max);
-    if (!threshold)
-        table.missing("threshold", "the energy above which a pixel is counted, in the unit of the jungfrau before it");
-    options.threshold = *threshold;
-    read_bounds(table, options);
-    if (options.pixels_min && options.peaks_min)
-        options.keep = table.choice("require", require_names).value_or(options.keep);
-    else
-        table.refuse("require", "it says whether an event needs both min_pixels and min_peaks, or either");
-    options.incomplete = table.choice("incomplete", incomplete_names).value_or(options.incomplete);
-    options.keep_every = static_cast<std::uint32_t>(table.integer("keep_every", {0, count_max}).value_or(0));
-    read_peaks(table, options);
-    return options;
+std::string no_peaks(const VetoOptions& veto) {
+    return veto.wants_peaks() ? "" : "peaks are looked for with min_peaks or max_peaks";
 }
 
-void print_count(Printer& out, std::string_view key, const std::optional<std::uint32_t>& value) {
-    if (value)
-        out.line(key, std::to_string(*value));
-    else
-        out.comment(fmt::format("{}: not asked (default)", key));
+/// A distance between pixels, or a number of them, whose bounds follow from those before it.
+template <class BoundsOf>
+Option<VetoOptions>& add_distance(OptionTable<VetoOptions>& out, std::string_view key, std::string kind,
+                                  std::uint32_t PeakOptions::*member, BoundsOf bounds, std::string_view meaning) {
+    return out.add(key, std::move(kind), meaning)
+        .refused_where(no_peaks)
+        .reads([key = std::string(key), member, bounds](TableReader& table, VetoOptions& veto) {
+            veto.peaks.*member = static_cast<std::uint32_t>(*table.integer(key, bounds(veto.peaks)));
+        })
+        .shows([member](const VetoOptions& veto) { return value_of(veto.peaks.*member); });
 }
 
-void print(Printer& out, const ReduceOptions& from) {
-    const auto& options = std::get<VetoOptions>(from);
-    const VetoOptions defaults;
-    out.line("threshold", fmt::format("{}", options.threshold));
-    print_count(out, "min_pixels", options.pixels_min);
-    print_count(out, "max_pixels", options.pixels_max);
-    print_count(out, "min_peaks", options.peaks_min);
-    print_count(out, "max_peaks", options.peaks_max);
-    if (options.pixels_min && options.peaks_min) out.choice("require", require_names, options.keep, defaults.keep);
-    out.choice("incomplete", incomplete_names, options.incomplete, defaults.incomplete);
-    out.number("keep_every", options.keep_every, defaults.keep_every);
-    if (!options.wants_peaks()) return;
-    const PeakOptions& peaks = options.peaks;
-    out.line("peak_threshold", fmt::format("{}", peaks.threshold), peaks.threshold == options.threshold);
-    out.line("snr", fmt::format("{}", peaks.snr), peaks.snr == defaults.peaks.snr);
-    out.number("peak_radius", peaks.radius, defaults.peaks.radius);
-    out.number("background_radius", peaks.background_radius, defaults.peaks.background_radius);
-    out.number("separation", peaks.separation, defaults.peaks.separation);
-    out.number("min_peak_pixels", peaks.pixels_min, defaults.peaks.pixels_min);
-}
-
-nlohmann::json json(const ReduceOptions& from) {
-    const auto& options = std::get<VetoOptions>(from);
-    nlohmann::json out{{"threshold", options.threshold},
-                       {"incomplete", name_of(incomplete_names, options.incomplete)},
-                       {"keep_every", options.keep_every}};
-    if (options.pixels_min) out["min_pixels"] = *options.pixels_min;
-    if (options.pixels_max) out["max_pixels"] = *options.pixels_max;
-    if (options.peaks_min) out["min_peaks"] = *options.peaks_min;
-    if (options.peaks_max) out["max_peaks"] = *options.peaks_max;
-    if (options.pixels_min && options.peaks_min) out["require"] = name_of(require_names, options.keep);
-    if (!options.wants_peaks()) return out;
-    const PeakOptions& peaks = options.peaks;
-    out.update({{"peak_threshold", peaks.threshold},
-                {"snr", peaks.snr},
-                {"peak_radius", peaks.radius},
-                {"background_radius", peaks.background_radius},
-                {"separation", peaks.separation},
-                {"min_peak_pixels", peaks.pixels_min}});
-    return out;
+void add_peaks(OptionTable<VetoOptions>& out) {
+    constexpr std::uint64_t reach = PeakOptions::reach_max;
+    out.number(
+           "peak_threshold", -energy_max, energy_max, [](auto& veto) -> auto& { return veto.peaks.threshold; },
+           "the highest pixel of a peak is above this")
+        .refused_where(no_peaks)
+        .otherwise([](VetoOptions& veto) { veto.peaks.threshold = veto.threshold; })
+        .usually("`threshold`");
+    out.number(
+           "snr", 0, 1e6, [](auto& veto) -> auto& { return veto.peaks.snr; },
+           "pixels of a peak are above the background by more than this times its noise")
+        .refused_where(no_peaks);
+    add_distance(
+        out, "peak_radius", "1..3", &PeakOptions::radius,
+        [](const PeakOptions&) {
+            return Bounds{1, PeakOptions::radius_max};
+        },
+        "pixels of a peak are no further than this from its highest one");
+    add_distance(
+        out, "background_radius", "`peak_radius` + 1..15", &PeakOptions::background_radius,
+        [](const PeakOptions& peaks) {
+            return Bounds{peaks.radius + 1, reach};
+        },
+        "pixels no further than this, without the peak's square, are its background")
+        .otherwise([](VetoOptions& veto) {
+            veto.peaks.background_radius = std::max(PeakOptions{}.background_radius, veto.peaks.radius + 1);
+        })
+        .usually("5");
+    add_distance(
+        out, "separation", "1..15", &PeakOptions::separation,
+        [](const PeakOptions&) {
+            return Bounds{1, reach};
+        },
+        "a peak's highest pixel is the highest as far as this");
+    add_distance(
+        out, "min_peak_pixels", "1..", &PeakOptions::pixels_min,
+        [](const PeakOptions& peaks) {
+            const std::uint64_t side = 2ULL * peaks.radius + 1;
+            return Bounds{1, side * side};
+        },
+        "connected pixels of a peak; 1 lets single hot pixels and cosmic rays be peaks");
 }
 
 }  // namespace
 
-const ReducerEntry veto_entry{"veto", set_of(ReduceData::energies), {}, {}, keys, read, print, json};
+OptionTable<VetoOptions> veto_options() {
+    OptionTable<VetoOptions> out;
+    out.number("threshold", -energy_max, energy_max, &VetoOptions::threshold,
+               "a pixel counts when its energy is above this, in the `unit` of `jungfrau`")
+        .required("the energy above which a pixel is counted, in the unit of the jungfrau before it");
+    const auto count = [&out](std::string_view key, std::uint64_t least,
+                              std::optional<std::uint32_t> VetoOptions::*member, std::string_view meaning) -> auto& {
+        return out.integer(key, {least, count_max}, member, meaning).unset("not asked");
+    };
+    count("min_pixels", 1, &VetoOptions::pixels_min, "keep only events with so many pixels above the threshold");
+    count("max_pixels", 0, &VetoOptions::pixels_max, "keep only events with no more");
+    count("min_peaks", 1, &VetoOptions::peaks_min, "keep only events with so many peaks");
+    count("max_peaks", 0, &VetoOptions::peaks_max, "keep only events with no more")
+        .check(check_bounds)
+        .check_unset(check_bounds);
+    out.choice("require", require_names, &VetoOptions::keep,
+               "with `min_pixels` and `min_peaks`: an event must have both, or either. Upper bounds always hold")
+        .refused_where([](const VetoOptions& veto) -> std::string {
+            return veto.pixels_min && veto.peaks_min
+                       ? ""
+                       : "it says whether an event needs both min_pixels and min_peaks, or either";
+        });
+    out.choice("incomplete", judge_names, &VetoOptions::incomplete,
+               "what is missing may be what was looked for, so incomplete events are kept unjudged; or they are judged "
+               "by what is there");
+    out.integer("keep_every", {0, count_max}, &VetoOptions::keep_every,
+                "of events that would be vetoed, those are kept whose number this divides; 0: none");
+    add_peaks(out);
+    return out;
+}
 
 }  // namespace weir::pipeline::detail

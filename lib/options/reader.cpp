@@ -1,12 +1,12 @@
-#include "config/reader.hpp"
+#include "options/reader.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
+#include <tuple>
 
-namespace weir::pipeline::detail {
+namespace weir::options {
 
 namespace {
 
@@ -22,60 +22,7 @@ std::uint32_t line_of(const toml::node& node) {
     return first == std::numeric_limits<std::uint32_t>::max() ? 1 : first;
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i;
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t above = row[j];
-            row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-            diagonal = above;
-        }
-    }
-    return row[b.size()];
-}
-
-template <class Integer>
-std::optional<Integer> parse_integer(std::string_view text) {
-    Integer value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return value;
-}
-
-std::string_view trim(std::string_view text) {
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-    return text;
-}
-
 }  // namespace
-
-std::string in_quotes(std::string_view text) {
-    std::string out = "\"";
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\')
-            out += fmt::format("\\{}", c);
-        else if (byte < 0x20 || byte == 0x7f)
-            out += fmt::format("\\u{:04x}", byte);
-        else
-            out += c;
-    }
-    return out + '"';
-}
-
-std::string format_size(std::uint64_t bytes) {
-    constexpr std::array<std::string_view, 5> units{"", "KiB", "MiB", "GiB", "TiB"};
-    std::size_t unit = 0;
-    while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < units.size()) {
-        bytes /= 1024;
-        ++unit;
-    }
-    return fmt::format("{}{}", bytes, units[unit]);
-}
 
 void fail(const Place& place, std::string_view key, std::string_view found, std::string_view accepted) {
     throw core::UsageError(
@@ -95,63 +42,6 @@ std::string describe(const toml::node& node) {
     if (const auto* array = node.as_array()) return array->empty() ? "an empty array" : "an array";
     if (node.is_table()) return "a table";
     return "a date or time";
-}
-
-std::optional<std::string_view> nearest(std::string_view word, const std::vector<std::string_view>& known) {
-    constexpr std::size_t word_max = 64;
-    if (word.size() > word_max) return std::nullopt;
-    std::string lower(word);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) {
-        return c == '-' ? '_' : static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-    });
-    std::optional<std::string_view> best;
-    std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
-    for (const std::string_view candidate : known) {
-        std::size_t distance = edit_distance(lower, candidate);
-        // Not a slip of the pen, but the same thing meant: "port" for "udp_port", "udp_port" for "udp_dst".
-        const bool part = lower.size() >= 3 && candidate.find(lower) != std::string_view::npos;
-        const bool start = lower.size() >= 4 && candidate.substr(0, 4) == lower.substr(0, 4);
-        if (part || start) distance = std::min<std::size_t>(distance, 2);
-        if (distance < best_distance && distance < std::max(lower.size(), candidate.size())) {
-            best_distance = distance;
-            best = candidate;
-        }
-    }
-    return best;
-}
-
-std::string any_of(const std::vector<std::string_view>& words) {
-    std::string out;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        if (i != 0) out += i + 1 == words.size() ? " or " : ", ";
-        out += in_quotes(words[i]);
-    }
-    return out;
-}
-
-std::optional<std::uint64_t> parse_size(std::string_view text) {
-    constexpr std::array<Named<std::uint64_t>, 11> units{{{"", 1},
-                                                          {"B", 1},
-                                                          {"KiB", std::uint64_t{1} << 10},
-                                                          {"MiB", std::uint64_t{1} << 20},
-                                                          {"GiB", std::uint64_t{1} << 30},
-                                                          {"TiB", std::uint64_t{1} << 40},
-                                                          {"kB", 1000},
-                                                          {"KB", 1000},
-                                                          {"MB", 1000'000},
-                                                          {"GB", 1000'000'000},
-                                                          {"TB", 1000'000'000'000}}};
-    text = trim(text);
-    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    const auto number = parse_integer<std::uint64_t>(text.substr(0, digits));
-    if (!number) return std::nullopt;
-    const std::string_view suffix = trim(text.substr(digits));
-    for (const auto& unit : units) {
-        if (unit.name != suffix) continue;
-        if (*number > std::numeric_limits<std::uint64_t>::max() / unit.value) return std::nullopt;
-        return *number * unit.value;
-    }
-    return std::nullopt;
 }
 
 TableReader::TableReader(const toml::table& table, std::string section, std::string_view file)
@@ -269,10 +159,7 @@ void TableReader::append_integers(std::vector<std::uint32_t>& out, const toml::n
     if (const auto* value = node.as_integer(); value != nullptr && value->get() >= 0) {
         first = last = static_cast<std::uint64_t>(value->get());
     } else if (const auto* text = node.as_string()) {
-        const std::string_view range = text->get();
-        const std::size_t dash = std::min(range.find('-'), range.size());
-        first = parse_integer<std::uint64_t>(trim(range.substr(0, dash)));
-        last = dash == range.size() ? first : parse_integer<std::uint64_t>(trim(range.substr(dash + 1)));
+        std::tie(first, last) = parse_range(text->get());
     }
     if (!first || !last || *first > *last || *first < bounds.min || *last > bounds.max)
         fail(place(node), full_key(key), describe(node),
@@ -377,4 +264,4 @@ void TableReader::allow(const std::vector<std::string_view>& keys) const {
     }
 }
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::options

@@ -1,5 +1,5 @@
 // Typed access to one TOML table: every getter checks type and range and throws a core::UsageError that names file,
-// line and key; `finish` refuses the keys that nobody asked for. What the keys mean is config*.cpp's business.
+// line and key; `finish` refuses the keys that nobody asked for. What the keys mean is not known here.
 #pragma once
 
 #include <toml++/toml.h>
@@ -10,25 +10,17 @@
 #include <string_view>
 #include <vector>
 
-#include "config/names.hpp"
-#include "config/run_config.hpp"
+#include "core/error.hpp"
+#include "options/place.hpp"
+#include "options/text.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::options {
 
 /// Throws core::UsageError "FILE:LINE: KEY: found FOUND; accepted: ACCEPTED".
 [[noreturn]] void fail(const Place& place, std::string_view key, std::string_view found, std::string_view accepted);
 
 /// What a node is, for people: `the string "udp"`, `the integer 7`, `a table`.
 std::string describe(const toml::node& node);
-
-/// The nearest of `known` to `word`, if it is near enough to be a slip of the pen.
-std::optional<std::string_view> nearest(std::string_view word, const std::vector<std::string_view>& known);
-
-/// "a", "a or b", "a, b or c" in quotes.
-std::string any_of(const std::vector<std::string_view>& words);
-
-/// Reads "16MiB", "100MB", "4096" or 4096; nothing if it is not a size or does not fit.
-std::optional<std::uint64_t> parse_size(std::string_view text);
 
 struct Bounds {
     std::uint64_t min;
@@ -77,10 +69,7 @@ public:
 
     template <class Table>
     auto choice(std::string_view key, const Table& names) -> std::optional<decltype(names[0].value)> {
-        std::vector<std::string_view> words;
-        words.reserve(names.size());
-        for (const auto& entry : names) words.push_back(entry.name);
-        const auto index = word(key, words);
+        const auto index = word(key, names_in(names));
         if (!index) return std::nullopt;
         return names[*index].value;
     }
@@ -100,4 +89,4 @@ private:
     std::vector<std::string> known_;
 };
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::options

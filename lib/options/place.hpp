@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace weir::pipeline {
+namespace weir::options {
 
 /// Where something was written. Equal to every other place: two configurations that say the same are the same.
 struct Place {
@@ -13,4 +13,4 @@ struct Place {
     friend bool operator==(const Place&, const Place&) noexcept { return true; }
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::options

@@ -1,0 +1,22 @@
+// [[stream]], described. Which of its keys apply follows from the transport, the format and the service.
+#pragma once
+
+#include "config/run_config.hpp"
+#include "options/option.hpp"
+
+namespace weir::pipeline::detail {
+
+/// `run` has the ports, the formats and [events], and must outlive the description.
+options::OptionTable<StreamConfig> stream_options(const RunConfig& run);
+
+/// Why a key of RoCE does not belong to this stream; empty if it does.
+std::string not_roce(const StreamConfig& stream);
+
+/// exchange and listen.
+void add_exchange_options(options::OptionTable<StreamConfig>& out);
+/// The keys of queue pairs that weir answers: service, exchange, peer, psn, region and so on. After `qp`.
+void add_responder_options(options::OptionTable<StreamConfig>& out);
+/// The keys of PSI's detectors: interfaces, rows, bit_depth, tengiga.
+void add_detector_options(options::OptionTable<StreamConfig>& out);
+
+}  // namespace weir::pipeline::detail

@@ -85,18 +85,30 @@ nlohmann::json pedestal_json(const Calibration& calibration) {
     return out;
 }
 
+/// The files of each gain.
+std::string pedestal_text(const nlohmann::json& files) {
+    std::string out;
+    for (const nlohmann::json& gain : files) out += (out.empty() ? "[" : ", ") + files_text(gain);
+    return out + "]";
+}
+
 nlohmann::json gain_json(const Calibration& calibration) {
+    if (!calibration.gain_maps.empty()) return files_json(calibration.gain_maps);
     nlohmann::json out;
-    // One entry is a list of lists, so that it reads back as what it is.
-    if (!calibration.gain_maps.empty()) {
-        out.push_back(files_json(calibration.gain_maps));
-        return out;
-    }
     for (const auto& gain : calibration.gain) {
         const auto* number = std::get_if<double>(&gain);
         out.push_back(number != nullptr ? nlohmann::json(*number) : files_json(std::get<Calibration::Files>(gain)));
     }
     return out;
+}
+
+std::string gain_text(const nlohmann::json& gain) {
+    // Maps are a list in a list, so that they read back as what they are.
+    if (gain.front().is_string()) return fmt::format("[{}]", files_text(gain));
+    std::string out;
+    for (const nlohmann::json& one : gain)
+        out += (out.empty() ? "[" : ", ") + (one.is_number() ? toml_text(one) : files_text(one));
+    return out + "]";
 }
 
 }  // namespace
@@ -139,12 +151,14 @@ OptionTable<JungfrauOptions> jungfrau_options() {
     out.add("pedestal", "three files", "for G0, G1, G2, in ADU; each may be a list of one file for each module")
         .required(std::string(pedestal_accepted))
         .reads([](TableReader& table, J& into) { read_pedestal(table, into.calibration); })
-        .shows([](const J& from) { return pedestal_json(from.calibration); });
+        .shows([](const J& from) { return pedestal_json(from.calibration); })
+        .written(pedestal_text);
     out.add("gain", "three numbers or files, or one file",
             "for G0, G1, G2; each may be a list of one file for each module; or PSI's gain map, which has all three")
         .required(std::string(gain_accepted))
         .reads([](TableReader& table, J& into) { read_gain(table, into.calibration); })
-        .shows([](const J& from) { return gain_json(from.calibration); });
+        .shows([](const J& from) { return gain_json(from.calibration); })
+        .written(gain_text);
     out.choice("gain_unit", gain_unit_names, of(&Calibration::gain_unit), "of `gain`");
     out.choice("unit", unit_names, of(&Calibration::unit), "of the energies");
     out.number("photon_kev", 1e-3, 1e4, of(&Calibration::photon_kev),
@@ -163,7 +177,8 @@ OptionTable<JungfrauOptions> jungfrau_options() {
     out.add("mask", "files", "a byte for each pixel, not 0 where it is bad")
         .reads(
             [](TableReader& table, J& into) { into.calibration.mask = read_files(table, "mask", *table.get("mask")); })
-        .shows([](const J& from) { return files_json(from.calibration.mask); });
+        .shows([](const J& from) { return files_json(from.calibration.mask); })
+        .written(files_text);
     out.integer("storage_cells", {1, Calibration::storage_cells_max}, of(&Calibration::storage_cells),
                 "storage cells that the files have");
     out.add("storage_cell", "field", "`{ offset, bytes, mask, shift }`: where the detector header has the storage cell")
@@ -217,11 +232,13 @@ std::vector<std::filesystem::path> read_files(const TableReader& table, std::str
 }
 
 nlohmann::json files_json(const std::vector<std::filesystem::path>& files) {
-    if (files.empty()) return {};
-    if (files.size() == 1) return files.front().string();
     nlohmann::json out;
     for (const std::filesystem::path& file : files) out.push_back(file.string());
     return out;
+}
+
+std::string files_text(const nlohmann::json& files) {
+    return toml_text(files.size() == 1 ? files.front() : files);
 }
 
 }  // namespace weir::pipeline::detail

@@ -57,7 +57,10 @@ OptionTable<PackOptions> pack_options() {
     OptionTable<PackOptions> out;
     out.add("codec", quoted_words(codec_names()),
             "the first two sort bits before they compress; `\"bits\"` stores whole numbers in as few bits as they need")
-        .reads([](TableReader& table, PackOptions& pack) { pack.codec = codecs[*table.word("codec", codec_names())]; })
+        .reads([](TableReader& table, PackOptions& pack) {
+            pack.codec = codecs[*table.word("codec", codec_names())];
+            if (!reduce::pack::levels(pack.codec)) pack.level = 0;
+        })
         .shows([](const PackOptions& pack) { return nlohmann::json(reduce::pack::name(pack.codec)); });
     out.add("level", "LZ4: -99..9; zstd: 1..19, -7..-1",
             "higher ones compress more and are slower; LZ4's change the method at 3. `\"bits\"` has none")

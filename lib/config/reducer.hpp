@@ -48,8 +48,11 @@ std::filesystem::path config_path(const TableReader& table, std::string_view tex
 
 /// A file name, or a list of them, in `node`, which is what `key` has or a part of it.
 std::vector<std::filesystem::path> read_files(const TableReader& table, std::string_view key, const toml::node& node);
-/// As they are written: one, or a list of them; null if there are none.
+/// For reports; null if there are none.
 nlohmann::json files_json(const std::vector<std::filesystem::path>& files);
+
+/// As they are written: one, or a list of them.
+std::string files_text(const nlohmann::json& files);
 
 /// A key that takes one file, or a list of them.
 template <class T>
@@ -59,7 +62,8 @@ options::Option<T>& add_files(options::OptionTable<T>& out, std::string_view key
         .reads([key = std::string(key), member](TableReader& table, T& into) {
             into.*member = read_files(table, key, *table.get(key));
         })
-        .shows([member](const T& from) { return files_json(from.*member); });
+        .shows([member](const T& from) { return files_json(from.*member); })
+        .written(files_text);
 }
 
 }  // namespace weir::pipeline::detail

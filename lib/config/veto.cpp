@@ -14,7 +14,7 @@ using reduce::VetoOptions;
 
 constexpr std::array require_names{Named{"all", VetoOptions::Keep::all}, Named{"any", VetoOptions::Keep::any}};
 constexpr std::array judge_names{Named{"keep", VetoOptions::Incomplete::keep},
-                                      Named{"judge", VetoOptions::Incomplete::judge}};
+                                 Named{"judge", VetoOptions::Incomplete::judge}};
 constexpr double energy_max = 1e9;
 constexpr std::uint64_t count_max = 0xffffffff;
 

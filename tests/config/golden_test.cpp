@@ -84,8 +84,8 @@ TEST_P(ConfigGolden, MistakesAreSaidAsBefore) {
         if (!std::regex_match(all[i], match, assignment)) continue;
         const std::string key = match[1].str();
         said += all[i] + "\n    left out: " + answer(with(i, "")) + "\n";
-        for (const char* value : {"-1", "0", "1", "7", "100000000000000", "0.5", "true", "\"\"", "\"nonsense\"",
-                                  "\"3GiB\"", "[]", "[1, 1]", "[\"a\"]", "{ x = 1 }", "1979-05-27"})
+        for (const char* value :
+             {"-1", "0", "7", "100000000000000", "0.5", "true", "\"\"", "\"nonsense\"", "[1, 1]", "{ x = 1 }"})
             said += "    " + std::string(value) + ": " + answer(with(i, key + " = " + value)) + "\n";
     }
     expect_golden(name_ + ".mistakes", said);

@@ -228,12 +228,10 @@ constexpr Entry<PacketCounter> packet_entries[] = {
      "`packets_per_pulse`). The first data is kept."},
     {too_fragmented, "dropped.too_fragmented",
      "Messages that arrived in more separate pieces than weir tracks. Extreme reordering or loss: check load balancing "
-     "over "
-     "several links on the way, then the number of packets in a message."},
+     "over several links on the way, then the number of packets in a message."},
     {late, "dropped.late",
      "Data for events that had already left. The network delays or reorders by more than `timeout_ms`, one source lags "
-     "after "
-     "the others, or a source numbers its events differently. Raise `timeout_ms`, or synchronise the sources."},
+     "behind the others, or a source numbers its events differently. Raise `timeout_ms`, or synchronise the sources."},
     {no_room, "dropped.no_room",
      "Data for which there was no memory even after the oldest event was evicted. Raise `[events] memory`, shorten "
      "`timeout_ms`, or find what keeps events open: usually a source that does not send."},

@@ -25,7 +25,7 @@ Says what a counter of the run report means and what to do when it is not zero. 
 
   --list      the names of all counters
   --all       all topics with all their counters
-  --markdown  docs/COUNTERS.md
+  --markdown  docs/reference/COUNTERS.md
   -h, --help  this text
 )";
 
@@ -78,7 +78,7 @@ void print_overview() {
         std::cout << line << '\n';
     }
     std::cout << "\nA part of a name will do: weir explain dropped.malformed. The number is that of\n"
-                 "the counters. docs/LOSSES.md goes from what a run said to what to do.\n";
+                 "the counters. docs/guides/LOSSES.md goes from what a run said to what to do.\n";
 }
 
 std::vector<std::string> full_names() {

@@ -48,7 +48,7 @@ Exit status: 0 fine; 1 the run failed, or what was inspected does not verify;
 
 )";
 
-constexpr std::string_view text_after_formats = R"(docs/formats/ has a page for each, formats/ has some declared ones.
+constexpr std::string_view text_after_formats = R"(docs/reference/formats/ has a page for each, formats/ has some declared ones.
 
 Documentation is in docs/: CONFIGURATION.md (every key), OPERATION.md (running it),
 COUNTERS.md (what each number means), READING.md and EVENT_FILE.md (how to read the files),

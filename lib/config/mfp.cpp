@@ -1,4 +1,4 @@
-// [[reduce]] kind = "mfp": multi-fragment packets. docs/reduce/mfp.md.
+// [[reduce]] kind = "mfp": multi-fragment packets. docs/reference/reduce/mfp.md.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -82,7 +82,7 @@ MfpLayout read_layout(TableReader& table) {
     }
     table.finish();
     const std::string problem = reduce::mfp_layout_problem(layout);
-    if (!problem.empty()) fail(table.place(), "reduce.layout", problem, "a layout that can be (docs/reduce/mfp.md)");
+    if (!problem.empty()) fail(table.place(), "reduce.layout", problem, "a layout that can be (docs/reference/reduce/mfp.md)");
     return layout;
 }
 

@@ -1,4 +1,4 @@
-// Why and what the flight recorder saves (docs/RECORDER.md): triggers become windows of time, windows that touch become
+// Why and what the flight recorder saves (docs/guides/RECORDER.md): triggers become windows of time, windows that touch become
 // one file. No clock, no memory, no files: times are given.
 #pragma once
 

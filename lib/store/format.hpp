@@ -1,4 +1,4 @@
-// The event file's bytes, as structs: what docs/EVENT_FILE.md specifies, and nothing else. Little-endian, every block a
+// The event file's bytes, as structs: what docs/reference/EVENT_FILE.md specifies, and nothing else. Little-endian, every block a
 // multiple of 64 bytes long and starting at a multiple of 64.
 #pragma once
 

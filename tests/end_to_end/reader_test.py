@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The Python reader (python/weir) beside the C++ one, on runs of every kind and on damaged ones; and the examples of
-docs/READING.md as they stand there."""
+docs/guides/READING.md as they stand there."""
 import contextlib
 import io
 import json
@@ -203,7 +203,7 @@ class Damage(Case):
 
 class Page(Case):
     def test_the_examples_of_the_page_run(self):
-        page = (ROOT / "docs" / "READING.md").read_text()
+        page = (ROOT / "docs" / "guides" / "READING.md").read_text()
         examples = re.findall(r"```python\n(.*?)```", page, re.S)
         self.assertGreater(len(examples), 4)
         capture, _ = self.send("jf.pcap", "--format", "jungfrau", "--sources", "2", "--events", "4", "--drop", "0.005", "--seed", "1")

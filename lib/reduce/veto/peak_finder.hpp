@@ -1,4 +1,4 @@
-// Bragg peaks in energies: local maxima that stand out of a robust local background, as docs/reduce/veto.md describes.
+// Bragg peaks in energies: local maxima that stand out of a robust local background, as docs/reference/reduce/veto.md describes.
 // Rows are taken as they are converted, so nothing but the last 31 is kept; on a worker lcore, with all memory taken at
 // construction. veto/peak_reference.hpp has the same on whole modules in the plainest way.
 //

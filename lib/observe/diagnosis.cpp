@@ -448,7 +448,7 @@ void remarks(Case& c) {
                               of_streams > 0 ? "packets of a stream were dropped by a flow rule; `flows` in the report "
                                                "says by which"
                                              : "packets were dropped by flow rules, as asked; none was of a stream",
-                              "docs/guides/FLOWS.md#meaning"});
+                              "docs/guides/FLOWS.md#in-a-run"});
     if (c.ledger.missing_at_end > 0)
         c.add(
             "events.incomplete.end_of_run", c.ledger.missing_at_end, "end-of-run",

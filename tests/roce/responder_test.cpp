@@ -1,4 +1,4 @@
-// The responder's rules: (state, packet) -> (answer, counter, what becomes of the message). docs/guides/ROCE.md has the same
+// The responder's rules: (state, packet) -> (answer, counter, what becomes of the message). docs/reference/ROCE_ANSWERS.md has the same
 // table in words, with where each rule was learnt.
 #include "responder_harness.hpp"
 

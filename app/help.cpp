@@ -48,7 +48,8 @@ Exit status: 0 fine; 1 the run failed, or what was inspected does not verify;
 
 )";
 
-constexpr std::string_view text_after_formats = R"(docs/reference/formats/ has a page for each, formats/ has some declared ones.
+constexpr std::string_view text_after_formats =
+    R"(docs/reference/formats/ has a page for each, formats/ has some declared ones.
 
 docs/README.md lists the documentation: the first hour (docs/start/), how to do
 something (docs/guides/), every key, counter and byte (docs/reference/), and how it

@@ -82,7 +82,8 @@ MfpLayout read_layout(TableReader& table) {
     }
     table.finish();
     const std::string problem = reduce::mfp_layout_problem(layout);
-    if (!problem.empty()) fail(table.place(), "reduce.layout", problem, "a layout that can be (docs/reference/reduce/mfp.md)");
+    if (!problem.empty())
+        fail(table.place(), "reduce.layout", problem, "a layout that can be (docs/reference/reduce/mfp.md)");
     return layout;
 }
 

@@ -26,7 +26,7 @@ struct CounterSection {
 /// What is counted or measured beside the ledger: devices, rings, levels.
 [[nodiscard]] std::vector<CounterSection> outside_sections();
 
-/// The page, with its section, that tells how to find the cause: "docs/guides/LOSSES.md#late". `full_name` has its section.
+/// The page and section that say how to find the cause: "docs/guides/LOSSES.md#late". `full_name` has its section.
 [[nodiscard]] std::string counter_page(std::string_view full_name);
 
 /// All of docs/reference/COUNTERS.md.

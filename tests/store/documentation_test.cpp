@@ -28,7 +28,8 @@ class Documentation : public testing::TestWithParam<std::uint16_t> {};
 
 TEST_P(Documentation, its_python_reader_reads_a_run) {
     const bool reduced = GetParam() >= format_version_reduced;
-    const std::string page = text_of(std::filesystem::path(WEIR_SOURCE_ROOT) / "docs" / "reference" / "EVENT_FILE_READER.md");
+    const std::string page =
+        text_of(std::filesystem::path(WEIR_SOURCE_ROOT) / "docs" / "reference" / "EVENT_FILE_READER.md");
     const std::string fence = "```python\n";
     const std::size_t start = page.find(fence);
     ASSERT_NE(start, std::string::npos);

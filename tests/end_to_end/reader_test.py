@@ -217,6 +217,14 @@ class Pages(Case):
                 exec(compile(example, "the examples", "exec"), names)
         self.assertIn("the run is whole", out.getvalue())
 
+    def test_the_page_of_the_report_has_its_keys(self):
+        page = (ROOT / "docs" / "reference" / "REPORT.md").read_text()
+        listed = {key for row in re.findall(r"(?m)^\| (`.*?) \|", page) for key in re.findall(r"`(\w+)`", row)}
+        capture, _ = self.send("jf.pcap", "--format", "jungfrau", "--sources", "2", "--events", "4")
+        report = self.replay(capture, config(stream())).report
+        self.assertGreater(len(report), 20)
+        self.assertEqual(sorted(set(report) - listed), [])
+
 
 if __name__ == "__main__":
     main()

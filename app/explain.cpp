@@ -3,11 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <iostream>
+#include <iterator>
+#include <regex>
 #include <string_view>
 
+#include "config/run_config.hpp"
 #include "core/counters_text.hpp"
 #include "core/error.hpp"
+#include "options/reference.hpp"
 #include "terminal.hpp"
 
 namespace weir::app {
@@ -25,7 +30,9 @@ Says what a counter of the run report means and what to do when it is not zero. 
 
   --list      the names of all counters
   --all       all topics with all their counters
-  --markdown  docs/COUNTERS.md
+  --markdown  docs/reference/COUNTERS.md
+  --keys      the tables of the configuration, with what each key may be, its default and its meaning
+  --page FILE  FILE with its tables of keys as this program has them (docs/reference/CONFIGURATION.md)
   -h, --help  this text
 )";
 
@@ -78,7 +85,7 @@ void print_overview() {
         std::cout << line << '\n';
     }
     std::cout << "\nA part of a name will do: weir explain dropped.malformed. The number is that of\n"
-                 "the counters. docs/LOSSES.md goes from what a run said to what to do.\n";
+                 "the counters. docs/guides/LOSSES.md goes from what a run said to what to do.\n";
 }
 
 std::vector<std::string> full_names() {
@@ -127,10 +134,40 @@ void explain_one(const std::string& name) {
     throw core::UsageError(text + " (weir explain lists the topics)");
 }
 
+/// Without the links and the emphasis of Markdown.
+std::string plain(std::string_view markdown) {
+    static const std::regex link(R"(\[([^\]]*)\]\([^)]*\))");
+    std::string out = std::regex_replace(std::string(markdown), link, "$1");
+    std::erase(out, '`');
+    return out;
+}
+
+void explain_keys() {
+    for (const options::ReferenceTable& table : pipeline::config_reference()) {
+        const std::string name = table.name == "top" ? "top level" : table.name;
+        std::cout << (table.name == "top" ? "" : "\n") << name << '\n';
+        for (const options::Explained& key : table.keys) {
+            std::cout << "  " << key.key << '\n';
+            print_wrapped(plain(key.kind + "; default: " + key.fallback), 6);
+            print_wrapped(plain(key.meaning), 6);
+        }
+    }
+}
+
+std::string text_of(const std::string& file) {
+    std::ifstream in(file);
+    if (!in) throw core::UsageError("explain: " + file + " cannot be read");
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
 }  // namespace
 
 int explain_command(const std::vector<std::string>& args) {
     if (args.empty()) print_overview();
+    if (args.size() == 2 && args.front() == "--page") {
+        std::cout << options::filled_in(text_of(args.back()), pipeline::config_reference());
+        return 0;
+    }
     for (const std::string& arg : args) {
         if (arg == "--help" || arg == "-h") {
             std::cout << laid_out(usage, columns());
@@ -140,6 +177,8 @@ int explain_command(const std::vector<std::string>& args) {
             for (const std::string& name : full_names()) std::cout << name << '\n';
         } else if (arg == "--markdown") {
             std::cout << core::counters_markdown();
+        } else if (arg == "--keys") {
+            explain_keys();
         } else if (arg.starts_with('-')) {
             throw core::UsageError("explain: unknown option '" + arg + "' (weir explain --help)");
         } else {

@@ -69,9 +69,9 @@ event.
         those of the packet that came first. Not of a run that keeps pixels instead of what was received
   pcapng  the same with comments, for Wireshark: each event says on its first packet whether it is complete and why not,
         each port what it received and lost. A name that ends in .zst is compressed
-  hdf5  a folder of HDF5 files in NeXus layout, as the hdf5 sink writes them (docs/HDF5.md)
+  hdf5  a folder of HDF5 files in NeXus layout, as the hdf5 sink writes them (docs/reference/HDF5.md)
   mdf   the events inside multi-event packets (the reducer "mfp"), one MDF event of raw banks for each, as LHCb's tools
-        read them (docs/reduce/mfp.md)
+        read them (docs/reference/reduce/mfp.md)
 
 )";
 

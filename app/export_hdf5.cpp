@@ -1,4 +1,4 @@
-// `weir export --to hdf5`: the files that the hdf5 sink would have written (docs/HDF5.md).
+// `weir export --to hdf5`: the files that the hdf5 sink would have written (docs/reference/HDF5.md).
 #include <fmt/format.h>
 
 #include "config/nexus.hpp"
@@ -112,9 +112,9 @@ private:
         const std::vector<std::string> missing = writer_->missing_for_nxmx();
         if (missing.empty()) return;
         if (options_.require_nxmx)
-            throw core::UsageError(
-                fmt::format("export: --definition: no NXmx without {}; say --nexus KEY=VALUE for each (docs/HDF5.md)",
-                            fmt::join(missing, ", ")));
+            throw core::UsageError(fmt::format(
+                "export: --definition: no NXmx without {}; say --nexus KEY=VALUE for each (docs/reference/HDF5.md)",
+                fmt::join(missing, ", ")));
         no_nxmx_ = fmt::format("; no NXmx without {} (--nexus)", fmt::join(missing, ", "));
     }
 

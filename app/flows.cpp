@@ -25,7 +25,7 @@ namespace {
 constexpr const char* usage = R"(weir flows check FILE [--capture CAPTURE] [--json]
 weir flows print --config FILE [--port NAME]
 
-Reads flow rules in the syntax of dpdk-testpmd (docs/FLOWS.md). With a capture it says for each rule how many packets it
+Reads flow rules in the syntax of dpdk-testpmd (docs/guides/FLOWS.md). With a capture it says for each rule how many packets it
 takes, and with --json also which rule takes each packet, and what becomes of it: the queue, the mark, or dropped. This is
 what a network card does with these rules if it does them all.
 

@@ -48,11 +48,12 @@ Exit status: 0 fine; 1 the run failed, or what was inspected does not verify;
 
 )";
 
-constexpr std::string_view text_after_formats = R"(docs/formats/ has a page for each, formats/ has some declared ones.
+constexpr std::string_view text_after_formats =
+    R"(docs/reference/formats/ has a page for each, formats/ has some declared ones.
 
-Documentation is in docs/: CONFIGURATION.md (every key), OPERATION.md (running it),
-COUNTERS.md (what each number means), READING.md and EVENT_FILE.md (how to read the files),
-ARCHITECTURE.md (how it works). `scripts/demo` shows it all.
+docs/README.md lists the documentation: the first hour (docs/start/), how to do
+something (docs/guides/), every key, counter and byte (docs/reference/), and how it
+works (docs/ARCHITECTURE.md). `scripts/demo` shows it all.
 )";
 
 }  // namespace

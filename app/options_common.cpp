@@ -13,7 +13,7 @@ namespace po = boost::program_options;
 void add_common_options(po::options_description& description) {
     // clang-format off
     description.add_options()
-        ("config", po::value<std::string>()->value_name("FILE"), "docs/CONFIGURATION.md has its keys")
+        ("config", po::value<std::string>()->value_name("FILE"), "docs/reference/CONFIGURATION.md has its keys")
         ("out", po::value<std::string>()->value_name("PATH"), "write the run exactly here, whatever the configuration's sink says; refused if it exists")
         ("report", po::value<std::string>()->value_name("FILE"), "write the run report as JSON")
         ("require-lossless", po::value<std::string>()->implicit_value("yes")->value_name("yes|known"), "exit with status 3 if something was lost, or if nothing shows whether it was; `known` lets the second pass, with a warning")

@@ -43,7 +43,7 @@ examples:
       the same frames through DPDK onto a kernel interface
 
 Exit status: 0 handed over (also when Ctrl-C ended it), 1 it could not send, or a message was not acknowledged, 2 wrong usage.
-docs/SEND.md has the formats, the faults and the report, docs/ROCE.md the reliable connections.
+docs/guides/SEND.md has the formats and the faults, docs/guides/SEND_RELIABLE.md the reliable connections, docs/reference/SEND_REPORT.md the report.
 )";
 
 }  // namespace weir::app

@@ -1,5 +1,5 @@
-// The pipeline benchmark: one lcore, production stages, packets that are in no cache. docs/BENCHMARKS.md has the
-// method, what would make its numbers worthless, and results.
+// The pipeline benchmark: one lcore, production stages, packets that are in no cache. docs/internals/BENCHMARKS.md has
+// the method, what would make its numbers worthless, and results.
 #include <fmt/format.h>
 #include <malloc.h>
 #include <rte_eal.h>

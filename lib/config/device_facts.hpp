@@ -1,5 +1,5 @@
 // What weir has to know about DPDK's drivers that they do not say themselves: who tells of losses, how long a frame may
-// be, and which arguments a jumbo frame needs. Each fact was measured with DPDK 22.11; docs/OPERATION.md has the table.
+// be, and which arguments a jumbo frame needs. Measured with DPDK 22.11; docs/guides/DEVICES.md has the table.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ void propose_regions(StreamConfig& stream) {
 void add_exchange_options(OptionTable<StreamConfig>& out) {
     out.choice("exchange", exchange_names, &StreamConfig::exchange,
                "`\"rc\"`, `\"uc\"`, `\"ud\"`: `\"perftest\"` agrees on queue pairs over TCP with ib_send_bw and "
-               "ib_write_bw ([perftest as the sender](ROCE.md#perftest-as-the-sender)); or `weir send --connect`; then "
+               "ib_write_bw ([perftest as the sender](../guides/PERFTEST.md)); or `weir send --connect`; then "
                "no `peer` and no `psn`, and the port needs an IPv4 `address`. perftest's programs send no immediates: "
                "for them `event` is `\"count\"` or `\"arrival\"`")
         .refused_where(not_roce);

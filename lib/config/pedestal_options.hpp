@@ -11,7 +11,7 @@
 
 namespace weir::pipeline {
 
-/// docs/reduce/pedestal.md.
+/// docs/reference/reduce/pedestal.md.
 struct PedestalOptions {
     enum class Dark : std::uint8_t { every, flag, all };
     enum class Start : std::uint8_t { files, last, snapshot };

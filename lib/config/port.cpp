@@ -124,7 +124,7 @@ OptionTable<PortConfig> value_options() {
     out.boolean("flow_control_required", options(&PortOptions::flow_control_required),
                 "what the driver refuses of these two ends the run; otherwise it is a remark");
     out.choice("timestamps", timestamps_names, options(&PortOptions::timestamps),
-               "whose time a packet gets, see [Time](OPERATION.md#time)");
+               "whose time a packet gets, see [Time](TIME.md)");
     out.choice("checksums", checksums_names, options(&PortOptions::checksums),
                "what a device that checks UDP checksums calls bad is `malformed.udp_checksum`; `\"ignore\"`: for "
                "senders that fill the field wrongly");

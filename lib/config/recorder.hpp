@@ -1,4 +1,4 @@
-// [[sink]] of kind "pcapng": what is recorded, and how much of it (docs/RECORDER.md).
+// [[sink]] of kind "pcapng": what is recorded, and how much of it (docs/guides/RECORDER.md).
 #pragma once
 
 #include <cstdint>

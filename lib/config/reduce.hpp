@@ -33,7 +33,7 @@ struct ZstdOptions {
     bool operator==(const ZstdOptions&) const = default;
 };
 
-/// docs/reduce/jungfrau.md. `calibration.modules` is not read: it follows from the streams.
+/// docs/reference/reduce/jungfrau.md. `calibration.modules` is not read: it follows from the streams.
 struct JungfrauOptions {
     reduce::CalibrationConfig calibration;
     reduce::PixelType output = reduce::PixelType::f32;
@@ -47,7 +47,7 @@ struct JungfrauOptions {
     bool operator==(const JungfrauOptions&) const = default;
 };
 
-/// docs/reduce/pack.md.
+/// docs/reference/reduce/pack.md.
 struct PackOptions {
     reduce::pack::Codec codec = reduce::pack::Codec::bitshuffle_lz4;
     std::int32_t level = 1;           ///< within levels(codec); 0 where there are none
@@ -57,7 +57,7 @@ struct PackOptions {
     bool operator==(const PackOptions&) const = default;
 };
 
-/// docs/reduce/sparse.md. At least one of the two.
+/// docs/reference/reduce/sparse.md. At least one of the two.
 struct SparseOptions {
     std::optional<double> threshold;         ///< a pixel that is kept is above it, in the unit of the energies,
     std::optional<double> sigma;             ///< and above this times its noise
@@ -66,7 +66,7 @@ struct SparseOptions {
     bool operator==(const SparseOptions&) const = default;
 };
 
-/// docs/reduce/mfp.md.
+/// docs/reference/reduce/mfp.md.
 struct MfpOptions {
     reduce::MfpLayout layout;
     reduce::MepOrder order = reduce::MepOrder::sources;

@@ -149,7 +149,7 @@ void add_responder_options(OptionTable<StreamConfig>& out) {
     const Why acknowledged = only({Service::rc}, "service = \"rc\": nothing else is acknowledged");
     out.choice("service", service_names, of(&RoceConfig::service),
                "roce only: `\"listen\"` answers nothing; otherwise weir is the responder of a reliable or unreliable "
-               "connection, or of datagrams ([what it answers](ROCE.md))")
+               "connection, or of datagrams ([what it answers](../guides/ROCE.md))")
         .refused_where(not_roce);
     add_exchange_options(out);
     out.tables(

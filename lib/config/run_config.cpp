@@ -116,7 +116,7 @@ OptionTable<EventsConfig> events_options() {
         "assembly", assembly_names, &EventsConfig::assembly,
         "events refer to the packets' buffers, or copy them; auto decides by size and by what the pool has left");
     out.add("overload", "`\"evict-oldest\"`, `\"refuse-new\"`, `\"prescale:N\"` (N from 2), `\"wait\"`",
-            "what is lost when there is more than weir can take, whole events only: [OVERLOAD.md](OVERLOAD.md)")
+            "what is lost when there is more than weir can take, whole events only: [OVERLOAD.md](../guides/OVERLOAD.md)")
         .reads(read_overload)
         .shows([](const EventsConfig& events) { return nlohmann::json(overload_text(events)); });
     out.integer("horizon", {1, 1U << 20}, &EventsConfig::horizon,
@@ -124,7 +124,7 @@ OptionTable<EventsConfig> events_options() {
         .usually("1024; less with more than 4096 sources");
     out.add("stride", "1..1099511627776, `\"learn\"`, `\"sparse\"`",
             "how far apart the numbers of consecutive events are. It decides which whole events are missing "
-            "([LOSSES.md](LOSSES.md#numbers)); `\"sparse\"` says that the numbers tell nothing about that")
+            "([LOSSES.md](../guides/LOSSES.md#numbers)); `\"sparse\"` says that the numbers tell nothing about that")
         .reads(read_stride)
         .shows([](const EventsConfig& events) {
             if (!events.stride) return nlohmann::json("learn");

@@ -1,5 +1,5 @@
 // The configuration of a run: TOML in, plain checked structs out. Nothing here touches DPDK, opens a device or decides
-// a placement; docs/CONFIGURATION.md describes every key.
+// a placement; docs/reference/CONFIGURATION.md describes every key.
 #pragma once
 
 #include <array>

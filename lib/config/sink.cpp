@@ -52,7 +52,7 @@ OptionTable<EventsSinkConfig> events_options() {
         "system takes them, and the run says where not; `\"on\"`: it is refused where not. The run is of version "
         "2 ([EVENT_FILE.md](EVENT_FILE.md)), and a file ends where a buffer ends. When to turn it on, and why it is "
         "not the "
-        "default: [OPERATION.md](OPERATION.md#files-in-trouble)");
+        "default: [DISKS.md](../guides/DISKS.md#which-set-up)");
     out.choice("uring", toggle_names, &EventsSinkConfig::uring,
                "io_uring, so that several writes are under way at once: with `direct` and where the kernel allows it; "
                "always, or the run is refused; never");
@@ -205,7 +205,7 @@ void explain_sinks(Reference& out) {
     shared.insert(shared.begin(),
                   {"kind", words, "required",
                    "event files ([EVENT_FILE.md](EVENT_FILE.md)), HDF5 files in NeXus layout ([HDF5.md](HDF5.md)), the "
-                   "packets themselves ([RECORDER.md](RECORDER.md); beside other sinks or alone), or nowhere"});
+                   "packets themselves ([RECORDER.md](../guides/RECORDER.md); beside other sinks or alone), or nowhere"});
     out.push_back({"sink", "key", std::move(shared)});
     for (const SinkEntry& entry : kinds())
         if (!entry.options.keys.empty())

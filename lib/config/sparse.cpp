@@ -1,4 +1,4 @@
-// [[reduce]] kind = "sparse": which pixels are kept. docs/reduce/sparse.md says what the keys mean.
+// [[reduce]] kind = "sparse": which pixels are kept. docs/reference/reduce/sparse.md says what the keys mean.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// [[reduce]] kind = "veto": which events are kept. docs/reduce/veto.md says what the keys mean.
+// [[reduce]] kind = "veto": which events are kept. docs/reference/reduce/veto.md says what the keys mean.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -168,7 +168,7 @@ constexpr Entry<PacketCounter> packet_entries[] = {
      "device "
      "drops by such a rule never gets here and is not counted. If data is missing, `flows` in the report says which "
      "rule "
-     "drops how much, and how much of it belonged to a stream (docs/FLOWS.md)."},
+     "drops how much, and how much of it belonged to a stream (docs/guides/FLOWS.md)."},
     {roce_sequence, "dropped.roce.sequence",
      "Packets for a queue pair that weir answers (`service = \"rc\"`) that came ahead of the one that is due. Their "
      "sender is told once and repeats them, so nothing is lost; many of them mean that packets are lost on the way, "

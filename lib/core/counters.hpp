@@ -1,6 +1,6 @@
 // The counter table: every place in which a packet, a message or an event can end, each with the sentence that tells an
-// operator what a non-zero value usually means and what to do. The same table makes the report, docs/COUNTERS.md and
-// `weir explain`; a counter without an entry does not compile.
+// operator what a non-zero value usually means and what to do. The same table makes the report,
+// docs/reference/COUNTERS.md and `weir explain`; a counter without an entry does not compile.
 #pragma once
 
 #include <array>

@@ -170,10 +170,10 @@ std::vector<CounterSection> outside_sections() {
 }
 
 std::string counter_page(std::string_view full_name) {
-    if (full_name.starts_with("recorder.")) return "docs/RECORDER.md#what-is-counted";
+    if (full_name.starts_with("recorder.")) return "docs/guides/RECORDER.md#what-is-counted";
     for (const Page& page : pages)
-        if (full_name.starts_with(page.begin)) return "docs/LOSSES.md#" + std::string(page.section);
-    return "docs/COUNTERS.md";
+        if (full_name.starts_with(page.begin)) return "docs/guides/LOSSES.md#" + std::string(page.section);
+    return "docs/reference/COUNTERS.md";
 }
 
 }  // namespace weir::core

@@ -1,4 +1,4 @@
-// What reducers count, one enumeration and one table per kind: the report's `reduce`, docs/COUNTERS.md and
+// What reducers count, one enumeration and one table per kind: the report's `reduce`, docs/reference/COUNTERS.md and
 // `weir explain reduce.KIND.NAME`.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The counter table as text for people: docs/COUNTERS.md and `weir explain`.
+// The counter table as text for people: docs/reference/COUNTERS.md and `weir explain`.
 #pragma once
 
 #include <string>
@@ -26,10 +26,10 @@ struct CounterSection {
 /// What is counted or measured beside the ledger: devices, rings, levels.
 [[nodiscard]] std::vector<CounterSection> outside_sections();
 
-/// The page, with its section, that tells how to find the cause: "docs/LOSSES.md#late". `full_name` has its section.
+/// The page and section that say how to find the cause: "docs/guides/LOSSES.md#late". `full_name` has its section.
 [[nodiscard]] std::string counter_page(std::string_view full_name);
 
-/// All of docs/COUNTERS.md.
+/// All of docs/reference/COUNTERS.md.
 [[nodiscard]] std::string counters_markdown();
 
 /// Every counter called `name` with its section in front ("events.dropped.no_room"); `name` may lack the section, or

@@ -17,7 +17,7 @@ using core::PacketCounter;
 namespace {
 
 constexpr double nearly_all = 0.9;
-constexpr const char* page_of_losses = "docs/LOSSES.md";
+constexpr const char* page_of_losses = "docs/guides/LOSSES.md";
 
 /// The findings as they grow, with what several rules need to know.
 struct Case {
@@ -423,7 +423,7 @@ void unsteered(Case& c) {
     if (kin > 0) {
         c.add("packets.unsteered", kin, "unsteered",
               fmt::format("packets match no [[stream]] and look like this detector's: {}. If they are, add their ports "
-                          "to the streams (docs/ROUND_ROBIN.md if it takes several ports in turn)",
+                          "to the streams (docs/guides/ROUND_ROBIN.md if it takes several ports in turn)",
                           unmatched_text(c.ledger.unmatched, true)),
               false);
         c.findings.back().possible = true;
@@ -448,7 +448,7 @@ void remarks(Case& c) {
                               of_streams > 0 ? "packets of a stream were dropped by a flow rule; `flows` in the report "
                                                "says by which"
                                              : "packets were dropped by flow rules, as asked; none was of a stream",
-                              "docs/FLOWS.md#meaning"});
+                              "docs/guides/FLOWS.md#in-a-run"});
     if (c.ledger.missing_at_end > 0)
         c.add(
             "events.incomplete.end_of_run", c.ledger.missing_at_end, "end-of-run",
@@ -471,7 +471,7 @@ void others(Case& c) {
         const std::string_view help = info.help.substr(0, info.help.find(". "));
         c.findings.push_back({std::string(info.name), c.ledger.packets[i], true,
                               fmt::format("packets ended as {}: {}", info.name.substr(info.name.find('.') + 1), help),
-                              "docs/COUNTERS.md"});
+                              "docs/reference/COUNTERS.md"});
     }
 }
 

@@ -266,7 +266,8 @@ std::string queue_pairs_text(const Ledger& ledger) {
     std::string text = fmt::format("answers   {}\n", sent.empty() ? "none" : sent);
     for (const Ledger::QueuePair& qp : ledger.queue_pairs)
         if (qp.state == "error")
-            text += fmt::format("          qp {:#x} (source {}) is in error: docs/LOSSES.md#roce\n", qp.qp, qp.source);
+            text += fmt::format("          qp {:#x} (source {}) is in error: docs/guides/LOSSES.md#roce\n", qp.qp,
+                                qp.source);
     return text;
 }
 

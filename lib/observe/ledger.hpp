@@ -80,7 +80,7 @@ struct Ledger {
     std::uint64_t received_bytes = 0;
     std::uint64_t placed_bytes = 0;
     std::uint64_t stored_bytes = 0;
-    core::Latencies latency;          ///< of complete events in live runs; docs/OPERATION.md
+    core::Latencies latency;          ///< of complete events in live runs; docs/reference/REPORT.md
     std::uint64_t device_missed = 0;  ///< what devices say they dropped; not every device tells
     std::vector<Device> devices;      ///< live input; empty in a replay
     IpFragments ip_fragments;

@@ -13,7 +13,8 @@ class Pipeline;
 /// One line per port: what the device was told, and what weir does without.
 [[nodiscard]] std::string ports_text(const Pipeline& pipeline);
 
-/// [{"port", "device", "driver", "mac", "link", "offloads", "timestamps", ...}, ...]: docs/OPERATION.md has the keys.
+/// [{"port", "device", "driver", "mac", "link", "offloads", "timestamps", ...}, ...]: the keys of
+/// docs/reference/REPORT.md.
 [[nodiscard]] nlohmann::json ports_json(const Pipeline& pipeline);
 
 /// {"source", "error_ns", ...} of live input; null in a replay.

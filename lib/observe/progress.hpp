@@ -50,7 +50,7 @@ struct ProgressSample {
 
 /// The ledger as in the run report, with "time_s", "final", "rates", "levels", "stages", "bottleneck", "losses",
 /// "disk" and, if there is one, "recorder".
-/// docs/OPERATION.md lists the keys.
+/// docs/reference/PROGRESS.md lists the keys.
 [[nodiscard]] nlohmann::json progress_json(const ProgressSample& sample, bool final);
 
 class Progress {

@@ -1,5 +1,5 @@
 // The pcapng sink of a run: opened from the configuration, watched by the control thread, told of at the end
-// (docs/RECORDER.md).
+// (docs/guides/RECORDER.md).
 #pragma once
 
 #include <filesystem>

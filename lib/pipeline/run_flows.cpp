@@ -197,7 +197,7 @@ void RunFlows::add_findings(std::vector<Finding>& findings) const {
                      fmt::format("the device of port {} accepts a rule that does nothing ({}): {}; weir did it in "
                                  "software",
                                  port.name, place, entry.message),
-                     "docs/FLOWS.md#who-does-a-rule"});
+                     "docs/guides/FLOWS.md#who-does-a-rule"});
         }
 }
 

@@ -3,7 +3,7 @@
 // counter.
 //
 // What the library does not tell is found out here: why it gave a piece up, whether a source uses one identification
-// for datagram after datagram, and how many buffers are held. docs/NETWORK.md describes what comes of it.
+// for datagram after datagram, and how many buffers are held. docs/reference/NETWORK.md describes what comes of it.
 #pragma once
 
 #include <rte_mbuf.h>

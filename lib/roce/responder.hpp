@@ -5,8 +5,8 @@
 // An acknowledgement means: admitted to reserved event memory. The caller says with each packet whether there is room,
 // and what was let through with room is never refused for lack of it.
 //
-// Each rule and where it was learnt: docs/ROCE.md. In short: Linux drivers/infiniband/sw/rxe/rxe_resp.c, except where a
-// detector readout needs something else, which the page says.
+// Each rule and where it was learnt: docs/reference/ROCE_ANSWERS.md. In short: Linux
+// drivers/infiniband/sw/rxe/rxe_resp.c, except where a detector readout needs something else, which the page says.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ constexpr std::uint64_t record_bytes(std::uint32_t bytes) noexcept {
 }
 
 /// Copies past the caches: it will be long until anybody reads it, if ever, and the rx lcore's caches have better to
-/// hold. docs/BENCHMARKS.md has the measurement. `to` is a multiple of 16.
+/// hold. docs/internals/benchmarks/FILES.md has the measurement. `to` is a multiple of 16.
 void copy_past_caches(std::byte* to, const std::byte* from, std::uint32_t bytes) noexcept {
 #if defined(__SSE2__)
     std::uint32_t at = 0;

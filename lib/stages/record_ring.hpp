@@ -1,6 +1,6 @@
-// Copies of received packets on their way from an rx lcore to the recorder (docs/RECORDER.md): fixed blocks of memory
-// that the lcore fills and the recorder gives back. The lcore never waits for it: what finds no block is left out and
-// counted.
+// Copies of received packets on their way from an rx lcore to the recorder (docs/guides/RECORDER.md): fixed blocks of
+// memory that the lcore fills and the recorder gives back. The lcore never waits for it: what finds no block is left
+// out and counted.
 #pragma once
 
 #include <atomic>

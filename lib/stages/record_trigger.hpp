@@ -1,5 +1,5 @@
-// Why and what the flight recorder saves (docs/RECORDER.md): triggers become windows of time, windows that touch become
-// one file. No clock, no memory, no files: times are given.
+// Why and what the flight recorder saves (docs/guides/RECORDER.md): triggers become windows of time, windows that touch
+// become one file. No clock, no memory, no files: times are given.
 #pragma once
 
 #include <array>

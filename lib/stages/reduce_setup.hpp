@@ -26,8 +26,8 @@ public:
 
     /// Anything but what version 1 of the event file can hold.
     [[nodiscard]] bool needs_version_2() const noexcept;
-    /// What the payload is, for the run's start JSON and the manifest: docs/EVENT_FILE.md. Null where it is as received
-    /// and version 1 has it.
+    /// What the payload is, for the run's start JSON and the manifest: docs/reference/EVENT_FILE.md. Null where it is
+    /// as received and version 1 has it.
     [[nodiscard]] nlohmann::json payload_json() const;
     /// Which pixels each source sends; empty where the payload is no pixels.
     [[nodiscard]] const std::vector<reduce::PixelSource>& sources() const noexcept { return sources_; }

@@ -1,6 +1,6 @@
 // Reads flow rules in the syntax of dpdk-testpmd ("flow create 0 ingress pattern eth / ipv4 src is 10.1.0.10 / udp dst
 // is 50001 / end actions queue index 2 / end"), so that a line can be pasted from one program into the other.
-// docs/FLOWS.md is the user's page. Syntax: DPDK 22.11, testpmd user guide, "Flow rules management".
+// docs/reference/FLOW_RULES.md is the user's page. Syntax: DPDK 22.11, testpmd user guide, "Flow rules management".
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// The event file's bytes, as structs: what docs/EVENT_FILE.md specifies, and nothing else. Little-endian, every block a
-// multiple of 64 bytes long and starting at a multiple of 64.
+// The event file's bytes, as structs: what docs/reference/EVENT_FILE.md specifies, and nothing else. Little-endian,
+// every block a multiple of 64 bytes long and starting at a multiple of 64.
 #pragma once
 
 #include <array>

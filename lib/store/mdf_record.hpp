@@ -1,5 +1,5 @@
 // An event of an MDF file, LHCb's file of raw events: a header of 48 bytes and raw banks. Byte by byte in
-// docs/reduce/mfp.md.
+// docs/reference/reduce/mfp.md.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // What the payload of a run's events is, where it is not what was received: the member `payload` of the run's start and
-// of its manifest (docs/EVENT_FILE.md).
+// of its manifest (docs/reference/EVENT_FILE.md).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Pedestals on disk: what a run has learnt, for the next one to begin with, or for `jungfrau` to be given as files.
-// docs/reduce/pedestal.md has the format. For ordinary threads.
+// docs/reference/reduce/pedestal.md has the format. For ordinary threads.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,8 @@ std::size_t write_udp_frame(const FrameSpec& spec, std::span<const std::byte> pa
                             std::span<std::byte> out) noexcept;
 [[nodiscard]] std::vector<std::byte> make_udp_frame(const FrameSpec& spec, std::span<const std::byte> payload);
 
-/// The 48-byte slsDetector header of JUNGFRAU, MOENCH and EIGER (docs/formats/jungfrau.md says what the fields mean).
+/// The 48-byte slsDetector header of JUNGFRAU, MOENCH and EIGER (docs/reference/formats/jungfrau.md says what the
+/// fields mean).
 struct SlsHeader {
     std::uint64_t frame_number = 0;
     std::uint32_t exposure_100ns = 0;

@@ -1,7 +1,7 @@
 // Ethernet, up to two VLAN tags, IPv4 or IPv6, and UDP: a frame becomes a Datagram or a named reason. What runs for
 // nearly every packet, untagged IPv4, is inline; the rest is in network.cpp. Not here: putting fragments together
 // (port/ip_reassembly.hpp), and the UDP checksum, which would cost a pass over the data that the NIC has already made.
-// docs/NETWORK.md says what is followed and what is not.
+// docs/reference/NETWORK.md says what is followed and what is not.
 #pragma once
 
 #include <cstddef>

@@ -50,7 +50,7 @@ Header recognise(std::span<const std::byte> bytes, std::uint32_t payload_bytes) 
     if (first == Spead::magic) return {HeaderKind::spead, 0, 0};
     if ((load_le<std::uint32_t>(bytes.data() + 2) & 0xff'ffffU) == Ess::magic)
         return {HeaderKind::ess, 0, std::to_integer<std::uint8_t>(bytes[1])};
-    constexpr std::uint32_t vmm3 = 0x564D33;  // "VM3", docs/formats/srs.md
+    constexpr std::uint32_t vmm3 = 0x564D33;  // "VM3", docs/reference/formats/srs.md
     if (load_be<std::uint32_t>(bytes.data() + 4) >> 8U == vmm3) return {HeaderKind::srs, 0, 0};
     if (is_sls(bytes))
         return {HeaderKind::sls, std::to_integer<std::uint8_t>(bytes[Sls::type_at]),

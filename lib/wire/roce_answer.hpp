@@ -1,8 +1,9 @@
 // What a RoCEv2 responder sends back: acknowledgements of every kind and congestion notifications. An answer goes where
 // its request came from: the headers of the request are turned round, VLAN tags and all.
 //
-// Facts: AETH and CNP as in docs/ROCE.md; that the answer keeps the request's UDP source port and partition, and leaves
-// the AckReq bit clear, from captures of Linux soft-RoCE and of ConnectX adapters. Both check nothing else of it.
+// Facts: AETH and CNP as in docs/reference/ROCE_ANSWERS.md; that the answer keeps the request's UDP source port and
+// partition, and leaves the AckReq bit clear, from captures of Linux soft-RoCE and of ConnectX adapters. Both check
+// nothing else of it.
 #pragma once
 
 #include <cstddef>

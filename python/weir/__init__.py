@@ -8,7 +8,7 @@
         data = run[7].array("<u4", (100, 32))     # anything else: say what a message is
         last, some = run[-1], run[10:20]          # places, as in a list
 
-docs/READING.md has more. Errors are weir.RunError; run[...] raises KeyError where there is no such event.
+docs/guides/READING.md has more. Errors are weir.RunError; run[...] raises KeyError where there is no such event.
 """
 from ._crc32c import crc32c
 from ._event import Csr, Event

@@ -1,4 +1,4 @@
-"""Decodes payload blocks: the codecs of docs/EVENT_FILE.md, and sparse pieces (docs/reduce/sparse.md). Made for arbitrary bytes:
+"""Decodes payload blocks: the codecs of docs/reference/EVENT_FILE.md, and sparse pieces (docs/reference/reduce/sparse.md). Made for arbitrary bytes:
 whatever is wrong with them is a Damaged."""
 import struct
 
@@ -165,7 +165,7 @@ def _bitshuffle(data, size, element_bytes, decompress):
 
 
 def _bits(data, size, element_bytes):
-    """Numbers in as few bits as they need (docs/reduce/pack.md)."""
+    """Numbers in as few bits as they need (docs/reference/reduce/pack.md)."""
     if len(data) < 16:
         raise Damaged("it ends inside its header")
     said, zeros, per_block, total = struct.unpack_from("<B3sIQ", data)

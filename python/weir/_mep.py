@@ -1,4 +1,4 @@
-"""Multi-event packets: docs/reduce/mfp.md has their bytes."""
+"""Multi-event packets: docs/reference/reduce/mfp.md has their bytes."""
 import struct
 
 import numpy as np

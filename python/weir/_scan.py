@@ -1,4 +1,4 @@
-"""Reads the blocks of a segment and makes events of them again, checking every rule of docs/EVENT_FILE.md."""
+"""Reads the blocks of a segment and makes events of them again, checking every rule of docs/reference/EVENT_FILE.md."""
 import collections
 import os
 import struct
@@ -167,7 +167,7 @@ class Scan:
             self.headers_crc = crc32c(pending, self.headers_crc)
 
     def events(self, path, number, at=0, end=None):
-        """The whole events of a segment, as dictionaries of what docs/EVENT_FILE.md lists."""
+        """The whole events of a segment, as dictionaries of what docs/reference/EVENT_FILE.md lists."""
         self.head = None
         event, skipping = None, False
         for offset, header, body in self.read_blocks(path, at, end):

@@ -13,6 +13,7 @@ sys.path.insert(0, str(SCRIPTS))
 sys.dont_write_bytecode = True
 
 import check_layers  # noqa: E402
+import check_links  # noqa: E402
 import tidy  # noqa: E402
 
 
@@ -92,6 +93,50 @@ class Layers(Tree):
         self.write("lib/core/meson.build", "uses = ['port']\n")
         with self.assertRaises(SystemExit):
             self.problems()
+
+
+class Links(Tree):
+    def setUp(self):
+        super().setUp()
+        self.write("README.md", "# Top\n[all](docs/README.md), [one part](docs/guides/A.md#second-part-b), [folder](docs/guides), [away](https://x.org/y.md)\n")
+        self.write("docs/README.md", "[A](guides/A.md)\n")
+        self.write("docs/guides/A.md", "# A\n[here](#second-part-b), [top](../../README.md#top)\n\n## Second part: `b`!\n")
+        self.write("lib/core/a.cpp", "// docs/guides/A.md#second-part-b, docs/guides/, A.md; other/docs/none.md\n")
+
+    def expect(self, name, text, *parts):
+        self.write(name, text)
+        found = check_links.check_tree(self.root)
+        self.assertEqual(len(found), len(parts), found)
+        for problem, part in zip(found, parts):
+            self.assertTrue(problem.startswith(name + ":"), problem)
+            self.assertIn(part, problem)
+
+    def test_a_clean_tree_passes(self):
+        self.assertEqual(check_links.check_tree(self.root), [])
+
+    def test_links_to_nothing(self):
+        for target in ("guides/B.md", "A.md", "../none", "../../outside.md", "/docs/guides/A.md"):
+            self.expect("docs/README.md", f"[A](guides/A.md)\n[bad]({target})\n", "there is no")
+
+    def test_links_to_no_heading(self):
+        self.expect("docs/README.md", "[A](guides/A.md#third)\n", "has no heading for #third")
+        self.expect("docs/README.md", "[A](guides/A.md), [bad](#none)\n", "has no heading for #none")
+
+    def test_what_only_looks_like_a_link_or_a_heading(self):
+        self.expect("docs/README.md", "[A](guides/A.md) `[x](y)`\n```\n[x](y)\n# not a heading\n```\n")
+        self.expect("docs/README.md", "[A](guides/A.md) [bad](#not-a-heading)\n```\n# not a heading\n```\n", "has no heading")
+
+    def test_equal_headings_are_numbered(self):
+        self.assertEqual(check_links.anchors("# A\n## B\n## B\n### B\n# C [d](e.md)\n"), {"a", "b", "b-1", "b-2", "c-d"})
+
+    def test_names_in_code(self):
+        self.expect("lib/core/a.cpp", 'say("docs/B.md");\n', "there is no docs/B.md")
+        self.expect("lib/core/a.cpp", 'say("docs/guides/A.md#third");\n', "no heading for #third")
+        self.expect("lib/core/a.cpp", "// see docs/formats/ and\n// GONE.md\n", "there is no docs/formats/", "no page is called GONE.md")
+
+    def test_a_page_that_the_index_lacks(self):
+        self.write("docs/guides/B.md", "# B\n")
+        self.expect("docs/README.md", "[A](guides/A.md)\n", "has no link to docs/guides/B.md")
 
 
 class Tidy(Tree):

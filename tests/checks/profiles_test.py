@@ -65,7 +65,7 @@ class ProfilesTest(unittest.TestCase):
             self.skipTest("no driver is installed")
 
     def test_the_documentation_lists_each(self):
-        text = (ROOT / "docs/DEVICES.md").read_text()
+        text = (ROOT / "docs/reference/DEVICES.md").read_text()
         for path in PROFILES:
             self.assertIn(path.stem, text)
 

@@ -424,9 +424,9 @@ TEST_F(ConfigFiles, AllProfilesParse) {
     EXPECT_GE(files, 5);
 }
 
-/// The TOML blocks of docs/CONFIGURATION.md that are marked as whole configurations.
+/// The TOML blocks of docs/reference/CONFIGURATION.md that are marked as whole configurations.
 TEST(ConfigExamples, TheDocumentedOneParses) {
-    std::ifstream in(source_root / "docs/CONFIGURATION.md");
+    std::ifstream in(source_root / "docs/reference/CONFIGURATION.md");
     ASSERT_TRUE(in);
     std::string text;
     std::string line;

@@ -120,7 +120,7 @@ TEST(Counters, documentation_is_what_the_table_makes) {
     std::ostringstream text;
     text << file.rdbuf();
     EXPECT_TRUE(text.str() == counters_markdown())
-        << "docs/COUNTERS.md is stale: run `build/app/weir explain --markdown > docs/COUNTERS.md` and commit it";
+        << path << " is stale: write the output of `build/app/weir explain --markdown` to it, and commit it";
 }
 
 TEST(Tally, adds_and_reads) {

@@ -96,7 +96,7 @@ class Documented(Case):
                  "srs": ("--sources", 2, "--port", 6006, "--one-port", "--source-id", 1), "hexitec": ("--port", 61649,)}
         for name, command in pages.items():
             with self.subTest(page=name):
-                page = (ROOT / "docs" / "formats" / f"{name}.md").read_text()
+                page = (ROOT / "docs" / "reference" / "formats" / f"{name}.md").read_text()
                 section = re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1]
                 formats = ROOT / "formats" / f"{name}.toml"
                 if formats.exists():

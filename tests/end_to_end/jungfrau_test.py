@@ -21,7 +21,7 @@ SPREAD = '[lcores]\nrx = [0]\nbuild = [1]\nwork = [2, 3]\nidle = "sleep"\n'
 
 
 def energies(raw, pedestal, factor):
-    """float32 as in docs/reduce/jungfrau.md; `pedestal` and `factor` by gain."""
+    """float32 as in docs/reference/reduce/jungfrau.md; `pedestal` and `factor` by gain."""
     gain, adc = raw >> 14, (raw & 0x3fff).astype(np.float32)
     out = np.full(raw.shape, np.nan, np.float32)
     for word, index in ((0, 0), (1, 1), (3, 2)):

@@ -1,4 +1,4 @@
-"""Writes runs of version 2 of the event file from docs/EVENT_FILE.md alone, with every encoding: what reducers would leave, so that
+"""Writes runs of version 2 of the event file from docs/reference/EVENT_FILE.md alone, with every encoding: what reducers would leave, so that
 readers can be tested with exactly known contents."""
 import json
 import struct

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`weir export --to mdf`: what it writes is read here by the tables of docs/reduce/mfp.md, and compared with the fragments that were
+"""`weir export --to mdf`: what it writes is read here by the tables of docs/reference/reduce/mfp.md, and compared with the fragments that were
 sent, or with the banks of a file that LHCb's own software wrote (not part of the project: WEIR_SHARED names the folder that has it in
 data/)."""
 import os

@@ -1,4 +1,4 @@
-"""Multi-fragment packets as front ends send them and multi-event packets as `mfp` makes them, by the tables of docs/reduce/mfp.md alone;
+"""Multi-fragment packets as front ends send them and multi-event packets as `mfp` makes them, by the tables of docs/reference/reduce/mfp.md alone;
 and MDF files."""
 import struct
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Multi-fragment packets through `[[reduce]] kind = "mfp"`: what `weir inspect --export` gives is read here by the tables of
-docs/reduce/mfp.md, and compared with the fragments that were sent."""
+docs/reference/reduce/mfp.md, and compared with the fragments that were sent."""
 import json
 import random
 import struct

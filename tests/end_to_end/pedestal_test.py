@@ -21,7 +21,7 @@ THRESHOLD = 6  # keV
 
 
 class Model:
-    """docs/reduce/pedestal.md, in numpy: doubles, but for what it says is a float."""
+    """docs/reference/reduce/pedestal.md, in numpy: doubles, but for what it says is a float."""
     def __init__(self, start):
         self.mean = start.astype(np.float64)
         self.variance = np.zeros(SHAPE, np.float32)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The Python reader (python/weir) beside the C++ one, on runs of every kind and on damaged ones; and the examples of
-docs/READING.md as they stand there."""
+docs/guides/READING.md and EXPORT.md as they stand there."""
 import contextlib
 import io
 import json
@@ -201,9 +201,9 @@ class Damage(Case):
         self.assertNotEqual(weir.open(self.whole).verify(), [])
 
 
-class Page(Case):
-    def test_the_examples_of_the_page_run(self):
-        page = (ROOT / "docs" / "READING.md").read_text()
+class Pages(Case):
+    def test_the_examples_of_the_pages_run(self):
+        page = "".join((ROOT / "docs" / "guides" / name).read_text() for name in ("READING.md", "EXPORT.md"))
         examples = re.findall(r"```python\n(.*?)```", page, re.S)
         self.assertGreater(len(examples), 4)
         capture, _ = self.send("jf.pcap", "--format", "jungfrau", "--sources", "2", "--events", "4", "--drop", "0.005", "--seed", "1")
@@ -214,8 +214,16 @@ class Page(Case):
         out = io.StringIO()
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(out):
             for example in examples:
-                exec(compile(example, "READING.md", "exec"), names)
+                exec(compile(example, "the examples", "exec"), names)
         self.assertIn("the run is whole", out.getvalue())
+
+    def test_the_page_of_the_report_has_its_keys(self):
+        page = (ROOT / "docs" / "reference" / "REPORT.md").read_text()
+        listed = {key for row in re.findall(r"(?m)^\| (`.*?) \|", page) for key in re.findall(r"`(\w+)`", row)}
+        capture, _ = self.send("jf.pcap", "--format", "jungfrau", "--sources", "2", "--events", "4")
+        report = self.replay(capture, config(stream())).report
+        self.assertGreater(len(report), 20)
+        self.assertEqual(sorted(set(report) - listed), [])
 
 
 if __name__ == "__main__":

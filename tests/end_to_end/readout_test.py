@@ -23,7 +23,7 @@ def digest(*parts):
 
 def example(page):
     """The [[stream]] sections that docs/formats shows."""
-    return "".join(re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "formats" / f"{page}.md").read_text(), re.S))
+    return "".join(re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "reference" / "formats" / f"{page}.md").read_text(), re.S))
 
 
 def disturb(packets, seed, drop=0.02, duplicate=0.05, reorder=25):

@@ -15,7 +15,7 @@ DATA = pathlib.Path(os.environ.get("WEIR_SHARED") or ROOT.parent / "shared") / "
 
 
 def payloads(run):
-    """event -> its bytes, from the raw payload blocks of a run; docs/EVENT_FILE.md says where they are."""
+    """event -> its bytes, from the raw payload blocks of a run; docs/reference/EVENT_FILE.md says where they are."""
     found = {}
     for segment in sorted(run.glob("events-*.weir")):
         data, at = segment.read_bytes(), 0

@@ -106,13 +106,13 @@ class Words(Case):
     def check(self, result, *words, section, counter, first=True):
         found = result.report["findings"]
         self.assertGreater(len(found), 0, result.output)
-        mine = [f for f in (found[:1] if first else found) if f["page"] == f"docs/LOSSES.md#{section}"]
+        mine = [f for f in (found[:1] if first else found) if f["page"] == f"docs/guides/LOSSES.md#{section}"]
         self.assertEqual(len(mine), 1, found)
         self.assertEqual(mine[0]["counter"], counter)
         for word in words:
             self.assertIn(word, mine[0]["sentence"])
         self.assertIn(mine[0]["sentence"], result.output)
-        self.assertIn(f"\n## {section}\n", (ROOT / "docs/LOSSES.md").read_text())
+        self.assertIn(f"\n## {section}\n", (ROOT / "docs/guides/LOSSES.md").read_text())
         self.assertIn("Read on", weir("explain", mine[0]["counter"], trap=False).stdout)
         self.assertEqual([f["packets"] for f in found if f["loss"]], sorted((f["packets"] for f in found if f["loss"]), reverse=True))
         return mine[0]

@@ -116,8 +116,8 @@ Verdict decode(const FormatEntry& entry, const FormatContext& context, const Dat
     return verdict;
 }
 
-/// Where the packet lies in the message, or nothing if the frame has no such packet: the rule of docs/formats/, worked
-/// out from the rows and not from the context.
+/// Where the packet lies in the message, or nothing if the frame has no such packet: the rule of
+/// docs/reference/formats/, worked out from the rows and not from the context.
 std::optional<std::uint32_t> place_of(const FormatEntry& entry, const FormatOptions& options, std::uint32_t bytes,
                                       std::uint32_t lane, std::uint32_t number) {
     const auto interfaces = static_cast<std::uint32_t>(options.interfaces);

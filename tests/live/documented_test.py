@@ -30,13 +30,15 @@ import packets  # noqa: E402
 NOT_RUN = [
     ("README.md", r"scripts/test", "all tests, this one too"),
     ("README.md", r"meson (setup|test)", "builds everything; scripts/test does the same"),
-    ("docs/GUEST.md", r"scripts/test|meson|ninja", "the tests in a guest, which scripts/test runs"),
-    ("docs/DEVICES.md", r"devlink", "a setting of a physical card"),
-    ("docs/OPERATION.md", r"echo .*/hugepages-2048kB/", "changes the machine, and needs a second NUMA node"),
-    ("docs/OPERATION.md", r"dpdk-telemetry", "a program of DPDK's that waits for a terminal; telemetry_test.py has the protocol"),
+    ("docs/internals/GUEST.md", r"scripts/test|meson|ninja", "the tests in a guest, which scripts/test runs"),
+    ("docs/guides/DEVICES.md", r"devlink", "a setting of a physical card"),
+    ("docs/guides/LCORES.md", r"echo .*/hugepages-2048kB/", "changes the machine, and needs a second NUMA node"),
+    ("docs/reference/PROGRESS.md", r"dpdk-telemetry", "a program of DPDK's that waits for a terminal; telemetry_test.py has the protocol"),
+    ("docs/guides/PERFTEST.md", r"ib_write_bw", "needs an RDMA device; the guest suite runs it against soft-RoCE"),
     ("examples/live-perftest.toml", r"ib_write_bw", "needs an RDMA device; the guest suite runs it against soft-RoCE"),
 ]
-# Pages whose networks are those that docs/OPERATION.md makes first.
+# Pages whose networks are those that NETWORK makes first.
+NETWORK = "docs/start/LIVE_ON_ONE_MACHINE.md"
 ON_THE_VETH = {"examples/live-af-packet.toml", "examples/live-af-xdp.toml", "examples/live-perftest.toml", "examples/live-roce-rc.toml",
                "examples/flow-rules.toml"}
 SEND_S = 30  # how long a sender without an end sends at most; less when the run has written something
@@ -173,9 +175,9 @@ class Documented(unittest.TestCase):
 
     def prepare(self, page, text):
         """The command, with the page's placeholders filled in."""
-        if page in ("docs/READING.md", "docs/reduce/mfp.md") and "run7" in text:
+        if page in ("docs/guides/INSPECT.md", "docs/guides/EXPORT.md", "docs/reference/reduce/mfp.md") and "run7" in text:
             (self.make_blocks if "mdf" in text else self.make_images)()
-        if page == "docs/OPERATION.md" and "--config F" in text:
+        if page == "docs/reference/PROGRESS.md" and "--config F" in text:
             (self.folder / "det.toml").write_text(EJFAT.format(device="sim,format=ejfat,rate=100,events=50", transport="udp", stream=UDP, more=""))
             return text.replace("--config F", "--config det.toml")
         if page == "README.md" and "detector.toml" in text:
@@ -187,7 +189,7 @@ class Documented(unittest.TestCase):
         return text
 
     def make_images(self):
-        """run7 for READING.md: JUNGFRAU, two modules, events 1 to 4 and 100 to 101."""
+        """run7 for INSPECT.md and EXPORT.md: JUNGFRAU, two modules, events 1 to 4 and 100 to 101."""
         shutil.rmtree(self.folder / "run7", ignore_errors=True)
         for name, options in (("a", "--events 4 --drop 0.001"), ("b", "--events 2 --first-event 100")):
             (self.folder / f"{name}.pcap").unlink(missing_ok=True)
@@ -204,13 +206,13 @@ class Documented(unittest.TestCase):
         self.must("weir replay mfp.pcap --config mfp.toml --out run7 --quiet")
 
     def make_network(self):
-        """The two namespaces of docs/OPERATION.md, by its own commands."""
-        for command in documented.in_tree(self.folder)["docs/OPERATION.md"]:
+        """The two namespaces of NETWORK, by its own commands."""
+        for command in documented.in_tree(self.folder)[NETWORK]:
             if re.match(r"(ip (?!netns exec)|ethtool|ip netns exec sender ethtool)", command.text):
                 self.must(command.text)
 
     def make_responder(self):
-        """The other end of docs/SEND.md's reliable connections."""
+        """The other end of docs/guides/SEND_RELIABLE.md's reliable connections."""
         stream = ('service = "rc"\nformat = "message"\nevent = "immediate"\nqp = [0x11, 0x12]\npeer = [{ qp = 0x11 }, { qp = 0x12 }]\n'
                   'region = { va = 0x10000000, bytes = "16MiB", rkey = 0x1234, count = 2, stride = 0x10000000 }')
         text = EJFAT.format(device="net_memif0,socket=/run/weir.sock,socket-abstract=no", transport="roce", stream=stream, more="")
@@ -227,9 +229,9 @@ def test_of(page, commands):
     def test(self):
         if page in ON_THE_VETH:
             self.make_network()
-        if page in ON_THE_VETH | {"docs/OPERATION.md"}:
+        if page in ON_THE_VETH | {NETWORK}:
             self.addCleanup(subprocess.run, "ip netns delete sender; ip link delete det0", shell=True, stderr=subprocess.DEVNULL)
-        if page == "docs/SEND.md":
+        if page == "docs/guides/SEND_RELIABLE.md":
             self.make_responder()
         self.run_page(page, commands)
     return test

@@ -167,7 +167,7 @@ class NetworkTest(live.Case):
         self.assert_account(run)
         cut = report["packets"]["dropped"]["malformed.ip_length"] + report["packets"]["dropped"]["malformed.truncated"]
         self.assertGreater(cut, 0)
-        found = [f for f in report["findings"] if f["page"] == "docs/LOSSES.md#cut-frames"]
+        found = [f for f in report["findings"] if f["page"] == "docs/guides/LOSSES.md#cut-frames"]
         self.assertEqual([f["packets"] for f in found], [cut])
         self.assertIn("framesz", found[0]["sentence"])
         self.assertIn(found[0]["sentence"], run.output)

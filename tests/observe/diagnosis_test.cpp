@@ -366,7 +366,7 @@ TEST(Diagnosis, names_the_cause_of_each_loss_and_where_to_read_on) {
         EXPECT_TRUE(first.loss || first.possible);
         EXPECT_FALSE(weir::core::find_counters(first.counter).empty()) << first.counter;
         const std::string section = one.section;
-        EXPECT_EQ(first.page, section.empty() ? "docs/COUNTERS.md" : "docs/LOSSES.md#" + section);
+        EXPECT_EQ(first.page, section.empty() ? "docs/reference/COUNTERS.md" : "docs/guides/LOSSES.md#" + section);
         if (!section.empty()) {
             EXPECT_NE(page.str().find("\n## " + section + "\n"), std::string::npos) << section;
         }

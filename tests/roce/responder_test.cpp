@@ -1,5 +1,5 @@
-// The responder's rules: (state, packet) -> (answer, counter, what becomes of the message). docs/ROCE.md has the same
-// table in words, with where each rule was learnt.
+// The responder's rules: (state, packet) -> (answer, counter, what becomes of the message).
+// docs/reference/ROCE_ANSWERS.md has the same table in words, with where each rule was learnt.
 #include "responder_harness.hpp"
 
 namespace weir::roce::test {

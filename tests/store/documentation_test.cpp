@@ -1,4 +1,4 @@
-// The Python reader in docs/EVENT_FILE.md, as it stands there, reads a run that was just written.
+// The Python reader in docs/reference/EVENT_FILE_READER.md, as it stands there, reads a run that was just written.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -28,7 +28,8 @@ class Documentation : public testing::TestWithParam<std::uint16_t> {};
 
 TEST_P(Documentation, its_python_reader_reads_a_run) {
     const bool reduced = GetParam() >= format_version_reduced;
-    const std::string page = text_of(std::filesystem::path(WEIR_SOURCE_ROOT) / "docs" / "EVENT_FILE.md");
+    const std::string page =
+        text_of(std::filesystem::path(WEIR_SOURCE_ROOT) / "docs" / "reference" / "EVENT_FILE_READER.md");
     const std::string fence = "```python\n";
     const std::size_t start = page.find(fence);
     ASSERT_NE(start, std::string::npos);

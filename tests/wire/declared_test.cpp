@@ -13,7 +13,7 @@ using test::datagram_of;
 using test::Exact;
 using test::pattern;
 
-/// The example of docs/formats/declared.md.
+/// The example of docs/reference/formats/declared.md.
 DeclaredSpec example() {
     DeclaredSpec spec;
     spec.name = "mydet";

@@ -4,7 +4,7 @@
 //
 //   raw pixels → [pedestal] → jungfrau → [veto] → [sparse] or the type of `output` → piece → [pack, zstd] → room
 //
-// docs/reduce/ has a page for each. No allocation, lock, exception or clock after construction.
+// docs/reference/reduce/ has a page for each. No allocation, lock, exception or clock after construction.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // Multi-event packets: the multi-fragment packets of all sources for one block of events, put together. In two orders,
-// both specified byte by byte in docs/reduce/mfp.md: source by source, as LHCb's event builder of late 2019 has it
-// ("mep"), or event by event ("events"). Written piece by piece on a worker, read back from any bytes.
+// both specified byte by byte in docs/reference/reduce/mfp.md: source by source, as LHCb's event builder of late 2019
+// has it ("mep"), or event by event ("events"). Written piece by piece on a worker, read back from any bytes.
 #pragma once
 
 #include <cstddef>

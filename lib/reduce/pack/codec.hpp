@@ -1,5 +1,5 @@
-// What a piece of payload can be packed with. docs/reduce/pack.md says which codec is for what, docs/EVENT_FILE.md has
-// the layouts byte by byte.
+// What a piece of payload can be packed with. docs/reference/reduce/pack.md says which codec is for what,
+// docs/reference/EVENT_FILE.md has the layouts byte by byte.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// A sparse piece of pixels: compressed sparse rows (CSR), as docs/reduce/sparse.md specifies them. Arrays follow each
-// other without gaps, little-endian, each aligned for its type when the piece starts at a multiple of 4:
+// A sparse piece of pixels: compressed sparse rows (CSR), as docs/reference/reduce/sparse.md specifies them. Arrays
+// follow each other without gaps, little-endian, each aligned for its type when the piece starts at a multiple of 4:
 //
 //   CsrHeader                          32 bytes
 //   row pointers   u32[rows + 1]       pixel k of row r is at row pointer[r] <= k < row pointer[r + 1]

@@ -1,5 +1,5 @@
 // The `veto` reducer: whether an event is kept, from its energies. On a worker lcore, chunk by chunk;
-// docs/reduce/veto.md.
+// docs/reference/reduce/veto.md.
 #pragma once
 
 #include <array>

@@ -33,7 +33,7 @@ public:
     /// is around it.
     static constexpr std::size_t need_max = (256U << 10U) + 4096;
     /// Read at a time. Large enough that system calls cost nothing, small enough to be in the second-level cache still
-    /// when the records are parsed. docs/BENCHMARKS.md has the measurement.
+    /// when the records are parsed. docs/internals/benchmarks/FILES.md has the measurement.
     static constexpr std::size_t read_bytes = 1U << 20U;
     /// The front takes what is left over from the block before.
     static constexpr std::size_t memory_bytes = need_max + read_bytes;

@@ -1,4 +1,4 @@
-// One data file of a run: what is in it by docs/HDF5.md, written so that a reader can follow (SWMR).
+// One data file of a run: what is in it by docs/reference/HDF5.md, written so that a reader can follow (SWMR).
 #pragma once
 
 #include <cstdint>

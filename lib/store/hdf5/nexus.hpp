@@ -1,5 +1,5 @@
 // The NeXus side of a run's files: groups and fields as NXmx asks for them where the data is an image. Only what is
-// known is written; docs/HDF5.md says where each value comes from.
+// known is written; docs/reference/HDF5.md says where each value comes from.
 #pragma once
 
 #include <string>

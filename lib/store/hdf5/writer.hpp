@@ -1,5 +1,5 @@
-// The HDF5 sink: writes the events of a run as a set of HDF5 files in NeXus layout (docs/HDF5.md). For one ordinary
-// thread; may block. Hidden until it is complete, as the event file.
+// The HDF5 sink: writes the events of a run as a set of HDF5 files in NeXus layout (docs/reference/HDF5.md). For one
+// ordinary thread; may block. Hidden until it is complete, as the event file.
 #pragma once
 
 #include <cstdint>

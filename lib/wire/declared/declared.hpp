@@ -1,6 +1,6 @@
 // Declared formats: a detector header described in the configuration instead of in C++. The description is checked and
 // compiled into loads, shifts and masks at the start (declared.cpp); the decoder below only follows it.
-// docs/formats/declared.md is the user's page.
+// docs/reference/formats/declared.md is the user's page.
 #pragma once
 
 #include <string_view>

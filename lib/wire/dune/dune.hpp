@@ -1,6 +1,6 @@
 // DUNE: the 16-byte DAQEthHeader in front of a block of 64-bit words; every datagram is a whole message, numbered by
-// its time stamp. All little-endian. docs/formats/dune.md has the layout and the choices. Source of the facts:
-// DUNE-DAQ/detdataformats, DAQEthHeader.hpp; DUNE-DAQ/fddetdataformats for the frames.
+// its time stamp. All little-endian. docs/reference/formats/dune.md has the layout and the choices. Source of the
+// facts: DUNE-DAQ/detdataformats, DAQEthHeader.hpp; DUNE-DAQ/fddetdataformats for the frames.
 #pragma once
 
 #include <string_view>

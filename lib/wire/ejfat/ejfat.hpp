@@ -1,5 +1,5 @@
 // EJFAT: segments of event buffers behind the 20-byte reassembly (RE) header, alone or behind the 16-byte load balancer
-// (LB) header. All big-endian. docs/formats/ejfat.md has the layout and the choices.
+// (LB) header. All big-endian. docs/reference/formats/ejfat.md has the layout and the choices.
 // Source of the facts: JeffersonLab/E2SAR, include/e2sarHeaders.hpp.
 #pragma once
 

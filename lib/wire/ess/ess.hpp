@@ -1,6 +1,6 @@
 // ESS: readouts of the European Spallation Source after a 30-byte (version 0) or 32-byte (version 1) header; one
 // datagram of a source and a pulse is a whole message, numbered by the time of the pulse. All little-endian.
-// docs/formats/ess.md has the layout and the choices. Source of the facts: ess-dmsc/event-formation-unit,
+// docs/reference/formats/ess.md has the layout and the choices. Source of the facts: ess-dmsc/event-formation-unit,
 // src/common/readout/ess/Parser; checked on a real capture.
 #pragma once
 

@@ -1,7 +1,7 @@
 // What PSI's detectors have in common on the wire: the 48-byte slsDetector header, little-endian, and pixels after it.
 // The packet number gives the place, so nothing has to be remembered between packets. Which bytes there are for which
-// detector is in jungfrau/, moench/ and eiger/; docs/formats/ has the layouts and the choices. Source of the facts:
-// slsdetectorgroup/slsDetectorPackage, docs/src/udpheader.rst and slsReceiverSoftware GeneralData.h.
+// detector is in jungfrau/, moench/ and eiger/; docs/reference/formats/ has the layouts and the choices. Source of the
+// facts: slsdetectorgroup/slsDetectorPackage, docs/src/udpheader.rst and slsReceiverSoftware GeneralData.h.
 #pragma once
 
 #include "wire/bytes.hpp"

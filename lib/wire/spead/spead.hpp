@@ -1,6 +1,6 @@
 // SPEAD-64-48 and SPEAD-64-40: heaps in pieces, each after a packet header and a list of item pointers that say which
-// heap it is of, where it lies in it and how long the heap is. All big-endian. docs/formats/spead.md has the layout and
-// the choices. Source of the facts: ska-sa/spead2, include/spead2/common_defines.h and src/recv_packet.cpp.
+// heap it is of, where it lies in it and how long the heap is. All big-endian. docs/reference/formats/spead.md has the
+// layout and the choices. Source of the facts: ska-sa/spead2, include/spead2/common_defines.h and src/recv_packet.cpp.
 #pragma once
 
 #include <string_view>

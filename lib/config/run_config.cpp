@@ -47,11 +47,6 @@ toml::table parse_toml(std::string_view text, std::string_view file_name) {
 
 namespace {
 
-std::string overload_text(const EventsConfig& events) {
-    if (events.overload == OverloadMode::prescale) return fmt::format("prescale:{}", events.prescale);
-    return std::string(name_of(overload_names, events.overload));
-}
-
 void read_overload(TableReader& table, EventsConfig& events) {
     constexpr std::uint32_t prescale_max = 1'000'000'000;
     constexpr std::string_view prefix = "prescale:";
@@ -171,6 +166,11 @@ std::optional<IpAddress> parse_ip_address(std::string_view text) {
     address.v6 = true;
     if (inet_pton(AF_INET6, address.text.c_str(), address.bytes.data()) == 1) return address;
     return std::nullopt;
+}
+
+std::string overload_text(const EventsConfig& events) {
+    if (events.overload == OverloadMode::prescale) return fmt::format("prescale:{}", events.prescale);
+    return std::string(name_of(overload_names, events.overload));
 }
 
 RunConfig parse_config(std::string_view text, std::string_view file_name) {

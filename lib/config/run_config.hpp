@@ -235,6 +235,9 @@ wire::FormatOptions format_options(const RunConfig& run, const StreamConfig& str
 /// The line of wire's table for the stream's format: of its own name, or "declared".
 const wire::FormatEntry& format_entry(const StreamConfig& stream);
 
+/// `overload` as it is written: "evict-oldest", "prescale:10".
+std::string overload_text(const EventsConfig& events);
+
 /// An IPv4 or IPv6 address, or nothing.
 std::optional<IpAddress> parse_ip_address(std::string_view text);
 

@@ -334,7 +334,7 @@ Ledger collect(const Pipeline& pipeline) {
     }
     collect_queue_pairs(pipeline, ledger);
     ledger.sources_needed = pipeline.options().config.events.sources;
-    ledger.overload.policy = detail::overload_text(pipeline.options().config.events);
+    ledger.overload.policy = overload_text(pipeline.options().config.events);
     ledger.overload.input_waits = pipeline.options().wait;
     for (const auto& build : pipeline.build()) {
         add(ledger.packets, build->packets());

@@ -55,7 +55,8 @@ void check_rules(const PortConfig& port, std::uint32_t index) {
 void add_flow_options(OptionTable<PortConfig>& out) {
     out.add(
            "flows", "path",
-           "a file of flow rules in testpmd's syntax ([the page](../guides/FLOWS.md)). Their port number is 0 or the port's "
+           "a file of flow rules in testpmd's syntax ([the page](../guides/FLOWS.md)). Their port number is 0 or the "
+           "port's "
            "place "
            "among the `[[port]]` tables, from 0; their queues are below `queues`. Without it weir writes rules itself, "
            "from the streams, where there are several queues")

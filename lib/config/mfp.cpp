@@ -125,7 +125,8 @@ void read_layout(TableReader& table, MfpOptions& options) {
     auto reader = table.table("layout");
     options.layout = layout_options().read(*reader);
     const std::string problem = reduce::mfp_layout_problem(options.layout);
-    if (!problem.empty()) fail(reader->place(), "reduce.layout", problem, "a layout that can be (docs/reference/reduce/mfp.md)");
+    if (!problem.empty())
+        fail(reader->place(), "reduce.layout", problem, "a layout that can be (docs/reference/reduce/mfp.md)");
 }
 
 /// Unlike other lists of numbers it may have one several times.

@@ -185,6 +185,7 @@ void add_responder_options(OptionTable<StreamConfig>& out) {
         .check(check_regions);
     out.integer("path_mtu", {256, wire::roce_mtu_max}, of(&RoceConfig::path_mtu),
                 "not with `\"listen\"`: payload of a full packet")
+        .kind("256, 512, 1024, 2048, 4096")
         .refused_where(answered)
         .unset(0, "as the first message of several packets has it")
         .usually("the first message's")
@@ -193,9 +194,11 @@ void add_responder_options(OptionTable<StreamConfig>& out) {
                 table.wrong("path_mtu", std::to_string(stream.roce.path_mtu), "256, 512, 1024, 2048 or 4096");
         });
     out.integer("pkey", {0, 0xffff}, of(&RoceConfig::pkey), "not with `\"listen\"`: the partition")
+        .kind("0..0xffff")
         .refused_where(answered)
         .written(hex_text);
     out.integer("qkey", {0, 0xffff'ffff}, of(&RoceConfig::qkey), "`\"ud\"`: the key that datagrams carry")
+        .kind("0..0xffffffff")
         .refused_where(only({Service::ud}, "service = \"ud\""))
         .written(hex_text)
         .usually("required with `\"ud\"`")

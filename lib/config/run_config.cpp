@@ -111,7 +111,8 @@ OptionTable<EventsConfig> events_options() {
         "assembly", assembly_names, &EventsConfig::assembly,
         "events refer to the packets' buffers, or copy them; auto decides by size and by what the pool has left");
     out.add("overload", "`\"evict-oldest\"`, `\"refuse-new\"`, `\"prescale:N\"` (N from 2), `\"wait\"`",
-            "what is lost when there is more than weir can take, whole events only: [OVERLOAD.md](../guides/OVERLOAD.md)")
+            "what is lost when there is more than weir can take, whole events only: "
+            "[OVERLOAD.md](../guides/OVERLOAD.md)")
         .reads(read_overload)
         .shows([](const EventsConfig& events) { return nlohmann::json(overload_text(events)); });
     out.integer("horizon", {1, 1U << 20}, &EventsConfig::horizon,

@@ -202,10 +202,11 @@ void explain_sinks(Reference& out) {
     std::string words;
     for (const SinkEntry& entry : kinds()) words += (words.empty() ? "`" : ", `") + in_quotes(entry.options.name) + "`";
     std::vector<Explained> shared = shared_options().explained();
-    shared.insert(shared.begin(),
-                  {"kind", words, "required",
-                   "event files ([EVENT_FILE.md](EVENT_FILE.md)), HDF5 files in NeXus layout ([HDF5.md](HDF5.md)), the "
-                   "packets themselves ([RECORDER.md](../guides/RECORDER.md); beside other sinks or alone), or nowhere"});
+    shared.insert(
+        shared.begin(),
+        {"kind", words, "required",
+         "event files ([EVENT_FILE.md](EVENT_FILE.md)), HDF5 files in NeXus layout ([HDF5.md](HDF5.md)), the "
+         "packets themselves ([RECORDER.md](../guides/RECORDER.md); beside other sinks or alone), or nowhere"});
     out.push_back({"sink", "key", std::move(shared)});
     for (const SinkEntry& entry : kinds())
         if (!entry.options.keys.empty())

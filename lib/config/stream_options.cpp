@@ -11,9 +11,7 @@ namespace weir::pipeline::detail {
 namespace {
 
 std::string format_names_text() {
-    std::string out;
-    for (const std::string_view name : built_in_formats) out += fmt::format("`{}`, ", in_quotes(name));
-    return out;
+    return quoted_words({built_in_formats.begin(), built_in_formats.end()});
 }
 
 void add_port(OptionTable<StreamConfig>& out, const RunConfig& run) {
@@ -34,8 +32,7 @@ void add_format(OptionTable<StreamConfig>& out, const RunConfig& run) {
     for (const wire::DeclaredSpec& spec : run.formats) names.push_back(spec.name);
     const std::string accepted = any_of(names) + "; others are declared by a [[format]] with that name";
     out.text("format", &StreamConfig::format,
-             fmt::format("what is in the payload: {}(`\"message\"` has no header of its own), or the name of a "
-                         "`[[format]]`",
+             fmt::format("what is in the payload: {} (which has no header of its own), or the name of a `[[format]]`",
                          format_names_text()))
         .required(accepted)
         .check([names, accepted](TableReader& table, const StreamConfig& stream) {

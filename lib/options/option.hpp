@@ -84,6 +84,11 @@ public:
         none_ = std::move(value);
         return unset(std::move(words));
     }
+    /// What it may be, where that is not what its bounds say.
+    Option& kind(std::string words) {
+        kind_ = std::move(words);
+        return *this;
+    }
     /// The default in words, for the reference.
     Option& usually(std::string words) {
         usually_ = std::move(words);
@@ -209,7 +214,7 @@ public:
     }
     template <class Member>
     Option<T>& size(std::string_view key, Bounds bounds, Member member, std::string_view meaning) {
-        return scalar(key, "size, " + format_size(bounds.min) + ".." + format_size(bounds.max), member, meaning,
+        return scalar(key, size_bounds_text(bounds.min, bounds.max), member, meaning,
                       [key = std::string(key), bounds](TableReader& table) { return table.size(key, bounds); })
             .written(size_text);
     }

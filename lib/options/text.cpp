@@ -169,11 +169,18 @@ std::string ranges_text(const nlohmann::json& value) {
 }
 
 std::string bounds_text(std::uint64_t min, std::uint64_t max) {
+    if (max == std::numeric_limits<std::uint32_t>::max()) return fmt::format("{}..", min);
     return fmt::format("{}..{}", min, max);
 }
 
 std::string bounds_text(double min, double max) {
-    return fmt::format("{}..{}", min, max);
+    constexpr double any = 1e9;
+    return min <= -any && max >= any ? std::string("number") : fmt::format("{}..{}", min, max);
+}
+
+std::string size_bounds_text(std::uint64_t min, std::uint64_t max) {
+    if (max == std::numeric_limits<std::uint32_t>::max()) return "size, less than 4GiB";
+    return fmt::format("size, {}..{}", format_size(min), format_size(max));
 }
 
 std::string quoted_words(const std::vector<std::string_view>& words) {

@@ -65,9 +65,11 @@ std::vector<std::string_view> names_in(const Table& table) {
 /// A list of integers, with runs of four and more as "50001-50008".
 [[nodiscard]] std::string ranges_text(const nlohmann::json& value);
 
-/// What a number may be: "1..1024".
+/// What a number may be: "1..1024"; "1.." and "number" where the bound is only that of the type.
 [[nodiscard]] std::string bounds_text(std::uint64_t min, std::uint64_t max);
 [[nodiscard]] std::string bounds_text(double min, double max);
+/// "size, 1MiB..16TiB".
+[[nodiscard]] std::string size_bounds_text(std::uint64_t min, std::uint64_t max);
 /// Each in quotes, for the reference: `"auto"`, `"on"`, `"off"`.
 [[nodiscard]] std::string quoted_words(const std::vector<std::string_view>& words);
 

@@ -41,8 +41,10 @@ void add_detector_options(OptionTable<StreamConfig>& out) {
            "interfaces", {1, 2}, &StreamConfig::interfaces,
            "jungfrau, moench: with 2, a module sends half its rows from each of two interfaces to a UDP port of its "
            "own. Each is a source; with `source_by = \"header\"` the module is")
+        .kind("1, 2")
         .refused_where(only_of({"jungfrau", "moench"}));
-    out.integer("bit_depth", {0, 64}, &StreamConfig::bit_depth, "eiger only: bits per pixel, 4, 8, 12, 16 or 32")
+    out.integer("bit_depth", {0, 64}, &StreamConfig::bit_depth, "eiger only: bits per pixel")
+        .kind("4, 8, 12, 16, 32")
         .refused_where(only_of({"eiger"}))
         .otherwise([](StreamConfig& stream) { stream.bit_depth = 16; })
         .usually("16")
@@ -56,6 +58,7 @@ void add_detector_options(OptionTable<StreamConfig>& out) {
     out.integer("rows", {0, 65535}, &StreamConfig::rows,
                 "jungfrau (steps of 8), moench (of 16), eiger (whole packets): partial readout, rows of a module "
                 "(eiger: of a port). A message has just these rows")
+        .kind("integer")
         .refused_where(only_of({"jungfrau", "moench", "eiger"}))
         .unset("all")
         .check([](TableReader& table, const StreamConfig& stream) {

@@ -50,6 +50,7 @@ void add_event(OptionTable<DeclaredSpec>& out) {
 
 void add_magic(OptionTable<DeclaredSpec>& out) {
     add_field(out, "magic", &DeclaredSpec::magic, "a packet in which the field has another value is malformed")
+        .kind("field with `value`")
         .reads([](TableReader& table, DeclaredSpec& spec) {
             const WrittenField read = read_field(*table.table("magic"), spec.header_bytes, FieldExtra::own_value);
             spec.magic = read.field;
@@ -100,6 +101,7 @@ OptionTable<DeclaredSpec> format_table_options() {
         .check(check_name);
     out.choice("byte_order", byte_order_names, &DeclaredSpec::byte_order, "of all its fields");
     out.size("header_bytes", {1, header_bytes_max}, &DeclaredSpec::header_bytes, "in front of the payload; stripped")
+        .kind("1..1024")
         .required("the bytes of each packet before its payload")
         .written(toml_text);
     add_event(out);

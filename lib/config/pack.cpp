@@ -73,6 +73,7 @@ OptionTable<PackOptions> pack_options() {
         .shows([](const PackOptions& pack) { return value_of(pack.level); });
     out.integer("element_bytes", {1, 8}, &PackOptions::element_bytes,
                 "the size of a number in the payload, for `\"bitshuffle-…\"` and `\"bits\"`")
+        .kind("1, 2, 4, 8")
         .refused_where([](const PackOptions& pack) -> std::string {
             return reduce::pack::has_elements(pack.codec)
                        ? ""

@@ -3,12 +3,32 @@
 
 #include "config/names.hpp"
 #include "config/run_config.hpp"
-#include "options/option.hpp"
+#include "options/kind.hpp"
 #include "options/reference.hpp"
 
 namespace weir::pipeline::detail {
 
-using namespace options;
+using options::any_of;
+using options::Bounds;
+using options::describe;
+using options::Explained;
+using options::fail;
+using options::format_size;
+using options::hex_text;
+using options::in_quotes;
+using options::Kind;
+using options::kind_of;
+using options::name_of;
+using options::names_in;
+using options::nearest;
+using options::Option;
+using options::OptionTable;
+using options::Place;
+using options::quoted_words;
+using options::Reference;
+using options::TableReader;
+using options::toml_text;
+using options::value_of;
 
 inline constexpr std::uint32_t sources_max = 65536;
 inline constexpr std::uint32_t message_bytes_default = 16U << 20;

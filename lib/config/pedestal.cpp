@@ -113,6 +113,7 @@ OptionTable<PedestalOptions> pedestal_options() {
         .usually("10 × `every`, or 1000")
         .shows([](const P& from) { return value_of(from.interval); });
     out.text("snapshots", &P::snapshots, "where snapshots are saved")
+        .kind("folder")
         .check([](TableReader& table, P& into) { into.snapshots = config_path(table, into.snapshots).string(); })
         .unset("with the run, if it has a folder")
         .usually("the run's own");

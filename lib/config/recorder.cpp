@@ -45,7 +45,8 @@ OptionTable<RecorderConfig> recorder_options() {
         .otherwise(flight(&RecorderConfig::bytes_max, RecorderConfig::ring_bytes_default))
         .usually("0; incomplete: 10GiB");
     out.size("segment_bytes", {0, bytes_limit}, &RecorderConfig::segment_bytes,
-             "a file that has become so large goes on in a new one, `NAME-0002.pcapng`. 0: never; else at least 1MiB")
+             "a file that has become so large goes on in a new one, `NAME-0002.pcapng`. 0: never")
+        .kind("0, or size, 1MiB..16TiB")
         .otherwise(flight(&RecorderConfig::segment_bytes, RecorderConfig::ring_segment_default))
         .usually("0; incomplete: 1GiB")
         .check([](TableReader& table, const RecorderConfig& record) {

@@ -134,55 +134,17 @@ void check_regions(TableReader& table, const StreamConfig& stream) {
     }
 }
 
-}  // namespace
-
-void add_responder_options(OptionTable<StreamConfig>& out) {
+/// What weir answers, and when.
+void add_answers(OptionTable<StreamConfig>& out) {
     using roce::Service;
     const auto of = [](auto member) {
         return [member](auto& stream) -> auto& {
             return stream.roce.*member;
         };
     };
-    const Why connected = only({Service::rc, Service::uc}, "service = \"rc\" or \"uc\"");
     const Why answered = only({Service::rc, Service::uc, Service::ud},
                               "service = \"rc\", \"uc\" or \"ud\", and this stream only listens");
     const Why acknowledged = only({Service::rc}, "service = \"rc\": nothing else is acknowledged");
-    out.choice("service", service_names, of(&RoceConfig::service),
-               "roce only: `\"listen\"` answers nothing; otherwise weir is the responder of a reliable or unreliable "
-               "connection, or of datagrams ([what it answers](../guides/ROCE.md))")
-        .refused_where(not_roce);
-    add_exchange_options(out);
-    out.tables(
-           "peer", peer_options(), of(&RoceConfig::peers),
-           "`\"rc\"`, `\"uc\"`: `{ qp = 0x21, address = \"10.1.0.10\" }` for each of `qp`: the sender's queue pair, "
-           "where answers go, and its address (default: that of the first packet)")
-        .refused_where(unless_exchanged(connected, "who it is"))
-        .usually("required with `\"rc\"`")
-        .check(check_peers)
-        .check_unset([](TableReader& table, const StreamConfig& stream) {
-            if (stream.roce.service == Service::rc)
-                table.missing("peer",
-                              "[{ qp = 0x11, address = \"10.1.0.10\" }], for each of qp who sends to it: service = "
-                              "\"rc\" answers, and has to know where to");
-        });
-    out.add("psn", "0..0xffffff, each of `qp`",
-            "not with `\"ud\"`: the PSN that each sender begins with. Then it is known whether the first messages were "
-            "lost")
-        .refused_where(unless_exchanged(only({Service::listen, Service::rc, Service::uc},
-                                             "service = \"rc\" or \"uc\", and to streams that only listen"),
-                                        "its own"))
-        .reads(read_psns)
-        .shows([](const StreamConfig& stream) { return value_of(stream.roce.psn); })
-        .written(hex_text)
-        .usually("the first message's");
-    out.tables(
-           "region", region_options(), of(&RoceConfig::regions),
-           "`\"rc\"`, `\"uc\"`: memory that WRITEs may name, `{ va = 0x10000000, bytes = \"1MiB\", rkey = 0x1234 }`; "
-           "with `count` (1) and `stride` (`bytes`) as many buffers under one key, with `qp` only for that queue "
-           "pair, with `write = false` without permission, with `backing = \"memory\"` real memory that frames are "
-           "scattered over. At most 16 for a queue pair")
-        .refused_where(connected)
-        .check(check_regions);
     out.integer("path_mtu", {256, wire::roce_mtu_max}, of(&RoceConfig::path_mtu),
                 "not with `\"listen\"`: payload of a full packet")
         .kind("256, 512, 1024, 2048, 4096")
@@ -219,6 +181,55 @@ void add_responder_options(OptionTable<StreamConfig>& out) {
     out.integer("cnp_interval_us", {0, 10'000'000}, of(&RoceConfig::cnp_interval_us),
                 "not with `\"listen\"`: least time between congestion notifications of a queue pair; 0: none")
         .refused_where(answered);
+}
+
+}  // namespace
+
+void add_responder_options(OptionTable<StreamConfig>& out) {
+    using roce::Service;
+    const auto of = [](auto member) {
+        return [member](auto& stream) -> auto& {
+            return stream.roce.*member;
+        };
+    };
+    const Why connected = only({Service::rc, Service::uc}, "service = \"rc\" or \"uc\"");
+    out.choice("service", service_names, of(&RoceConfig::service),
+               "roce only: `\"listen\"` answers nothing; otherwise weir is the responder of a reliable or unreliable "
+               "connection, or of datagrams ([what it answers](../guides/ROCE.md))")
+        .refused_where(not_roce);
+    add_exchange_options(out);
+    out.tables(
+           "peer", peer_options(), of(&RoceConfig::peers),
+           "`\"rc\"`, `\"uc\"`: `{ qp = 0x21, address = \"10.1.0.10\" }` for each of `qp`: the sender's queue pair, "
+           "where answers go, and its address (default: that of the first packet)")
+        .refused_where(unless_exchanged(connected, "who it is"))
+        .usually("required with `\"rc\"`")
+        .check(check_peers)
+        .check_unset([](TableReader& table, const StreamConfig& stream) {
+            if (stream.roce.service == Service::rc)
+                table.missing("peer",
+                              "[{ qp = 0x11, address = \"10.1.0.10\" }], for each of qp who sends to it: service = "
+                              "\"rc\" answers, and has to know where to");
+        });
+    out.add("psn", "0..0xffffff, each of `qp`",
+            "not with `\"ud\"`: the PSN that each sender begins with. Then it is known whether the first messages were "
+            "lost")
+        .refused_where(unless_exchanged(only({Service::listen, Service::rc, Service::uc},
+                                             "service = \"rc\" or \"uc\", and to streams that only listen"),
+                                        "its own"))
+        .reads(read_psns)
+        .shows([](const StreamConfig& stream) { return value_of(stream.roce.psn); })
+        .written(hex_text)
+        .usually("the first message's");
+    out.tables(
+           "region", region_options(), of(&RoceConfig::regions),
+           "`\"rc\"`, `\"uc\"`: memory that WRITEs may name, `{ va = 0x10000000, bytes = \"1MiB\", rkey = 0x1234 }`; "
+           "with `count` (1) and `stride` (`bytes`) as many buffers under one key, with `qp` only for that queue "
+           "pair, with `write = false` without permission, with `backing = \"memory\"` real memory that frames are "
+           "scattered over. At most 16 for a queue pair")
+        .refused_where(connected)
+        .check(check_regions);
+    add_answers(out);
 }
 
 void check_backed_regions(TableReader& table, const RunConfig& run, const StreamConfig& stream) {

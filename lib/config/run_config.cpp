@@ -91,6 +91,7 @@ OptionTable<EventsConfig> events_options() {
     out.integer("sources", {1, sources_max}, &EventsConfig::sources,
                 "how many whole messages make an event complete, if no other message of it has begun and is not whole. "
                 "An event with a message in parts waits for it until `timeout_ms` and is incomplete then")
+        .kind("1..declared sources")
         .required("the number of sources that make an event complete");
     out.size("memory", {1U << 20, std::uint64_t{1} << 44}, &EventsConfig::memory_bytes,
              "for open events. The number of open events follows from it");

@@ -64,6 +64,7 @@ OptionTable<EventsSinkConfig> events_options() {
     out.size("preallocate", {0, std::uint64_t{1} << 40}, &EventsSinkConfig::preallocate,
              "with `direct`: disk space is set aside in steps of this, which keeps writes from waiting for each other; "
              "the rest goes when the file is full or the run ends. 0: not")
+        .kind("size, whole MiB, 0..1TiB")
         .check([](TableReader& table, const EventsSinkConfig& events) {
             if (events.preallocate % (1U << 20) != 0)
                 table.wrong("preallocate", format_size(events.preallocate), "whole MiB, or 0");
@@ -105,7 +106,8 @@ OptionTable<SinkConfig> shared_options() {
                 "this; again at half of what was left. 0: none");
     out.text("require_mount", &SinkConfig::require_mount,
              "not for null: the run is refused unless a file system is mounted at exactly this directory, so that a "
-             "disk that did not come up is not taken for the empty directory under it");
+             "disk that did not come up is not taken for the empty directory under it")
+        .kind("path");
     out.choice("on_error", on_error_names, &SinkConfig::on_error,
                "not for null: what a full disk or a failed write does: the run ends with an error (exit status 1), or "
                "goes on while another sink takes events. Then `written` is about the others, and what this one lost is "

@@ -106,6 +106,7 @@ void add_roce(OptionTable<StreamConfig>& out) {
     out.integers("qp", {0, qp_max}, "queue pair number (24 bits)", &StreamConfig::qp,
                  "roce only: the destination queue pair of each source. Two streams may have the same one if `src` or "
                  "`dst` tell them apart")
+        .kind("integers, 24 bits")
         .required("the destination queue pair of each source, as [0x11, 0x12]")
         .refused_where(not_roce)
         .written(hex_text);
@@ -158,6 +159,7 @@ void add_spead(OptionTable<StreamConfig>& out) {
     };
     out.integer("address_bits", {40, 48}, of(&SpeadOptions::address_bits),
                 "spead only: take only SPEAD-64-48 or only SPEAD-64-40; the width of the event number")
+        .kind("48, 40")
         .refused_where(not_spead)
         .unset("48 or 40, as each packet says")
         .usually("either")
@@ -252,6 +254,7 @@ OptionTable<StreamConfig> stream_options(const RunConfig& run) {
     out.integer("packets_per_pulse", {1, 1}, &StreamConfig::packets_per_pulse,
                 "ess only: packets that one source sends for one pulse; this version takes one. A second one is a "
                 "`conflict`")
+        .kind("1")
         .refused_where([](const StreamConfig& stream) -> std::string {
             return stream.format == "ess" ? "" : "nothing: it belongs to format = \"ess\"";
         });

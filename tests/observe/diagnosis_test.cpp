@@ -346,7 +346,7 @@ const Case cases[] = {
 };
 
 TEST(Diagnosis, names_the_cause_of_each_loss_and_where_to_read_on) {
-    std::ifstream file(std::string(WEIR_SOURCE_ROOT) + "/docs/LOSSES.md");
+    std::ifstream file(std::string(WEIR_SOURCE_ROOT) + "/docs/guides/LOSSES.md");
     std::ostringstream page;
     page << file.rdbuf();
     for (const Case& one : cases) {

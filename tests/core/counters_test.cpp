@@ -114,7 +114,7 @@ TEST(Counters, similar_names_share_words_or_are_a_few_letters_away) {
 }
 
 TEST(Counters, documentation_is_what_the_table_makes) {
-    const std::string path = std::string(WEIR_SOURCE_ROOT) + "/docs/COUNTERS.md";
+    const std::string path = std::string(WEIR_SOURCE_ROOT) + "/docs/reference/COUNTERS.md";
     std::ifstream file(path);
     ASSERT_TRUE(file) << path << " is missing";
     std::ostringstream text;

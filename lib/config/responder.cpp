@@ -119,10 +119,11 @@ void read_psns(TableReader& table, StreamConfig& stream) {
 }
 
 void check_regions(TableReader& table, const StreamConfig& stream) {
-    for (const RoceConfig::Region& at : stream.roce.regions)
-        if (at.qp && std::ranges::find(stream.qp, *at.qp) == stream.qp.end())
-            table.wrong("region", fmt::format("qp = {:#x}", *at.qp),
-                        "one of the stream's qp; without it the region is for all");
+    const auto entries = table.one_or_more("region");
+    for (std::size_t i = 0; i < entries.size(); ++i)
+        if (const auto& qp = stream.roce.regions[i].qp; qp && std::ranges::find(stream.qp, *qp) == stream.qp.end())
+            entries[i].wrong("qp", fmt::format("{:#x}", *qp),
+                             "one of the stream's qp; without it the region is for all");
     for (const std::uint32_t qp : stream.qp) {
         const auto count = std::ranges::count_if(stream.roce.regions,
                                                  [qp](const RoceConfig::Region& at) { return !at.qp || *at.qp == qp; });

@@ -280,8 +280,7 @@ public:
         Option<T>& option = add(key, "table or tables", meaning);
         option.reads([key = std::string(key), inner, member](TableReader& from, T& into) {
             auto& out = std::invoke(member, into);
-            if (from.get(key)->is_table()) return void(out.push_back(inner.read(*from.table(key))));
-            for (TableReader& entry : from.tables(key)) out.push_back(inner.read(entry));
+            for (const TableReader& entry : from.one_or_more(key)) out.push_back(inner.read(entry));
         });
         option.shows([inner, member](const T& from) {
             nlohmann::json out;

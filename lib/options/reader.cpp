@@ -233,6 +233,12 @@ std::vector<TableReader> TableReader::tables(std::string_view key) {
     return out;
 }
 
+std::vector<TableReader> TableReader::one_or_more(std::string_view key) {
+    const toml::node* node = get(key);
+    if (node == nullptr || !node->is_table()) return tables(key);
+    return {*table(key)};
+}
+
 std::optional<std::size_t> TableReader::word(std::string_view key, const std::vector<std::string_view>& words) {
     const toml::node* node = get(key);
     if (node == nullptr) return std::nullopt;

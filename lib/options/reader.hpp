@@ -66,6 +66,8 @@ public:
     std::optional<TableReader> table(std::string_view key);
     /// The tables of [[key]].
     std::vector<TableReader> tables(std::string_view key);
+    /// The same, or the one table of `key = { ... }`.
+    std::vector<TableReader> one_or_more(std::string_view key);
 
     template <class Table>
     auto choice(std::string_view key, const Table& names) -> std::optional<decltype(names[0].value)> {

@@ -11,10 +11,10 @@
 #include <iostream>
 #include <new>
 
-#include "options/text.hpp"
 #include "core/error.hpp"
 #include "core/say.hpp"
 #include "export_target.hpp"
+#include "options/text.hpp"
 #include "options_common.hpp"
 #include "run_text.hpp"
 #include "store/run_path.hpp"

@@ -482,7 +482,7 @@ void MessageTable::abandon(Message& message, PacketCounter counter) noexcept {
 }
 
 void MessageTable::expire(Source& from, TimeNs now) noexcept {
-    now = std::min(now, held_ns_);
+    now = due_by(now);
     if (now < from.due_ns) return;
     from.due_ns = never;
     for (const MessageList* list : {&from.open, &from.probation}) {

@@ -142,6 +142,8 @@ public:
     /// Packets from this time on may still come by another way: until the next call nothing is due later than that, and
     /// no descriptor says that it is later.
     void hold_time(TimeNs time) noexcept { held_ns_ = time; }
+    /// Up to when things are due once a packet of `now` has come.
+    [[nodiscard]] TimeNs due_by(TimeNs now) const noexcept { return std::min(now, held_ns_); }
     /// Buffers are short: ends the oldest message on probation. False when there is none.
     bool cancel_oldest_probation() noexcept;
     /// End of run: delivers every open message as it is and settles probation.

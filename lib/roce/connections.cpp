@@ -146,6 +146,7 @@ void Listener::count_used(Connection& connection, const RocePacket& packet) noex
 }
 
 void Listener::skip(std::uint32_t source_id, const RocePacket& packet, TimeNs now) noexcept {
+    expire_runs(table_.due_by(now));
     Connection& connection = connection_of(sources_[slot_by_source_[source_id]], packet, now);
     count_used(connection, packet);
     if (!connection.seen) return;

@@ -55,7 +55,9 @@ Listener::Listener(const Config& config, MessageTable& table, core::PacketTally&
 
 void Listener::add(std::uint32_t source_id, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
     if (has_wrong_length(packet)) return table_.reject(buffer, PacketCounter::malformed_roce_length);
+    expire_runs(table_.due_by(now));
     Connection& connection = connection_of(sources_[slot_by_source_[source_id]], packet, now);
+    expire_held(connection, table_.due_by(now));
     if (!connection.seen) {
         connection.seen = true;
         // Room below, so that extended PSNs stay positive whatever the peer does.
@@ -314,12 +316,19 @@ void Listener::add_far(Connection& connection, Psn psn, const RocePacket& packet
     hold(connection, {packet, buffer, psn, now, PacketCounter::unbound});
 }
 
-void Listener::expire(TimeNs now) noexcept {
+void Listener::expire_runs(TimeNs now) noexcept {
     while (by_age_.first() != no_run && now - runs_[by_age_.first()].first_ns >= config_.timeout_ns)
         close(by_age_.first(), now);
+}
+
+void Listener::expire_held(Connection& connection, TimeNs now) noexcept {
+    if (connection.held_count > 0 && now - connection.held[0].time_ns >= config_.timeout_ns) drop_held(connection);
+}
+
+void Listener::expire(TimeNs now) noexcept {
+    expire_runs(now);
     if (holding_ == 0) return;
-    for (Connection& connection : connections_)
-        if (connection.held_count > 0 && now - connection.held[0].time_ns >= config_.timeout_ns) drop_held(connection);
+    for (Connection& connection : connections_) expire_held(connection, now);
 }
 
 void Listener::finish(TimeNs now) noexcept {

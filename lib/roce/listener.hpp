@@ -101,7 +101,8 @@ public:
     /// A packet of `source` that somebody else makes something of, or nothing: only its PSN is taken note of.
     void note(std::uint32_t source, const wire::RocePacket& packet, TimeNs now) noexcept;
 
-    /// Ends what is due at `now`.
+    /// Ends what is due at `now`. `add` and `skip` do so themselves, so that no result depends on how often this is
+    /// called; it is for when no packets come.
     void expire(TimeNs now) noexcept;
     /// End of run: ends everything.
     void finish(TimeNs now) noexcept;
@@ -226,6 +227,8 @@ private:
     void count_used(Connection& connection, const wire::RocePacket& packet) noexcept;
     [[nodiscard]] PsnCounts& counts_of(const Connection& connection) noexcept { return psn_counts_[connection.source]; }
     void end_runs(Connection& connection, TimeNs now) noexcept;
+    void expire_runs(TimeNs now) noexcept;
+    void expire_held(Connection& connection, TimeNs now) noexcept;
 
     // listener.cpp: packets come in.
     void add_near(Connection& connection, Psn psn, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;

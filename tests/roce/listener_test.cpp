@@ -175,6 +175,23 @@ TEST_F(ListenerTest, TimeOutEndsAMessageAndTheRestIsLate) {
     EXPECT_EQ(count(PacketCounter::late), 2U);
 }
 
+TEST_F(ListenerTest, TimeOutDoesNotDependOnHowOftenTheListenerIsAsked) {
+    for (const bool asked : {false, true}) {
+        spec.is_write = true;
+        config.timeout_ns = 1'000'000;
+        start();
+        const auto packets = message(1, 6, 0);
+        send(packets, {2});
+        now += 2'000'000;
+        if (asked) harness->expire(now);
+        harness->add(packets[2], now);
+        finish();
+        EXPECT_EQ(count(PacketCounter::late), 1U);
+        ASSERT_EQ(harness->delivered.size(), 1U);
+        EXPECT_FALSE(harness->delivered[0].complete);
+    }
+}
+
 TEST_F(ListenerTest, WhatContinuesAnAbandonedMessageIsLate) {
     config.timeout_ns = 1'000'000;
     start();

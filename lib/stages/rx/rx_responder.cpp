@@ -63,6 +63,7 @@ bool RxStage::continues_frame(std::uint32_t source, const wire::RocePacket& pack
 
 void RxStage::respond(const Packet& packet, const wire::Datagram& datagram, std::uint32_t source,
                       const wire::RocePacket& roce, wire::Verdict verdict) noexcept {
+    if (frames_ != nullptr) frames_->expire(table_.due_by(packet.time_ns));
     const roce::Ruling ruling =
         responder_->rule(source, roce, verdict, room_for(source, roce, verdict), packet.time_ns);
     // Answers are made from the packet's own headers, which are gone once it has been handed on.

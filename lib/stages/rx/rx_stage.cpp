@@ -442,8 +442,10 @@ void RxStage::finish_if_done() noexcept {
         table_.finish(time_);
         send_descriptors();
     }
-    if (table_.all_sent() && !own_.finished.load(std::memory_order_relaxed))
-        own_.finished.store(true, std::memory_order_release);
+    if (!table_.all_sent() || own_.finished.load(std::memory_order_relaxed)) return;
+    // What was due by the last packet timed out, whether or not this lcore came to promise that time before.
+    if (own_.watermark.load(std::memory_order_relaxed) < time_) own_.watermark.store(time_, std::memory_order_release);
+    own_.finished.store(true, std::memory_order_release);
 }
 
 std::size_t RxStage::poll(TimeNs now) noexcept {

@@ -232,9 +232,12 @@ void EventBuilder::offer_known(const Descriptor& d, Event& event) noexcept {
         }
     }
     if (event.state != EventState::open) return;
+    // A message may be ahead of the time that rx lcores vouch for, and whole only by packets that came too late: then
+    // its event is about to time out without them.
+    const bool in_time = event.last_ns < event.deadline_ns;
     if (event.deadline_ns <= now_)
         close(event, EventCause::timeout);  // its first packet was known only now
-    else if (is_complete(event))
+    else if (in_time && is_complete(event))
         close(event, EventCause::complete);
 }
 

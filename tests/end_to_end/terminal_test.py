@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import struct
+import subprocess
 import sys
 import termios
 
@@ -19,19 +20,20 @@ COMMANDS = ("run", "replay", "send", "inspect", "export", "explain", "flows")
 
 
 def on_terminal(width, *args):
-    """Standard output and standard error of the program on a terminal as wide as this, and its exit status."""
-    process, terminal = pty.fork()
-    if process == 0:
-        fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-        os.execv(WEIR, ["weir", *map(str, args)])
+    """Standard output and standard error of the program on a terminal as wide as this, and its exit status. The terminal does
+    not control the program: it would end it by a signal when it goes."""
+    terminal, program_side = pty.openpty()
+    fcntl.ioctl(program_side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    process = subprocess.Popen([WEIR, *map(str, args)], stdin=program_side, stdout=program_side, stderr=program_side)
+    os.close(program_side)
     output = b""
     while True:
         try:
             output += os.read(terminal, 65536)
-        except OSError:
+        except OSError:  # the program has gone, and all that it said has been read
             break
+    status = process.wait()
     os.close(terminal)
-    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     return output.decode().replace("\r\n", "\n").replace("\r\x1b[K", ""), status
 
 
@@ -50,7 +52,7 @@ class Terminal(Case):
             self.assertEqual(weir(*words, "-h", trap=False).stdout, piped)
             for width in (60, 140):
                 text, status = on_terminal(width, *words, "--help")
-                self.assertEqual(status, 0)
+                self.assertEqual(status, 0, f"{command} --help on {width} columns: {text}")
                 self.fits(text, width)
                 self.assertEqual(*("".join(one.replace("\\\n", "").split()) for one in (text, piped)))
         whole = weir("--help", trap=False).stdout

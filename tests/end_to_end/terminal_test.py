@@ -4,6 +4,7 @@ import fcntl
 import os
 import pathlib
 import pty
+import select
 import struct
 import subprocess
 import sys
@@ -20,21 +21,22 @@ COMMANDS = ("run", "replay", "send", "inspect", "export", "explain", "flows")
 
 
 def on_terminal(width, *args):
-    """Standard output and standard error of the program on a terminal as wide as this, and its exit status. The terminal does
-    not control the program: it would end it by a signal when it goes."""
+    """Standard output and standard error of the program on a terminal as wide as this, and its exit status."""
     terminal, program_side = pty.openpty()
     fcntl.ioctl(program_side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     process = subprocess.Popen([WEIR, *map(str, args)], stdin=program_side, stdout=program_side, stderr=program_side)
-    os.close(program_side)
-    output = b""
+    output, ended = b"", False
+    # Our end of the program's side stays open: a terminal that nobody has open any more may lose what was just written.
     while True:
-        try:
+        if select.select([terminal], [], [], 0 if ended else 0.01)[0]:
             output += os.read(terminal, 65536)
-        except OSError:  # the program has gone, and all that it said has been read
+        elif ended:
             break
-    status = process.wait()
+        else:
+            ended = process.poll() is not None
+    os.close(program_side)
     os.close(terminal)
-    return output.decode().replace("\r\n", "\n").replace("\r\x1b[K", ""), status
+    return output.decode().replace("\r\n", "\n").replace("\r\x1b[K", ""), process.returncode
 
 
 class Terminal(Case):

@@ -70,11 +70,17 @@ void Pipeline::start() {
         throw core::RunError(fmt::format("lcore {} could not be started: {}", lcore.id, rc));
     }
     running_ = true;
-    for (const auto& sink : sinks_) sink->start();
-    if (pedestals_ != nullptr)
-        pedestals_->start(options_.snapshots, [this](std::uint32_t worker) { return work_[worker]->finished(); });
-    if (capture_ != nullptr) capture_->start(signals_);
-    for (const auto& simulator : simulators_) simulator->start(signals_);
+    try {
+        for (const auto& sink : sinks_) sink->start();
+        if (pedestals_ != nullptr)
+            pedestals_->start(options_.snapshots, [this](std::uint32_t worker) { return work_[worker]->finished(); });
+        if (capture_ != nullptr) capture_->start(signals_);
+        for (const auto& simulator : simulators_) simulator->start(signals_);
+    } catch (...) {
+        // There is no room for a thread. What runs ends as always, once it knows that nothing comes: see join.
+        if (capture_ != nullptr) capture_->end_unstarted();
+        throw;
+    }
 }
 
 void Pipeline::look() {

@@ -50,6 +50,10 @@ public:
     ~CaptureFeeder();
     void start(const RunSignals& signals);
     void join();
+    /// Of a feeder that was never started: nothing comes.
+    void end_unstarted() noexcept {
+        if (!thread_.joinable()) ended_.store(true, std::memory_order_release);
+    }
 
     [[nodiscard]] const std::atomic<bool>& ended() const noexcept { return ended_; }
     /// Records outside the range of time that was asked for.

@@ -10,15 +10,16 @@
 #include <string_view>
 
 #include "config/run_config.hpp"
-#include "core/counters_text.hpp"
 #include "core/error.hpp"
+#include "core/nearest.hpp"
+#include "observe/counter_sections.hpp"
 #include "options/reference.hpp"
 #include "terminal.hpp"
 
 namespace weir::app {
 namespace {
 
-constexpr std::string_view usage = R"(usage: weir explain [TOPIC|COUNTER...]
+constexpr std::string_view explain_usage = R"(explain_usage: weir explain [TOPIC|COUNTER...]
 
 Says what a counter of the run report means and what to do when it is not zero. Counters of devices, rings and fill levels are among them. Without a name it lists the topics.
 
@@ -45,22 +46,22 @@ void print_wrapped(std::string_view text, std::size_t indent) {
     std::cout << wrapped(std::string(indent, ' ') + std::string(text), columns(), 0) << '\n';
 }
 
-std::string full_name(const core::CounterSection& section, std::size_t place) {
-    return std::string(section.name) + "." + std::string(section.begin[place].name);
+std::string full_name(const observe::CounterSection& section, std::size_t place) {
+    return std::string(section.name) + "." + std::string(section.counters[place].name);
 }
 
-void explain_topic(const core::CounterSection& section) {
+void explain_topic(const observe::CounterSection& section) {
     std::cout << section.name << '\n';
     print_wrapped(section.title, 2);
     std::cout << '\n';
-    for (std::size_t i = 0; i < section.count; ++i) {
-        std::cout << "  " << section.begin[i].name << '\n';
-        print_wrapped(section.begin[i].help, 6);
+    for (const core::CounterInfo& counter : section.counters) {
+        std::cout << "  " << counter.name << '\n';
+        print_wrapped(counter.help, 6);
     }
 }
 
 void explain_all() {
-    for (const core::CounterSection& section : core::counter_sections()) {
+    for (const observe::CounterSection& section : observe::counter_sections()) {
         explain_topic(section);
         std::cout << '\n';
     }
@@ -69,13 +70,13 @@ void explain_all() {
 /// The topics, one line each: it fits a screen.
 void print_overview() {
     std::cout << "weir explain TOPIC, or weir explain COUNTER\n\n";
-    for (const core::CounterSection& section : core::counter_sections()) {
-        const std::string count = std::to_string(section.count);
+    for (const observe::CounterSection& section : observe::counter_sections()) {
+        const std::string count = std::to_string(section.counters.size());
         std::string line = "  " + std::string(section.name);
         line.resize(20, ' ');
         line += std::string(4 - std::min<std::size_t>(4, count.size()), ' ') + count + "  ";
-        for (std::size_t i = 0; i < section.count; ++i) {
-            const std::string name = (i == 0 ? "" : ", ") + std::string(section.begin[i].name);
+        for (std::size_t i = 0; i < section.counters.size(); ++i) {
+            const std::string name = (i == 0 ? "" : ", ") + std::string(section.counters[i].name);
             if (line.size() + name.size() + 3 > columns()) {
                 line += ", …";
                 break;
@@ -90,21 +91,21 @@ void print_overview() {
 
 std::vector<std::string> full_names() {
     std::vector<std::string> names;
-    for (const core::CounterSection& section : core::counter_sections())
-        for (std::size_t i = 0; i < section.count; ++i) names.push_back(full_name(section, i));
+    for (const observe::CounterSection& section : observe::counter_sections())
+        for (std::size_t i = 0; i < section.counters.size(); ++i) names.push_back(full_name(section, i));
     return names;
 }
 
-void print_counter(const core::NamedCounter& counter) {
+void print_counter(const observe::NamedCounter& counter) {
     std::cout << counter.full_name << '\n';
     print_wrapped(counter.info->help, 6);
-    std::cout << "      Read on: " << core::counter_page(counter.full_name) << '\n';
+    std::cout << "      Read on: " << observe::counter_page(counter.full_name) << '\n';
 }
 
 /// `name` is a section, or the beginning of the names of several counters.
 bool explain_group(const std::string& name) {
     bool found = false;
-    for (const core::CounterSection& section : core::counter_sections()) {
+    for (const observe::CounterSection& section : observe::counter_sections()) {
         if (section.name == name || section.name.starts_with(name + ".")) {
             explain_topic(section);
             found = true;
@@ -114,20 +115,20 @@ bool explain_group(const std::string& name) {
     const std::string inside = "." + name + ".";
     for (const std::string& full : full_names()) {
         if (("." + full).find(inside) == std::string::npos) continue;
-        for (const core::NamedCounter& counter : core::find_counters(full)) print_counter(counter);
+        for (const observe::NamedCounter& counter : observe::find_counters(full)) print_counter(counter);
         found = true;
     }
     return found;
 }
 
 void explain_one(const std::string& name) {
-    for (const core::CounterSection& section : core::counter_sections())
+    for (const observe::CounterSection& section : observe::counter_sections())
         if (section.name == name) return explain_topic(section);
-    const std::vector<core::NamedCounter> found = core::find_counters(name);
-    for (const core::NamedCounter& counter : found) print_counter(counter);
+    const std::vector<observe::NamedCounter> found = observe::find_counters(name);
+    for (const observe::NamedCounter& counter : found) print_counter(counter);
     if (!found.empty() || explain_group(name)) return;
     std::vector<std::string> names = full_names();
-    for (const core::CounterSection& section : core::counter_sections()) names.emplace_back(section.name);
+    for (const observe::CounterSection& section : observe::counter_sections()) names.emplace_back(section.name);
     std::string text = "there is no counter or topic '" + name + "'";
     const std::vector<std::string> near = core::similar_names(name, names);
     for (std::size_t i = 0; i < near.size(); ++i) text += (i == 0 ? "; did you mean " : " or ") + near[i];
@@ -143,7 +144,7 @@ std::string plain(std::string_view markdown) {
 }
 
 void explain_keys() {
-    for (const options::ReferenceTable& table : pipeline::config_reference()) {
+    for (const options::ReferenceTable& table : config::config_reference()) {
         const std::string name = table.name == "top" ? "top level" : table.name;
         std::cout << (table.name == "top" ? "" : "\n") << name << '\n';
         for (const options::Explained& key : table.keys) {
@@ -165,18 +166,18 @@ std::string text_of(const std::string& file) {
 int explain_command(const std::vector<std::string>& args) {
     if (args.empty()) print_overview();
     if (args.size() == 2 && args.front() == "--page") {
-        std::cout << options::filled_in(text_of(args.back()), pipeline::config_reference());
+        std::cout << options::filled_in(text_of(args.back()), config::config_reference());
         return 0;
     }
     for (const std::string& arg : args) {
         if (arg == "--help" || arg == "-h") {
-            std::cout << laid_out(usage, columns());
+            std::cout << laid_out(explain_usage, columns());
         } else if (arg == "--all") {
             explain_all();
         } else if (arg == "--list") {
             for (const std::string& name : full_names()) std::cout << name << '\n';
         } else if (arg == "--markdown") {
-            std::cout << core::counters_markdown();
+            std::cout << observe::counters_markdown();
         } else if (arg == "--keys") {
             explain_keys();
         } else if (arg.starts_with('-')) {

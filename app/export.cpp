@@ -53,7 +53,7 @@ const Format& format_named(const std::string& name) {
     throw core::UsageError(fmt::format("export: --to: found \"{}\"; accepted: {}", name, format_names()));
 }
 
-constexpr std::string_view intro = R"(usage: weir export PATH --to npy|raw|pcap|pcapng|hdf5|mdf [options]
+constexpr std::string_view export_intro = R"(usage: weir export PATH --to npy|raw|pcap|pcapng|hdf5|mdf [options]
 
 Writes the events of a run in another form. Every block that is read is checked; an event that is damaged is left out,
 said, and makes the exit status 1, and so is one larger than --max-event. Memory: the largest event, and 64 bytes per
@@ -75,8 +75,8 @@ event.
 
 )";
 
-constexpr std::string_view examples = R"(
-examples:
+constexpr std::string_view export_examples = R"(
+export_examples:
   weir export run7 --to npy --out run7.npy                 JUNGFRAU: (events, modules, 512, 1024), 16-bit pixels
   weir export run7 --to npy --dtype f4 --shape 100x32 --fill nan
   weir export run7 --to raw --events 100-199 --out folder  folder/event-0-100.bin and so on
@@ -178,7 +178,7 @@ bool makes_packets(std::string_view to) {
 }
 
 /// Options of one format given with another would be ignored.
-void refuse_strangers(const po::variables_map& given, const std::string& to) {
+void refuse_options_of_others(const po::variables_map& given, const std::string& to) {
     const std::pair<const char*, const char*> owned[] = {
         {"dtype", "npy"},         {"shape", "npy"},       {"fill", "npy"},
         {"split-sources", "npy"}, {"concatenate", "raw"}, {"packet-bytes", "pcap"},
@@ -346,7 +346,7 @@ int export_command(const std::vector<std::string>& args) {
     all_options.add(description).add_options()("path", po::value<std::string>());
     const po::variables_map given = parse(args, all_options, "path");
     if (given.count("help") > 0) {
-        print_help(intro, description, examples);
+        print_help(export_intro, description, export_examples);
         return 0;
     }
     if (given.count("path") == 0)
@@ -355,7 +355,7 @@ int export_command(const std::vector<std::string>& args) {
         throw core::UsageError("export: --to npy, raw, pcap, pcapng, hdf5 or mdf? (weir export --help)");
     const std::string to = given["to"].as<std::string>();
     const Format& format = format_named(to);
-    refuse_strangers(given, to);
+    refuse_options_of_others(given, to);
     const Selection selection = selection_of(given);
 
     const RunReader run(given["path"].as<std::string>());

@@ -1,7 +1,7 @@
 // `weir export --to hdf5`: the files that the hdf5 sink would have written (docs/reference/HDF5.md).
 #include <fmt/format.h>
 
-#include "config/nexus.hpp"
+#include "config/sinks/nexus.hpp"
 #include "core/error.hpp"
 #include "core/say.hpp"
 #include "export_target.hpp"
@@ -54,7 +54,7 @@ public:
         config.name = store::text_at(run.start(), "name");
         config.start_json = start_of(run);
         config.codec = codec_of(options);
-        config.nexus = pipeline::nexus_of(recorded_nexus(nlohmann::json::parse(config.start_json)), options.nexus);
+        config.nexus = config::nexus_of(recorded_nexus(nlohmann::json::parse(config.start_json)), options.nexus);
         writer_.emplace(config);
         try {
             check_definition(!(config.nexus == store::hdf5::Nexus{}));

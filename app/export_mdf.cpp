@@ -24,8 +24,8 @@ void check_payload(const store::RunReader& run) {
                         run.path().string()));
     if (!payload.fragment_types)
         throw core::RunError(
-            "the layout of the run's multi-fragment packets has no table of types (type_bytes = 0): without a type a "
-            "fragment is no raw bank");
+            "the layout of the run's multi-fragment packets has no table of types (type_bytes = 0): "
+            "without a type a fragment is no raw bank");
 }
 
 class MdfTarget final : public ExportTarget {

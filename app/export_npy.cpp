@@ -15,6 +15,7 @@
 #include "run_text.hpp"
 #include "store/json_members.hpp"
 #include "store/payload_info.hpp"
+#include "wire/format.hpp"
 
 namespace weir::app {
 
@@ -108,10 +109,9 @@ Pixels pixels_of(const store::RunReader& run, const store::PayloadInfo& payload)
     std::optional<Pixels> common;
     if (!streams.is_array()) return {};
     for (const json& stream : streams) {
-        const std::string format = store::text_at(stream, "format");
+        const wire::FormatEntry* format = wire::find_format(store::text_at(stream, "format"));
         Pixels pixels;
-        if (format == "jungfrau") pixels = {"u2", {0, 1024}};
-        if (format == "moench") pixels = {"u2", {0, 400}};
+        if (format != nullptr && format->image.columns > 0) pixels = {"u2", {0, format->image.columns}};
         if (common && !(*common == pixels)) return {};
         common = pixels;
     }
@@ -126,8 +126,7 @@ public:
         const bool pixels_are_kept = payload_.content == store::Content::pixels;
         if (pixels_are_kept && !options.dtype.empty() && options.dtype != pixels.dtype)
             throw core::UsageError(
-                fmt::format("export: --dtype: found \"{}\"; accepted: {}, in which the run has its "
-                            "pixels",
+                fmt::format("export: --dtype: found \"{}\"; accepted: {}, in which the run has its pixels",
                             options.dtype, pixels.dtype));
         choose_element(options.dtype.empty() ? (pixels.dtype.empty() ? "u1" : pixels.dtype) : options.dtype);
         look_ahead(run, entries);
@@ -279,16 +278,15 @@ private:
     void put_message(const EventInfo& info, const SourceInfo& source, std::span<const std::byte> bytes) {
         if (info.content != payload_.content)
             throw core::RunError(
-                fmt::format("no array: the payload of event {}:{} is {}, not {}; leave it out, or use "
-                            "--to raw",
+                fmt::format("no array: the payload of event {}:{} is {}, not {}; leave it out, or use --to raw",
                             info.epoch, info.id, store::content_names[static_cast<std::size_t>(info.content)],
                             store::content_names[static_cast<std::size_t>(payload_.content)]));
         if (info.reduced()) return put_reduced(info, source, bytes);
         const std::uint64_t known = filled_bytes(source);
         if (known > *message_bytes_ || (source.size_known() && known != *message_bytes_))
             throw core::RunError(
-                fmt::format("no array: source {} has {} bytes in event {}:{} and {} in the first one; use --to raw, or "
-                            "leave it out",
+                fmt::format("no array: source {} has {} bytes in event {}:{} and {} in the first one; use --to raw, "
+                            "or leave it out",
                             source.id, known, info.epoch, info.id, *message_bytes_));
         message_.clear();
         append_filled(source, bytes, message_);

@@ -43,7 +43,7 @@ public:
 private:
     std::filesystem::path path_;
     std::filesystem::path hidden_;
-    port::CaptureWriter writer_;
+    store::CaptureWriter writer_;
 };
 
 class PcapngFrames final : public FrameFile {
@@ -118,7 +118,7 @@ private:
 std::string comment_of(const store::EventInfo& event) {
     std::string text = fmt::format("event {}{} {}", event.epoch > 0 ? fmt::format("{}:", event.epoch) : "", event.id,
                                    event.complete ? "complete" : "incomplete");
-    if (event.cause != store::Cause::none) text += ": " + cause_text(event);
+    if (event.cause != store::Cause::complete) text += ": " + cause_text(event);
     for (const store::SourceInfo& source : event.sources) {
         std::uint64_t bytes = 0;
         for (const store::MissingRange& gap : source.missing) bytes += gap.bytes;
@@ -192,8 +192,8 @@ public:
     }
     [[noreturn]] static void refuse(store::Content content) {
         throw core::RunError(
-            fmt::format("no packets: the payload of the run's events is {}, not what was received; use "
-                        "--to npy or raw",
+            fmt::format("no packets: the payload of the run's events is {}, not what was received; "
+                        "use --to npy or raw",
                         store::content_names[static_cast<std::size_t>(content)]));
     }
 

@@ -22,7 +22,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* usage = R"(weir flows check FILE [--capture CAPTURE] [--json]
+constexpr const char* flows_usage = R"(weir flows check FILE [--capture CAPTURE] [--json]
 weir flows print --config FILE [--port NAME]
 
 Reads flow rules in the syntax of dpdk-testpmd (docs/guides/FLOWS.md). With a capture it says for each rule how many packets it
@@ -53,12 +53,12 @@ struct Result {
 };
 
 /// Runs a capture through the rules. Writes an entry per packet while it reads: captures are larger than memory.
-Result classify(const flow::Classifier& classifier, const std::string& capture, bool json) {
+Result classify(const steer::Classifier& classifier, const std::string& capture, bool json) {
     Result result{.hits = std::vector<std::uint64_t>(classifier.rules().size())};
-    port::CaptureReader reader(capture);
-    port::CaptureReader::Record record;
+    store::CaptureReader reader(capture);
+    store::CaptureReader::Record record;
     while (reader.next(record)) {
-        const flow::Verdict verdict = classifier.classify(flow::read_fields(record.bytes));
+        const steer::Verdict verdict = classifier.classify(steer::read_fields(record.bytes));
         if (verdict.rule.has_value())
             ++result.hits[*verdict.rule];
         else
@@ -81,7 +81,7 @@ Result classify(const flow::Classifier& classifier, const std::string& capture, 
     return result;
 }
 
-void print_json(const flow::Classifier& classifier, const std::string& capture) {
+void print_json(const steer::Classifier& classifier, const std::string& capture) {
     fmt::print("{{\"packets\": [");
     Result result{.hits = std::vector<std::uint64_t>(classifier.rules().size())};
     if (!capture.empty()) result = classify(classifier, capture, true);
@@ -89,21 +89,21 @@ void print_json(const flow::Classifier& classifier, const std::string& capture) 
     for (std::size_t i = 0; i < classifier.rules().size(); ++i)
         rules.push_back({{"line", classifier.rules()[i].line},
                          {"hits", result.hits[i]},
-                         {"text", flow::to_text(classifier.rules()[i])}});
+                         {"text", steer::to_text(classifier.rules()[i])}});
     fmt::print("],\n\"rules\": {}}}\n", rules.dump());
 }
 
-void print_text(const flow::Classifier& classifier, const std::string& capture) {
+void print_text(const steer::Classifier& classifier, const std::string& capture) {
     if (capture.empty()) {
-        for (const flow::FlowRule& rule : classifier.rules())
-            fmt::print("line {:4}  {}\n", rule.line, flow::to_text(rule));
+        for (const steer::FlowRule& rule : classifier.rules())
+            fmt::print("line {:4}  {}\n", rule.line, steer::to_text(rule));
         fmt::print("{} rules, all understood\n", classifier.rules().size());
         return;
     }
     const Result result = classify(classifier, capture, false);
     for (std::size_t i = 0; i < classifier.rules().size(); ++i)
         fmt::print("line {:4}  {:10} packets  {}\n", classifier.rules()[i].line, result.hits[i],
-                   flow::to_text(classifier.rules()[i]));
+                   steer::to_text(classifier.rules()[i]));
     fmt::print("{} packets: {} matched a rule ({} dropped by one), {} matched none\n", result.packets,
                result.packets - result.unmatched, result.dropped, result.unmatched);
 }
@@ -126,7 +126,7 @@ int flows_command(const std::vector<std::string>& args) {
     all.add(description).add(hidden);
     const po::variables_map given = parse(args, all, "word");
     if (given.count("help") > 0) {
-        print_help(usage, description);
+        print_help(flows_usage, description);
         return 0;
     }
     const auto words =
@@ -134,13 +134,13 @@ int flows_command(const std::vector<std::string>& args) {
     if (words.size() == 1 && words[0] == "print") {
         if (given.count("config") == 0)
             throw core::UsageError("weir flows print needs --config FILE (weir flows --help)");
-        const pipeline::RunConfig config = pipeline::load_config(given["config"].as<std::string>());
-        fmt::print("{}", pipeline::flow_rules_text(config, given["port"].as<std::string>()));
+        const config::RunConfig config = config::load_config(given["config"].as<std::string>());
+        fmt::print("{}", plan::flow_rules_text(config, given["port"].as<std::string>()));
         return 0;
     }
     if (words.size() != 2 || words[0] != "check")
         throw core::UsageError("weir flows: expected 'check' and one file with rules, or 'print' (weir flows --help)");
-    const flow::Classifier classifier(flow::load_rules(words[1]));
+    const steer::Classifier classifier(steer::load_rules(words[1]));
     const std::string capture = given["capture"].as<std::string>();
     if (given.count("json") > 0)
         print_json(classifier, capture);

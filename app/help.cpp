@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "core/counters_text.hpp"
+#include "core/nearest.hpp"
 #include "terminal.hpp"
 #include "wire/format.hpp"
 
@@ -60,8 +60,7 @@ works (docs/ARCHITECTURE.md). `scripts/demo` shows it all.
 
 std::string help_text() {
     std::string formats = "Formats: ";
-    for (const wire::FormatEntry& format : wire::formats())
-        if (format.name != "declared") formats += std::string(format.name) + ", ";
+    for (const std::string_view format : wire::built_in_formats()) formats += std::string(format) + ", ";
     formats += "and your own, declared in the configuration; over UDP or RoCEv2 (RC, UC, UD).\n";
     const std::size_t columns = columns_of(STDOUT_FILENO);
     return laid_out(text_before_formats, columns) + wrapped(formats, columns, 0) +

@@ -33,7 +33,7 @@ using store::EventInfo;
 using store::RunReader;
 using store::SourceInfo;
 
-constexpr std::string_view intro = R"(usage: weir inspect PATH [options]
+constexpr std::string_view inspect_intro = R"(usage: weir inspect PATH [options]
 
 Reads every byte of a run (the directory that `weir run` or `weir replay` wrote), lists its events, says what is
 missing, where and why, and whether everything verifies: checksums of all blocks, the index, the manifest, and the
@@ -42,8 +42,8 @@ at once, but "verified" is then not said. An unfinished run, .NAME.part, is alwa
 
 )";
 
-constexpr std::string_view examples = R"(
-examples:
+constexpr std::string_view inspect_examples = R"(
+inspect_examples:
   weir inspect out                        a table of the first events, what is missing, and the verdict
   weir inspect out --incomplete --all     every event that is not complete
   weir inspect out --quick                what is in a run of a terabyte
@@ -115,7 +115,7 @@ std::optional<Options> parse_options(std::vector<std::string> args) {
 
     for (const std::string& arg : args) {
         if (arg != "--help" && arg != "-h") continue;
-        print_help(intro, visible, examples);
+        print_help(inspect_intro, visible, inspect_examples);
         return {};
     }
     options.to_file = take_extract(args, "--export");

@@ -10,7 +10,7 @@
 #include <limits>
 #include <map>
 
-#include "core/counters_text.hpp"
+#include "assemble/event_cause.hpp"
 #include "event_order.hpp"
 #include "multi_event_text.hpp"
 #include "reduction_text.hpp"
@@ -116,10 +116,9 @@ public:
         put("\nwhy events are incomplete\n");
         for (std::size_t cause = 1; cause < causes_.size(); ++cause) {
             if (causes_[cause] == 0) continue;
-            const std::string name = fmt::format("incomplete.{}", store::cause_names[cause]);
-            const std::vector<core::NamedCounter> counters = core::find_counters(name);
+            const auto counter = assemble::counter_of(static_cast<assemble::EventCause>(cause));
             put(fmt::format("  {:<12} {:>10}  {}\n", store::cause_names[cause], count_text(causes_[cause], "event"),
-                            counters.empty() ? "" : std::string(counters.front().info->help)));
+                            assemble::event_counters[static_cast<std::size_t>(counter)].help));
         }
         put("\nwhat they lack\n");
         const json labels = store::at_or_null(config_of(run), "sources");
@@ -212,10 +211,10 @@ void print_verdict(const RunReader& run, const store::Verification& result) {
     if (result.verified) {
         put(result.payload_read
                 ? "\nverified: every block, the index, the manifest and the ledger are whole and agree\n"
-                : fmt::format(
-                      "\nnot verified: the payload was not read (without --quick it is). All else that was read "
-                      "is whole and agrees: the manifest, the index of all events, and the heads of {}\n",
-                      count_text(result.heads, "event")),
+                : fmt::format("\nnot verified: the payload was not read (without --quick it is). "
+                              "All else that was read is whole and agrees: the manifest, the index of all events, "
+                              "and the heads of {}\n",
+                              count_text(result.heads, "event")),
             0);
         return;
     }
@@ -229,8 +228,8 @@ void print_verdict(const RunReader& run, const store::Verification& result) {
     if (run.being_written())
         put("Look again when it is finished: the ledger comes last.\n", 0);
     else if (!run.closed())
-        put("Without a manifest there is no ledger, and nobody can say how many events there should be: what came last "
-            "may be missing.\n",
+        put("Without a manifest there is no ledger, and nobody can say how many events there should be: "
+            "what came last may be missing.\n",
             0);
     if (result.events > 0 && result.payload_read)
         put(fmt::format("{} whole and can be read all the same\n",

@@ -51,8 +51,8 @@ po::variables_map parse(const std::vector<std::string>& args, const po::options_
 namespace {
 
 /// What was sent, and what the exit status has to say about losses.
-void read_expectations(const po::variables_map& given, pipeline::RunOptions& options) {
-    using Require = pipeline::RunOptions::Require;
+void read_expectations(const po::variables_map& given, run::RunOptions& options) {
+    using Require = run::RunOptions::Require;
     if (given.count("require-lossless") > 0) {
         const auto& what = given["require-lossless"].as<std::string>();
         if (what != "yes" && what != "known")
@@ -65,26 +65,26 @@ void read_expectations(const po::variables_map& given, pipeline::RunOptions& opt
     if (given.count("expect-events") > 0)
         options.expected = {given["expect-events"].as<std::uint64_t>(), "--expect-events"};
     if (given.count("sent") > 0)
-        options.expected = pipeline::Expectation::of_reports(given["sent"].as<std::vector<std::string>>());
+        options.expected = observe::Expectation::of_reports(given["sent"].as<std::vector<std::string>>());
     options.allow_empty = given.count("allow-empty") > 0;
 }
 
 }  // namespace
 
-pipeline::RunOptions run_options(const po::variables_map& given, const char* command) {
+run::RunOptions run_options(const po::variables_map& given, const char* command) {
     const auto text = [&](const char* name) {
         return given.count(name) > 0 ? given[name].as<std::string>() : std::string();
     };
     if (given.count("config") == 0)
         throw core::UsageError(std::string("weir ") + command + " needs --config FILE (weir " + command + " --help)");
-    pipeline::RunOptions options;
-    options.config = pipeline::load_config(text("config"));
+    run::RunOptions options;
+    options.config = config::load_config(text("config"));
     options.out = text("out");
     options.report = text("report");
     read_expectations(given, options);
     options.print_config = given.count("print-config") > 0;
     options.quiet = given.count("quiet") > 0;
-    options.progress = pipeline::parse_progress(text("progress"));
+    options.progress = observe::parse_progress(text("progress"));
     options.telemetry = text("telemetry");
     const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
     if (given.count("telemetry") > 0 && (options.telemetry.empty() || !std::ranges::all_of(options.telemetry, plain)))

@@ -19,6 +19,6 @@ boost::program_options::variables_map parse(const std::vector<std::string>& args
                                             const char* positional);
 
 /// Loads the configuration and fills in what the common options say.
-pipeline::RunOptions run_options(const boost::program_options::variables_map& given, const char* command);
+run::RunOptions run_options(const boost::program_options::variables_map& given, const char* command);
 
 }  // namespace weir::app

@@ -11,10 +11,7 @@
 #include "core/error.hpp"
 #include "filled_message.hpp"
 #include "store/json_members.hpp"
-#include "wire/bytes.hpp"
-#include "wire/ejfat/ejfat.hpp"
 #include "wire/network.hpp"
-#include "wire/sls/sls.hpp"
 
 namespace weir::app {
 
@@ -60,24 +57,6 @@ wire::DeclaredSpec spec_of(const json& config, const std::string& name) {
     refuse(fmt::format("the run's configuration does not say what format \"{}\" is", name));
 }
 
-wire::FormatContext sls_context(const wire::FormatEntry& entry, const json& stream) {
-    wire::FormatOptions options;
-    options.interfaces = static_cast<int>(small_at(stream, "interfaces", 1));
-    const auto optional = [&](const char* key) -> std::optional<std::uint32_t> {
-        const auto value = number_at(stream, key);
-        return value ? std::optional(static_cast<std::uint32_t>(*value)) : std::nullopt;
-    };
-    options.sls.rows = optional("rows");
-    options.sls.bit_depth = optional("bit_depth");
-    const json& tengiga = at_or_null(stream, "tengiga");
-    if (tengiga.is_boolean()) options.sls.tengiga = tengiga.get<bool>();
-    try {
-        return entry.make_context(options);
-    } catch (const core::UsageError& error) {
-        refuse(fmt::format("the run's configuration: {}", error.what()));
-    }
-}
-
 std::vector<std::uint32_t> numbers_at(const json& object, const char* key) {
     std::vector<std::uint32_t> numbers;
     const json& found = at_or_null(object, key);
@@ -87,12 +66,12 @@ std::vector<std::uint32_t> numbers_at(const json& object, const char* key) {
     return numbers;
 }
 
-std::vector<pipeline::IpAddress> addresses_at(const json& object, const char* key) {
-    std::vector<pipeline::IpAddress> addresses;
+std::vector<config::IpAddress> addresses_at(const json& object, const char* key) {
+    std::vector<config::IpAddress> addresses;
     const json& found = at_or_null(object, key);
     if (!found.is_array()) return addresses;
     for (const json& text : found) {
-        const auto address = text.is_string() ? pipeline::parse_ip_address(text.get<std::string>()) : std::nullopt;
+        const auto address = text.is_string() ? config::parse_ip_address(text.get<std::string>()) : std::nullopt;
         if (!address) refuse(fmt::format("{} is not an address", text.dump()));
         addresses.push_back(*address);
     }
@@ -100,7 +79,7 @@ std::vector<pipeline::IpAddress> addresses_at(const json& object, const char* ke
 }
 
 /// Where the configuration does not care, the encoder's own addresses will do.
-void set_addresses(wire::FrameSpec& frame, const pipeline::IpAddress* from, const pipeline::IpAddress* to) {
+void set_addresses(wire::FrameSpec& frame, const config::IpAddress* from, const config::IpAddress* to) {
     if ((from != nullptr && from->v6) || (to != nullptr && to->v6)) {
         frame.ipv6.emplace();
         frame.ipv6->src = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
@@ -126,9 +105,39 @@ PacketMaker::PacketMaker(const json& config, std::uint32_t packet_bytes) : packe
                            sources_.size()));
 }
 
+void PacketMaker::set_format(Stream& stream, const json& config, const json& text) const {
+    const std::string name = text_at(text, "format");
+    const bool built_in = wire::is_built_in(name);
+    stream.format = built_in ? wire::find_format(name) : &wire::described_format();
+    if (stream.format->put_place == nullptr)
+        refuse(fmt::format("those of format \"{}\" cannot be made again from what is kept of them", name));
+    if (!built_in) {
+        const wire::DeclaredSpec& spec = stream.options.declared = spec_of(config, name);
+        if (spec.index && spec.payload_bytes.value_or(0) == 0)
+            refuse(
+                fmt::format("the run's configuration does not say how large the packets of format \"{}\" are", name));
+        if (spec.header_bytes > store::SourceBody::meta_bytes_max)
+            refuse(fmt::format("headers of format \"{}\" have {} bytes, of which {} are kept", name, spec.header_bytes,
+                               store::SourceBody::meta_bytes_max));
+        stream.context.header_bytes = spec.header_bytes;
+        stream.context.payload_bytes = spec.index ? *spec.payload_bytes : 0;
+    } else {
+        try {
+            stream.options = config::read_format_keys(*stream.format, text);
+            stream.context = stream.format->make_context(stream.options);
+        } catch (const core::UsageError& error) {
+            refuse(fmt::format("the run's configuration: {}", error.what()));
+        }
+    }
+    std::vector<std::byte> header(stream.context.header_bytes);
+    const bool may_be_cut = stream.format->put_place(stream.context, stream.options, 0, packet_bytes_, header);
+    stream.piece_bytes = stream.context.payload_bytes != 0 ? stream.context.payload_bytes
+                         : may_be_cut                      ? packet_bytes_
+                                                           : 0;
+}
+
 void PacketMaker::add_stream(const json& config, const json& text) {
     Stream stream;
-    const std::string format = text_at(text, "format");
     const std::string event = text_at(text, "event");
     stream.roce = text_at(text, "transport") == "roce";
     const json& port_list = at_or_null(config, "port");
@@ -136,28 +145,12 @@ void PacketMaker::add_stream(const json& config, const json& text) {
         if (text_at(port_list[i], "name") == text_at(text, "port")) stream.port = i;
     stream.immediate = event == "immediate";
     stream.counted = event == "arrival" || event == "count";
-    if (const wire::FormatEntry* entry = wire::find_format(format); entry == nullptr || format == "declared") {
-        stream.kind = Kind::declared;
-        stream.spec = spec_of(config, format);
-        if (stream.spec.index && stream.spec.payload_bytes.value_or(0) == 0)
-            refuse(
-                fmt::format("the run's configuration does not say how large the packets of format \"{}\" are", format));
-        if (stream.spec.header_bytes > store::SourceBody::meta_bytes_max)
-            refuse(fmt::format("headers of format \"{}\" have {} bytes, of which {} are kept", format,
-                               stream.spec.header_bytes, store::SourceBody::meta_bytes_max));
-    } else if (format == "jungfrau" || format == "moench" || format == "eiger") {
-        stream.kind = Kind::sls;
-        stream.context = sls_context(*entry, text);
-    } else if (format == "ejfat") {
-        stream.kind = Kind::ejfat;
-    } else if (format != "message") {
-        refuse(fmt::format("those of format \"{}\" cannot be made again from what is kept of them", format));
-    }
+    set_format(stream, config, text);
 
     const std::vector<std::uint32_t> ports = numbers_at(text, "udp_dst");
     const std::vector<std::uint32_t> pairs = numbers_at(text, "qp");
-    const std::vector<pipeline::IpAddress> from = addresses_at(text, "src");
-    const std::vector<pipeline::IpAddress> to = addresses_at(text, "dst");
+    const std::vector<config::IpAddress> from = addresses_at(text, "src");
+    const std::vector<config::IpAddress> to = addresses_at(text, "dst");
     const std::string by = text_at(text, "source_by");
     const std::size_t count = stream.roce       ? pairs.size()
                               : by == "address" ? from.size()
@@ -208,59 +201,11 @@ std::string PacketMaker::shortfall() const {
     return text;
 }
 
-std::size_t PacketMaker::header_bytes(const Stream& stream) {
-    switch (stream.kind) {
-        case Kind::sls:
-            return wire::Sls::header_bytes;
-        case Kind::ejfat:
-            return wire::Ejfat::re_header_bytes;
-        case Kind::declared:
-            return stream.spec.header_bytes;
-        case Kind::message:
-            break;
-    }
-    return 0;
-}
-
-std::uint64_t PacketMaker::piece_bytes(const Stream& stream) const {
-    switch (stream.kind) {
-        case Kind::sls:
-            return stream.context.payload_bytes;
-        case Kind::declared:
-            if (stream.spec.index) return stream.spec.payload_bytes.value_or(0);
-            return stream.spec.offset ? packet_bytes_ : 0;
-        case Kind::ejfat:
-            return packet_bytes_;
-        case Kind::message:
-            break;
-    }
-    return 0;
-}
-
 /// The kept header with its place in the message set to `offset`.
 void PacketMaker::put_header(const Stream& stream, const Source& source, const store::SourceInfo& info,
                              std::uint64_t offset) {
     datagram_ = info.meta;
-    switch (stream.kind) {
-        case Kind::sls: {
-            const wire::SlsContext& sls = stream.context.sls;
-            const std::uint32_t first = sls.lanes[sls.lane_by == wire::LaneBy::none ? 0 : source.lane].first_packet;
-            wire::store_le(datagram_.data() + wire::Sls::packet_number_at,
-                           first + static_cast<std::uint32_t>(offset / stream.context.payload_bytes));
-            return;
-        }
-        case Kind::ejfat:
-            wire::store_be(datagram_.data() + 4, static_cast<std::uint32_t>(offset));
-            return;
-        case Kind::declared:
-            if (stream.spec.index)
-                wire::set_declared_field(stream.spec, stream.spec.index, offset / *stream.spec.payload_bytes,
-                                         datagram_);
-            wire::set_declared_field(stream.spec, stream.spec.offset, offset, datagram_);
-            return;
-        case Kind::message:
-            return;
-    }
+    stream.format->put_place(stream.context, stream.options, source.lane, offset, datagram_);
 }
 
 std::uint64_t PacketMaker::whole_bytes(const store::SourceInfo& source) const {
@@ -271,11 +216,11 @@ std::uint64_t PacketMaker::whole_bytes(const store::SourceInfo& source) const {
 void PacketMaker::make_datagrams(const Stream& stream, const Source& source, const store::SourceInfo& info,
                                  std::span<const std::byte> bytes, std::vector<std::vector<std::byte>>& frames) {
     constexpr std::size_t datagram_bytes_max = 65507;
-    const std::size_t header = header_bytes(stream);
+    const std::size_t header = stream.context.header_bytes;
     if (info.meta.size() != header) return;
-    const std::uint64_t piece = piece_bytes(stream);
+    const std::uint64_t piece = stream.piece_bytes;
     const std::uint64_t total = filled_bytes(info);
-    const bool fixed = stream.kind == Kind::sls || (stream.kind == Kind::declared && stream.spec.index);
+    const bool fixed = stream.context.payload_bytes != 0;
     bool good = true;
     for_each_piece(info, bytes, [&](std::uint64_t begin, std::span<const std::byte> part) {
         const std::uint64_t end = begin + part.size();
@@ -300,7 +245,7 @@ void PacketMaker::make_datagrams(const Stream& stream, const Source& source, con
 void PacketMaker::make_roce(const Stream& stream, Source& source, const store::EventInfo& event,
                             const store::SourceInfo& info, std::span<const std::byte> bytes,
                             std::vector<std::vector<std::byte>>& frames) {
-    if (!info.size_known() || info.meta.size() != header_bytes(stream)) return;
+    if (!info.size_known() || info.meta.size() != stream.context.header_bytes) return;
     wire::RoceMessage message;
     message.qp = source.qp;
     message.psn = source.psn;

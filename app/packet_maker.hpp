@@ -37,21 +37,21 @@ public:
     [[nodiscard]] std::string shortfall() const;
 
 private:
-    enum class Kind { sls, ejfat, message, declared };
     struct Stream {
-        Kind kind = Kind::message;
+        const wire::FormatEntry* format = nullptr;
         std::size_t port = 0;
         bool roce = false;
         bool immediate = false;
         bool counted = false;  ///< the packets carry no number: event = "arrival" or "count"
+        wire::FormatOptions options;
         wire::FormatContext context;
-        wire::DeclaredSpec spec;
+        std::uint64_t piece_bytes = 0;  ///< payload of one packet; 0: the whole message is one
     };
     struct Source {
         std::size_t stream = 0;
         wire::FrameSpec frame;
         std::uint32_t qp = 0;
-        std::uint32_t lane = 0;  ///< sls: first or second interface of a module
+        std::uint32_t lane = 0;  ///< first or second interface of a module
         std::uint32_t psn = 0;   ///< of the next packet
         std::uint64_t next_number = 0;
     };
@@ -61,9 +61,7 @@ private:
                         std::span<const std::byte> bytes, std::vector<std::vector<std::byte>>& frames);
     void make_roce(const Stream& stream, Source& source, const store::EventInfo& event, const store::SourceInfo& info,
                    std::span<const std::byte> bytes, std::vector<std::vector<std::byte>>& frames);
-    [[nodiscard]] static std::size_t header_bytes(const Stream& stream);
-    /// Payload bytes of one packet; 0: the whole message is one.
-    [[nodiscard]] std::uint64_t piece_bytes(const Stream& stream) const;
+    void set_format(Stream& stream, const nlohmann::json& config, const nlohmann::json& text) const;
     void put_header(const Stream& stream, const Source& source, const store::SourceInfo& info, std::uint64_t offset);
 
     std::uint32_t packet_bytes_;

@@ -28,7 +28,8 @@ std::atomic<const char*> refused_what{nullptr};
 
 }  // namespace
 
-// As the standard library's own, and keeps in mind what there was no memory for. The sanitizers have theirs.
+// As the standard library's own, and keeps in mind what there was no memory for. The sanitizers have theirs. Not
+// inlined, lest GCC sees a free() of what came from an operator new that it did not inline.
 #ifndef WEIR_SANITIZED
 void* operator new(std::size_t bytes) {
     if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
@@ -37,11 +38,11 @@ void* operator new(std::size_t bytes) {
     throw std::bad_alloc();
 }
 
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
     std::free(memory);
 }
 
-void operator delete(void* memory, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
     std::free(memory);
 }
 #endif

@@ -15,7 +15,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* usage = R"(weir replay CAPTURE... --config FILE [options]
+constexpr const char* replay_usage = R"(weir replay CAPTURE... --config FILE [options]
 
 Turns captures (pcap or pcapng, microseconds or nanoseconds, either byte order) into events, through the same pipeline as
 `weir run`. Time is the capture's: time-outs fall where they would have fallen, whatever the pace. The reader waits for
@@ -32,7 +32,7 @@ Examples:
 
 )";
 
-pipeline::Pace pace_of(const std::string& text) {
+stages::Pace pace_of(const std::string& text) {
     if (text == "max") return {0};
     if (text == "recorded") return {1};
     if (text.size() > 1 && text.front() == 'x') {
@@ -82,24 +82,24 @@ int replay_command(const std::vector<std::string>& args) {
     all.add(description).add(hidden);
     const po::variables_map given = parse(args, all, "capture");
     if (given.count("help") > 0) {
-        print_help(usage, description);
+        print_help(replay_usage, description);
         return 0;
     }
     if (given.count("capture") == 0) throw core::UsageError("weir replay needs a capture file (weir replay --help)");
-    pipeline::CaptureFeeder::Config capture;
+    stages::CaptureFeeder::Config capture;
     capture.files = given["capture"].as<std::vector<std::string>>();
     capture.pace = pace_of(given["pace"].as<std::string>());
     capture.wait = given.count("drop") == 0;
     capture.loop = loop_of(given["loop"].as<std::uint32_t>(), capture.files);
-    if (given.count("from") > 0) capture.from = pipeline::parse_time_bound("--from", given["from"].as<std::string>());
-    if (given.count("to") > 0) capture.to = pipeline::parse_time_bound("--to", given["to"].as<std::string>());
+    if (given.count("from") > 0) capture.from = stages::parse_time_bound("--from", given["from"].as<std::string>());
+    if (given.count("to") > 0) capture.to = stages::parse_time_bound("--to", given["to"].as<std::string>());
     if (std::ranges::count(capture.files, "-") > 1)
         throw core::UsageError("weir replay: found - twice; standard input can be read only once");
-    pipeline::RunOptions options = run_options(given, "replay");
+    run::RunOptions options = run_options(given, "replay");
     if (given.count("answers") > 0) options.answers = given["answers"].as<std::string>();
     if (given.count("port") > 0) options.ports = given["port"].as<std::vector<std::string>>();
     options.capture = std::move(capture);
-    return pipeline::execute_run(std::move(options));
+    return run::execute_run(std::move(options));
 }
 
 }  // namespace weir::app

@@ -12,7 +12,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* usage = R"(weir run --config FILE [options]
+constexpr const char* run_usage = R"(weir run --config FILE [options]
 
 Takes packets from the configured ports, builds events and writes them, until SIGINT or SIGTERM, or until one of the
 limits below is reached. Events that are open then are closed as incomplete, everything is written, and the ledger says
@@ -48,14 +48,14 @@ int run_command(const std::vector<std::string>& args) {
     // clang-format on
     const po::variables_map given = parse(args, description, nullptr);
     if (given.count("help") > 0) {
-        print_help(usage, description);
+        print_help(run_usage, description);
         return 0;
     }
-    pipeline::RunOptions options = run_options(given, "run");
+    run::RunOptions options = run_options(given, "run");
     options.duration_s = limit<double>(given, "duration");
     options.events = limit<std::uint64_t>(given, "events");
     options.idle_exit_s = limit<double>(given, "idle-exit");
-    return pipeline::execute_run(std::move(options));
+    return run::execute_run(std::move(options));
 }
 
 }  // namespace weir::app

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <ctime>
 
+#include "core/clock_ns.hpp"
 #include "core/error.hpp"
 #include "core/say.hpp"
 #include "store/json_members.hpp"
@@ -31,12 +32,6 @@ T parse_number(std::string_view text, std::string_view whole, std::string_view c
         throw core::UsageError(
             fmt::format("{}: \"{}\" is not an event; write ID or EPOCH:ID, like 7 or 1:7", command, whole));
     return value;
-}
-
-core::TimeNs steady_time_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return core::TimeNs{now.tv_sec} * core::ns_per_s + now.tv_nsec;
 }
 
 }  // namespace
@@ -67,7 +62,7 @@ std::string time_text(std::int64_t ns) {
 }
 
 std::string cause_text(const EventInfo& event) {
-    return std::string(store::cause_names[static_cast<std::size_t>(event.cause)]);
+    return std::string(assemble::name_of(event.cause));
 }
 
 json missing_json(const SourceInfo& source) {
@@ -139,7 +134,7 @@ Progress::Progress(std::string what, std::uint64_t total, bool quiet)
     : what_(std::move(what)),
       total_(total),
       on_(!quiet && ::isatty(STDERR_FILENO) == 1),
-      next_ns_(steady_time_ns() + core::ns_per_s) {}
+      next_ns_(core::clock_ns(CLOCK_MONOTONIC) + core::ns_per_s) {}
 
 Progress::~Progress() {
     clear();
@@ -147,7 +142,7 @@ Progress::~Progress() {
 
 void Progress::at(std::uint64_t done) {
     if (!on_) return;
-    const core::TimeNs now = steady_time_ns();
+    const core::TimeNs now = core::clock_ns(CLOCK_MONOTONIC);
     if (now < next_ns_) return;
     next_ns_ = now + core::ns_per_s / 4;
     shown_ = true;

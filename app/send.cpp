@@ -29,7 +29,7 @@ using nlohmann::json;
 std::atomic<bool> stop_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
 
-std::unique_ptr<port::UdpTarget> open_udp(SendOptions& options) {
+std::unique_ptr<simulate::UdpTarget> open_udp(SendOptions& options) {
     const std::string address = options.to.substr(4);
     const std::size_t colon = address.rfind(':');
     const std::string host = address.substr(0, colon);
@@ -44,11 +44,11 @@ std::unique_ptr<port::UdpTarget> open_udp(SendOptions& options) {
         throw UsageError(
             fmt::format("send: --to {} and --port {} contradict each other", options.to, options.simulator.port));
     }
-    return std::make_unique<port::UdpTarget>(host, base, options.simulator, stop_requested);
+    return std::make_unique<simulate::UdpTarget>(host, base, options.simulator, stop_requested);
 }
 
-void show_progress(const port::Simulator& simulator, double seconds, std::uint64_t& last_bytes) {
-    const port::SimulatorAccount::Source total = simulator.account().total();
+void show_progress(const simulate::Simulator& simulator, double seconds, std::uint64_t& last_bytes) {
+    const simulate::SimulatorAccount::Source total = simulator.account().total();
     core::say("\r{:6.0f} s  {} events  {} packets  {:.2f} Gb/s   ", seconds, simulator.account().events, total.emitted,
               static_cast<double>(total.frame_bytes - last_bytes) * 8e-9);
     last_bytes = total.frame_bytes;
@@ -69,15 +69,15 @@ void catch_signals() {
 }
 
 /// Who answers for the destination address, unless the command says it.
-port::MacAddress destination(const SendOptions& options, const port::Simulator& simulator, port::FrameLink& link) {
+port::MacAddress destination(const SendOptions& options, const simulate::Simulator& simulator,
+                             simulate::FrameLink& link) {
     if (options.dst_mac_given) return options.simulator.dst_mac;
     constexpr double patience_s = 5;
-    const auto found = port::resolve_neighbour(simulator.frame_spec(0), link, patience_s, stop_requested);
+    const auto found = simulate::resolve_neighbour(simulator.frame_spec(0), link, patience_s, stop_requested);
     if (found) return *found;
     throw core::RunError(
-        fmt::format("send: {}: nobody answered {} for the destination address within {:g} s; does the receiver's port "
-                    "have it as its "
-                    "`address`? --dst-mac sets the way without asking",
+        fmt::format("send: {}: nobody answered {} for the destination address within {:g} s; "
+                    "does the receiver's port have it as its `address`? --dst-mac sets the way without asking",
                     options.to, simulator.config().ipv6 ? "a neighbour solicitation" : "ARP", patience_s));
 }
 
@@ -85,7 +85,7 @@ constexpr double exchange_patience_s = 10;
 
 /// Our side of each queue pair of a device, as the exchange tells it.
 std::vector<roce::PerftestEnd> own_ends(const SendOptions& options) {
-    const port::SimulatorConfig& simulator = options.simulator;
+    const simulate::SimulatorConfig& simulator = options.simulator;
     std::vector<roce::PerftestEnd> ends(simulator.sources);
     for (std::uint32_t source = 0; source < simulator.sources; ++source) {
         ends[source].qp = (options.rc.local_qp != 0 ? options.rc.local_qp : simulator.queue_pair) + source;
@@ -106,45 +106,45 @@ void take_peers(SendOptions& options, std::vector<roce::PerftestEnd> peers) {
 }
 
 /// Greets the receiver before anything else is sized: it may want shorter packets.
-std::unique_ptr<port::PerftestClient> greet(SendOptions& options) {
+std::unique_ptr<simulate::PerftestClient> greet(SendOptions& options) {
     if (options.connect.empty()) return nullptr;
-    auto client = std::make_unique<port::PerftestClient>(options.connect, exchange_patience_s);
+    auto client = std::make_unique<simulate::PerftestClient>(options.connect, exchange_patience_s);
     constexpr std::uint32_t usual_mtu = 4096;
     options.simulator.mtu = client->greet(options.simulator.mtu != 0 ? options.simulator.mtu : usual_mtu);
     return client;
 }
 
 /// The account of messages that are acknowledged, and what it means for the exit status.
-int account_for(const SendOptions& options, port::Simulator& simulator, const port::RcSender::Result& run,
+int account_for(const SendOptions& options, simulate::Simulator& simulator, const simulate::RcSender::Result& run,
                 std::uint64_t lost) {
     const json report = rc_send_report(options, simulator, run, lost);
     if (!options.report.empty()) write_send_report(options.report, report);
     if (!options.quiet) print_send_summary(report);
-    const port::RcSender::Source total = run.total();
+    const simulate::RcSender::Source total = run.total();
     const bool all = run.events_acknowledged == run.events && total.acknowledged == total.account.posted;
     return all ? 0 : 1;
 }
 
 /// Reliable connections to a device: done when everything is acknowledged.
 int send_acknowledged(SendOptions& options, bool progress) {
-    const std::unique_ptr<port::PerftestClient> client = greet(options);
+    const std::unique_ptr<simulate::PerftestClient> client = greet(options);
     const std::vector<roce::PerftestEnd> ends = own_ends(options);
     if (client) take_peers(options, client->exchange(ends));
-    port::Simulator simulator(options.simulator);
-    const std::unique_ptr<port::FrameLink> link =
-        port::open_device_link(options.to.substr(7), simulator.frame_bytes_max());
-    port::RcSender::Config config = options.rc;
-    const port::RcSender* shown = nullptr;
+    simulate::Simulator simulator(options.simulator);
+    const std::unique_ptr<simulate::FrameLink> link =
+        simulate::open_device_link(options.to.substr(7), simulator.frame_bytes_max());
+    simulate::RcSender::Config config = options.rc;
+    const simulate::RcSender* shown = nullptr;
     if (progress)
         config.on_progress = [&shown](double seconds) {
-            const port::RcSender::Source total = shown->so_far().total();
+            const simulate::RcSender::Source total = shown->so_far().total();
             core::say("\r{:6.0f} s  {} events  {} messages acknowledged  {} packets   ", seconds,
                       shown->so_far().events, total.acknowledged, total.emitted);
         };
-    port::RcSender sender(simulator, *link, config, destination(options, simulator, *link), stop_requested);
+    simulate::RcSender sender(simulator, *link, config, destination(options, simulator, *link), stop_requested);
     shown = &sender;
     if (client) client->meet(ends[0]);
-    const port::RcSender::Result run = sender.send();
+    const simulate::RcSender::Result run = sender.send();
     if (client) client->done();
     if (progress && run.seconds > 1) core::say("\n");
     return account_for(options, simulator, run, link->lost());
@@ -152,38 +152,38 @@ int send_acknowledged(SendOptions& options, bool progress) {
 
 /// The same through an RDMA adapter, which makes the packets.
 int send_by_verbs(SendOptions& options) {
-    port::check_verbs_device(options.to.substr(6));
-    const std::unique_ptr<port::PerftestClient> client = greet(options);
-    port::Simulator simulator(options.simulator);
-    const std::unique_ptr<port::VerbsSender> sender =
-        port::open_verbs_sender(options.to.substr(6), simulator, options.rc, stop_requested);
+    simulate::check_verbs_device(options.to.substr(6));
+    const std::unique_ptr<simulate::PerftestClient> client = greet(options);
+    simulate::Simulator simulator(options.simulator);
+    const std::unique_ptr<simulate::VerbsSender> sender =
+        simulate::open_verbs_sender(options.to.substr(6), simulator, options.rc, stop_requested);
     const std::vector<roce::PerftestEnd> ends = sender->ends();
     sender->connect(client->exchange(ends));
     client->meet(ends[0]);
-    const port::RcSender::Result run = sender->send();
+    const simulate::RcSender::Result run = sender->send();
     client->done();
     return account_for(options, simulator, run, 0);
 }
 
 /// Everything else: nobody answers.
 int send_frames(SendOptions& options, bool progress) {
-    std::unique_ptr<port::UdpTarget> udp;
+    std::unique_ptr<simulate::UdpTarget> udp;
     if (options.to_udp()) udp = open_udp(options);
-    port::Simulator simulator(options.simulator);
-    std::unique_ptr<port::FrameTarget> target;
+    simulate::Simulator simulator(options.simulator);
+    std::unique_ptr<simulate::FrameTarget> target;
     if (udp) {
         udp->prepare(simulator);
         target = std::move(udp);
     } else if (options.to_device()) {
-        target = port::open_device_target(options.to.substr(7), simulator, stop_requested, options.queues);
+        target = simulate::open_device_target(options.to.substr(7), simulator, stop_requested, options.queues);
     } else {
-        target = port::open_capture_target(options.to, simulator.frame_bytes_max());
+        target = simulate::open_capture_target(options.to, simulator.frame_bytes_max());
     }
-    port::PacedSender::Config config{
+    simulate::PacedSender::Config config{
         .pace = options.pace, .live = options.live(), .duration_s = options.duration_s, .on_progress = {}};
     std::uint64_t shown_bytes = 0;
     if (progress) config.on_progress = [&](double seconds) { show_progress(simulator, seconds, shown_bytes); };
-    const port::PacedSender::Result run = port::PacedSender(simulator, *target, config, stop_requested).send();
+    const simulate::PacedSender::Result run = simulate::PacedSender(simulator, *target, config, stop_requested).send();
     if (shown_bytes != 0) core::say("\n");
     const json report = send_report(options, simulator, run, *target);
     if (!options.report.empty()) write_send_report(options.report, report);

@@ -1,7 +1,7 @@
 #include "send_options.hpp"
 
 #include <arpa/inet.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -34,8 +34,7 @@ namespace {
 
 namespace po = boost::program_options;
 using core::UsageError;
-using port::SimulatedFormat;
-using port::SimulatedTransport;
+using simulate::SimulatedTransport;
 
 template <class T>
 T choice(const char* option, const std::string& found, const std::map<std::string, T>& accepted) {
@@ -109,7 +108,7 @@ po::typed_value<std::string>* number_option(const char* option, T* to, const std
     return value;
 }
 
-void describe_addresses(port::SimulatorConfig& simulator, po::options_description& all) {
+void describe_addresses(simulate::SimulatorConfig& simulator, po::options_description& all) {
     const auto ip = [&simulator](const char* option, std::uint32_t* to,
                                  std::array<std::uint8_t, 16> wire::Ipv6Addresses::*to6) {
         return po::value<std::string>()->value_name("IP")->notifier(
@@ -131,7 +130,7 @@ void describe_addresses(port::SimulatorConfig& simulator, po::options_descriptio
     add("vlan", number_option("vlan", &simulator.vlan), "VLAN id");
 }
 
-void describe_faults(port::SimulatorConfig& simulator, po::options_description& all) {
+void describe_faults(simulate::SimulatorConfig& simulator, po::options_description& all) {
     auto add = all.add_options();
     add("seed", number_option("seed", &simulator.seed, "1"), "of contents, sizes and faults");
     add("drop", po::value(&simulator.drop)->value_name("P"), "probability that a packet is not sent");
@@ -141,7 +140,7 @@ void describe_faults(port::SimulatorConfig& simulator, po::options_description& 
     add("reorder", number_option("reorder", &simulator.reorder), "places that a packet may move, either way");
 }
 
-void describe_detectors(port::SimulatorConfig& simulator, po::options_description& all) {
+void describe_detectors(simulate::SimulatorConfig& simulator, po::options_description& all) {
     const auto yes_or_no = [&simulator](const std::string& text) {
         simulator.tengiga = choice<bool>("tengiga", text, {{"true", true}, {"false", false}});
     };
@@ -162,31 +161,26 @@ void describe_detectors(port::SimulatorConfig& simulator, po::options_descriptio
 
 /// A format by name: one of weir's own, or one that the file given with --config declares.
 void choose_format(SendOptions& options) {
-    const std::map<std::string, SimulatedFormat> own{
-        {"jungfrau", SimulatedFormat::jungfrau}, {"moench", SimulatedFormat::moench},
-        {"eiger", SimulatedFormat::eiger},       {"ejfat", SimulatedFormat::ejfat},
-        {"dune", SimulatedFormat::dune},         {"ess", SimulatedFormat::ess},
-        {"spead", SimulatedFormat::spead},       {"message", SimulatedFormat::message}};
-    if (options.config.empty() || own.contains(options.format)) {
-        options.simulator.format = choice("format", options.format, own);
+    const std::vector<std::string_view> own = simulate::simulated_names();
+    if (options.config.empty()) {
+        if (simulate::choose_format(options.simulator, options.format, {})) return;
+        std::vector<std::string_view> sorted = own;
+        std::ranges::sort(sorted);
+        throw UsageError(fmt::format("send: --format {}: {} are accepted", options.format, fmt::join(sorted, ", ")));
+    }
+    if (std::ranges::find(own, options.format) != own.end()) {
+        options.simulator.format = options.format;
         return;
     }
+    const std::vector<wire::DeclaredSpec> described = config::load_formats(options.config);
+    if (simulate::choose_format(options.simulator, options.format, described)) return;
     std::string names;
-    for (wire::DeclaredSpec& spec : pipeline::load_formats(options.config)) {
-        names += ", " + spec.name;
-        if (spec.name != options.format) {
-            continue;
-        }
-        options.simulator.format = SimulatedFormat::declared;
-        options.simulator.declared = std::move(spec);
-        return;
-    }
-    throw UsageError(fmt::format(
-        "send: --format {}: jungfrau, moench, eiger, ejfat, dune, ess, spead, message{} are accepted with --config {}",
-        options.format, names, options.config));
+    for (const wire::DeclaredSpec& spec : described) names += ", " + spec.name;
+    throw UsageError(fmt::format("send: --format {}: {}{} are accepted with --config {}", options.format,
+                                 fmt::join(own, ", "), names, options.config));
 }
 
-void describe_roce(port::SimulatorConfig& simulator, po::options_description& all) {
+void describe_roce(simulate::SimulatorConfig& simulator, po::options_description& all) {
     const auto service = [&simulator](const std::string& text) {
         simulator.service = choice<wire::RoceTransport>(
             "service", text,
@@ -212,12 +206,11 @@ constexpr std::array<const char*, 8> reliable_options = {"window", "depth",     
                                                          "retry",  "rnr-retry", "local-qp",  "drop-answers"};
 
 void describe_reliable(SendOptions& options, po::options_description& all) {
-    port::RcSender::Config& rc = options.rc;
+    simulate::RcSender::Config& rc = options.rc;
     auto add = all.add_options();
     add("connect", po::value(&options.connect)->value_name("HOST[:PORT]"),
-        "answered rc, verbs: agree on queue pairs, packet numbers and buffers by perftest's exchange with a weir run "
-        "that has "
-        "exchange = \"perftest\" (18515)");
+        "answered rc, verbs: agree on queue pairs, "
+        "packet numbers and buffers by perftest's exchange with a weir run that has exchange = \"perftest\" (18515)");
     add("unanswered", po::bool_switch(&options.unanswered),
         "rc to a device: nobody acknowledges, nothing is sent again (as to a capture or a kernel socket)");
     add("window", number_option("window", &rc.window),
@@ -239,7 +232,7 @@ void describe_reliable(SendOptions& options, po::options_description& all) {
 }
 
 po::options_description describe(SendOptions& options) {
-    port::SimulatorConfig& simulator = options.simulator;
+    simulate::SimulatorConfig& simulator = options.simulator;
     const auto transport = [&simulator, &options](const std::string& text) {
         simulator.transport = choice<SimulatedTransport>("transport", text,
                                                          {{"udp", SimulatedTransport::udp},
@@ -267,8 +260,8 @@ po::options_description describe(SendOptions& options) {
     add("duration", po::value(&options.duration_s)->value_name("S"), "stop after so many seconds");
     add("rate", po::value(&options.pace.events_per_s)->value_name("HZ"), "events per second");
     add("gbps", po::value(&options.pace.gbps)->value_name("G"),
-        "rate on the wire instead, Gb/s with preamble, FCS and gap; without either as fast as the target takes them "
-        "(stamps of a capture: 10 Gb/s)");
+        "rate on the wire instead, Gb/s with preamble, FCS and gap; "
+        "without either as fast as the target takes them (stamps of a capture: 10 Gb/s)");
     add("bytes", number_option("bytes", &simulator.bytes_max),
         "messages of no fixed size: the largest, 20000 if not given; sizes are drawn evenly from");
     add("bytes-min", number_option("bytes-min", &simulator.bytes_min, "1"), "to --bytes");

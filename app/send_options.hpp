@@ -12,9 +12,9 @@
 namespace weir::app {
 
 struct SendOptions {
-    port::SimulatorConfig simulator;
-    port::Pacer::Config pace;
-    port::RcSender::Config rc;
+    simulate::SimulatorConfig simulator;
+    simulate::Pacer::Config pace;
+    simulate::RcSender::Config rc;
     std::string to;
     std::string report;
     std::string format;
@@ -35,7 +35,7 @@ struct SendOptions {
     [[nodiscard]] bool live() const { return to_udp() || to_device() || to_verbs(); }
     /// Messages are acknowledged: a reliable connection over a device.
     [[nodiscard]] bool answered() const {
-        return to_device() && !unanswered && simulator.transport != port::SimulatedTransport::udp &&
+        return to_device() && !unanswered && simulator.transport != simulate::SimulatedTransport::udp &&
                simulator.service == wire::RoceTransport::rc;
     }
 };

@@ -10,15 +10,15 @@
 namespace weir::app {
 
 using nlohmann::json;
-using port::SimulatedTransport;
+using simulate::SimulatedTransport;
 
-json send_report(const SendOptions& options, const port::Simulator& simulator, const port::PacedSender::Result& run,
-                 const port::FrameTarget& target) {
-    const port::SimulatorConfig& config = simulator.config();
-    const port::SimulatorAccount& account = simulator.account();
+json send_report(const SendOptions& options, const simulate::Simulator& simulator,
+                 const simulate::PacedSender::Result& run, const simulate::FrameTarget& target) {
+    const simulate::SimulatorConfig& config = simulator.config();
+    const simulate::SimulatorAccount& account = simulator.account();
     const std::uint64_t lost = target.lost();
-    const port::NetworkErrors errors = target.network_errors();
-    const port::SimulatorAccount::Source total = account.total();
+    const simulate::NetworkErrors errors = target.network_errors();
+    const simulate::SimulatorAccount::Source total = account.total();
     const double seconds = run.seconds > 0 ? run.seconds : 1e-9;
     const bool roce = config.transport != SimulatedTransport::udp;
     json report;
@@ -47,7 +47,7 @@ json send_report(const SendOptions& options, const port::Simulator& simulator, c
     report["schedule"] = {{"lag_ms_max", static_cast<double>(run.pacer.lag_ns_max()) * 1e-6},
                           {"slipped_ms", static_cast<double>(run.pacer.slipped_ns()) * 1e-6}};
     for (std::uint32_t id = 0; id < config.sources; ++id) {
-        const port::SimulatorAccount::Source& source = account.sources[id];
+        const simulate::SimulatorAccount::Source& source = account.sources[id];
         report["sources"].push_back({{"id", id},
                                      {roce ? "qp" : "port", simulator.endpoint(id)},
                                      {"generated", source.generated},
@@ -73,7 +73,7 @@ json messages_of(const roce::Initiator::Account& account) {
     return {{"posted", account.posted}, {"acknowledged", account.acknowledged}, {"failed", account.failed}};
 }
 
-json recovery_of(const port::RcSender::Source& source) {
+json recovery_of(const simulate::RcSender::Source& source) {
     const roce::Initiator::Account& account = source.account;
     return {{"retransmitted", account.retransmitted},
             {"timeouts", account.timeouts},
@@ -93,14 +93,14 @@ json range_of(std::uint64_t first, std::uint64_t count) {
     return count == 0 ? json::array() : json::array({first, first + count - 1});
 }
 
-json packets_of(const port::RcSender::Source& source) {
+json packets_of(const simulate::RcSender::Source& source) {
     return {{"generated", source.account.packets}, {"dropped", source.dropped},     {"duplicated", source.duplicated},
             {"truncated", source.truncated},       {"corrupted", source.corrupted}, {"emitted", source.emitted},
             {"bytes", source.frame_bytes}};
 }
 
 /// What `weir inspect --digest sha256` says of an event that is complete.
-std::string digest_of(port::Simulator& simulator, std::uint64_t event) {
+std::string digest_of(simulate::Simulator& simulator, std::uint64_t event) {
     store::Sha256 digest;
     std::vector<std::byte> content;
     for (std::uint32_t source = 0; source < simulator.config().sources; ++source) {
@@ -113,10 +113,10 @@ std::string digest_of(port::Simulator& simulator, std::uint64_t event) {
 
 }  // namespace
 
-json rc_send_report(const SendOptions& options, port::Simulator& simulator, const port::RcSender::Result& run,
+json rc_send_report(const SendOptions& options, simulate::Simulator& simulator, const simulate::RcSender::Result& run,
                     std::uint64_t lost) {
-    const port::SimulatorConfig& config = simulator.config();
-    const port::RcSender::Source total = run.total();
+    const simulate::SimulatorConfig& config = simulator.config();
+    const simulate::RcSender::Source total = run.total();
     const double seconds = run.seconds > 0 ? run.seconds : 1e-9;
     const std::uint64_t packets = total.account.packets;
     json report;
@@ -148,7 +148,7 @@ json rc_send_report(const SendOptions& options, port::Simulator& simulator, cons
     report["schedule"] = {{"lag_ms_max", static_cast<double>(run.pacer.lag_ns_max()) * 1e-6},
                           {"slipped_ms", static_cast<double>(run.pacer.slipped_ns()) * 1e-6}};
     for (std::uint32_t id = 0; id < config.sources; ++id) {
-        const port::RcSender::Source& source = run.sources[id];
+        const simulate::RcSender::Source& source = run.sources[id];
         json one = packets_of(source);
         one.update({{"id", id},
                     {"qp", simulator.endpoint(id)},
@@ -184,8 +184,8 @@ void print_messages(const json& report) {
                recovery["sequence_naks"].get<std::uint64_t>(), recovery["rnr_waits"].get<std::uint64_t>());
     if (const auto strays = recovery["stray_answers"].get<std::uint64_t>(); strays > 0)
         fmt::print(
-            "  {} ANSWERS CAME FOR QUEUE PAIR {:#x}, which nobody has here: ours begin with {:#x}. Correct `peer` "
-            "of the receiver, or --local-qp\n",
+            "  {} ANSWERS CAME FOR QUEUE PAIR {:#x}, which nobody has here: ours begin with {:#x}. "
+            "Correct `peer` of the receiver, or --local-qp\n",
             strays, recovery["stray_qp"].get<std::uint32_t>(), report["sources"][0]["local_qp"].get<std::uint32_t>());
     for (const json& source : report["sources"])
         if (const std::string why = source["failed_by"]; !why.empty())
@@ -210,8 +210,9 @@ void print_events(const json& report) {
                    errors["by"].get<std::string>(), host);
     if (port > 0)
         fmt::print(
-            "  {} says at least {} times that no socket is at the port: right where weir takes the packets before the "
-            "kernel (af_packet, AF_XDP), otherwise they were NOT RECEIVED\n",
+            "  {} says at least {} times that no socket is at the port: "
+            "right where weir takes the packets before the kernel (af_packet, AF_XDP), "
+            "otherwise they were NOT RECEIVED\n",
             errors["by"].get<std::string>(), port);
 }
 

@@ -12,11 +12,11 @@
 
 namespace weir::app {
 
-nlohmann::json send_report(const SendOptions& options, const port::Simulator& simulator,
-                           const port::PacedSender::Result& run, const port::FrameTarget& target);
+nlohmann::json send_report(const SendOptions& options, const simulate::Simulator& simulator,
+                           const simulate::PacedSender::Result& run, const simulate::FrameTarget& target);
 /// The same keys, and what came of the messages.
-nlohmann::json rc_send_report(const SendOptions& options, port::Simulator& simulator, const port::RcSender::Result& run,
-                              std::uint64_t lost);
+nlohmann::json rc_send_report(const SendOptions& options, simulate::Simulator& simulator,
+                              const simulate::RcSender::Result& run, std::uint64_t lost);
 
 void print_send_summary(const nlohmann::json& report);
 /// Throws core::RunError.

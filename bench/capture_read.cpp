@@ -43,8 +43,8 @@ bool read_libpcap(const char* path, std::size_t buffer_bytes, Read& out) {
 }
 
 bool read_weir(const char* path, Read& out) {
-    weir::port::CaptureReader reader{std::string(path)};
-    weir::port::CaptureReader::Record record;
+    weir::store::CaptureReader reader{std::string(path)};
+    weir::store::CaptureReader::Record record;
     while (reader.next(record)) {
     }
     out = {reader.records(), reader.bytes()};

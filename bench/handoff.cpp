@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "assemble/event_builder.hpp"
+#include "assemble/event.hpp"
 #include "assemble/message.hpp"
 #include "port/buffers.hpp"
 #include "port/eal.hpp"

@@ -54,8 +54,7 @@ std::uint64_t thread_ns() noexcept {
 }
 
 std::string_view name_of(Mode mode) noexcept {
-    constexpr std::array<std::string_view, 7> names = {"touch", "assemble", "consume", "consume_nt",
-                                                       "store", "copy",     "verify"};
+    constexpr std::array<std::string_view, 6> names = {"touch", "assemble", "consume", "store", "copy", "verify"};
     return names[static_cast<std::size_t>(mode)];
 }
 
@@ -132,7 +131,7 @@ struct LapRunner::Stages {
           event_room(1, open_max + queued_max) {
         make_rx(kind, setup);
         make_build();
-        pipeline::WorkStage::Config worker;
+        stages::WorkStage::Config worker;
         worker.to_file = false;
         worker.sources_needed = sources;
         worker.sources.assign(sources, {kind.message_bytes(), kind.payload_bytes});
@@ -141,14 +140,14 @@ struct LapRunner::Stages {
         worker.recycle = {&recycle};
         // Every byte is read, as with a reducer after it.
         auto encoder =
-            std::make_unique<pipeline::BytesEncoder>(pipeline::BytesEncoder::Config{kind.packets, true}, nullptr);
-        work = std::make_unique<pipeline::WorkStage>(worker, std::move(encoder), signals);
+            std::make_unique<stages::BytesEncoder>(stages::BytesEncoder::Config{kind.packets, true}, nullptr);
+        work = std::make_unique<stages::WorkStage>(worker, std::move(encoder), signals);
     }
 
     static constexpr std::uint32_t slots() { return 2 * open_max + queued_max + 128 + 1; }
 
     void make_rx(const StreamKind& kind, const LapSetup& setup) {
-        pipeline::RxStage::Config config;
+        stages::RxStage::Config config;
         config.steering = {&steering};
         config.rings = {{&packets, &ended}};
         config.steer_in.resize(1);
@@ -179,11 +178,11 @@ struct LapRunner::Stages {
         }
         if (kind.responder) answer(kind, config);
         number_bits = config.table.number_bits;
-        rx = std::make_unique<pipeline::RxStage>(config, streams, rx_signals, signals);
+        rx = std::make_unique<stages::RxStage>(config, streams, rx_signals, signals);
     }
 
     /// As a configuration with service = "rc" does it; the answers go to a ring, as those of a replay.
-    void answer(const StreamKind& kind, pipeline::RxStage::Config& config) {
+    void answer(const StreamKind& kind, stages::RxStage::Config& config) {
         for (std::uint32_t source = 0; source < sources; ++source) {
             roce::QueuePair queue_pair;
             queue_pair.service = roce::Service::rc;
@@ -205,7 +204,7 @@ struct LapRunner::Stages {
     }
 
     void make_build() {
-        pipeline::BuildStage::Config config;
+        stages::BuildStage::Config config;
         config.builder.sources = sources;
         config.builder.sources_needed = sources;
         config.builder.open_max = open_max;
@@ -218,15 +217,15 @@ struct LapRunner::Stages {
         config.builder.messages_max = messages_max;
         config.rx = {{&descriptors, &commands, &rx_signals}};
         config.work = {{&events, &released}};
-        build = std::make_unique<pipeline::BuildStage>(config, signals);
+        build = std::make_unique<stages::BuildStage>(config, signals);
     }
 
-    std::vector<pipeline::StreamRuntime> streams;
-    flow::Steering steering;
+    std::vector<stages::StreamRuntime> streams;
+    steer::Steering steering;
     std::uint32_t messages_max;
     std::vector<std::uint8_t> number_bits;
-    pipeline::RunSignals signals;
-    pipeline::RxSignals rx_signals;
+    stages::RunSignals signals;
+    stages::RxSignals rx_signals;
     std::atomic<bool> ended{false};
     port::Ring<Packet> packets;
     port::Ring<assemble::Descriptor> descriptors;
@@ -235,11 +234,11 @@ struct LapRunner::Stages {
     port::Ring<Event*> events;
     port::Ring<Event*> released;
     assemble::EventRoom event_room;
-    pipeline::AnswerRing answers;
+    stages::AnswerRing answers;
     std::uint64_t answered = 0;
-    std::unique_ptr<pipeline::RxStage> rx;
-    std::unique_ptr<pipeline::BuildStage> build;
-    std::unique_ptr<pipeline::WorkStage> work;
+    std::unique_ptr<stages::RxStage> rx;
+    std::unique_ptr<stages::BuildStage> build;
+    std::unique_ptr<stages::WorkStage> work;
 };
 
 namespace {
@@ -247,8 +246,7 @@ namespace {
 /// Takes events as a worker does, and gives them back.
 class Consumer {
 public:
-    Consumer(Mode mode, const WorkingSet& set, std::span<std::byte> outputs, std::uint32_t refs_max)
-        : mode_(mode), set_(set), outputs_(outputs), refs_(refs_max) {
+    Consumer(Mode mode, const WorkingSet& set, std::uint32_t refs_max) : mode_(mode), set_(set), refs_(refs_max) {
         if (mode == Mode::consume || mode == Mode::verify) {
             scratch_.resize(scratch_bytes + 64);
             const auto at = reinterpret_cast<std::uintptr_t>(scratch_.data());
@@ -283,7 +281,7 @@ private:
         for (;;) {
             if (at_ == outputs_.size()) at_ = 0;
             const std::span<std::byte> out = outputs_.subspan(at_);
-            const std::size_t bytes = reduce::gather(refs_, cursor, out, mode_ == Mode::consume_nt);
+            const std::size_t bytes = reduce::gather(refs_, cursor, out);
             if (bytes == 0) break;
             if (mode_ == Mode::verify)
                 differs_ = differs_ || std::memcmp(out.data(), set_.message().data() + of_message, bytes) != 0;
@@ -359,7 +357,7 @@ void LapRunner::run_stages(Mode mode, const WorkingSet& set, Lap& lap) {
     ++laps_;
     auto stages = std::make_unique<Stages>(kind_, laps_ % 8, setup_);
     ColdDevice device(pool_, set, setup_.device_copies);
-    Consumer consumer(mode, set, outputs_, kind_.packets);
+    Consumer consumer(mode, set, kind_.packets);
     std::array<Packet, burst> packets;
     bool stuck = false;
     const Undisturbed undisturbed;
@@ -384,10 +382,10 @@ void LapRunner::run_stages(Mode mode, const WorkingSet& set, Lap& lap) {
         }
     }
     const auto placed = [&] {
-        return stages->rx->packets().get(core::PacketCounter::placed) +
-               stages->build->packets().get(core::PacketCounter::placed);
+        return stages->rx->packets().get(wire::PacketCounter::placed) +
+               stages->build->packets().get(wire::PacketCounter::placed);
     }();
-    const std::uint64_t complete = stages->build->events().get(core::EventCounter::complete);
+    const std::uint64_t complete = stages->build->events().get(assemble::EventCounter::complete);
     lap.lost = set.frames().size() - placed;
     const bool all_read = mode == Mode::assemble || mode == Mode::store || consumer.bytes() == set.payload_bytes();
     // Every message asks for one acknowledgement.

@@ -15,13 +15,12 @@
 namespace weir::bench {
 
 enum class Mode : std::uint8_t {
-    touch,       ///< take each packet, read its headers, give its buffer back: the packet limit
-    assemble,    ///< RxStage and BuildStage; events are given back unread
-    consume,     ///< the same, and every payload byte gathered once into an aligned output that stays in cache
-    consume_nt,  ///< the same, gathered with non-temporal stores into memory, as `copy` does
-    store,       ///< the production worker with the null sink: gathered into blocks, and their checksums
-    copy,        ///< take each packet, copy its payload with non-temporal stores into memory: the byte limit
-    verify,      ///< not timed: every gathered message is compared with what was sent
+    touch,     ///< take each packet, read its headers, give its buffer back: the packet limit
+    assemble,  ///< RxStage and BuildStage; events are given back unread
+    consume,   ///< the same, and every payload byte gathered once into an aligned output that stays in cache
+    store,     ///< the production worker with the null sink: gathered into blocks, and their checksums
+    copy,      ///< take each packet, copy its payload with non-temporal stores into memory: the byte limit
+    verify,    ///< not timed: every gathered message is compared with what was sent
 };
 [[nodiscard]] std::string_view name_of(Mode mode) noexcept;
 
@@ -71,7 +70,7 @@ struct LapSetup {
 
 class LapRunner {
 public:
-    /// `outputs`: where `copy` and `consume_nt` write.
+    /// `outputs`: where `copy` writes.
     LapRunner(const StreamKind& kind, const LapSetup& setup, std::span<std::byte> outputs);
     ~LapRunner();
     LapRunner(const LapRunner&) = delete;

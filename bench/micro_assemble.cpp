@@ -48,8 +48,8 @@ void message_table(benchmark::State& state) {
     const auto open = static_cast<std::uint32_t>(state.range(0));
     const std::uint32_t events = std::max(256U, 4 * open);
     const std::vector<Arrival> order = arrivals(events, open, state.range(1) != 0);
-    core::PacketTally packet_tally;
-    core::MessageTally message_tally;
+    wire::PacketTally packet_tally;
+    assemble::MessageTally message_tally;
     assemble::MessageTable::Config config;
     config.messages_max = 4096;
     config.buffers_max = 3 * open * packets + 4096;
@@ -94,9 +94,9 @@ void message_table(benchmark::State& state) {
 void event_builder(benchmark::State& state) {
     const auto open = static_cast<std::uint32_t>(state.range(0));
     constexpr std::uint32_t sources = 2;
-    core::PacketTally packet_tally;
-    core::MessageTally message_tally;
-    core::EventTally event_tally;
+    wire::PacketTally packet_tally;
+    assemble::MessageTally message_tally;
+    assemble::EventTally event_tally;
     assemble::EventBuilder::Config config;
     config.sources = config.sources_needed = sources;
     config.open_max = 2 * open;
@@ -129,7 +129,7 @@ void event_builder(benchmark::State& state) {
                 offer(assemble::Descriptor::Kind::deliver, next - open, source);
         ++next;
         while (assemble::Event* event = builder.pop_closed()) {
-            builder.discard(*event, core::EventCounter::written);
+            builder.discard(*event, assemble::EventCounter::written);
             ++complete;
         }
         builder.consume_commands(0, static_cast<std::uint32_t>(builder.commands(0).size()));

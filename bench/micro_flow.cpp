@@ -24,7 +24,7 @@ constexpr std::uint32_t first_source = 0x0a01000a;
 /// Frames of `flows` senders in turn, each to a port of its own.
 struct Frames {
     std::vector<std::vector<std::byte>> bytes;
-    std::array<flow::Classifier::Frame, burst> frames;
+    std::array<steer::Classifier::Frame, burst> frames;
 
     explicit Frames(std::uint32_t flows) {
         const std::vector<std::byte> payload(1024);
@@ -43,18 +43,18 @@ std::string address(std::uint32_t ip) {
 }
 
 /// On UDP port and source address, one rule for each sender.
-std::vector<flow::FlowRule> rules_for(std::uint32_t flows) {
+std::vector<steer::FlowRule> rules_for(std::uint32_t flows) {
     std::string text;
     for (std::uint32_t i = 0; i < flows; ++i)
         text += fmt::format(
             "flow create 0 ingress pattern eth / ipv4 src is {} / udp dst is {} / end actions queue index {} / end\n",
             address(first_source + i), first_port + i, i % 4);
-    return flow::parse_rules(text, "bench.flow");
+    return steer::parse_rules(text, "bench.flow");
 }
 
 void rules(benchmark::State& state) {
     const auto flows = static_cast<std::uint32_t>(state.range(0));
-    const flow::Classifier classifier(rules_for(flows));
+    const steer::Classifier classifier(rules_for(flows));
     const Frames frames(flows);
     std::array<std::uint32_t, burst> winners;
     for (auto _ : state) {
@@ -69,21 +69,21 @@ void rules(benchmark::State& state) {
 /// What every packet has without rules: the network layers, and its stream by UDP port and source address.
 void steering(benchmark::State& state) {
     const auto flows = static_cast<std::uint32_t>(state.range(0));
-    std::vector<flow::Rule> streams;
+    std::vector<steer::Rule> streams;
     for (std::uint32_t i = 0; i < flows; ++i) {
-        flow::Rule rule;
+        steer::Rule rule;
         rule.key = first_port + i;
         rule.src = {first_source + i};
         rule.stream = static_cast<std::uint16_t>(i);
         streams.push_back(rule);
     }
-    const flow::Steering by_stream(streams, {});
+    const steer::Steering by_stream(streams, {});
     const Frames frames(flows);
     std::array<std::uint16_t, burst> found;
     for (auto _ : state) {
         for (std::size_t i = 0; i < burst; ++i) {
             wire::Datagram datagram;
-            const flow::Classifier::Frame& frame = frames.frames[i];
+            const steer::Classifier::Frame& frame = frames.frames[i];
             if (wire::parse_frame(frame.data, frame.bytes, frame.bytes, datagram) == wire::ok)
                 found[i] = by_stream.route_udp(datagram).stream;
         }
@@ -97,11 +97,11 @@ void steering(benchmark::State& state) {
 /// One stream with so many sources, told apart by address: 64 of them send, spread over all.
 void sources_by_address(benchmark::State& state) {
     const auto sources = static_cast<std::uint32_t>(state.range(0));
-    flow::Rule rule;
+    steer::Rule rule;
     rule.key = first_port;
     rule.source_by_address = true;
     for (std::uint32_t i = 0; i < sources; ++i) rule.src.push_back(first_source + i);
-    const flow::Steering by_stream({rule}, {});
+    const steer::Steering by_stream({rule}, {});
     std::array<std::uint32_t, burst> expected;
     std::array<wire::Datagram, burst> datagrams;
     std::vector<std::vector<std::byte>> frames;

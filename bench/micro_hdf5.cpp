@@ -77,7 +77,7 @@ void append_events(benchmark::State& state) {
         state.ResumeTiming();
         Sink sink(config);
         for (std::size_t i = 0; i < events; ++i) sink.append(blocks.get());
-        sink.settle();
+        sink.finish_data();
         sink.close(nlohmann::json::object());
     }
     std::filesystem::remove_all(folder());

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "reduce/collect_reference.hpp"
 #include "reduce/pedestal/tracker.hpp"
 #include "reduce/pixels/pixels.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reduce/pixels/pixels.hpp"
-#include "reduce/pixels/reference.hpp"
+#include "reduce/pixels_reference.hpp"
 #include "reduce/sparse/sparse_piece.hpp"
 #include "reduce/veto/peak_finder.hpp"
 

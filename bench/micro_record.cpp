@@ -21,7 +21,7 @@
 
 namespace {
 
-using weir::pipeline::RecordRing;
+using weir::stages::RecordRing;
 
 constexpr std::size_t set_bytes = std::size_t{64} << 20U;
 constexpr std::size_t ring_bytes = std::size_t{256} << 20U;

@@ -53,8 +53,7 @@ constexpr const char* usage =
     "code)\n"
     "  --huge         DPDK memory on hugetlb pages, which must be free (default: 4 KiB pages, as a run without PCI "
     "device)\n"
-    "  --all-modes    also consume_nt (gathered into memory with non-temporal stores) and store (the worker, null "
-    "sink)\n";
+    "  --all-modes    also store (the worker, null sink)\n";
 
 std::uint32_t number_of(const std::string& option, const std::string& text) {
     std::uint32_t value = 0;
@@ -92,7 +91,7 @@ Options parse(int argc, char** argv) {
         else if (option == "--warm")
             options.warm = true;
         else if (option == "--all-modes")
-            options.modes = {Mode::touch, Mode::assemble, Mode::consume, Mode::consume_nt, Mode::store, Mode::copy};
+            options.modes = {Mode::touch, Mode::assemble, Mode::consume, Mode::store, Mode::copy};
         else if (option == "--mode")
             modes.push_back(mode_of(value()));
         else if (option == "--repetitions")
@@ -185,7 +184,6 @@ public:
         };
         ratio("assemble_of_touch", Mode::assemble, Mode::touch);
         ratio("consume_of_copy", Mode::consume, Mode::copy);
-        ratio("consume_nt_of_copy", Mode::consume_nt, Mode::copy);
         return out;
     }
 

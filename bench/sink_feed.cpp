@@ -67,7 +67,7 @@ int run(char** argv) {
         while (writer.held() == buffers) writer.collect();
         writer.append(blocks[i % buffers]);
     }
-    writer.settle();
+    writer.finish_data();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     nlohmann::json result = writer.how();
     result["mib_per_s"] = static_cast<double>(writer.stats().bytes) / seconds / (1 << 20);

@@ -49,19 +49,19 @@ std::span<const StreamKind> stream_kinds() noexcept {
     return kinds;
 }
 
-flow::Steering steering_of(const StreamKind& kind) {
-    std::vector<flow::Rule> rules;
+steer::Steering steering_of(const StreamKind& kind) {
+    std::vector<steer::Rule> rules;
     for (std::uint32_t source = 0; source < sources; ++source) {
-        flow::Rule rule;
+        steer::Rule rule;
         rule.key = (kind.roce ? first_qp : first_port) + source;
         rule.source = source;
         rules.push_back(rule);
     }
-    return kind.roce ? flow::Steering({}, rules) : flow::Steering(rules, {});
+    return kind.roce ? steer::Steering({}, rules) : steer::Steering(rules, {});
 }
 
-pipeline::StreamRuntime runtime_of(const StreamKind& kind) {
-    pipeline::StreamRuntime stream;
+stages::StreamRuntime runtime_of(const StreamKind& kind) {
+    stages::StreamRuntime stream;
     stream.roce = kind.roce;
     stream.check_icrc = kind.check_icrc;
     stream.format = wire::find_format(kind.format);

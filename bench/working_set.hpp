@@ -32,8 +32,8 @@ struct StreamKind {
 inline constexpr std::uint32_t sources = 2;
 
 [[nodiscard]] std::span<const StreamKind> stream_kinds() noexcept;
-[[nodiscard]] flow::Steering steering_of(const StreamKind& kind);
-[[nodiscard]] pipeline::StreamRuntime runtime_of(const StreamKind& kind);
+[[nodiscard]] steer::Steering steering_of(const StreamKind& kind);
+[[nodiscard]] stages::StreamRuntime runtime_of(const StreamKind& kind);
 
 /// One received frame, as a device's descriptor would tell it.
 struct Frame {

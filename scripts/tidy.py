@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Keeps the house tidy: a limit on the length of functions, words that must not be merged, habits of headers.
 
-With --headers it compiles every header on its own that the build does not: --compiler C++ and the flags after `--`.
+With --headers it compiles every header on its own that no source begins with: --compiler C++ and the flags after `--`.
 One line per violation; exit status 1 if there is any. The limit is a ratchet: lower it when the code allows it.
 usage: tidy.py [ROOT]
        tidy.py --headers [ROOT] --compiler g++ -- FLAGS...
@@ -32,6 +32,10 @@ IN_LIB = [
     (re.compile(r"\brand\s*\(\s*\)"), "use <random> with a seed that can be printed"),
 ]
 IN_HEADERS = [(re.compile(r"^\s*using\s+namespace\b", re.MULTILINE), "a header must not open a namespace for everybody")]
+IN_TESTS = [
+    (re.compile(r"^TEST(?:_F|_P)?\(\s*(?:[a-z]\w*|\w*_\w*|\w+,\s*(?:[a-z]\w*|\w*_\w*))(?=[,)])", re.MULTILINE),
+     "suites and cases are in CamelCase, as GoogleTest asks for"),
+]
 NOT_CHECKED = {"scripts/tidy.py", "tests/checks/checks_test.py", "LICENSE"}
 
 
@@ -106,6 +110,8 @@ def check_text(name, text):
         problems += match_lines(IN_APP, without_text(text), name)
     if path.parts[0] == "lib":
         problems += match_lines(IN_LIB, without_text(text), name)
+    if path.parts[0] == "tests":
+        problems += match_lines(IN_TESTS, text, name)
     if path.suffix == ".hpp":
         problems += match_lines(IN_HEADERS, text, name)
         if "#pragma once" not in text:
@@ -139,7 +145,7 @@ def compile_alone(root, header, compiler, flags):
 
 
 def is_first_of_its_source(root, header):
-    """The .cpp of the same name begins with the header, so that building the one has compiled the other alone."""
+    """The .cpp of the same name begins with the header: a build of single files (-Dunity=off) compiles it alone."""
     source = (root / header).with_suffix(".cpp")
     first = re.search(r'^#include\s*[<"](.*)[>"]', source.read_text(), re.MULTILINE) if source.exists() else None
     return first is not None and "lib/" + first.group(1) == header

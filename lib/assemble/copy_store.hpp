@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 
+#include "assemble/free_list.hpp"
 #include "core/resident_memory.hpp"
 #include "core/units.hpp"
 
@@ -37,7 +38,6 @@ public:
 
     /// The largest payload that fits.
     [[nodiscard]] std::uint32_t capacity_bytes() const noexcept { return cell_bytes_ - sizeof(CopyCell); }
-    [[nodiscard]] std::uint32_t free_cells() const noexcept { return free_cells_; }
 
     /// Copies `data` into the cells of a message, whose list is `cells`; nullptr if it does not fit.
     [[nodiscard]] const std::byte* put(CopyCell*& cells, const std::byte* data, std::uint32_t bytes) noexcept {
@@ -58,8 +58,7 @@ public:
     void give_back(CopyCell* cells) noexcept {
         while (cells != nullptr) {
             CopyCell* next = cells->next;
-            cells->next = free_;
-            free_ = cells;
+            free_.push(*cells);
             ++free_cells_;
             cells = next;
         }
@@ -77,11 +76,7 @@ private:
     };
     [[nodiscard]] CopyCell* take() noexcept {
         --free_cells_;
-        if (free_ != nullptr) {
-            CopyCell* cell = free_;
-            free_ = cell->next;
-            return cell;
-        }
+        if (CopyCell* cell = free_.pop(); cell != nullptr) return cell;
         auto* cell = new (fresh_) CopyCell;
         fresh_ += cell_bytes_;
         return cell;
@@ -91,7 +86,7 @@ private:
     std::uint32_t free_cells_;
     std::unique_ptr<std::byte, Freer> memory_;
     std::byte* fresh_ = nullptr;  ///< cells from here on have never been used
-    CopyCell* free_ = nullptr;
+    FreeList<CopyCell> free_;
 };
 
 }  // namespace weir::assemble

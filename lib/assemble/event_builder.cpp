@@ -1,48 +1,14 @@
 #include "assemble/event_builder.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
+#include <optional>
 
 namespace weir::assemble {
 
-using core::EventCounter;
-using core::MessageCounter;
-using core::PacketCounter;
-
-const char* name_of(EventCause cause) noexcept {
-    switch (cause) {
-        case EventCause::complete:
-            return "complete";
-        case EventCause::timeout:
-            return "timeout";
-        case EventCause::evicted:
-            return "evicted";
-        case EventCause::end_of_run:
-            return "end_of_run";
-        case EventCause::no_room:
-            return "no_room";
-    }
-    return "unknown";
-}
+using wire::PacketCounter;
 
 namespace {
-
-EventCounter counter_of(EventCause cause) noexcept {
-    switch (cause) {
-        case EventCause::complete:
-            return EventCounter::complete;
-        case EventCause::timeout:
-            return EventCounter::incomplete_timeout;
-        case EventCause::evicted:
-            return EventCounter::incomplete_evicted;
-        case EventCause::end_of_run:
-            return EventCounter::incomplete_end_of_run;
-        case EventCause::no_room:
-            break;
-    }
-    return EventCounter::incomplete_no_room;
-}
 
 /// Where a packet goes that comes for an event which left for this cause.
 PacketCounter fate_of(EventCause cause) noexcept {
@@ -51,33 +17,20 @@ PacketCounter fate_of(EventCause cause) noexcept {
 
 }  // namespace
 
-EventBuilder::EventBuilder(const Config& config, core::PacketTally& packets, core::MessageTally& messages,
-                           core::EventTally& events)
+EventBuilder::EventBuilder(const Config& config, wire::PacketTally& packets, MessageTally& messages, EventTally& events)
     : config_(config),
       packets_(packets),
       messages_(messages),
       events_(events),
-      slots_(slots_of(config)),
-      slab_(std::make_unique<Event[]>(slots_)),
-      message_slots_(std::size_t{slots_} * config.sources),
-      announced_slots_(std::size_t{slots_} * config.sources),
-      table_(slots_),
+      pool_(slots_of(config), config.sources),
+      timer_(config.timeout_ns),
+      table_(slots_of(config)),
       alignment_(config.sources, config.number_bits),
-      timer_(timer_buckets),
-      // A deadline is at most one time-out ahead of the newest time seen, so half the wheel holds them all.
-      timer_granule_ns_(std::max<TimeNs>(1, config.timeout_ns / (timer_buckets / 2))),
-      timer_next_ns_(never),
+      shards_(config.board, config.shard),
+      admission_(admission_of(config)),
       now_(std::numeric_limits<TimeNs>::min()),
-      prescaler_(config.prescale, config.number_bits.empty() ? 64U : *std::ranges::min_element(config.number_bits)),
-      commands_(config.rx_count) {
-    for (std::uint32_t i = slots_; i-- > 0;) {
-        slab_[i].messages = {message_slots_.data() + std::size_t{i} * config.sources, config.sources};
-        slab_[i].announced = {announced_slots_.data() + std::size_t{i} * config.sources, config.sources};
-        slab_[i].next = free_;
-        free_ = &slab_[i];
-    }
+      commands_(config.rx_count, commands_of(config)) {
     for (std::uint32_t i = 0; i < epochs_remembered; ++i) memory_.emplace_back(config.horizon, i);
-    for (CommandQueue& queue : commands_) queue.commands.reserve(commands_of(config));
 }
 
 /// Open and queued ones; as many again that are closing and wait for rx lcores to hand over their last messages (all
@@ -92,12 +45,27 @@ std::size_t EventBuilder::commands_of(const Config& config) noexcept {
     return 4 * std::size_t{config.messages_max} + 64;
 }
 
+EventAdmission::Config EventBuilder::admission_of(const Config& config) noexcept {
+    return {config.open_max,  config.queued_max,
+            config.wait,      config.overload,
+            config.prescale,  config.number_bits.empty() ? 64U : *std::ranges::min_element(config.number_bits),
+            config.event_room};
+}
+
 std::uint64_t EventBuilder::memory_bytes(const Config& config) noexcept {
-    const std::uint64_t slots = slots_of(config);
-    std::uint64_t bytes = slots * (sizeof(Event) + config.sources * (sizeof(void*) + sizeof(std::uint8_t)));
-    bytes += core::FlatTable<Event*>::memory_bytes(slots);
+    std::uint64_t bytes = EventPool::memory_bytes(slots_of(config), config.sources);
+    bytes += core::FlatTable<Event*>::memory_bytes(slots_of(config));
     bytes += epochs_remembered * NumberMemory::memory_bytes(config.horizon);
-    return bytes + config.rx_count * commands_of(config) * sizeof(Command);
+    return bytes + CommandQueues::memory_bytes(config.rx_count, commands_of(config));
+}
+
+ShardBoard::Account EventBuilder::account() const noexcept {
+    const Event* const oldest = open_.first();
+    return {open_count_, held(), queued_, oldest != nullptr ? oldest->first_ns : std::numeric_limits<TimeNs>::max()};
+}
+
+EventAdmission::Standing EventBuilder::standing() const noexcept {
+    return {account(), shards_.others(), !pool_.empty(), shards_.holds_back()};
 }
 
 void EventBuilder::follow_epoch(std::uint32_t epoch) noexcept {
@@ -109,19 +77,13 @@ Event* EventBuilder::find(std::uint64_t number, std::uint32_t epoch) noexcept {
     return found != nullptr ? *found : nullptr;
 }
 
-void EventBuilder::push_command(std::uint16_t rx, const Command& command) noexcept {
-    std::vector<Command>& commands = commands_[rx].commands;
-    assert(commands.size() < commands.capacity());  // by the sum in the constructor
-    commands.push_back(command);
-}
-
 void EventBuilder::command_close(std::uint32_t source, std::uint64_t own_number, std::uint32_t epoch,
                                  PacketCounter fate) noexcept {
-    push_command(config_.owner[source], {Command::Kind::close, source, own_number, nullptr, epoch, fate});
+    commands_.push(config_.owner[source], {Command::Kind::close, source, own_number, nullptr, epoch, fate});
 }
 
 void EventBuilder::command_recycle(Message& message) noexcept {
-    push_command(message.owner, {Command::Kind::recycle, message.source, message.number, &message, message.epoch});
+    commands_.push(message.owner, {Command::Kind::recycle, message.source, message.number, &message, message.epoch});
 }
 
 /// The message is here, and its event admitted or known.
@@ -131,35 +93,30 @@ void EventBuilder::end_claim(Message& message) noexcept {
     config_.event_room->give_back();
 }
 
-Event& EventBuilder::admit(const Descriptor& d, std::uint64_t number) noexcept {
-    if (prescaler_.active() || others_overloaded_) ++prescale_kept_;
-    Event* event = free_;
-    free_ = event->next;
-    ++in_use_;
+Event& EventBuilder::open(const Descriptor& d, std::uint64_t number) noexcept {
+    admission_.admitted();
+    Event& event = pool_.take();
     ++open_count_;
-    event->number = number;
-    event->epoch = d.epoch;
-    event->state = EventState::open;
-    event->cause = EventCause::complete;
-    event->complete_messages = event->awaited = event->unfinished = 0;
-    event->first_ns = event->last_ns = d.first_ns;
-    event->deadline_ns = deadline_of(d.first_ns, config_.timeout_ns);
-    std::ranges::fill(event->messages, nullptr);
-    std::ranges::fill(event->announced, std::uint8_t{0});
-    event->previous = open_last_;
-    event->next = nullptr;
-    (open_last_ != nullptr ? open_last_->next : open_first_) = event;
-    open_last_ = event;
-    table_.insert({number, d.epoch}, event);
-    set_timer(*event);
+    event.number = number;
+    event.epoch = d.epoch;
+    event.state = EventState::open;
+    event.cause = EventCause::complete;
+    event.complete_messages = event.awaited = event.unfinished = 0;
+    event.first_ns = event.last_ns = d.first_ns;
+    event.deadline_ns = deadline_of(d.first_ns, config_.timeout_ns);
+    std::ranges::fill(event.messages, nullptr);
+    std::ranges::fill(event.announced, std::uint8_t{0});
+    open_.push(event);
+    table_.insert({number, d.epoch}, &event);
+    timer_.set(event, now_);
     publish_room();
     events_.add(EventCounter::opened);
     alignment_.opened(d.epoch, number);
-    if (config_.board != nullptr) {
-        note_first(d.epoch, number);
-        publish();
+    if (!shards_.alone()) {
+        shards_.opened(d.epoch, number, now_, alignment_);
+        shards_.publish(account());
     }
-    return *event;
+    return event;
 }
 
 bool EventBuilder::offer(const Descriptor& d) noexcept {
@@ -178,19 +135,41 @@ bool EventBuilder::offer_number(const Descriptor& d, std::uint64_t number) noexc
         return true;
     }
     std::optional<PacketCounter> fate = PacketCounter::late;
-    const bool remembered = d.epoch + epochs_remembered > newest_epoch_;
-    if (remembered) fate = memory(d.epoch).fate(number);
+    if (is_remembered(d.epoch)) fate = memory(d.epoch).fate(number);
     if (!fate.has_value()) {
-        const Refusal refusal = d.kind == Descriptor::Kind::refuse ? Refusal::no_room : refusal_of(d, number);
-        if (refusal == Refusal::wait) return false;
-        if (refusal == Refusal::none) {
-            offer_known(d, admit(d, number));
+        using Ruling = EventAdmission::Ruling;
+        const Ruling ruling =
+            d.kind == Descriptor::Kind::refuse ? Ruling::no_room : admission_.rule(d, number, standing());
+        if (ruling == Ruling::wait) return false;
+        // As many events are open as may be: the one that opened first goes, wherever it is. Until the other shard has
+        // come to it there is one too many.
+        if (ruling == Ruling::admitted_for_oldest && !shards_.ask_oldest()) evict_oldest();
+        if (ruling == Ruling::admitted || ruling == Ruling::admitted_for_oldest) {
+            offer_known(d, open(d, number));
             return true;
         }
-        fate = refuse_event(number, d.epoch, refusal);
+        fate = refuse_event(number, d.epoch, ruling);
     }
     answer(d, *fate);
     return true;
+}
+
+/// Nothing is taken of this event. Says where its packets go.
+PacketCounter EventBuilder::refuse_event(std::uint64_t number, std::uint32_t epoch,
+                                         EventAdmission::Ruling ruling) noexcept {
+    PacketCounter fate = PacketCounter::no_room;
+    EventCounter counter = EventCounter::refused_no_room;
+    if (ruling == EventAdmission::Ruling::queue_full) {
+        fate = PacketCounter::queue_full;
+        counter = EventCounter::refused_queue_full;
+    } else if (ruling == EventAdmission::Ruling::prescaled) {
+        fate = PacketCounter::prescaled;
+        counter = EventCounter::refused_prescaled;
+    }
+    events_.add(counter);
+    memory(epoch).remember(number, fate);
+    if (config_.numbers != nullptr) config_.numbers->add(epoch, number);
+    return fate;
 }
 
 /// There is no event for this, and there will be none.
@@ -206,8 +185,8 @@ void EventBuilder::offer_known(const Descriptor& d, Event& event) noexcept {
         // A message that learnt its number late may have begun before the event was known.
         event.first_ns = d.first_ns;
         event.deadline_ns = deadline_of(d.first_ns, config_.timeout_ns);
-        clear_timer(event);
-        set_timer(event);
+        timer_.clear(event);
+        timer_.set(event, now_);
     }
     switch (d.kind) {
         case Descriptor::Kind::refuse:
@@ -306,11 +285,10 @@ void EventBuilder::close(Event& event, EventCause cause) noexcept {
             if (message != nullptr) end = std::max(end, message->last_ns);
         if (end < event.deadline_ns) event.deadline_ns = end + 1;
     }
-    clear_timer(event);
-    (event.previous != nullptr ? event.previous->next : open_first_) = event.next;
-    (event.next != nullptr ? event.next->previous : open_last_) = event.previous;
+    timer_.clear(event);
+    open_.remove(event);
     --open_count_;
-    if (event.epoch + epochs_remembered > newest_epoch_) memory(event.epoch).remember(event.number, fate_of(cause));
+    if (is_remembered(event.epoch)) memory(event.epoch).remember(event.number, fate_of(cause));
     for (std::uint32_t source = 0; source < config_.sources; ++source) {
         if (Message* message = event.messages[source]; message != nullptr) {
             event.messages[source] = nullptr;
@@ -322,10 +300,7 @@ void EventBuilder::close(Event& event, EventCause cause) noexcept {
     }
     if (event.awaited > 0) ++awaiting_;
     events_.add(counter_of(cause));
-    event.previous = closed_last_;
-    event.next = nullptr;
-    (closed_last_ != nullptr ? closed_last_->next : closed_first_) = &event;
-    closed_last_ = &event;
+    closed_.push(event);
 }
 
 void EventBuilder::answered(Event& event, std::uint32_t source) noexcept {
@@ -337,73 +312,53 @@ void EventBuilder::answered(Event& event, std::uint32_t source) noexcept {
 
 void EventBuilder::advance(TimeNs now) noexcept {
     now_ = std::max(now_, now);
-    if (now < timer_next_ns_) return;
-    // Everything due lies in the buckets from the earliest deadline to now; one turn of the wheel covers them all.
-    const std::int64_t from = timer_next_ns_ / timer_granule_ns_;
-    const std::int64_t to = std::min(now / timer_granule_ns_, from + timer_buckets - 1);
-    timer_next_ns_ = never;
-    for (std::int64_t tick = from; tick <= to; ++tick) {
-        const TimerBucket& bucket = timer_[static_cast<std::size_t>(tick) % timer_buckets];
-        while (bucket.first != nullptr && bucket.first->deadline_ns <= now) close(*bucket.first, EventCause::timeout);
-    }
-    for (std::int64_t tick = from; tick < from + timer_buckets; ++tick) {
-        const Event* event = timer_[static_cast<std::size_t>(tick) % timer_buckets].first;
-        if (event == nullptr) continue;
-        timer_next_ns_ = event->deadline_ns;
-        break;  // later buckets hold later deadlines
-    }
+    timer_.advance(now, [this](Event& event) { close(event, EventCause::timeout); });
 }
 
-void EventBuilder::set_timer(Event& event) noexcept {
-    event.timer_bucket = no_timer;
-    if (event.deadline_ns <= now_) return;  // overdue already; the wheel holds one turn ahead and nothing behind
-    event.timer_bucket = static_cast<std::uint32_t>((event.deadline_ns / timer_granule_ns_) & (timer_buckets - 1));
-    TimerBucket& bucket = timer_[event.timer_bucket];
-    // Events open in order of time, but for those that learn their number late: the walk is short.
-    Event* before = bucket.last;
-    while (before != nullptr && before->deadline_ns > event.deadline_ns) before = before->timer_previous;
-    event.timer_previous = before;
-    event.timer_next = before != nullptr ? before->timer_next : bucket.first;
-    (before != nullptr ? before->timer_next : bucket.first) = &event;
-    (event.timer_next != nullptr ? event.timer_next->timer_previous : bucket.last) = &event;
-    timer_next_ns_ = std::min(timer_next_ns_, event.deadline_ns);
+void EventBuilder::watch(Fill rx_fill, bool others_overloaded) noexcept {
+    admission_.watch(rx_fill, others_overloaded);
+    if (config_.overload == Overload::prescale) admission_.update(standing());
 }
 
-void EventBuilder::clear_timer(Event& event) noexcept {
-    if (event.timer_bucket == no_timer) return;
-    TimerBucket& bucket = timer_[event.timer_bucket];
-    (event.timer_previous != nullptr ? event.timer_previous->timer_next : bucket.first) = event.timer_next;
-    (event.timer_next != nullptr ? event.timer_next->timer_previous : bucket.last) = event.timer_previous;
-    event.timer_previous = event.timer_next = nullptr;
+void EventBuilder::make_room() noexcept {
+    // Input that waits would wait for ever: no time passes while nothing is taken.
+    if (config_.wait || evicts(config_.overload)) evict_oldest();
 }
 
 bool EventBuilder::evict_oldest() noexcept {
-    if (open_first_ == nullptr) return false;
-    close(*open_first_, EventCause::evicted);
+    if (open_.first() == nullptr) return false;
+    close(*open_.first(), EventCause::evicted);
     return true;
 }
 
 void EventBuilder::finish() noexcept {
-    while (open_first_ != nullptr) close(*open_first_, EventCause::end_of_run);
+    while (open_.first() != nullptr) close(*open_.first(), EventCause::end_of_run);
+}
+
+void EventBuilder::meet_shards() noexcept {
+    if (shards_.alone()) return;
+    for (std::uint32_t asked = shards_.take_asked(); asked > 0 && evict_oldest();) --asked;
+    shards_.publish(account());
+    shards_.post(now_);
+}
+
+void EventBuilder::end_input() noexcept {
+    shards_.end_input();
+    meet_shards();
 }
 
 Event* EventBuilder::pop_closed() noexcept {
     for (;;) {
-        Event* event = closed_first_;
+        Event* event = closed_.first();
         if (event == nullptr || event->awaited > 0) return nullptr;
-        std::uint64_t turn = 0;
-        if (config_.board != nullptr && !find_turn(*event, turn)) return nullptr;
-        closed_first_ = event->next;
-        if (closed_first_ == nullptr)
-            closed_last_ = nullptr;
-        else
-            closed_first_->previous = nullptr;
+        const std::optional<std::uint64_t> turn = shards_.turn_of(*event, alignment_);
+        if (!turn.has_value()) return nullptr;
+        closed_.remove(*event);
         table_.erase({event->number, event->epoch});
-        event->number += turn;
+        event->number += *turn;
         if (config_.numbers != nullptr) config_.numbers->add(event->epoch, event->number);
         event->state = EventState::queued;
         ++queued_;
-        event->previous = event->next = nullptr;
         if (event->cause != EventCause::no_room) {
             event->sequence = sequence_++;
             return event;
@@ -427,29 +382,9 @@ void EventBuilder::discard(Event& event, EventCounter counter) noexcept {
 }
 
 void EventBuilder::release(Event& event) noexcept {
-    event.state = EventState::free;
-    event.next = free_;
-    free_ = &event;
-    --in_use_;
+    pool_.give_back(event);
     --queued_;
     publish_room();
-}
-
-std::span<const Command> EventBuilder::commands(std::uint32_t rx) const noexcept {
-    const CommandQueue& queue = commands_[rx];
-    return {queue.commands.data() + queue.first, queue.commands.size() - queue.first};
-}
-
-void EventBuilder::consume_commands(std::uint32_t rx, std::uint32_t count) noexcept {
-    CommandQueue& queue = commands_[rx];
-    queue.first += count;
-    if (queue.first == queue.commands.size()) {
-        queue.commands.clear();
-        queue.first = 0;
-    } else if (queue.first > queue.commands.capacity() / 2) {
-        queue.commands.erase(queue.commands.begin(), queue.commands.begin() + static_cast<std::ptrdiff_t>(queue.first));
-        queue.first = 0;
-    }
 }
 
 }  // namespace weir::assemble

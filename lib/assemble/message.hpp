@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "assemble/copy_store.hpp"
-#include "core/counters.hpp"
 #include "core/units.hpp"
+#include "wire/packet_counter.hpp"
 
 namespace weir::assemble {
 
@@ -82,8 +82,8 @@ struct alignas(core::cache_line_bytes) Message {
     bool complete = false;
     bool announced = false;
     bool has_claim = false;  ///< a place in EventRoom is kept for its event
-    core::PacketCounter fallback =
-        core::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
+    wire::PacketCounter fallback =
+        wire::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
     std::uint16_t range_count = 0;
     std::uint32_t epoch = 0;
     std::uint32_t source = 0;  ///< run-wide source id
@@ -148,7 +148,7 @@ struct Command {
     std::uint64_t number = 0;
     Message* message = nullptr;
     std::uint32_t epoch = 0;
-    core::PacketCounter fate = core::PacketCounter::late;
+    wire::PacketCounter fate = wire::PacketCounter::late;
 };
 static_assert(sizeof(Command) == 32);
 

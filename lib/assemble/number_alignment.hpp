@@ -30,9 +30,9 @@ public:
         }
         for (std::uint32_t i = 0; i < from.count; ++i)
             if (from.early[i].number == number) return number + from.early[i].offset;
-        if (!from.settled)
-            settle(from, number, extend_number(number, reference(epoch, number), bits_[source]) - number);
-        return number + (from.settled ? from.offset : from.early[from.count - 1].offset);
+        if (!from.decided)
+            decide(from, number, extend_number(number, reference(epoch, number), bits_[source]) - number);
+        return number + (from.decided ? from.offset : from.early[from.count - 1].offset);
     }
     /// The source's own number for a common one.
     [[nodiscard]] std::uint64_t to_own(std::uint32_t source, std::uint32_t epoch, std::uint64_t number) const noexcept {
@@ -45,7 +45,7 @@ public:
     /// The source has nothing more to say about this number of its own.
     void forget(std::uint32_t source, std::uint64_t number) noexcept {
         Source& from = sources_[source];
-        if (!from.settled) return;
+        if (!from.decided) return;
         for (std::uint32_t i = 0; i < from.count; ++i)
             if (from.early[i].number == number) from.early[i--] = from.early[--from.count];
     }
@@ -69,9 +69,9 @@ private:
         std::uint64_t offset = 0;
         std::uint32_t epoch = 0;
         bool known = false;
-        bool settled = false;
+        bool decided = false;
         std::uint32_t count = 0;
-        std::array<Early, 4> early;  ///< before it was settled, and for as long as they differ
+        std::array<Early, 4> early;  ///< before it was decided, and for as long as they differ
     };
     struct Recent {  ///< the last numbers that opened an event
         std::uint32_t epoch = 0;
@@ -79,11 +79,11 @@ private:
         std::array<std::uint64_t, 3> numbers{};
     };
 
-    void settle(Source& from, std::uint64_t number, std::uint64_t offset) noexcept {
-        for (std::uint32_t i = 0; i < from.count && !from.settled; ++i) from.settled = from.early[i].offset == offset;
+    void decide(Source& from, std::uint64_t number, std::uint64_t offset) noexcept {
+        for (std::uint32_t i = 0; i < from.count && !from.decided; ++i) from.decided = from.early[i].offset == offset;
         // All different, which takes several wild ones: the newest it is.
-        from.settled = from.settled || from.count == from.early.size();
-        if (!from.settled) {
+        from.decided = from.decided || from.count == from.early.size();
+        if (!from.decided) {
             from.early[from.count++] = {number, offset};
             return;
         }
@@ -110,7 +110,7 @@ private:
 
     std::vector<std::uint8_t> bits_;
     std::vector<Source> sources_;
-    std::array<Recent, 4> recent_;  ///< of the newest epochs, by epoch modulo their count
+    std::array<Recent, epochs_remembered> recent_;  ///< by epoch modulo their count
 };
 
 }  // namespace weir::assemble

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/one_writer.hpp"
 #include "core/units.hpp"
 
 namespace weir::assemble {
@@ -66,7 +67,7 @@ private:
     void push() noexcept {
         const std::uint64_t at = written_.load(std::memory_order_relaxed);
         if (at - read_.load(std::memory_order_acquire) == ring_.size()) {
-            dropped_.store(dropped_.load(std::memory_order_relaxed) + open_.count, std::memory_order_relaxed);
+            core::add(dropped_, open_.count);
         } else {
             ring_[at % ring_.size()] = open_;
             written_.store(at + 1, std::memory_order_release);

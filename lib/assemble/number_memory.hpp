@@ -8,10 +8,13 @@
 #include <optional>
 #include <vector>
 
-#include "core/counters.hpp"
 #include "core/flat_table.hpp"
+#include "wire/packet_counter.hpp"
 
 namespace weir::assemble {
+
+/// A builder knows the numbers of so many of the newest epochs; whatever older ones still send is late.
+inline constexpr std::uint32_t epochs_remembered = 4;
 
 /// Whether `number` comes after `other`, counted modulo 2^64.
 [[nodiscard]] inline bool is_after(std::uint64_t number, std::uint64_t other) noexcept {
@@ -74,12 +77,12 @@ public:
 
     [[nodiscard]] static std::uint64_t memory_bytes(std::uint32_t horizon) noexcept {
         const std::uint64_t numbers = std::max<std::uint32_t>(horizon, 4);
-        return numbers * sizeof(std::uint64_t) + core::FlatTable<core::PacketCounter>::memory_bytes(numbers);
+        return numbers * sizeof(std::uint64_t) + core::FlatTable<wire::PacketCounter>::memory_bytes(numbers);
     }
 
     /// Remembers that `number` has left and where packets that still come for it are counted.
-    void remember(std::uint64_t number, core::PacketCounter fate) noexcept {
-        if (core::PacketCounter* known = fates_.find({number, scope_}); known != nullptr) {
+    void remember(std::uint64_t number, wire::PacketCounter fate) noexcept {
+        if (wire::PacketCounter* known = fates_.find({number, scope_}); known != nullptr) {
             *known = fate;
             return;
         }
@@ -92,9 +95,9 @@ public:
         fates_.insert({number, scope_}, fate);
     }
     /// Where a packet for `number` is counted if the number has left; nothing if it may still open.
-    [[nodiscard]] std::optional<core::PacketCounter> fate(std::uint64_t number) noexcept {
-        if (core::PacketCounter* known = fates_.find({number, scope_}); known != nullptr) return *known;
-        if (too_old(number)) return core::PacketCounter::late;
+    [[nodiscard]] std::optional<wire::PacketCounter> fate(std::uint64_t number) noexcept {
+        if (wire::PacketCounter* known = fates_.find({number, scope_}); known != nullptr) return *known;
+        if (too_old(number)) return wire::PacketCounter::late;
         return std::nullopt;
     }
     void clear() noexcept {
@@ -116,7 +119,7 @@ private:
     std::vector<std::uint64_t> ring_;
     std::size_t oldest_ = 0;
     std::size_t count_ = 0;
-    core::FlatTable<core::PacketCounter> fates_;
+    core::FlatTable<wire::PacketCounter> fates_;
 };
 
 }  // namespace weir::assemble

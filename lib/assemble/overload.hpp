@@ -5,17 +5,22 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/counters.hpp"
+#include "assemble/counters.hpp"
+#include "wire/packet_counter.hpp"
 
 namespace weir::assemble {
 
-/// At a limit: memory or window for open events, or the queue of closed ones. (Input that waits is another matter:
-/// EventBuilder::Config::wait.)
+/// At a limit: memory or window for open events, or the queue of closed ones.
 enum class Overload : std::uint8_t {
     evict_oldest,  ///< the event opened first leaves incomplete; a new one is refused only where that frees nothing
     refuse_new,    ///< a new event is refused; open ones are left in peace
     prescale,      ///< as refuse_new, and before it comes to that only every Nth event is taken
+    wait,          ///< the input waits; at the limit of open events, where that does not help, as evict_oldest
 };
+
+[[nodiscard]] constexpr bool evicts(Overload overload) noexcept {
+    return overload == Overload::evict_oldest || overload == Overload::wait;
+}
 
 /// How full something is.
 enum class Fill : std::uint8_t {
@@ -32,15 +37,14 @@ enum class Fill : std::uint8_t {
 }
 
 /// Whether packets that end so belong to an event that was refused as a whole.
-[[nodiscard]] constexpr bool is_refusal(core::PacketCounter fate) noexcept {
-    return fate == core::PacketCounter::no_room || fate == core::PacketCounter::queue_full ||
-           fate == core::PacketCounter::prescaled;
+[[nodiscard]] constexpr bool is_refusal(wire::PacketCounter fate) noexcept {
+    return fate == wire::PacketCounter::no_room || fate == wire::PacketCounter::queue_full ||
+           fate == wire::PacketCounter::prescaled;
 }
 
 /// The counter of messages whose packets end in `fate`; for refusals and what is late.
-[[nodiscard]] constexpr core::MessageCounter message_counter_of(core::PacketCounter fate) noexcept {
-    using core::MessageCounter;
-    using core::PacketCounter;
+[[nodiscard]] constexpr MessageCounter message_counter_of(wire::PacketCounter fate) noexcept {
+    using wire::PacketCounter;
     switch (fate) {
         case PacketCounter::no_room:
             return MessageCounter::refused_no_room;

@@ -134,9 +134,9 @@ private:
 
     /// One stretch of two; the one on the side begins `gap` after the end of the other.
     void join(std::uint64_t gap) noexcept {
-        const std::uint64_t behind = far_.numbers + gap - 1;  // from the end of the one to the end of the other
-        for (std::uint64_t back = behind; back < window_max && back - behind < near_.numbers; ++back)
-            if (near_.has(near_.highest - (back - behind))) far_.set(far_.highest - back);
+        const std::uint64_t ends_apart = far_.numbers + gap - 1;
+        for (std::uint64_t back = ends_apart; back < window_max && back - ends_apart < near_.numbers; ++back)
+            if (near_.has(near_.highest - (back - ends_apart))) far_.set(far_.highest - back);
         far_.numbers += gap - 1 + near_.numbers;
         far_.came += near_.came;
         near_ = far_;

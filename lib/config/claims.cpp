@@ -5,7 +5,7 @@
 
 #include "config/parts.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
 
 namespace {
 
@@ -57,4 +57,4 @@ void check_claims(const RunConfig& run, std::vector<TableReader>& readers) {
         for (std::size_t j = i + 1; j < run.streams.size(); ++j) check_pair(run.streams[i], run.streams[j], readers[j]);
 }
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail

@@ -4,7 +4,7 @@
 
 #include "config/run_config.hpp"
 
-namespace weir::pipeline {
+namespace weir::config {
 
 /// Whether messages of `stream` have the same numbers as those of the other sources even if its first ones are lost.
 [[nodiscard]] inline bool counts_are_known(const RunConfig& run, const StreamConfig& stream) {
@@ -12,4 +12,4 @@ namespace weir::pipeline {
            stream.exchange != Exchange::none;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::config

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <optional>
 
-namespace weir::port {
+namespace weir::config {
 
 namespace {
 
@@ -100,14 +100,13 @@ std::string frame_room_problem(const std::string& device, std::uint32_t mtu) {
     const std::uint32_t frame = mtu + ethernet_bytes;
     if (const auto bytes = number_of(device, "bsize"); driver == "net_memif" && bytes && *bytes < frame)
         return fmt::format(
-            "bsize={} is smaller than a frame ({} bytes at mtu {}), and net_memif corrupts such frames "
-            "without a word",
+            "bsize={} is smaller than a frame ({} bytes at mtu {}), and net_memif corrupts such frames without a word",
             *bytes, frame, mtu);
     if (const auto bytes = number_of(device, "framesz");
         driver == "net_af_packet" && bytes && *bytes < frame + ring_header_bytes)
         return fmt::format(
-            "framesz={} has no room for a frame ({} bytes at mtu {}, and {} of the ring), and "
-            "net_af_packet cuts such frames without a word",
+            "framesz={} has no room for a frame ({} bytes at mtu {}, and {} of the ring), "
+            "and net_af_packet cuts such frames without a word",
             *bytes, frame, mtu, ring_header_bytes);
     if (const std::uint32_t most = device_facts(device).mtu_max; most > 0 && mtu > most)
         return fmt::format("{} carries no frames that long: a frame has to fit into a page, which allows an MTU of {}",
@@ -115,4 +114,4 @@ std::string frame_room_problem(const std::string& device, std::uint32_t mtu) {
     return {};
 }
 
-}  // namespace weir::port
+}  // namespace weir::config

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::port {
+namespace weir::config {
 
 /// What can be known about packets lost between the sender and weir.
 enum class LossTold : std::uint8_t {
@@ -49,4 +49,4 @@ struct DeviceFacts {
 /// they do.
 [[nodiscard]] std::string frame_room_problem(const std::string& device, std::uint32_t mtu);
 
-}  // namespace weir::port
+}  // namespace weir::config

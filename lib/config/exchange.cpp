@@ -8,7 +8,7 @@
 #include "config/parts.hpp"
 #include "config/stream_options.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
 
 namespace {
 
@@ -46,17 +46,18 @@ void propose_regions(StreamConfig& stream) {
 }  // namespace
 
 void add_exchange_options(OptionTable<StreamConfig>& out) {
-    out.choice("exchange", exchange_names, &StreamConfig::exchange,
-               "`\"rc\"`, `\"uc\"`, `\"ud\"`: `\"perftest\"` agrees on queue pairs over TCP with ib_send_bw and "
-               "ib_write_bw ([perftest as the sender](../guides/PERFTEST.md)); or `weir send --connect`; then "
-               "no `peer` and no `psn`, and the port needs an IPv4 `address`. perftest's programs send no immediates: "
-               "for them `event` is `\"count\"` or `\"arrival\"`")
+    out.choice(
+           "exchange", exchange_names, &StreamConfig::exchange,
+           "`\"rc\"`, `\"uc\"`, `\"ud\"`: "
+           "`\"perftest\"` agrees on queue pairs over TCP with ib_send_bw and ib_write_bw ([perftest as the sender](../guides/PERFTEST.md)); "
+           "or `weir send --connect`; then no `peer` and no `psn`, and the port needs an IPv4 `address`. "
+           "perftest's programs send no immediates: for them `event` is `\"count\"` or `\"arrival\"`")
         .refused_where(not_roce);
     out.add("listen", "address:port",
-            "`exchange`: where the TCP connections come to, an IPv4 address of this machine's kernel; the port may be "
-            "left out")
+            "`exchange`: where the TCP connections come to, an IPv4 address of this machine's kernel; "
+            "the port may be left out")
         .refused_where([](const StreamConfig& stream) -> std::string {
-            if (const std::string why = not_roce(stream); !why.empty()) return why;
+            if (std::string why = not_roce(stream); !why.empty()) return why;
             return stream.exchange != Exchange::none ? "" : "nothing: it belongs to exchange = \"perftest\"";
         })
         .reads(read_listen)
@@ -92,4 +93,4 @@ void check_listeners(const RunConfig& run, std::vector<TableReader>& readers) {
         }
 }
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail

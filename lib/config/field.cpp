@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <utility>
 
 #include "options/option.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
 
 using namespace options;
 
 namespace {
-
-constexpr std::uint32_t header_bytes_max = 1024;
 
 std::uint64_t width_mask(std::uint32_t bytes) {
     return bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * bytes) - 1;
@@ -99,7 +98,7 @@ OptionTable<WrittenField> field_options(std::uint32_t header_bytes, FieldExtra e
 }  // namespace
 
 WrittenField read_field(TableReader table, std::uint32_t header_bytes, FieldExtra extra) {
-    return field_options(header_bytes, extra).read(table);
+    return field_options(header_bytes, extra).read(std::move(table));
 }
 
 nlohmann::json field_json(const WrittenField& field) {
@@ -110,4 +109,4 @@ std::string field_text(const nlohmann::json& value) {
     return field_options(0, FieldExtra::all).inline_text(value);
 }
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail

@@ -9,7 +9,10 @@
 #include "options/reader.hpp"
 #include "wire/format.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
+
+/// Of a declared format.
+inline constexpr std::uint32_t header_bytes_max = 1024;
 
 /// A field and what may stand beside it.
 struct WrittenField {
@@ -35,4 +38,4 @@ enum class FieldExtra : std::uint8_t {
 /// As it is written: "{ offset = 40, bytes = 4 }". `value` is what field_json gives.
 [[nodiscard]] std::string field_text(const nlohmann::json& value);
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail

@@ -6,16 +6,16 @@
 #include "config/parts.hpp"
 #include "steer/rule_parser.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
 
 namespace {
 
 /// Highest queue that the rule sends packets to; 0 if to none.
-std::uint32_t highest_queue(const flow::FlowRule& rule) {
+std::uint32_t highest_queue(const steer::FlowRule& rule) {
     std::uint32_t highest = 0;
-    for (const flow::Action& action : rule.actions) {
-        if (action.kind == flow::ActionKind::queue) highest = std::max(highest, action.value);
-        if (action.kind == flow::ActionKind::rss)
+    for (const steer::Action& action : rule.actions) {
+        if (action.kind == steer::ActionKind::queue) highest = std::max(highest, action.value);
+        if (action.kind == steer::ActionKind::rss)
             for (const std::uint16_t queue : action.rss.queues) highest = std::max<std::uint32_t>(highest, queue);
     }
     return highest;
@@ -32,13 +32,13 @@ void read_rules(TableReader& table, PortConfig& port) {
     // Absolute, so that what --print-config shows means the same from everywhere.
     path = std::filesystem::absolute(path, error).lexically_normal();
     port.flows = path.string();
-    port.rules = flow::load_rules(path);
+    port.rules = steer::load_rules(path);
 }
 
 }  // namespace
 
 void check_rules(const PortConfig& port, std::uint32_t index) {
-    for (const flow::FlowRule& rule : port.rules) {
+    for (const steer::FlowRule& rule : port.rules) {
         if (rule.port != 0 && rule.port != index)
             throw core::UsageError(fmt::format(
                 "{}:{}: flow create: found port {}; accepted: {}, because this file belongs to port '{}' ({}:{})",
@@ -53,26 +53,24 @@ void check_rules(const PortConfig& port, std::uint32_t index) {
 }
 
 void add_flow_options(OptionTable<PortConfig>& out) {
-    out.add(
-           "flows", "path",
-           "a file of flow rules in testpmd's syntax ([the page](../guides/FLOWS.md)). Their port number is 0 or the "
-           "port's "
-           "place "
-           "among the `[[port]]` tables, from 0; their queues are below `queues`. Without it weir writes rules itself, "
-           "from the streams, where there are several queues")
+    out.add("flows", "path",
+            "a file of flow rules in testpmd's syntax ([the page](../guides/FLOWS.md)). "
+            "Their port number is 0 or the port's place among the `[[port]]` tables, from 0; "
+            "their queues are below `queues`. Without it weir writes rules itself, "
+            "from the streams, where there are several queues")
         .reads(read_rules)
         .shows([](const PortConfig& port) { return value_of(port.flows); })
         .unset("weir writes the rules itself, and `weir flows print` shows them")
         .usually("none");
     out.choice("steer", steer_names, &PortConfig::steer,
-               "`\"rules\"`: rules for the device even where one queue needs none. `\"software\"`: the device is not "
-               "asked, weir does what the rules say");
+               "`\"rules\"`: rules for the device even where one queue needs none. `\"software\"`: "
+               "the device is not asked, weir does what the rules say");
     out.choice("on_refusal", refusal_names, &PortConfig::on_refusal,
-               "a rule that the device refuses is done in software with the same meaning, or ends the run before it "
-               "begins");
+               "a rule that the device refuses is done in software with the same meaning, "
+               "or ends the run before it begins");
     out.boolean("isolated", &PortConfig::isolated,
-                "the device hands over only what a rule matches: no ARP, no ping, nothing unsteered. Only while every "
-                "rule is in the device: otherwise weir leaves isolation and says so")
+                "the device hands over only what a rule matches: no ARP, no ping, nothing unsteered. "
+                "Only while every rule is in the device: otherwise weir leaves isolation and says so")
         .check([](TableReader& table, const PortConfig& port) {
             if (port.isolated && port.steer == SteerMode::software)
                 table.wrong("isolated", "true with steer = \"software\"",
@@ -81,9 +79,9 @@ void add_flow_options(OptionTable<PortConfig>& out) {
 }
 
 void check_mark(const TableReader& table, const PortConfig& port, std::uint32_t mark) {
-    const bool given = std::ranges::any_of(port.rules, [&](const flow::FlowRule& rule) {
-        return std::ranges::any_of(rule.actions, [&](const flow::Action& action) {
-            return action.kind == flow::ActionKind::mark && action.value == mark;
+    const bool given = std::ranges::any_of(port.rules, [&](const steer::FlowRule& rule) {
+        return std::ranges::any_of(rule.actions, [&](const steer::Action& action) {
+            return action.kind == steer::ActionKind::mark && action.value == mark;
         });
     });
     if (given) return;
@@ -93,4 +91,4 @@ void check_mark(const TableReader& table, const PortConfig& port, std::uint32_t 
                     : fmt::format("a mark that a rule gives: none in {} has \"mark id {}\"", port.flows, mark));
 }
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail

@@ -7,18 +7,15 @@
 #include "config/field.hpp"
 #include "config/parts.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
 
 namespace {
-
-constexpr std::uint32_t header_bytes_max = 1024;
 
 using wire::DeclaredSpec;
 
 void check_name(TableReader& table, const DeclaredSpec& spec) {
-    const bool taken = spec.name == "declared" ||
-                       std::find(built_in_formats.begin(), built_in_formats.end(), spec.name) != built_in_formats.end();
-    if (taken) table.wrong("name", in_quotes(spec.name), "a name that is not one of the built-in formats");
+    if (wire::find_format(spec.name) != nullptr)
+        table.wrong("name", in_quotes(spec.name), "a name that is not one of the built-in formats");
 }
 
 /// A key that has a field of the header.
@@ -73,7 +70,7 @@ void read_total(TableReader& format, DeclaredSpec& spec) {
 }
 
 /// Where a packet's payload belongs, and how much there is in all.
-void check_place(TableReader& format, const DeclaredSpec& spec) {
+void check_message_place(TableReader& format, const DeclaredSpec& spec) {
     if (spec.index && spec.offset) format.wrong("offset", "both index and offset", "one of them");
     const bool total = spec.total || spec.total_bytes;
     if (spec.packets && total) format.wrong("total", "both packets and total", "one of them");
@@ -115,17 +112,16 @@ OptionTable<DeclaredSpec> format_table_options() {
     out.integer("packets", {1, message_bytes_limit}, &DeclaredSpec::packets,
                 "packets of a message: it has packets * `payload_bytes`");
     out.add("total", "size or field",
-            "or: the bytes of the message, always the same or in the header. With `index` or `offset`, one of the two "
-            "is "
-            "required")
+            "or: the bytes of the message, always the same or in the header. With `index` or `offset`, "
+            "one of the two is required")
         .reads(read_total)
         .shows([](const DeclaredSpec& spec) {
             if (spec.total) return field_json({*spec.total, {}, {}});
             return value_of(spec.total_bytes);
         })
         .written([](const nlohmann::json& value) { return value.is_object() ? field_text(value) : toml_text(value); })
-        .check(check_place)
-        .check_unset(check_place);
+        .check(check_message_place)
+        .check_unset(check_message_place);
     add_magic(out);
     add_field(out, "source", &DeclaredSpec::source, "the source id, for `source_by = \"header\"`");
     return out;
@@ -139,7 +135,7 @@ void check_decoder(TableReader& table, const wire::DeclaredSpec& spec) {
     options.message_bytes_max = static_cast<std::uint32_t>(message_bytes_limit);
     options.declared = spec;
     try {
-        wire::find_format("declared")->make_context(options);
+        wire::described_format().make_context(options);
     } catch (const core::UsageError& error) {
         throw core::UsageError(fmt::format("{}:{}: {}", table.file(), table.place().line, error.what()));
     }
@@ -182,4 +178,4 @@ std::vector<wire::DeclaredSpec> read_formats(TableReader& root) {
     return out;
 }
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <array>
-#include <string_view>
 
 #include "config/run_config.hpp"
 #include "options/text.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
 
 using options::name_of;
 using options::Named;
@@ -33,10 +32,6 @@ inline constexpr std::array overload_names{Named{"evict-oldest", OverloadMode::e
                                            Named{"wait", OverloadMode::wait}};
 inline constexpr std::array toggle_names{Named{"auto", Toggle::automatic}, Named{"on", Toggle::on},
                                          Named{"off", Toggle::off}};
-inline constexpr std::array sync_names{Named{"interval", SyncPolicy::interval}, Named{"segment", SyncPolicy::segment},
-                                       Named{"end", SyncPolicy::end}, Named{"never", SyncPolicy::never}};
-inline constexpr std::array record_mode_names{Named{"all", RecordMode::all},
-                                              Named{"incomplete", RecordMode::incomplete}};
 inline constexpr std::array on_error_names{Named{"stop", SinkError::stop}, Named{"continue", SinkError::carry_on}};
 inline constexpr std::array steer_names{Named{"auto", SteerMode::automatic}, Named{"rules", SteerMode::rules},
                                         Named{"software", SteerMode::software}};
@@ -44,18 +39,15 @@ inline constexpr std::array refusal_names{Named{"software", RefusalMode::softwar
 inline constexpr std::array idle_names{Named{"spin", IdleMode::spin}, Named{"pause", IdleMode::pause},
                                        Named{"sleep", IdleMode::sleep}};
 inline constexpr std::array flow_control_names{
-    Named{"leave", port::FlowControl::leave}, Named{"off", port::FlowControl::off}, Named{"rx", port::FlowControl::rx},
-    Named{"tx", port::FlowControl::tx}, Named{"full", port::FlowControl::full}};
-inline constexpr std::array timestamps_names{Named{"auto", port::Timestamps::automatic},
-                                             Named{"hardware", port::Timestamps::hardware},
-                                             Named{"software", port::Timestamps::software}};
-inline constexpr std::array checksums_names{Named{"auto", port::Checksums::automatic},
-                                            Named{"ignore", port::Checksums::ignore}};
+    Named{"leave", config::FlowControl::leave}, Named{"off", config::FlowControl::off},
+    Named{"rx", config::FlowControl::rx}, Named{"tx", config::FlowControl::tx},
+    Named{"full", config::FlowControl::full}};
+inline constexpr std::array timestamps_names{Named{"auto", config::Timestamps::automatic},
+                                             Named{"hardware", config::Timestamps::hardware},
+                                             Named{"software", config::Timestamps::software}};
+inline constexpr std::array checksums_names{Named{"auto", config::Checksums::automatic},
+                                            Named{"ignore", config::Checksums::ignore}};
 inline constexpr std::array byte_order_names{Named{"little", wire::ByteOrder::little},
                                              Named{"big", wire::ByteOrder::big}};
 
-/// Formats that need no [[format]]; a declared one may not take these names, nor "declared".
-inline constexpr auto built_in_formats =
-    std::to_array<std::string_view>({"jungfrau", "moench", "eiger", "ejfat", "dune", "ess", "spead", "message"});
-
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail

@@ -6,7 +6,7 @@
 #include "options/kind.hpp"
 #include "options/reference.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
 
 using options::any_of;
 using options::Bounds;
@@ -63,10 +63,10 @@ std::vector<SinkConfig> read_sinks(TableReader& root);
 std::string print_sink(const SinkConfig& sink);
 nlohmann::json sink_json(const SinkConfig& sink);
 void explain_sinks(Reference& out);
-/// Throws if a flight recorder forgets sooner than events time out; wants `run.events` and `run.sinks`.
-void check_recorders(const RunConfig& run);
-/// HDF5 files that not everybody can read, or that cost more than need be.
-void warn_of_codecs(RunConfig& run);
+/// What kinds of sinks ask of the run as a whole; wants `run.events` and `run.sinks`.
+void check_sinks(const RunConfig& run);
+/// What they warn of, once everything is known.
+void warn_of_sinks(RunConfig& run);
 /// Streams and the sources that follow from them; wants `run.ports`, `run.formats` and `run.events`.
 void read_streams(TableReader& root, RunConfig& run);
 /// Throws if regions are to be real memory and cannot be; wants `stream.event` and `run.events`.
@@ -83,4 +83,4 @@ std::string read_text(const std::filesystem::path& file);
 /// TOML or a core::UsageError with line and column.
 toml::table parse_toml(std::string_view text, std::string_view file_name);
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail

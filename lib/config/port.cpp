@@ -6,7 +6,7 @@
 #include "config/device_facts.hpp"
 #include "config/parts.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
 
 namespace {
 
@@ -98,8 +98,8 @@ OptionTable<PortConfig> value_options() {
         .reported([](const PortConfig&) { return nlohmann::json(); });  // `device` has them
     out.integer("queues", {1, 1024}, &PortConfig::queues, "receive queues, dealt out to the `rx` lcores");
     out.integer("mtu", {68, 65535}, &PortConfig::mtu,
-                "largest IP packet. Buffers are sized by it, and the device is told if it can be. A kernel interface "
-                "must have at least this MTU");
+                "largest IP packet. Buffers are sized by it, and the device is told if it can be. "
+                "A kernel interface must have at least this MTU");
     out.integer("rx_descriptors", descriptors, &PortConfig::rx_descriptors,
                 "length of each receive queue; what the driver does not take is fitted to its limits, with a remark");
     const auto options = [](auto member) {
@@ -107,18 +107,18 @@ OptionTable<PortConfig> value_options() {
             return port.options.*member;
         };
     };
-    using port::PortOptions;
+    using config::PortOptions;
     out.integer("tx_descriptors", descriptors, options(&PortOptions::tx_descriptors),
                 "length of the transmit queue, for answers and acknowledgements; likewise");
     out.boolean("promiscuous", options(&PortOptions::promiscuous),
-                "take frames whatever their destination MAC: streams are often addressed to a group, or to a MAC that "
-                "the sender was told by hand");
+                "take frames whatever their destination MAC: streams are often addressed to a group, "
+                "or to a MAC that the sender was told by hand");
     out.integer("link_wait_s", {0, 3600}, options(&PortOptions::link_wait_s),
-                "wait so many seconds for the link before the line `running:`. Packets are taken meanwhile. Without a "
-                "link the run goes on all the same, and says so");
+                "wait so many seconds for the link before the line `running:`. Packets are taken meanwhile. "
+                "Without a link the run goes on all the same, and says so");
     out.choice("flow_control", flow_control_names, options(&PortOptions::flow_control),
-               "pause frames (IEEE 802.3x): obey them (`rx`), send them (`tx`), both, neither, or leave it as the "
-               "device has it");
+               "pause frames (IEEE 802.3x): obey them (`rx`), send them (`tx`), both, neither, "
+               "or leave it as the device has it");
     out.integers("pfc", {0, 7}, "priority", options(&PortOptions::pfc),
                  "priorities with flow control of their own (IEEE 802.1Qbb)");
     out.boolean("flow_control_required", options(&PortOptions::flow_control_required),
@@ -126,8 +126,8 @@ OptionTable<PortConfig> value_options() {
     out.choice("timestamps", timestamps_names, options(&PortOptions::timestamps),
                "whose time a packet gets, see [Time](TIME.md)");
     out.choice("checksums", checksums_names, options(&PortOptions::checksums),
-               "what a device that checks UDP checksums calls bad is `malformed.udp_checksum`; `\"ignore\"`: for "
-               "senders that fill the field wrongly");
+               "what a device that checks UDP checksums calls bad is `malformed.udp_checksum`; `\"ignore\"`: "
+               "for senders that fill the field wrongly");
     out.size("mbuf_bytes", mbuf, &PortConfig::mbuf_bytes, "room of a packet buffer, without DPDK's headroom")
         .unset(0, "as the MTU needs");
     return out;
@@ -153,8 +153,8 @@ OptionTable<PortConfig> port_options() {
         .unprinted();  // its values are
     out.include(value_options());
     out.text("address", &PortConfig::address,
-             "`\"10.1.0.2/24\"`: weir answers ARP and ping for this IPv4 address; or `\"fd00::2/64\"`: neighbour "
-             "solicitations and ping for this IPv6 address. Without it, nothing is answered")
+             "`\"10.1.0.2/24\"`: weir answers ARP and ping for this IPv4 address; or `\"fd00::2/64\"`: "
+             "neighbour solicitations and ping for this IPv6 address. Without it, nothing is answered")
         .check(check_address);
     add_flow_options(out);
     return out;
@@ -194,7 +194,7 @@ void check_address(TableReader& table, const PortConfig& port) {
 }
 
 void check_frame_room(TableReader& table, const PortConfig& port) {
-    const std::string problem = port::frame_room_problem(port.devargs(), port.mtu);
+    const std::string problem = config::frame_room_problem(port.devargs(), port.mtu);
     if (!problem.empty()) table.wrong("mtu", std::to_string(port.mtu), "a smaller one, or other arguments: " + problem);
 }
 
@@ -231,9 +231,9 @@ std::vector<PortConfig> read_ports(TableReader& root) {
     return out;
 }
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail
 
-namespace weir::pipeline {
+namespace weir::config {
 
 std::string PortConfig::devargs() const {
     using namespace detail;
@@ -249,4 +249,4 @@ std::optional<std::uint32_t> PortConfig::ipv4() const {
     return parsed ? std::optional(parsed->v4()) : std::nullopt;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::config

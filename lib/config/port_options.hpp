@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace weir::port {
+namespace weir::config {
 
 /// Pause frames (IEEE 802.3x), in the direction named: `rx` obeys those that come, `tx` sends them.
 enum class FlowControl : std::uint8_t { leave, off, rx, tx, full };
@@ -36,4 +36,4 @@ struct PortOptions {
     bool operator==(const PortOptions&) const = default;
 };
 
-}  // namespace weir::port
+}  // namespace weir::config

@@ -7,7 +7,7 @@
 #include "config/run_config.hpp"
 #include "config/stream_options.hpp"
 
-namespace weir::pipeline {
+namespace weir::config {
 
 using namespace detail;
 
@@ -69,4 +69,4 @@ options::Reference config_reference() {
     return out;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::config

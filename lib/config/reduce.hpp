@@ -1,97 +1,36 @@
-// [[reduce]] tables: one struct of options per kind, and what a kind makes of what. A new kind is a struct, an
-// alternative in ReduceOptions, and a line in the table of reduce.cpp, in the same place of the order.
+// [[reduce]] tables: one struct of options per kind, and what a kind makes of what. Each kind is a file of its own in
+// reducers/.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
-#include "config/pedestal_options.hpp"
+#include "options/held.hpp"
 #include "options/place.hpp"
-#include "reduce/mfp/multi_event.hpp"
-#include "reduce/pack/codec.hpp"
+#include "reduce/chain/piece_store.hpp"
 #include "reduce/pack/packer.hpp"
-#include "reduce/pixels/calibration.hpp"
-#include "reduce/pixels/pixel_type.hpp"
-#include "reduce/veto/veto.hpp"
-#include "wire/format.hpp"
 
-namespace weir::pipeline {
+namespace weir::config {
 
 using options::Place;
 
-struct ZstdOptions {
-    std::int32_t level = 1;  ///< 1..19, or -7..-1 (faster)
-
-    bool operator==(const ZstdOptions&) const = default;
-};
-
-/// docs/reference/reduce/jungfrau.md. `calibration.modules` is not read: it follows from the streams.
-struct JungfrauOptions {
-    reduce::CalibrationConfig calibration;
-    reduce::PixelType output = reduce::PixelType::f32;
-    /// Where pixels are converted: whole events by the work lcores, or each packet by the rx lcore that it arrives at.
-    enum class At : std::uint8_t { event, fragment };
-    At at = At::event;
-    /// Where the detector header has the storage cell, asked only with more than one: bits 11..8 of detSpec3
-    /// (slsDetectorPackage, docs/src/udpheader.rst, "DAQ info").
-    wire::DeclaredField storage_cell{.offset = 40, .bytes = 4, .mask = 0xf00, .shift = 8};
-
-    bool operator==(const JungfrauOptions&) const = default;
-};
-
-/// docs/reference/reduce/pack.md.
-struct PackOptions {
-    reduce::pack::Codec codec = reduce::pack::Codec::bitshuffle_lz4;
-    std::int32_t level = 1;           ///< within levels(codec); 0 where there are none
-    std::uint32_t element_bytes = 0;  ///< 1, 2, 4 or 8; 0 where the codec does not ask. Set after reading
-    bool is_signed = false;           ///< of the elements; follows from the chain
-
-    bool operator==(const PackOptions&) const = default;
-};
-
-/// docs/reference/reduce/sparse.md. At least one of the two.
-struct SparseOptions {
-    std::optional<double> threshold;         ///< a pixel that is kept is above it, in the unit of the energies,
-    std::optional<double> sigma;             ///< and above this times its noise
-    std::vector<std::filesystem::path> rms;  ///< noise in ADU; empty: that of the reducer `pedestal`
-
-    bool operator==(const SparseOptions&) const = default;
-};
-
-/// docs/reference/reduce/mfp.md.
-struct MfpOptions {
-    reduce::MfpLayout layout;
-    reduce::MepOrder order = reduce::MepOrder::sources;
-    std::vector<std::uint32_t> source_ids;  ///< in the packets; empty: 0, 1, 2, ...
-    std::uint16_t version = 0;              ///< of the packets' content
-    std::vector<std::uint32_t> versions;    ///< the same source by source; empty: `version` for all
-    std::uint32_t fragments_max = 16384;    ///< the largest packing factor
-
-    bool operator==(const MfpOptions&) const = default;
-};
-
-/// In the order of the table of kinds.
-using ReduceOptions = std::variant<ZstdOptions, PackOptions, JungfrauOptions, reduce::VetoOptions, SparseOptions,
-                                   MfpOptions, PedestalOptions>;
-
 struct ReduceConfig {
-    ReduceOptions options;
+    options::Held options;  ///< of the kind, which they tell
     Place place;
 
     template <class Options>
     [[nodiscard]] const Options* as() const noexcept {
-        return std::get_if<Options>(&options);
+        return options.get_if<Options>();
     }
     /// As in the configuration: "jungfrau".
-    [[nodiscard]] std::string_view kind() const noexcept;
+    [[nodiscard]] std::string_view kind() const;
     bool operator==(const ReduceConfig&) const = default;
 };
 
@@ -127,7 +66,9 @@ struct ChainError {
 /// they are all JUNGFRAU modules.
 [[nodiscard]] std::optional<ChainError> check_chain(std::span<const ReduceConfig> chain, ReduceData input);
 
-/// How pieces are packed, by "pack" or by "zstd"; nothing if the chain has neither.
+/// How pieces are packed; nothing if no reducer of the chain compresses.
 [[nodiscard]] std::optional<reduce::pack::PackOptions> packing(std::span<const ReduceConfig> chain);
+/// What does it, or null.
+[[nodiscard]] std::unique_ptr<reduce::PieceCodec> make_piece_codec(std::span<const ReduceConfig> chain);
 
-}  // namespace weir::pipeline
+}  // namespace weir::config

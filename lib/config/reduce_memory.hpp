@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace weir::pipeline {
+namespace weir::config {
 
 struct ReduceMemory {
     std::uint64_t calibration_bytes = 0;  ///< pedestals and gains of `jungfrau`
@@ -23,4 +23,4 @@ struct ReduceMemory {
     return std::max(2U, (queue + workers - 1) / workers);
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::config

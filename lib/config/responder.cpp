@@ -8,7 +8,7 @@
 #include "config/parts.hpp"
 #include "config/stream_options.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
 
 namespace {
 
@@ -81,7 +81,7 @@ using Why = std::function<std::string(const StreamConfig&)>;
 
 Why only(std::initializer_list<roce::Service> services, std::string_view where) {
     return [services = std::vector(services), where = std::string(where)](const StreamConfig& stream) {
-        if (const std::string why = not_roce(stream); !why.empty()) return why;
+        if (std::string why = not_roce(stream); !why.empty()) return why;
         return std::ranges::find(services, stream.roce.service) != services.end() ? std::string()
                                                                                   : "nothing: it belongs to " + where;
     };
@@ -129,8 +129,8 @@ void check_regions(TableReader& table, const StreamConfig& stream) {
                                                  [qp](const RoceConfig::Region& at) { return !at.qp || *at.qp == qp; });
         if (count > roce::QueuePair::regions_max)
             table.wrong("region", fmt::format("{} regions for qp {:#x}", count, qp),
-                        fmt::format("at most {} for a queue pair; buffers that are evenly spaced are one, with count "
-                                    "and stride",
+                        fmt::format("at most {} for a queue pair; buffers that are evenly spaced are one, "
+                                    "with count and stride",
                                     roce::QueuePair::regions_max));
     }
 }
@@ -171,13 +171,12 @@ void add_answers(OptionTable<StreamConfig>& out) {
                 table.missing("qkey", "the Q_Key that the senders use (0x11111111 with perftest and ibv_ud_pingpong)");
         });
     out.integer("rnr_timer_us", {10, 655'360}, of(&RoceConfig::rnr_timer_us),
-                "`\"rc\"`: how long a sender waits that was told that there is no room; rounded up to one of the 32 "
-                "times that there are")
+                "`\"rc\"`: how long a sender waits that was told that there is no room; "
+                "rounded up to one of the 32 times that there are")
         .refused_where(acknowledged);
-    out.integer(
-           "ack_every", {0, 1U << 16}, of(&RoceConfig::ack_every),
-           "`\"rc\"`: acknowledge after so many packets and at the end of each message, asked or not; 0: only when "
-           "asked")
+    out.integer("ack_every", {0, 1U << 16}, of(&RoceConfig::ack_every),
+                "`\"rc\"`: acknowledge after so many packets and at the end of each message, asked or not; 0: "
+                "only when asked")
         .refused_where(acknowledged);
     out.integer("cnp_interval_us", {0, 10'000'000}, of(&RoceConfig::cnp_interval_us),
                 "not with `\"listen\"`: least time between congestion notifications of a queue pair; 0: none")
@@ -195,8 +194,9 @@ void add_responder_options(OptionTable<StreamConfig>& out) {
     };
     const Why connected = only({Service::rc, Service::uc}, "service = \"rc\" or \"uc\"");
     out.choice("service", service_names, of(&RoceConfig::service),
-               "roce only: `\"listen\"` answers nothing; otherwise weir is the responder of a reliable or unreliable "
-               "connection, or of datagrams ([what it answers](../guides/ROCE.md))")
+               "roce only: `\"listen\"` answers nothing; "
+               "otherwise weir is the responder of a reliable or unreliable connection, "
+               "or of datagrams ([what it answers](../guides/ROCE.md))")
         .refused_where(not_roce);
     add_exchange_options(out);
     out.tables(
@@ -209,12 +209,12 @@ void add_responder_options(OptionTable<StreamConfig>& out) {
         .check_unset([](TableReader& table, const StreamConfig& stream) {
             if (stream.roce.service == Service::rc)
                 table.missing("peer",
-                              "[{ qp = 0x11, address = \"10.1.0.10\" }], for each of qp who sends to it: service = "
-                              "\"rc\" answers, and has to know where to");
+                              "[{ qp = 0x11, address = \"10.1.0.10\" }], for each of qp who sends to it: "
+                              "service = \"rc\" answers, and has to know where to");
         });
     out.add("psn", "0..0xffffff, each of `qp`",
-            "not with `\"ud\"`: the PSN that each sender begins with. Then it is known whether the first messages were "
-            "lost")
+            "not with `\"ud\"`: the PSN that each sender begins with. "
+            "Then it is known whether the first messages were lost")
         .refused_where(unless_exchanged(only({Service::listen, Service::rc, Service::uc},
                                              "service = \"rc\" or \"uc\", and to streams that only listen"),
                                         "its own"))
@@ -225,9 +225,9 @@ void add_responder_options(OptionTable<StreamConfig>& out) {
     out.tables(
            "region", region_options(), of(&RoceConfig::regions),
            "`\"rc\"`, `\"uc\"`: memory that WRITEs may name, `{ va = 0x10000000, bytes = \"1MiB\", rkey = 0x1234 }`; "
-           "with `count` (1) and `stride` (`bytes`) as many buffers under one key, with `qp` only for that queue "
-           "pair, with `write = false` without permission, with `backing = \"memory\"` real memory that frames are "
-           "scattered over. At most 16 for a queue pair")
+           "with `count` (1) and `stride` (`bytes`) as many buffers under one key, "
+           "with `qp` only for that queue pair, with `write = false` without permission, "
+           "with `backing = \"memory\"` real memory that frames are scattered over. At most 16 for a queue pair")
         .refused_where(connected)
         .check(check_regions);
     add_answers(out);
@@ -246,4 +246,4 @@ void check_backed_regions(TableReader& table, const RunConfig& run, const Stream
                     fmt::format("at most events.memory = {}", format_size(run.events.memory_bytes)));
 }
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail

@@ -10,7 +10,7 @@
 
 #include "config/parts.hpp"
 
-namespace weir::pipeline {
+namespace weir::config {
 
 using namespace detail;
 
@@ -96,16 +96,16 @@ OptionTable<EventsConfig> events_options() {
     out.size("memory", {1U << 20, std::uint64_t{1} << 44}, &EventsConfig::memory_bytes,
              "for open events. The number of open events follows from it");
     out.integer("window", {1, 1U << 20}, &EventsConfig::window,
-                "cap on open events, of all `build` lcores together. weir prints which of the two limits binds. With "
-                "more than 1024 sources, where 8 to 63 are open by themselves, it may also ask for up to 64")
+                "cap on open events, of all `build` lcores together. weir prints which of the two limits binds. "
+                "With more than 1024 sources, where 8 to 63 are open by themselves, it may also ask for up to 64")
         .unset("as many open events as the memory holds")
         .usually("none");
     out.integer("timeout_ms", {1, day_ms}, &EventsConfig::timeout_ms,
                 "an event closes as incomplete this long after its first packet");
     // Far below the time in which a source uses up its 65536 identifications: 44 ms at 1.5 million datagrams a second.
-    out.integer("ip_fragment_timeout_ms", {1, 60'000}, &EventsConfig::ip_fragment_timeout_ms,
-                "a datagram that came in IP fragments is given up this long after its first fragment "
-                "([NETWORK.md](NETWORK.md))");
+    out.integer(
+        "ip_fragment_timeout_ms", {1, 60'000}, &EventsConfig::ip_fragment_timeout_ms,
+        "a datagram that came in IP fragments is given up this long after its first fragment ([NETWORK.md](NETWORK.md))");
     out.choice("incomplete", incomplete_names, &EventsConfig::incomplete,
                "incomplete events are written with their gaps listed, or dropped and counted");
     out.choice(
@@ -120,8 +120,9 @@ OptionTable<EventsConfig> events_options() {
                 "closed event numbers that are remembered, per source: what still comes for them is `late`")
         .usually("1024; less with more than 4096 sources");
     out.add("stride", "1..1099511627776, `\"learn\"`, `\"sparse\"`",
-            "how far apart the numbers of consecutive events are. It decides which whole events are missing "
-            "([LOSSES.md](../guides/LOSSES.md#numbers)); `\"sparse\"` says that the numbers tell nothing about that")
+            "how far apart the numbers of consecutive events are. "
+            "It decides which whole events are missing ([LOSSES.md](../guides/LOSSES.md#numbers)); "
+            "`\"sparse\"` says that the numbers tell nothing about that")
         .reads(read_stride)
         .shows([](const EventsConfig& events) {
             if (!events.stride) return nlohmann::json("learn");
@@ -145,15 +146,14 @@ OptionTable<LcoresConfig> lcores_options() {
         out.integers(key, cpus, "CPU number", member, meaning).unset("proposed at start").usually("proposed");
     };
     list("rx", &LcoresConfig::rx,
-         "receive and assemble messages. A queue goes to the one with the fewest, of those on the NUMA node of the "
-         "port's device if there are any");
+         "receive and assemble messages. A queue goes to the one with the fewest, "
+         "of those on the NUMA node of the port's device if there are any");
     list("build", &LcoresConfig::build,
          "build events of messages: each has a part of the events, by their number; at most 16");
     list("work", &LcoresConfig::work, "reduce and format events");
-    out.choice(
-        "idle", idle_names, &LcoresConfig::idle,
-        "what an lcore does when there is nothing to do. `\"spin\"` reacts fastest; on a machine with few CPUs it "
-        "starves everything else, and `\"sleep\"` gives the CPU away");
+    out.choice("idle", idle_names, &LcoresConfig::idle,
+               "what an lcore does when there is nothing to do. `\"spin\"` reacts fastest; "
+               "on a machine with few CPUs it starves everything else, and `\"sleep\"` gives the CPU away");
     return out;
 }
 
@@ -190,9 +190,9 @@ RunConfig parse_config(std::string_view text, std::string_view file_name) {
     run.sinks = read_sinks(root);
     if (auto lcores = root.table("lcores")) run.lcores = lcores_options().read(*lcores);
     read_streams(root, run);
-    check_recorders(run);
+    check_sinks(run);
     check_reducers(run);
-    warn_of_codecs(run);
+    warn_of_sinks(run);
     return run;
 }
 
@@ -208,27 +208,18 @@ std::vector<wire::DeclaredSpec> load_formats(const std::filesystem::path& file) 
 }
 
 wire::FormatOptions format_options(const RunConfig& run, const StreamConfig& stream) {
-    wire::FormatOptions options;
-    options.interfaces = static_cast<int>(stream.interfaces);
+    wire::FormatOptions options = stream.own;
     options.message_bytes_max = stream.max_message_bytes;
-    options.sls = {.rows = stream.rows,
-                   .bit_depth = stream.bit_depth,
-                   .tengiga = stream.tengiga,
-                   .lane_by = stream.source_by == SourceBy::port ? wire::LaneBy::datagram : wire::LaneBy::row,
-                   // Both interfaces of a module send the same module id.
-                   .interfaces_joined = stream.source_by == SourceBy::header};
-    options.spead = stream.spead;
+    options.sls.lane_by = stream.source_by == SourceBy::port ? wire::LaneBy::datagram : wire::LaneBy::row;
+    // Both interfaces of a module send the same module id.
+    options.sls.interfaces_joined = stream.source_by == SourceBy::header;
     for (const wire::DeclaredSpec& spec : run.formats)
         if (spec.name == stream.format) options.declared = spec;
     return options;
 }
 
 const wire::FormatEntry& format_entry(const StreamConfig& stream) {
-    const bool built_in =
-        std::find(built_in_formats.begin(), built_in_formats.end(), stream.format) != built_in_formats.end();
-    const wire::FormatEntry* entry = wire::find_format(built_in ? std::string_view(stream.format) : "declared");
-    if (entry == nullptr) throw core::UsageError("the format " + in_quotes(stream.format) + " is not in this build");
-    return *entry;
+    return wire::is_built_in(stream.format) ? *wire::find_format(stream.format) : wire::described_format();
 }
 
 namespace {
@@ -255,4 +246,4 @@ bool operator==(const RunConfig& a, const RunConfig& b) {
                       [](const auto& x, const auto& y) { return equal(x, y); });
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::config

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "assemble/overload.hpp"
 #include "config/port_options.hpp"
 #include "config/reduce.hpp"
 #include "config/sink.hpp"
@@ -25,7 +26,7 @@ struct ReferenceTable;
 using Reference = std::vector<ReferenceTable>;
 }  // namespace weir::options
 
-namespace weir::pipeline {
+namespace weir::config {
 
 using options::Place;
 
@@ -47,8 +48,7 @@ enum class Exchange : std::uint8_t {
 };
 enum class IncompleteMode : std::uint8_t { keep, drop };
 enum class AssemblyMode : std::uint8_t { automatic, reference, copy };
-/// What is lost when there is more than weir can take; the first three as assemble::Overload.
-enum class OverloadMode : std::uint8_t { evict_oldest, refuse_new, prescale, wait };
+using OverloadMode = assemble::Overload;
 /// Who steers by flow rules: the device where it takes them, also where one queue needs none, or weir alone.
 enum class SteerMode : std::uint8_t { automatic, rules, software };
 /// What to do with a rule that the device refuses.
@@ -79,15 +79,15 @@ struct PortConfig {
     std::uint16_t queues = 1;
     std::uint16_t mtu = 9000;
     std::uint16_t rx_descriptors = 1024;
-    std::uint32_t mbuf_bytes = 0;       ///< data room of an mbuf without headroom; 0: as the MTU needs
-    std::string address;                ///< "10.1.0.2/24", or empty
-    std::string flows;                  ///< the rule file, as an absolute path; empty: weir writes the rules itself
-    std::vector<flow::FlowRule> rules;  ///< of the file
+    std::uint32_t mbuf_bytes = 0;        ///< data room of an mbuf without headroom; 0: as the MTU needs
+    std::string address;                 ///< "10.1.0.2/24", or empty
+    std::string flows;                   ///< the rule file, as an absolute path; empty: weir writes the rules itself
+    std::vector<steer::FlowRule> rules;  ///< of the file
     SteerMode steer = SteerMode::automatic;
     RefusalMode on_refusal = RefusalMode::software;
-    bool isolated = false;      ///< the device hands over only what a rule matches
-    port::PortOptions options;  ///< link, flow control, time stamps, checksums
-    Place profile;              ///< file is empty when there is none
+    bool isolated = false;        ///< the device hands over only what a rule matches
+    config::PortOptions options;  ///< link, flow control, time stamps, checksums
+    Place profile;                ///< file is empty when there is none
     Place place;
 
     /// What EAL gets: `device` followed by those of `args` that it does not set itself.
@@ -128,18 +128,13 @@ struct RoceConfig {
 struct StreamConfig {
     std::uint32_t port = 0;  ///< index into RunConfig::ports
     Transport transport = Transport::udp;
-    std::string format;  ///< a built-in one (built_in_formats) or the name of a declared one
+    std::string format;  ///< a built-in one (wire::formats) or the name of a declared one
     EventBy event = EventBy::format;
     std::vector<IpAddress> src;                  ///< empty: any
     std::vector<IpAddress> dst;                  ///< empty: any
     std::optional<std::uint32_t> mark;           ///< only packets that a flow rule marks so
     std::uint32_t max_message_bytes = 0;         ///< bound for messages that do not declare their size
-    std::uint32_t interfaces = 1;                ///< jungfrau, moench: UDP ports that share one module
-    std::optional<std::uint32_t> rows;           ///< jungfrau, moench, eiger: partial readout; default all
-    std::optional<std::uint32_t> bit_depth;      ///< eiger: set after reading, default 16
-    std::optional<bool> tengiga;                 ///< eiger: set after reading, default true
-    std::uint32_t packets_per_pulse = 1;         ///< ess: of a source
-    wire::SpeadOptions spead;                    ///< spead: address_bits, event_item, source_item, heap_bytes
+    wire::FormatOptions own;                     ///< the keys of the format; see format_options
     std::vector<std::uint16_t> udp_dst;          ///< udp
     SourceBy source_by = SourceBy::port;         ///< udp
     std::vector<std::uint32_t> source_ids;       ///< udp, source_by = header: the header's ids in source order
@@ -232,7 +227,10 @@ options::Reference config_reference();
 /// What the stream's format is made with (wire::FormatEntry::make_context), its [[format]] included.
 wire::FormatOptions format_options(const RunConfig& run, const StreamConfig& stream);
 
-/// The line of wire's table for the stream's format: of its own name, or "declared".
+/// The keys of the format in a reported stream (config_json). Throws core::UsageError if a value is none that it has.
+wire::FormatOptions read_format_keys(const wire::FormatEntry& format, const nlohmann::json& stream);
+
+/// The line of wire's table for the stream's format: of its own name, or that of described ones.
 const wire::FormatEntry& format_entry(const StreamConfig& stream);
 
 /// `overload` as it is written: "evict-oldest", "prescale:10".
@@ -241,4 +239,4 @@ std::string overload_text(const EventsConfig& events);
 /// An IPv4 or IPv6 address, or nothing.
 std::optional<IpAddress> parse_ip_address(std::string_view text);
 
-}  // namespace weir::pipeline
+}  // namespace weir::config

@@ -8,13 +8,13 @@
 #include "config/parts.hpp"
 #include "config/stream_options.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
 
 namespace {
 
 /// Where the event number comes from, and whether this transport and this format can give it.
 void check_event_by(TableReader& table, const StreamConfig& stream) {
-    const bool bare = stream.format == "message";
+    const bool bare = !format_entry(stream).numbers_events;
     if (stream.transport == Transport::udp) {
         if (stream.event == EventBy::immediate || stream.event == EventBy::count)
             table.wrong("event", in_quotes(name_of(event_by_names, stream.event)),
@@ -38,8 +38,9 @@ StreamConfig read_stream(TableReader& table, const RunConfig& run) {
     stream.place = table.place();
     check_event_by(table, stream);
     check_backed_regions(table, run, stream);
-    if (stream.format == "spead" && stream.source_by == SourceBy::header && stream.spead.source_item == 0)
-        table.missing("source_item", "the id of the item that says the source, because source_by = \"header\"");
+    const wire::FormatEntry& format = format_entry(stream);
+    if (!format.source_key.empty() && stream.source_by == SourceBy::header && table.get(format.source_key) == nullptr)
+        table.missing(format.source_key, fmt::format("{}, because source_by = \"header\"", format.source_key_meaning));
     if (stream.exchange != Exchange::none) agree_on_exchange(table, run, stream);
     return stream;
 }
@@ -91,10 +92,9 @@ void propose_source_ids(RunConfig& run, std::vector<TableReader>& readers) {
     }
     if (!open) return;
     if (others >= run.events.sources)
-        readers[*open].missing("source_ids",
-                               fmt::format("the ids, in source order: the other streams already have {} of "
-                                           "events.sources = {}",
-                                           others, run.events.sources));
+        readers[*open].missing("source_ids", fmt::format("the ids, in source order: "
+                                                         "the other streams already have {} of events.sources = {}",
+                                                         others, run.events.sources));
     auto& ids = run.streams[*open].source_ids;
     ids.resize(run.events.sources - others);
     std::iota(ids.begin(), ids.end(), 0U);
@@ -124,9 +124,10 @@ void warn_of_counts(RunConfig& run) {
     for (const StreamConfig& stream : run.streams)
         if (!counts_are_known(run, stream))
             run.warnings.push_back(fmt::format(
-                "{}:{}: stream.event: \"count\" with {} sources and no psn: if the first message of one is lost, all "
-                "its events join messages that do not belong together, and nothing shows it. Set psn to the PSN that "
-                "each sender begins with, or event = \"immediate\"; without it, whether data was lost is not known",
+                "{}:{}: stream.event: \"count\" with {} sources and no psn: if the first message of one is lost, "
+                "all its events join messages that do not belong together, and nothing shows it. "
+                "Set psn to the PSN that each sender begins with, or event = \"immediate\"; without it, "
+                "whether data was lost is not known",
                 stream.place.file, stream.place.line, run.sources.size()));
 }
 
@@ -136,8 +137,9 @@ void check_event_sources(TableReader& root, RunConfig& run) {
     if (run.events.sources < run.sources.size()) {
         const Place place = events->place(*events->get("sources"));
         run.warnings.push_back(fmt::format(
-            "{}:{}: events.sources = {}: the streams have {} sources; an event is closed when {} of them "
-            "are whole and no other has begun, and what comes for it later is late. Write {} to wait for all",
+            "{}:{}: events.sources = {}: the streams have {} sources; "
+            "an event is closed when {} of them are whole and no other has begun, "
+            "and what comes for it later is late. Write {} to wait for all",
             place.file, place.line, run.events.sources, run.sources.size(), run.events.sources, run.sources.size()));
         return;
     }
@@ -170,4 +172,4 @@ void read_streams(TableReader& root, RunConfig& run) {
     }
 }
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail

@@ -6,12 +6,18 @@
 
 #include "config/parts.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
 
 namespace {
 
-std::string format_names_text() {
-    return quoted_words({built_in_formats.begin(), built_in_formats.end()});
+/// The formats whose headers say the source, as a list in a sentence.
+std::string formats_with_source_ids() {
+    std::string text;
+    for (const wire::FormatEntry& entry : wire::formats())
+        if (entry.source_id)
+            text += fmt::format("{}{}, ", entry.name,
+                                entry.source_id->empty() ? "" : fmt::format(" ({})", *entry.source_id));
+    return text;
 }
 
 void add_port(OptionTable<StreamConfig>& out, const RunConfig& run) {
@@ -28,12 +34,13 @@ void add_port(OptionTable<StreamConfig>& out, const RunConfig& run) {
 }
 
 void add_format(OptionTable<StreamConfig>& out, const RunConfig& run) {
-    std::vector<std::string_view> names(built_in_formats.begin(), built_in_formats.end());
+    const std::vector<std::string_view> built_in = wire::built_in_formats();
+    std::vector<std::string_view> names = built_in;
     for (const wire::DeclaredSpec& spec : run.formats) names.push_back(spec.name);
     const std::string accepted = any_of(names) + "; others are declared by a [[format]] with that name";
     out.text("format", &StreamConfig::format,
              fmt::format("what is in the payload: {} (which has no header of its own), or the name of a `[[format]]`",
-                         format_names_text()))
+                         quoted_words(built_in)))
         .required(accepted)
         .check([names, accepted](TableReader& table, const StreamConfig& stream) {
             if (std::find(names.begin(), names.end(), stream.format) != names.end()) return;
@@ -72,7 +79,7 @@ void add_addresses(OptionTable<StreamConfig>& out, std::string_view key, std::ve
 }
 
 void add_udp(OptionTable<StreamConfig>& out) {
-    const auto only_udp = [](std::string why) {
+    const auto only_udp = [](const std::string& why) {
         return [why](const StreamConfig& stream) {
             return stream.transport == Transport::udp ? std::string() : "nothing: " + why;
         };
@@ -81,19 +88,18 @@ void add_udp(OptionTable<StreamConfig>& out) {
     out.integers("udp_dst", {1, 65535}, "UDP port", &StreamConfig::udp_dst, "udp only: destination ports")
         .required("the destination UDP ports, as [50001, 50002] or \"50001-50008\"")
         .refused_where(only_udp("RoCEv2 always uses UDP port 4791; the sources are those of qp = [...]"));
-    out.choice(
-           "source_by", source_by_names, &StreamConfig::source_by,
-           "udp only: what tells the sources apart. `\"header\"` needs a format with a source id: jungfrau, moench, "
-           "eiger, ejfat, dune (detector, crate, slot and stream), ess (output queue), spead (with `source_item`), "
-           "or a declared one with `source`")
+    out.choice("source_by", source_by_names, &StreamConfig::source_by,
+               fmt::format("udp only: what tells the sources apart. `\"header\"` needs a format with a source id: "
+                           "{}or a declared one with `source`",
+                           formats_with_source_ids()))
         .refused_where(not_a_source)
         .check([](TableReader& table, const StreamConfig& stream) {
             if (stream.source_by == SourceBy::address && stream.src.empty())
                 table.missing("src", "the address of each source, because source_by = \"address\"");
         });
     out.integers("source_ids", {0, 0xffff'ffff}, "source id", &StreamConfig::source_ids,
-                 "udp with `source_by = \"header\"`: the ids in source order. Left out, they count from 0, for as many "
-                 "sources as `events.sources` leaves after the other streams")
+                 "udp with `source_by = \"header\"`: the ids in source order. Left out, they count from 0, "
+                 "for as many sources as `events.sources` leaves after the other streams")
         .refused_where([not_a_source](const StreamConfig& stream) -> std::string {
             if (stream.transport != Transport::udp) return not_a_source(stream);
             return stream.source_by == SourceBy::header ? "" : "nothing: it belongs to source_by = \"header\"";
@@ -104,8 +110,8 @@ void add_udp(OptionTable<StreamConfig>& out) {
 void add_roce(OptionTable<StreamConfig>& out) {
     constexpr std::uint32_t qp_max = (1U << 24) - 1;
     out.integers("qp", {0, qp_max}, "queue pair number (24 bits)", &StreamConfig::qp,
-                 "roce only: the destination queue pair of each source. Two streams may have the same one if `src` or "
-                 "`dst` tell them apart")
+                 "roce only: the destination queue pair of each source. "
+                 "Two streams may have the same one if `src` or `dst` tell them apart")
         .kind("integers, 24 bits")
         .required("the destination queue pair of each source, as [0x11, 0x12]")
         .refused_where(not_roce)
@@ -119,7 +125,7 @@ void add_roce(OptionTable<StreamConfig>& out) {
 void add_event(OptionTable<StreamConfig>& out) {
     out.choice("event", event_by_names, &StreamConfig::event, "where the event number comes from")
         .otherwise([](StreamConfig& stream) {
-            const bool numbered = stream.transport == Transport::udp || stream.format != "message";
+            const bool numbered = stream.transport == Transport::udp || format_entry(stream).numbers_events;
             stream.event = numbered ? EventBy::format : EventBy::immediate;
         })
         .usually("see below");
@@ -131,60 +137,10 @@ void add_event(OptionTable<StreamConfig>& out) {
         });
 }
 
-/// What the headers of a SPEAD stream do not say of themselves.
-void add_spead(OptionTable<StreamConfig>& out) {
-    using wire::SpeadOptions;
-    const auto not_spead = [](const StreamConfig& stream) -> std::string {
-        return stream.format == "spead" ? "" : "nothing: it belongs to format = \"spead\"";
-    };
-    const auto of = [](auto member) {
-        return [member](auto& stream) -> auto& {
-            return stream.spead.*member;
-        };
-    };
-    const auto item = [&](std::string_view key, std::uint32_t SpeadOptions::*member,
-                          std::string_view meaning) -> auto& {
-        return out.add(key, "item id", meaning)
-            .refused_where(not_spead)
-            .written(hex_text)
-            .shows([member](const StreamConfig& stream) { return value_of(stream.spead.*member); })
-            .reads([key = std::string(key), member](TableReader& table, StreamConfig& stream) {
-                const std::uint32_t width = 63 - stream.spead.address_bits.value_or(40);
-                const auto id = static_cast<std::uint32_t>(*table.integer(key, {1, (std::uint64_t{1} << width) - 1}));
-                if (id >= 2 && id <= 6)
-                    table.wrong(key, fmt::format("item {}", id),
-                                "1, the heap counter, or an item of the sender's own: 2 to 6 say how the heap is sent");
-                stream.spead.*member = id;
-            });
-    };
-    out.integer("address_bits", {40, 48}, of(&SpeadOptions::address_bits),
-                "spead only: take only SPEAD-64-48 or only SPEAD-64-40; the width of the event number")
-        .kind("48, 40")
-        .refused_where(not_spead)
-        .unset("48 or 40, as each packet says")
-        .usually("either")
-        .check([](TableReader& table, const StreamConfig& stream) {
-            const std::uint32_t bits = *stream.spead.address_bits;
-            if (bits != 40 && bits != 48)
-                table.wrong("address_bits", std::to_string(bits), "48 (SPEAD-64-48) or 40 (SPEAD-64-40)");
-        });
-    item("event_item", &SpeadOptions::event_item,
-         "spead only: the immediate item whose value is the event number, as `0x1600`")
-        .unset(SpeadOptions{}.event_item, "the heap counter")
-        .usually("1, the heap counter");
-    item("source_item", &SpeadOptions::source_item,
-         "spead only: the immediate item whose value is the source id, as `0x4101`; `source_by = \"header\"` needs it")
-        .unset(0, "");
-    out.size("heap_bytes", {1, message_bytes_limit}, of(&SpeadOptions::heap_bytes),
-             "spead only: the size of every heap, for streams whose packets do not say it")
-        .refused_where(not_spead)
-        .unset(0, "as the packets say")
-        .usually("none");
-}
-
 /// What is known to be sent, if messages have a size of their own.
 std::uint64_t fixed_bytes(const RunConfig& run, const StreamConfig& stream) {
-    std::uint64_t fixed = std::max(stream.message_bytes.value_or(0), stream.spead.heap_bytes);
+    const auto says = format_entry(stream).message_bytes;
+    std::uint64_t fixed = std::max(stream.message_bytes.value_or(0), says != nullptr ? says(stream.own) : 0);
     for (const wire::DeclaredSpec& spec : run.formats)
         if (spec.name == stream.format)
             fixed = std::max<std::uint64_t>({fixed,
@@ -250,17 +206,9 @@ OptionTable<StreamConfig> stream_options(const RunConfig& run) {
     add_udp(out);
     add_roce(out);
     add_event(out);
-    add_detector_options(out);
-    out.integer("packets_per_pulse", {1, 1}, &StreamConfig::packets_per_pulse,
-                "ess only: packets that one source sends for one pulse; this version takes one. A second one is a "
-                "`conflict`")
-        .kind("1")
-        .refused_where([](const StreamConfig& stream) -> std::string {
-            return stream.format == "ess" ? "" : "nothing: it belongs to format = \"ess\"";
-        });
-    add_spead(out);
+    add_format_keys(out);
     add_message_bound(out, run);
     return out;
 }
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail

@@ -4,7 +4,7 @@
 #include "config/run_config.hpp"
 #include "options/option.hpp"
 
-namespace weir::pipeline::detail {
+namespace weir::config::detail {
 
 /// `run` has the ports, the formats and [events], and must outlive the description.
 options::OptionTable<StreamConfig> stream_options(const RunConfig& run);
@@ -16,7 +16,7 @@ std::string not_roce(const StreamConfig& stream);
 void add_exchange_options(options::OptionTable<StreamConfig>& out);
 /// The keys of queue pairs that weir answers: service, exchange, peer, psn, region and so on. After `qp`.
 void add_responder_options(options::OptionTable<StreamConfig>& out);
-/// The keys of PSI's detectors: interfaces, rows, bit_depth, tengiga.
-void add_detector_options(options::OptionTable<StreamConfig>& out);
+/// The keys that belong to formats: interfaces, rows and so on.
+void add_format_keys(options::OptionTable<StreamConfig>& out);
 
-}  // namespace weir::pipeline::detail
+}  // namespace weir::config::detail

@@ -20,6 +20,9 @@ struct ClockReading {
 
 class DisciplinedClock {
 public:
+    /// How far apart the first two readings are at least, and how often it is read from then on.
+    static constexpr TimeNs learn_ns = 20 * ns_per_ms;
+    static constexpr TimeNs read_every_ns = 100 * ns_per_ms;
     /// Corrections are made within this time, and by no more than this part: events that are timed meanwhile see
     /// time run by at most 0.05 % too fast or too slowly.
     static constexpr TimeNs correct_within_ns = ns_per_s;
@@ -51,7 +54,7 @@ public:
         std::uint32_t jumps = 0;  ///< how often the counter jumped (a virtual machine that was moved, a card reset)
     };
 
-    /// Two readings some time apart (20 ms and more) give the rate.
+    /// Two readings, learn_ns apart or more, give the rate.
     DisciplinedClock(const ClockReading& first, const ClockReading& second) noexcept;
 
     /// A correction; for one thread. Readings less than 1 ms after the last one are not taken.

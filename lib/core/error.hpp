@@ -16,4 +16,9 @@ struct RunError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// Throws UsageError with this text unless it holds.
+inline void require(bool holds, const std::string& text) {
+    if (!holds) throw UsageError(text);
+}
+
 }  // namespace weir::core

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/one_writer.hpp"
+
 namespace weir::core {
 
 /// Written by one thread, read by any.
@@ -18,8 +20,7 @@ public:
         steps * (40 - 4) + steps;  ///< up to 2^40 ns, 18 minutes; what is longer counts so
 
     void add(std::uint64_t ns) noexcept {
-        std::atomic<std::uint64_t>& bucket = counts_[bucket_of(ns)];
-        bucket.store(bucket.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        core::add(counts_[bucket_of(ns)]);
         if (ns > longest_.load(std::memory_order_relaxed)) longest_.store(ns, std::memory_order_relaxed);
     }
 

@@ -36,8 +36,9 @@ std::string lock_memory(std::uint64_t bytes) {
     constexpr unsigned mib = 20;
     if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         return fmt::format(
-            "memory is not locked, so that the kernel may swap it out in the middle of a run: RLIMIT_MEMLOCK is {} "
-            "KiB, and about {} MiB are in use (ulimit -l unlimited, LimitMEMLOCK=infinity, or CAP_IPC_LOCK)",
+            "memory is not locked, so that the kernel may swap it out in the middle of a run: "
+            "RLIMIT_MEMLOCK is {} KiB, and about {} MiB are in use (ulimit -l unlimited, LimitMEMLOCK=infinity, "
+            "or CAP_IPC_LOCK)",
             limit.rlim_cur >> 10U, bytes >> mib);
     return fmt::format("memory is not locked, so that the kernel may swap it out in the middle of a run: {}",
                        std::strerror(reason));

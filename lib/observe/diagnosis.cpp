@@ -9,10 +9,10 @@
 
 #include "observe/seen.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
-using core::EventCounter;
-using core::PacketCounter;
+using assemble::EventCounter;
+using wire::PacketCounter;
 
 namespace {
 
@@ -23,7 +23,7 @@ constexpr const char* page_of_losses = "docs/guides/LOSSES.md";
 struct Case {
     const Ledger& ledger;
     const Observations& seen;
-    std::vector<Finding> findings;
+    std::vector<pipeline::Finding> findings;
     std::uint64_t unexplained = 0;  ///< packets that never came and for which no rule has found a reason yet
 
     void add(std::string counter, std::uint64_t packets, const char* section, std::string sentence, bool loss = true) {
@@ -98,8 +98,8 @@ void silent_sources(Case& c) {
         if (source.packets == 0) {
             const std::uint64_t others = all / std::max<std::size_t>(1, c.ledger.sources.size() - 1);
             c.add("events.incomplete.timeout", source.missing_packets, "silent-source",
-                  fmt::format("{} sent nothing, while the others sent {} packets each on average: it is off, or sends "
-                              "elsewhere{}",
+                  fmt::format("{} sent nothing, while the others sent {} packets each on average: it is off, "
+                              "or sends elsewhere{}",
                               c.label(s), others, c.elsewhere("; without a stream are packets to ")));
         } else {
             c.add("events.incomplete.timeout", source.missing_packets, "silent-source",
@@ -114,22 +114,21 @@ void devices(Case& c) {
         const std::uint64_t by_interface = std::min(port.missed, port.missed_by_interface);
         if (by_interface > 0)
             c.add("device.missed", by_interface, "device",
-                  fmt::format("the kernel's interface {} of port {} dropped packets before {} could see them: frames "
-                              "longer than its MTU, bad ones, or a processor's full backlog (ip -s -s link show {}; "
+                  fmt::format("the kernel's interface {} of port {} dropped packets before {} could see them: "
+                              "frames longer than its MTU, bad ones, "
+                              "or a processor's full backlog (ip -s -s link show {}; "
                               "sysctl net.core.netdev_max_backlog)",
                               port.interface, port.name, port.driver, port.interface));
         if (port.missed > by_interface)
             c.add("device.missed", port.missed - by_interface, "device",
-                  fmt::format(
-                      "the device of port {} ({}) dropped packets because its receive queue was full: the rx lcore "
-                      "did not come back in time",
-                      port.name, port.driver));
+                  fmt::format("the device of port {} ({}) dropped packets because its receive queue was full: "
+                              "the rx lcore did not come back in time",
+                              port.name, port.driver));
         if (port.no_buffer > 0)
-            c.add(
-                "device.no_buffer", port.no_buffer, "device",
-                fmt::format("the driver of port {} ({}) found no free packet buffer: memory is held by open events or "
-                            "a slow sink",
-                            port.name, port.driver));
+            c.add("device.no_buffer", port.no_buffer, "device",
+                  fmt::format("the driver of port {} ({}) found no free packet buffer: "
+                              "memory is held by open events or a slow sink",
+                              port.name, port.driver));
     }
     c.unexplained -= std::min(c.unexplained, c.ledger.device_missed);
 }
@@ -159,13 +158,13 @@ void same_missing(Case& c) {
             packets += other.same_missing * other.messages;
         }
         const std::string who = count > 1 ? fmt::format("{} and {} more sources", c.label(s), count - 1) : c.label(s);
-        const std::string what =
-            source.setting.empty() ? "compare `rows`, `interfaces`, `bit_depth`, `packets` and the UDP ports with the "
-                                     "detector's settings, or the sender leaves them out"
-                                   : source.setting + " would fit";
+        const std::string what = source.setting.empty() ? "compare `rows`, `interfaces`, `bit_depth`, "
+                                                          "`packets` and the UDP ports with the detector's settings, "
+                                                          "or the sender leaves them out"
+                                                        : source.setting + " would fit";
         c.add("events.incomplete.timeout", packets, "same-missing",
-              fmt::format("packets never came, and they are the same {} of {} in every event of {}: that is no bad "
-                          "link, the detector sends a smaller readout than is configured: {}",
+              fmt::format("packets never came, and they are the same {} of {} in every event of {}: "
+                          "that is no bad link, the detector sends a smaller readout than is configured: {}",
                           source.same_missing, source.message_packets, who, what));
         c.unexplained -= std::min(c.unexplained, packets);
     }
@@ -191,12 +190,12 @@ void missing(Case& c) {
                               of_active(*most), missing, c.label(static_cast<std::size_t>(most - sources.begin())));
     else if (part(c.ledger.missing_together) >= nearly_all)
         pattern =
-            "nearly all of them are of events in which every source misses some: look at what they share, the last "
-            "link and the switch in front of it";
+            "nearly all of them are of events in which every source misses some: look at what they share, "
+            "the last link and the switch in front of it";
     else
         pattern =
-            "spread over the sources without a pattern: look for a congested switch, or bit errors that a switch "
-            "throws away";
+            "spread over the sources without a pattern: look for a congested switch, "
+            "or bit errors that a switch throws away";
     const bool told =
         !c.ledger.devices.empty() && c.ledger.device_missed == 0 &&
         std::ranges::all_of(c.ledger.devices, [](const auto& device) { return device.missed.has_value(); });
@@ -209,11 +208,10 @@ void numbers(Case& c) {
     if (!c.ledger.numbers || !c.ledger.numbers->why_unknown().empty()) return;
     const std::uint64_t events = c.ledger.numbers->missing();
     if (events == 0) return;
-    c.add(
-        "events.opened", 0, "numbers",
-        fmt::format("nothing came of {} events, numbers {}: the detector skipped them, or everything of them was lost "
-                    "before weir (on the way, or while nobody recorded)",
-                    events, ranges_text(*c.ledger.numbers)));
+    c.add("events.opened", 0, "numbers",
+          fmt::format("nothing came of {} events, numbers {}: the detector skipped them, "
+                      "or everything of them was lost before weir (on the way, or while nobody recorded)",
+                      events, ranges_text(*c.ledger.numbers)));
 }
 
 void late(Case& c) {
@@ -223,18 +221,18 @@ void late(Case& c) {
     const std::uint64_t timeouts = c.get(EventCounter::incomplete_timeout);
     if (evicted > timeouts) {
         c.add("dropped.late", count, "evicted",
-              fmt::format(
-                  "packets came after {} events had been evicted to make room (limit: {}; {} open at most), {} only "
-                  "timed out",
-                  evicted, c.seen.open_limit, c.seen.open_max, timeouts));
+              fmt::format("packets came after {} events had been evicted to make room (limit: {}; {} open at most), "
+                          "{} only timed out",
+                          evicted, c.seen.open_limit, c.seen.open_max, timeouts));
         return;
     }
     const auto& sources = c.ledger.sources;
     const std::uint32_t needed = c.ledger.sources_needed;
     if (needed > 0 && needed < sources.size()) {
         c.add("dropped.late", count, "fewer-sources",
-              fmt::format("packets came for events that had left: `[events] sources = {}` closes an event with the "
-                          "first {} whole messages, and the streams have {} sources; `sources = {}` waits for all",
+              fmt::format("packets came for events that had left: "
+                          "`[events] sources = {}` closes an event with the first {} whole messages, "
+                          "and the streams have {} sources; `sources = {}` waits for all",
                           needed, needed, sources.size(), sources.size()));
         return;
     }
@@ -271,8 +269,8 @@ std::string what_kept_open(const Case& c) {
             return fmt::format("they waited for {}", c.label(s));
     for (std::size_t s = 0; s < c.seen.sources.size(); ++s)
         if (misses_the_same(c.seen.sources[s])) return "they waited for packets that are not sent";
-    return "events begin faster than they become whole: packets are missing, the sources lag behind each other, or "
-           "weir is overloaded (see `bottleneck`)";
+    return "events begin faster than they become whole: packets are missing, the sources lag behind each other, "
+           "or weir is overloaded (see `bottleneck`)";
 }
 
 void evicted(Case& c) {
@@ -321,18 +319,17 @@ std::string source_sentence(const Case& c) {
         if (c.ledger.sources[s].packets == 0 && c.seen.sources[s].by_header)
             silent += fmt::format("{}{}", silent.empty() ? "; no packet names " : ", ", c.seen.sources[s].label);
     return fmt::format(
-        "packets name a source that is not in `source_ids`{} (configured: {}){}: a board with another number than "
-        "expected, or one more board",
+        "packets name a source that is not in `source_ids`{} (configured: {}){}: "
+        "a board with another number than expected, or one more board",
         ids, c.seen.known_ids, silent);
 }
 
 void geometry(Case& c) {
     if (const std::uint64_t count = c.get(PacketCounter::malformed_payload_length); count > 0)
-        c.add(
-            "dropped.malformed.payload_length", count, "geometry",
-            fmt::format("packets have a payload of the wrong length{}: the stream's format or geometry is not what the "
-                        "detector sends",
-                        Case::most(c.seen.wrong_lengths, ", most often ")));
+        c.add("dropped.malformed.payload_length", count, "geometry",
+              fmt::format("packets have a payload of the wrong length{}: "
+                          "the stream's format or geometry is not what the detector sends",
+                          Case::most(c.seen.wrong_lengths, ", most often ")));
     if (const std::uint64_t count = c.get(PacketCounter::malformed_packet_number); count > 0)
         c.add("dropped.malformed.packet_number", count, "geometry",
               "packets have numbers beyond the end of a message: " +
@@ -354,8 +351,8 @@ void cut_frames(Case& c) {
                                     : "something on the way, or the device, has smaller buffers than the frames";
     if (c.any_port("net_af_packet"))
         why =
-            "net_af_packet cuts frames longer than its `framesz` without a word (with the profile: 16384), and a "
-            "kernel that merges packets makes such frames (ethtool -K DEV gro off gso off tso off)";
+            "net_af_packet cuts frames longer than its `framesz` without a word (with the profile: 16384), "
+            "and a kernel that merges packets makes such frames (ethtool -K DEV gro off gso off tso off)";
     c.add(counter, truncated + lengths, "cut-frames", "frames were cut before weir saw their end: " + why);
 }
 
@@ -366,9 +363,9 @@ void unheard_answers(Case& c) {
         if (report == c.ledger.psns.end() || report->counts.transport != wire::RoceTransport::rc) continue;
         if (report->counts.repeated <= report->counts.seen) continue;
         c.add("dropped.duplicate", 0, "roce",
-              fmt::format("queue pair {:#x} of {} got each packet again and again ({} of {} were repeats): its sender "
-                          "hears no acknowledgement. weir answers to queue pair {:#x}: does `peer` say the sender's "
-                          "own qp and address?",
+              fmt::format("queue pair {:#x} of {} got each packet again and again ({} of {} were repeats): "
+                          "its sender hears no acknowledgement. weir answers to queue pair {:#x}: "
+                          "does `peer` say the sender's own qp and address?",
                           qp.qp, c.label(qp.source), report->counts.repeated,
                           report->counts.repeated + report->counts.seen, qp.peer_qp),
               false);
@@ -379,17 +376,18 @@ void roce(Case& c) {
     if (const std::uint64_t count = c.get(PacketCounter::malformed_bad_icrc); count > 0) {
         const std::uint64_t good = c.get(PacketCounter::placed);
         c.add("dropped.malformed.bad_icrc", count, "icrc",
-              good == 0 ? "packets have a wrong iCRC, and none a right one: the sender does not compute it, or "
-                          "computes it wrongly"
+              good == 0 ? "packets have a wrong iCRC, and none a right one: the sender does not compute it, "
+                          "or computes it wrongly"
                         : fmt::format("packets have a wrong iCRC, against {} good ones: bit errors on the way", good));
     }
     std::uint64_t unnumbered = 0;
     for (const PsnReport& report : c.ledger.psns) unnumbered += report.counts.unnumbered;
     if (unnumbered > 0)
         c.add("dropped.unbound", unnumbered, "unbound",
-              "packets are of messages that came whole and carry no immediate, which `event = \"immediate\"` takes the "
-              "event number from: set event = \"format\" if a detector header is in front of the payload, else "
-              "\"count\", or \"arrival\" (with one source)");
+              "packets are of messages that came whole and carry no immediate, "
+              "which `event = \"immediate\"` takes the event number from: "
+              "set event = \"format\" if a detector header is in front of the payload, else \"count\", "
+              "or \"arrival\" (with one source)");
     if (const std::uint64_t count = c.get(PacketCounter::unbound); count > unnumbered)
         c.add("dropped.unbound", count - unnumbered, "unbound",
               "packets belong to messages whose FIRST or LAST packet never came, so that their event is not known");
@@ -421,11 +419,12 @@ void unsteered(Case& c) {
     const std::uint64_t kin = c.ledger.unmatched.possible_losses;
     const std::uint64_t count = c.get(PacketCounter::unsteered);
     if (kin > 0) {
-        c.add("packets.unsteered", kin, "unsteered",
-              fmt::format("packets match no [[stream]] and look like this detector's: {}. If they are, add their ports "
-                          "to the streams (docs/guides/ROUND_ROBIN.md if it takes several ports in turn)",
-                          unmatched_text(c.ledger.unmatched, true)),
-              false);
+        c.add(
+            "packets.unsteered", kin, "unsteered",
+            fmt::format("packets match no [[stream]] and look like this detector's: {}. If they are, "
+                        "add their ports to the streams (docs/guides/ROUND_ROBIN.md if it takes several ports in turn)",
+                        unmatched_text(c.ledger.unmatched, true)),
+            false);
         c.findings.back().possible = true;
     }
     if (count <= kin || c.ledger.stream_packets() == 0) return;
@@ -445,8 +444,8 @@ void remarks(Case& c) {
     const std::uint64_t of_streams = c.ledger.rule_dropped_of_streams;
     if (const std::uint64_t count = c.get(PacketCounter::flow_rule); count > 0)
         c.findings.push_back({"dropped.flow_rule", of_streams > 0 ? of_streams : count, of_streams > 0,
-                              of_streams > 0 ? "packets of a stream were dropped by a flow rule; `flows` in the report "
-                                               "says by which"
+                              of_streams > 0 ? "packets of a stream were dropped by a flow rule; "
+                                               "`flows` in the report says by which"
                                              : "packets were dropped by flow rules, as asked; none was of a stream",
                               "docs/guides/FLOWS.md#in-a-run"});
     if (c.ledger.missing_at_end > 0)
@@ -461,10 +460,11 @@ void remarks(Case& c) {
 /// Whatever counter has no sentence of its own: the first sentence of its explanation.
 void others(Case& c) {
     const auto named = [&](std::string_view name) {
-        return std::ranges::any_of(c.findings, [&](const Finding& finding) { return finding.counter == name; });
+        return std::ranges::any_of(c.findings,
+                                   [&](const pipeline::Finding& finding) { return finding.counter == name; });
     };
     for (std::size_t i = 0; i < c.ledger.packets.size(); ++i) {
-        const core::CounterInfo& info = core::packet_counters[i];
+        const core::CounterInfo& info = wire::packet_counters[i];
         const auto counter = static_cast<PacketCounter>(i);
         const bool cut = counter == PacketCounter::malformed_truncated || counter == PacketCounter::malformed_ip_length;
         if (c.ledger.packets[i] == 0 || cut || !info.name.starts_with("dropped.") || named(info.name)) continue;
@@ -477,7 +477,7 @@ void others(Case& c) {
 
 }  // namespace
 
-std::vector<Finding> diagnose(const Ledger& ledger, const Observations& seen) {
+std::vector<pipeline::Finding> diagnose(const Ledger& ledger, const Observations& seen) {
     Case c{ledger, seen, {}, ledger.missing_packets()};
     // What arrived and was not placed is missing in its event just the same: it has its own sentence.
     c.unexplained -= std::min(c.unexplained, ledger.lost_packets());
@@ -500,11 +500,11 @@ std::vector<Finding> diagnose(const Ledger& ledger, const Observations& seen) {
     unsteered(c);
     remarks(c);
     others(c);
-    std::ranges::stable_sort(c.findings, [](const Finding& a, const Finding& b) {
+    std::ranges::stable_sort(c.findings, [](const pipeline::Finding& a, const pipeline::Finding& b) {
         const bool first = a.loss || a.possible;
         return first != (b.loss || b.possible) ? first : a.packets > b.packets;
     });
     return std::move(c.findings);
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

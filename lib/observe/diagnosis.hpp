@@ -10,9 +10,7 @@
 #include "pipeline/bottleneck.hpp"
 #include "pipeline/finding.hpp"
 
-namespace weir::pipeline {
-
-class Pipeline;
+namespace weir::observe {
 
 /// What is known besides the account.
 struct Observations {
@@ -63,36 +61,6 @@ struct Observations {
 };
 
 /// Losses first, the largest first. Empty: everything came and was kept.
-[[nodiscard]] std::vector<Finding> diagnose(const Ledger& ledger, const Observations& seen);
+[[nodiscard]] std::vector<pipeline::Finding> diagnose(const Ledger& ledger, const Observations& seen);
 
-/// Follows a run for what only shows while it goes on: sources that fall silent, buffers that fill up.
-class Watch {
-public:
-    /// On the control thread, several times a second.
-    void look(const Pipeline& pipeline, double seconds);
-    /// From the first packet for a stream to the last, to a few milliseconds; 0: none came, or all at once.
-    [[nodiscard]] double active_seconds() const { return last_packet_s_ - first_packet_s_; }
-    /// What everybody did while something was refused or evicted; or in the whole run, if nothing was.
-    [[nodiscard]] Usage decisive(const Usage& whole) const;
-    [[nodiscard]] Observations observations(const Pipeline& pipeline, const Ledger& ledger, double seconds) const;
-
-private:
-    struct Activity {
-        std::uint64_t packets = 0;
-        double last_s = 0;
-    };
-    void look_for_packets(const Pipeline& pipeline, double seconds);
-
-    std::uint64_t stream_packets_ = 0;
-    double packets_looked_s_ = 0;
-    double first_packet_s_ = 0;
-    double last_packet_s_ = 0;
-    double looked_s_ = 0;
-    double queued_max_ = 0;
-    double writer_max_ = 0;
-    std::vector<Activity> sources_;
-    Usage looked_;      ///< at the last look
-    Usage overloaded_;  ///< between looks in which something was refused
-};
-
-}  // namespace weir::pipeline
+}  // namespace weir::observe

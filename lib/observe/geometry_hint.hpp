@@ -8,10 +8,10 @@
 #include "assemble/message.hpp"
 #include "config/run_config.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 /// "`rows = 256`"; empty where none is known that would make such messages whole. `missing` is sorted, and not empty.
-[[nodiscard]] std::string fitting_setting(const RunConfig& config, const StreamConfig& stream,
+[[nodiscard]] std::string fitting_setting(const config::RunConfig& config, const config::StreamConfig& stream,
                                           std::span<const assemble::ByteRange> missing);
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

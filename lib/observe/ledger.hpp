@@ -1,26 +1,26 @@
-// The account of a run: adds up the counters of all lcores and says whether they balance against what was counted
-// independently of them. One struct for the report, the manifest, the terminal and the tests.
+// The account of a run: the sums of all counters, and whether they balance against what was counted independently of
+// them. One struct for the report, the manifest, the terminal and the tests.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "assemble/counters.hpp"
 #include "core/counters.hpp"
 #include "core/latency_histogram.hpp"
 #include "observe/number_report.hpp"
 #include "observe/psn_report.hpp"
 #include "observe/reduce_report.hpp"
 #include "observe/unmatched_senders.hpp"
+#include "roce/responder/answer_counter.hpp"
 #include "store/disk_watch.hpp"
+#include "wire/packet_counter.hpp"
 
-namespace weir::pipeline {
-
-class Pipeline;
+namespace weir::observe {
 
 struct Ledger {
     /// A queue pair that weir answers.
@@ -67,10 +67,10 @@ struct Ledger {
         store::DiskOutlook disk;
     };
 
-    std::array<std::uint64_t, core::count_of<core::PacketCounter>> packets{};
-    std::array<std::uint64_t, core::count_of<core::MessageCounter>> messages{};
-    std::array<std::uint64_t, core::count_of<core::EventCounter>> events{};
-    std::array<std::uint64_t, core::count_of<core::AnswerCounter>> answers{};
+    std::array<std::uint64_t, core::count_of<wire::PacketCounter>> packets{};
+    std::array<std::uint64_t, core::count_of<assemble::MessageCounter>> messages{};
+    std::array<std::uint64_t, core::count_of<assemble::EventCounter>> events{};
+    std::array<std::uint64_t, core::count_of<roce::AnswerCounter>> answers{};
     std::vector<QueuePair> queue_pairs;  ///< those that weir answers, by source
     std::vector<PsnReport> psns;         ///< of all queue pairs, by source
     /// Why events may join messages that do not belong together; empty: messages say which event is theirs.
@@ -111,9 +111,9 @@ struct Ledger {
     std::uint32_t sources_needed = 0;     ///< for a complete event
     bool all_sequenced = false;  ///< all have sequence numbers: what becomes of a packet later makes no difference
 
-    [[nodiscard]] std::uint64_t get(core::PacketCounter c) const { return packets[static_cast<std::size_t>(c)]; }
-    [[nodiscard]] std::uint64_t get(core::MessageCounter c) const { return messages[static_cast<std::size_t>(c)]; }
-    [[nodiscard]] std::uint64_t get(core::EventCounter c) const { return events[static_cast<std::size_t>(c)]; }
+    [[nodiscard]] std::uint64_t get(wire::PacketCounter c) const { return packets[static_cast<std::size_t>(c)]; }
+    [[nodiscard]] std::uint64_t get(assemble::MessageCounter c) const { return messages[static_cast<std::size_t>(c)]; }
+    [[nodiscard]] std::uint64_t get(assemble::EventCounter c) const { return events[static_cast<std::size_t>(c)]; }
     [[nodiscard]] std::uint64_t incomplete() const;
     /// Packets that weir had and that are not in an event for lack of anything but need: all of `dropped` but
     /// duplicates, and of what flow rules drop only what belonged to a stream.
@@ -141,25 +141,4 @@ struct Ledger {
     [[nodiscard]] std::string imbalance() const;
 };
 
-[[nodiscard]] Ledger collect(const Pipeline& pipeline);
-
-/// "packets", "bytes", "messages", "events", "balanced", "wire_loss", "sources": as in the run report.
-[[nodiscard]] nlohmann::json ledger_json(const Ledger& ledger);
-
-/// Of a run, over the time in which packets came, and over all of it.
-struct Rates {
-    double packets_per_s = 0;
-    double gbps = 0;
-    double events_per_s = 0;
-    double sink_mb_per_s = 0;
-    double seconds = 0;  ///< that they are over
-};
-[[nodiscard]] Rates rates_over(const Ledger& ledger, double seconds);
-
-/// The account in plain words, several lines. `active_seconds`: in which packets came; 0: the whole run.
-[[nodiscard]] std::string ledger_text(const Ledger& ledger, double seconds, double active_seconds = 0);
-
-/// {"active": {"seconds", "packets_per_s", "gbps", "events_per_s", "sink_bytes_per_s"}, "run": {...}}
-[[nodiscard]] nlohmann::json rates_json(const Ledger& ledger, double seconds, double active_seconds);
-
-}  // namespace weir::pipeline
+}  // namespace weir::observe

@@ -7,7 +7,7 @@
 
 #include "pipeline/pipeline.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 namespace {
 
@@ -90,37 +90,39 @@ std::string NumberReport::why_unknown() const {
         return fmt::format("{} steps between event numbers are no multiple of `events.stride`", run.odd());
     if (const auto stride = run.stride(); counts_frames && !declared && stride && *stride != 1)
         return fmt::format(
-            "frame numbers rise by {0} where the detector counts by 1: the frames between went elsewhere (then set "
-            "`events.stride = {0}`), or were lost",
+            "frame numbers rise by {0} where the detector counts by 1: "
+            "the frames between went elsewhere (then set `events.stride = {0}`), or were lost",
             *stride);
     return {};
 }
 
-NumberReport report_numbers(const Pipeline& pipeline) {
-    const Pipeline::Options& options = pipeline.options();
+NumberReport report_numbers(const pipeline::Pipeline& pipeline) {
+    const pipeline::Pipeline::Options& options = pipeline.options();
     NumberReport report;
     const std::optional<std::uint64_t> stride = options.config.events.stride;
     report.declared = stride.has_value();
-    report.sparse = stride == EventsConfig::stride_sparse;
+    report.sparse = stride == config::EventsConfig::stride_sparse;
     const auto declared = report.sparse ? std::nullopt : stride;
     report.run = pipeline.numbers().summary(declared, options.capture.has_value() ? options.capture->loop : 1);
     report.counts_frames = true;
-    for (const StreamRuntime& stream : options.streams) report.counts_frames &= stream.context.sls.lane_packets > 0;
-    report.of_arrival = std::ranges::any_of(
-        options.config.streams, [](const StreamConfig& stream) { return stream.event == EventBy::arrival; });
+    for (const stages::StreamRuntime& stream : options.streams)
+        report.counts_frames &= stream.context.sls.lane_packets > 0;
+    report.of_arrival = std::ranges::any_of(options.config.streams, [](const config::StreamConfig& stream) {
+        return stream.event == config::EventBy::arrival;
+    });
     if (options.config.events.sources < options.config.sources.size()) return report;
     report.sources.resize(options.config.sources.size());
     for (std::uint32_t s = 0; s < report.sources.size(); ++s) {
         NumberReport::Source& source = report.sources[s];
         for (const auto& build : pipeline.build()) {
-            const Absences& absences = build->absences();
+            const stages::Absences& absences = build->absences();
             source.absent += absences.count(s);
             source.highest = std::max(source.highest, absences.highest(s));
             const auto lowest = absences.lowest(s);
             source.lowest.insert(source.lowest.end(), lowest.begin(), lowest.end());
         }
         std::ranges::sort(source.lowest);
-        source.lowest.resize(std::min(source.lowest.size(), Absences::lowest_max));
+        source.lowest.resize(std::min(source.lowest.size(), stages::Absences::lowest_max));
     }
     return report;
 }
@@ -181,4 +183,4 @@ std::string ranges_text(const NumberReport& report) {
     return ranges.size() > shown_max ? text + ", ..." : text;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

@@ -10,14 +10,16 @@
 #include "pipeline/event_numbers.hpp"
 
 namespace weir::pipeline {
-
 class Pipeline;
+}  // namespace weir::pipeline
+
+namespace weir::observe {
 
 struct NumberReport {
     using Range = assemble::NumberAccount::Range;
     static constexpr std::size_t source_ranges_max = 64;
 
-    EventNumbers::Summary run;
+    pipeline::EventNumbers::Summary run;
     bool of_arrival = false;     ///< weir numbered the messages as they came, so no number can be missing
     bool declared = false;       ///< `events.stride` says how numbers rise
     bool sparse = false;         ///< ... namely not evenly
@@ -36,7 +38,7 @@ struct NumberReport {
 };
 
 /// Once the run has ended.
-[[nodiscard]] NumberReport report_numbers(const Pipeline& pipeline);
+[[nodiscard]] NumberReport report_numbers(const pipeline::Pipeline& pipeline);
 
 /// {"total": N | "unknown", "why", "stride", "first", "last", "seen", "ranges": [[first, last], ...],
 /// "ranges_left_out"}
@@ -47,4 +49,4 @@ struct NumberReport {
 /// "6-99, 120": the first few.
 [[nodiscard]] std::string ranges_text(const NumberReport& report);
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

@@ -10,7 +10,7 @@
 #include "pipeline/pipeline.hpp"
 #include "port/interface_drops.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 using nlohmann::json;
 using port::LivePort;
@@ -38,7 +38,7 @@ double seconds_of(core::TimeNs ns) {
 
 }  // namespace
 
-std::string ports_text(const Pipeline& pipeline) {
+std::string ports_text(const pipeline::Pipeline& pipeline) {
     std::string text;
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
         const LivePort& port = *pipeline.ports()[i];
@@ -52,12 +52,12 @@ std::string ports_text(const Pipeline& pipeline) {
     return text;
 }
 
-json ports_json(const Pipeline& pipeline) {
+json ports_json(const pipeline::Pipeline& pipeline) {
     json list = json::array();
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
         const LivePort& port = *pipeline.ports()[i];
         const LivePort::Setup& setup = port.setup();
-        const PortConfig& config = pipeline.options().config.ports[i];
+        const config::PortConfig& config = pipeline.options().config.ports[i];
         const LivePort::Link link = port.link();
         const LivePort::Answers answers = port.answers();
         json one{{"port", config.name},
@@ -88,7 +88,7 @@ json ports_json(const Pipeline& pipeline) {
     return list;
 }
 
-json clock_json(const Pipeline& pipeline) {
+json clock_json(const pipeline::Pipeline& pipeline) {
     if (pipeline.clock() == nullptr) return nullptr;
     const port::LiveClock::Facts facts = pipeline.clock()->facts();
     json clock{{"source", facts.source}, {"reference", "CLOCK_REALTIME"}, {"error_ns", facts.error_ns}};
@@ -97,15 +97,14 @@ json clock_json(const Pipeline& pipeline) {
     return clock;
 }
 
-std::vector<std::string> clock_warnings(const Pipeline& pipeline) {
+std::vector<std::string> clock_warnings(const pipeline::Pipeline& pipeline) {
     std::vector<std::string> warnings;
     if (pipeline.clock() == nullptr) return warnings;
     const port::LiveClock::Facts facts = pipeline.clock()->facts();
     if (facts.steps > 0)
         warnings.push_back(
-            fmt::format("the system's time was set during the run ({} times, by up to {:.6f} s): times in the run go "
-                        "on evenly, and "
-                        "approach the new time by 0.5 ms per second",
+            fmt::format("the system's time was set during the run ({} times, by up to {:.6f} s): "
+                        "times in the run go on evenly, and approach the new time by 0.5 ms per second",
                         facts.steps, seconds_of(facts.error_ns)));
     if (facts.jumps > 0)
         warnings.push_back(fmt::format(
@@ -113,34 +112,34 @@ std::vector<std::string> clock_warnings(const Pipeline& pipeline) {
     return warnings;
 }
 
-std::vector<std::string> interface_warnings(const Pipeline& pipeline) {
+std::vector<std::string> interface_warnings(const pipeline::Pipeline& pipeline) {
     std::vector<std::string> warnings;
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
         const LivePort::Setup& setup = pipeline.ports()[i]->setup();
         if (!setup.interface_mtu.has_value()) continue;
-        const PortConfig& config = pipeline.options().config.ports[i];
+        const config::PortConfig& config = pipeline.options().config.ports[i];
         const std::optional<std::uint32_t> mtu = port::interface_mtu(setup.interface);
         if (!mtu.has_value())
             warnings.push_back(
-                fmt::format("port {}: the interface {} has gone during the run, and with it its counts "
-                            "of what it dropped",
+                fmt::format("port {}: the interface {} has gone during the run, "
+                            "and with it its counts of what it dropped",
                             config.name, setup.interface));
         else if (*mtu < config.mtu)
-            warnings.push_back(fmt::format(
-                "port {}: the MTU of the interface {} was set from {} to {} during the run, below the port's mtu of "
-                "{}: from then on the kernel dropped longer frames",
-                config.name, setup.interface, *setup.interface_mtu, *mtu, config.mtu));
+            warnings.push_back(
+                fmt::format("port {}: the MTU of the interface {} was set from {} to {} during the run, "
+                            "below the port's mtu of {}: from then on the kernel dropped longer frames",
+                            config.name, setup.interface, *setup.interface_mtu, *mtu, config.mtu));
     }
     return warnings;
 }
 
-std::vector<std::string> wait_for_links(const Pipeline& pipeline, const std::function<bool()>& stop,
+std::vector<std::string> wait_for_links(const pipeline::Pipeline& pipeline, const std::function<bool()>& stop,
                                         const std::function<void(const std::string&)>& say) {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     std::vector<std::string> missing;
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
-        const PortConfig& config = pipeline.options().config.ports[i];
+        const config::PortConfig& config = pipeline.options().config.ports[i];
         const auto until = start + std::chrono::seconds(config.options.link_wait_s);
         bool up = pipeline.ports()[i]->link().up;
         if (!up && config.options.link_wait_s > 0)
@@ -156,4 +155,4 @@ std::vector<std::string> wait_for_links(const Pipeline& pipeline, const std::fun
     return missing;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

@@ -12,11 +12,13 @@
 
 #include "core/error.hpp"
 #include "core/say.hpp"
+#include "observe/ledger_collect.hpp"
+#include "observe/ledger_json.hpp"
 #include "observe/run_recorder.hpp"
 #include "observe/seen.hpp"
 #include "pipeline/pipeline.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 namespace {
 
@@ -26,7 +28,7 @@ std::size_t terminal_width() noexcept {
     return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
 }
 
-std::string percent(const char* name, const Level& level) {
+std::string percent(const char* name, const pipeline::Level& level) {
     return fmt::format("{} {:.0f}%", name, 100 * level.fraction());
 }
 
@@ -41,18 +43,18 @@ std::string disk_text(std::uint64_t seconds_left) {
 }
 
 /// ", recorder 9.8 s held, 2 files, saving"
-std::string recorder_text(const Recorder::Status& recorder) {
+std::string recorder_text(const record::Recorder::Status& recorder) {
     if (!recorder.stopped.empty()) return fmt::format("; recorder stopped, {} files", recorder.files);
-    std::string text = recorder.mode == RecordMode::all
+    std::string text = recorder.mode == config::RecordMode::all
                            ? fmt::format("; recorder {} packets", recorder.written)
                            : fmt::format("; recorder {:.3g} s held, {} files", recorder.seconds_held, recorder.files);
-    if (recorder.mode == RecordMode::incomplete && recorder.saving) text += ", saving";
+    if (recorder.mode == config::RecordMode::incomplete && recorder.saving) text += ", saving";
     if (recorder.left_out > 0) text += fmt::format(", {} left out", recorder.left_out);
     return text;
 }
 
-std::optional<Recorder::Status> recorder_of(const Pipeline& pipeline) {
-    const Recorder* const recorder = pipeline.options().recorder;
+std::optional<record::Recorder::Status> recorder_of(const pipeline::Pipeline& pipeline) {
+    const record::Recorder* const recorder = pipeline.options().recorder;
     return recorder == nullptr ? std::nullopt : std::optional(recorder->status());
 }
 
@@ -64,8 +66,8 @@ struct Part {
 
 std::vector<Part> parts_of(const ProgressSample& sample) {
     const Ledger& ledger = sample.ledger;
-    const Levels& levels = sample.levels;
-    const std::uint64_t closed = ledger.get(core::EventCounter::complete) + ledger.incomplete();
+    const pipeline::Levels& levels = sample.levels;
+    const std::uint64_t closed = ledger.get(assemble::EventCounter::complete) + ledger.incomplete();
     std::vector<Part> parts;
     parts.push_back({0, fmt::format("{:6.1f} s  {:9.0f} packets/s  {:6.2f} Gb/s", sample.seconds, sample.packets_per_s,
                                     sample.gbps)});
@@ -85,7 +87,7 @@ std::vector<Part> parts_of(const ProgressSample& sample) {
     }
     parts.push_back({4, "; " + percent("memory", levels.memory)});
     parts.push_back({6, ", " + percent("buffers", levels.buffers)});
-    if (const Levels::Ring* ring = levels.fullest(); ring != nullptr)
+    if (const pipeline::Levels::Ring* ring = levels.fullest(); ring != nullptr)
         parts.push_back({7, fmt::format(", ring {}", percent(ring->name.c_str(), ring->level))});
     if (levels.writer.size > 0) parts.push_back({5, ", " + percent("writer", levels.writer)});
     if (sample.recorder) parts.push_back({3, recorder_text(*sample.recorder)});
@@ -172,10 +174,10 @@ void Progress::say(std::string_view text) {
     core::say("{}\n", text);
 }
 
-ProgressSample Progress::take(const Pipeline& pipeline, const Watch& watch, Ledger ledger, double seconds) {
+ProgressSample Progress::take(const pipeline::Pipeline& pipeline, const Watch& watch, Ledger ledger, double seconds) {
     ProgressSample sample;
     const double step = seconds - last_s_;
-    const std::uint64_t events = ledger.get(core::EventCounter::complete) + ledger.incomplete();
+    const std::uint64_t events = ledger.get(assemble::EventCounter::complete) + ledger.incomplete();
     const auto per_second = [&](std::uint64_t now, std::uint64_t& last) {
         const double rate = step > 0 ? static_cast<double>(now - last) / step : 0;
         last = now;
@@ -189,7 +191,7 @@ ProgressSample Progress::take(const Pipeline& pipeline, const Watch& watch, Ledg
     sample.levels = pipeline.levels();
     if (pipeline.capture() == nullptr && ledger.stream_packets() == 0)
         sample.nothing = seen_words(ledger, watch.observations(pipeline, ledger, seconds));
-    const Usage usage = pipeline.usage(seconds);
+    const pipeline::Usage usage = pipeline.usage(seconds);
     sample.usage = usage;
     sample.recorder = recorder_of(pipeline);
     sample.usage -= last_usage_;
@@ -216,18 +218,18 @@ void Progress::show(const ProgressSample& sample, bool final) {
     }
 }
 
-void Progress::update(const Pipeline& pipeline, const Watch& watch, double seconds) {
+void Progress::update(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
     if (mode_ == ProgressMode::none || seconds - last_s_ < 1.0) return;
     show(take(pipeline, watch, collect(pipeline), seconds), false);
 }
 
-void Progress::finish(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
+void Progress::finish(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
     if (mode_ == ProgressMode::none) return;
     show(take(pipeline, watch, ledger, seconds), true);
     end_line();
 }
 
-void Progress::answer(const Pipeline& pipeline, const Watch& watch, double seconds) {
+void Progress::answer(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
     const Ledger ledger = collect(pipeline);
     const Observations seen = watch.observations(pipeline, ledger, seconds);
     ProgressSample sample;
@@ -245,4 +247,4 @@ void Progress::answer(const Pipeline& pipeline, const Watch& watch, double secon
         core::say("nothing has come for any stream in {:.1f} s: {}\n", seconds, seen_text(ledger, seen));
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

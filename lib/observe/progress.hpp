@@ -10,11 +10,12 @@
 
 #include "observe/diagnosis.hpp"
 #include "observe/ledger.hpp"
+#include "observe/watch.hpp"
 #include "pipeline/bottleneck.hpp"
 #include "pipeline/levels.hpp"
 #include "record/recorder.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 enum class ProgressMode : std::uint8_t {
     automatic,  ///< a line on a terminal, nothing elsewhere
@@ -35,13 +36,13 @@ struct ProgressOption {
 struct ProgressSample {
     double seconds = 0;  ///< since the start
     Ledger ledger;
-    Levels levels;
-    Usage usage;  ///< since the sample before
+    pipeline::Levels levels;
+    pipeline::Usage usage;  ///< since the sample before
     double packets_per_s = 0;
     double gbps = 0;
     double events_per_s = 0;
     double sink_bytes_per_s = 0;
-    std::optional<Recorder::Status> recorder;  ///< nothing: the run has none
+    std::optional<record::Recorder::Status> recorder;  ///< nothing: the run has none
     std::string nothing;  ///< nothing has come for any stream: what has come instead, in few words; otherwise empty
 };
 
@@ -64,15 +65,16 @@ public:
     /// A sentence on stderr, without damaging the line.
     void say(std::string_view text);
     /// Takes and shows a sample when a second has passed since the last one.
-    void update(const Pipeline& pipeline, const Watch& watch, double seconds);
-    /// The last sample, when everything is settled: it agrees with the report.
-    void finish(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds);
+    void update(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds);
+    /// The last sample, when everything has ended: it agrees with the report.
+    void finish(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds);
     /// Somebody asks (SIGUSR1): the line in full, and what has been seen if nothing of what is waited for has come.
     /// Said whatever was asked for at the start.
-    void answer(const Pipeline& pipeline, const Watch& watch, double seconds);
+    void answer(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds);
 
 private:
-    [[nodiscard]] ProgressSample take(const Pipeline& pipeline, const Watch& watch, Ledger ledger, double seconds);
+    [[nodiscard]] ProgressSample take(const pipeline::Pipeline& pipeline, const Watch& watch, Ledger ledger,
+                                      double seconds);
     void show(const ProgressSample& sample, bool final);
     void end_line();
 
@@ -86,7 +88,7 @@ private:
     std::uint64_t last_bytes_ = 0;
     std::uint64_t last_events_ = 0;
     std::uint64_t last_stored_ = 0;
-    Usage last_usage_;
+    pipeline::Usage last_usage_;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

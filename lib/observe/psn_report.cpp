@@ -7,7 +7,7 @@
 
 #include "pipeline/pipeline.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 using wire::RoceTransport;
 
@@ -68,8 +68,8 @@ void judge_psns(std::span<PsnReport> reports) {
     }
 }
 
-std::vector<PsnReport> collect_psns(const Pipeline& pipeline) {
-    const RunConfig& config = pipeline.options().config;
+std::vector<PsnReport> collect_psns(const pipeline::Pipeline& pipeline) {
+    const config::RunConfig& config = pipeline.options().config;
     std::vector<PsnReport> reports;
     for (std::uint32_t source = 0; source < config.sources.size(); ++source)
         for (const auto& rx : pipeline.rx())
@@ -121,4 +121,4 @@ std::string psns_text(std::span<const PsnReport> reports) {
     return text;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

@@ -11,8 +11,10 @@
 #include "roce/psn_account.hpp"
 
 namespace weir::pipeline {
-
 class Pipeline;
+}  // namespace weir::pipeline
+
+namespace weir::observe {
 
 /// Of one queue pair that weir listens to or answers.
 struct PsnReport {
@@ -33,10 +35,10 @@ struct PsnReport {
 void judge_psns(std::span<PsnReport> reports);
 
 /// By source; only RoCE sources.
-[[nodiscard]] std::vector<PsnReport> collect_psns(const Pipeline& pipeline);
+[[nodiscard]] std::vector<PsnReport> collect_psns(const pipeline::Pipeline& pipeline);
 
 [[nodiscard]] nlohmann::json psns_json(std::span<const PsnReport> reports);
 /// A line for each queue pair that has lost something or of which it is not known. Empty if there is none.
 [[nodiscard]] std::string psns_text(std::span<const PsnReport> reports);
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

@@ -8,20 +8,20 @@
 #include "stages/pedestal_keeper.hpp"
 #include "stages/work_stage.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
-std::vector<ReducerReport> collect_reducers(const std::vector<std::unique_ptr<WorkStage>>& workers,
-                                            const PedestalKeeper* pedestals,
+std::vector<ReducerReport> collect_reducers(const std::vector<std::unique_ptr<stages::WorkStage>>& workers,
+                                            const stages::PedestalKeeper* pedestals,
                                             const std::vector<std::unique_ptr<reduce::FragmentConverter>>& converters) {
-    std::vector<std::vector<core::ReducerCounters>> lists;
+    std::vector<std::vector<reduce::ReducerCounters>> lists;
     for (const auto& worker : workers) lists.push_back(worker->reducers());
     // It is the first of a chain, and so of each list.
     if (pedestals != nullptr)
-        lists.push_back({core::counters_of("pedestal", core::pedestal_counters, pedestals->tally())});
+        lists.push_back({reduce::counters_of("pedestal", reduce::pedestal_counters, pedestals->tally())});
     for (const auto& converter : converters)
-        lists.push_back({core::counters_of("jungfrau", core::jungfrau_counters, converter->tally())});
+        lists.push_back({reduce::counters_of("jungfrau", reduce::jungfrau_counters, converter->tally())});
     std::vector<ReducerReport> out;
-    for (const std::vector<core::ReducerCounters>& all : lists) {
+    for (const std::vector<reduce::ReducerCounters>& all : lists) {
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (out.size() == i) {
                 out.push_back({all[i].kind, {}});
@@ -67,4 +67,4 @@ nlohmann::json reduce_json(const std::vector<ReducerReport>& reducers) {
     return out;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

@@ -12,11 +12,12 @@
 
 #include "core/error.hpp"
 #include "observe/ledger.hpp"
+#include "observe/ledger_collect.hpp"
 #include "observe/run_report.hpp"
 #include "pipeline/pipeline.hpp"
 #include "plan/plan.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 namespace {
 
@@ -36,9 +37,10 @@ store::PcapngSection section_of(const std::string& version) {
     return section;
 }
 
-std::vector<store::PcapngInterface> interfaces_of(const RunConfig& config, std::uint32_t snap_bytes, bool replay) {
+std::vector<store::PcapngInterface> interfaces_of(const config::RunConfig& config, std::uint32_t snap_bytes,
+                                                  bool replay) {
     std::vector<store::PcapngInterface> interfaces;
-    for (const PortConfig& port : config.ports) {
+    for (const config::PortConfig& port : config.ports) {
         store::PcapngInterface interface;
         interface.name = port.name;
         interface.description = replay ? "replayed from a capture" : port.device;
@@ -58,12 +60,12 @@ std::optional<std::array<std::uint8_t, 6>> mac_of(const std::string& text) {
 
 }  // namespace
 
-nlohmann::json recorder_json(const Recorder::Status& status) {
+nlohmann::json recorder_json(const record::Recorder::Status& status) {
     nlohmann::json triggers = nlohmann::json::object();
-    for (std::size_t i = 0; i < record_reasons; ++i)
-        triggers[name_of(static_cast<RecordTrigger::Reason>(i))] = status.triggers[i];
+    for (std::size_t i = 0; i < stages::record_reasons; ++i)
+        triggers[name_of(static_cast<stages::RecordTrigger::Reason>(i))] = status.triggers[i];
     triggers["unsaved"] = status.triggers_unsaved;
-    nlohmann::json out{{"packets", status.mode == RecordMode::all ? "all" : "incomplete"},
+    nlohmann::json out{{"packets", status.mode == config::RecordMode::all ? "all" : "incomplete"},
                        {"seen", status.seen},
                        {"written", status.written},
                        {"left_out", status.left_out},
@@ -72,7 +74,7 @@ nlohmann::json recorder_json(const Recorder::Status& status) {
                        {"paths", status.names},
                        {"triggers", std::move(triggers)},
                        {"memory", status.memory_bytes}};
-    if (status.mode == RecordMode::incomplete) {
+    if (status.mode == config::RecordMode::incomplete) {
         out["seconds_held"] = status.seconds_held;
         if (status.short_of_memory) out["shortest_seconds"] = status.shortest_seconds;
     }
@@ -80,13 +82,14 @@ nlohmann::json recorder_json(const Recorder::Status& status) {
     return out;
 }
 
-std::unique_ptr<RunRecorder> RunRecorder::open(const RunConfig& config, const Plan& plan, const Options& options) {
-    const auto sink = std::ranges::find(config.sinks, SinkKind::pcapng, &SinkConfig::kind);
+std::unique_ptr<RunRecorder> RunRecorder::open(const config::RunConfig& config, const plan::Plan& plan,
+                                               const Options& options) {
+    const auto sink = std::ranges::find_if(config.sinks, &config::SinkConfig::as<config::RecorderConfig>);
     if (sink == config.sinks.end()) return nullptr;
-    const RecorderConfig& record = sink->recorder();
+    const config::RecorderConfig& record = *sink->as<config::RecorderConfig>();
     const auto limit = [](std::uint64_t value) { return value == 0 ? UINT64_MAX : value; };
-    const bool flight = record.packets == RecordMode::incomplete;
-    Recorder::Config out;
+    const bool flight = record.packets == config::RecordMode::incomplete;
+    record::Recorder::Config out;
     out.record = record;
     out.files.path = options.path;
     out.files.numbered = flight;
@@ -103,13 +106,13 @@ std::unique_ptr<RunRecorder> RunRecorder::open(const RunConfig& config, const Pl
     return std::make_unique<RunRecorder>(std::move(out), *sink);
 }
 
-RunRecorder::RunRecorder(Recorder::Config config, const SinkConfig& sink)
+RunRecorder::RunRecorder(record::Recorder::Config config, const config::SinkConfig& sink)
     : recorder_(std::move(config)),
-      drops_(recorder_.config().record.packets == RecordMode::incomplete ? recorder_.config().record.drops : 0),
+      drops_(recorder_.config().record.packets == config::RecordMode::incomplete ? recorder_.config().record.drops : 0),
       on_error_(sink.on_error),
       alarm_(sink.full_warning_seconds) {}
 
-void RunRecorder::start(const Pipeline& pipeline) {
+void RunRecorder::start(const pipeline::Pipeline& pipeline) {
     std::vector<store::PcapngInterface> interfaces = recorder_.config().files.interfaces;
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
         const port::LivePort& port = *pipeline.ports()[i];
@@ -121,12 +124,12 @@ void RunRecorder::start(const Pipeline& pipeline) {
     recorder_.start();
 }
 
-void RunRecorder::look(const Pipeline& pipeline, const Say& say) {
+void RunRecorder::look(const pipeline::Pipeline& pipeline, const Say& say) {
     if (const double now_s = steady_s(); now_s - looked_s_ >= look_every_s)
         looked_s_ = now_s;
     else
         return;
-    std::vector<Recorder::Device> devices;
+    std::vector<record::Recorder::Device> devices;
     for (const auto& port : pipeline.ports()) {
         const port::LivePort::DeviceCounters counters = port->counters();
         const std::uint64_t dropped = counters.missed.value_or(0) + counters.no_buffer.value_or(0);
@@ -134,12 +137,12 @@ void RunRecorder::look(const Pipeline& pipeline, const Say& say) {
         devices.push_back({counters.received + dropped, known ? std::optional(dropped) : std::nullopt});
     }
     if (!devices.empty()) recorder_.set_devices(std::move(devices));
-    const Recorder::Status status = recorder_.status();
+    const record::Recorder::Status status = recorder_.status();
     if (status.newest_ns != 0) {
         const Ledger ledger = collect(pipeline);
         if (const auto lost = drops_.update(status.newest_ns, ledger.lost_packets() + ledger.device_missed)) {
-            RecordTrigger trigger;
-            trigger.reason = RecordTrigger::Reason::drops;
+            stages::RecordTrigger trigger;
+            trigger.reason = stages::RecordTrigger::Reason::drops;
             trigger.number = *lost;
             recorder_.trigger(trigger);
         }
@@ -153,12 +156,12 @@ void RunRecorder::look(const Pipeline& pipeline, const Say& say) {
     const std::uint64_t reserve = recorder_.config().record.keep_free;
     std::optional<std::uint64_t> free;
     if (!error) free = space.available - std::min<std::uint64_t>(space.available, reserve);
-    disk_.update(static_cast<TimeNs>(looked_s_ * 1e9), status.bytes, free);
+    disk_.update(static_cast<core::TimeNs>(looked_s_ * 1e9), status.bytes, free);
     if (alarm_.update(disk_.outlook()))
         say(fmt::format("the disk will soon be too full to record packets ({})", store::disk_text(disk_.outlook())));
 }
 
-void RunRecorder::warn(const Recorder::Status& status, const Say& say) {
+void RunRecorder::warn(const record::Recorder::Status& status, const Say& say) {
     if (!status.stopped.empty() && !said_stopped_) {
         said_stopped_ = true;
         say(fmt::format("no more packets are recorded: {}", status.stopped));
@@ -168,7 +171,7 @@ void RunRecorder::warn(const Recorder::Status& status, const Say& say) {
         say("the recorder cannot keep up: packets are left out of the capture (recorder.left_out), not of the run");
     }
     // Once for a second and more, so that the beginning of a run does not count.
-    if (status.mode != RecordMode::incomplete || said_short_) return;
+    if (status.mode != config::RecordMode::incomplete || said_short_) return;
     if (copied_ns_ == 0) {
         copied_ns_ = status.newest_ns;
         copied_bytes_ = status.copied_bytes;
@@ -188,17 +191,17 @@ void RunRecorder::warn(const Recorder::Status& status, const Say& say) {
 }
 
 std::string RunRecorder::request() {
-    const Recorder::Status status = recorder_.status();
+    const record::Recorder::Status status = recorder_.status();
     if (!status.stopped.empty()) return fmt::format("nothing is saved any more: {}", status.stopped);
-    RecordTrigger trigger;
-    trigger.reason = RecordTrigger::Reason::request;
+    stages::RecordTrigger trigger;
+    trigger.reason = stages::RecordTrigger::Reason::request;
     recorder_.trigger(trigger);
-    if (status.mode == RecordMode::all) return "all packets are recorded; the next one gets a comment";
+    if (status.mode == config::RecordMode::all) return "all packets are recorded; the next one gets a comment";
     return fmt::format("saving the last {:.3g} s of packets, and {:.4g} s more", status.seconds_held,
                        recorder_.config().record.after);
 }
 
-void RunRecorder::finish(const Pipeline& pipeline, const Say& say) {
+void RunRecorder::finish(const pipeline::Pipeline& pipeline, const Say& say) {
     looked_s_ = -1;
     look(pipeline, say);
     recorder_.finish();
@@ -206,7 +209,7 @@ void RunRecorder::finish(const Pipeline& pipeline, const Say& say) {
 }
 
 std::string RunRecorder::failure() const {
-    const Recorder::Status status = recorder_.status();
+    const record::Recorder::Status status = recorder_.status();
     return status.failed ? status.stopped : std::string();
 }
 
@@ -215,7 +218,7 @@ nlohmann::json RunRecorder::json() const {
 }
 
 std::string RunRecorder::text() const {
-    const Recorder::Status status = recorder_.status();
+    const record::Recorder::Status status = recorder_.status();
     std::string text = fmt::format("recorded  {} of {} packets in {} file{}", status.written, status.seen, status.files,
                                    status.files == 1 ? "" : "s");
     if (status.left_out > 0) text += fmt::format(", {} left out", status.left_out);
@@ -224,4 +227,4 @@ std::string RunRecorder::text() const {
     return text + "\n";
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

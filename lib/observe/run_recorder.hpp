@@ -15,12 +15,17 @@
 #include "store/disk_watch.hpp"
 
 namespace weir::pipeline {
-
 class Pipeline;
+}  // namespace weir::pipeline
+
+namespace weir::plan {
 struct Plan;
+}  // namespace weir::plan
+
+namespace weir::observe {
 
 /// What the report, telemetry and progress say of a recorder.
-[[nodiscard]] nlohmann::json recorder_json(const Recorder::Status& status);
+[[nodiscard]] nlohmann::json recorder_json(const record::Recorder::Status& status);
 
 class RunRecorder {
 public:
@@ -32,43 +37,44 @@ public:
     using Say = std::function<void(const std::string&)>;
 
     /// Null: the run has no sink of kind "pcapng". Nothing is created yet. Throws core::UsageError and core::RunError.
-    static std::unique_ptr<RunRecorder> open(const RunConfig& config, const Plan& plan, const Options& options);
+    static std::unique_ptr<RunRecorder> open(const config::RunConfig& config, const plan::Plan& plan,
+                                             const Options& options);
 
-    RunRecorder(Recorder::Config config, const SinkConfig& sink);
-    [[nodiscard]] Recorder& recorder() noexcept { return recorder_; }
+    RunRecorder(record::Recorder::Config config, const config::SinkConfig& sink);
+    [[nodiscard]] record::Recorder& recorder() noexcept { return recorder_; }
 
     /// The pipeline is there and nothing polls yet.
-    void start(const Pipeline& pipeline);
+    void start(const pipeline::Pipeline& pipeline);
     /// Control thread, every few milliseconds. `say` gets what the operator should know; it is a warning.
-    void look(const Pipeline& pipeline, const Say& say);
+    void look(const pipeline::Pipeline& pipeline, const Say& say);
     /// Somebody asks for what is in memory. Returns what will be done, for people.
     [[nodiscard]] std::string request();
     /// All lcores have ended.
-    void finish(const Pipeline& pipeline, const Say& say);
+    void finish(const pipeline::Pipeline& pipeline, const Say& say);
 
     /// Empty, or why nothing can be written any more although it should: an error, not a limit.
     [[nodiscard]] std::string failure() const;
     /// `on_error` of the sink.
-    [[nodiscard]] SinkError on_error() const noexcept { return on_error_; }
+    [[nodiscard]] config::SinkError on_error() const noexcept { return on_error_; }
     /// What has become of it, a line for the summary.
     [[nodiscard]] std::string text() const;
     [[nodiscard]] nlohmann::json json() const;
 
 private:
-    void warn(const Recorder::Status& status, const Say& say);
+    void warn(const record::Recorder::Status& status, const Say& say);
 
-    Recorder recorder_;
-    DropBurst drops_;
-    SinkError on_error_;
+    record::Recorder recorder_;
+    stages::DropBurst drops_;
+    config::SinkError on_error_;
     store::DiskAlarm alarm_;
     store::DiskWatch disk_;
     double disk_looked_s_ = -1;
     double looked_s_ = -1;
     std::uint64_t copied_bytes_ = 0;  ///< and the newest time, when the rate was looked at
-    TimeNs copied_ns_ = 0;
+    core::TimeNs copied_ns_ = 0;
     bool said_stopped_ = false;
     bool said_short_ = false;
     bool said_left_out_ = false;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

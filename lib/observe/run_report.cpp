@@ -11,8 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "plan/placement_text.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 std::string cpu_model() {
     std::ifstream info("/proc/cpuinfo");
@@ -21,7 +22,7 @@ std::string cpu_model() {
     return "unknown";
 }
 
-nlohmann::json machine_json(const std::string& version, const Plan& plan) {
+nlohmann::json machine_json(const std::string& version, const plan::Plan& plan) {
     utsname kernel{};
     ::uname(&kernel);
     return {{"host", kernel.nodename},
@@ -30,11 +31,11 @@ nlohmann::json machine_json(const std::string& version, const Plan& plan) {
             {"cpus", plan.host.usable().size()},
             {"dpdk", rte_version()},
             {"weir", version},
-            {"topology", topology_json(plan.host)},
+            {"topology", plan::topology_json(plan.host)},
             {"placement", placement_json(plan.host, plan.placement)}};
 }
 
-nlohmann::json plan_json(const Plan& plan) {
+nlohmann::json plan_json(const plan::Plan& plan) {
     return {{"lcores", {{"rx", plan.rx}, {"build", plan.build}, {"work", plan.work}}},
             {"open_events_max", plan.open_max},
             {"open_events_limit", plan.open_limit},
@@ -69,4 +70,4 @@ void ReportFile::write(const nlohmann::json& report) {
     written_ = true;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

@@ -7,13 +7,13 @@
 
 #include "plan/plan.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 /// As the kernel calls it, or "unknown".
 [[nodiscard]] std::string cpu_model();
 /// Host, kernel, processor, DPDK, and `version` of weir.
-[[nodiscard]] nlohmann::json machine_json(const std::string& version, const Plan& plan);
-[[nodiscard]] nlohmann::json plan_json(const Plan& plan);
+[[nodiscard]] nlohmann::json machine_json(const std::string& version, const plan::Plan& plan);
+[[nodiscard]] nlohmann::json plan_json(const plan::Plan& plan);
 
 /// The report is opened before anything runs: a path that cannot be written is found then, not at the end. A run that
 /// does not get as far as a report leaves no file, rather than an empty one.
@@ -34,4 +34,4 @@ private:
     bool written_ = false;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

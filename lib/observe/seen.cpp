@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace weir::pipeline {
+namespace weir::observe {
 
-using core::PacketCounter;
+using wire::PacketCounter;
 
 namespace {
 
@@ -95,7 +95,7 @@ nlohmann::json seen_json(const Ledger& ledger, const Observations& seen) {
                         {"arp", ledger.get(PacketCounter::not_for_us_arp)},
                         {"icmp", ledger.get(PacketCounter::not_for_us_icmp)},
                         {"ports", nlohmann::json::array()},
-                        {"strangers", nlohmann::json::array()}};
+                        {"other_senders", nlohmann::json::array()}};
     for (const Observations::Port& port : seen.ports)
         json["ports"].push_back({{"port", port.name},
                                  {"link_up", port.link_up},
@@ -103,8 +103,8 @@ nlohmann::json seen_json(const Ledger& ledger, const Observations& seen) {
                                  {"received", port.received},
                                  {"answered", port.answered}});
     for (const UnmatchedSender& sender : ledger.unmatched.list)
-        json["strangers"].push_back({{"to", sender.what}, {"packets", sender.packets}});
+        json["other_senders"].push_back({{"to", sender.what}, {"packets", sender.packets}});
     return json;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

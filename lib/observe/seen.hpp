@@ -9,8 +9,10 @@
 #include "observe/ledger.hpp"
 
 namespace weir::pipeline {
-
 class Pipeline;
+}  // namespace weir::pipeline
+
+namespace weir::observe {
 
 /// No packet of a live run was for any configured stream so far.
 [[nodiscard]] bool nothing_for_streams(const Ledger& ledger, const Observations& seen);
@@ -21,8 +23,8 @@ class Pipeline;
 /// The same in few words, for the progress line: "link down", "3 ARP, 309 to no stream".
 [[nodiscard]] std::string seen_words(const Ledger& ledger, const Observations& seen);
 
-/// {"nothing_for_streams", "text", "ports": [{"port", "link", "mbps", ...}], "arp", ..., "strangers": [{"to",
+/// {"nothing_for_streams", "text", "ports": [{"port", "link", "mbps", ...}], "arp", ..., "other_senders": [{"to",
 /// "packets"}]}
 [[nodiscard]] nlohmann::json seen_json(const Ledger& ledger, const Observations& seen);
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

@@ -4,32 +4,33 @@
 
 #include "stages/sink_thread.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 namespace {
 
-bool counts(const SinkConfig& config, const SinkThread& thread) {
-    return config.on_error == SinkError::stop || !thread.failed();
+bool counts(const config::SinkConfig& config, const stages::SinkThread& thread) {
+    return config.on_error == config::SinkError::stop || !thread.failed();
 }
 
 }  // namespace
 
-std::vector<const SinkConfig*> event_sinks(const RunConfig& config) {
-    std::vector<const SinkConfig*> found;
-    for (const SinkConfig& sink : config.sinks)
+std::vector<const config::SinkConfig*> event_sinks(const config::RunConfig& config) {
+    std::vector<const config::SinkConfig*> found;
+    for (const config::SinkConfig& sink : config.sinks)
         if (sink.stores_events()) found.push_back(&sink);
     return found;
 }
 
-SinkAccount account_sinks(const RunConfig& config, const std::vector<std::unique_ptr<SinkThread>>& threads) {
-    const std::vector<const SinkConfig*> sinks = event_sinks(config);
+SinkAccount account_sinks(const config::RunConfig& config,
+                          const std::vector<std::unique_ptr<stages::SinkThread>>& threads) {
+    const std::vector<const config::SinkConfig*> sinks = event_sinks(config);
     bool any = false;
     for (std::size_t i = 0; i < threads.size(); ++i) any |= counts(*sinks[i], *threads[i]);
     SinkAccount account;
     bool first = true;
     for (std::size_t i = 0; i < threads.size(); ++i) {
         if (any && !counts(*sinks[i], *threads[i])) continue;
-        const SinkThread& thread = *threads[i];
+        const stages::SinkThread& thread = *threads[i];
         account.written = first ? thread.written() : std::min(account.written, thread.written());
         account.synced = first ? thread.synced() : std::min(account.synced, thread.synced());
         account.lost = std::max(account.lost, thread.lost());
@@ -38,4 +39,4 @@ SinkAccount account_sinks(const RunConfig& config, const std::vector<std::unique
     return account;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

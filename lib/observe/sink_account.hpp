@@ -7,12 +7,14 @@
 
 #include "config/run_config.hpp"
 
-namespace weir::pipeline {
-
+namespace weir::stages {
 class SinkThread;
+}  // namespace weir::stages
+
+namespace weir::observe {
 
 /// Those of the configuration that store events, in order: one for each thread.
-[[nodiscard]] std::vector<const SinkConfig*> event_sinks(const RunConfig& config);
+[[nodiscard]] std::vector<const config::SinkConfig*> event_sinks(const config::RunConfig& config);
 
 /// Of the sinks that took part until the end, or of all if none did: the events that are in every one of them, and
 /// those that one of them lost. `on_error = "continue"` is what lets a run do without a sink.
@@ -21,7 +23,7 @@ struct SinkAccount {
     std::uint64_t lost = 0;
     std::uint64_t synced = 0;
 };
-[[nodiscard]] SinkAccount account_sinks(const RunConfig& config,
-                                        const std::vector<std::unique_ptr<SinkThread>>& threads);
+[[nodiscard]] SinkAccount account_sinks(const config::RunConfig& config,
+                                        const std::vector<std::unique_ptr<stages::SinkThread>>& threads);
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

@@ -11,11 +11,13 @@
 #include <shared_mutex>
 
 #include "core/error.hpp"
+#include "observe/ledger_collect.hpp"
+#include "observe/ledger_json.hpp"
 #include "observe/run_recorder.hpp"
 #include "observe/seen.hpp"
 #include "pipeline/pipeline.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 namespace {
 
@@ -38,8 +40,8 @@ constexpr Command commands[] = {
     {"/weir/lcores", "What each stage of the pipeline has done, and on which lcore it runs."},
     {"/weir/rings", "How full each ring is, and buffers, memory, open and queued events, and the writer's queue."},
     {"/weir/seen",
-     "What comes besides the streams, and from where: for when nothing is coming. Links, ARP, ports that nobody asked "
-     "for."},
+     "What comes besides the streams, and from where: for when nothing is coming. Links, ARP, "
+     "ports that nobody asked for."},
     {"/weir/recorder", "What the pcapng sink has seen, written and left out, its files, and what made it save them."},
     {"/weir/record", "Saves what the flight recorder has in memory, as SIGUSR2 does; says how it stands."},
     {"/weir/events", "Events opened, complete, incomplete by cause, written, dropped; open and queued."},
@@ -87,18 +89,18 @@ void add(rte_tel_data* data, const std::string& key, const json& value) {
     }
 }
 
-json lcores_json(const Pipeline& pipeline) {
-    const Plan& plan = pipeline.options().plan;
+json lcores_json(const pipeline::Pipeline& pipeline) {
+    const plan::Plan& plan = pipeline.options().plan;
     json lcores = json::object();
     for (std::size_t i = 0; i < pipeline.rx().size(); ++i) {
-        const RxStage& rx = *pipeline.rx()[i];
+        const stages::RxStage& rx = *pipeline.rx()[i];
         lcores[fmt::format("rx{}", i)] = {{"lcore", plan.rx[i]},
                                           {"received_packets", rx.received_packets()},
                                           {"received_bytes", rx.received_bytes()},
                                           {"buffers_held", rx.buffers_held()}};
     }
     for (std::size_t i = 0; i < pipeline.build().size(); ++i) {
-        const BuildStage& build = *pipeline.build()[i];
+        const stages::BuildStage& build = *pipeline.build()[i];
         lcores[fmt::format("build{}", i)] = {{"lcore", plan.build[i]},
                                              {"open_events", build.open_events()},
                                              {"queued_events", build.queued_events()},
@@ -109,7 +111,7 @@ json lcores_json(const Pipeline& pipeline) {
                                             {"raw_bytes", pipeline.work()[i]->raw_bytes()},
                                             {"stored_bytes", pipeline.work()[i]->stored_bytes()}};
     for (std::size_t i = 0; i < pipeline.work().size(); ++i)
-        for (const core::ReducerCounters& reducer : pipeline.work()[i]->reducers())
+        for (const reduce::ReducerCounters& reducer : pipeline.work()[i]->reducers())
             for (std::size_t k = 0; k < reducer.infos.size(); ++k)
                 lcores[fmt::format("work{}", i)][std::string(reducer.kind)][std::string(reducer.infos[k].name)] =
                     reducer.get(k);
@@ -124,7 +126,7 @@ json lcores_json(const Pipeline& pipeline) {
 }
 
 /// Lists become entries with a number: telemetry's dictionaries hold no lists of dictionaries.
-json seen_of(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
+json seen_of(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
     json seen = seen_json(ledger, watch.observations(pipeline, ledger, seconds));
     json ports = json::object();
     for (json port : seen["ports"]) {
@@ -132,16 +134,16 @@ json seen_of(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger,
         port.erase("port");
         ports[name] = std::move(port);
     }
-    json strangers = json::object();
-    for (const json& stranger : seen["strangers"])
-        strangers[std::to_string(strangers.size())] =
-            fmt::format("{}: {} packets", stranger["to"].get<std::string>(), stranger["packets"].get<std::uint64_t>());
+    json others = json::object();
+    for (const json& sender : seen["other_senders"])
+        others[std::to_string(others.size())] =
+            fmt::format("{}: {} packets", sender["to"].get<std::string>(), sender["packets"].get<std::uint64_t>());
     seen["ports"] = std::move(ports);
-    seen["strangers"] = std::move(strangers);
+    seen["other_senders"] = std::move(others);
     return seen;
 }
 
-json snapshot_of(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
+json snapshot_of(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
     json account = ledger_json(ledger);
     json snapshot = {{"sources", json::object()}, {"ports", json::object()}};
     for (const json& source : account["sources"]) {
@@ -170,7 +172,7 @@ json snapshot_of(const Pipeline& pipeline, const Watch& watch, const Ledger& led
     snapshot["lcores"] = lcores_json(pipeline);
     snapshot["seen"] = seen_of(pipeline, watch, ledger, seconds);
     snapshot["recorder"] = json::object();
-    if (const Recorder* recorder = pipeline.options().recorder; recorder != nullptr) {
+    if (const record::Recorder* recorder = pipeline.options().recorder; recorder != nullptr) {
         json& into = snapshot["recorder"] = recorder_json(recorder->status());
         into.erase("paths");
     }
@@ -212,7 +214,7 @@ void Telemetry::publish(json snapshot, bool final) {
     published_.notify_all();
 }
 
-void Telemetry::serve(const Pipeline& pipeline, const Watch& watch, double seconds) {
+void Telemetry::serve(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
     {
         const std::lock_guard lock(mutex_);
         if (!wanted_) return;
@@ -220,7 +222,7 @@ void Telemetry::serve(const Pipeline& pipeline, const Watch& watch, double secon
     publish(snapshot_of(pipeline, watch, collect(pipeline), seconds), false);
 }
 
-void Telemetry::finish(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
+void Telemetry::finish(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
     publish(snapshot_of(pipeline, watch, ledger, seconds), true);
 }
 
@@ -256,4 +258,4 @@ int Telemetry::answer(const char* command, const char* parameters, rte_tel_data*
     }
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

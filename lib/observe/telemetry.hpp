@@ -10,12 +10,15 @@
 
 #include "observe/diagnosis.hpp"
 #include "observe/ledger.hpp"
+#include "observe/watch.hpp"
 
 struct rte_tel_data;
 
 namespace weir::pipeline {
-
 class Pipeline;
+}  // namespace weir::pipeline
+
+namespace weir::observe {
 
 /// One per process, after EAL has started with telemetry.
 class Telemetry {
@@ -28,11 +31,11 @@ public:
     Telemetry& operator=(const Telemetry&) = delete;
 
     /// Makes an answer if somebody waits for one. On the control thread, every few milliseconds.
-    void serve(const Pipeline& pipeline, const Watch& watch, double seconds);
+    void serve(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds);
     /// Somebody has asked for what the flight recorder has, since the last call.
     [[nodiscard]] bool take_record_request() noexcept { return record_.exchange(false); }
     /// What is said from now on, to the end of the program.
-    void finish(const Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds);
+    void finish(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds);
 
 private:
     static int answer(const char* command, const char* parameters, rte_tel_data* data);
@@ -49,4 +52,4 @@ private:
     bool closing_ = false;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

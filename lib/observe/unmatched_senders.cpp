@@ -10,28 +10,28 @@
 
 #include "pipeline/pipeline.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 namespace {
 
-using Sender = RxNotes::Sender;
+using Sender = stages::RxNotes::Sender;
 
-std::string address_text(const SenderAddress& address) {
+std::string address_text(const stages::SenderAddress& address) {
     std::array<char, INET6_ADDRSTRLEN> text{};
     ::inet_ntop(address.ipv6 ? AF_INET6 : AF_INET, address.bytes.data(), text.data(), text.size());
     return text.data();
 }
 
-bool is_set(const SenderAddress& address) {
+bool is_set(const stages::SenderAddress& address) {
     return std::ranges::any_of(address.bytes, [](std::uint8_t byte) { return byte != 0; });
 }
 
-SenderAddress sender_address(const IpAddress& address) {
+stages::SenderAddress sender_address(const config::IpAddress& address) {
     return {address.v6, address.bytes};
 }
 
 /// Those of all rx lcores, each once, the most frequent first.
-std::vector<Sender> merged(const Pipeline& pipeline) {
+std::vector<Sender> merged(const pipeline::Pipeline& pipeline) {
     std::map<std::tuple<bool, std::uint32_t, bool, std::array<std::uint8_t, 16>>, Sender> all;
     for (const auto& rx : pipeline.rx())
         for (const Sender& sender : rx->notes().senders()) {
@@ -49,11 +49,11 @@ std::vector<Sender> merged(const Pipeline& pipeline) {
 /// What is known of the configured streams to compare senders with.
 class Known {
 public:
-    explicit Known(const Pipeline& pipeline) : pipeline_(pipeline) {
-        for (const StreamConfig& stream : config().streams) {
+    explicit Known(const pipeline::Pipeline& pipeline) : pipeline_(pipeline) {
+        for (const config::StreamConfig& stream : config().streams) {
             std::vector<std::uint32_t> keys(stream.qp);
-            if (stream.transport == Transport::udp) keys.assign(stream.udp_dst.begin(), stream.udp_dst.end());
-            auto& all = stream.transport == Transport::udp ? ports_ : queue_pairs_;
+            if (stream.transport == config::Transport::udp) keys.assign(stream.udp_dst.begin(), stream.udp_dst.end());
+            auto& all = stream.transport == config::Transport::udp ? ports_ : queue_pairs_;
             all.insert(all.end(), keys.begin(), keys.end());
         }
         std::ranges::sort(ports_);
@@ -67,7 +67,7 @@ public:
         if (const auto source = source_with(sender.address))
             add(fmt::format("the address that {} comes from", config().sources[*source].label));
         if (const std::string near = near_text(sender); !near.empty()) add(near);
-        if (sender.reads_as != RxNotes::no_stream)
+        if (sender.reads_as != stages::RxNotes::no_stream)
             add(fmt::format("reads as {}", config().streams[sender.reads_as].format));
         return text;
     }
@@ -78,16 +78,17 @@ public:
     }
 
 private:
-    [[nodiscard]] const RunConfig& config() const { return pipeline_.options().config; }
+    [[nodiscard]] const config::RunConfig& config() const { return pipeline_.options().config; }
 
-    [[nodiscard]] std::optional<std::size_t> source_with(const SenderAddress& address) const {
+    [[nodiscard]] std::optional<std::size_t> source_with(const stages::SenderAddress& address) const {
         for (std::size_t s = 0; s < config().sources.size(); ++s) {
-            const StreamConfig& stream = config().streams[config().sources[s].stream];
+            const config::StreamConfig& stream = config().streams[config().sources[s].stream];
             for (const auto& rx : pipeline_.rx()) {
-                const SenderAddress from = rx->notes().address_of(static_cast<std::uint32_t>(s));
+                const stages::SenderAddress from = rx->notes().address_of(static_cast<std::uint32_t>(s));
                 if (is_set(from) && from == address) return s;
             }
-            if (std::ranges::any_of(stream.src, [&](const IpAddress& a) { return sender_address(a) == address; }))
+            if (std::ranges::any_of(stream.src,
+                                    [&](const config::IpAddress& a) { return sender_address(a) == address; }))
                 return s;
         }
         return std::nullopt;
@@ -108,14 +109,14 @@ private:
         return above || below ? fmt::format("a {} next to a configured one", what) : "";
     }
 
-    const Pipeline& pipeline_;
+    const pipeline::Pipeline& pipeline_;
     std::vector<std::uint32_t> ports_;        ///< sorted, those of senders that are taken in among them
     std::vector<std::uint32_t> queue_pairs_;  ///< sorted
 };
 
 }  // namespace
 
-UnmatchedSenders collect_unmatched(const Pipeline& pipeline, std::uint64_t unsteered) {
+UnmatchedSenders collect_unmatched(const pipeline::Pipeline& pipeline, std::uint64_t unsteered) {
     UnmatchedSenders found;
     if (unsteered == 0) return found;
     const std::vector<Sender> senders = merged(pipeline);
@@ -162,4 +163,4 @@ nlohmann::json unmatched_json(const UnmatchedSenders& senders, std::uint64_t uns
     return {{"packets", unsteered}, {"possible_losses", senders.possible_losses}, {"senders", std::move(list)}};
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

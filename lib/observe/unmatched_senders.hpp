@@ -8,8 +8,10 @@
 #include <vector>
 
 namespace weir::pipeline {
-
 class Pipeline;
+}  // namespace weir::pipeline
+
+namespace weir::observe {
 
 struct UnmatchedSender {
     std::string what;  ///< "UDP port 50002 from 10.1.0.10"
@@ -24,7 +26,7 @@ struct UnmatchedSenders {
 };
 
 /// `unsteered`: packets that matched no stream.
-[[nodiscard]] UnmatchedSenders collect_unmatched(const Pipeline& pipeline, std::uint64_t unsteered);
+[[nodiscard]] UnmatchedSenders collect_unmatched(const pipeline::Pipeline& pipeline, std::uint64_t unsteered);
 
 /// "UDP port 50002 from 10.1.0.10 (512 packets; why)", several, and how many more there are. Those that are thought to
 /// be of this detector, or the others.
@@ -33,4 +35,4 @@ struct UnmatchedSenders {
 /// {"packets", "possible_losses", "senders": [{"to", "packets", "why"}, ...]}
 [[nodiscard]] nlohmann::json unmatched_json(const UnmatchedSenders& senders, std::uint64_t unsteered);
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

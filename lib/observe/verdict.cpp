@@ -8,10 +8,10 @@
 
 #include "core/error.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
-using core::EventCounter;
-using core::PacketCounter;
+using assemble::EventCounter;
+using wire::PacketCounter;
 
 namespace {
 
@@ -20,7 +20,7 @@ std::string counted(std::uint64_t n, const char* what) {
 }
 
 /// What is known to be lost, what might be, and what shows that nothing is.
-struct Case {
+struct Proof {
     const Ledger& ledger;
     const Expectation& expected;
     std::vector<std::string> lost;
@@ -35,99 +35,100 @@ struct Case {
     }
 };
 
-void here(Case& c) {
-    if (const std::uint64_t packets = c.ledger.lost_packets(); packets > 0)
-        c.lost.push_back(fmt::format("{} came and found no place", counted(packets, "packet")));
-    const std::uint64_t dropped = c.get(EventCounter::dropped_incomplete) + c.get(EventCounter::dropped_no_room) +
-                                  c.get(EventCounter::dropped_reduce_error) + c.get(EventCounter::dropped_write_error);
-    if (dropped > 0) c.lost.push_back(fmt::format("{} not written", counted(dropped, "closed event")));
+void here(Proof& proof) {
+    if (const std::uint64_t packets = proof.ledger.lost_packets(); packets > 0)
+        proof.lost.push_back(fmt::format("{} came and found no place", counted(packets, "packet")));
+    const std::uint64_t dropped =
+        proof.get(EventCounter::dropped_incomplete) + proof.get(EventCounter::dropped_no_room) +
+        proof.get(EventCounter::dropped_reduce_error) + proof.get(EventCounter::dropped_write_error);
+    if (dropped > 0) proof.lost.push_back(fmt::format("{} not written", counted(dropped, "closed event")));
 }
 
-void before(Case& c) {
-    if (c.ledger.device_missed > 0)
-        c.lost.push_back(fmt::format("the device dropped {}", counted(c.ledger.device_missed, "packet")));
-    if (const std::uint64_t packets = c.ledger.missing_packets(); packets > 0)
-        c.lost.push_back(fmt::format("{} never came", counted(packets, "packet")));
+void before(Proof& proof) {
+    if (proof.ledger.device_missed > 0)
+        proof.lost.push_back(fmt::format("the device dropped {}", counted(proof.ledger.device_missed, "packet")));
+    if (const std::uint64_t packets = proof.ledger.missing_packets(); packets > 0)
+        proof.lost.push_back(fmt::format("{} never came", counted(packets, "packet")));
 }
 
 /// Events that are not whole. Those that were open when a live run ended may have been cut off by that alone.
-void incomplete(Case& c) {
-    const std::uint64_t cut = c.ledger.missing_at_end > 0 ? c.get(EventCounter::incomplete_end_of_run) : 0;
-    if (const std::uint64_t events = c.ledger.incomplete() - cut; events > 0)
-        c.lost.push_back(
+void incomplete(Proof& proof) {
+    const std::uint64_t cut = proof.ledger.missing_at_end > 0 ? proof.get(EventCounter::incomplete_end_of_run) : 0;
+    if (const std::uint64_t events = proof.ledger.incomplete() - cut; events > 0)
+        proof.lost.push_back(
             fmt::format("{} incomplete", events == 1 ? "1 event is" : fmt::format("{} events are", events)));
     if (cut > 0)
-        c.unknown.push_back(fmt::format(
+        proof.unknown.push_back(fmt::format(
             "the end of the run cut {} off: what is missing there may not have been sent yet", counted(cut, "event")));
 }
 
 /// Whole events, by their numbers. True if none can be missing unseen.
-bool numbers(Case& c) {
-    if (!c.ledger.numbers) return false;
-    const NumberReport& report = *c.ledger.numbers;
+bool numbers(Proof& proof) {
+    if (!proof.ledger.numbers) return false;
+    const NumberReport& report = *proof.ledger.numbers;
     if (!report.why_unknown().empty()) return false;
     if (const std::uint64_t missing = report.missing(); missing > 0) {
-        c.lost.push_back(fmt::format("{} never came at all: {}", counted(missing, "event"), ranges_text(report)));
+        proof.lost.push_back(fmt::format("{} never came at all: {}", counted(missing, "event"), ranges_text(report)));
         return true;
     }
     const auto& epochs = report.run.epochs;
     const std::uint64_t seen = report.run.seen();
     if (seen == 1)
-        c.known.push_back(fmt::format("one event came, number {}, and it is complete", epochs.front().first));
+        proof.known.push_back(fmt::format("one event came, number {}, and it is complete", epochs.front().first));
     else if (epochs.size() == 1)
-        c.known.push_back(fmt::format("all {} events from number {} to {}{} came and are complete", seen,
-                                      epochs.front().first, epochs.front().last,
-                                      epochs.front().stride == 1 ? "" : fmt::format(" by {}", epochs.front().stride)));
+        proof.known.push_back(fmt::format(
+            "all {} events from number {} to {}{} came and are complete", seen, epochs.front().first,
+            epochs.front().last, epochs.front().stride == 1 ? "" : fmt::format(" by {}", epochs.front().stride)));
     else
-        c.known.push_back(fmt::format(
+        proof.known.push_back(fmt::format(
             "all {} events came and are complete, in each of {} epochs (the detector restarted)", seen, epochs.size()));
     return true;
 }
 
-bool sequences(Case& c) {
-    if (!c.ledger.all_sequenced || c.ledger.sources.empty()) return false;
-    if (c.ledger.missing_packets() == 0)
-        c.known.push_back("every packet carries a sequence number, and none is missing");
+bool sequences(Proof& proof) {
+    if (!proof.ledger.all_sequenced || proof.ledger.sources.empty()) return false;
+    if (proof.ledger.missing_packets() == 0)
+        proof.known.push_back("every packet carries a sequence number, and none is missing");
     return true;
 }
 
 /// What no stream wanted may be data of this detector.
-void unmatched(Case& c) {
-    if (const std::uint64_t packets = c.ledger.unmatched.possible_losses; packets > 0)
-        c.unknown.push_back(fmt::format("{} matched no stream and look like this detector's: {}",
-                                        counted(packets, "packet"), unmatched_text(c.ledger.unmatched, true)));
+void unmatched(Proof& proof) {
+    if (const std::uint64_t packets = proof.ledger.unmatched.possible_losses; packets > 0)
+        proof.unknown.push_back(fmt::format("{} matched no stream and look like this detector's: {}",
+                                            counted(packets, "packet"), unmatched_text(proof.ledger.unmatched, true)));
 }
 
 /// Whether the count of events is the sender's. True if it is.
-bool sender(Case& c) {
-    if (!c.expected.events) return false;
-    const std::uint64_t seen = c.events_seen();
-    const std::uint64_t sent = *c.expected.events;
+bool sender(Proof& proof) {
+    if (!proof.expected.events) return false;
+    const std::uint64_t seen = proof.events_seen();
+    const std::uint64_t sent = *proof.expected.events;
     if (seen < sent)
-        c.lost.push_back(fmt::format("{} of the {} that were sent never came ({})", sent - seen, counted(sent, "event"),
-                                     c.expected.by));
+        proof.lost.push_back(fmt::format("{} of the {} that were sent never came ({})", sent - seen,
+                                         counted(sent, "event"), proof.expected.by));
     else if (seen > sent)
-        c.unknown.push_back(
-            fmt::format("{} came, more than the {} of {}", counted(seen, "event"), sent, c.expected.by));
+        proof.unknown.push_back(
+            fmt::format("{} came, more than the {} of {}", counted(seen, "event"), sent, proof.expected.by));
     else
-        c.known.push_back(fmt::format("as many events came as were sent ({}, {})", sent, c.expected.by));
+        proof.known.push_back(fmt::format("as many events came as were sent ({}, {})", sent, proof.expected.by));
     return seen == sent;
 }
 
-void whole_events(Case& c) {
-    const bool by_sender = sender(c);
-    const bool by_numbers = numbers(c);
-    const bool by_sequences = sequences(c);
+void whole_events(Proof& proof) {
+    const bool by_sender = sender(proof);
+    const bool by_numbers = numbers(proof);
+    const bool by_sequences = sequences(proof);
     if (!by_sender && !by_numbers && !by_sequences)
-        c.unknown.push_back(c.ledger.numbers ? c.ledger.numbers->why_unknown()
-                                             : "nothing shows whether whole events are missing");
-    if (c.ledger.sources_needed < c.ledger.sources.size() && !by_sequences)
-        c.unknown.push_back(fmt::format(
+        proof.unknown.push_back(proof.ledger.numbers ? proof.ledger.numbers->why_unknown()
+                                                     : "nothing shows whether whole events are missing");
+    if (proof.ledger.sources_needed < proof.ledger.sources.size() && !by_sequences)
+        proof.unknown.push_back(fmt::format(
             "an event is complete with {} of {} sources (`events.sources`): what the others sent may be missing",
-            c.ledger.sources_needed, c.ledger.sources.size()));
-    if (!c.ledger.numbers_unknown_because.empty()) c.unknown.push_back(c.ledger.numbers_unknown_because);
-    if (!by_sender && c.lost.empty() && c.unknown.empty())
-        c.known.push_back("what came before the first and after the last is not known (--expect-events, --sent)");
+            proof.ledger.sources_needed, proof.ledger.sources.size()));
+    if (!proof.ledger.numbers_unknown_because.empty()) proof.unknown.push_back(proof.ledger.numbers_unknown_because);
+    if (!by_sender && proof.lost.empty() && proof.unknown.empty())
+        proof.known.push_back("what came before the first and after the last is not known (--expect-events, --sent)");
 }
 
 }  // namespace
@@ -180,28 +181,28 @@ std::string_view name_of(Lossless lossless) noexcept {
 }
 
 Verdict judge(const Ledger& ledger, const Expectation& expected) {
-    Case c{ledger, expected, {}, {}, {}};
+    Proof proof{ledger, expected, {}, {}, {}};
     Verdict verdict;
     verdict.came = ledger.stream_packets() > 0;
-    here(c);
-    before(c);
-    incomplete(c);
-    unmatched(c);
+    here(proof);
+    before(proof);
+    incomplete(proof);
+    unmatched(proof);
     if (!verdict.came)
-        c.unknown.push_back(ledger.received == 0 ? "no packet came"
-                                                 : fmt::format("{} came, none of them for a configured stream",
-                                                               counted(ledger.received, "packet")));
-    if (verdict.came || expected.events) whole_events(c);
+        proof.unknown.push_back(ledger.received == 0 ? "no packet came"
+                                                     : fmt::format("{} came, none of them for a configured stream",
+                                                                   counted(ledger.received, "packet")));
+    if (verdict.came || expected.events) whole_events(proof);
     const auto take = [&](Lossless lossless, std::vector<std::string>& from) {
         verdict.lossless = lossless;
         verdict.evidence.insert(verdict.evidence.end(), from.begin(), from.end());
     };
-    if (!c.lost.empty()) {
-        take(Lossless::no, c.lost);
-    } else if (!c.unknown.empty()) {
-        take(Lossless::unknown, c.unknown);
+    if (!proof.lost.empty()) {
+        take(Lossless::no, proof.lost);
+    } else if (!proof.unknown.empty()) {
+        take(Lossless::unknown, proof.unknown);
     } else {
-        take(Lossless::yes, c.known);
+        take(Lossless::yes, proof.known);
     }
     return verdict;
 }
@@ -219,4 +220,4 @@ void put_verdict(nlohmann::json& report, const Verdict& verdict) {
     report["evidence"] = verdict.evidence;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

@@ -12,7 +12,7 @@
 
 #include "observe/ledger.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 /// What the sender is known to have sent: the ends of a run, which the data itself does not show.
 struct Expectation {
@@ -40,4 +40,4 @@ struct Verdict {
 /// Adds "lossless" and "evidence".
 void put_verdict(nlohmann::json& report, const Verdict& verdict);
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

@@ -1,37 +1,37 @@
-// What a run shows only while it goes on, and the observations that the summary is made of.
+#include "observe/watch.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "observe/diagnosis.hpp"
 #include "observe/geometry_hint.hpp"
 #include "pipeline/pipeline.hpp"
 #include "wire/recognise.hpp"
 
-namespace weir::pipeline {
+namespace weir::observe {
 
 namespace {
 
-std::string header_text(const StreamRuntime& stream, const StreamConfig& config, std::uint32_t header) {
-    if (header != RxNotes::other_byte_order) return wire::header_text(wire::Header::unpack(header));
+std::string header_text(const stages::StreamRuntime& stream, const config::StreamConfig& config, std::uint32_t header) {
+    if (header != stages::RxNotes::other_byte_order) return wire::header_text(wire::Header::unpack(header));
     return fmt::format("{} with byte_order = \"{}\"", config.format, stream.context.big_endian ? "little" : "big");
 }
 
-std::string known_ids(const RunConfig& config) {
+std::string known_ids(const config::RunConfig& config) {
     std::string text;
-    for (const StreamConfig& stream : config.streams)
+    for (const config::StreamConfig& stream : config.streams)
         for (const std::uint32_t id : stream.source_ids) text += fmt::format("{}{}", text.empty() ? "" : ", ", id);
     constexpr std::size_t shown_max = 120;
     return text.size() <= shown_max ? text : text.substr(0, shown_max) + "...";
 }
 
 /// What all workers saw missing in every message of the source.
-void note_same_missing(const Pipeline& pipeline, std::uint32_t id, Observations::Source& source) {
-    const Pipeline::Options& options = pipeline.options();
-    const SourceGeometry& geometry = options.geometry[id];
+void note_same_missing(const pipeline::Pipeline& pipeline, std::uint32_t id, Observations::Source& source) {
+    const pipeline::Pipeline::Options& options = pipeline.options();
+    const stages::SourceGeometry& geometry = options.geometry[id];
     if (geometry.message_bytes == 0 || geometry.packet_payload_bytes == 0) return;
-    AlwaysMissing::Summary all;
+    stages::AlwaysMissing::Summary all;
     for (const auto& worker : pipeline.work()) all.join(worker->always_missing(id));
     if (all.ranges.empty()) return;
     const auto packets = [&](std::uint64_t bytes) {
@@ -49,7 +49,7 @@ void note_same_missing(const Pipeline& pipeline, std::uint32_t id, Observations:
 
 /// The samples of all rx lcores added up, the most frequent first.
 template <class Samples, class Text>
-std::vector<Observations::Count> merged(const Pipeline& pipeline, Samples samples, Text text) {
+std::vector<Observations::Count> merged(const pipeline::Pipeline& pipeline, Samples samples, Text text) {
     std::map<std::uint64_t, std::uint64_t> sums;
     for (const auto& rx : pipeline.rx())
         for (const auto& entry : samples(*rx).entries())
@@ -63,14 +63,14 @@ std::vector<Observations::Count> merged(const Pipeline& pipeline, Samples sample
 }  // namespace
 
 /// Called every few milliseconds; what came since the last call came somewhere in between.
-void Watch::look_for_packets(const Pipeline& pipeline, double seconds) {
+void Watch::look_for_packets(const pipeline::Pipeline& pipeline, double seconds) {
     std::uint64_t packets = 0;
     for (const auto& rx : pipeline.rx()) {
         packets += rx->received_packets();
-        for (std::size_t i = 0; i < core::packet_counters.size(); ++i)
-            if (core::packet_counters[i].name.starts_with("not_for_us.") ||
-                static_cast<core::PacketCounter>(i) == core::PacketCounter::unsteered)
-                packets -= std::min(packets, rx->packets().get(static_cast<core::PacketCounter>(i)));
+        for (std::size_t i = 0; i < wire::packet_counters.size(); ++i)
+            if (wire::packet_counters[i].name.starts_with("not_for_us.") ||
+                static_cast<wire::PacketCounter>(i) == wire::PacketCounter::unsteered)
+                packets -= std::min(packets, rx->packets().get(static_cast<wire::PacketCounter>(i)));
     }
     if (packets > stream_packets_) {
         if (stream_packets_ == 0) first_packet_s_ = packets_looked_s_;
@@ -80,17 +80,17 @@ void Watch::look_for_packets(const Pipeline& pipeline, double seconds) {
     packets_looked_s_ = seconds;
 }
 
-void Watch::look(const Pipeline& pipeline, double seconds) {
+void Watch::look(const pipeline::Pipeline& pipeline, double seconds) {
     look_for_packets(pipeline, seconds);
     constexpr double interval_s = 0.1;
     if (seconds - looked_s_ < interval_s) return;
     looked_s_ = seconds;
-    const Usage now = pipeline.usage(seconds);
-    Usage since = now;
+    const pipeline::Usage now = pipeline.usage(seconds);
+    pipeline::Usage since = now;
     since -= looked_;
     if (since.refused_packets + since.evicted_events > 0) overloaded_ += since;
     looked_ = now;
-    const Levels levels = pipeline.levels();
+    const pipeline::Levels levels = pipeline.levels();
     queued_max_ = std::max(queued_max_, levels.queued.fraction());
     writer_max_ = std::max(writer_max_, levels.writer.fraction());
     sources_.resize(pipeline.options().geometry.size());
@@ -101,12 +101,12 @@ void Watch::look(const Pipeline& pipeline, double seconds) {
     }
 }
 
-Usage Watch::decisive(const Usage& whole) const {
+pipeline::Usage Watch::decisive(const pipeline::Usage& whole) const {
     return overloaded_.stages.empty() ? whole : overloaded_;
 }
 
-Observations Watch::observations(const Pipeline& pipeline, const Ledger& ledger, double seconds) const {
-    const Pipeline::Options& options = pipeline.options();
+Observations Watch::observations(const pipeline::Pipeline& pipeline, const Ledger& ledger, double seconds) const {
+    const pipeline::Pipeline::Options& options = pipeline.options();
     Observations seen;
     seen.replay = options.capture.has_value();
     seen.seconds = seconds;
@@ -137,17 +137,17 @@ Observations Watch::observations(const Pipeline& pipeline, const Ledger& ledger,
                               link.mbps, device.missed_by_interface, port.setup().interface});
     }
     seen.wrong_lengths = merged(
-        pipeline, [](const RxStage& rx) -> const auto& { return rx.notes().wrong_lengths(); },
+        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().wrong_lengths(); },
         [&](std::uint64_t value) {
-            const StreamRuntime& stream = options.streams[value >> 32U];
+            const stages::StreamRuntime& stream = options.streams[value >> 32U];
             return fmt::format("{} bytes in a stream of {}", static_cast<std::uint32_t>(value), stream.format->name);
         });
     seen.unknown_ids = merged(
-        pipeline, [](const RxStage& rx) -> const auto& { return rx.notes().unknown_ids(); },
+        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().unknown_ids(); },
         [](std::uint64_t value) { return std::to_string(static_cast<std::uint32_t>(value)); });
     seen.known_ids = known_ids(options.config);
     seen.headers = merged(
-        pipeline, [](const RxStage& rx) -> const auto& { return rx.notes().headers(); },
+        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().headers(); },
         [&](std::uint64_t value) {
             const auto stream = static_cast<std::size_t>(value >> 32U);
             return header_text(options.streams[stream], options.config.streams[stream],
@@ -156,4 +156,4 @@ Observations Watch::observations(const Pipeline& pipeline, const Ledger& ledger,
     return seen;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::observe

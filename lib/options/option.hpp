@@ -104,6 +104,13 @@ public:
         check_unset_ = std::move(look);
         return *this;
     }
+    /// As check(), after whatever looks at it already.
+    Option& also_check(std::function<void(TableReader&, T&)> look) {
+        return check([first = std::move(check_), then = std::move(look)](TableReader& table, T& into) {
+            if (first) first(table, into);
+            then(table, into);
+        });
+    }
     Option& written(Text text) {
         text_ = std::move(text);
         return *this;
@@ -125,6 +132,32 @@ public:
     Option& shows(std::function<nlohmann::json(const T&)> value) {
         value_ = std::move(value);
         return *this;
+    }
+
+    /// The same key of a table whose values are in an S; `part` takes the S to the T in it.
+    template <class S, class Part>
+    [[nodiscard]] Option<S> within(Part part) const {
+        Option<S> out(key_, kind_, meaning_);
+        out.required_ = required_;
+        out.unset_ = unset_;
+        out.usually_ = usually_;
+        out.none_ = none_;
+        out.printed_ = printed_;
+        out.text_ = text_;
+        const auto asks = [part](const auto& of_part) {
+            return [of_part, part](const S& from) { return of_part(std::invoke(part, from)); };
+        };
+        const auto looks = [part](const auto& of_part) {
+            return [of_part, part](TableReader& table, S& into) { of_part(table, std::invoke(part, into)); };
+        };
+        if (refused_) out.refused_ = asks(refused_);
+        if (fill_) out.fill_ = [fill = fill_, part](S& into) { fill(std::invoke(part, into)); };
+        if (read_) out.read_ = looks(read_);
+        if (check_) out.check_ = looks(check_);
+        if (check_unset_) out.check_unset_ = looks(check_unset_);
+        if (value_) out.value_ = asks(value_);
+        if (reported_) out.reported_ = asks(reported_);
+        return out;
     }
 
     // What is done with it.
@@ -184,6 +217,9 @@ public:
     }
 
 private:
+    template <class>
+    friend class Option;
+
     std::string_view key_;
     std::string kind_;
     std::string meaning_;
@@ -297,12 +333,14 @@ public:
     Option<T>& add(std::string_view key, std::string kind, std::string_view meaning) {
         return options_.emplace_back(key, std::move(kind), meaning);
     }
+    Option<T>& add(Option<T> option) { return options_.emplace_back(std::move(option)); }
     /// The keys of another description of the same values, after those that there are.
     OptionTable& include(const OptionTable& other) {
         options_.insert(options_.end(), other.options_.begin(), other.options_.end());
         return *this;
     }
 
+    [[nodiscard]] const std::vector<Option<T>>& all() const { return options_; }
     [[nodiscard]] std::vector<std::string_view> keys() const {
         std::vector<std::string_view> keys;
         for (const Option<T>& option : options_) keys.push_back(option.key());

@@ -7,24 +7,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/nearest.hpp"
+
 namespace weir::options {
 
 namespace {
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i;
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t above = row[j];
-            row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-            diagonal = above;
-        }
-    }
-    return row[b.size()];
-}
 
 std::string_view trim(std::string_view text) {
     while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -75,7 +62,7 @@ std::optional<std::string_view> nearest(std::string_view word, const std::vector
     std::optional<std::string_view> best;
     std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
     for (const std::string_view candidate : known) {
-        std::size_t distance = edit_distance(lower, candidate);
+        std::size_t distance = core::edit_distance(lower, candidate);
         // Not a slip of the pen, but the same thing meant: "port" for "udp_port", "udp_port" for "udp_dst".
         const bool part = lower.size() >= 3 && candidate.find(lower) != std::string_view::npos;
         const bool start = lower.size() >= 4 && candidate.substr(0, 4) == lower.substr(0, 4);

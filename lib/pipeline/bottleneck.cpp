@@ -19,7 +19,7 @@ double part(std::uint64_t of, std::uint64_t all) {
     return all == 0 ? 0 : static_cast<double>(of) / static_cast<double>(all);
 }
 
-double busy_part(const PollCounts::Values& polls) {
+double busy_part(const stages::PollCounts::Values& polls) {
     return part(polls.busy_time, polls.time);
 }
 
@@ -46,7 +46,7 @@ std::string names_of(const std::vector<const Usage::Stage*>& stages) {
 }
 
 /// "no idle polls"; or, since idle polls are short and soon many, for how much of the time there was work.
-std::string idle_text(const PollCounts::Values& turns) {
+std::string idle_text(const stages::PollCounts::Values& turns) {
     constexpr double few = 0.001;
     const double idle = part(turns.polls() - turns.busy, turns.polls());
     return idle < few ? "no idle polls" : fmt::format("busy {} of the time", percent(busy_part(turns)));
@@ -63,8 +63,8 @@ std::optional<Bottleneck> writer(const Usage& usage) {
     const double rate = usage.seconds > 0 ? static_cast<double>(*usage.sink_bytes) * 1e-9 / usage.seconds : 0;
     const std::uint64_t blocked = worst->polls.blocked_polls();
     return Bottleneck{"writer",
-                      fmt::format("writer: ring full{} full in {} of polls ({} of the time); the disk took "
-                                  "{:.2f} GB/s",
+                      fmt::format("writer: ring full{} full in {} of polls ({} of the time); "
+                                  "the disk took {:.2f} GB/s",
                                   worst->name.substr(std::string_view("work").size()),
                                   percent(part(blocked, worst->polls.polls())), percent(waiting(*worst)), rate)};
 }
@@ -129,8 +129,8 @@ Bottleneck find_bottleneck(const Usage& usage) {
     if (const auto found = writer(usage); found.has_value()) return *found;
     if (const auto found = lcore(usage); found.has_value()) return *found;
     if (usage.refused_packets + usage.evicted_events > 0)
-        return {"memory", fmt::format("memory: events were evicted or refused at its limit{}: events stay open for too "
-                                      "long, or are larger than was planned for",
+        return {"memory", fmt::format("memory: events were evicted or refused at its limit{}: "
+                                      "events stay open for too long, or are larger than was planned for",
                                       spare_text(usage))};
     if (!usage.reader.has_value()) return {"sender", "sender: nothing was waiting" + spare_text(usage)};
     if (usage.reader->pacing_s > paced * usage.seconds)
@@ -158,8 +158,8 @@ nlohmann::json stages_json(const Usage& usage) {
     nlohmann::json stages = nlohmann::json::object();
     for (const Usage::Stage& stage : usage.stages) {
         nlohmann::json blocked = nlohmann::json::object();
-        for (std::size_t i = 1; i < blocked_kinds; ++i)
-            if (stage.polls.blocked[i] > 0) blocked[std::string(blocked_names[i])] = stage.polls.blocked[i];
+        for (std::size_t i = 1; i < stages::blocked_kinds; ++i)
+            if (stage.polls.blocked[i] > 0) blocked[std::string(stages::blocked_names[i])] = stage.polls.blocked[i];
         stages[stage.name] = {
             {"lcore", stage.lcore},
             {"busy", busy_part(stage.polls)},

@@ -17,11 +17,11 @@ struct Usage {
     struct Stage {
         std::string name;  ///< "rx0", "build0", "work0"
         std::uint32_t lcore = 0;
-        PollCounts::Values polls;
+        stages::PollCounts::Values polls;
     };
     struct Lcore {
         std::uint32_t id = 0;
-        PollCounts::Values turns;  ///< of all its stages together
+        stages::PollCounts::Values turns;  ///< of all its stages together
     };
     struct Reader {
         double waiting_s = 0;  ///< for room in the pipeline

@@ -1,5 +1,5 @@
-// A run's stages, rings and buffers, put together as the plan says, and the lcores that poll them. Builds everything
-// before the first packet; owns it until the end.
+// A run's stages, put together as the plan says, with what is between and around them: rings, buffers, inputs, outputs,
+// and the lcores that poll them. Builds everything before the first packet; owns it until the end.
 #pragma once
 
 #include <memory>
@@ -7,22 +7,24 @@
 #include <string>
 #include <vector>
 
-#include "core/huge_bytes.hpp"
 #include "pipeline/bottleneck.hpp"
 #include "pipeline/event_numbers.hpp"
+#include "pipeline/lcores.hpp"
 #include "pipeline/levels.hpp"
 #include "pipeline/run_flows.hpp"
+#include "pipeline/run_inputs.hpp"
+#include "pipeline/run_outputs.hpp"
+#include "pipeline/run_pools.hpp"
+#include "pipeline/run_rings.hpp"
 #include "plan/plan.hpp"
 #include "plan/setup.hpp"
 #include "port/live_clock.hpp"
-#include "port/live_port.hpp"
 #include "record/recorder.hpp"
 #include "stages/build_stage.hpp"
-#include "stages/feeder.hpp"
+#include "stages/capture_feeder.hpp"
 #include "stages/pedestal_keeper.hpp"
 #include "stages/reduce_setup.hpp"
 #include "stages/rx/rx_stage.hpp"
-#include "stages/sink_thread.hpp"
 #include "stages/stage.hpp"
 #include "stages/work_stage.hpp"
 
@@ -31,18 +33,18 @@ namespace weir::pipeline {
 class Pipeline {
 public:
     struct Options {
-        RunConfig config;
-        Plan plan;
-        std::vector<StreamRuntime> streams;
-        std::vector<SourceGeometry> geometry;
-        std::shared_ptr<const ReduceSetup> reduce;     ///< loaded
-        std::shared_ptr<PedestalSetup> pedestals;      ///< null: none are followed
-        std::filesystem::path snapshots;               ///< where snapshots of pedestals go; empty: nowhere
-        bool wait = false;                             ///< nothing is lost for want of room: the input waits
-        std::optional<CaptureFeeder::Config> capture;  ///< replay instead of live ports
-        std::vector<store::EventSink*> sinks;          ///< none: events are counted and forgotten
-        AnswerLog* answers = nullptr;                  ///< replay: where answers to RoCE requests are kept
-        Recorder* recorder = nullptr;                  ///< null: packets are not recorded
+        config::RunConfig config;
+        plan::Plan plan;
+        std::vector<stages::StreamRuntime> streams;
+        std::vector<stages::SourceGeometry> geometry;
+        std::shared_ptr<const stages::ReduceSetup> reduce;     ///< loaded
+        std::shared_ptr<stages::PedestalSetup> pedestals;      ///< null: none are followed
+        std::filesystem::path snapshots;                       ///< where snapshots of pedestals go; empty: nowhere
+        bool wait = false;                                     ///< nothing is lost for want of room: the input waits
+        std::optional<stages::CaptureFeeder::Config> capture;  ///< replay instead of live ports
+        std::vector<store::EventSink*> sinks;                  ///< none: events are counted and forgotten
+        stages::AnswerLog* answers = nullptr;                  ///< replay: where answers to RoCE requests are kept
+        record::Recorder* recorder = nullptr;                  ///< null: packets are not recorded
     };
 
     /// EAL runs. Throws core::RunError or core::UsageError; nothing is polled yet.
@@ -60,7 +62,7 @@ public:
     void join();
 
     /// A simulated detector has sent everything and it has been taken.
-    [[nodiscard]] bool input_exhausted() const noexcept;
+    [[nodiscard]] bool input_exhausted() const noexcept { return inputs_->exhausted(); }
 
     /// Keeps clocks in step; for the control thread, many times a second.
     void look();
@@ -84,91 +86,65 @@ public:
     [[nodiscard]] Usage usage(double seconds) const;
 
     [[nodiscard]] const Options& options() const noexcept { return options_; }
-    [[nodiscard]] const std::vector<std::unique_ptr<RxStage>>& rx() const noexcept { return rx_; }
+    [[nodiscard]] const std::vector<std::unique_ptr<stages::RxStage>>& rx() const noexcept { return rx_; }
     /// The shards of the event builder.
-    [[nodiscard]] const std::vector<std::unique_ptr<BuildStage>>& build() const noexcept { return build_; }
-    [[nodiscard]] const std::vector<std::unique_ptr<WorkStage>>& work() const noexcept { return work_; }
+    [[nodiscard]] const std::vector<std::unique_ptr<stages::BuildStage>>& build() const noexcept { return build_; }
+    [[nodiscard]] const std::vector<std::unique_ptr<stages::WorkStage>>& work() const noexcept { return work_; }
     /// One for each of Options::sinks.
-    [[nodiscard]] const std::vector<std::unique_ptr<SinkThread>>& sinks() const noexcept { return sinks_; }
+    [[nodiscard]] const std::vector<std::unique_ptr<stages::SinkThread>>& sinks() const noexcept {
+        return outputs_.sinks();
+    }
     /// As far as look() has taken them; whole after join().
     [[nodiscard]] const EventNumbers& numbers() const noexcept { return numbers_; }
-    [[nodiscard]] const PedestalKeeper* pedestals() const noexcept { return pedestals_.get(); }
-    [[nodiscard]] const CaptureFeeder* capture() const noexcept { return capture_.get(); }
+    [[nodiscard]] const stages::PedestalKeeper* pedestals() const noexcept { return pedestals_.get(); }
+    [[nodiscard]] const stages::CaptureFeeder* capture() const noexcept { return inputs_->capture(); }
     /// A looped capture: by how much each pass moves event numbers; 0 where there was no second pass.
     [[nodiscard]] std::uint64_t numbers_per_pass() const noexcept {
-        return passes_ != nullptr ? passes_->span.load(std::memory_order_relaxed) : 0;
+        const stages::PassSignals* const passes = inputs_->passes();
+        return passes != nullptr ? passes->span.load(std::memory_order_relaxed) : 0;
     }
-    [[nodiscard]] const std::vector<std::unique_ptr<SimulatorFeeder>>& simulators() const noexcept {
-        return simulators_;
+    [[nodiscard]] const std::vector<std::unique_ptr<stages::SimulatorFeeder>>& simulators() const noexcept {
+        return inputs_->simulators();
     }
-    [[nodiscard]] const std::vector<std::unique_ptr<port::LivePort>>& ports() const noexcept { return ports_; }
+    [[nodiscard]] const std::vector<std::unique_ptr<port::LivePort>>& ports() const noexcept {
+        return inputs_->ports();
+    }
 
 private:
     [[nodiscard]] bool is_live() const noexcept { return !options_.capture.has_value(); }
 
-    struct Lcore {
-        std::uint32_t id = 0;
-        std::vector<Stage*> stages;
-        const RunSignals* signals = nullptr;
-        const port::LiveClock* clock = nullptr;
-        IdleMode idle = IdleMode::pause;
-        std::unique_ptr<PollCounts> turns;  ///< of all its stages together
-    };
-
-    void make_answers(std::size_t index, RxStage::Config& stage, const std::vector<std::uint16_t>& owners);
-    void make_inputs(std::vector<RxStage::Config>& rx);
-    void settle_passes();
-    void make_port(std::size_t index, std::vector<RxStage::Config>& rx);
-    [[nodiscard]] port::BufferPool& pool_of(std::size_t port, std::uint32_t queue);
-    void make_rx(std::vector<RxStage::Config>& rx);
+    [[nodiscard]] std::vector<stages::RxStage::Config> connect_rx();
+    void make_rx(std::vector<stages::RxStage::Config> configs);
+    void make_answers(std::size_t index, stages::RxStage::Config& stage);
+    void measure_passes(stages::PassSignals& passes) const;
+    [[nodiscard]] stages::BuildStage::Config build_config();
     void make_build();
     void make_work();
-    void make_sinks();
     void make_lcores();
-    static int run_lcore(void* argument);
-
-    template <class T>
-    using Rings = std::vector<std::unique_ptr<port::Ring<T>>>;
 
     Options options_;
+    std::vector<std::uint16_t> owners_;  ///< the rx lcore of each source
     std::string unlocked_;
-    RunSignals signals_;
-    std::vector<std::unique_ptr<RxSignals>> rx_signals_;
-    std::vector<std::unique_ptr<port::BufferPool>> pools_;   ///< as in the plan
-    std::vector<std::unique_ptr<flow::Steering>> steering_;  ///< per port
-    Rings<port::Packet> packet_rings_;
-    Rings<assemble::Descriptor> descriptor_rings_;  ///< per builder shard and rx
-    Rings<assemble::Command> command_rings_;        ///< per builder shard and rx
-    Rings<assemble::Message*> recycle_rings_;       ///< per worker and rx
-    Rings<assemble::Event*> event_rings_;           ///< per worker and builder shard
-    Rings<assemble::Event*> released_rings_;        ///< per worker and builder shard
-    Rings<OutputBuffer*> free_rings_;               ///< per worker
-    Rings<OutputBuffer*> full_rings_;               ///< per worker
-    Rings<OutputBuffer*> sink_rings_;               ///< from each sink to the next
-    std::vector<core::HugeBytes> output_memory_;    ///< per worker
-    std::vector<std::unique_ptr<OutputBuffer>> output_buffers_;
-    std::unique_ptr<PassSignals> passes_;
-    std::unique_ptr<CaptureFeeder> capture_;
-    std::vector<std::unique_ptr<SimulatorFeeder>> simulators_;
+    stages::RunSignals signals_;
+    std::vector<std::unique_ptr<stages::RxSignals>> rx_signals_;
+    RunPools pools_;
+    std::vector<std::unique_ptr<steer::Steering>> steering_;  ///< per port
+    RunRings rings_;
+    RunOutputs outputs_;
     std::unique_ptr<port::LiveClock> clock_;
     std::vector<std::unique_ptr<reduce::FragmentConverter>> converters_;  ///< of each rx lcore, or none
-    std::vector<std::unique_ptr<port::LivePort>> ports_;
+    std::unique_ptr<RunInputs> inputs_;
     std::unique_ptr<RunFlows> flows_;                  ///< before the ports go
     std::unique_ptr<assemble::EventRoom> event_room_;  ///< where queue pairs are answered and nothing waits
     std::vector<std::unique_ptr<roce::QueuePairControl>> queue_pairs_;  ///< per rx
-    std::vector<std::unique_ptr<RxStage>> rx_;
+    std::vector<std::unique_ptr<stages::RxStage>> rx_;
     std::unique_ptr<assemble::ShardBoard> board_;  ///< only where there are several builder shards
     EventNumbers numbers_;
-    std::vector<std::unique_ptr<BuildStage>> build_;
-    std::unique_ptr<PedestalKeeper> pedestals_;
-    std::vector<std::unique_ptr<WorkStage>> work_;
-    std::vector<std::unique_ptr<SinkThread>> sinks_;
-    std::vector<Lcore> lcores_;
+    std::vector<std::unique_ptr<stages::BuildStage>> build_;
+    std::unique_ptr<stages::PedestalKeeper> pedestals_;
+    std::vector<std::unique_ptr<stages::WorkStage>> work_;
+    Lcores lcores_;
     bool running_ = false;
-    std::uint32_t pool_highest_ = 0;  ///< as seen by look()
 };
-
-/// Wall clock, UNIX time.
-[[nodiscard]] TimeNs wall_ns() noexcept;
 
 }  // namespace weir::pipeline

@@ -11,13 +11,13 @@
 
 namespace weir::pipeline {
 
-using flow::Effective;
-using flow::PortRules;
-using flow::Where;
+using steer::Effective;
+using steer::PortRules;
+using steer::Where;
 
 namespace {
 
-std::string place_of(const std::string& from, const flow::FlowRule& rule) {
+std::string place_of(const std::string& from, const steer::FlowRule& rule) {
     return fmt::format("{}:{}", from, rule.line);
 }
 
@@ -41,18 +41,18 @@ std::size_t count(const PortRules& rules, Where where) {
 
 }  // namespace
 
-RunFlows::RunFlows(const RunConfig& config, const std::vector<std::uint16_t>& owners, const Placement& placement,
-                   const Ports& ports) {
+RunFlows::RunFlows(const config::RunConfig& config, const std::vector<std::uint16_t>& owners,
+                   const plan::Placement& placement, const Ports& ports) {
     for (std::uint32_t i = 0; i < config.ports.size(); ++i) {
-        const PortConfig& port_config = config.ports[i];
+        const config::PortConfig& port_config = config.ports[i];
         Port port;
         port.name = port_config.name;
         port.from = port_config.flows.empty() ? "weir" : port_config.flows;
-        std::vector<flow::FlowRule> rules = port_config.rules;
+        std::vector<steer::FlowRule> rules = port_config.rules;
         // In a replay there is no device that could take rules which say what weir does anyway.
         if (port_config.flows.empty() && !ports.empty()) rules = make_own_rules(config, i, owners, placement);
         if (rules.empty())
-            port.remark = no_rules_reason(port_config);
+            port.remark = plan::no_rules_reason(port_config);
         else if (ports.empty())
             port.rules = std::make_unique<PortRules>(std::move(rules), PortRules::Options{}, nullptr);
         else
@@ -63,15 +63,15 @@ RunFlows::RunFlows(const RunConfig& config, const std::vector<std::uint16_t>& ow
 
 RunFlows::~RunFlows() = default;
 
-void RunFlows::give_to_device(const PortConfig& config, std::vector<flow::FlowRule> rules, const port::LivePort& live,
-                              Port& port) {
-    auto owned = std::make_unique<flow::EthdevRules>(live.id());
-    flow::EthdevRules* const device = owned.get();
+void RunFlows::give_to_device(const config::PortConfig& config, std::vector<steer::FlowRule> rules,
+                              const port::LivePort& live, Port& port) {
+    auto owned = std::make_unique<port::EthdevRules>(live.id());
+    port::EthdevRules* const device = owned.get();
     port.device = std::move(owned);  // outlives the rules, also when one of them is refused
     PortRules::Options options;
     options.own = config.flows.empty();
-    options.fail_on_refusal = config.on_refusal == RefusalMode::fail;
-    options.ask_device = config.steer != SteerMode::software;
+    options.fail_on_refusal = config.on_refusal == config::RefusalMode::fail;
+    options.ask_device = config.steer != config::SteerMode::software;
     options.spreads = config.queues > 1;  // as far as anyone can tell
     if (config.isolated) {
         const std::string refusal = device->isolate(true);
@@ -100,8 +100,8 @@ void RunFlows::give_to_device(const PortConfig& config, std::vector<flow::FlowRu
     port.isolated = options.alone;
 }
 
-std::vector<flow::RuleRuntime*> RunFlows::runtimes() const {
-    std::vector<flow::RuleRuntime*> all;
+std::vector<steer::RuleRuntime*> RunFlows::runtimes() const {
+    std::vector<steer::RuleRuntime*> all;
     for (const Port& port : ports_) all.push_back(port.rules != nullptr ? &port.rules->runtime() : nullptr);
     return all;
 }
@@ -111,9 +111,9 @@ std::vector<std::string> RunFlows::update(const RxStages& rx) {
     for (std::size_t p = 0; p < ports_.size(); ++p) {
         Port& port = ports_[p];
         if (port.rules == nullptr) continue;
-        std::vector<flow::RuleCounts> counts(port.rules->rules().size());
+        std::vector<steer::RuleCounts> counts(port.rules->rules().size());
         for (const auto& stage : rx)
-            if (const flow::RuleTally* tallies = stage->rules().tallies(p); tallies != nullptr)
+            if (const steer::RuleTally* tallies = stage->rules().tallies(p); tallies != nullptr)
                 for (std::size_t i = 0; i < counts.size(); ++i) counts[i].add(tallies[i]);
         for (const std::uint32_t rule : port.rules->update(counts))
             warnings.push_back(
@@ -128,7 +128,7 @@ std::uint64_t RunFlows::dropped_of_streams(const RxStages& rx) const {
     for (std::size_t p = 0; p < ports_.size(); ++p) {
         if (ports_[p].rules == nullptr) continue;
         for (const auto& stage : rx)
-            if (const flow::RuleTally* tallies = stage->rules().tallies(p); tallies != nullptr)
+            if (const steer::RuleTally* tallies = stage->rules().tallies(p); tallies != nullptr)
                 for (std::size_t i = 0; i < ports_[p].rules->rules().size(); ++i)
                     sum += tallies[i].of_streams.load(std::memory_order_relaxed);
     }
@@ -151,8 +151,8 @@ std::string RunFlows::text() const {
         for (std::size_t i = 0; i < rules.rules().size() && i < lines_max; ++i) {
             const PortRules::Entry& entry = rules.entries()[i];
             text +=
-                fmt::format("  line {:3}  {:8}  {}{}\n", rules.rules()[i].line, flow::name_of(entry.where),
-                            flow::to_text(rules.rules()[i]), entry.message.empty() ? "" : "  [" + entry.message + "]");
+                fmt::format("  line {:3}  {:8}  {}{}\n", rules.rules()[i].line, steer::name_of(entry.where),
+                            steer::to_text(rules.rules()[i]), entry.message.empty() ? "" : "  [" + entry.message + "]");
         }
         if (rules.rules().size() > lines_max)
             text += fmt::format("  and {} more, which the report lists\n", rules.rules().size() - lines_max);
@@ -165,13 +165,13 @@ nlohmann::json RunFlows::json() const {
     for (const Port& port : ports_) {
         nlohmann::json rules = nlohmann::json::array();
         for (std::size_t i = 0; port.rules != nullptr && i < port.rules->rules().size(); ++i) {
-            const flow::FlowRule& rule = port.rules->rules()[i];
+            const steer::FlowRule& rule = port.rules->rules()[i];
             const PortRules::Entry& entry = port.rules->entries()[i];
             nlohmann::json row = {
-                {"line", rule.line},        {"text", flow::to_text(rule)}, {"where", flow::name_of(entry.where)},
-                {"message", entry.message}, {"effective", nullptr},        {"hits", nullptr},
+                {"line", rule.line},        {"text", steer::to_text(rule)}, {"where", steer::name_of(entry.where)},
+                {"message", entry.message}, {"effective", nullptr},         {"hits", nullptr},
                 {"hits_hardware", nullptr}};
-            if (entry.effective != Effective::not_asked) row["effective"] = flow::name_of(entry.effective);
+            if (entry.effective != Effective::not_asked) row["effective"] = steer::name_of(entry.effective);
             if (port.rules->counted_all()) row["hits"] = entry.hits;
             if (entry.hits_hardware.has_value()) row["hits_hardware"] = *entry.hits_hardware;
             if (port.rules->runtime().outcomes[i].drop) row["dropped_of_streams"] = entry.of_streams;
@@ -192,12 +192,11 @@ void RunFlows::add_findings(std::vector<Finding>& findings) const {
             const PortRules::Entry& entry = port.rules->entries()[i];
             const std::string place = place_of(port.from, port.rules->rules()[i]);
             if (entry.effective == Effective::no)
-                findings.push_back(
-                    {"dropped.flow_rule", 0, false,
-                     fmt::format("the device of port {} accepts a rule that does nothing ({}): {}; weir did it in "
-                                 "software",
-                                 port.name, place, entry.message),
-                     "docs/guides/FLOWS.md#who-does-a-rule"});
+                findings.push_back({"dropped.flow_rule", 0, false,
+                                    fmt::format("the device of port {} accepts a rule that does nothing ({}): {}; "
+                                                "weir did it in software",
+                                                port.name, place, entry.message),
+                                    "docs/guides/FLOWS.md#who-does-a-rule"});
         }
 }
 

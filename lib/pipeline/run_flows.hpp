@@ -19,19 +19,19 @@ namespace weir::pipeline {
 class RunFlows {
 public:
     using Ports = std::vector<std::unique_ptr<port::LivePort>>;
-    using RxStages = std::vector<std::unique_ptr<RxStage>>;
+    using RxStages = std::vector<std::unique_ptr<stages::RxStage>>;
 
     /// Before anything polls. `ports` are the configuration's, or none in a replay: then weir does what the files say.
     /// `owners` per source (make_owners). Throws core::RunError where a device refuses a rule and
     /// `on_refusal = "fail"`.
-    RunFlows(const RunConfig& config, const std::vector<std::uint16_t>& owners, const Placement& placement,
-             const Ports& ports);
+    RunFlows(const config::RunConfig& config, const std::vector<std::uint16_t>& owners,
+             const plan::Placement& placement, const Ports& ports);
     ~RunFlows();
     RunFlows(const RunFlows&) = delete;
     RunFlows& operator=(const RunFlows&) = delete;
 
     /// For RxRules: by port, null where there are no rules.
-    [[nodiscard]] std::vector<flow::RuleRuntime*> runtimes() const;
+    [[nodiscard]] std::vector<steer::RuleRuntime*> runtimes() const;
 
     /// Control thread, several times a second. Returns warnings: of rules that turned out to have no effect.
     std::vector<std::string> update(const RxStages& rx);
@@ -51,12 +51,12 @@ private:
         std::string from;    ///< the file, or "weir"
         std::string remark;  ///< about the port as a whole
         bool isolated = false;
-        std::unique_ptr<flow::RuleDevice> device;
-        std::unique_ptr<flow::PortRules> rules;  ///< null: none
+        std::unique_ptr<steer::RuleDevice> device;
+        std::unique_ptr<steer::PortRules> rules;  ///< null: none
     };
 
-    void give_to_device(const PortConfig& config, std::vector<flow::FlowRule> rules, const port::LivePort& live,
-                        Port& port);
+    void give_to_device(const config::PortConfig& config, std::vector<steer::FlowRule> rules,
+                        const port::LivePort& live, Port& port);
 
     std::vector<Port> ports_;
 };

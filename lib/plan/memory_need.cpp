@@ -8,13 +8,15 @@
 #include "assemble/event_builder.hpp"
 #include "assemble/message_table.hpp"
 #include "assemble/sequence_tracker.hpp"
+#include "config/sinks/pcapng.hpp"
 #include "core/error.hpp"
 #include "plan/plan.hpp"
 #include "plan/setup.hpp"
-#include "roce/listener.hpp"
+#include "roce/listener/listener.hpp"
+#include "roce/responder/in_order_receiver.hpp"
 #include "store/capture/input.hpp"
 
-namespace weir::pipeline {
+namespace weir::plan {
 
 namespace {
 
@@ -26,32 +28,48 @@ std::string size_text(std::uint64_t bytes) {
     return fmt::format("{} MiB", (bytes + (1U << mib) - 1) >> mib);
 }
 
+/// The sources that one rx lcore has.
+struct OwnSources {
+    std::uint32_t all = 0;
+    std::uint32_t listened = 0;  ///< RoCE, in any order
+    std::uint32_t reliable = 0;  ///< RoCE, connections that are answered
+};
+
 /// Of one rx lcore: messages, sources, and what they are found by.
-std::uint64_t rx_bytes(const RunConfig& config, const Plan& plan, std::uint32_t own) {
+std::uint64_t rx_bytes(const config::RunConfig& config, const Plan& plan, const OwnSources& own) {
     // Sequence numbers, counters, and what else an rx lcore has of every source of the run, its own or not.
     constexpr std::uint64_t counters_bytes = 512;
     assemble::MessageTable::Config table;
     table.sources = static_cast<std::uint32_t>(config.sources.size());
     table.own.assign(table.sources, 0);
-    std::fill_n(table.own.begin(), std::min(own, table.sources), std::uint8_t{1});
+    std::fill_n(table.own.begin(), std::min(own.all, table.sources), std::uint8_t{1});
     table.messages_max = plan.messages_per_rx;
     table.buffers_max = plan.buffers_per_rx;
     table.copy_cells = plan.copy_cells_per_rx;
     table.range_blocks = plan.range_blocks_per_rx;
     table.horizon = plan.horizon;
-    table.keeps = std::ranges::any_of(
-        config.streams, [](const StreamConfig& stream) { return stream.roce.service != roce::Service::listen; });
+    table.keeps = std::ranges::any_of(config.streams, [](const config::StreamConfig& stream) {
+        return stream.roce.service != roce::Service::listen;
+    });
     std::uint64_t bytes = assemble::MessageTable::memory_bytes(table);
     bytes += table.sources * (counters_bytes + sizeof(assemble::SequenceTracker));
-    if (plan.roce_runs > 0) bytes += roce::Listener::memory_bytes(own, plan.psn_window);
+    if (own.listened > 0) bytes += roce::Listener::memory_bytes(own.listened, plan.psn_window);
+    bytes += roce::InOrderReceiver::memory_bytes(own.reliable, plan.psn_window);
     return bytes;
 }
 
-std::uint64_t bookkeeping(const RunConfig& config, const Plan& plan) {
-    std::vector<std::uint32_t> shares(plan.rx.size());
-    for (const std::uint16_t owner : make_owners(config, plan.placement)) ++shares[owner];
+std::uint64_t bookkeeping(const config::RunConfig& config, const Plan& plan) {
+    std::vector<OwnSources> shares(plan.rx.size());
+    const std::vector<std::uint16_t> owners = make_owners(config, plan.placement);
+    for (std::size_t source = 0; source < owners.size(); ++source) {
+        OwnSources& share = shares[owners[source]];
+        const config::StreamConfig& stream = config.streams[config.sources[source].stream];
+        ++share.all;
+        if (stream.transport == config::Transport::roce)
+            ++(stream.roce.service == roce::Service::rc ? share.reliable : share.listened);
+    }
     std::uint64_t bytes = 0;
-    for (const std::uint32_t own : shares) bytes += rx_bytes(config, plan, own);
+    for (const OwnSources& own : shares) bytes += rx_bytes(config, plan, own);
     assemble::EventBuilder::Config builder;
     builder.sources = static_cast<std::uint32_t>(config.sources.size());
     builder.open_max = plan.open_max;
@@ -84,7 +102,7 @@ std::optional<Shortage> shortage_of(const Plan& plan, const port::FreeMemory& fr
 }
 
 /// The largest events.memory that fits, in whole MiB; 0: none does.
-std::uint64_t fitting_mib(const RunConfig& config, const port::FreeMemory& free,
+std::uint64_t fitting_mib(const config::RunConfig& config, const port::FreeMemory& free,
                           const std::function<Plan(std::uint64_t)>& plan_for) {
     std::uint64_t fits = 0;
     std::uint64_t too_much = config.events.memory_bytes >> mib;
@@ -108,26 +126,26 @@ std::string MemoryNeed::text() const {
     return fmt::format("{}: {}", size_text(sum()), parts);
 }
 
-MemoryNeed memory_need(const RunConfig& config, const Plan& plan) {
+MemoryNeed memory_need(const config::RunConfig& config, const Plan& plan) {
     MemoryNeed need;
     need.dpdk_bytes = plan.eal_memory_bytes;
     need.copies_bytes = std::uint64_t{plan.copy_cells_per_rx} * plan.copy_cell_bytes * plan.rx.size();
     need.bookkeeping_bytes = bookkeeping(config, plan);
-    need.captures_bytes = std::uint64_t{plan.capture_blocks} * port::CaptureInput::memory_bytes;
-    for (const StreamConfig& stream : config.streams)
-        for (const RoceConfig::Region& at : stream.roce.regions)
+    need.captures_bytes = std::uint64_t{plan.capture_blocks} * store::CaptureInput::memory_bytes;
+    for (const config::StreamConfig& stream : config.streams)
+        for (const config::RoceConfig::Region& at : stream.roce.regions)
             if (at.region.backed)
                 need.regions_bytes += at.region.count * at.region.bytes * (at.qp ? 1 : stream.qp.size());
-    const bool writes = std::ranges::any_of(config.sinks, &SinkConfig::writes);
+    const bool writes = std::ranges::any_of(config.sinks, &config::SinkConfig::writes);
     need.output_bytes =
         plan.work.size() * std::uint64_t{plan.output_buffer_bytes} * (writes ? plan.output_buffers : 1U);
     need.reduce_bytes = plan.reduce.sum();
-    for (const SinkConfig& sink : config.sinks)
-        if (sink.kind == SinkKind::pcapng) need.record_bytes += sink.recorder().memory_bytes;
+    for (const config::SinkConfig& sink : config.sinks)
+        if (const auto* record = sink.as<config::RecorderConfig>()) need.record_bytes += record->memory_bytes;
     return need;
 }
 
-void check_memory(const RunConfig& config, const Plan& plan, const port::FreeMemory& free,
+void check_memory(const config::RunConfig& config, const Plan& plan, const port::FreeMemory& free,
                   const std::function<Plan(std::uint64_t)>& plan_for) {
     const std::optional<Shortage> shortage = shortage_of(plan, free);
     if (!shortage.has_value()) return;
@@ -135,12 +153,12 @@ void check_memory(const RunConfig& config, const Plan& plan, const port::FreeMem
     const std::string advice =
         fits > 0 ? fmt::format("memory = \"{}MiB\" in [events] would fit", fits)
                  : fmt::format(
-                       "no events.memory is small enough: {} sources with {} open events take {} whatever it "
-                       "says (fewer sources, or a smaller window)",
+                       "no events.memory is small enough: "
+                       "{} sources with {} open events take {} whatever it says (fewer sources, or a smaller window)",
                        config.sources.size(), plan.open_max, size_text(plan.memory.bookkeeping_bytes));
     throw core::RunError(fmt::format("the run needs {} of memory, and {} are free of {}; {}. It needs {}",
                                      size_text(shortage->needed), size_text(shortage->free), shortage->of, advice,
                                      plan.memory.text()));
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::plan

@@ -9,7 +9,7 @@
 #include "config/run_config.hpp"
 #include "port/free_memory.hpp"
 
-namespace weir::pipeline {
+namespace weir::plan {
 
 struct Plan;
 
@@ -32,11 +32,11 @@ struct MemoryNeed {
     [[nodiscard]] std::string text() const;
 };
 
-[[nodiscard]] MemoryNeed memory_need(const RunConfig& config, const Plan& plan);
+[[nodiscard]] MemoryNeed memory_need(const config::RunConfig& config, const Plan& plan);
 
 /// Throws core::RunError if less is free than the plan needs: with both sums, and the largest events.memory that would
 /// fit. `plan_for` plans the same run with another events.memory.
-void check_memory(const RunConfig& config, const Plan& plan, const port::FreeMemory& free,
+void check_memory(const config::RunConfig& config, const Plan& plan, const port::FreeMemory& free,
                   const std::function<Plan(std::uint64_t memory_bytes)>& plan_for);
 
-}  // namespace weir::pipeline
+}  // namespace weir::plan

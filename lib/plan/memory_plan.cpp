@@ -11,32 +11,31 @@
 #include "port/buffers.hpp"
 #include "port/capture_blocks.hpp"
 #include "port/ring.hpp"
-#include "roce/listener.hpp"
+#include "roce/listener/listener.hpp"
 #include "stages/stage.hpp"
 
-namespace weir::pipeline {
+namespace weir::plan {
 
 namespace {
 
-constexpr std::uint32_t burst = 64;
 constexpr std::uint32_t cached = port::BufferPool::cache_buffers * 3 / 2;  ///< by a thread, at most
 constexpr std::uint32_t for_replies = 256 + 1024;  ///< of a port: to ARP and ping, on their way out
 
 /// Buffers that a RoCE source holds while it may be restarting.
-std::uint32_t restarting(const RunConfig& config) {
-    const bool roce =
-        std::ranges::any_of(config.streams, [](const StreamConfig& s) { return s.transport == Transport::roce; });
+std::uint32_t restarting(const config::RunConfig& config) {
+    const bool roce = std::ranges::any_of(
+        config.streams, [](const config::StreamConfig& s) { return s.transport == config::Transport::roce; });
     return roce ? roce::Listener::held_max(config.sources.size()) : 0;
 }
 
 /// A replay has one pool, which the reader takes from whoever will own the packet: were it split, a part could be used
 /// up while another has plenty, and the reader would wait for ever.
-Plan::Pool pool_of_replay(const RunConfig& config, const Plan& plan) {
+Plan::Pool pool_of_replay(const config::RunConfig& config, const Plan& plan) {
     const auto rx = static_cast<std::uint32_t>(plan.rx.size());
     Plan::Pool pool;
     pool.node = plan.memory_node(plan.rx.front());
     pool.buffers = plan.buffers_per_rx * rx;                             // what messages hold
-    pool.buffers += 4 * burst * (rx + 1);                                // bursts in hand
+    pool.buffers += 4 * port::PacketBatch::capacity * (rx + 1);          // bursts in hand
     pool.buffers += plan.packet_ring + plan.steer_ring * rx * (rx - 1);  // rings full of packets
     pool.buffers += plan.reassembly.buffers_max * rx;                    // pieces of datagrams that wait
     pool.buffers += restarting(config);
@@ -47,7 +46,7 @@ Plan::Pool pool_of_replay(const RunConfig& config, const Plan& plan) {
 /// One pool for each rx lcore that polls queues. Not one for each queue: of several on one lcore mostly few are busy,
 /// and the buffers that they have just given back are still in cache. Not one for all: its top would go from core to
 /// core.
-std::vector<Plan::Pool> pools_of_ports(const RunConfig& config, const Plan& plan) {
+std::vector<Plan::Pool> pools_of_ports(const config::RunConfig& config, const Plan& plan) {
     std::map<std::uint32_t, Plan::Pool> pools;
     for (const Placement::Queue& queue : plan.placement.queues) {
         const auto [at, fresh] = pools.try_emplace(queue.rx);
@@ -66,9 +65,9 @@ std::vector<Plan::Pool> pools_of_ports(const RunConfig& config, const Plan& plan
     for (auto& [index, pool] : pools) {
         if (pool.node == port::any_node) pool.node = plan.memory_node(plan.rx[index]);
         pool.buffers += (plan.buffers_per_rx * rx + count - 1) / count;
-        pool.buffers += 8 * burst;                    // bursts in hand, here and where they are steered to
-        pool.buffers += plan.steer_ring * (rx - 1);   // rings to the other lcores full of packets
-        pool.buffers += plan.reassembly.buffers_max;  // pieces of datagrams that wait
+        pool.buffers += 8 * port::PacketBatch::capacity;  // bursts in hand, here and where they are steered to
+        pool.buffers += plan.steer_ring * (rx - 1);       // rings to the other lcores full of packets
+        pool.buffers += plan.reassembly.buffers_max;      // pieces of datagrams that wait
         pool.buffers += restarting(config);
         pool.buffers += 3 * cached;  // of the lcore itself, of a simulated detector, of who copies
         all.push_back(pool);
@@ -77,7 +76,7 @@ std::vector<Plan::Pool> pools_of_ports(const RunConfig& config, const Plan& plan
 }
 
 /// Adds up by node; -1 for what may be anywhere.
-std::map<int, std::uint64_t> sums(const RunConfig& config, const Plan& plan) {
+std::map<int, std::uint64_t> sums(const config::RunConfig& config, const Plan& plan) {
     std::map<int, std::uint64_t> bytes;
     const auto rx_count = plan.rx.size();
     const auto work_count = plan.work.size();
@@ -114,9 +113,8 @@ std::map<int, std::uint64_t> sums(const RunConfig& config, const Plan& plan) {
 std::string missing_text(int node, std::uint64_t wanted, const port::NumaNode& has) {
     constexpr unsigned mib = 20;
     return fmt::format(
-        "NUMA node {} has {} MiB of free hugepages, and {} MiB are planned there: the rest comes from other nodes, if "
-        "they "
-        "have some (echo {} > /sys/devices/system/node/node{}/hugepages/hugepages-2048kB/nr_hugepages)",
+        "NUMA node {} has {} MiB of free hugepages, and {} MiB are planned there: the rest comes from other nodes, "
+        "if they have some (echo {} > /sys/devices/system/node/node{}/hugepages/hugepages-2048kB/nr_hugepages)",
         node, has.hugepage_free_bytes >> mib, (wanted >> mib) + 1,
         (has.hugepage_bytes - has.hugepage_free_bytes + wanted) / (2U << mib) + 1, node);
 }
@@ -139,7 +137,7 @@ void divide(const std::map<int, std::uint64_t>& bytes, Plan& plan) {
 
 }  // namespace
 
-void size_memory(const RunConfig& config, bool replay, bool hugepages, Plan& plan) {
+void size_memory(const config::RunConfig& config, bool replay, bool hugepages, Plan& plan) {
     if (replay)
         plan.pools = {pool_of_replay(config, plan)};
     else
@@ -152,4 +150,4 @@ void size_memory(const RunConfig& config, bool replay, bool hugepages, Plan& pla
     if (hugepages && !plan.host.nodes.empty()) divide(bytes, plan);
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::plan

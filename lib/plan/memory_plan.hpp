@@ -6,12 +6,12 @@
 
 #include "config/run_config.hpp"
 
-namespace weir::pipeline {
+namespace weir::plan {
 
 struct Plan;
 
 /// Decides `pools`, and adds up `pool_buffers`, `eal_memory_bytes` and `node_memory_bytes`; everything else has its
 /// size by then. Warns of nodes whose hugepages do not suffice, where `hugepages` are needed.
-void size_memory(const RunConfig& config, bool replay, bool hugepages, Plan& plan);
+void size_memory(const config::RunConfig& config, bool replay, bool hugepages, Plan& plan);
 
-}  // namespace weir::pipeline
+}  // namespace weir::plan

@@ -5,7 +5,9 @@
 #include <numeric>
 #include <tuple>
 
-namespace weir::pipeline {
+#include "plan/placement_text.hpp"
+
+namespace weir::plan {
 
 namespace {
 
@@ -286,4 +288,4 @@ Placement place(const HostTopology& host, const PlacementInput& input) {
     return placement;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::plan

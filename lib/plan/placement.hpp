@@ -4,14 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "config/run_config.hpp"
 #include "port/host_topology.hpp"
 
-namespace weir::pipeline {
+namespace weir::plan {
 
 struct PlacementInput {
     struct Port {
@@ -20,7 +19,7 @@ struct PlacementInput {
         int node = port::any_node;
     };
     std::vector<Port> ports;
-    LcoresConfig lcores;           ///< what is given; empty lists are proposed
+    config::LcoresConfig lcores;   ///< what is given; empty lists are proposed
     bool replay = false;           ///< captures instead of ports: one rx lcore takes all, nothing is lost meanwhile
     bool reduces = false;          ///< there is a reducer, which takes most of the time
     bool writes = false;           ///< there is a writer thread
@@ -65,11 +64,4 @@ struct Placement {
 
 [[nodiscard]] Placement place(const port::HostTopology& host, const PlacementInput& input);
 
-/// For the run report: `machine.topology` and `machine.placement`.
-[[nodiscard]] nlohmann::json topology_json(const port::HostTopology& host);
-[[nodiscard]] nlohmann::json placement_json(const port::HostTopology& host, const Placement& placement);
-
-/// Fills in `lines` and `warnings` of a placement that is decided.
-void explain(const port::HostTopology& host, const PlacementInput& input, Placement& placement);
-
-}  // namespace weir::pipeline
+}  // namespace weir::plan

@@ -1,4 +1,5 @@
-// What a placement means, in words: a line per lcore, and warnings with their reasons.
+#include "plan/placement_text.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,9 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "plan/placement.hpp"
-
-namespace weir::pipeline {
+namespace weir::plan {
 
 namespace {
 
@@ -148,10 +147,10 @@ void Words::warn_of_stages(std::vector<std::string>& out) const {
             if (node != any_node && std::ranges::find(nodes, node) == nodes.end()) far.push_back(lcore);
         }
     if (!far.empty())
-        out.push_back(fmt::format(
-            "{}: building or reducing on a NUMA node where nothing is received (rx is on node {}): the data "
-            "cross between the nodes",
-            named(far), nodes.front()));
+        out.push_back(
+            fmt::format("{}: building or reducing on a NUMA node where nothing is received (rx is on node {}): "
+                        "the data cross between the nodes",
+                        named(far), nodes.front()));
 }
 
 void Words::warn_of_siblings(std::vector<std::string>& out) const {
@@ -171,8 +170,8 @@ void Words::warn_of_core_0(std::vector<std::string>& out) const {
         if (const Cpu* cpu = bound(lcore);
             cpu != nullptr && first != nullptr && receives(lcore) && cpu->core == first->core)
             out.push_back(
-                fmt::format("lcore {}: receiving on core 0, where interrupts and the kernel's own work are "
-                            "served; the queue fills up meanwhile",
+                fmt::format("lcore {}: receiving on core 0, where interrupts and the kernel's own work are served; "
+                            "the queue fills up meanwhile",
                             lcore));
 }
 
@@ -187,21 +186,22 @@ void Words::warn_of_interruptions(std::vector<std::string>& out) const {
             interrupted.push_back(lcore);
     if (!isolated.empty() && !interrupted.empty())
         out.push_back(
-            fmt::format("{}: receiving on CPUs that the kernel gives to other programs too, while CPUs {} "
-                        "are isolated",
+            fmt::format("{}: receiving on CPUs that the kernel gives to other programs too, "
+                        "while CPUs {} are isolated",
                         named(interrupted), port::cpu_list_text(isolated)));
 }
 
 void Words::warn_of_crowding(std::vector<std::string>& out) const {
-    const char* and_spin = input_.lcores.idle == IdleMode::spin ? ", and idle = \"spin\" never gives one back" : "";
+    const char* and_spin =
+        input_.lcores.idle == config::IdleMode::spin ? ", and idle = \"spin\" never gives one back" : "";
     if (lcores_.size() > host_.usable().size())
         out.push_back(fmt::format("{} lcores poll on {} CPUs: they take turns of milliseconds{}", lcores_.size(),
                                   host_.usable().size(), and_spin));
     else if (host_.cpu_quota > 0 && static_cast<double>(lcores_.size()) > host_.cpu_quota &&
-             input_.lcores.idle != IdleMode::sleep)
+             input_.lcores.idle != config::IdleMode::sleep)
         out.push_back(
-            fmt::format("{} lcores poll, and the control group allows the time of {:.1f} CPUs: the kernel "
-                        "will stop them for milliseconds (idle = \"sleep\" helps)",
+            fmt::format("{} lcores poll, and the control group allows the time of {:.1f} CPUs: "
+                        "the kernel will stop them for milliseconds (idle = \"sleep\" helps)",
                         lcores_.size(), host_.cpu_quota));
 }
 
@@ -274,4 +274,4 @@ nlohmann::json placement_json(const HostTopology& host, const Placement& placeme
     return json;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::plan

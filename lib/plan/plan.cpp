@@ -16,31 +16,30 @@
 #include "port/capture_blocks.hpp"
 #include "port/eal.hpp"
 #include "port/ring.hpp"
-#include "roce/listener.hpp"
-#include "stages/feeder.hpp"
+#include "roce/listener/listener.hpp"
+#include "stages/simulator_feeder.hpp"
 #include "stages/stage.hpp"
 #include "wire/network.hpp"
 
-namespace weir::pipeline {
+namespace weir::plan {
 
 namespace {
 
 constexpr std::uint32_t ethernet_overhead_bytes = 14 + 2 * 4 + 4;  // header, two VLAN tags, FCS if the device leaves it
-constexpr std::uint32_t burst = 64;
 
-void place_lcores(const RunConfig& config, const PlanInput& input, Plan& plan) {
+void place_lcores(const config::RunConfig& config, const PlanInput& input, Plan& plan) {
     PlacementInput wanted;
     for (std::size_t i = 0; i < config.ports.size(); ++i) {
-        const PortConfig& port = config.ports[i];
+        const config::PortConfig& port = config.ports[i];
         const int node = i < input.port_nodes.size() ? input.port_nodes[i] : port::any_node;
-        const std::uint16_t queues = SimulatorFeeder::is_simulator(port.device) ? 1 : port.queues;
+        const std::uint16_t queues = stages::SimulatorFeeder::is_simulator(port.device) ? 1 : port.queues;
         wanted.ports.push_back({port.name, queues, node});
     }
     wanted.lcores = config.lcores;
     wanted.replay = input.replay;
     wanted.reduces = !config.reduce.empty();
-    wanted.writes = std::ranges::any_of(config.sinks, &SinkConfig::writes);
-    wanted.build_max = assemble::ShardOf(builders_max, input.number_bits).shards();
+    wanted.writes = std::ranges::any_of(config.sinks, &config::SinkConfig::writes);
+    wanted.build_max = assemble::ShardOf(stages::builders_max, input.number_bits).shards();
     wanted.lcore_ids = RTE_MAX_LCORE;
     plan.host = input.host;
     plan.port_nodes = input.port_nodes;
@@ -53,9 +52,9 @@ void place_lcores(const RunConfig& config, const PlanInput& input, Plan& plan) {
 }
 
 /// Buffers of one whole event, or 0 if sizes are not known in advance.
-std::uint64_t buffers_per_event(const std::vector<SourceGeometry>& geometry) {
+std::uint64_t buffers_per_event(const std::vector<stages::SourceGeometry>& geometry) {
     std::uint64_t buffers = 0;
-    for (const SourceGeometry& source : geometry) {
+    for (const stages::SourceGeometry& source : geometry) {
         if (source.message_bytes == 0 || source.packet_payload_bytes == 0) return 0;
         buffers += (source.message_bytes + source.packet_payload_bytes - 1) / source.packet_payload_bytes;
     }
@@ -63,9 +62,9 @@ std::uint64_t buffers_per_event(const std::vector<SourceGeometry>& geometry) {
 }
 
 /// Cells that the messages of one whole event take when all payload is copied.
-std::uint64_t cells_per_event(const std::vector<SourceGeometry>& geometry, std::uint32_t cell_bytes) {
+std::uint64_t cells_per_event(const std::vector<stages::SourceGeometry>& geometry, std::uint32_t cell_bytes) {
     std::uint64_t cells = 0;
-    for (const SourceGeometry& source : geometry) {
+    for (const stages::SourceGeometry& source : geometry) {
         const std::uint64_t in_cell = (cell_bytes - sizeof(assemble::CopyCell)) / source.packet_payload_bytes;
         const std::uint64_t packets =
             (source.message_bytes + source.packet_payload_bytes - 1) / source.packet_payload_bytes;
@@ -77,7 +76,7 @@ std::uint64_t cells_per_event(const std::vector<SourceGeometry>& geometry, std::
 constexpr std::uint64_t messages_max = 65536;  ///< whose bookkeeping is not worth a thought
 constexpr std::uint64_t events_min = 8;        ///< open, and on their way to the sink
 
-void size_events(const RunConfig& config, const std::vector<SourceGeometry>& geometry, Plan& plan) {
+void size_events(const config::RunConfig& config, const std::vector<stages::SourceGeometry>& geometry, Plan& plan) {
     const auto sources = static_cast<std::uint64_t>(geometry.size());
     const auto rx_count = static_cast<std::uint64_t>(plan.rx.size());
     std::uint64_t per_event = buffers_per_event(geometry);
@@ -113,13 +112,13 @@ void size_events(const RunConfig& config, const std::vector<SourceGeometry>& geo
     // Numbers are remembered for each source; of very many fewer, unless the operator says how many.
     constexpr std::uint64_t numbers_max = 1U << 22U;
     std::uint64_t horizon = config.events.horizon;
-    if (horizon == EventsConfig().horizon)
+    if (horizon == config::EventsConfig().horizon)
         horizon = std::min(horizon, std::max<std::uint64_t>(64, numbers_max / sources));
     plan.horizon = std::max(static_cast<std::uint32_t>(horizon), 2 * (plan.open_max + plan.queued_max));
 }
 
 /// Sources of the rx lcore that has most of them.
-std::uint32_t largest_share(const RunConfig& config, const Placement& placement) {
+std::uint32_t largest_share(const config::RunConfig& config, const Placement& placement) {
     std::vector<std::uint32_t> shares(placement.rx.size());
     for (const std::uint16_t owner : make_owners(config, placement)) ++shares[owner];
     return std::max(1U, *std::ranges::max_element(shares));
@@ -131,13 +130,14 @@ void check_counts(const Plan& plan) {
     const std::size_t rx = plan.rx.size();
     const std::size_t build = plan.build.size();
     const std::size_t work = plan.work.size();
-    if (build > builders_max)
-        throw core::UsageError(fmt::format("lcores.build: found {} lcores; accepted: at most {}", build, builders_max));
+    if (build > stages::builders_max)
+        throw core::UsageError(
+            fmt::format("lcores.build: found {} lcores; accepted: at most {}", build, stages::builders_max));
     const std::size_t rings = rings_between(rx, build, work);
     if (rings > rings_max)
         throw core::UsageError(fmt::format(
-            "[lcores]: found {} rx, {} build and {} work lcores, which take {} rings between them; accepted: lcores "
-            "that take at most {} (rx * rx + 2 * rx * build + rx * work + 2 * build * work)",
+            "[lcores]: found {} rx, {} build and {} work lcores, which take {} rings between them; accepted: "
+            "lcores that take at most {} (rx * rx + 2 * rx * build + rx * work + 2 * build * work)",
             rx, build, work, rings, rings_max));
 }
 
@@ -151,11 +151,11 @@ std::uint32_t psn_window(const Plan& plan, std::uint32_t connections) {
                                   std::max({window_min, of_message, cells_max / std::max(1U, connections)})));
 }
 
-void size_rings(const RunConfig& config, Plan& plan) {
+void size_rings(const config::RunConfig& config, Plan& plan) {
     const auto rx_count = static_cast<std::uint32_t>(plan.rx.size());
     const auto shards = static_cast<std::uint32_t>(plan.build.size());
-    const bool roce =
-        std::ranges::any_of(config.streams, [](const StreamConfig& s) { return s.transport == Transport::roce; });
+    const bool roce = std::ranges::any_of(
+        config.streams, [](const config::StreamConfig& s) { return s.transport == config::Transport::roce; });
     // Messages of an rx lcore: those of every event that is open or queued, those announced and not yet answered, and
     // what waits for its number or to be found a restart. RoCE packets out of order are messages of their own until
     // they join. Shards that ask each other to make room exceed the window until that is done.
@@ -163,37 +163,37 @@ void size_rings(const RunConfig& config, Plan& plan) {
     const std::uint32_t own_sources = largest_share(config, plan.placement);
     const std::uint32_t over = shards > 1 ? shards * (assemble::ShardBoard::asked_max + 1) : 0;
     const auto waiting = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(messages_max / own_sources, 16, 64));
-    plan.messages_per_rx =
-        (plan.open_max + plan.queued_max + over + waiting) * own_sources + 4 * burst + plan.roce_runs;
+    plan.messages_per_rx = (plan.open_max + plan.queued_max + over + waiting) * own_sources +
+                           4 * port::PacketBatch::capacity + plan.roce_runs;
     plan.range_blocks_per_rx = std::min<std::uint32_t>(plan.messages_per_rx, 16384);
     plan.psn_window = psn_window(plan, own_sources);
     const std::uint32_t slots = 2 * plan.open_max + plan.queued_max + 128;
     plan.packet_ring = 1024;
     // There is a ring from each rx lcore to each other one, and what is in them is not in messages: in all, a rx lcore
     // gets 2048 places at least, so that the sum grows with the number of lcores and not with its square.
-    plan.steer_ring = std::clamp(2048 / std::max(rx_count - 1, 1U), 2 * burst, plan.packet_ring);
+    plan.steer_ring = std::clamp(2048 / std::max(rx_count - 1, 1U), 2 * port::PacketBatch::capacity, plan.packet_ring);
     // A shard's share twice over. What does not fit waits on the rx lcore, where there is room for everything.
     plan.descriptor_ring = (shards > 1 ? 4 * plan.messages_per_rx / shards : 2 * plan.messages_per_rx) + 1024;
     plan.event_ring = slots + 1;
 }
 
 /// Divides the memory for open events between packet buffers and cells for copied payload.
-void size_buffers(const RunConfig& config, const std::vector<SourceGeometry>& geometry, const PlanInput& input,
-                  Plan& plan) {
+void size_buffers(const config::RunConfig& config, const std::vector<stages::SourceGeometry>& geometry,
+                  const PlanInput& input, Plan& plan) {
     const auto rx_count = static_cast<std::uint64_t>(plan.rx.size());
     const std::uint64_t element = plan.room_bytes + 512;
     const bool fixed = buffers_per_event(geometry) > 0;
     const std::uint32_t small_bytes = plan.room_bytes / 4;
-    const bool may_be_small = std::ranges::any_of(geometry, [&](const SourceGeometry& source) {
+    const bool may_be_small = std::ranges::any_of(geometry, [&](const stages::SourceGeometry& source) {
         return source.packet_payload_bytes == 0 || source.packet_payload_bytes <= small_bytes;
     });
     std::uint64_t for_buffers = config.events.memory_bytes;
-    if (config.events.assembly == AssemblyMode::copy) {
+    if (config.events.assembly == config::AssemblyMode::copy) {
         // Everything is copied, so the buffers only have to bridge a burst; a small pool stays in cache.
         for_buffers = std::min<std::uint64_t>(for_buffers / 8, 2048 * element * rx_count);
         plan.copy_bytes_max = plan.room_bytes;
         plan.copy_cell_bytes = fixed ? 65536 : 16384;
-    } else if (config.events.assembly == AssemblyMode::automatic && may_be_small && !fixed) {
+    } else if (config.events.assembly == config::AssemblyMode::automatic && may_be_small && !fixed) {
         // References while there is plenty; payload that would waste most of its buffer is copied once half are held.
         for_buffers /= 2;
         plan.copy_bytes_max = small_bytes;
@@ -201,7 +201,7 @@ void size_buffers(const RunConfig& config, const std::vector<SourceGeometry>& ge
     }
     const std::uint64_t for_cells = config.events.memory_bytes - for_buffers;
     const auto for_each_rx = [rx_count](std::uint64_t count) { return static_cast<std::uint32_t>(count / rx_count); };
-    plan.buffers_for_events = std::max(for_each_rx(for_buffers / element), 4 * burst);
+    plan.buffers_for_events = std::max(for_each_rx(for_buffers / element), 4 * port::PacketBatch::capacity);
     plan.copy_cells_for_events = plan.copy_bytes_max > 0 ? for_each_rx(for_cells / plan.copy_cell_bytes) : 0;
     plan.buffers_per_rx = plan.buffers_for_events;
     plan.copy_cells_per_rx = plan.copy_cells_for_events;
@@ -216,16 +216,16 @@ void size_buffers(const RunConfig& config, const std::vector<SourceGeometry>& ge
         // it.
         constexpr std::uint64_t blocks_max = 64;
         plan.capture_blocks = static_cast<std::uint32_t>(
-            std::min({blocks_max, config.events.memory_bytes / 4 / port::CaptureInput::memory_bytes,
-                      input.capture_bytes / port::CaptureInput::read_bytes + 1}));
+            std::min({blocks_max, config.events.memory_bytes / 4 / store::CaptureInput::memory_bytes,
+                      input.capture_bytes / store::CaptureInput::read_bytes + 1}));
     }
-    plan.copy_above_held = config.events.assembly == AssemblyMode::copy ? 0 : plan.buffers_per_rx / 2;
+    plan.copy_above_held = config.events.assembly == config::AssemblyMode::copy ? 0 : plan.buffers_per_rx / 2;
 }
 
 /// Room for the pieces of IP datagrams. Interleaved, every source may have begun one of eight pieces; the rest is for
 /// those that lost a piece and wait for their time-out. A quarter of what messages can hold at most, so that in a
 /// replay what waits here never keeps the messages from room that they were promised.
-void size_reassembly(const RunConfig& config, const std::vector<SourceGeometry>& geometry,
+void size_reassembly(const config::RunConfig& config, const std::vector<stages::SourceGeometry>& geometry,
                      const std::vector<std::uint32_t>& header_bytes, Plan& plan) {
     constexpr std::uint32_t pieces_for_losses = 256;
     const auto sources = static_cast<std::uint32_t>(geometry.size());
@@ -241,30 +241,31 @@ void size_reassembly(const RunConfig& config, const std::vector<SourceGeometry>&
 
 }  // namespace
 
-void look_at_machine(const RunConfig& config, PlanInput& input) {
+void look_at_machine(const config::RunConfig& config, PlanInput& input) {
     input.host = port::host_topology();
-    for (const PortConfig& port : config.ports)
+    for (const config::PortConfig& port : config.ports)
         input.port_nodes.push_back(input.replay ? port::any_node : port::device_node(port.devargs()));
 }
 
-Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geometry, const PlanInput& input) {
+Plan make_plan(const config::RunConfig& config, const std::vector<stages::SourceGeometry>& geometry,
+               const PlanInput& input) {
     Plan plan;
     place_lcores(config, input, plan);
     check_counts(plan);
     plan.shards_used = assemble::ShardOf(static_cast<std::uint32_t>(plan.build.size()), input.number_bits).shards();
     std::uint32_t room = 0;
-    for (const PortConfig& port : config.ports)
+    for (const config::PortConfig& port : config.ports)
         room = std::max({room, port.mbuf_bytes, port.mtu + ethernet_overhead_bytes,
-                         port::buffer_room_bytes(port.devargs(), port.mtu)});
+                         config::buffer_room_bytes(port.devargs(), port.mtu)});
     plan.room_bytes = std::min<std::uint32_t>((room + 63) / 64 * 64, 65535 - 128);
     size_buffers(config, geometry, input, plan);
     size_reassembly(config, geometry, input.header_bytes, plan);
     size_events(config, geometry, plan);
     std::uint32_t largest = 0;
-    for (const StreamConfig& stream : config.streams)
+    for (const config::StreamConfig& stream : config.streams)
         largest = std::max(largest,
                            stream.max_message_bytes > 0 ? stream.max_message_bytes : wire::message_bytes_max_default);
-    for (const SourceGeometry& source : geometry) largest = std::max(largest, source.message_bytes);
+    for (const stages::SourceGeometry& source : geometry) largest = std::max(largest, source.message_bytes);
     plan.message_bytes_max = largest;
     size_rings(config, plan);
     // Where whole events have to find room in a buffer, a few of them have to do.
@@ -272,8 +273,8 @@ Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geome
     plan.output_buffer_bytes = input.output_buffer_bytes;
     plan.output_buffers =
         static_cast<std::uint32_t>(std::clamp<std::uint64_t>(output_bytes_max / plan.output_buffer_bytes, 4, 16));
-    const bool hugepages = !input.replay && std::ranges::any_of(config.ports, [](const PortConfig& port) {
-        return port::is_pci_address(port.device);
+    const bool hugepages = !input.replay && std::ranges::any_of(config.ports, [](const config::PortConfig& port) {
+        return config::is_pci_address(port.device);
     });
     size_memory(config, input.replay, hugepages, plan);
     plan.memory = memory_need(config, plan);
@@ -283,7 +284,7 @@ Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geome
 namespace {
 
 /// What reducers hold, if anything: a line of its own, because it is no part of DPDK's memory.
-std::string reduce_text(const ReduceMemory& memory) {
+std::string reduce_text(const config::ReduceMemory& memory) {
     if (memory.sum() == 0) return {};
     const auto whole_mib = [](std::uint64_t bytes) { return (bytes + (1U << 20U) - 1) >> 20U; };
     std::string parts;
@@ -321,4 +322,4 @@ std::string Plan::text() const {
     return text;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::plan

@@ -13,7 +13,7 @@
 #include "port/ip_reassembly.hpp"
 #include "stages/work_stage.hpp"
 
-namespace weir::pipeline {
+namespace weir::plan {
 
 struct PlanInput {
     std::uint64_t capture_bytes = 0;    ///< replay: size of the files, all passes
@@ -82,8 +82,8 @@ struct Plan {
     std::uint32_t output_buffers = 0;  ///< per worker
     std::uint32_t output_buffer_bytes = 0;
 
-    ReduceMemory reduce;  ///< ordinary memory; what make_plan() cannot know (Run)
-    MemoryNeed memory;    ///< all of it; without that of reducers until Run adds it
+    config::ReduceMemory reduce;  ///< ordinary memory; what make_plan() cannot know (Run)
+    MemoryNeed memory;            ///< all of it; without that of reducers until Run adds it
     std::uint64_t eal_memory_bytes = 0;
     std::vector<std::uint64_t>
         node_memory_bytes;  ///< hugepages to take at the start, by node; empty: without hugepages
@@ -95,9 +95,9 @@ struct Plan {
 };
 
 /// The machine that this is, and the nodes of the configuration's devices: `host` and `port_nodes`.
-void look_at_machine(const RunConfig& config, PlanInput& input);
+void look_at_machine(const config::RunConfig& config, PlanInput& input);
 
-[[nodiscard]] Plan make_plan(const RunConfig& config, const std::vector<SourceGeometry>& geometry,
+[[nodiscard]] Plan make_plan(const config::RunConfig& config, const std::vector<stages::SourceGeometry>& geometry,
                              const PlanInput& input);
 
-}  // namespace weir::pipeline
+}  // namespace weir::plan

@@ -4,47 +4,47 @@
 #include <span>
 
 #include "plan/stream_rules.hpp"
-#include "wire/declared/declared.hpp"
+#include "wire/formats/declared/declared.hpp"
 
-namespace weir::pipeline {
+namespace weir::plan {
 
 namespace {
 
-roce::NumberBy number_by(EventBy event) {
+roce::NumberBy number_by(config::EventBy event) {
     switch (event) {
-        case EventBy::immediate:
+        case config::EventBy::immediate:
             return roce::NumberBy::immediate;
-        case EventBy::count:
+        case config::EventBy::count:
             return roce::NumberBy::count;
-        case EventBy::arrival:
+        case config::EventBy::arrival:
             return roce::NumberBy::arrival;
-        case EventBy::format:
+        case config::EventBy::format:
             break;
     }
     return roce::NumberBy::format;
 }
 
-flow::Rule rule_of(const StreamConfig& stream, std::size_t stream_index) {
-    flow::Rule rule;
+steer::Rule rule_of(const config::StreamConfig& stream, std::size_t stream_index) {
+    steer::Rule rule;
     rule.stream = static_cast<std::uint16_t>(stream_index);
     rule.source = stream.first_source;
     rule.mark = stream.mark;
     for (std::size_t i = 0; i < stream.src.size(); ++i) {
-        const IpAddress& address = stream.src[i];
+        const config::IpAddress& address = stream.src[i];
         address.v6 ? rule.ipv6_src.push_back(address.bytes) : rule.src.push_back(address.v4());
         (address.v6 ? rule.ipv6_src_places : rule.src_places).push_back(static_cast<std::uint32_t>(i));
     }
-    for (const IpAddress& address : stream.dst)
+    for (const config::IpAddress& address : stream.dst)
         address.v6 ? rule.ipv6_dst.push_back(address.bytes) : rule.dst.push_back(address.v4());
     return rule;
 }
 
 }  // namespace
 
-std::vector<StreamRuntime> make_streams(const RunConfig& config) {
-    std::vector<StreamRuntime> streams;
-    for (const StreamConfig& from : config.streams) {
-        StreamRuntime stream;
+std::vector<stages::StreamRuntime> make_streams(const config::RunConfig& config) {
+    std::vector<stages::StreamRuntime> streams;
+    for (const config::StreamConfig& from : config.streams) {
+        stages::StreamRuntime stream;
         stream.format = &format_entry(from);
         stream.context = stream.format->make_context(format_options(config, from));
         if (stream.format->name == wire::Declared::name) {
@@ -54,19 +54,19 @@ std::vector<StreamRuntime> make_streams(const RunConfig& config) {
             stream.other_byte_order = stream.format->make_context(options);
         }
         stream.lane_by_port = stream.context.sls.lane_by == wire::LaneBy::datagram;
-        stream.roce = from.transport == Transport::roce;
-        stream.check_icrc = from.icrc == IcrcMode::check;
-        stream.source_in_header = from.source_by == SourceBy::header;
+        stream.roce = from.transport == config::Transport::roce;
+        stream.check_icrc = from.icrc == config::IcrcMode::check;
+        stream.source_in_header = from.source_by == config::SourceBy::header;
         stream.first_source = from.first_source;
         stream.source_count = from.source_count;
         stream.source_ids = core::NumberIndex(from.source_ids);
-        stream.numbered_by_arrival = !stream.roce && from.event == EventBy::arrival;
+        stream.numbered_by_arrival = !stream.roce && from.event == config::EventBy::arrival;
         streams.push_back(std::move(stream));
     }
     return streams;
 }
 
-std::vector<std::uint16_t> make_owners(const RunConfig& config, const Placement& placement) {
+std::vector<std::uint16_t> make_owners(const config::RunConfig& config, const Placement& placement) {
     std::vector<std::uint16_t> owners(config.sources.size());
     const auto near_of = [&](std::uint32_t port) {
         return port < placement.near.size() ? std::span(placement.near[port]) : std::span<const std::uint32_t>();
@@ -81,39 +81,41 @@ std::vector<std::uint16_t> make_owners(const RunConfig& config, const Placement&
         return static_cast<std::uint32_t>(source * placement.rx.size() / config.sources.size());
     };
     for (std::size_t i = 0; i < owners.size(); ++i) {
-        const StreamConfig& stream = config.streams[config.sources[i].stream];
-        const std::size_t source = stream.source_by == SourceBy::port ? i : stream.first_source;
+        const config::StreamConfig& stream = config.streams[config.sources[i].stream];
+        const std::size_t source = stream.source_by == config::SourceBy::port ? i : stream.first_source;
         owners[i] = static_cast<std::uint16_t>(share(source, stream.port));
     }
     own_by_rules(config, placement, owners);
     return owners;
 }
 
-flow::Steering make_steering(const RunConfig& config, std::uint32_t port, const std::vector<std::uint16_t>& owners) {
-    std::vector<flow::Rule> udp;
-    std::vector<flow::Rule> roce;
+steer::Steering make_steering(const config::RunConfig& config, std::uint32_t port,
+                              const std::vector<std::uint16_t>& owners) {
+    std::vector<steer::Rule> udp;
+    std::vector<steer::Rule> roce;
     for (std::size_t i = 0; i < config.streams.size(); ++i) {
-        const StreamConfig& stream = config.streams[i];
+        const config::StreamConfig& stream = config.streams[i];
         if (stream.port != port) continue;
-        const bool is_roce = stream.transport == Transport::roce;
+        const bool is_roce = stream.transport == config::Transport::roce;
         const std::size_t keys = is_roce ? stream.qp.size() : stream.udp_dst.size();
         for (std::size_t k = 0; k < keys; ++k) {
-            flow::Rule rule = rule_of(stream, i);
+            steer::Rule rule = rule_of(stream, i);
             rule.key = is_roce ? stream.qp[k] : stream.udp_dst[k];
-            rule.source_by_address = stream.source_by == SourceBy::address;
-            if (is_roce || stream.source_by == SourceBy::port) rule.source += static_cast<std::uint32_t>(k);
+            rule.source_by_address = stream.source_by == config::SourceBy::address;
+            if (is_roce || stream.source_by == config::SourceBy::port) rule.source += static_cast<std::uint32_t>(k);
             rule.owner = owners[rule.source];
             (is_roce ? roce : udp).push_back(std::move(rule));
         }
     }
-    return flow::Steering(std::move(udp), std::move(roce));
+    return steer::Steering(std::move(udp), std::move(roce));
 }
 
-std::vector<SourceGeometry> make_geometry(const RunConfig& config, const std::vector<StreamRuntime>& streams) {
-    std::vector<SourceGeometry> geometry;
-    for (const SourceConfig& source : config.sources) {
-        const StreamRuntime& stream = streams[source.stream];
-        SourceGeometry known;
+std::vector<stages::SourceGeometry> make_geometry(const config::RunConfig& config,
+                                                  const std::vector<stages::StreamRuntime>& streams) {
+    std::vector<stages::SourceGeometry> geometry;
+    for (const config::SourceConfig& source : config.sources) {
+        const stages::StreamRuntime& stream = streams[source.stream];
+        stages::SourceGeometry known;
         if (stream.roce) {
             known.message_bytes = config.streams[source.stream].message_bytes.value_or(0);
         } else {
@@ -126,26 +128,27 @@ std::vector<SourceGeometry> make_geometry(const RunConfig& config, const std::ve
     return geometry;
 }
 
-std::vector<std::uint8_t> make_number_bits(const RunConfig& config, const std::vector<StreamRuntime>& streams) {
+std::vector<std::uint8_t> make_number_bits(const config::RunConfig& config,
+                                           const std::vector<stages::StreamRuntime>& streams) {
     std::vector<std::uint8_t> bits;
-    for (const SourceConfig& source : config.sources) {
-        const EventBy event = config.streams[source.stream].event;
+    for (const config::SourceConfig& source : config.sources) {
+        const config::EventBy event = config.streams[source.stream].event;
         std::uint8_t width = 64;
-        if (event == EventBy::immediate) width = 32;
-        if (event == EventBy::format) width = streams[source.stream].context.number_bits;
+        if (event == config::EventBy::immediate) width = 32;
+        if (event == config::EventBy::format) width = streams[source.stream].context.number_bits;
         bits.push_back(width);
     }
     return bits;
 }
 
-std::vector<roce::Listener::SourceConfig> make_roce_sources(const RunConfig& config,
-                                                            const std::vector<StreamRuntime>& streams,
+std::vector<roce::Listener::SourceConfig> make_roce_sources(const config::RunConfig& config,
+                                                            const std::vector<stages::StreamRuntime>& streams,
                                                             const std::vector<std::uint16_t>& owners,
                                                             std::uint16_t owner) {
     std::vector<roce::Listener::SourceConfig> sources;
     for (std::uint32_t id = 0; id < config.sources.size(); ++id) {
-        const StreamConfig& stream = config.streams[config.sources[id].stream];
-        if (stream.transport != Transport::roce || owners[id] != owner) continue;
+        const config::StreamConfig& stream = config.streams[config.sources[id].stream];
+        if (stream.transport != config::Transport::roce || owners[id] != owner) continue;
         roce::Listener::SourceConfig source;
         source.source = id;
         source.number_by = number_by(stream.event);
@@ -161,14 +164,14 @@ std::vector<roce::Listener::SourceConfig> make_roce_sources(const RunConfig& con
     return sources;
 }
 
-roce::QueuePair make_queue_pair(const RunConfig& config, std::uint32_t source) {
-    const StreamConfig& stream = config.streams[config.sources[source].stream];
-    const RoceConfig& from = stream.roce;
+roce::QueuePair make_queue_pair(const config::RunConfig& config, std::uint32_t source) {
+    const config::StreamConfig& stream = config.streams[config.sources[source].stream];
+    const config::RoceConfig& from = stream.roce;
     const std::uint32_t place = source - stream.first_source;
     roce::QueuePair out;
     out.service = from.service;
     if (!from.peers.empty()) {
-        const RoceConfig::Peer& peer = from.peers[place];
+        const config::RoceConfig::Peer& peer = from.peers[place];
         out.peer_qp = peer.qp;
         if (peer.address.has_value())
             out.peer_address =
@@ -183,31 +186,33 @@ roce::QueuePair make_queue_pair(const RunConfig& config, std::uint32_t source) {
     out.ack_every = from.ack_every;
     out.message_bytes = stream.message_bytes.value_or(0);
     out.max_message_bytes = stream.max_message_bytes > 0 ? stream.max_message_bytes : wire::message_bytes_max_default;
-    out.needs_immediate = stream.event == EventBy::immediate;
-    for (const RoceConfig::Region& region : from.regions)
+    out.needs_immediate = stream.event == config::EventBy::immediate;
+    for (const config::RoceConfig::Region& region : from.regions)
         if (!region.qp || *region.qp == stream.qp[place]) out.regions[out.region_count++] = region.region;
     return out;
 }
 
-std::vector<roce::Responder::SourceConfig> make_responder_sources(const RunConfig& config,
+std::vector<roce::Responder::SourceConfig> make_responder_sources(const config::RunConfig& config,
                                                                   const std::vector<std::uint16_t>& owners,
                                                                   std::uint16_t owner) {
     std::vector<roce::Responder::SourceConfig> sources;
     for (std::uint32_t id = 0; id < config.sources.size(); ++id) {
-        const StreamConfig& stream = config.streams[config.sources[id].stream];
-        if (stream.transport != Transport::roce || stream.roce.service == roce::Service::listen || owners[id] != owner)
+        const config::StreamConfig& stream = config.streams[config.sources[id].stream];
+        if (stream.transport != config::Transport::roce || stream.roce.service == roce::Service::listen ||
+            owners[id] != owner)
             continue;
-        sources.push_back({id, make_queue_pair(config, id), stream.exchange == Exchange::none});
+        sources.push_back({id, make_queue_pair(config, id), stream.exchange == config::Exchange::none});
     }
     return sources;
 }
 
-std::vector<std::uint16_t> answering_lcores(const RunConfig& config, std::uint32_t port,
+std::vector<std::uint16_t> answering_lcores(const config::RunConfig& config, std::uint32_t port,
                                             const std::vector<std::uint16_t>& owners) {
     std::vector<std::uint16_t> lcores;
     for (std::uint32_t id = 0; id < config.sources.size(); ++id) {
-        const StreamConfig& stream = config.streams[config.sources[id].stream];
-        if (stream.port == port && stream.transport == Transport::roce && stream.roce.service != roce::Service::listen)
+        const config::StreamConfig& stream = config.streams[config.sources[id].stream];
+        if (stream.port == port && stream.transport == config::Transport::roce &&
+            stream.roce.service != roce::Service::listen)
             lcores.push_back(owners[id]);
     }
     std::ranges::sort(lcores);
@@ -215,4 +220,4 @@ std::vector<std::uint16_t> answering_lcores(const RunConfig& config, std::uint32
     return lcores;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::plan

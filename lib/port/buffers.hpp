@@ -4,6 +4,7 @@
 #include <rte_mbuf.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "core/units.hpp"
@@ -19,16 +20,27 @@ struct Packet {
     std::uint8_t port = 0;             ///< index of the port in the configuration
     std::uint8_t pass = 0;             ///< a looped capture: which pass, modulo 256
 
+    /// In several buffers: scattered(), or of several pieces().
+    [[nodiscard]] bool chained() const noexcept { return captured_bytes < wire_bytes && mbuf->nb_segs > 1; }
     /// One frame that a device put into several buffers; captured_bytes are those of the first.
-    [[nodiscard]] bool scattered() const noexcept {
-        return captured_bytes < wire_bytes && captured_bytes != 0 && mbuf->nb_segs > 1;
-    }
+    [[nodiscard]] bool scattered() const noexcept { return captured_bytes != 0 && chained(); }
     /// Not 0: a datagram of so many packets, a chain of as many mbufs, wire_bytes long. Marked by captured_bytes = 0.
     [[nodiscard]] std::uint32_t pieces() const noexcept {
         return captured_bytes == 0 && mbuf->nb_segs > 1 ? mbuf->nb_segs : 0;
     }
 };
 static_assert(sizeof(Packet) == 24);
+
+/// Its Ethernet header; captured_bytes can be read from there on.
+[[nodiscard]] inline const std::byte* frame_of(const Packet& packet) noexcept {
+    return rte_pktmbuf_mtod(packet.mbuf, const std::byte*);
+}
+
+/// One buffer that somebody holds; for paths where buffers are handled one by one (PacketBatch is for bursts).
+struct FreeMbuf {
+    void operator()(rte_mbuf* mbuf) const noexcept { ::rte_pktmbuf_free(mbuf); }
+};
+using OwnedMbuf = std::unique_ptr<rte_mbuf, FreeMbuf>;
 
 struct BufferPoolConfig {
     std::uint32_t buffers = 0;

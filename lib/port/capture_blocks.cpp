@@ -22,13 +22,13 @@ static_assert(CaptureBlocks::packets_per_block < references_ahead);
 CaptureBlocks::CaptureBlocks(std::uint32_t blocks) : blocks_(blocks) {
     if (blocks == 0) return;
     pool_ = std::make_unique<BufferPool>("captures", BufferPoolConfig{blocks * packets_per_block, 0});
-    const std::size_t bytes = blocks_.size() * CaptureInput::memory_bytes;
+    const std::size_t bytes = blocks_.size() * store::CaptureInput::memory_bytes;
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
-    static_cast<void>(::madvise(memory, bytes, MADV_HUGEPAGE));  // a wish
+    static_cast<void>(::madvise(memory, bytes, MADV_HUGEPAGE));  // advice
     memory_ = static_cast<std::byte*>(memory);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
-        blocks_[i].memory = memory_ + i * CaptureInput::memory_bytes;
+        blocks_[i].memory = memory_ + i * store::CaptureInput::memory_bytes;
         blocks_[i].shared.free_cb = freed;
         blocks_[i].shared.fcb_opaque = &blocks_[i];
     }
@@ -36,7 +36,7 @@ CaptureBlocks::CaptureBlocks(std::uint32_t blocks) : blocks_(blocks) {
 
 CaptureBlocks::~CaptureBlocks() {
     if (ready_count_ > 0) ::rte_mempool_put_bulk(pool_->get(), ready_.data(), ready_count_);
-    if (memory_ != nullptr) ::munmap(memory_, blocks_.size() * CaptureInput::memory_bytes);
+    if (memory_ != nullptr) ::munmap(memory_, blocks_.size() * store::CaptureInput::memory_bytes);
 }
 
 std::uint64_t CaptureBlocks::eal_memory_bytes(std::uint32_t blocks) noexcept {
@@ -50,7 +50,7 @@ void CaptureBlocks::freed(void* /*memory*/, void* block) noexcept {
     static_cast<Block*>(block)->free.store(true, std::memory_order_release);
 }
 
-CaptureBlock* CaptureBlocks::take() noexcept {
+store::CaptureBlock* CaptureBlocks::take() noexcept {
     // The first free one, so that few blocks are in use, and in cache, while few are held.
     for (Block& block : blocks_) {
         if (!block.free.load(std::memory_order_acquire)) continue;
@@ -63,13 +63,13 @@ CaptureBlock* CaptureBlocks::take() noexcept {
     return nullptr;
 }
 
-void CaptureBlocks::leave(CaptureBlock& lent) noexcept {
+void CaptureBlocks::leave(store::CaptureBlock& lent) noexcept {
     auto& block = static_cast<Block&>(lent);
     const auto unused = static_cast<std::int16_t>(references_ahead - block.handed);
     if (::rte_mbuf_ext_refcnt_update(&block.shared, static_cast<std::int16_t>(-unused)) == 0) freed(nullptr, &block);
 }
 
-rte_mbuf* CaptureBlocks::refer(CaptureBlock& lent, std::span<const std::byte> bytes) noexcept {
+rte_mbuf* CaptureBlocks::refer(store::CaptureBlock& lent, std::span<const std::byte> bytes) noexcept {
     auto& block = static_cast<Block&>(lent);
     if (ready_count_ == 0) {
         if (::rte_mempool_get_bulk(pool_->get(), ready_.data(), ready_.size()) != 0) return nullptr;

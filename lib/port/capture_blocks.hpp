@@ -16,13 +16,13 @@
 
 namespace weir::port {
 
-class CaptureBlocks final : public BlockLender {
+class CaptureBlocks final : public store::BlockLender {
 public:
     /// Smaller packets are not worth a reference: copying them is as cheap, and one that is held would keep a block
     /// that is a thousand times its size.
     static constexpr std::uint32_t referred_bytes_min = 2048;
     /// Packets of that size that a block has room for.
-    static constexpr std::uint32_t packets_per_block = CaptureInput::memory_bytes / referred_bytes_min;
+    static constexpr std::uint32_t packets_per_block = store::CaptureInput::memory_bytes / referred_bytes_min;
 
     /// `blocks` may be 0: then nothing is lent. EAL runs; throws core::RunError or std::bad_alloc when memory does not
     /// suffice. Must outlive every packet that refers to it.
@@ -31,16 +31,16 @@ public:
     CaptureBlocks(const CaptureBlocks&) = delete;
     CaptureBlocks& operator=(const CaptureBlocks&) = delete;
 
-    CaptureBlock* take() noexcept override;
-    void leave(CaptureBlock& block) noexcept override;
+    store::CaptureBlock* take() noexcept override;
+    void leave(store::CaptureBlock& block) noexcept override;
     /// An mbuf whose data are `bytes` (at most 65535), which lie in `block`; nullptr when there is none.
-    [[nodiscard]] rte_mbuf* refer(CaptureBlock& block, std::span<const std::byte> bytes) noexcept;
+    [[nodiscard]] rte_mbuf* refer(store::CaptureBlock& block, std::span<const std::byte> bytes) noexcept;
 
     /// EAL memory for the mbufs of so many blocks.
     [[nodiscard]] static std::uint64_t eal_memory_bytes(std::uint32_t blocks) noexcept;
 
 private:
-    struct Block : CaptureBlock {
+    struct Block : store::CaptureBlock {
         rte_mbuf_ext_shared_info shared;
         std::uint32_t handed = 0;  ///< references made since it was taken
         std::atomic<bool> free{true};

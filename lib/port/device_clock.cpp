@@ -1,5 +1,3 @@
-// rte_eth_read_clock is called experimental up to DPDK 22.11; it has not changed since 19.08.
-#define ALLOW_EXPERIMENTAL_API
 #include "port/device_clock.hpp"
 
 #include <fmt/format.h>
@@ -7,20 +5,12 @@
 #include <rte_ethdev.h>
 #include <time.h>
 
+#include "core/clock_ns.hpp"
 #include "core/error.hpp"
 
 namespace weir::port {
 
 namespace {
-
-constexpr core::TimeNs learn_ns = 20 * core::ns_per_ms;
-constexpr core::TimeNs every_ns = 100 * core::ns_per_ms;
-
-core::TimeNs read_ns(clockid_t id) noexcept {
-    timespec now{};
-    ::clock_gettime(id, &now);
-    return now.tv_sec * core::ns_per_s + now.tv_nsec;
-}
 
 std::optional<std::uint64_t> counter_of(std::uint16_t port_id) {
     std::uint64_t ticks = 0;
@@ -67,7 +57,7 @@ std::unique_ptr<DeviceClock> DeviceClock::open(std::uint16_t port_id, std::strin
 DeviceClock::DeviceClock(std::string name, Reader reader, int field, std::uint64_t flag)
     : name_(std::move(name)), reader_(std::move(reader)), field_(field), flag_(flag) {
     const auto first = read();
-    const timespec nap{0, learn_ns};
+    const timespec nap{0, core::DisciplinedClock::learn_ns};
     ::clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
     const auto second = read();
     if (!first || !second || second->ticks <= first->ticks)
@@ -80,10 +70,10 @@ std::optional<core::ClockReading> DeviceClock::read() const noexcept {
     std::optional<core::ClockReading> best;
     constexpr int tries = 3;  // across PCIe, a microsecond each
     for (int i = 0; i < tries; ++i) {
-        const core::TimeNs real = read_ns(CLOCK_REALTIME);
-        const core::TimeNs before = read_ns(CLOCK_MONOTONIC_RAW);
+        const core::TimeNs real = core::clock_ns(CLOCK_REALTIME);
+        const core::TimeNs before = core::clock_ns(CLOCK_MONOTONIC_RAW);
         const auto ticks = reader_();
-        const core::TimeNs took = read_ns(CLOCK_MONOTONIC_RAW) - before;
+        const core::TimeNs took = core::clock_ns(CLOCK_MONOTONIC_RAW) - before;
         if (!ticks || (best && took >= best->uncertain_ns)) continue;
         best = {*ticks, real + took / 2, before + took / 2, took};
     }
@@ -91,7 +81,7 @@ std::optional<core::ClockReading> DeviceClock::read() const noexcept {
 }
 
 void DeviceClock::look() noexcept {
-    if (read_ns(CLOCK_MONOTONIC_RAW) - looked_ns_ < every_ns) return;
+    if (core::clock_ns(CLOCK_MONOTONIC_RAW) - looked_ns_ < core::DisciplinedClock::read_every_ns) return;
     const auto reading = read();
     if (!reading) return;  // the error that is stated grows with the next one
     looked_ns_ = reading->raw_ns;

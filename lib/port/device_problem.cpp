@@ -79,22 +79,23 @@ std::string program() {
 std::string device_name_problem(const std::string& device) {
     const std::string name = device.substr(0, device.find(','));
     // "eth_" is how older DPDK called them, and still an alias.
-    if (is_pci_address(name) || name.starts_with("net_") || name.starts_with("eth_") || driver_of(name) == "sim")
+    if (config::is_pci_address(name) || name.starts_with("net_") || name.starts_with("eth_") ||
+        config::driver_of(name) == "sim")
         return {};
     if (::if_nametoindex(name.c_str()) != 0)
         return fmt::format(
             "{} is an interface of the kernel: write \"net_af_packet0,iface={},framesz=16384,"
-            "blocksz=65536\" to receive through a packet socket, or the card's PCI address if DPDK has "
-            "a driver for it",
+            "blocksz=65536\" to receive through a packet socket, "
+            "or the card's PCI address if DPDK has a driver for it",
             name, name);
     return fmt::format(
-        "a PCI address (\"0000:3b:00.0\"), a virtual device (\"net_af_packet0,iface=...\") or "
-        "\"sim,format=...\"; nor has the kernel an interface of that name: {}",
+        "a PCI address (\"0000:3b:00.0\"), a virtual device (\"net_af_packet0,iface=...\") or \"sim,format=...\"; "
+        "nor has the kernel an interface of that name: {}",
         interfaces_text());
 }
 
 std::string interface_problem(const std::string& device) {
-    const std::string driver = driver_of(device);
+    const std::string driver = config::driver_of(device);
     const std::string args = arguments_of(device);
     const std::string interface = interface_of(driver, args);
     if (driver == "net_tap") return {};  // makes its own
@@ -107,7 +108,7 @@ std::string interface_problem(const std::string& device) {
 }
 
 std::vector<std::string> missing_capabilities(const std::string& device) {
-    const std::string driver = driver_of(device);
+    const std::string driver = config::driver_of(device);
     const std::uint64_t own = own_capabilities();
     std::vector<std::string> missing;
     for (const Capability& one : needed_by(driver, !interface_of(driver, arguments_of(device)).empty()))
@@ -125,7 +126,7 @@ std::string privilege_problem(const std::string& device) {
 }
 
 std::string missing_driver_text(std::string_view device) {
-    const std::string driver = driver_of(device);
+    const std::string driver = config::driver_of(device);
     if (!driver.starts_with("net_") || driver == "net_virtio_user")
         return {};  // that one is in the library of net_virtio
     constexpr int abi = RTE_VER_YEAR >= 21 ? RTE_VER_YEAR + (RTE_VER_MONTH >= 11 ? 1 : 0) : 0;

@@ -12,32 +12,32 @@ namespace {
 /// early is repeated, and one that is too long is taken back.
 constexpr std::uint16_t pause_time = 0xffff;
 
-const char* name(FlowControl mode) {
+const char* name(config::FlowControl mode) {
     switch (mode) {
-        case FlowControl::leave:
+        case config::FlowControl::leave:
             return "left as the device has it";
-        case FlowControl::off:
+        case config::FlowControl::off:
             return "off";
-        case FlowControl::rx:
+        case config::FlowControl::rx:
             return "rx";
-        case FlowControl::tx:
+        case config::FlowControl::tx:
             return "tx";
-        case FlowControl::full:
+        case config::FlowControl::full:
             return "full";
     }
     return "?";
 }
 
-rte_eth_fc_mode mode_of(FlowControl mode) {
+rte_eth_fc_mode mode_of(config::FlowControl mode) {
     switch (mode) {
-        case FlowControl::rx:
+        case config::FlowControl::rx:
             return RTE_ETH_FC_RX_PAUSE;
-        case FlowControl::tx:
+        case config::FlowControl::tx:
             return RTE_ETH_FC_TX_PAUSE;
-        case FlowControl::full:
+        case config::FlowControl::full:
             return RTE_ETH_FC_FULL;
-        case FlowControl::leave:
-        case FlowControl::off:
+        case config::FlowControl::leave:
+        case config::FlowControl::off:
             break;
     }
     return RTE_ETH_FC_NONE;
@@ -53,10 +53,10 @@ void add(std::string& text, const std::string& more) {
 
 }  // namespace
 
-FlowControlResult set_flow_control(std::uint16_t port_id, const PortOptions& options) {
+FlowControlResult set_flow_control(std::uint16_t port_id, const config::PortOptions& options) {
     FlowControlResult result;
-    if (options.flow_control == FlowControl::leave) {
-        add(result.text, name(FlowControl::leave));
+    if (options.flow_control == config::FlowControl::leave) {
+        add(result.text, name(config::FlowControl::leave));
     } else {
         // What is not said here (thresholds, forwarding of control frames) stays as the driver has it.
         rte_eth_fc_conf conf{};
@@ -81,7 +81,7 @@ FlowControlResult set_flow_control(std::uint16_t port_id, const PortOptions& opt
         else
             add(result.refused, fmt::format("pfc, priority {}: {}", priority, reason(rc)));
     }
-    if (result.text.empty()) result.text = name(FlowControl::leave);
+    if (result.text.empty()) result.text = name(config::FlowControl::leave);
     return result;
 }
 

@@ -14,6 +14,6 @@ struct FlowControlResult {
 };
 
 /// For a port that has been started.
-[[nodiscard]] FlowControlResult set_flow_control(std::uint16_t port_id, const PortOptions& options);
+[[nodiscard]] FlowControlResult set_flow_control(std::uint16_t port_id, const config::PortOptions& options);
 
 }  // namespace weir::port

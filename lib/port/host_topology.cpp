@@ -232,7 +232,7 @@ HostTopology host_topology() {
 int device_node(std::string_view device, const fs::path& root) {
     const std::string name(device.substr(0, device.find(',')));
     fs::path folder;
-    if (is_pci_address(name)) {
+    if (config::is_pci_address(name)) {
         const bool has_domain = std::ranges::count(name, ':') == 2;
         folder = root / "sys/bus/pci/devices" / (has_domain ? name : "0000:" + name);
     } else {

@@ -29,7 +29,7 @@ std::string interface_of(const std::string& driver, const std::string& args) {
     if (driver == "net_af_packet" || driver == "net_af_xdp") return argument(args, "iface");
     if (driver == "net_pcap") {
         for (const char* key : {"iface", "rx_iface", "rx_iface_in"})
-            if (const std::string name = argument(args, key); !name.empty()) return name;
+            if (std::string name = argument(args, key); !name.empty()) return name;
     }
     return {};
 }

@@ -1,4 +1,3 @@
-#define ALLOW_EXPERIMENTAL_API  // rte_ip_frag_table_del_expired_entries, the only way to be rid of what nobody asks for
 #include "port/ip_reassembly.hpp"
 
 #include <arpa/inet.h>
@@ -10,12 +9,13 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "core/one_writer.hpp"
 #include "wire/network.hpp"
 
 namespace weir::port {
 
-using core::PacketCounter;
 using core::TimeNs;
+using wire::PacketCounter;
 
 static_assert(IpReassembly::pieces_max == RTE_LIBRTE_IP_FRAG_MAX_FRAG);
 
@@ -67,10 +67,6 @@ rte_mbuf* cut_off(rte_mbuf* mbuf) noexcept {
     mbuf->nb_segs = 1;
     mbuf->pkt_len = mbuf->data_len;
     return rest;
-}
-
-void add(std::atomic<std::uint64_t>& value) noexcept {
-    value.store(value.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // one writer
 }
 
 rte_ip_frag_tbl* make_table(const IpReassembly::Config& config, int node) {
@@ -222,7 +218,7 @@ void IpReassembly::remember(const Key& key) noexcept {
     std::optional<Key>& last = last_[hash >> 56U];
     if (last == key) {
         if (reused_.load(std::memory_order_relaxed) == 0) reusing_ = key.pair;
-        port::add(reused_);
+        core::add(reused_, 1, std::memory_order_release);
     }
     last = key;
 }
@@ -230,7 +226,7 @@ void IpReassembly::remember(const Key& key) noexcept {
 rte_mbuf* IpReassembly::add(const Packet& packet, const wire::Datagram& piece, TimeNs now) noexcept {
     ended_count_ = 0;
     rte_mbuf* mbuf = packet.mbuf;
-    port::add(fragments_);
+    core::add(fragments_);
     if (!piece.fragment || mbuf->nb_segs != 1) {
         end(mbuf, PacketCounter::malformed_ip_fragment);
         return nullptr;
@@ -270,7 +266,7 @@ rte_mbuf* IpReassembly::add(const Packet& packet, const wire::Datagram& piece, T
         end_whole(whole, PacketCounter::ip_fragment_conflict);
         return nullptr;
     }
-    port::add(datagrams_);
+    core::add(datagrams_);
     remember(key);
     return whole;
 }

@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "core/counters.hpp"
 #include "core/units.hpp"
 #include "port/buffers.hpp"
 #include "wire/fragment.hpp"
+#include "wire/packet_counter.hpp"
 
 struct rte_ip_frag_tbl;
 struct rte_ip_frag_death_row;
@@ -43,7 +43,7 @@ public:
     /// A piece that was given up, and the counter in which its packet ends. The caller gives the buffer back.
     struct Ended {
         rte_mbuf* mbuf = nullptr;
-        core::PacketCounter counter = core::PacketCounter::malformed_ip_fragment;
+        wire::PacketCounter counter = wire::PacketCounter::malformed_ip_fragment;
     };
     struct Counts {
         std::uint64_t fragments = 0;              ///< pieces taken
@@ -101,11 +101,11 @@ private:
     [[nodiscard]] static Key key_of(const rte_mbuf* mbuf) noexcept;
     static void prepare(rte_mbuf* mbuf, const wire::Datagram& piece) noexcept;
     [[nodiscard]] bool is_condemned(const Key& key, core::TimeNs now) const noexcept;
-    [[nodiscard]] core::PacketCounter cause_of(const Key& key) const noexcept;
+    [[nodiscard]] wire::PacketCounter cause_of(const Key& key) const noexcept;
     void take_row(const Key* own, bool failed, core::TimeNs now) noexcept;
-    void end(rte_mbuf* mbuf, core::PacketCounter counter) noexcept;
+    void end(rte_mbuf* mbuf, wire::PacketCounter counter) noexcept;
     [[nodiscard]] bool finish(rte_mbuf* whole) const noexcept;
-    void end_whole(rte_mbuf* whole, core::PacketCounter counter) noexcept;
+    void end_whole(rte_mbuf* whole, wire::PacketCounter counter) noexcept;
     void remember(const Key& key) noexcept;
 
     Config config_;

@@ -5,22 +5,16 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+
+#include "core/clock_ns.hpp"
 #endif
 
 namespace weir::port {
 
 namespace {
 
-constexpr core::TimeNs learn_ns = 20 * core::ns_per_ms;
-constexpr core::TimeNs every_ns = 100 * core::ns_per_ms;
 constexpr core::TimeNs good_reading_ns = 10'000;  // better ones come soon, unless the machine is overloaded for long
 constexpr core::TimeNs patience_ns = core::ns_per_s;
-
-core::TimeNs read_ns(clockid_t id) noexcept {
-    timespec now{};
-    ::clock_gettime(id, &now);
-    return now.tv_sec * core::ns_per_s + now.tv_nsec;
-}
 
 }  // namespace
 
@@ -29,10 +23,10 @@ core::ClockReading LiveClock::read() noexcept {
     core::TimeNs shortest = INT64_MAX;
     constexpr int tries = 5;
     for (int i = 0; i < tries; ++i) {
-        const core::TimeNs before = read_ns(CLOCK_MONOTONIC_RAW);
+        const core::TimeNs before = core::clock_ns(CLOCK_MONOTONIC_RAW);
         const std::uint64_t ticks = ::rte_rdtsc_precise();
-        const core::TimeNs real = read_ns(CLOCK_REALTIME);
-        const core::TimeNs after = read_ns(CLOCK_MONOTONIC_RAW);
+        const core::TimeNs real = core::clock_ns(CLOCK_REALTIME);
+        const core::TimeNs after = core::clock_ns(CLOCK_MONOTONIC_RAW);
         if (after - before >= shortest) continue;
         shortest = after - before;
         best = {ticks, real, before + shortest / 2, shortest};
@@ -57,7 +51,7 @@ bool LiveClock::counter_is_even() noexcept {
 LiveClock::LiveClock() {
     if (!counter_is_even()) return;
     const core::ClockReading first = read();
-    const timespec nap{0, learn_ns};
+    const timespec nap{0, core::DisciplinedClock::learn_ns};
     ::clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
     const core::ClockReading second = read();
     clock_ = std::make_unique<core::DisciplinedClock>(first, second);
@@ -66,8 +60,8 @@ LiveClock::LiveClock() {
 
 void LiveClock::look() noexcept {
     if (clock_ == nullptr) return;
-    const core::TimeNs since = read_ns(CLOCK_MONOTONIC_RAW) - looked_ns_;
-    if (since < every_ns) return;
+    const core::TimeNs since = core::clock_ns(CLOCK_MONOTONIC_RAW) - looked_ns_;
+    if (since < core::DisciplinedClock::read_every_ns) return;
     const core::ClockReading reading = read();
     if (reading.uncertain_ns > good_reading_ns && since < patience_ns) return;
     looked_ns_ = reading.raw_ns;
@@ -75,7 +69,7 @@ void LiveClock::look() noexcept {
 }
 
 core::TimeNs LiveClock::now() const noexcept {
-    return clock_ != nullptr ? clock_->at(::rte_rdtsc()) : read_ns(CLOCK_REALTIME);
+    return clock_ != nullptr ? clock_->at(::rte_rdtsc()) : core::clock_ns(CLOCK_REALTIME);
 }
 
 LiveClock::Facts LiveClock::facts() const {

@@ -1,11 +1,12 @@
-// What a port does while it runs: lcores poll it, the control thread asks it.
 #include "port/live_port.hpp"
 
 #include <rte_ethdev.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "core/one_writer.hpp"
 #include "core/tsan.hpp"
 #include "port/interface_link.hpp"
 #include "wire/network.hpp"
@@ -14,10 +15,6 @@ namespace weir::port {
 
 namespace {
 
-void add(std::atomic<std::uint64_t>& value, std::uint64_t n) noexcept {
-    value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // one writer
-}
-
 /// Of mbuf flags: bit 3 if the device found the checksum of the layer above IP wrong. Both bits set say "not known".
 std::uint64_t bad_checksum(std::uint64_t flags) noexcept {
     static_assert(RTE_MBUF_F_RX_L4_CKSUM_BAD == RTE_BIT64(3) && RTE_MBUF_F_RX_L4_CKSUM_GOOD == RTE_BIT64(8));
@@ -25,6 +22,26 @@ std::uint64_t bad_checksum(std::uint64_t flags) noexcept {
 }
 
 }  // namespace
+
+LivePort::LivePort(const LivePortConfig& config, std::vector<BufferPool*> pools)
+    : config_(config), pools_(std::move(pools)), taken_(std::make_unique<Taken[]>(config.queues)) {
+    StartedPort port = set_up_port(config_, pools_, answering_);
+    id_ = port.id;
+    facts_ = port.facts;
+    own_ = port.own;
+    kernel_ = std::move(port.kernel);
+    clock_ = std::move(port.clock);
+    stamp_lag_ns_ = port.stamp_lag_ns;
+    answer_pool_ = std::move(port.answer_pool);
+    answer_senders_ = std::move(port.answer_senders);
+    setup_ = std::move(port.settings);
+    remarks_ = std::move(port.remarks);
+}
+
+LivePort::~LivePort() {
+    ::rte_eth_dev_stop(id_);
+    ::rte_eth_dev_close(id_);
+}
 
 LivePort::Burst LivePort::receive(std::uint16_t queue, std::span<Packet> packets, core::TimeNs now,
                                   core::TimeNs floor) noexcept {
@@ -43,9 +60,9 @@ LivePort::Burst LivePort::receive(std::uint16_t queue, std::span<Packet> packets
         const DeviceClock::Stamps stamps = clock_->stamps();
         std::uint64_t moved = 0;
         for (std::uint16_t i = 0; i < count; ++i) packets[i].time_ns = stamps.time_of(*burst[i], floor, now, moved);
-        add(taken_[queue].stamps_moved, moved);
+        core::add(taken_[queue].stamps_moved, moved);
     }
-    add(taken_[queue].packets, count);
+    core::add(taken_[queue].packets, count);
     return {count, bad != 0};
 }
 
@@ -62,7 +79,7 @@ bool has_bad_checksum(const rte_mbuf& mbuf) noexcept {
     return checksum[0] != std::byte{0} || checksum[1] != std::byte{0};
 }
 
-void LivePort::answer(std::span<const std::byte> frame, core::PacketCounter kind) noexcept {
+void LivePort::answer(std::span<const std::byte> frame, wire::PacketCounter kind) noexcept {
     if (own_.ip == 0 && !own_.has_ipv6) return;
     // Requests come in through any queue, there is one to send with. They are rare: who finds it taken leaves it, and
     // the other side asks again.
@@ -74,10 +91,10 @@ void LivePort::answer(std::span<const std::byte> frame, core::PacketCounter kind
     answering_.clear(std::memory_order_release);
 }
 
-void LivePort::answer_alone(std::span<const std::byte> frame, core::PacketCounter kind) noexcept {
+void LivePort::answer_alone(std::span<const std::byte> frame, wire::PacketCounter kind) noexcept {
     BufferPool& pool = *pools_.front();
     rte_mbuf* reply = pool.allocate();
-    if (reply == nullptr) return add(unanswered_, 1);  // it may have been due
+    if (reply == nullptr) return core::add(unanswered_, 1);  // it may have been due
     const std::size_t bytes = port::answer(frame, own_, {rte_pktmbuf_mtod(reply, std::byte*), pool.room_bytes()});
     if (bytes == 0) {
         ::rte_pktmbuf_free(reply);
@@ -87,9 +104,9 @@ void LivePort::answer_alone(std::span<const std::byte> frame, core::PacketCounte
     reply->pkt_len = static_cast<std::uint32_t>(bytes);
     if (::rte_eth_tx_burst(id_, 0, &reply, 1) == 0) {
         ::rte_pktmbuf_free(reply);
-        return add(unanswered_, 1);
+        return core::add(unanswered_, 1);
     }
-    add(kind == core::PacketCounter::not_for_us_arp ? answered_arp_ : answered_icmp_, 1);
+    core::add(kind == wire::PacketCounter::not_for_us_arp ? answered_arp_ : answered_icmp_, 1);
 }
 
 LivePort::Answers LivePort::answers() const noexcept {
@@ -125,7 +142,7 @@ LivePort::DeviceCounters LivePort::counters() const noexcept {
         for (std::uint16_t queue = 0; queue < config_.queues; ++queue)
             counters.received += taken_[queue].packets.load(std::memory_order_relaxed);
     }
-    if (facts_.loss == LossTold::lossless) {
+    if (facts_.loss == config::LossTold::lossless) {
         // Its statistics count attempts to give it buffers; the packets wait where they are.
         counters.missed = counters.no_buffer = 0;
         return counters;
@@ -136,12 +153,12 @@ LivePort::DeviceCounters LivePort::counters() const noexcept {
         // The interface counts what the driver may count too.
         const std::uint64_t missed = std::max(kernel.all.value_or(0), std::uint64_t{stats.imissed});
         if (kernel.all.has_value() || missed > 0) counters.missed = missed;
-    } else if (facts_.loss == LossTold::counted && (kernel.all.has_value() || !kernel_.applies())) {
+    } else if (facts_.loss == config::LossTold::counted && (kernel.all.has_value() || !kernel_.applies())) {
         counters.missed = stats.imissed + kernel.all.value_or(0);
     } else if (stats.imissed > 0) {
         counters.missed = stats.imissed;
     }
-    if (facts_.loss == LossTold::counted || stats.rx_nombuf > 0) counters.no_buffer = stats.rx_nombuf;
+    if (facts_.loss == config::LossTold::counted || stats.rx_nombuf > 0) counters.no_buffer = stats.rx_nombuf;
     return counters;
 }
 

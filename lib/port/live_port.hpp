@@ -11,32 +11,15 @@
 #include <vector>
 
 #include "config/device_facts.hpp"
-#include "core/counters.hpp"
 #include "port/answer_sender.hpp"
 #include "port/arp_responder.hpp"
 #include "port/buffers.hpp"
 #include "port/device_clock.hpp"
 #include "port/interface_drops.hpp"
-#include "port/offloads.hpp"
+#include "port/port_setup.hpp"
+#include "wire/packet_counter.hpp"
 
 namespace weir::port {
-
-struct LivePortConfig {
-    std::string name;                 ///< of the port, for people
-    std::uint8_t index = 0;           ///< in the configuration; stamped into packets
-    std::string device;               ///< as DPDK names it: PCI address, or the vdev's name before the first comma
-    std::optional<std::string> args;  ///< a vdev that is to be created, with these; otherwise it is there already
-    std::uint16_t queues = 1;
-    std::uint16_t mtu = 9000;
-    std::uint16_t rx_descriptors = 1024;
-    /// rx lcores that answer RoCE requests, each through a transmit queue of its own; 0: none does.
-    std::uint16_t answer_queues = 0;
-    std::uint16_t send_queues = 1;                               ///< that a sender uses
-    bool receives = true;                                        ///< frames as long as the MTU says have to come in
-    std::optional<std::uint32_t> address;                        ///< IPv4, host byte order: answer ARP and ping for it
-    std::optional<std::array<std::uint8_t, 16>> ipv6_address{};  ///< likewise neighbour solicitations and ping
-    PortOptions options{};
-};
 
 class LivePort {
 public:
@@ -58,7 +41,7 @@ public:
     [[nodiscard]] core::TimeNs over(core::TimeNs now) const noexcept { return now - stamp_lag_ns_; }
     /// Sends the answer that an ARP request, a neighbour solicitation or a ping is due; the frame stays the caller's.
     /// `kind` is what the frame is counted as.
-    void answer(std::span<const std::byte> frame, core::PacketCounter kind) noexcept;
+    void answer(std::span<const std::byte> frame, wire::PacketCounter kind) noexcept;
     /// For answers to RoCE requests, on the lcore that the transmit queue belongs to. Null without answer_queues.
     [[nodiscard]] AnswerSender* answer_sender(std::uint16_t queue) noexcept {
         return queue < answer_senders_.size() ? &answer_senders_[queue] : nullptr;
@@ -89,18 +72,7 @@ public:
         if (clock_ != nullptr) clock_->look();
     }
 
-    /// What has become of the configuration; constant from the start on.
-    struct Setup {
-        std::string driver;  ///< as it calls itself: "net_memif", "mlx5_pci"
-        std::string mac;
-        OffloadPlan offloads;
-        std::uint16_t mtu = 0;  ///< as the driver says it is; 0: it does not say
-        bool promiscuous = false;
-        std::string flow_control;
-        std::string interface;                       ///< of the kernel, that the device sits on; empty: none
-        std::optional<std::uint32_t> interface_mtu;  ///< nothing: there is none, or it does not say
-        std::uint64_t thrown_away = 0;               ///< packets that the device had taken before it was set up
-    };
+    using Setup = PortSettings;
     [[nodiscard]] const Setup& setup() const noexcept { return setup_; }
     /// Null: packets get the time of the poll.
     [[nodiscard]] const DeviceClock* clock() const noexcept { return clock_.get(); }
@@ -121,26 +93,12 @@ public:
     [[nodiscard]] std::uint64_t stamps_moved() const noexcept;
 
 private:
-    void answer_alone(std::span<const std::byte> frame, core::PacketCounter kind) noexcept;
-
-    // Steps of the constructor, in this order: live_port_setup.cpp.
-    [[noreturn]] void fail(const char* step, int code) const;
-    void remark(const std::string& text);
-    void find_device();
-    void check_interface();
-    void plan();
-    [[nodiscard]] std::uint16_t transmit_queues() const noexcept;
-    void configure();
-    void set_up_queues();
-    void start();
-    void settle();
-    void throw_away_early_packets();
-    void open_clock();
+    void answer_alone(std::span<const std::byte> frame, wire::PacketCounter kind) noexcept;
 
     LivePortConfig config_;
     std::vector<BufferPool*> pools_;  ///< per queue
+    config::DeviceFacts facts_;
     PortAddress own_;
-    DeviceFacts facts_;
     mutable InterfaceDrops kernel_;  ///< asking changes it
     /// Packets taken from each queue, for drivers that forget; written by the lcore of the queue.
     struct alignas(core::cache_line_bytes) Taken {
@@ -153,7 +111,6 @@ private:
     std::vector<AnswerSender> answer_senders_;  ///< per transmit queue, if RoCE requests are answered
     core::TimeNs stamp_lag_ns_ = 0;
     std::uint16_t id_ = 0;
-    bool started_ = false;
     // Written by the lcore that answers.
     std::atomic<std::uint64_t> answered_arp_{0};
     std::atomic<std::uint64_t> answered_icmp_{0};

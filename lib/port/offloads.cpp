@@ -34,7 +34,7 @@ std::uint16_t fitted(const char* key, std::uint16_t wanted, const DescriptorLimi
 
 struct Planner {
     const DeviceAbilities& device;
-    const DeviceWishes& wishes;
+    const DeviceRequest& request;
     OffloadPlan plan;
 
     void without(const char* what, std::string why) { plan.without.push_back({what, std::move(why)}); }
@@ -52,7 +52,7 @@ struct Planner {
     }
 
     void checksums() {
-        if (wishes.options.checksums == Checksums::ignore) {
+        if (request.options.checksums == config::Checksums::ignore) {
             without("udp_checksum", "the configuration says checksums = \"ignore\"");
             return;
         }
@@ -62,19 +62,19 @@ struct Planner {
 
     void frames() {
         // Some virtual devices advertise 1518 bytes and carry jumbo frames all the same, but refuse to be told so.
-        if (device.mtu_max >= wishes.mtu)
-            plan.mtu = wishes.mtu;
+        if (device.mtu_max >= request.mtu)
+            plan.mtu = request.mtu;
         else
             plan.remarks.push_back(fmt::format("the driver advertises an MTU of {}, {} is left to the device",
-                                               device.mtu_max, wishes.mtu));
-        const std::uint32_t frame = wishes.mtu + frame_bytes_beyond_mtu;
-        if (frame > wishes.room_bytes)
+                                               device.mtu_max, request.mtu));
+        const std::uint32_t frame = request.mtu + frame_bytes_beyond_mtu;
+        if (frame > request.room_bytes)
             ask("scatter", RTE_ETH_RX_OFFLOAD_SCATTER,
                 "what it does with frames that are longer than a buffer is its own affair");
     }
 
     void spreading() {
-        if (wishes.queues == 1) return;
+        if (request.queues == 1) return;
         plan.asked.emplace_back("rss");
         // By addresses and ports where it can: streams differ in them. Fragments of one datagram stay together, because
         // they are hashed by addresses.
@@ -84,21 +84,21 @@ struct Planner {
             plan.got.emplace_back("rss");
         else
             without("rss",
-                    "the driver does not offer it: the device or the kernel spreads over the queues as it is "
-                    "set up, and weir hands packets to the lcore that owns their stream");
+                    "the driver does not offer it: the device or the kernel spreads over the queues as it is set up, "
+                    "and weir hands packets to the lcore that owns their stream");
     }
 
     void stamps() {
-        const Timestamps wanted = wishes.options.timestamps;
-        if (wanted == Timestamps::software) return;
+        const config::Timestamps wanted = request.options.timestamps;
+        if (wanted == config::Timestamps::software) return;
         plan.asked.emplace_back("timestamp");
         if ((device.rx_offloads & RTE_ETH_RX_OFFLOAD_TIMESTAMP) == 0) {
             without("timestamp", "the driver does not offer it: packets get the time of the poll that took them");
-        } else if (wanted == Timestamps::automatic &&
+        } else if (wanted == config::Timestamps::automatic &&
                    std::ranges::find(stamps_for_free, device.driver) == stamps_for_free.end()) {
             without("timestamp",
-                    "with it the driver may leave its fast receive path: timestamps = \"hardware\" asks for it "
-                    "all the same");
+                    "with it the driver may leave its fast receive path: "
+                    "timestamps = \"hardware\" asks for it all the same");
         } else {
             plan.timestamps = true;
             plan.rx_offloads |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
@@ -124,15 +124,15 @@ DeviceAbilities abilities_of(const rte_eth_dev_info& info) {
     return device;
 }
 
-OffloadPlan plan_offloads(const DeviceAbilities& device, const DeviceWishes& wishes) {
-    Planner planner{device, wishes, {}};
+OffloadPlan plan_offloads(const DeviceAbilities& device, const DeviceRequest& request) {
+    Planner planner{device, request, {}};
     OffloadPlan& plan = planner.plan;
     planner.checksums();
     planner.frames();
     planner.spreading();
     planner.stamps();
-    plan.rx_descriptors = fitted("rx_descriptors", wishes.rx_descriptors, device.rx_descriptors, plan.remarks);
-    plan.tx_descriptors = fitted("tx_descriptors", wishes.options.tx_descriptors, device.tx_descriptors, plan.remarks);
+    plan.rx_descriptors = fitted("rx_descriptors", request.rx_descriptors, device.rx_descriptors, plan.remarks);
+    plan.tx_descriptors = fitted("tx_descriptors", request.options.tx_descriptors, device.tx_descriptors, plan.remarks);
     return std::move(plan);
 }
 

@@ -33,12 +33,12 @@ struct DeviceAbilities {
 [[nodiscard]] DeviceAbilities abilities_of(const rte_eth_dev_info& info);
 
 /// What the configuration and the packet buffers call for.
-struct DeviceWishes {
+struct DeviceRequest {
     std::uint16_t queues = 1;
     std::uint16_t mtu = 9000;
     std::uint16_t rx_descriptors = 1024;
     std::uint32_t room_bytes = 0;  ///< longest frame that fits into one buffer
-    PortOptions options;
+    config::PortOptions options;
 };
 
 /// What the device is told, and what is said about it.
@@ -59,7 +59,7 @@ struct OffloadPlan {
     std::vector<std::string> remarks;  ///< sentences for the start of the run
 };
 
-[[nodiscard]] OffloadPlan plan_offloads(const DeviceAbilities& device, const DeviceWishes& wishes);
+[[nodiscard]] OffloadPlan plan_offloads(const DeviceAbilities& device, const DeviceRequest& request);
 
 /// "udp_checksum, rss; without timestamp (the driver does not offer it)".
 [[nodiscard]] std::string offloads_text(const OffloadPlan& plan);

@@ -81,8 +81,8 @@ std::string pci_problem(const std::string& device, const fs::path& sys) {
     if (among(taken_through, found->driver)) {
         if (found->driver == "vfio-pci" && !found->iommu)
             return fmt::format(
-                "{} is bound to vfio-pci but in no IOMMU group: boot with intel_iommu=on or amd_iommu=on (and "
-                "iommu=pt), and switch the IOMMU on in the firmware",
+                "{} is bound to vfio-pci but in no IOMMU group: "
+                "boot with intel_iommu=on or amd_iommu=on (and iommu=pt), and switch the IOMMU on in the firmware",
                 address);
         return {};
     }

@@ -15,13 +15,15 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/one_writer.hpp"
 #include "core/units.hpp"
 
 namespace weir::port {
 
 template <class T>
 class Ring {
-    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
+    static constexpr unsigned element_bytes = sizeof(T);  // NOLINT(bugprone-sizeof-expression): pointers, too
+    static_assert(std::is_trivially_copyable_v<T> && element_bytes % 4 == 0);
 
 public:
     /// Holds `capacity` elements, in memory of this NUMA node if there is room (-1: any). `name` is at most 20
@@ -41,18 +43,18 @@ public:
     std::uint32_t push(std::span<const T> items) noexcept {
         if (items.empty()) return 0;
         unsigned room = 0;
-        const std::uint32_t pushed = ::rte_ring_sp_enqueue_burst_elem(ring_, items.data(), sizeof(T),
+        const std::uint32_t pushed = ::rte_ring_sp_enqueue_burst_elem(ring_, items.data(), element_bytes,
                                                                       static_cast<unsigned>(items.size()), &room);
         if (const std::uint32_t used = ring_->capacity - room; used > highest_.load(std::memory_order_relaxed))
             highest_.store(used, std::memory_order_relaxed);
         if (pushed < items.size()) [[unlikely]]
-            add(times_full_, 1);
+            core::add(times_full_);
         return pushed;
     }
     bool push(const T& item) noexcept { return push(std::span<const T>(&item, 1)) == 1; }
     /// Takes up to `items.size()` out and says how many.
     std::uint32_t pop(std::span<T> items) noexcept {
-        return ::rte_ring_sc_dequeue_burst_elem(ring_, items.data(), sizeof(T), static_cast<unsigned>(items.size()),
+        return ::rte_ring_sc_dequeue_burst_elem(ring_, items.data(), element_bytes, static_cast<unsigned>(items.size()),
                                                 nullptr);
     }
     /// Elements in it; for any thread, approximate while producer and consumer work, never more than capacity().
@@ -64,7 +66,7 @@ public:
         return count > ring_->capacity ? ring_->capacity : count;
     }
     /// The producer gives up on so many that found no room.
-    void count_dropped(std::uint64_t count) noexcept { add(dropped_, count); }
+    void count_dropped(std::uint64_t count) noexcept { core::add(dropped_, count); }
     // What the producer has seen, for any thread: the most elements right after a push, pushes that did not find room
     // for all they brought, and elements that were dropped for that.
     [[nodiscard]] std::uint32_t highest() const noexcept { return highest_.load(std::memory_order_relaxed); }
@@ -77,17 +79,13 @@ public:
     [[nodiscard]] static std::uint64_t memory_bytes(std::uint32_t capacity) noexcept {
         std::uint64_t slots = 1;
         while (slots < std::uint64_t{capacity} + 1) slots *= 2;
-        return slots * sizeof(T) + 1024;  // header, alignment and the heap's own element
+        return slots * element_bytes + 1024;  // header, alignment and the heap's own element
     }
 
 private:
     static rte_ring* make(const std::string& name, std::uint32_t capacity, int node) {
-        return ::rte_ring_create_elem(name.c_str(), sizeof(T), capacity, node,
+        return ::rte_ring_create_elem(name.c_str(), element_bytes, capacity, node,
                                       RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
-    }
-
-    static void add(std::atomic<std::uint64_t>& value, std::uint64_t count) noexcept {
-        value.store(value.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);  // one writer
     }
 
     rte_ring* ring_;

@@ -14,59 +14,59 @@
 #include "port/eal.hpp"
 #include "steer/rule_relations.hpp"
 
-namespace weir::flow {
+namespace weir::port {
 
 namespace {
 
 /// Where a field lies in its item. The headers are the packet's own, in network byte order.
-std::size_t offset_of(Field field) noexcept {
+std::size_t offset_of(steer::Field field) noexcept {
     switch (field) {
-        case Field::eth_dst:
+        case steer::Field::eth_dst:
             return offsetof(rte_ether_hdr, dst_addr);
-        case Field::eth_src:
+        case steer::Field::eth_src:
             return offsetof(rte_ether_hdr, src_addr);
-        case Field::eth_type:
+        case steer::Field::eth_type:
             return offsetof(rte_ether_hdr, ether_type);
-        case Field::vlan_tci:
-        case Field::inner_vlan_tci:
+        case steer::Field::vlan_tci:
+        case steer::Field::inner_vlan_tci:
             return offsetof(rte_vlan_hdr, vlan_tci);
-        case Field::vlan_inner_type:
-        case Field::inner_vlan_inner_type:
+        case steer::Field::vlan_inner_type:
+        case steer::Field::inner_vlan_inner_type:
             return offsetof(rte_vlan_hdr, eth_proto);
-        case Field::ipv4_tos:
+        case steer::Field::ipv4_tos:
             return offsetof(rte_ipv4_hdr, type_of_service);
-        case Field::ipv4_ttl:
+        case steer::Field::ipv4_ttl:
             return offsetof(rte_ipv4_hdr, time_to_live);
-        case Field::ipv4_proto:
+        case steer::Field::ipv4_proto:
             return offsetof(rte_ipv4_hdr, next_proto_id);
-        case Field::ipv4_src:
+        case steer::Field::ipv4_src:
             return offsetof(rte_ipv4_hdr, src_addr);
-        case Field::ipv4_dst:
+        case steer::Field::ipv4_dst:
             return offsetof(rte_ipv4_hdr, dst_addr);
-        case Field::ipv6_proto:
+        case steer::Field::ipv6_proto:
             return offsetof(rte_ipv6_hdr, proto);
-        case Field::ipv6_hop:
+        case steer::Field::ipv6_hop:
             return offsetof(rte_ipv6_hdr, hop_limits);
-        case Field::ipv6_src:
+        case steer::Field::ipv6_src:
             return offsetof(rte_ipv6_hdr, src_addr);
-        case Field::ipv6_dst:
+        case steer::Field::ipv6_dst:
             return offsetof(rte_ipv6_hdr, dst_addr);
-        case Field::udp_src:
+        case steer::Field::udp_src:
             return offsetof(rte_udp_hdr, src_port);
-        case Field::udp_dst:
+        case steer::Field::udp_dst:
             return offsetof(rte_udp_hdr, dst_port);
-        case Field::roce_qp:
+        case steer::Field::roce_qp:
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 7, 0, 0)
             return offsetof(rte_ib_bth, dst_qp);
 #endif
-        case Field::count_:
+        case steer::Field::count_:
             break;
     }
     return 0;
 }
 
 /// ORs the value into the header: several conditions may be on parts of one field.
-void put_value(void* item, Field field, const Wide& value) noexcept {
+void put_value(void* item, steer::Field field, const steer::Wide& value) noexcept {
     auto* at = static_cast<unsigned char*>(item) + offset_of(field);
     const std::uint32_t bytes = field_bits(field) / 8;
     for (std::uint32_t i = 0; i < bytes; ++i) {
@@ -100,20 +100,21 @@ std::string refusal(const char* step, const rte_flow_error& error, int code) {
 
 }  // namespace
 
-RteRule::RteRule(const FlowRule& rule, std::uint32_t priority) {
+RteRule::RteRule(const steer::FlowRule& rule, std::uint32_t priority) {
     attributes_.ingress = 1;
     attributes_.priority = priority;
-    add_item(rule, RTE_FLOW_ITEM_TYPE_ETH, Field::eth_dst, Field::eth_type);
-    if (rule.tags > 0) add_item(rule, RTE_FLOW_ITEM_TYPE_VLAN, Field::vlan_tci, Field::vlan_inner_type);
-    if (rule.tags > 1) add_item(rule, RTE_FLOW_ITEM_TYPE_VLAN, Field::inner_vlan_tci, Field::inner_vlan_inner_type);
-    if (rule.needs_network && rule.network == Network::ipv4)
-        add_item(rule, RTE_FLOW_ITEM_TYPE_IPV4, Field::ipv4_tos, Field::ipv4_dst);
-    if (rule.needs_network && rule.network == Network::ipv6)
-        add_item(rule, RTE_FLOW_ITEM_TYPE_IPV6, Field::ipv6_proto, Field::ipv6_dst);
-    if (rule.needs_udp) add_item(rule, RTE_FLOW_ITEM_TYPE_UDP, Field::udp_src, Field::udp_dst);
-    if (std::ranges::find(rule.conditions, Field::roce_qp, &Condition::field) != rule.conditions.end()) {
+    add_item(rule, RTE_FLOW_ITEM_TYPE_ETH, steer::Field::eth_dst, steer::Field::eth_type);
+    if (rule.tags > 0) add_item(rule, RTE_FLOW_ITEM_TYPE_VLAN, steer::Field::vlan_tci, steer::Field::vlan_inner_type);
+    if (rule.tags > 1)
+        add_item(rule, RTE_FLOW_ITEM_TYPE_VLAN, steer::Field::inner_vlan_tci, steer::Field::inner_vlan_inner_type);
+    if (rule.needs_network && rule.network == steer::Network::ipv4)
+        add_item(rule, RTE_FLOW_ITEM_TYPE_IPV4, steer::Field::ipv4_tos, steer::Field::ipv4_dst);
+    if (rule.needs_network && rule.network == steer::Network::ipv6)
+        add_item(rule, RTE_FLOW_ITEM_TYPE_IPV6, steer::Field::ipv6_proto, steer::Field::ipv6_dst);
+    if (rule.needs_udp) add_item(rule, RTE_FLOW_ITEM_TYPE_UDP, steer::Field::udp_src, steer::Field::udp_dst);
+    if (std::ranges::find(rule.conditions, steer::Field::roce_qp, &steer::Condition::field) != rule.conditions.end()) {
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 7, 0, 0)
-        add_item(rule, RTE_FLOW_ITEM_TYPE_IB_BTH, Field::roce_qp, Field::roce_qp);
+        add_item(rule, RTE_FLOW_ITEM_TYPE_IB_BTH, steer::Field::roce_qp, steer::Field::roce_qp);
 #else
         problem_ = "a queue pair: rte_flow has no item for it before DPDK 23.07";
 #endif
@@ -121,23 +122,23 @@ RteRule::RteRule(const FlowRule& rule, std::uint32_t priority) {
     rte_flow_item end{};
     end.type = RTE_FLOW_ITEM_TYPE_END;
     items_.push_back(end);
-    for (const Action& action : rule.actions) add_action(action);
+    for (const steer::Action& action : rule.actions) add_action(action);
     actions_.push_back({RTE_FLOW_ACTION_TYPE_END, nullptr});
 }
 
-void RteRule::add_item(const FlowRule& rule, rte_flow_item_type type, Field first, Field last) {
+void RteRule::add_item(const steer::FlowRule& rule, rte_flow_item_type type, steer::Field first, steer::Field last) {
     auto memory = std::make_unique<ItemMemory>();
     std::memset(static_cast<void*>(memory.get()), 0, sizeof(ItemMemory));
     bool range = false;
     bool any = false;
-    std::array<std::uint32_t, field_count> conditions{};
-    for (const Condition& condition : rule.conditions) {
+    std::array<std::uint32_t, steer::field_count> conditions{};
+    for (const steer::Condition& condition : rule.conditions) {
         if (condition.field < first || condition.field > last) continue;
         any = true;
         range |= condition.first != condition.last;
         ++conditions[static_cast<std::size_t>(condition.field)];
     }
-    for (const Condition& condition : rule.conditions) {
+    for (const steer::Condition& condition : rule.conditions) {
         if (condition.field < first || condition.field > last) continue;
         if (condition.first != condition.last && conditions[static_cast<std::size_t>(condition.field)] > 1)
             problem_ = "a range beside another condition on the same field: rte_flow has no words for it";
@@ -156,25 +157,25 @@ void RteRule::add_item(const FlowRule& rule, rte_flow_item_type type, Field firs
     item_memory_.push_back(std::move(memory));
 }
 
-void RteRule::add_action(const Action& action) {
+void RteRule::add_action(const steer::Action& action) {
     auto memory = std::make_unique<ActionMemory>();
     rte_flow_action out{};
     switch (action.kind) {
-        case ActionKind::queue:
+        case steer::ActionKind::queue:
             memory->queue.index = static_cast<std::uint16_t>(action.value);
             out = {RTE_FLOW_ACTION_TYPE_QUEUE, &memory->queue};
             break;
-        case ActionKind::mark:
+        case steer::ActionKind::mark:
             memory->mark.id = action.value;
             out = {RTE_FLOW_ACTION_TYPE_MARK, &memory->mark};
             break;
-        case ActionKind::drop:
+        case steer::ActionKind::drop:
             out = {RTE_FLOW_ACTION_TYPE_DROP, nullptr};
             break;
-        case ActionKind::count:
+        case steer::ActionKind::count:
             out = {RTE_FLOW_ACTION_TYPE_COUNT, &memory->count};
             break;
-        case ActionKind::rss:
+        case steer::ActionKind::rss:
             memory->queues = action.rss.queues;
             memory->rss.func = RTE_ETH_HASH_FUNCTION_DEFAULT;
             memory->rss.types = rss_types(action.rss.types);
@@ -199,7 +200,7 @@ std::string EthdevRules::isolate(bool on) {
     if (rc == 0) return {};
     // Some drivers want the port stopped for it; others do not survive that, and have no isolation either.
     const int reason = rc < 0 ? -rc : rc;
-    if (reason == ENOSYS || reason == ENOTSUP || reason == EOPNOTSUPP) return refusal("isolate", error, rc);
+    if (reason == ENOSYS || reason == ENOTSUP) return refusal("isolate", error, rc);
     if (const int stopped = ::rte_eth_dev_stop(port_); stopped != 0) return refusal("isolate", error, rc);
     error = {};
     const int again = ::rte_flow_isolate(port_, on ? 1 : 0, &error);
@@ -209,7 +210,7 @@ std::string EthdevRules::isolate(bool on) {
     return text;
 }
 
-std::string EthdevRules::create(std::uint32_t slot, const FlowRule& rule, std::uint32_t priority) {
+std::string EthdevRules::create(std::uint32_t slot, const steer::FlowRule& rule, std::uint32_t priority) {
     const RteRule rte(rule, priority);
     if (!rte.problem().empty()) return rte.problem();
     const port::LogCapture log;
@@ -219,7 +220,7 @@ std::string EthdevRules::create(std::uint32_t slot, const FlowRule& rule, std::u
     error = {};
     rte_flow* flow = ::rte_flow_create(port_, &rte.attributes(), rte.items(), rte.actions(), &error);
     if (flow == nullptr) return refusal("create", error, rte_errno);
-    made_[slot] = {flow, has_action(rule, ActionKind::count)};
+    made_[slot] = {flow, has_action(rule, steer::ActionKind::count)};
     return {};
 }
 
@@ -243,4 +244,4 @@ std::optional<std::uint64_t> EthdevRules::hits(std::uint32_t slot) {
     return answer.hits;
 }
 
-}  // namespace weir::flow
+}  // namespace weir::port

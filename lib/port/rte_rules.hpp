@@ -12,7 +12,7 @@
 
 #include "steer/rule_device.hpp"
 
-namespace weir::flow {
+namespace weir::port {
 
 /// rte_flow can name a RoCEv2 queue pair.
 inline constexpr bool device_knows_queue_pairs = RTE_VERSION >= RTE_VERSION_NUM(23, 7, 0, 0);
@@ -20,7 +20,7 @@ inline constexpr bool device_knows_queue_pairs = RTE_VERSION >= RTE_VERSION_NUM(
 /// The attributes, items and actions of a rule, and the memory that they point into.
 class RteRule {
 public:
-    RteRule(const FlowRule& rule, std::uint32_t priority);
+    RteRule(const steer::FlowRule& rule, std::uint32_t priority);
     RteRule(const RteRule&) = delete;
     RteRule& operator=(const RteRule&) = delete;
 
@@ -52,8 +52,8 @@ private:
         std::vector<std::uint16_t> queues;
     };
 
-    void add_item(const FlowRule& rule, rte_flow_item_type type, Field first, Field last);
-    void add_action(const Action& action);
+    void add_item(const steer::FlowRule& rule, rte_flow_item_type type, steer::Field first, steer::Field last);
+    void add_action(const steer::Action& action);
 
     rte_flow_attr attributes_{};
     std::vector<rte_flow_item> items_;
@@ -64,7 +64,7 @@ private:
 };
 
 /// A port of DPDK's.
-class EthdevRules final : public RuleDevice {
+class EthdevRules final : public steer::RuleDevice {
 public:
     explicit EthdevRules(std::uint16_t port) : port_(port) {}
     ~EthdevRules() override;
@@ -75,7 +75,7 @@ public:
     /// why not.
     [[nodiscard]] std::string isolate(bool on);
 
-    std::string create(std::uint32_t slot, const FlowRule& rule, std::uint32_t priority) override;
+    std::string create(std::uint32_t slot, const steer::FlowRule& rule, std::uint32_t priority) override;
     void destroy(std::uint32_t slot) override;
     std::optional<std::uint64_t> hits(std::uint32_t slot) override;
 
@@ -88,4 +88,4 @@ private:
     std::unordered_map<std::uint32_t, Made> made_;
 };
 
-}  // namespace weir::flow
+}  // namespace weir::port

@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "store/run_path.hpp"
 
-namespace weir::pipeline {
+namespace weir::record {
 
 namespace {
 
@@ -161,4 +161,4 @@ void RecordFiles::end() noexcept {
     closed_bytes_ += file->written_bytes();
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::record

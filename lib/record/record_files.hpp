@@ -12,7 +12,7 @@
 #include "store/file.hpp"
 #include "store/pcapng_file.hpp"
 
-namespace weir::pipeline {
+namespace weir::record {
 
 /// `name-0002.pcapng` for `name.pcapng`; before ".pcapng.zst" too.
 [[nodiscard]] std::filesystem::path numbered_path(const std::filesystem::path& path, std::uint64_t number);
@@ -83,4 +83,4 @@ private:
     bool failed_ = false;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::record

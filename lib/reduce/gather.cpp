@@ -1,7 +1,5 @@
 #include "reduce/gather.hpp"
 
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -53,36 +51,16 @@ void prefetch(const FragmentRef& ref) noexcept {
     for (std::uint32_t at = 0; at < std::min(ref.bytes, ahead_bytes); at += 64) __builtin_prefetch(ref.data + at);
 }
 
-/// Copies whole lines past the caches if `out` is aligned, the rest in the ordinary way.
-void copy(std::byte* out, const std::byte* from, std::size_t bytes, bool streaming) noexcept {
-    std::size_t done = 0;
-    if (streaming && reinterpret_cast<std::uintptr_t>(out) % 16 == 0) {
-        for (; done + 64 <= bytes; done += 64) {
-            const auto* source = reinterpret_cast<const __m128i*>(from + done);
-            auto* target = reinterpret_cast<__m128i*>(out + done);
-            const __m128i a = _mm_loadu_si128(source);
-            const __m128i b = _mm_loadu_si128(source + 1);
-            const __m128i c = _mm_loadu_si128(source + 2);
-            const __m128i d = _mm_loadu_si128(source + 3);
-            _mm_stream_si128(target, a);
-            _mm_stream_si128(target + 1, b);
-            _mm_stream_si128(target + 2, c);
-            _mm_stream_si128(target + 3, d);
-        }
-    }
-    std::memcpy(out + done, from + done, bytes - done);
-}
-
 }  // namespace
 
-std::size_t gather(const SortedRefs& message, GatherCursor& cursor, std::span<std::byte> out, bool streaming) noexcept {
+std::size_t gather(const SortedRefs& message, GatherCursor& cursor, std::span<std::byte> out) noexcept {
     const auto refs = message.refs();
     std::size_t done = 0;
     while (cursor.ref < refs.size() && done < out.size()) {
         const FragmentRef& ref = *refs[cursor.ref];
         if (cursor.ref + 1 < refs.size() && cursor.done_bytes == 0) prefetch(*refs[cursor.ref + 1]);
         const std::size_t bytes = std::min<std::size_t>(ref.bytes - cursor.done_bytes, out.size() - done);
-        copy(out.data() + done, ref.data + cursor.done_bytes, bytes, streaming);
+        std::memcpy(out.data() + done, ref.data + cursor.done_bytes, bytes);
         done += bytes;
         cursor.done_bytes += static_cast<std::uint32_t>(bytes);
         if (cursor.done_bytes == ref.bytes) {
@@ -90,7 +68,6 @@ std::size_t gather(const SortedRefs& message, GatherCursor& cursor, std::span<st
             cursor.done_bytes = 0;
         }
     }
-    if (streaming) _mm_sfence();
     return done;
 }
 

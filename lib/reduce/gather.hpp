@@ -55,7 +55,7 @@ struct GatherCursor {
 };
 
 /// Copies the next payload bytes to `out`: as many as fit, or as are left. Returns the number; 0 at the end. Gaps are
-/// left out. `out` should start at a cache line: whole lines go past the caches when `streaming`.
-std::size_t gather(const SortedRefs& message, GatherCursor& cursor, std::span<std::byte> out, bool streaming) noexcept;
+/// left out.
+std::size_t gather(const SortedRefs& message, GatherCursor& cursor, std::span<std::byte> out) noexcept;
 
 }  // namespace weir::reduce

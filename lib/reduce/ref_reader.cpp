@@ -9,11 +9,11 @@ using assemble::FragmentRef;
 
 void RefReader::seek(std::uint32_t offset) noexcept {
     const auto refs = message_->refs();
-    const auto behind = [&](std::size_t i) { return refs[i]->offset + refs[i]->bytes > offset; };
+    const auto reaches = [&](std::size_t i) { return refs[i]->offset + refs[i]->bytes > offset; };
     // Mostly it is the same reference, or the next.
-    for (int steps = 0; steps < 4 && at_ < refs.size() && !behind(at_); ++steps) ++at_;
-    const bool before_it = at_ == 0 || !behind(at_ - 1);
-    if (before_it && (at_ == refs.size() || behind(at_))) return;
+    for (int steps = 0; steps < 4 && at_ < refs.size() && !reaches(at_); ++steps) ++at_;
+    const bool before_it = at_ == 0 || !reaches(at_ - 1);
+    if (before_it && (at_ == refs.size() || reaches(at_))) return;
     const auto first =
         std::ranges::partition_point(refs, [&](const FragmentRef* ref) { return ref->offset + ref->bytes <= offset; });
     at_ = static_cast<std::size_t>(first - refs.begin());

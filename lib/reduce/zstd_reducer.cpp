@@ -13,7 +13,7 @@ namespace weir::reduce {
 
 namespace {
 
-std::byte* aligned(std::size_t bytes) {
+std::byte* aligned_memory(std::size_t bytes) {
     void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (memory == nullptr) throw core::RunError("no memory for the zstd reducer");
     return static_cast<std::byte*>(memory);
@@ -25,12 +25,12 @@ void ZstdReducer::Freer::operator()(std::byte* memory) const noexcept {
     std::free(memory);
 }
 
-ZstdReducer::ZstdReducer(int level) : scratch_(aligned(piece_bytes)) {
+ZstdReducer::ZstdReducer(int level) : scratch_(aligned_memory(piece_bytes)) {
     // A shorter input can have parameters that want more memory: zstd has a table of them for each of these sizes.
     std::size_t bytes = 0;
     for (const std::size_t input : {std::size_t{16} << 10U, std::size_t{128} << 10U, piece_bytes})
         bytes = std::max(bytes, ::ZSTD_estimateCCtxSize_usingCParams(::ZSTD_getCParams(level, input, 0)));
-    workspace_.reset(aligned(bytes));
+    workspace_.reset(aligned_memory(bytes));
     ZSTD_CCtx* context = ::ZSTD_initStaticCCtx(workspace_.get(), bytes);
     // A context in given memory starts with everything off, also that a frame says its size, which HDF5's filter asks
     // for.

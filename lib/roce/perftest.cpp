@@ -25,9 +25,9 @@ bool is_hex(char c) noexcept {
 }
 
 /// Takes a hexadecimal number of at least one digit and the colon or the zero after it off the front of `text`.
-bool take_hex(std::string_view& text, char behind, std::uint64_t max, std::uint64_t& value) noexcept {
+bool take_hex(std::string_view& text, char after, std::uint64_t max, std::uint64_t& value) noexcept {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (error != std::errc{} || value > max || end == text.data() + text.size() || *end != behind) return false;
+    if (error != std::errc{} || value > max || end == text.data() + text.size() || *end != after) return false;
     text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
     return true;
 }

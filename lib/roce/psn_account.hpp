@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/one_writer.hpp"
 #include "wire/roce.hpp"
 
 namespace weir::roce {
@@ -53,12 +54,6 @@ public:
     }
 
     using Count = std::atomic<std::uint64_t>;
-    static void add(Count& count, std::uint64_t n = 1) noexcept {
-        count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-    }
-    static void subtract(Count& count, std::uint64_t n) noexcept {
-        count.store(count.load(std::memory_order_relaxed) - n, std::memory_order_relaxed);
-    }
     /// `senders` are known at the moment, this one among them.
     void note_sender(const wire::RocePacket& packet, std::uint32_t senders) noexcept {
         if (get(senders_) == 0) {
@@ -110,18 +105,18 @@ public:
         if (step > 0) {
             for (std::int64_t between = newest_ + 1; between <= at; ++between) clear(between);
             newest_ = at;
-            PsnCounts::add(counts.expected, static_cast<std::uint64_t>(step));
+            core::add(counts.expected, static_cast<std::uint64_t>(step));
         } else if (has(at)) {
-            return PsnCounts::add(counts.repeated);
+            return core::add(counts.repeated);
         } else {
-            PsnCounts::add(counts.out_of_order);
+            core::add(counts.out_of_order);
             if (at < first_) {
-                PsnCounts::add(counts.expected, static_cast<std::uint64_t>(first_ - at));
+                core::add(counts.expected, static_cast<std::uint64_t>(first_ - at));
                 first_ = at;
             }
         }
         set(at);
-        PsnCounts::add(counts.seen);
+        core::add(counts.seen);
     }
     /// How far this PSN is ahead of the newest one; negative: behind it. The shorter way around.
     [[nodiscard]] std::int64_t ahead(std::uint32_t psn) const noexcept {

@@ -12,7 +12,7 @@
 namespace weir::roce {
 
 enum class Service : std::uint8_t {
-    listen,  ///< nothing is answered; what PSN arithmetic proves is kept (Listener alone)
+    listen,  ///< nothing is answered; what PSN arithmetic proves is kept (Listener)
     rc,      ///< reliable connection: acknowledged, in order, repeated until whole
     uc,      ///< unreliable connection: after a loss nothing until the next message starts
     ud,      ///< datagrams
@@ -89,10 +89,5 @@ struct QueuePair {
 [[nodiscard]] std::uint8_t rnr_timer_code(std::uint32_t microseconds) noexcept;
 /// And back.
 [[nodiscard]] std::uint32_t rnr_timer_us(std::uint8_t code) noexcept;
-
-/// a - b for PSNs of 24 bits: more than 0 where a is newer, in the half range of 2^23.
-[[nodiscard]] constexpr std::int32_t psn_distance(std::uint32_t a, std::uint32_t b) noexcept {
-    return static_cast<std::int32_t>((a - b) << 8U) >> 8;
-}
 
 }  // namespace weir::roce

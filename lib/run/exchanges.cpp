@@ -13,14 +13,14 @@
 #include "roce/queue_pair.hpp"
 #include "wire/roce.hpp"
 
-namespace weir::pipeline {
+namespace weir::run {
 
 namespace {
 
 /// Queue pairs as they are configured, but for what the peer says of itself.
 class PipelineQueuePairs final : public QueuePairs {
 public:
-    explicit PipelineQueuePairs(Pipeline& pipeline) : pipeline_(pipeline) {}
+    explicit PipelineQueuePairs(pipeline::Pipeline& pipeline) : pipeline_(pipeline) {}
 
     bool connect(std::uint32_t source, const Peer& peer) override {
         roce::QueuePairControl* const control = pipeline_.queue_pair_control(source);
@@ -48,7 +48,7 @@ private:
     [[nodiscard]] roce::QueuePair queue_pair_for(std::uint32_t source, const Peer& peer) const {
         std::array<std::byte, 4> address;
         for (std::uint32_t i = 0; i < 4; ++i) address[i] = static_cast<std::byte>(peer.ipv4 >> (24 - 8 * i));
-        roce::QueuePair queue_pair = make_queue_pair(pipeline_.options().config, source);
+        roce::QueuePair queue_pair = plan::make_queue_pair(pipeline_.options().config, source);
         queue_pair.peer_qp = peer.qp;
         queue_pair.peer_address = wire::roce_address(address.data(), false);
         queue_pair.psn = peer.psn;
@@ -56,19 +56,19 @@ private:
         return queue_pair;
     }
 
-    Pipeline& pipeline_;
+    pipeline::Pipeline& pipeline_;
     std::optional<std::uint32_t> posted_;  ///< the source whose command an lcore has
     bool given_up_ = false;                ///< ... for a client that has gone
 };
 
-PerftestServer::Config server_config(const RunConfig& config, const StreamConfig& stream) {
+PerftestServer::Config server_config(const config::RunConfig& config, const config::StreamConfig& stream) {
     PerftestServer::Config server;
     server.address = stream.listen_address;
     server.port = stream.listen_port;
     server.ipv4 = config.ports[stream.port].ipv4().value_or(0);
     server.path_mtu = path_mtu_of(config, stream);
     for (std::uint32_t i = 0; i < stream.source_count; ++i) {
-        const roce::QueuePair queue_pair = make_queue_pair(config, stream.first_source + i);
+        const roce::QueuePair queue_pair = plan::make_queue_pair(config, stream.first_source + i);
         const roce::Region region = queue_pair.region_count > 0 ? queue_pair.regions.front() : roce::Region{};
         server.offers.push_back({stream.first_source + i, stream.qp[i], region.rkey, region.va});
     }
@@ -77,7 +77,7 @@ PerftestServer::Config server_config(const RunConfig& config, const StreamConfig
 
 }  // namespace
 
-std::uint32_t path_mtu_of(const RunConfig& config, const StreamConfig& stream) {
+std::uint32_t path_mtu_of(const config::RunConfig& config, const config::StreamConfig& stream) {
     if (stream.roce.path_mtu != 0) return stream.roce.path_mtu;
     // IPv4, UDP, BTH, the largest extended headers (RETH and immediate), iCRC.
     constexpr std::uint32_t headers = 20 + 8 + 12 + 16 + 4 + 4;
@@ -87,18 +87,20 @@ std::uint32_t path_mtu_of(const RunConfig& config, const StreamConfig& stream) {
 }
 
 struct Exchanges::Stream {
-    Stream(Pipeline& pipeline, const StreamConfig& config, const std::function<void(std::string_view)>& say)
-        : queue_pairs(pipeline),
-          server(server_config(pipeline.options().config, config), queue_pairs, say),
+    Stream(pipeline::Pipeline& pipeline, const config::StreamConfig& config,
+           const std::function<void(std::string_view)>& say)
+        : queue_pairs(std::make_unique<PipelineQueuePairs>(pipeline)),
+          server(server_config(pipeline.options().config, config), *queue_pairs, say),
           listen(fmt::format("{}:{}", config.listen_address, config.listen_port)) {}
-    PipelineQueuePairs queue_pairs;
+    std::unique_ptr<QueuePairs> queue_pairs;
     PerftestServer server;
     std::string listen;
 };
 
-Exchanges::Exchanges(Pipeline& pipeline, const std::function<void(std::string_view)>& say) {
-    for (const StreamConfig& stream : pipeline.options().config.streams)
-        if (stream.exchange != Exchange::none) streams_.push_back(std::make_unique<Stream>(pipeline, stream, say));
+Exchanges::Exchanges(pipeline::Pipeline& pipeline, const std::function<void(std::string_view)>& say) {
+    for (const config::StreamConfig& stream : pipeline.options().config.streams)
+        if (stream.exchange != config::Exchange::none)
+            streams_.push_back(std::make_unique<Stream>(pipeline, stream, say));
 }
 
 Exchanges::~Exchanges() = default;
@@ -121,4 +123,4 @@ nlohmann::json Exchanges::report() const {
     return out;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::run

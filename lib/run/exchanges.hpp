@@ -11,16 +11,18 @@
 #include "run/perftest_server.hpp"
 
 namespace weir::pipeline {
-
 class Pipeline;
+}  // namespace weir::pipeline
+
+namespace weir::run {
 
 /// The largest path MTU of `stream`: as configured, or what a packet of its port holds.
-[[nodiscard]] std::uint32_t path_mtu_of(const RunConfig& config, const StreamConfig& stream);
+[[nodiscard]] std::uint32_t path_mtu_of(const config::RunConfig& config, const config::StreamConfig& stream);
 
 class Exchanges {
 public:
     /// Listens for every stream that says so; `pipeline` runs. `say` as for PerftestServer. Throws core::RunError.
-    Exchanges(Pipeline& pipeline, const std::function<void(std::string_view)>& say);
+    Exchanges(pipeline::Pipeline& pipeline, const std::function<void(std::string_view)>& say);
     ~Exchanges();
     Exchanges(const Exchanges&) = delete;
     Exchanges& operator=(const Exchanges&) = delete;
@@ -35,4 +37,4 @@ private:
     std::vector<std::unique_ptr<Stream>> streams_;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::run

@@ -14,7 +14,7 @@
 
 #include "core/error.hpp"
 
-namespace weir::pipeline {
+namespace weir::run {
 
 namespace {
 
@@ -202,4 +202,4 @@ void PerftestServer::end(Client& client) {
     client.socket = -1;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::run

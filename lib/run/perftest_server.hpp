@@ -12,7 +12,7 @@
 
 #include "roce/perftest.hpp"
 
-namespace weir::pipeline {
+namespace weir::run {
 
 /// Makes queue pairs ready. In a run: the rx lcores that own their sources.
 class QueuePairs {
@@ -95,4 +95,4 @@ private:
     Account account_;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::run

@@ -10,30 +10,30 @@
 #include "config/run_config.hpp"
 #include "observe/progress.hpp"
 #include "observe/verdict.hpp"
-#include "stages/feeder.hpp"
+#include "stages/capture_feeder.hpp"
 
-namespace weir::pipeline {
+namespace weir::run {
 
 struct RunOptions {
-    RunConfig config;
+    config::RunConfig config;
     std::string out;     ///< --out: exact path of the sink, instead of the configuration's
     std::string report;  ///< --report: where the JSON report goes
     /// --require-lossless: what a run must be to exit with 0.
     enum class Require : std::uint8_t { nothing, lossless, not_lossy };
     Require require = Require::nothing;
-    Expectation expected;       ///< --expect-events, --sent
-    bool allow_empty = false;   ///< --allow-empty: that nothing came is no failure
-    bool quiet = false;         ///< no summary, and no progress unless it is asked for
-    std::string telemetry;      ///< --telemetry: DPDK's telemetry answers under this name; empty: off
-    ProgressOption progress;    ///< --progress
-    bool print_config = false;  ///< print the effective configuration and the plan, then stop
-    std::string version;        ///< of the program, for the report
+    observe::Expectation expected;     ///< --expect-events, --sent
+    bool allow_empty = false;          ///< --allow-empty: that nothing came is no failure
+    bool quiet = false;                ///< no summary, and no progress unless it is asked for
+    std::string telemetry;             ///< --telemetry: DPDK's telemetry answers under this name; empty: off
+    observe::ProgressOption progress;  ///< --progress
+    bool print_config = false;         ///< print the effective configuration and the plan, then stop
+    std::string version;               ///< of the program, for the report
     // run
     std::optional<double> duration_s;
     std::optional<std::uint64_t> events;
     std::optional<double> idle_exit_s;
     // replay
-    std::optional<CaptureFeeder::Config> capture;
+    std::optional<stages::CaptureFeeder::Config> capture;
     std::string answers;             ///< --answers: a capture of what weir would have sent back; empty: none
     std::vector<std::string> ports;  ///< --port: whose streams the captures are for; one for all, or one for each
 };
@@ -42,4 +42,4 @@ struct RunOptions {
 /// core::UsageError and core::RunError. EAL can be started once per process, so this can be called once.
 int execute_run(RunOptions options);
 
-}  // namespace weir::pipeline
+}  // namespace weir::run

@@ -11,31 +11,26 @@
 #include "config/run_config.hpp"
 #include "store/disk_watch.hpp"
 #include "store/event_sink.hpp"
-#include "store/run_path.hpp"
 
-namespace weir::pipeline {
-
+namespace weir::observe {
 struct Ledger;
-class SinkThread;
 struct Verdict;
+}  // namespace weir::observe
 
-/// What a sink is opened with.
-struct SinkContext {
-    const RunConfig& config;
-    const SinkConfig& sink;
-    store::RunPath path;     ///< placeholders replaced, or --out
-    std::string start_json;  ///< "config", "machine", "payload": what is known at the start
-    bool reduced = false;    ///< the event file has to be version 2, because reducers need it
-};
+namespace weir::stages {
+class SinkThread;
+}  // namespace weir::stages
+
+namespace weir::run {
 
 class RunSinks {
 public:
-    using Threads = std::vector<std::unique_ptr<SinkThread>>;
+    using Threads = std::vector<std::unique_ptr<stages::SinkThread>>;
 
     /// Opens all sinks of the configuration. `out`: --out, the path of the first that has one; empty: as configured.
     /// `start`: "config", "machine", and "payload" where reducers make something else of it. Throws core::RunError or
     /// core::UsageError; then nothing stays behind.
-    void open(const RunConfig& config, const std::string& out, const nlohmann::json& start, bool reduced);
+    void open(const config::RunConfig& config, const std::string& out, const nlohmann::json& start, bool reduced);
     /// The run did not start: takes everything away again that would stand in the way of the next try.
     void discard() noexcept;
 
@@ -59,12 +54,13 @@ public:
 
     /// Ends them; `manifest` and the account as each of them has it go with what it stored. Empty, or why the run
     /// failed and what is left of it; `warnings` get what failed and was done without.
-    [[nodiscard]] std::string close(const Threads& threads, const Ledger& ledger, const Verdict& verdict,
-                                    const nlohmann::json& manifest, std::vector<std::string>& warnings);
+    [[nodiscard]] std::string close(const Threads& threads, const observe::Ledger& ledger,
+                                    const observe::Verdict& verdict, const nlohmann::json& manifest,
+                                    std::vector<std::string>& warnings);
 
 private:
     struct Open {
-        SinkConfig config;
+        config::SinkConfig config;
         std::unique_ptr<store::EventSink> sink;
         store::DiskAlarm alarm{0};
         bool said_failed = false;
@@ -73,4 +69,4 @@ private:
     std::optional<std::filesystem::path> recorder_path_;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::run

@@ -5,7 +5,7 @@
 #include "simulate/frame_target.hpp"
 #include "store/capture/writer.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 namespace {
 
@@ -37,7 +37,7 @@ public:
 private:
     std::filesystem::path path_;
     bool finished_ = false;
-    CaptureWriter writer_;
+    store::CaptureWriter writer_;
     std::size_t slot_bytes_;
     std::vector<std::byte> memory_;
 };
@@ -48,4 +48,4 @@ std::unique_ptr<FrameTarget> open_capture_target(const std::string& path, std::u
     return std::make_unique<CaptureTarget>(path, frame_bytes_max);
 }
 
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -10,7 +10,7 @@
 #include "simulate/frame_link.hpp"
 #include "simulate/sender_port.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 namespace {
 
@@ -84,4 +84,4 @@ std::unique_ptr<FrameLink> open_device_link(const std::string& device, std::uint
     return std::make_unique<DeviceLink>(device, frame_bytes_max);
 }
 
-}  // namespace weir::port
+}  // namespace weir::simulate

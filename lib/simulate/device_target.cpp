@@ -14,7 +14,7 @@
 #include "simulate/frame_target.hpp"
 #include "simulate/sender_port.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 namespace {
 
@@ -70,7 +70,7 @@ public:
     void finish() override {
         // A peer that reads our memory loses what it has not taken when we leave, and net_memif (DPDK 22.11) reads on
         // in memory that is gone, which ends the peer's process.
-        if (device_facts(device_).loss == LossTold::lossless) std::this_thread::sleep_for(farewell);
+        if (config::device_facts(device_).loss == config::LossTold::lossless) std::this_thread::sleep_for(farewell);
         rte_eth_stats stats{};
         if (::rte_eth_stats_get(port_.id(), &stats) == 0) {
             lost_ = stats.oerrors;
@@ -108,4 +108,4 @@ std::unique_ptr<FrameTarget> open_device_target(const std::string& device, const
     return std::make_unique<DeviceTarget>(device, simulator, stop, queues);
 }
 
-}  // namespace weir::port
+}  // namespace weir::simulate

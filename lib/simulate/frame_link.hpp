@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-namespace weir::port {
+namespace weir::simulate {
 
 class FrameLink {
 public:
@@ -33,4 +33,4 @@ public:
 /// Throws core::UsageError when frames of this length do not go through it, core::RunError when it does not start.
 std::unique_ptr<FrameLink> open_device_link(const std::string& device, std::uint32_t frame_bytes_max);
 
-}  // namespace weir::port
+}  // namespace weir::simulate

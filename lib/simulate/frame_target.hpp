@@ -11,7 +11,7 @@
 #include "core/units.hpp"
 #include "simulate/simulator.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 /// A frame in a slot of the target, ready to go.
 struct OutgoingFrame {
@@ -89,4 +89,4 @@ private:
 std::unique_ptr<FrameTarget> open_device_target(const std::string& device, const Simulator& simulator,
                                                 const std::atomic<bool>& stop, std::uint16_t queues = 1);
 
-}  // namespace weir::port
+}  // namespace weir::simulate

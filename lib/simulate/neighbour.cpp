@@ -9,7 +9,7 @@
 #include "wire/bytes.hpp"
 #include "wire/network.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 namespace {
 
@@ -21,7 +21,7 @@ constexpr std::byte link_layer_of_target{2};    // option of an advertisement, s
 using wire::load_be;
 using wire::store_be;
 
-std::byte* write_ethernet(const wire::FrameSpec& spec, const MacAddress& to, std::uint16_t ethertype,
+std::byte* write_ethernet(const wire::FrameSpec& spec, const port::MacAddress& to, std::uint16_t ethertype,
                           std::byte* at) noexcept {
     std::memcpy(at, to.data(), 6);
     std::memcpy(at + 6, spec.source_mac.data(), 6);
@@ -85,16 +85,16 @@ std::byte* write_solicitation(const wire::FrameSpec& spec, std::byte* at) noexce
     return icmp + solicitation_bytes;
 }
 
-std::optional<MacAddress> mac_at(const std::byte* at) noexcept {
-    MacAddress mac;
+std::optional<port::MacAddress> mac_at(const std::byte* at) noexcept {
+    port::MacAddress mac;
     std::memcpy(mac.data(), at, mac.size());
     // Nobody is reached at a group's address, or at none.
-    if ((mac[0] & 1) != 0 || mac == MacAddress{}) return std::nullopt;
+    if ((mac[0] & 1) != 0 || mac == port::MacAddress{}) return std::nullopt;
     return mac;
 }
 
 /// From an ARP packet of any kind: who sends it says where he is.
-std::optional<MacAddress> arp_sender(std::uint32_t wanted, std::span<const std::byte> arp) noexcept {
+std::optional<port::MacAddress> arp_sender(std::uint32_t wanted, std::span<const std::byte> arp) noexcept {
     if (arp.size() < arp_bytes || load_be<std::uint16_t>(arp.data()) != 1 ||
         load_be<std::uint16_t>(arp.data() + 2) != wire::ethertype_ipv4 ||
         load_be<std::uint32_t>(arp.data() + 14) != wanted)
@@ -102,8 +102,8 @@ std::optional<MacAddress> arp_sender(std::uint32_t wanted, std::span<const std::
     return mac_at(arp.data() + 8);
 }
 
-std::optional<MacAddress> advertised(const std::array<std::uint8_t, 16>& wanted,
-                                     std::span<const std::byte> ip) noexcept {
+std::optional<port::MacAddress> advertised(const std::array<std::uint8_t, 16>& wanted,
+                                           std::span<const std::byte> ip) noexcept {
     constexpr std::size_t fixed_bytes = wire::ipv6_header_bytes + 24;
     if (ip.size() < fixed_bytes || ip[6] != static_cast<std::byte>(wire::ip_protocol_icmpv6) ||
         ip[wire::ipv6_header_bytes] != std::byte{136} ||
@@ -131,7 +131,7 @@ std::size_t ask_neighbour(const wire::FrameSpec& spec, std::span<std::byte> out)
     return std::max(bytes, frame_bytes_min);
 }
 
-std::optional<MacAddress> neighbour_of(const wire::FrameSpec& spec, std::span<const std::byte> frame) noexcept {
+std::optional<port::MacAddress> neighbour_of(const wire::FrameSpec& spec, std::span<const std::byte> frame) noexcept {
     std::size_t at = 12;
     std::uint16_t ethertype = 0;
     for (int tags = 0; tags <= 2; ++tags, at += 4) {
@@ -145,8 +145,8 @@ std::optional<MacAddress> neighbour_of(const wire::FrameSpec& spec, std::span<co
     return ethertype == wire::ethertype_ipv6 ? advertised(spec.ipv6->dst, packet) : std::nullopt;
 }
 
-std::optional<MacAddress> resolve_neighbour(const wire::FrameSpec& spec, FrameLink& link, double seconds,
-                                            const std::atomic<bool>& stop) {
+std::optional<port::MacAddress> resolve_neighbour(const wire::FrameSpec& spec, FrameLink& link, double seconds,
+                                                  const std::atomic<bool>& stop) {
     using Clock = std::chrono::steady_clock;
     constexpr auto pause = std::chrono::milliseconds(1);
     constexpr auto again = std::chrono::milliseconds(100);
@@ -167,4 +167,4 @@ std::optional<MacAddress> resolve_neighbour(const wire::FrameSpec& spec, FrameLi
     return std::nullopt;
 }
 
-}  // namespace weir::port
+}  // namespace weir::simulate

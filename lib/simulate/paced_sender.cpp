@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-namespace weir::port {
+namespace weir::simulate {
 
 namespace {
 
@@ -92,4 +92,4 @@ void PacedSender::flush() {
     }
 }
 
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -10,7 +10,7 @@
 #include "simulate/pacer.hpp"
 #include "simulate/simulator.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 class PacedSender {
 public:
@@ -53,4 +53,4 @@ private:
     bool stopped_ = false;
 };
 
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -6,7 +6,7 @@
 
 #include "core/units.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 /// A schedule from a rate of events or of bits. After a pause of the machine a sender catches up for at most 10 ms;
 /// beyond that the schedule itself moves, because a burst at full speed would be another test than the one asked for.
@@ -59,4 +59,4 @@ private:
     core::TimeNs slipped_ns_ = 0;
 };
 
-}  // namespace weir::port
+}  // namespace weir::simulate

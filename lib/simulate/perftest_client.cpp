@@ -12,17 +12,17 @@
 
 #include "core/error.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 namespace {
 
 // Learnt from perftest 4.5 (src/perftest_communication.c), like what roce/perftest.hpp says.
 constexpr std::string_view version = "6.06";
 constexpr std::size_t version_bytes = 16;
-constexpr std::string_view default_port = "18515";
+constexpr std::string_view perftest_port = "18515";
 constexpr std::string_view cycle_buffer{"\0\0\x10\0", 4};  // a page, as perftest has it
 constexpr std::string_view cache_line{"\0\0\0\x40", 4};
-constexpr std::string_view done_text{"done", 5};  // the zero is sent, too
+constexpr std::string_view done_text{"done\0", 5};  // the zero is sent, too
 
 /// Waits until the socket is ready for `events`; false when the time is over.
 bool ready(int socket, short events, double seconds) {
@@ -55,7 +55,7 @@ int connect_to(const addrinfo& address, double seconds) {
 PerftestClient::PerftestClient(const std::string& server, double patience_s) : name_(server), patience_s_(patience_s) {
     const std::size_t colon = server.rfind(':');
     const std::string host = server.substr(0, colon);
-    const std::string port = colon == std::string::npos ? std::string(default_port) : server.substr(colon + 1);
+    const std::string port = colon == std::string::npos ? std::string(perftest_port) : server.substr(colon + 1);
     const bool number =
         !port.empty() && port.size() <= 5 && std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; });
     if (host.empty() || !number)
@@ -155,4 +155,4 @@ void PerftestClient::done() noexcept {
     }
 }
 
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -10,7 +10,7 @@
 
 #include "roce/perftest.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 class PerftestClient {
 public:
@@ -43,4 +43,4 @@ private:
     double patience_s_;
 };
 
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -8,27 +8,29 @@
 #include <limits>
 #include <thread>
 
+#include "core/clock_ns.hpp"
 #include "core/error.hpp"
 #include "wire/bytes.hpp"
 #include "wire/network.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 namespace {
 
+using core::require;
 using core::TimeNs;
 using roce::SendStatus;
 
 // Offsets of the seed, apart from those of the simulator, so that one decision says nothing about another.
-enum Salt : std::uint64_t {
-    drop_salt = 2000,
-    duplicate_salt,
-    truncate_salt,
-    cut_salt,
-    place_salt,
-    corrupt_salt,
-    bit_salt,
-    answer_salt
+enum RcSalt : std::uint64_t {
+    rc_drop_salt = 2000,
+    rc_duplicate_salt,
+    rc_truncate_salt,
+    rc_cut_salt,
+    rc_place_salt,
+    rc_corrupt_salt,
+    rc_bit_salt,
+    rc_answer_salt
 };
 
 constexpr std::uint8_t acknowledge = 0x11;              // RC ACKNOWLEDGE
@@ -39,9 +41,7 @@ constexpr TimeNs nap_ns = 50'000;
 constexpr std::uint32_t looks_before_nap = 64;
 
 double thread_seconds() {
-    timespec now{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+    return static_cast<double>(core::clock_ns(CLOCK_THREAD_CPUTIME_ID)) * 1e-9;
 }
 
 roce::Initiator::Config initiator_config(const Simulator& simulator, const RcSender::Config& config,
@@ -64,10 +64,6 @@ roce::Initiator::Config initiator_config(const Simulator& simulator, const RcSen
     out.retries = config.retries;
     out.rnr_retries = config.rnr_retries;
     return out;
-}
-
-void require(bool holds, const std::string& text) {
-    if (!holds) throw core::UsageError(text);
 }
 
 void check(const RcSender::Config& config) {
@@ -118,7 +114,7 @@ RcSender::Source RcSender::Result::total() const noexcept {
     return sum;
 }
 
-RcSender::RcSender(Simulator& simulator, FrameLink& link, const Config& config, const MacAddress& destination,
+RcSender::RcSender(Simulator& simulator, FrameLink& link, const Config& config, const port::MacAddress& destination,
                    const std::atomic<bool>& stop)
     : simulator_(simulator), link_(link), config_(config), stop_(stop), scratch_(simulator.config().mtu) {
     check(config_);
@@ -222,7 +218,7 @@ void RcSender::enqueue(const Planned& packet) noexcept {
     waiting_.push_back(packet);
     Planned& added = waiting_.back();
     added.sequence = sequence_++;
-    const std::uint64_t draw = mix(simulator_.config().seed + place_salt, added.sequence);
+    const std::uint64_t draw = mix(simulator_.config().seed + rc_place_salt, added.sequence);
     added.place = added.sequence + draw % (simulator_.config().reorder + 1ULL);
     std::push_heap(waiting_.begin(), waiting_.end(), Later{});
 }
@@ -238,17 +234,17 @@ bool RcSender::plan_next(TimeNs now) noexcept {
         turn_ = source + 1;
         Source& account = result_.sources[source];
         const std::uint64_t salt = mix(source, initiators_[source].account().packets);
-        if (chance(config.seed + drop_salt, salt) < config.drop) {
+        if (chance(config.seed + rc_drop_salt, salt) < config.drop) {
             ++account.dropped;
             return true;
         }
         planned.source = source;
-        planned.truncated = chance(config.seed + truncate_salt, salt) < config.truncate;
-        planned.corrupted = chance(config.seed + corrupt_salt, salt) < config.corrupt;
+        planned.truncated = chance(config.seed + rc_truncate_salt, salt) < config.truncate;
+        planned.corrupted = chance(config.seed + rc_corrupt_salt, salt) < config.corrupt;
         account.truncated += planned.truncated ? 1 : 0;
         account.corrupted += planned.corrupted ? 1 : 0;
         enqueue(planned);
-        if (chance(config.seed + duplicate_salt, salt) < config.duplicate) {
+        if (chance(config.seed + rc_duplicate_salt, salt) < config.duplicate) {
             ++account.duplicated;
             planned.truncated = planned.corrupted = false;
             enqueue(planned);
@@ -291,8 +287,8 @@ void RcSender::write(const Planned& planned) noexcept {
     std::size_t bytes = wire::write_roce_frame(specs_[planned.source], packet, out);
     assert(bytes != 0);
     const std::uint32_t header_bytes = simulator_.frame_header_bytes();
-    if (planned.corrupted) flip_bit(out.first(bytes), header_bytes, mix(seed + bit_salt, planned.sequence));
-    if (planned.truncated) bytes = header_bytes + mix(seed + cut_salt, planned.sequence) % (bytes - header_bytes);
+    if (planned.corrupted) flip_bit(out.first(bytes), header_bytes, mix(seed + rc_bit_salt, planned.sequence));
+    if (planned.truncated) bytes = header_bytes + mix(seed + rc_cut_salt, planned.sequence) % (bytes - header_bytes);
     bytes_[filled_++] = static_cast<std::uint32_t>(bytes);
     Source& account = result_.sources[planned.source];
     ++account.emitted;
@@ -338,7 +334,7 @@ void RcSender::hear(std::span<const std::byte> frame, TimeNs now) noexcept {
                source < initiators_.size()) {
         Source& account = result_.sources[source];
         const std::uint64_t draw = mix(source, account.answers++);
-        if (chance(simulator_.config().seed + answer_salt, draw) < config_.drop_answers) {
+        if (chance(simulator_.config().seed + rc_answer_salt, draw) < config_.drop_answers) {
             ++account.answers_dropped;
             return;
         }
@@ -358,7 +354,7 @@ void RcSender::hear(std::span<const std::byte> frame, TimeNs now) noexcept {
 void RcSender::answer_neighbour(std::span<const std::byte> frame) noexcept {
     if (filled_ == FrameLink::slots) return;
     for (const wire::FrameSpec& spec : specs_) {
-        PortAddress own{.mac = spec.source_mac, .ip = spec.src, .ipv6 = {}, .has_ipv6 = spec.ipv6.has_value()};
+        port::PortAddress own{.mac = spec.source_mac, .ip = spec.src, .ipv6 = {}, .has_ipv6 = spec.ipv6.has_value()};
         if (spec.ipv6) own = {.mac = spec.source_mac, .ip = 0, .ipv6 = spec.ipv6->src, .has_ipv6 = true};
         const std::size_t bytes = port::answer(frame, own, link_.slot(filled_));
         if (bytes == 0) continue;
@@ -404,4 +400,4 @@ void RcSender::wait(TimeNs now) {
     if (until > now) std::this_thread::sleep_for(std::chrono::nanoseconds(until - now));
 }
 
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -1,6 +1,6 @@
 // Sends the simulator's messages over reliable connections: one initiator per source, the faults of a bad network below
 // them, answers from the link, pacing, and the account. Not here: the device (frame_link.hpp), and what an answer means
-// (roce/initiator.hpp).
+// (roce/initiator/initiator.hpp).
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "port/arp_responder.hpp"
-#include "roce/initiator.hpp"
+#include "roce/initiator/initiator.hpp"
 #include "roce/perftest.hpp"
 #include "simulate/frame_link.hpp"
 #include "simulate/pacer.hpp"
 #include "simulate/simulator.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 class RcSender {
 public:
@@ -75,7 +75,7 @@ public:
     };
 
     /// Throws core::UsageError naming the option. `destination` is the responder's MAC address.
-    RcSender(Simulator& simulator, FrameLink& link, const Config& config, const MacAddress& destination,
+    RcSender(Simulator& simulator, FrameLink& link, const Config& config, const port::MacAddress& destination,
              const std::atomic<bool>& stop);
 
     /// Sends until every message is acknowledged or has failed; `stop` and the duration end what begins new ones.
@@ -141,4 +141,4 @@ private:
     std::uint32_t idle_ = 0;
 };
 
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "port/interface_drops.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 namespace {
 
@@ -22,7 +22,7 @@ void check_interface(const std::string& device, std::uint32_t frame_bytes_max) {
         return;
     }
     const std::string interface = device.substr(at + 6, device.find(',', at) - at - 6);
-    const std::optional<std::uint32_t> mtu = interface_mtu(interface);
+    const std::optional<std::uint32_t> mtu = port::interface_mtu(interface);
     if (mtu.has_value() && frame_bytes_max > *mtu + ethernet_bytes) {
         throw core::RunError(
             fmt::format("device:{}: {} has an MTU of {}, and would lose frames of {} bytes; ip link set {} mtu 9000",
@@ -37,21 +37,21 @@ std::string complete_arguments(const std::string& device, std::uint32_t frame_by
     }
     check_interface(device, frame_bytes_max);
     const std::uint32_t mtu = frame_bytes_max - ethernet_bytes;
-    const std::string complete = with_frame_room(device, mtu);
-    if (const std::string problem = frame_room_problem(complete, mtu); !problem.empty())
+    std::string complete = config::with_frame_room(device, mtu);
+    if (const std::string problem = config::frame_room_problem(complete, mtu); !problem.empty())
         throw core::UsageError(fmt::format("device:{}: {}", device, problem));
     return complete;
 }
 
-LivePortConfig port_config(const std::string& device, std::uint32_t frame_bytes_max, std::uint16_t queues) {
-    LivePortConfig config;
+port::LivePortConfig port_config(const std::string& device, std::uint32_t frame_bytes_max, std::uint16_t queues) {
+    port::LivePortConfig config;
     config.send_queues = queues;
     config.receives = false;
     config.name = "send";
     const std::size_t comma = device.find(',');
     config.device = device.substr(0, comma);
-    if (!is_pci_address(device)) config.args = comma == std::string::npos ? "" : device.substr(comma + 1);
-    config.options.timestamps = Timestamps::software;  // it only sends
+    if (!config::is_pci_address(device)) config.args = comma == std::string::npos ? "" : device.substr(comma + 1);
+    config.options.timestamps = config::Timestamps::software;  // it only sends
     config.mtu = static_cast<std::uint16_t>(std::clamp(frame_bytes_max - ethernet_bytes, 1500U, 9600U));
     return config;
 }
@@ -59,9 +59,9 @@ LivePortConfig port_config(const std::string& device, std::uint32_t frame_bytes_
 }  // namespace
 
 SenderPort::Eal::Eal(const std::string& device, std::uint16_t queues) {
-    EalConfig config;
-    config.memory_bytes = BufferPool::memory_bytes({buffers(queues), room_bytes}) + (64U << 20);
-    if (is_pci_address(device)) config.pci.push_back(device);
+    port::EalConfig config;
+    config.memory_bytes = port::BufferPool::memory_bytes({buffers(queues), room_bytes}) + (64U << 20);
+    if (config::is_pci_address(device)) config.pci.push_back(device);
     config.pin = false;
     start_eal(config);
 }
@@ -72,4 +72,4 @@ SenderPort::SenderPort(const std::string& device, std::uint32_t frame_bytes_max,
       pool_("send", {buffers(queues), room_bytes}),
       port_(port_config(complete_, frame_bytes_max, queues), {&pool_}) {}
 
-}  // namespace weir::port
+}  // namespace weir::simulate

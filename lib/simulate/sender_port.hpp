@@ -7,7 +7,7 @@
 #include "port/eal.hpp"
 #include "port/live_port.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 /// Starts EAL, which can happen only once in a process.
 class SenderPort {
@@ -17,29 +17,29 @@ public:
     /// Frames that a sender may hold at once; the pool has as many more as the device may keep.
     static constexpr std::uint32_t held_max = 128;
     [[nodiscard]] static constexpr std::uint32_t buffers(std::uint16_t queues) noexcept {
-        return 1024 * queues + 256 + held_max + 2 * BufferPool::cache_buffers;
+        return 1024 * queues + 256 + held_max + 2 * port::BufferPool::cache_buffers;
     }
 
     /// `device` as in device:VDEV[,ARGS]. Throws core::UsageError where frames of `frame_bytes_max` do not go through
     /// it, and core::RunError where it does not start. `queues`: to send through.
     SenderPort(const std::string& device, std::uint32_t frame_bytes_max, std::uint16_t queues = 1);
 
-    [[nodiscard]] LivePort& port() noexcept { return port_; }
-    [[nodiscard]] BufferPool& pool() noexcept { return pool_; }
+    [[nodiscard]] port::LivePort& port() noexcept { return port_; }
+    [[nodiscard]] port::BufferPool& pool() noexcept { return pool_; }
     [[nodiscard]] std::uint16_t id() const noexcept { return port_.id(); }
 
 private:
     struct Eal {
         Eal(const std::string& device, std::uint16_t queues);
-        ~Eal() { stop_eal(); }
+        ~Eal() { port::stop_eal(); }
         Eal(const Eal&) = delete;
         Eal& operator=(const Eal&) = delete;
     };
 
     std::string complete_;  ///< with the arguments that the frames need
     Eal eal_;
-    BufferPool pool_;
-    LivePort port_;
+    port::BufferPool pool_;
+    port::LivePort port_;
 };
 
-}  // namespace weir::port
+}  // namespace weir::simulate

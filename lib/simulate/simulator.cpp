@@ -1,5 +1,4 @@
-// Which packet comes when: events, sources in turn, faults, reordering, and the account. simulator_frames.cpp writes
-// them.
+// Which packet comes when: events, sources in turn, faults, reordering, and the account. SimulatedFrames writes them.
 #include "simulate/simulator.hpp"
 
 #include <fmt/format.h>
@@ -9,67 +8,58 @@
 
 #include "core/doing.hpp"
 #include "core/error.hpp"
-#include "wire/ejfat/ejfat.hpp"
-#include "wire/ess/ess.hpp"
 #include "wire/network.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 namespace {
 
-// Offsets of the seed, so that one decision says nothing about another.
-enum Salt : std::uint64_t {
-    drop_salt = 1000,
-    duplicate_salt,
-    truncate_salt,
-    cut_salt,
-    place_salt,
-    size_salt,
-    corrupt_salt,
-    bit_salt
-};
+using core::require;
 
 constexpr std::uint32_t reorder_max = 1U << 20;
 constexpr std::uint32_t message_bytes_limit = 1U << 30;
 constexpr std::uint32_t sources_max = 4096;
 
-void require(bool holds, std::string text) {
-    if (!holds) {
-        throw core::UsageError(std::move(text));
-    }
+const SimulationEntry& entry_of(const SimulatorConfig& config) {
+    const SimulationEntry* entry = find_simulated(config.format);
+    require(entry != nullptr, fmt::format("--format {}: there is no simulator of it", config.format));
+    return *entry;
 }
 
-/// Over udp, a message is one datagram.
-bool is_datagram(const SimulatorConfig& config) {
-    return config.transport == SimulatedTransport::udp &&
-           (config.format == SimulatedFormat::message || config.format == SimulatedFormat::ess);
+/// The formats that `holds`, each as `before` has it, with `between` before the last one.
+template <class Holds>
+std::string names_where(const Holds& holds, std::string_view comma, std::string_view between) {
+    std::vector<std::string_view> names;
+    for (const SimulationEntry& entry : simulated_formats())
+        if (wire::is_built_in(entry.name) && holds(entry)) names.push_back(entry.name);
+    std::string text;
+    for (std::size_t i = 0; i < names.size(); ++i)
+        text += fmt::format("{}{}", i == 0 ? "" : i + 1 == names.size() ? between : comma, names[i]);
+    return text;
 }
 
-/// What --mtu leaves for the message of one datagram.
-std::uint32_t datagram_room(const SimulatorConfig& config) {
-    const std::uint32_t header_bytes = config.format == SimulatedFormat::ess ? wire::Ess::header_bytes_v0 : 0;
-    return config.mtu - wire::ipv4_header_bytes - wire::udp_header_bytes - header_bytes;
+/// Whether a key of [[stream]] is this format's: what a detector can be told is the same for both ends.
+bool has_key(const SimulationEntry& entry, std::string_view key) {
+    const auto keys = wire::find_format(entry.name)->keys;
+    return std::ranges::find(keys, key) != keys.end();
 }
 
-/// The detectors' own defaults, where they have one: the load balancer's 0x4C42, the event formation units', MeerKAT's.
-std::uint32_t default_port(SimulatedFormat format) {
-    switch (format) {
-        case SimulatedFormat::ejfat:
-            return 19522;
-        case SimulatedFormat::ess:
-            return 9000;
-        case SimulatedFormat::spead:
-            return 7148;
-        default:
-            return 50001;  // slsDetectorPackage's
-    }
+/// What a receiver of the format would know of it. An impossible number of interfaces is refused later, for all formats
+/// in the same words.
+wire::FormatContext context_of(const SimulatorConfig& config, const SimulationEntry& entry) {
+    if (config.interfaces != 1 && !(config.interfaces == 2 && has_key(entry, "interfaces"))) return {};
+    require(entry.name == wire::described_format().name || has_key(entry, "rows") ||
+                (!config.rows && !config.bit_depth && !config.tengiga),
+            fmt::format("rows, bit_depth and tengiga belong to the formats {}",
+                        names_where([](const auto& one) { return has_key(one, "rows"); }, ", ", " and ")));
+    return entry.context(config);
 }
 
 void check_probability(const char* option, double value) {
     require(value >= 0 && value <= 1, fmt::format("--{} {}: a probability from 0 to 1 is accepted", option, value));
 }
 
-void check_mtu(const SimulatorConfig& config, const wire::FormatContext& context) {
+void check_mtu(const SimulatorConfig& config, const SimulationEntry& entry, const wire::FormatContext& context) {
     if (config.transport != SimulatedTransport::udp) {
         const bool known =
             config.mtu >= 256 && config.mtu <= wire::roce_mtu_max && (config.mtu & (config.mtu - 1)) == 0;
@@ -79,17 +69,12 @@ void check_mtu(const SimulatorConfig& config, const wire::FormatContext& context
     require(config.mtu >= 576 && config.mtu <= 65535, fmt::format("--mtu {}: 576 to 65535 is accepted", config.mtu));
     const std::uint32_t packet_bytes =
         wire::ipv4_header_bytes + wire::udp_header_bytes + context.header_bytes + context.payload_bytes;
-    require((!is_sls_detector(config.format) && config.format != SimulatedFormat::dune) || config.mtu >= packet_bytes,
+    require(!entry.fixed_packets || config.mtu >= packet_bytes,
             fmt::format("--mtu {}: a packet of this detector has {} bytes and is never fragmented", config.mtu,
                         packet_bytes));
 }
 
-std::uint32_t ejfat_header_bytes(const SimulatorConfig& config) noexcept {
-    if (config.format != SimulatedFormat::ejfat) return 0;
-    return wire::Ejfat::re_header_bytes + (config.lb_version != 0 ? wire::Ejfat::lb_header_bytes : 0);
-}
-
-void check_roce(const SimulatorConfig& config) {
+void check_roce(const SimulatorConfig& config, const wire::FormatContext& context) {
     const bool roce = config.transport != SimulatedTransport::udp;
     require(roce || config.service == wire::RoceTransport::uc,
             "--service belongs to --transport roce-send or roce-write");
@@ -98,43 +83,44 @@ void check_roce(const SimulatorConfig& config) {
             "--corrupt goes with --transport roce-send or roce-write, whose packets carry a checksum of everything");
     if (config.service != wire::RoceTransport::ud) return;
     require(config.transport == SimulatedTransport::roce_send, "--service ud goes with --transport roce-send");
-    const std::uint32_t header_bytes = ejfat_header_bytes(config);
+    const std::uint32_t header_bytes = context.header_bytes;
     require(config.bytes_max + header_bytes <= config.mtu,
             fmt::format("--bytes {}: a message of --service ud is one packet, and --mtu {} leaves room for {} bytes",
                         config.bytes_max, config.mtu, config.mtu - header_bytes));
 }
 
-void check_sizes(const SimulatorConfig& config) {
+void check_sizes(const SimulatorConfig& config, const SimulationEntry& entry, const wire::FormatContext& context) {
     require(config.bytes_min <= config.bytes_max,
             fmt::format("--bytes-min {} is more than --bytes {}", config.bytes_min, config.bytes_max));
     require(config.bytes_max <= message_bytes_limit,
             fmt::format("--bytes {}: up to {} is accepted", config.bytes_max, message_bytes_limit));
-    const std::uint32_t room = datagram_room(config);
-    require(!is_datagram(config) || config.bytes_max <= room,
+    const bool datagram = config.transport == SimulatedTransport::udp && entry.one_datagram;
+    const std::uint32_t room = config.mtu - wire::ipv4_header_bytes - wire::udp_header_bytes - context.header_bytes;
+    require(!datagram || config.bytes_max <= room,
             fmt::format("--bytes {}: a message over udp is one datagram, and --mtu {} leaves room for {} bytes",
                         config.bytes_max, config.mtu, room));
 }
 
-void check(const SimulatorConfig& config, const wire::FormatContext& context) {
+void check(const SimulatorConfig& config, const SimulationEntry& entry, const wire::FormatContext& context) {
     require(config.sources >= 1 && config.sources <= sources_max,
             fmt::format("--sources {}: 1 to {} is accepted", config.sources, sources_max));
     require(config.interfaces == 1 || config.interfaces == 2,
             fmt::format("--interfaces {}: a module has 1 or 2", config.interfaces));
-    require(is_module(config.format) || config.interfaces == 1,
-            "--interfaces belongs to --format jungfrau and --format moench");
+    require(
+        has_key(entry, "interfaces") || config.interfaces == 1,
+        "--interfaces belongs to --format " +
+            names_where([](const auto& one) { return has_key(one, "interfaces"); }, ", --format ", " and --format "));
     require(config.sources % config.interfaces == 0,
             fmt::format("--sources {} with --interfaces 2: a source is a UDP port, so modules come in pairs of sources",
                         config.sources));
-    require(config.format != SimulatedFormat::eiger || config.first_event != 0,
-            "--first-event 0: EIGER counts its frames from 1");
     const bool roce = config.transport != SimulatedTransport::udp;
-    require(!roce || config.format == SimulatedFormat::message || config.format == SimulatedFormat::ejfat,
-            "--format jungfrau, moench, eiger, dune, ess, spead and declared ones go with --transport udp; for RoCE "
-            "use message or ejfat");
-    require(config.format != SimulatedFormat::ess || config.bytes_min > 0,
-            "--bytes-min 0: an ESS packet without data is a heartbeat, which is no message");
+    require(!roce || entry.over_roce,
+            fmt::format("--format {} and declared ones go with --transport udp; for RoCE use {}",
+                        names_where([](const auto& one) { return !one.over_roce; }, ", ", ", "),
+                        names_where([](const auto& one) { return one.over_roce; }, ", ", " or ")));
     require(!roce || !config.one_port, "--one-port belongs to --transport udp");
-    require(config.lb_version == 0 || config.format == SimulatedFormat::ejfat, "--lb belongs to --format ejfat");
+    require(config.lb_version == 0 || entry.load_balancer,
+            "--lb belongs to --format " + names_where([](const auto& one) { return one.load_balancer; }, ", ", ", "));
     require(config.lb_version == 0 || config.lb_version == 2 || config.lb_version == 3,
             fmt::format("--lb {}: load balancer header version 2 or 3 is accepted", config.lb_version));
     require(!roce || config.port == wire::roce_port, "--port: RoCEv2 has one port, 4791; --qp sets the queue pairs");
@@ -153,10 +139,37 @@ void check(const SimulatorConfig& config, const wire::FormatContext& context) {
     check_probability("truncate", config.truncate);
     check_probability("corrupt", config.corrupt);
     require(config.drop < 1 || config.events != 0, "--drop 1 without --events would go on for ever and send nothing");
-    check_mtu(config, context);
-    check_sizes(config);
-    check_roce(config);
-    if (config.format == SimulatedFormat::declared) check_declared(config, context);
+    check_mtu(config, entry, context);
+    check_sizes(config, entry, context);
+    check_roce(config, context);
+    if (entry.check != nullptr) entry.check(config, context);
+}
+
+/// With the defaults that depend on format and transport.
+SimulatorConfig completed(SimulatorConfig config, const SimulationEntry& entry, const wire::FormatContext& context) {
+    const bool roce = config.transport != SimulatedTransport::udp;
+    if (config.mtu == 0) config.mtu = roce ? 4096 : 9000;
+    if (config.port == 0) config.port = roce ? wire::roce_port : entry.port;
+    if (config.bytes_max == 0) {
+        constexpr std::uint32_t usual_bytes = 20000;
+        const bool datagram =
+            entry.fills_datagram != nullptr && entry.fills_datagram(config) && !roce && config.mtu >= 576;
+        const std::uint32_t headers = wire::ipv4_header_bytes + wire::udp_header_bytes + context.header_bytes;
+        config.bytes_max = datagram ? config.mtu - std::min(headers, config.mtu) : usual_bytes;
+        if (config.service == wire::RoceTransport::ud && config.mtu >= 256)
+            config.bytes_max = config.mtu - context.header_bytes;
+        config.bytes_max = std::max(config.bytes_min, config.bytes_max);
+    }
+    return config;
+}
+
+SimulatedFrames frames_of(const SimulatorConfig& given) {
+    const core::Doing doing("the data to send");
+    const SimulationEntry& entry = entry_of(given);
+    const wire::FormatContext context = context_of(given, entry);
+    const SimulatorConfig config = completed(given, entry, context);
+    check(config, entry, context);
+    return {config, context, entry};
 }
 
 }  // namespace
@@ -175,75 +188,12 @@ SimulatorAccount::Source SimulatorAccount::total() const noexcept {
     return sum;
 }
 
-void Simulator::complete_config() {
-    const bool roce = config_.transport != SimulatedTransport::udp;
-    if (config_.mtu == 0) {
-        config_.mtu = roce ? 4096 : 9000;
-    }
-    if (config_.port == 0) {
-        config_.port = roce ? wire::roce_port : default_port(config_.format);
-    }
-    if (config_.bytes_max == 0) {
-        constexpr std::uint32_t usual_bytes = 20000;
-        const bool declared = config_.format == SimulatedFormat::declared && is_one_packet(config_.declared);
-        const bool datagram = (is_datagram(config_) || declared) && !roce && config_.mtu >= 576;
-        const std::uint32_t headers = wire::ipv4_header_bytes + wire::udp_header_bytes + format_header_bytes();
-        config_.bytes_max = datagram ? config_.mtu - std::min(headers, config_.mtu) : usual_bytes;
-        if (config_.service == wire::RoceTransport::ud && config_.mtu >= 256)
-            config_.bytes_max = config_.mtu - ejfat_header_bytes(config_);
-        config_.bytes_max = std::max(config_.bytes_min, config_.bytes_max);
-    }
-}
-
-Simulator::Simulator(const SimulatorConfig& config) : config_(config) {
-    const core::Doing doing("the data to send");
-    // An impossible number of interfaces is refused below, for all formats in the same words.
-    if (config.interfaces == 1 || (config.interfaces == 2 && is_module(config.format)))
-        context_ = simulated_context(config);
-    complete_config();
-    check(config_, context_);
-    const std::uint32_t udp_room = config_.mtu - wire::ipv4_header_bytes - wire::udp_header_bytes;
-    header_bytes_ = wire::frame_header_bytes(frame_spec(0));
-    if (config_.transport != SimulatedTransport::udp) {
-        packet_bytes_ = config_.mtu;
-        constexpr std::uint32_t roce_extra_bytes = wire::roce_bth_bytes + 16 + 4 + 3 + wire::roce_icrc_bytes;  // RETH
-        frame_bytes_max_ = header_bytes_ + roce_extra_bytes + packet_bytes_;
-        scratch_.resize(packet_bytes_);
-    } else {
-        packet_bytes_ = context_.payload_bytes != 0 ? context_.payload_bytes : udp_room - format_header_bytes();
-        frame_bytes_max_ = header_bytes_ + format_header_bytes() + packet_bytes_;
-    }
-    if (config_.format == SimulatedFormat::jungfrau) {
-        images_.emplace(config_.sources / config_.interfaces, config_.seed);
-    } else {
-        content_.emplace(config_.seed);
-    }
+Simulator::Simulator(const SimulatorConfig& config) : frames_(frames_of(config)), config_(frames_.config()) {
     account_.sources.resize(config_.sources);
     event_packets_.resize(config_.sources);
     psn_.assign(config_.sources, config_.first_psn);
     source_ = config_.sources;  // no event is open yet
     waiting_.reserve(std::size_t{config_.reorder} + 4);
-}
-
-std::uint32_t Simulator::endpoint(std::uint32_t source) const noexcept {
-    if (config_.transport != SimulatedTransport::udp) {
-        return config_.queue_pair + source;
-    }
-    return config_.port + (config_.one_port ? 0 : source);
-}
-
-std::uint32_t Simulator::message_bytes(std::uint64_t event, std::uint32_t source) const noexcept {
-    if (context_.message_bytes != 0) {
-        return context_.message_bytes;
-    }
-    const std::uint64_t sizes = std::uint64_t{config_.bytes_max} - config_.bytes_min + 1;
-    return config_.bytes_min + static_cast<std::uint32_t>(mix(mix(config_.seed + size_salt, event), source) % sizes);
-}
-
-std::uint32_t Simulator::packet_count(std::uint32_t message_bytes) const noexcept {
-    const bool roce = config_.transport != SimulatedTransport::udp;
-    const std::uint32_t bytes = message_bytes + (roce ? format_header_bytes() : 0);
-    return std::max(1U, (bytes + packet_bytes_ - 1) / packet_bytes_);
 }
 
 void Simulator::begin_event() noexcept {
@@ -258,7 +208,7 @@ void Simulator::begin_event() noexcept {
     for (std::uint32_t source = 0; source < config_.sources; ++source) {
         const std::uint32_t bytes = message_bytes(event, source);
         account_.message_bytes += bytes;
-        event_packets_[source] = packet_count(bytes);
+        event_packets_[source] = frames_.packet_count(bytes);
         event_packets_max_ = std::max(event_packets_max_, event_packets_[source]);
     }
 }
@@ -314,9 +264,7 @@ void Simulator::plan_faults(const Planned& packet) noexcept {
         ++event_lost_;
         return;
     }
-    const bool has_payload = config_.format != SimulatedFormat::message ||
-                             config_.transport != SimulatedTransport::udp ||
-                             message_bytes(packet.event, packet.source) != 0;
+    const bool has_payload = frames_.has_payload(packet.event, packet.source);
     Planned first = packet;
     first.truncated = has_payload && chance(config_.seed + truncate_salt, salt) < config_.truncate;
     first.corrupted = chance(config_.seed + corrupt_salt, salt) < config_.corrupt;
@@ -339,7 +287,7 @@ void Simulator::enqueue(Planned packet) noexcept {
 }
 
 bool Simulator::next(std::span<std::byte> out, Frame& frame) noexcept {
-    assert(out.size() >= frame_bytes_max_);
+    assert(out.size() >= frame_bytes_max());
     // The first in line may go as soon as nothing that is planned later can get a place before it.
     while ((waiting_.empty() || waiting_.front().place >= sequence_) && plan_next()) {
     }
@@ -349,10 +297,12 @@ bool Simulator::next(std::span<std::byte> out, Frame& frame) noexcept {
     std::pop_heap(waiting_.begin(), waiting_.end(), Later{});
     const Planned packet = waiting_.back();
     waiting_.pop_back();
-    std::size_t bytes = write(packet, out);
-    if (packet.corrupted) flip_bit(out.first(bytes), header_bytes_, mix(config_.seed + bit_salt, packet.sequence));
+    const std::uint32_t header_bytes = frames_.header_bytes();
+    std::size_t bytes = frames_.write(
+        {.event = packet.event, .source = packet.source, .index = packet.packet, .counter = packet.psn}, out);
+    if (packet.corrupted) flip_bit(out.first(bytes), header_bytes, mix(config_.seed + bit_salt, packet.sequence));
     if (packet.truncated) {
-        bytes = header_bytes_ + mix(config_.seed + cut_salt, packet.sequence) % (bytes - header_bytes_);
+        bytes = header_bytes + mix(config_.seed + cut_salt, packet.sequence) % (bytes - header_bytes);
     }
     due_events_ = std::max(due_events_, packet.due_events);
     frame = {.bytes = static_cast<std::uint32_t>(bytes),
@@ -376,4 +326,4 @@ bool Simulator::next(std::span<std::byte> out, std::uint32_t& frame_bytes) noexc
     return true;
 }
 
-}  // namespace weir::port
+}  // namespace weir::simulate

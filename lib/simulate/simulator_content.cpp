@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace weir::port {
+namespace weir::simulate {
 
 namespace {
 
@@ -174,4 +174,4 @@ void MessageContent::copy(std::uint64_t event, std::uint32_t source, std::uint64
     }
 }
 
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace weir::port {
+namespace weir::simulate {
 
 /// A number without pattern from two others (the finalizer of splitmix64): the only source of chance in the simulator.
 [[nodiscard]] constexpr std::uint64_t mix(std::uint64_t seed, std::uint64_t value) noexcept {
@@ -29,6 +29,7 @@ namespace weir::port {
 class DetectorImages {
 public:
     static constexpr std::uint32_t columns = 1024;
+    static constexpr std::uint32_t row_bytes = columns * 2;  ///< pixels of 16 bits
     static constexpr std::uint32_t rows_per_module = 512;
 
     /// Takes about 1 MiB per module and variant (1 to 4 of them), and a tenth of a second.
@@ -75,4 +76,4 @@ private:
     std::vector<std::byte> pool_;
 };
 
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -22,7 +22,7 @@
 #include "core/error.hpp"
 #include "simulate/frame_target.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 namespace {
 
@@ -169,10 +169,10 @@ std::span<std::byte> UdpTarget::slot(std::uint32_t index) noexcept {
 
 void UdpTarget::fail(const Simulator::Frame& frame, int reason) const {
     if (reason == EMSGSIZE) {
-        throw core::RunError(fmt::format(
-            "udp:{}: a datagram of {} bytes is too long for the way there; raise the MTU of the interface to at "
-            "least {} (ip link set DEV mtu 9000)",
-            host_, frame.bytes - header_bytes_, frame.bytes - header_bytes_ + 28));
+        throw core::RunError(
+            fmt::format("udp:{}: a datagram of {} bytes is too long for the way there; "
+                        "raise the MTU of the interface to at least {} (ip link set DEV mtu 9000)",
+                        host_, frame.bytes - header_bytes_, frame.bytes - header_bytes_ + 28));
     }
     throw core::RunError(fmt::format("udp:{}: cannot send: {}", host_, std::strerror(reason)));
 }
@@ -273,4 +273,4 @@ void UdpTarget::finish() {
     take_errors();
 }
 
-}  // namespace weir::port
+}  // namespace weir::simulate

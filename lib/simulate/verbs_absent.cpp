@@ -2,7 +2,7 @@
 #include "core/error.hpp"
 #include "simulate/verbs_sender.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 void check_verbs_device(const std::string& /*device*/) {
     throw core::UsageError("this weir was built without libibverbs (meson setup -Dverbs=enabled)");
@@ -14,4 +14,4 @@ std::unique_ptr<VerbsSender> open_verbs_sender(const std::string& device, Simula
     return nullptr;
 }
 
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -14,9 +14,10 @@
 #include <limits>
 #include <thread>
 
+#include "core/clock_ns.hpp"
 #include "core/error.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 namespace {
 
@@ -59,8 +60,8 @@ Held<ibv_context, ibv_close_device> open_device(const std::string& name) {
     if (list != nullptr) ::ibv_free_device_list(list);
     if (names.empty())
         throw RunError(
-            "no RDMA device; an adapter needs its driver and rdma-core, soft-RoCE `rdma link add rxe0 type rxe netdev "
-            "ETH`");
+            "no RDMA device; an adapter needs its driver and rdma-core, "
+            "soft-RoCE `rdma link add rxe0 type rxe netdev ETH`");
     if (found == nullptr) throw RunError(fmt::format("no RDMA device '{}'; there are: {}", name, names));
     if (context == nullptr)
         throw RunError(fmt::format("RDMA device '{}' cannot be opened: {}", name, std::strerror(reason)));
@@ -375,9 +376,7 @@ private:
         result_.events = begun_;
         result_.events_acknowledged = whole;
         result_.seconds = static_cast<double>(elapsed_ns()) * 1e-9;
-        timespec cpu{};
-        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-        result_.cpu_seconds = static_cast<double>(cpu.tv_sec) + static_cast<double>(cpu.tv_nsec) * 1e-9;
+        result_.cpu_seconds = static_cast<double>(core::clock_ns(CLOCK_THREAD_CPUTIME_ID)) * 1e-9;
     }
 
     Simulator& simulator_;
@@ -414,4 +413,4 @@ std::unique_ptr<VerbsSender> open_verbs_sender(const std::string& device, Simula
     return std::make_unique<Verbs>(device, simulator, config, stop);
 }
 
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -12,7 +12,7 @@
 #include "roce/perftest.hpp"
 #include "simulate/rc_sender.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 
 class VerbsSender {
 public:
@@ -34,4 +34,4 @@ void check_verbs_device(const std::string& device);
 std::unique_ptr<VerbsSender> open_verbs_sender(const std::string& device, Simulator& simulator,
                                                const RcSender::Config& config, const std::atomic<bool>& stop);
 
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 class Absences {
 public:
@@ -51,4 +51,4 @@ private:
     std::vector<Source> sources_;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

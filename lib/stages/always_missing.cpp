@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
-namespace weir::pipeline {
+#include "core/one_writer.hpp"
+
+namespace weir::stages {
 
 using assemble::ByteRange;
 
@@ -29,7 +31,7 @@ void AlwaysMissing::add(std::span<const ByteRange> gaps) noexcept {
     messages_.store(before + 1, std::memory_order_relaxed);
     std::uint64_t bytes = 0;
     for (const ByteRange& gap : gaps) bytes += gap.end - gap.begin;
-    missing_bytes_.store(missing_bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    core::add(missing_bytes_, bytes);
     std::array<ByteRange, ranges_max> now{};
     std::array<ByteRange, ranges_max> both{};
     std::size_t kept = std::min(gaps.size(), ranges_max);
@@ -71,4 +73,4 @@ void AlwaysMissing::Summary::join(const Summary& other) {
     missing_bytes += other.missing_bytes;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

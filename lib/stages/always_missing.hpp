@@ -10,7 +10,7 @@
 
 #include "assemble/message.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 /// Written by one lcore, read by any thread; a reading while it is written may mix two states.
 class AlwaysMissing {
@@ -36,4 +36,4 @@ private:
     std::atomic<std::uint64_t> missing_bytes_{0};
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -4,12 +4,12 @@
 
 #include "core/error.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 AnswerLog::AnswerLog(const std::string& path, std::size_t rings) : writer_(path), rings_(rings) {}
 
 AnswerLog::~AnswerLog() {
-    static_cast<void>(finish());
+    finish();
 }
 
 void AnswerLog::start() {
@@ -37,8 +37,8 @@ void AnswerLog::work() {
         if (!drain()) std::this_thread::sleep_for(std::chrono::microseconds(200));
 }
 
-std::string AnswerLog::finish() {
-    if (stop_.exchange(true)) return error_;
+void AnswerLog::finish() {
+    if (stop_.exchange(true)) return;
     if (thread_.joinable()) thread_.join();
     static_cast<void>(drain());
     try {
@@ -46,7 +46,6 @@ std::string AnswerLog::finish() {
     } catch (const core::RunError& error) {
         if (error_.empty()) error_ = error.what();
     }
-    return error_;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -12,11 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "core/one_writer.hpp"
 #include "core/units.hpp"
 #include "store/capture/writer.hpp"
 #include "wire/roce_answer.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 struct AnswerRecord {
     core::TimeNs time_ns = 0;
@@ -35,7 +36,7 @@ public:
         const std::uint64_t at = written_.load(std::memory_order_relaxed);
         return at - read_.load(std::memory_order_acquire) < capacity ? &records_[at % capacity] : nullptr;
     }
-    void commit() noexcept { written_.store(written_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+    void commit() noexcept { core::add(written_, 1, std::memory_order_release); }
     [[nodiscard]] bool has_room(std::uint64_t records) const noexcept {
         return written_.load(std::memory_order_relaxed) - read_.load(std::memory_order_acquire) + records <= capacity;
     }
@@ -44,7 +45,7 @@ public:
         const std::uint64_t at = read_.load(std::memory_order_relaxed);
         return at < written_.load(std::memory_order_acquire) ? &records_[at % capacity] : nullptr;
     }
-    void pop() noexcept { read_.store(read_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+    void pop() noexcept { core::add(read_, 1, std::memory_order_release); }
 
 private:
     std::unique_ptr<AnswerRecord[]> records_;
@@ -62,18 +63,20 @@ public:
 
     [[nodiscard]] AnswerRing& ring(std::size_t index) noexcept { return rings_[index]; }
     void start();
-    /// After the lcores have ended: writes what is left and closes the file. Empty, or why it is not whole.
-    [[nodiscard]] std::string finish();
+    /// After the lcores have ended: writes what is left and closes the file.
+    void finish();
+    /// After finish(): why the file is not whole; empty if it is.
+    [[nodiscard]] const std::string& error() const noexcept { return error_; }
 
 private:
     [[nodiscard]] bool drain();
     void work();
 
-    port::CaptureWriter writer_;
+    store::CaptureWriter writer_;
     std::vector<AnswerRing> rings_;
     std::atomic<bool> stop_{false};
     std::string error_;  ///< of the thread, until it has been joined
     std::thread thread_;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

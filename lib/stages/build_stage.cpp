@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 using assemble::Command;
 using assemble::Descriptor;
@@ -83,7 +83,7 @@ std::size_t BuildStage::send_events() noexcept {
         }
         left = event->sequence + 1;
         if (event->cause != assemble::EventCause::complete && !config_.keep_incomplete) {
-            builder_.discard(*event, core::EventCounter::dropped_incomplete);
+            builder_.discard(*event, assemble::EventCounter::dropped_incomplete);
             continue;
         }
         // The ring holds every event that exists, so this cannot fail.
@@ -175,12 +175,12 @@ std::size_t BuildStage::poll(TimeNs) noexcept {
         work += count;
     }
     make_room();
-    if (config_.builder.overload != assemble::Overload::evict_oldest) watch_levels();
+    if (!assemble::evicts(config_.builder.overload)) watch_levels();
     work += take_descriptors();
     work += send_events();
     // Closed events that still wait for their messages have not been told yet.
     if (config_.triggers != nullptr && builder_.in_use() == builder_.open_count() + builder_.queued_count())
-        config_.triggers->settle(builder_.now());
+        config_.triggers->complete_until(builder_.now());
     work += send_commands();
     builder_.meet_shards();
     if (config_.builder.numbers != nullptr) config_.builder.numbers->publish();
@@ -196,4 +196,4 @@ std::size_t BuildStage::poll(TimeNs) noexcept {
     return work;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

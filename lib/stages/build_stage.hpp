@@ -13,7 +13,7 @@
 #include "stages/trigger_queue.hpp"
 #include "stages/work_stage.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 class BuildStage final : public Stage {
 public:
@@ -38,9 +38,9 @@ public:
     BuildStage(const Config& config, RunSignals& signals);
     std::size_t poll(TimeNs now) noexcept override;
 
-    [[nodiscard]] const core::PacketTally& packets() const noexcept { return packets_; }
-    [[nodiscard]] const core::MessageTally& messages() const noexcept { return messages_; }
-    [[nodiscard]] const core::EventTally& events() const noexcept { return events_; }
+    [[nodiscard]] const wire::PacketTally& packets() const noexcept { return packets_; }
+    [[nodiscard]] const assemble::MessageTally& messages() const noexcept { return messages_; }
+    [[nodiscard]] const assemble::EventTally& events() const noexcept { return events_; }
     [[nodiscard]] std::uint64_t placed_bytes() const noexcept { return placed_bytes_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint32_t open_events() const noexcept { return open_events_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint32_t open_highest() const noexcept { return open_highest_.load(std::memory_order_relaxed); }
@@ -84,9 +84,9 @@ private:
 
     Config config_;
     RunSignals& signals_;
-    core::PacketTally packets_;
-    core::MessageTally messages_;
-    core::EventTally events_;
+    wire::PacketTally packets_;
+    assemble::MessageTally messages_;
+    assemble::EventTally events_;
     assemble::EventBuilder builder_;
     Absences absences_;
     std::vector<Input> inputs_;
@@ -101,4 +101,4 @@ private:
     std::atomic<std::uint64_t> prescale_kept_{0};
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -1,6 +1,6 @@
 #include "stages/bytes_encoder.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 using assemble::Message;
 
@@ -30,7 +30,7 @@ void BytesEncoder::load_source() noexcept {
 std::size_t BytesEncoder::fill(std::span<std::byte> out) noexcept {
     std::size_t done = 0;
     while (source_ < event_->messages.size() && done < out.size()) {
-        const std::size_t bytes = reduce::gather(refs_, cursor_, out.subspan(done), false);
+        const std::size_t bytes = reduce::gather(refs_, cursor_, out.subspan(done));
         done += bytes;
         if (cursor_.ref == refs_.refs().size()) {
             ++source_;
@@ -72,4 +72,4 @@ EventEncoder::Step BytesEncoder::step(store::BlockWriter& writer, std::uint64_t&
     return store_.packs() ? step_packed(writer, read_bytes) : step_raw(writer, read_bytes);
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

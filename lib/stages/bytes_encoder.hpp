@@ -8,7 +8,7 @@
 #include "reduce/gather.hpp"
 #include "stages/event_encoder.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 class BytesEncoder final : public EventEncoder {
 public:
@@ -21,7 +21,7 @@ public:
 
     [[nodiscard]] bool begin(const assemble::Event& event) noexcept override;
     [[nodiscard]] Step step(store::BlockWriter& writer, std::uint64_t& read_bytes) noexcept override;
-    [[nodiscard]] std::vector<core::ReducerCounters> counters() const override { return store_.counters(); }
+    [[nodiscard]] std::vector<reduce::ReducerCounters> counters() const override { return store_.counters(); }
 
 private:
     void load_source() noexcept;
@@ -40,4 +40,4 @@ private:
     std::uint64_t left_ = 0;  ///< payload bytes not read yet
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

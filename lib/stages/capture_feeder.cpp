@@ -1,3 +1,5 @@
+#include "stages/capture_feeder.hpp"
+
 #include <rte_lcore.h>
 
 #include <algorithm>
@@ -5,26 +7,18 @@
 #include <cstring>
 #include <limits>
 
-#include "stages/feeder.hpp"
+#include "core/clock_ns.hpp"
+#include "core/one_writer.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
-using core::PacketCounter;
 using port::Packet;
+using wire::PacketCounter;
 
 namespace {
 
-TimeNs steady_ns() noexcept {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
 void rest() {
     std::this_thread::sleep_for(std::chrono::microseconds(20));
-}
-
-void add(std::atomic<std::uint64_t>& value, std::uint64_t n) noexcept {
-    value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // one writer
 }
 
 /// Stamps can be anything, so what is made of them stops at the ends of the scale.
@@ -48,8 +42,7 @@ CaptureFeeder::CaptureFeeder(const Config& config, port::Ring<Packet>& ring, por
                              PassSignals* passes)
     : config_(config), ring_(ring), pool_(pool), passes_(passes), blocks_(config.blocks) {
     for (std::size_t i = 0; i < config.files.size(); ++i)
-        files_.push_back({port::CaptureReader(config.files[i], &blocks_), config.ports[i], {}, false});
-    batch_.reserve(burst);
+        files_.push_back({store::CaptureReader(config.files[i], &blocks_), config.ports[i], {}, false});
 }
 
 CaptureFeeder::~CaptureFeeder() {
@@ -107,7 +100,7 @@ bool CaptureFeeder::close_first_pass(const RunSignals& signals) {
     passes_->close.store(true, std::memory_order_release);
     while (!is_closed() && !is_over()) rest();
     if (is_over()) return false;
-    passes_->settle();
+    passes_->measure();
     return true;
 }
 
@@ -122,7 +115,7 @@ bool CaptureFeeder::rewind(const RunSignals& signals) {
     warnings_ = warnings();
     try {
         for (File& file : files_) {
-            file.reader = port::CaptureReader(file.reader.name(), &blocks_);
+            file.reader = store::CaptureReader(file.reader.name(), &blocks_);
             file.has_record = file.reader.next(file.record);
         }
     } catch (const std::exception& error) {
@@ -144,44 +137,39 @@ bool CaptureFeeder::next_record(std::size_t& file) noexcept {
 }
 
 void CaptureFeeder::wait_for_room() noexcept {
-    const TimeNs begin = steady_ns();
+    const TimeNs begin = core::clock_ns(CLOCK_MONOTONIC);
     rest();
-    add(waiting_ns_, static_cast<std::uint64_t>(steady_ns() - begin));
+    core::add(waiting_ns_, static_cast<std::uint64_t>(core::clock_ns(CLOCK_MONOTONIC) - begin));
 }
 
 void CaptureFeeder::flush(const RunSignals& signals) noexcept {
-    std::span<const Packet> left(batch_);
-    while (!left.empty()) {
-        const std::uint32_t pushed = ring_.push(left);
-        pushed_ += pushed;
-        left = left.subspan(pushed);
-        if (left.empty()) break;
+    while (!batch_.empty()) {
+        pushed_ += batch_.push_to(ring_);
+        if (batch_.empty()) return;
         if (!config_.wait || signals.exit.load(std::memory_order_relaxed)) {
-            for (const Packet& packet : left) ::rte_pktmbuf_free(packet.mbuf);
-            packets_.add(PacketCounter::ring_full_capture, left.size());
-            ring_.count_dropped(left.size());
-            break;
+            packets_.add(PacketCounter::ring_full_capture, batch_.size());
+            ring_.count_dropped(batch_.size());
+            return batch_.give_back();
         }
         wait_for_room();
     }
-    batch_.clear();
 }
 
 void CaptureFeeder::keep_pace(TimeNs time_ns, const RunSignals& signals) {
     if (config_.pace.speed <= 0) return;
     const auto due =
         wall_start_ns_ + static_cast<TimeNs>(static_cast<double>(time_ns - first_ns_) / config_.pace.speed);
-    if (steady_ns() >= due) return;
+    if (core::clock_ns(CLOCK_MONOTONIC) >= due) return;
     flush(signals);
-    const TimeNs begin = steady_ns();
-    while (steady_ns() < due && !signals.stop_input.load(std::memory_order_relaxed))
+    const TimeNs begin = core::clock_ns(CLOCK_MONOTONIC);
+    while (core::clock_ns(CLOCK_MONOTONIC) < due && !signals.stop_input.load(std::memory_order_relaxed))
         std::this_thread::sleep_for(
-            std::chrono::nanoseconds(std::min<TimeNs>(due - steady_ns(), 10 * core::ns_per_ms)));
-    add(pacing_ns_, static_cast<std::uint64_t>(steady_ns() - begin));
+            std::chrono::nanoseconds(std::min<TimeNs>(due - core::clock_ns(CLOCK_MONOTONIC), 10 * core::ns_per_ms)));
+    core::add(pacing_ns_, static_cast<std::uint64_t>(core::clock_ns(CLOCK_MONOTONIC) - begin));
 }
 
 /// A buffer with the record in it, or nullptr where there is none and nobody wants to wait.
-rte_mbuf* CaptureFeeder::buffer_for(const port::CaptureReader::Record& record, const RunSignals& signals) {
+rte_mbuf* CaptureFeeder::buffer_for(const store::CaptureReader::Record& record, const RunSignals& signals) {
     // Where it lies, unless it is small, or open events hold all blocks and the reader has only its own memory left.
     if (record.block != nullptr && record.bytes.size() >= port::CaptureBlocks::referred_bytes_min)
         if (rte_mbuf* mbuf = blocks_.refer(*record.block, record.bytes); mbuf != nullptr) return mbuf;
@@ -199,7 +187,7 @@ rte_mbuf* CaptureFeeder::buffer_for(const port::CaptureReader::Record& record, c
     return mbuf;
 }
 
-void CaptureFeeder::hand_over(const port::CaptureReader::Record& record, std::uint16_t port, TimeNs time_ns,
+void CaptureFeeder::hand_over(const store::CaptureReader::Record& record, std::uint16_t port, TimeNs time_ns,
                               const RunSignals& signals) {
     if (record.bytes.size() > pool_.room_bytes()) {
         packets_.add(PacketCounter::malformed_oversized);
@@ -210,17 +198,17 @@ void CaptureFeeder::hand_over(const port::CaptureReader::Record& record, std::ui
         packets_.add(PacketCounter::ring_full_capture);
         return;
     }
-    batch_.push_back({mbuf, time_ns, record.wire_bytes, mbuf->data_len, static_cast<std::uint8_t>(port),
-                      static_cast<std::uint8_t>(pass_)});
-    if (batch_.size() == burst) flush(signals);
+    batch_.push({mbuf, time_ns, record.wire_bytes, mbuf->data_len, static_cast<std::uint8_t>(port),
+                 static_cast<std::uint8_t>(pass_)});
+    if (batch_.full()) flush(signals);
 }
 
 void CaptureFeeder::run_once(const RunSignals& signals) {
     std::size_t file = 0;
     while (!signals.stop_input.load(std::memory_order_relaxed) && next_record(file)) {
-        const port::CaptureReader::Record& record = files_[file].record;
+        const store::CaptureReader::Record& record = files_[file].record;
         if (record.time_ns < from_ns_ || record.time_ns >= to_ns_) {
-            add(skipped_, 1);
+            core::add(skipped_, 1);
             files_[file].has_record = files_[file].reader.next(files_[file].record);
             continue;
         }
@@ -228,8 +216,8 @@ void CaptureFeeder::run_once(const RunSignals& signals) {
         started_ = true;
         time_ns_ = std::max(time_ns_, sum(record.time_ns, shift_ns_));  // time never runs backwards
         keep_pace(time_ns_, signals);
-        add(records_, 1);
-        add(record_bytes_, record.bytes.size());
+        core::add(records_, 1);
+        core::add(record_bytes_, record.bytes.size());
         hand_over(record, files_[file].port, time_ns_, signals);
         files_[file].has_record = files_[file].reader.next(files_[file].record);
     }
@@ -238,7 +226,7 @@ void CaptureFeeder::run_once(const RunSignals& signals) {
 void CaptureFeeder::run(const RunSignals& signals) {
     // A registered thread has a cache of its own in the pool. Where there is no lcore id left it works without.
     const bool registered = ::rte_thread_register() == 0;
-    wall_start_ns_ = steady_ns();
+    wall_start_ns_ = core::clock_ns(CLOCK_MONOTONIC);
     run_once(signals);
     for (std::uint32_t pass = 1; pass < config_.loop; ++pass) {
         if (signals.stop_input.load(std::memory_order_relaxed) || !rewind(signals)) break;
@@ -250,4 +238,4 @@ void CaptureFeeder::run(const RunSignals& signals) {
     ended_.store(true, std::memory_order_release);
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

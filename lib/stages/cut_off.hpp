@@ -7,9 +7,10 @@
 #include <limits>
 #include <span>
 
+#include "core/one_writer.hpp"
 #include "core/units.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 /// Of one source. Written by one lcore, read by any thread.
 class CutOff {
@@ -34,7 +35,7 @@ public:
     /// An event that has nothing of it when the run ends.
     void add_absent(core::TimeNs begun_ns, std::uint64_t missing) noexcept {
         if (begun_ns < newest_ns_.load(std::memory_order_relaxed)) return;
-        absent_.store(absent_.load(std::memory_order_relaxed) + missing, std::memory_order_relaxed);
+        core::add(absent_, missing);
         if (begun_ns < absent_ns_.load(std::memory_order_relaxed))
             absent_ns_.store(begun_ns, std::memory_order_relaxed);
     }
@@ -63,4 +64,4 @@ private:
     return packets;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "assemble/event_builder.hpp"
-#include "core/counters_reduce.hpp"
+#include "assemble/event.hpp"
+#include "reduce/reducer_counters.hpp"
 #include "store/block_writer.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 /// Of a complete event only the sources that made it complete are listed; of an incomplete one all are.
 [[nodiscard]] inline bool lists_source(const assemble::Event& event, std::size_t source) noexcept {
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] virtual Step step(store::BlockWriter& writer, std::uint64_t& read_bytes) noexcept = 0;
 
     /// Of the reducers, in the order of the chain.
-    [[nodiscard]] virtual std::vector<core::ReducerCounters> counters() const = 0;
+    [[nodiscard]] virtual std::vector<reduce::ReducerCounters> counters() const = 0;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -2,9 +2,9 @@
 
 #include <rte_cycles.h>
 
-namespace weir::pipeline {
+namespace weir::stages {
 
-using core::MfpCounter;
+using reduce::MfpCounter;
 using reduce::MfpProblem;
 
 namespace {
@@ -83,10 +83,10 @@ EventEncoder::Step MepEncoder::step(store::BlockWriter& writer, std::uint64_t& r
     return left_ == 0 ? Step::done : Step::more;
 }
 
-std::vector<core::ReducerCounters> MepEncoder::counters() const {
-    std::vector<core::ReducerCounters> all{core::counters_of("mfp", core::mfp_counters, tally_)};
-    for (const core::ReducerCounters& codec : store_.counters()) all.push_back(codec);
+std::vector<reduce::ReducerCounters> MepEncoder::counters() const {
+    std::vector<reduce::ReducerCounters> all{reduce::counters_of("mfp", reduce::mfp_counters, tally_)};
+    for (const reduce::ReducerCounters& codec : store_.counters()) all.push_back(codec);
     return all;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

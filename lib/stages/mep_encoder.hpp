@@ -4,11 +4,13 @@
 #include <memory>
 #include <vector>
 
-#include "core/counters_reduce.hpp"
+#include "core/counters.hpp"
+#include "reduce/mfp/mfp_counter.hpp"
 #include "reduce/mfp/multi_event.hpp"
+#include "reduce/reducer_counters.hpp"
 #include "stages/bytes_encoder.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 class MepEncoder final : public EventEncoder {
 public:
@@ -24,13 +26,13 @@ public:
         return is_packet_ && source == listed_.front() ? packet_bytes_ : 0;
     }
     [[nodiscard]] Step step(store::BlockWriter& writer, std::uint64_t& read_bytes) noexcept override;
-    [[nodiscard]] std::vector<core::ReducerCounters> counters() const override;
+    [[nodiscard]] std::vector<reduce::ReducerCounters> counters() const override;
 
 private:
     reduce::MepWriter packets_;
     reduce::PieceStore store_;
     BytesEncoder received_;
-    core::Tally<core::MfpCounter> tally_;
+    core::Tally<reduce::MfpCounter> tally_;
     std::vector<std::uint32_t> listed_;
     std::vector<std::byte> piece_;
     std::size_t piece_filled_ = 0;  ///< collected and not yet written
@@ -39,4 +41,4 @@ private:
     std::uint64_t left_ = 0;  ///< of the packet, not made yet
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -9,7 +9,7 @@
 
 #include "core/units.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 /// Between the first pass and the second everything stops once: only then is it known how far the numbers of a pass
 /// reach. From then on an rx lcore begins a pass when it sees the first packet of it.
@@ -26,7 +26,7 @@ struct PassSignals {
     std::atomic<std::uint64_t> span{0};                              ///< event numbers of a pass
     std::atomic<std::uint32_t> epochs{0};                            ///< epochs that a pass begins
     /// Works out `span` and `epochs`. The capture reader calls it when all rx lcores have closed the first pass.
-    std::function<void()> settle;
+    std::function<void()> measure;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

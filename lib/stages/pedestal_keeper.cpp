@@ -8,11 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "config/reduce_memory.hpp"
+#include "core/clock_ns.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
-using core::PedestalCounter;
 using reduce::IntervalPlace;
+using reduce::PedestalCounter;
 
 namespace {
 
@@ -20,13 +21,7 @@ constexpr std::size_t generations_reported = 1000;  ///< the newest
 constexpr std::uint32_t notes_room = 64;            ///< besides frames
 constexpr std::array<std::uint16_t, 3> gain_bits{0, 0x4000, 0xc000};
 
-core::TimeNs now_ns(clockid_t clock) noexcept {
-    timespec now{};
-    ::clock_gettime(clock, &now);
-    return now.tv_sec * core::ns_per_s + now.tv_nsec;
-}
-
-reduce::PedestalTracker::Config tracker_config(const PedestalOptions& options) {
+reduce::PedestalTracker::Config tracker_config(const config::PedestalOptions& options) {
     return {options.frames, options.outlier_after, static_cast<float>(options.rms_max)};
 }
 
@@ -42,9 +37,9 @@ PedestalKeeper::PedestalKeeper(const Config& config)
                                            : std::numeric_limits<float>::infinity()),
       tracker_(tracker_config(setup_->options), std::move(config.setup->start)),
       last_place_(config.workers, reduce::interval_none) {
-    const PedestalOptions& options = setup_->options;
+    const config::PedestalOptions& options = setup_->options;
     for (std::size_t i = 0; i < intervals; ++i) intervals_.push_back(std::make_unique<Interval>(pixels_));
-    const std::uint32_t frames = dark_frames_of_worker(options.queue, config.workers);
+    const std::uint32_t frames = config::dark_frames_of_worker(options.queue, config.workers);
     for (std::uint32_t worker = 0; worker < config.workers; ++worker) {
         note_rings_.push_back(
             std::make_unique<port::Ring<PedestalNote>>(fmt::format("darknotes{}", worker), frames + notes_room));
@@ -84,7 +79,7 @@ PedestalKeeper::~PedestalKeeper() {
 void PedestalKeeper::start(std::filesystem::path snapshots, std::function<bool(std::uint32_t)> worker_finished) {
     snapshots_ = std::move(snapshots);
     worker_finished_ = std::move(worker_finished);
-    saved_ns_ = now_ns(CLOCK_MONOTONIC);
+    saved_ns_ = core::clock_ns(CLOCK_MONOTONIC);
     thread_ = std::thread([this] { run(); });
 }
 
@@ -100,7 +95,7 @@ void PedestalKeeper::run() noexcept {
         for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) all_finished &= worker_finished_(worker);
         bool worked = drain();
         worked |= close_ready();
-        if (save_every_ns > 0 && now_ns(CLOCK_MONOTONIC) - saved_ns_ >= save_every_ns) save();
+        if (save_every_ns > 0 && core::clock_ns(CLOCK_MONOTONIC) - saved_ns_ >= save_every_ns) save();
         if (worked) continue;
         if (all_finished) break;
         std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -258,13 +253,13 @@ void PedestalKeeper::publish(Interval& interval) noexcept {
 }
 
 void PedestalKeeper::save() noexcept {
-    saved_ns_ = now_ns(CLOCK_MONOTONIC);
+    saved_ns_ = core::clock_ns(CLOCK_MONOTONIC);
     if (snapshots_.empty()) return;
     std::string saved;
     std::string error;
     try {
         about_.generation = generation_;
-        about_.created_ns = now_ns(CLOCK_REALTIME);
+        about_.created_ns = core::clock_ns(CLOCK_REALTIME);
         const reduce::Generations::View newest =
             shared_.generations.find(std::numeric_limits<IntervalPlace>::max() - 1);
         saved = store::write_pedestal_snapshot(snapshots_, about_, tracker_.state(), std::span(newest.mean, pixels_),
@@ -310,4 +305,4 @@ std::string PedestalKeeper::error() const {
     return error_;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

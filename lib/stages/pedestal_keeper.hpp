@@ -18,7 +18,7 @@
 #include "stages/pedestal_worker.hpp"
 #include "store/pedestal_snapshot.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 class PedestalKeeper {
 public:
@@ -50,7 +50,7 @@ public:
     void join();
 
     /// Counters of this thread; each worker has its own.
-    [[nodiscard]] const core::Tally<core::PedestalCounter>& tally() const noexcept { return tally_; }
+    [[nodiscard]] const core::Tally<reduce::PedestalCounter>& tally() const noexcept { return tally_; }
     /// The report's `pedestal`: generations with the first event they are for, and snapshots. For any thread.
     [[nodiscard]] nlohmann::json json() const;
     /// The first snapshot that could not be written, once finished(); empty if all could.
@@ -106,7 +106,7 @@ private:
     std::vector<std::unique_ptr<PedestalWorker>> workers_;
     std::vector<Closing> closing_;                   ///< by place
     std::vector<reduce::IntervalPlace> last_place_;  ///< that a worker said is closed
-    core::Tally<core::PedestalCounter> tally_;
+    core::Tally<reduce::PedestalCounter> tally_;
     std::function<bool(std::uint32_t)> worker_finished_;
     std::filesystem::path snapshots_;
     store::PedestalSnapshot about_;
@@ -121,4 +121,4 @@ private:
     std::string error_;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

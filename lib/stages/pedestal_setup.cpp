@@ -1,5 +1,7 @@
 #include "stages/pedestal_setup.hpp"
 
+#include "config/reducers/jungfrau.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,11 +12,11 @@
 #include "reduce/pixels/plane_files.hpp"
 #include "store/pedestal_snapshot.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 namespace {
 
-using Start = PedestalOptions::Start;
+using Start = config::PedestalOptions::Start;
 
 /// The pedestals of `jungfrau`: where they are bad, so are these. Without RMS they weigh nothing against dark frames,
 /// but stay until there are enough of those.
@@ -85,18 +87,18 @@ void load(PedestalSetup& setup, const reduce::Calibration* calibration) {
 
 }  // namespace
 
-std::shared_ptr<PedestalSetup> make_pedestal_setup(const RunConfig& config,
+std::shared_ptr<PedestalSetup> make_pedestal_setup(const config::RunConfig& config,
                                                    const std::vector<reduce::PixelSource>& sources,
                                                    std::uint32_t modules, const reduce::Calibration* calibration) {
     const auto reducer = std::ranges::find_if(
-        config.reduce, [](const ReduceConfig& one) { return one.as<PedestalOptions>() != nullptr; });
+        config.reduce, [](const config::ReduceConfig& one) { return one.as<config::PedestalOptions>() != nullptr; });
     if (reducer == config.reduce.end()) return nullptr;
     auto setup = std::make_shared<PedestalSetup>();
-    setup->options = *reducer->as<PedestalOptions>();
+    setup->options = *reducer->as<config::PedestalOptions>();
     setup->sources = sources;
     setup->modules = modules;
     setup->run = config.name;
-    if (const auto* jungfrau = find_reducer<JungfrauOptions>(config.reduce)) {
+    if (const auto* jungfrau = find_reducer<config::JungfrauOptions>(config.reduce)) {
         setup->storage_cell = jungfrau->storage_cell;
         setup->storage_cells = jungfrau->calibration.storage_cells;
     }
@@ -109,4 +111,4 @@ std::shared_ptr<PedestalSetup> make_pedestal_setup(const RunConfig& config,
     return setup;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "config/reducers/pedestal.hpp"
 #include "config/run_config.hpp"
 #include "reduce/chain/pixel_source.hpp"
 #include "reduce/pedestal/tracker.hpp"
@@ -13,11 +14,11 @@ namespace weir::reduce {
 class Calibration;
 }
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 /// What pedestals are followed for, and with what.
 struct PedestalSetup {
-    PedestalOptions options;
+    config::PedestalOptions options;
     std::vector<reduce::PixelSource> sources;  ///< by source id
     wire::DeclaredField storage_cell;          ///< asked if there are several
     std::uint32_t storage_cells = 1;
@@ -33,9 +34,9 @@ struct PedestalSetup {
 
 /// Null where the chain has no `pedestal`. `calibration` is that of the `jungfrau` after it, or null if there is none.
 /// Reads files; throws core::UsageError naming the reducer and the file.
-[[nodiscard]] std::shared_ptr<PedestalSetup> make_pedestal_setup(const RunConfig& config,
+[[nodiscard]] std::shared_ptr<PedestalSetup> make_pedestal_setup(const config::RunConfig& config,
                                                                  const std::vector<reduce::PixelSource>& sources,
                                                                  std::uint32_t modules,
                                                                  const reduce::Calibration* calibration);
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

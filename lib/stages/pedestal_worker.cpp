@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-namespace weir::pipeline {
+namespace weir::stages {
 
-using core::PedestalCounter;
+using reduce::PedestalCounter;
 
 PedestalWorker::PedestalWorker(const Config& config)
     : config_(config), follower_(config.options.interval), raw_(config.refs_max) {
@@ -15,9 +15,9 @@ PedestalWorker::PedestalWorker(const Config& config)
 }
 
 bool PedestalWorker::is_dark(const assemble::Event& event) const noexcept {
-    const PedestalOptions& options = config_.options;
-    if (options.dark == PedestalOptions::Dark::all) return true;
-    if (options.dark == PedestalOptions::Dark::every) return event.number % options.every == 0;
+    const config::PedestalOptions& options = config_.options;
+    if (options.dark == config::PedestalOptions::Dark::all) return true;
+    if (options.dark == config::PedestalOptions::Dark::every) return event.number % options.every == 0;
     bool any = false;
     for (const assemble::Message* message : event.messages) {
         if (message == nullptr) continue;
@@ -161,4 +161,4 @@ void PedestalWorker::end() noexcept {
     event_ = nullptr;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -10,18 +10,19 @@
 #include <span>
 #include <vector>
 
-#include "assemble/event_builder.hpp"
-#include "config/reduce.hpp"
-#include "core/counters_reduce.hpp"
+#include "assemble/event.hpp"
+#include "config/reducers/pedestal.hpp"
+#include "core/counters.hpp"
 #include "port/ring.hpp"
 #include "reduce/chain/pixel_source.hpp"
 #include "reduce/chain/raw_pixels.hpp"
 #include "reduce/pedestal/generations.hpp"
 #include "reduce/pedestal/intervals.hpp"
+#include "reduce/pedestal/pedestal_counter.hpp"
 #include "reduce/pedestal/pedestal_view.hpp"
 #include "stages/stage.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 /// A dark frame on its way from a worker: a copy, because messages go back at once.
 struct DarkFrame {
@@ -72,7 +73,7 @@ struct PedestalShared {
 class PedestalWorker {
 public:
     struct Config {
-        PedestalOptions options;
+        config::PedestalOptions options;
         std::vector<reduce::PixelSource> sources;  ///< by source id
         wire::DeclaredField storage_cell;
         std::uint32_t storage_cells = 1;
@@ -104,7 +105,7 @@ public:
     }
 
     [[nodiscard]] const reduce::PedestalView& view() const noexcept { return view_; }
-    [[nodiscard]] const core::Tally<core::PedestalCounter>& tally() const noexcept { return tally_; }
+    [[nodiscard]] const core::Tally<reduce::PedestalCounter>& tally() const noexcept { return tally_; }
 
 private:
     enum class Phase : std::uint8_t { none, waits, copies, converts };
@@ -119,7 +120,7 @@ private:
     void publish(std::uint64_t done) noexcept;
 
     Config config_;
-    core::Tally<core::PedestalCounter> tally_;
+    core::Tally<reduce::PedestalCounter> tally_;
     reduce::IntervalFollower follower_;
     reduce::RawPixels raw_;
     reduce::PedestalView view_;
@@ -137,4 +138,4 @@ private:
     bool has_note_ = false;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

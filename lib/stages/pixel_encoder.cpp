@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 std::size_t pixel_event_bytes_max(const reduce::PixelChain& chain, std::size_t sources) noexcept {
     using store::BlockWriter;
@@ -65,4 +65,4 @@ EventEncoder::Step PixelEncoder::step(store::BlockWriter& writer, std::uint64_t&
     return Step::done;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

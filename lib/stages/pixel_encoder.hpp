@@ -7,7 +7,7 @@
 #include "reduce/chain/pixel_chain.hpp"
 #include "stages/event_encoder.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 class PixelEncoder final : public EventEncoder {
 public:
@@ -20,7 +20,7 @@ public:
         return chain_.decoded_bytes(chain_.source(source).pixels());
     }
     [[nodiscard]] Step step(store::BlockWriter& writer, std::uint64_t& read_bytes) noexcept override;
-    [[nodiscard]] std::vector<core::ReducerCounters> counters() const override { return chain_.counters(); }
+    [[nodiscard]] std::vector<reduce::ReducerCounters> counters() const override { return chain_.counters(); }
 
 private:
     void load_source() noexcept;
@@ -35,4 +35,4 @@ private:
 /// An upper bound of what an event takes of an output buffer, all its blocks included.
 [[nodiscard]] std::size_t pixel_event_bytes_max(const reduce::PixelChain& chain, std::size_t sources) noexcept;
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

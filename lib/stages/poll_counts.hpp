@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace weir::pipeline {
+#include "core/one_writer.hpp"
+
+namespace weir::stages {
 
 /// What a stage waits for that has something to do and cannot.
 enum class Blocked : std::uint8_t {
@@ -59,15 +61,15 @@ public:
     void add(std::size_t work, Blocked blocked, std::uint64_t begin, std::uint64_t end) noexcept {
         // What a poll found lasts until the next one.
         const std::uint64_t since = last_begin_ == 0 ? 0 : begin - last_begin_;
-        bump(time_, since);
-        if (was_blocked_) bump(blocked_time_, since);
+        core::add(time_, since);
+        if (was_blocked_) core::add(blocked_time_, since);
         was_blocked_ = work == 0 && blocked != Blocked::none;
         last_begin_ = begin;
         if (work > 0) {
-            bump(busy_, 1);
-            bump(busy_time_, end - begin);
+            core::add(busy_, 1);
+            core::add(busy_time_, end - begin);
         } else {
-            bump(was_blocked_ ? blocked_[static_cast<std::size_t>(blocked)] : idle_, 1);
+            core::add(was_blocked_ ? blocked_[static_cast<std::size_t>(blocked)] : idle_, 1);
         }
     }
     [[nodiscard]] Values values() const noexcept {
@@ -83,9 +85,6 @@ public:
 
 private:
     using Count = std::atomic<std::uint64_t>;
-    static void bump(Count& count, std::uint64_t n) noexcept {
-        count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // one writer
-    }
     Count busy_{0};
     Count idle_{0};
     std::array<Count, blocked_kinds> blocked_{};
@@ -96,4 +95,4 @@ private:
     bool was_blocked_ = false;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

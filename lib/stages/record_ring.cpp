@@ -16,8 +16,9 @@
 #endif
 
 #include "core/error.hpp"
+#include "core/one_writer.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 using port::Packet;
 
@@ -45,10 +46,6 @@ void copy_past_caches(std::byte* to, const std::byte* from, std::uint32_t bytes)
 #else
     std::memcpy(to, from, bytes);
 #endif
-}
-
-void add_to(std::atomic<std::uint64_t>& value, std::uint64_t n) noexcept {
-    value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // one writer
 }
 
 /// What of the packet can be read: all of it, in whatever number of buffers.
@@ -117,13 +114,13 @@ void RecordRing::add(std::span<const Packet> packets, std::uint16_t queue) noexc
         if (i + ahead < packets.size()) rte_prefetch0(packets[i + ahead].mbuf);
         const Packet& packet = packets[i];
         Port& port = ports_[packet.port];
-        add_to(port.seen, 1);
+        core::add(port.seen, 1);
         const std::uint32_t bytes = std::min(readable_bytes(packet), snap_bytes_);
         std::byte* const to = room_for(bytes, packet.time_ns);
         if (to == nullptr) {
             ++port.lost;
             ++left_out;
-            add_to(port.left_out, 1);
+            core::add(port.left_out, 1);
             continue;
         }
         auto* const head = reinterpret_cast<RecordHead*>(to);
@@ -135,8 +132,8 @@ void RecordRing::add(std::span<const Packet> packets, std::uint16_t queue) noexc
 #if defined(__SSE2__)
     _mm_sfence();  // stores past the caches are not ordered with others
 #endif
-    add_to(seen_, packets.size());
-    if (left_out > 0) add_to(left_out_, left_out);
+    core::add(seen_, packets.size());
+    if (left_out > 0) core::add(left_out_, left_out);
     written_.store(at_, std::memory_order_release);
 }
 
@@ -150,4 +147,4 @@ std::uint64_t RecordRing::record_from(std::uint64_t position, std::uint64_t end)
     return std::min(position, end);
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -13,7 +13,7 @@
 #include "core/units.hpp"
 #include "port/buffers.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 using core::TimeNs;
 
@@ -119,4 +119,4 @@ private:
     alignas(core::cache_line_bytes) std::atomic<std::uint64_t> released_{0};  ///< blocks that were given back
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 namespace {
 
@@ -64,10 +64,10 @@ bool RecordWindows::trigger(const RecordTrigger& trigger) {
     return true;
 }
 
-bool RecordWindows::over(TimeNs written_ns, TimeNs settled_ns) const noexcept {
+bool RecordWindows::over(TimeNs written_ns, TimeNs complete_ns) const noexcept {
     if (windows_.empty() || written_ns <= windows_.front().end_ns) return false;
     if (windows_.size() > 1) return true;
-    return settled_ns > plus(windows_.front().end_ns, plus(config_.before_ns, config_.reach_ns));
+    return complete_ns > plus(windows_.front().end_ns, plus(config_.before_ns, config_.reach_ns));
 }
 
 std::optional<std::uint64_t> DropBurst::update(TimeNs now_ns, std::uint64_t lost) {
@@ -81,4 +81,4 @@ std::optional<std::uint64_t> DropBurst::update(TimeNs now_ns, std::uint64_t lost
     return begins ? std::optional(within) : std::nullopt;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "assemble/event_builder.hpp"
+#include "assemble/event_cause.hpp"
 #include "core/units.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 using core::TimeNs;
 
@@ -69,9 +69,9 @@ public:
     bool trigger(const RecordTrigger& trigger);
     /// The window that is to be written now: everything in it that there is, in order of time.
     [[nodiscard]] const Window* current() const noexcept { return windows_.empty() ? nullptr : &windows_.front(); }
-    /// All packets before `written_ns` are written, and no trigger that ended before `settled_ns` comes any more. True:
-    /// the current window is over, and its file can be closed.
-    [[nodiscard]] bool over(TimeNs written_ns, TimeNs settled_ns) const noexcept;
+    /// All packets before `written_ns` are written, and no trigger that ended before `complete_ns` comes any more.
+    /// True: the current window is over, and its file can be closed.
+    [[nodiscard]] bool over(TimeNs written_ns, TimeNs complete_ns) const noexcept;
     /// The current window has been closed.
     void next() noexcept { windows_.pop_front(); }
 
@@ -100,4 +100,4 @@ private:
     bool burst_ = false;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -5,79 +5,81 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "config/reducers/pedestal.hpp"
+#include "config/reducers/sparse.hpp"
 #include "core/doing.hpp"
-#include "reduce/pack/pack_codec.hpp"
+#include "reduce/veto/veto.hpp"
 #include "stages/bytes_encoder.hpp"
 #include "stages/mep_encoder.hpp"
 #include "stages/pedestal_keeper.hpp"
 #include "stages/pixel_encoder.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 namespace {
 
 constexpr std::uint32_t plain_buffer_bytes = 1U << 20U;
 
 /// The pixels of the sources of one stream; modules are numbered on from `module`.
-void add_sources(const StreamConfig& stream, std::uint32_t& module, std::vector<reduce::PixelSource>& out) {
-    const std::uint32_t rows = stream.rows.value_or(reduce::jungfrau_rows);
+void add_sources(const config::StreamConfig& stream, std::uint32_t& module, std::vector<reduce::PixelSource>& out) {
+    const std::uint32_t rows = stream.own.sls.rows.value_or(reduce::jungfrau_rows);
     // Both interfaces of a module are one source where the module's id tells sources apart.
-    const bool halves = stream.interfaces == 2 && stream.source_by != SourceBy::header;
+    const bool halves = stream.own.interfaces == 2 && stream.source_by != config::SourceBy::header;
     for (std::uint32_t i = 0; i < stream.source_count; ++i) {
         reduce::PixelSource source;
         source.module = module + (halves ? i / 2 : i);
         source.rows = halves ? rows / 2 : rows;
         source.first_row = (reduce::jungfrau_rows - rows) / 2;  // a partial readout lies around the middle
-        source.interface_in_header = halves && stream.source_by == SourceBy::address;
+        source.interface_in_header = halves && stream.source_by == config::SourceBy::address;
         if (halves && !source.interface_in_header) source.first_row += i % 2 * source.rows;
         out.push_back(source);
     }
     module = out.back().module + 1;
 }
 
-[[noreturn]] void refuse(const ReduceConfig& reducer, const std::string& text) {
+[[noreturn]] void refuse(const config::ReduceConfig& reducer, const std::string& text) {
     throw core::UsageError(
         fmt::format("{}:{}: [[reduce]] {}: {}", reducer.place.file, reducer.place.line, reducer.kind(), text));
 }
 
 }  // namespace
 
-ReduceSetup::ReduceSetup(const RunConfig& config) : chain_(config.reduce) {
+ReduceSetup::ReduceSetup(const config::RunConfig& config) : chain_(config.reduce) {
     const core::Doing doing("pedestals, gains and masks");
-    jungfrau_ = find_reducer<JungfrauOptions>(chain_);
-    mfp_ = find_reducer<MfpOptions>(chain_);
+    jungfrau_ = find_reducer<config::JungfrauOptions>(chain_);
+    mfp_ = find_reducer<config::MfpOptions>(chain_);
     source_count_ = config.sources.size();
     if (mfp_ != nullptr) check_source_names();
     pixels_ = jungfrau_ != nullptr;
-    const auto wants_pixels = [](const ReduceConfig& one) {
-        return one.as<JungfrauOptions>() != nullptr || one.as<PedestalOptions>() != nullptr;
+    const auto wants_pixels = [](const config::ReduceConfig& one) {
+        return one.as<config::JungfrauOptions>() != nullptr || one.as<config::PedestalOptions>() != nullptr;
     };
     if (std::ranges::none_of(chain_, wants_pixels)) return;
     const auto& reducer = *std::ranges::find_if(chain_, wants_pixels);
     std::uint32_t module = 0;
-    for (const StreamConfig& stream : config.streams) {
-        if (stream.transport != Transport::udp)
+    for (const config::StreamConfig& stream : config.streams) {
+        if (stream.transport != config::Transport::udp)
             refuse(reducer, "found a stream with transport = \"roce\"; accepted: UDP streams");
         add_sources(stream, module, sources_);
-        const bool halves = stream.interfaces == 2 && stream.source_by != SourceBy::header;
+        const bool halves = stream.own.interfaces == 2 && stream.source_by != config::SourceBy::header;
         if (halves && stream.source_count % 2 != 0)
-            refuse(reducer, fmt::format("found a stream with interfaces = 2 and {} sources; accepted: two sources for "
-                                        "each module",
+            refuse(reducer, fmt::format("found a stream with interfaces = 2 and {} sources; accepted: "
+                                        "two sources for each module",
                                         stream.source_count));
         sources_per_module_ = halves ? 2 : 1;
     }
     if (std::ranges::any_of(sources_, [&](const auto& source) { return source.rows != sources_.front().rows; }))
         refuse(reducer,
-               "found streams whose sources have different numbers of rows; accepted: the same `rows` and "
-               "`interfaces` for all streams");
+               "found streams whose sources have different numbers of rows; accepted: "
+               "the same `rows` and `interfaces` for all streams");
     modules_ = module;
 }
 
 void ReduceSetup::load() {
-    for (const ReduceConfig& reducer : chain_) {
+    for (const config::ReduceConfig& reducer : chain_) {
         try {
-            if (reducer.as<JungfrauOptions>() != nullptr) load_calibration();
-            if (const auto* sparse = reducer.as<SparseOptions>()) load_noise(*sparse);
+            if (reducer.as<config::JungfrauOptions>() != nullptr) load_calibration();
+            if (const auto* sparse = reducer.as<config::SparseOptions>()) load_noise(*sparse);
         } catch (const core::UsageError& error) {
             refuse(reducer, error.what());
         }
@@ -85,7 +87,8 @@ void ReduceSetup::load() {
 }
 
 void ReduceSetup::check_source_names() const {
-    const auto& reducer = *std::ranges::find_if(chain_, [](const auto& one) { return one.template as<MfpOptions>(); });
+    const auto& reducer =
+        *std::ranges::find_if(chain_, [](const auto& one) { return one.template as<config::MfpOptions>(); });
     for (const auto& [key, numbers] : {std::pair{"source_ids", &mfp_->source_ids}, {"versions", &mfp_->versions}})
         if (!numbers->empty() && numbers->size() != source_count_)
             refuse(reducer, fmt::format("{} has {} numbers; accepted: {}, one for each source", key, numbers->size(),
@@ -98,7 +101,7 @@ void ReduceSetup::load_calibration() {
     calibration_ = std::make_shared<const reduce::Calibration>(calibration);
 }
 
-void ReduceSetup::load_noise(const SparseOptions& sparse) {
+void ReduceSetup::load_noise(const config::SparseOptions& sparse) {
     if (sparse.rms.empty()) return;
     reduce::NoiseThresholds::Config config{sparse.rms, static_cast<float>(*sparse.sigma), {}};
     if (sparse.threshold) config.lowest = static_cast<float>(*sparse.threshold);
@@ -126,7 +129,7 @@ nlohmann::json ReduceSetup::payload_json() const {
                        {"sources_per_module", sources_per_module_}};
     if (calibration.photon_kev != 0) out["photon_kev"] = calibration.photon_kev;
     out["codec"] = codec;
-    if (const auto* sparse = find_reducer<SparseOptions>(chain_)) {
+    if (const auto* sparse = find_reducer<config::SparseOptions>(chain_)) {
         out["sparse"] = nlohmann::json::object();
         if (sparse->threshold) out["sparse"]["threshold"] = *sparse->threshold;
         if (sparse->sigma) out["sparse"]["sigma"] = *sparse->sigma;
@@ -145,8 +148,8 @@ std::uint32_t ReduceSetup::output_buffer_bytes() const {
     return static_cast<std::uint32_t>((whole + pieces + 4095) / 4096 * 4096);
 }
 
-ReduceMemory ReduceSetup::memory(std::uint32_t workers) const {
-    ReduceMemory memory;
+config::ReduceMemory ReduceSetup::memory(std::uint32_t workers) const {
+    config::ReduceMemory memory;
     std::uint64_t cells = 1;
     if (jungfrau_ != nullptr) {
         reduce::CalibrationConfig calibration = jungfrau_->calibration;
@@ -156,13 +159,13 @@ ReduceMemory ReduceSetup::memory(std::uint32_t workers) const {
             calibration_ != nullptr ? calibration_->memory_bytes() : reduce::Calibration::memory_bytes(calibration);
     }
     const std::uint64_t pixels = modules_ * cells * reduce::jungfrau_pixels;
-    if (const auto* sparse = find_reducer<SparseOptions>(chain_); sparse != nullptr && !sparse->rms.empty())
+    if (const auto* sparse = find_reducer<config::SparseOptions>(chain_); sparse != nullptr && !sparse->rms.empty())
         memory.noise_bytes = pixels * sizeof(float);
-    if (const auto* pedestal = find_reducer<PedestalOptions>(chain_)) {
+    if (const auto* pedestal = find_reducer<config::PedestalOptions>(chain_)) {
         memory.pedestal_bytes = pixels * PedestalKeeper::pixel_bytes;
         std::uint64_t frame = 0;
         for (const reduce::PixelSource& source : sources_) frame += source.pixels() * sizeof(std::uint16_t);
-        memory.dark_frame_bytes = frame * workers * dark_frames_of_worker(pedestal->queue, workers);
+        memory.dark_frame_bytes = frame * workers * config::dark_frames_of_worker(pedestal->queue, workers);
     }
     return memory;
 }
@@ -173,9 +176,7 @@ bool ReduceSetup::needs_version_2() const noexcept {
 }
 
 std::unique_ptr<reduce::PieceCodec> ReduceSetup::make_codec() const {
-    if (const auto* zstd = find_reducer<ZstdOptions>(chain_)) return reduce::make_zstd_codec(zstd->level);
-    const auto packed = packing(chain_);
-    return packed ? reduce::make_pack_codec(*packed) : nullptr;
+    return make_piece_codec(chain_);
 }
 
 reduce::PixelChain::Config ReduceSetup::chain_config() const {
@@ -184,9 +185,9 @@ reduce::PixelChain::Config ReduceSetup::chain_config() const {
     config.output = jungfrau_->output;
     config.sources = sources_;
     config.storage_cell = jungfrau_->storage_cell;
-    config.converted = jungfrau_->at == JungfrauOptions::At::fragment;
+    config.converted = jungfrau_->at == config::JungfrauOptions::At::fragment;
     if (const auto* veto = find_reducer<reduce::VetoOptions>(chain_)) config.selection.veto = *veto;
-    if (const auto* sparse = find_reducer<SparseOptions>(chain_)) {
+    if (const auto* sparse = find_reducer<config::SparseOptions>(chain_)) {
         reduce::SparseConfig& selection = config.selection.sparse.emplace();
         if (sparse->threshold) selection.threshold = static_cast<float>(*sparse->threshold);
         if (sparse->sigma) selection.sigma = static_cast<float>(*sparse->sigma);
@@ -221,13 +222,13 @@ std::unique_ptr<EventEncoder> ReduceSetup::make_encoder(const EncoderConfig& con
 }
 
 std::unique_ptr<reduce::FragmentConverter> ReduceSetup::make_converter() const {
-    if (jungfrau_ == nullptr || jungfrau_->at != JungfrauOptions::At::fragment) return nullptr;
+    if (jungfrau_ == nullptr || jungfrau_->at != config::JungfrauOptions::At::fragment) return nullptr;
     return std::make_unique<reduce::FragmentConverter>(
         reduce::FragmentConverterConfig{calibration_, jungfrau_->output, sources_, jungfrau_->storage_cell});
 }
 
-std::shared_ptr<PedestalSetup> ReduceSetup::make_pedestals(const RunConfig& config) const {
+std::shared_ptr<PedestalSetup> ReduceSetup::make_pedestals(const config::RunConfig& config) const {
     return make_pedestal_setup(config, sources_, modules_, calibration_.get());
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

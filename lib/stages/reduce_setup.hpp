@@ -7,19 +7,21 @@
 #include <vector>
 
 #include "config/reduce_memory.hpp"
+#include "config/reducers/jungfrau.hpp"
+#include "config/reducers/mfp.hpp"
+#include "config/reducers/sparse.hpp"
 #include "config/run_config.hpp"
-#include "core/counters_reduce.hpp"
 #include "reduce/chain/fragment_converter.hpp"
 #include "reduce/chain/pixel_chain.hpp"
 #include "stages/event_encoder.hpp"
 #include "stages/pedestal_setup.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 class ReduceSetup {
 public:
     /// Reads nothing yet. Throws core::UsageError where a stream cannot be what the reducers need.
-    explicit ReduceSetup(const RunConfig& config);
+    explicit ReduceSetup(const config::RunConfig& config);
 
     /// Reads the files that reducers need. Throws core::UsageError naming the reducer and the file.
     void load();
@@ -35,7 +37,7 @@ public:
     [[nodiscard]] std::uint32_t output_buffer_bytes() const;
 
     /// What `workers` and the thread behind them hold; exact after load().
-    [[nodiscard]] ReduceMemory memory(std::uint32_t workers) const;
+    [[nodiscard]] config::ReduceMemory memory(std::uint32_t workers) const;
 
     struct EncoderConfig {
         std::uint32_t refs_max = 4096;        ///< references that one message can have
@@ -44,7 +46,7 @@ public:
         const reduce::PedestalView* pedestals = nullptr;  ///< live ones, of the worker's event in hand
     };
     /// What live pedestals begin with; null where there are none. Reads files. After load().
-    [[nodiscard]] std::shared_ptr<PedestalSetup> make_pedestals(const RunConfig& config) const;
+    [[nodiscard]] std::shared_ptr<PedestalSetup> make_pedestals(const config::RunConfig& config) const;
     /// What converts packets on an rx lcore; null where nothing does. After load().
     [[nodiscard]] std::unique_ptr<reduce::FragmentConverter> make_converter() const;
     /// After load().
@@ -53,14 +55,14 @@ public:
 private:
     void check_source_names() const;
     void load_calibration();
-    void load_noise(const SparseOptions& sparse);
+    void load_noise(const config::SparseOptions& sparse);
     [[nodiscard]] std::unique_ptr<reduce::PieceCodec> make_codec() const;
     [[nodiscard]] reduce::PixelChain::Config chain_config() const;
     [[nodiscard]] reduce::MepWriter::Config mep_config(std::uint32_t event_refs_max) const;
 
-    std::vector<ReduceConfig> chain_;
-    const JungfrauOptions* jungfrau_ = nullptr;
-    const MfpOptions* mfp_ = nullptr;
+    std::vector<config::ReduceConfig> chain_;
+    const config::JungfrauOptions* jungfrau_ = nullptr;
+    const config::MfpOptions* mfp_ = nullptr;
     std::size_t source_count_ = 0;
     bool pixels_ = false;
     std::uint32_t modules_ = 1;
@@ -70,4 +72,4 @@ private:
     std::shared_ptr<const reduce::NoiseThresholds> noise_;  ///< of a file
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

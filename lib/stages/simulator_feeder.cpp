@@ -1,3 +1,5 @@
+#include "stages/simulator_feeder.hpp"
+
 #include <fmt/format.h>
 #include <rte_errno.h>
 #include <rte_eth_ring.h>
@@ -10,9 +12,8 @@
 
 #include "core/error.hpp"
 #include "core/tsan.hpp"
-#include "stages/feeder.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 namespace {
 
@@ -29,36 +30,23 @@ double number_of(const std::string& key, const std::string& text) {
     return value;
 }
 
-void set_format(port::SimulatorConfig& simulator, const std::string& text,
+void set_format(simulate::SimulatorConfig& simulator, const std::string& text,
                 std::span<const wire::DeclaredSpec> formats) {
-    using Format = port::SimulatedFormat;
-    constexpr std::array<std::pair<std::string_view, Format>, 7> own{{{"jungfrau", Format::jungfrau},
-                                                                      {"moench", Format::moench},
-                                                                      {"eiger", Format::eiger},
-                                                                      {"ejfat", Format::ejfat},
-                                                                      {"dune", Format::dune},
-                                                                      {"ess", Format::ess},
-                                                                      {"spead", Format::spead}}};
     std::string names;
-    for (const auto& [name, format] : own) {
+    // Over UDP, events without numbers of their own could only be counted.
+    for (const std::string_view name : simulate::simulated_names()) {
+        if (!wire::find_format(name)->numbers_events) continue;
         names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-        if (text != name) continue;
-        simulator.format = format;
-        return;
+        if (text == name && simulate::choose_format(simulator, name, {})) return;
     }
-    for (const wire::DeclaredSpec& spec : formats) {
-        names += ", " + spec.name;
-        if (text != spec.name) continue;
-        simulator.format = Format::declared;
-        simulator.declared = spec;
-        return;
-    }
+    for (const wire::DeclaredSpec& spec : formats) names += ", " + spec.name;
+    if (!wire::is_built_in(text) && simulate::choose_format(simulator, text, formats)) return;
     throw core::UsageError(fmt::format("sim device: format: found '{}'; accepted: {}", text, names));
 }
 
 void set_option(SimulatorFeeder::Config& config, const std::string& key, const std::string& text,
                 std::span<const wire::DeclaredSpec> formats) {
-    port::SimulatorConfig& simulator = config.simulator;
+    simulate::SimulatorConfig& simulator = config.simulator;
     if (key == "format") {
         set_format(simulator, text, formats);
         return;
@@ -132,8 +120,8 @@ SimulatorFeeder::SimulatorFeeder(const Config& config, const std::string& name, 
     : config_(config), simulator_(config.simulator), pool_(pool) {
     if (simulator_.frame_bytes_max() > pool.room_bytes())
         throw core::UsageError(
-            fmt::format("port '{}': the simulated detector sends frames of {} bytes; raise mtu (a "
-                        "buffer now holds {})",
+            fmt::format("port '{}': the simulated detector sends frames of {} bytes; "
+                        "raise mtu (a buffer now holds {})",
                         name, simulator_.frame_bytes_max(), pool.room_bytes()));
     ring_ = ::rte_ring_create(("sim_" + name).c_str(), ring_entries, SOCKET_ID_ANY,
                               RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
@@ -170,14 +158,13 @@ void SimulatorFeeder::run(const RunSignals& signals) {
     const auto rest = [] { std::this_thread::sleep_for(std::chrono::microseconds(20)); };
     std::uint64_t count = 0;
     while (!stopped()) {
-        rte_mbuf* mbuf = pool_.allocate();
+        port::OwnedMbuf mbuf(pool_.allocate());
         if (mbuf == nullptr) {
             rest();
             continue;
         }
-        port::Simulator::Frame frame;
-        if (!simulator_.next({rte_pktmbuf_mtod(mbuf, std::byte*), pool_.room_bytes()}, frame)) {
-            ::rte_pktmbuf_free(mbuf);
+        simulate::Simulator::Frame frame;
+        if (!simulator_.next({rte_pktmbuf_mtod(mbuf.get(), std::byte*), pool_.room_bytes()}, frame)) {
             sent_all_.store(true, std::memory_order_release);
             break;
         }
@@ -189,20 +176,20 @@ void SimulatorFeeder::run(const RunSignals& signals) {
             while (clock::now() < due && !stopped())
                 std::this_thread::sleep_until(std::min(due, clock::now() + std::chrono::milliseconds(20)));
         }
-        core::ordered_before(mbuf);
-        bool sent = ::rte_ring_sp_enqueue(ring_, mbuf) == 0;
+        core::ordered_before(mbuf.get());
+        bool sent = ::rte_ring_sp_enqueue(ring_, mbuf.get()) == 0;
         while (!sent && config_.events_per_s == 0 && !stopped()) {
             rest();
-            sent = ::rte_ring_sp_enqueue(ring_, mbuf) == 0;
+            sent = ::rte_ring_sp_enqueue(ring_, mbuf.get()) == 0;
         }
         if (sent) {
+            static_cast<void>(mbuf.release());  // the device's
             emitted_.store(++count, std::memory_order_relaxed);
         } else {
-            ::rte_pktmbuf_free(mbuf);
             missed_.fetch_add(1, std::memory_order_relaxed);
         }
     }
     if (registered) ::rte_thread_unregister();
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

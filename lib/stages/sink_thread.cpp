@@ -8,7 +8,9 @@
 #include <exception>
 #include <utility>
 
-namespace weir::pipeline {
+#include "core/clock_ns.hpp"
+
+namespace weir::stages {
 
 SinkThread::SinkThread(Config config) : config_(std::move(config)), sink_(*config_.sink) {}
 
@@ -84,9 +86,7 @@ store::DiskOutlook SinkThread::disk() const noexcept {
 
 /// Once a second. Asking the file system may block like any other call to it, so this is the thread for it.
 void SinkThread::watch_disk() noexcept {
-    timespec time{};
-    ::clock_gettime(CLOCK_MONOTONIC, &time);
-    const TimeNs now = time.tv_sec * core::ns_per_s + time.tv_nsec;
+    const TimeNs now = core::clock_ns(CLOCK_MONOTONIC);
     if (disk_watched_ns_ != 0 && now - disk_watched_ns_ < core::ns_per_s) return;
     disk_watched_ns_ = now;
     disk_watch_.update(now, sink_.stats().bytes, sink_.free_bytes());
@@ -127,10 +127,10 @@ void SinkThread::run() noexcept {
         std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     // The account is drawn up next: what it calls written has to be on the device by then.
-    attempt([&] { sink_.settle(); });
+    attempt([&] { sink_.finish_data(); });
     pass_on(0);
     account();
     finished_.store(true, std::memory_order_release);
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -15,7 +15,7 @@
 #include "store/disk_watch.hpp"
 #include "store/event_sink.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 class SinkThread {
 public:
@@ -82,4 +82,4 @@ private:
     std::thread thread_;
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -14,7 +14,7 @@
 #include "core/units.hpp"
 #include "stages/poll_counts.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 using core::never;
 using core::TimeNs;
@@ -102,4 +102,4 @@ struct OutputBuffer {
     bool event_open = false;         ///< the same worker's next buffer must follow directly
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 using core::TimeNs;
 
@@ -115,10 +115,10 @@ TimeBound parse_time_bound(const std::string& option, const std::string& text) {
     else if (!view.empty() && is_digit(view.back()))
         found = parse_distance(view);
     if (found.has_value()) return {relative, *found};
-    throw core::UsageError(fmt::format(
-        "{}: found '{}'; accepted: a distance from the first record such as +1.5s (ns, us, ms, s), seconds since 1970 "
-        "such as 1700000000.25, or a date such as 2026-11-21T13:05:00.25Z (RFC 3339)",
-        option, text));
+    throw core::UsageError(
+        fmt::format("{}: found '{}'; accepted: a distance from the first record such as +1.5s (ns, us, ms, s), "
+                    "seconds since 1970 such as 1700000000.25, or a date such as 2026-11-21T13:05:00.25Z (RFC 3339)",
+                    option, text));
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

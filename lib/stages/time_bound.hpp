@@ -5,7 +5,7 @@
 
 #include "core/units.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 struct TimeBound {
     bool relative = false;  ///< ns counts from the capture's first record, not from 1970
@@ -17,4 +17,4 @@ struct TimeBound {
 /// that names the option.
 [[nodiscard]] TimeBound parse_time_bound(const std::string& option, const std::string& text);
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstdint>
 
-namespace weir::pipeline {
+#include "core/one_writer.hpp"
+
+namespace weir::stages {
 
 /// Written by one lcore, read by any thread. With more different values than places the counts are upper bounds, and
 /// what is truly frequent stays (the space-saving algorithm of Metwally, Agrawal and El Abbadi, 2005).
@@ -35,7 +37,7 @@ public:
             if (count < counts_[least].load(std::memory_order_relaxed)) least = i;
         }
         values_[least].store(value, std::memory_order_relaxed);
-        counts_[least].store(counts_[least].load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        core::add(counts_[least]);
         return {least, true};
     }
 
@@ -54,4 +56,4 @@ private:
 
 using TopValues = TopValuesIn<8>;
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -3,37 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "core/one_writer.hpp"
 #include "stages/pedestal_worker.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 using assemble::Event;
 using assemble::EventCause;
 using assemble::Message;
-
-namespace {
-
-store::Cause cause_of(EventCause cause) noexcept {
-    switch (cause) {
-        case EventCause::complete:
-            return store::Cause::none;
-        case EventCause::timeout:
-            return store::Cause::timeout;
-        case EventCause::evicted:
-            return store::Cause::evicted;
-        case EventCause::end_of_run:
-            return store::Cause::end_of_run;
-        case EventCause::no_room:
-            break;
-    }
-    return store::Cause::no_room;
-}
-
-void add(std::atomic<std::uint64_t>& value, std::uint64_t n) noexcept {
-    value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // one writer
-}
-
-}  // namespace
 
 WorkStage::WorkStage(const Config& config, std::unique_ptr<EventEncoder> encoder, RunSignals& signals)
     : config_(config),
@@ -57,28 +34,25 @@ std::uint64_t WorkStage::missing_packets(std::uint32_t source) const noexcept {
     return missing_packets_[source].load(std::memory_order_relaxed);
 }
 
-std::vector<core::ReducerCounters> WorkStage::reducers() const {
-    std::vector<core::ReducerCounters> all;
+std::vector<reduce::ReducerCounters> WorkStage::reducers() const {
+    std::vector<reduce::ReducerCounters> all;
     if (config_.pedestals != nullptr)
-        all.push_back(core::counters_of("pedestal", core::pedestal_counters, config_.pedestals->tally()));
-    for (const core::ReducerCounters& counters : encoder_->counters()) all.push_back(counters);
+        all.push_back(reduce::counters_of("pedestal", reduce::pedestal_counters, config_.pedestals->tally()));
+    for (const reduce::ReducerCounters& counters : encoder_->counters()) all.push_back(counters);
     return all;
 }
 
 /// From the shard whose turn it is.
 bool WorkStage::pop_event() noexcept {
+    const Config::BuildEdge& edge = config_.build[from_];
+    const auto shard = static_cast<std::uint32_t>(from_);
+    const std::uint64_t left = config_.pedestals != nullptr ? config_.pedestals->left(shard) : 0;
     std::array<Event*, 1> taken;
-    if (config_.pedestals == nullptr) {
-        if (config_.build[from_].events->pop(taken) == 0) return false;
-    } else {
-        const auto shard = static_cast<std::uint32_t>(from_);
-        const std::uint64_t left = config_.pedestals->left(shard);
-        if (config_.build[from_].events->pop(taken) == 0) {
-            config_.pedestals->idle(shard, left);
-            return false;
-        }
+    if (edge.events->pop(taken) == 0) {
+        if (config_.pedestals != nullptr) config_.pedestals->idle(shard, left);
+        return false;
     }
-    event_ = taken[0];
+    event_ = EventHandle(*taken[0], *edge.released, config_.recycle);
     return true;
 }
 
@@ -100,7 +74,7 @@ void WorkStage::begin_event() noexcept {
     phase_ = Phase::event;
     source_ = 0;
     if (encoder_->begin(*event_)) return;
-    events_.add(core::EventCounter::dropped_reduce_error);
+    events_.add(assemble::EventCounter::dropped_reduce_error);
     release_event();
 }
 
@@ -114,7 +88,7 @@ bool WorkStage::step_pedestals() noexcept {
             begin_event();
             break;
         case PedestalWorker::Step::veto:
-            events_.add(core::EventCounter::vetoed);
+            events_.add(assemble::EventCounter::vetoed);
             release_event();
             break;
     }
@@ -144,7 +118,7 @@ void WorkStage::flush() noexcept {
     if (config_.buffer_alignment > store::block_align) writer_.pad(config_.buffer_alignment);
     buffer_->used_bytes = writer_.blocks().size();
     buffer_->event_open = spans_buffers_ = writer_.event_open();
-    add(stored_bytes_, buffer_->used_bytes);
+    core::add(stored_bytes_, buffer_->used_bytes);
     // As many places in the ring as there are buffers: this cannot fail.
     if (config_.to_file) config_.full_buffers->push(buffer_);
     buffer_ = nullptr;
@@ -171,7 +145,7 @@ bool WorkStage::step_event() noexcept {
     record.id = event_->number;
     record.epoch = event_->epoch;
     record.complete = event_->cause == EventCause::complete;
-    record.cause = cause_of(event_->cause);
+    record.cause = event_->cause;
     record.first_ns = event_->first_ns;
     record.last_ns = event_->last_ns;
     record.content = encoder_->content();
@@ -234,7 +208,7 @@ bool WorkStage::step_sources() noexcept {
         const std::uint64_t packets = missing_bytes > 0 ? account_missing(source_, missing_bytes) : 0;
         note_gaps(source_, {missing_.data(), gaps}, packets);
     }
-    if (event_gaps_ > 1 && event_gaps_ == event_->messages.size()) add(missing_together_, event_missing_);
+    if (event_gaps_ > 1 && event_gaps_ == event_->messages.size()) core::add(missing_together_, event_missing_);
     phase_ = Phase::payload;
     return true;
 }
@@ -257,7 +231,7 @@ std::uint64_t WorkStage::account_missing(std::uint32_t source, std::uint64_t mis
     if (packet_bytes == 0 && event_->messages[source] != nullptr) packet_bytes = refs_.largest_bytes();
     if (packet_bytes == 0) return 0;
     const std::uint64_t packets = (missing_bytes + packet_bytes - 1) / packet_bytes;
-    add(missing_packets_[source], packets);
+    core::add(missing_packets_[source], packets);
     event_missing_ += packets;
     ++event_gaps_;
     return packets;
@@ -266,7 +240,7 @@ std::uint64_t WorkStage::account_missing(std::uint32_t source, std::uint64_t mis
 bool WorkStage::step_payload() noexcept {
     std::uint64_t read_bytes = 0;
     const EventEncoder::Step step = encoder_->step(writer_, read_bytes);
-    add(raw_bytes_, read_bytes);
+    core::add(raw_bytes_, read_bytes);
     switch (step) {
         case EventEncoder::Step::more:
             break;
@@ -275,13 +249,13 @@ bool WorkStage::step_payload() noexcept {
             break;
         case EventEncoder::Step::done:
             ++buffer_->events_ended;
-            if (!config_.to_file) events_.add(core::EventCounter::written);
+            if (!config_.to_file) events_.add(assemble::EventCounter::written);
             note_latency();
             release_event();
             break;
         case EventEncoder::Step::vetoed:
             writer_.rewind(mark_);
-            events_.add(core::EventCounter::vetoed);
+            events_.add(assemble::EventCounter::vetoed);
             note_latency();
             release_event();
             break;
@@ -297,10 +271,7 @@ void WorkStage::note_latency() noexcept {
 
 void WorkStage::release_event() noexcept {
     if (config_.pedestals != nullptr) config_.pedestals->end();
-    for (Message* message : event_->messages)
-        if (message != nullptr) config_.recycle[message->owner]->push(message);
-    config_.build[from_].released->push(event_);
-    event_ = nullptr;
+    event_.give_back();
     // So that there is a place between two events at which a sink can go to another file.
     if (config_.buffer_alignment > store::block_align && spans_buffers_) flush();
 }
@@ -314,19 +285,19 @@ std::size_t WorkStage::poll(TimeNs now) noexcept {
     std::size_t work = 0;
     const bool input_done = signals_.builders_finished();
     for (int i = 0; i < steps_max; ++i) {
-        if (event_ == nullptr && !take_event()) {
+        if (!event_ && !take_event()) {
             if (buffer_ != nullptr && !writer_.empty() &&
                 (input_done || now - buffer_since_ns_ >= config_.flush_after_ns))
                 flush();
             if (input_done) finished_.store(true, std::memory_order_release);
             break;
         }
-        if (event_ != nullptr && !step()) break;  // the writer has all buffers
+        if (event_ && !step()) break;  // the writer has all buffers
         ++work;
-        if (event_ != nullptr && phase_ == Phase::pedestals) break;  // a module of a dark frame is a megabyte
+        if (event_ && phase_ == Phase::pedestals) break;  // a module of a dark frame is a megabyte
         if (raw_bytes_.load(std::memory_order_relaxed) - bytes_before >= bytes_max) break;
     }
     return work;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -5,7 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "assemble/event_builder.hpp"
+#include "assemble/counters.hpp"
+#include "assemble/event.hpp"
 #include "core/latency_histogram.hpp"
 #include "port/live_clock.hpp"
 #include "port/ring.hpp"
@@ -13,10 +14,11 @@
 #include "stages/always_missing.hpp"
 #include "stages/cut_off.hpp"
 #include "stages/event_encoder.hpp"
+#include "stages/event_handle.hpp"
 #include "stages/stage.hpp"
 #include "store/block_writer.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 /// What is known of a source without looking at its packets.
 struct SourceGeometry {
@@ -54,7 +56,7 @@ public:
     WorkStage(const Config& config, std::unique_ptr<EventEncoder> encoder, RunSignals& signals);
     std::size_t poll(TimeNs now) noexcept override;
 
-    [[nodiscard]] const core::EventTally& events() const noexcept { return events_; }
+    [[nodiscard]] const assemble::EventTally& events() const noexcept { return events_; }
     [[nodiscard]] bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
     [[nodiscard]] std::uint64_t missing_packets(std::uint32_t source) const noexcept;
     /// What was missing in every message of the source.
@@ -68,10 +70,10 @@ public:
         return missing_together_.load(std::memory_order_relaxed);
     }
     /// What the reducers have counted.
-    [[nodiscard]] std::vector<core::ReducerCounters> reducers() const;
-    /// Payload that was read, as received.
+    [[nodiscard]] std::vector<reduce::ReducerCounters> reducers() const;
     /// From the arrival of a complete event's last packet until it was in an output buffer, or vetoed.
     [[nodiscard]] const core::LatencyHistogram& latency() const noexcept { return latency_; }
+    /// Payload that was read, as received.
     [[nodiscard]] std::uint64_t raw_bytes() const noexcept { return raw_bytes_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t stored_bytes() const noexcept { return stored_bytes_.load(std::memory_order_relaxed); }
 
@@ -95,7 +97,7 @@ private:
 
     Config config_;
     RunSignals& signals_;
-    core::EventTally events_;
+    assemble::EventTally events_;
     core::LatencyHistogram latency_;
     store::BlockWriter writer_;
     std::unique_ptr<EventEncoder> encoder_;
@@ -111,7 +113,7 @@ private:
     OutputBuffer null_buffer_;
     std::unique_ptr<std::byte[]> null_memory_;
 
-    assemble::Event* event_ = nullptr;
+    EventHandle event_;     ///< in hand, if there is one
     std::size_t from_ = 0;  ///< the shard that it is from, or that is asked next
     OutputBuffer* buffer_ = nullptr;
     TimeNs now_ = 0;
@@ -125,4 +127,4 @@ private:
     std::atomic<bool> finished_{false};
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

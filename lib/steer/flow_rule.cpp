@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace weir::flow {
+namespace weir::steer {
 
 namespace {
 
@@ -129,4 +129,4 @@ std::string to_text(const FlowRule& rule) {
     return text + "end";
 }
 
-}  // namespace weir::flow
+}  // namespace weir::steer

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::flow {
+namespace weir::steer {
 
 /// Up to 128 bits of a header, as a number: field value, address.
 struct Wide {
@@ -121,4 +121,4 @@ struct FlowRule {
 /// The rule as a line that dpdk-testpmd and parse_rules read.
 [[nodiscard]] std::string to_text(const FlowRule& rule);
 
-}  // namespace weir::flow
+}  // namespace weir::steer

@@ -4,7 +4,7 @@
 #include "wire/network.hpp"
 #include "wire/roce.hpp"
 
-namespace weir::flow {
+namespace weir::steer {
 
 namespace {
 
@@ -86,4 +86,4 @@ PacketFields read_fields(std::span<const std::byte> frame) noexcept {
     return out;
 }
 
-}  // namespace weir::flow
+}  // namespace weir::steer

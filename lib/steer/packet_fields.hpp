@@ -7,7 +7,7 @@
 
 #include "steer/flow_rule.hpp"
 
-namespace weir::flow {
+namespace weir::steer {
 
 /// The headers of one frame. A field whose header is not there is 0, and `shape` says that it is not.
 struct PacketFields {
@@ -22,4 +22,4 @@ struct PacketFields {
 /// there either, nor is it after IPv6 extension headers: a NIC's rule does not see it.
 [[nodiscard]] PacketFields read_fields(std::span<const std::byte> frame) noexcept;
 
-}  // namespace weir::flow
+}  // namespace weir::steer

@@ -8,7 +8,7 @@
 
 #include "steer/rule_relations.hpp"
 
-namespace weir::flow {
+namespace weir::steer {
 
 namespace {
 
@@ -213,4 +213,4 @@ void PortRules::set_mode() {
     runtime_.looks.store(looks, std::memory_order_relaxed);
 }
 
-}  // namespace weir::flow
+}  // namespace weir::steer

@@ -12,7 +12,7 @@
 #include "steer/rule_device.hpp"
 #include "steer/rule_runtime.hpp"
 
-namespace weir::flow {
+namespace weir::steer {
 
 enum class Where : std::uint8_t {
     hardware,
@@ -81,4 +81,4 @@ private:
     bool counted_all_ = true;
 };
 
-}  // namespace weir::flow
+}  // namespace weir::steer

@@ -8,7 +8,7 @@
 
 #include "steer/flow_rule.hpp"
 
-namespace weir::flow {
+namespace weir::steer {
 
 /// Control thread only. `slot` is the caller's number for a rule.
 class RuleDevice {
@@ -21,4 +21,4 @@ public:
     [[nodiscard]] virtual std::optional<std::uint64_t> hits(std::uint32_t slot) = 0;
 };
 
-}  // namespace weir::flow
+}  // namespace weir::steer

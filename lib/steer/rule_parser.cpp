@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "wire/roce.hpp"
 
-namespace weir::flow {
+namespace weir::steer {
 
 namespace {
 
@@ -434,4 +434,4 @@ std::vector<FlowRule> load_rules(const std::filesystem::path& file) {
     return parse_rules(text.str(), file.string());
 }
 
-}  // namespace weir::flow
+}  // namespace weir::steer

@@ -9,7 +9,7 @@
 
 #include "steer/flow_rule.hpp"
 
-namespace weir::flow {
+namespace weir::steer {
 
 /// Most rules of one file.
 inline constexpr std::size_t rules_max = 4096;
@@ -21,4 +21,4 @@ std::vector<FlowRule> parse_rules(std::string_view text, std::string_view file_n
 /// The same for a file.
 std::vector<FlowRule> load_rules(const std::filesystem::path& file);
 
-}  // namespace weir::flow
+}  // namespace weir::steer

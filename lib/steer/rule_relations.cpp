@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace weir::flow {
+namespace weir::steer {
 
 namespace {
 
@@ -109,4 +109,4 @@ std::optional<std::uint16_t> queue_of(std::span<const FlowRule> rules, const Par
     return std::nullopt;
 }
 
-}  // namespace weir::flow
+}  // namespace weir::steer

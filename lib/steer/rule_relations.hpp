@@ -10,7 +10,7 @@
 
 #include "steer/flow_rule.hpp"
 
-namespace weir::flow {
+namespace weir::steer {
 
 /// Indices of the rules, the one that wins first: by priority number, then as they stand.
 [[nodiscard]] std::vector<std::uint32_t> precedence(std::span<const FlowRule> rules);
@@ -44,4 +44,4 @@ enum class Match : std::uint8_t { no, maybe, yes };
 /// Packets that a rule drops go nowhere and do not count.
 [[nodiscard]] std::optional<std::uint16_t> queue_of(std::span<const FlowRule> rules, const PartialPacket& packet);
 
-}  // namespace weir::flow
+}  // namespace weir::steer

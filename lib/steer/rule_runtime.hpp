@@ -11,7 +11,7 @@
 #include "core/units.hpp"
 #include "steer/classifier.hpp"
 
-namespace weir::flow {
+namespace weir::steer {
 
 /// Which of a port's packets are classified in software.
 enum class Looks : std::uint8_t {
@@ -57,10 +57,6 @@ struct alignas(core::cache_line_bytes) RuleTally {
     std::atomic<std::uint64_t> wrong{0};   ///< that did not: in another queue, without the mark, or at all
     std::atomic<std::uint64_t> marked{0};  ///< of the right ones, those with the rule's mark
     std::atomic<std::uint64_t> flows{0};   ///< of the right ones: a bit for each hash, modulo 64, of their addresses
-
-    static void add(std::atomic<std::uint64_t>& value, std::uint64_t n = 1) noexcept {
-        value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-    }
 };
 
 /// The sums over rx lcores.
@@ -82,4 +78,4 @@ struct RuleCounts {
     }
 };
 
-}  // namespace weir::flow
+}  // namespace weir::steer

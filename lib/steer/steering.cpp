@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace weir::flow {
+namespace weir::steer {
 
 namespace {
 
@@ -78,4 +78,4 @@ Route Steering::match(const Rules& all, std::uint16_t first, const wire::Datagra
     return {none, 0, 0};
 }
 
-}  // namespace weir::flow
+}  // namespace weir::steer

@@ -15,7 +15,7 @@
 #include "wire/fragment.hpp"
 #include "wire/roce.hpp"
 
-namespace weir::flow {
+namespace weir::steer {
 
 /// Network byte order.
 using Ipv6Address = std::array<std::uint8_t, 16>;
@@ -101,4 +101,4 @@ private:
     core::FlatTable<std::uint16_t> by_qp_;
 };
 
-}  // namespace weir::flow
+}  // namespace weir::steer

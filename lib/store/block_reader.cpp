@@ -11,20 +11,7 @@
 
 namespace weir::store {
 
-namespace {
-
-bool all_zero(std::span<const std::byte> bytes) {
-    return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
-}
-
-}  // namespace
-
-std::size_t MemorySource::read(std::uint64_t offset, std::span<std::byte> bytes) const {
-    if (offset >= bytes_.size()) return 0;
-    const std::size_t count = std::min<std::size_t>(bytes.size(), bytes_.size() - offset);
-    std::memcpy(bytes.data(), bytes_.data() + offset, count);
-    return count;
-}
+namespace {}  // namespace
 
 BlockReader::BlockReader(const ByteSource& source, std::optional<std::uint64_t> run_tag, std::size_t window_bytes)
     : source_(source), size_(source.size()), run_tag_(run_tag), window_bytes_(window_bytes) {}

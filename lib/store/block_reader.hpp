@@ -15,7 +15,7 @@
 
 namespace weir::store {
 
-/// Bytes that can be read at any offset: a file, or memory (tests, fuzzing).
+/// Bytes that can be read at any offset: a file; in tests, memory.
 class ByteSource {
 public:
     virtual ~ByteSource() = default;
@@ -49,16 +49,6 @@ public:
 private:
     const ByteSource& source_;
     std::uint64_t end_;
-};
-
-class MemorySource final : public ByteSource {
-public:
-    explicit MemorySource(std::span<const std::byte> bytes) : bytes_(bytes) {}
-    [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
-    std::size_t read(std::uint64_t offset, std::span<std::byte> bytes) const override;
-
-private:
-    std::span<const std::byte> bytes_;
 };
 
 struct Block {

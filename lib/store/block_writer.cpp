@@ -21,21 +21,6 @@ void fill_zeros(std::byte* body, std::size_t stored_bytes) {
 
 }  // namespace
 
-Cause cause_of(core::EventCounter counter) noexcept {
-    switch (counter) {
-        case core::EventCounter::incomplete_timeout:
-            return Cause::timeout;
-        case core::EventCounter::incomplete_evicted:
-            return Cause::evicted;
-        case core::EventCounter::incomplete_end_of_run:
-            return Cause::end_of_run;
-        case core::EventCounter::incomplete_no_room:
-            return Cause::no_room;
-        default:
-            return Cause::none;
-    }
-}
-
 std::size_t missing_ranges(std::span<const assemble::ByteRange> received, std::uint32_t total_bytes,
                            std::span<assemble::ByteRange> out) noexcept {
     std::size_t count = 0;
@@ -76,7 +61,7 @@ void BlockWriter::place(BlockHeader& header, std::size_t stored_bytes) noexcept 
 
 bool BlockWriter::put_event(const EventRecord& event) noexcept {
     if (buffer_.size() - used_ < sizeof(BlockHeader) + sizeof(EventBody)) return false;
-    assert(!event_open_ && event.complete == (event.cause == Cause::none));
+    assert(!event_open_ && event.complete == (event.cause == Cause::complete));
     EventBody body;
     body.first_ns = event.first_ns;
     body.last_ns = event.last_ns;

@@ -7,7 +7,6 @@
 #include <span>
 
 #include "assemble/message.hpp"
-#include "core/counters.hpp"
 #include "store/format.hpp"
 
 namespace weir::store {
@@ -18,7 +17,7 @@ struct EventRecord {
     std::uint32_t epoch = 0;
     std::uint32_t sources = 0;  ///< how many put_source follow: every expected source, absent ones included
     bool complete = false;
-    Cause cause = Cause::none;        ///< not `none` exactly when the event is incomplete
+    Cause cause = Cause::complete;    ///< not `complete` exactly when the event is incomplete
     std::uint64_t payload_bytes = 0;  ///< sum of the sources' received_bytes
     std::uint64_t packets = 0;
     core::TimeNs first_ns = 0;
@@ -48,9 +47,6 @@ struct SourceRecord {
     std::span<const std::byte> meta;  ///< detector header; the first 64 bytes are kept
     std::uint64_t reduced_bytes = 0;  ///< version 2: its part of the decoded payload; 0 with content `received`
 };
-
-/// The cause that belongs to one of the `incomplete_*` counters; `none` for any other counter.
-Cause cause_of(core::EventCounter counter) noexcept;
 
 /// The gaps in `received` (sorted, disjoint) up to `total_bytes`, written to `out`. Returns how many there are; at most
 /// `received.size() + 1`, and no more than `out.size()` are written.

@@ -10,10 +10,6 @@ namespace weir::store {
 
 namespace {
 
-bool all_zero(std::span<const std::byte> bytes) {
-    return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
-}
-
 /// The ranges are sorted, disjoint and not empty; `bytes` becomes their sum and `end` where the last one ends.
 bool ranges_in_order(std::span<const MissingRange> ranges, std::uint64_t& bytes, std::uint64_t& end) {
     bytes = end = 0;
@@ -299,7 +295,7 @@ void EventScanner::take_event(const Block& block) {
     }
     std::memcpy(&body, block.body.data(), sizeof body);
     const bool cause_known = static_cast<std::size_t>(body.cause) < cause_names.size();
-    if (body.complete > 1 || !cause_known || (body.complete == 1) != (body.cause == Cause::none) ||
+    if (body.complete > 1 || !cause_known || (body.complete == 1) != (body.cause == Cause::complete) ||
         !reductions_are_good(body, block.header.version)) {
         lose("its first block contradicts itself");
         return;

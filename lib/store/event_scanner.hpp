@@ -40,7 +40,7 @@ struct EventInfo {
     std::uint64_t id = 0;
     std::uint32_t epoch = 0;
     bool complete = false;
-    Cause cause = Cause::none;
+    Cause cause = Cause::complete;
     core::TimeNs first_ns = 0;
     core::TimeNs last_ns = 0;
     std::uint64_t payload_bytes = 0;

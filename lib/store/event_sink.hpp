@@ -37,7 +37,7 @@ public:
     /// stats().events is the number of events that stayed; all others that were handed over are lost.
     virtual void append(std::span<std::byte> blocks) = 0;
     /// So many of the latest buffers given to append() are still being read; the older ones are free. 0 once failed()
-    /// or settled. A sink that writes without waiting lets go of them in collect().
+    /// or finish_data(). A sink that writes without waiting lets go of them in collect().
     [[nodiscard]] virtual std::size_t held() const noexcept { return 0; }
     /// Looks what has been finished since, without waiting. Throws as append().
     virtual void collect() {}
@@ -46,9 +46,9 @@ public:
 
     /// Nothing more comes: afterwards stats().events are the events that are on the device, and they do not change any
     /// more. Throws core::RunError if this finds an error and there was none before. Before the account is drawn up.
-    virtual void settle() = 0;
-    /// Completes what is stored and gives it its final name; settles before, if that was not done. `manifest_extra`
-    /// ("ledger", "config", "machine", …) is kept with it. Throws core::RunError.
+    virtual void finish_data() = 0;
+    /// Completes what is stored and gives it its final name; calls finish_data() before, if that was not done.
+    /// `manifest_extra` ("ledger", "config", "machine", …) is kept with it. Throws core::RunError.
     virtual void close(const nlohmann::json& manifest_extra) = 0;
 
     [[nodiscard]] virtual const Stats& stats() const noexcept = 0;

@@ -17,6 +17,11 @@
 
 namespace weir::store {
 
+bool is_there(const std::filesystem::path& path) {
+    std::error_code error;
+    return std::filesystem::exists(std::filesystem::symlink_status(path, error));
+}
+
 namespace {
 
 [[noreturn]] void throw_system(const std::string& what, const std::filesystem::path& path, int error_number) {

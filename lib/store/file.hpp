@@ -29,6 +29,9 @@ private:
     int fd_ = -1;
 };
 
+/// Whether there is anything of this name, a link that leads nowhere included.
+[[nodiscard]] bool is_there(const std::filesystem::path& path);
+
 /// A regular file. All members throw core::RunError unless noexcept. Calls that a signal interrupts are made again.
 class File {
 public:

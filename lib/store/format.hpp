@@ -2,12 +2,16 @@
 // every block a multiple of 64 bytes long and starting at a multiple of 64.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <type_traits>
+
+#include "assemble/event_cause.hpp"
 
 namespace weir::store {
 
@@ -53,9 +57,6 @@ constexpr Encoding codec_of(Encoding encoding) {
 constexpr bool is_sparse(Encoding encoding) {
     return (static_cast<std::uint8_t>(encoding) & static_cast<std::uint8_t>(Encoding::sparse)) != 0;
 }
-constexpr Encoding with_sparse(Encoding codec) {
-    return static_cast<Encoding>(static_cast<std::uint8_t>(codec) | static_cast<std::uint8_t>(Encoding::sparse));
-}
 /// A codec that is known, sparse or not, and no other bit.
 constexpr bool is_known(Encoding encoding) {
     const auto bits = static_cast<std::uint8_t>(encoding);
@@ -83,8 +84,8 @@ enum class Veto : std::uint8_t {
 inline constexpr std::array<std::string_view, 3> veto_names{"none", "passed", "control"};
 
 /// Why an event is incomplete.
-enum class Cause : std::uint8_t { none = 0, timeout = 1, evicted = 2, end_of_run = 3, no_room = 4 };
-inline constexpr std::array<std::string_view, 5> cause_names{"none", "timeout", "evicted", "end_of_run", "no_room"};
+using Cause = assemble::EventCause;
+using assemble::cause_names;
 
 /// What is known of one source's message in an event.
 enum class SourceState : std::uint8_t {
@@ -141,7 +142,7 @@ struct EventBody {
     std::uint64_t packets = 0;
     std::uint32_t sources = 0;  ///< source records that follow
     std::uint8_t complete = 0;
-    Cause cause = Cause::none;
+    Cause cause = Cause::complete;
     // Version 2; zero in version 1.
     Content content = Content::received;
     Veto veto = Veto::none;
@@ -186,6 +187,11 @@ struct IndexEntry {
     std::uint64_t bytes = 0;   ///< from there to the end of the event's last block
 };
 static_assert(sizeof(IndexEntry) == 32);
+
+/// What pads must be.
+[[nodiscard]] inline bool all_zero(std::span<const std::byte> bytes) {
+    return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+}
 
 constexpr std::uint64_t padded(std::uint64_t bytes) {
     return (bytes + block_align - 1) / block_align * block_align;

@@ -41,10 +41,9 @@ std::vector<std::uint64_t> source_bytes(const EventInfo& event, std::uint64_t ro
                 fmt::format("no image: nothing came from source {} and its size is not known", source.id));
         bytes[i] = source.size_known() ? source.declared_bytes : *common;
         if (bytes[i] % row_bytes != 0)
-            throw core::RunError(
-                fmt::format("no image: the {} bytes of source {} are not whole rows of {} 16-bit pixels "
-                            "(--width sets another number)",
-                            bytes[i], source.id, row_bytes / 2));
+            throw core::RunError(fmt::format(
+                "no image: the {} bytes of source {} are not whole rows of {} 16-bit pixels (--width sets another number)",
+                bytes[i], source.id, row_bytes / 2));
     }
     if (!found)
         throw core::RunError(only ? fmt::format("the event has no source {}", *only)

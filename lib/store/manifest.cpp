@@ -57,6 +57,12 @@ std::string segment_name(std::uint32_t segment) {
     return fmt::format("events-{:06}.weir", segment);
 }
 
+nlohmann::json listed_file(std::string_view name, std::uint64_t bytes, std::uint64_t blocks,
+                           std::uint32_t headers_crc) {
+    return {
+        {"file", name}, {"bytes", bytes}, {"blocks", blocks}, {"headers_crc32c", fmt::format("{:08x}", headers_crc)}};
+}
+
 std::string manifest_text(const nlohmann::json& members) {
     std::string text = members.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
     text.resize(text.size() - 2);  // "\n}" comes after the checksum

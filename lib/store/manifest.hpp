@@ -24,6 +24,9 @@ constexpr std::size_t listed_header_bytes(std::uint16_t version) {
     return version < format_version_reduced ? sizeof(BlockHeader) : header_crc_bytes;
 }
 
+/// What a manifest says of one of the run's files.
+nlohmann::json listed_file(std::string_view name, std::uint64_t bytes, std::uint64_t blocks, std::uint32_t headers_crc);
+
 /// The file's text for `members` (an object without "manifest_crc32c").
 std::string manifest_text(const nlohmann::json& members);
 

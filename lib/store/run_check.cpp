@@ -1,12 +1,17 @@
-// Whether a run is whole: everything of it, or all but the payload. See run_reader.hpp.
+#include "store/run_check.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "core/error.hpp"
+#include "store/index_reader.hpp"
 #include "store/json_members.hpp"
-#include "store/run_reader.hpp"
+#include "store/manifest.hpp"
 
 namespace weir::store {
 
@@ -53,16 +58,14 @@ private:
     std::size_t next_ = 0;
 };
 
-}  // namespace
-
 /// One reading of everything: the caller's hooks, the index beside the events, the totals, the problems.
-class RunReader::Check {
+class RunCheck {
 public:
-    Check(const RunReader& run, const ScanHooks& hooks) : run_(run), hooks_(hooks) {}
+    RunCheck(const RunContents& run, const ScanHooks& hooks) : run_(run), hooks_(hooks) {}
 
     /// Reads everything.
     Verification everything() {
-        if (!run_.manifest_problem_.empty()) problem(run_.manifest_problem_);
+        if (!run_.manifest_problem.empty()) problem(run_.manifest_problem);
         open_index();
         read_segments();
         return finish();
@@ -75,15 +78,15 @@ public:
         result_.payload_read = false;
         look_at_segments();
         // An index that is not good says nothing of how many there are, and that it is not good is said already.
-        if (!index_good()) result_.events = number_at(run_.manifest_, "events").value_or(0);
-        result_.payload_bytes = number_at(run_.manifest_, "payload_bytes").value_or(0);
+        if (!index_good()) result_.events = number_at(run_.manifest, "events").value_or(0);
+        result_.payload_bytes = number_at(run_.manifest, "payload_bytes").value_or(0);
         return finish();
     }
 
 private:
     Verification finish() {
-        for (const std::string& name : run_.strangers_) problem(fmt::format("{} is not part of the run", name));
-        if (run_.closed_) {
+        for (const std::string& name : run_.unlisted) problem(fmt::format("{} is not part of the run", name));
+        if (run_.closed) {
             check_index_end();
             check_manifest();
         }
@@ -102,9 +105,9 @@ private:
     }
 
     void open_index() {
-        if (!run_.closed_ || !run_.run_tag_) return;  // an unfinished run's index ends anywhere; it can be made again
+        if (!run_.closed || !run_.run_tag) return;  // an unfinished run's index ends anywhere; it can be made again
         try {
-            index_ = std::make_unique<OrderedIndex>(run_.path_ / index_name, *run_.run_tag_, run_.version_);
+            index_ = std::make_unique<OrderedIndex>(run_.path / index_name, *run_.run_tag, run_.version);
         } catch (const core::RunError& error) {
             problem(error.what());
         }
@@ -117,11 +120,11 @@ private:
         EventScanner scanner(std::move(hooks));
         run_.identify(scanner);
         scanner.expect_sequence(0);
-        for (std::uint32_t i = 0; i < run_.segments_.size(); ++i) {
-            const std::string& name = run_.segments_[i];
+        for (std::uint32_t i = 0; i < run_.segments.size(); ++i) {
+            const std::string& name = run_.segments[i];
             if (name != segment_name(i)) problem(fmt::format("{} should be here, not {}", segment_name(i), name));
             try {
-                const FileSource file(run_.path_ / name);
+                const FileSource file(run_.path / name);
                 const EventScanner::SegmentResult segment = scanner.scan(file, i, name);
                 result_.stored_bytes += segment.bytes;
                 ++result_.segments;
@@ -146,12 +149,12 @@ private:
     }
 
     void check_segment(std::uint32_t number, const EventScanner::SegmentResult& segment) {
-        const std::string& name = run_.segments_[number];
+        const std::string& name = run_.segments[number];
         if (!segment.head) problem(fmt::format("{} has no first block", name));
-        if (segment.head && segment.head->run != run_.run_.value_or(SegmentBody::no_run))
+        if (segment.head && segment.head->run != run_.run.value_or(SegmentBody::no_run))
             problem(fmt::format("{} belongs to another run number", name));
-        if (!run_.closed_) return;
-        const json& listed = run_.manifest_["segments"][number];
+        if (!run_.closed) return;
+        const json& listed = run_.manifest["segments"][number];
         const bool agrees = text_at(listed, "file") == name && number_at(listed, "bytes") == segment.bytes &&
                             number_at(listed, "blocks") == segment.blocks &&
                             number_at(listed, "events") == segment.events &&
@@ -163,7 +166,7 @@ private:
     void look_at_segments() {
         std::optional<IndexEntry> entry;
         if (index_ != nullptr) entry = index_->next();
-        for (std::uint32_t i = 0; i < run_.segments_.size(); ++i) {
+        for (std::uint32_t i = 0; i < run_.segments.size(); ++i) {
             try {
                 look_at_segment(i, entry);
             } catch (const core::RunError& error) {
@@ -175,11 +178,11 @@ private:
     }
 
     void look_at_segment(std::uint32_t number, std::optional<IndexEntry>& entry) {
-        const std::string& name = run_.segments_[number];
-        const json& listed = run_.manifest_["segments"][number];
-        const FileSource file(run_.path_ / name);
-        BlockReader reader(file, run_.run_tag_, BlockReader::window_bytes_heads);
-        reader.expect_version(run_.version_);
+        const std::string& name = run_.segments[number];
+        const json& listed = run_.manifest["segments"][number];
+        const FileSource file(run_.path / name);
+        BlockReader reader(file, run_.run_tag, BlockReader::window_bytes_heads);
+        reader.expect_version(run_.version);
         EventScanner heads(head_hooks());
         run_.identify(heads);
         Block block;
@@ -187,7 +190,7 @@ private:
         const bool begins = reader.next(block) == BlockReader::Result::block &&
                             block.header.type == BlockType::segment && block.header.stored_bytes >= sizeof body;
         if (begins) std::memcpy(&body, block.body.data(), sizeof body);
-        if (!begins || body.segment != number || body.run != run_.run_.value_or(SegmentBody::no_run))
+        if (!begins || body.segment != number || body.run != run_.run.value_or(SegmentBody::no_run))
             problem(fmt::format("{} does not begin as segment {} of this run", name, number));
         result_.stored_bytes += file.size();
         ++result_.segments;
@@ -227,7 +230,7 @@ private:
     }
 
     void look_at_event(EventScanner& heads, BlockReader& reader, const IndexEntry& entry) {
-        if (!heads.read_head(reader, entry.segment, entry.offset, run_.segments_[entry.segment])) return;
+        if (!heads.read_head(reader, entry.segment, entry.offset, run_.segments[entry.segment])) return;
         head_.stored_bytes = entry.bytes;
         if (!same(head_.entry(), entry)) {
             problem(fmt::format("{} points to another event than {}:{}", index_name, entry.epoch, entry.event));
@@ -250,7 +253,7 @@ private:
             problem(fmt::format("{} does not agree with the segments", index_name));
             return;
         }
-        const json& listed = at_or_null(run_.manifest_, "index");
+        const json& listed = at_or_null(run_.manifest, "index");
         if (text_at(listed, "file") != index_name || number_at(listed, "bytes") != index.bytes() ||
             number_at(listed, "blocks") != index.blocks() ||
             text_at(listed, "headers_crc32c") != fmt::format("{:08x}", index.headers_crc()))
@@ -258,20 +261,20 @@ private:
     }
 
     void check_manifest() {
-        if (number_at(run_.manifest_, "events") != result_.events)
-            problem(fmt::format("the manifest says {} events, {} are there",
-                                at_or_null(run_.manifest_, "events").dump(), result_.events));
-        if (result_.payload_read && number_at(run_.manifest_, "payload_bytes") != result_.payload_bytes)
+        if (number_at(run_.manifest, "events") != result_.events)
+            problem(fmt::format("the manifest says {} events, {} are there", at_or_null(run_.manifest, "events").dump(),
+                                result_.events));
+        if (result_.payload_read && number_at(run_.manifest, "payload_bytes") != result_.payload_bytes)
             problem("the manifest says another number of payload bytes");
-        const json& run = at_or_null(run_.manifest_, "run");
-        if (run_.run_ ? run != *run_.run_ : !run.is_null()) problem("the manifest says another run number");
-        const json& written = at_or_null(at_or_null(at_or_null(run_.manifest_, "ledger"), "events"), "written");
+        const json& run = at_or_null(run_.manifest, "run");
+        if (run_.run ? run != *run_.run : !run.is_null()) problem("the manifest says another run number");
+        const json& written = at_or_null(at_or_null(at_or_null(run_.manifest, "ledger"), "events"), "written");
         if (written.is_number() && written != result_.events)
             problem(fmt::format("the ledger says that {} events were written, {} are there", written.dump(),
                                 result_.events));
     }
 
-    const RunReader& run_;
+    const RunContents& run_;
     const ScanHooks& hooks_;
     Verification result_;
     std::unique_ptr<OrderedIndex> index_;
@@ -280,14 +283,14 @@ private:
     EventInfo head_;
 };
 
-Verification RunReader::scan(const ScanHooks& hooks) const {
-    return Check(*this, hooks).everything();
+}  // namespace
+
+Verification check_run(const RunContents& run, const ScanHooks& hooks) {
+    return RunCheck(run, hooks).everything();
 }
 
-Verification RunReader::scan_index(const ScanHooks& hooks, std::uint64_t heads_max) const {
-    // Without a manifest nothing vouches for the index.
-    if (!closed_) return scan(hooks);
-    return Check(*this, hooks).description(heads_max);
+Verification check_run_description(const RunContents& run, const ScanHooks& hooks, std::uint64_t heads_max) {
+    return RunCheck(run, hooks).description(heads_max);
 }
 
 }  // namespace weir::store

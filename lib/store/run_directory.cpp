@@ -18,11 +18,6 @@ namespace {
 
 constexpr std::string_view manifest_part_name = "manifest.json.part";
 
-bool is_there(const std::filesystem::path& path) {
-    std::error_code error;
-    return std::filesystem::exists(std::filesystem::symlink_status(path, error));
-}
-
 void refuse_existing(const std::filesystem::path& final_path) {
     if (is_there(final_path))
         throw core::RunError(
@@ -38,19 +33,19 @@ void refuse_existing(const std::filesystem::path& final_path) {
         throw core::RunError(fmt::format("{} exists already: another weir is writing a run to {}; choose another path",
                                          hidden.string(), final_path.string()));
     if (is_there(hidden / manifest_name))
-        throw core::RunError(
-            fmt::format("{0} exists already: a run to {1} that is complete and was ended by force before it got its "
-                        "name; `weir inspect {0}`, then rename it",
-                        hidden.string(), final_path.string()));
+        throw core::RunError(fmt::format(
+            "{0} exists already: a run to {1} that is complete and was ended by force before it got its name; "
+            "`weir inspect {0}`, then rename it",
+            hidden.string(), final_path.string()));
     if (is_there(hidden / writing_name))
         throw core::RunError(
             fmt::format("{0} exists already: a run to {1} that was ended by force; its master.h5 shows what is there; "
                         "move it away",
                         hidden.string(), final_path.string()));
-    throw core::RunError(fmt::format(
-        "{0} exists already: a run to {1} that was ended by force; look at it with `weir inspect {0}`, then move it "
-        "away",
-        hidden.string(), final_path.string()));
+    throw core::RunError(
+        fmt::format("{0} exists already: a run to {1} that was ended by force; look at it with `weir inspect {0}`, "
+                    "then move it away",
+                    hidden.string(), final_path.string()));
 }
 
 std::filesystem::path without_slash(const std::filesystem::path& path) {
@@ -79,8 +74,7 @@ RunDirectory::RunDirectory(const std::filesystem::path& final_path)
                                              final_path_.string(), folder.string()));
         if (error_number == ENOENT)
             throw core::RunError(
-                fmt::format("cannot write a run to {}: there is no directory {}; is its file system "
-                            "mounted?",
+                fmt::format("cannot write a run to {}: there is no directory {}; is its file system mounted?",
                             final_path_.string(), final_path_.parent_path().string()));
         throw core::RunError(write_error_text("cannot create", path_, error_number));
     }

@@ -36,11 +36,6 @@ bool has_placeholder(std::string_view text, std::string_view start) {
     return text.find(start) != std::string_view::npos;
 }
 
-bool is_there(const std::filesystem::path& path) {
-    std::error_code error;
-    return std::filesystem::exists(std::filesystem::symlink_status(path, error));
-}
-
 std::uint32_t parse_counter(std::string_view text, const std::filesystem::path& path) {
     std::uint32_t number = 0;
     const auto result = std::from_chars(text.data(), text.data() + text.size(), number);

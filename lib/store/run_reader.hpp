@@ -5,92 +5,39 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/units.hpp"
 #include "store/event_scanner.hpp"
-#include "store/manifest.hpp"
+#include "store/format.hpp"
+#include "store/payload_placer.hpp"
+#include "store/run_check.hpp"
+#include "store/run_contents.hpp"
 
 namespace weir::store {
-
-/// The result of reading everything.
-struct Verification {
-    bool verified = false;              ///< nothing is wrong and nothing is missing
-    std::vector<std::string> problems;  ///< the first hundred, one sentence each
-    std::uint64_t problem_count = 0;
-    std::uint64_t events = 0;
-    std::uint64_t complete = 0;
-    std::uint64_t payload_bytes = 0;
-    std::uint64_t stored_bytes = 0;  ///< all segments
-    std::uint64_t segments = 0;
-    std::uint64_t heads = 0;  ///< events of which everything but the payload was read; `complete` counts among them
-    /// What payload blocks have, by encoding; empty where the payload was not read.
-    std::map<Encoding, EncodingTotals> encodings;
-    bool payload_read = true;  ///< false: `verified` says nothing of the payload
-};
-
-/// Maps the compact payload of an event to places in the messages of its sources; where the payload is not what was
-/// received, to places in their parts of it, which have no gaps.
-class PayloadPlacer {
-public:
-    /// Called with the index of the source in the event, the offset in its message, and the bytes there. Where the size
-    /// of a message was never learnt, offsets count what was received, apart from gaps that are known.
-    using Sink = std::function<void(std::size_t source_index, std::uint64_t offset, std::span<const std::byte>)>;
-
-    PayloadPlacer(const EventInfo& event, Sink sink) : event_(event), sink_(std::move(sink)) {}
-    void take(std::span<const std::byte> payload);
-
-private:
-    const EventInfo& event_;
-    Sink sink_;
-    std::size_t source_ = 0;
-    std::size_t gap_ = 0;
-    std::uint64_t offset_ = 0;
-    std::uint64_t taken_ = 0;
-};
-
-/// Reads the entries of an index file one by one.
-class IndexReader {
-public:
-    IndexReader(const std::filesystem::path& path, std::uint64_t run_tag, std::optional<std::uint16_t> version);
-    /// Nothing at the end, or at damage: then problem() is not empty.
-    std::optional<IndexEntry> next();
-    [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
-    [[nodiscard]] std::uint64_t bytes() const { return file_.size(); }
-    [[nodiscard]] std::uint64_t blocks() const noexcept { return reader_.blocks(); }
-    [[nodiscard]] std::uint32_t headers_crc() const noexcept { return reader_.headers_crc(); }
-
-private:
-    FileSource file_;
-    BlockReader reader_;
-    Block block_;
-    std::size_t at_ = 0;
-    std::string problem_;
-};
 
 class RunReader {
 public:
     /// Throws core::RunError when `path` is not a directory with a run in it.
-    explicit RunReader(const std::filesystem::path& path);
+    explicit RunReader(const std::filesystem::path& path) : run_(path) {}
 
     /// The run was closed: it has a manifest that verifies.
-    [[nodiscard]] bool closed() const noexcept { return closed_; }
+    [[nodiscard]] bool closed() const noexcept { return run_.closed; }
     /// It has no manifest yet, and a program of this machine is writing to it.
-    [[nodiscard]] bool being_written() const noexcept { return being_written_; }
+    [[nodiscard]] bool being_written() const noexcept { return run_.being_written; }
     /// The manifest's members; an empty object if there is none.
-    [[nodiscard]] const nlohmann::json& manifest() const noexcept { return manifest_; }
+    [[nodiscard]] const nlohmann::json& manifest() const noexcept { return run_.manifest; }
     /// What was known when the run started: {"name": …, "start": {…}}, from the first segment; null if that is damaged.
-    [[nodiscard]] const nlohmann::json& start() const noexcept { return start_; }
-    [[nodiscard]] std::optional<std::uint32_t> run() const noexcept { return run_; }
-    [[nodiscard]] core::TimeNs created_ns() const noexcept { return created_ns_; }
-    [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+    [[nodiscard]] const nlohmann::json& start() const noexcept { return run_.start; }
+    [[nodiscard]] std::optional<std::uint32_t> run() const noexcept { return run_.run; }
+    [[nodiscard]] core::TimeNs created_ns() const noexcept { return run_.created_ns; }
+    [[nodiscard]] const std::filesystem::path& path() const noexcept { return run_.path; }
     /// Of the format: 1 or 2; nothing if neither the manifest nor the first block can be read.
-    [[nodiscard]] std::optional<std::uint16_t> version() const noexcept { return version_; }
+    [[nodiscard]] std::optional<std::uint16_t> version() const noexcept { return run_.version; }
 
     /// Reads every byte of the run and checks that segments, index, manifest and ledger are whole and agree. The hooks
     /// see the events on the way.
@@ -126,28 +73,10 @@ public:
     [[nodiscard]] std::vector<IndexEntry> rebuild_index() const;
 
 private:
-    class Check;
-
-    void read_manifest();
-    void read_first_head();
-    void list_segments();
     [[nodiscard]] std::optional<std::vector<IndexEntry>> from_index(const EntryFilter& wanted) const;
-    /// Which blocks are this run's.
-    void identify(EventScanner& scanner) const;
     EventInfo read_at(const IndexEntry& entry, const ScanHooks& caller_hooks, bool head_only) const;
 
-    std::filesystem::path path_;
-    bool closed_ = false;
-    bool being_written_ = false;
-    std::string manifest_problem_;
-    nlohmann::json manifest_ = nlohmann::json::object();
-    nlohmann::json start_;
-    std::optional<std::uint32_t> run_;
-    std::optional<std::uint64_t> run_tag_;
-    std::optional<std::uint16_t> version_;
-    core::TimeNs created_ns_ = 0;
-    std::vector<std::string> segments_;   ///< file names, in order
-    std::vector<std::string> strangers_;  ///< segment files that the manifest does not know
+    RunContents run_;
 };
 
 }  // namespace weir::store

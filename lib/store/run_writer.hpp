@@ -15,10 +15,15 @@
 
 #include "core/units.hpp"
 #include "store/aligned_bytes.hpp"
+#include "store/event_blocks.hpp"
 #include "store/event_sink.hpp"
 #include "store/file.hpp"
 #include "store/format.hpp"
+#include "store/index_file.hpp"
 #include "store/run_directory.hpp"
+#include "store/run_lane.hpp"
+#include "store/unsynced_segments.hpp"
+#include "store/write_method.hpp"
 #include "store/write_policy.hpp"
 #include "store/write_queue.hpp"
 
@@ -86,12 +91,13 @@ public:
     /// Nothing more comes: after this stats().events are the events that are on the device, and they do not change any
     /// more. Syncs; after a failed append it syncs what stayed. Throws core::RunError if this finds an error and there
     /// was none before. Call it before the account is drawn up.
-    void settle() override;
+    void finish_data() override;
 
-    /// Ends the run: settles it if that was not done, then index and manifest (whose members `manifest_extra` joins:
-    /// "ledger", "config", "machine", …) are written, all is synced and the directory gets its final name. Works after
-    /// a failed append too, if there is room again; an event that was begun and not finished is cut off. Not after a
-    /// failed sync, nor if files were removed: what is there then stays under its hidden name. Throws core::RunError.
+    /// Ends the run: finish_data() if that was not called, then index and manifest (whose members `manifest_extra`
+    /// joins: "ledger", "config", "machine", …) are written, all is synced and the directory gets its final name. Works
+    /// after a failed append too, if there is room again; an event that was begun and not finished is cut off. Not
+    /// after a failed sync, nor if files were removed: what is there then stays under its hidden name. Throws
+    /// core::RunError.
     void close(const nlohmann::json& manifest_extra) override;
 
     /// With io_uring, of what is with the kernel: with O_DIRECT on the device, or on its way there.
@@ -105,126 +111,64 @@ public:
         return directory_.directory().free_bytes();
     }
     [[nodiscard]] std::size_t alignment() const noexcept override {
-        return direct_ ? File::direct_alignment : block_align;
+        return method_.is_direct() ? File::direct_alignment : block_align;
     }
     [[nodiscard]] nlohmann::json how() const override;
     [[nodiscard]] std::string how_text() const override;
 
 private:
-    struct Segment {
-        std::uint64_t bytes = 0;
-        std::uint64_t blocks = 0;
-        std::uint64_t events = 0;
-        std::uint64_t payload_bytes = 0;
-        std::uint32_t headers_crc = 0;  ///< CRC-32C over its block headers, which hold the bodies' CRCs
-    };
-    /// A place in a segment: everything that a cut takes back.
-    struct Mark {
-        Segment segment;
-        std::uint64_t sequence = 0;
-        std::uint64_t entries = 0;  ///< of the index, that belong to the lane's events so far
-    };
-    /// A segment that is being written, and the files that follow it when it is full.
-    struct Lane {
-        File file;
-        std::uint32_t number = 0;  ///< of the segment
-        Segment segment;           ///< as far as blocks were handed to the disk
-        std::uint64_t sequence = 0;
-        std::vector<IndexEntry> entries;  ///< not yet in the index file: of events not yet synced, and a few more
-        std::uint64_t entries_before = 0;
-        Mark whole;   ///< after the last whole event that was handed to the disk
-        Mark done;    ///< after the last one that was written
-        Mark synced;  ///< after the last successful sync
-        Segment on_device;
-        std::uint64_t extended_bytes = 0;  ///< length of the file, where space is set aside
-        core::TimeNs since_ns = 0;         ///< steady time of the segment's first event; 0 while it has none
-        bool too_long = false;             ///< the file has more than `segment.bytes`, and could not be shortened
-        bool shortened = false;            ///< that was not synced yet
-    };
-    /// A full segment that is yet to be synced. Its file stays open: the kernel may forget an error of writing back
-    /// that nobody has seen together with a file that nobody has open.
-    struct Unsynced {
-        std::uint32_t number = 0;
-        Segment on_device;
-        File file;
-    };
-    /// A segment that could not be synced.
-    struct SetAside {
-        std::uint32_t number = 0;
-        bool renamed = false;
-    };
+    using Mark = RunLane::Mark;
     /// One write that is under way.
     struct Batch {
-        Lane* lane = nullptr;
+        RunLane* lane = nullptr;
         std::uint64_t append = 0;  ///< which call of append() brought it
         Mark whole;                ///< after its last whole event
         WriteQueue::Ticket ticket;
         AlignedBytes copy;  ///< what is written, where it could not be the buffer itself
     };
 
-    static constexpr std::size_t index_entries_per_block = 2048;
-
-    // Blocks become events (run_writer.cpp).
-    void take_block(Lane& lane, std::span<std::byte> rest, std::size_t& block_bytes);
-    void track_event(Lane& lane, const BlockHeader& header, const std::byte* body, std::size_t block_bytes);
-    void stamp(Lane& lane, BlockHeader& header);
     void append_to_lane(std::span<std::byte> blocks);
-    [[nodiscard]] bool is_full(const Lane& lane, std::uint64_t more_bytes) const noexcept;
-    [[nodiscard]] Mark here(const Lane& lane) const;
-    [[nodiscard]] Lane& next_lane();
-    void open_segment(Lane& lane);
-    void rotate(Lane& lane);
-
-    // Bytes get to the disk (run_writer_disk.cpp).
-    void set_up_disk();
-    void write_head(Lane& lane, std::span<const std::byte> block);
-    void write(Lane& lane, std::span<const std::byte> bytes, const Mark& whole);
-    [[nodiscard]] std::span<const std::byte> aligned(Lane& lane, std::span<const std::byte> bytes, AlignedBytes& copy);
-    void extend(Lane& lane, std::uint64_t end);
-    void advance(Lane& lane, const Mark& whole) noexcept;
+    [[nodiscard]] std::size_t take_block(RunLane& lane, std::span<std::byte> rest, std::uint64_t offset);
+    [[nodiscard]] bool is_full(const RunLane& lane, std::uint64_t more_bytes) const noexcept;
+    [[nodiscard]] RunLane& next_lane();
+    void open_segment(RunLane& lane);
+    void rotate(RunLane& lane);
+    [[nodiscard]] std::span<const std::byte> aligned(RunLane& lane, std::span<const std::byte> bytes,
+                                                     AlignedBytes& copy);
+    void extend(RunLane& lane, std::uint64_t end);
+    void write(RunLane& lane, std::span<const std::byte> bytes, const Mark& whole);
     void complete();
-    void sync_lane(Lane& lane);
-    void check_in_place(const Lane& lane);
-    [[nodiscard]] bool cut(Lane& lane, const Mark& mark) noexcept;
+    void sync_lane(RunLane& lane);
+    void check_in_place(const RunLane& lane);
+    [[nodiscard]] bool cut(RunLane& lane, const Mark& mark) noexcept;
     void abandon_writes() noexcept;
-    [[noreturn]] void fail(const std::string& what, const Lane* sync_failed = nullptr);
-
-    // The end (run_writer_end.cpp).
+    [[noreturn]] void fail(const std::string& what, const RunLane* sync_failed = nullptr);
     void sync_oldest_segment();
     void sync_full_segments() noexcept;
-    void set_aside(const Unsynced& full) noexcept;
-    [[nodiscard]] std::string set_aside_text() const;
-    void settle_lane(Lane& lane) noexcept;
-    void forget(const Segment& segment) noexcept;
-    void flush_index(Lane& lane, std::uint64_t keep_below);
-    void write_manifest(const nlohmann::json& extra);
+    void finish_lane(RunLane& lane) noexcept;
+    void forget(const SegmentSize& segment) noexcept;
+    [[nodiscard]] nlohmann::json manifest_members(const nlohmann::json& extra) const;
 
     Config config_;
     RunDirectory directory_;
-    File index_file_;
     std::uint64_t run_tag_ = 0;
     core::TimeNs created_ns_ = 0;
     core::TimeNs last_sync_ns_ = 0;
     core::TimeNs now_ns_ = 0;  ///< steady time when append() was called
     Stats stats_;
-    WriteQueue queue_;
-    std::vector<Lane> lanes_;  ///< as many as files at most, each open
+    IndexFile index_;
+    std::vector<RunLane> lanes_;  ///< as many as files at most, each open
     std::size_t turn_ = 0;
-    Lane* lane_ = nullptr;           ///< that the last buffer went to
-    std::vector<Segment> segments_;  ///< by number; those that lanes have are not up to date
-    std::deque<Unsynced> unsynced_;  ///< by number
-    std::vector<SetAside> set_aside_;
+    RunLane* lane_ = nullptr;            ///< that the last buffer went to
+    std::vector<SegmentSize> segments_;  ///< by number; those that lanes have are not up to date
+    UnsyncedSegments unsynced_;
     std::deque<Batch> batches_;  ///< under way, oldest first
+    WriteMethod method_;         ///< after what its writes use: the lanes' files and the batches
     std::uint64_t appends_ = 0;
-    Segment index_;
-    IndexEntry open_event_;
-    std::uint64_t open_payload_bytes_ = 0;
-    bool event_open_ = false;
-    bool direct_ = false;
-    bool extends_ = false;
-    std::string note_;  ///< what was wished for and refused
+    EventBlocks event_;
+    bool extends_ = false;  ///< space is set aside ahead of direct writes
     bool failed_ = false;
-    bool settled_ = false;
+    bool data_finished_ = false;
     bool gone_ = false;  ///< files were removed, shortened or set aside: there is no run to close any more
     bool closed_ = false;
     std::string failure_;

@@ -16,7 +16,7 @@ enum class Toggle : std::uint8_t {
 enum class SyncPolicy : std::uint8_t {
     interval,  ///< by sync_bytes and sync_interval_ns, and as `segment`
     segment,   ///< when a segment is full, and as `end`
-    end,       ///< when the run settles; of many segments the oldest before that
+    end,       ///< when the run ends; of many segments the oldest before that
     never,     ///< not the events: what is called written is with the kernel, and nothing is called synced
 };
 

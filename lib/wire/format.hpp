@@ -1,5 +1,6 @@
-// Payload framing: what a format is, what it is configured with, and the table of all of them (formats.cpp). Dispatch
-// is once per burst through FormatEntry; the decoders themselves are in a folder per format. Not here: transports.
+// Payload framing: what a format is, what it is configured with, and the table of all of them (formats/table.cpp).
+// Everything that the rest of weir knows of a format is in its FormatEntry, which its own folder makes. Dispatch is
+// once per burst through it. Not here: transports.
 #pragma once
 
 #include <array>
@@ -8,8 +9,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "wire/fragment.hpp"
+
+namespace weir::options {
+template <class T>
+class OptionTable;
+}
 
 namespace weir::wire {
 
@@ -62,6 +69,15 @@ struct SlsOptions {
     std::optional<bool> tengiga{};             ///< eiger: packets of 4096 bytes (default), not of 1024
     LaneBy lane_by = LaneBy::datagram;         ///< how two interfaces are told apart where it matters
     bool interfaces_joined = false;            ///< both interfaces of a module are one source, one message
+
+    bool operator==(const SlsOptions&) const = default;
+};
+
+/// ess: the keys of the stream, key for key.
+struct EssOptions {
+    std::uint32_t packets_per_pulse = 1;  ///< of a source
+
+    bool operator==(const EssOptions&) const = default;
 };
 
 /// spead: the keys of the stream, key for key.
@@ -81,7 +97,10 @@ struct FormatOptions {
     std::uint32_t message_bytes_max = message_bytes_max_default;  ///< `max_message_bytes`; 0 means the default
     DeclaredSpec declared{};                                      ///< declared only
     SlsOptions sls{};
+    EssOptions ess{};
     SpeadOptions spead{};  ///< spead only
+
+    bool operator==(const FormatOptions&) const = default;
 };
 
 /// A DeclaredField made ready: one 8-byte load at `at`, byte swap if the format is big-endian, shift, mask.
@@ -140,7 +159,21 @@ struct FormatContext {
     SpeadContext spead{};
 };
 
-/// One line of the table of formats.
+/// The images of a format whose messages are rows of pixels of 16 bits, little-endian.
+struct ImageFacts {
+    std::uint32_t columns = 0;    ///< of a module; 0: the messages are no images
+    bool gain_bits = false;       ///< the upper two say the gain, as JUNGFRAU's do: energies can be made of them
+    double pixel_um = 0;          ///< a pixel's edge, as the maker states it
+    std::string_view detector{};  ///< for people: "JUNGFRAU"
+};
+
+/// A part of a message, or of a buffer.
+struct ByteSpan {
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+};
+
+/// Everything that others know of a format. What is empty or null does not apply to it.
 struct FormatEntry {
     std::string_view name;  ///< as in the configuration
 
@@ -153,12 +186,54 @@ struct FormatEntry {
 
     /// Throws core::UsageError naming the option, what was found and what is accepted.
     FormatContext (*make_context)(const FormatOptions& options);
+
+    /// What decodes the formats that a [[format]] describes: it has their names, and none of its own.
+    bool described = false;
+    /// Packets say which event they are of. Without that the transport has to.
+    bool numbers_events = true;
+    /// Set if headers say which source they are from; in words where that is more than an id.
+    std::optional<std::string_view> source_id{};
+
+    /// Keys of [[stream]] that are this format's. Formats may share some: then they have the same `describe`.
+    std::span<const std::string_view> keys{};
+    /// The keys, with those of the formats that share some, in the order in which they are read and printed. Which of
+    /// them fit together is checked with make_context, after each.
+    options::OptionTable<FormatOptions> (*describe)() = nullptr;
+    /// That of `keys` without which `source_by = "header"` is impossible, and what it is.
+    std::string_view source_key{};
+    std::string_view source_key_meaning{};
+    /// Bytes of every message where the keys say so; 0 where they do not.
+    std::uint32_t (*message_bytes)(const FormatOptions& options) = nullptr;
+
+    ImageFacts image{};
+    /// Bytes of a number in the payload, for what sorts bits before it compresses.
+    std::uint32_t (*element_bytes)(const FormatOptions& options) = nullptr;
+
+    /// Writes where in its message a packet lies into the header that was kept of another packet of it, which has
+    /// context.header_bytes: so packets are made again from what is stored. `lane`: UDP interface in the module. False
+    /// where the header cannot say it: every packet is a whole message.
+    bool (*put_place)(const FormatContext& context, const FormatOptions& options, std::uint32_t lane,
+                      std::uint64_t offset, std::span<std::byte> header) = nullptr;
+    /// Of all messages of a run only the bytes `there` come: which keys would fit that, in words; empty if none would.
+    std::string (*setting_for)(const FormatOptions& options, const FormatContext& now, ByteSpan there) = nullptr;
+
+    std::string_view page{};    ///< of the documentation, below docs/
+    std::string_view python{};  ///< the function of python/weir/_formats.py that knows its images
 };
 
-/// All formats: jungfrau, moench, eiger, ejfat, dune, ess, spead, message, declared.
+/// All formats, in the order of help and messages.
 [[nodiscard]] std::span<const FormatEntry> formats() noexcept;
 
 /// By name, or nullptr. A format of the user's own name is `declared` with his DeclaredSpec.
 [[nodiscard]] const FormatEntry* find_format(std::string_view name) noexcept;
+
+/// The entry that decodes what [[format]] describes.
+[[nodiscard]] const FormatEntry& described_format() noexcept;
+
+/// The names that need no [[format]], and that none may have.
+[[nodiscard]] std::vector<std::string_view> built_in_formats();
+
+/// Whether it needs no [[format]].
+[[nodiscard]] bool is_built_in(std::string_view name) noexcept;
 
 }  // namespace weir::wire

@@ -6,12 +6,10 @@
 #include <cstdint>
 #include <span>
 
-#include "core/counters.hpp"
 #include "core/units.hpp"
+#include "wire/packet_counter.hpp"
 
 namespace weir::wire {
-
-using core::PacketCounter;
 
 /// A decoder's answer. `ok` sends the fragment on; anything else is the counter in which the packet ends.
 using Verdict = PacketCounter;

@@ -3,11 +3,11 @@
 #include <array>
 
 #include "wire/bytes.hpp"
-#include "wire/dune/dune.hpp"
-#include "wire/ejfat/ejfat.hpp"
-#include "wire/ess/ess.hpp"
-#include "wire/sls/sls.hpp"
-#include "wire/spead/spead.hpp"
+#include "wire/formats/dune/dune.hpp"
+#include "wire/formats/ejfat/ejfat.hpp"
+#include "wire/formats/ess/ess.hpp"
+#include "wire/formats/sls/sls.hpp"
+#include "wire/formats/spead/spead.hpp"
 
 namespace weir::wire {
 namespace {

@@ -1,5 +1,4 @@
 """A run: where its events are, what it says of itself, and whether all of it is as it should be."""
-import collections
 import json
 import pathlib
 import re
@@ -10,16 +9,11 @@ import numpy as np
 from . import _codecs, _files, _payload
 from ._crc32c import crc32c
 from ._event import Event
+from ._formats import Image, image_of
 from ._scan import INDEX, RunError, Scan
 
-# Raw images: columns and rows of a module, or of an EIGER port.
-_DETECTORS = {"jungfrau": (1024, 512), "moench": (400, 400), "eiger": (512, 256)}
 _PIXEL_TYPES = {"f32": "<f4", "f16": "<f2", "i16": "<i2", "u16": "<u2"}
-_EIGER_TYPES = {8: "u1", 16: "<u2", 32: "<u4"}
 MAX_EVENT = 2 << 30
-
-# What array() gives without being told: `sources` images of rows x columns elements of `dtype`.
-Image = collections.namedtuple("Image", "dtype sources rows columns")
 
 _ENTRY = np.dtype([("event", "<u8"), ("epoch", "<u4"), ("segment", "<u4"), ("offset", "<u8"), ("bytes", "<u8")])
 _NO_RUN = 0xFFFFFFFF
@@ -73,7 +67,7 @@ class Run:
 
     def _load(self):
         self._segments = self._list()
-        self._strangers, self._manifest_problem, self.manifest, self._tag = [], None, {}, None
+        self._unlisted, self._manifest_problem, self.manifest, self._tag = [], None, {}, None
         self._index, self._found, self._scanned = None, {}, {}
         self.version = None
         self.closed = self._read_manifest()
@@ -147,7 +141,7 @@ class Run:
         streams = self.config.get("stream")
         if self.payload or not isinstance(streams, list):
             return None
-        images = {_image_of(stream) for stream in streams}
+        images = {image_of(stream) for stream in streams}
         image = images.pop() if len(images) == 1 else None
         return image and image._replace(sources=sources)
 
@@ -238,7 +232,7 @@ class Run:
         # The manifest says which segments there are; what else lies here is not part of the run.
         listed = manifest.get("segments")
         names = [f"events-{i:06}.weir" for i in range(len(listed))] if isinstance(listed, list) else []
-        self._strangers = [name for name in self._segments if name not in names]
+        self._unlisted = [name for name in self._segments if name not in names]
         self._segments = names
         return True
 
@@ -371,7 +365,7 @@ class Run:
             totals[0] += 1
             totals[1] += event["bytes"]
             found.append((event["id"], event["epoch"], event["segment"], event["offset"], event["stored_bytes"]))
-        problems = scan.problems + [f"{name} is not part of the run" for name in self._strangers]
+        problems = scan.problems + [f"{name} is not part of the run" for name in self._unlisted]
         if self.closed:
             problems += self._verify_index(np.array(found, _ENTRY)) + self._verify_manifest(*totals)
         return problems
@@ -425,20 +419,6 @@ class Events:
 
 def _counts(*values):
     return all(isinstance(value, int) and value > 0 for value in values)
-
-
-def _image_of(stream):
-    """What a stream's messages are, from its keys; None if they are no images."""
-    name = _at(stream, "format")
-    if name not in _DETECTORS:
-        return None
-    columns, rows = _DETECTORS[name]
-    rows = stream.get("rows", rows)
-    interfaces = stream.get("interfaces", 1) if name != "eiger" and stream.get("source_by") != "header" else 1
-    dtype = _EIGER_TYPES.get(stream.get("bit_depth", 16)) if name == "eiger" else "<u2"
-    if dtype is None or not _counts(rows, interfaces) or rows % interfaces:
-        return None
-    return Image(dtype, None, rows // interfaces, columns)
 
 
 def _describes(listed, path, scan, **more):

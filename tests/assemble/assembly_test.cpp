@@ -11,9 +11,7 @@ namespace {
 
 using namespace weir::assemble;
 using namespace weir::assemble::test;
-using weir::core::EventCounter;
-using weir::core::MessageCounter;
-using weir::core::PacketCounter;
+using weir::wire::PacketCounter;
 using Missing = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
 Packet range(std::uint32_t begin, std::uint32_t end, std::uint32_t total, TimeNs time_ns = 0) {
@@ -26,7 +24,7 @@ Limits one_source() {
     return limits;
 }
 
-TEST(Assembly, takes_the_pieces_of_a_message_in_any_order) {
+TEST(Assembly, TakesThePiecesOfAMessageInAnyOrder) {
     std::vector<std::uint32_t> order(40);
     std::iota(order.begin(), order.end(), 0U);
     std::mt19937_64 random(7);
@@ -42,7 +40,7 @@ TEST(Assembly, takes_the_pieces_of_a_message_in_any_order) {
     }
 }
 
-TEST(Assembly, takes_messages_and_events_interleaved) {
+TEST(Assembly, TakesMessagesAndEventsInterleaved) {
     Harness harness({.sources = 3});
     for (std::uint32_t index = 0; index < 10; ++index)
         for (std::uint64_t number = 1; number <= 20; ++number)
@@ -54,7 +52,7 @@ TEST(Assembly, takes_messages_and_events_interleaved) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Assembly, counts_a_duplicate_once_and_lets_it_complete_nothing) {
+TEST(Assembly, CountsADuplicateOnceAndLetsItCompleteNothing) {
     Harness harness(one_source());
     harness.add(piece(0, 1, 0, 3, 1));
     harness.add(piece(0, 1, 0, 3, 2));
@@ -70,7 +68,7 @@ TEST(Assembly, counts_a_duplicate_once_and_lets_it_complete_nothing) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Assembly, takes_a_piece_inside_a_merged_range_for_a_duplicate) {
+TEST(Assembly, TakesAPieceInsideAMergedRangeForADuplicate) {
     Harness harness(one_source());
     harness.add(range(0, 100, 1000));
     harness.add(range(100, 200, 1000));
@@ -82,7 +80,7 @@ TEST(Assembly, takes_a_piece_inside_a_merged_range_for_a_duplicate) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Assembly, calls_every_partial_overlap_a_conflict) {
+TEST(Assembly, CallsEveryPartialOverlapAConflict) {
     for (const auto& [begin, end] : {std::pair{199U, 201U},
                                      {150U, 250U},
                                      {250U, 301U},
@@ -101,7 +99,7 @@ TEST(Assembly, calls_every_partial_overlap_a_conflict) {
     }
 }
 
-TEST(Assembly, takes_what_touches_on_either_side_or_on_both) {
+TEST(Assembly, TakesWhatTouchesOnEitherSideOrOnBoth) {
     Harness harness(one_source());
     harness.add(range(200, 300, 600));
     harness.add(range(100, 200, 600));  // touches right
@@ -118,7 +116,7 @@ TEST(Assembly, takes_what_touches_on_either_side_or_on_both) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Assembly, refuses_what_lies_outside_the_declared_size) {
+TEST(Assembly, RefusesWhatLiesOutsideTheDeclaredSize) {
     Harness harness(one_source());
     harness.add(range(900, 1001, 1000));
     harness.add({.source = 0, .number = 1, .offset = 0xFFFFFFF0U, .bytes = 32, .total = 1000});
@@ -130,7 +128,7 @@ TEST(Assembly, refuses_what_lies_outside_the_declared_size) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Assembly, bounds_the_size_of_messages) {
+TEST(Assembly, BoundsTheSizeOfMessages) {
     Limits limits = one_source();
     limits.message_bytes_max = 1000;
     Harness harness(limits);
@@ -144,7 +142,7 @@ TEST(Assembly, bounds_the_size_of_messages) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Assembly, lets_the_first_declared_total_win) {
+TEST(Assembly, LetsTheFirstDeclaredTotalWin) {
     Harness harness(one_source());
     harness.add({.source = 0, .number = 1, .offset = 300, .bytes = 100, .total_known = false});
     harness.add(range(0, 100, 399));  // does not hold what is there already
@@ -159,7 +157,7 @@ TEST(Assembly, lets_the_first_declared_total_win) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Assembly, leaves_the_size_unknown_where_it_was_never_declared) {
+TEST(Assembly, LeavesTheSizeUnknownWhereItWasNeverDeclared) {
     Harness harness(one_source());
     harness.add({.source = 0, .number = 1, .offset = 0, .bytes = 100, .total_known = false});
     harness.finish();
@@ -168,7 +166,7 @@ TEST(Assembly, leaves_the_size_unknown_where_it_was_never_declared) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Assembly, completes_a_message_of_no_bytes) {
+TEST(Assembly, CompletesAMessageOfNoBytes) {
     Harness harness({.sources = 2});
     harness.add({.source = 0, .number = 1});
     harness.add({.source = 1, .number = 1});
@@ -181,7 +179,7 @@ TEST(Assembly, completes_a_message_of_no_bytes) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Assembly, bounds_the_ranges_of_a_message) {
+TEST(Assembly, BoundsTheRangesOfAMessage) {
     for (const std::uint32_t blocks : {0U, 1U}) {
         Limits limits = one_source();
         limits.range_blocks = blocks;
@@ -203,7 +201,7 @@ TEST(Assembly, bounds_the_ranges_of_a_message) {
     }
 }
 
-TEST(Assembly, returns_range_blocks) {
+TEST(Assembly, ReturnsRangeBlocks) {
     Limits limits = one_source();
     limits.range_blocks = 1;
     Harness harness(limits);
@@ -216,7 +214,7 @@ TEST(Assembly, returns_range_blocks) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Assembly, keeps_ranges_like_a_set_of_bytes) {
+TEST(Assembly, KeepsRangesLikeASetOfBytes) {
     for (std::uint64_t seed = 1; seed <= 300; ++seed) {
         std::mt19937_64 random(seed);
         Limits limits = one_source();
@@ -241,9 +239,9 @@ TEST(Assembly, keeps_ranges_like_a_set_of_bytes) {
     }
 }
 
-TEST(Assembly, keeps_the_first_packets_header_with_the_message) {
-    weir::core::PacketTally packets;
-    weir::core::MessageTally messages;
+TEST(Assembly, KeepsTheFirstPacketsHeaderWithTheMessage) {
+    weir::wire::PacketTally packets;
+    weir::assemble::MessageTally messages;
     static std::uint32_t released = 0;
     released = 0;
     MessageTable table({}, packets, messages, [](void**, std::uint32_t count) { released += count; });
@@ -270,9 +268,9 @@ TEST(Assembly, keeps_the_first_packets_header_with_the_message) {
     EXPECT_EQ(released, 2u);
 }
 
-TEST(Assembly, joins_messages_that_turned_out_to_be_one) {
-    weir::core::PacketTally packets;
-    weir::core::MessageTally messages;
+TEST(Assembly, JoinsMessagesThatTurnedOutToBeOne) {
+    weir::wire::PacketTally packets;
+    weir::assemble::MessageTally messages;
     static std::uint32_t released = 0;
     released = 0;
     MessageTable::Config config;

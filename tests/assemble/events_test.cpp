@@ -1,15 +1,16 @@
 // Messages become events: an event leaves exactly once, with its cause; late, horizon, eviction, no room, frozen sinks.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "harness.hpp"
+#include "sanitized.hpp"
 
 namespace {
 
 using namespace weir::assemble;
 using namespace weir::assemble::test;
-using weir::core::EventCounter;
-using weir::core::MessageCounter;
-using weir::core::PacketCounter;
+using weir::wire::PacketCounter;
 using Missing = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
 /// A whole message of one piece.
@@ -17,7 +18,7 @@ Packet whole(std::uint32_t source, std::uint64_t number, TimeNs time_ns) {
     return piece(source, number, 0, 1, time_ns);
 }
 
-TEST(Events, time_out_counted_from_the_first_packet_of_any_source) {
+TEST(Events, TimeOutCountedFromTheFirstPacketOfAnySource) {
     Harness harness({.sources = 3});
     harness.add(piece(0, 1, 0, 3, 100));
     harness.add(piece(1, 1, 1, 3, 900));
@@ -40,7 +41,7 @@ TEST(Events, time_out_counted_from_the_first_packet_of_any_source) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, time_out_without_traffic) {
+TEST(Events, TimeOutWithoutTraffic) {
     Harness harness({.sources = 2});
     harness.add(whole(0, 1, 100));
     harness.advance(1099);
@@ -51,7 +52,23 @@ TEST(Events, time_out_without_traffic) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, time_out_in_order_of_their_deadlines) {
+TEST(Events, ThatOnlyAPacketAfterTheirTimeMakesWholeTimeOutWithoutIt) {
+    Harness harness({.sources = 2});
+    harness.add(whole(0, 1, 0));
+    // The message is ahead of the time that its rx lcore vouches for.
+    const std::array<Harness::Part, 2> parts{{{0, 10, 100}, {10, 10, 1100}}};
+    harness.bind(1, 1, 20, parts, 500);
+    EXPECT_EQ(harness.find(1), nullptr);
+    harness.advance(1000);
+    ASSERT_NE(harness.find(1), nullptr);
+    EXPECT_EQ(harness.find(1)->cause, EventCause::timeout);
+    EXPECT_FALSE(harness.find(1)->messages.at(1).complete);
+    harness.finish();
+    EXPECT_EQ(harness.count(PacketCounter::late), 1u);
+    EXPECT_EQ(harness.faults(), "");
+}
+
+TEST(Events, TimeOutInOrderOfTheirDeadlines) {
     for (const TimeNs timeout_ns : {TimeNs{1}, TimeNs{255}, TimeNs{256}, TimeNs{1000}, TimeNs{123'456'789}}) {
         Limits limits{.sources = 2};
         limits.timeout_ns = timeout_ns;
@@ -67,11 +84,11 @@ TEST(Events, time_out_in_order_of_their_deadlines) {
     }
 }
 
-TEST(Events, time_out_exactly_however_time_advances) {
+TEST(Events, TimeOutExactlyHoweverTimeAdvances) {
     for (TimeNs stride = 1; stride < 4000; stride = 2 * stride + 1) {
         Harness harness({.sources = 2});
         TimeNs last = 0;
-        for (TimeNs now = 0; now < 20'000; now += stride) {
+        for (TimeNs now = 0; now < weir::test::repeated(20'000); now += stride) {
             harness.advance(now);
             for (const EventResult& event : harness.events) ASSERT_LE(event.first_ns + 1000, now);
             if (stride < 500) {
@@ -88,7 +105,7 @@ TEST(Events, time_out_exactly_however_time_advances) {
     }
 }
 
-TEST(Events, end_with_the_run) {
+TEST(Events, EndWithTheRun) {
     Harness harness({.sources = 2});
     harness.add(piece(0, 5, 1, 2, 1));
     harness.add(whole(1, 6, 1));
@@ -100,7 +117,7 @@ TEST(Events, end_with_the_run) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, leave_once_and_what_comes_afterwards_is_late_or_a_duplicate) {
+TEST(Events, LeaveOnceAndWhatComesAfterwardsIsLateOrADuplicate) {
     Harness harness({.sources = 2});
     harness.add(whole(0, 1, 1));
     harness.add(piece(1, 1, 0, 2, 1));
@@ -116,7 +133,7 @@ TEST(Events, leave_once_and_what_comes_afterwards_is_late_or_a_duplicate) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, of_which_a_source_never_came_take_nothing_of_it_later) {
+TEST(Events, OfWhichASourceNeverCameTakeNothingOfItLater) {
     Harness harness({.sources = 2});
     harness.add(whole(0, 1, 1));
     harness.advance(2000);
@@ -129,7 +146,7 @@ TEST(Events, of_which_a_source_never_came_take_nothing_of_it_later) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, are_remembered_for_the_horizon_and_older_ones_stay_late) {
+TEST(Events, AreRememberedForTheHorizonAndOlderOnesStayLate) {
     Limits limits{.sources = 1};
     limits.horizon = 16;
     Harness harness(limits);
@@ -147,7 +164,7 @@ TEST(Events, are_remembered_for_the_horizon_and_older_ones_stay_late) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, opened_first_are_evicted_first) {
+TEST(Events, OpenedFirstAreEvictedFirst) {
     Limits limits{.sources = 2};
     limits.open_max = 3;
     Harness harness(limits);
@@ -168,7 +185,7 @@ TEST(Events, opened_first_are_evicted_first) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, need_only_as_many_sources_as_configured) {
+TEST(Events, NeedOnlyAsManySourcesAsConfigured) {
     Limits limits{.sources = 3};
     limits.sources_needed = 2;
     Harness harness(limits);
@@ -181,7 +198,7 @@ TEST(Events, need_only_as_many_sources_as_configured) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, are_complete_only_when_every_message_in_them_is_whole) {
+TEST(Events, AreCompleteOnlyWhenEveryMessageInThemIsWhole) {
     Limits limits{.sources = 3};
     limits.sources_needed = 1;
     Harness harness(limits);
@@ -205,7 +222,7 @@ TEST(Events, are_complete_only_when_every_message_in_them_is_whole) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, with_a_message_that_ended_with_gaps_are_not_complete) {
+TEST(Events, WithAMessageThatEndedWithGapsAreNotComplete) {
     Limits limits{.sources = 2};
     limits.sources_needed = 1;
     Harness harness(limits);
@@ -219,7 +236,7 @@ TEST(Events, with_a_message_that_ended_with_gaps_are_not_complete) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, are_refused_whole_while_the_sink_is_frozen) {
+TEST(Events, AreRefusedWholeWhileTheSinkIsFrozen) {
     Limits limits{.sources = 2};
     limits.open_max = 4;
     limits.queued_max = 8;
@@ -244,7 +261,7 @@ TEST(Events, are_refused_whole_while_the_sink_is_frozen) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, that_are_open_are_not_evicted_where_that_makes_no_room) {
+TEST(Events, ThatAreOpenAreNotEvictedWhereThatMakesNoRoom) {
     Limits limits{.sources = 2};
     limits.open_max = 2;
     limits.queued_max = 2;
@@ -262,11 +279,11 @@ TEST(Events, that_are_open_are_not_evicted_where_that_makes_no_room) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, that_all_time_out_at_once_refuse_no_new_ones) {
+TEST(Events, ThatAllTimeOutAtOnceRefuseNoNewOnes) {
     // Sixteen wait for their lcore's answer; the sink is idle, so there is room for as many again.
-    weir::core::PacketTally packets;
-    weir::core::MessageTally messages;
-    weir::core::EventTally events;
+    weir::wire::PacketTally packets;
+    weir::assemble::MessageTally messages;
+    weir::assemble::EventTally events;
     EventBuilder::Config config;
     config.sources = config.sources_needed = 2;
     config.open_max = 16;
@@ -294,7 +311,7 @@ TEST(Events, that_all_time_out_at_once_refuse_no_new_ones) {
     EXPECT_EQ(builder.commands(0)[0].fate, PacketCounter::late);
 }
 
-TEST(Events, wait_for_a_slow_sink_where_the_input_can_wait) {
+TEST(Events, WaitForASlowSinkWhereTheInputCanWait) {
     Limits limits{.sources = 1};
     limits.queued_max = 4;
     limits.wait = true;
@@ -314,7 +331,7 @@ TEST(Events, wait_for_a_slow_sink_where_the_input_can_wait) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, have_no_half_when_buffers_run_out) {
+TEST(Events, HaveNoHalfWhenBuffersRunOut) {
     Limits limits{.sources = 2};
     limits.buffers_max = 10;
     Harness harness(limits);
@@ -336,7 +353,7 @@ TEST(Events, have_no_half_when_buffers_run_out) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, have_no_half_when_message_slots_run_out) {
+TEST(Events, HaveNoHalfWhenMessageSlotsRunOut) {
     Limits limits{.sources = 2};
     limits.messages_max = 8;
     Harness harness(limits);
@@ -355,7 +372,7 @@ TEST(Events, have_no_half_when_message_slots_run_out) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, have_no_half_when_one_lcore_has_no_slot_for_the_first_packet) {
+TEST(Events, HaveNoHalfWhenOneLcoreHasNoSlotForTheFirstPacket) {
     Limits limits{.sources = 2, .rx_count = 2};
     limits.messages_max = 4;
     Harness harness(limits);
@@ -369,7 +386,7 @@ TEST(Events, have_no_half_when_one_lcore_has_no_slot_for_the_first_packet) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, refused_on_one_lcore_take_back_what_another_has_taken) {
+TEST(Events, RefusedOnOneLcoreTakeBackWhatAnotherHasTaken) {
     Limits limits{.sources = 2, .rx_count = 2};
     limits.buffers_max = 4;
     Harness harness(limits);
@@ -382,7 +399,7 @@ TEST(Events, refused_on_one_lcore_take_back_what_another_has_taken) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, keep_memory_bounded_under_any_number_of_open_ones) {
+TEST(Events, KeepMemoryBoundedUnderAnyNumberOfOpenOnes) {
     Limits limits{.sources = 4};
     limits.open_max = 16;
     limits.messages_max = 128;
@@ -397,7 +414,7 @@ TEST(Events, keep_memory_bounded_under_any_number_of_open_ones) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Events, survive_endless_refusals_without_losing_an_answer) {
+TEST(Events, SurviveEndlessRefusalsWithoutLosingAnAnswer) {
     // Nothing is drained for long: descriptors pile up, and every slot must still come back.
     Limits limits{.sources = 1};
     limits.messages_max = 4;

@@ -5,9 +5,7 @@
 
 namespace weir::assemble::test {
 
-using core::EventCounter;
-using core::MessageCounter;
-using core::PacketCounter;
+using wire::PacketCounter;
 
 Harness::Harness(const Limits& limits)
     : limits_(limits),

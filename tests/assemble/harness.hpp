@@ -110,9 +110,9 @@ public:
     /// The event with this number, or nullptr.
     [[nodiscard]] const EventResult* find(std::uint64_t number, std::uint32_t epoch = 0) const;
 
-    [[nodiscard]] std::uint64_t count(core::PacketCounter counter) const;
-    [[nodiscard]] std::uint64_t count(core::MessageCounter counter) const;
-    [[nodiscard]] std::uint64_t count(core::EventCounter counter) const;
+    [[nodiscard]] std::uint64_t count(wire::PacketCounter counter) const;
+    [[nodiscard]] std::uint64_t count(assemble::MessageCounter counter) const;
+    [[nodiscard]] std::uint64_t count(assemble::EventCounter counter) const;
     /// After the end: what does not add up, leaked, was released twice or read after release; empty if nothing.
     [[nodiscard]] std::string faults() const;
 
@@ -156,9 +156,9 @@ private:
 
     Limits limits_;
     std::deque<Buffer> buffers_;
-    std::deque<core::PacketTally> packet_tallies_;  // one per rx, then one per shard
-    std::deque<core::MessageTally> message_tallies_;
-    std::deque<core::EventTally> event_tallies_;  // per shard
+    std::deque<wire::PacketTally> packet_tallies_;  // one per rx, then one per shard
+    std::deque<assemble::MessageTally> message_tallies_;
+    std::deque<assemble::EventTally> event_tallies_;  // per shard
     std::vector<std::unique_ptr<MessageTable>> tables_;
     std::unique_ptr<ShardBoard> board_;
     std::vector<std::unique_ptr<EventBuilder>> builders_;
@@ -174,6 +174,10 @@ private:
                                   TimeNs time_ns) {
     return {
         .source = source, .number = number, .offset = index * 100, .bytes = 100, .total = of * 100, .time_ns = time_ns};
+}
+/// A whole message of one piece.
+inline Packet whole_message(std::uint32_t source, std::uint64_t number, TimeNs time_ns) {
+    return piece(source, number, 0, 1, time_ns);
 }
 
 }  // namespace weir::assemble::test

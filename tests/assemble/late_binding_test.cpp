@@ -7,9 +7,7 @@ namespace {
 
 using namespace weir::assemble;
 using namespace weir::assemble::test;
-using weir::core::EventCounter;
-using weir::core::MessageCounter;
-using weir::core::PacketCounter;
+using weir::wire::PacketCounter;
 using Missing = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
 /// A whole message of `count` packets of 10 bytes, all at one time.
@@ -19,7 +17,7 @@ void bind_whole(Harness& harness, std::uint32_t source, std::uint64_t number, st
     harness.bind(source, number, 10 * count, parts, now);
 }
 
-TEST(LateBinding, meets_in_an_event) {
+TEST(LateBinding, MeetsInAnEvent) {
     Harness harness({.sources = 2});
     harness.add(piece(0, 7, 0, 1, 5));
     bind_whole(harness, 1, 7, 3, 6);
@@ -32,7 +30,7 @@ TEST(LateBinding, meets_in_an_event) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(LateBinding, delivers_gaps) {
+TEST(LateBinding, DeliversGaps) {
     Harness harness({.sources = 1});
     harness.bind(0, 7, 100, std::vector<Harness::Part>{{10, 10, 1}, {50, 20, 2}}, 3);
     harness.advance(5000);
@@ -46,7 +44,7 @@ TEST(LateBinding, delivers_gaps) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(LateBinding, moves_the_deadline_back_to_its_first_packet) {
+TEST(LateBinding, MovesTheDeadlineBackToItsFirstPacket) {
     Harness harness({.sources = 3});
     harness.add(piece(0, 7, 0, 2, 500));
     harness.bind(1, 7, 20, std::vector<Harness::Part>{{0, 10, 100}, {10, 10, 700}}, 800);
@@ -61,7 +59,7 @@ TEST(LateBinding, moves_the_deadline_back_to_its_first_packet) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(LateBinding, of_an_overdue_message_ends_the_event_where_it_should_have_ended) {
+TEST(LateBinding, OfAnOverdueMessageEndsTheEventWhereItShouldHaveEnded) {
     Harness harness({.sources = 2});
     harness.add(piece(0, 7, 0, 1, 900));
     // Its first packet came at 100, so the event should have ended at 1100.
@@ -87,7 +85,7 @@ TEST(LateBinding, of_an_overdue_message_ends_the_event_where_it_should_have_ende
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(LateBinding, to_an_open_number_of_the_same_source_is_a_conflict) {
+TEST(LateBinding, ToAnOpenNumberOfTheSameSourceIsAConflict) {
     Harness harness({.sources = 1});
     harness.add(piece(0, 7, 0, 2, 1));
     bind_whole(harness, 0, 7, 3, 2);
@@ -99,7 +97,7 @@ TEST(LateBinding, to_an_open_number_of_the_same_source_is_a_conflict) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(LateBinding, of_a_number_that_has_left_is_a_duplicate_or_late) {
+TEST(LateBinding, OfANumberThatHasLeftIsADuplicateOrLate) {
     Harness harness({.sources = 2});
     bind_whole(harness, 0, 7, 3, 1);
     bind_whole(harness, 0, 7, 3, 2);
@@ -113,7 +111,7 @@ TEST(LateBinding, of_a_number_that_has_left_is_a_duplicate_or_late) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(LateBinding, notices_a_restart) {
+TEST(LateBinding, NoticesARestart) {
     Harness harness({.sources = 1});
     for (std::uint64_t number = 0; number < 30; ++number) bind_whole(harness, 0, number, 4, 1);
     for (std::uint64_t number = 0; number < 10; ++number) bind_whole(harness, 0, number, 4, 2);
@@ -129,7 +127,7 @@ TEST(LateBinding, notices_a_restart) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(LateBinding, may_come_to_nothing) {
+TEST(LateBinding, MayComeToNothing) {
     Harness harness({.sources = 1});
     Message* message = harness.table().open_unbound(0, 1);
     ASSERT_NE(message, nullptr);
@@ -139,7 +137,7 @@ TEST(LateBinding, may_come_to_nothing) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(LateBinding, finds_no_slot_when_there_is_none) {
+TEST(LateBinding, FindsNoSlotWhenThereIsNone) {
     Limits limits{.sources = 1};
     limits.messages_max = 1;
     Harness harness(limits);

@@ -11,7 +11,7 @@
 namespace weir::assemble {
 namespace {
 
-using core::PacketCounter;
+using wire::PacketCounter;
 
 constexpr std::uint32_t total = 400;
 constexpr std::uint32_t piece_bytes = 100;
@@ -66,17 +66,17 @@ protected:
     }
 
     int buffer_ = 0;
-    core::PacketTally packets_;
-    core::MessageTally messages_;
+    wire::PacketTally packets_;
+    assemble::MessageTally messages_;
     std::unique_ptr<MessageTable> table_;
 };
 
-TEST_F(LookAhead, foresees_nothing_while_few_messages_are_open) {
+TEST_F(LookAhead, ForeseesNothingWhileFewMessagesAreOpen) {
     add(piece(1, 0));
     EXPECT_EQ(foresee(1), nullptr);
 }
 
-TEST_F(LookAhead, foresees_the_open_message_of_the_right_source_and_number) {
+TEST_F(LookAhead, ForeseesTheOpenMessageOfTheRightSourceAndNumber) {
     for (std::uint64_t number = 1; number <= MessageTable::look_ahead_open; ++number) add(piece(number, 0));
     Message* expected = foresee(7);
     ASSERT_NE(expected, nullptr);
@@ -88,7 +88,7 @@ TEST_F(LookAhead, foresees_the_open_message_of_the_right_source_and_number) {
     EXPECT_EQ(foresee(7), nullptr);
 }
 
-TEST_F(LookAhead, believes_nothing_that_has_changed_since) {
+TEST_F(LookAhead, BelievesNothingThatHasChangedSince) {
     add(piece(1, 0));
     std::vector<Message*> slots;
     for (const Descriptor& descriptor : table_->pending())
@@ -119,7 +119,7 @@ TEST_F(LookAhead, believes_nothing_that_has_changed_since) {
     EXPECT_EQ(stale->packets, total / piece_bytes);
 }
 
-TEST_F(LookAhead, checks_what_comes_right_behind) {
+TEST_F(LookAhead, ChecksWhatComesRightBehind) {
     const auto refused = [&] {
         return packets_.get(PacketCounter::malformed_range) + packets_.get(PacketCounter::conflict) +
                packets_.get(PacketCounter::malformed_payload_length);

@@ -5,21 +5,16 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "../sanitized.hpp"
 #include "stream.hpp"
 
 namespace {
 
 using namespace weir::assemble;
 using namespace weir::assemble::test;
-using weir::core::PacketCounter;
+using weir::wire::PacketCounter;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t default_runs = 300;
-#elif defined(NDEBUG)
-constexpr std::uint64_t default_runs = 10'000;
-#else
-constexpr std::uint64_t default_runs = 2'000;
-#endif
+constexpr std::uint64_t default_runs = weir::test::sanitized ? 250 : 10'000;
 
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
     const char* text = std::getenv(name);
@@ -61,7 +56,7 @@ public:
             if (ambiguous && !exact)
                 wrong_or_late += difference;
             else if (difference != 0)
-                text_ << weir::core::packet_counters[i].name << ": " << got_.count(counter) << ", expected "
+                text_ << weir::wire::packet_counters[i].name << ": " << got_.count(counter) << ", expected "
                       << expected_.counters[i] << '\n';
         }
         if (wrong_or_late != 0) text_ << "duplicate + conflict + too_fragmented + late + refused differ\n";
@@ -171,7 +166,7 @@ std::string run(std::uint64_t seed) {
     return text;
 }
 
-TEST(Model, agrees_with_the_oracle) {
+TEST(Model, AgreesWithTheOracle) {
     const std::uint64_t only = from_environment("WEIR_MODEL_SEED", 0);
     const std::uint64_t runs = only != 0 ? 1 : from_environment("WEIR_MODEL_RUNS", default_runs);
     int failures = 0;
@@ -184,7 +179,7 @@ TEST(Model, agrees_with_the_oracle) {
     }
 }
 
-TEST(Model, meets_every_kind_of_fault) {
+TEST(Model, MeetsEveryKindOfFault) {
     std::array<std::uint64_t, weir::core::count_of<PacketCounter>> counters{};
     std::map<EventCause, int> causes;
     int wild = 0;
@@ -214,7 +209,7 @@ TEST(Model, meets_every_kind_of_fault) {
           PacketCounter::too_fragmented, PacketCounter::malformed_range, PacketCounter::malformed_message_size,
           PacketCounter::malformed_payload_length, PacketCounter::no_room, PacketCounter::prescaled})
         EXPECT_GE(counters[static_cast<std::size_t>(counter)], 20u)
-            << weir::core::packet_counters[static_cast<std::size_t>(counter)].name;
+            << weir::wire::packet_counters[static_cast<std::size_t>(counter)].name;
     for (const EventCause cause :
          {EventCause::complete, EventCause::timeout, EventCause::evicted, EventCause::end_of_run})
         EXPECT_GE(causes[cause], 50) << name_of(cause);

@@ -21,7 +21,7 @@ struct Sent {
 
 class Oracle {
 public:
-    using Counter = core::PacketCounter;
+    using Counter = wire::PacketCounter;
     using Key = std::tuple<bool, std::uint32_t, std::uint64_t>;  ///< wild, epoch, number
     struct Message {
         std::map<std::uint32_t, std::uint32_t> ranges;  ///< begin -> end; disjoint, touching ones merged

@@ -8,14 +8,7 @@ namespace {
 
 using namespace weir::assemble;
 using namespace weir::assemble::test;
-using weir::core::EventCounter;
-using weir::core::MessageCounter;
-using weir::core::PacketCounter;
-
-/// A whole message of one piece.
-Packet whole(std::uint32_t source, std::uint64_t number, TimeNs time_ns) {
-    return piece(source, number, 0, 1, time_ns);
-}
+using weir::wire::PacketCounter;
 
 Limits limits_with(Overload overload, std::uint32_t open_max, std::uint32_t prescale = 1) {
     Limits limits{.sources = 2};
@@ -32,7 +25,7 @@ std::vector<std::uint64_t> numbers_of(const Harness& harness) {
     return numbers;
 }
 
-TEST(Overload, levels_have_two_marks_and_a_reserve) {
+TEST(Overload, LevelsHaveTwoMarksAndAReserve) {
     EXPECT_EQ(fill_of(0, 1), Fill::low);
     EXPECT_EQ(fill_of(1, 1), Fill::full);
     EXPECT_EQ(fill_of(50, 100), Fill::low);
@@ -43,21 +36,21 @@ TEST(Overload, levels_have_two_marks_and_a_reserve) {
     EXPECT_EQ(fill_of(1ULL << 32U, 1ULL << 32U), Fill::full);
 }
 
-TEST(Overload, refuse_new_keeps_the_open_events_and_refuses_whole_ones) {
+TEST(Overload, RefuseNewKeepsTheOpenEventsAndRefusesWholeOnes) {
     Harness harness(limits_with(Overload::refuse_new, 2));
     harness.add(piece(0, 1, 0, 2, 1));
-    harness.add(whole(0, 2, 2));
+    harness.add(whole_message(0, 2, 2));
     for (std::uint32_t source = 0; source < 2; ++source)
         for (std::uint32_t i = 0; i < 3; ++i) harness.add(piece(source, 3, i, 3, 3));
     EXPECT_TRUE(harness.events.empty());
     EXPECT_EQ(harness.count(PacketCounter::no_room), 6u);
     EXPECT_EQ(harness.count(EventCounter::refused_no_room), 1u);
     harness.add(piece(0, 1, 1, 2, 4));  // what was open goes on
-    harness.add(whole(1, 1, 5));
-    harness.add(whole(1, 3, 6));  // refused stays refused, although there is room again
-    harness.add(whole(0, 4, 7));
-    harness.add(whole(1, 4, 8));
-    harness.add(whole(1, 2, 9));
+    harness.add(whole_message(1, 1, 5));
+    harness.add(whole_message(1, 3, 6));  // refused stays refused, although there is room again
+    harness.add(whole_message(0, 4, 7));
+    harness.add(whole_message(1, 4, 8));
+    harness.add(whole_message(1, 2, 9));
     harness.finish();
     EXPECT_EQ(numbers_of(harness), (std::vector<std::uint64_t>{1, 2, 4}));
     EXPECT_EQ(harness.count(EventCounter::complete), 3u);
@@ -66,25 +59,25 @@ TEST(Overload, refuse_new_keeps_the_open_events_and_refuses_whole_ones) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Overload, refuse_new_takes_no_event_while_an_rx_lcore_keeps_its_last_buffers_for_open_ones) {
+TEST(Overload, RefuseNewTakesNoEventWhileAnRxLcoreKeepsItsLastBuffersForOpenOnes) {
     Harness harness(limits_with(Overload::refuse_new, 8));
-    harness.add(whole(0, 1, 1));
+    harness.add(whole_message(0, 1, 1));
     harness.builder().watch(Fill::full, false);
-    harness.add(whole(0, 2, 2));
+    harness.add(whole_message(0, 2, 2));
     harness.builder().make_room();  // nobody asked for an eviction
     EXPECT_EQ(harness.builder().open_count(), 1u);
     harness.builder().watch(Fill::high, false);
-    harness.add(whole(0, 3, 3));
+    harness.add(whole_message(0, 3, 3));
     harness.finish();
     EXPECT_EQ(numbers_of(harness), (std::vector<std::uint64_t>{1, 3}));
     EXPECT_EQ(harness.count(PacketCounter::no_room), 1u);
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Overload, evict_oldest_makes_room_where_buffers_are_short) {
+TEST(Overload, EvictOldestMakesRoomWhereBuffersAreShort) {
     Harness harness(limits_with(Overload::evict_oldest, 8));
-    harness.add(whole(0, 1, 1));
-    harness.add(whole(0, 2, 2));
+    harness.add(whole_message(0, 1, 1));
+    harness.add(whole_message(0, 2, 2));
     harness.builder().make_room();
     harness.advance(3);
     ASSERT_EQ(harness.events.size(), 1u);
@@ -94,18 +87,18 @@ TEST(Overload, evict_oldest_makes_room_where_buffers_are_short) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Overload, prescale_keeps_every_nth_number_from_the_high_mark_to_the_low_one) {
+TEST(Overload, PrescaleKeepsEveryNthNumberFromTheHighMarkToTheLowOne) {
     Harness harness(limits_with(Overload::prescale, 8, 10));
     TimeNs now = 0;
-    for (std::uint64_t number = 1; number <= 6; ++number) harness.add(whole(0, number, ++now));
+    for (std::uint64_t number = 1; number <= 6; ++number) harness.add(whole_message(0, number, ++now));
     EXPECT_FALSE(harness.builder().prescaler().active());
     for (std::uint64_t number = 7; number <= 29; ++number)  // from six of eight on
-        for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole(source, number, ++now));
+        for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole_message(source, number, ++now));
     EXPECT_TRUE(harness.builder().prescaler().active());
-    harness.add(whole(1, 1, ++now));  // five are open: between the marks
-    harness.add(whole(0, 31, ++now));
-    harness.add(whole(1, 2, ++now));  // four: it is over
-    for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole(source, 33, ++now));
+    harness.add(whole_message(1, 1, ++now));  // five are open: between the marks
+    harness.add(whole_message(0, 31, ++now));
+    harness.add(whole_message(1, 2, ++now));  // four: it is over
+    for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole_message(source, 33, ++now));
     EXPECT_FALSE(harness.builder().prescaler().active());
     harness.finish();
     EXPECT_EQ(numbers_of(harness), (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6, 10, 20, 33}));
@@ -117,12 +110,12 @@ TEST(Overload, prescale_keeps_every_nth_number_from_the_high_mark_to_the_low_one
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Overload, prescale_refuses_what_it_would_keep_where_there_is_no_room_at_all) {
+TEST(Overload, PrescaleRefusesWhatItWouldKeepWhereThereIsNoRoomAtAll) {
     Harness harness(limits_with(Overload::prescale, 2, 2));
-    harness.add(whole(0, 1, 1));
-    harness.add(whole(0, 2, 2));
-    harness.add(whole(0, 3, 3));
-    harness.add(whole(0, 4, 4));
+    harness.add(whole_message(0, 1, 1));
+    harness.add(whole_message(0, 2, 2));
+    harness.add(whole_message(0, 3, 3));
+    harness.add(whole_message(0, 4, 4));
     harness.finish();
     EXPECT_EQ(harness.count(EventCounter::refused_prescaled), 1u);
     EXPECT_EQ(harness.count(EventCounter::refused_no_room), 1u);
@@ -130,38 +123,38 @@ TEST(Overload, prescale_refuses_what_it_would_keep_where_there_is_no_room_at_all
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Overload, prescale_begins_when_closed_events_wait_for_the_sink) {
+TEST(Overload, PrescaleBeginsWhenClosedEventsWaitForTheSink) {
     Limits limits = limits_with(Overload::prescale, 4, 3);
     limits.queued_max = 8;
     Harness harness(limits);
     harness.freeze();
     TimeNs now = 0;
     for (std::uint64_t number = 1; number <= 30; ++number)
-        for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole(source, number, ++now));
+        for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole_message(source, number, ++now));
     // Six wait; then 9, 12, 15, ... until there are twelve, which is all that queue and window hold.
     EXPECT_EQ(numbers_of(harness), (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6, 9, 12, 15, 18, 21, 24}));
     EXPECT_EQ(harness.count(EventCounter::refused_queue_full), 2u);
     EXPECT_EQ(harness.count(EventCounter::refused_prescaled), 16u);
     harness.thaw();
     for (std::uint64_t number = 31; number <= 33; ++number)
-        for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole(source, number, ++now));
+        for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole_message(source, number, ++now));
     EXPECT_EQ(harness.events.size(), 15u);
     harness.finish();
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Overload, of_another_builder_makes_this_one_choose_by_number_too) {
+TEST(Overload, OfAnotherBuilderMakesThisOneChooseByNumberToo) {
     Harness harness(limits_with(Overload::prescale, 100, 4));
     harness.builder().watch(Fill::low, true);
-    for (std::uint64_t number = 0; number < 8; ++number) harness.add(whole(0, number, 1));
+    for (std::uint64_t number = 0; number < 8; ++number) harness.add(whole_message(0, number, 1));
     harness.builder().watch(Fill::low, false);
-    harness.add(whole(0, 9, 2));
+    harness.add(whole_message(0, 9, 2));
     harness.finish();
     EXPECT_EQ(numbers_of(harness), (std::vector<std::uint64_t>{0, 4, 9}));
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Overload, is_not_what_waiting_helps_against) {
+TEST(Overload, IsNotWhatWaitingHelpsAgainst) {
     for (const Overload overload : {Overload::evict_oldest, Overload::refuse_new, Overload::prescale}) {
         Limits limits = limits_with(overload, 100, 2);
         limits.queued_max = 4;
@@ -170,7 +163,7 @@ TEST(Overload, is_not_what_waiting_helps_against) {
         harness.freeze();
         harness.builder().watch(Fill::full, false);
         for (std::uint64_t number = 0; number < 20; ++number)
-            for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole(source, number, 1));
+            for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole_message(source, number, 1));
         EXPECT_EQ(harness.events.size(), 4u);
         for (int i = 0; i < 8; ++i) {
             harness.thaw();
@@ -184,7 +177,7 @@ TEST(Overload, is_not_what_waiting_helps_against) {
     }
 }
 
-TEST(Overload, a_message_that_learns_its_number_late_is_refused_as_a_whole) {
+TEST(Overload, AMessageThatLearnsItsNumberLateIsRefusedAsAWhole) {
     Harness harness(limits_with(Overload::prescale, 1, 2));
     const std::vector<Harness::Part> parts{{0, 100, 1}, {100, 100, 2}};
     harness.bind(0, 2, 200, parts, 3);

@@ -9,10 +9,9 @@ namespace {
 
 using namespace weir::assemble;
 using namespace weir::assemble::test;
-using weir::core::EventCounter;
-using weir::core::PacketCounter;
+using weir::wire::PacketCounter;
 
-TEST(Pieces, every_buffer_is_a_reference_and_a_packet) {
+TEST(Pieces, EveryBufferIsAReferenceAndAPacket) {
     Harness harness({.sources = 1});
     harness.add_in_pieces(piece(0, 1, 1, 3, 1), 6);
     harness.add(piece(0, 1, 0, 3, 2));
@@ -26,7 +25,7 @@ TEST(Pieces, every_buffer_is_a_reference_and_a_packet) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Pieces, of_one_packet_are_references_and_one_packet) {
+TEST(Pieces, OfOnePacketAreReferencesAndOnePacket) {
     constexpr auto one_packet = MessageTable::PiecesAre::one_packet;
     Harness harness({.sources = 1, .timeout_ns = 100});
     harness.add_in_pieces(piece(0, 1, 0, 3, 1), 40, one_packet);  // over the end of a block of references
@@ -48,7 +47,7 @@ TEST(Pieces, of_one_packet_are_references_and_one_packet) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Pieces, a_refusal_is_for_all_of_them) {
+TEST(Pieces, ARefusalIsForAllOfThem) {
     Harness harness({.sources = 1});
     harness.add_in_pieces(piece(0, 1, 0, 3, 1), 3);
     harness.add_in_pieces(piece(0, 1, 0, 3, 2), 3);
@@ -66,7 +65,7 @@ TEST(Pieces, a_refusal_is_for_all_of_them) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Pieces, there_is_room_for_all_of_them_or_for_none) {
+TEST(Pieces, ThereIsRoomForAllOfThemOrForNone) {
     Harness harness({.sources = 1, .messages_max = 64, .buffers_max = 16, .wait = true});
     harness.freeze();
     harness.add_in_pieces(piece(0, 1, 0, 1, 1), 8);
@@ -81,7 +80,7 @@ TEST(Pieces, there_is_room_for_all_of_them_or_for_none) {
 }
 
 // Cut into buffers or not: the same events with the same gaps come of it, and the same fate for the same payload.
-TEST(Pieces, make_no_difference_to_what_is_assembled) {
+TEST(Pieces, MakeNoDifferenceToWhatIsAssembled) {
     const unsigned seed = std::random_device{}();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);

@@ -11,13 +11,8 @@ namespace {
 
 using namespace weir::assemble;
 using namespace weir::assemble::test;
-using weir::core::EventCounter;
 
 constexpr std::array<std::uint8_t, 2> wide{64, 64};
-
-Packet whole(std::uint32_t source, std::uint64_t number, TimeNs time_ns) {
-    return piece(source, number, 0, 1, time_ns);
-}
 
 /// The first `count` numbers from `from` on that belong to this shard.
 std::vector<std::uint64_t> numbers_of(const ShardOf& shard_of, std::uint32_t shard, std::size_t count,
@@ -28,7 +23,7 @@ std::vector<std::uint64_t> numbers_of(const ShardOf& shard_of, std::uint32_t sha
     return numbers;
 }
 
-TEST(ShardOf, spreads_numbers_in_a_row_and_with_any_stride) {
+TEST(ShardOf, SpreadsNumbersInARowAndWithAnyStride) {
     constexpr std::uint64_t count = 4096;
     for (const std::uint32_t shards : {2U, 3U, 4U, 7U, 16U})
         for (const std::uint64_t stride : {1ULL, 2ULL, 3ULL, 4ULL, 16ULL, 60ULL, 1000ULL, 4096ULL, 65536ULL,
@@ -44,7 +39,7 @@ TEST(ShardOf, spreads_numbers_in_a_row_and_with_any_stride) {
             }
 }
 
-TEST(ShardOf, does_not_see_by_how_many_turns_counters_differ) {
+TEST(ShardOf, DoesNotSeeByHowManyTurnsCountersDiffer) {
     for (const unsigned bits : {8U, 16U, 32U, 48U}) {
         const std::array<std::uint8_t, 3> widths{64, static_cast<std::uint8_t>(bits), 56};
         const ShardOf shard_of(5, widths);
@@ -55,7 +50,7 @@ TEST(ShardOf, does_not_see_by_how_many_turns_counters_differ) {
     }
 }
 
-TEST(ShardOf, gives_all_to_one_shard_where_counters_are_too_narrow) {
+TEST(ShardOf, GivesAllToOneShardWhereCountersAreTooNarrow) {
     const std::array<std::uint8_t, 2> narrow{64, ShardOf::bits_min - 1};
     const ShardOf shard_of(4, narrow);
     EXPECT_EQ(shard_of.shards(), 1U);
@@ -64,10 +59,11 @@ TEST(ShardOf, gives_all_to_one_shard_where_counters_are_too_narrow) {
     EXPECT_EQ(ShardOf(4, enough).shards(), 4U);
 }
 
-TEST(Shards, all_have_their_part) {
+TEST(Shards, AllHaveTheirPart) {
     Harness harness({.rx_count = 2, .shards = 4});
     for (std::uint64_t i = 0; i < 400; ++i)
-        for (std::uint32_t source = 0; source < 2; ++source) harness.add(whole(source, i, static_cast<TimeNs>(i)));
+        for (std::uint32_t source = 0; source < 2; ++source)
+            harness.add(whole_message(source, i, static_cast<TimeNs>(i)));
     harness.finish();
     EXPECT_EQ(harness.count(EventCounter::complete), 400U);
     for (const std::uint64_t opened : harness.opened_by_shard()) {
@@ -77,29 +73,29 @@ TEST(Shards, all_have_their_part) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Shards, share_one_window_even_if_all_events_are_in_one_of_them) {
+TEST(Shards, ShareOneWindowEvenIfAllEventsAreInOneOfThem) {
     constexpr std::uint32_t window = 16;
     Harness harness({.shards = 4, .open_max = window});
     const std::vector<std::uint64_t> numbers = numbers_of(ShardOf(4, wide), 2, window + 3);
-    for (std::uint32_t i = 0; i < window; ++i) harness.add(whole(0, numbers[i], i));
+    for (std::uint32_t i = 0; i < window; ++i) harness.add(whole_message(0, numbers[i], i));
     EXPECT_EQ(harness.builder(2).open_count(), window);
     EXPECT_EQ(harness.count(EventCounter::incomplete_evicted), 0U);
-    for (std::uint32_t i = window; i < numbers.size(); ++i) harness.add(whole(0, numbers[i], i));
+    for (std::uint32_t i = window; i < numbers.size(); ++i) harness.add(whole_message(0, numbers[i], i));
     EXPECT_EQ(harness.count(EventCounter::incomplete_evicted), 3U);
     for (std::uint32_t i = 0; i < 3; ++i) EXPECT_NE(harness.find(numbers[i]), nullptr);
     harness.finish();
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Shards, make_room_where_the_event_is_that_opened_first) {
+TEST(Shards, MakeRoomWhereTheEventIsThatOpenedFirst) {
     constexpr std::uint32_t window = 8;
     const ShardOf shard_of(2, wide);
     Harness harness({.shards = 2, .open_max = window});
     const std::vector<std::uint64_t> old = numbers_of(shard_of, 0, window / 2);
     const std::vector<std::uint64_t> young = numbers_of(shard_of, 1, window);
     TimeNs now = 0;
-    for (const std::uint64_t number : old) harness.add(whole(0, number, now++));
-    for (const std::uint64_t number : young) harness.add(whole(0, number, now++));
+    for (const std::uint64_t number : old) harness.add(whole_message(0, number, now++));
+    for (const std::uint64_t number : young) harness.add(whole_message(0, number, now++));
     // Shard 1 was one above the limit each time, and shard 0 gave way.
     for (const std::uint64_t number : old) {
         const EventResult* event = harness.find(number);
@@ -112,20 +108,20 @@ TEST(Shards, make_room_where_the_event_is_that_opened_first) {
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Shards, refuse_together_when_the_sink_stands_still) {
+TEST(Shards, RefuseTogetherWhenTheSinkStandsStill) {
     // Without `wait`: no more than the window and the queue hold, in all shards together.
     Limits limits{.sources = 1, .shards = 3, .open_max = 4, .queued_max = 20};
     Harness harness(limits);
     harness.freeze();
-    for (std::uint64_t i = 0; i < 60; ++i) harness.add(whole(0, i, static_cast<TimeNs>(i)));
+    for (std::uint64_t i = 0; i < 60; ++i) harness.add(whole_message(0, i, static_cast<TimeNs>(i)));
     EXPECT_EQ(harness.count(EventCounter::complete), 24U);
-    EXPECT_EQ(harness.count(weir::core::PacketCounter::queue_full), 36U);
+    EXPECT_EQ(harness.count(weir::wire::PacketCounter::queue_full), 36U);
     harness.thaw();
     harness.finish();
     EXPECT_EQ(harness.faults(), "");
 }
 
-TEST(Shards, number_events_as_the_first_one_of_all_does) {
+TEST(Shards, NumberEventsAsTheFirstOneOfAllDoes) {
     // Source 0 comes first, just before its counter wraps; source 1 begins after the wrap, in whichever shard.
     for (const unsigned bits : {8U, 16U, 32U})
         for (const std::uint32_t shards : {1U, 2U, 3U, 5U})
@@ -137,8 +133,8 @@ TEST(Shards, number_events_as_the_first_one_of_all_does) {
                 for (std::uint64_t i = 0; i < 60; ++i) {
                     const std::uint64_t number = turn - 3 + i;
                     const auto at = static_cast<TimeNs>(10 * i);
-                    if (i != 4) packets.push_back(whole(0, number % turn, at));
-                    if (i >= 3) packets.push_back(whole(1, number % turn, at + 1));
+                    if (i != 4) packets.push_back(whole_message(0, number % turn, at));
+                    if (i >= 3) packets.push_back(whole_message(1, number % turn, at + 1));
                 }
                 Harness harness(limits);
                 if (seed == 0) {
@@ -156,7 +152,7 @@ TEST(Shards, number_events_as_the_first_one_of_all_does) {
             }
 }
 
-TEST(ShardBoard, asks_no_shard_more_often_than_it_can_do) {
+TEST(ShardBoard, AsksNoShardMoreOftenThanItCanDo) {
     ShardBoard board(2, 64);
     std::uint32_t asked = 0;
     while (board.ask(1)) ++asked;
@@ -166,7 +162,7 @@ TEST(ShardBoard, asks_no_shard_more_often_than_it_can_do) {
     EXPECT_TRUE(board.ask(1));
 }
 
-TEST(ShardBoard, decides_on_a_turn_when_nobody_can_come_earlier) {
+TEST(ShardBoard, DecidesOnATurnWhenNobodyCanComeEarlier) {
     ShardBoard board(3, 16);
     ASSERT_TRUE(board.post(0, 0, 5, 100));
     board.seen_until(0, 200);

@@ -188,6 +188,10 @@ class Tidy(Tree):
         self.expect("lib/core/x.hpp", "int x;\n", "#pragma once")
         self.expect("lib/core/x.hpp", "#pragma once\nusing namespace std;\n", "open a namespace")
 
+    def test_names_of_tests(self):
+        self.expect("tests/core/x_test.cpp", "TEST(run_writer, Closes) {}\n", "CamelCase")
+        self.expect("tests/core/x_test.cpp", "TEST_F(RunWriter, closes_its_files) {}\n", "CamelCase")
+
     def test_scripts_that_cannot_be_run(self):
         self.write("scripts/x", "#!/bin/sh\n")
         self.assertIn("not executable", tidy.check_tree(self.root)[0])

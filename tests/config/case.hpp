@@ -10,7 +10,7 @@
 #include "config/run_config.hpp"
 #include "texts.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::config::test {
 
 /// The configuration of the text. Fails the test unless what is printed of it, in another folder, reads back the same.
 inline RunConfig reads_back(std::string_view text) {
@@ -32,6 +32,16 @@ struct Case {
 
 inline void PrintTo(const Case& c, std::ostream* out) {
     *out << c.name;
+}
+
+/// The configuration of a stream of another format, with these keys.
+inline std::string udp_with(const std::string& format, const std::string& keys) {
+    return edited(udp_text, {{"format = \"jungfrau\"", "format = \"" + format + "\"\n" + keys}});
+}
+/// One that is refused.
+inline Case wrong_stream(const std::string& name, const std::string& format, const std::string& keys,
+                         std::vector<std::string> parts) {
+    return {name, udp_text, {{"format = \"jungfrau\"", "format = \"" + format + "\"\n" + keys}}, std::move(parts)};
 }
 
 class ConfigError : public testing::TestWithParam<Case> {};
@@ -56,4 +66,4 @@ inline void expect_refused(const Case& c) {
     }
 }
 
-}  // namespace weir::pipeline::test
+}  // namespace weir::config::test

@@ -1,13 +1,9 @@
 // The keys of PSI's detectors in [[stream]]: what they give, how they are printed, and every way in which they are
-// wrong.
+// wrong_stream.
 #include "case.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::config::test {
 namespace {
-
-std::string udp_with(const std::string& format, const std::string& keys) {
-    return edited(udp_text, {{"format = \"jungfrau\"", "format = \"" + format + "\"\n" + keys}});
-}
 
 TEST(ConfigDetector, KeysReachTheDecoder) {
     const RunConfig run = parse_config(udp_with("eiger", "bit_depth = 12\ntengiga = false\nrows = 128"), "t");
@@ -69,27 +65,24 @@ TEST_P(ConfigDetectorError, NamesLineKeyFoundAndAccepted) {
     expect_refused(GetParam());
 }
 
-Case wrong(const std::string& name, const std::string& format, const std::string& keys,
-           std::vector<std::string> parts) {
-    return {name, udp_text, {{"format = \"jungfrau\"", "format = \"" + format + "\"\n" + keys}}, std::move(parts)};
-}
-
 INSTANTIATE_TEST_SUITE_P(
     Stream, ConfigDetectorError,
     testing::Values(
-        wrong("RowsStep", "jungfrau", "rows = 100 #!", {"stream.rows", "rows = 100", "8 to 512 rows, in steps of 8"}),
-        wrong("RowsZero", "jungfrau", "rows = 0 #!", {"stream.rows", "steps of 8"}),
-        wrong("RowsTooMany", "jungfrau", "rows = 1024 #!", {"stream.rows", "8 to 512"}),
-        wrong("RowsText", "jungfrau", "rows = \"all\" #!", {"stream.rows", "an integer"}),
-        wrong("RowsOfMoench", "moench", "rows = 200 #!", {"stream.rows", "16 to 400 rows, in steps of 16"}),
-        wrong("RowsOfEiger", "eiger", "rows = 6 #!", {"stream.rows", "steps of 4 with pixels of 16 bits"}),
-        wrong("RowsOfEigerTwelveBits", "eiger", "bit_depth = 12\nrows = 8 #!", {"stream.rows", "steps of 16"}),
-        wrong("RowsElsewhere", "ejfat", "rows = 8 #!", {"stream.rows", "\"jungfrau\", \"moench\" or \"eiger\""}),
-        wrong("BitDepth", "eiger", "bit_depth = 10 #!", {"stream.bit_depth", "4, 8, 12, 16 or 32"}),
-        wrong("BitDepthElsewhere", "jungfrau", "bit_depth = 16 #!", {"stream.bit_depth", "format = \"eiger\""}),
-        wrong("Tengiga", "eiger", "tengiga = 1 #!", {"stream.tengiga", "true or false"}),
-        wrong("TengigaElsewhere", "moench", "tengiga = true #!", {"stream.tengiga", "format = \"eiger\""}),
-        wrong("InterfacesOfEiger", "eiger", "interfaces = 2 #!", {"stream.interfaces", "\"jungfrau\" or \"moench\""})),
+        wrong_stream("RowsStep", "jungfrau", "rows = 100 #!",
+                     {"stream.rows", "rows = 100", "8 to 512 rows, in steps of 8"}),
+        wrong_stream("RowsZero", "jungfrau", "rows = 0 #!", {"stream.rows", "steps of 8"}),
+        wrong_stream("RowsTooMany", "jungfrau", "rows = 1024 #!", {"stream.rows", "8 to 512"}),
+        wrong_stream("RowsText", "jungfrau", "rows = \"all\" #!", {"stream.rows", "an integer"}),
+        wrong_stream("RowsOfMoench", "moench", "rows = 200 #!", {"stream.rows", "16 to 400 rows, in steps of 16"}),
+        wrong_stream("RowsOfEiger", "eiger", "rows = 6 #!", {"stream.rows", "steps of 4 with pixels of 16 bits"}),
+        wrong_stream("RowsOfEigerTwelveBits", "eiger", "bit_depth = 12\nrows = 8 #!", {"stream.rows", "steps of 16"}),
+        wrong_stream("RowsElsewhere", "ejfat", "rows = 8 #!", {"stream.rows", "\"jungfrau\", \"moench\" or \"eiger\""}),
+        wrong_stream("BitDepth", "eiger", "bit_depth = 10 #!", {"stream.bit_depth", "4, 8, 12, 16 or 32"}),
+        wrong_stream("BitDepthElsewhere", "jungfrau", "bit_depth = 16 #!", {"stream.bit_depth", "format = \"eiger\""}),
+        wrong_stream("Tengiga", "eiger", "tengiga = 1 #!", {"stream.tengiga", "true or false"}),
+        wrong_stream("TengigaElsewhere", "moench", "tengiga = true #!", {"stream.tengiga", "format = \"eiger\""}),
+        wrong_stream("InterfacesOfEiger", "eiger", "interfaces = 2 #!",
+                     {"stream.interfaces", "\"jungfrau\" or \"moench\""})),
     case_name);
 
 Case total(const std::string& name, const std::string& text, std::vector<std::string> parts) {
@@ -106,4 +99,4 @@ INSTANTIATE_TEST_SUITE_P(DeclaredTotal, ConfigDetectorError,
                          case_name);
 
 }  // namespace
-}  // namespace weir::pipeline::test
+}  // namespace weir::config::test

@@ -1,14 +1,13 @@
 // Every way in which ports and streams can be wrong: each is refused, at the right line, with the right words.
 #include "case.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::config::test {
 namespace {
 
 TEST_P(ConfigError, NamesLineKeyFoundAndAccepted) {
     expect_refused(GetParam());
 }
 
-const std::string udp_dst = "udp_dst = [50001, 50002]";
 const std::string first_line = "[[port]]\n";
 const std::string second_udp = R"([[stream]]
 port = "det0"
@@ -334,4 +333,4 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 }  // namespace
-}  // namespace weir::pipeline::test
+}  // namespace weir::config::test

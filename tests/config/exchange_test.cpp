@@ -1,7 +1,7 @@
 // The keys of a RoCE stream that agrees on queue pairs at run time.
 #include "case.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::config::test {
 namespace {
 
 const Edits perftest{{"device = \"net_null0\"", "device = \"net_null0\"\naddress = \"10.1.0.2/24\""},
@@ -49,7 +49,6 @@ TEST_P(ConfigExchangeError, NamesLineKeyFoundAndAccepted) {
     expect_refused(GetParam());
 }
 
-const std::string udp_dst = "udp_dst = [50001, 50002]";
 const std::string text = with_exchange();
 const std::string two = text + R"([[stream]]
 port = "det0"
@@ -89,4 +88,4 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 }  // namespace
-}  // namespace weir::pipeline::test
+}  // namespace weir::config::test

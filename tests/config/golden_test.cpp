@@ -12,7 +12,7 @@
 
 #include "config/run_config.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::config::test {
 namespace {
 
 const std::filesystem::path folder = std::filesystem::path(WEIR_SOURCE_ROOT) / "tests/config/golden";
@@ -96,4 +96,4 @@ INSTANTIATE_TEST_SUITE_P(Files, ConfigGolden,
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace weir::pipeline::test
+}  // namespace weir::config::test

@@ -8,7 +8,7 @@
 #include "config/run_config.hpp"
 #include "texts.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::config::test {
 namespace {
 
 const std::string sinks = R"(segment_bytes = "1GiB"
@@ -122,4 +122,4 @@ INSTANTIATE_TEST_SUITE_P(
     names);
 
 }  // namespace
-}  // namespace weir::pipeline::test
+}  // namespace weir::config::test

@@ -1,12 +1,9 @@
-// The keys of DUNE, ESS and SPEAD streams: what they give, how they are printed, and every way in which they are wrong.
+// The keys of DUNE, ESS and SPEAD streams: what they give, how they are printed, and every way in which they are
+// wrong_stream.
 #include "case.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::config::test {
 namespace {
-
-std::string udp_with(const std::string& format, const std::string& keys) {
-    return edited(udp_text, {{"format = \"jungfrau\"", "format = \"" + format + "\"\n" + keys}});
-}
 
 TEST(ConfigReadout, KeysReachTheDecoder) {
     const auto context = [](const std::string& format, const std::string& keys) {
@@ -47,32 +44,31 @@ TEST_P(ConfigReadoutError, NamesLineKeyFoundAndAccepted) {
     expect_refused(GetParam());
 }
 
-Case wrong(const std::string& name, const std::string& format, const std::string& keys,
-           std::vector<std::string> parts) {
-    return {name, udp_text, {{"format = \"jungfrau\"", "format = \"" + format + "\"\n" + keys}}, std::move(parts)};
-}
-
 INSTANTIATE_TEST_SUITE_P(
     Stream, ConfigReadoutError,
     testing::Values(
-        wrong("PacketsPerPulse", "ess", "packets_per_pulse = 2 #!", {"stream.packets_per_pulse", "1"}),
-        wrong("PacketsPerPulseElsewhere", "dune", "packets_per_pulse = 1 #!",
-              {"stream.packets_per_pulse", "format = \"ess\""}),
-        wrong("AddressBits", "spead", "address_bits = 44 #!",
-              {"stream.address_bits", "found 44", "48 (SPEAD-64-48) or 40"}),
-        wrong("AddressBitsRange", "spead", "address_bits = 64 #!", {"stream.address_bits", "64"}),
-        wrong("AddressBitsElsewhere", "ess", "address_bits = 48 #!", {"stream.address_bits", "format = \"spead\""}),
-        wrong("EventItemWide", "spead", "event_item = 0x800000 #!", {"stream.event_item", "1..8388607"}),
-        wrong("EventItemWideForItsFlavour", "spead", "address_bits = 48\nevent_item = 0x8000 #!",
-              {"stream.event_item", "1..32767"}),
-        wrong("EventItemOfTheHeap", "spead", "event_item = 3 #!", {"stream.event_item", "item 3", "the heap counter"}),
-        wrong("EventItemNull", "spead", "event_item = 0 #!", {"stream.event_item"}),
-        wrong("SourceItem", "spead", "source_item = 6 #!", {"stream.source_item", "item 6"}),
-        wrong("SourceItemElsewhere", "ejfat", "source_item = 9 #!", {"stream.source_item", "format = \"spead\""}),
-        wrong("HeapBytes", "spead", "heap_bytes = 0 #!", {"stream.heap_bytes"}),
-        wrong("HeapBytesElsewhere", "jungfrau", "heap_bytes = 9 #!", {"stream.heap_bytes", "format = \"spead\""}),
-        wrong("HeapBytesBeyondTheBound", "spead", "heap_bytes = 4096\nmax_message_bytes = 100 #!",
-              {"stream.max_message_bytes", "at least the 4KiB"}),
+        wrong_stream("PacketsPerPulse", "ess", "packets_per_pulse = 2 #!", {"stream.packets_per_pulse", "1"}),
+        wrong_stream("PacketsPerPulseElsewhere", "dune", "packets_per_pulse = 1 #!",
+                     {"stream.packets_per_pulse", "format = \"ess\""}),
+        wrong_stream("AddressBits", "spead", "address_bits = 44 #!",
+                     {"stream.address_bits", "found 44", "48 (SPEAD-64-48) or 40"}),
+        wrong_stream("AddressBitsRange", "spead", "address_bits = 64 #!", {"stream.address_bits", "64"}),
+        wrong_stream("AddressBitsElsewhere", "ess", "address_bits = 48 #!",
+                     {"stream.address_bits", "format = \"spead\""}),
+        wrong_stream("EventItemWide", "spead", "event_item = 0x800000 #!", {"stream.event_item", "1..8388607"}),
+        wrong_stream("EventItemWideForItsFlavour", "spead", "address_bits = 48\nevent_item = 0x8000 #!",
+                     {"stream.event_item", "1..32767"}),
+        wrong_stream("EventItemOfTheHeap", "spead", "event_item = 3 #!",
+                     {"stream.event_item", "item 3", "the heap counter"}),
+        wrong_stream("EventItemNull", "spead", "event_item = 0 #!", {"stream.event_item"}),
+        wrong_stream("SourceItem", "spead", "source_item = 6 #!", {"stream.source_item", "item 6"}),
+        wrong_stream("SourceItemElsewhere", "ejfat", "source_item = 9 #!",
+                     {"stream.source_item", "format = \"spead\""}),
+        wrong_stream("HeapBytes", "spead", "heap_bytes = 0 #!", {"stream.heap_bytes"}),
+        wrong_stream("HeapBytesElsewhere", "jungfrau", "heap_bytes = 9 #!",
+                     {"stream.heap_bytes", "format = \"spead\""}),
+        wrong_stream("HeapBytesBeyondTheBound", "spead", "heap_bytes = 4096\nmax_message_bytes = 100 #!",
+                     {"stream.max_message_bytes", "at least the 4KiB"}),
         Case{"NoSourceItem",
              udp_text,
              {{"[[stream]]", "[[stream]] #!"}, {"format = \"jungfrau\"", "format = \"spead\"\nsource_by = \"header\""}},
@@ -80,4 +76,4 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 }  // namespace
-}  // namespace weir::pipeline::test
+}  // namespace weir::config::test

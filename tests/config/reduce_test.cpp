@@ -4,8 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "case.hpp"
+#include "config/reducers/jungfrau.hpp"
+#include "config/reducers/mfp.hpp"
+#include "config/reducers/pedestal.hpp"
+#include "config/reducers/zstd.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::config::test {
 namespace {
 
 using reduce::CalibrationConfig;
@@ -184,7 +188,7 @@ Case bad_pedestal(std::string name, const std::string& keys, std::vector<std::st
             std::move(parts)};
 }
 
-Case bad(std::string name, const std::string& from, const std::string& to, std::vector<std::string> parts) {
+Case bad_reducer(std::string name, const std::string& from, const std::string& to, std::vector<std::string> parts) {
     static std::vector<std::string> kept;  // what the edits are made on
     kept.reserve(64);
     kept.push_back(jungfrau());
@@ -214,34 +218,34 @@ TEST_P(ConfigReduceError, NamesLineKeyFoundAndAccepted) {
 INSTANTIATE_TEST_SUITE_P(
     Reducers, ConfigReduceError,
     testing::Values(
-        bad("NoPedestal", "[[reduce]]\nkind = \"jungfrau\"\npedestal = [\"g0.f32\", \"g1.f32\", \"g2.f32\"]\n",
-            "[[reduce]] #!\nkind = \"jungfrau\"\n", {"reduce.pedestal: found nothing"}),
-        bad("PedestalOfTwo", "\"g1.f32\", \"g2.f32\"]", "\"g1.f32\"] #!", {"reduce.pedestal", "three entries"}),
-        bad("PedestalNumber", "\"g1.f32\", \"g2.f32\"]", "2700, \"g2.f32\"] #!",
-            {"reduce.pedestal: found the integer 2700", "a file"}),
-        bad("PedestalEmptyList", "\"g1.f32\", \"g2.f32\"]", "[], \"g2.f32\"] #!",
-            {"reduce.pedestal", "a file for each"}),
-        bad("GainOfTwo", "-1.439, -0.1145]", "-1.439] #!", {"reduce.gain", "three entries"}),
-        bad("FragmentsOfFloats", "41.0, -1.439, -0.1145]", "41.0, -1.439, -0.1145]\nat = \"fragment\" #!",
-            {"reduce.at", "f16"}),
-        bad("GainMisspelt", "gain = [41.0, -1.439, -0.1145]", "gian = [41.0, -1.439, -0.1145] #!",
-            {"reduce.\"gian\": found an unknown key; did you mean \"gain\"?"}),
-        bad("KindMisspelt", "kind = \"jungfrau\"", "knid = \"jungfrau\" #!",
-            {"reduce.\"knid\": found an unknown key; did you mean \"kind\"?"}),
-        bad("GainZero", "41.0, -1.439, -0.1145]", "0, -1.439, -0.1145] #!", {"reduce.gain", "1e-6"}),
-        bad("GainNan", "41.0, -1.439, -0.1145]", "nan, -1.439, -0.1145] #!", {"reduce.gain", "1e-6"}),
-        bad("GainFlag", "41.0, -1.439, -0.1145]", "true, -1.439, -0.1145] #!", {"reduce.gain", "a file"}),
-        bad("Units", "[[reduce]]", "[[reduce]] #!\nunit = \"photon\"",
-            {"reduce.photon_kev: found nothing", "gain_unit"}),
-        bad("Output", "pedestal =", "output = \"f64\" #!\npedestal =", {"reduce.output", "\"f16\""}),
-        bad("PhotonEnergy", "pedestal =", "photon_kev = 0 #!\npedestal =", {"reduce.photon_kev", "0.001"}),
-        bad("CellsZero", "pedestal =", "storage_cells = 0 #!\npedestal =", {"reduce.storage_cells", "1..64"}),
-        bad("CellFieldAlone", "pedestal =", "storage_cell = { offset = 40, bytes = 4 } #!\npedestal =",
-            {"reduce.storage_cell", "storage_cells"}),
-        bad("CellFieldOutside",
-            "pedestal =", "storage_cells = 2\nstorage_cell = { offset = 46, bytes = 4 } #!\npedestal =",
-            {"reduce.storage_cell.offset", "48 bytes"}),
-        bad("Level", "pedestal =", "level = 3 #!\npedestal =", {"reduce.\"level\"", "an unknown key"}),
+        bad_reducer("NoPedestal", "[[reduce]]\nkind = \"jungfrau\"\npedestal = [\"g0.f32\", \"g1.f32\", \"g2.f32\"]\n",
+                    "[[reduce]] #!\nkind = \"jungfrau\"\n", {"reduce.pedestal: found nothing"}),
+        bad_reducer("PedestalOfTwo", "\"g1.f32\", \"g2.f32\"]", "\"g1.f32\"] #!", {"reduce.pedestal", "three entries"}),
+        bad_reducer("PedestalNumber", "\"g1.f32\", \"g2.f32\"]", "2700, \"g2.f32\"] #!",
+                    {"reduce.pedestal: found the integer 2700", "a file"}),
+        bad_reducer("PedestalEmptyList", "\"g1.f32\", \"g2.f32\"]", "[], \"g2.f32\"] #!",
+                    {"reduce.pedestal", "a file for each"}),
+        bad_reducer("GainOfTwo", "-1.439, -0.1145]", "-1.439] #!", {"reduce.gain", "three entries"}),
+        bad_reducer("FragmentsOfFloats", "41.0, -1.439, -0.1145]", "41.0, -1.439, -0.1145]\nat = \"fragment\" #!",
+                    {"reduce.at", "f16"}),
+        bad_reducer("GainMisspelt", "gain = [41.0, -1.439, -0.1145]", "gian = [41.0, -1.439, -0.1145] #!",
+                    {"reduce.\"gian\": found an unknown key; did you mean \"gain\"?"}),
+        bad_reducer("KindMisspelt", "kind = \"jungfrau\"", "knid = \"jungfrau\" #!",
+                    {"reduce.\"knid\": found an unknown key; did you mean \"kind\"?"}),
+        bad_reducer("GainZero", "41.0, -1.439, -0.1145]", "0, -1.439, -0.1145] #!", {"reduce.gain", "1e-6"}),
+        bad_reducer("GainNan", "41.0, -1.439, -0.1145]", "nan, -1.439, -0.1145] #!", {"reduce.gain", "1e-6"}),
+        bad_reducer("GainFlag", "41.0, -1.439, -0.1145]", "true, -1.439, -0.1145] #!", {"reduce.gain", "a file"}),
+        bad_reducer("Units", "[[reduce]]", "[[reduce]] #!\nunit = \"photon\"",
+                    {"reduce.photon_kev: found nothing", "gain_unit"}),
+        bad_reducer("Output", "pedestal =", "output = \"f64\" #!\npedestal =", {"reduce.output", "\"f16\""}),
+        bad_reducer("PhotonEnergy", "pedestal =", "photon_kev = 0 #!\npedestal =", {"reduce.photon_kev", "0.001"}),
+        bad_reducer("CellsZero", "pedestal =", "storage_cells = 0 #!\npedestal =", {"reduce.storage_cells", "1..64"}),
+        bad_reducer("CellFieldAlone", "pedestal =", "storage_cell = { offset = 40, bytes = 4 } #!\npedestal =",
+                    {"reduce.storage_cell", "storage_cells"}),
+        bad_reducer("CellFieldOutside",
+                    "pedestal =", "storage_cells = 2\nstorage_cell = { offset = 46, bytes = 4 } #!\npedestal =",
+                    {"reduce.storage_cell.offset", "48 bytes"}),
+        bad_reducer("Level", "pedestal =", "level = 3 #!\npedestal =", {"reduce.\"level\"", "an unknown key"}),
         Case{"NotPixels",
              declared_text,
              {{"[[sink]]", "[[reduce]] #!\n" + jungfrau_keys + "[[sink]]"}},
@@ -266,4 +270,4 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 }  // namespace
-}  // namespace weir::pipeline::test
+}  // namespace weir::config::test

@@ -8,7 +8,7 @@
 
 #include "config/run_config.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::config::test {
 namespace {
 
 TEST(ConfigReference, ThePageIsWhatTheDescriptionsSay) {
@@ -39,4 +39,4 @@ TEST(Reference, RefusesAPageThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace weir::pipeline::test
+}  // namespace weir::config::test

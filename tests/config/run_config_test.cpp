@@ -1,5 +1,6 @@
 // What a good configuration becomes: structs, sources, profiles, and the printed form that reads back the same.
 #include "config/run_config.hpp"
+#include "config/sinks/events.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 
 #include "case.hpp"
 
-namespace weir::pipeline {
+namespace weir::config {
 namespace {
 
 using test::declared_text;
@@ -57,7 +58,7 @@ TEST(Config, FillsInTheDefaults) {
     const StreamConfig& stream = run.streams[0];
     EXPECT_EQ(stream.source_by, SourceBy::port);
     EXPECT_EQ(stream.event, EventBy::format);
-    EXPECT_EQ(stream.interfaces, 1U);
+    EXPECT_EQ(stream.own.interfaces, 1);
     EXPECT_EQ(stream.max_message_bytes, 16U << 20);
     EXPECT_EQ(stream.place.line, 4U);
     EXPECT_EQ(run.events.sources, 2U);
@@ -317,7 +318,7 @@ TEST(Config, EveryDifferenceIsSeen) {
     other.streams[0].src.pop_back();
     EXPECT_FALSE(run == other);
     other = run;
-    std::get<EventsSinkConfig>(other.sinks[0].options).sync_ms = 4;
+    other.sinks[0].options.get_if<EventsSinkConfig>()->sync_ms = 4;
     EXPECT_FALSE(run == other);
     other = run;
     other.formats.clear();
@@ -444,4 +445,4 @@ TEST(ConfigExamples, TheDocumentedOneParses) {
 }
 
 }  // namespace
-}  // namespace weir::pipeline
+}  // namespace weir::config

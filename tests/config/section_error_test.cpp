@@ -1,7 +1,7 @@
-// Every way in which events, outputs, lcores and declared formats can be wrong, like config_error_test.cpp.
+// Every way in which events, outputs, lcores and declared formats can be wrong, like error_test.cpp.
 #include "case.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::config::test {
 namespace {
 
 class ConfigSectionError : public ConfigError {};
@@ -256,4 +256,4 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 }  // namespace
-}  // namespace weir::pipeline::test
+}  // namespace weir::config::test

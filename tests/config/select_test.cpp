@@ -4,13 +4,17 @@
 #include <nlohmann/json.hpp>
 
 #include "case.hpp"
+#include "config/reducers/jungfrau.hpp"
+#include "config/reducers/pedestal.hpp"
+#include "config/reducers/sparse.hpp"
+#include "reduce/veto/veto.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::config::test {
 namespace {
 
 using reduce::VetoOptions;
 
-const std::string jungfrau = R"([[reduce]]
+const std::string to_energies = R"([[reduce]]
 kind = "jungfrau"
 pedestal = ["g0.f32", "g1.f32", "g2.f32"]
 gain = [41.0, -1.439, -0.1145]
@@ -19,7 +23,7 @@ const std::string veto = "[[reduce]]\nkind = \"veto\"\nthreshold = 0.1\n";
 const std::string sparse = "[[reduce]]\nkind = \"sparse\"\n";
 
 std::string with(const std::string& reducers) {
-    return edited(udp_text, {{"[[sink]]", jungfrau + reducers + "[[sink]]"}});
+    return edited(udp_text, {{"[[sink]]", to_energies + reducers + "[[sink]]"}});
 }
 
 TEST(ConfigVeto, AsksForOneThingAtLeast) {
@@ -81,7 +85,7 @@ TEST(ConfigSelect, OrderIsEnergiesThenVetoThenSparseThenCompression) {
     EXPECT_EQ(run.reduce[2].kind(), "sparse");
 }
 
-Case bad(std::string name, const std::string& reducers, std::vector<std::string> parts) {
+Case bad_selection(std::string name, const std::string& reducers, std::vector<std::string> parts) {
     static std::vector<std::string> kept;  // what the edits are made on
     kept.reserve(64);
     kept.push_back(with(reducers));
@@ -98,31 +102,38 @@ TEST_P(ConfigSelectError, NamesLineKeyFoundAndAccepted) {
 INSTANTIATE_TEST_SUITE_P(
     Select, ConfigSelectError,
     testing::Values(
-        bad("VetoThreshold", veto_bad + "min_pixels = 1\n", {"reduce.threshold: found nothing", "the unit"}),
-        bad("VetoAsksNothing", veto_bad + "threshold = 1\n", {"reduce.min_pixels: found nothing", "max_peaks"}),
-        bad("MinPixels", veto + "min_pixels = 0 #!\n", {"reduce.min_pixels", "1..4294967295"}),
-        bad("MaxBelowMin", veto + "min_pixels = 9\nmax_pixels = 8 #!\n",
-            {"reduce.max_pixels: found 8", "min_pixels, which is 9"}),
-        bad("MaxPeaksBelowMin", veto + "min_peaks = 9\nmax_peaks = 8 #!\n",
-            {"reduce.max_peaks: found 8", "min_peaks, which is 9"}),
-        bad("RequireAlone", veto + "min_pixels = 9\nrequire = \"any\" #!\n", {"reduce.require", "both min_pixels"}),
-        bad("Require", veto + "min_pixels = 9\nmin_peaks = 9\nrequire = \"one\" #!\n", {"reduce.require", "\"any\""}),
-        bad("Incomplete", veto + "min_pixels = 9\nincomplete = \"drop\" #!\n", {"reduce.incomplete", "\"judge\""}),
-        bad("SnrWithoutPeaks", veto + "min_pixels = 9\nsnr = 5 #!\n", {"reduce.snr", "min_peaks"}),
-        bad("Radius", veto + "min_peaks = 1\npeak_radius = 4 #!\n", {"reduce.peak_radius", "1..3"}),
-        bad("BackgroundInPeak", veto + "min_peaks = 1\npeak_radius = 2\nbackground_radius = 2 #!\n",
-            {"reduce.background_radius", "3..15"}),
-        bad("PeakPixels", veto + "min_peaks = 1\npeak_radius = 1\nmin_peak_pixels = 10 #!\n",
-            {"reduce.min_peak_pixels", "1..9"}),
-        bad("VetoOfSparse", sparse + "threshold = 1\n[[reduce]] #!\nkind = \"veto\"\nthreshold = 1\nmin_pixels = 1\n",
-            {"reduce.kind", "sparse pieces", "\"veto\" after \"jungfrau\""}),
-        bad("SparseAsksNothing", "[[reduce]] #!\nkind = \"sparse\"\n", {"reduce.threshold: found nothing", "sigma"}),
-        bad("SparseNoNoise", "[[reduce]] #!\nkind = \"sparse\"\nsigma = 5\n",
-            {"reduce.rms: found nothing", "\"pedestal\""}),
-        bad("SparseRmsAlone", sparse + "threshold = 1\nrms = \"rms.f32\" #!\n", {"reduce.rms", "sigma"}),
-        bad("SparseNan", sparse + "threshold = nan #!\n", {"reduce.threshold"}),
-        bad("SparseNoFile", sparse + "sigma = 5\nrms = 7 #!\n", {"reduce.rms: found the integer 7", "a file"})),
+        bad_selection("VetoThreshold", veto_bad + "min_pixels = 1\n", {"reduce.threshold: found nothing", "the unit"}),
+        bad_selection("VetoAsksNothing", veto_bad + "threshold = 1\n",
+                      {"reduce.min_pixels: found nothing", "max_peaks"}),
+        bad_selection("MinPixels", veto + "min_pixels = 0 #!\n", {"reduce.min_pixels", "1..4294967295"}),
+        bad_selection("MaxBelowMin", veto + "min_pixels = 9\nmax_pixels = 8 #!\n",
+                      {"reduce.max_pixels: found 8", "min_pixels, which is 9"}),
+        bad_selection("MaxPeaksBelowMin", veto + "min_peaks = 9\nmax_peaks = 8 #!\n",
+                      {"reduce.max_peaks: found 8", "min_peaks, which is 9"}),
+        bad_selection("RequireAlone", veto + "min_pixels = 9\nrequire = \"any\" #!\n",
+                      {"reduce.require", "both min_pixels"}),
+        bad_selection("Require", veto + "min_pixels = 9\nmin_peaks = 9\nrequire = \"one\" #!\n",
+                      {"reduce.require", "\"any\""}),
+        bad_selection("Incomplete", veto + "min_pixels = 9\nincomplete = \"drop\" #!\n",
+                      {"reduce.incomplete", "\"judge\""}),
+        bad_selection("SnrWithoutPeaks", veto + "min_pixels = 9\nsnr = 5 #!\n", {"reduce.snr", "min_peaks"}),
+        bad_selection("Radius", veto + "min_peaks = 1\npeak_radius = 4 #!\n", {"reduce.peak_radius", "1..3"}),
+        bad_selection("BackgroundInPeak", veto + "min_peaks = 1\npeak_radius = 2\nbackground_radius = 2 #!\n",
+                      {"reduce.background_radius", "3..15"}),
+        bad_selection("PeakPixels", veto + "min_peaks = 1\npeak_radius = 1\nmin_peak_pixels = 10 #!\n",
+                      {"reduce.min_peak_pixels", "1..9"}),
+        bad_selection("VetoOfSparse",
+                      sparse + "threshold = 1\n[[reduce]] #!\nkind = \"veto\"\nthreshold = 1\nmin_pixels = 1\n",
+                      {"reduce.kind", "sparse pieces", "\"veto\" after \"jungfrau\""}),
+        bad_selection("SparseAsksNothing", "[[reduce]] #!\nkind = \"sparse\"\n",
+                      {"reduce.threshold: found nothing", "sigma"}),
+        bad_selection("SparseNoNoise", "[[reduce]] #!\nkind = \"sparse\"\nsigma = 5\n",
+                      {"reduce.rms: found nothing", "\"pedestal\""}),
+        bad_selection("SparseRmsAlone", sparse + "threshold = 1\nrms = \"rms.f32\" #!\n", {"reduce.rms", "sigma"}),
+        bad_selection("SparseNan", sparse + "threshold = nan #!\n", {"reduce.threshold"}),
+        bad_selection("SparseNoFile", sparse + "sigma = 5\nrms = 7 #!\n",
+                      {"reduce.rms: found the integer 7", "a file"})),
     case_name);
 
 }  // namespace
-}  // namespace weir::pipeline::test
+}  // namespace weir::config::test

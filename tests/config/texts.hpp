@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::pipeline::test {
+namespace weir::config::test {
 
 inline constexpr std::string_view udp_text = R"([[port]]
 name = "det0"
@@ -23,6 +23,9 @@ sources = 2
 kind = "events"
 path = "runs/{name}-{run:06}"
 )";
+
+/// What edits are made after.
+inline const std::string udp_dst = "udp_dst = [50001, 50002]";
 
 inline constexpr std::string_view roce_text = R"([[port]]
 name = "det0"
@@ -76,4 +79,4 @@ inline std::string edited(std::string_view text, const Edits& edits) {
     return out;
 }
 
-}  // namespace weir::pipeline::test
+}  // namespace weir::config::test

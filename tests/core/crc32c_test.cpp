@@ -15,12 +15,12 @@ std::span<const std::byte> bytes_of(std::string_view text) {
     return std::as_bytes(std::span(text));
 }
 
-TEST(Crc32c, matches_the_published_check_value) {
+TEST(Crc32c, MatchesThePublishedCheckValue) {
     EXPECT_EQ(crc32c(bytes_of("123456789")), 0xE3069283u);
 }
 
 // RFC 3720 appendix B.4: 32 bytes of zeros, of ones, and counting up.
-TEST(Crc32c, matches_the_vectors_of_rfc_3720) {
+TEST(Crc32c, MatchesTheVectorsOfRfc3720) {
     std::array<std::byte, 32> block{};
     EXPECT_EQ(crc32c(block), 0x8A9136AAu);
     block.fill(std::byte{0xFF});
@@ -29,12 +29,12 @@ TEST(Crc32c, matches_the_vectors_of_rfc_3720) {
     EXPECT_EQ(crc32c(block), 0x46DD794Eu);
 }
 
-TEST(Crc32c, of_nothing_is_the_seed) {
+TEST(Crc32c, OfNothingIsTheSeed) {
     EXPECT_EQ(crc32c({}), 0u);
     EXPECT_EQ(crc32c({}, 0x12345678u), 0x12345678u);
 }
 
-TEST(Crc32c, continues_over_spans_at_every_cut) {
+TEST(Crc32c, ContinuesOverSpansAtEveryCut) {
     std::vector<std::byte> data(257);
     for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 7 + 3);
     const std::span<const std::byte> all(data);
@@ -43,7 +43,7 @@ TEST(Crc32c, continues_over_spans_at_every_cut) {
         EXPECT_EQ(crc32c(all.subspan(cut), crc32c(all.first(cut))), whole) << "cut at " << cut;
 }
 
-TEST(Crc32c, notices_every_single_bit) {
+TEST(Crc32c, NoticesEverySingleBit) {
     std::vector<std::byte> data(64, std::byte{0x5A});
     const std::uint32_t good = crc32c(data);
     for (std::size_t bit = 0; bit < data.size() * 8; ++bit) {

@@ -43,7 +43,7 @@ TimeNs off(const DisciplinedClock& clock, const World& world) {
     return std::abs(clock.at(world.counter()) - world.real());
 }
 
-TEST(DisciplinedClock, learns_the_rate_of_the_counter) {
+TEST(DisciplinedClock, LearnsTheRateOfTheCounter) {
     World world;
     const DisciplinedClock clock = started(world);
     EXPECT_NEAR(clock.accuracy().ticks_per_s, 2.596e9, 100);
@@ -51,7 +51,7 @@ TEST(DisciplinedClock, learns_the_rate_of_the_counter) {
     EXPECT_LE(off(clock, world), 10);
 }
 
-TEST(DisciplinedClock, follows_a_clock_that_is_slewed_and_says_how_well) {
+TEST(DisciplinedClock, FollowsAClockThatIsSlewedAndSaysHowWell) {
     World world;
     DisciplinedClock clock = started(world);
     for (const double rate : {1.0, 1 + 100e-6, 1 - 480e-6, 1.0}) {
@@ -69,7 +69,7 @@ TEST(DisciplinedClock, follows_a_clock_that_is_slewed_and_says_how_well) {
     EXPECT_GE(clock.accuracy().error_ns, 50'000);
 }
 
-TEST(DisciplinedClock, never_runs_backwards_nor_jumps_when_the_system_time_is_set) {
+TEST(DisciplinedClock, NeverRunsBackwardsNorJumpsWhenTheSystemTimeIsSet) {
     for (const TimeNs step : {-3600 * ns_per_s, -20 * ns_per_ms, 20 * ns_per_ms, 3600 * ns_per_s}) {
         World world;
         DisciplinedClock clock = started(world);
@@ -92,7 +92,7 @@ TEST(DisciplinedClock, never_runs_backwards_nor_jumps_when_the_system_time_is_se
     }
 }
 
-TEST(DisciplinedClock, does_not_overshoot_when_the_next_correction_is_late) {
+TEST(DisciplinedClock, DoesNotOvershootWhenTheNextCorrectionIsLate) {
     World world;
     DisciplinedClock clock = started(world);
     world.pass(100 * ns_per_ms);
@@ -104,7 +104,7 @@ TEST(DisciplinedClock, does_not_overshoot_when_the_next_correction_is_late) {
     EXPECT_EQ(clock.accuracy().steps, 0u);
 }
 
-TEST(DisciplinedClock, counts_the_time_that_reading_takes_as_error_and_learns_no_rate_from_it) {
+TEST(DisciplinedClock, CountsTheTimeThatReadingTakesAsErrorAndLearnsNoRateFromIt) {
     World world;
     DisciplinedClock clock = started(world);
     world.pass(100 * ns_per_ms);
@@ -122,7 +122,7 @@ TEST(DisciplinedClock, counts_the_time_that_reading_takes_as_error_and_learns_no
     EXPECT_LE(clock.accuracy().last_error_ns, 1000);
 }
 
-TEST(DisciplinedClock, takes_up_the_time_again_when_the_counter_jumps) {
+TEST(DisciplinedClock, TakesUpTheTimeAgainWhenTheCounterJumps) {
     for (const double jump : {-1e13, 1e13}) {
         World world;
         DisciplinedClock clock = started(world);
@@ -136,7 +136,7 @@ TEST(DisciplinedClock, takes_up_the_time_again_when_the_counter_jumps) {
     }
 }
 
-TEST(DisciplinedClock, learns_another_rate_of_the_counter) {
+TEST(DisciplinedClock, LearnsAnotherRateOfTheCounter) {
     World world;
     DisciplinedClock clock = started(world);
     world.ticks_per_s = 1e9;
@@ -148,7 +148,7 @@ TEST(DisciplinedClock, learns_another_rate_of_the_counter) {
     EXPECT_LE(off(clock, world), 1000);
 }
 
-TEST(DisciplinedClock, converts_stamps_from_before_the_last_reading) {
+TEST(DisciplinedClock, ConvertsStampsFromBeforeTheLastReading) {
     World world;
     DisciplinedClock clock = started(world);
     const std::uint64_t then = world.counter();
@@ -158,7 +158,7 @@ TEST(DisciplinedClock, converts_stamps_from_before_the_last_reading) {
     EXPECT_LE(std::abs(clock.at(then) - real), 1000);
 }
 
-TEST(DisciplinedClock, gives_readers_whole_lines_while_it_is_corrected) {
+TEST(DisciplinedClock, GivesReadersWholeLinesWhileItIsCorrected) {
     World world;
     DisciplinedClock clock = started(world);
     std::atomic<bool> stop{false};
@@ -184,7 +184,7 @@ TEST(DisciplinedClock, gives_readers_whole_lines_while_it_is_corrected) {
     EXPECT_EQ(clock.accuracy().jumps, 0u);
 }
 
-TEST(DisciplinedClock, leaves_out_readings_that_come_too_soon) {
+TEST(DisciplinedClock, LeavesOutReadingsThatComeTooSoon) {
     World world;
     DisciplinedClock clock = started(world);
     world.pass(1000);

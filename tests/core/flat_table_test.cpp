@@ -14,7 +14,7 @@ using weir::core::FlatTable;
 using weir::core::hash_of;
 using weir::core::NumberKey;
 
-TEST(FlatTable, finds_what_was_inserted_and_nothing_else) {
+TEST(FlatTable, FindsWhatWasInsertedAndNothingElse) {
     FlatTable<int> table(4);
     EXPECT_EQ(table.find({1, 0}), nullptr);
     EXPECT_TRUE(table.insert({1, 0}, 10));
@@ -30,7 +30,7 @@ TEST(FlatTable, finds_what_was_inserted_and_nothing_else) {
     EXPECT_EQ(*table.find({1, 1}), 11);
 }
 
-TEST(FlatTable, takes_as_many_as_promised_and_says_when_it_is_full) {
+TEST(FlatTable, TakesAsManyAsPromisedAndSaysWhenItIsFull) {
     for (std::size_t entries_max = 1; entries_max <= 70; ++entries_max) {
         FlatTable<std::size_t> table(entries_max);
         for (std::size_t i = 0; i < entries_max; ++i) EXPECT_TRUE(table.insert({i, 0}, i));
@@ -42,7 +42,7 @@ TEST(FlatTable, takes_as_many_as_promised_and_says_when_it_is_full) {
     }
 }
 
-TEST(FlatTable, behaves_like_a_map) {
+TEST(FlatTable, BehavesLikeAMap) {
     for (std::uint64_t seed = 1; seed <= 30; ++seed) {
         std::mt19937_64 random(seed);
         FlatTable<std::uint64_t> table(32);
@@ -65,7 +65,7 @@ TEST(FlatTable, behaves_like_a_map) {
     }
 }
 
-TEST(FlatTable, closes_the_hole_when_a_run_of_colliding_keys_wraps_around_the_end) {
+TEST(FlatTable, ClosesTheHoleWhenARunOfCollidingKeysWrapsAroundTheEnd) {
     // Keys that all want one of the last two of eight slots.
     std::vector<NumberKey> keys;
     for (std::uint64_t number = 0; keys.size() < 3; ++number)
@@ -97,7 +97,7 @@ std::size_t longest_probe(std::size_t count, KeyOf&& key_of) {
     return longest;
 }
 
-TEST(FlatTable, spreads_the_numbers_that_detectors_send) {
+TEST(FlatTable, SpreadsTheNumbersThatDetectorsSend) {
     const auto scope = [](std::uint64_t source, std::uint64_t epoch) { return (source << 32U) | epoch; };
     for (const std::uint64_t stride : {1ULL, 2ULL, 3ULL, 64ULL, 1000ULL, 1ULL << 16U, 1ULL << 32U, 1ULL << 48U}) {
         EXPECT_LE(longest_probe(4096, [&](std::size_t i) { return NumberKey{i * stride, 0}; }), 64u) << stride;

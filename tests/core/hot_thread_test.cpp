@@ -6,7 +6,7 @@
 
 namespace {
 
-TEST(HotThread, is_a_property_of_the_thread_that_says_so) {
+TEST(HotThread, IsAPropertyOfTheThreadThatSaysSo) {
     EXPECT_FALSE(weir::core::is_hot_thread());
     bool other_before = true;
     bool other_after = false;

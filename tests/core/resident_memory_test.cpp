@@ -37,7 +37,7 @@ private:
     void* memory_;
 };
 
-TEST(ResidentMemory, touching_brings_in_every_page_of_the_range_and_no_other) {
+TEST(ResidentMemory, TouchingBringsInEveryPageOfTheRangeAndNoOther) {
     const Pages memory;
     ASSERT_EQ(memory.resident(), 0U);
     touch(memory.at(3) + 1, 2 * memory.page());  // parts of three pages
@@ -48,7 +48,7 @@ TEST(ResidentMemory, touching_brings_in_every_page_of_the_range_and_no_other) {
     EXPECT_EQ(memory.resident(), pages);
 }
 
-TEST(ResidentMemory, touching_changes_nothing) {
+TEST(ResidentMemory, TouchingChangesNothing) {
     const Pages memory;
     std::memset(memory.at(5), 0x5a, 100);
     touch(memory.at(0), pages * memory.page());

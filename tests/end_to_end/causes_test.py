@@ -65,7 +65,7 @@ class RoundRobin(CauseCase):
         self.assertEqual(result.report["unmatched"]["possible_losses"], 128)
         self.assertIn("reads as jungfrau", result.report["unmatched"]["senders"][0]["why"])
 
-    def test_all_strangers_are_listed(self):
+    def test_all_other_senders_are_listed(self):
         others = [udp(bytes(40), 6000 + i, source="10.2.0.1") for i in range(30) for _ in range(i + 1)]
         result = self.replay(self.capture(self.frames(count=2, ports=(50001,)) + others), config(stream(sources=1), sources=1))
         senders = result.report["unmatched"]["senders"]
@@ -192,8 +192,8 @@ class EndOfRun(CauseCase):
         return done, report
 
     def test_losses_of_earlier_events_are_losses(self):
-        # The time-out is far away, so every event with a loss is still open when the run ends.
-        done, report = self.run_device("sim,rate=100,drop=0.002,seed=3", "--duration", 1)
+        # The time-out is far away, so every event with a loss is still open when the run ends: when the detector has sent all.
+        done, report = self.run_device("sim,rate=100,events=60,drop=0.002,seed=3")
         self.assertGreater(report["events"]["incomplete"]["end_of_run"], 3)
         lost = [f for f in report["findings"] if f["loss"]]
         self.assertTrue(lost, done.stdout)

@@ -90,7 +90,8 @@ class Descriptors(Case):
     def test_the_terminal_hangs_up(self):
         # What a shell does to its children when the connection is gone: the run ends as with Ctrl-C, whole and in its place.
         run = subprocess.Popen([WEIR, "replay", self.capture, "--config", self.settings, "--out", self.path("run"), "--report",
-                                self.path("r.json"), "--progress=line", "--pace", "x0.00001"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                                self.path("r.json"), "--progress=line", "--pace", "x0.00001"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # the tests may run under nohup
         self.addCleanup(run.kill)
         run.stderr.read(1)  # it has begun to speak
         run.stderr.close()

@@ -21,17 +21,14 @@ class Direct(Case):
         sink = "\n".join(['kind = "events"', 'path = "unused"', *keys])
         return config(stream(format="ejfat", sources=1), sources=1, sink=sink)
 
-    def digests(self, result):
-        return {key: event["sha256"] for key, event in result.events.items()}
-
     def test_every_way_of_writing_keeps_the_same_events(self):
-        plain = self.digests(self.replay(self.capture, self.text()))
+        plain = self.replay(self.capture, self.text()).digests
         self.assertEqual(len(plain), EVENTS)
         for keys in (('direct = "auto"',), ('direct = "auto"', 'uring = "off"'), ('direct = "auto"', "files = 3", 'segment_bytes = "2MiB"'),
                      ("files = 2", 'uring = "auto"'), ('direct = "auto"', 'preallocate = 0', 'sync = "end"')):
             with self.subTest(keys=keys):
                 result = self.replay(self.capture, self.text(*keys))
-                self.assertEqual(self.digests(result), plain)
+                self.assertEqual(result.digests, plain)
                 sink = result.report["sinks"][0]
                 self.assertEqual((sink["written"], sink["lost"]), (EVENTS, 0))
                 self.assertIn("direct", sink)

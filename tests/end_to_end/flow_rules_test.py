@@ -31,9 +31,6 @@ class FlowRules(Case):
         (port,) = result.report["flows"]
         return {rule["line"]: rule for rule in port["rules"]}
 
-    def digests(self, result):
-        return {key: event["sha256"] for key, event in result.events.items()}
-
     def test_dropped_packets_have_a_counter_and_the_rest_is_as_without(self):
         noise = [udp(b"noise", port) for port in (9, 5353, 9)]
         frames = events(20)
@@ -44,7 +41,7 @@ class FlowRules(Case):
             rule("/ udp", "drop / count")
         result = self.replay(self.path("mixed.pcap", pcap_bytes(stamped(mixed))), self.settings(text))
         self.assertEqual(result.packets, {"placed": len(frames), "dropped.flow_rule": dropped})
-        self.assertEqual(self.digests(result), self.digests(plain))
+        self.assertEqual(result.digests, plain.digests)
         found = self.rules_of(result)
         self.assertEqual([(r["where"], r["hits"], r["effective"], r["hits_hardware"]) for r in (found[2], found[3])],
                          [("software", len(frames), None, None), ("software", dropped, None, None)])
@@ -85,7 +82,7 @@ class FlowRules(Case):
         for text in (swapped, spread):
             for lcores in (FUSED, TWO_RX):
                 result = self.replay(capture, self.settings(text, *streams, sources=3, more=lcores))
-                self.assertEqual(self.digests(result), self.digests(plain))
+                self.assertEqual(result.digests, plain.digests)
                 self.assertEqual(result.packets, plain.packets)
                 self.assertEqual(sum(r["hits"] for r in self.rules_of(result).values()), len(frames))
 

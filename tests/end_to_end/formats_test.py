@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Declared formats, headers that name the source, and RDMA messages in every way of numbering them, from packets that this
 test makes itself; with losses, repetitions and disorder, against what was put in."""
-import hashlib
 import random
 import struct
 
 from packets import EJFAT_PORT, RC, UC, ejfat, jungfrau, pcap_bytes, reth, roce, roce_message, stamped, udp
-from support import Case, config, gaps, main, stream
+from support import Case, config, digest, gaps, main, stream
 
 # index: a big-endian header with flags around the numbers; the event counter has 20 bits.
 INDEXED = '''[[format]]
@@ -34,10 +33,6 @@ name = "whole"
 header_bytes = 4
 event = { offset = 0, bytes = 4 }
 '''
-
-
-def digest(*parts):
-    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 class Made(Case):
@@ -193,7 +188,7 @@ class Rdma(Case):
         self.assertEqual(self.digests(result), {n: digest(c) for n, c in contents.items()})
 
     def test_rc_between_other_traffic(self):
-        # Acknowledgements, a READ in the other queue pair, management and a stranger's queue pair around the data.
+        # Acknowledgements, a READ in the other queue pair, management and a queue pair of somebody else around the data.
         contents, frames = self.messages(RC, "send", count=10)
         flat = []
         for i, frame in enumerate(f for message in frames for f in message):

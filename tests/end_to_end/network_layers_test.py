@@ -180,6 +180,14 @@ class NetworkLayers(Case):
         result = self.run_frames(frames, config(stream(format="ejfat", sources=1), stream("roce", "message", sources=1), sources=2))
         self.assertEqual(result.packets, {"unsteered": 3, "not_for_us.ip_protocol": 1, "not_for_us.icmp": 1, "dropped.ip_fragment.roce": 2})
 
+    def test_fragments_of_a_kernel(self):
+        for capture in sorted((ROOT / "tests/captures").glob("udp_*.pcap")):
+            with self.subTest(capture=capture.name):
+                sent = json.loads(capture.with_suffix(".json").read_text())["events"]
+                result = self.replay(capture, config(stream(sources=1, rows=8), sources=1), "--require-lossless")
+                self.assertEqual({str(event["id"]): event["sha256"] for event in result.inspect["events"]}, sent)
+                self.assertEqual(result.packets["placed"], 36)
+
     def test_real_fragments_of_name_servers(self):
         path = DATA / "ipfrag/dns_fragmented.pcap"
         if not path.exists():

@@ -57,17 +57,14 @@ class Pack(Case):
     def energies(self, output):
         return f'[[reduce]]\nkind = "jungfrau"\npedestal = {json.dumps(self.pedestals)}\ngain = [41.0, -1.439, -0.1145]\noutput = "{output}"\n'
 
-    def digests(self, result):
-        return {key: event["sha256"] for key, event in result.events.items()}
-
     def check(self, before, codecs, element_bytes):
         plain = self.replay(self.capture, self.text(before))
         whole = sum(block[4] for block in payload_blocks(plain.run))
         for codec in codecs:
             with self.subTest(codec):
                 result = self.replay(self.capture, self.text(before + pack(codec)))
-                self.assertEqual(self.digests(result), self.digests(plain))
-                self.assertEqual({(e.epoch, e.id): e.sha256() for e in weir_python.open(result.run)}, self.digests(plain))
+                self.assertEqual(result.digests, plain.digests)
+                self.assertEqual({(e.epoch, e.id): e.sha256() for e in weir_python.open(result.run)}, plain.digests)
                 blocks = payload_blocks(result.run)
                 self.assertEqual(sum(block[4] for block in blocks), whole)
                 kept = [block for block in blocks if block[1] == 0]
@@ -95,7 +92,7 @@ class Pack(Case):
         fused = self.replay(self.capture, self.text(pack("bitshuffle-zstd")))
         spread = self.replay(self.capture, self.text(pack("bitshuffle-zstd"), SPREAD))
         self.assertEqual(sorted(payload_blocks(spread.run)), sorted(payload_blocks(fused.run)))
-        self.assertEqual(self.digests(spread), self.digests(fused))
+        self.assertEqual(spread.digests, fused.digests)
 
     def test_what_does_not_get_shorter_is_stored_as_it_is(self):
         r = random.Random(1)
@@ -114,7 +111,7 @@ class Pack(Case):
 
     def test_a_file_that_was_cut_off_or_damaged_gives_no_wrong_event(self):
         result = self.replay(self.capture, self.text(pack("bitshuffle-lz4")))
-        good = self.digests(result)
+        good = result.digests
         segment = next(result.run.glob("events-*.weir"))
         whole = segment.read_bytes()
         r = random.Random(2)

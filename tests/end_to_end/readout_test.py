@@ -2,7 +2,6 @@
 """DUNE, ESS and SPEAD from packets that this test makes itself, and a real ESS capture: with losses, repetitions and
 disorder, against what was put in. What is missing is counted here from the sequence numbers that arrived, as a set."""
 import collections
-import hashlib
 import os
 import pathlib
 import random
@@ -10,15 +9,11 @@ import re
 import struct
 
 from packets import dune, dune_source, ess, pcap_bytes, read_pcapng, spead, stamped, udp
-from support import ROOT, Case, config, gaps, main, stream
+from support import ROOT, Case, config, digest, gaps, main, stream
 
 DATA = pathlib.Path(os.environ.get("WEIR_SHARED") or ROOT.parent / "shared") / "data"
 PORT = 9000
 Sent = collections.namedtuple("Sent", "source event offset data frame sequence", defaults=(None,))
-
-
-def digest(*parts):
-    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def example(page):

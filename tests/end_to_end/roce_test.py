@@ -44,14 +44,17 @@ class Roce(Case):
         self.assertEqual(result.packets, {k: v for k, v in truth.counts.items() if v})
         return truth
 
-    def captures(self, folder, icrc="check"):
-        found = sorted((DATA / folder).glob("*.pcap"))
+    def captures(self, folder, icrc="check", pattern="*.pcap"):
+        found = sorted((DATA / folder).glob(pattern))
         if not found:
             self.skipTest(f"there is nothing in {DATA / folder}")
         for path in found:
             for destination, qp in queue_pairs(path, icrc == "check")[:2]:
                 with self.subTest(capture=path.name, qp=hex(qp)):
                     self.compare(path, destination, qp, icrc)
+
+    def test_captures_that_are_kept_here(self):
+        self.captures(ROOT / "tests/captures", pattern="roce_*.pcap")
 
     def test_captures_of_adapters(self):
         self.captures("roce")

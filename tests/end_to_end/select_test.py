@@ -119,7 +119,7 @@ class Select(Case):
             expected = {"events": 30, "not_asked": 0, "passed": len(kept - control), "few_pixels": len(few), "many_pixels": len(many),
                         "few_peaks": 0, "many_peaks": 0, "control": len(control), "pixels_above": sum(above.values())}
             self.assertEqual({key: counts[key] for key in expected}, expected)
-            digests.append({key: event["sha256"] for key, event in result.events.items()})
+            digests.append(result.digests)
         self.assertEqual(digests[0], digests[1])
         for number in sorted(kept)[:3]:
             self.check_pixels(result, number, self.energies(events[number]))

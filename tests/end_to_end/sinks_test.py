@@ -36,7 +36,7 @@ class Sinks(Case):
         result = self.replay(self.capture, self.text())
         events = self.events_of(self.second)
         self.assertEqual(len(events), EVENTS)
-        self.assertEqual(events, {key: event["sha256"] for key, event in result.events.items()})
+        self.assertEqual(events, result.digests)
         sinks = result.report["sinks"]
         self.assertEqual([sink["path"] for sink in sinks], [str(result.run), str(self.second)])
         for sink in sinks:

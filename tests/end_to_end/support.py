@@ -1,4 +1,5 @@
 """What the end-to-end tests share: running the program, configurations, and results as TAP for meson."""
+import hashlib
 import json
 import os
 import pathlib
@@ -45,6 +46,10 @@ def config(*streams, sources=2, events="timeout_ms = 2000\n", sink='kind = "even
 
 FUSED = '[lcores]\nrx = [0]\nbuild = [0]\nwork = [0]\nidle = "pause"\n'
 ZSTD = '[[reduce]]\nkind = "zstd"\nlevel = 1\n'
+
+
+def digest(*parts):
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def merged(ranges):
@@ -94,6 +99,11 @@ class Replay:
         found = {(e["epoch"], e["id"]): e for e in self.inspect["events"]}
         assert len(found) == len(self.inspect["events"]), "an event is there twice"
         return found
+
+    @property
+    def digests(self):
+        """Of the payload, by (epoch, id)."""
+        return {key: event["sha256"] for key, event in self.events.items()}
 
 
 class Case(unittest.TestCase):

@@ -10,13 +10,14 @@
 #include "core/error.hpp"
 #include "store/capture/reader.hpp"
 #include "store/capture_oracle.hpp"
+#include "store/memory_sources.hpp"
 
 namespace {
 
 /// Reads it all; how many bytes were delivered.
 void read_all(std::span<const std::byte> bytes) {
-    using weir::port::CaptureReader;
-    CaptureReader reader(std::make_unique<weir::port::MemorySource>(bytes), "fuzz");
+    using weir::store::CaptureReader;
+    CaptureReader reader(std::make_unique<weir::store::test::MemoryStream>(bytes), "fuzz");
     CaptureReader::Record record;
     std::uint64_t delivered = 0;
     std::uint64_t sum = 0;
@@ -48,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } catch (const weir::core::RunError&) {
     }
     if (is_compressed(bytes)) return 0;
-    if (const std::string text = weir::port::test::disagreement(bytes); !text.empty()) {
+    if (const std::string text = weir::store::test::disagreement(bytes); !text.empty()) {
         std::fprintf(stderr, "%s\n", text.c_str());
         std::abort();
     }

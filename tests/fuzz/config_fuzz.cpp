@@ -17,14 +17,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view text(copy.get(), size);
     for (const char* key : {"profile", "flows", "include"})  // these open files
         if (text.find(key) != std::string_view::npos) return 0;
-    weir::pipeline::RunConfig config;
+    weir::config::RunConfig config;
     try {
-        config = weir::pipeline::parse_config(text, "fuzz.toml");
+        config = weir::config::parse_config(text, "fuzz.toml");
     } catch (const weir::core::UsageError&) {
         return 0;
     }
     // No try: an exception from here on is a finding.
     if (config_json(config).empty()) std::abort();
-    if (!(weir::pipeline::parse_config(print_config(config), "printed.toml") == config)) std::abort();
+    if (!(weir::config::parse_config(print_config(config), "printed.toml") == config)) std::abort();
     return 0;
 }

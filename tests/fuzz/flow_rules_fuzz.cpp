@@ -16,7 +16,7 @@
 
 namespace {
 
-using namespace weir::flow;
+using namespace weir::steer;
 
 std::vector<FlowRule> without_lines(std::vector<FlowRule> rules) {
     for (FlowRule& rule : rules) rule.line = 0;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <deque>
 
-#include "roce/initiator.hpp"
+#include "roce/initiator/initiator.hpp"
 
 namespace {
 

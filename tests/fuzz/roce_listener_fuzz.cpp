@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "roce/listener.hpp"
+#include "roce/listener/listener.hpp"
 
 namespace {
 
@@ -55,7 +55,7 @@ wire::RocePacket packet_of(Input& in, std::uint32_t& psn) {
     packet.psn = psn++ & 0xffffff;
     packet.bytes = (shape & 64U) != 0 ? 256 : in.byte() * 2;
     packet.immediate = packet.has_immediate ? in.byte() : 0;
-    const bool starts = packet.place == wire::RocePlace::first || packet.place == wire::RocePlace::only;
+    const bool starts = packet.starts();
     if (packet.is_write && starts) packet.dma_length = (shape & 128U) != 0 ? packet.bytes : in.byte() << 5U;
     return packet;
 }
@@ -86,7 +86,7 @@ roce::Listener::Config config_of(std::uint32_t mode) {
     return config;
 }
 
-void read_out(assemble::MessageTable& table, core::PacketTally& packets) {
+void read_out(assemble::MessageTable& table, wire::PacketTally& packets) {
     while (!table.pending().empty()) {
         const assemble::Descriptor descriptor = table.pending()[0];
         table.consume_pending(1);
@@ -101,7 +101,7 @@ void read_out(assemble::MessageTable& table, core::PacketTally& packets) {
             for (std::uint32_t i = 0; i < ref.bytes; ++i) sum += std::to_integer<std::uint64_t>(ref.data[i]);
         });
         if (bytes != in_ranges || sum > 255 * bytes || (message.complete && bytes != message.total)) std::abort();
-        packets.settle(core::PacketCounter::placed, message.packets);
+        packets.settle(wire::PacketCounter::placed, message.packets);
         table.execute({.kind = assemble::Command::Kind::recycle, .message = &message}, 0);
     }
     table.end_burst();
@@ -113,8 +113,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Input in(data, size);
     const std::uint32_t mode = in.byte();
     given_back = 0;
-    core::PacketTally packets;
-    core::MessageTally messages;
+    wire::PacketTally packets;
+    assemble::MessageTally messages;
     assemble::MessageTable::Config table_config;
     table_config.sources = 2;
     table_config.messages_max = 24;
@@ -157,9 +157,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     table.finish(now);
     read_out(table, packets);
     std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < core::count_of<core::PacketCounter>; ++i)
-        sum += packets.get(static_cast<core::PacketCounter>(i));
-    if (sum != given || given_back != given || packets.get(core::PacketCounter::in_flight) != 0 ||
+    for (std::size_t i = 0; i < core::count_of<wire::PacketCounter>; ++i)
+        sum += packets.get(static_cast<wire::PacketCounter>(i));
+    if (sum != given || given_back != given || packets.get(wire::PacketCounter::in_flight) != 0 ||
         listener.runs() != 0 || table.buffers_held() != 0)
         std::abort();
     return 0;

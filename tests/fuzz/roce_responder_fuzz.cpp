@@ -1,22 +1,24 @@
-// libFuzzer target: any bytes as packets for three queue pairs (RC, UC, UD) with a responder, a listener and a message
-// table after it, with room that comes and goes, resets and time-outs. Checked after every packet: the PSN moves only
-// as the rules say, what is let through lies in a region, there is at most one acknowledgement and only from RC, the
-// answer fits the counter; and at the end that every packet ended in one counter and every buffer came back once.
+// libFuzzer target: any bytes as packets for three queue pairs (RC, UC, UD) with a responder, and an in-order receiver,
+// a listener and a message table after it, with room that comes and goes, resets and time-outs. Checked after every
+// packet: the PSN moves only as the rules say, what is let through lies in a region, there is at most one
+// acknowledgement and only from RC, the answer fits the counter; and at the end that every packet ended in one counter
+// and every buffer came back once.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
-#include "roce/frame_memory.hpp"
-#include "roce/listener.hpp"
-#include "roce/responder.hpp"
+#include "roce/listener/listener.hpp"
+#include "roce/responder/frame_memory.hpp"
+#include "roce/responder/in_order_receiver.hpp"
+#include "roce/responder/responder.hpp"
 
 namespace {
 
 using namespace weir;
-using core::AnswerCounter;
-using core::PacketCounter;
+using roce::AnswerCounter;
+using wire::PacketCounter;
 
 std::uint64_t given_back = 0;
 
@@ -96,7 +98,7 @@ wire::RocePacket packet_of(Input& in, std::uint32_t source, std::uint32_t expect
 void check(const roce::Ruling& ruling, const wire::RocePacket& packet, const roce::Responder::Status& before,
            const roce::Responder::Status& after, std::uint32_t source, bool start_configured, roce::Room room) {
     const bool reliable = source == 0;
-    const bool starts = packet.place == wire::RocePlace::first || packet.place == wire::RocePlace::only;
+    const bool starts = packet.starts();
     require(reliable || !ruling.answers());
     require(!ruling.answers() || ruling.answer.kind == wire::RoceAnswer::Kind::acknowledge);
     if (reliable) {
@@ -123,7 +125,7 @@ void check(const roce::Ruling& ruling, const wire::RocePacket& packet, const roc
         require(packet.rkey == region.rkey && region.holds(packet.va, packet.dma_length));
 }
 
-void read_out(assemble::MessageTable& table, core::PacketTally& packets) {
+void read_out(assemble::MessageTable& table, wire::PacketTally& packets) {
     while (!table.pending().empty()) {
         const assemble::Descriptor descriptor = table.pending()[0];
         table.consume_pending(1);
@@ -150,14 +152,26 @@ std::vector<roce::Responder::SourceConfig> responder_sources(std::uint32_t mode)
     return out;
 }
 
+roce::MessageSource message_source(std::uint32_t source, std::uint32_t mode) {
+    roce::MessageSource out;
+    out.source = source;
+    out.number_by = (mode & 32U) != 0 ? roce::NumberBy::immediate : roce::NumberBy::count;
+    out.max_message_bytes = 2048;
+    return out;
+}
+
+roce::InOrderReceiver::Config in_order_config(std::uint32_t mode) {
+    roce::InOrderReceiver::Config config;
+    config.sources = {message_source(0, mode)};
+    config.sources[0].message_bytes = (mode & 128U) != 0 ? 600 : 0;
+    config.psn_window = 1024;
+    config.timeout_ns = 100;
+    return config;
+}
+
 roce::Listener::Config listener_config(std::uint32_t mode) {
     roce::Listener::Config config;
-    for (std::uint32_t source = 0; source < sources; ++source) {
-        roce::Listener::SourceConfig& listened = config.sources.emplace_back();
-        listened.source = source;
-        listened.number_by = (mode & 32U) != 0 ? roce::NumberBy::immediate : roce::NumberBy::count;
-        listened.max_message_bytes = 2048;
-    }
+    for (std::uint32_t source = 1; source < sources; ++source) config.sources.push_back(message_source(source, mode));
     config.runs_max = 16;
     config.more_connections = 2;
     config.psn_window = 1024;
@@ -171,6 +185,7 @@ public:
     explicit Machine(std::uint32_t mode)
         : table_(table_config(event_room_), packets_, messages_, &release),
           listener_(listener_config(mode), table_, packets_),
+          in_order_(in_order_config(mode), table_),
           sources_(responder_sources(mode)),
           frames_(sources_, 100, table_),
           responder_({.sources = sources_}) {}
@@ -187,17 +202,17 @@ public:
                                       : action < 230 ? PacketCounter::malformed_roce_length
                                                      : PacketCounter::not_for_us_roce_request;
         roce::Room room{.packet = table_.has_room(1), .message = true};
-        if (source == 0) room.message = table_.messages_free() > 0 && listener_.has_room() && table_.claim_event();
+        if (source == 0) room.message = table_.messages_free() > 0 && table_.claim_event();
         const std::uint64_t refused = packets_.get(PacketCounter::no_room);
         const roce::Ruling ruling = responder_.rule(source, packet, decoded, room, ++now_);
         check(ruling, packet, before, responder_.status(source), source, sources_[source].queue_pair.psn.has_value(),
               room);
-        if (ruling.accepted() && ruling.region != nullptr)
-            frames_.write(ruling, packet, buffer, now_);
-        else if (ruling.accepted())
-            listener_.add(source, packet, buffer, now_);
-        else
+        if (ruling.accepted()) {
+            take(source, packet, buffer, ruling);
+        } else {
+            if (source == 0 && ruling.counter == PacketCounter::duplicate) in_order_.note(source, packet);
             table_.reject(buffer, ruling.counter);
+        }
         // An acknowledgement means that there was room.
         require(source != 0 || packets_.get(PacketCounter::no_room) == refused);
         table_.drop_claim();
@@ -214,11 +229,13 @@ public:
     void wait(std::uint32_t time) {
         now_ += time;
         listener_.expire(now_);
+        in_order_.expire(now_);
         frames_.expire(now_);
     }
     void read() { read_out(table_, packets_); }
     void finish() {
         listener_.finish(now_);
+        in_order_.finish(now_);
         frames_.finish();
         table_.finish(now_);
         read();
@@ -226,20 +243,35 @@ public:
         for (std::size_t i = 0; i < core::count_of<PacketCounter>; ++i)
             sum += packets_.get(static_cast<PacketCounter>(i));
         require(sum == given_ && given_back == given_ && packets_.get(PacketCounter::in_flight) == 0);
-        require(listener_.runs() == 0 && table_.buffers_held() == 0 && event_room_.claimed() == 0);
+        require(listener_.runs() + in_order_.collecting() == 0 && table_.buffers_held() == 0 &&
+                event_room_.claimed() == 0);
     }
 
 private:
+    void take(std::uint32_t source, const wire::RocePacket& packet, void* buffer, const roce::Ruling& ruling) {
+        if (ruling.region != nullptr) {
+            if (source == 0) in_order_.skip(source, packet, now_);
+            frames_.write(ruling, packet, buffer, now_);
+        } else if (source == 0) {
+            in_order_.add(source, packet, buffer, now_);
+        } else {
+            listener_.add(source, packet, buffer, now_);
+        }
+    }
     void forget(std::uint32_t source) {
-        listener_.forget(source, now_);
+        if (source == 0)
+            in_order_.forget(source, now_);
+        else
+            listener_.forget(source, now_);
         frames_.forget(source);
     }
 
-    core::PacketTally packets_;
-    core::MessageTally messages_;
+    wire::PacketTally packets_;
+    assemble::MessageTally messages_;
     assemble::EventRoom event_room_{1, 8};
     assemble::MessageTable table_;
     roce::Listener listener_;
+    roce::InOrderReceiver in_order_;
     std::vector<roce::Responder::SourceConfig> sources_;
     roce::FrameMemory frames_;
     roce::Responder responder_;

@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "store/event_scanner.hpp"
 #include "store/manifest.hpp"
+#include "store/memory_sources.hpp"
 #include "store/run_reader.hpp"
 
 namespace {
@@ -69,7 +70,7 @@ void scan(std::span<const std::byte> bytes) {
     hooks.problem = [](const std::string& text) {
         if (text.empty()) std::abort();
     };
-    const MemorySource source(bytes);
+    const test::MemorySource source(bytes);
     EventScanner scanner(hooks);
     scanner.scan(source, 0, "fuzz");
     scanner.read_event(source, 0, 0, "fuzz");

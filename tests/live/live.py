@@ -270,7 +270,7 @@ def wait_for(condition, what, timeout_s=10):
     while not condition():
         if time.monotonic() > end:
             raise AssertionError(f"no {what} within {timeout_s} s")
-        time.sleep(0.02)
+        time.sleep(0.005)
 
 
 def paced(items, per_second):

@@ -138,7 +138,7 @@ class SeenTest(live.Case):
         self.assertRegex(said, r"\d+ to no stream: UDP port 50009 from 10\.1\.0\.10 \(\d+\)")
         seen = client.ask("/weir/seen")
         self.assertEqual(seen["nothing_for_streams"], 1)
-        self.assertIn("UDP port 50009 from 10.1.0.10", seen["strangers"]["0"])
+        self.assertIn("UDP port 50009 from 10.1.0.10", seen["other_senders"]["0"])
         self.assertEqual(seen["ports"]["det0/link_up"], 1)
         live.wait_for(lambda: any("nothing for any stream: " in line and "UDP port 50009" in line for line in run.lines), "progress line")
         run.stop()

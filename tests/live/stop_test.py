@@ -137,6 +137,17 @@ class LimitTest(live.Case):
         self.assert_account(run)
         self.assertEqual(report["wire_loss"], 30 * 256 - report["packets"]["received"])
 
+    def test_a_signal_after_the_end_changes_nothing(self):
+        # As a user's Ctrl-C in the moment in which the run ends by itself. The report is there before the program has gone.
+        for attempt in range(5):
+            run = self.weir(config("sim,format=jungfrau,events=5,seed=4"), name=f"run{attempt}")
+            live.wait_for(lambda: (run.report_file.exists() and run.report_file.stat().st_size > 0) or run.process.poll() is not None, "report", 60)
+            for _ in range(20):
+                if run.process.poll() is None:
+                    run.stop(signal.SIGINT)
+                    time.sleep(0.002)
+            self.assertEqual(run.end()["events"]["complete"], 5)
+
     def test_require_lossless(self):
         run = self.weir(config("sim,format=jungfrau,events=20,seed=4,drop=0.01"), "--require-lossless")
         run.end(status=3)

@@ -9,13 +9,16 @@
 #include <set>
 #include <sstream>
 
-#include "core/counters_text.hpp"
+#include "assemble/counters.hpp"
+#include "observe/counter_sections.hpp"
+#include "set_counter.hpp"
+#include "wire/packet_counter.hpp"
 
 namespace {
 
-using namespace weir::pipeline;
-using weir::core::EventCounter;
-using weir::core::PacketCounter;
+using namespace weir::observe;
+using weir::assemble::EventCounter;
+using weir::wire::PacketCounter;
 
 struct Case {
     const char* name;
@@ -25,13 +28,6 @@ struct Case {
     std::uint64_t packets;
     const char* section;
 };
-
-void set(Ledger& ledger, PacketCounter counter, std::uint64_t value) {
-    ledger.packets[static_cast<std::size_t>(counter)] = value;
-}
-void set(Ledger& ledger, EventCounter counter, std::uint64_t value) {
-    ledger.events[static_cast<std::size_t>(counter)] = value;
-}
 
 /// Three sources that sent everything.
 void healthy(Ledger& ledger, Observations& seen) {
@@ -345,7 +341,7 @@ const Case cases[] = {
      ""},
 };
 
-TEST(Diagnosis, names_the_cause_of_each_loss_and_where_to_read_on) {
+TEST(Diagnosis, NamesTheCauseOfEachLossAndWhereToReadOn) {
     std::ifstream file(std::string(WEIR_SOURCE_ROOT) + "/docs/guides/LOSSES.md");
     std::ostringstream page;
     page << file.rdbuf();
@@ -355,16 +351,16 @@ TEST(Diagnosis, names_the_cause_of_each_loss_and_where_to_read_on) {
         Observations seen;
         healthy(ledger, seen);
         one.change(ledger, seen);
-        const std::vector<Finding> findings = diagnose(ledger, seen);
+        const std::vector<weir::pipeline::Finding> findings = diagnose(ledger, seen);
         ASSERT_FALSE(findings.empty());
         EXPECT_EQ(findings.size(), 1u) << findings_text(findings);
-        const Finding& first = findings.front();
+        const weir::pipeline::Finding& first = findings.front();
         for (const char* word : one.words)
             EXPECT_NE(first.sentence.find(word), std::string::npos) << word << ": " << first.sentence;
         EXPECT_EQ(first.counter, one.counter);
         EXPECT_EQ(first.packets, one.packets);
         EXPECT_TRUE(first.loss || first.possible);
-        EXPECT_FALSE(weir::core::find_counters(first.counter).empty()) << first.counter;
+        EXPECT_FALSE(weir::observe::find_counters(first.counter).empty()) << first.counter;
         const std::string section = one.section;
         EXPECT_EQ(first.page, section.empty() ? "docs/reference/COUNTERS.md" : "docs/guides/LOSSES.md#" + section);
         if (!section.empty()) {
@@ -374,7 +370,7 @@ TEST(Diagnosis, names_the_cause_of_each_loss_and_where_to_read_on) {
 }
 
 // Who holds the places of events: a source that is not there, or the disk, whoever is missing besides.
-TEST(Diagnosis, does_not_blame_overload_on_a_source) {
+TEST(Diagnosis, DoesNotBlameOverloadOnASource) {
     Ledger ledger;
     Observations seen;
     healthy(ledger, seen);
@@ -388,7 +384,7 @@ TEST(Diagnosis, does_not_blame_overload_on_a_source) {
     EXPECT_EQ(sentence.find("source"), std::string::npos) << sentence;
 }
 
-TEST(Diagnosis, tells_other_traffic_from_possible_losses) {
+TEST(Diagnosis, TellsOtherTrafficFromPossibleLosses) {
     Ledger ledger;
     Observations seen;
     healthy(ledger, seen);
@@ -396,7 +392,7 @@ TEST(Diagnosis, tells_other_traffic_from_possible_losses) {
     ledger.unmatched.list = {{"UDP port 50004 from 10.1.0.10", 500, "reads as jungfrau"},
                              {"UDP port 5353 from 10.1.0.1", 12, ""}};
     ledger.unmatched.possible_losses = 500;
-    const std::vector<Finding> findings = diagnose(ledger, seen);
+    const std::vector<weir::pipeline::Finding> findings = diagnose(ledger, seen);
     ASSERT_EQ(findings.size(), 2U);
     EXPECT_TRUE(findings[0].possible && !findings[0].loss);
     EXPECT_EQ(findings[1].packets, 12U);
@@ -406,15 +402,15 @@ TEST(Diagnosis, tells_other_traffic_from_possible_losses) {
     EXPECT_EQ(text.find("nothing"), std::string::npos) << text;
 }
 
-TEST(Diagnosis, says_nothing_when_everything_came) {
+TEST(Diagnosis, SaysNothingWhenEverythingCame) {
     Ledger ledger;
     Observations seen;
     healthy(ledger, seen);
     EXPECT_TRUE(diagnose(ledger, seen).empty());
-    EXPECT_EQ(findings_text({}), "");
+    EXPECT_EQ(weir::pipeline::findings_text({}), "");
 }
 
-TEST(Diagnosis, orders_by_packets_and_puts_remarks_last) {
+TEST(Diagnosis, OrdersByPacketsAndPutsRemarksLast) {
     Ledger ledger;
     Observations seen;
     healthy(ledger, seen);
@@ -422,21 +418,21 @@ TEST(Diagnosis, orders_by_packets_and_puts_remarks_last) {
     set(ledger, PacketCounter::unbound, 10);
     set(ledger, PacketCounter::conflict, 20);
     set(ledger, PacketCounter::malformed_header, 15);
-    const std::vector<Finding> findings = diagnose(ledger, seen);
+    const std::vector<weir::pipeline::Finding> findings = diagnose(ledger, seen);
     std::vector<std::uint64_t> packets;
-    for (const Finding& finding : findings) packets.push_back(finding.packets);
+    for (const weir::pipeline::Finding& finding : findings) packets.push_back(finding.packets);
     EXPECT_EQ(packets, (std::vector<std::uint64_t>{20, 15, 10, 5000}));
     EXPECT_FALSE(findings.back().loss);
 }
 
 // A packet that came and found no place is missing in its event, and is told once.
-TEST(Diagnosis, counts_no_packet_twice) {
+TEST(Diagnosis, CountsNoPacketTwice) {
     Ledger ledger;
     Observations seen;
     healthy(ledger, seen);
     set(ledger, PacketCounter::malformed_bad_icrc, 30);
     ledger.sources[0].missing_packets = 40;
-    const std::vector<Finding> findings = diagnose(ledger, seen);
+    const std::vector<weir::pipeline::Finding> findings = diagnose(ledger, seen);
     ASSERT_EQ(findings.size(), 2u);
     EXPECT_EQ(findings[0].packets, 30u);
     EXPECT_EQ(findings[1].packets, 10u);
@@ -455,11 +451,11 @@ std::set<std::string> anchors_of(const std::string& page) {
     return anchors;
 }
 
-TEST(Diagnosis, every_page_that_a_counter_names_exists) {
-    for (const auto& section : weir::core::counter_sections())
-        for (std::size_t i = 0; i < section.count; ++i) {
-            const std::string name = std::string(section.name) + "." + std::string(section.begin[i].name);
-            const std::string where = weir::core::counter_page(name);
+TEST(Diagnosis, EveryPageThatACounterNamesExists) {
+    for (const auto& section : weir::observe::counter_sections())
+        for (const weir::core::CounterInfo& info : section.counters) {
+            const std::string name = std::string(section.name) + "." + std::string(info.name);
+            const std::string where = weir::observe::counter_page(name);
             const std::size_t hash = where.find('#');
             if (hash != std::string::npos) {
                 EXPECT_TRUE(anchors_of(where.substr(0, hash)).contains(where.substr(hash + 1)))

@@ -9,7 +9,7 @@
 
 namespace {
 
-using namespace weir::pipeline;
+using namespace weir::observe;
 using weir::assemble::ByteRange;
 using Ranges = std::vector<ByteRange>;
 
@@ -19,12 +19,12 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs(const Ranges& ranges)
     return out;
 }
 
-TEST(AlwaysMissing, keeps_what_is_missing_in_every_message) {
-    AlwaysMissing source;
+TEST(AlwaysMissing, KeepsWhatIsMissingInEveryMessage) {
+    weir::stages::AlwaysMissing source;
     source.add(Ranges{{0, 100}, {200, 300}});
     source.add(Ranges{{50, 250}});
     source.add(Ranges{{0, 1000}});
-    const AlwaysMissing::Summary all = source.summary();
+    const weir::stages::AlwaysMissing::Summary all = source.summary();
     EXPECT_EQ(pairs(all.ranges), pairs({{50, 100}, {200, 250}}));
     EXPECT_EQ(all.messages, 3U);
     EXPECT_EQ(all.missing_bytes, 200U + 200U + 1000U);
@@ -33,8 +33,8 @@ TEST(AlwaysMissing, keeps_what_is_missing_in_every_message) {
     EXPECT_TRUE(source.summary().ranges.empty());
 }
 
-TEST(AlwaysMissing, joins_what_several_workers_saw) {
-    AlwaysMissing::Summary all;
+TEST(AlwaysMissing, JoinsWhatSeveralWorkersSaw) {
+    weir::stages::AlwaysMissing::Summary all;
     all.join({{{0, 100}}, 5, 500});
     all.join({{{50, 200}}, 2, 300});
     EXPECT_EQ(pairs(all.ranges), pairs({{50, 100}}));
@@ -45,13 +45,13 @@ TEST(AlwaysMissing, joins_what_several_workers_saw) {
     EXPECT_TRUE(all.ranges.empty());
 }
 
-std::uint64_t cut_off(const CutOff& source) {
-    const CutOff::Summary summary = source.summary();
-    return cut_off_packets({&summary, 1});
+std::uint64_t cut_off(const weir::stages::CutOff& source) {
+    const weir::stages::CutOff::Summary summary = source.summary();
+    return weir::stages::cut_off_packets({&summary, 1});
 }
 
-TEST(CutOff, only_the_event_that_the_source_was_busy_with) {
-    CutOff source;
+TEST(CutOff, OnlyTheEventThatTheSourceWasBusyWith) {
+    weir::stages::CutOff source;
     source.add_present(100, 3);  // the source went on to the next event: these are lost
     source.add_present(200, 5);
     EXPECT_EQ(cut_off(source), 5U);
@@ -64,9 +64,9 @@ TEST(CutOff, only_the_event_that_the_source_was_busy_with) {
     EXPECT_EQ(cut_off(source), 0U);
 }
 
-TEST(CutOff, what_one_worker_saw_is_lost_by_what_another_saw) {
-    CutOff first;
-    CutOff second;
+TEST(CutOff, WhatOneWorkerSawIsLostByWhatAnotherSaw) {
+    weir::stages::CutOff first;
+    weir::stages::CutOff second;
     first.add_present(100, 3);
     first.add_absent(150, 128);
     second.add_present(200, 7);
@@ -74,8 +74,8 @@ TEST(CutOff, what_one_worker_saw_is_lost_by_what_another_saw) {
     EXPECT_EQ(cut_off_packets(workers), 7U);
 }
 
-TEST(TopValues, says_who_took_a_place) {
-    TopValuesIn<2> values;
+TEST(TopValues, SaysWhoTookAPlace) {
+    weir::stages::TopValuesIn<2> values;
     EXPECT_TRUE(values.add(7).taken);
     EXPECT_FALSE(values.add(7).taken);
     EXPECT_TRUE(values.add(8).taken);
@@ -91,7 +91,7 @@ struct HintCase {
     const char* hint;
 };
 
-TEST(GeometryHint, names_the_setting_that_fits_exactly) {
+TEST(GeometryHint, NamesTheSettingThatFitsExactly) {
     constexpr std::uint32_t jungfrau = 8192;
     const HintCase cases[] = {
         {"format = \"jungfrau\"", {{0, 32 * jungfrau}, {96 * jungfrau, 128 * jungfrau}}, "`rows = 256`"},
@@ -106,7 +106,7 @@ TEST(GeometryHint, names_the_setting_that_fits_exactly) {
         {"format = \"dune\"", {{0, 100}}, ""},
     };
     for (const HintCase& one : cases) {
-        const RunConfig run = parse_config(
+        const weir::config::RunConfig run = weir::config::parse_config(
             "[[port]]\nname = \"a\"\ndevice = \"net_null0\"\n[[stream]]\nport = \"a\"\ntransport = \"udp\"\n"
             "udp_dst = [1, 2]\n" +
                 std::string(one.stream) + "\n[events]\nsources = 2\n[[sink]]\nkind = \"null\"\n",

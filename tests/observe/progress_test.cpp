@@ -8,16 +8,16 @@
 
 namespace {
 
-using namespace weir::pipeline;
-using weir::core::PacketCounter;
+using namespace weir::observe;
+using weir::wire::PacketCounter;
 
 ProgressSample busy() {
     ProgressSample sample;
     sample.seconds = 12;
     sample.packets_per_s = 25531;
     sample.gbps = 1.69;
-    sample.ledger.events[static_cast<std::size_t>(weir::core::EventCounter::complete)] = 196;
-    sample.ledger.events[static_cast<std::size_t>(weir::core::EventCounter::incomplete_timeout)] = 3;
+    sample.ledger.events[static_cast<std::size_t>(weir::assemble::EventCounter::complete)] = 196;
+    sample.ledger.events[static_cast<std::size_t>(weir::assemble::EventCounter::incomplete_timeout)] = 3;
     sample.ledger.packets[static_cast<std::size_t>(PacketCounter::late)] = 5;
     sample.ledger.packets[static_cast<std::size_t>(PacketCounter::no_room)] = 700;
     sample.ledger.packets[static_cast<std::size_t>(PacketCounter::duplicate)] = 9000;
@@ -31,7 +31,7 @@ ProgressSample busy() {
     return sample;
 }
 
-TEST(Progress, fits_every_width_and_keeps_the_most_important) {
+TEST(Progress, FitsEveryWidthAndKeepsTheMostImportant) {
     const std::string whole = progress_line(busy(), 1000);
     for (const char* word : {"25531 packets/s", "1.69 Gb/s", "199 events", "3 incomplete", "7 open",
                              "lost 700 no_room, 60 device, 40 missing, ...", "memory 50%", "ring steer0.1 60%",
@@ -51,12 +51,12 @@ TEST(Progress, fits_every_width_and_keeps_the_most_important) {
     EXPECT_EQ(progress_line(busy(), whole.size()), whole);
 }
 
-TEST(Progress, the_recorder_says_how_it_stands) {
+TEST(Progress, TheRecorderSaysHowItStands) {
     ProgressSample sample = busy();
     EXPECT_EQ(progress_line(sample, 1000).find("recorder"), std::string::npos);
     EXPECT_FALSE(progress_json(sample, false).contains("recorder"));
-    Recorder::Status recorder;
-    recorder.mode = RecordMode::incomplete;
+    weir::record::Recorder::Status recorder;
+    recorder.mode = weir::config::RecordMode::incomplete;
     recorder.seconds_held = 9.84;
     recorder.files = 2;
     sample.recorder = recorder;
@@ -76,7 +76,7 @@ TEST(Progress, the_recorder_says_how_it_stands) {
     EXPECT_NE(progress_line(sample, 1000).find("; recorder 1234 packets"), std::string::npos);
 }
 
-TEST(Progress, a_short_time_to_a_full_disk_is_in_minutes) {
+TEST(Progress, AShortTimeToAFullDiskIsInMinutes) {
     ProgressSample sample = busy();
     sample.ledger.disk.seconds_left = 1800;
     EXPECT_NE(progress_line(sample, 1000).find("disk 30 min"), std::string::npos);
@@ -84,7 +84,7 @@ TEST(Progress, a_short_time_to_a_full_disk_is_in_minutes) {
     EXPECT_EQ(progress_line(sample, 1000).find("disk"), std::string::npos);
 }
 
-TEST(Progress, options_are_what_is_accepted_and_nothing_else) {
+TEST(Progress, OptionsAreWhatIsAcceptedAndNothingElse) {
     EXPECT_EQ(parse_progress("auto").mode, ProgressMode::automatic);
     EXPECT_EQ(parse_progress("line").mode, ProgressMode::line);
     EXPECT_EQ(parse_progress("none").mode, ProgressMode::none);
@@ -94,7 +94,7 @@ TEST(Progress, options_are_what_is_accepted_and_nothing_else) {
         EXPECT_THROW(static_cast<void>(parse_progress(wrong)), weir::core::UsageError) << wrong;
 }
 
-TEST(Progress, losses_are_ordered_and_have_no_duplicates_among_them) {
+TEST(Progress, LossesAreOrderedAndHaveNoDuplicatesAmongThem) {
     const auto json = progress_json(busy(), true);
     EXPECT_EQ(json["losses"][0], (nlohmann::json{{"cause", "no_room"}, {"packets", 700}}));
     EXPECT_EQ(json["losses"].size(), 4u);

@@ -7,8 +7,8 @@
 
 namespace {
 
-using namespace weir::pipeline;
-using weir::core::PacketCounter;
+using namespace weir::observe;
+using weir::wire::PacketCounter;
 
 struct Scene {
     Ledger ledger;
@@ -22,7 +22,7 @@ struct Scene {
     }
 };
 
-TEST(Seen, is_only_asked_for_when_nothing_came_for_a_stream) {
+TEST(Seen, IsOnlyAskedForWhenNothingCameForAStream) {
     Scene scene;
     EXPECT_TRUE(nothing_for_streams(scene.ledger, scene.seen));
     scene.count(PacketCounter::not_for_us_arp, 3);
@@ -35,7 +35,7 @@ TEST(Seen, is_only_asked_for_when_nothing_came_for_a_stream) {
     EXPECT_FALSE(nothing_for_streams(replay.ledger, replay.seen));
 }
 
-TEST(Seen, names_link_and_speed_and_silence) {
+TEST(Seen, NamesLinkAndSpeedAndSilence) {
     Scene scene;
     EXPECT_EQ(seen_text(scene.ledger, scene.seen), "port det0 (pci): link up at 100 Gb/s, 0 packets");
     EXPECT_EQ(seen_words(scene.ledger, scene.seen), "no packet at all");
@@ -44,7 +44,7 @@ TEST(Seen, names_link_and_speed_and_silence) {
     EXPECT_EQ(seen_words(scene.ledger, scene.seen), "link DOWN");
 }
 
-TEST(Seen, names_arp_other_ports_and_losses) {
+TEST(Seen, NamesArpOtherPortsAndLosses) {
     Scene scene;
     scene.count(PacketCounter::not_for_us_arp, 3);
     scene.count(PacketCounter::not_for_us_ethertype, 4);
@@ -64,12 +64,12 @@ TEST(Seen, names_arp_other_ports_and_losses) {
     EXPECT_EQ(seen_words(scene.ledger, scene.seen), "3 ARP, 20 to no stream (UDP port 9 from 10.0.0.1)");
     const nlohmann::json json = seen_json(scene.ledger, scene.seen);
     EXPECT_EQ(json["unsteered"], 20);
-    EXPECT_EQ(json["strangers"][0]["to"], "UDP port 9 from 10.0.0.1");
+    EXPECT_EQ(json["other_senders"][0]["to"], "UDP port 9 from 10.0.0.1");
     EXPECT_EQ(json["ports"][0]["link_mbps"], 100000);
     EXPECT_EQ(json["nothing_for_streams"], true);
 }
 
-TEST(Seen, names_the_ports_that_are_down_among_several) {
+TEST(Seen, NamesThePortsThatAreDownAmongSeveral) {
     Scene scene;
     scene.seen.ports.push_back({"det1", "net_memif", 0, 0, 9000, 7, 0, false, 0});
     EXPECT_EQ(seen_text(scene.ledger, scene.seen),

@@ -27,7 +27,7 @@ extern "C" int rte_tel_data_start_dict(rte_tel_data*) {
     return 0;
 }
 
-namespace weir::pipeline {
+namespace weir::observe {
 namespace {
 
 TEST(Telemetry, StaysUntilTheAnswerInTheMakingIsMade) {
@@ -49,4 +49,4 @@ TEST(Telemetry, StaysUntilTheAnswerInTheMakingIsMade) {
 }
 
 }  // namespace
-}  // namespace weir::pipeline
+}  // namespace weir::observe

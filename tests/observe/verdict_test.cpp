@@ -9,20 +9,15 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "set_counter.hpp"
 
 namespace {
 
-using namespace weir::pipeline;
+using namespace weir::observe;
+using weir::assemble::EventCounter;
 using weir::assemble::NumberAccount;
-using weir::core::EventCounter;
-using weir::core::PacketCounter;
+using weir::wire::PacketCounter;
 
-void set(Ledger& ledger, PacketCounter counter, std::uint64_t value) {
-    ledger.packets[static_cast<std::size_t>(counter)] = value;
-}
-void set(Ledger& ledger, EventCounter counter, std::uint64_t value) {
-    ledger.events[static_cast<std::size_t>(counter)] = value;
-}
 NumberAccount::Result numbers(NumberAccount::Counting counting, std::uint64_t first, std::uint64_t last,
                               std::uint64_t missing = 0) {
     NumberAccount::Result found;
@@ -49,7 +44,7 @@ Ledger whole() {
     return ledger;
 }
 
-struct Case {
+struct VerdictCase {
     const char* name;
     std::function<void(Ledger&)> change;
     Lossless lossless;
@@ -57,7 +52,7 @@ struct Case {
     Expectation expected = {};
 };
 
-const Case cases[] = {
+const VerdictCase verdict_cases[] = {
     {"whole", [](Ledger&) {}, Lossless::yes, "all 10 events from number 1 to 10"},
     {"as many as sent", [](Ledger&) {}, Lossless::yes, "as many events came", {10, "--expect-events"}},
     {"fewer than sent", [](Ledger&) {}, Lossless::no, "2 of the 12 events that were sent", {12, "--expect-events"}},
@@ -105,7 +100,7 @@ const Case cases[] = {
      "7 event"},
     {"nothing follows the numbers", [](Ledger& l) { l.numbers.reset(); }, Lossless::unknown, "nothing shows"},
     {"not every source is needed", [](Ledger& l) { l.sources_needed = 1; }, Lossless::unknown, "1 of 2 sources"},
-    {"only strangers",
+    {"only other senders",
      [](Ledger& l) {
          l = Ledger();
          l.received = 5;
@@ -117,7 +112,7 @@ const Case cases[] = {
 };
 
 TEST(Verdict, SaysWhatIsKnown) {
-    for (const Case& c : cases) {
+    for (const VerdictCase& c : verdict_cases) {
         SCOPED_TRACE(c.name);
         Ledger ledger = whole();
         c.change(ledger);

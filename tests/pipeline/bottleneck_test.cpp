@@ -10,8 +10,9 @@ namespace {
 using namespace weir::pipeline;
 
 /// Of 1000 polls and 1000 units of time.
-PollCounts::Values polls(std::uint64_t busy, Blocked on = Blocked::none, std::uint64_t blocked = 0) {
-    PollCounts::Values values;
+weir::stages::PollCounts::Values polls(std::uint64_t busy, weir::stages::Blocked on = weir::stages::Blocked::none,
+                                       std::uint64_t blocked = 0) {
+    weir::stages::PollCounts::Values values;
     values.busy = values.busy_time = busy;
     values.blocked[static_cast<std::size_t>(on)] = values.blocked_time = blocked;
     values.idle = 1000 - busy - blocked;
@@ -44,19 +45,19 @@ void expect(const Usage& usage, const char* part, std::initializer_list<const ch
         EXPECT_NE(found.sentence.find(word), std::string::npos) << word << ": " << found.sentence;
 }
 
-TEST(Bottleneck, is_the_sender_where_nothing_waits) {
+TEST(Bottleneck, IsTheSenderWhereNothingWaits) {
     expect(live(), "sender", {"sender: nothing was waiting", "busiest lcore (2: rx0)", "60 % of the time"});
     expect(Usage(), "sender", {"nothing was waiting"});
 }
 
-TEST(Bottleneck, is_the_writer_where_workers_wait_for_its_ring) {
+TEST(Bottleneck, IsTheWriterWhereWorkersWaitForItsRing) {
     Usage usage = live();
-    usage.stages[2].polls = polls(100, Blocked::output, 830);
+    usage.stages[2].polls = polls(100, weir::stages::Blocked::output, 830);
     usage.stages[0].polls = usage.lcores[0].turns = polls(1000);  // and rx is busy refusing
     expect(usage, "writer", {"writer: ring full0 full in 83 % of polls", "the disk took 1.20 GB/s"});
 }
 
-TEST(Bottleneck, is_the_last_lcore_without_time_to_spare) {
+TEST(Bottleneck, IsTheLastLcoreWithoutTimeToSpare) {
     Usage usage = live();
     usage.stages[0].polls = usage.lcores[0].turns = polls(1000);
     expect(usage, "rx0", {"rx0: no idle polls on lcore 2"});
@@ -64,20 +65,20 @@ TEST(Bottleneck, is_the_last_lcore_without_time_to_spare) {
     expect(usage, "work0", {"work0: busy 97 % of the time on lcore 4"});
 }
 
-TEST(Bottleneck, on_a_fused_lcore_is_the_stage_that_took_most) {
+TEST(Bottleneck, OnAFusedLcoreIsTheStageThatTookMost) {
     expect(fused(200, 790), "work0",
            {"work0: no idle polls on lcore 0 (rx0, build0, work0)", "79 % of its time went into work0"});
     expect(fused(900, 90), "rx0", {"rx0: no idle polls", "90 % of its time"});
     expect(fused(300, 100), "sender", {});
 }
 
-TEST(Bottleneck, is_memory_where_events_are_lost_and_everybody_has_time) {
+TEST(Bottleneck, IsMemoryWhereEventsAreLostAndEverybodyHasTime) {
     Usage usage = live();
     usage.evicted_events = 3;
     expect(usage, "memory", {"evicted or refused at its limit", "60 % of the time"});
 }
 
-TEST(Bottleneck, of_a_replay_can_be_the_reader_or_the_pace) {
+TEST(Bottleneck, OfAReplayCanBeTheReaderOrThePace) {
     Usage usage = live();
     usage.reader = Usage::Reader{1, 0};
     expect(usage, "reader", {"capture reader: the pipeline waited for it", "10 % of the time"});
@@ -85,11 +86,11 @@ TEST(Bottleneck, of_a_replay_can_be_the_reader_or_the_pace) {
     expect(usage, "pace", {"the time of the next packet"});
 }
 
-TEST(Bottleneck, of_an_interval_is_that_of_the_difference) {
+TEST(Bottleneck, OfAnIntervalIsThatOfTheDifference) {
     Usage before = live();
     Usage after = live();
     after.seconds = 20;
-    after.stages[2].polls += polls(0, Blocked::output, 1000);
+    after.stages[2].polls += polls(0, weir::stages::Blocked::output, 1000);
     after.stages[0].polls += polls(10);
     after.stages[1].polls += polls(10);
     for (Usage::Lcore& lcore : after.lcores) lcore.turns += polls(10);
@@ -106,26 +107,26 @@ TEST(Bottleneck, of_an_interval_is_that_of_the_difference) {
     EXPECT_EQ(bottleneck_text(after, 20).find("in which"), std::string::npos);
 }
 
-TEST(Bottleneck, counts_polls_and_what_they_waited_for) {
-    PollCounts counts;
-    counts.add(1, Blocked::none, 100, 130);    // busy for 30
-    counts.add(0, Blocked::output, 150, 151);  // blocked until the next one
-    counts.add(0, Blocked::none, 200, 201);    // idle
-    counts.add(2, Blocked::output, 300, 310);  // moved something before it was blocked: busy
-    counts.add(0, Blocked::none, 320, 321);
-    const PollCounts::Values values = counts.values();
+TEST(Bottleneck, CountsPollsAndWhatTheyWaitedFor) {
+    weir::stages::PollCounts counts;
+    counts.add(1, weir::stages::Blocked::none, 100, 130);    // busy for 30
+    counts.add(0, weir::stages::Blocked::output, 150, 151);  // blocked until the next one
+    counts.add(0, weir::stages::Blocked::none, 200, 201);    // idle
+    counts.add(2, weir::stages::Blocked::output, 300, 310);  // moved something before it was blocked: busy
+    counts.add(0, weir::stages::Blocked::none, 320, 321);
+    const weir::stages::PollCounts::Values values = counts.values();
     EXPECT_EQ(values.busy, 2u);
     EXPECT_EQ(values.idle, 2u);
-    EXPECT_EQ(values.blocked[static_cast<std::size_t>(Blocked::output)], 1u);
+    EXPECT_EQ(values.blocked[static_cast<std::size_t>(weir::stages::Blocked::output)], 1u);
     EXPECT_EQ(values.polls(), 5u);
     EXPECT_EQ(values.busy_time, 40u);
     EXPECT_EQ(values.blocked_time, 50u);
     EXPECT_EQ(values.time, 220u);
 }
 
-TEST(Bottleneck, in_json_has_parts_of_the_time_and_the_polls) {
+TEST(Bottleneck, InJsonHasPartsOfTheTimeAndThePolls) {
     Usage usage = live();
-    usage.stages[2].polls = polls(100, Blocked::output, 830);
+    usage.stages[2].polls = polls(100, weir::stages::Blocked::output, 830);
     const auto stages = stages_json(usage);
     EXPECT_EQ(stages["work0"]["lcore"], 4);
     EXPECT_DOUBLE_EQ(stages["work0"]["blocked"], 0.83);

@@ -8,7 +8,7 @@
 
 #include "port/host_topology.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::plan::test {
 
 struct FakeHost {
     int nodes = 1;
@@ -40,4 +40,4 @@ struct FakeHost {
     }
 };
 
-}  // namespace weir::pipeline::test
+}  // namespace weir::plan::test

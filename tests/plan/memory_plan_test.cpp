@@ -10,7 +10,7 @@
 #include "fake_host.hpp"
 #include "plan/plan.hpp"
 
-namespace weir::pipeline {
+namespace weir::plan {
 
 namespace {
 
@@ -42,8 +42,8 @@ kind = "null"
 )";
 
 Plan plan_of(const PlanInput& input, const std::string& text = two_ports) {
-    const RunConfig config = parse_config(text, "test.toml");
-    return make_plan(config, std::vector<SourceGeometry>(config.sources.size(), {1U << 20U, 8192}), input);
+    const config::RunConfig config = config::parse_config(text, "test.toml");
+    return make_plan(config, std::vector<stages::SourceGeometry>(config.sources.size(), {1U << 20U, 8192}), input);
 }
 
 PlanInput two_nodes() {
@@ -57,7 +57,7 @@ std::uint64_t sum(const std::vector<std::uint64_t>& bytes) {
     return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
 }
 
-TEST(MemoryPlan, counts_the_flight_recorder) {
+TEST(MemoryPlan, CountsTheFlightRecorder) {
     const std::string recorder = "[[sink]]\nkind = \"pcapng\"\npath = \"p\"\nmemory = \"512MiB\"\n";
     const MemoryNeed without = plan_of(two_nodes()).memory;
     const MemoryNeed with = plan_of(two_nodes(), two_ports + recorder).memory;
@@ -67,7 +67,7 @@ TEST(MemoryPlan, counts_the_flight_recorder) {
     EXPECT_NE(with.text().find("flight recorder 512 MiB"), std::string::npos) << with.text();
 }
 
-TEST(MemoryPlan, a_pool_for_each_lcore_with_queues_on_the_node_of_the_card) {
+TEST(MemoryPlan, APoolForEachLcoreWithQueuesOnTheNodeOfTheCard) {
     const Plan plan = plan_of(two_nodes());
     ASSERT_EQ(plan.rx, (std::vector<std::uint32_t>{8, 9, 1}));
     ASSERT_EQ(plan.pools.size(), 3U);
@@ -83,7 +83,7 @@ TEST(MemoryPlan, a_pool_for_each_lcore_with_queues_on_the_node_of_the_card) {
     EXPECT_EQ(plan.warnings, std::vector<std::string>{});
 }
 
-TEST(MemoryPlan, what_each_node_takes_adds_up_to_all_of_it) {
+TEST(MemoryPlan, WhatEachNodeTakesAddsUpToAllOfIt) {
     const Plan plan = plan_of(two_nodes());
     ASSERT_EQ(plan.node_memory_bytes.size(), 2U);
     EXPECT_EQ(sum(plan.node_memory_bytes), plan.eal_memory_bytes);
@@ -96,7 +96,7 @@ TEST(MemoryPlan, what_each_node_takes_adds_up_to_all_of_it) {
     EXPECT_NE(plan.text().find("\n  node 1: "), std::string::npos);
 }
 
-TEST(MemoryPlan, a_node_without_hugepages_is_named_and_the_memory_taken_elsewhere) {
+TEST(MemoryPlan, ANodeWithoutHugepagesIsNamedAndTheMemoryTakenElsewhere) {
     PlanInput input = two_nodes();
     input.host.nodes[1].hugepage_bytes = std::uint64_t{96} << 20U;
     input.host.nodes[1].hugepage_free_bytes = std::uint64_t{64} << 20U;
@@ -108,7 +108,7 @@ TEST(MemoryPlan, a_node_without_hugepages_is_named_and_the_memory_taken_elsewher
     EXPECT_NE(plan.warnings[0].find("node1/hugepages"), std::string::npos) << plan.warnings[0];
 }
 
-TEST(MemoryPlan, what_reducers_hold_is_said_beside_what_dpdk_takes) {
+TEST(MemoryPlan, WhatReducersHoldIsSaidBesideWhatDpdkTakes) {
     Plan plan = plan_of(two_nodes());
     EXPECT_EQ(plan.text().find("reducers"), std::string::npos);
     plan.reduce.calibration_bytes = 24U << 20U;
@@ -141,14 +141,14 @@ kind = "null"
 }
 
 Plan plan_of_sizes_unknown(const std::string& text, std::uint64_t memory_bytes = 0) {
-    RunConfig config = parse_config(text, "test.toml");
+    config::RunConfig config = config::parse_config(text, "test.toml");
     if (memory_bytes > 0) config.events.memory_bytes = memory_bytes;
     PlanInput input;
     input.host = FakeHost{.nodes = 1, .cores_per_node = 2}.make();
-    return make_plan(config, std::vector<SourceGeometry>(config.sources.size()), input);
+    return make_plan(config, std::vector<stages::SourceGeometry>(config.sources.size()), input);
 }
 
-TEST(MemoryPlan, every_part_is_named_and_in_the_sum) {
+TEST(MemoryPlan, EveryPartIsNamedAndInTheSum) {
     const Plan plan = plan_of(two_nodes());
     const MemoryNeed& need = plan.memory;
     EXPECT_EQ(need.dpdk_bytes, plan.eal_memory_bytes);
@@ -157,7 +157,7 @@ TEST(MemoryPlan, every_part_is_named_and_in_the_sum) {
     EXPECT_NE(plan.text().find("\nmemory: " + need.text()), std::string::npos) << plan.text();
 }
 
-TEST(MemoryPlan, bookkeeping_of_very_many_sources_is_bounded) {
+TEST(MemoryPlan, BookkeepingOfVeryManySourcesIsBounded) {
     constexpr std::uint64_t sources = 65536;
     const Plan plan = plan_of_sizes_unknown(of_sources(sources));
     constexpr std::uint64_t fixed = std::uint64_t{1536} << 20U;  // what memory = "1GiB" takes by itself
@@ -171,7 +171,7 @@ TEST(MemoryPlan, bookkeeping_of_very_many_sources_is_bounded) {
 }
 
 std::string refusal(const std::string& text, std::uint64_t free_bytes) {
-    const RunConfig config = parse_config(text, "test.toml");
+    const config::RunConfig config = config::parse_config(text, "test.toml");
     const auto plan_for = [&](std::uint64_t memory_bytes) { return plan_of_sizes_unknown(text, memory_bytes); };
     try {
         check_memory(config, plan_of_sizes_unknown(text), {true, free_bytes, "the machine"}, plan_for);
@@ -181,7 +181,7 @@ std::string refusal(const std::string& text, std::uint64_t free_bytes) {
     return {};
 }
 
-TEST(MemoryPlan, what_the_machine_does_not_have_is_refused_with_what_would_fit) {
+TEST(MemoryPlan, WhatTheMachineDoesNotHaveIsRefusedWithWhatWouldFit) {
     const std::string text = of_sources(2, "memory = \"300GiB\"");
     constexpr std::uint64_t free_bytes = std::uint64_t{21} << 30U;
     const std::string said = refusal(text, free_bytes);
@@ -195,20 +195,20 @@ TEST(MemoryPlan, what_the_machine_does_not_have_is_refused_with_what_would_fit) 
     EXPECT_EQ(refusal(text, std::uint64_t{400} << 30U), "");
 }
 
-TEST(MemoryPlan, where_no_memory_setting_helps_the_sources_are_named) {
+TEST(MemoryPlan, WhereNoMemorySettingHelpsTheSourcesAreNamed) {
     const std::string said = refusal(of_sources(65536), std::uint64_t{256} << 20U);
     EXPECT_NE(said.find("65536 sources"), std::string::npos) << said;
     EXPECT_EQ(said.find("would fit"), std::string::npos) << said;
 }
 
-TEST(MemoryPlan, cards_need_free_hugepages) {
+TEST(MemoryPlan, CardsNeedFreeHugepages) {
     PlanInput input = two_nodes();
     for (port::NumaNode& node : input.host.nodes) node.hugepage_free_bytes = std::uint64_t{64} << 20U;
-    const RunConfig config = parse_config(two_ports, "test.toml");
+    const config::RunConfig config = config::parse_config(two_ports, "test.toml");
     const auto plan_for = [&](std::uint64_t memory_bytes) {
-        RunConfig other = config;
+        config::RunConfig other = config;
         other.events.memory_bytes = memory_bytes;
-        return make_plan(other, std::vector<SourceGeometry>(config.sources.size(), {1U << 20U, 8192}), input);
+        return make_plan(other, std::vector<stages::SourceGeometry>(config.sources.size(), {1U << 20U, 8192}), input);
     };
     try {
         check_memory(config, plan_for(config.events.memory_bytes), {}, plan_for);
@@ -218,7 +218,7 @@ TEST(MemoryPlan, cards_need_free_hugepages) {
     }
 }
 
-TEST(MemoryPlan, only_cards_need_hugepages) {
+TEST(MemoryPlan, OnlyCardsNeedHugepages) {
     std::string text = two_ports;
     for (const char* address : {"0000:3b:00.0", "0000:af:00.0"})
         text.replace(text.find(address), 12, std::string("net_null") + (address[5] == '3' ? "0" : "1"));
@@ -230,7 +230,7 @@ TEST(MemoryPlan, only_cards_need_hugepages) {
     EXPECT_EQ(plan.pools.size(), 3U);
 }
 
-TEST(MemoryPlan, lcores_that_only_assemble_have_no_pool_and_their_share_is_not_lost) {
+TEST(MemoryPlan, LcoresThatOnlyAssembleHaveNoPoolAndTheirShareIsNotLost) {
     const std::string lcores = "[lcores]\nrx = [9, 10, 11, 12, 13, 14]\nbuild = [15]\nwork = [15]\n";
     const Plan plan = plan_of(two_nodes(), two_ports + lcores);
     ASSERT_EQ(plan.pools.size(), 3U);
@@ -239,7 +239,7 @@ TEST(MemoryPlan, lcores_that_only_assemble_have_no_pool_and_their_share_is_not_l
     EXPECT_GT(buffers, 6 * plan.buffers_per_rx);
 }
 
-TEST(MemoryPlan, a_replay_has_one_pool_for_all) {
+TEST(MemoryPlan, AReplayHasOnePoolForAll) {
     PlanInput input = two_nodes();
     input.replay = true;
     input.capture_bytes = 1U << 30U;
@@ -252,4 +252,4 @@ TEST(MemoryPlan, a_replay_has_one_pool_for_all) {
 
 }  // namespace
 
-}  // namespace weir::pipeline
+}  // namespace weir::plan

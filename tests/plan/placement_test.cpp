@@ -10,9 +10,10 @@
 #include <set>
 
 #include "fake_host.hpp"
+#include "plan/placement_text.hpp"
 #include "plan/setup.hpp"
 
-namespace weir::pipeline {
+namespace weir::plan {
 
 namespace {
 
@@ -31,7 +32,7 @@ PlacementInput with_ports(std::vector<PlacementInput::Port> ports, bool reduces 
 PlacementInput with_lcores(const Cpus& rx, const Cpus& build, const Cpus& work, int node = port::any_node) {
     PlacementInput input =
         with_ports({{"det0", static_cast<std::uint16_t>(std::max<std::size_t>(rx.size(), 1)), node}});
-    input.lcores = {rx, build, work, IdleMode::spin};
+    input.lcores = {rx, build, work, config::IdleMode::spin};
     return input;
 }
 
@@ -47,7 +48,7 @@ Cpus rx_of_queues(const Placement& placement) {
     return lcores;
 }
 
-TEST(Placement, four_cpus_leave_the_first_to_the_kernel) {
+TEST(Placement, FourCpusLeaveTheFirstToTheKernel) {
     const Placement placement = place(FakeHost{}.make(), with_ports({{"det0", 1}}));
     expect_lcores(placement, {1}, {2}, {3});
     EXPECT_TRUE(placement.proposed);
@@ -57,7 +58,7 @@ TEST(Placement, four_cpus_leave_the_first_to_the_kernel) {
     EXPECT_EQ(placement.warnings, Texts{});
 }
 
-TEST(Placement, fewer_cpus_fuse_everything_on_one_that_floats) {
+TEST(Placement, FewerCpusFuseEverythingOnOneThatFloats) {
     for (const std::uint32_t cpus : {1U, 2U, 3U}) {
         const Placement placement =
             place(FakeHost{.cores_per_node = cpus}.make(), with_ports({{"det0", 2}, {"det1", 1}}));
@@ -72,20 +73,20 @@ TEST(Placement, fewer_cpus_fuse_everything_on_one_that_floats) {
     }
 }
 
-TEST(Placement, four_threads_of_two_cores_are_too_few_too) {
+TEST(Placement, FourThreadsOfTwoCoresAreTooFewToo) {
     const Placement placement = place(FakeHost{.cores_per_node = 2, .threads = 2}.make(), with_ports({{"det0", 1}}));
     expect_lcores(placement, {0}, {0}, {0});
     EXPECT_FALSE(placement.pin);
 }
 
-TEST(Placement, three_cores_with_two_threads_share_what_is_behind_rx) {
+TEST(Placement, ThreeCoresWithTwoThreadsShareWhatIsBehindRx) {
     const Placement placement = place(FakeHost{.cores_per_node = 3, .threads = 2}.make(), with_ports({{"det0", 1}}));
     expect_lcores(placement, {1}, {2}, {2});
     EXPECT_EQ(placement.housekeeping, (Cpus{0, 3}));
     EXPECT_EQ(placement.warnings, Texts{});
 }
 
-TEST(Placement, everything_is_on_the_node_of_the_card) {
+TEST(Placement, EverythingIsOnTheNodeOfTheCard) {
     const Placement placement = place(FakeHost{.nodes = 2, .cores_per_node = 8}.make(), with_ports({{"det0", 4, 1}}));
     expect_lcores(placement, {8, 9, 10, 11}, {12}, {13, 14});
     EXPECT_EQ(rx_of_queues(placement), (Cpus{8, 9, 10, 11}));
@@ -94,7 +95,7 @@ TEST(Placement, everything_is_on_the_node_of_the_card) {
     EXPECT_EQ(placement.warnings, Texts{});
 }
 
-TEST(Placement, a_card_on_each_node_is_served_on_each) {
+TEST(Placement, ACardOnEachNodeIsServedOnEach) {
     const Placement placement =
         place(FakeHost{.nodes = 2, .cores_per_node = 6}.make(), with_ports({{"det0", 2, 1}, {"det1", 2, 0}}));
     expect_lcores(placement, {6, 7, 1, 2}, {3}, {4, 5});
@@ -102,7 +103,7 @@ TEST(Placement, a_card_on_each_node_is_served_on_each) {
     EXPECT_EQ(placement.warnings, Texts{});
 }
 
-TEST(Placement, siblings_stay_idle_and_workers_spill_to_the_other_node) {
+TEST(Placement, SiblingsStayIdleAndWorkersSpillToTheOtherNode) {
     const Placement placement =
         place(FakeHost{.nodes = 2, .cores_per_node = 4, .threads = 2}.make(), with_ports({{"det0", 2, 0}}, true));
     expect_lcores(placement, {1, 2}, {3}, {4, 5, 6, 7});
@@ -112,7 +113,7 @@ TEST(Placement, siblings_stay_idle_and_workers_spill_to_the_other_node) {
                     "data cross between the nodes"});
 }
 
-TEST(Placement, isolated_cores_come_first_and_the_others_are_left_alone) {
+TEST(Placement, IsolatedCoresComeFirstAndTheOthersAreLeftAlone) {
     Cpus isolated(8);
     std::iota(isolated.begin(), isolated.end(), 8);
     const Placement placement =
@@ -123,7 +124,7 @@ TEST(Placement, isolated_cores_come_first_and_the_others_are_left_alone) {
     EXPECT_EQ(placement.warnings, Texts{});
 }
 
-TEST(Placement, few_isolated_cores_are_for_rx) {
+TEST(Placement, FewIsolatedCoresAreForRx) {
     const Placement placement =
         place(FakeHost{.cores_per_node = 8, .isolated = {6, 7}}.make(), with_ports({{"det0", 2}}));
     expect_lcores(placement, {6, 7}, {1}, {2});
@@ -131,7 +132,7 @@ TEST(Placement, few_isolated_cores_are_for_rx) {
     EXPECT_EQ(placement.warnings, Texts{});
 }
 
-TEST(Placement, the_cards_node_comes_before_isolation_and_that_is_said) {
+TEST(Placement, TheCardsNodeComesBeforeIsolationAndThatIsSaid) {
     const Placement placement =
         place(FakeHost{.nodes = 2, .cores_per_node = 4, .isolated = {4, 5, 6, 7}}.make(), with_ports({{"det0", 1, 0}}));
     expect_lcores(placement, {1}, {2}, {3});
@@ -140,7 +141,7 @@ TEST(Placement, the_cards_node_comes_before_isolation_and_that_is_said) {
                     "4-7 are isolated"});
 }
 
-TEST(Placement, keeps_to_the_cpus_that_the_process_may_use) {
+TEST(Placement, KeepsToTheCpusThatTheProcessMayUse) {
     const Placement placement =
         place(FakeHost{.nodes = 2, .cores_per_node = 8, .usable = {4, 5, 6, 7}}.make(), with_ports({{"det0", 1, 1}}));
     expect_lcores(placement, {5}, {6}, {7});
@@ -150,14 +151,14 @@ TEST(Placement, keeps_to_the_cpus_that_the_process_may_use) {
                     "crosses between the nodes (this process may use no CPU of node 1)"});
 }
 
-TEST(Placement, more_queues_than_cores_share_them_evenly) {
+TEST(Placement, MoreQueuesThanCoresShareThemEvenly) {
     const Placement placement = place(FakeHost{.cores_per_node = 5}.make(), with_ports({{"det0", 5}, {"det1", 1}}));
     expect_lcores(placement, {1, 2}, {3}, {4});
     EXPECT_EQ(rx_of_queues(placement), (Cpus{1, 2, 1, 2, 1, 2}));
     EXPECT_EQ(placement.lines.front(), "lcore 1: rx 0 det0 queues 0,2,4 (node 0, core 1)");
 }
 
-TEST(Placement, sixty_four_cpus_get_builders_by_rx_and_workers_by_need) {
+TEST(Placement, SixtyFourCpusGetBuildersByRxAndWorkersByNeed) {
     PlacementInput input = with_ports({{"det0", 8, 0}, {"det1", 8, 1}}, true);
     input.build_max = 8;
     const Placement placement = place(FakeHost{.nodes = 2, .cores_per_node = 32}.make(), input);
@@ -170,7 +171,7 @@ TEST(Placement, sixty_four_cpus_get_builders_by_rx_and_workers_by_need) {
               (Cpus{13, 14, 15, 16, 17, 18, 19, 20}));
 }
 
-TEST(Placement, a_very_large_machine_is_used_as_far_as_the_rings_go) {
+TEST(Placement, AVeryLargeMachineIsUsedAsFarAsTheRingsGo) {
     PlacementInput input = with_ports({{"det0", 60, 0}, {"det1", 60, 1}}, true);
     input.build_max = 8;
     const Placement placement = place(FakeHost{.nodes = 2, .cores_per_node = 60}.make(), input);
@@ -181,7 +182,7 @@ TEST(Placement, a_very_large_machine_is_used_as_far_as_the_rings_go) {
     EXPECT_EQ(placement.queues.size(), 120U);
 }
 
-TEST(Placement, a_quota_counts_as_so_many_cpus) {
+TEST(Placement, AQuotaCountsAsSoManyCpus) {
     const FakeHost small{.cores_per_node = 16, .cpu_quota = 2.5};
     EXPECT_FALSE(place(small.make(), with_ports({{"det0", 1}})).pin);
     const FakeHost enough{.cores_per_node = 16, .cpu_quota = 4};
@@ -192,7 +193,7 @@ TEST(Placement, a_quota_counts_as_so_many_cpus) {
                     "milliseconds (idle = \"sleep\" helps)"});
 }
 
-TEST(Placement, what_is_left_out_goes_beside_what_is_given) {
+TEST(Placement, WhatIsLeftOutGoesBesideWhatIsGiven) {
     const port::HostTopology host = FakeHost{.nodes = 2, .cores_per_node = 4}.make();
     PlacementInput input = with_lcores({5}, {}, {});
     expect_lcores(place(host, input), {5}, {4}, {6});
@@ -201,20 +202,20 @@ TEST(Placement, what_is_left_out_goes_beside_what_is_given) {
     expect_lcores(place(FakeHost{.cores_per_node = 2}.make(), with_lcores({1}, {}, {})), {1}, {1}, {1});
 }
 
-TEST(Placement, cpus_without_a_lcore_number_are_not_proposed) {
+TEST(Placement, CpusWithoutALcoreNumberAreNotProposed) {
     PlacementInput input = with_ports({{"det0", 1, 1}});
     input.lcore_ids = 6;
     expect_lcores(place(FakeHost{.nodes = 2, .cores_per_node = 4}.make(), input), {4}, {1}, {2});
 }
 
-TEST(Placement, a_replay_has_one_reader_and_nothing_to_lose) {
+TEST(Placement, AReplayHasOneReaderAndNothingToLose) {
     PlacementInput input = with_ports({{"det0", 4, 1}});
     input.replay = true;
     const Placement placement = place(FakeHost{.nodes = 2, .cores_per_node = 4}.make(), input);
     EXPECT_EQ(placement.rx.size(), 1U);
     EXPECT_TRUE(placement.queues.empty());
     EXPECT_EQ(placement.housekeeping.size(), 8U);
-    input.lcores = {{0}, {0}, {0}, IdleMode::pause};
+    input.lcores = {{0}, {0}, {0}, config::IdleMode::pause};
     EXPECT_EQ(place(FakeHost{}.make(), input).warnings, Texts{});
 }
 
@@ -231,7 +232,7 @@ void PrintTo(const Warned& c, std::ostream* out) {
 
 class PlacementWarning : public testing::TestWithParam<Warned> {};
 
-TEST_P(PlacementWarning, names_the_lcores_and_the_reason) {
+TEST_P(PlacementWarning, NamesTheLcoresAndTheReason) {
     EXPECT_EQ(place(GetParam().host.make(), GetParam().input).warnings, GetParam().warnings);
 }
 
@@ -282,7 +283,7 @@ INSTANTIATE_TEST_SUITE_P(
             {"lcore 1: receiving on CPUs that the kernel gives to other programs too, while CPUs 2-3 are isolated"}}),
     [](const testing::TestParamInfo<Warned>& info) { return info.param.name; });
 
-TEST(Placement, is_in_the_report) {
+TEST(Placement, IsInTheReport) {
     const port::HostTopology host = FakeHost{.nodes = 2, .isolated = {5, 6, 7}}.make();
     const nlohmann::json topology = topology_json(host);
     EXPECT_EQ(topology["cpus"], "0-7");
@@ -295,8 +296,8 @@ TEST(Placement, is_in_the_report) {
     EXPECT_EQ(placement["housekeeping"], "0-4");
 }
 
-TEST(Placement, sources_are_assembled_on_the_node_of_their_port) {
-    RunConfig config;
+TEST(Placement, SourcesAreAssembledOnTheNodeOfTheirPort) {
+    config::RunConfig config;
     config.ports.resize(2);
     config.streams.resize(2);
     for (std::uint32_t stream = 0; stream < 2; ++stream) {
@@ -347,7 +348,7 @@ void check_any(const port::HostTopology& host, const PlacementInput& input, cons
     }
 }
 
-TEST(Placement, holds_what_it_promises_on_any_machine) {
+TEST(Placement, HoldsWhatItPromisesOnAnyMachine) {
     const std::uint32_t seed = std::random_device{}();
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
@@ -375,4 +376,4 @@ TEST(Placement, holds_what_it_promises_on_any_machine) {
 
 }  // namespace
 
-}  // namespace weir::pipeline
+}  // namespace weir::plan

@@ -1,4 +1,5 @@
 #include "port/arp_responder.hpp"
+#include "hex.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,23 +11,6 @@ namespace weir::port {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
-
-Bytes from_hex(std::string_view text) {
-    Bytes bytes;
-    unsigned value = 0;
-    unsigned digits = 0;
-    for (const char c : text) {
-        if (c == ' ') {
-            continue;
-        }
-        value = value << 4 | static_cast<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10);
-        if (++digits % 2 == 0) {
-            bytes.push_back(static_cast<std::uint8_t>(value));
-            value = 0;
-        }
-    }
-    return bytes;
-}
 
 const PortAddress own{{2, 0, 0, 0, 0, 2}, 0x0a010002};  // 10.1.0.2
 

@@ -37,7 +37,7 @@ BufferPoolConfig at_home(std::uint32_t lcore) {
     return config;
 }
 
-TEST(Buffers, of_several_pools_go_back_to_their_own) {
+TEST(Buffers, OfSeveralPoolsGoBackToTheirOwn) {
     std::vector<std::unique_ptr<BufferPool>> pools;  // more than are collected at a time
     for (int i = 0; i < 6; ++i)
         pools.push_back(std::make_unique<BufferPool>("mixed" + std::to_string(i), BufferPoolConfig{size, 512}));
@@ -56,7 +56,7 @@ TEST(Buffers, of_several_pools_go_back_to_their_own) {
     }
 }
 
-TEST(Buffers, of_chains_and_shared_ones_go_back_when_the_last_reference_goes) {
+TEST(Buffers, OfChainsAndSharedOnesGoBackWhenTheLastReferenceGoes) {
     BufferPool one("one", BufferPoolConfig{size, 512});
     BufferPool other("other", BufferPoolConfig{size, 512});
     const std::vector<void*> heads = take(one, 100);
@@ -88,7 +88,7 @@ TEST(Buffers, of_chains_and_shared_ones_go_back_when_the_last_reference_goes) {
     }
 }
 
-TEST(Buffers, stay_in_the_cache_of_the_home_lcore_only) {
+TEST(Buffers, StayInTheCacheOfTheHomeLcoreOnly) {
     BufferPool here("here", at_home(rte_lcore_id()));
     BufferPool away("away", at_home(rte_lcore_id() == 5 ? 6 : 5));
     std::vector<void*> buffers = take(here, 200);
@@ -103,7 +103,7 @@ TEST(Buffers, stay_in_the_cache_of_the_home_lcore_only) {
     EXPECT_EQ(away.available(), size - cached_before) << "none of them is";
 }
 
-TEST(Buffers, and_rings_take_other_memory_where_a_node_has_none) {
+TEST(Buffers, AndRingsTakeOtherMemoryWhereANodeHasNone) {
     BufferPoolConfig config{size, 512};
     config.node = 7;  // without hugepages every node's memory is the same
     BufferPool pool("elsewhere", config);

@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "core/clock_ns.hpp"
 #include "core/error.hpp"
 #include "port/device_clock.hpp"
 #include "port/live_port.hpp"
@@ -15,12 +16,6 @@
 namespace weir::port {
 
 namespace {
-
-core::TimeNs read_ns(clockid_t id) {
-    timespec now{};
-    ::clock_gettime(id, &now);
-    return now.tv_sec * core::ns_per_s + now.tv_nsec;
-}
 
 class DeviceClockTest : public ::testing::Test {
 protected:
@@ -40,11 +35,11 @@ protected:
     rte_mbuf mbuf_{};
 };
 
-TEST_F(DeviceClockTest, makes_unix_time_of_stamps) {
+TEST_F(DeviceClockTest, MakesUnixTimeOfStamps) {
     const DeviceClock clock(
-        "a counter", [] { return std::optional(counter_at(read_ns(CLOCK_MONOTONIC_RAW))); }, field_, flag_);
-    const core::TimeNs real = read_ns(CLOCK_REALTIME);
-    stamp(counter_at(read_ns(CLOCK_MONOTONIC_RAW)));
+        "a counter", [] { return std::optional(counter_at(core::clock_ns(CLOCK_MONOTONIC_RAW))); }, field_, flag_);
+    const core::TimeNs real = core::clock_ns(CLOCK_REALTIME);
+    stamp(counter_at(core::clock_ns(CLOCK_MONOTONIC_RAW)));
     std::uint64_t moved = 0;
     const core::TimeNs time = clock.stamps().time_of(mbuf_, 0, INT64_MAX, moved);
     // Generous: whoever takes the processor away between two readings is seen as an error of the clock.
@@ -54,9 +49,9 @@ TEST_F(DeviceClockTest, makes_unix_time_of_stamps) {
     EXPECT_NEAR(clock.accuracy().ticks_per_s, 125e6, 125e6 / 2);
 }
 
-TEST_F(DeviceClockTest, keeps_stamps_within_what_can_be) {
+TEST_F(DeviceClockTest, KeepsStampsWithinWhatCanBe) {
     const DeviceClock clock(
-        "a counter", [] { return std::optional(counter_at(read_ns(CLOCK_MONOTONIC_RAW))); }, field_, flag_);
+        "a counter", [] { return std::optional(counter_at(core::clock_ns(CLOCK_MONOTONIC_RAW))); }, field_, flag_);
     const DeviceClock::Stamps stamps = clock.stamps();
     stamp(stamps.line.ticks + 1000);
     std::uint64_t moved = 0;
@@ -72,7 +67,7 @@ TEST_F(DeviceClockTest, keeps_stamps_within_what_can_be) {
     EXPECT_EQ(moved, 3u);
 }
 
-TEST_F(DeviceClockTest, does_not_believe_a_clock_that_stands_still_or_cannot_be_read) {
+TEST_F(DeviceClockTest, DoesNotBelieveAClockThatStandsStillOrCannotBeRead) {
     EXPECT_THROW(DeviceClock(
                      "x", [] { return std::optional<std::uint64_t>(5); }, field_, flag_),
                  core::RunError);
@@ -99,7 +94,7 @@ protected:
     rte_mbuf mbuf_{};
 };
 
-TEST_F(BadChecksum, is_what_the_device_calls_bad) {
+TEST_F(BadChecksum, IsWhatTheDeviceCallsBad) {
     EXPECT_FALSE(has_bad_checksum(mbuf_));  // it did not look
     mbuf_.ol_flags = RTE_MBUF_F_RX_L4_CKSUM_GOOD;
     EXPECT_FALSE(has_bad_checksum(mbuf_));
@@ -109,7 +104,7 @@ TEST_F(BadChecksum, is_what_the_device_calls_bad) {
     EXPECT_TRUE(has_bad_checksum(mbuf_));
 }
 
-TEST_F(BadChecksum, is_that_of_a_frame_in_several_segments_too) {
+TEST_F(BadChecksum, IsThatOfAFrameInSeveralSegmentsToo) {
     frame_ = wire::make_udp_frame(wire::FrameSpec{}, std::vector<std::byte>(3000));
     mbuf_.buf_addr = frame_.data();
     mbuf_.nb_segs = 2;
@@ -122,13 +117,13 @@ TEST_F(BadChecksum, is_that_of_a_frame_in_several_segments_too) {
     EXPECT_FALSE(has_bad_checksum(mbuf_));
 }
 
-TEST_F(BadChecksum, is_not_one_of_zero) {
+TEST_F(BadChecksum, IsNotOneOfZero) {
     mbuf_.ol_flags = RTE_MBUF_F_RX_L4_CKSUM_BAD;
     checksum(0);
     EXPECT_FALSE(has_bad_checksum(mbuf_));
 }
 
-TEST_F(BadChecksum, is_none_of_a_frame_that_is_not_udp) {
+TEST_F(BadChecksum, IsNoneOfAFrameThatIsNotUdp) {
     mbuf_.ol_flags = RTE_MBUF_F_RX_L4_CKSUM_BAD;
     frame_[14 + 9] = std::byte{6};  // TCP, and the header's checksum to match
     const auto sum = static_cast<unsigned>(frame_[14 + 10]) * 256 + static_cast<unsigned>(frame_[14 + 11]) + 17 - 6;

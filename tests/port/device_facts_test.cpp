@@ -8,60 +8,62 @@ namespace {
 
 using namespace weir::port;
 
-TEST(DeviceFacts, are_found_by_the_driver_of_a_device) {
-    EXPECT_EQ(driver_of("net_af_packet0,iface=det0"), "net_af_packet");
-    EXPECT_EQ(driver_of("net_memif12"), "net_memif");
-    EXPECT_EQ(driver_of("0000:3b:00.0"), "pci");
-    EXPECT_EQ(driver_of("sim,format=jungfrau"), "sim");
-    EXPECT_EQ(device_facts("net_vhost0,iface=/x").loss, LossTold::lossless);
-    EXPECT_EQ(device_facts("net_pcap0").loss, LossTold::counted);
-    EXPECT_EQ(device_facts("net_whatever0").loss, LossTold::unknown);
-    EXPECT_TRUE(device_facts("net_memif0").forgets);
+TEST(DeviceFacts, AreFoundByTheDriverOfADevice) {
+    EXPECT_EQ(weir::config::driver_of("net_af_packet0,iface=det0"), "net_af_packet");
+    EXPECT_EQ(weir::config::driver_of("net_memif12"), "net_memif");
+    EXPECT_EQ(weir::config::driver_of("0000:3b:00.0"), "pci");
+    EXPECT_EQ(weir::config::driver_of("sim,format=jungfrau"), "sim");
+    EXPECT_EQ(weir::config::device_facts("net_vhost0,iface=/x").loss, weir::config::LossTold::lossless);
+    EXPECT_EQ(weir::config::device_facts("net_pcap0").loss, weir::config::LossTold::counted);
+    EXPECT_EQ(weir::config::device_facts("net_whatever0").loss, weir::config::LossTold::unknown);
+    EXPECT_TRUE(weir::config::device_facts("net_memif0").forgets);
 }
 
-TEST(DeviceFacts, give_frames_room_where_nothing_is_said) {
-    EXPECT_EQ(with_frame_room("net_memif0", 9000), "net_memif0,bsize=9216");
-    EXPECT_EQ(with_frame_room("net_memif0,id=1", 1500), "net_memif0,id=1,bsize=2048");
-    EXPECT_EQ(with_frame_room("net_memif0,bsize=100", 9000), "net_memif0,bsize=100");
-    EXPECT_EQ(with_frame_room("net_af_packet0,iface=a", 9000), "net_af_packet0,iface=a,framesz=16384,blocksz=65536");
-    EXPECT_EQ(with_frame_room("net_af_packet0,blocksz=4096", 9000), "net_af_packet0,blocksz=4096");
-    EXPECT_EQ(with_frame_room("net_tap0", 9000), "net_tap0");
+TEST(DeviceFacts, GiveFramesRoomWhereNothingIsSaid) {
+    EXPECT_EQ(weir::config::with_frame_room("net_memif0", 9000), "net_memif0,bsize=9216");
+    EXPECT_EQ(weir::config::with_frame_room("net_memif0,id=1", 1500), "net_memif0,id=1,bsize=2048");
+    EXPECT_EQ(weir::config::with_frame_room("net_memif0,bsize=100", 9000), "net_memif0,bsize=100");
+    EXPECT_EQ(weir::config::with_frame_room("net_af_packet0,iface=a", 9000),
+              "net_af_packet0,iface=a,framesz=16384,blocksz=65536");
+    EXPECT_EQ(weir::config::with_frame_room("net_af_packet0,blocksz=4096", 9000), "net_af_packet0,blocksz=4096");
+    EXPECT_EQ(weir::config::with_frame_room("net_tap0", 9000), "net_tap0");
 }
 
-TEST(DeviceFacts, give_devices_their_queues_where_nothing_is_said) {
-    EXPECT_EQ(with_queues("net_af_packet0,iface=a", 2), "net_af_packet0,iface=a,qpairs=2");
-    EXPECT_EQ(with_queues("net_af_packet0,iface=a,qpairs=1", 2), "net_af_packet0,iface=a,qpairs=1");  // an error, later
-    EXPECT_EQ(with_queues("net_af_packet0,iface=a", 1), "net_af_packet0,iface=a");
-    EXPECT_EQ(with_queues("net_af_xdp0,iface=a", 4), "net_af_xdp0,iface=a,queue_count=4");
-    EXPECT_EQ(with_queues("net_vhost0,iface=/x", 2), "net_vhost0,iface=/x,queues=2");
-    EXPECT_EQ(with_queues("net_virtio_user0,path=/x", 2), "net_virtio_user0,path=/x,queues=2");
+TEST(DeviceFacts, GiveDevicesTheirQueuesWhereNothingIsSaid) {
+    EXPECT_EQ(weir::config::with_queues("net_af_packet0,iface=a", 2), "net_af_packet0,iface=a,qpairs=2");
+    EXPECT_EQ(weir::config::with_queues("net_af_packet0,iface=a,qpairs=1", 2),
+              "net_af_packet0,iface=a,qpairs=1");  // an error, later
+    EXPECT_EQ(weir::config::with_queues("net_af_packet0,iface=a", 1), "net_af_packet0,iface=a");
+    EXPECT_EQ(weir::config::with_queues("net_af_xdp0,iface=a", 4), "net_af_xdp0,iface=a,queue_count=4");
+    EXPECT_EQ(weir::config::with_queues("net_vhost0,iface=/x", 2), "net_vhost0,iface=/x,queues=2");
+    EXPECT_EQ(weir::config::with_queues("net_virtio_user0,path=/x", 2), "net_virtio_user0,path=/x,queues=2");
     for (const char* device : {"net_tap0", "net_memif0", "0000:3b:00.0", "net_whatever0"})
-        EXPECT_EQ(with_queues(device, 2), device);
+        EXPECT_EQ(weir::config::with_queues(device, 2), device);
 }
 
-TEST(DeviceFacts, tell_which_frames_do_not_fit) {
-    EXPECT_NE(frame_room_problem("net_memif0,bsize=2048", 9000), "");
-    EXPECT_EQ(frame_room_problem("net_memif0,bsize=2048", 1500), "");
-    EXPECT_NE(frame_room_problem("net_memif0,bsize=9025", 9000), "");
-    EXPECT_EQ(frame_room_problem("net_memif0,bsize=9026", 9000), "");
-    EXPECT_NE(frame_room_problem("net_af_packet0,framesz=2048", 9000), "");
-    EXPECT_EQ(frame_room_problem("net_af_packet0,framesz=2048", 1500), "");
-    EXPECT_NE(frame_room_problem("net_af_xdp0,iface=a", 9000), "");
-    EXPECT_EQ(frame_room_problem("net_af_xdp0,iface=a", 3200), "");
-    EXPECT_EQ(frame_room_problem("net_vhost0,iface=a", 9000), "");
+TEST(DeviceFacts, TellWhichFramesDoNotFit) {
+    EXPECT_NE(weir::config::frame_room_problem("net_memif0,bsize=2048", 9000), "");
+    EXPECT_EQ(weir::config::frame_room_problem("net_memif0,bsize=2048", 1500), "");
+    EXPECT_NE(weir::config::frame_room_problem("net_memif0,bsize=9025", 9000), "");
+    EXPECT_EQ(weir::config::frame_room_problem("net_memif0,bsize=9026", 9000), "");
+    EXPECT_NE(weir::config::frame_room_problem("net_af_packet0,framesz=2048", 9000), "");
+    EXPECT_EQ(weir::config::frame_room_problem("net_af_packet0,framesz=2048", 1500), "");
+    EXPECT_NE(weir::config::frame_room_problem("net_af_xdp0,iface=a", 9000), "");
+    EXPECT_EQ(weir::config::frame_room_problem("net_af_xdp0,iface=a", 3200), "");
+    EXPECT_EQ(weir::config::frame_room_problem("net_vhost0,iface=a", 9000), "");
     // Only whole keys count.
-    EXPECT_EQ(frame_room_problem("net_memif0,xbsize=1", 9000), "");
+    EXPECT_EQ(weir::config::frame_room_problem("net_memif0,xbsize=1", 9000), "");
     for (const char* device : {"net_memif0", "net_af_packet0,iface=a", "net_memif0,id=3"})
-        EXPECT_EQ(frame_room_problem(with_frame_room(device, 9600), 9600), "") << device;
+        EXPECT_EQ(weir::config::frame_room_problem(weir::config::with_frame_room(device, 9600), 9600), "") << device;
 }
 
-TEST(DeviceFacts, name_the_library_of_a_driver_that_is_not_there) {
+TEST(DeviceFacts, NameTheLibraryOfADriverThatIsNotThere) {
     EXPECT_NE(missing_driver_text("net_nosuch0").find("librte_net_nosuch.so"), std::string::npos);
     EXPECT_NE(missing_driver_text("net_no_such0").find("librte-net-no-such"), std::string::npos);
     EXPECT_EQ(missing_driver_text("0000:3b:00.0"), "");
 }
 
-TEST(InterfaceDrops, are_known_only_of_drivers_with_an_interface) {
+TEST(InterfaceDrops, AreKnownOnlyOfDriversWithAnInterface) {
     const auto dropped = [](const char* driver, const char* args) {
         return InterfaceDrops::find(driver, args).dropped().all;
     };

@@ -4,24 +4,22 @@
 
 #include <fstream>
 
+#include "temporary_directory.hpp"
+
 namespace weir::port {
 namespace {
 
 class FreeMemoryTest : public testing::Test {
 protected:
-    FreeMemoryTest() : root_(std::filesystem::path(testing::TempDir()) / "weir-free-memory") {
-        std::filesystem::remove_all(root_);
-    }
-    ~FreeMemoryTest() override { std::filesystem::remove_all(root_); }
     void write(const std::string& file, const std::string& text) const {
         std::filesystem::create_directories((root_ / file).parent_path());
         std::ofstream(root_ / file) << text << "\n";
     }
 
-    std::filesystem::path root_;
+    const test::TemporaryDirectory root_;
 };
 
-TEST_F(FreeMemoryTest, is_what_the_machine_says_it_has) {
+TEST_F(FreeMemoryTest, IsWhatTheMachineSaysItHas) {
     EXPECT_FALSE(free_memory(root_, "").known);
     write("proc/meminfo", "MemTotal:       24000 kB\nMemFree:  100 kB\nMemAvailable:   20000 kB");
     const FreeMemory found = free_memory(root_, "0::/\n");
@@ -31,7 +29,7 @@ TEST_F(FreeMemoryTest, is_what_the_machine_says_it_has) {
     EXPECT_TRUE(free_memory().known);
 }
 
-TEST_F(FreeMemoryTest, is_no_more_than_the_group_or_one_above_it_leaves) {
+TEST_F(FreeMemoryTest, IsNoMoreThanTheGroupOrOneAboveItLeaves) {
     write("proc/meminfo", "MemAvailable:   20000 kB");
     write("sys/fs/cgroup/daq/weir/memory.max", "max");
     write("sys/fs/cgroup/daq/weir/memory.current", "1");
@@ -45,7 +43,7 @@ TEST_F(FreeMemoryTest, is_no_more_than_the_group_or_one_above_it_leaves) {
     EXPECT_EQ(free_memory(root_, "0::/daq/weir\n").bytes, 0U);
 }
 
-TEST_F(FreeMemoryTest, knows_groups_of_the_first_version) {
+TEST_F(FreeMemoryTest, KnowsGroupsOfTheFirstVersion) {
     write("proc/meminfo", "MemAvailable:   20000 kB");
     write("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "5000");
     write("sys/fs/cgroup/memory/box/memory.usage_in_bytes", "3000");

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 
 #include "port/eal.hpp"
+#include "temporary_directory.hpp"
 
 namespace weir::port {
 
@@ -18,12 +18,6 @@ using Cpus = std::vector<std::uint32_t>;
 
 class HostTopologyTest : public testing::Test {
 protected:
-    void SetUp() override {
-        std::string name = (fs::temp_directory_path() / "weir-host-XXXXXX").string();
-        ASSERT_NE(::mkdtemp(name.data()), nullptr);
-        root_ = name;
-    }
-    void TearDown() override { fs::remove_all(root_); }
     void write(const fs::path& file, const std::string& text) const {
         fs::create_directories((root_ / file).parent_path());
         std::ofstream(root_ / file) << text << '\n';
@@ -44,10 +38,10 @@ protected:
         write("sys/devices/system/node/node1/hugepages/hugepages-1048576kB/nr_hugepages", "1");
     }
 
-    fs::path root_;
+    const test::TemporaryDirectory root_;
 };
 
-TEST_F(HostTopologyTest, is_read_from_sysfs) {
+TEST_F(HostTopologyTest, IsReadFromSysfs) {
     write_machine();
     const HostTopology host = read_topology(root_, {});
     ASSERT_EQ(host.cpus.size(), 8U);
@@ -61,7 +55,7 @@ TEST_F(HostTopologyTest, is_read_from_sysfs) {
     EXPECT_EQ(host.node(2), nullptr);
 }
 
-TEST_F(HostTopologyTest, missing_files_make_one_node_of_ordinary_cpus) {
+TEST_F(HostTopologyTest, MissingFilesMakeOneNodeOfOrdinaryCpus) {
     ProcessCpus process;
     process.affinity = {4, 9};
     const HostTopology host = read_topology(root_, process);
@@ -75,7 +69,7 @@ TEST_F(HostTopologyTest, missing_files_make_one_node_of_ordinary_cpus) {
     EXPECT_EQ(read_topology(root_, {}).usable(), (Cpus{0, 12}));
 }
 
-TEST_F(HostTopologyTest, isolated_cpus_are_usable_unless_somebody_chose_others) {
+TEST_F(HostTopologyTest, IsolatedCpusAreUsableUnlessSomebodyChoseOthers) {
     write_machine();
     ProcessCpus process;
     process.affinity = {0, 1, 4, 5};  // what a process has that nobody restricted
@@ -88,7 +82,7 @@ TEST_F(HostTopologyTest, isolated_cpus_are_usable_unless_somebody_chose_others) 
     EXPECT_EQ(read_topology(root_, process).usable(), (Cpus{2, 3, 6}));
 }
 
-TEST_F(HostTopologyTest, the_strictest_quota_of_all_groups_counts) {
+TEST_F(HostTopologyTest, TheStrictestQuotaOfAllGroupsCounts) {
     ProcessCpus process;
     process.control_group = "0::/daq/weir\n";
     EXPECT_EQ(read_topology(root_, process).cpu_quota, 0);
@@ -104,7 +98,7 @@ TEST_F(HostTopologyTest, the_strictest_quota_of_all_groups_counts) {
     EXPECT_EQ(read_topology(root_, process).cpu_quota, 0);
 }
 
-TEST_F(HostTopologyTest, devices_know_their_node) {
+TEST_F(HostTopologyTest, DevicesKnowTheirNode) {
     write("sys/bus/pci/devices/0000:3b:00.0/numa_node", "1");
     write("sys/bus/pci/devices/0000:3b:00.1/numa_node", "-1");
     write("sys/class/net/det0/device/numa_node", "1");
@@ -119,7 +113,7 @@ TEST_F(HostTopologyTest, devices_know_their_node) {
     EXPECT_EQ(device_node("sim,format=jungfrau", root_), any_node);
 }
 
-TEST_F(HostTopologyTest, this_machine_is_one) {
+TEST_F(HostTopologyTest, ThisMachineIsOne) {
     const HostTopology host = host_topology();
     ASSERT_FALSE(host.cpus.empty());
     ASSERT_FALSE(host.nodes.empty());
@@ -130,7 +124,7 @@ TEST_F(HostTopologyTest, this_machine_is_one) {
     EXPECT_NE(std::vector<char>(1U << 20U, 'x').data(), nullptr);
 }
 
-TEST(CpuLists, are_read_and_written) {
+TEST(CpuLists, AreReadAndWritten) {
     EXPECT_EQ(parse_cpu_list("0-3,8\n"), (Cpus{0, 1, 2, 3, 8}));
     EXPECT_EQ(parse_cpu_list(""), Cpus{});
     EXPECT_EQ(parse_cpu_list("(null)"), Cpus{});

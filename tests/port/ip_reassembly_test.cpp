@@ -17,8 +17,8 @@
 namespace weir::port {
 namespace {
 
-using core::PacketCounter;
 using core::TimeNs;
+using wire::PacketCounter;
 using Bytes = std::vector<std::byte>;
 
 constexpr TimeNs ms = core::ns_per_ms;
@@ -148,7 +148,7 @@ protected:
     void expect_ended(const std::map<PacketCounter, std::uint32_t>& expected) {
         EXPECT_EQ(ended_.size(), expected.size());
         for (const auto& [counter, count] : expected)
-            EXPECT_EQ(ended_[counter], count) << core::packet_counters[static_cast<std::size_t>(counter)].name;
+            EXPECT_EQ(ended_[counter], count) << wire::packet_counters[static_cast<std::size_t>(counter)].name;
     }
 
     std::optional<BufferPool> pool_;
@@ -159,7 +159,7 @@ protected:
     std::uint32_t first_bytes_ = 0;
 };
 
-TEST_F(IpReassemblyTest, puts_pieces_together_in_every_order) {
+TEST_F(IpReassemblyTest, PutsPiecesTogetherInEveryOrder) {
     for (const bool ipv6 : {false, true}) {
         const wire::FrameSpec spec = spec_of(ipv6);
         const Bytes payload = pattern(4093, 1);
@@ -181,7 +181,7 @@ TEST_F(IpReassemblyTest, puts_pieces_together_in_every_order) {
     EXPECT_EQ(reassembly_->counts().reused_identification, 0U);
 }
 
-TEST_F(IpReassemblyTest, tags_options_and_padding_stay_out_of_the_payload) {
+TEST_F(IpReassemblyTest, TagsOptionsAndPaddingStayOutOfThePayload) {
     wire::FrameSpec spec = spec_of(false);
     spec.service_vlan = 1;
     spec.vlan = 2;
@@ -200,7 +200,7 @@ TEST_F(IpReassemblyTest, tags_options_and_padding_stay_out_of_the_payload) {
     EXPECT_EQ(whole, payload);
 }
 
-TEST_F(IpReassemblyTest, IPv6_extension_headers_before_the_fragment_header_are_taken_out) {
+TEST_F(IpReassemblyTest, IPv6ExtensionHeadersBeforeTheFragmentHeaderAreTakenOut) {
     const wire::FrameSpec spec = spec_of(true);
     const Bytes payload = pattern(300, 3);
     const Bytes frame = wire::make_udp_frame(spec, payload);
@@ -217,7 +217,7 @@ TEST_F(IpReassemblyTest, IPv6_extension_headers_before_the_fragment_header_are_t
     EXPECT_EQ(whole, payload);
 }
 
-TEST_F(IpReassemblyTest, headers_lie_in_the_first_buffer_however_small_the_first_piece_is) {
+TEST_F(IpReassemblyTest, HeadersLieInTheFirstBufferHoweverSmallTheFirstPieceIs) {
     const wire::FrameSpec spec = spec_of(false);
     const Bytes payload = pattern(1200, 4);
     EXPECT_EQ(give(wire::make_udp_frame(spec, payload), spec,
@@ -227,7 +227,7 @@ TEST_F(IpReassemblyTest, headers_lie_in_the_first_buffer_however_small_the_first
     EXPECT_EQ(joined_, 4U);  // an emptied buffer is a packet all the same
 }
 
-TEST_F(IpReassemblyTest, what_stays_without_its_rest_times_out) {
+TEST_F(IpReassemblyTest, WhatStaysWithoutItsRestTimesOut) {
     const wire::FrameSpec spec = spec_of(false);
     const Bytes frame = wire::make_udp_frame(spec, pattern(3000, 5));
     const std::vector<Cut> cuts = cuts_of(3008, 1000);
@@ -245,7 +245,7 @@ TEST_F(IpReassemblyTest, what_stays_without_its_rest_times_out) {
     EXPECT_EQ(reassembly_->held(), 2U);
 }
 
-TEST_F(IpReassemblyTest, the_time_out_does_not_depend_on_when_it_is_looked_for) {
+TEST_F(IpReassemblyTest, TheTimeOutDoesNotDependOnWhenItIsLookedFor) {
     const wire::FrameSpec spec = spec_of(false);
     const Bytes payload = pattern(1600, 6);
     const Bytes frame = wire::make_udp_frame(spec, payload);
@@ -257,7 +257,7 @@ TEST_F(IpReassemblyTest, the_time_out_does_not_depend_on_when_it_is_looked_for) 
     EXPECT_EQ(give(frame, spec, {cuts[1]}, 8, start_ns + 50 * ms), payload);
 }
 
-TEST_F(IpReassemblyTest, more_than_eight_pieces_are_too_many_and_all_of_them_say_so) {
+TEST_F(IpReassemblyTest, MoreThanEightPiecesAreTooManyAndAllOfThemSaySo) {
     for (const bool ipv6 : {false, true}) {
         const wire::FrameSpec spec = spec_of(ipv6);
         const Bytes payload = pattern(8 * 104 - 8, 7);
@@ -269,7 +269,7 @@ TEST_F(IpReassemblyTest, more_than_eight_pieces_are_too_many_and_all_of_them_say
     expect_ended({{PacketCounter::ip_fragment_too_many, 24}});
 }
 
-TEST_F(IpReassemblyTest, contradictions_end_the_whole_datagram) {
+TEST_F(IpReassemblyTest, ContradictionsEndTheWholeDatagram) {
     const wire::FrameSpec spec = spec_of(false);
     const Bytes frame = wire::make_udp_frame(spec, pattern(3000, 9));
     const auto conflicts = [&](const std::vector<Cut>& cuts) {
@@ -288,7 +288,7 @@ TEST_F(IpReassemblyTest, contradictions_end_the_whole_datagram) {
     conflicts({{0, 1000, false}, {0 + 1000, 1504, false}, {1000, 1504, false}, {2008, 3008, true}});
 }
 
-TEST_F(IpReassemblyTest, a_full_table_takes_nothing_more_and_loses_nothing) {
+TEST_F(IpReassemblyTest, AFullTableTakesNothingMoreAndLosesNothing) {
     make({.datagrams_max = 4, .buffers_max = 6});
     const wire::FrameSpec spec = spec_of(false);
     const Bytes payload = pattern(1600, 10);
@@ -307,7 +307,7 @@ TEST_F(IpReassemblyTest, a_full_table_takes_nothing_more_and_loses_nothing) {
     expect_ended({{PacketCounter::ip_fragment_no_room, 4}});
 }
 
-TEST_F(IpReassemblyTest, a_source_that_uses_one_identification_again_is_named) {
+TEST_F(IpReassemblyTest, ASourceThatUsesOneIdentificationAgainIsNamed) {
     const Bytes payload = pattern(1600, 11);
     const std::vector<Cut> cuts = cuts_of(1608, 1000);
     wire::FrameSpec good = spec_of(false);
@@ -328,7 +328,7 @@ TEST_F(IpReassemblyTest, a_source_that_uses_one_identification_again_is_named) {
 
 // Random storms: cut at random, reordered, lost, repeated, of two kinds, with too few identifications. Every packet
 // ends once, and a datagram that comes out is one that was sent.
-TEST_F(IpReassemblyTest, storms_of_fragments_balance) {
+TEST_F(IpReassemblyTest, StormsOfFragmentsBalance) {
     const unsigned seed = std::random_device{}();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);

@@ -1,6 +1,7 @@
 // Neighbour solicitations and pings over IPv6 are answered, and nothing else is. The frames and their checksums were
 // worked out apart from the code under test.
 #include "port/ipv6_responder.hpp"
+#include "hex.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,18 +14,6 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-Bytes from_hex(std::string_view text) {
-    Bytes bytes;
-    unsigned value = 0;
-    unsigned digits = 0;
-    for (const char c : text) {
-        if (c == ' ') continue;
-        value = value << 4 | static_cast<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10);
-        if (++digits % 2 == 0) bytes.push_back(static_cast<std::uint8_t>(value));
-    }
-    return bytes;
-}
-
 PortAddress own_address() {
     PortAddress own{{2, 0, 0, 0, 0, 2}, 0, {}, true};
     const Bytes address = from_hex("fd000000000000000000000000000002");
@@ -36,8 +25,8 @@ constexpr std::string_view our_address = "fd000000000000000000000000000002";
 constexpr std::string_view their_address = "fd000000000000000000000000000009";
 
 /// Ethernet, IPv6 and an ICMPv6 message whose checksum is put in.
-Bytes frame_of(std::string_view macs, std::string_view tags, std::string_view source, std::string_view target,
-               unsigned hop_limit, std::string_view message) {
+Bytes icmpv6_frame(std::string_view macs, std::string_view tags, std::string_view source, std::string_view target,
+                   unsigned hop_limit, std::string_view message) {
     Bytes icmp = from_hex(message);
     Bytes ip = from_hex("60000000");
     ip.insert(ip.end(), {static_cast<std::uint8_t>(icmp.size() >> 8), static_cast<std::uint8_t>(icmp.size()), 58,
@@ -71,44 +60,44 @@ constexpr std::string_view echo = "80000000 1234 0001 68656c6c6f20776f726c64";
 constexpr std::string_view echoed = "81000000 1234 0001 68656c6c6f20776f726c64";
 constexpr std::string_view unicast_macs = "020000000002 020000000001";
 
-Bytes reply_to(const Bytes& frame, std::size_t room = 9000) {
+Bytes icmpv6_reply(const Bytes& frame, std::size_t room = 9000) {
     Bytes reply(room, 0xcc);
     reply.resize(answer(std::as_bytes(std::span(frame)), own_address(), std::as_writable_bytes(std::span(reply))));
     return reply;
 }
 
-TEST(Ipv6Responder, answers_a_solicitation) {
-    EXPECT_EQ(reply_to(frame_of(group_macs, "", their_address, group, 255, solicitation)),
-              frame_of(reply_macs, "", our_address, their_address, 255, advertisement));
-    EXPECT_EQ(reply_to(frame_of(unicast_macs, "", their_address, our_address, 255, solicitation)),
-              frame_of(reply_macs, "", our_address, their_address, 255, advertisement));
+TEST(Ipv6Responder, AnswersASolicitation) {
+    EXPECT_EQ(icmpv6_reply(icmpv6_frame(group_macs, "", their_address, group, 255, solicitation)),
+              icmpv6_frame(reply_macs, "", our_address, their_address, 255, advertisement));
+    EXPECT_EQ(icmpv6_reply(icmpv6_frame(unicast_macs, "", their_address, our_address, 255, solicitation)),
+              icmpv6_frame(reply_macs, "", our_address, their_address, 255, advertisement));
 }
 
-TEST(Ipv6Responder, keeps_two_tags) {
-    EXPECT_EQ(reply_to(frame_of(group_macs, "88a80005 81000006", their_address, group, 255, solicitation)),
-              frame_of(reply_macs, "88a80005 81000006", our_address, their_address, 255, advertisement));
+TEST(Ipv6Responder, KeepsTwoTags) {
+    EXPECT_EQ(icmpv6_reply(icmpv6_frame(group_macs, "88a80005 81000006", their_address, group, 255, solicitation)),
+              icmpv6_frame(reply_macs, "88a80005 81000006", our_address, their_address, 255, advertisement));
 }
 
-TEST(Ipv6Responder, defends_its_address_against_one_who_has_none_yet) {
+TEST(Ipv6Responder, DefendsItsAddressAgainstOneWhoHasNoneYet) {
     constexpr std::string_view probe = "87000000 00000000 fd000000000000000000000000000002";
     constexpr std::string_view nobody = "00000000000000000000000000000000";
     constexpr std::string_view everybody = "ff020000000000000000000000000001";
-    EXPECT_EQ(reply_to(frame_of(group_macs, "", nobody, group, 255, probe)),
-              frame_of("333300000001 020000000002", "", our_address, everybody, 255,
-                       "88000000 20000000 fd000000000000000000000000000002 0201020000000002"));
-    EXPECT_TRUE(reply_to(frame_of(group_macs, "", nobody, group, 255, solicitation)).empty());
-    EXPECT_TRUE(reply_to(frame_of(unicast_macs, "", nobody, our_address, 255, probe)).empty());
+    EXPECT_EQ(icmpv6_reply(icmpv6_frame(group_macs, "", nobody, group, 255, probe)),
+              icmpv6_frame("333300000001 020000000002", "", our_address, everybody, 255,
+                           "88000000 20000000 fd000000000000000000000000000002 0201020000000002"));
+    EXPECT_TRUE(icmpv6_reply(icmpv6_frame(group_macs, "", nobody, group, 255, solicitation)).empty());
+    EXPECT_TRUE(icmpv6_reply(icmpv6_frame(unicast_macs, "", nobody, our_address, 255, probe)).empty());
 }
 
-TEST(Ipv6Responder, answers_ping) {
-    EXPECT_EQ(reply_to(frame_of(unicast_macs, "", their_address, our_address, 3, echo)),
-              frame_of(reply_macs, "", our_address, their_address, 64, echoed));
+TEST(Ipv6Responder, AnswersPing) {
+    EXPECT_EQ(icmpv6_reply(icmpv6_frame(unicast_macs, "", their_address, our_address, 3, echo)),
+              icmpv6_frame(reply_macs, "", our_address, their_address, 64, echoed));
 }
 
-TEST(Ipv6Responder, stays_silent_otherwise) {
+TEST(Ipv6Responder, StaysSilentOtherwise) {
     const auto silent = [](std::string_view macs, std::string_view source, std::string_view target, unsigned hop_limit,
                            std::string_view message) {
-        return reply_to(frame_of(macs, "", source, target, hop_limit, message)).empty();
+        return icmpv6_reply(icmpv6_frame(macs, "", source, target, hop_limit, message)).empty();
     };
     constexpr std::string_view other = "fd000000000000000000000000000003";
     constexpr std::string_view other_wanted = "87000000 00000000 fd000000000000000000000000000003 0101020000000001";
@@ -126,32 +115,32 @@ TEST(Ipv6Responder, stays_silent_otherwise) {
     EXPECT_TRUE(silent(unicast_macs, their_address, other, 64, echo));
     EXPECT_TRUE(silent("020000000003 020000000001", their_address, our_address, 64, echo));
     EXPECT_TRUE(silent(unicast_macs, their_address, our_address, 64, echoed));
-    Bytes damaged = frame_of(unicast_macs, "", their_address, our_address, 64, echo);
+    Bytes damaged = icmpv6_frame(unicast_macs, "", their_address, our_address, 64, echo);
     damaged.back() ^= 1;
-    EXPECT_TRUE(reply_to(damaged).empty());
-    EXPECT_TRUE(reply_to(frame_of(group_macs, "", their_address, group, 255, solicitation), 85).empty());
+    EXPECT_TRUE(icmpv6_reply(damaged).empty());
+    EXPECT_TRUE(icmpv6_reply(icmpv6_frame(group_macs, "", their_address, group, 255, solicitation), 85).empty());
     PortAddress none = own_address();
     none.has_ipv6 = false;
-    const Bytes request = frame_of(unicast_macs, "", their_address, our_address, 64, echo);
+    const Bytes request = icmpv6_frame(unicast_macs, "", their_address, our_address, 64, echo);
     Bytes reply(200);
     EXPECT_EQ(answer(std::as_bytes(std::span(request)), none, std::as_writable_bytes(std::span(reply))), 0U);
 }
 
-TEST(Ipv6Responder, every_cut_and_many_flips_are_survived) {
+TEST(Ipv6Responder, EveryCutAndManyFlipsAreSurvived) {
     const unsigned seed = std::random_device{}();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    for (const Bytes& frame : {frame_of(group_macs, "88a80005", their_address, group, 255, solicitation),
-                               frame_of(unicast_macs, "", their_address, our_address, 64, echo)}) {
+    for (const Bytes& frame : {icmpv6_frame(group_macs, "88a80005", their_address, group, 255, solicitation),
+                               icmpv6_frame(unicast_macs, "", their_address, our_address, 64, echo)}) {
         for (std::size_t bytes = 0; bytes < frame.size(); ++bytes) {
             const Bytes cut(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(bytes));
-            EXPECT_TRUE(reply_to(cut).empty()) << bytes;
+            EXPECT_TRUE(icmpv6_reply(cut).empty()) << bytes;
         }
         for (int i = 0; i < 5000; ++i) {
             Bytes flipped = frame;
             for (unsigned flips = 1 + random() % 3; flips > 0; --flips)
                 flipped[random() % flipped.size()] ^= static_cast<std::uint8_t>(1U << random() % 8);
-            EXPECT_LE(reply_to(flipped).size(), 100U);
+            EXPECT_LE(icmpv6_reply(flipped).size(), 100U);
         }
     }
 }

@@ -49,10 +49,10 @@ DeviceAbilities af_packet() {
     return device;
 }
 
-DeviceWishes wishes() {
-    DeviceWishes wishes;
-    wishes.room_bytes = 9728;
-    return wishes;
+DeviceRequest request() {
+    DeviceRequest request;
+    request.room_bytes = 9728;
+    return request;
 }
 
 using Words = std::vector<std::string>;
@@ -63,8 +63,8 @@ std::string why(const OffloadPlan& plan, const std::string& what) {
     return "";
 }
 
-TEST(Offloads, ask_a_mlx5_for_checksums_and_time_stamps) {
-    const OffloadPlan plan = plan_offloads(mlx5(), wishes());
+TEST(Offloads, AskAMlx5ForChecksumsAndTimeStamps) {
+    const OffloadPlan plan = plan_offloads(mlx5(), request());
     EXPECT_EQ(plan.rx_offloads, RTE_ETH_RX_OFFLOAD_UDP_CKSUM | RTE_ETH_RX_OFFLOAD_TIMESTAMP);
     EXPECT_EQ(plan.got, (Words{"udp_checksum", "timestamp"}));
     EXPECT_TRUE(plan.timestamps);
@@ -74,31 +74,31 @@ TEST(Offloads, ask_a_mlx5_for_checksums_and_time_stamps) {
     EXPECT_TRUE(plan.remarks.empty());
 }
 
-TEST(Offloads, leave_an_ice_its_vector_path_unless_told_otherwise) {
-    DeviceWishes wanted = wishes();
+TEST(Offloads, LeaveAnIceItsVectorPathUnlessToldOtherwise) {
+    DeviceRequest wanted = request();
     const OffloadPlan plan = plan_offloads(ice(), wanted);
     EXPECT_FALSE(plan.timestamps);
     EXPECT_NE(why(plan, "timestamp").find("timestamps = \"hardware\""), std::string::npos);
-    wanted.options.timestamps = Timestamps::hardware;
+    wanted.options.timestamps = weir::config::Timestamps::hardware;
     EXPECT_TRUE(plan_offloads(ice(), wanted).timestamps);
-    wanted.options.timestamps = Timestamps::software;
+    wanted.options.timestamps = weir::config::Timestamps::software;
     const OffloadPlan software = plan_offloads(mlx5(), wanted);
     EXPECT_FALSE(software.timestamps);
     EXPECT_EQ(software.asked, Words{"udp_checksum"});  // it was not wanted, so nothing is missing
     EXPECT_TRUE(software.without.empty());
 }
 
-TEST(Offloads, say_that_an_i40e_has_no_time_stamps) {
-    DeviceWishes wanted = wishes();
-    wanted.options.timestamps = Timestamps::hardware;
+TEST(Offloads, SayThatAnI40eHasNoTimeStamps) {
+    DeviceRequest wanted = request();
+    wanted.options.timestamps = weir::config::Timestamps::hardware;
     const OffloadPlan plan = plan_offloads(i40e(), wanted);
     EXPECT_FALSE(plan.timestamps);
     EXPECT_EQ(plan.rx_offloads, RTE_ETH_RX_OFFLOAD_UDP_CKSUM);
     EXPECT_NE(why(plan, "timestamp").find("does not offer"), std::string::npos);
 }
 
-TEST(Offloads, do_without_on_a_packet_socket) {
-    DeviceWishes wanted = wishes();
+TEST(Offloads, DoWithoutOnAPacketSocket) {
+    DeviceRequest wanted = request();
     wanted.queues = 2;
     const OffloadPlan plan = plan_offloads(af_packet(), wanted);
     EXPECT_EQ(plan.rx_offloads, 0u);
@@ -112,8 +112,8 @@ TEST(Offloads, do_without_on_a_packet_socket) {
     EXPECT_NE(offloads_text(plan).find("none; without udp_checksum"), std::string::npos);
 }
 
-TEST(Offloads, spread_several_queues_by_what_the_device_can_hash) {
-    DeviceWishes wanted = wishes();
+TEST(Offloads, SpreadSeveralQueuesByWhatTheDeviceCanHash) {
+    DeviceRequest wanted = request();
     wanted.queues = 4;
     EXPECT_EQ(plan_offloads(ice(), wanted).rss_types, RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
     DeviceAbilities only_addresses = ice();
@@ -121,8 +121,8 @@ TEST(Offloads, spread_several_queues_by_what_the_device_can_hash) {
     EXPECT_EQ(plan_offloads(only_addresses, wanted).rss_types, RTE_ETH_RSS_IPV4);
 }
 
-TEST(Offloads, ask_for_scatter_only_where_frames_are_longer_than_buffers) {
-    DeviceWishes wanted = wishes();
+TEST(Offloads, AskForScatterOnlyWhereFramesAreLongerThanBuffers) {
+    DeviceRequest wanted = request();
     wanted.room_bytes = 9000 + 14 + 8;
     EXPECT_EQ(plan_offloads(ice(), wanted).rx_offloads & RTE_ETH_RX_OFFLOAD_SCATTER, 0u);
     wanted.room_bytes -= 1;
@@ -130,16 +130,16 @@ TEST(Offloads, ask_for_scatter_only_where_frames_are_longer_than_buffers) {
     EXPECT_NE(why(plan_offloads(af_packet(), wanted), "scatter"), "");
 }
 
-TEST(Offloads, look_at_no_checksum_if_told_so) {
-    DeviceWishes wanted = wishes();
-    wanted.options.checksums = Checksums::ignore;
+TEST(Offloads, LookAtNoChecksumIfToldSo) {
+    DeviceRequest wanted = request();
+    wanted.options.checksums = weir::config::Checksums::ignore;
     const OffloadPlan plan = plan_offloads(mlx5(), wanted);
     EXPECT_EQ(plan.rx_offloads & RTE_ETH_RX_OFFLOAD_CHECKSUM, 0u);
     EXPECT_NE(why(plan, "udp_checksum").find("ignore"), std::string::npos);
 }
 
-TEST(Offloads, fit_descriptors_to_the_limits_and_say_so) {
-    DeviceWishes wanted = wishes();
+TEST(Offloads, FitDescriptorsToTheLimitsAndSaySo) {
+    DeviceRequest wanted = request();
     wanted.rx_descriptors = 1000;
     wanted.options.tx_descriptors = 32;
     OffloadPlan plan = plan_offloads(ice(), wanted);
@@ -155,7 +155,7 @@ TEST(Offloads, fit_descriptors_to_the_limits_and_say_so) {
     EXPECT_EQ(plan_offloads(odd, wanted).rx_descriptors, 3968);
 }
 
-TEST(Offloads, read_what_a_driver_says) {
+TEST(Offloads, ReadWhatADriverSays) {
     rte_eth_dev_info info{};
     info.driver_name = "net_x";
     info.rx_offload_capa = RTE_ETH_RX_OFFLOAD_TIMESTAMP;

@@ -1,10 +1,10 @@
 // What is said of PCI devices, on a sysfs that is made up.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "port/pci_devices.hpp"
+#include "temporary_directory.hpp"
 
 namespace {
 
@@ -13,12 +13,6 @@ namespace fs = std::filesystem;
 
 class PciDevices : public ::testing::Test {
 protected:
-    void SetUp() override {
-        char pattern[] = "/tmp/weir-pci-XXXXXX";
-        sys_ = ::mkdtemp(pattern);
-    }
-    void TearDown() override { fs::remove_all(sys_); }
-
     void add(const std::string& address, const char* driver, const char* interface = "", bool iommu = true,
              const char* kind = "0x020000") {
         const fs::path folder = sys_ / "bus/pci/devices" / address;
@@ -39,10 +33,10 @@ protected:
         for (const std::string& word : words) EXPECT_NE(said.find(word), std::string::npos) << word << " in: " << said;
     }
 
-    fs::path sys_;
+    const weir::test::TemporaryDirectory sys_;
 };
 
-TEST_F(PciDevices, that_can_be_used_are_not_complained_of) {
+TEST_F(PciDevices, ThatCanBeUsedAreNotComplainedOf) {
     add("0000:3b:00.0", "vfio-pci");
     add("0000:3b:00.1", "mlx5_core", "ens1");  // stays with the kernel
     EXPECT_EQ(pci_problem("0000:3b:00.0", sys_), "");
@@ -50,23 +44,23 @@ TEST_F(PciDevices, that_can_be_used_are_not_complained_of) {
     EXPECT_EQ(pci_problem("0000:3B:00.1", sys_), "");
 }
 
-TEST_F(PciDevices, that_the_kernel_holds_are_named_with_driver_and_interface_and_what_to_run) {
+TEST_F(PciDevices, ThatTheKernelHoldsAreNamedWithDriverAndInterfaceAndWhatToRun) {
     add("0000:3b:00.0", "ice", "ens1f0");
     expect_said("0000:3b:00.0", {"held by the kernel's driver 'ice' as ens1f0", "modprobe vfio-pci",
                                  "dpdk-devbind.py --bind=vfio-pci 0000:3b:00.0", "logged in"});
 }
 
-TEST_F(PciDevices, without_a_driver_are_to_be_bound) {
+TEST_F(PciDevices, WithoutADriverAreToBeBound) {
     add("0000:3b:00.0", "");
     expect_said("0000:3b:00.0", {"no kernel driver", "dpdk-devbind.py --bind=vfio-pci 0000:3b:00.0"});
 }
 
-TEST_F(PciDevices, on_vfio_without_an_iommu_are_explained) {
+TEST_F(PciDevices, OnVfioWithoutAnIommuAreExplained) {
     add("0000:3b:00.0", "vfio-pci", "", false);
     expect_said("0000:3b:00.0", {"no IOMMU group", "intel_iommu=on"});
 }
 
-TEST_F(PciDevices, that_do_not_exist_are_answered_with_those_that_do) {
+TEST_F(PciDevices, ThatDoNotExistAreAnsweredWithThoseThatDo) {
     add("0000:3b:00.0", "ice", "ens1f0");
     add("0000:5e:00.0", "", "", true);
     add("0000:00:02.0", "nvme", "", true, "0x010802");
@@ -77,11 +71,11 @@ TEST_F(PciDevices, that_do_not_exist_are_answered_with_those_that_do) {
     expect_said("0000:00:02.1", {"there is no PCI device"});
 }
 
-TEST_F(PciDevices, on_a_machine_without_any_are_said_to_be_none) {
+TEST_F(PciDevices, OnAMachineWithoutAnyAreSaidToBeNone) {
     expect_said("0000:3b:00.0", {"there is no network device on this machine's PCI bus"});
 }
 
-TEST(PciAddress, is_made_whole) {
+TEST(PciAddress, IsMadeWhole) {
     EXPECT_EQ(full_pci_address("3B:00.0"), "0000:3b:00.0");
     EXPECT_EQ(full_pci_address("0001:3b:00.0,a=b:c"), "0001:3b:00.0");
 }

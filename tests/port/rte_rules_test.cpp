@@ -9,7 +9,7 @@
 
 namespace {
 
-using namespace weir::flow;
+using namespace weir::steer;
 
 FlowRule rule_of(const std::string& text) {
     return parse_rules("flow create 0 ingress pattern " + text + "\n", "test.flow").at(0);
@@ -20,7 +20,7 @@ const Item& as(const void* memory) {
     return *static_cast<const Item*>(memory);
 }
 
-TEST(RteRules, items_hold_what_the_rule_says_in_network_order) {
+TEST(RteRules, ItemsHoldWhatTheRuleSaysInNetworkOrder) {
     const RteRule rte(
         rule_of("eth / ipv4 src is 10.1.0.10 / udp dst spec 50001 dst mask 0xff00 / end actions mark id 3 / queue "
                 "index 2 / count / end"),
@@ -47,7 +47,7 @@ TEST(RteRules, items_hold_what_the_rule_says_in_network_order) {
     EXPECT_EQ(actions[3].type, RTE_FLOW_ACTION_TYPE_END);
 }
 
-TEST(RteRules, tags_ranges_and_ipv6) {
+TEST(RteRules, TagsRangesAndIpv6) {
     const RteRule rte(
         rule_of("eth dst is 02:00:00:00:00:01 / vlan vid is 100 pcp is 5 / vlan / ipv6 dst spec fd00:: dst prefix 16 / "
                 "udp dst spec 50001 dst last 50008 / end actions rss types ipv6-udp end queues 0 3 end / end"),
@@ -70,7 +70,7 @@ TEST(RteRules, tags_ranges_and_ipv6) {
     EXPECT_EQ(rss.types, RTE_ETH_RSS_NONFRAG_IPV6_UDP);
 }
 
-TEST(RteRules, what_rte_flow_cannot_say_is_left_to_weir) {
+TEST(RteRules, WhatRteFlowCannotSayIsLeftToWeir) {
     const RteRule rte(rule_of("eth / vlan vid spec 5 vid last 9 vid mask 0xfff pcp is 3 / end actions drop / end"), 0);
     EXPECT_NE(rte.problem().find("no words"), std::string::npos);
 }

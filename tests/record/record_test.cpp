@@ -12,24 +12,24 @@
 #include "stages/record_trigger.hpp"
 #include "stages/trigger_queue.hpp"
 
-namespace weir::pipeline {
+namespace weir::record {
 namespace {
 
-constexpr TimeNs ms = core::ns_per_ms;
+constexpr core::TimeNs ms = core::ns_per_ms;
 
-RecordTrigger at(TimeNs first, TimeNs last) {
-    RecordTrigger trigger;
+stages::RecordTrigger at(core::TimeNs first, core::TimeNs last) {
+    stages::RecordTrigger trigger;
     trigger.first_ns = first;
     trigger.last_ns = last;
     return trigger;
 }
 
-RecordWindows windows() {
-    return RecordWindows({100 * ms, 50 * ms, 20 * ms});
+stages::RecordWindows windows() {
+    return stages::RecordWindows({100 * ms, 50 * ms, 20 * ms});
 }
 
 TEST(RecordWindows, ATriggerKeepsWhatIsAroundIt) {
-    RecordWindows all = windows();
+    stages::RecordWindows all = windows();
     EXPECT_EQ(all.current(), nullptr);
     EXPECT_FALSE(all.over(1000 * ms, 1000 * ms));
     EXPECT_TRUE(all.trigger(at(500 * ms, 520 * ms)));
@@ -39,7 +39,7 @@ TEST(RecordWindows, ATriggerKeepsWhatIsAroundIt) {
 }
 
 TEST(RecordWindows, AFileWaitsForTriggersThatBelongToIt) {
-    RecordWindows all = windows();
+    stages::RecordWindows all = windows();
     all.trigger(at(500 * ms, 520 * ms));
     EXPECT_FALSE(all.over(570 * ms, 2000 * ms));  // packets of that moment may still come
     EXPECT_FALSE(all.over(571 * ms, 571 * ms));
@@ -55,7 +55,7 @@ TEST(RecordWindows, AFileWaitsForTriggersThatBelongToIt) {
 }
 
 TEST(RecordWindows, TriggersApartMakeFilesOfTheirOwn) {
-    RecordWindows all = windows();
+    stages::RecordWindows all = windows();
     EXPECT_TRUE(all.trigger(at(500 * ms, 520 * ms)));
     EXPECT_TRUE(all.trigger(at(671 * ms, 680 * ms)));
     EXPECT_FALSE(all.trigger(at(700 * ms, 710 * ms)));  // extends the second
@@ -67,18 +67,18 @@ TEST(RecordWindows, TriggersApartMakeFilesOfTheirOwn) {
 }
 
 TEST(RecordWindows, TimesAtTheEndsOfTheScaleDoNotRunOver) {
-    RecordWindows all = windows();
-    constexpr TimeNs last = std::numeric_limits<TimeNs>::max();
-    all.trigger(at(std::numeric_limits<TimeNs>::min(), last));
-    EXPECT_EQ(all.current()->begin_ns, std::numeric_limits<TimeNs>::min());
+    stages::RecordWindows all = windows();
+    constexpr core::TimeNs last = std::numeric_limits<core::TimeNs>::max();
+    all.trigger(at(std::numeric_limits<core::TimeNs>::min(), last));
+    EXPECT_EQ(all.current()->begin_ns, std::numeric_limits<core::TimeNs>::min());
     EXPECT_EQ(all.current()->end_ns, last);
     EXPECT_FALSE(all.over(last, last));
 }
 
 TEST(RecordWindows, ManyTriggersApartAreBounded) {
-    RecordWindows all = windows();
+    stages::RecordWindows all = windows();
     std::uint64_t own = 0;
-    for (TimeNs i = 0; i < 1000; ++i) own += all.trigger(at(i * 1000 * ms, i * 1000 * ms)) ? 1 : 0;
+    for (core::TimeNs i = 0; i < 1000; ++i) own += all.trigger(at(i * 1000 * ms, i * 1000 * ms)) ? 1 : 0;
     EXPECT_EQ(own, 64U);
     for (std::uint64_t i = 1; i < own; ++i) all.next();
     EXPECT_EQ(all.current()->end_ns, 999 * 1000 * ms + 50 * ms);
@@ -87,12 +87,12 @@ TEST(RecordWindows, ManyTriggersApartAreBounded) {
 }
 
 TEST(RecordTrigger, SaysWhatHappened) {
-    RecordTrigger trigger;
+    stages::RecordTrigger trigger;
     EXPECT_EQ(trigger.text(), "asked for");
-    trigger.reason = RecordTrigger::Reason::drops;
+    trigger.reason = stages::RecordTrigger::Reason::drops;
     trigger.number = 1200;
     EXPECT_EQ(trigger.text(), "packets are being lost: 1200 within a second");
-    trigger.reason = RecordTrigger::Reason::incomplete;
+    trigger.reason = stages::RecordTrigger::Reason::incomplete;
     trigger.cause = assemble::EventCause::timeout;
     trigger.number = 17;
     trigger.gap_count = 1;
@@ -107,7 +107,7 @@ TEST(RecordTrigger, SaysWhatHappened) {
 }
 
 TEST(DropBurst, BeginsOnceAndAgainAfterAQuietSecond) {
-    DropBurst burst(100);
+    stages::DropBurst burst(100);
     EXPECT_FALSE(burst.update(0, 0));
     EXPECT_FALSE(burst.update(100 * ms, 99));
     EXPECT_EQ(burst.update(200 * ms, 150), std::optional<std::uint64_t>(150));
@@ -115,22 +115,22 @@ TEST(DropBurst, BeginsOnceAndAgainAfterAQuietSecond) {
     EXPECT_FALSE(burst.update(2000 * ms, 400));
     EXPECT_FALSE(burst.update(3500 * ms, 499));
     EXPECT_EQ(burst.update(3600 * ms, 500), std::optional<std::uint64_t>(100));
-    DropBurst never(0);
+    stages::DropBurst never(0);
     EXPECT_FALSE(never.update(0, 0));
     EXPECT_FALSE(never.update(1, 1000000));
 }
 
 TEST(TriggerQueue, LeavesOutWhatFindsNoRoom) {
-    TriggerQueue queue;
-    for (TimeNs i = 0; i < 300; ++i) queue.push(at(i, i));
-    queue.settle(7);
-    queue.settle(5);
-    EXPECT_EQ(queue.settled(), 7);
-    EXPECT_EQ(queue.left_out(), 300 - TriggerQueue::capacity);
-    RecordTrigger trigger;
-    for (std::uint64_t i = 0; i < TriggerQueue::capacity; ++i) {
+    stages::TriggerQueue queue;
+    for (core::TimeNs i = 0; i < 300; ++i) queue.push(at(i, i));
+    queue.complete_until(7);
+    queue.complete_until(5);
+    EXPECT_EQ(queue.complete_until(), 7);
+    EXPECT_EQ(queue.left_out(), 300 - stages::TriggerQueue::capacity);
+    stages::RecordTrigger trigger;
+    for (std::uint64_t i = 0; i < stages::TriggerQueue::capacity; ++i) {
         ASSERT_TRUE(queue.pop(trigger));
-        EXPECT_EQ(trigger.first_ns, static_cast<TimeNs>(i));
+        EXPECT_EQ(trigger.first_ns, static_cast<core::TimeNs>(i));
     }
     EXPECT_FALSE(queue.pop(trigger));
 }
@@ -140,7 +140,7 @@ struct Packets {
     explicit Packets(std::size_t bytes_max) : bytes(bytes_max) {
         for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
     }
-    port::Packet make(TimeNs time_ns, std::uint32_t count, std::uint8_t port = 0) {
+    port::Packet make(core::TimeNs time_ns, std::uint32_t count, std::uint8_t port = 0) {
         rte_mbuf& mbuf = mbufs.emplace_back();
         std::memset(&mbuf, 0, sizeof mbuf);
         mbuf.buf_addr = bytes.data();
@@ -150,7 +150,7 @@ struct Packets {
         mbuf.nb_segs = 1;
         return {&mbuf, time_ns, count + 4, static_cast<std::uint16_t>(count), port, 0};
     }
-    [[nodiscard]] bool holds(std::span<const std::byte> copy, TimeNs time_ns) const {
+    [[nodiscard]] bool holds(std::span<const std::byte> copy, core::TimeNs time_ns) const {
         return std::equal(copy.begin(), copy.end(), bytes.begin() + time_ns % 64);
     }
     std::vector<std::byte> bytes;
@@ -158,13 +158,13 @@ struct Packets {
 };
 
 TEST(RecordRing, CopiesComeOutInOrderAndBlocksGoRound) {
-    RecordRing ring(0, 0);
-    EXPECT_EQ(ring.blocks(), RecordRing::blocks_min);
+    stages::RecordRing ring(0, 0);
+    EXPECT_EQ(ring.blocks(), stages::RecordRing::blocks_min);
     Packets packets(70000);
     std::uint64_t position = 0;
-    TimeNs in = 0;
-    TimeNs out = 0;
-    const auto size_of = [](TimeNs time) { return static_cast<std::uint32_t>(time * 977 % 9100 + time % 3); };
+    core::TimeNs in = 0;
+    core::TimeNs out = 0;
+    const auto size_of = [](core::TimeNs time) { return static_cast<std::uint32_t>(time * 977 % 9100 + time % 3); };
     while (out < 20000) {  // five times round
         if (ring.has_room()) {
             std::vector<port::Packet> burst;
@@ -176,7 +176,7 @@ TEST(RecordRing, CopiesComeOutInOrderAndBlocksGoRound) {
         const std::uint64_t end = ring.written();
         for (position = ring.record_from(position, end); position < end;
              position = ring.record_from(ring.next(position), end)) {
-            const RecordHead& head = ring.head_at(position);
+            const stages::RecordHead& head = ring.head_at(position);
             ASSERT_EQ(head.time_ns, out);
             ASSERT_EQ(head.bytes, size_of(out));
             ASSERT_EQ(head.wire_bytes, size_of(out) + 4);
@@ -191,13 +191,13 @@ TEST(RecordRing, CopiesComeOutInOrderAndBlocksGoRound) {
 }
 
 TEST(RecordRing, WhatFindsNoRoomIsLeftOutAndToldWithTheNextOfThePort) {
-    RecordRing ring(0, 0);
+    stages::RecordRing ring(0, 0);
     Packets packets(70000);
     std::uint64_t added = 0;
     while (ring.left_out() == 0) {
         packets.mbufs.clear();
         const port::Packet packet =
-            packets.make(static_cast<TimeNs>(added), 65000, static_cast<std::uint8_t>(added % 2));
+            packets.make(static_cast<core::TimeNs>(added), 65000, static_cast<std::uint8_t>(added % 2));
         ring.add({&packet, 1}, 0);
         ++added;
     }
@@ -207,12 +207,12 @@ TEST(RecordRing, WhatFindsNoRoomIsLeftOutAndToldWithTheNextOfThePort) {
     std::uint64_t position = 0;
     const std::uint64_t end = ring.written();
     for (std::uint64_t i = 0; i < added - 1; ++i) {
-        ASSERT_EQ(ring.head_at(position).time_ns, static_cast<TimeNs>(i));
+        ASSERT_EQ(ring.head_at(position).time_ns, static_cast<core::TimeNs>(i));
         position = ring.record_from(ring.next(position), end);
         if (i + 2 == added) break;
     }
     EXPECT_EQ(position, end);
-    EXPECT_EQ(ring.newest_in(0), static_cast<TimeNs>(RecordRing::block_bytes / 65056 - 1));
+    EXPECT_EQ(ring.newest_in(0), static_cast<core::TimeNs>(stages::RecordRing::block_bytes / 65056 - 1));
     ring.release(end);
     const port::Packet other = packets.make(1000, 10, static_cast<std::uint8_t>(1 - lost_port));
     const port::Packet same = packets.make(1001, 10, lost_port);
@@ -224,7 +224,7 @@ TEST(RecordRing, WhatFindsNoRoomIsLeftOutAndToldWithTheNextOfThePort) {
 }
 
 TEST(RecordRing, CutsPacketsAndReadsThemFromSeveralBuffers) {
-    RecordRing ring(0, 1500);
+    stages::RecordRing ring(0, 1500);
     Packets packets(70000);
     port::Packet first = packets.make(64, 1000);
     const port::Packet second = packets.make(1064, 3000);  // 1064 % 64 == 40
@@ -240,12 +240,12 @@ TEST(RecordRing, CutsPacketsAndReadsThemFromSeveralBuffers) {
 }
 
 TEST(RecordRing, AnotherThreadSeesWholeRecordsOnly) {
-    RecordRing ring(0, 0);
+    stages::RecordRing ring(0, 0);
     Packets packets(70000);
-    constexpr TimeNs count = 20000;
+    constexpr core::TimeNs count = 20000;
     std::thread reader([&] {
         std::uint64_t position = 0;
-        for (TimeNs expected = 0; expected < count;) {
+        for (core::TimeNs expected = 0; expected < count;) {
             const std::uint64_t end = ring.written();
             for (position = ring.record_from(position, end); position < end;
                  position = ring.record_from(ring.next(position), end)) {
@@ -256,7 +256,7 @@ TEST(RecordRing, AnotherThreadSeesWholeRecordsOnly) {
             ring.release(position);
         }
     });
-    for (TimeNs time = 0; time < count;) {
+    for (core::TimeNs time = 0; time < count;) {
         if (!ring.has_room()) {
             std::this_thread::yield();
             continue;
@@ -277,4 +277,4 @@ TEST(RecordFiles, NumbersGoBeforeTheExtension) {
 }
 
 }  // namespace
-}  // namespace weir::pipeline
+}  // namespace weir::record

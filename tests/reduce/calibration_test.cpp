@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "reduce/pixels/calibration.hpp"
+#include "temporary_directory.hpp"
 
 namespace weir::reduce {
 namespace {
@@ -14,13 +15,10 @@ namespace {
 class CalibrationFileTest : public testing::Test {
 protected:
     void SetUp() override {
-        folder_ = std::filesystem::temp_directory_path() / ("weir-calibration-" + std::to_string(::getpid()));
-        std::filesystem::create_directory(folder_);
         const auto pedestal = planes<float>("pedestal", {3000});
         config.pedestal = {CalibrationConfig::Files{pedestal}, {pedestal}, {pedestal}};
         config.gain = {40.0, -2.0, -0.5};
     }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
 
     /// Arrays of one value each, one after the other; the first pixel of each has 1 more.
     template <class T>
@@ -45,7 +43,7 @@ protected:
     }
 
     CalibrationConfig config;
-    std::filesystem::path folder_;
+    const test::TemporaryDirectory folder_;
 };
 
 TEST_F(CalibrationFileTest, GainMapsHaveAllGainsOfAModuleInOneFile) {
@@ -114,7 +112,7 @@ TEST_F(CalibrationFileTest, PedestalsThatMarkDeadPixelsMakeThemBad) {
 
 TEST_F(CalibrationFileTest, ADirectoryIsNoFile) {
     config.pedestal[1] = {folder_};
-    refuses("pedestal[1]: " + folder_.string() + ": cannot be read");
+    refuses("pedestal[1]: " + folder_.path().string() + ": cannot be read");
 }
 
 }  // namespace

@@ -10,6 +10,10 @@ std::int64_t supported_targets() {
     return hwy::SupportedTargets();
 }
 
+const char* name_of(std::int64_t target) {
+    return hwy::TargetName(target);
+}
+
 void use_targets(std::int64_t targets) {
     hwy::SetSupportedTargetsForTest(targets);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
+#include <array>
 #include <random>
+#include <vector>
 
 #include "assemble/message_table.hpp"
 #include "core/hot_thread.hpp"
@@ -27,32 +27,23 @@ std::vector<std::byte> bytes_of(std::uint32_t first, std::size_t count) {
     return out;
 }
 
-struct AlignedFree {
-    void operator()(std::byte* memory) const { std::free(memory); }
-};
-using Aligned = std::unique_ptr<std::byte, AlignedFree>;
-
-Aligned aligned(std::size_t bytes) {
-    return Aligned(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)));
-}
-
 /// Everything of a message, taken in steps of at most `step` bytes.
-std::vector<std::byte> all_of(const Message& message, std::size_t step, bool streaming) {
+std::vector<std::byte> all_of(const Message& message, std::size_t step) {
     SortedRefs refs(1024);
     refs.assign(message);
     std::vector<std::byte> out;
     GatherCursor cursor;
-    const Aligned memory = aligned(step);
+    std::vector<std::byte> memory(step);
     for (;;) {
-        const std::size_t got = gather(refs, cursor, {memory.get(), step}, streaming);
-        out.insert(out.end(), memory.get(), memory.get() + got);
+        const std::size_t got = gather(refs, cursor, memory);
+        out.insert(out.end(), memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(got));
         if (got < step) break;
     }
-    EXPECT_EQ(gather(refs, cursor, {memory.get(), step}, streaming), 0u);
+    EXPECT_EQ(gather(refs, cursor, memory), 0u);
     return out;
 }
 
-TEST(Gather, puts_fragments_in_order_of_offset) {
+TEST(Gather, PutsFragmentsInOrderOfOffset) {
     MadeMessage made;
     const auto whole = bytes_of(3, 90);
     const auto part = [&](std::ptrdiff_t from, std::ptrdiff_t to) {
@@ -61,11 +52,10 @@ TEST(Gather, puts_fragments_in_order_of_offset) {
     made.add(50, part(50, 90));
     made.add(0, part(0, 20));
     made.add(20, part(20, 50));
-    for (const std::size_t step : {1u, 7u, 20u, 64u, 90u, 1000u})
-        for (const bool streaming : {false, true}) EXPECT_EQ(all_of(made.message(), step, streaming), whole);
+    for (const std::size_t step : {1u, 7u, 20u, 64u, 90u, 1000u}) EXPECT_EQ(all_of(made.message(), step), whole);
 }
 
-TEST(Gather, leaves_gaps_and_trimmed_fragments_out) {
+TEST(Gather, LeavesGapsAndTrimmedFragmentsOut) {
     MadeMessage made;
     made.add(0, bytes_of(0, 10));
     made.add(10, bytes_of(10, 10));
@@ -77,7 +67,7 @@ TEST(Gather, leaves_gaps_and_trimmed_fragments_out) {
         const auto more = bytes_of(offset, 10);
         expected.insert(expected.end(), more.begin(), more.end());
     }
-    EXPECT_EQ(all_of(made.message(), 16, false), expected);
+    EXPECT_EQ(all_of(made.message(), 16), expected);
 
     SortedRefs refs(8);
     refs.assign(made.message());
@@ -90,7 +80,7 @@ TEST(Gather, leaves_gaps_and_trimmed_fragments_out) {
     EXPECT_EQ(refs.largest_bytes(), 10u);
 }
 
-TEST(Gather, counts_ranges_beyond_the_room_for_them) {
+TEST(Gather, CountsRangesBeyondTheRoomForThem) {
     MadeMessage made;
     for (std::uint32_t i = 0; i < 5; ++i) made.add(i * 20, bytes_of(i, 10));
     SortedRefs refs(8);
@@ -102,10 +92,10 @@ TEST(Gather, counts_ranges_beyond_the_room_for_them) {
 }
 
 /// Two packets that changed places just where one block of references ends and the next begins.
-TEST(Gather, sees_disorder_between_blocks) {
+TEST(Gather, SeesDisorderBetweenBlocks) {
     constexpr std::uint32_t packets = 3 * FragmentBlock::capacity;
-    weir::core::PacketTally packet_tally;
-    weir::core::MessageTally message_tally;
+    weir::wire::PacketTally packet_tally;
+    weir::assemble::MessageTally message_tally;
     weir::assemble::MessageTable::Config config;
     weir::assemble::MessageTable table(config, packet_tally, message_tally, [](void**, std::uint32_t) {});
     std::vector<std::byte> payload(packets);
@@ -130,20 +120,20 @@ TEST(Gather, sees_disorder_between_blocks) {
     refs.assign(message);
     GatherCursor cursor;
     std::vector<std::byte> out(packets);
-    EXPECT_EQ(gather(refs, cursor, out, false), packets);
+    EXPECT_EQ(gather(refs, cursor, out), packets);
     EXPECT_EQ(out, payload);
 }
 
-TEST(Gather, knows_an_empty_message) {
+TEST(Gather, KnowsAnEmptyMessage) {
     const MadeMessage made{};
-    EXPECT_TRUE(all_of(made.message(), 64, true).empty());
+    EXPECT_TRUE(all_of(made.message(), 64).empty());
     MadeMessage trimmed;
     trimmed.add(0, bytes_of(0, 10));
     trimmed.trim(0);
-    EXPECT_TRUE(all_of(trimmed.message(), 64, true).empty());
+    EXPECT_TRUE(all_of(trimmed.message(), 64).empty());
 }
 
-TEST(Gather, random_messages_over_many_blocks) {
+TEST(Gather, RandomMessagesOverManyBlocks) {
     const unsigned seed = std::random_device{}();
     RecordProperty("seed", static_cast<int>(seed));
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -164,21 +154,21 @@ TEST(Gather, random_messages_over_many_blocks) {
         if (round % 2 == 0) std::shuffle(parts.begin(), parts.end(), random);
         MadeMessage made;
         for (const auto& [at, bytes] : parts) made.add(at, bytes);
-        EXPECT_EQ(all_of(made.message(), random() % 4096 + 1, round % 3 == 0), expected);
+        EXPECT_EQ(all_of(made.message(), random() % 4096 + 1), expected);
     }
 }
 
 // Under the malloc trap this aborts if anything allocates.
-TEST(Gather, does_not_allocate) {
+TEST(Gather, DoesNotAllocate) {
     MadeMessage made;
     for (std::uint32_t i = 0; i < 100; ++i) made.add((99 - i) * 64, bytes_of(i, 64));
     SortedRefs refs(100);
-    const Aligned out = aligned(6400);
+    std::vector<std::byte> out(6400);
     GatherCursor cursor;
     std::array<ByteRange, 4> ranges;
     weir::core::hot_thread(true);
     refs.assign(made.message());
-    const std::size_t got = gather(refs, cursor, {out.get(), 6400}, true);
+    const std::size_t got = gather(refs, cursor, out);
     const std::size_t count = refs.ranges(ranges);
     weir::core::hot_thread(false);
     EXPECT_EQ(got, 6400u);

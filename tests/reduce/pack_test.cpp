@@ -77,7 +77,7 @@ std::string described(const PackOptions& options, std::size_t bytes) {
            std::to_string(options.element_bytes) + ", " + std::to_string(bytes) + " bytes";
 }
 
-TEST(BitTranspose, every_instruction_set_gives_the_same_bits) {
+TEST(BitTranspose, EveryInstructionSetGivesTheSameBits) {
     for (const std::size_t element : element_sizes) {
         for (const std::size_t count : {8U, 16U, 40U, 64U, 72U, 1024U, 1016U}) {
             const Raw in = random_bytes(count * element, static_cast<unsigned>(count));
@@ -95,7 +95,7 @@ TEST(BitTranspose, every_instruction_set_gives_the_same_bits) {
     }
 }
 
-TEST(BitTranspose, is_the_one_that_is_documented) {
+TEST(BitTranspose, IsTheOneThatIsDocumented) {
     // Eight 16-bit numbers: the lowest bits of 1 and 3 (elements 0 and 7), bit 1 of 3, bit 9 of 0x200 (element 2).
     const Raw in = as_bytes<std::uint16_t>({1, 0, 0x200, 0, 0, 0, 0, 3});
     Raw out(16);
@@ -107,7 +107,7 @@ TEST(BitTranspose, is_the_one_that_is_documented) {
     EXPECT_EQ(out, expected);
 }
 
-TEST(Pack, gives_back_what_was_put_in) {
+TEST(Pack, GivesBackWhatWasPutIn) {
     for (const Codec codec : all_codecs) {
         for (const std::size_t element : element_sizes) {
             Packer packer({codec, 1, element, false}, piece_bytes);
@@ -125,7 +125,7 @@ TEST(Pack, gives_back_what_was_put_in) {
     }
 }
 
-TEST(Pack, works_at_every_level) {
+TEST(Pack, WorksAtEveryLevel) {
     const Raw raw = noise(40000, 2, 7, 3);
     for (const Codec codec : all_codecs) {
         const auto range = levels(codec);
@@ -145,7 +145,7 @@ TEST(Pack, works_at_every_level) {
     }
 }
 
-TEST(Pack, says_when_it_does_not_get_shorter) {
+TEST(Pack, SaysWhenItDoesNotGetShorter) {
     for (const Codec codec : all_codecs) {
         Packer packer({codec, 1, 2, false}, piece_bytes);
         for (const std::size_t bytes : {std::size_t{1}, std::size_t{9}, std::size_t{100}, piece_bytes}) {
@@ -158,7 +158,7 @@ TEST(Pack, says_when_it_does_not_get_shorter) {
     }
 }
 
-TEST(Pack, pieces_do_not_depend_on_each_other) {
+TEST(Pack, PiecesDoNotDependOnEachOther) {
     for (const Codec codec : all_codecs) {
         Packer packer({codec, 1, 2, false}, piece_bytes);
         const Raw raw = noise(50000, 2, 2, 3);
@@ -171,7 +171,7 @@ TEST(Pack, pieces_do_not_depend_on_each_other) {
 }
 
 // Under the malloc trap this aborts if anything allocates; the highest levels want the most memory.
-TEST(Pack, does_not_allocate) {
+TEST(Pack, DoesNotAllocate) {
     for (const Codec codec : all_codecs) {
         const auto range = levels(codec);
         for (const int level : {range ? range->lowest : 0, range ? range->usual : 0, range ? range->highest : 0}) {
@@ -188,7 +188,7 @@ TEST(Pack, does_not_allocate) {
 }
 
 /// The published layout, read with the libraries and with the plain transposition only.
-TEST(Pack, chunks_are_laid_out_as_published) {
+TEST(Pack, ChunksAreLaidOutAsPublished) {
     const Raw raw = noise(2 * 20003 + 1, 2, 9);
     for (const Codec codec : {Codec::bitshuffle_lz4, Codec::bitshuffle_zstd}) {
         Packer packer({codec, 1, 2, false}, piece_bytes);
@@ -231,7 +231,7 @@ std::size_t bits_size(const Raw& raw, std::size_t element, bool is_signed) {
     return stored.size();
 }
 
-TEST(PackBits, takes_as_many_bits_as_the_numbers_need) {
+TEST(PackBits, TakesAsManyBitsAsTheNumbersNeed) {
     std::mt19937 random(1);
     for (const unsigned width : {0U, 1U, 5U, 11U, 15U}) {
         std::vector<std::uint16_t> values(4096 * 3);
@@ -247,7 +247,7 @@ TEST(PackBits, takes_as_many_bits_as_the_numbers_need) {
     EXPECT_EQ(bits_size(as_bytes(around_zero), 2, true), 16U + 4 + 2 + 4 * 512);
 }
 
-TEST(PackBits, markers_do_not_make_all_numbers_wide) {
+TEST(PackBits, MarkersDoNotMakeAllNumbersWide) {
     std::mt19937 random(2);
     std::vector<std::uint16_t> photons(4096);
     std::vector<std::int16_t> energies(4096);
@@ -267,7 +267,7 @@ TEST(PackBits, markers_do_not_make_all_numbers_wide) {
     EXPECT_EQ(bits_size(as_bytes(photons), 2, false), 16U + 4 + 2 + 3 * 512);
 }
 
-TEST(PackBits, a_few_low_pixels_do_not_make_all_numbers_wide) {
+TEST(PackBits, AFewLowPixelsDoNotMakeAllNumbersWide) {
     std::mt19937 random(3);
     std::vector<std::uint16_t> values(4096);
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -275,7 +275,7 @@ TEST(PackBits, a_few_low_pixels_do_not_make_all_numbers_wide) {
     EXPECT_EQ(bits_size(as_bytes(values), 2, false), 16U + 4 + 2 + 6 * 512 + 4 * 4);
 }
 
-TEST(PackProperties, whatever_comes_in_comes_back) {
+TEST(PackProperties, WhateverComesInComesBack) {
     EXPECT_TRUE(rc::check("pack, then unpack", [] {
         const Codec codec = *rc::gen::elementOf(std::vector<Codec>(all_codecs.begin(), all_codecs.end()));
         const std::size_t element =
@@ -304,7 +304,7 @@ TEST(PackProperties, whatever_comes_in_comes_back) {
     }));
 }
 
-TEST(Unpack, damage_is_noticed_or_gives_other_bytes_but_never_harm) {
+TEST(Unpack, DamageIsNoticedOrGivesOtherBytesButNeverHarm) {
     for (const Codec codec : all_codecs) {
         Packer packer({codec, 1, 2, false}, piece_bytes);
         const Raw raw = noise(20000, 2, 3, 2);
@@ -333,7 +333,7 @@ TEST(Unpack, damage_is_noticed_or_gives_other_bytes_but_never_harm) {
     }
 }
 
-TEST(Unpack, says_what_is_wrong) {
+TEST(Unpack, SaysWhatIsWrong) {
     Unpacker unpacker;
     Raw out(16);
     for (const Codec codec : all_codecs) EXPECT_EQ(decoded_bytes(codec, Raw(3)), std::nullopt) << name(codec);
@@ -362,7 +362,7 @@ Raw two_exceptions(std::uint16_t first, std::uint16_t second, std::uint8_t width
     return stored;
 }
 
-TEST(Unpack, exceptions_have_places_of_their_own) {
+TEST(Unpack, ExceptionsHavePlacesOfTheirOwn) {
     std::vector<std::uint16_t> values(16, 7);
     values[3] = 1000;
     values[15] = 2000;

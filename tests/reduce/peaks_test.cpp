@@ -9,16 +9,14 @@
 
 #include "core/hot_thread.hpp"
 #include "every_target.hpp"
+#include "floats.hpp"
+#include "peak_reference.hpp"
 #include "real_frames.hpp"
 #include "reduce/veto/median.hpp"
 #include "reduce/veto/peak_finder.hpp"
-#include "reduce/veto/peak_reference.hpp"
 
 namespace weir::reduce {
 namespace {
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 struct Frame {
     Frame(std::uint32_t row_count, std::uint32_t column_count, unsigned seed)

@@ -12,9 +12,10 @@
 #include <random>
 
 #include "core/hot_thread.hpp"
+#include "pixels_reference.hpp"
 #include "reduce/made_message.hpp"
-#include "reduce/pixels/reference.hpp"
 #include "reduce/pixels/write_pixels.hpp"
+#include "temporary_directory.hpp"
 
 namespace weir::reduce {
 namespace {
@@ -29,9 +30,7 @@ constexpr std::size_t packet_pixels = 4096;
 /// Two modules of pedestals that are all different, with bad pixels, in `cells` storage cells.
 class CalibrationFiles {
 public:
-    explicit CalibrationFiles(std::uint32_t modules, std::uint32_t cells = 1)
-        : folder_(std::filesystem::temp_directory_path() / ("weir-chain-" + std::to_string(::getpid()))) {
-        std::filesystem::create_directory(folder_);
+    explicit CalibrationFiles(std::uint32_t modules, std::uint32_t cells = 1) {
         config.modules = modules;
         config.storage_cells = cells;
         config.gain = {41.0, -1.439, -0.1145};
@@ -46,14 +45,11 @@ public:
                        static_cast<std::streamsize>(values.size() * sizeof(float)));
         }
     }
-    ~CalibrationFiles() { std::filesystem::remove_all(folder_); }
-    CalibrationFiles(const CalibrationFiles&) = delete;
-    CalibrationFiles& operator=(const CalibrationFiles&) = delete;
 
     CalibrationConfig config;
 
 private:
-    std::filesystem::path folder_;
+    const test::TemporaryDirectory folder_;
 };
 
 /// Raw words of all kinds: photons, the other gains, every special value.
@@ -122,7 +118,7 @@ std::vector<std::byte> expected(const std::vector<std::uint16_t>& raw, const Pix
     return out;
 }
 
-std::uint64_t counter(const PixelChain& chain, core::JungfrauCounter which) {
+std::uint64_t counter(const PixelChain& chain, reduce::JungfrauCounter which) {
     return chain.counters().front().get(static_cast<std::size_t>(which));
 }
 
@@ -148,10 +144,10 @@ TEST_P(Chain, ConvertsEveryModuleWithItsOwnCalibrationWhateverTheOrderOfPackets)
     const std::vector<std::byte> rest = expected(second, config.calibration->of(1, 0), GetParam());
     all.insert(all.end(), rest.begin(), rest.end());
     EXPECT_TRUE(run_chain(chain, event) == all);
-    EXPECT_EQ(counter(chain, core::JungfrauCounter::events), 1U);
-    EXPECT_EQ(counter(chain, core::JungfrauCounter::pixels), 2 * jungfrau_pixels);
-    EXPECT_EQ(counter(chain, core::JungfrauCounter::missing_pixels), 0U);
-    EXPECT_EQ(counter(chain, core::JungfrauCounter::bytes_out), all.size());
+    EXPECT_EQ(counter(chain, reduce::JungfrauCounter::events), 1U);
+    EXPECT_EQ(counter(chain, reduce::JungfrauCounter::pixels), 2 * jungfrau_pixels);
+    EXPECT_EQ(counter(chain, reduce::JungfrauCounter::missing_pixels), 0U);
+    EXPECT_EQ(counter(chain, reduce::JungfrauCounter::bytes_out), all.size());
 }
 
 TEST_P(Chain, WhatDidNotComeIsBadAndCountedAsMissing) {
@@ -175,13 +171,13 @@ TEST_P(Chain, WhatDidNotComeIsBadAndCountedAsMissing) {
     const std::vector<std::byte> rest = expected(nothing, config.calibration->of(1, 0), GetParam());
     all.insert(all.end(), rest.begin(), rest.end());
     EXPECT_TRUE(run_chain(chain, event) == all);
-    EXPECT_EQ(counter(chain, core::JungfrauCounter::missing_pixels), 4 * packet_pixels + jungfrau_pixels);
+    EXPECT_EQ(counter(chain, reduce::JungfrauCounter::missing_pixels), 4 * packet_pixels + jungfrau_pixels);
     std::vector<float> energy(raw.size());
     reference::convert(raw, config.calibration->of(0, 0), energy);
     const auto bad = std::ranges::count_if(energy, [](float value) { return std::isnan(value); });
     const auto saturated = std::ranges::count_if(energy, [](float value) { return std::isinf(value); });
-    EXPECT_EQ(counter(chain, core::JungfrauCounter::bad_pixels), static_cast<std::uint64_t>(bad) - 4 * packet_pixels);
-    EXPECT_EQ(counter(chain, core::JungfrauCounter::saturated_pixels), static_cast<std::uint64_t>(saturated));
+    EXPECT_EQ(counter(chain, reduce::JungfrauCounter::bad_pixels), static_cast<std::uint64_t>(bad) - 4 * packet_pixels);
+    EXPECT_EQ(counter(chain, reduce::JungfrauCounter::saturated_pixels), static_cast<std::uint64_t>(saturated));
     EXPECT_GT(saturated, 0);
 }
 
@@ -216,7 +212,7 @@ TEST(PixelChain, EachStorageCellHasItsOwnCalibrationAndAnUnknownOneHasNone) {
                                                         config.calibration->of(0, 0, cell < 3 ? cell : 0),
                                                         PixelType::f32))
             << "cell " << cell;
-        EXPECT_EQ(counter(chain, core::JungfrauCounter::unknown_cell), cell < 3 ? 0U : cell - 2U);
+        EXPECT_EQ(counter(chain, reduce::JungfrauCounter::unknown_cell), cell < 3 ? 0U : cell - 2U);
     }
 }
 
@@ -261,7 +257,7 @@ TEST(PixelChain, AMessageOfAnotherSizeIsRefusedAndCounted) {
     Event event;
     event.messages = messages;
     EXPECT_FALSE(chain.accepts(event));
-    EXPECT_EQ(counter(chain, core::JungfrauCounter::refused_size), 1U);
+    EXPECT_EQ(counter(chain, reduce::JungfrauCounter::refused_size), 1U);
 }
 
 // Pixels may be cut anywhere: packets that came in several buffers, or lie at odd addresses.
@@ -318,9 +314,9 @@ TEST(PieceStore, KeepsWhatDoesNotGetShorter) {
     const auto counters = store.counters();
     ASSERT_EQ(counters.size(), 1U);
     EXPECT_EQ(counters[0].kind, "zstd");
-    EXPECT_EQ(counters[0].get(static_cast<std::size_t>(core::CodecCounter::pieces)), 2U);
-    EXPECT_EQ(counters[0].get(static_cast<std::size_t>(core::CodecCounter::kept_raw)), 1U);
-    EXPECT_EQ(counters[0].get(static_cast<std::size_t>(core::CodecCounter::bytes_in)), 20000U);
+    EXPECT_EQ(counters[0].get(static_cast<std::size_t>(reduce::CodecCounter::pieces)), 2U);
+    EXPECT_EQ(counters[0].get(static_cast<std::size_t>(reduce::CodecCounter::kept_raw)), 1U);
+    EXPECT_EQ(counters[0].get(static_cast<std::size_t>(reduce::CodecCounter::bytes_in)), 20000U);
 }
 
 }  // namespace

@@ -6,13 +6,13 @@
 #include <limits>
 
 #include "core/hot_thread.hpp"
+#include "floats.hpp"
 #include "sparse_cases.hpp"
 
 namespace weir::reduce {
 namespace {
 
 constexpr std::uint32_t columns = 1024;
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 /// Rows of noise that a peak stands out of.
 std::vector<float> rows_of_noise(std::size_t rows) {
@@ -68,7 +68,6 @@ TEST(PixelSelection, VerdictsAreCountedByReason) {
     EXPECT_TRUE(control.keep);
     EXPECT_EQ(control.veto, 2);
     EXPECT_EQ(control.pixels_above, 1U);
-    using core::VetoCounter;
     EXPECT_EQ(counter(selection, 0, VetoCounter::events), 4U);
     EXPECT_EQ(counter(selection, 0, VetoCounter::passed), 1U);
     EXPECT_EQ(counter(selection, 0, VetoCounter::not_asked), 1U);
@@ -90,7 +89,7 @@ TEST(PixelSelection, EventsWithMoreMaximaThanAreLookedAtAreCounted) {
         selection.begin_source(1, 0, 0);
         selection.take(energy);
         static_cast<void>(selection.end_event(1, complete));
-        return counter(selection, 0, core::VetoCounter::crowded);
+        return counter(selection, 0, reduce::VetoCounter::crowded);
     };
     EXPECT_EQ(look(maxima_max / 2, true), 0U);
     EXPECT_EQ(look(maxima_max / 2 + 1, true), 1U);
@@ -147,7 +146,6 @@ TEST(PixelSelection, PiecesAreSparseWhereThatIsShorter) {
         EXPECT_EQ(found, piece.sparse ? csr_piece(PixelType::u16, columns, all, limits)
                                       : dense_pixels(PixelType::u16, all, limits));
     }
-    using core::SparseCounter;
     EXPECT_EQ(counter(selection, 0, SparseCounter::pieces), 3U);
     EXPECT_EQ(counter(selection, 0, SparseCounter::kept_dense), 1U);
     EXPECT_EQ(counter(selection, 0, SparseCounter::kept_pixels), 4U * columns);
@@ -162,14 +160,14 @@ TEST(PixelSelection, NoiseMayBeToldChunkByChunk) {
     const std::vector<float> factor(columns, 0.1F);
     rms[7] = 20;
     const auto kept = [&](const PixelNoise& noise) {
-        const std::uint64_t before = counter(selection, 0, core::SparseCounter::kept_pixels);
+        const std::uint64_t before = counter(selection, 0, reduce::SparseCounter::kept_pixels);
         std::vector<std::byte> out(columns * 4);
         selection.begin_event();
         selection.begin_source(0, 0, 0);
         selection.begin_piece();
         selection.take(energy, noise);
         static_cast<void>(selection.write_piece(out.data()));
-        return counter(selection, 0, core::SparseCounter::kept_pixels) - before;
+        return counter(selection, 0, reduce::SparseCounter::kept_pixels) - before;
     };
     EXPECT_EQ(kept({rms.data(), factor.data()}), columns - 1U);
     EXPECT_EQ(kept({}), columns);  // what is not known to be noise is kept

@@ -13,16 +13,15 @@
 #include <vector>
 
 #include "every_target.hpp"
+#include "floats.hpp"
+#include "pixels_reference.hpp"
 #include "real_frames.hpp"
 #include "reduce/pixels/calibration.hpp"
 #include "reduce/pixels/pixels.hpp"
-#include "reduce/pixels/reference.hpp"
+#include "temporary_directory.hpp"
 
 namespace weir::reduce {
 namespace {
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 std::vector<std::uint32_t> bits(const std::vector<float>& values) {
     std::vector<std::uint32_t> out;
@@ -264,7 +263,8 @@ TEST(Calibration, MistakesAreNamed) {
             EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
         }
     };
-    const auto small = std::filesystem::temp_directory_path() / "weir-small-pedestal.f32";
+    const test::TemporaryDirectory folder;
+    const auto small = folder / "small-pedestal.f32";
     std::ofstream(small) << "12345678";
     CalibrationConfig config;
     config.pedestal = {CalibrationConfig::Files{small}, {small}, {small}};
@@ -277,7 +277,6 @@ TEST(Calibration, MistakesAreNamed) {
     fails_with(config, "/nosuch/file: cannot be read");
     config.pedestal[0] = {small, small};
     fails_with(config, "found 2 files for 1 modules");
-    std::filesystem::remove(small);
 }
 
 }  // namespace

@@ -9,16 +9,16 @@
 #include "core/error.hpp"
 #include "core/hot_thread.hpp"
 #include "every_target.hpp"
+#include "floats.hpp"
 #include "real_frames.hpp"
 #include "reduce/pixels/pixels.hpp"
 #include "reduce/sparse/noise_thresholds.hpp"
+#include "sanitized.hpp"
 #include "sparse_cases.hpp"
 
 namespace weir::reduce {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr std::array types{PixelType::f32, PixelType::f16, PixelType::i16, PixelType::u16};
 
 Bytes sparse_of(SparsePiece& piece) {
@@ -62,7 +62,7 @@ TEST(SparsePiece, IsWhatItsSpecificationSays) {
 }
 
 TEST(SparsePiece, IsTheSameHoweverItsPixelsCome) {
-    const std::vector<float> energy = frame(64 * 1024, 1);
+    const std::vector<float> energy = frame(weir::test::repeated(64) * 1024, 1);
     const std::vector<float> thresholds(energy.size(), 3.F);
     std::mt19937 random(2);
     with_every_target([&] {

@@ -1,4 +1,5 @@
 #include "reduce/veto/veto.hpp"
+#include "floats.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +8,6 @@
 
 namespace weir::reduce {
 namespace {
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 TEST(VetoReason, IsTheFirstThatApplies) {
     const VetoOptions pixels{.pixels_min = 10, .pixels_max = 100};

@@ -37,7 +37,7 @@ std::vector<std::byte> pixels(std::size_t count, unsigned seed) {
     return raw;
 }
 
-TEST(ZstdReducer, gives_back_what_was_put_in) {
+TEST(ZstdReducer, GivesBackWhatWasPutIn) {
     for (const int level : {-7, -1, 1, 3, 9, 19}) {
         ZstdReducer reducer(level);
         for (const std::size_t count : {std::size_t{400}, std::size_t{8192}, ZstdReducer::piece_bytes}) {
@@ -50,7 +50,7 @@ TEST(ZstdReducer, gives_back_what_was_put_in) {
     }
 }
 
-TEST(ZstdReducer, says_when_it_does_not_get_shorter) {
+TEST(ZstdReducer, SaysWhenItDoesNotGetShorter) {
     ZstdReducer reducer(1);
     std::mt19937 random(5);
     for (const std::size_t count : {std::size_t{1}, std::size_t{100}, ZstdReducer::piece_bytes}) {
@@ -63,7 +63,7 @@ TEST(ZstdReducer, says_when_it_does_not_get_shorter) {
     EXPECT_EQ(unpacked(compressed(reducer, raw), raw.size()), raw);
 }
 
-TEST(ZstdReducer, pieces_do_not_depend_on_each_other) {
+TEST(ZstdReducer, PiecesDoNotDependOnEachOther) {
     ZstdReducer reducer(3);
     const auto raw = pixels(20000, 2);
     const auto first = compressed(reducer, raw);
@@ -74,7 +74,7 @@ TEST(ZstdReducer, pieces_do_not_depend_on_each_other) {
 }
 
 // Under the malloc trap this aborts if anything allocates; the highest level wants the most memory.
-TEST(ZstdReducer, does_not_allocate) {
+TEST(ZstdReducer, DoesNotAllocate) {
     for (const int level : {-7, 1, 19}) {
         ZstdReducer reducer(level);
         const auto raw = pixels(ZstdReducer::piece_bytes, 4);

@@ -1,5 +1,5 @@
 // Frames that a peer scatters over memory with WRITEs: what is delivered, what is lent, and that nothing leaks.
-#include "roce/frame_memory.hpp"
+#include "roce/responder/frame_memory.hpp"
 #include "responder_harness.hpp"
 
 namespace weir::roce::test {
@@ -57,8 +57,8 @@ public:
     }
 
     core::TimeNs now = 0;
-    core::PacketTally packets;
-    core::MessageTally messages;
+    wire::PacketTally packets;
+    assemble::MessageTally messages;
 
 private:
     assemble::MessageTable table_;
@@ -83,7 +83,7 @@ P part(std::uint32_t psn, std::uint64_t va, std::uint32_t bytes) {
     return P(only, psn, bytes, true).at(va, 5);
 }
 
-TEST(FrameMemory, makes_one_message_of_what_is_scattered_over_a_buffer) {
+TEST(FrameMemory, MakesOneMessageOfWhatIsScatteredOverABuffer) {
     Frames frames;
     const std::vector<std::byte> payload = payload_of(1, 1024);
     const auto piece = [&](std::uint32_t from) {
@@ -104,7 +104,22 @@ TEST(FrameMemory, makes_one_message_of_what_is_scattered_over_a_buffer) {
     frames.give_back(*delivered[0]);
 }
 
-TEST(FrameMemory, keeps_a_frame_until_its_event_has_left) {
+TEST(FrameMemory, GivesTheOldestFrameUpWhereRoomIsShort) {
+    Frames frames;
+    EXPECT_EQ(frames.frames.oldest_ns(), FrameMemory::never);
+    const std::vector<std::byte> payload = payload_of(1, 256);
+    ASSERT_EQ(frames.write(part(100, 0x10000, 256), payload), C::in_flight);
+    const core::TimeNs first_ns = frames.now;
+    ASSERT_EQ(frames.write(part(101, 0x11000, 256), payload), C::in_flight);
+    EXPECT_EQ(frames.frames.oldest_ns(), first_ns);
+    frames.frames.evict_oldest();
+    EXPECT_EQ(frames.packets.get(C::unbound), 1U);
+    EXPECT_EQ(frames.frames.oldest_ns(), first_ns + 1);
+    frames.frames.finish();
+    EXPECT_EQ(frames.packets.get(C::unbound), 2U);
+}
+
+TEST(FrameMemory, KeepsAFrameUntilItsEventHasLeft) {
     Frames frames;
     const std::vector<std::byte> old = payload_of(1, 256), fresh = payload_of(2, 256);
     ASSERT_EQ(frames.write(part(100, 0x10000, 256).imm(1), old), C::in_flight);
@@ -121,7 +136,7 @@ TEST(FrameMemory, keeps_a_frame_until_its_event_has_left) {
     for (assemble::Message* message : frames.take()) frames.give_back(*message);
 }
 
-TEST(FrameMemory, ends_a_frame_without_a_byte_and_keeps_the_first_of_two_copies) {
+TEST(FrameMemory, EndsAFrameWithoutAByteAndKeepsTheFirstOfTwoCopies) {
     Frames frames;
     const std::vector<std::byte> one = payload_of(1, 256), two = payload_of(2, 256);
     frames.write(part(100, 0x10000, 256), one);
@@ -138,7 +153,7 @@ TEST(FrameMemory, ends_a_frame_without_a_byte_and_keeps_the_first_of_two_copies)
     frames.give_back(*delivered[0]);
 }
 
-TEST(FrameMemory, gives_up_what_has_no_end) {
+TEST(FrameMemory, GivesUpWhatHasNoEnd) {
     Frames frames;
     const std::vector<std::byte> payload(256);
     frames.write(part(100, 0x10000, 256), payload);
@@ -152,7 +167,7 @@ TEST(FrameMemory, gives_up_what_has_no_end) {
     for (assemble::Message* message : frames.take()) frames.give_back(*message);
 }
 
-TEST(FrameMemory, an_unreliable_sender_leaves_gaps_and_finds_no_room_in_a_lent_buffer) {
+TEST(FrameMemory, AnUnreliableSenderLeavesGapsAndFindsNoRoomInALentBuffer) {
     Frames frames(Service::uc);
     const std::vector<std::byte> payload(256);
     const auto uc = [](P packet) { return packet.over(wire::RoceTransport::uc); };

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "roce/initiator.hpp"
+#include "roce/initiator/initiator.hpp"
 
 namespace {
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "../shared_data.hpp"
 #include "listener_harness.hpp"
 #include "wire/network.hpp"
 
@@ -16,12 +17,6 @@ namespace weir::roce::test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-
-std::filesystem::path shared_folder() {
-    const char* set = std::getenv("WEIR_SHARED");
-    return set != nullptr ? std::filesystem::path(set)
-                          : std::filesystem::path(WEIR_SOURCE_ROOT).parent_path() / "shared";
-}
 
 /// Frames of a little-endian classic pcap file; that is what these are.
 std::vector<Bytes> frames_of(const std::filesystem::path& file) {
@@ -131,7 +126,7 @@ Truth heard(const std::vector<Bytes>& frames, const Truth& truth) {
 }
 
 TEST(ListenerCaptures, OnlyAndAllWholeMessages) {
-    const std::filesystem::path folder = shared_folder() / "data" / "rxe";
+    const std::filesystem::path folder = weir::test::shared_data() / "data" / "rxe";
     if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no captures: " << folder << " is not there";
     std::size_t files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {

@@ -7,8 +7,6 @@
 namespace weir::roce::test {
 namespace {
 
-constexpr std::uint32_t pmtu = 256;
-
 class ConnectionsTest : public ::testing::Test {
 protected:
     void start(NumberBy by = NumberBy::immediate) {

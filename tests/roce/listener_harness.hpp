@@ -1,5 +1,6 @@
-// A listener with a message table after it, and the builder's part of the work done at once: what is delivered is read
-// out, checked against its own ranges, and recycled. Buffers are numbers; each must be given back exactly once.
+// A listener, or an in-order receiver, with a message table after it, and the builder's part of the work done at once:
+// what is delivered is read out, checked against its own ranges, and recycled. Buffers are numbers; each must be given
+// back exactly once.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,12 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "roce/listener.hpp"
+#include "roce/listener/listener.hpp"
+#include "roce/responder/in_order_receiver.hpp"
 
 namespace weir::roce::test {
 
 using assemble::ByteRange;
-using core::PacketCounter;
+using wire::PacketCounter;
 
 struct Delivered {
     std::uint32_t source = 0;
@@ -43,39 +45,61 @@ struct HarnessConfig {
     std::uint32_t more_connections = 4;
     std::uint32_t horizon = 4096;
     core::TimeNs timeout_ns = 1'000'000'000'000;
+    bool in_order = false;  ///< packets go to the in-order receiver
 };
 
 class Harness {
 public:
     explicit Harness(const HarnessConfig& config)
         : table_(table_config(config), packets, messages, &release),
-          listener({.sources = config.sources,
+          in_order_(config.in_order),
+          listener({.sources = config.in_order ? std::vector<MessageSource>() : config.sources,
                     .runs_max = config.messages_max,
                     .psn_window = config.psn_window,
                     .more_connections = config.more_connections,
                     .window = config.window,
                     .timeout_ns = config.timeout_ns},
-                   table_, packets) {
+                   table_, packets),
+          receiver({.sources = config.in_order ? config.sources : std::vector<MessageSource>(),
+                    .psn_window = config.psn_window,
+                    .timeout_ns = config.timeout_ns},
+                   table_) {
         released().clear();
     }
 
     void add(const wire::RocePacket& packet, core::TimeNs now, std::uint32_t source = 0) {
         released().push_back(0);
-        listener.add(source, packet, reinterpret_cast<void*>(released().size()), now);
+        void* buffer = reinterpret_cast<void*>(released().size());
+        if (in_order_)
+            receiver.add(source, packet, buffer, now);
+        else
+            listener.add(source, packet, buffer, now);
         drain(now);
+    }
+    void forget(core::TimeNs now, std::optional<std::uint32_t> first_psn = {}, std::uint32_t source = 0) {
+        if (in_order_)
+            receiver.forget(source, now, first_psn);
+        else
+            listener.forget(source, now, first_psn);
+        drain(now);
+    }
+    [[nodiscard]] PsnCounts::Values psn_counts(std::uint32_t source = 0) const {
+        return in_order_ ? receiver.psn_counts(source) : listener.psn_counts(source);
     }
     void expire(core::TimeNs now) {
         listener.expire(now);
+        receiver.expire(now);
         table_.expire(now);
         drain(now);
     }
     /// Ends the run and checks what must hold whatever came in.
     void finish(core::TimeNs now) {
         listener.finish(now);
+        receiver.finish(now);
         drain(now);
         table_.finish(now);
         drain(now);
-        EXPECT_EQ(listener.runs(), 0U);
+        EXPECT_EQ(listener.runs() + receiver.collecting(), 0U);
         EXPECT_EQ(table_.buffers_held(), 0U);
         EXPECT_EQ(packets.get(PacketCounter::in_flight), 0U);
         std::uint64_t sum = 0;
@@ -84,9 +108,9 @@ public:
         EXPECT_EQ(sum, released().size());
         for (const std::uint32_t count : released()) ASSERT_EQ(count, 1U);
         std::uint64_t fates = 0;
-        for (std::size_t i = 1; i < core::count_of<core::MessageCounter>; ++i)
-            fates += messages.get(static_cast<core::MessageCounter>(i));
-        EXPECT_EQ(messages.get(core::MessageCounter::opened), fates);
+        for (std::size_t i = 1; i < core::count_of<assemble::MessageCounter>; ++i)
+            fates += messages.get(static_cast<assemble::MessageCounter>(i));
+        EXPECT_EQ(messages.get(assemble::MessageCounter::opened), fates);
     }
     void drain(core::TimeNs now) {
         while (!table_.pending().empty()) {
@@ -95,14 +119,14 @@ public:
             if (descriptor.kind != assemble::Descriptor::Kind::deliver) continue;
             read(*descriptor.message);
             packets.settle(PacketCounter::placed, descriptor.message->packets);
-            messages.add(core::MessageCounter::delivered);
+            messages.add(assemble::MessageCounter::delivered);
             table_.execute({.kind = assemble::Command::Kind::recycle, .message = descriptor.message}, now);
         }
         table_.end_burst();
     }
 
-    core::PacketTally packets;
-    core::MessageTally messages;
+    wire::PacketTally packets;
+    assemble::MessageTally messages;
     std::vector<Delivered> delivered;
 
 private:
@@ -155,17 +179,23 @@ private:
     }
 
     assemble::MessageTable table_;
+    bool in_order_;
 
 public:
     Listener listener;
+    InOrderReceiver receiver;
+    [[nodiscard]] assemble::MessageTable& table() { return table_; }
 };
+
+/// Of messages that are of several packets.
+inline constexpr std::uint32_t pmtu = 256;
 
 /// Cuts a message into packets as a sender does. The payload must outlive them.
 struct MessageSpec {
     wire::RoceTransport transport = wire::RoceTransport::uc;
     bool is_write = false;
     std::optional<std::uint32_t> immediate;
-    std::uint32_t pmtu = 256;
+    std::uint32_t pmtu = test::pmtu;
 };
 
 inline std::vector<wire::RocePacket> packets_of(const MessageSpec& spec, const std::vector<std::byte>& payload,

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "../sanitized.hpp"
 #include "listener_harness.hpp"
 
 namespace weir::roce::test {
@@ -278,7 +279,7 @@ void run_one(std::uint64_t seed) {
 }
 
 TEST(ListenerModel, RandomStreams) {
-    for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    for (std::uint64_t seed = 1; seed <= weir::test::repeated(2000); ++seed) {
         run_one(seed);
         ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
     }

@@ -4,8 +4,6 @@
 namespace weir::roce::test {
 namespace {
 
-constexpr std::uint32_t pmtu = 256;
-
 class PsnAccountTest : public ::testing::Test {
 protected:
     void start() { harness = std::make_unique<Harness>(config); }

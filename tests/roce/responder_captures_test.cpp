@@ -10,17 +10,12 @@
 #include <map>
 #include <tuple>
 
+#include "../shared_data.hpp"
 #include "responder_harness.hpp"
 #include "wire/network.hpp"
 
 namespace weir::roce::test {
 namespace {
-
-std::filesystem::path shared_folder() {
-    const char* set = std::getenv("WEIR_SHARED");
-    return set != nullptr ? std::filesystem::path(set)
-                          : std::filesystem::path(WEIR_SOURCE_ROOT).parent_path() / "shared";
-}
 
 struct Said {
     std::uint32_t psn = 0;
@@ -33,10 +28,10 @@ std::ostream& operator<<(std::ostream& out, const Said& said) {
 }
 
 /// Who sends to which queue pair.
-struct Key {
+struct TalkKey {
     std::uint64_t address = 0;
     std::uint32_t qp = 0;
-    auto operator<=>(const Key&) const = default;
+    auto operator<=>(const TalkKey&) const = default;
 };
 struct Talk {
     std::vector<wire::RocePacket> requests;
@@ -44,7 +39,7 @@ struct Talk {
 };
 struct Capture {
     std::vector<char> bytes;
-    std::map<Key, Talk> talks;  ///< by sender and destination queue pair
+    std::map<TalkKey, Talk> talks;  ///< by sender and destination queue pair
     std::map<std::uint64_t, std::map<std::uint32_t, std::vector<Said>>> answers;  ///< by sender and destination
 };
 
@@ -92,8 +87,8 @@ std::vector<Said> answers_of(const Talk& talk, std::optional<std::uint32_t> psn)
     return out;
 }
 
-TEST(ResponderCaptures, soft_roce_answered_every_request_as_weir_does) {
-    const std::filesystem::path folder = shared_folder() / "data" / "rxe";
+TEST(ResponderCaptures, SoftRoceAnsweredEveryRequestAsWeirDoes) {
+    const std::filesystem::path folder = weir::test::shared_data() / "data" / "rxe";
     if (!std::filesystem::exists(folder)) {
         GTEST_SKIP() << "no captures: " << folder << " is not there";
     }
@@ -119,8 +114,8 @@ TEST(ResponderCaptures, soft_roce_answered_every_request_as_weir_does) {
     EXPECT_GT(naks, 5U);
 }
 
-TEST(ResponderCaptures, adapters_acknowledged_what_weir_acknowledges) {
-    const std::filesystem::path folder = shared_folder() / "data" / "roce";
+TEST(ResponderCaptures, AdaptersAcknowledgedWhatWeirAcknowledges) {
+    const std::filesystem::path folder = weir::test::shared_data() / "data" / "roce";
     if (!std::filesystem::exists(folder)) {
         GTEST_SKIP() << "no captures: " << folder << " is not there";
     }

@@ -1,12 +1,11 @@
-// A responder in front of a listener, as an rx lcore has them: what is let through makes messages, the rest is counted.
+// A responder in front of what makes messages, as an rx lcore has them: what is let through of a reliable connection
+// goes to the in-order receiver, of others to the listener; the rest is counted.
 #pragma once
 
 #include "listener_harness.hpp"
-#include "roce/responder.hpp"
+#include "roce/responder/responder.hpp"
 
 namespace weir::roce::test {
-
-using core::AnswerCounter;
 
 inline QueuePair rc_pair() {
     QueuePair qp;
@@ -50,7 +49,8 @@ class Gate {
 public:
     explicit Gate(const QueuePair& qp, NumberBy number_by = NumberBy::count)
         : responder({.sources = {{.source = 0, .queue_pair = qp, .ready = true}}}),
-          harness(HarnessConfig{.sources = {{.number_by = number_by, .max_message_bytes = qp.max_message_bytes}}}) {}
+          harness(HarnessConfig{.sources = {{.number_by = number_by, .max_message_bytes = qp.max_message_bytes}},
+                                .in_order = qp.service == Service::rc}) {}
 
     Ruling send(const P& p, wire::Verdict decoded = wire::ok, Room room = {}) { return send(p.packet, decoded, room); }
     Ruling send(const wire::RocePacket& packet, wire::Verdict decoded = wire::ok, Room room = {}) {
@@ -60,7 +60,7 @@ public:
             harness.add(packet, now);
         else
             refused.add(ruling.counter);
-        if (ruling.failed) harness.listener.forget(0, now);
+        if (ruling.failed) harness.forget(now);
         return ruling;
     }
     [[nodiscard]] Responder::Status status() const { return responder.status(0); }
@@ -68,7 +68,7 @@ public:
     core::TimeNs now = 0;
     Responder responder;
     Harness harness;
-    core::PacketTally refused;
+    wire::PacketTally refused;
 };
 
 }  // namespace weir::roce::test

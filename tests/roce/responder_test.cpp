@@ -143,7 +143,7 @@ const std::vector<Row> rows = {
 
 class Rule : public testing::TestWithParam<Row> {};
 
-TEST_P(Rule, answers_and_counts) {
+TEST_P(Rule, AnswersAndCounts) {
     const Row& row = GetParam();
     Gate gate(rc_pair());
     for (const P& packet : row.before) ASSERT_TRUE(gate.send(packet).accepted());
@@ -168,7 +168,7 @@ TEST_P(Rule, answers_and_counts) {
 INSTANTIATE_TEST_SUITE_P(Responder, Rule, testing::ValuesIn(rows),
                          [](const auto& row) { return std::to_string(row.index); });
 
-TEST(Responder, names_a_gap_once_until_what_is_due_has_come) {
+TEST(Responder, NamesAGapOnceUntilWhatIsDueHasCome) {
     Gate gate(rc_pair());
     EXPECT_EQ(gate.send(P(only, 102, 4)).sent, A::nak_sequence);
     EXPECT_EQ(gate.send(P(only, 103, 4)).sent, none);
@@ -177,7 +177,7 @@ TEST(Responder, names_a_gap_once_until_what_is_due_has_come) {
     EXPECT_EQ(gate.refused.get(C::roce_sequence), 3U);
 }
 
-TEST(Responder, is_silent_behind_a_packet_that_found_no_room) {
+TEST(Responder, IsSilentBehindAPacketThatFoundNoRoom) {
     Gate gate(rc_pair());
     const Room full{.packet = false, .message = false};
     EXPECT_EQ(gate.send(P(only, 100, 4), wire::ok, full).sent, A::rnr_nak);
@@ -187,11 +187,11 @@ TEST(Responder, is_silent_behind_a_packet_that_found_no_room) {
     EXPECT_EQ(gate.status().psn, 101U);
 }
 
-TEST(Responder, flushes_after_a_fatal_answer_until_it_is_configured_anew) {
+TEST(Responder, FlushesAfterAFatalAnswerUntilItIsConfiguredAnew) {
     Gate gate(rc_pair(), NumberBy::immediate);
     ASSERT_TRUE(gate.send(P(first, 100, 256)).accepted());
     ASSERT_TRUE(gate.send(P(first, 101, 256)).failed);
-    EXPECT_EQ(gate.harness.listener.runs(), 0U) << "what had begun has ended, and its buffers are back";
+    EXPECT_EQ(gate.harness.receiver.collecting(), 0U) << "what had begun has ended, and its buffers are back";
     EXPECT_EQ(gate.send(P(last, 101, 4)).counter, C::roce_flushed);
     EXPECT_EQ(gate.send(P(only, 100, 4)).sent, none);
     gate.responder.reset(0);
@@ -205,7 +205,7 @@ TEST(Responder, flushes_after_a_fatal_answer_until_it_is_configured_anew) {
     EXPECT_EQ(gate.harness.delivered[0].number, 9U);
 }
 
-TEST(Responder, acknowledges_unasked_as_often_as_configured) {
+TEST(Responder, AcknowledgesUnaskedAsOftenAsConfigured) {
     QueuePair qp = rc_pair();
     qp.ack_every = 2;
     Gate gate(qp);
@@ -216,7 +216,7 @@ TEST(Responder, acknowledges_unasked_as_often_as_configured) {
     EXPECT_EQ(gate.send(P(only, 104, 256)).sent, A::ack) << "the end of a message";
 }
 
-TEST(Responder, begins_with_the_first_start_of_a_message_if_nobody_said_where) {
+TEST(Responder, BeginsWithTheFirstStartOfAMessageIfNobodySaidWhere) {
     QueuePair qp = rc_pair();
     qp.psn.reset();
     qp.path_mtu = 0;
@@ -228,7 +228,7 @@ TEST(Responder, begins_with_the_first_start_of_a_message_if_nobody_said_where) {
     EXPECT_EQ(gate.send(P(middle, 1, 256)).counter, C::roce_invalid_request) << "the path MTU is what FIRST had";
 }
 
-TEST(Responder, starts_earlier_if_the_first_message_was_lost_and_nothing_has_been_answered) {
+TEST(Responder, StartsEarlierIfTheFirstMessageWasLostAndNothingHasBeenAnswered) {
     QueuePair qp = rc_pair();
     qp.psn.reset();
     Gate gate(qp);
@@ -245,7 +245,7 @@ TEST(Responder, starts_earlier_if_the_first_message_was_lost_and_nothing_has_bee
     EXPECT_EQ(gate.status().msn, 2U);
 }
 
-TEST(Responder, counts_what_came_before_an_acknowledged_start_as_lost) {
+TEST(Responder, CountsWhatCameBeforeAnAcknowledgedStartAsLost) {
     QueuePair qp = rc_pair();
     qp.psn.reset();
     Gate gate(qp);
@@ -258,12 +258,24 @@ TEST(Responder, counts_what_came_before_an_acknowledged_start_as_lost) {
     EXPECT_TRUE(gate.send(P(only, 103, 256)).accepted());
 }
 
-TEST(Responder, knows_what_came_before_a_configured_start) {
+TEST(Responder, ForgetsAnAssumedStartBeforeThePsnsComeRound) {
+    QueuePair qp = rc_pair();
+    qp.psn.reset();
+    Responder responder({.sources = {{.source = 0, .queue_pair = qp, .ready = true}}});
+    P packet(only, 7, 4);
+    packet.ask();
+    for (std::uint32_t i = 0; i < 1U << 22U; ++i, ++packet.packet.psn)
+        ASSERT_TRUE(responder.rule(0, packet.packet, wire::ok, {}, 0).accepted());
+    EXPECT_EQ(responder.rule(0, P(only, 6, 4).packet, wire::ok, {}, 0).counter, C::duplicate)
+        << "or half a turn later what is due would be taken for what was before";
+}
+
+TEST(Responder, KnowsWhatCameBeforeAConfiguredStart) {
     Gate gate(rc_pair());
     EXPECT_EQ(gate.send(P(only, 99, 256)).counter, C::duplicate);
 }
 
-TEST(Responder, refuses_what_can_be_no_event) {
+TEST(Responder, RefusesWhatCanBeNoEvent) {
     QueuePair qp = rc_pair();
     qp.needs_immediate = true;
     Gate by_immediate(qp, NumberBy::immediate);
@@ -279,7 +291,7 @@ TEST(Responder, refuses_what_can_be_no_event) {
     EXPECT_EQ(by_size.send(P(only, 102, 44)).sent, A::nak_remote_operation);
 }
 
-TEST(Responder, keeps_writes_within_the_buffers_of_a_list) {
+TEST(Responder, KeepsWritesWithinTheBuffersOfAList) {
     const Region list{.va = 1000, .bytes = 100, .rkey = 1, .count = 3, .stride = 256};
     EXPECT_TRUE(list.holds(1000, 100));
     EXPECT_TRUE(list.holds(1256 + 50, 50));
@@ -295,7 +307,7 @@ TEST(Responder, keeps_writes_within_the_buffers_of_a_list) {
     EXPECT_EQ(gate.send(P(only, 100, 4, true).at(1000, 1)).counter, C::roce_access) << "no permission";
 }
 
-TEST(Responder, notifies_of_congestion_at_most_once_per_interval) {
+TEST(Responder, NotifiesOfCongestionAtMostOncePerInterval) {
     QueuePair qp = rc_pair();
     qp.congestion_interval_us = 1;
     Gate gate(qp);
@@ -328,7 +340,7 @@ P uc(wire::RocePlace place, std::uint32_t psn, std::uint32_t bytes) {
     return P(place, psn, bytes).over(wire::RoceTransport::uc);
 }
 
-TEST(UnreliableConnection, drops_behind_a_gap_until_a_message_starts) {
+TEST(UnreliableConnection, DropsBehindAGapUntilAMessageStarts) {
     Gate gate(uc_pair(), NumberBy::immediate);
     EXPECT_EQ(gate.send(uc(middle, 9, 256)).counter, C::roce_gap);
     EXPECT_TRUE(gate.send(uc(first, 10, 256)).accepted());
@@ -343,7 +355,7 @@ TEST(UnreliableConnection, drops_behind_a_gap_until_a_message_starts) {
     EXPECT_EQ(gate.harness.delivered[1].number, 3U);
 }
 
-TEST(UnreliableConnection, answers_nothing_whatever_is_wrong) {
+TEST(UnreliableConnection, AnswersNothingWhateverIsWrong) {
     Gate gate(uc_pair());
     const std::vector<std::pair<P, wire::Verdict>> wrong = {
         {uc(only, 0, 300), wire::ok},   {uc(first, 1, 512), wire::ok}, {uc(only, 2, 4), bad_length},
@@ -358,7 +370,7 @@ TEST(UnreliableConnection, answers_nothing_whatever_is_wrong) {
     EXPECT_TRUE(gate.send(uc(only, 5, 4)).accepted());
 }
 
-TEST(UnreliableConnection, delivers_nothing_twice_and_follows_a_sender_that_begins_anew) {
+TEST(UnreliableConnection, DeliversNothingTwiceAndFollowsASenderThatBeginsAnew) {
     Gate gate(uc_pair(), NumberBy::immediate);
     for (std::uint32_t i = 0; i < 40; ++i) ASSERT_TRUE(gate.send(uc(only, 100 + i, 8).imm(i)).accepted());
     ASSERT_EQ(gate.harness.delivered.size(), 40U);
@@ -373,7 +385,7 @@ TEST(UnreliableConnection, delivers_nothing_twice_and_follows_a_sender_that_begi
     EXPECT_EQ(gate.harness.delivered.size(), 81U);
 }
 
-TEST(Datagrams, are_taken_with_the_right_key_and_length_in_any_order) {
+TEST(Datagrams, AreTakenWithTheRightKeyAndLengthInAnyOrder) {
     QueuePair qp = rc_pair();
     qp.service = Service::ud;
     qp.qkey = 0x11111111;
@@ -395,7 +407,7 @@ TEST(Datagrams, are_taken_with_the_right_key_and_length_in_any_order) {
     EXPECT_EQ(gate.harness.delivered.size(), 3U);
 }
 
-TEST(RnrTimer, is_never_shorter_than_what_was_asked_for) {
+TEST(RnrTimer, IsNeverShorterThanWhatWasAskedFor) {
     for (const std::uint32_t us : {10U, 11U, 640U, 641U, 491520U}) {
         EXPECT_GE(rnr_timer_us(rnr_timer_code(us)), us);
         EXPECT_LE(rnr_timer_us(rnr_timer_code(us)), 2 * us + 10);

@@ -14,7 +14,7 @@
 
 #include "core/error.hpp"
 
-namespace weir::pipeline {
+namespace weir::run {
 namespace {
 
 using namespace std::string_literals;
@@ -242,4 +242,4 @@ TEST_F(PerftestServerTest, SaysWhyItCannotListen) {
 }
 
 }  // namespace
-}  // namespace weir::pipeline
+}  // namespace weir::run

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "roce/queue_pair_control.hpp"
+#include "roce/responder/queue_pair_control.hpp"
 
 namespace weir::roce {
 namespace {

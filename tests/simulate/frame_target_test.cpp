@@ -15,39 +15,24 @@
 #include <map>
 
 #include "core/error.hpp"
+#include "frames_of.hpp"
 #include "simulate/paced_sender.hpp"
 #include "store/capture/reader.hpp"
 #include "wire/network.hpp"
 #include "wire/roce.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 namespace {
 
 using Bytes = std::vector<std::byte>;
 const std::atomic<bool> go_on{false};
 
-const SimulatorConfig faulty{.format = SimulatedFormat::ejfat,
-                             .sources = 2,
-                             .events = 40,
-                             .drop = 0.02,
-                             .duplicate = 0.02,
-                             .truncate = 0.02,
-                             .reorder = 5};
-
-std::vector<Bytes> frames_of(const SimulatorConfig& config) {
-    Simulator simulator(config);
-    std::vector<Bytes> frames;
-    Bytes buffer(simulator.frame_bytes_max());
-    std::uint32_t bytes = 0;
-    while (simulator.next(buffer, bytes)) {
-        frames.emplace_back(buffer.begin(), buffer.begin() + bytes);
-    }
-    return frames;
-}
+const SimulatorConfig with_faults{
+    .format = "ejfat", .sources = 2, .events = 40, .drop = 0.02, .duplicate = 0.02, .truncate = 0.02, .reorder = 5};
 
 std::vector<Bytes> records_of(const std::string& path) {
-    CaptureReader reader(path);
-    CaptureReader::Record record;
+    store::CaptureReader reader(path);
+    store::CaptureReader::Record record;
     std::vector<Bytes> frames;
     while (reader.next(record)) {
         frames.emplace_back(record.bytes.begin(), record.bytes.end());
@@ -64,10 +49,10 @@ std::string new_path(const char* name) {
 
 TEST(FrameTarget, CaptureHoldsEveryFrame) {
     const std::string path = new_path("target.pcap");
-    Simulator simulator(faulty);
+    Simulator simulator(with_faults);
     const auto target = open_capture_target(path, simulator.frame_bytes_max());
     PacedSender(simulator, *target, {.pace = {}, .live = false, .on_progress = {}}, go_on).send();
-    EXPECT_TRUE(records_of(path) == frames_of(faulty));
+    EXPECT_TRUE(records_of(path) == frames_of(with_faults));
     EXPECT_THROW(open_capture_target(path, 100), core::RunError);
     std::filesystem::remove(path);
 }
@@ -115,7 +100,7 @@ TEST(FrameTarget, SocketSendsThePayloadOfEveryFrame) {
     Socket receiver(SOCK_DGRAM, 0);
     const std::uint16_t port = receiver.bind_any();
     ASSERT_NE(port, 0);
-    SimulatorConfig config = faulty;
+    SimulatorConfig config = with_faults;
     config.sources = 1;
     config.bytes_max = 3000;  // few enough to wait in an ordinary receive buffer
     UdpTarget target("localhost", port, config, go_on);
@@ -137,7 +122,7 @@ TEST(FrameTarget, SocketKeepsTheIcrcOfRoceValid) {
     if (!receiver.open()) {
         GTEST_SKIP() << "raw sockets need CAP_NET_RAW";
     }
-    SimulatorConfig config{.format = SimulatedFormat::message,
+    SimulatorConfig config{.format = "message",
                            .transport = SimulatedTransport::roce_write,
                            .sources = 2,
                            .events = 5,
@@ -171,7 +156,7 @@ TEST(FrameTarget, SocketNamesWhatIsWrong) {
 }
 
 TEST(FrameTarget, SocketSendsTheLongestDatagram) {
-    SimulatorConfig config{.format = SimulatedFormat::message, .events = 3, .bytes_min = 65507, .mtu = 65535};
+    SimulatorConfig config{.format = "message", .events = 3, .bytes_min = 65507, .mtu = 65535};
     UdpTarget target("127.0.0.1", 9, config, go_on);
     Simulator simulator(config);
     target.prepare(simulator);
@@ -180,13 +165,13 @@ TEST(FrameTarget, SocketSendsTheLongestDatagram) {
 
 TEST(FrameTarget, DeviceSendsEveryFrame) {
     const std::string path = new_path("device.pcap");
-    Simulator simulator(faulty);
+    Simulator simulator(with_faults);
     {
         const auto target = open_device_target("net_pcap0,tx_pcap=" + path, simulator, go_on);
         PacedSender(simulator, *target, {.pace = {}, .on_progress = {}}, go_on).send();
         EXPECT_EQ(target->lost(), 0U);
     }
-    EXPECT_TRUE(records_of(path) == frames_of(faulty));
+    EXPECT_TRUE(records_of(path) == frames_of(with_faults));
     std::filesystem::remove(path);
 }
 
@@ -206,9 +191,9 @@ std::string interface_of_mtu_1500() {
 
 TEST(FrameTarget, DeviceRefusesFramesThatWouldBeLost) {
     // Refused before EAL starts, which can start only once in a process.
-    Simulator too_long({.format = SimulatedFormat::message, .events = 1, .mtu = 65535});
+    Simulator too_long({.format = "message", .events = 1, .mtu = 65535});
     EXPECT_THROW(open_device_target("net_null0", too_long, go_on), core::UsageError);
-    Simulator jumbo({.format = SimulatedFormat::message, .events = 1, .mtu = 16000});
+    Simulator jumbo({.format = "message", .events = 1, .mtu = 16000});
     const std::string interface = interface_of_mtu_1500();
     if (interface.empty()) {
         GTEST_SKIP() << "no interface with an MTU of 1500 here";
@@ -217,4 +202,4 @@ TEST(FrameTarget, DeviceRefusesFramesThatWouldBeLost) {
 }
 
 }  // namespace
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "frames_of.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 namespace {
 
 TEST(Pacer, EventsAreDueAtTheirRate) {
@@ -83,24 +84,8 @@ private:
     std::vector<std::byte> memory_;
 };
 
-std::vector<std::vector<std::byte>> frames_of(const SimulatorConfig& config) {
-    Simulator simulator(config);
-    std::vector<std::vector<std::byte>> frames;
-    std::vector<std::byte> buffer(simulator.frame_bytes_max());
-    std::uint32_t bytes = 0;
-    while (simulator.next(buffer, bytes)) {
-        frames.emplace_back(buffer.begin(), buffer.begin() + bytes);
-    }
-    return frames;
-}
-
-const SimulatorConfig small{.format = SimulatedFormat::ejfat,
-                            .sources = 2,
-                            .events = 60,
-                            .drop = 0.01,
-                            .duplicate = 0.01,
-                            .truncate = 0.01,
-                            .reorder = 9};
+const SimulatorConfig small{
+    .format = "ejfat", .sources = 2, .events = 60, .drop = 0.01, .duplicate = 0.01, .truncate = 0.01, .reorder = 9};
 
 TEST(PacedSender, SendsEveryFrameOnceAndInOrder) {
     const std::atomic<bool> stop{false};
@@ -137,7 +122,7 @@ TEST(PacedSender, ACaptureHasTheTimesOfTheSchedule) {
 
 TEST(PacedSender, StopsWithAWholeEventAndAnExactAccount) {
     std::atomic<bool> stop{false};
-    Simulator simulator({.format = SimulatedFormat::ejfat, .sources = 3});  // without end
+    Simulator simulator({.format = "ejfat", .sources = 3});  // without end
     FakeTarget target(simulator.frame_bytes_max());
     target.on_send = [&] { stop = target.sent.size() > 500; };
     const PacedSender::Result result = PacedSender(simulator, target, {.pace = {}, .on_progress = {}}, stop).send();
@@ -149,7 +134,7 @@ TEST(PacedSender, StopsWithAWholeEventAndAnExactAccount) {
 
 TEST(PacedSender, StopsWhileWaitingForASlowRate) {
     std::atomic<bool> stop{false};
-    Simulator simulator({.format = SimulatedFormat::message});
+    Simulator simulator({.format = "message"});
     FakeTarget target(simulator.frame_bytes_max());
     std::thread later([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -165,7 +150,7 @@ TEST(PacedSender, StopsWhileWaitingForASlowRate) {
 
 TEST(PacedSender, EndsAfterItsDuration) {
     const std::atomic<bool> stop{false};
-    Simulator simulator({.format = SimulatedFormat::message});
+    Simulator simulator({.format = "message"});
     FakeTarget target(simulator.frame_bytes_max());
     const PacedSender::Result result =
         PacedSender(simulator, target,
@@ -188,4 +173,4 @@ TEST(PacedSender, CountsWhatTheTargetRefused) {
 }
 
 }  // namespace
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "simulate/perftest_client.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 namespace {
 
 /// A server that gives queue pairs 0x11, 0x12, ...; a few bytes at a time.
@@ -135,4 +135,4 @@ TEST(PerftestClient, AddressesThatAreNoneAreRefused) {
 }
 
 }  // namespace
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -13,7 +13,7 @@
 #include "wire/bytes.hpp"
 #include "wire/network.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 namespace {
 
 /// The other end: takes packets of each queue pair in order, acknowledges when asked to, and keeps the messages.
@@ -122,7 +122,7 @@ private:
 
 SimulatorConfig roce(std::uint64_t events) {
     SimulatorConfig config;
-    config.format = SimulatedFormat::message;
+    config.format = "message";
     config.transport = SimulatedTransport::roce_write;
     config.service = wire::RoceTransport::rc;
     config.sources = 2;
@@ -331,7 +331,7 @@ TEST(RcSender, OptionsOutsideTheirRangeAreRefusedByName) {
 /// What one asks, the other answers: weir's own responders for ARP and neighbour solicitations.
 class Neighbour : public FrameLink {
 public:
-    explicit Neighbour(const PortAddress& own) : own_(own) {}
+    explicit Neighbour(const port::PortAddress& own) : own_(own) {}
     std::span<std::byte> slot(std::uint32_t /*index*/) noexcept override { return out_; }
     std::uint32_t send(std::uint32_t /*first*/, std::span<const std::uint32_t> bytes) noexcept override {
         // A question is lost now and then.
@@ -346,7 +346,7 @@ public:
     int asked = 0;
 
 private:
-    PortAddress own_;
+    port::PortAddress own_;
     std::array<std::byte, 128> out_{};
     std::array<std::byte, 128> in_{};
     std::size_t reply_ = 0;
@@ -354,12 +354,12 @@ private:
 
 TEST(Neighbour, IsFoundByArpAndBySolicitation) {
     const std::atomic<bool> stop{false};
-    const MacAddress mac{2, 9, 8, 7, 6, 5};
+    const port::MacAddress mac{2, 9, 8, 7, 6, 5};
     for (const bool vlan : {false, true})
         for (const bool ipv6 : {false, true}) {
             wire::FrameSpec spec;
             if (vlan) spec.vlan = 100;
-            PortAddress own{.mac = mac, .ip = spec.dst};
+            port::PortAddress own{.mac = mac, .ip = spec.dst};
             if (ipv6) {
                 spec.ipv6 = wire::Ipv6Addresses{{0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
                                                 {0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xab, 0xcd, 2}};
@@ -369,7 +369,7 @@ TEST(Neighbour, IsFoundByArpAndBySolicitation) {
             EXPECT_EQ(resolve_neighbour(spec, there, 5, stop), mac)
                 << (ipv6 ? "IPv6" : "IPv4") << (vlan ? " tagged" : "");
             EXPECT_EQ(there.asked, 2);
-            Neighbour somebody_else(PortAddress{.mac = mac, .ip = spec.dst + 1});
+            Neighbour somebody_else(port::PortAddress{.mac = mac, .ip = spec.dst + 1});
             EXPECT_EQ(resolve_neighbour(spec, somebody_else, 0.005, stop), std::nullopt);
         }
 }
@@ -388,4 +388,4 @@ TEST(Neighbour, NothingIsReadBehindTheEndOfAFrame) {
 }
 
 }  // namespace
-}  // namespace weir::port
+}  // namespace weir::simulate

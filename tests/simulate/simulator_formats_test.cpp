@@ -9,7 +9,7 @@
 #include "simulate/simulator.hpp"
 #include "wire/network.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -38,7 +38,7 @@ void expect_decodes(const SimulatorConfig& config, std::string_view format, cons
         std::copy_n(fragment.payload, fragment.bytes, message.begin() + fragment.offset);
         bytes += fragment.bytes;
         if (context.carries_source && !config.one_port) continue;
-        if (config.format == SimulatedFormat::declared) {
+        if (config.format == "declared") {
             EXPECT_EQ(fragment.header_source, config.source_id + frame.source);
         }
     }
@@ -61,14 +61,14 @@ TEST(SimulatorFormats, DetectorsInEveryReadout) {
             config.rows = rows;
             expect_decodes(config, "jungfrau", {.interfaces = option, .sls = {.rows = rows}});
         }
-        config.format = SimulatedFormat::moench;
+        config.format = "moench";
         for (const std::uint32_t rows : {16U, 400U}) {
             config.rows = rows;
             expect_decodes(config, "moench", {.interfaces = option, .sls = {.rows = rows}});
         }
     }
     SimulatorConfig eiger = base;
-    eiger.format = SimulatedFormat::eiger;
+    eiger.format = "eiger";
     for (const std::uint32_t bits : {4U, 12U, 32U}) {
         for (const bool tengiga : {true, false}) {
             eiger.bit_depth = bits;
@@ -99,7 +99,7 @@ wire::DeclaredSpec declared() {
 }
 
 TEST(SimulatorFormats, DeclaredInEveryWay) {
-    SimulatorConfig config{.format = SimulatedFormat::declared, .sources = 3, .events = 20, .source_id = 9};
+    SimulatorConfig config{.format = "declared", .sources = 3, .events = 20, .source_id = 9};
     config.one_port = true;
     const auto check = [&config](const wire::DeclaredSpec& spec) {
         config.declared = spec;
@@ -136,24 +136,23 @@ void expect_refused(const SimulatorConfig& config, const std::string& part) {
 }
 
 TEST(SimulatorFormats, ImpossibleOnesNameWhatIsAccepted) {
-    using Format = SimulatedFormat;
-    expect_refused({.format = Format::moench, .rows = 100}, "steps of 16");
-    expect_refused({.format = Format::eiger, .bit_depth = 10}, "4, 8, 12, 16 or 32");
-    expect_refused({.format = Format::eiger, .first_event = 0}, "EIGER counts its frames from 1");
-    expect_refused({.format = Format::eiger, .sources = 2, .interfaces = 2}, "--interfaces belongs to");
-    expect_refused({.format = Format::ejfat, .rows = 8}, "belong to the formats jungfrau, moench and eiger");
-    expect_refused({.format = Format::jungfrau, .bit_depth = 16}, "bit_depth");
-    expect_refused({.format = Format::moench, .transport = SimulatedTransport::roce_send}, "--transport udp");
-    expect_refused({.format = Format::moench, .mtu = 6475}, "6476 bytes");
-    expect_refused({.format = Format::declared}, "header_bytes");
+    expect_refused({.format = "moench", .rows = 100}, "steps of 16");
+    expect_refused({.format = "eiger", .bit_depth = 10}, "4, 8, 12, 16 or 32");
+    expect_refused({.format = "eiger", .first_event = 0}, "EIGER counts its frames from 1");
+    expect_refused({.format = "eiger", .sources = 2, .interfaces = 2}, "--interfaces belongs to");
+    expect_refused({.format = "ejfat", .rows = 8}, "belong to the formats jungfrau, moench and eiger");
+    expect_refused({.format = "jungfrau", .bit_depth = 16}, "bit_depth");
+    expect_refused({.format = "moench", .transport = SimulatedTransport::roce_send}, "--transport udp");
+    expect_refused({.format = "moench", .mtu = 6475}, "6476 bytes");
+    expect_refused({.format = "declared"}, "header_bytes");
     wire::DeclaredSpec spec = declared();
     spec.payload_bytes = 20000;
-    expect_refused({.format = Format::declared, .declared = spec}, "never fragmented");
+    expect_refused({.format = "declared", .declared = spec}, "never fragmented");
     spec = declared();
     spec.total = wire::DeclaredField{.offset = 8, .bytes = 2};
     spec.offset = wire::DeclaredField{.offset = 10, .bytes = 4};
-    expect_refused({.format = Format::declared, .declared = spec, .bytes_max = 70000}, "holds numbers up to 65535");
+    expect_refused({.format = "declared", .declared = spec, .bytes_max = 70000}, "holds numbers up to 65535");
 }
 
 }  // namespace
-}  // namespace weir::port
+}  // namespace weir::simulate

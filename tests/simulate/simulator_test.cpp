@@ -12,7 +12,7 @@
 #include "wire/network.hpp"
 #include "wire/roce.hpp"
 
-namespace weir::port {
+namespace weir::simulate {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -120,7 +120,7 @@ TEST(Simulator, JungfrauPixelsAreLikeADetectors) {
 
 TEST(Simulator, EjfatDecodesToWhatWasMeant) {
     for (const std::uint8_t lb : {0, 2, 3}) {
-        Simulator simulator({.format = SimulatedFormat::ejfat,
+        Simulator simulator({.format = "ejfat",
                              .sources = 3,
                              .events = 20,
                              .first_event = 0xfffffffffffffff0,  // wraps on the way
@@ -146,7 +146,7 @@ TEST(Simulator, EjfatDecodesToWhatWasMeant) {
 }
 
 TEST(Simulator, MessagesAreDatagrams) {
-    Simulator simulator({.format = SimulatedFormat::message, .sources = 2, .events = 30, .bytes_min = 0});
+    Simulator simulator({.format = "message", .sources = 2, .events = 30, .bytes_min = 0});
     EXPECT_EQ(simulator.config().bytes_max, 8972U);
     Collected collected;
     for (const Sent& sent : all_of(simulator)) {
@@ -157,7 +157,7 @@ TEST(Simulator, MessagesAreDatagrams) {
     expect_all_messages(simulator, collected, 30);
 }
 
-class SimulatorRoce : public testing::TestWithParam<std::tuple<SimulatedTransport, SimulatedFormat, std::uint32_t>> {};
+class SimulatorRoce : public testing::TestWithParam<std::tuple<SimulatedTransport, std::string, std::uint32_t>> {};
 
 TEST_P(SimulatorRoce, DecodesToWhatWasMeant) {
     const auto [transport, format, mtu] = GetParam();
@@ -171,7 +171,7 @@ TEST_P(SimulatorRoce, DecodesToWhatWasMeant) {
                          .bytes_max = 5000,
                          .mtu = mtu,
                          .first_psn = 0xfffff0});
-    const std::uint32_t header_bytes = format == SimulatedFormat::ejfat ? 20 : 0;
+    const std::uint32_t header_bytes = format == "ejfat" ? 20 : 0;
     struct QueuePair {
         std::uint32_t psn = 0xfffff0;
         Bytes message;
@@ -191,8 +191,8 @@ TEST_P(SimulatorRoce, DecodesToWhatWasMeant) {
         QueuePair& pair = queue_pairs[packet.qp];
         EXPECT_EQ(packet.psn, pair.psn);
         pair.psn = (pair.psn + 1) & 0xffffff;
-        const bool begins = packet.place == wire::RocePlace::first || packet.place == wire::RocePlace::only;
-        const bool ends = packet.place == wire::RocePlace::last || packet.place == wire::RocePlace::only;
+        const bool begins = packet.starts();
+        const bool ends = packet.ends();
         EXPECT_EQ(begins, pair.message.empty());
         EXPECT_EQ(packet.has_immediate, ends);
         if (begins) {
@@ -207,7 +207,7 @@ TEST_P(SimulatorRoce, DecodesToWhatWasMeant) {
             EXPECT_EQ(pair.dma_length, is_write ? pair.message.size() : 0U);
             ASSERT_GE(pair.message.size(), header_bytes);
             collected.add({sent.frame.event, sent.frame.source}, 0, 0, nullptr, 0);
-            if (format == SimulatedFormat::ejfat) {
+            if (format == "ejfat") {
                 wire::Datagram whole{.payload = pair.message.data(),
                                      .payload_bytes = static_cast<std::uint32_t>(pair.message.size())};
                 const auto [verdict, fragment] = decode(whole, "ejfat");
@@ -226,14 +226,11 @@ TEST_P(SimulatorRoce, DecodesToWhatWasMeant) {
 INSTANTIATE_TEST_SUITE_P(All, SimulatorRoce,
                          testing::Combine(testing::Values(SimulatedTransport::roce_send,
                                                           SimulatedTransport::roce_write),
-                                          testing::Values(SimulatedFormat::message, SimulatedFormat::ejfat),
-                                          testing::Values(256U, 1024U, 4096U)));
+                                          testing::Values("message", "ejfat"), testing::Values(256U, 1024U, 4096U)));
 
 TEST(Simulator, RoceWithoutImmediate) {
-    Simulator simulator({.format = SimulatedFormat::message,
-                         .transport = SimulatedTransport::roce_send,
-                         .events = 5,
-                         .immediate = false});
+    Simulator simulator(
+        {.format = "message", .transport = SimulatedTransport::roce_send, .events = 5, .immediate = false});
     for (const Sent& sent : all_of(simulator)) {
         wire::RocePacket packet;
         ASSERT_EQ(wire::decode_roce(datagram_of(sent), true, packet), wire::ok);
@@ -242,7 +239,7 @@ TEST(Simulator, RoceWithoutImmediate) {
 }
 
 SimulatorConfig faulty(std::uint64_t seed) {
-    return {.format = SimulatedFormat::ejfat,
+    return {.format = "ejfat",
             .sources = 3,
             .events = 300,
             .seed = seed,
@@ -335,7 +332,7 @@ TEST(Simulator, TheAccountAddsUp) {
 TEST(Simulator, ReorderingIsBoundedAndReal) {
     for (const std::uint32_t bound : {1U, 10U, 500U}) {
         // One packet per message and a single source: the event number is the place in the original order.
-        SimulatorConfig config{.format = SimulatedFormat::message, .events = 3000, .bytes_max = 10, .reorder = bound};
+        SimulatorConfig config{.format = "message", .events = 3000, .bytes_max = 10, .reorder = bound};
         Simulator simulator(config);
         std::int64_t place = 0;
         std::int64_t farthest = 0;
@@ -350,8 +347,7 @@ TEST(Simulator, ReorderingIsBoundedAndReal) {
 }
 
 TEST(Simulator, FramesAreDueInOrderAndOnTime) {
-    Simulator simulator(
-        {.format = SimulatedFormat::ejfat, .sources = 2, .events = 50, .bytes_min = 20000, .reorder = 20});
+    Simulator simulator({.format = "ejfat", .sources = 2, .events = 50, .bytes_min = 20000, .reorder = 20});
     double last = 0;
     for (const Sent& sent : all_of(simulator)) {
         EXPECT_GE(sent.frame.due_events, last);
@@ -396,8 +392,8 @@ TEST(Simulator, RefusesWhatContradictsItself) {
         }
         return "no error";
     };
-    const auto message = SimulatedFormat::message;
-    const auto ejfat = SimulatedFormat::ejfat;
+    const std::string message = "message";
+    const std::string ejfat = "ejfat";
     const auto send = SimulatedTransport::roce_send;
     const std::vector<std::pair<SimulatorConfig, std::string>> cases{
         {{.sources = 0}, "--sources 0"},
@@ -431,4 +427,4 @@ TEST(Simulator, RefusesWhatContradictsItself) {
 }
 
 }  // namespace
-}  // namespace weir::port
+}  // namespace weir::simulate

@@ -8,7 +8,7 @@
 
 namespace {
 
-using weir::pipeline::Absences;
+using weir::stages::Absences;
 
 std::vector<std::uint64_t> lowest(const Absences& absences, std::uint32_t source) {
     const auto numbers = absences.lowest(source);

@@ -7,8 +7,12 @@
 
 #include "../config/texts.hpp"
 
-namespace weir::pipeline::test {
+namespace weir::stages::test {
 namespace {
+
+using config::test::edited;
+using config::test::Edits;
+using config::test::udp_text;
 
 const std::string reducer = R"([[reduce]]
 kind = "jungfrau"
@@ -19,10 +23,10 @@ unit = "photon"
 photon_kev = 12.4
 )";
 
-RunConfig config_of(const Edits& edits) {
+config::RunConfig config_of(const Edits& edits) {
     Edits all = edits;
     all.emplace_back("[[sink]]", reducer + "[[sink]]");
-    return parse_config(edited(udp_text, all), "test.toml");
+    return config::parse_config(edited(udp_text, all), "test.toml");
 }
 
 std::vector<reduce::PixelSource> sources_of(const Edits& edits) {
@@ -30,7 +34,7 @@ std::vector<reduce::PixelSource> sources_of(const Edits& edits) {
 }
 
 void refuses(const Edits& edits, const std::string& words) {
-    const RunConfig config = config_of(edits);
+    const config::RunConfig config = config_of(edits);
     try {
         const ReduceSetup setup(config);
         ADD_FAILURE() << "accepted; expected: " << words;
@@ -92,31 +96,33 @@ TEST(ReduceSetup, SaysWhatThePayloadIs) {
                                                     {"sources_per_module", 1},
                                                     {"photon_kev", 12.4},
                                                     {"codec", "none"}}));
-    const ReduceSetup plain(parse_config(udp_text, "test.toml"));
+    const ReduceSetup plain(config::parse_config(udp_text, "test.toml"));
     EXPECT_FALSE(plain.needs_version_2());
     EXPECT_TRUE(plain.payload_json().is_null());
 }
 
 TEST(ReduceSetup, AddsUpWhatReducersHold) {
     constexpr std::uint64_t mib = 1U << 20U;
-    const ReduceMemory plain = ReduceSetup(config_of({})).memory(2);
+    const config::ReduceMemory plain = ReduceSetup(config_of({})).memory(2);
     EXPECT_EQ(plain.calibration_bytes, 24 * mib);  // two modules, three gains, pedestal and factor
     EXPECT_EQ(plain.sum(), plain.calibration_bytes);
 
     const std::string live = "[[reduce]]\nkind = \"pedestal\"\nall = true\nqueue = 9\n";
     const std::string noise = "[[reduce]]\nkind = \"sparse\"\nsigma = 5\n";
     const auto memory = [&](const std::string& sparse) {
-        const std::string chain = live + edited(reducer, {{"output", "storage_cells = 4\noutput"}}) + sparse;
-        const RunConfig config = parse_config(edited(udp_text, {{"[[sink]]", chain + "[[sink]]"}}), "test.toml");
+        const std::string chain =
+            live + config::test::edited(reducer, {{"output", "storage_cells = 4\noutput"}}) + sparse;
+        const config::RunConfig config =
+            config::parse_config(edited(udp_text, {{"[[sink]]", chain + "[[sink]]"}}), "test.toml");
         return ReduceSetup(config).memory(2);
     };
-    const ReduceMemory all = memory(noise);
+    const config::ReduceMemory all = memory(noise);
     EXPECT_EQ(all.calibration_bytes, (4 + 1) * 12 * mib);  // pedestals by storage cell, gains for all of them
     EXPECT_EQ(all.noise_bytes, 0U) << "that of the pedestals";
     EXPECT_EQ(all.pedestal_bytes, 2 * 4 * 512 * 1024 * 68U);
     EXPECT_EQ(all.dark_frame_bytes, 2U * 5 * 2 * mib);  // five of nine for each of two workers, two modules each
     EXPECT_EQ(memory(noise + "rms = \"rms.f32\"\n").noise_bytes, 2U * 4 * 2 * mib);
-    EXPECT_EQ(ReduceSetup(parse_config(udp_text, "test.toml")).memory(2).sum(), 0U);
+    EXPECT_EQ(ReduceSetup(config::parse_config(udp_text, "test.toml")).memory(2).sum(), 0U);
 }
 
 TEST(ReduceSetup, NamesTheReducerAndTheFileThatCannotBeRead) {
@@ -132,4 +138,4 @@ TEST(ReduceSetup, NamesTheReducerAndTheFileThatCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace weir::pipeline::test
+}  // namespace weir::stages::test

@@ -8,23 +8,24 @@
 #include <random>
 
 #include "flow_cases.hpp"
+#include "rules_of.hpp"
 #include "steer/rule_parser.hpp"
 #include "steer/rule_relations.hpp"
 
 namespace {
 
-using namespace weir::flow;
-using weir::flow::test::FrameSpec;
-using weir::flow::test::Random;
+using namespace weir::steer;
+using weir::steer::test::FrameSpec;
+using weir::steer::test::Random;
 
-TEST(Classifier, bursts_agree_with_the_linear_matcher) {
+TEST(Classifier, BurstsAgreeWithTheLinearMatcher) {
     Random random(std::random_device{}());
     SCOPED_TRACE(random.seed_text());
     for (const std::size_t rule_count : {1U, 3U, 20U, 32U, 70U, 200U}) {
         const std::vector<FlowRule> rules = test::random_rules(random, rule_count);
         const Classifier classifier(rules);
         for (int round = 0; round < 20; ++round) {
-            std::vector<FrameSpec> specs;
+            std::vector<test::FrameSpec> specs;
             std::vector<std::vector<std::byte>> bytes;
             for (std::size_t i = 0; i < 1 + random.below(64); ++i) {
                 specs.push_back(test::random_frame(random));
@@ -45,7 +46,7 @@ TEST(Classifier, bursts_agree_with_the_linear_matcher) {
     }
 }
 
-TEST(Classifier, cut_frames_go_the_slow_way_and_agree) {
+TEST(Classifier, CutFramesGoTheSlowWayAndAgree) {
     Random random(7);
     const Classifier classifier(test::random_rules(random, 40));
     for (int i = 0; i < 50; ++i) {
@@ -61,7 +62,7 @@ TEST(Classifier, cut_frames_go_the_slow_way_and_agree) {
     }
 }
 
-TEST(Classifier, without_rules_nothing_wins) {
+TEST(Classifier, WithoutRulesNothingWins) {
     const Classifier classifier{{}};
     const std::array<std::byte, 64> bytes{};
     const std::vector<Classifier::Frame> frames(64, {bytes.data(), 64});
@@ -70,7 +71,7 @@ TEST(Classifier, without_rules_nothing_wins) {
     EXPECT_TRUE(std::ranges::all_of(winners, [](std::uint32_t w) { return w == Classifier::none; }));
 }
 
-TEST(Rules, printed_and_read_again_are_the_same) {
+TEST(Rules, PrintedAndReadAgainAreTheSame) {
     Random random(std::random_device{}());
     SCOPED_TRACE(random.seed_text());
     const std::vector<FlowRule> rules = test::random_rules(random, 500);
@@ -83,13 +84,13 @@ TEST(Rules, printed_and_read_again_are_the_same) {
     EXPECT_EQ(second, text);
 }
 
-TEST(RuleRelations, overlap_is_never_denied_where_a_packet_matches_both) {
+TEST(RuleRelations, OverlapIsNeverDeniedWhereAPacketMatchesBoth) {
     Random random(std::random_device{}());
     SCOPED_TRACE(random.seed_text());
     const std::vector<FlowRule> rules = test::random_rules(random, 60);
     std::size_t met = 0;
     for (int i = 0; i < 3000; ++i) {
-        const FrameSpec frame = test::random_frame(random);
+        const test::FrameSpec frame = test::random_frame(random);
         std::vector<std::size_t> matching;
         for (std::size_t r = 0; r < rules.size(); ++r)
             if (test::matches(rules[r], frame)) matching.push_back(r);
@@ -102,11 +103,7 @@ TEST(RuleRelations, overlap_is_never_denied_where_a_packet_matches_both) {
     EXPECT_GT(met, 1000U);
 }
 
-std::vector<FlowRule> rules_of(const std::string& text) {
-    return parse_rules(text, "test.flow");
-}
-
-TEST(RuleRelations, priorities_for_a_device_are_as_few_as_do) {
+TEST(RuleRelations, PrioritiesForADeviceAreAsFewAsDo) {
     const auto rules = rules_of(
         "flow create 0 priority 5 ingress pattern eth / ipv4 / udp dst is 1 / end actions queue index 0 / end\n"
         "flow create 0 priority 5 ingress pattern eth / ipv4 / udp dst is 2 / end actions queue index 1 / end\n"
@@ -116,7 +113,7 @@ TEST(RuleRelations, priorities_for_a_device_are_as_few_as_do) {
     EXPECT_EQ(device_priorities(rules), (std::vector<std::uint32_t>{0, 0, 1, 2, 0}));
 }
 
-TEST(RuleRelations, a_stream_has_a_queue_only_where_all_its_packets_go_there) {
+TEST(RuleRelations, AStreamHasAQueueOnlyWhereAllItsPacketsGoThere) {
     PartialPacket stream;
     stream.shape = {0, Network::ipv4, true};
     stream.set(Field::udp_dst, {0, 50001});

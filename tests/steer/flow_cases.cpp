@@ -6,7 +6,7 @@
 
 #include "steer/rule_parser.hpp"
 
-namespace weir::flow::test {
+namespace weir::steer::test {
 
 namespace {
 
@@ -251,4 +251,4 @@ std::uint32_t linear_winner(const std::vector<FlowRule>& rules, const FrameSpec&
     return best;
 }
 
-}  // namespace weir::flow::test
+}  // namespace weir::steer::test

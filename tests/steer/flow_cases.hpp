@@ -12,7 +12,7 @@
 #include "steer/classifier.hpp"
 #include "steer/flow_rule.hpp"
 
-namespace weir::flow::test {
+namespace weir::steer::test {
 
 class Random {
 public:
@@ -51,4 +51,4 @@ struct FrameSpec {
 /// By going through all rules, one after the other; Classifier::none if none matches.
 [[nodiscard]] std::uint32_t linear_winner(const std::vector<FlowRule>& rules, const FrameSpec& frame);
 
-}  // namespace weir::flow::test
+}  // namespace weir::steer::test

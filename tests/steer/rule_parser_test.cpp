@@ -8,7 +8,7 @@
 
 namespace {
 
-using namespace weir::flow;
+using namespace weir::steer;
 
 FlowRule one(const std::string& text) {
     const std::vector<FlowRule> rules = parse_rules(text, "a.flow");
@@ -32,7 +32,7 @@ const Condition& condition(const FlowRule& rule, Field field) {
     return rule.conditions.at(0);
 }
 
-TEST(RuleParser, reads_what_testpmd_reads) {
+TEST(RuleParser, ReadsWhatTestpmdReads) {
     const FlowRule rule =
         one("flow create 0 ingress pattern eth / ipv4 src is 10.1.0.10 / udp dst spec 50001 dst mask 0xffff / end "
             "actions mark "
@@ -52,7 +52,7 @@ TEST(RuleParser, reads_what_testpmd_reads) {
     EXPECT_EQ(rule.actions[1], (Action{ActionKind::queue, 2, {}}));
 }
 
-TEST(RuleParser, lines_comments_and_priorities) {
+TEST(RuleParser, LinesCommentsAndPriorities) {
     const auto rules = parse_rules(
         "# detectors\n\nflow create 1 priority 5 ingress pattern eth / end actions drop / end # the rest\r\n"
         "  flow create 0 ingress priority 0x2 pattern ipv6 / end actions count / end\n",
@@ -67,7 +67,7 @@ TEST(RuleParser, lines_comments_and_priorities) {
     EXPECT_EQ(rules[1].network, Network::ipv6);
 }
 
-TEST(RuleParser, a_queue_pair_names_its_port) {
+TEST(RuleParser, AQueuePairNamesItsPort) {
     const FlowRule rule =
         one("flow create 0 ingress pattern eth / ipv4 / udp / ib_bth dst_qp is 0x11 / end actions drop / end");
     EXPECT_EQ(condition(rule, Field::roce_qp).first, (Wide{0, 0x11}));
@@ -77,7 +77,7 @@ TEST(RuleParser, a_queue_pair_names_its_port) {
         "flow create 0 ingress pattern eth / ipv4 / udp dst is 4791 / ib_bth dst_qp is 17 / end actions drop / end");
 }
 
-TEST(RuleParser, ranges_prefixes_and_parts_of_a_tag) {
+TEST(RuleParser, RangesPrefixesAndPartsOfATag) {
     const FlowRule rule =
         one("flow create 0 ingress pattern eth / vlan vid is 100 pcp is 5 / ipv6 dst spec fd00:1:: dst prefix 32 / udp "
             "dst spec "
@@ -97,7 +97,7 @@ TEST(RuleParser, ranges_prefixes_and_parts_of_a_tag) {
     EXPECT_EQ(condition(inner, Field::inner_vlan_tci).first.low, 2U);
 }
 
-TEST(RuleParser, what_it_prints_it_reads_back) {
+TEST(RuleParser, WhatItPrintsItReadsBack) {
     for (const char* text : {
              "flow create 0 ingress pattern eth dst is 02:00:00:00:00:01 type spec 2048 type mask 65535 / end actions "
              "drop / end",
@@ -115,7 +115,7 @@ TEST(RuleParser, what_it_prints_it_reads_back) {
     }
 }
 
-TEST(RuleParser, mistakes_name_file_line_column_and_what_was_expected) {
+TEST(RuleParser, MistakesNameFileLineColumnAndWhatWasExpected) {
     const std::pair<const char*, const char*> cases[] = {
         {"flow destroy 0", "a.flow:1:6: found 'destroy'; expected: 'create'"},
         {"\nflow create x", "a.flow:2:13: found 'x'; expected: a port number, 0 to 65535"},
@@ -154,7 +154,7 @@ TEST(RuleParser, mistakes_name_file_line_column_and_what_was_expected) {
         EXPECT_NE(error_of(text).find(expected), std::string::npos) << text << "\n  gave " << error_of(text);
 }
 
-TEST(RuleParser, a_file_that_is_not_there) {
+TEST(RuleParser, AFileThatIsNotThere) {
     EXPECT_THROW(static_cast<void>(load_rules("/nonexistent/x.flow")), weir::core::UsageError);
 }
 

@@ -9,9 +9,9 @@
 
 namespace {
 
-using weir::flow::Route;
-using weir::flow::Rule;
-using weir::flow::Steering;
+using weir::steer::Route;
+using weir::steer::Rule;
+using weir::steer::Steering;
 using weir::wire::Datagram;
 
 constexpr std::uint32_t host(std::uint32_t last) {
@@ -35,7 +35,7 @@ Datagram to_port(std::uint16_t port, std::uint32_t src = host(10), std::uint32_t
     return datagram;
 }
 
-weir::flow::Ipv6Address ipv6_host(std::uint8_t last) {
+weir::steer::Ipv6Address ipv6_host(std::uint8_t last) {
     return {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last};
 }
 
@@ -81,7 +81,7 @@ void expect_route(const Route& route, std::uint16_t stream, std::uint32_t source
     EXPECT_EQ(route.owner, stream + 100);
 }
 
-TEST(Steering, finds_the_stream_by_port) {
+TEST(Steering, FindsTheStreamByPort) {
     const Steering steering({rule(50001, 0, 0), rule(50002, 0, 1), rule(65535, 1, 2), rule(1, 2, 3)}, {});
     expect_route(steering.route_udp(to_port(50001)), 0, 0);
     expect_route(steering.route_udp(to_port(50002)), 0, 1);
@@ -91,14 +91,14 @@ TEST(Steering, finds_the_stream_by_port) {
         expect_route(steering.route_udp(to_port(other)), Steering::none, 0);
 }
 
-TEST(Steering, without_rules_matches_nothing) {
+TEST(Steering, WithoutRulesMatchesNothing) {
     const Steering steering({}, {});
     expect_route(steering.route_udp(to_port(4791)), Steering::none, 0);
     expect_route(steering.route_roce(ToQueuePair(0).datagram()), Steering::none, 0);
     EXPECT_FALSE(steering.is_roce(to_port(4791)));
 }
 
-TEST(Steering, filters_by_source_and_destination_address) {
+TEST(Steering, FiltersBySourceAndDestinationAddress) {
     Rule both = rule(7000, 3, 4);
     both.src = {host(10), host(11)};
     both.dst = {host(2), host(3)};
@@ -109,7 +109,7 @@ TEST(Steering, filters_by_source_and_destination_address) {
     expect_route(steering.route_udp(to_port(7000, host(10), host(4))), Steering::none, 0);
 }
 
-TEST(Steering, the_first_rule_that_matches_wins) {
+TEST(Steering, TheFirstRuleThatMatchesWins) {
     Rule first = rule(7000, 0, 0);
     first.src = {host(10)};
     Rule second = rule(7000, 1, 1);
@@ -124,7 +124,7 @@ TEST(Steering, the_first_rule_that_matches_wins) {
     expect_route(turned.route_udp(to_port(7000, host(10))), 2, 2);
 }
 
-TEST(Steering, an_address_can_be_the_source) {
+TEST(Steering, AnAddressCanBeTheSource) {
     Rule by_address = rule(7000, 1, 20);
     by_address.src = {host(30), host(10), host(20)};
     by_address.source_by_address = true;
@@ -135,7 +135,7 @@ TEST(Steering, an_address_can_be_the_source) {
     expect_route(steering.route_udp(to_port(7000, host(40))), Steering::none, 0);
 }
 
-TEST(Steering, a_rule_with_addresses_of_one_kind_does_not_match_the_other) {
+TEST(Steering, ARuleWithAddressesOfOneKindDoesNotMatchTheOther) {
     Rule v6_only = rule(7000, 0, 0);
     v6_only.ipv6_src = {ipv6_host(10)};
     Rule v4_only = rule(7001, 0, 0);
@@ -146,7 +146,7 @@ TEST(Steering, a_rule_with_addresses_of_one_kind_does_not_match_the_other) {
     expect_route(steering.route_udp(OverIpv6(7001).datagram()), 1, 1);
 }
 
-TEST(Steering, IPv6_addresses_filter_and_number_sources) {
+TEST(Steering, IPv6AddressesFilterAndNumberSources) {
     Rule filter = rule(7000, 0, 0);
     filter.ipv6_src = {ipv6_host(10), ipv6_host(11)};
     filter.ipv6_dst = {ipv6_host(2)};
@@ -168,7 +168,7 @@ TEST(Steering, IPv6_addresses_filter_and_number_sources) {
     expect_route(steering.route_udp(OverIpv6(7001, 42).datagram()), Steering::none, 0);
 }
 
-TEST(Steering, finds_the_stream_by_queue_pair) {
+TEST(Steering, FindsTheStreamByQueuePair) {
     Rule first = rule(0xabcdef, 0, 0);
     first.src = {host(10)};
     const Steering steering({rule(4791, 9, 9)}, {first, rule(0x11, 1, 1), rule(0xabcdef, 2, 2)});
@@ -182,13 +182,13 @@ TEST(Steering, finds_the_stream_by_queue_pair) {
         expect_route(steering.route_roce(ToQueuePair(other).datagram()), Steering::none, 0);
 }
 
-TEST(Steering, a_header_that_is_cut_short_has_no_queue_pair) {
+TEST(Steering, AHeaderThatIsCutShortHasNoQueuePair) {
     const Steering steering({}, {rule(0x11, 1, 1)});
     expect_route(steering.route_roce(ToQueuePair(0x11, host(10), 11).datagram()), Steering::none, 0);
 }
 
 // Under the malloc trap this aborts if anything allocates.
-TEST(Steering, does_not_allocate) {
+TEST(Steering, DoesNotAllocate) {
     Rule by_address = rule(7000, 1, 20);
     by_address.src = {host(10)};
     by_address.source_by_address = true;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::port::test {
+namespace weir::store::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -91,4 +91,4 @@ inline Bytes frame_of(std::size_t size, std::uint8_t seed) {
     return frame;
 }
 
-}  // namespace weir::port::test
+}  // namespace weir::store::test

@@ -5,14 +5,16 @@
 #include <span>
 
 #include "capture_bytes.hpp"
+#include "memory_sources.hpp"
 #include "store/capture/reader.hpp"
 
-namespace weir::port {
+namespace weir::store {
 namespace {
 
 using test::Bytes;
 using test::frame_of;
 using test::join;
+using test::MemoryStream;
 
 struct Kind {
     std::uint16_t link;
@@ -68,7 +70,7 @@ struct Read {
 };
 
 std::vector<Read> read(const Bytes& file) {
-    CaptureReader reader(std::make_unique<MemorySource>(std::as_bytes(std::span(file))), "test");
+    CaptureReader reader(std::make_unique<MemoryStream>(std::as_bytes(std::span(file))), "test");
     std::vector<Read> all;
     CaptureReader::Record record;
     while (reader.next(record)) {
@@ -116,7 +118,7 @@ TEST(CaptureLink, ARecordThatIsTooShortForItsOwnHeaderIsStillARecord) {
 
 TEST(CaptureLink, IsOneForAllInterfacesOfAFile) {
     const Bytes file = join({test::pcapng_header(false, 9, 113), test::pcapng_header(false, 9, 1)});
-    CaptureReader reader(std::make_unique<MemorySource>(std::as_bytes(std::span(file))), "test");
+    CaptureReader reader(std::make_unique<MemoryStream>(std::as_bytes(std::span(file))), "test");
     CaptureReader::Record record;
     EXPECT_FALSE(reader.next(record));
     EXPECT_NE(reader.cut_off_text().find("1 (EN10MB) after one of 113 (LINUX_SLL)"), std::string::npos)
@@ -124,4 +126,4 @@ TEST(CaptureLink, IsOneForAllInterfacesOfAFile) {
 }
 
 }  // namespace
-}  // namespace weir::port
+}  // namespace weir::store

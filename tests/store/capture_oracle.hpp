@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "memory_sources.hpp"
 #include "store/capture/link.hpp"
 #include "store/capture/reader.hpp"
 
-namespace weir::port::test {
+namespace weir::store::test {
 
 /// Memory in pieces of odd sizes, as a pipe may give it.
-class PiecesSource final : public ByteSource {
+class PiecesSource final : public ByteStream {
 public:
     explicit PiecesSource(std::span<const std::byte> bytes) : left_(bytes) {}
     std::size_t read(std::span<std::byte> out) noexcept override {
@@ -56,7 +57,7 @@ public:
     Oracle& operator=(const Oracle&) = delete;
 
     /// "" if a reader of the same bytes agrees in everything, or what differs.
-    [[nodiscard]] std::string disagreement(std::unique_ptr<ByteSource> source) {
+    [[nodiscard]] std::string disagreement(std::unique_ptr<ByteStream> source) {
         std::unique_ptr<CaptureReader> reader;
         std::string refused;
         try {
@@ -132,8 +133,8 @@ private:
 
 /// "" if the reader and libpcap agree on these bytes, at once and in pieces.
 inline std::string disagreement(std::span<const std::byte> bytes) {
-    std::string text = Oracle(bytes).disagreement(std::make_unique<MemorySource>(bytes));
+    std::string text = Oracle(bytes).disagreement(std::make_unique<MemoryStream>(bytes));
     return text.empty() ? Oracle(bytes).disagreement(std::make_unique<PiecesSource>(bytes)) : text;
 }
 
-}  // namespace weir::port::test
+}  // namespace weir::store::test

@@ -8,14 +8,16 @@
 
 #include "capture_bytes.hpp"
 #include "capture_oracle.hpp"
+#include "memory_sources.hpp"
 
-namespace weir::port {
+namespace weir::store {
 namespace {
 
 using test::Bytes;
 using test::disagreement;
 using test::frame_of;
 using test::join;
+using test::MemoryStream;
 using test::PcapOptions;
 
 std::span<const std::byte> span_of(const Bytes& bytes) {
@@ -88,7 +90,7 @@ TEST(CaptureOracle, AllBlocksOfPcapngAreRead) {
     for (const bool big : {false, true}) {
         const Bytes file = pcapng_file(big);
         EXPECT_EQ(disagreement(span_of(file)), "");
-        CaptureReader reader(std::make_unique<MemorySource>(span_of(file)), "test");
+        CaptureReader reader(std::make_unique<MemoryStream>(span_of(file)), "test");
         CaptureReader::Record record;
         std::vector<core::TimeNs> times;
         while (reader.next(record)) times.push_back(record.time_ns);
@@ -145,7 +147,7 @@ TEST(CaptureOracle, RareKindsOfPcapGoThroughTheLibrary) {
             file.append(frame_of(60, static_cast<std::uint8_t>(i)));
         }
         EXPECT_EQ(disagreement(span_of(file.bytes)), "");
-        CaptureReader reader(std::make_unique<MemorySource>(span_of(file.bytes)), "test");
+        CaptureReader reader(std::make_unique<MemoryStream>(span_of(file.bytes)), "test");
         CaptureReader moved = std::move(reader);
         CaptureReader::Record record;
         while (moved.next(record)) {
@@ -217,7 +219,7 @@ TEST(CaptureBlocks, RecordsInLentBlocksStayWhileTheyAreHeld) {
     Lender lender(4);
     unsigned lent = 0;
     {
-        CaptureReader reader(std::make_unique<MemorySource>(span_of(file)), "test", &lender);
+        CaptureReader reader(std::make_unique<MemoryStream>(span_of(file)), "test", &lender);
         std::vector<std::pair<unsigned, CaptureReader::Record>> held;
         const auto let_go = [&](std::size_t which) {
             const auto& [number, record] = held[which];
@@ -247,4 +249,4 @@ TEST(CaptureBlocks, RecordsInLentBlocksStayWhileTheyAreHeld) {
 }
 
 }  // namespace
-}  // namespace weir::port
+}  // namespace weir::store

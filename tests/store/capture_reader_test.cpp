@@ -10,17 +10,19 @@
 
 #include "capture_bytes.hpp"
 #include "core/error.hpp"
+#include "memory_sources.hpp"
 
-namespace weir::port {
+namespace weir::store {
 namespace {
 
 using test::Bytes;
 using test::frame_of;
 using test::join;
+using test::MemoryStream;
 using test::PcapOptions;
 
 CaptureReader reader_of(Bytes& bytes) {
-    return CaptureReader(std::make_unique<MemorySource>(std::as_bytes(std::span(bytes))), "test.pcap");
+    return CaptureReader(std::make_unique<MemoryStream>(std::as_bytes(std::span(bytes))), "test.pcap");
 }
 
 Bytes bytes_of(const CaptureReader::Record& record) {
@@ -259,4 +261,4 @@ TEST(CaptureReader, AReaderThatMovedReadsOn) {
 }
 
 }  // namespace
-}  // namespace weir::port
+}  // namespace weir::store

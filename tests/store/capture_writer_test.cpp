@@ -12,7 +12,7 @@
 #include "core/error.hpp"
 #include "store/capture/reader.hpp"
 
-namespace weir::port {
+namespace weir::store {
 namespace {
 
 std::string new_path(const char* name) {
@@ -115,4 +115,4 @@ TEST(CaptureWriter, AFullDiskIsAnError) {
 }
 
 }  // namespace
-}  // namespace weir::port
+}  // namespace weir::store

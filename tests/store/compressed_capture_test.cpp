@@ -8,14 +8,16 @@
 
 #include "capture_bytes.hpp"
 #include "core/error.hpp"
+#include "memory_sources.hpp"
 #include "store/capture/reader.hpp"
 
-namespace weir::port {
+namespace weir::store {
 namespace {
 
 using test::Bytes;
 using test::frame_of;
 using test::join;
+using test::MemoryStream;
 using test::PcapOptions;
 
 constexpr unsigned records = 40;
@@ -57,10 +59,10 @@ struct Outcome {
     std::string error;
 };
 
-Outcome read(const Bytes& bytes, bool intact = true) {
+Outcome read_compressed(const Bytes& bytes, bool intact = true) {
     Outcome out;
     try {
-        CaptureReader reader(std::make_unique<MemorySource>(std::as_bytes(std::span(bytes))), "x.bin");
+        CaptureReader reader(std::make_unique<MemoryStream>(std::as_bytes(std::span(bytes))), "x.bin");
         CaptureReader::Record record;
         while (reader.next(record)) {
             const Bytes expected = frame_of(record.bytes.size(), static_cast<std::uint8_t>(out.records));
@@ -80,14 +82,14 @@ class Compressed : public testing::TestWithParam<Compress> {};
 
 TEST_P(Compressed, ReadsWholeFilesAndSeveralInARow) {
     const Bytes file = plain();
-    const Outcome whole = read(GetParam()(file));
+    const Outcome whole = read_compressed(GetParam()(file));
     EXPECT_EQ(whole.records, records);
     EXPECT_FALSE(whole.cut_off) << whole.text << whole.error;
     // Cut anywhere, packed one by one.
     for (const std::size_t cut : {std::size_t{1}, std::size_t{24}, file.size() / 2, file.size() - 1}) {
         const auto at = file.begin() + static_cast<std::ptrdiff_t>(cut);
-        const Outcome parts =
-            read(join({GetParam()(Bytes(file.begin(), at)), GetParam()({}), GetParam()(Bytes(at, file.end()))}));
+        const Outcome parts = read_compressed(
+            join({GetParam()(Bytes(file.begin(), at)), GetParam()({}), GetParam()(Bytes(at, file.end()))}));
         EXPECT_EQ(parts.records, records) << parts.error;
         EXPECT_FALSE(parts.cut_off) << parts.text;
     }
@@ -103,7 +105,7 @@ TEST_P(Compressed, ACutAnywhereIsSaidAndWhatCameBeforeIsUsed) {
                                     whole.begin() + static_cast<std::ptrdiff_t>(std::min(at + 500, whole.size()))))});
     std::uint64_t before = 0;
     for (std::size_t cut = 1; cut < file.size(); ++cut) {
-        const Outcome found = read(Bytes(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(cut)));
+        const Outcome found = read_compressed(Bytes(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(cut)));
         EXPECT_GE(found.records, before);
         before = found.records;
     }
@@ -111,10 +113,10 @@ TEST_P(Compressed, ACutAnywhereIsSaidAndWhatCameBeforeIsUsed) {
     // Also where all records are there, and within the one member that there is.
     const Bytes one = GetParam()(whole);
     for (std::size_t cut = 1; cut < one.size(); ++cut) {
-        const Outcome found = read(Bytes(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(cut)));
+        const Outcome found = read_compressed(Bytes(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(cut)));
         EXPECT_TRUE(found.cut_off || !found.error.empty()) << cut;
     }
-    const Outcome half = read(join({file, Bytes(file.begin(), file.begin() + 9)}));
+    const Outcome half = read_compressed(join({file, Bytes(file.begin(), file.begin() + 9)}));
     EXPECT_EQ(half.records, records);
     EXPECT_TRUE(half.cut_off);
     EXPECT_NE(half.text.find("cut off"), std::string::npos) << half.text;
@@ -125,9 +127,10 @@ TEST_P(Compressed, DamageIsSaid) {
     for (std::size_t at = 4; at < file.size(); at += 3) {
         Bytes damaged = file;
         damaged[at] ^= 0x55U;
-        static_cast<void>(read(damaged, false));  // anything but a crash: not every byte is covered by a checksum
+        static_cast<void>(
+            read_compressed(damaged, false));  // anything but a crash: not every byte is covered by a checksum
     }
-    const Outcome tail = read(join({file, Bytes{'j', 'u', 'n', 'k'}}));
+    const Outcome tail = read_compressed(join({file, Bytes{'j', 'u', 'n', 'k'}}));
     EXPECT_EQ(tail.records, records);
     EXPECT_TRUE(tail.cut_off);
     EXPECT_NE(tail.text.find("damaged"), std::string::npos) << tail.text;
@@ -136,13 +139,13 @@ TEST_P(Compressed, DamageIsSaid) {
 INSTANTIATE_TEST_SUITE_P(Capture, Compressed, testing::Values(&gzip, &zstd));
 
 TEST(CompressedCapture, PaddingBehindGzipIsNoDamage) {
-    const Outcome found = read(join({gzip(plain()), Bytes(1000, 0)}));
+    const Outcome found = read_compressed(join({gzip(plain()), Bytes(1000, 0)}));
     EXPECT_EQ(found.records, records);
     EXPECT_FALSE(found.cut_off) << found.text;
 }
 
 TEST(CompressedCapture, ASkippableFrameMayComeFirst) {
-    const Outcome found = read(join({Bytes{0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3}, zstd(plain())}));
+    const Outcome found = read_compressed(join({Bytes{0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3}, zstd(plain())}));
     EXPECT_EQ(found.records, records) << found.error;
 }
 
@@ -151,16 +154,16 @@ TEST(CompressedCapture, OtherCompressionIsNamed) {
                                                    {"bzip2", {'B', 'Z', 'h', '9', '1', 'A', 'Y', '&'}},
                                                    {"lz4", {4, 0x22, 0x4d, 0x18, 0x64, 0x40, 0xa7, 0}}};
     for (const auto& [name, bytes] : kinds) {
-        const Outcome found = read(bytes);
+        const Outcome found = read_compressed(bytes);
         EXPECT_NE(found.error.find(name), std::string::npos) << found.error;
         EXPECT_NE(found.error.find("gzip or zstd"), std::string::npos) << found.error;
     }
 }
 
 TEST(CompressedCapture, WhatIsCompressedMustBeACapture) {
-    EXPECT_NE(read(gzip(Bytes(100, 'x'))).error.find("not a capture"), std::string::npos);
-    EXPECT_NE(read(zstd({})).error.find("x.bin"), std::string::npos);
+    EXPECT_NE(read_compressed(gzip(Bytes(100, 'x'))).error.find("not a capture"), std::string::npos);
+    EXPECT_NE(read_compressed(zstd({})).error.find("x.bin"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace weir::port
+}  // namespace weir::store

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <fstream>
 
+#include "../sanitized.hpp"
 #include "core/error.hpp"
+#include "memory_sources.hpp"
 #include "store/run_path.hpp"
 #include "support.hpp"
 
@@ -37,7 +40,7 @@ bool verifies(const std::filesystem::path& path) {
 
 class Damage : public testing::TestWithParam<std::uint16_t> {};
 
-TEST_P(Damage, every_flipped_byte_of_every_file_is_noticed) {
+TEST_P(Damage, EveryFlippedByteOfEveryFileIsNoticed) {
     const TemporaryDirectory directory(memory_folder());
     std::mt19937_64 random(3);
     std::vector<TestEvent> events = small_events(3);
@@ -56,7 +59,9 @@ TEST_P(Damage, every_flipped_byte_of_every_file_is_noticed) {
         };
         for (std::size_t i = 0; i < good.size(); ++i) {
             // 0x20 turns the case of letters, which a lenient reader of checksums would not see.
-            for (const std::uint8_t flip : {std::uint8_t{1}, std::uint8_t{0x20}, std::uint8_t{0xff}}) {
+            constexpr std::array<std::uint8_t, 3> flips{1, 0x20, 0xff};
+            for (std::size_t j = 0; j < weir::test::repeated(flips.size()); ++j) {
+                const std::uint8_t flip = flips[(i + j) % flips.size()];
                 put(i, good[i] ^ std::byte{flip});
                 ASSERT_FALSE(verifies(directory / "run")) << file << " byte " << i << " flip " << int{flip};
             }
@@ -68,7 +73,7 @@ TEST_P(Damage, every_flipped_byte_of_every_file_is_noticed) {
 
 INSTANTIATE_TEST_SUITE_P(Versions, Damage, testing::Values(format_version, format_version_reduced));
 
-TEST(damage, a_missing_longer_or_foreign_file_is_noticed) {
+TEST(Damage, AMissingLongerOrForeignFileIsNoticed) {
     const TemporaryDirectory directory;
     write_run(directory / "run", small_events(6), false, 800);
     write_run(directory / "other", small_events(6), false, 800);
@@ -101,7 +106,7 @@ std::size_t scan_memory(std::span<const std::byte> bytes, std::size_t& problems,
     return scanner.scan(MemorySource(bytes), 0, "segment").events;
 }
 
-TEST(damage, events_before_a_cut_stay_readable_wherever_it_is) {
+TEST(Damage, EventsBeforeACutStayReadableWhereverItIs) {
     const TemporaryDirectory directory;
     write_run(directory / "run", small_events(4));
     const std::vector<std::byte> whole = read_file(directory / "run" / "events-000000.weir");
@@ -128,7 +133,7 @@ TEST(damage, events_before_a_cut_stay_readable_wherever_it_is) {
     EXPECT_EQ(head, whole.size());
 }
 
-TEST(damage, the_reader_goes_on_behind_a_damaged_event) {
+TEST(Damage, TheReaderGoesOnBehindADamagedEvent) {
     const TemporaryDirectory directory;
     const std::vector<TestEvent> events = small_events(5);
     write_run(directory / "run", events);
@@ -161,7 +166,7 @@ TEST(damage, the_reader_goes_on_behind_a_damaged_event) {
     EXPECT_GT(problems, 0U);
 }
 
-TEST(damage, a_killed_run_is_readable_and_said_to_be_unfinished) {
+TEST(Damage, AKilledRunIsReadableAndSaidToBeUnfinished) {
     const TemporaryDirectory directory;
     const std::vector<TestEvent> events = small_events(8);
     {
@@ -192,7 +197,7 @@ TEST(damage, a_killed_run_is_readable_and_said_to_be_unfinished) {
     EXPECT_NE(result.problems[1].find("torn tail"), std::string::npos);
 }
 
-TEST(damage, what_is_no_run_is_refused_with_a_reason) {
+TEST(Damage, WhatIsNoRunIsRefusedWithAReason) {
     const TemporaryDirectory directory;
     write_file(directory / "file", bytes_of("x"));
     std::filesystem::create_directory(directory / "empty");
@@ -211,7 +216,7 @@ TEST(damage, what_is_no_run_is_refused_with_a_reason) {
     EXPECT_NE(reason("later").find(".later.part"), std::string::npos);
 }
 
-TEST(damage, records_that_contradict_themselves_are_refused) {
+TEST(Damage, RecordsThatContradictThemselvesAreRefused) {
     struct Case {
         SourceBody body;
         std::vector<MissingRange> missing;
@@ -258,7 +263,7 @@ TEST(damage, records_that_contradict_themselves_are_refused) {
     }
 }
 
-TEST(damage, blocks_with_good_checksums_and_impossible_contents_are_refused) {
+TEST(Damage, BlocksWithGoodChecksumsAndImpossibleContentsAreRefused) {
     const TemporaryDirectory directory;
     write_run(directory / "run", small_events(1), true);
     const std::vector<std::byte> whole = read_file(directory / "run" / "events-000000.weir");

@@ -75,7 +75,7 @@ public:
         EventRecord record;
         record.id = event.id;
         record.epoch = event.epoch;
-        record.complete = event.cause == Cause::none;
+        record.complete = event.cause == Cause::complete;
         record.cause = event.cause;
         record.sources = static_cast<std::uint32_t>(event.sources.size());
         record.payload_bytes = event.received_bytes();
@@ -120,7 +120,7 @@ std::vector<TestEvent> some_events(std::mt19937_64& random, std::uint64_t count)
 
 class DirectWrites : public testing::TestWithParam<Way> {};
 
-TEST_P(DirectWrites, a_reader_finds_every_event_and_nothing_else) {
+TEST_P(DirectWrites, AReaderFindsEveryEventAndNothingElse) {
     std::mt19937_64 random(7);
     const TemporaryDirectory directory;
     const std::vector<TestEvent> events = some_events(random, 60);
@@ -129,7 +129,7 @@ TEST_P(DirectWrites, a_reader_finds_every_event_and_nothing_else) {
         EXPECT_EQ(run.alignment(), run.how()["direct"] ? File::direct_alignment : block_align);
         Feeder feeder(run, GetParam().pad);
         for (const TestEvent& event : events) feeder.put(event);
-        run.settle();
+        run.finish_data();
         EXPECT_EQ(run.held(), 0U);
         EXPECT_EQ(run.stats().events, events.size());
         EXPECT_EQ(run.stats().synced_events, events.size());
@@ -150,7 +150,7 @@ TEST_P(DirectWrites, a_reader_finds_every_event_and_nothing_else) {
         }
 }
 
-TEST_P(DirectWrites, events_over_several_buffers_stay_in_one_file) {
+TEST_P(DirectWrites, EventsOverSeveralBuffersStayInOneFile) {
     std::mt19937_64 random(8);
     const TemporaryDirectory directory;
     std::vector<TestEvent> events;
@@ -175,7 +175,7 @@ TEST_P(DirectWrites, events_over_several_buffers_stay_in_one_file) {
 INSTANTIATE_TEST_SUITE_P(Ways, DirectWrites, testing::ValuesIn(ways()),
                          [](const auto& info) { return info.param.name; });
 
-TEST(direct_writes, after_any_failure_the_account_says_what_is_there) {
+TEST(DirectWrites, AfterAnyFailureTheAccountSaysWhatIsThere) {
     const std::uint64_t seed = std::random_device()();
     std::cout << "seed " << seed << '\n';
     std::mt19937_64 random(seed);
@@ -212,7 +212,7 @@ TEST(direct_writes, after_any_failure_the_account_says_what_is_there) {
             bool failed = false;
             try {
                 for (const TestEvent& event : events) feeder.put(event);
-                run.settle();
+                run.finish_data();
             } catch (const core::RunError&) {
                 failed = true;
                 ++failures;
@@ -220,7 +220,7 @@ TEST(direct_writes, after_any_failure_the_account_says_what_is_there) {
                 EXPECT_EQ(run.held(), 0U);
                 EXPECT_THROW(feeder.put(events[0]), core::RunError);
             }
-            run.settle();
+            run.finish_data();
             written = run.stats().events;
             EXPECT_EQ(run.stats().synced_events, written);
             if (!failed) {
@@ -238,7 +238,7 @@ TEST(direct_writes, after_any_failure_the_account_says_what_is_there) {
     EXPECT_GT(failures, 5);
 }
 
-TEST(direct_writes, a_killed_process_leaves_what_was_synced_readable) {
+TEST(DirectWrites, AKilledProcessLeavesWhatWasSyncedReadable) {
     const TemporaryDirectory directory;
     std::array<int, 2> ready{};
     ASSERT_EQ(::pipe(ready.data()), 0);
@@ -268,7 +268,7 @@ TEST(direct_writes, a_killed_process_leaves_what_was_synced_readable) {
     for (const TestEvent& event : some_events(random, 40)) expect_same(event, found.at({event.epoch, event.id}));
 }
 
-TEST(direct_writes, a_policy_of_syncing_is_kept) {
+TEST(DirectWrites, APolicyOfSyncingIsKept) {
     using Policy = SyncPolicy;
     for (const Policy policy : {Policy::interval, Policy::segment, Policy::end, Policy::never}) {
         std::mt19937_64 random(10);
@@ -282,7 +282,7 @@ TEST(direct_writes, a_policy_of_syncing_is_kept) {
         while (run.held() > 0) run.collect();
         const bool synced = policy == Policy::interval || policy == Policy::segment;
         EXPECT_EQ(run.stats().synced_events > 0, synced);
-        run.settle();
+        run.finish_data();
         EXPECT_EQ(run.stats().events, events.size());
         EXPECT_EQ(run.stats().synced_events, policy == Policy::never ? 0 : events.size());
         run.close({{"ledger", {{"events", {{"written", events.size()}}}}}});
@@ -292,7 +292,7 @@ TEST(direct_writes, a_policy_of_syncing_is_kept) {
     }
 }
 
-TEST(direct_writes, after_part_of_a_unit_a_write_goes_on_where_the_unit_began) {
+TEST(DirectWrites, AfterPartOfAUnitAWriteGoesOnWhereTheUnitBegan) {
     const TemporaryDirectory directory;
     File file = File::create(directory / "file");
     if (!file.set_direct(true)) GTEST_SKIP() << "this file system takes no O_DIRECT";
@@ -319,7 +319,7 @@ TEST(direct_writes, after_part_of_a_unit_a_write_goes_on_where_the_unit_began) {
     EXPECT_TRUE(std::ranges::equal(read_file(directory / "file"), memory.span()));
 }
 
-TEST(direct_writes, what_is_refused_is_said) {
+TEST(DirectWrites, WhatIsRefusedIsSaid) {
     const TemporaryDirectory directory;
     Way way = ways()[1];
     RunWriter run(config_for(directory / "run", way));

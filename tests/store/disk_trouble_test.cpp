@@ -73,7 +73,7 @@ Outcome run_once(const std::filesystem::path& path, const RunWriter** running = 
             if (i % 2 == 1) pump.flush();
         });
     outcome.synced_before_settling = run->stats().synced_events;
-    attempt([&] { run->settle(); });
+    attempt([&] { run->finish_data(); });
     outcome.written = run->stats().events;
     outcome.closed = attempt([&] { run->close({{"ledger", {{"events", {{"written", outcome.written}}}}}}); });
     EXPECT_EQ(run->stats().events, outcome.written) << "closing changed the account";
@@ -144,7 +144,7 @@ void check_fault(std::size_t at, const Fault& fault, SyncPolicy policy = SyncPol
     EXPECT_FALSE(outcome.closed && call == Call::sync) << "a sync that failed was tried again until it worked";
 }
 
-TEST(disk_trouble, an_error_at_any_call_leaves_what_the_account_says) {
+TEST(DiskTrouble, AnErrorAtAnyCallLeavesWhatTheAccountSays) {
     const std::size_t calls = calls_of_a_run();
     ASSERT_GT(calls, 40U);
     for (std::size_t at = 0; at < calls; ++at) {
@@ -158,7 +158,7 @@ TEST(disk_trouble, an_error_at_any_call_leaves_what_the_account_says) {
     }
 }
 
-TEST(disk_trouble, also_where_all_is_synced_at_the_end) {
+TEST(DiskTrouble, AlsoWhereAllIsSyncedAtTheEnd) {
     constexpr auto policy = SyncPolicy::end;
     const std::size_t calls = calls_of_a_run(policy);
     ASSERT_GT(calls, 30U);
@@ -170,7 +170,7 @@ TEST(disk_trouble, also_where_all_is_synced_at_the_end) {
     }
 }
 
-TEST(disk_trouble, a_full_segment_that_cannot_be_synced_is_set_aside) {
+TEST(DiskTrouble, AFullSegmentThatCannotBeSyncedIsSetAside) {
     constexpr auto policy = SyncPolicy::end;
     const std::size_t calls = calls_of_a_run(policy);
     std::size_t met = 0;
@@ -194,7 +194,7 @@ TEST(disk_trouble, a_full_segment_that_cannot_be_synced_is_set_aside) {
     EXPECT_GE(met, 3U);
 }
 
-TEST(disk_trouble, what_stays_after_a_failed_write_is_synced_at_the_end_too) {
+TEST(DiskTrouble, WhatStaysAfterAFailedWriteIsSyncedAtTheEndToo) {
     constexpr auto policy = SyncPolicy::end;
     std::mt19937_64 random(13);
     const std::size_t calls = calls_of_a_run(policy);
@@ -215,7 +215,7 @@ TEST(disk_trouble, what_stays_after_a_failed_write_is_synced_at_the_end_too) {
     EXPECT_GT(met, 5U);
 }
 
-TEST(disk_trouble, short_writes_and_interruptions_are_nothing) {
+TEST(DiskTrouble, ShortWritesAndInterruptionsAreNothing) {
     const std::size_t calls = calls_of_a_run();
     for (std::size_t at = 0; at < calls; ++at) {
         SCOPED_TRACE(testing::Message() << "call " << at);
@@ -224,7 +224,7 @@ TEST(disk_trouble, short_writes_and_interruptions_are_nothing) {
     }
 }
 
-TEST(disk_trouble, half_a_write_and_then_a_full_disk) {
+TEST(DiskTrouble, HalfAWriteAndThenAFullDisk) {
     const TemporaryDirectory directory(memory_folder());
     for (const std::uint64_t room : {9'000U, 20'000U}) {
         const auto path = directory / std::to_string(room);
@@ -244,7 +244,7 @@ TEST(disk_trouble, half_a_write_and_then_a_full_disk) {
         disk.fail_at(disk.calls(), {Fault::Kind::error, ENOSPC, false});
         pump.put(event = image_event(2, {std::vector<std::uint16_t>(4000)}));
         EXPECT_THROW(pump.flush(), core::RunError);
-        run.settle();
+        run.finish_data();
         EXPECT_EQ(run.stats().events, 2U);
         run.close({});
         Verification result;
@@ -253,7 +253,7 @@ TEST(disk_trouble, half_a_write_and_then_a_full_disk) {
     }
 }
 
-TEST(disk_trouble, a_power_cut_at_any_call_leaves_all_that_was_synced) {
+TEST(DiskTrouble, APowerCutAtAnyCallLeavesAllThatWasSynced) {
     const std::uint64_t seed = std::random_device()();
     std::cout << "seed " << seed << '\n';
     std::mt19937_64 random(seed);

@@ -26,7 +26,7 @@ std::string output_of(const std::string& command, int& status) {
 
 class Documentation : public testing::TestWithParam<std::uint16_t> {};
 
-TEST_P(Documentation, its_python_reader_reads_a_run) {
+TEST_P(Documentation, ItsPythonReaderReadsARun) {
     const bool reduced = GetParam() >= format_version_reduced;
     const std::string page =
         text_of(std::filesystem::path(WEIR_SOURCE_ROOT) / "docs" / "reference" / "EVENT_FILE_READER.md");
@@ -52,7 +52,7 @@ TEST_P(Documentation, its_python_reader_reads_a_run) {
             for (const auto& range : source.missing) missing += range.end - range.begin;
         Sha256 digest;
         digest.update(event.payload());
-        expected << event.epoch << ' ' << event.id << ' ' << (event.cause == Cause::none) << ' '
+        expected << event.epoch << ' ' << event.id << ' ' << (event.cause == Cause::complete) << ' '
                  << event.payload().size() << ' ' << missing << ' ' << digest.hex() << '\n';
     }
     write_run(directory / "run", events, false, 20'000, GetParam());

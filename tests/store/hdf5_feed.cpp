@@ -24,6 +24,10 @@ namespace {
 
 using reduce::pack::Codec;
 
+constexpr Encoding with_sparse(Encoding codec) {
+    return static_cast<Encoding>(static_cast<std::uint8_t>(codec) | static_cast<std::uint8_t>(Encoding::sparse));
+}
+
 struct Task {
     std::string path;
     std::string content = "received";  ///< or a type of pixels, or "bytes"
@@ -115,7 +119,7 @@ public:
         event.id = 1000 + number;
         event.epoch = static_cast<std::uint32_t>(number / 1000);
         event.sources = task_.sources;
-        event.complete = event.cause == Cause::none;
+        event.complete = event.cause == Cause::complete;
         event.packets = number + 1;
         event.first_ns = 1'700'000'000'000'000'000 + static_cast<std::int64_t>(number) * 1000;
         event.last_ns = event.first_ns + 999;
@@ -334,7 +338,7 @@ int run(const Task& task) {
         say(fmt::format("error: {}", error.what()));
     }
     try {
-        sink.settle();
+        sink.finish_data();
     } catch (const core::RunError& error) {
         say(fmt::format("error: {}", error.what()));
     }

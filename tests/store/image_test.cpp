@@ -32,7 +32,7 @@ std::vector<std::uint16_t> decode_png(const std::filesystem::path& path, std::ui
     return pixels;
 }
 
-TEST(image, png_decodes_to_the_stretched_pixels) {
+TEST(Image, PngDecodesToTheStretchedPixels) {
     std::vector<std::vector<std::uint16_t>> pixels(2);
     for (std::uint32_t i = 0; i < 64 * 10; ++i) {
         pixels[0].push_back(static_cast<std::uint16_t>(1000 + i * 5 % 640));
@@ -72,7 +72,7 @@ TEST(image, png_decodes_to_the_stretched_pixels) {
     EXPECT_THROW(write_png(directory / "no" / "a.png", image), core::RunError);
 }
 
-TEST(image, missing_pixels_are_black_and_do_not_count) {
+TEST(Image, MissingPixelsAreBlackAndDoNotCount) {
     TestEvent event = image_event(1, {std::vector<std::uint16_t>(32, 500), std::vector<std::uint16_t>(32, 900)});
     event.cause = Cause::timeout;
     TestSource& first = event.sources[0];
@@ -94,7 +94,7 @@ TEST(image, missing_pixels_are_black_and_do_not_count) {
     EXPECT_EQ(event_image(run, *run.find({}, 1), 16, 1).height, 2U);
 }
 
-TEST(image, what_is_no_image_is_refused_with_a_reason) {
+TEST(Image, WhatIsNoImageIsRefusedWithAReason) {
     TestEvent odd = image_event(1, {std::vector<std::uint16_t>(33, 5)});
     TestEvent unknown = image_event(2, {std::vector<std::uint16_t>(32, 5)});
     unknown.cause = Cause::end_of_run;
@@ -120,7 +120,7 @@ TEST(image, what_is_no_image_is_refused_with_a_reason) {
     EXPECT_EQ(reason(1, 33, {}), "no error");
 }
 
-TEST(image, equal_pixels_do_not_divide_by_zero) {
+TEST(Image, EqualPixelsDoNotDivideByZero) {
     Image image{2, 1, {9, 9}, {true, true}};
     stretch(image, percentile_levels(image));
     EXPECT_EQ(image.pixels[0], 0);

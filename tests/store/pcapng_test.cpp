@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstring>
@@ -15,13 +14,14 @@
 #include "core/error.hpp"
 #include "store/pcapng_file.hpp"
 #include "store/run_path.hpp"
+#include "temporary_directory.hpp"
 
 namespace weir::store {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using FileBytes = std::vector<std::byte>;
 
-Bytes contents(const std::filesystem::path& path) {
+FileBytes contents(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     const auto bytes = std::as_bytes(std::span(text));
@@ -29,7 +29,7 @@ Bytes contents(const std::filesystem::path& path) {
 }
 
 template <class T>
-T at(const Bytes& bytes, std::size_t offset) {
+T at(const FileBytes& bytes, std::size_t offset) {
     T value{};
     std::memcpy(&value, bytes.data() + offset, sizeof value);
     return value;
@@ -38,8 +38,8 @@ T at(const Bytes& bytes, std::size_t offset) {
 /// A block taken apart by the draft's rules: both lengths agree, options end with opt_endofopt, padding is zero.
 struct Block {
     std::uint32_t type = 0;
-    Bytes body;                                   ///< without options
-    std::multimap<std::uint16_t, Bytes> options;  ///< in order of codes
+    FileBytes body;                                   ///< without options
+    std::multimap<std::uint16_t, FileBytes> options;  ///< in order of codes
 
     [[nodiscard]] std::string text(std::uint16_t code) const {
         const auto found = options.find(code);
@@ -52,7 +52,7 @@ struct Block {
     }
 };
 
-std::vector<Block> blocks_of(const Bytes& file) {
+std::vector<Block> blocks_of(const FileBytes& file) {
     std::vector<Block> blocks;
     for (std::size_t begin = 0; begin < file.size();) {
         Block block;
@@ -76,7 +76,7 @@ std::vector<Block> blocks_of(const Bytes& file) {
                 break;
             }
             const auto value = file.begin() + static_cast<std::ptrdiff_t>(option) + 4;
-            block.options.emplace(code, Bytes(value, value + length));
+            block.options.emplace(code, FileBytes(value, value + length));
             for (std::size_t pad = length; pad % 4 != 0; ++pad) EXPECT_EQ(file[option + 4 + pad], std::byte{0});
             option += 4 + (length + 3U) / 4 * 4;
             EXPECT_LT(option, begin + bytes - 4);
@@ -131,12 +131,10 @@ void expect_contents(const std::vector<Block>& blocks, const std::string& commen
 
 class PcapngFileTest : public testing::Test {
 protected:
-    PcapngFileTest() { std::filesystem::create_directories(folder_); }
-    ~PcapngFileTest() override { std::filesystem::remove_all(folder_); }
     [[nodiscard]] std::filesystem::path path(const char* name) const { return folder_ / name; }
 
-    static Bytes frame(std::size_t bytes, int fill) { return Bytes(bytes, static_cast<std::byte>(fill)); }
-    static PcapngPacket packet(const Bytes& bytes, core::TimeNs time_ns) {
+    static FileBytes frame(std::size_t bytes, int fill) { return FileBytes(bytes, static_cast<std::byte>(fill)); }
+    static PcapngPacket packet(const FileBytes& bytes, core::TimeNs time_ns) {
         PcapngPacket packet;
         packet.bytes = bytes;
         packet.time_ns = time_ns;
@@ -149,8 +147,7 @@ protected:
         return interfaces;
     }
 
-    std::filesystem::path folder_ =
-        std::filesystem::path(testing::TempDir()) / ("weir-pcapng-" + std::to_string(::getpid()));
+    const weir::test::TemporaryDirectory folder_;
 };
 
 TEST_F(PcapngFileTest, HasTheBlocksOfTheDraft) {
@@ -166,7 +163,7 @@ TEST_F(PcapngFileTest, HasTheBlocksOfTheDraft) {
     interfaces[0].mac = {2, 0, 0, 0, 0, 7};
     interfaces[1].name = "det1";
     interfaces[1].snap_bytes = 96;
-    const Bytes bytes = frame(61, 0xab);
+    const FileBytes bytes = frame(61, 0xab);
     const std::vector<std::string> comments{"event 17 incomplete: timeout, source 3 misses 2 packets"};
     {
         PcapngFile file(path("a.pcapng"), section, interfaces);
@@ -198,7 +195,7 @@ TEST_F(PcapngFileTest, HasTheBlocksOfTheDraft) {
 }
 
 TEST_F(PcapngFileTest, LibpcapReadsWhatWasPut) {
-    std::vector<Bytes> frames;
+    std::vector<FileBytes> frames;
     for (int i = 0; i < 700; ++i) frames.push_back(frame(60 + static_cast<std::size_t>(i) * 12 % 9001, i));
     PcapngFile file(path("b.pcapng"), {}, one_interface());
     for (std::size_t i = 0; i < frames.size(); ++i)
@@ -248,7 +245,7 @@ TEST_F(PcapngFileTest, OfAFileThatMayNotGrowWhatIsWholeIsLeft) {
     rlimit small = before;
     small.rlim_cur = 2'500'000;
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-    const Bytes bytes = frame(8000, 1);
+    const FileBytes bytes = frame(8000, 1);
     PcapngFile file(path("f.pcapng"), {}, one_interface());
     std::uint64_t put = 0;
     EXPECT_THROW(

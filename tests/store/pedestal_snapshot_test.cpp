@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -12,6 +11,7 @@
 #include "reduce/pixels/calibration.hpp"
 #include "reduce/pixels/plane_files.hpp"
 #include "store/pedestal_snapshot.hpp"
+#include "temporary_directory.hpp"
 
 namespace weir::store {
 namespace {
@@ -21,8 +21,6 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 class PedestalSnapshots : public testing::Test {
 protected:
     PedestalSnapshots() : state(reduce::jungfrau_pixels), mean(reduce::jungfrau_pixels), rms(reduce::jungfrau_pixels) {
-        std::string name = testing::TempDir() + "weir-pedestals-XXXXXX";
-        folder = ::mkdtemp(name.data());
         std::mt19937 random(1);
         for (std::size_t i = 0; i < mean.size(); ++i) {
             state.mean[i] = random() % 100 == 0 ? nan : 2700 + static_cast<double>(random()) * 1e-9;
@@ -41,7 +39,6 @@ protected:
         about.created_ns = 1'700'000'000'000'000'000;
         about.run = "night";
     }
-    ~PedestalSnapshots() override { std::filesystem::remove_all(folder); }
 
     [[nodiscard]] std::filesystem::path write() const {
         return write_pedestal_snapshot(folder, about, state, mean, rms);
@@ -60,7 +57,7 @@ protected:
         }
     }
 
-    std::filesystem::path folder;
+    const weir::test::TemporaryDirectory folder;
     PedestalSnapshot about;
     reduce::PedestalState state;
     std::vector<float> mean;

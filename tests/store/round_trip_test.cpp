@@ -11,7 +11,7 @@ namespace {
 
 class RoundTrip : public testing::TestWithParam<bool> {};
 
-TEST_P(RoundTrip, random_events_come_back_with_their_gaps_and_bytes) {
+TEST_P(RoundTrip, RandomEventsComeBackWithTheirGapsAndBytes) {
     const std::uint64_t seed = std::random_device{}();
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
@@ -31,7 +31,7 @@ TEST_P(RoundTrip, random_events_come_back_with_their_gaps_and_bytes) {
 }
 INSTANTIATE_TEST_SUITE_P(Encodings, RoundTrip, testing::Values(false, true));
 
-TEST(round_trip, an_event_may_span_many_buffers) {
+TEST(RoundTrip, AnEventMaySpanManyBuffers) {
     std::mt19937_64 random(1);
     TestEvent event;
     event.id = 5;
@@ -54,10 +54,10 @@ TEST(round_trip, an_event_may_span_many_buffers) {
     expect_same(event, found.at({0, 5}));
 }
 
-TEST(round_trip, a_run_without_events_and_an_event_without_sources_verify) {
+TEST(RoundTrip, ARunWithoutEventsAndAnEventWithoutSourcesVerify) {
     const TemporaryDirectory directory;
     write_run(directory / "none", {});
-    write_run(directory / "empty", {TestEvent{7, 0, Cause::none, {}}});
+    write_run(directory / "empty", {TestEvent{7, 0, Cause::complete, {}}});
     Verification result;
     EXPECT_TRUE(read_all(RunReader(directory / "none"), &result).empty());
     EXPECT_TRUE(result.verified);
@@ -65,7 +65,7 @@ TEST(round_trip, a_run_without_events_and_an_event_without_sources_verify) {
     EXPECT_TRUE(result.verified);
 }
 
-TEST(round_trip, single_events_are_found_by_number_with_and_without_the_index) {
+TEST(RoundTrip, SingleEventsAreFoundByNumberWithAndWithoutTheIndex) {
     std::mt19937_64 random(2);
     std::vector<TestEvent> events;
     for (std::uint64_t id = 0; id < 30; ++id) events.push_back(random_event(random, id, 2, 3000));
@@ -93,7 +93,7 @@ TEST(round_trip, single_events_are_found_by_number_with_and_without_the_index) {
     EXPECT_FALSE(without.scan({}).verified);
 }
 
-TEST(round_trip, payload_goes_to_its_place_between_the_gaps) {
+TEST(RoundTrip, PayloadGoesToItsPlaceBetweenTheGaps) {
     TestEvent event;
     event.cause = Cause::evicted;
     event.sources.push_back({0, SourceState::partial, 20, {{0, 2}, {5, 8}, {19, 20}}, bytes_of("abcdefghijklmn"), {}});
@@ -111,7 +111,7 @@ TEST(round_trip, payload_goes_to_its_place_between_the_gaps) {
     EXPECT_EQ(places[2], "xyz" + std::string(17, '.'));
 }
 
-TEST(missing_ranges, are_the_gaps_up_to_the_total) {
+TEST(MissingRanges, AreTheGapsUpToTheTotal) {
     const std::vector<assemble::ByteRange> received{{2, 5}, {8, 10}};
     std::vector<assemble::ByteRange> out(8);
     ASSERT_EQ(missing_ranges(received, 12, out), 3U);
@@ -127,7 +127,7 @@ TEST(missing_ranges, are_the_gaps_up_to_the_total) {
     EXPECT_EQ(missing_ranges(received, 12, std::span(out).first(1)), 3U);
 }
 
-TEST(manifest, keeps_its_members_and_refuses_other_text) {
+TEST(Manifest, KeepsItsMembersAndRefusesOtherText) {
     const std::string text = manifest_text({{"version", format_version}, {"name", "a \xff b"}});
     EXPECT_EQ(parse_manifest(text)["version"], format_version);
     EXPECT_TRUE(nlohmann::json::accept(text));

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "../sanitized.hpp"
 #include "core/error.hpp"
 #include "store/disk_watch.hpp"
 #include "store/manifest.hpp"
@@ -38,7 +39,7 @@ nlohmann::json account(const RunWriter& run) {
 
 // --- files that vanish -----------------------------------------------------------------------------------------------
 
-TEST(run_directory, removed_under_the_run_is_noticed_and_nothing_is_called_written) {
+TEST(RunDirectory, RemovedUnderTheRunIsNoticedAndNothingIsCalledWritten) {
     const TemporaryDirectory directory;
     RunWriter run(config_for(directory / "run", 3000));
     put_events(run, 0, 10);
@@ -46,7 +47,7 @@ TEST(run_directory, removed_under_the_run_is_noticed_and_nothing_is_called_writt
     // The next sync sees it; a run that syncs rarely at its end.
     EXPECT_NE(reason_of([&] { run.sync(); }).find("removed"), std::string::npos);
     EXPECT_TRUE(run.failed());
-    run.settle();
+    run.finish_data();
     EXPECT_EQ(run.stats().events, 0U);
     EXPECT_NE(reason_of([&] { run.close({}); }).find("removed"), std::string::npos);
     EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
@@ -54,25 +55,25 @@ TEST(run_directory, removed_under_the_run_is_noticed_and_nothing_is_called_writt
     RunWriter late(config_for(directory / "late"));
     put_events(late, 0, 3);
     std::filesystem::remove_all(late.path());
-    EXPECT_NE(reason_of([&] { late.settle(); }).find("removed"), std::string::npos);
+    EXPECT_NE(reason_of([&] { late.finish_data(); }).find("removed"), std::string::npos);
     EXPECT_EQ(late.stats().events, 0U);
 }
 
-TEST(run_directory, a_removed_segment_takes_its_events_out_of_the_account) {
+TEST(RunDirectory, ARemovedSegmentTakesItsEventsOutOfTheAccount) {
     const TemporaryDirectory directory;
     RunWriter run(config_for(directory / "run", 3000));
     put_events(run, 0, 10);
     ASSERT_GT(run.stats().segments, 3U);
     const std::uint64_t before = run.stats().events;
     std::filesystem::remove(run.path() / segment_name(1));
-    EXPECT_NE(reason_of([&] { run.settle(); }).find("removed"), std::string::npos);
+    EXPECT_NE(reason_of([&] { run.finish_data(); }).find("removed"), std::string::npos);
     EXPECT_LT(run.stats().events, before);
     EXPECT_EQ(read_all(RunReader(run.path())).size(), run.stats().events);
     EXPECT_THROW(run.close(account(run)), core::RunError);
     EXPECT_FALSE(std::filesystem::exists(directory / "run"));
 }
 
-TEST(run_directory, moved_under_the_run_keeps_what_was_synced) {
+TEST(RunDirectory, MovedUnderTheRunKeepsWhatWasSynced) {
     const TemporaryDirectory directory;
     RunWriter run(config_for(directory / "run"));
     put_events(run, 0, 4);
@@ -80,23 +81,23 @@ TEST(run_directory, moved_under_the_run_keeps_what_was_synced) {
     std::filesystem::rename(run.path(), directory / "elsewhere");
     put_events(run, 4, 2);
     EXPECT_NE(reason_of([&] { run.sync(); }).find("moved"), std::string::npos);
-    run.settle();
+    run.finish_data();
     EXPECT_GE(run.stats().events, 4U);
     EXPECT_EQ(read_all(RunReader(directory / "elsewhere")).size(), run.stats().events);
     EXPECT_THROW(run.close(account(run)), core::RunError);
 }
 
-TEST(run_directory, a_shortened_segment_is_not_made_longer_again) {
+TEST(RunDirectory, AShortenedSegmentIsNotMadeLongerAgain) {
     const TemporaryDirectory directory;
     RunWriter run(config_for(directory / "run"));
     put_events(run, 0, 4);
     std::filesystem::resize_file(run.path() / segment_name(0), 100);
-    EXPECT_NE(reason_of([&] { run.settle(); }).find("shortened"), std::string::npos);
+    EXPECT_NE(reason_of([&] { run.finish_data(); }).find("shortened"), std::string::npos);
     EXPECT_EQ(run.stats().events, 0U);
     EXPECT_EQ(std::filesystem::file_size(run.path() / segment_name(0)), 100U);
 }
 
-TEST(run_directory, room_for_the_end_is_set_aside_and_given_back) {
+TEST(RunDirectory, RoomForTheEndIsSetAsideAndGivenBack) {
     const TemporaryDirectory directory;
     RunWriter run(config_for(directory / "run"));
     EXPECT_GE(std::filesystem::file_size(run.path() / room_name), 1U << 20);
@@ -110,7 +111,7 @@ TEST(run_directory, room_for_the_end_is_set_aside_and_given_back) {
 
 // --- segments --------------------------------------------------------------------------------------------------------
 
-TEST(segments, of_one_event_each_if_they_are_that_small) {
+TEST(Segments, OfOneEventEachIfTheyAreThatSmall) {
     const TemporaryDirectory directory;
     RunWriter run(config_for(directory / "run", 1));
     put_events(run, 0, 7);
@@ -131,7 +132,7 @@ TEST(segments, of_one_event_each_if_they_are_that_small) {
     EXPECT_EQ(events, 7U);
 }
 
-TEST(segments, begin_by_time_with_the_event_that_is_late_enough) {
+TEST(Segments, BeginByTimeWithTheEventThatIsLateEnough) {
     const TemporaryDirectory directory;
     RunWriter::Config config = config_for(directory / "run");
     config.segment_interval_ns = 20 * core::ns_per_ms;
@@ -152,7 +153,7 @@ TEST(segments, begin_by_time_with_the_event_that_is_late_enough) {
     EXPECT_TRUE(result.verified);
 }
 
-TEST(segments, are_not_more_than_a_manifest_can_list) {
+TEST(Segments, AreNotMoreThanAManifestCanList) {
     const TemporaryDirectory directory;
     RunWriter::Config config = config_for(directory / "run", 1);
     config.segments_max = 3;
@@ -193,9 +194,9 @@ std::vector<int> together(int count, const std::function<int(int)>& action) {
     return results;
 }
 
-TEST(two_writers, of_one_path_one_gets_it_whoever_is_first) {
+TEST(TwoWriters, OfOnePathOneGetsItWhoeverIsFirst) {
     const TemporaryDirectory directory(memory_folder());
-    for (int round = 0; round < 60; ++round) {
+    for (int round = 0; round < weir::test::repeated(60); ++round) {
         const auto path = directory / std::to_string(round);
         const std::vector<int> results = together(3, [&](int who) {
             try {
@@ -214,7 +215,7 @@ TEST(two_writers, of_one_path_one_gets_it_whoever_is_first) {
     }
 }
 
-TEST(two_writers, the_second_is_told_whether_the_first_still_lives) {
+TEST(TwoWriters, TheSecondIsToldWhetherTheFirstStillLives) {
     const TemporaryDirectory directory;
     const auto hidden = directory / ".run.part";
     {
@@ -231,7 +232,7 @@ TEST(two_writers, the_second_is_told_whether_the_first_still_lives) {
     EXPECT_EQ(read_all(RunReader(hidden)).size(), 1U) << "it was not touched";
 }
 
-TEST(run_path, numbers_stay_different_when_starts_race_and_are_killed) {
+TEST(RunPath, NumbersStayDifferentWhenStartsRaceAndAreKilled) {
     const TemporaryDirectory directory(memory_folder());
     const std::string pattern = (directory / "run-{run:03}").string();
     std::uint64_t closed = 0;
@@ -262,7 +263,7 @@ TEST(run_path, numbers_stay_different_when_starts_race_and_are_killed) {
     EXPECT_EQ(whole, closed);
 }
 
-TEST(run_path, a_mount_that_is_required_must_be_there) {
+TEST(RunPath, AMountThatIsRequiredMustBeThere) {
     const TemporaryDirectory directory;
     EXPECT_EQ(reason_of([&] { require_mount_point("/proc"); }), "no error");
     EXPECT_NE(reason_of([&] { require_mount_point(directory.path()); }).find("no file system is mounted at"),
@@ -287,7 +288,7 @@ void copy_in_any_order(const std::filesystem::path& from, const std::filesystem:
     }
 }
 
-TEST(copies, of_a_run_that_is_being_written_hold_whole_events_and_say_that_it_is_not_closed) {
+TEST(Copies, OfARunThatIsBeingWrittenHoldWholeEventsAndSayThatItIsNotClosed) {
     const std::uint64_t seed = std::random_device()();
     std::cout << "seed " << seed << '\n';
     std::mt19937_64 random(seed);
@@ -334,7 +335,7 @@ TEST(copies, of_a_run_that_is_being_written_hold_whole_events_and_say_that_it_is
 
 // --- how long the disk lasts -----------------------------------------------------------------------------------------
 
-TEST(disk_watch, knows_the_rate_and_the_time_that_is_left) {
+TEST(DiskWatch, KnowsTheRateAndTheTimeThatIsLeft) {
     DiskWatch watch;
     EXPECT_FALSE(watch.outlook().free_bytes.has_value());
     constexpr std::uint64_t mb = 1'000'000;
@@ -358,7 +359,7 @@ TEST(disk_watch, knows_the_rate_and_the_time_that_is_left) {
     EXPECT_EQ(disk_text(watch.outlook()), "");
 }
 
-TEST(disk_watch, warns_once_and_again_at_half_of_it) {
+TEST(DiskWatch, WarnsOnceAndAgainAtHalfOfIt) {
     DiskAlarm alarm(600);
     const auto at = [&](std::uint64_t seconds) { return alarm.update({1, 1, seconds}); };
     EXPECT_FALSE(at(700));
@@ -374,7 +375,7 @@ TEST(disk_watch, warns_once_and_again_at_half_of_it) {
     EXPECT_FALSE(never.update({1, 1, 0}));
 }
 
-TEST(disk_watch, is_said_in_words) {
+TEST(DiskWatch, IsSaidInWords) {
     EXPECT_EQ(disk_text({500'000, {}, {}}), "0.5 MB free");
     EXPECT_EQ(disk_text({1'200'000'000'000, 100, 12'240}), "1.2 TB free, 3.4 h left");
     EXPECT_EQ(disk_text({34'000'000'000, 100, 90}), "34 GB free, 90 s left");

@@ -15,7 +15,7 @@
 namespace weir::store::test {
 namespace {
 
-RunWriter::Config config_for(const std::filesystem::path& path) {
+RunWriter::Config writer_config(const std::filesystem::path& path) {
     RunWriter::Config config;
     config.path = path;
     return config;
@@ -29,9 +29,9 @@ TestEvent plain_event(std::uint64_t id, std::size_t bytes) {
     return event;
 }
 
-TEST(run_writer, shows_the_run_under_its_name_when_it_is_complete) {
+TEST(RunWriter, ShowsTheRunUnderItsNameWhenItIsComplete) {
     const TemporaryDirectory directory;
-    RunWriter run(config_for(directory / "run"));
+    RunWriter run(writer_config(directory / "run"));
     EXPECT_EQ(run.path(), directory / ".run.part");
     Pump pump(run);
     pump.put(plain_event(1, 100));
@@ -48,16 +48,16 @@ TEST(run_writer, shows_the_run_under_its_name_when_it_is_complete) {
     EXPECT_THROW(run.append({}), core::RunError);
 }
 
-TEST(run_writer, replaces_nothing) {
+TEST(RunWriter, ReplacesNothing) {
     const TemporaryDirectory directory;
     std::filesystem::create_directory(directory / "there");
     write_file(directory / "file", {});
     std::filesystem::create_symlink("nowhere", directory / "link");
     for (const char* name : {"there", "file", "link"})
-        EXPECT_NE(reason_of([&] { RunWriter run(config_for(directory / name)); }).find("exists already"),
+        EXPECT_NE(reason_of([&] { RunWriter run(writer_config(directory / name)); }).find("exists already"),
                   std::string::npos);
-    RunWriter first(config_for(directory / "run"));
-    EXPECT_NE(reason_of([&] { RunWriter run(config_for(directory / "run")); }).find("another weir is writing"),
+    RunWriter first(writer_config(directory / "run"));
+    EXPECT_NE(reason_of([&] { RunWriter run(writer_config(directory / "run")); }).find("another weir is writing"),
               std::string::npos);
     // Something took the name while the run was written.
     std::filesystem::create_directory(directory / "run");
@@ -67,22 +67,22 @@ TEST(run_writer, replaces_nothing) {
     EXPECT_TRUE(RunReader(directory / "run").scan({}).verified);
 }
 
-TEST(run_writer, says_why_a_place_cannot_be_written) {
+TEST(RunWriter, SaysWhyAPlaceCannotBeWritten) {
     const TemporaryDirectory directory;
-    EXPECT_NE(reason_of([&] { RunWriter run(config_for(directory / "no" / "run")); }).find("there is no directory"),
+    EXPECT_NE(reason_of([&] { RunWriter run(writer_config(directory / "no" / "run")); }).find("there is no directory"),
               std::string::npos);
     write_file(directory / "file", {});
-    EXPECT_NE(reason_of([&] { RunWriter run(config_for(directory / "file" / "run")); }).find("Not a directory"),
+    EXPECT_NE(reason_of([&] { RunWriter run(writer_config(directory / "file" / "run")); }).find("Not a directory"),
               std::string::npos);
-    const std::string proc = reason_of([&] { RunWriter run(config_for("/proc/run")); });
+    const std::string proc = reason_of([&] { RunWriter run(writer_config("/proc/run")); });
     EXPECT_NE(proc.find("the file system of /proc takes no new directories"), std::string::npos) << proc;
-    EXPECT_NE(reason_of([&] { RunWriter run(config_for("")); }).find("not a name"), std::string::npos);
-    EXPECT_NE(reason_of([&] { RunWriter run(config_for(directory / "..")); }).find("not a name"), std::string::npos);
+    EXPECT_NE(reason_of([&] { RunWriter run(writer_config("")); }).find("not a name"), std::string::npos);
+    EXPECT_NE(reason_of([&] { RunWriter run(writer_config(directory / "..")); }).find("not a name"), std::string::npos);
 }
 
-TEST(run_writer, a_slash_at_the_end_of_the_path_does_not_matter) {
+TEST(RunWriter, ASlashAtTheEndOfThePathDoesNotMatter) {
     const TemporaryDirectory directory;
-    RunWriter run(config_for((directory / "run").string() + "/"));
+    RunWriter run(writer_config((directory / "run").string() + "/"));
     run.close({});
     EXPECT_TRUE(RunReader((directory / "run").string() + "/").scan({}).verified);
 }
@@ -107,10 +107,10 @@ int in_a_child_with_small_files(std::uint64_t bytes, const std::function<bool()>
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(run_writer, a_write_error_leaves_the_whole_events_before_it) {
+TEST(RunWriter, AWriteErrorLeavesTheWholeEventsBeforeIt) {
     const TemporaryDirectory directory;
     const int status = in_a_child_with_small_files(100'000, [&] {
-        RunWriter run(config_for(directory / "run"));
+        RunWriter run(writer_config(directory / "run"));
         Pump pump(run);
         std::uint64_t handed = 0;
         std::string reason;
@@ -134,9 +134,9 @@ TEST(run_writer, a_write_error_leaves_the_whole_events_before_it) {
     EXPECT_TRUE(result.verified) << result.problems[0];
 }
 
-TEST(run_writer, a_segment_that_cannot_be_begun_ends_the_run_with_the_one_before) {
+TEST(RunWriter, ASegmentThatCannotBeBegunEndsTheRunWithTheOneBefore) {
     const TemporaryDirectory directory;
-    RunWriter::Config config = config_for(directory / "run");
+    RunWriter::Config config = writer_config(directory / "run");
     config.segment_bytes = 5000;
     RunWriter run(config);
     std::filesystem::create_directory(directory / ".run.part" / "events-000001.weir");
@@ -154,9 +154,9 @@ TEST(run_writer, a_segment_that_cannot_be_begun_ends_the_run_with_the_one_before
     EXPECT_TRUE(result.verified) << result.problems[0];
 }
 
-TEST(run_writer, an_event_that_was_never_finished_is_cut_off_at_the_end) {
+TEST(RunWriter, AnEventThatWasNeverFinishedIsCutOffAtTheEnd) {
     const TemporaryDirectory directory;
-    RunWriter run(config_for(directory / "run"));
+    RunWriter run(writer_config(directory / "run"));
     Pump pump(run);
     pump.put(plain_event(1, 10));
     pump.flush();
@@ -175,11 +175,11 @@ TEST(run_writer, an_event_that_was_never_finished_is_cut_off_at_the_end) {
     EXPECT_TRUE(result.verified);
 }
 
-TEST(run_writer, blocks_that_do_not_follow_each_other_are_refused) {
+TEST(RunWriter, BlocksThatDoNotFollowEachOtherAreRefused) {
     const TemporaryDirectory directory;
     alignas(block_align) std::array<std::byte, BlockWriter::buffer_bytes_min> buffer{};
     for (int kind = 0; kind < 4; ++kind) {
-        RunWriter run(config_for(directory / std::to_string(kind)));
+        RunWriter run(writer_config(directory / std::to_string(kind)));
         BlockWriter writer;
         writer.reset(buffer);
         EventRecord record;
@@ -197,22 +197,22 @@ TEST(run_writer, blocks_that_do_not_follow_each_other_are_refused) {
     }
 }
 
-TEST(run_writer, the_ledger_must_agree_with_what_is_there) {
+TEST(RunWriter, TheLedgerMustAgreeWithWhatIsThere) {
     const TemporaryDirectory directory;
-    RunWriter run(config_for(directory / "run"));
+    RunWriter run(writer_config(directory / "run"));
     run.close({{"ledger", {{"events", {{"written", 1}}}}}});
     const Verification result = RunReader(directory / "run").scan({});
     EXPECT_FALSE(result.verified);
     EXPECT_NE(result.problems.at(0).find("ledger"), std::string::npos);
 }
 
-TEST(run_writer, a_killed_process_leaves_every_event_it_appended) {
+TEST(RunWriter, AKilledProcessLeavesEveryEventItAppended) {
     const TemporaryDirectory directory;
     std::array<int, 2> ready{};
     ASSERT_EQ(::pipe(ready.data()), 0);
     const pid_t child = ::fork();
     if (child == 0) {
-        RunWriter run(config_for(directory / "run"));
+        RunWriter run(writer_config(directory / "run"));
         Pump pump(run);
         for (std::uint64_t id = 0; id < 50; ++id) pump.put(plain_event(id, 5000));
         pump.flush();
@@ -231,9 +231,9 @@ TEST(run_writer, a_killed_process_leaves_every_event_it_appended) {
     EXPECT_EQ(result.problem_count, 1U);
 }
 
-TEST(run_writer, syncs_by_bytes_and_when_idle_by_time) {
+TEST(RunWriter, SyncsByBytesAndWhenIdleByTime) {
     const TemporaryDirectory directory;
-    RunWriter::Config config = config_for(directory / "run");
+    RunWriter::Config config = writer_config(directory / "run");
     config.sync_bytes = 10'000;
     config.sync_interval_ns = 3600 * core::ns_per_s;
     RunWriter run(config);
@@ -258,9 +258,9 @@ TEST(run_writer, syncs_by_bytes_and_when_idle_by_time) {
     EXPECT_EQ(timed.stats().synced_events, 1U);
 }
 
-TEST(run_writer, the_index_is_written_in_pieces_and_stays_right) {
+TEST(RunWriter, TheIndexIsWrittenInPiecesAndStaysRight) {
     const TemporaryDirectory directory;
-    RunWriter::Config config = config_for(directory / "run");
+    RunWriter::Config config = writer_config(directory / "run");
     config.sync_bytes = 1 << 20;
     RunWriter run(config);
     Pump pump(run, 1 << 20);
@@ -273,7 +273,7 @@ TEST(run_writer, the_index_is_written_in_pieces_and_stays_right) {
     EXPECT_EQ(reader.find({}, 8999)->id, 8999U);
 }
 
-TEST(run_path, templates_are_expanded) {
+TEST(RunPath, TemplatesAreExpanded) {
     const PathValues values{"beam", 42, "2026-10-03"};
     EXPECT_EQ(expand_path_template("/data/{name}-{run:06}", values), "/data/beam-000042");
     EXPECT_EQ(expand_path_template("{date}/{run}{run:03}x", values), "2026-10-03/42042x");
@@ -285,7 +285,7 @@ TEST(run_path, templates_are_expanded) {
     EXPECT_EQ(hidden_path("run/"), ".run.part");
 }
 
-TEST(run_path, run_numbers_go_on_after_a_restart) {
+TEST(RunPath, RunNumbersGoOnAfterARestart) {
     const TemporaryDirectory directory;
     EXPECT_EQ(next_run_number(directory.path()), 1U);
     EXPECT_EQ(next_run_number(directory.path()), 2U);
@@ -306,7 +306,7 @@ TEST(run_path, run_numbers_go_on_after_a_restart) {
     EXPECT_THROW(make_run_path((directory / "{nme}").string(), "x", now_ns), core::UsageError);
 }
 
-TEST(run_path, processes_that_start_together_get_different_numbers) {
+TEST(RunPath, ProcessesThatStartTogetherGetDifferentNumbers) {
     const TemporaryDirectory directory;
     std::vector<pid_t> children;
     for (int i = 0; i < 4; ++i) {

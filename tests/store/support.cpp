@@ -2,7 +2,6 @@
 #include "support.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -17,17 +16,6 @@ namespace weir::store::test {
 
 std::filesystem::path memory_folder() {
     return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : std::filesystem::path();
-}
-
-TemporaryDirectory::TemporaryDirectory(std::filesystem::path parent) {
-    if (parent.empty()) parent = std::filesystem::temp_directory_path();
-    std::string name = (parent / "weir-store-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
 }
 
 std::vector<std::byte> TestEvent::payload() const {
@@ -185,7 +173,7 @@ void Pump::put_description(const TestEvent& event) {
     record.id = event.id;
     record.epoch = event.epoch;
     record.sources = static_cast<std::uint32_t>(event.sources.size());
-    record.complete = event.cause == Cause::none;
+    record.complete = event.cause == Cause::complete;
     record.cause = event.cause;
     record.payload_bytes = event.received_bytes();
     record.content = event.content;
@@ -278,7 +266,7 @@ void expect_same(const TestEvent& event, const Found& found) {
     EXPECT_EQ(found.info.id, event.id);
     EXPECT_EQ(found.info.epoch, event.epoch);
     EXPECT_EQ(found.info.cause, event.cause);
-    EXPECT_EQ(found.info.complete, event.cause == Cause::none);
+    EXPECT_EQ(found.info.complete, event.cause == Cause::complete);
     EXPECT_EQ(found.info.packets, event.id + 1);
     EXPECT_EQ(found.info.last_ns - found.info.first_ns, 999);
     EXPECT_EQ(found.payload, event.payload());

@@ -14,22 +14,11 @@
 #include "store/block_writer.hpp"
 #include "store/run_reader.hpp"
 #include "store/run_writer.hpp"
+#include "temporary_directory.hpp"
 
 namespace weir::store::test {
 
-class TemporaryDirectory {
-public:
-    /// In `parent`, or where temporary files go.
-    explicit TemporaryDirectory(std::filesystem::path parent = {});
-    ~TemporaryDirectory();
-    TemporaryDirectory(const TemporaryDirectory&) = delete;
-    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-    [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
-private:
-    std::filesystem::path path_;
-};
+using weir::test::TemporaryDirectory;
 
 /// For tests that do a lot with little: a file system in memory, if there is one.
 std::filesystem::path memory_folder();
@@ -47,7 +36,7 @@ struct TestSource {
 struct TestEvent {
     std::uint64_t id = 0;
     std::uint32_t epoch = 0;
-    Cause cause = Cause::none;
+    Cause cause = Cause::complete;
     std::vector<TestSource> sources;
     Content content = Content::received;
     EventResult result{};

@@ -9,6 +9,7 @@
 
 #include "core/crc32c.hpp"
 #include "core/error.hpp"
+#include "memory_sources.hpp"
 #include "store/run_path.hpp"
 #include "support.hpp"
 
@@ -31,7 +32,7 @@ RunWriter::Config config_at(const std::filesystem::path& path, std::uint64_t seg
     return config;
 }
 
-TEST(version_2, reduced_events_come_back_with_what_reducers_said_of_them) {
+TEST(Version2, ReducedEventsComeBackWithWhatReducersSaidOfThem) {
     const std::uint64_t seed = std::random_device{}();
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const std::vector<TestEvent> events = reduced_events(seed, 60, 9000);
@@ -72,7 +73,7 @@ TEST(version_2, reduced_events_come_back_with_what_reducers_said_of_them) {
     EXPECT_EQ(quick.heads, events.size());
 }
 
-TEST(version_2, a_reduced_payload_is_placed_source_by_source_without_gaps) {
+TEST(Version2, AReducedPayloadIsPlacedSourceBySourceWithoutGaps) {
     TestEvent event;
     event.cause = Cause::timeout;
     event.content = Content::pixels;
@@ -95,7 +96,7 @@ TEST(version_2, a_reduced_payload_is_placed_source_by_source_without_gaps) {
     EXPECT_EQ(info.payload_bytes, 19U);
 }
 
-TEST(version_2, an_event_that_is_taken_back_leaves_no_trace) {
+TEST(Version2, AnEventThatIsTakenBackLeavesNoTrace) {
     const std::vector<TestEvent> events = reduced_events(5, 12, 500);
     const TemporaryDirectory directory;
     for (const bool with_vetoed : {false, true}) {
@@ -126,7 +127,7 @@ TEST(version_2, an_event_that_is_taken_back_leaves_no_trace) {
     EXPECT_TRUE(RunReader(directory / "vetoed").scan({}).verified);
 }
 
-TEST(version_2, a_result_is_not_written_into_a_block_that_has_left_the_buffer) {
+TEST(Version2, AResultIsNotWrittenIntoABlockThatHasLeftTheBuffer) {
     alignas(block_align) std::array<std::byte, BlockWriter::buffer_bytes_min> buffer{};
     BlockWriter writer;
     writer.reset(buffer);
@@ -139,7 +140,7 @@ TEST(version_2, a_result_is_not_written_into_a_block_that_has_left_the_buffer) {
     EXPECT_FALSE(writer.patch_event({Veto::passed, 1, 2}));
 }
 
-TEST(version_2, each_segment_counts_its_own_blocks) {
+TEST(Version2, EachSegmentCountsItsOwnBlocks) {
     const TemporaryDirectory directory;
     write_run(directory / "run", reduced_events(8, 30, 900), false, 8000, format_version_reduced);
     std::size_t segments = 0;
@@ -160,7 +161,7 @@ TEST(version_2, each_segment_counts_its_own_blocks) {
     EXPECT_GT(segments, 3U);
 }
 
-TEST(version_2, entries_of_segments_written_side_by_side_may_come_in_any_order) {
+TEST(Version2, EntriesOfSegmentsWrittenSideBySideMayComeInAnyOrder) {
     const TemporaryDirectory directory;
     write_run(directory / "run", reduced_events(9, 30, 900), false, 8000, format_version_reduced);
     // The entries of the index, last one first, with new checksums here and in the manifest.
@@ -180,7 +181,7 @@ TEST(version_2, entries_of_segments_written_side_by_side_may_come_in_any_order) 
     EXPECT_TRUE(run.find({}, 17).has_value());
 }
 
-TEST(version_2, blocks_that_were_exchanged_with_good_checksums_are_noticed) {
+TEST(Version2, BlocksThatWereExchangedWithGoodChecksumsAreNoticed) {
     const TemporaryDirectory directory;
     write_run(directory / "run", reduced_events(10, 3, 500), false, 1 << 20, format_version_reduced);
     const auto file = directory / "run" / "events-000000.weir";
@@ -192,7 +193,7 @@ TEST(version_2, blocks_that_were_exchanged_with_good_checksums_are_noticed) {
     EXPECT_NE(result.problems[0].find("not as the manifest describes it"), std::string::npos);
 }
 
-TEST(version_2, its_blocks_are_refused_where_a_run_is_of_version_1) {
+TEST(Version2, ItsBlocksAreRefusedWhereARunIsOfVersion1) {
     const TemporaryDirectory directory;
     RunWriter::Config config = config_at(directory / "run");
     config.version = format_version;
@@ -208,7 +209,7 @@ TEST(version_2, its_blocks_are_refused_where_a_run_is_of_version_1) {
     EXPECT_THROW(run.append(writer.blocks()), core::RunError);
 }
 
-TEST(version_2, contradictions_in_what_is_new_are_refused) {
+TEST(Version2, ContradictionsInWhatIsNewAreRefused) {
     TestEvent event;
     event.content = Content::pixels;
     event.sources.push_back({0, SourceState::complete, 3, {}, bytes_of("abc"), {}, bytes_of("0123456789")});
@@ -250,7 +251,7 @@ TEST(version_2, contradictions_in_what_is_new_are_refused) {
             << encoding;
 }
 
-TEST(version_2, a_killed_run_is_readable_up_to_where_it_was_cut) {
+TEST(Version2, AKilledRunIsReadableUpToWhereItWasCut) {
     const std::vector<TestEvent> events = reduced_events(11, 8, 90);
     const TemporaryDirectory directory;
     {

@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "store/write_queue.hpp"
+#include "temporary_directory.hpp"
 
 namespace weir::store {
 namespace {
@@ -29,9 +30,6 @@ std::optional<int> ring_descriptor() {
 class WriteQueueTest : public testing::Test {
 protected:
     void SetUp() override {
-        std::string name = "/tmp/weir-queue-XXXXXX";
-        ASSERT_NE(::mkdtemp(name.data()), nullptr);
-        folder_ = name;
         file_ = File::create(folder_ / "file");
         try {
             queue_.emplace(4U);
@@ -46,7 +44,6 @@ protected:
     void TearDown() override {
         if (kept_ >= 0) ::close(kept_);
         queue_.reset();
-        std::filesystem::remove_all(folder_);
     }
     void refuse(bool refused) {
         const int other = refused ? ::open("/dev/null", O_RDWR | O_CLOEXEC) : kept_;
@@ -63,7 +60,7 @@ protected:
         return {reinterpret_cast<const char*>(bytes.data()), count};
     }
 
-    std::filesystem::path folder_;
+    const weir::test::TemporaryDirectory folder_;
     File file_;
     std::optional<WriteQueue> queue_;
     int ring_ = -1;

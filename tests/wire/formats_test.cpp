@@ -1,5 +1,9 @@
 // This packet -> this counter for jungfrau, ejfat and message, and decode(encode(x)) == x.
+#include <fstream>
+#include <iterator>
+
 #include "core/error.hpp"
+#include "options/option.hpp"
 #include "wire/format.hpp"
 #include "wire_support.hpp"
 
@@ -7,17 +11,10 @@ namespace weir::wire {
 namespace {
 
 using test::Bytes;
-using test::datagram_of;
+using test::decode;
 using test::Exact;
 using test::pattern;
-
-/// One packet through the table, as the pipeline does it.
-Verdict decode(const char* format, const FormatContext& context, const Exact& payload, Fragment& out) {
-    Verdict verdict = Verdict::count_;
-    const Datagram datagram = datagram_of(payload);
-    find_format(format)->decode_burst(context, {&datagram, 1}, &out, &verdict);
-    return verdict;
-}
+using test::verdict_of;
 
 Bytes jungfrau(const SlsHeader& header, std::size_t payload_bytes = 8192) {
     Bytes out(48 + payload_bytes);
@@ -31,11 +28,6 @@ Bytes ejfat(const EjfatHeader& header, std::size_t payload_bytes) {
     return out;
 }
 
-Verdict verdict_of(const char* format, const Bytes& payload, const FormatOptions& options = {}) {
-    Fragment fragment;
-    return decode(format, find_format(format)->make_context(options), Exact(payload), fragment);
-}
-
 TEST(Formats, TableHasThemAll) {
     for (const char* name : {"jungfrau", "moench", "eiger", "ejfat", "dune", "ess", "spead", "message", "declared"}) {
         ASSERT_NE(find_format(name), nullptr) << name;
@@ -43,6 +35,34 @@ TEST(Formats, TableHasThemAll) {
     }
     EXPECT_EQ(find_format("mythen"), nullptr);
     EXPECT_EQ(find_format(""), nullptr);
+}
+
+std::string text_of(const std::string& name) {
+    std::ifstream in(std::string(WEIR_SOURCE_ROOT) + "/" + name);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(Formats, EntriesNameThingsThatExist) {
+    const std::string decoders = text_of("python/weir/_formats.py");
+    for (const FormatEntry& entry : formats()) {
+        EXPECT_FALSE(text_of("docs/" + std::string(entry.page)).empty()) << entry.name << ": " << entry.page;
+        if (!entry.python.empty())
+            EXPECT_NE(decoders.find("def " + std::string(entry.python) + "("), std::string::npos) << entry.name;
+        if (entry.image.columns != 0) EXPECT_FALSE(entry.python.empty()) << entry.name;
+        if (entry.describe == nullptr) EXPECT_TRUE(entry.keys.empty()) << entry.name;
+    }
+    EXPECT_EQ(described_format().name, "declared");
+    EXPECT_FALSE(is_built_in("declared"));
+    EXPECT_EQ(built_in_formats().size() + 1, formats().size());
+}
+
+TEST(Formats, EveryKeyOfAFormatIsDescribed) {
+    for (const FormatEntry& entry : formats()) {
+        if (entry.describe == nullptr) continue;
+        const auto described = entry.describe().keys();
+        for (const std::string_view key : entry.keys)
+            EXPECT_NE(std::ranges::find(described, key), described.end()) << entry.name << ": " << key;
+    }
 }
 
 TEST(Formats, BurstKeepsItsOrder) {

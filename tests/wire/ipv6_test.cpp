@@ -9,9 +9,10 @@ namespace {
 
 using test::Bytes;
 using test::Exact;
+using test::parse;
 using test::pattern;
 
-constexpr std::size_t ip_at = 14;
+constexpr std::size_t ipv6_at = 14;
 constexpr std::uint32_t payload_bytes = 40;
 
 FrameSpec over_ipv6() {
@@ -50,7 +51,7 @@ Bytes frame_with(const std::vector<Extension>& extensions, std::uint8_t last = i
     Bytes frame = make_udp_frame(over_ipv6(), pattern(payload_bytes));
     Bytes between;
     std::size_t next_at = 6;  // in what lies before UDP
-    Bytes headers(frame.begin() + ip_at, frame.begin() + ip_at + ipv6_header_bytes);
+    Bytes headers(frame.begin() + ipv6_at, frame.begin() + ipv6_at + ipv6_header_bytes);
     for (const Extension& extension : extensions) {
         headers[next_at] = static_cast<std::byte>(extension.kind);
         next_at = headers.size();
@@ -59,27 +60,10 @@ Bytes frame_with(const std::vector<Extension>& extensions, std::uint8_t last = i
     headers[next_at] = static_cast<std::byte>(last);
     store_be(headers.data() + 4,
              static_cast<std::uint16_t>(headers.size() - ipv6_header_bytes + udp_header_bytes + payload_bytes));
-    Bytes made(frame.begin(), frame.begin() + ip_at);
+    Bytes made(frame.begin(), frame.begin() + ipv6_at);
     made.insert(made.end(), headers.begin(), headers.end());
-    made.insert(made.end(), frame.begin() + ip_at + ipv6_header_bytes, frame.end());
+    made.insert(made.end(), frame.begin() + ipv6_at + ipv6_header_bytes, frame.end());
     return made;
-}
-
-Verdict parse(const Bytes& frame, Datagram& out, std::uint32_t wire_bytes = 0) {
-    const Exact exact(frame);
-    const Verdict verdict = parse_frame(exact.data(), exact.size(), std::max(exact.size(), wire_bytes), out);
-    if (verdict == ok) {
-        EXPECT_GE(out.payload, exact.data());
-        EXPECT_LE(out.payload + out.payload_bytes, exact.data() + exact.size());
-        EXPECT_LE(out.ip + out.ip_bytes, exact.data() + exact.size());
-        EXPECT_EQ(static_cast<std::uint32_t>(out.payload - out.ip), out.ip_header_bytes() + 8);
-    }
-    return verdict;
-}
-
-Verdict parse(const Bytes& frame) {
-    Datagram out;
-    return parse(frame, out);
 }
 
 TEST(Ipv6, GoodFrame) {
@@ -94,7 +78,7 @@ TEST(Ipv6, GoodFrame) {
     EXPECT_TRUE(out.ipv6);
     EXPECT_TRUE(test::same(out.payload, payload));
     EXPECT_EQ(out.payload_bytes, payload.size());
-    EXPECT_EQ(out.ip, frame.data() + ip_at);
+    EXPECT_EQ(out.ip, frame.data() + ipv6_at);
     EXPECT_EQ(out.ip_bytes, payload.size() + 48);
     EXPECT_EQ(out.ip_header_bytes(), 40U);
     EXPECT_EQ(std::memcmp(out.ipv6_src(), spec.ipv6->src.data(), 16), 0);
@@ -130,9 +114,9 @@ TEST(Ipv6, BehindVlanTagsAndWithPadding) {
 TEST(Ipv6, TheEncoderFillsInTheUdpChecksum) {
     for (const std::size_t bytes : {0U, 1U, 40U, 1001U}) {
         const Bytes frame = make_udp_frame(over_ipv6(), pattern(bytes));
-        Bytes words(frame.begin() + ip_at + 8, frame.end());
+        Bytes words(frame.begin() + ipv6_at + 8, frame.end());
         words.resize((words.size() + 1) / 2 * 2);
-        words.insert(words.end(), frame.begin() + ip_at + 4, frame.begin() + ip_at + 6);
+        words.insert(words.end(), frame.begin() + ipv6_at + 4, frame.begin() + ipv6_at + 6);
         words.insert(words.end(), {std::byte{0}, std::byte{17}});
         std::uint32_t sum = 0;
         for (std::size_t at = 0; at < words.size(); at += 2) {
@@ -172,11 +156,11 @@ TEST(Ipv6, TheWalkAlongExtensionHeadersIsBounded) {
               Verdict::malformed_ip_header);
     EXPECT_EQ(parse(frame_with({options(ipv6_hop_by_hop, 64)})), Verdict::malformed_ip_header);
     Bytes beyond = frame_with({options(ipv6_hop_by_hop)});
-    beyond[ip_at + 41] = std::byte{40};  // longer than the packet
+    beyond[ipv6_at + 41] = std::byte{40};  // longer than the packet
     EXPECT_EQ(parse(beyond), Verdict::malformed_ip_header);
     Bytes headers_only = frame_with({options(ipv6_hop_by_hop), options(ipv6_routing)});
-    headers_only.resize(ip_at + 40 + 12);
-    store_be(headers_only.data() + ip_at + 4, std::uint16_t{12});
+    headers_only.resize(ipv6_at + 40 + 12);
+    store_be(headers_only.data() + ipv6_at + 4, std::uint16_t{12});
     EXPECT_EQ(parse(headers_only), Verdict::malformed_ip_header);
 }
 
@@ -191,11 +175,11 @@ TEST(Ipv6, NotForUs) {
 
 TEST(Ipv6, Header) {
     Bytes frame = frame_with({});
-    frame[ip_at] = std::byte{0x45};
+    frame[ipv6_at] = std::byte{0x45};
     EXPECT_EQ(parse(frame), Verdict::malformed_ip_header);
     const auto length = [](std::uint16_t bytes) {
         Bytes changed = frame_with({});
-        store_be(changed.data() + ip_at + 4, bytes);
+        store_be(changed.data() + ipv6_at + 4, bytes);
         return parse(changed);
     };
     EXPECT_EQ(length(48), ok);
@@ -211,9 +195,9 @@ TEST(Ipv6, APieceOfADatagramIsDescribed) {
     EXPECT_EQ(parse_frame(frame.data(), bytes, bytes, out), Verdict::malformed_ip_fragment);
     EXPECT_TRUE(out.fragment);
     EXPECT_TRUE(out.ipv6);
-    EXPECT_EQ(out.ip, frame.data() + ip_at);
+    EXPECT_EQ(out.ip, frame.data() + ipv6_at);
     EXPECT_EQ(out.ip_header_bytes(), 56U);
-    EXPECT_EQ(out.payload, frame.data() + ip_at + 56);
+    EXPECT_EQ(out.payload, frame.data() + ipv6_at + 56);
     EXPECT_EQ(out.payload_bytes, 48U);
     EXPECT_EQ(std::memcmp(out.ipv6_src(), over_ipv6().ipv6->src.data(), 16), 0);
     // What follows the fragment header lies in the first piece.
@@ -238,10 +222,10 @@ TEST(Ipv6, EveryTruncationIsCounted) {
 // Cut where the IP length says so too, every header is found missing or short, and nothing is read beyond the end.
 TEST(Ipv6, EveryShorterPacketIsRefused) {
     const Bytes frame = frame_with({options(ipv6_hop_by_hop), authentication(), options(ipv6_routing)});
-    for (std::size_t bytes = ip_at + 40; bytes < frame.size(); ++bytes) {
+    for (std::size_t bytes = ipv6_at + 40; bytes < frame.size(); ++bytes) {
         Bytes cut(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(bytes));
-        store_be(cut.data() + ip_at + 4, static_cast<std::uint16_t>(bytes - ip_at - 40));
-        EXPECT_EQ(parse(cut), bytes < ip_at + 80 ? Verdict::malformed_ip_header : Verdict::malformed_udp_length)
+        store_be(cut.data() + ipv6_at + 4, static_cast<std::uint16_t>(bytes - ipv6_at - 40));
+        EXPECT_EQ(parse(cut), bytes < ipv6_at + 80 ? Verdict::malformed_ip_header : Verdict::malformed_udp_length)
             << bytes;
     }
 }

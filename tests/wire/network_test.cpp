@@ -10,6 +10,7 @@ namespace {
 
 using test::Bytes;
 using test::Exact;
+using test::parse;
 using test::pattern;
 
 constexpr std::size_t ip_at = 14;   // in an untagged frame
@@ -25,22 +26,6 @@ void repair_checksum(Bytes& frame) {
     const std::uint32_t header_bytes = (std::to_integer<std::uint32_t>(frame[ip_at]) & 0xf) * 4;
     store_le(frame.data() + ip_at + 10,
              static_cast<std::uint16_t>(~ipv4_header_sum(frame.data() + ip_at, header_bytes)));
-}
-
-Verdict parse(const Bytes& frame, Datagram& out, std::uint32_t wire_bytes = 0) {
-    const Exact exact(frame);
-    const Verdict verdict = parse_frame(exact.data(), exact.size(), std::max(exact.size(), wire_bytes), out);
-    if (verdict == ok) {  // the promise: these can be read (the pointers die with `exact`)
-        EXPECT_GE(out.payload, exact.data());
-        EXPECT_LE(out.payload + out.payload_bytes, exact.data() + exact.size());
-        EXPECT_LE(out.ip + out.ip_bytes, exact.data() + exact.size());
-    }
-    return verdict;
-}
-
-Verdict parse(const Bytes& frame) {
-    Datagram datagram;
-    return parse(frame, datagram);
 }
 
 /// A good frame, changed, its IP checksum made right again.

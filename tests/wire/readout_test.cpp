@@ -7,23 +7,10 @@ namespace weir::wire {
 namespace {
 
 using test::Bytes;
-using test::datagram_of;
+using test::decode;
 using test::Exact;
 using test::pattern;
-
-/// One packet through the table, as the pipeline does it.
-Verdict decode(const char* format, const FormatOptions& options, const Exact& payload, Fragment& out) {
-    Verdict verdict = Verdict::count_;
-    const Datagram datagram = datagram_of(payload);
-    const FormatEntry* entry = find_format(format);
-    entry->decode_burst(entry->make_context(options), {&datagram, 1}, &out, &verdict);
-    return verdict;
-}
-
-Verdict verdict_of(const char* format, const Bytes& payload, const FormatOptions& options = {}) {
-    Fragment fragment;
-    return decode(format, options, Exact(payload), fragment);
-}
+using test::verdict_of;
 
 /// `payload` with one byte changed.
 Bytes with(Bytes payload, std::size_t at, int value) {
@@ -56,7 +43,7 @@ TEST(Dune, RoundTrip) {
                             .timestamp = 0x0102030405060708};
     const Exact payload(dune(header));
     Fragment fragment;
-    ASSERT_EQ(decode("dune", {}, payload, fragment), ok);
+    ASSERT_EQ(decode("dune", FormatOptions{}, payload, fragment), ok);
     EXPECT_EQ(fragment.number, header.timestamp);
     EXPECT_EQ(fragment.sequence, 0xabcU);
     EXPECT_EQ(fragment.header_source, dune_source(header));
@@ -124,7 +111,7 @@ TEST(Ess, RoundTripOfBothVersions) {
                                .sequence = 0xdeadbeef};
         const Exact payload(ess(header));
         Fragment fragment;
-        ASSERT_EQ(decode("ess", {}, payload, fragment), ok);
+        ASSERT_EQ(decode("ess", FormatOptions{}, payload, fragment), ok);
         const std::uint32_t header_bytes = version == 0 ? 30 : 32;
         EXPECT_EQ(fragment.number, std::uint64_t{0x89abcdef} << 32 | 88'052'499);
         EXPECT_EQ(fragment.sequence, 0xdeadbeefU);
@@ -150,7 +137,7 @@ TEST(Ess, HeartbeatIsControlAndNumbered) {
     for (const std::uint8_t version : {0, 1}) {
         Fragment fragment;
         const Exact payload(ess({.version = version, .output_queue = 7, .sequence = 42}, 0));
-        EXPECT_EQ(decode("ess", {}, payload, fragment), Verdict::control);
+        EXPECT_EQ(decode("ess", FormatOptions{}, payload, fragment), Verdict::control);
         EXPECT_EQ(fragment.sequence, 42U);
         EXPECT_EQ(fragment.header_source, 7U);
     }
@@ -192,7 +179,7 @@ TEST(Spead, RoundTripOfBothFlavours) {
         const SpeadHeader header{.address_bits = bits, .heap = 0xabcdef0123, .heap_bytes = 5000, .offset = 4000};
         const Exact payload(spead(header));
         Fragment fragment;
-        ASSERT_EQ(decode("spead", {.spead = {.address_bits = bits}}, payload, fragment), ok);
+        ASSERT_EQ(decode("spead", FormatOptions{.spead = {.address_bits = bits}}, payload, fragment), ok);
         EXPECT_EQ(fragment.number, header.heap);
         EXPECT_EQ(fragment.offset, 4000U);
         EXPECT_EQ(fragment.bytes, 1000U);
@@ -241,7 +228,7 @@ TEST(Spead, EventAndSourceAreItemsOfTheSender) {
 TEST(Spead, HeapsMayKeepTheirSizeToThemselves) {
     Fragment fragment;
     const Exact payload(spead({.heap = 1, .offset = 3000}));
-    ASSERT_EQ(decode("spead", {}, payload, fragment), ok);
+    ASSERT_EQ(decode("spead", FormatOptions{}, payload, fragment), ok);
     EXPECT_FALSE(fragment.total_known);
     EXPECT_EQ(fragment.offset, 3000U);
     const FormatOptions fixed{.spead = {.heap_bytes = 4000}};

@@ -10,8 +10,6 @@
 
 namespace weir::reduce {
 
-using core::JungfrauCounter;
-
 namespace {
 
 constexpr std::size_t word = sizeof(std::uint16_t);

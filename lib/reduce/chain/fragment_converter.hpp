@@ -10,7 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "core/counters_reduce.hpp"
+#include "core/counters.hpp"
+#include "reduce/chain/jungfrau_counter.hpp"
 #include "reduce/chain/pixel_source.hpp"
 #include "reduce/chain/raw_pixels.hpp"
 #include "reduce/pixels/calibration.hpp"
@@ -39,7 +40,7 @@ public:
                  std::span<const std::span<std::byte>> parts) noexcept;
 
     /// Cycles only: workers count the rest.
-    [[nodiscard]] const core::Tally<core::JungfrauCounter>& tally() const noexcept { return tally_; }
+    [[nodiscard]] const core::Tally<JungfrauCounter>& tally() const noexcept { return tally_; }
 
 private:
     static constexpr std::size_t chunk_pixels = RawPixels::chunk_pixels;
@@ -49,7 +50,7 @@ private:
                        std::size_t pixels, std::byte* out) noexcept;
 
     FragmentConverterConfig config_;
-    core::Tally<core::JungfrauCounter> tally_;
+    core::Tally<JungfrauCounter> tally_;
     alignas(64) std::array<std::uint16_t, chunk_pixels> raw_;
     alignas(64) std::array<float, chunk_pixels> energy_;
     std::array<std::byte, 2 * chunk_pixels> joined_;

@@ -33,7 +33,6 @@ std::unique_ptr<PieceCodec> make_zstd_codec(int level) {
 }
 
 StoredPiece PieceStore::put(std::span<const std::byte> piece, std::span<std::byte> room) noexcept {
-    using core::CodecCounter;
     StoredPiece stored;
     stored.bytes = static_cast<std::uint32_t>(piece.size());
     if (codec_ == nullptr) {

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/counters_reduce.hpp"
+#include "core/counters.hpp"
+#include "reduce/chain/codec_counter.hpp"
+#include "reduce/reducer_counters.hpp"
 
 namespace weir::reduce {
 
@@ -63,14 +65,14 @@ public:
     [[nodiscard]] StoredPiece put(std::span<const std::byte> piece, std::span<std::byte> room) noexcept;
 
     /// Of the codec, if there is one.
-    [[nodiscard]] std::vector<core::ReducerCounters> counters() const {
+    [[nodiscard]] std::vector<ReducerCounters> counters() const {
         if (codec_ == nullptr) return {};
-        return {core::counters_of(codec_->kind(), core::codec_counters, tally_)};
+        return {counters_of(codec_->kind(), codec_counters, tally_)};
     }
 
 private:
     std::unique_ptr<PieceCodec> codec_;
-    core::Tally<core::CodecCounter> tally_;
+    core::Tally<CodecCounter> tally_;
 };
 
 }  // namespace weir::reduce

@@ -10,8 +10,6 @@
 
 namespace weir::reduce {
 
-using core::JungfrauCounter;
-
 PixelChain::PixelChain(const Config& config, std::unique_ptr<PieceCodec> codec)
     : config_(config),
       store_(std::move(codec)),
@@ -166,10 +164,10 @@ PixelResult PixelChain::end_event() noexcept {
     return selection_.end_event(number_, complete_);
 }
 
-std::vector<core::ReducerCounters> PixelChain::counters() const {
-    std::vector<core::ReducerCounters> all{core::counters_of("jungfrau", core::jungfrau_counters, tally_)};
-    for (const core::ReducerCounters& counters : selection_.counters()) all.push_back(counters);
-    for (const core::ReducerCounters& counters : store_.counters()) all.push_back(counters);
+std::vector<ReducerCounters> PixelChain::counters() const {
+    std::vector<ReducerCounters> all{counters_of("jungfrau", jungfrau_counters, tally_)};
+    for (const ReducerCounters& counters : selection_.counters()) all.push_back(counters);
+    for (const ReducerCounters& counters : store_.counters()) all.push_back(counters);
     return all;
 }
 

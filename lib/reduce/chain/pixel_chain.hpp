@@ -7,14 +7,16 @@
 // docs/reference/reduce/ has a page for each. No allocation, lock, exception or clock after construction.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "assemble/event_builder.hpp"
-#include "core/counters_reduce.hpp"
+#include "assemble/event.hpp"
+#include "core/counters.hpp"
+#include "reduce/chain/jungfrau_counter.hpp"
 #include "reduce/chain/piece_store.hpp"
 #include "reduce/chain/pixel_selection.hpp"
 #include "reduce/chain/pixel_source.hpp"
@@ -22,6 +24,7 @@
 #include "reduce/pedestal/pedestal_view.hpp"
 #include "reduce/pixels/calibration.hpp"
 #include "reduce/pixels/pixel_type.hpp"
+#include "reduce/reducer_counters.hpp"
 #include "wire/format.hpp"
 
 namespace weir::reduce {
@@ -65,7 +68,7 @@ public:
     }
     [[nodiscard]] std::size_t bound(std::size_t pixels) const noexcept { return store_.bound(decoded_bytes(pixels)); }
     /// Of its reducers, in the order of the chain.
-    [[nodiscard]] std::vector<core::ReducerCounters> counters() const;
+    [[nodiscard]] std::vector<ReducerCounters> counters() const;
 
 private:
     void convert(std::size_t pixels, std::byte* out) noexcept;
@@ -79,7 +82,7 @@ private:
     PieceStore store_;
     PixelSelection selection_;
     RawPixels raw_;
-    core::Tally<core::JungfrauCounter> tally_;
+    core::Tally<JungfrauCounter> tally_;
     std::vector<std::byte> piece_;  ///< decoded, on its way to the codec
     alignas(64) std::array<float, RawPixels::chunk_pixels> energy_;
 

@@ -6,9 +6,6 @@
 
 namespace weir::reduce {
 
-using core::SparseCounter;
-using core::VetoCounter;
-
 namespace {
 
 /// Adds the time of its life to a counter, and to `all`.
@@ -137,10 +134,10 @@ PixelResult PixelSelection::end_event(std::uint64_t number, bool complete) noexc
     return {verdict != Verdict::vetoed, static_cast<std::uint8_t>(verdict), veto_->pixels_above(), veto_->peaks()};
 }
 
-std::vector<core::ReducerCounters> PixelSelection::counters() const {
-    std::vector<core::ReducerCounters> all;
-    if (veto_) all.push_back(core::counters_of("veto", core::veto_counters, veto_tally_));
-    if (sparse_) all.push_back(core::counters_of("sparse", core::sparse_counters, sparse_tally_));
+std::vector<ReducerCounters> PixelSelection::counters() const {
+    std::vector<ReducerCounters> all;
+    if (veto_) all.push_back(counters_of("veto", veto_counters, veto_tally_));
+    if (sparse_) all.push_back(counters_of("sparse", sparse_counters, sparse_tally_));
     return all;
 }
 

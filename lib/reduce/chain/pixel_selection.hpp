@@ -10,12 +10,15 @@
 #include <span>
 #include <vector>
 
-#include "core/counters_select.hpp"
+#include "core/counters.hpp"
 #include "reduce/chain/raw_pixels.hpp"
 #include "reduce/pixels/pixel_type.hpp"
+#include "reduce/reducer_counters.hpp"
 #include "reduce/sparse/noise_thresholds.hpp"
+#include "reduce/sparse/sparse_counter.hpp"
 #include "reduce/sparse/sparse_piece.hpp"
 #include "reduce/veto/veto.hpp"
+#include "reduce/veto/veto_counter.hpp"
 
 namespace weir::reduce {
 
@@ -74,7 +77,7 @@ public:
     [[nodiscard]] PixelResult end_event(std::uint64_t number, bool complete) noexcept;
 
     /// In the order of the chain.
-    [[nodiscard]] std::vector<core::ReducerCounters> counters() const;
+    [[nodiscard]] std::vector<ReducerCounters> counters() const;
     /// Cycles spent here so far.
     [[nodiscard]] std::uint64_t cycles() const noexcept { return cycles_; }
 
@@ -85,8 +88,8 @@ private:
     std::optional<Veto> veto_;
     std::optional<SparsePiece> sparse_;
     SparseConfig sparse_config_;
-    core::Tally<core::VetoCounter> veto_tally_;
-    core::Tally<core::SparseCounter> sparse_tally_;
+    core::Tally<VetoCounter> veto_tally_;
+    core::Tally<SparseCounter> sparse_tally_;
     std::uint64_t cycles_ = 0;
 
     bool in_module_ = false;

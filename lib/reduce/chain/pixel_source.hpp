@@ -36,7 +36,7 @@ struct PixelSource {
 
 /// The pixel of its module that a message with this header begins with.
 [[nodiscard]] inline std::size_t first_pixel_of(const PixelSource& source, std::span<const std::byte> header) noexcept {
-    constexpr std::size_t header_row_at = 34;  // of the slsDetector header (wire/sls/sls.hpp)
+    constexpr std::size_t header_row_at = 34;  // of the slsDetector header (wire/formats/sls/sls.hpp)
     std::uint32_t row = source.first_row;
     if (source.interface_in_header && header.size() > header_row_at &&
         (std::to_integer<unsigned>(header[header_row_at]) & 1U) != 0)

@@ -15,10 +15,6 @@ std::uint64_t load(const std::byte* at, std::uint8_t bytes, bool big_endian) noe
     return value;
 }
 
-constexpr std::uint64_t aligned(std::uint64_t bytes, std::uint32_t align) noexcept {
-    return (bytes + align - 1) / align * align;
-}
-
 constexpr std::uint64_t size_max = 0xffff;
 
 /// Where a message of `total` bytes ends; one whose size is not known may go as far as an offset can say.

@@ -10,6 +10,11 @@
 
 namespace weir::reduce {
 
+/// Bytes with what fills them up to a multiple of `align`.
+[[nodiscard]] constexpr std::uint64_t aligned(std::uint64_t bytes, std::uint64_t align) noexcept {
+    return (bytes + align - 1) / align * align;
+}
+
 /// An unsigned number in a header; 0 bytes: there is none.
 struct MfpField {
     std::uint32_t offset = 0;

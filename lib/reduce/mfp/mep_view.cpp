@@ -3,13 +3,11 @@
 
 #include "reduce/mfp/multi_event.hpp"
 
+#include "reduce/mfp/layout.hpp"
+
 namespace weir::reduce {
 
 namespace {
-
-constexpr std::size_t aligned(std::size_t bytes, std::size_t align) {
-    return (bytes + align - 1) / align * align;
-}
 
 /// Takes values off the front of bytes, as long as there are any.
 class Taker {

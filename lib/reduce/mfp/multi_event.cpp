@@ -7,10 +7,6 @@ namespace weir::reduce {
 
 namespace {
 
-constexpr std::uint64_t aligned(std::uint64_t bytes, std::uint64_t align) noexcept {
-    return (bytes + align - 1) / align * align;
-}
-
 constexpr std::uint64_t block_head_bytes = 16;
 constexpr std::uint64_t sources_head_bytes = 16;
 constexpr std::uint64_t events_head_bytes = 32;

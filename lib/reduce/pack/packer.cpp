@@ -12,10 +12,13 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "reduce/pack/big_endian.hpp"
 #include "reduce/pack/bit_transpose.hpp"
+#include "reduce/pack/filter_header.hpp"
+#include "wire/bytes.hpp"
 
 namespace weir::reduce::pack {
+
+using wire::store_be;
 
 namespace {
 
@@ -114,15 +117,15 @@ std::size_t Packer::compress(std::span<const std::byte> in, std::span<std::byte>
 std::size_t Packer::pack_lz4(std::span<const std::byte> raw, std::span<std::byte> out) noexcept {
     const std::size_t bytes = compress(raw, out.subspan(lz4_header_bytes));
     if (bytes == 0) return 0;
-    put_be64(out.data(), raw.size());
-    put_be32(out.data() + 8, static_cast<std::uint32_t>(raw.size()));  // one block
-    put_be32(out.data() + 12, static_cast<std::uint32_t>(bytes));
+    store_be(out.data(), std::uint64_t{raw.size()});
+    store_be(out.data() + 8, static_cast<std::uint32_t>(raw.size()));  // one block
+    store_be(out.data() + 12, static_cast<std::uint32_t>(bytes));
     return lz4_header_bytes + bytes;
 }
 
 std::size_t Packer::pack_bitshuffle(std::span<const std::byte> raw, std::span<std::byte> out) noexcept {
-    put_be64(out.data(), raw.size());
-    put_be32(out.data() + 8, static_cast<std::uint32_t>(block_bytes));
+    store_be(out.data(), std::uint64_t{raw.size()});
+    store_be(out.data() + 8, static_cast<std::uint32_t>(block_bytes));
     std::size_t used = bitshuffle_header_bytes;
     const std::size_t eight = 8 * options_.element_bytes;
     const std::size_t whole = raw.size() / eight * eight;
@@ -132,7 +135,7 @@ std::size_t Packer::pack_bitshuffle(std::span<const std::byte> raw, std::span<st
         transpose_bits(raw.subspan(done, length), options_.element_bytes, block);
         const std::size_t bytes = compress(block, out.subspan(used + 4));
         if (bytes == 0 || used + 4 + bytes >= raw.size()) return 0;
-        put_be32(out.data() + used, static_cast<std::uint32_t>(bytes));
+        store_be(out.data() + used, static_cast<std::uint32_t>(bytes));
         used += 4 + bytes;
     }
     std::copy(raw.begin() + static_cast<std::ptrdiff_t>(whole), raw.end(),

@@ -7,11 +7,14 @@
 #include <cstring>
 
 #include "core/error.hpp"
-#include "reduce/pack/big_endian.hpp"
 #include "reduce/pack/bit_transpose.hpp"
 #include "reduce/pack/bits.hpp"
+#include "reduce/pack/filter_header.hpp"
+#include "wire/bytes.hpp"
 
 namespace weir::reduce::pack {
+
+using wire::load_be;
 
 std::optional<std::uint64_t> decoded_bytes(Codec codec, std::span<const std::byte> in) {
     switch (codec) {
@@ -26,7 +29,7 @@ std::optional<std::uint64_t> decoded_bytes(Codec codec, std::span<const std::byt
         case Codec::bitshuffle_lz4:
         case Codec::bitshuffle_zstd:
             if (in.size() < bitshuffle_header_bytes) return {};
-            return get_be64(in.data());
+            return load_be<std::uint64_t>(in.data());
         case Codec::bits: {
             std::uint64_t bytes = 0;
             if (in.size() < 16) return {};
@@ -63,14 +66,14 @@ bool Unpacker::decompress(Library library, std::span<const std::byte> in, std::s
 
 std::string_view Unpacker::unpack_lz4(std::span<const std::byte> in, std::span<std::byte> out) {
     if (in.size() < bitshuffle_header_bytes) return "it ends inside its header";
-    if (get_be64(in.data()) != out.size()) return "its header has another decoded size";
-    const std::size_t block_size = get_be32(in.data() + 8);
+    if (load_be<std::uint64_t>(in.data()) != out.size()) return "its header has another decoded size";
+    const std::size_t block_size = load_be<std::uint32_t>(in.data() + 8);
     if (block_size == 0) return "its block size is not valid";
     in = in.subspan(bitshuffle_header_bytes);
     while (!out.empty()) {
         const std::size_t length = std::min(block_size, out.size());
-        if (in.size() < 4 || get_be32(in.data()) > in.size() - 4) return "it ends inside a block";
-        const std::span<const std::byte> block = in.subspan(4, get_be32(in.data()));
+        if (in.size() < 4 || load_be<std::uint32_t>(in.data()) > in.size() - 4) return "it ends inside a block";
+        const std::span<const std::byte> block = in.subspan(4, load_be<std::uint32_t>(in.data()));
         if (block.size() == length) {
             std::copy(block.begin(), block.end(), out.begin());  // a block that did not get shorter is stored as it is
         } else if (!decompress(Library::lz4, block, out.first(length))) {
@@ -85,16 +88,16 @@ std::string_view Unpacker::unpack_lz4(std::span<const std::byte> in, std::span<s
 std::string_view Unpacker::unpack_bitshuffle(Library library, std::size_t element_bytes, std::span<const std::byte> in,
                                              std::span<std::byte> out) {
     if (in.size() < bitshuffle_header_bytes) return "it ends inside its header";
-    if (get_be64(in.data()) != out.size()) return "its header has another decoded size";
-    const std::size_t block_size = get_be32(in.data() + 8);
+    if (load_be<std::uint64_t>(in.data()) != out.size()) return "its header has another decoded size";
+    const std::size_t block_size = load_be<std::uint32_t>(in.data() + 8);
     const std::size_t eight = 8 * element_bytes;
     if (block_size == 0 || block_size % eight != 0) return "its block size is not valid";
     in = in.subspan(bitshuffle_header_bytes);
     block_.resize(std::min(block_size, out.size() / eight * eight));
     while (out.size() >= eight) {
         const std::size_t length = std::min(block_size, out.size() / eight * eight);
-        if (in.size() < 4 || get_be32(in.data()) > in.size() - 4) return "it ends inside a block";
-        const std::span<const std::byte> packed = in.subspan(4, get_be32(in.data()));
+        if (in.size() < 4 || load_be<std::uint32_t>(in.data()) > in.size() - 4) return "it ends inside a block";
+        const std::span<const std::byte> packed = in.subspan(4, load_be<std::uint32_t>(in.data()));
         const std::span<std::byte> block = std::span(block_).first(length);
         if (!decompress(library, packed, block))
             return library == Library::lz4 ? "LZ4 does not decode a block to its size"

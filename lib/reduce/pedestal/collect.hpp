@@ -1,6 +1,5 @@
 // Pixels of dark frames, added up: what a pedestal is made of. Pure loops over arrays, in SIMD by Google Highway,
-// chosen at run time; reference::collect is the same in plain C++. Sums are whole numbers, so they are exact, and the
-// order in which frames come does not matter.
+// chosen at run time. Sums are whole numbers, so they are exact, and the order in which frames come does not matter.
 #pragma once
 
 #include <cstdint>
@@ -45,9 +44,5 @@ struct PedestalCounts {
 
 /// Adds raw.size() pixels (fewer than 2^32) to the sums.
 PedestalCounts collect(std::span<const std::uint16_t> raw, const PedestalJudge& judge, PedestalSums sums) noexcept;
-
-namespace reference {
-PedestalCounts collect(std::span<const std::uint16_t> raw, const PedestalJudge& judge, PedestalSums sums) noexcept;
-}
 
 }  // namespace weir::reduce

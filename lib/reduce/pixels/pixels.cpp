@@ -247,10 +247,6 @@ std::uint32_t MarkAboveEach(std::span<const float> energy, std::span<const float
         [=](std::size_t i) { return thresholds[i]; }, marks);
 }
 
-const char* Target() {
-    return hwy::TargetName(HWY_TARGET);
-}
-
 }  // namespace weir::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -264,7 +260,6 @@ HWY_EXPORT(ToU16);
 HWY_EXPORT(CountAbove);
 HWY_EXPORT(MarkAbove);
 HWY_EXPORT(MarkAboveEach);
-HWY_EXPORT(Target);
 
 void convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration,
              std::span<float> energy) noexcept {
@@ -294,10 +289,6 @@ std::uint32_t mark_above(std::span<const float> energy, float threshold, std::sp
 std::uint32_t mark_above(std::span<const float> energy, std::span<const float> thresholds,
                          std::span<std::uint64_t> marks) noexcept {
     return HWY_DYNAMIC_DISPATCH(MarkAboveEach)(energy, thresholds, marks);
-}
-
-const char* simd_target() noexcept {
-    return HWY_DYNAMIC_DISPATCH(Target)();
 }
 
 }  // namespace weir::reduce

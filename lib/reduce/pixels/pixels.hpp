@@ -1,5 +1,5 @@
 // JUNGFRAU pixels: raw words to energies, and what is done with energies next. Pure loops over arrays, in SIMD by
-// Google Highway, chosen at run time; pixels/reference.hpp has the same in plain C++, and both give the same bits.
+// Google Highway, chosen at run time; every instruction set gives the same bits.
 //
 // A raw pixel is 16 bits: 15..14 the gain (00 G0, 01 G1, 11 G2, 10 never), 13..0 the ADC value. Its energy is
 // (ADC - pedestal[gain]) * factor[gain], computed in float in this order. Source: the detector's documentation as
@@ -52,8 +52,5 @@ std::uint32_t mark_above(std::span<const float> energy, float threshold, std::sp
 /// The same with a threshold for each pixel; one that is NaN marks its pixel.
 std::uint32_t mark_above(std::span<const float> energy, std::span<const float> thresholds,
                          std::span<std::uint64_t> marks) noexcept;
-
-/// Which instruction set the functions above use on this machine, as Highway calls it ("AVX3_ZEN4").
-[[nodiscard]] const char* simd_target() noexcept;
 
 }  // namespace weir::reduce

@@ -13,7 +13,7 @@ namespace weir::reduce {
 
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float no_pixel = std::numeric_limits<float>::quiet_NaN();
 
 constexpr std::size_t square(std::size_t radius) {
     return (2 * radius + 1) * (2 * radius + 1);
@@ -30,7 +30,7 @@ PeakFinder::PeakFinder(const PeakOptions& options, std::uint32_t columns)
       reach_(std::max({options.separation, options.background_radius, options.radius})),
       words_((columns + 63) / 64),
       background_needed_((square(options.background_radius) - square(options.radius)) / background_part),
-      rows_(rows_kept * stride_, nan),
+      rows_(rows_kept * stride_, no_pixel),
       marks_(rows_kept * words_),
       marked_(rows_kept),
       background_(square(options.background_radius)),
@@ -41,7 +41,7 @@ void PeakFinder::begin_event() noexcept {
 }
 
 void PeakFinder::begin_module() noexcept {
-    std::ranges::fill(rows_, nan);
+    std::ranges::fill(rows_, no_pixel);
     std::ranges::fill(marked_, 0U);
     row_ = PeakOptions::reach_max;  // as if there were rows of NaN above
     column_ = 0;
@@ -73,7 +73,7 @@ void PeakFinder::end_row() noexcept {
 void PeakFinder::end_module() noexcept {
     for (std::size_t i = 0; i < reach_; ++i) {
         const std::size_t slot = row_ % rows_kept;
-        std::fill_n(rows_.data() + slot * stride_ + margin, columns_, nan);
+        std::fill_n(rows_.data() + slot * stride_ + margin, columns_, no_pixel);
         marked_[slot] = 0;
         end_row();
     }

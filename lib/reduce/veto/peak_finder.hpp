@@ -1,6 +1,6 @@
 // Bragg peaks in energies: local maxima that stand out of a robust local background, as docs/reference/reduce/veto.md
 // describes. Rows are taken as they are converted, so nothing but the last 31 is kept; on a worker lcore, with all
-// memory taken at construction. veto/peak_reference.hpp has the same on whole modules in the plainest way.
+// memory taken at construction.
 //
 // The method is of the family of Cheetah's peak finders (A. Barty et al., J. Appl. Cryst. 47 (2014) 1118: threshold,
 // signal to noise over a local background, number of pixels), with median and median absolute deviation for the

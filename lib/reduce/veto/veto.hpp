@@ -2,11 +2,9 @@
 // docs/reference/reduce/veto.md.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 
 #include "reduce/veto/peak_finder.hpp"
 
@@ -33,8 +31,6 @@ struct VetoOptions {
 
 /// What speaks for or against an event. The first that applies, in this order.
 enum class VetoReason : std::uint8_t { none, many_pixels, many_peaks, few_pixels, few_peaks };
-inline constexpr std::array<std::string_view, 5> veto_reason_names{"none", "many_pixels", "many_peaks", "few_pixels",
-                                                                   "few_peaks"};
 
 /// What becomes of an event, with the values that the event file has for it (EventBody.veto) where it is kept.
 enum class Verdict : std::uint8_t {

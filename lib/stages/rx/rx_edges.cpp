@@ -1,32 +1,47 @@
-// What the rx lcore exchanges with other lcores, once per turn: commands and messages that come back from builders,
-// descriptors to them, packets that belong to another rx lcore, and the time up to which nothing more will come.
+#include "stages/rx/rx_edges.hpp"
+
 #include <algorithm>
+#include <array>
 
-#include "stages/rx/rx_stage.hpp"
+#include "port/ip_reassembly.hpp"
+#include "stages/rx/packet_chain.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
-using core::PacketCounter;
+RxEdges::RxEdges(Config config, RxSignals& own, assemble::MessageTable& table, InputTimes& times,
+                 std::size_t first_input, RxPasses& passes)
+    : config_(std::move(config)),
+      own_(own),
+      table_(table),
+      times_(times),
+      first_input_(first_input),
+      passes_(passes),
+      stashes_(config_.steer_out.size()) {
+    for (const SteerEdge& edge : config_.steer_in) {
+        inputs_.push_back({.edge = edge, .ended = edge.ring == nullptr});
+        if (edge.ring == nullptr) times_.end(first_input + inputs_.size() - 1);
+    }
+}
 
-std::size_t RxStage::take_commands() noexcept {
+std::size_t RxEdges::take_commands(TimeNs now) noexcept {
     std::size_t work = 0;
     for (port::Ring<assemble::Command>* ring : config_.commands) {
         std::array<assemble::Command, burst> commands;
         const std::uint32_t count = ring->pop(commands);
-        for (std::uint32_t i = 0; i < count; ++i) table_.execute(commands[i], time_);
+        for (std::uint32_t i = 0; i < count; ++i) table_.execute(commands[i], now);
         work += count;
     }
     for (port::Ring<assemble::Message*>* ring : config_.recycle) {
         std::array<assemble::Message*, burst> messages;
         const std::uint32_t returned = ring->pop(messages);
         for (std::uint32_t i = 0; i < returned; ++i)
-            table_.execute({assemble::Command::Kind::recycle, 0, 0, messages[i]}, time_);
+            table_.execute({assemble::Command::Kind::recycle, 0, 0, messages[i]}, now);
         work += returned;
     }
     return work;
 }
 
-void RxStage::send_descriptors() noexcept {
+void RxEdges::send_descriptors() noexcept {
     if (table_.all_sent()) return;
     for (std::uint32_t shard = 0; shard < table_.shards(); ++shard) {
         const std::span<const assemble::Descriptor> pending = table_.pending(shard);
@@ -36,82 +51,86 @@ void RxStage::send_descriptors() noexcept {
     }
 }
 
-bool RxStage::flush_stashes() noexcept {
+bool RxEdges::flush() noexcept {
     bool empty = true;
     for (std::size_t owner = 0; owner < stashes_.size(); ++owner) {
-        Stash& stash = stashes_[owner];
-        if (stash.first == stash.count) continue;
-        stash.first +=
-            config_.steer_out[owner].ring->push({stash.packets.data() + stash.first, stash.count - stash.first});
-        if (stash.first == stash.count) {
-            stash.first = stash.count = 0;
-        } else if (!config_.wait) {
-            count_processed(stash.count - stash.first);
-            config_.steer_out[owner].ring->count_dropped(stash.count - stash.first);
-            for (; stash.first < stash.count; ++stash.first)
-                reject(stash.packets[stash.first], PacketCounter::ring_full_steer);
-            stash.first = stash.count = 0;
-        } else {
+        port::PacketBatch& stash = stashes_[owner];
+        if (stash.empty()) continue;
+        port::Ring<port::Packet>& ring = *config_.steer_out[owner].ring;
+        stash.push_to(ring);
+        if (stash.empty()) continue;
+        if (config_.wait) {
             empty = false;
-            blocked(Blocked::steer);
+            continue;
         }
+        passes_.count_processed(stash.size());
+        ring.count_dropped(stash.size());
+        for (const port::Packet& packet : stash.take()) reject(table_, packet, wire::PacketCounter::ring_full_steer);
     }
     return empty;
 }
 
-/// From other rx lcores. What one has promised holds here once everything has been taken that was in its ring when the
-/// promise was read: this lcore may have been away for longer than the time-out, with packets waiting there.
-std::size_t RxStage::take_steered() noexcept {
-    std::size_t work = 0;
-    bool ended = true;
-    TimeNs* until = until_.data() + config_.ports.size() + config_.rings.size();
-    for (std::size_t i = 0; i < config_.steer_in.size(); ++i, ++until) {
-        const SteerEdge& edge = config_.steer_in[i];
-        SteerPromise& promise = steer_promises_[i];
-        if (edge.ring == nullptr) {
-            *until = never;
-            continue;
-        }
-        const bool last = edge.signals->steered_all.load(std::memory_order_acquire);
-        if (promise.left == 0)
-            promise = {edge.signals->steered_until.load(std::memory_order_acquire), edge.ring->count()};
-        // Each may be a datagram in many buffers; a replay takes no more than there is room for.
-        std::uint32_t wanted = burst;
-        while (config_.wait && wanted > 0 && !table_.has_room(wanted * port::IpReassembly::pieces_max)) wanted /= 2;
-        const std::uint32_t count = edge.ring->pop({taken_.data(), wanted});
-        if (count > 0) {
-            // In order of time, as the other lcore took them: nothing from before this one waits after it.
-            *until = std::max(*until, taken_[count - 1].time_ns);
-            table_.hold_time(until_all_but(*until));
-        }
-        process({taken_.data(), count}, nullptr);
-        count_processed(count);
-        if (count > 0 || !last || wanted == 0) ended = false;
-        promise.left -= std::min(promise.left, count);
-        if (promise.left == 0) *until = last && count < wanted ? never : std::max(*until, promise.until);
-        work += count;
+/// What an rx lcore has promised holds here once everything has been taken that was in its ring when the promise was
+/// read: this lcore may have been away for longer than the time-out, with packets waiting there.
+void RxEdges::take_steered(std::size_t input, port::PacketBatch& batch) noexcept {
+    Input& from = inputs_[input];
+    if (from.edge.ring == nullptr) return;
+    const bool last = from.edge.signals->steered_all.load(std::memory_order_acquire);
+    if (from.left == 0) {
+        from.promise = from.edge.signals->steered_until.load(std::memory_order_acquire);
+        from.left = from.edge.ring->count();
     }
-    steered_ended_ = ended;
-    const auto steered = std::span(until_).subspan(config_.ports.size() + config_.rings.size());
-    steered_time_ = steered.empty() ? never : std::ranges::min(steered);
-    return work;
+    // Each may be a datagram in many buffers; a replay takes no more than there is room for.
+    std::uint32_t wanted = burst;
+    while (config_.wait && wanted > 0 && !table_.has_room(wanted * port::IpReassembly::pieces_max)) wanted /= 2;
+    const std::uint32_t count = batch.pull_from(*from.edge.ring, wanted);
+    const std::size_t index = first_input_ + input;
+    if (count > 0) {
+        // In order of time, as the other lcore took them: nothing from before this one waits after it.
+        times_.advance(index, batch.packets().back().time_ns);
+        table_.hold_time(times_.all_but(index));
+    }
+    from.ended = last && count == 0 && wanted > 0;
+    from.left -= std::min(from.left, count);
+    if (from.left > 0) return;
+    if (last && count < wanted)
+        times_.end(index);
+    else
+        times_.advance(index, from.promise);
 }
 
-void RxStage::publish() noexcept {
+bool RxEdges::all_taken() const noexcept {
+    return std::ranges::all_of(inputs_, &Input::ended);
+}
+
+void RxEdges::ask_for_room(bool needed) noexcept {
+    if (own_.need_room.load(std::memory_order_relaxed) != needed)
+        own_.need_room.store(needed, std::memory_order_relaxed);
+}
+
+TimeNs RxEdges::publish(bool own_ended) noexcept {
     const assemble::Fill fill = table_.fill();
     if (own_.fill.load(std::memory_order_relaxed) != fill) own_.fill.store(fill, std::memory_order_relaxed);
     // A promise holds only once everything before it is in the ring that it is about. The two do not wait for each
     // other: the builder may have to go on for the lcore that packets are steered to before it can take more of them.
-    if (flush_stashes()) {
-        if (own_time_ != never && own_.steered_until.load(std::memory_order_relaxed) != own_time_)
-            own_.steered_until.store(own_time_, std::memory_order_release);
-        if (own_ended_ && !own_.steered_all.load(std::memory_order_relaxed))
+    if (flush()) {
+        const TimeNs steered = times_.own();
+        if (steered != never && own_.steered_until.load(std::memory_order_relaxed) != steered)
+            own_.steered_until.store(steered, std::memory_order_release);
+        if (own_ended && !own_.steered_all.load(std::memory_order_relaxed))
             own_.steered_all.store(true, std::memory_order_release);
     }
-    const TimeNs until = std::min(own_time_, steered_time_);
-    if (!table_.all_sent() || until == never) return;
-    time_ = std::max(time_, until);
+    const TimeNs until = times_.all();
+    if (!table_.all_sent() || until == never) return InputTimes::nothing_yet;
     if (own_.watermark.load(std::memory_order_relaxed) < until) own_.watermark.store(until, std::memory_order_release);
+    return until;
 }
 
-}  // namespace weir::pipeline
+void RxEdges::publish_end(TimeNs last) noexcept {
+    if (own_.finished.load(std::memory_order_relaxed)) return;
+    // What was due by the last packet timed out, whether or not this lcore came to promise that time before.
+    if (own_.watermark.load(std::memory_order_relaxed) < last) own_.watermark.store(last, std::memory_order_release);
+    own_.finished.store(true, std::memory_order_release);
+}
+
+}  // namespace weir::stages

@@ -4,12 +4,13 @@
 #include <cstring>
 #include <span>
 
-#include "stages/rx/rx_stage.hpp"
+#include "core/one_writer.hpp"
+#include "stages/rx/stream_runtime.hpp"
 #include "wire/bytes.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
-using core::PacketCounter;
+using wire::PacketCounter;
 
 namespace {
 
@@ -17,7 +18,7 @@ namespace {
 bool proves_something(const StreamRuntime& stream) noexcept {
     if (stream.roce || stream.numbered_by_arrival) return false;
     const wire::FormatContext& context = stream.context;
-    return stream.format->name != "declared" || context.magic.mask != 0 ||
+    return !stream.format->described || context.magic.mask != 0 ||
            (context.payload_bytes != 0 && context.index.mask != 0);
 }
 
@@ -107,8 +108,7 @@ void RxNotes::refused(std::uint16_t stream, std::uint32_t source, wire::Verdict 
     const StreamRuntime& of = streams_[stream];
     const std::uint64_t high = std::uint64_t{stream} << 32U;
     if (!of.source_in_header) {
-        std::atomic<std::uint64_t>& count = refused_[source];
-        count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // one writer
+        core::add(refused_[source]);
         store(from_[source], datagram);
     }
     if (verdict == PacketCounter::malformed_source) {
@@ -136,4 +136,4 @@ std::vector<RxNotes::Sender> RxNotes::senders() const {
     return out;
 }
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

@@ -12,7 +12,7 @@
 #include "wire/fragment.hpp"
 #include "wire/recognise.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
 struct StreamRuntime;
 
@@ -89,4 +89,4 @@ private:
     std::vector<Address> from_;                        ///< per source
 };
 
-}  // namespace weir::pipeline
+}  // namespace weir::stages

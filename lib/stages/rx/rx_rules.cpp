@@ -4,25 +4,21 @@
 
 #include <algorithm>
 
-#include "stages/rx/rx_stage.hpp"
+#include "core/one_writer.hpp"
 #include "wire/network.hpp"
 
-namespace weir::pipeline {
+namespace weir::stages {
 
-using flow::Looks;
-using flow::RuleTally;
 using port::Packet;
+using steer::Looks;
+using steer::RuleTally;
 
 namespace {
 
 constexpr std::uint64_t mark_flags = RTE_MBUF_F_RX_FDIR | RTE_MBUF_F_RX_FDIR_ID;
 
-const std::byte* bytes_of(const Packet& packet) noexcept {
-    return rte_pktmbuf_mtod(packet.mbuf, const std::byte*);
-}
-
 /// As a device would: where drivers put the id of a rule's mark.
-void set_mark(const Packet& packet, const flow::Outcome* outcome) noexcept {
+void set_mark(const Packet& packet, const steer::Outcome* outcome) noexcept {
     if (outcome == nullptr || !outcome->marks) {
         packet.mbuf->ol_flags &= ~mark_flags;
         return;
@@ -32,18 +28,18 @@ void set_mark(const Packet& packet, const flow::Outcome* outcome) noexcept {
 }
 
 /// Of a fragmented datagram: devices differ in whether they see its ports.
-bool is_piece(const flow::PacketFields& fields, const std::byte* frame) noexcept {
-    if (fields.shape.network != flow::Network::ipv4) return false;
+bool is_piece(const steer::PacketFields& fields, const std::byte* frame) noexcept {
+    if (fields.shape.network != steer::Network::ipv4) return false;
     constexpr std::uint16_t more_and_offset = 0x3fff;
     const std::byte* ip = frame + wire::ethernet_header_bytes + fields.shape.tags * wire::vlan_tag_bytes;
     return (wire::load_be<std::uint16_t>(ip + 6) & more_and_offset) != 0;
 }
 
 /// A number from 0 to 63 that packets of one flow share.
-std::uint32_t flow_hash(const flow::PacketFields& fields) noexcept {
-    std::uint64_t hash = fields[flow::Field::ipv4_src].low ^ fields[flow::Field::ipv6_src].low ^
-                         fields[flow::Field::ipv6_src].high ^ fields[flow::Field::udp_src].low << 32U ^
-                         fields[flow::Field::udp_dst].low << 48U;
+std::uint32_t flow_hash(const steer::PacketFields& fields) noexcept {
+    std::uint64_t hash = fields[steer::Field::ipv4_src].low ^ fields[steer::Field::ipv6_src].low ^
+                         fields[steer::Field::ipv6_src].high ^ fields[steer::Field::udp_src].low << 32U ^
+                         fields[steer::Field::udp_dst].low << 48U;
     constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
     constexpr std::uint32_t top_six = 58;
     hash = (hash ^ hash >> 29U) * golden;
@@ -57,54 +53,54 @@ std::optional<std::uint32_t> mark_of(const Packet& packet) noexcept {
     return packet.mbuf->hash.fdir.hi;
 }
 
-RxRules::RxRules(std::vector<flow::RuleRuntime*> ports)
+RxRules::RxRules(std::vector<steer::RuleRuntime*> ports)
     : ports_(std::move(ports)), tallies_(ports_.size()), until_sample_(ports_.size()) {
     for (std::size_t i = 0; i < ports_.size(); ++i)
         if (ports_[i] != nullptr) tallies_[i] = std::make_unique<RuleTally[]>(ports_[i]->classifier.rules().size());
-    if (std::ranges::all_of(ports_, [](const flow::RuleRuntime* rules) { return rules == nullptr; })) ports_.clear();
+    if (std::ranges::all_of(ports_, [](const steer::RuleRuntime* rules) { return rules == nullptr; })) ports_.clear();
 }
 
 /// The headers in one piece, as for a frame in one buffer.
-flow::Classifier::Frame RxRules::frame_of(const Packet& packet, std::size_t place) noexcept {
+steer::Classifier::Frame RxRules::frame_of(const Packet& packet, std::size_t place) noexcept {
     if (!packet.scattered()) [[likely]]
-        return {bytes_of(packet), packet.captured_bytes};
+        return {port::frame_of(packet), packet.captured_bytes};
     const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(header_bytes, packet.mbuf->pkt_len));
     const void* const headers = ::rte_pktmbuf_read(packet.mbuf, 0, bytes, headers_[place].data());
     return {static_cast<const std::byte*>(headers), bytes};
 }
 
 /// Compares how a packet arrived with what the device was to do, if it was to do it.
-void RxRules::verify(const flow::RuleRuntime& rules, const Packet& packet, const flow::Classifier::Frame& frame,
+void RxRules::verify(const steer::RuleRuntime& rules, const Packet& packet, const steer::Classifier::Frame& frame,
                      std::uint32_t rule) noexcept {
-    const flow::PacketFields fields = flow::read_fields({frame.data, frame.bytes});
+    const steer::PacketFields fields = steer::read_fields({frame.data, frame.bytes});
     if (is_piece(fields, frame.data)) return;
-    const flow::Outcome& outcome = rules.outcomes[rule];
+    const steer::Outcome& outcome = rules.outcomes[rule];
     const bool marked = !outcome.marks || mark_of(packet) == outcome.mark;
     const bool right = !outcome.drop && marked && (!outcome.steers || outcome.sends_to(*queue_));
     RuleTally& tally = tallies_[packet.port][rule];
-    RuleTally::add(right ? tally.right : tally.wrong);
+    core::add(right ? tally.right : tally.wrong);
     if (!right) return;
-    if (outcome.marks) RuleTally::add(tally.marked);
+    if (outcome.marks) core::add(tally.marked);
     tally.flows.store(tally.flows.load(std::memory_order_relaxed) | std::uint64_t{1} << flow_hash(fields),
                       std::memory_order_relaxed);
 }
 
 /// Packets of one port; returns how many are in `kept`, which may be the same place.
 std::uint32_t RxRules::apply_port(std::span<Packet> packets, std::span<Packet> kept, std::size_t port) noexcept {
-    const flow::RuleRuntime& rules = *ports_[port];
-    std::array<flow::Classifier::Frame, burst> frames;
+    const steer::RuleRuntime& rules = *ports_[port];
+    std::array<steer::Classifier::Frame, burst> frames;
     std::array<std::uint32_t, burst> winners;
-    for (const Packet& packet : packets) rte_prefetch0(bytes_of(packet));
+    for (const Packet& packet : packets) rte_prefetch0(port::frame_of(packet));
     for (std::size_t i = 0; i < packets.size(); ++i) frames[i] = frame_of(packets[i], i);
     rules.classifier.match_burst({frames.data(), packets.size()}, winners.data());
-    const bool watch = queue_.has_value() && settled_ && rules.verify.load(std::memory_order_relaxed);
+    const bool watch = queue_.has_value() && was_empty_ && rules.verify.load(std::memory_order_relaxed);
     std::uint32_t count = 0;
     for (std::size_t i = 0; i < packets.size(); ++i) {
         const std::uint32_t winner = winners[i];
-        const flow::Outcome* outcome = nullptr;
-        if (winner != flow::Classifier::none) {
+        const steer::Outcome* outcome = nullptr;
+        if (winner != steer::Classifier::none) {
             outcome = &rules.outcomes[winner];
-            RuleTally::add(tallies_[port][winner].hits);
+            core::add(tallies_[port][winner].hits);
             if (watch) verify(rules, packets[i], frames[i], winner);
         }
         if (rules.marks) set_mark(packets[i], outcome);
@@ -116,10 +112,10 @@ std::uint32_t RxRules::apply_port(std::span<Packet> packets, std::span<Packet> k
     return count;
 }
 
-std::uint32_t RxRules::apply(std::span<Packet> packets, std::optional<std::uint16_t> queue, bool settled) noexcept {
+std::uint32_t RxRules::apply(std::span<Packet> packets, std::optional<std::uint16_t> queue, bool was_empty) noexcept {
     dropped_count_ = 0;
     queue_ = queue;
-    settled_ = settled;
+    was_empty_ = was_empty;
     std::uint32_t count = 0;
     for (std::size_t at = 0; at < packets.size();) {
         // A capture may bring packets of several ports in turn.
@@ -138,7 +134,7 @@ std::uint32_t RxRules::apply(std::span<Packet> packets, std::optional<std::uint1
             if (left < these.size()) {
                 first = left;
                 last = first + 1;
-                left += flow::RuleRuntime::sample_every;
+                left += steer::RuleRuntime::sample_every;
             }
             left -= static_cast<std::uint32_t>(these.size());
         }
@@ -155,25 +151,7 @@ std::uint32_t RxRules::apply(std::span<Packet> packets, std::optional<std::uint1
 }
 
 void RxRules::count_of_stream(const Dropped& dropped) noexcept {
-    RuleTally::add(tallies_[dropped.packet.port][dropped.rule].of_streams);
+    core::add(tallies_[dropped.packet.port][dropped.rule].of_streams);
 }
 
-/// What the rules leave of the burst in hand; the rest has found its counter. `input` is null for a capture.
-std::uint32_t RxStage::by_rules(std::uint32_t count, const PortInput* input) noexcept {
-    const std::span<Packet> burst_in_hand(taken_.data(), count);
-    const std::uint32_t kept = input != nullptr ? rules_.apply(burst_in_hand, input->queue, input->settled)
-                                                : rules_.apply(burst_in_hand, std::nullopt, false);
-    for (const RxRules::Dropped& dropped : rules_.dropped()) {
-        const Packet& packet = dropped.packet;
-        wire::Datagram datagram;
-        const bool scattered = packet.scattered();
-        const std::byte* const frame = scattered ? head_of(packet).data() : bytes_of(packet);
-        const std::uint32_t bytes = scattered ? packet.wire_bytes : packet.captured_bytes;
-        const bool read = wire::parse_frame(frame, bytes, packet.wire_bytes, datagram) == wire::ok;
-        if (read && route_of(packet, datagram).stream != flow::Steering::none) rules_.count_of_stream(dropped);
-        reject(packet, core::PacketCounter::flow_rule);
-    }
-    return kept;
-}
-
-}  // namespace weir::pipeline
+}  // namespace weir::stages

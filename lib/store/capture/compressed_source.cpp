@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "core/error.hpp"
-#include "store/capture/byte_source.hpp"
+#include "store/capture/byte_stream.hpp"
 
-namespace weir::port {
+namespace weir::store {
 
 namespace {
 
@@ -22,9 +22,9 @@ using namespace std::string_view_literals;
 constexpr std::size_t input_bytes = 256U << 10U;
 
 /// Gives back what was read to recognise the file, where the file itself cannot.
-class PrefixedSource final : public ByteSource {
+class PrefixedSource final : public ByteStream {
 public:
-    PrefixedSource(std::span<const std::byte> prefix, std::unique_ptr<ByteSource> rest)
+    PrefixedSource(std::span<const std::byte> prefix, std::unique_ptr<ByteStream> rest)
         : bytes_(prefix.size()), rest_(std::move(rest)) {
         std::copy(prefix.begin(), prefix.end(), prefix_.begin());
     }
@@ -44,13 +44,13 @@ private:
     std::array<std::byte, 8> prefix_{};
     std::size_t first_ = 0;
     std::size_t bytes_;
-    std::unique_ptr<ByteSource> rest_;
+    std::unique_ptr<ByteStream> rest_;
 };
 
 /// What both decompressors have in common: compressed input, read when it has been used up.
-class CompressedSource : public ByteSource {
+class CompressedSource : public ByteStream {
 protected:
-    explicit CompressedSource(std::unique_ptr<ByteSource> from)
+    explicit CompressedSource(std::unique_ptr<ByteStream> from)
         : from_(std::move(from)), input_(std::make_unique_for_overwrite<std::byte[]>(input_bytes)) {}
 
     /// False at the end of the compressed file.
@@ -64,13 +64,13 @@ protected:
     std::span<const std::byte> left_;
 
 private:
-    std::unique_ptr<ByteSource> from_;
+    std::unique_ptr<ByteStream> from_;
     std::unique_ptr<std::byte[]> input_;
 };
 
 class GzipSource final : public CompressedSource {
 public:
-    explicit GzipSource(std::unique_ptr<ByteSource> from) : CompressedSource(std::move(from)) {
+    explicit GzipSource(std::unique_ptr<ByteStream> from) : CompressedSource(std::move(from)) {
         constexpr int gzip_only = 16;  // added to the window bits: zlib's manual, inflateInit2
         if (inflateInit2(&stream_, MAX_WBITS + gzip_only) != Z_OK) throw std::bad_alloc();
     }
@@ -121,7 +121,7 @@ private:
 
 class ZstdSource final : public CompressedSource {
 public:
-    explicit ZstdSource(std::unique_ptr<ByteSource> from)
+    explicit ZstdSource(std::unique_ptr<ByteStream> from)
         : CompressedSource(std::move(from)), stream_(ZSTD_createDStream()) {
         if (stream_ == nullptr) throw std::bad_alloc();
     }
@@ -160,7 +160,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<ByteSource> decompress(std::unique_ptr<ByteSource> source, const std::string& name) {
+std::unique_ptr<ByteStream> decompress(std::unique_ptr<ByteStream> source, const std::string& name) {
     std::array<std::byte, 8> front{};
     std::size_t count = 0;
     while (count < front.size()) {
@@ -191,4 +191,4 @@ std::unique_ptr<ByteSource> decompress(std::unique_ptr<ByteSource> source, const
     return source;
 }
 
-}  // namespace weir::port
+}  // namespace weir::store

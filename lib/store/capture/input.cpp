@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-namespace weir::port {
+namespace weir::store {
 
-CaptureInput::CaptureInput(std::unique_ptr<ByteSource> source, BlockLender* lender)
+CaptureInput::CaptureInput(std::unique_ptr<ByteStream> source, BlockLender* lender)
     : source_(std::move(source)), lender_(lender), own_(std::make_unique_for_overwrite<std::byte[]>(memory_bytes)) {
     at_ = end_ = limit_ = own_.get();
 }
@@ -82,4 +82,4 @@ std::size_t CaptureInput::read(std::span<std::byte> out) noexcept {
     return some;
 }
 
-}  // namespace weir::port
+}  // namespace weir::store

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "store/capture/byte_source.hpp"
+#include "store/capture/byte_stream.hpp"
 
-namespace weir::port {
+namespace weir::store {
 
 /// Memory that part of a capture is read into.
 struct CaptureBlock {
@@ -39,7 +39,7 @@ public:
     static constexpr std::size_t memory_bytes = need_max + read_bytes;
 
     /// `lender` (may be null) must outlive the input. Without a block from it, a private one is used over and over.
-    CaptureInput(std::unique_ptr<ByteSource> source, BlockLender* lender);
+    CaptureInput(std::unique_ptr<ByteStream> source, BlockLender* lender);
     ~CaptureInput();
     CaptureInput(CaptureInput&& other) noexcept;
     CaptureInput& operator=(CaptureInput&& other) noexcept;
@@ -66,7 +66,7 @@ private:
     [[nodiscard]] bool fetch(std::size_t bytes) noexcept;
     void next_block() noexcept;
 
-    std::unique_ptr<ByteSource> source_;
+    std::unique_ptr<ByteStream> source_;
     BlockLender* lender_;
     std::unique_ptr<std::byte[]> own_;
     CaptureBlock* lent_ = nullptr;
@@ -76,4 +76,4 @@ private:
     bool ended_ = false;
 };
 
-}  // namespace weir::port
+}  // namespace weir::store

@@ -10,7 +10,7 @@
 #include "store/capture/link.hpp"
 #include "store/capture/parser.hpp"
 
-namespace weir::port {
+namespace weir::store {
 
 std::uint32_t snapshot_of(std::uint32_t stored) noexcept {
     const bool limits = stored != 0 && stored <= static_cast<std::uint32_t>(std::numeric_limits<std::int32_t>::max());
@@ -72,4 +72,4 @@ std::string LibraryParser::reason() const {
     return pcap_geterr(handle_);
 }
 
-}  // namespace weir::port
+}  // namespace weir::store

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-namespace weir::port {
+namespace weir::store {
 
 namespace {
 
@@ -22,7 +22,7 @@ constexpr std::uint32_t link_sll2 = 276;
 constexpr std::uint16_t type_ipv4 = 0x0800;
 constexpr std::uint16_t type_ipv6 = 0x86dd;
 constexpr std::uint32_t ethernet_bytes = 14;
-constexpr std::size_t frame_bytes = CaptureInput::need_max + ethernet_bytes;
+constexpr std::size_t frame_bytes_max = CaptureInput::need_max + ethernet_bytes;
 
 std::uint16_t big(const std::byte* at) noexcept {
     return static_cast<std::uint16_t>(std::to_integer<unsigned>(at[0]) << 8U | std::to_integer<unsigned>(at[1]));
@@ -64,7 +64,7 @@ std::string CaptureLink::refusal(std::uint32_t link) {
 }
 
 CaptureLink::CaptureLink(std::uint32_t link)
-    : link_(link), frame_(std::make_unique_for_overwrite<std::byte[]>(frame_bytes)) {}
+    : link_(link), frame_(std::make_unique_for_overwrite<std::byte[]>(frame_bytes_max)) {}
 
 CaptureLink::Header CaptureLink::header_of(const CaptureRecord& record) const noexcept {
     Header header;
@@ -98,7 +98,7 @@ void CaptureLink::to_ethernet(CaptureRecord& record) noexcept {
         return;
     }
     const std::span<const std::byte> payload = record.bytes.subspan(header.bytes);
-    const std::size_t bytes = std::min<std::size_t>(payload.size(), frame_bytes - ethernet_bytes);
+    const std::size_t bytes = std::min<std::size_t>(payload.size(), frame_bytes_max - ethernet_bytes);
     std::byte* frame = frame_.get();
     std::fill_n(frame, 6, std::byte{0});  // whom it was for is not told, and nobody asks
     std::ranges::copy(header.source, frame + 6);
@@ -109,4 +109,4 @@ void CaptureLink::to_ethernet(CaptureRecord& record) noexcept {
     record.wire_bytes = record.wire_bytes - header.bytes + ethernet_bytes;
 }
 
-}  // namespace weir::port
+}  // namespace weir::store

@@ -10,7 +10,7 @@
 
 #include "store/capture/parser.hpp"
 
-namespace weir::port {
+namespace weir::store {
 
 class CaptureLink {
 public:
@@ -39,4 +39,4 @@ private:
     std::unique_ptr<std::byte[]> frame_;  ///< for the longest record that there can be
 };
 
-}  // namespace weir::port
+}  // namespace weir::store

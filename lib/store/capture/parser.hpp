@@ -11,7 +11,7 @@
 
 struct pcap;
 
-namespace weir::port {
+namespace weir::store {
 
 /// libpcap's largest packet on Ethernet (MAXIMUM_SNAPLEN). A larger length in a file is damage.
 inline constexpr std::uint32_t capture_bytes_max = 262144;
@@ -88,4 +88,4 @@ private:
     pcap* handle_ = nullptr;
 };
 
-}  // namespace weir::port
+}  // namespace weir::store

@@ -5,30 +5,20 @@
 
 #include "store/capture/link.hpp"
 #include "store/capture/parser.hpp"
+#include "store/capture/pcapng_format.hpp"
 
-namespace weir::port {
+namespace weir::store {
 
 namespace {
 
-// draft-ietf-opsawg-pcapng, section 4 and appendix A.
-constexpr std::uint32_t section_block = 0x0a0d0d0a;
-constexpr std::uint32_t interface_block = 1;
-constexpr std::uint32_t packet_block = 2;  // obsolete
-constexpr std::uint32_t simple_packet_block = 3;
-constexpr std::uint32_t enhanced_packet_block = 6;
-constexpr std::uint32_t byte_order_magic = 0x1a2b3c4d;
-constexpr std::uint16_t option_end = 0;
-constexpr std::uint16_t option_resolution = 9;
-constexpr std::uint16_t option_offset = 14;
-
-constexpr std::uint32_t frame_bytes = 12;  // type, length, and the length once more after the body
-constexpr std::uint32_t section_bytes_min = frame_bytes + 16;
-constexpr std::uint32_t interface_bytes_min = frame_bytes + 8;
+constexpr std::uint32_t section_bytes_min = store::pcapng::frame_bytes + 16;
+constexpr std::uint32_t interface_bytes_min = store::pcapng::frame_bytes + 8;
 constexpr std::uint32_t block_bytes_max = 16U << 20;  // as libpcap has it: more is damage
 constexpr std::size_t interfaces_max = 65536;
 
 bool is_packet(std::uint32_t type) noexcept {
-    return type == packet_block || type == simple_packet_block || type == enhanced_packet_block;
+    return type == store::pcapng::obsolete_packet_block || type == store::pcapng::simple_packet_block ||
+           type == store::pcapng::packet_block;
 }
 
 }  // namespace
@@ -58,11 +48,12 @@ int PcapngParser::take(CaptureInput& input, Block& block, bool first) noexcept {
     }
     block.type = u32(input.data());
     block.bytes = u32(input.data() + 4);
-    if (block.bytes < frame_bytes || (block.bytes % 4 != 0 && !first) || block.bytes > block_bytes_max) {
+    if (block.bytes < store::pcapng::frame_bytes || (block.bytes % 4 != 0 && !first) || block.bytes > block_bytes_max) {
         reason_ = fmt::format("a block of {} bytes, which none can have", block.bytes);
         return -1;
     }
-    const bool wanted = is_packet(block.type) || block.type == interface_block || block.type == section_block;
+    const bool wanted = is_packet(block.type) || block.type == store::pcapng::interface_block ||
+                        block.type == store::pcapng::section_block;
     if (wanted && block.bytes > CaptureInput::need_max) {
         reason_ = fmt::format("a block of {} bytes; at most {} are read", block.bytes, CaptureInput::need_max);
         return -1;
@@ -84,9 +75,9 @@ int PcapngParser::take(CaptureInput& input, Block& block, bool first) noexcept {
 bool PcapngParser::section(const std::byte* at, std::uint32_t bytes, bool first) noexcept {
     if (bytes < section_bytes_min) return fail(fmt::format("a section header of {} bytes", bytes));
     const std::uint32_t order = u32(at + 8);
-    if (order != byte_order_magic)
-        return fail(order == __builtin_bswap32(byte_order_magic) ? "sections in different byte orders"
-                                                                 : "a section without a byte order");
+    if (order != store::pcapng::byte_order_magic)
+        return fail(order == __builtin_bswap32(store::pcapng::byte_order_magic) ? "sections in different byte orders"
+                                                                                : "a section without a byte order");
     const std::uint16_t major = u16(at + 12);
     const std::uint16_t minor = u16(at + 14);
     if (major != 1 || (first && minor != 0 && minor != 2))
@@ -123,8 +114,8 @@ bool PcapngParser::interface_options(const std::byte* at, const std::byte* end, 
         const std::ptrdiff_t padded = (bytes + 3) / 4 * 4;
         at += 4;
         if (end - at < padded) return fail("an interface's options are cut off");
-        if (code == option_end) return bytes == 0 || fail("an end of options with a length");
-        if (code == option_resolution) {
+        if (code == store::pcapng::opt_end) return bytes == 0 || fail("an end of options with a length");
+        if (code == store::pcapng::if_tsresol) {
             if (bytes != 1 || std::exchange(saw_resolution, true)) return fail("a damaged time resolution");
             const auto stored = std::to_integer<unsigned>(*at);
             const unsigned exponent = stored & 0x7fU;
@@ -132,7 +123,7 @@ bool PcapngParser::interface_options(const std::byte* at, const std::byte* end, 
             if (exponent > (binary ? 63U : 19U)) return fail("a time resolution that is too fine");
             out.ticks_per_s = binary ? std::uint64_t{1} << exponent : 1;
             for (unsigned i = 0; !binary && i < exponent; ++i) out.ticks_per_s *= 10;
-        } else if (code == option_offset) {
+        } else if (code == store::pcapng::if_tsoffset) {
             if (bytes != 8 || std::exchange(saw_offset, true)) return fail("a damaged time offset");
             std::uint64_t value = 0;
             std::memcpy(&value, at, sizeof value);
@@ -146,17 +137,17 @@ bool PcapngParser::interface_options(const std::byte* at, const std::byte* end, 
 bool PcapngParser::packet(const std::byte* at, const Block& block, CaptureRecord& record) noexcept {
     const std::byte* end = at + block.bytes - 4;
     const std::byte* body = at + 8;
-    const std::ptrdiff_t fixed = block.type == simple_packet_block ? 4 : 20;
+    const std::ptrdiff_t fixed = block.type == store::pcapng::simple_packet_block ? 4 : 20;
     if (end - body < fixed) return fail("a packet block that is too short for its header");
     std::uint32_t which = 0;
     std::uint64_t ticks = 0;
     std::uint32_t captured = 0;
-    if (block.type == simple_packet_block) {
+    if (block.type == store::pcapng::simple_packet_block) {
         // It has no captured length: what the snapshot length leaves of the packet.
         record.wire_bytes = u32(body);
         captured = std::min(record.wire_bytes, *snapshot_bytes_);
     } else {
-        which = block.type == packet_block ? u16(body) : u32(body);
+        which = block.type == store::pcapng::obsolete_packet_block ? u16(body) : u32(body);
         ticks = std::uint64_t{u32(body + 4)} << 32U | u32(body + 8);
         captured = u32(body + 12);
         record.wire_bytes = std::max(u32(body + 16), captured);
@@ -178,7 +169,7 @@ std::string PcapngParser::open(CaptureInput& input) {
     if (!input.need(12)) return "the file ends inside its section header";
     std::uint32_t order = 0;
     std::memcpy(&order, input.data() + 8, sizeof order);
-    swapped_ = order == __builtin_bswap32(byte_order_magic);
+    swapped_ = order == __builtin_bswap32(store::pcapng::byte_order_magic);
     for (bool first = true;; first = false) {
         Block block;
         const int state = take(input, block, first);
@@ -187,7 +178,7 @@ std::string PcapngParser::open(CaptureInput& input) {
         if (is_packet(block.type)) return "a packet before any interface is described";
         if (!block.is_whole) continue;
         if (first && !section(input.data(), block.bytes, true)) return reason_;
-        if (block.type == interface_block && !interface(input.data(), block.bytes)) return reason_;
+        if (block.type == store::pcapng::interface_block && !interface(input.data(), block.bytes)) return reason_;
         input.consume(block.bytes);
         if (!interfaces_.empty()) return {};
     }
@@ -201,9 +192,9 @@ int PcapngParser::next(CaptureInput& input, CaptureRecord& record) noexcept {
         if (!block.is_whole) continue;
         const std::byte* at = input.data();
         bool good = true;
-        if (block.type == section_block)
+        if (block.type == store::pcapng::section_block)
             good = section(at, block.bytes);
-        else if (block.type == interface_block)
+        else if (block.type == store::pcapng::interface_block)
             good = interface(at, block.bytes);
         else if (is_packet(block.type)) {
             good = packet(at, block, record);
@@ -215,4 +206,4 @@ int PcapngParser::next(CaptureInput& input, CaptureRecord& record) noexcept {
     }
 }
 
-}  // namespace weir::port
+}  // namespace weir::store

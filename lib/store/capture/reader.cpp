@@ -10,13 +10,13 @@
 #include "store/capture/link.hpp"
 #include "store/capture/parser.hpp"
 
-namespace weir::port {
+namespace weir::store {
 
 namespace {
 
 constexpr std::uint32_t pcap_us = 0xa1b2c3d4;
 constexpr std::uint32_t pcap_ns = 0xa1b23c4d;
-constexpr std::uint32_t pcapng = 0x0a0d0d0a;  // the same in both byte orders
+constexpr std::uint32_t pcapng_magic = 0x0a0d0d0a;  // the same in both byte orders
 constexpr std::size_t file_header_bytes = 24;
 constexpr std::size_t record_header_bytes = 16;
 
@@ -41,7 +41,7 @@ std::uint16_t load_half(const std::byte* at, bool swapped) noexcept {
 CaptureReader::CaptureReader(const std::string& path, BlockLender* lender)
     : CaptureReader(open_file(path), path == "-" ? "standard input" : path, lender) {}
 
-CaptureReader::CaptureReader(std::unique_ptr<ByteSource> source, std::string name, BlockLender* lender)
+CaptureReader::CaptureReader(std::unique_ptr<ByteStream> source, std::string name, BlockLender* lender)
     : name_(std::move(name)), input_(decompress(std::move(source), name_), lender) {
     open();
 }
@@ -82,7 +82,7 @@ CaptureReader& CaptureReader::operator=(CaptureReader&& other) noexcept {
 
 void CaptureReader::open() {
     std::string reason = "unknown file format";
-    if (input_.need(4) && load(input_.data()) == pcapng) {
+    if (input_.need(4) && load(input_.data()) == pcapng_magic) {
         pcapng_ = std::make_unique<PcapngParser>();
         reason = pcapng_->open(input_);
     } else if (open_pcap()) {
@@ -181,4 +181,4 @@ std::string CaptureReader::cut_off_text() const {
                        records_, reason_);
 }
 
-}  // namespace weir::port
+}  // namespace weir::store

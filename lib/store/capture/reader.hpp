@@ -9,10 +9,10 @@
 #include <string>
 
 #include "core/units.hpp"
-#include "store/capture/byte_source.hpp"
+#include "store/capture/byte_stream.hpp"
 #include "store/capture/input.hpp"
 
-namespace weir::port {
+namespace weir::store {
 
 struct CaptureRecord {
     std::span<const std::byte> bytes;  ///< as captured; valid until the next call of next(), longer in a lent block
@@ -26,9 +26,9 @@ class LibraryParser;
 class CaptureLink;
 
 /// A capture as Ethernet frames: pcap with microsecond or nanosecond time stamps in either byte order, and pcapng,
-/// parsed where they were read, plain or compressed (byte_source.hpp). Other kinds of pcap (versions before 2.4,
+/// parsed where they were read, plain or compressed (byte_stream.hpp). Other kinds of pcap (versions before 2.4,
 /// patched ones) go through libpcap. Delivers what libpcap delivers: bytes beyond the snapshot length of a file are
-/// left out. Records of other link types get an Ethernet header for their own (capture_link.hpp).
+/// left out. Records of other link types get an Ethernet header for their own (link.hpp).
 class CaptureReader {
 public:
     using Record = CaptureRecord;
@@ -38,7 +38,7 @@ public:
     /// `lender` records are read into its blocks, as long as it has any.
     explicit CaptureReader(const std::string& path, BlockLender* lender = nullptr);
     /// The same for bytes from anywhere; `name` is for messages.
-    CaptureReader(std::unique_ptr<ByteSource> source, std::string name, BlockLender* lender = nullptr);
+    CaptureReader(std::unique_ptr<ByteStream> source, std::string name, BlockLender* lender = nullptr);
     ~CaptureReader();
     CaptureReader(CaptureReader&&) noexcept;
     CaptureReader& operator=(CaptureReader&& other) noexcept;
@@ -82,4 +82,4 @@ private:
     bool cut_off_ = false;
 };
 
-}  // namespace weir::port
+}  // namespace weir::store

@@ -12,7 +12,7 @@
 
 #include "core/error.hpp"
 
-namespace weir::port {
+namespace weir::store {
 
 namespace {
 
@@ -67,4 +67,4 @@ void CaptureWriter::close() {
     }
 }
 
-}  // namespace weir::port
+}  // namespace weir::store

@@ -10,7 +10,7 @@
 
 #include "core/units.hpp"
 
-namespace weir::port {
+namespace weir::store {
 
 /// A new Ethernet capture: magic 0xa1b23c4d, version 2.4, little-endian (the host's order), link type 1.
 class CaptureWriter {
@@ -42,4 +42,4 @@ private:
     std::uint64_t records_ = 0;
 };
 
-}  // namespace weir::port
+}  // namespace weir::store

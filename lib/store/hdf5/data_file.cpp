@@ -199,7 +199,6 @@ void DataFile::flush() {
     library_.check(H5Dflush(data_.get()));
     tables_->append(library_);
     library_.check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL));
-    flushed_events_ = events();
 }
 
 void DataFile::sync() {

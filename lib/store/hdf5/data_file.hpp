@@ -67,8 +67,6 @@ public:
     /// Where the next event would begin.
     [[nodiscard]] const RunPosition& end() const noexcept { return end_; }
     [[nodiscard]] std::uint64_t events() const noexcept { return end_.events - begin_.events; }
-    /// Of those, the ones that flush() has brought to the kernel.
-    [[nodiscard]] std::uint64_t flushed_events() const noexcept { return flushed_events_; }
     /// Of chunks and rows, stored. The library's own come on top.
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
     /// Of the payload stream in this file: with those of an event that is not whole, and without.
@@ -91,7 +89,6 @@ private:
     Handle data_;
     std::optional<Tables> tables_;
     ChunkEncoder encoder_;
-    std::uint64_t flushed_events_ = 0;
     std::uint64_t bytes_ = 0;
     std::uint64_t stream_bytes_ = 0;  ///< in this file, those of an event that is not whole among them
     std::uint64_t whole_stream_bytes_ = 0;

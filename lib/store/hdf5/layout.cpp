@@ -51,13 +51,6 @@ void take_codec(Description& description, const json& config) {
     }
 }
 
-/// Of a row of the detector's image as it is received.
-std::uint32_t columns_of(std::string_view format) {
-    if (format == "jungfrau") return 1024;
-    if (format == "moench") return 400;
-    return 0;
-}
-
 std::uint64_t bytes_in(const Layout& layout, const EventInfo& event, const SourceInfo& source) {
     if (event.content != Content::received) return source.reduced_bytes;
     return source.size_known() ? source.declared_bytes : layout.module_bytes();
@@ -101,10 +94,15 @@ Description describe(const json& start, std::optional<Codec> codec) {
         description.element = named<Element>(element_names, text_at(payload, "type"));
         description.columns = static_cast<std::uint32_t>(number_at(payload, "columns").value_or(1024));
     } else if (description.content == Content::received) {
-        description.columns = columns_of(description.format);
+        description.columns = image_of(description.format).columns;
         if (description.columns > 0) description.element = Element::u16;
     }
     return description;
+}
+
+wire::ImageFacts image_of(std::string_view format) noexcept {
+    const wire::FormatEntry* entry = wire::find_format(format);
+    return entry != nullptr ? entry->image : wire::ImageFacts{};
 }
 
 std::uint64_t payload_bytes(const EventInfo& event, const SourceInfo& source) noexcept {

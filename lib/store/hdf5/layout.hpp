@@ -15,6 +15,7 @@
 #include "store/event_scanner.hpp"
 #include "store/format.hpp"
 #include "store/hdf5/nexus_fields.hpp"
+#include "wire/format.hpp"
 
 namespace weir::store::hdf5 {
 
@@ -74,6 +75,9 @@ struct Layout {
     /// As the pieces that workers make: such a piece becomes a chunk as it is.
     static constexpr std::uint64_t chunk_bytes_max = std::uint64_t{256} << 10;
 };
+
+/// The images of this format as received; all zero if it has none.
+wire::ImageFacts image_of(std::string_view format) noexcept;
 
 /// The layout that `first`, the first event of the run, has.
 Layout layout_of(const Description& description, const EventInfo& first);

@@ -12,16 +12,13 @@ namespace {
 /// Of the detectors whose images weir knows; in µm, as their makers state it.
 std::optional<double> pixel_size_um(const Layout& layout, const Nexus& nexus) {
     if (nexus.pixel_size_um) return nexus.pixel_size_um;
-    if (layout.description.format == "jungfrau") return 75;
-    if (layout.description.format == "moench") return 25;
-    return {};
+    const double known = image_of(layout.description.format).pixel_um;
+    return known > 0 ? std::optional(known) : std::nullopt;
 }
 
 std::string detector_name(const Layout& layout, const Nexus& nexus) {
     if (!nexus.detector.empty()) return nexus.detector;
-    if (layout.description.format == "jungfrau") return "JUNGFRAU";
-    if (layout.description.format == "moench") return "MOENCH";
-    return {};
+    return std::string(image_of(layout.description.format).detector);
 }
 
 /// An axis of a NeXus geometry: so far along `vector`, then as `depends_on` says.
@@ -87,7 +84,7 @@ void put_detector(const Library& library, hid_t instrument, const Layout& layout
         library.put_number(id, "beam_center_x", (*nexus.beam_center)[0], "pixel");
         library.put_number(id, "beam_center_y", (*nexus.beam_center)[1], "pixel");
     }
-    if (layout.description.format == "jungfrau" || layout.description.format == "moench") {
+    if (image_of(layout.description.format).columns > 0) {
         const std::int32_t bits = 16;
         static_cast<void>(library.put_dataset(id, "bit_depth_readout", H5T_NATIVE_INT32, {}, &bits));
     }
@@ -169,8 +166,8 @@ void put_data_attributes(const Library& library, hid_t dataset, const Layout& la
     const Description& description = layout.description;
     if (!layout.image) {
         library.put_attribute(dataset, "description",
-                              "payload of all events, source after source; /entry/sources/payload_offset and "
-                              "payload_bytes say what is whose");
+                              "payload of all events, source after source; "
+                              "/entry/sources/payload_offset and payload_bytes say what is whose");
         return;
     }
     if (!description.unit.empty()) library.put_attribute(dataset, "units", description.unit);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/clock_ns.hpp"
 #include "core/error.hpp"
 #include "store/hdf5/nexus.hpp"
 
@@ -18,12 +19,6 @@ namespace {
 /// the library's own blocks, generously.
 constexpr std::uint64_t room_for_the_end_bytes = std::uint64_t{4} << 20;
 constexpr std::string_view master_part_name = "master.h5.part";
-
-core::TimeNs clock_ns(clockid_t clock) {
-    timespec now{};
-    ::clock_gettime(clock, &now);
-    return core::TimeNs{now.tv_sec} * core::ns_per_s + now.tv_nsec;
-}
 
 [[noreturn]] void throw_disordered() {
     throw core::RunError("internal error: the HDF5 sink was given blocks that do not follow each other");
@@ -39,7 +34,7 @@ Writer::Writer(const Config& config) : config_(config), directory_(config.path) 
         nlohmann::json start = nlohmann::json::parse(config_.start_json, nullptr, false);
         if (start.is_discarded()) start = nullptr;
         description_ = describe(start, config_.codec);
-        text_ = {config_.name, config_.start_json, iso_time(clock_ns(CLOCK_REALTIME)), config_.nexus};
+        text_ = {config_.name, config_.start_json, iso_time(core::clock_ns(CLOCK_REALTIME)), config_.nexus};
         const Session session;
         write_live_master();
         directory_.sync_parent();
@@ -47,7 +42,7 @@ Writer::Writer(const Config& config) : config_(config), directory_(config.path) 
         directory_.remove();
         throw;
     }
-    last_sync_ns_ = clock_ns(CLOCK_MONOTONIC);
+    last_sync_ns_ = core::clock_ns(CLOCK_MONOTONIC);
 }
 
 Writer::~Writer() {
@@ -63,7 +58,7 @@ std::vector<std::string> Writer::missing_for_nxmx() const {
 /// Does something with the files; an error ends the run's taking of events.
 template <class Action>
 void Writer::guarded(Action action) {
-    if (failed_ || settled_) throw core::RunError(failed_ ? failure_ : "internal error: append to a closed run");
+    if (failed_ || data_finished_) throw core::RunError(failed_ ? failure_ : "internal error: append to a closed run");
     const Session session;
     try {
         action();
@@ -215,7 +210,7 @@ void Writer::count_synced() noexcept {
     stats_.synced_bytes = stats_.bytes;
     stats_.synced_events = stats_.events;
     synced_payload_bytes_ = payload_bytes_;
-    last_sync_ns_ = clock_ns(CLOCK_MONOTONIC);
+    last_sync_ns_ = core::clock_ns(CLOCK_MONOTONIC);
 }
 
 void Writer::open_file() {
@@ -284,9 +279,9 @@ void Writer::sync() {
 }
 
 void Writer::sync_if_due() {
-    if (failed_ || settled_ || stats_.events == stats_.synced_events) return;
+    if (failed_ || data_finished_ || stats_.events == stats_.synced_events) return;
     if (stats_.bytes - stats_.synced_bytes < config_.sync_bytes &&
-        clock_ns(CLOCK_MONOTONIC) - last_sync_ns_ < config_.sync_interval_ns)
+        core::clock_ns(CLOCK_MONOTONIC) - last_sync_ns_ < config_.sync_interval_ns)
         return;
     sync();
 }
@@ -315,13 +310,13 @@ void Writer::fail(const std::string& what) {
     throw core::RunError(what);
 }
 
-void Writer::settle() {
-    if (settled_) return;
+void Writer::finish_data() {
+    if (data_finished_) return;
     if (!failed_) {
         if (event_open_ && file_) file_->drop_event();
         sync();
     }
-    settled_ = true;
+    data_finished_ = true;
     for (const DataSpan& file : closed_files_)
         if (!directory_.directory().has_file(file.name, 1)) {
             broken_ = true;
@@ -336,14 +331,14 @@ void Writer::settle() {
 
 void Writer::close(const nlohmann::json& manifest_extra) {
     if (closed_) return;
-    settle();
+    finish_data();
     if (broken_) throw core::RunError(failure_);
     directory_.release_room();
     {
         const Session session;
         if (file_) close_file();
         MasterContent content = master_content();
-        content.end_time = iso_time(last_event_ns_ != 0 ? last_event_ns_ : clock_ns(CLOCK_REALTIME));
+        content.end_time = iso_time(last_event_ns_ != 0 ? last_event_ns_ : core::clock_ns(CLOCK_REALTIME));
         if (manifest_extra.is_object()) content.closing = manifest_extra;
         write_master_file(content);
     }

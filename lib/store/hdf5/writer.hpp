@@ -41,7 +41,7 @@ public:
 
     void append(std::span<std::byte> blocks) override;
     void sync_if_due() override;
-    void settle() override;
+    void finish_data() override;
     void close(const nlohmann::json& manifest_extra) override;
     [[nodiscard]] const Stats& stats() const noexcept override { return stats_; }
     [[nodiscard]] bool failed() const noexcept override { return failed_; }
@@ -104,7 +104,7 @@ private:
     bool event_open_ = false;
     bool failed_ = false;
     bool broken_ = false;  ///< the current file could not be brought into order after an error
-    bool settled_ = false;
+    bool data_finished_ = false;
     bool closed_ = false;
     std::string failure_;
 };

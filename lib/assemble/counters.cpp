@@ -1,0 +1,78 @@
+#include "assemble/counters.hpp"
+
+namespace weir::assemble {
+
+constinit const std::array<core::CounterInfo, core::count_of<MessageCounter>> message_counters =
+    core::make_counter_table<MessageCounter>({
+        {MessageCounter::opened, "opened", "Messages of which at least one packet arrived."},
+        {MessageCounter::delivered, "delivered", "Messages that became part of an event, complete or not."},
+        {MessageCounter::refused_late, "refused.late",
+         "Messages for events that had already left. See `dropped.late`: "
+         "the sources or the network are further apart in time than `timeout_ms`."},
+        {MessageCounter::refused_no_room, "refused.no_room",
+         "Messages for which there was no memory. See `dropped.no_room`: "
+         "raise `[events] memory` or find the missing source."},
+        {MessageCounter::refused_queue_full, "refused.queue_full",
+         "Messages of events that were refused because closed events waited for a worker or the disk. "
+         "See `dropped.queue_full`."},
+        {MessageCounter::refused_prescaled, "refused.prescaled",
+         "Messages of events that were left out by `overload = \"prescale:N\"`. See `dropped.prescaled`."},
+        {MessageCounter::refused_unbound, "refused.unbound",
+         "Messages whose event number or beginning was never learnt. See `dropped.unbound`: "
+         "packets were lost on the way."},
+        {MessageCounter::refused_duplicate, "refused.duplicate",
+         "Whole messages that had already arrived from the same source: "
+         "a retransmission after its event was delivered, or a mirrored link seen twice. No data is lost."},
+        {MessageCounter::refused_conflict, "refused.conflict",
+         "A second, different message of one source for one event. Two boards with the same source, "
+         "or a sender that uses one event number twice. The first one is kept."},
+    });
+constinit const std::array<core::CounterInfo, core::count_of<EventCounter>> event_counters = core::make_counter_table<
+    EventCounter>({
+    {EventCounter::opened, "opened", "Events of which at least one message was opened."},
+    {EventCounter::refused_no_room, "refused.no_room",
+     "Events of which nothing was taken, because there was no memory for them when they began; "
+     "they are not among `opened`. Raise `[events] memory` or `window`, or find the source that keeps events open."},
+    {EventCounter::refused_queue_full, "refused.queue_full",
+     "Events of which nothing was taken, "
+     "because closed events waited for a worker or the disk and their queue was full; they are not among `opened`. "
+     "The reducer or the disk is slower than the detector."},
+    {EventCounter::refused_prescaled, "refused.prescaled",
+     "Events of which nothing was taken, because `overload = \"prescale:N\"` left them out while weir was overloaded; "
+     "they are not among `opened`. The report's `overload` says how many were kept at that time."},
+    {EventCounter::complete, "complete",
+     "Events for which every source sent everything. This is what you want to see grow."},
+    {EventCounter::incomplete_timeout, "incomplete.timeout",
+     "Events that still missed data `timeout_ms` after their first packet. Packets were lost, "
+     "or a source does not send: the report's `sources` shows which one. Look there first, then at the link's loss."},
+    {EventCounter::incomplete_evicted, "incomplete.evicted",
+     "Events closed early because memory or `window` was full. "
+     "`timeout_ms` is longer than the memory lasts at this rate: raise `[events] memory`, or shorten `timeout_ms`; "
+     "the start of the run prints which limit binds."},
+    {EventCounter::incomplete_end_of_run, "incomplete.end_of_run",
+     "Events that were open when the run ended. "
+     "Those that a running detector was in the middle of sending are no loss: stop the detector first to have none. "
+     "What an earlier event misses, from a source that had gone on to a later one, is lost, and counted as missing."},
+    {EventCounter::incomplete_no_room, "incomplete.no_room",
+     "Events that lost messages because there was no memory for them. Raise `[events] memory`, or find what holds it: "
+     "a slow sink or a source that does not send."},
+    {EventCounter::vetoed, "vetoed", "Events that a reducer rejected on purpose, as configured."},
+    {EventCounter::dropped_incomplete, "dropped.incomplete",
+     "Incomplete events that were thrown away because the configuration says `incomplete = \"drop\"`. "
+     "Use \"keep\" to have them in the file with their missing ranges."},
+    {EventCounter::dropped_no_room, "dropped.no_room",
+     "Events thrown away because the stages after assembly were full: "
+     "the reducers or the disk are slower than the detector. Add work lcores, use a faster or lighter reducer, "
+     "or check the disk's write rate."},
+    {EventCounter::dropped_reduce_error, "dropped.reduce_error",
+     "Events that a reducer could not make anything of, because a message is not what the configuration says it is; "
+     "their packets are `placed`. The report's `reduce` says which reducer and why: "
+     "correct the stream's or the reducer's keys."},
+    {EventCounter::dropped_write_error, "dropped.write_error",
+     "Events that could not be written: disk full, a file system gone, a quota. "
+     "The terminal shows the system's message. Nothing that was already synced is lost; "
+     "free space and start a new run."},
+    {EventCounter::written, "written", "Events that are in the sink."},
+});
+
+}  // namespace weir::assemble

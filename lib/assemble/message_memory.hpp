@@ -1,0 +1,70 @@
+// What messages hold: references to received buffers, and cells of payload that was copied out of them. The memory
+// comes from pools that are taken at construction and touched when first used. One lcore uses it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "assemble/copy_store.hpp"
+#include "assemble/free_list.hpp"
+#include "assemble/message.hpp"
+#include "assemble/message_config.hpp"
+#include "wire/packet_counter.hpp"
+
+namespace weir::assemble {
+
+/// Gives received buffers (mbufs) back to their pool, in bulk. Called on the rx lcore, at least once per burst.
+using BufferRelease = void (*)(void** buffers, std::uint32_t count);
+
+class MessageMemory {
+public:
+    MessageMemory(const MessageConfig& config, wire::PacketTally& packets, BufferRelease release);
+    /// What one of this configuration takes beside its cells, if all of it is used.
+    [[nodiscard]] static std::uint64_t memory_bytes(const MessageConfig& config) noexcept;
+
+    /// Appends a packet's payload; the packet becomes in_flight. False when no reference is left (the buffer then still
+    /// belongs to the caller). Without a buffer, what is at `data` stays there until the message is recycled.
+    [[nodiscard]] bool append(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
+                              std::uint32_t bytes, TimeNs now) noexcept;
+    /// The reference that was appended last is of the packet of the one before it.
+    void join_last(Message& message) noexcept;
+    /// Moves everything in `from` after what is in `into`.
+    void splice(Message& into, Message& from) noexcept;
+    /// The message holds nothing any more.
+    void release(Message& message) noexcept;
+
+    /// Returns a buffer to its pool, by the end of the burst.
+    void give_back(void* buffer) noexcept;
+    void end_burst() noexcept;
+
+    /// Whether `packets` more packets find room, whatever they carry.
+    [[nodiscard]] bool has_room(std::uint32_t packets) const noexcept {
+        return blocks_free_ >= packets && buffers_held_ + packets <= buffers_max_;
+    }
+    [[nodiscard]] std::uint32_t buffers_held() const noexcept { return buffers_held_; }
+
+private:
+    struct Freer {
+        void operator()(void* memory) const noexcept { std::free(memory); }
+    };
+    [[nodiscard]] static std::size_t blocks_of(const MessageConfig& config) noexcept;
+    [[nodiscard]] FragmentBlock* take_block() noexcept;
+
+    std::uint32_t buffers_max_;
+    std::uint32_t copy_bytes_max_;
+    std::uint32_t copy_above_held_;
+    wire::PacketTally& packets_;
+    BufferRelease release_;
+    std::unique_ptr<FragmentBlock, Freer> slab_;
+    FragmentBlock* fresh_ = nullptr;  ///< blocks from here on have never been used
+    FreeList<FragmentBlock> free_;
+    std::uint32_t blocks_free_;
+    std::uint32_t buffers_held_ = 0;
+    CopyStore copies_;
+    std::vector<void*> to_release_;
+};
+
+}  // namespace weir::assemble

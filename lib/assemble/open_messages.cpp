@@ -1,0 +1,372 @@
+#include "assemble/open_messages.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+namespace weir::assemble {
+
+using wire::PacketCounter;
+
+namespace {
+
+/// Where later packets for a message that has been delivered go: of a whole one there is nothing left to bring.
+PacketCounter fate_after(const Message& message) noexcept {
+    return message.complete ? PacketCounter::duplicate : PacketCounter::late;
+}
+
+}  // namespace
+
+OpenMessages::OpenMessages(const MessageConfig& config, wire::PacketTally& packets, MessageTally& messages,
+                           MessageMemory& memory, ReceivedRanges& ranges)
+    : timeout_ns_(config.timeout_ns),
+      event_room_(config.event_room),
+      packets_(packets),
+      messages_(messages),
+      memory_(memory),
+      ranges_(ranges),
+      pool_(config.messages_max, config.owner),
+      index_(config.messages_max),
+      pass_numbers_(pass_numbers_of(config)),
+      pending_(ShardOf(config.shards, config.number_bits), pending_of(config)) {
+    sources_.reserve(config.sources);
+    for (std::uint32_t i = 0; i < config.sources; ++i) {
+        sources_.emplace_back(horizon_of(config, i), bits_of(config, i));
+        sources_.back().refused_until_ns = std::numeric_limits<TimeNs>::min();
+    }
+}
+
+/// Of sources whose packets go to other lcores nothing is ever remembered.
+std::uint32_t OpenMessages::horizon_of(const MessageConfig& config, std::uint32_t source) noexcept {
+    return source < config.own.size() && config.own[source] == 0 ? 0 : config.horizon;
+}
+
+unsigned OpenMessages::bits_of(const MessageConfig& config, std::uint32_t source) noexcept {
+    return source < config.number_bits.size() ? config.number_bits[source] : 64U;
+}
+
+PassNumbers OpenMessages::pass_numbers_of(const MessageConfig& config) {
+    std::vector<unsigned> bits;
+    for (std::uint32_t i = 0; config.follows_numbers && i < config.sources; ++i) bits.push_back(bits_of(config, i));
+    return PassNumbers(bits);
+}
+
+/// A message slot has at most an announcement and its answer outstanding, and is not free before the answer has been
+/// answered; the rest is for refusals of messages that got no slot.
+std::size_t OpenMessages::pending_of(const MessageConfig& config) noexcept {
+    return 2 * std::size_t{config.messages_max} + 1024;
+}
+
+std::uint64_t OpenMessages::memory_bytes(const MessageConfig& config) noexcept {
+    std::uint64_t bytes = std::uint64_t{config.messages_max} * sizeof(Message);
+    bytes += MessageIndex::memory_bytes(config.messages_max);
+    bytes += pending_of(config) * sizeof(Descriptor);
+    for (std::uint32_t i = 0; i < config.sources; ++i)
+        bytes += sizeof(Source) + NumberMemory::memory_bytes(horizon_of(config, i));
+    return bytes;
+}
+
+Message* OpenMessages::allocate(std::uint32_t source, TimeNs now) noexcept {
+    Message* message = pool_.take(source, now);
+    if (message != nullptr) sources_[source].probation.begin(*message);
+    return message;
+}
+
+void OpenMessages::push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept {
+    assert(pending_.has_room(message.number, 0));  // by pending_of
+    pending_.push({kind, message.source, message.number, message.epoch, message.total_known ? message.total : 0,
+                   message.first_ns, std::min(now, held_ns_), handed});
+}
+
+/// A message begins under this number.
+void OpenMessages::opened(std::uint32_t source, std::uint64_t number) noexcept {
+    sources_[source].numbers.opened(number);
+    pass_numbers_.add(source, number);
+}
+
+void OpenMessages::list(Message& message, MessageState state) noexcept {
+    Source& from = sources_[message.source];
+    message.state = state;
+    if (state == MessageState::probation)
+        from.probation.insert(message);
+    else
+        from.open.insert(message);
+    from.due_ns = std::min(from.due_ns, deadline_of(message.first_ns, timeout_ns_));
+    due_ns_ = std::min(due_ns_, from.due_ns);
+}
+
+void OpenMessages::forget_place(Message& message) noexcept {
+    Source& from = sources_[message.source];
+    if (from.current == &message) from.current = nullptr;
+    if (message.state != MessageState::open && message.state != MessageState::probation) return;
+    index_.erase(message);
+    if (message.state == MessageState::open)
+        from.open.remove(message);
+    else
+        from.probation.remove(message);
+}
+
+Message* OpenMessages::open(std::uint32_t source, std::uint64_t number, const wire::Fragment& fragment,
+                            TimeNs now) noexcept {
+    Source& from = sources_[source];
+    cancel_probation(source);  // the old numbering goes on, so there was no restart
+    Message* message = allocate(source, now);
+    if (message == nullptr) return nullptr;
+    message->number = number;
+    message->epoch = from.epoch;
+    message->total = fragment.total;
+    message->total_known = fragment.total_known;
+    opened(source, number);
+    index_.insert(*message);
+    list(*message, MessageState::open);
+    messages_.add(MessageCounter::opened);
+    message->announced = true;
+    push(Descriptor::Kind::announce, *message, nullptr, now);
+    return message;
+}
+
+Message* OpenMessages::open_probation(std::uint32_t source, std::uint64_t number, PacketCounter fate,
+                                      TimeNs now) noexcept {
+    Source& from = sources_[source];
+    if (from.probation.is_full()) cancel(*from.probation.messages().first());
+    // Probation may not take the last places: it is most likely a straggler.
+    if (pool_.free_count() <= pool_.size() / 8) return nullptr;
+    Message* message = allocate(source, now);
+    if (message == nullptr) return nullptr;
+    message->number = number;
+    message->epoch = from.epoch + 1;
+    message->fallback = fate;
+    index_.insert(*message);
+    list(*message, MessageState::probation);
+    messages_.add(MessageCounter::opened);
+    return message;
+}
+
+Message* OpenMessages::open_unbound(std::uint32_t source, TimeNs now) noexcept {
+    Message* message = allocate(source, now);
+    if (message == nullptr) return nullptr;
+    message->state = MessageState::unbound;
+    message->has_claim = claim_in_hand_;
+    claim_in_hand_ = false;
+    messages_.add(MessageCounter::opened);
+    return message;
+}
+
+void OpenMessages::bind_and_deliver(Message& message, std::uint64_t carried, TimeNs now) noexcept {
+    Source& from = sources_[message.source];
+    if (now >= from.due_ns) expire(from, now);
+    const std::uint64_t number = from.numbers.number_of(carried);
+    const bool restarting = from.probation.is_restarting(number);
+    std::optional<PacketCounter> fate = fate_of(from, number, restarting);
+    if (index_.find(message.source, number, from.epoch) != nullptr) {
+        if (!restarting) return abandon(message, PacketCounter::conflict);
+        fate = PacketCounter::late;
+    }
+    message.number = number;
+    if (fate.has_value()) {
+        if ((is_refusal(*fate) && now < from.refused_until_ns) ||
+            index_.find(message.source, number, from.epoch + 1) != nullptr)
+            return abandon(message, *fate);
+        if (from.probation.is_full()) cancel(*from.probation.messages().first());
+        message.epoch = from.epoch + 1;
+        message.fallback = *fate;
+        index_.insert(message);
+        list(message, MessageState::probation);
+        if (message.complete) whole_on_probation(message, now);
+        return;
+    }
+    cancel_probation(message.source);
+    opened(message.source, number);
+    message.epoch = from.epoch;
+    deliver(message, now);
+}
+
+std::optional<PacketCounter> OpenMessages::fate_of(Source& from, std::uint64_t number, bool restarting) noexcept {
+    const std::optional<PacketCounter> fate = from.memory.fate(number);
+    if (!fate.has_value() && restarting && !is_after(number, from.numbers.newest())) return PacketCounter::late;
+    return fate;
+}
+
+void OpenMessages::deliver(Message& message, TimeNs now) noexcept {
+    forget_place(message);
+    Source& from = sources_[message.source];
+    if (message.epoch == from.epoch) from.memory.remember(message.number, fate_after(message));
+    message.state = MessageState::closed;
+    push(Descriptor::Kind::deliver, message, &message, now);
+}
+
+void OpenMessages::whole(Message& message, TimeNs now) noexcept {
+    message.complete = true;
+    if (message.state == MessageState::probation)
+        whole_on_probation(message, now);
+    else
+        deliver(message, now);
+}
+
+void OpenMessages::whole_on_probation(Message& message, TimeNs now) noexcept {
+    if (sources_[message.source].probation.whole(message)) restart(message.source, now);
+}
+
+void OpenMessages::refuse(std::uint32_t source, std::uint64_t number, TimeNs now) noexcept {
+    Source& from = sources_[source];
+    from.memory.remember(number, PacketCounter::no_room);
+    from.refused_until_ns = deadline_of(now, timeout_ns_);
+    if (pending_.has_room(number, 2 * std::size_t{pool_.size()}))
+        pending_.push({Descriptor::Kind::refuse, source, number, from.epoch, 0, now, now, nullptr});
+}
+
+void OpenMessages::refuse_open(Message& message, TimeNs now) noexcept {
+    Source& from = sources_[message.source];
+    settle(message, PacketCounter::no_room);
+    forget_place(message);
+    release_memory(message);
+    from.memory.remember(message.number, PacketCounter::no_room);
+    from.refused_until_ns = deadline_of(now, timeout_ns_);
+    message.state = MessageState::closed;
+    push(Descriptor::Kind::refuse, message, &message, now);
+}
+
+void OpenMessages::settle(const Message& message, PacketCounter counter) noexcept {
+    packets_.settle(counter, message.packets);
+    messages_.add(message_counter_of(counter));
+}
+
+void OpenMessages::abandon(Message& message, PacketCounter counter) noexcept {
+    settle(message, counter);
+    forget_place(message);
+    recycle(message);
+}
+
+void OpenMessages::cancel(Message& message) noexcept {
+    abandon(message, message.fallback);
+}
+
+void OpenMessages::cancel_probation(std::uint32_t source) noexcept {
+    Source& from = sources_[source];
+    while (Message* message = from.probation.messages().first()) cancel(*message);
+    from.probation.end();
+}
+
+bool OpenMessages::cancel_oldest_probation() noexcept {
+    Message* oldest = nullptr;
+    for (const Source& from : sources_)
+        if (Message* first = from.probation.messages().first(); first != nullptr)
+            if (oldest == nullptr || first->first_ns < oldest->first_ns) oldest = first;
+    if (oldest == nullptr) return false;
+    cancel(*oldest);
+    return true;
+}
+
+/// A source has begun again: what is on probation belongs to a new epoch, or comes to nothing.
+void OpenMessages::restart(std::uint32_t source, TimeNs now) noexcept {
+    Source& from = sources_[source];
+    // No packet can join what is open from before any more, and the builder wants no answers from two epochs at once.
+    while (Message* message = from.open.first()) deliver(*message, now);
+    ++from.epoch;
+    from.memory.clear();
+    from.current = nullptr;
+    const Probation::Run run = from.probation.take_run();
+    // What came before the run did is a straggler. If the run's first message has timed out, all others are younger.
+    const Message* first = index_.find(source, run.first, from.epoch);
+    bool begun = first == nullptr;
+    for (Message* message = from.probation.messages().first(); message != nullptr;) {
+        Message* next = message->next;
+        begun = begun || message == first;
+        if (!begun && !run.holds(message->number)) {
+            cancel(*message);
+        } else if (message->whole_before) {
+            deliver(*message, now);
+        } else {
+            from.probation.remove(*message);
+            list(*message, MessageState::open);
+            message->announced = true;
+            push(Descriptor::Kind::announce, *message, nullptr, now);
+        }
+        message = next;
+    }
+    from.numbers.restart(run.last);
+    pass_numbers_.add(source, run.first);
+    pass_numbers_.add(source, run.last);
+}
+
+void OpenMessages::release_memory(Message& message) noexcept {
+    memory_.release(message);
+    ranges_.release(message);
+}
+
+void OpenMessages::recycle(Message& message) noexcept {
+    release_memory(message);
+    if (message.lease != nullptr) *message.lease = 0;
+    message.lease = nullptr;
+    if (message.has_claim) event_room_->give_back();  // it never got to the builder
+    message.has_claim = false;
+    pool_.give_back(message);
+}
+
+void OpenMessages::expire(Source& from, TimeNs now) noexcept {
+    now = due_by(now);
+    if (now < from.due_ns) return;
+    from.due_ns = never;
+    for (const MessageList* list : {&from.open, &from.probation.messages()}) {
+        while (Message* message = list->first()) {
+            const TimeNs due_ns = deadline_of(message->first_ns, timeout_ns_);
+            if (due_ns > now) {
+                from.due_ns = std::min(from.due_ns, due_ns);
+                break;
+            }
+            list == &from.open ? deliver(*message, now) : cancel(*message);
+        }
+    }
+}
+
+void OpenMessages::expire(TimeNs now) noexcept {
+    if (now < due_ns_) return;
+    due_ns_ = never;
+    for (Source& from : sources_) {
+        if (now >= from.due_ns) expire(from, now);
+        due_ns_ = std::min(due_ns_, from.due_ns);
+    }
+}
+
+void OpenMessages::finish(TimeNs now) noexcept {
+    expire(now);
+    for (std::uint32_t source = 0; source < sources_.size(); ++source) {
+        cancel_probation(source);
+        while (Message* message = sources_[source].open.first()) deliver(*message, now);
+    }
+    memory_.end_burst();
+}
+
+void OpenMessages::execute(const Command& command, TimeNs now) noexcept {
+    if (command.kind == Command::Kind::recycle) return recycle(*command.message);
+    Source& from = sources_[command.source];
+    if (Message* message = index_.find(command.source, command.number, command.epoch);
+        message != nullptr && message->state == MessageState::open)
+        deliver(*message, now);
+    if (command.epoch != from.epoch) return;
+    from.memory.remember(command.number, command.fate);
+    if (is_refusal(command.fate)) from.refused_until_ns = deadline_of(now, timeout_ns_);
+}
+
+std::uint32_t OpenMessages::newest_epoch() const noexcept {
+    std::uint32_t newest = 0;
+    for (const Source& from : sources_) newest = std::max(newest, from.epoch);
+    return newest;
+}
+
+void OpenMessages::begin_pass(std::uint64_t shift, std::uint32_t epoch, TimeNs now) noexcept {
+    pass_numbers_.end();
+    for (std::uint32_t source = 0; source < sources_.size(); ++source) {
+        Source& from = sources_[source];
+        cancel_probation(source);
+        from.numbers.begin_pass(shift);
+        if (epoch <= from.epoch) continue;
+        // Others have restarted more often in a pass. As in restart: two epochs at once are too many.
+        while (Message* message = from.open.first()) deliver(*message, now);
+        from.epoch = epoch;
+        from.memory.clear();
+        from.current = nullptr;
+    }
+}
+
+}  // namespace weir::assemble

@@ -1,0 +1,86 @@
+// The messages of one source whose number has been before: stragglers, or the first of a source that has begun again.
+// They stay on probation until it is clear which.
+#pragma once
+
+#include <cstdint>
+
+#include "assemble/message.hpp"
+#include "assemble/message_list.hpp"
+#include "assemble/number_memory.hpp"
+
+namespace weir::assemble {
+
+class Probation {
+public:
+    /// As many messages as a restarted source may interleave.
+    static constexpr std::uint32_t messages_max = 64;
+
+    [[nodiscard]] MessageList& messages() noexcept { return messages_; }
+    [[nodiscard]] const MessageList& messages() const noexcept { return messages_; }
+    void insert(Message& message) noexcept {
+        messages_.insert(message);
+        ++count_;
+    }
+    void remove(Message& message) noexcept {
+        messages_.remove(message);
+        --count_;
+    }
+    [[nodiscard]] bool is_full() const noexcept { return count_ == messages_max; }
+
+    /// Something may yet speak for a restart, or against it.
+    [[nodiscard]] bool is_going_on() const noexcept { return count_ > 0 || evidence_.messages > 0; }
+    /// A message begins, which may come to be on probation.
+    void begin(Message& message) const noexcept { message.novelty = novelty_; }
+    /// A packet came that is new in the epoch that goes on.
+    void something_new() noexcept {
+        ++novelty_;
+        evidence_ = {};
+    }
+    /// The old numbering goes on, so there was no restart.
+    void end() noexcept { evidence_ = {}; }
+
+    /// A restarted source may reach the number of a message that is still open from before, or one of which nothing
+    /// came before. Once it has sent as many packets in whole messages again as a restart takes, and nothing new in
+    /// between, these belong to the new epoch, although the messages are not enough to begin it.
+    [[nodiscard]] bool is_restarting(std::uint64_t number) const noexcept {
+        return evidence_.packets >= restart_packets && is_after(number, evidence_.run.last);
+    }
+    /// A message on probation has become whole. True: the source has begun again.
+    [[nodiscard]] bool whole(Message& message) noexcept;
+
+    /// Messages that were whole one after the other.
+    struct Run {
+        std::uint64_t first = 0;  ///< number of the first of them
+        std::uint64_t last = 0;
+        [[nodiscard]] bool holds(std::uint64_t number) const noexcept {
+            return !is_after(first, number) && !is_after(number, last);
+        }
+    };
+    /// The one that showed that the source has begun again.
+    [[nodiscard]] Run take_run() noexcept {
+        const Run run = evidence_.run;
+        evidence_ = {};
+        return run;
+    }
+
+private:
+    /// Several whole messages in increasing order, with nothing new in between, are a restart. Three messages are not
+    /// enough where a message is one packet: a switch that repeats a few packets would pass. So eight packets as well.
+    static constexpr std::uint32_t restart_messages = 3;
+    static constexpr std::uint32_t restart_packets = 8;
+
+    /// What speaks for a restart: an unbroken run of whole messages on probation, of rising numbers. It outlives the
+    /// messages, which may time out before a slow source has sent enough of them.
+    struct Evidence {
+        std::uint32_t messages = 0;
+        std::uint32_t packets = 0;
+        Run run;
+    };
+
+    MessageList messages_;
+    std::uint32_t count_ = 0;
+    std::uint32_t novelty_ = 0;  ///< moves with every packet taken for this epoch while there is probation
+    Evidence evidence_;
+};
+
+}  // namespace weir::assemble

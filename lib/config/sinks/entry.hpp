@@ -1,0 +1,46 @@
+// What is known of a kind of sink. Each kind makes its entry in a file of its own beside this.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "config/parts.hpp"
+#include "options/kind.hpp"
+#include "store/event_sink.hpp"
+#include "store/run_path.hpp"
+
+namespace weir::config {
+
+/// What a sink is opened with.
+struct SinkContext {
+    const RunConfig& config;
+    const SinkConfig& sink;
+    store::RunPath path;     ///< placeholders replaced, or --out
+    std::string start_json;  ///< "config", "machine", "payload": what is known at the start
+    bool reduced = false;    ///< the event file has to be version 2, because reducers need it
+};
+
+/// What is null does not apply to the kind.
+struct SinkEntry {
+    options::Kind kind;
+    std::string_view meaning;  ///< what a run is written to, for the reference
+    bool writes = true;        ///< if not, it has not even the keys that the others share
+    /// For a kind that stores events: makes what does. Throws core::RunError or core::UsageError.
+    std::unique_ptr<store::EventSink> (*open)(const SinkContext& context) = nullptr;
+    /// What there is to say of it at the start, lines or nothing.
+    std::string (*start_note)(const SinkConfig& sink, const store::EventSink& open) = nullptr;
+    /// Who shows what is in a run that could not be closed, in words.
+    std::string (*leftover)(const std::filesystem::path& hidden) = nullptr;
+    /// What `on_error` is if nobody says.
+    SinkError (*usually)(const options::Held& options) = nullptr;
+    /// Looks at the run as a whole, as soon as all sinks and [events] are known. Throws core::UsageError.
+    void (*check)(const RunConfig& run) = nullptr;
+    /// The same when everything is known, to warn.
+    void (*warn)(RunConfig& run) = nullptr;
+};
+
+/// The kinds, in the order of messages.
+[[nodiscard]] std::span<const SinkEntry> sink_entries();
+[[nodiscard]] const SinkEntry& entry_of(const SinkConfig& sink);
+
+}  // namespace weir::config

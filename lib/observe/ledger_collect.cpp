@@ -1,0 +1,204 @@
+#include "observe/ledger_collect.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/counted_numbers.hpp"
+#include "config/device_facts.hpp"
+#include "config/names.hpp"
+#include "observe/sink_account.hpp"
+#include "pipeline/pipeline.hpp"
+
+namespace weir::observe {
+
+using assemble::EventCounter;
+using wire::PacketCounter;
+
+namespace {
+
+template <class E, std::size_t N>
+void add(std::array<std::uint64_t, N>& sums, const core::Tally<E>& tally) {
+    for (std::size_t i = 0; i < N; ++i) sums[i] += tally.get(static_cast<E>(i));
+}
+
+void collect_input(const pipeline::Pipeline& pipeline, Ledger& ledger) {
+    if (pipeline.capture() != nullptr) {
+        ledger.received = pipeline.capture()->records();
+        ledger.received_bytes = pipeline.capture()->record_bytes();
+        ledger.received_by = "capture reader";
+        add(ledger.packets, pipeline.capture()->packets());
+        return;
+    }
+    for (const auto& rx : pipeline.rx()) ledger.received_bytes += rx->received_bytes();
+    std::size_t simulated = 0;
+    for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
+        const port::LivePort::DeviceCounters counters = pipeline.ports()[i]->counters();
+        const config::PortConfig& config = pipeline.options().config.ports[i];
+        Ledger::Device device{config.name,        config::driver_of(config.device), counters.received, counters.missed,
+                              counters.no_buffer, counters.missed_by_interface};
+        if (stages::SimulatorFeeder::is_simulator(config.device))
+            device.missed = device.missed.value_or(0) + pipeline.simulators()[simulated++]->missed();
+        ledger.received += device.received;
+        ledger.device_missed += device.missed.value_or(0) + device.no_buffer.value_or(0);
+        ledger.devices.push_back(std::move(device));
+    }
+    ledger.received_by = "device";
+}
+
+void collect_queue_pairs(const pipeline::Pipeline& pipeline, Ledger& ledger) {
+    constexpr std::array states = {"reset", "ready", "error"};
+    const config::RunConfig& config = pipeline.options().config;
+    for (std::uint32_t source = 0; source < config.sources.size(); ++source)
+        for (const auto& rx : pipeline.rx()) {
+            if (!rx->answers_source(source)) continue;
+            const roce::Responder::Status status = rx->queue_pair(source);
+            const config::StreamConfig& stream = config.streams[config.sources[source].stream];
+            const auto& peers = stream.roce.peers;
+            ledger.queue_pairs.push_back({source, config.sources[source].key,
+                                          peers.empty() ? 0 : peers[source - stream.first_source].qp,
+                                          states[static_cast<std::size_t>(status.state)], status.psn, status.msn});
+        }
+}
+
+/// What PSNs prove to be missing is missing, whole messages included. Packets of incomplete events that they do not
+/// know of can be told from those that did arrive, and found no place, only where weir lost none itself.
+void add_missing_psns(Ledger& ledger) {
+    const bool kept_all = ledger.lost_packets() == 0;
+    for (const PsnReport& report : ledger.psns) {
+        Ledger::Source& source = ledger.sources[report.source];
+        if (!report.proven) continue;
+        const std::uint64_t beyond =
+            kept_all ? source.missing_packets - std::min(source.missing_packets, report.lost()) : 0;
+        source.missing_packets = report.lost() + beyond;
+        source.missing_at_end = std::min(source.missing_at_end, beyond);
+    }
+    for (const Ledger::Source& source : ledger.sources) ledger.missing_at_end += source.missing_at_end;
+}
+
+/// Whether what is missing of a source is known.
+void judge_sequences(const pipeline::Pipeline& pipeline, Ledger& ledger) {
+    const auto& geometry = pipeline.options().geometry;
+    std::vector<bool> numbered(geometry.size());
+    for (const PsnReport& report : ledger.psns) numbered[report.source] = report.known();
+    ledger.sequence_known = ledger.all_sequenced = true;
+    for (std::size_t i = 0; i < geometry.size(); ++i) {
+        const bool sequenced = geometry[i].sequenced || numbered[i];
+        ledger.sequence_known &= sequenced || (geometry[i].message_bytes > 0 && geometry[i].packet_payload_bytes > 0);
+        ledger.all_sequenced &= sequenced;
+        if (geometry[i].packet_payload_bytes > 0)
+            ledger.packets_per_event +=
+                (geometry[i].message_bytes + geometry[i].packet_payload_bytes - 1) / geometry[i].packet_payload_bytes;
+    }
+}
+
+/// Queue pairs that are counted without a beginning that is known to be the same.
+std::string why_numbers_unknown(const config::RunConfig& config) {
+    for (const config::StreamConfig& stream : config.streams)
+        if (!counts_are_known(config, stream))
+            return fmt::format(
+                "event = \"count\" with {} sources and no psn: if the first message of a queue pair was lost, "
+                "its numbers differ from those of the others",
+                config.sources.size());
+    return {};
+}
+
+void collect_sinks(const pipeline::Pipeline& pipeline, Ledger& ledger) {
+    if (pipeline.sinks().empty()) return;
+    for (const auto& thread : pipeline.sinks()) {
+        Ledger::Sink sink;
+        sink.written = thread->written();
+        sink.lost = thread->lost();
+        sink.synced = thread->synced();
+        sink.bytes = thread->bytes();
+        if (thread->failed()) sink.error = thread->error();
+        sink.disk = thread->disk();
+        constexpr std::uint64_t ever = ~std::uint64_t{0};
+        if (ledger.sinks.empty() || sink.disk.seconds_left.value_or(ever) < ledger.disk.seconds_left.value_or(ever))
+            ledger.disk = sink.disk;
+        ledger.sinks.push_back(std::move(sink));
+    }
+    std::size_t next = 0;
+    for (const config::SinkConfig* config : event_sinks(pipeline.options().config))
+        ledger.sinks[next++].kind = config->kind();
+    const SinkAccount account = account_sinks(pipeline.options().config, pipeline.sinks());
+    ledger.events[static_cast<std::size_t>(EventCounter::written)] += account.written;
+    ledger.events[static_cast<std::size_t>(EventCounter::dropped_write_error)] += account.lost;
+    ledger.events_synced = account.synced;
+}
+
+void collect_rx(const pipeline::Pipeline& pipeline, Ledger& ledger) {
+    for (const auto& rx : pipeline.rx()) {
+        add(ledger.packets, rx->packets());
+        add(ledger.messages, rx->messages());
+        add(ledger.answers, rx->answers());
+        const port::IpReassembly::Counts pieces = rx->reassembly().counts();
+        ledger.ip_fragments.fragments += pieces.fragments;
+        ledger.ip_fragments.datagrams += pieces.datagrams;
+        ledger.ip_fragments.reused_identification += pieces.reused_identification;
+        if (ledger.ip_fragments.reusing_source.empty())
+            ledger.ip_fragments.reusing_source = rx->reassembly().reusing_source();
+        for (std::uint32_t s = 0; s < ledger.sources.size(); ++s) {
+            ledger.sources[s].packets += rx->source_packets(s);
+            ledger.sources[s].refused += rx->notes().refused(s);
+            ledger.sources[s].missing_packets += rx->missing_packets(s);
+        }
+    }
+    ledger.rule_dropped_of_streams = pipeline.flows().dropped_of_streams(pipeline.rx());
+}
+
+void collect_build(const pipeline::Pipeline& pipeline, Ledger& ledger) {
+    ledger.sources_needed = pipeline.options().config.events.sources;
+    ledger.overload.policy = overload_text(pipeline.options().config.events);
+    ledger.overload.input_waits = pipeline.options().wait;
+    for (const auto& build : pipeline.build()) {
+        add(ledger.packets, build->packets());
+        add(ledger.messages, build->messages());
+        add(ledger.events, build->events());
+        ledger.placed_bytes += build->placed_bytes();
+        ledger.events_open += build->open_events();
+        ledger.events_queued += build->queued_events();
+        ledger.overload.times += build->overload_times();
+        ledger.overload.kept += build->prescale_kept();
+    }
+}
+
+void collect_work(const pipeline::Pipeline& pipeline, Ledger& ledger) {
+    for (const auto& worker : pipeline.work()) {
+        add(ledger.events, worker->events());
+        ledger.stored_bytes += worker->stored_bytes();
+        ledger.latency.add(worker->latency());
+        ledger.missing_together += worker->missing_together();
+        for (std::uint32_t s = 0; s < ledger.sources.size(); ++s)
+            ledger.sources[s].missing_packets += worker->missing_packets(s);
+    }
+    // A capture, and a detector that has sent everything, have nothing more to come.
+    if (pipeline.capture() != nullptr || pipeline.input_exhausted()) return;
+    for (std::uint32_t s = 0; s < ledger.sources.size(); ++s) {
+        std::vector<stages::CutOff::Summary> workers;
+        for (const auto& worker : pipeline.work()) workers.push_back(worker->cut_off(s));
+        ledger.sources[s].missing_at_end = cut_off_packets(workers);
+    }
+}
+
+}  // namespace
+
+Ledger collect(const pipeline::Pipeline& pipeline) {
+    Ledger ledger;
+    ledger.sources.resize(pipeline.options().geometry.size());
+    collect_input(pipeline, ledger);
+    collect_rx(pipeline, ledger);
+    collect_queue_pairs(pipeline, ledger);
+    collect_build(pipeline, ledger);
+    collect_work(pipeline, ledger);
+    ledger.unmatched = collect_unmatched(pipeline, ledger.get(PacketCounter::unsteered));
+    ledger.psns = collect_psns(pipeline);
+    add_missing_psns(ledger);
+    ledger.reducers = collect_reducers(pipeline.work(), pipeline.pedestals(), pipeline.converters());
+    collect_sinks(pipeline, ledger);
+    judge_sequences(pipeline, ledger);
+    ledger.numbers_unknown_because = why_numbers_unknown(pipeline.options().config);
+    return ledger;
+}
+
+}  // namespace weir::observe

@@ -1,0 +1,271 @@
+#include "roce/listener/listener.hpp"
+
+#include <algorithm>
+
+#include "core/one_writer.hpp"
+
+namespace weir::roce {
+
+using assemble::MessageTable;
+using wire::PacketCounter;
+using wire::RocePacket;
+using wire::RocePlace;
+using wire::Verdict;
+
+namespace {
+
+/// Two packets that far apart at most show that a peer has restarted: a little reordering is allowed between them.
+constexpr Psn restart_distance = 64;
+/// After so many good packets, one that was far away was a stray.
+constexpr std::uint32_t stray_after_packets = 64;
+
+/// What chapter 9.7.4.1.6 of the specification has a responder reject.
+bool has_wrong_length(const RocePacket& packet) noexcept {
+    if (packet.place != RocePlace::only && packet.bytes == 0) return true;
+    if (!packet.is_write) return false;
+    if (packet.place == RocePlace::only) return packet.dma_length != packet.bytes;
+    return packet.place == RocePlace::first && packet.dma_length <= packet.bytes;
+}
+
+}  // namespace
+
+Listener::Listener(const Config& config, MessageTable& table, wire::PacketTally& packets)
+    : psn_window_(config.psn_window),
+      window_(config.window),
+      timeout_ns_(config.timeout_ns),
+      table_(table),
+      connections_(config.sources, config.more_connections, config.psn_window, config.touch, table, packets),
+      runs_(config.runs_max, connections_, table),
+      numbers_(connections_, runs_, config.timeout_ns),
+      closing_(connections_, runs_, numbers_, config.runs_max, table) {}
+
+void Listener::add(std::uint32_t source_id, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
+    if (has_wrong_length(packet)) return table_.reject(buffer, PacketCounter::malformed_roce_length);
+    expire_runs(table_.due_by(now));
+    Connection& connection = connection_of(source_id, packet, now);
+    expire_held(connection, table_.due_by(now));
+    if (!connection.seen) {
+        connection.seen = true;
+        // Room below, so that extended PSNs stay positive whatever the peer does.
+        start_era(connection, (Psn{1} << 40) + packet.psn, now);
+        if (const auto first = connections_.source_of(connection).first_psn) {
+            numbers_.count_from(connection, *first);
+            connection.account.expect_from(*first, packet.psn);
+        }
+    }
+    const Psn psn = connection.ring.extend(packet.psn);
+    const Psn ahead = psn - connection.ring.newest();
+    const Psn size = connection.ring.size();
+    if (-ahead < size && ahead <= size / 2) return add_near(connection, psn, packet, buffer, now);
+    // A UD queue pair may send to many others: however far ahead, what has been between was not for us.
+    if (!connection.is_datagrams || ahead < 0) return add_far(connection, psn, packet, buffer, now);
+    if (ahead >= size) {
+        closing_.close_all(connection, now);
+        connection.ring.restart(psn - 1);
+        connections_.begin_account(connection, packet.psn);
+    }
+    add_near(connection, psn, packet, buffer, now);
+}
+
+Connection& Listener::connection_of(std::uint32_t source_id, const RocePacket& packet, TimeNs now) noexcept {
+    const std::uint32_t source = connections_.slot_of(source_id);
+    if (Connection* known = connections_.find(source, packet, now); known != nullptr) [[likely]]
+        return *known;
+    Connection& connection = connections_.place_for(source);
+    closing_.close_all(connection, now);
+    connections_.connect(connection, source, packet, now);
+    return connection;
+}
+
+void Listener::add_near(Connection& connection, Psn psn, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
+    connection.account.add(packet.psn, connections_.counts_of(connection));
+    if (psn > connection.ring.newest()) advance(connection, psn, now);
+    const PsnCell cell = connection.ring.at(psn);
+    if (!cell.vacant()) return repeated(connection, psn, cell, packet, buffer, now);
+    if (connection.held_count > 0 && (!connection.held_far || ++connection.packets_since_held > stray_after_packets))
+        connections_.drop_held(connection);  // the stream goes on, so there was no restart
+    Verdict verdict = place(connection, psn, packet, buffer, now);
+    if (verdict == Verdict::no_room && evict_oldest(now)) {
+        // What was evicted may have been this very message.
+        const PsnCell after = connection.ring.at(psn);
+        verdict = after.vacant() ? place(connection, psn, packet, buffer, now) : after.fate();
+    }
+    if (verdict != wire::ok) {
+        refuse(connection, psn, packet, verdict);
+        return table_.reject(buffer, verdict);
+    }
+    if (window_ != 0 && packet.ends()) close_beyond_window(connection, now);
+}
+
+Verdict Listener::place(Connection& connection, Psn psn, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
+    std::uint32_t run = no_run;
+    const Verdict verdict = runs_.place(connection, psn, packet, buffer, now, run);
+    if (verdict == wire::ok && runs_[run].complete()) closing_.completed(run, now);
+    return verdict;
+}
+
+void Listener::close_beyond_window(Connection& connection, TimeNs now) noexcept {
+    for (std::uint32_t run = connection.runs.first();
+         run != no_run && connection.ends - runs_[run].ends_before > window_; run = connection.runs.first())
+        closing_.close(run, now);
+}
+
+void Listener::refuse(Connection& connection, Psn psn, const RocePacket& packet, Verdict verdict) noexcept {
+    // A packet that contradicts its message is not that PSN's packet: the right one may still come.
+    if (verdict == Verdict::conflict) return;
+    // Any other refusal is that of the whole message: what has been taken of it goes too, and so does what still comes.
+    const Runs::Neighbours near = runs_.neighbours(connection, psn, packet);
+    if (near.left != no_run) closing_.abandon(near.left, verdict);
+    if (near.right != no_run) closing_.abandon(near.right, verdict);
+    connection.ring.set(psn, PsnCell::closed(verdict, packet.starts(), packet.ends()));
+}
+
+void Listener::advance(Connection& connection, Psn psn, TimeNs now) noexcept {
+    while (connection.ring.newest() < psn) {
+        // A run of which nothing is left in the ring can never join anything again.
+        const PsnCell leaving = connection.ring.leaving();
+        if (runs_.is_before(connection, leaving, connection.ring.oldest() + 1)) closing_.close(leaving.run(), now);
+        connection.ring.advance();
+    }
+}
+
+void Listener::repeated(Connection& connection, Psn psn, PsnCell cell, const RocePacket& packet, void* buffer,
+                        TimeNs now) noexcept {
+    const PacketCounter fate = cell.is_closed() ? cell.fate() : PacketCounter::duplicate;
+    if (packet.transport == wire::RoceTransport::rc || (connection.held_count > 0 && connection.held_far))
+        return table_.reject(buffer, fate);
+    const bool continues = connection.held_count > 0 && connection.held[connection.held_count - 1].psn + 1 == psn;
+    if (!continues) {
+        connections_.drop_held(connection);
+        if (!packet.starts()) return table_.reject(buffer, fate);
+        connection.held_far = false;
+    }
+    connections_.hold(connection, {packet, buffer, psn, now, fate});
+    if (connection.held_count == restart_packets) restart(connection, connection.held[0].psn, now);
+}
+
+void Listener::add_far(Connection& connection, Psn psn, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
+    if (connection.held_count > 0 && connection.held_far) {
+        const Psn distance = psn - connection.held[0].psn;
+        if (distance == 0) return table_.reject(buffer, PacketCounter::duplicate);
+        if (distance <= restart_distance && distance >= -restart_distance) {
+            restart(connection, std::min(psn, connection.held[0].psn), now);
+            return add_near(connection, psn, packet, buffer, now);
+        }
+    }
+    connections_.drop_held(connection);
+    connection.held_far = true;
+    connection.packets_since_held = 0;
+    connections_.hold(connection, {packet, buffer, psn, now, PacketCounter::unbound});
+}
+
+void Listener::restart(Connection& connection, Psn first, TimeNs now) noexcept {
+    const bool far = connection.held_far;
+    const std::uint32_t count = connections_.take_held(connection);
+    // Held because they had been before, they were counted as repeated; now they are of a new numbering.
+    if (!far) core::subtract(connections_.counts_of(connection).repeated, count);
+    start_era(connection, first, now);
+    connections_.begin_account(connection, static_cast<std::uint32_t>(first) & psn_mask);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const HeldPacket held = connection.held[i];
+        add_near(connection, held.psn, held.packet, held.buffer, held.time_ns);
+    }
+}
+
+void Listener::start_era(Connection& connection, Psn psn, TimeNs now) noexcept {
+    closing_.close_all(connection, now);
+    connection.ring.restart(psn - 1);
+    connection.forget_count();
+}
+
+void Listener::note(std::uint32_t source_id, const RocePacket& packet, TimeNs now) noexcept {
+    Connection& connection = connection_of(source_id, packet, now);
+    connection.account.add(packet.psn, connections_.counts_of(connection));
+}
+
+/// A READ uses one PSN per packet of its response. Without a path MTU seen, nobody knows how many, and so nothing is
+/// said of what lies between it and what comes next.
+void Listener::count_used(Connection& connection, const RocePacket& packet) noexcept {
+    const std::uint32_t length = packet.dma_length;
+    if (length > 256 && connection.pmtu == 0) return connection.account.begin_anew();
+    const std::uint32_t used = length > 256 ? (length + connection.pmtu - 1) / connection.pmtu : 1;
+    if (used > psn_window_ / 2) return connection.account.begin_anew();
+    for (std::uint32_t i = 0; i < used; ++i)
+        connection.account.add((packet.psn + i) & 0xffffff, connections_.counts_of(connection));
+}
+
+void Listener::skip(std::uint32_t source_id, const RocePacket& packet, TimeNs now) noexcept {
+    expire_runs(table_.due_by(now));
+    Connection& connection = connection_of(source_id, packet, now);
+    count_used(connection, packet);
+    if (!connection.seen) return;
+    const Psn first = connection.ring.extend(packet.psn);
+    const Psn size = connection.ring.size();
+    const Psn distance = first - connection.ring.newest();
+    if (distance > size / 2 || -distance >= size || !connection.ring.at(first).unknown()) return;
+    // A READ uses one PSN per packet of its response. Without a path MTU seen, only the first is sure.
+    const std::uint32_t length = packet.dma_length;
+    const Psn count =
+        connection.pmtu == 0 ? 1 : std::max<Psn>(1, (Psn{length} + connection.pmtu - 1) / connection.pmtu);
+    const Psn end = first + count;
+    if (connection.config->message_bytes != 0) closing_.lose_count(connection);  // PSNs count messages no more
+    if (end - connection.ring.newest() > size / 2) {
+        // More than the ring is to be moved at once, so everything before it ends.
+        closing_.close_all(connection, now);
+        if (connection.count.begun && connection.count.next == first)
+            connection.count.next = end;
+        else
+            closing_.lose_count(connection);
+        connection.ring.restart(end - 1);
+        return connection.ring.set(end - 1, PsnCell::skipped());
+    }
+    for (Psn psn = first; psn < end; ++psn) {
+        if (psn > connection.ring.newest()) advance(connection, psn, now);
+        if (connection.ring.at(psn).unknown()) connection.ring.set(psn, PsnCell::skipped());
+    }
+    if (connection.count.begun) closing_.count_on(connection, now);
+}
+
+void Listener::expire_runs(TimeNs now) noexcept {
+    while (runs_.oldest() != no_run && now - runs_[runs_.oldest()].first_ns >= timeout_ns_)
+        closing_.close(runs_.oldest(), now);
+}
+
+void Listener::expire_held(Connection& connection, TimeNs now) noexcept {
+    if (connection.held_count > 0 && now - connection.held[0].time_ns >= timeout_ns_)
+        connections_.drop_held(connection);
+}
+
+void Listener::expire(TimeNs now) noexcept {
+    expire_runs(now);
+    if (!connections_.any_held()) return;
+    for (Connection& connection : connections_.all()) expire_held(connection, now);
+}
+
+void Listener::finish(TimeNs now) noexcept {
+    while (runs_.oldest() != no_run) closing_.close(runs_.oldest(), now);
+    for (Connection& connection : connections_.all()) connections_.drop_held(connection);
+}
+
+void Listener::begin_pass(TimeNs now) noexcept {
+    finish(now);
+    connections_.disconnect_all();
+}
+
+void Listener::forget(std::uint32_t source_id, TimeNs now, std::optional<std::uint32_t> first_psn) noexcept {
+    const std::uint32_t source = connections_.slot_of(source_id);
+    for (Connection& connection : connections_.all()) {
+        if (!connections_.is_of(connection, source)) continue;
+        closing_.close_all(connection, now);
+        connections_.disconnect(connection);
+    }
+    connections_.begin_anew(source, first_psn);
+}
+
+bool Listener::evict_oldest(TimeNs now) noexcept {
+    if (runs_.oldest() == no_run) return false;
+    closing_.close(runs_.oldest(), now);
+    return true;
+}
+
+}  // namespace weir::roce

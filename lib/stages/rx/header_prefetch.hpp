@@ -1,0 +1,53 @@
+// Fetches the headers of packets from memory while those before them are being worked on.
+#pragma once
+
+#include <rte_prefetch.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/units.hpp"
+#include "port/buffers.hpp"
+
+namespace weir::stages {
+
+/// One header at a time: a core has few line fill buffers, and stands still when it asks for more.
+class HeaderPrefetch {
+public:
+    /// The packets whose headers are fetched next, one with each call of next().
+    void aim(std::span<const port::Packet> packets) noexcept {
+        at_ = packets.data();
+        end_ = packets.data() + packets.size();
+    }
+    void next() noexcept {
+        if (at_ == end_) return;
+        // Headers of all layers end in the first or the second line of the frame.
+        rte_prefetch0(port::frame_of(*at_));
+        if (second_line_) rte_prefetch0(port::frame_of(*at_) + core::cache_line_bytes);
+        ++at_;
+    }
+    /// All that next() has not fetched yet.
+    void rest() noexcept {
+        while (at_ != end_) next();
+    }
+    /// Headers of this packet end at `end`: those to come are like it.
+    void expect(const port::Packet& packet, const std::byte* end) noexcept {
+        second_line_ = end - port::frame_of(packet) > static_cast<std::ptrdiff_t>(core::cache_line_bytes);
+    }
+    /// For packets that are read whole: from there on the hardware's prefetchers follow.
+    static void body(const port::Packet& packet) noexcept {
+        constexpr std::uint32_t ahead_bytes = 1024;
+        const std::uint32_t bytes = std::min<std::uint32_t>(packet.captured_bytes, ahead_bytes);
+        for (std::uint32_t at = core::cache_line_bytes; at < bytes; at += core::cache_line_bytes)
+            rte_prefetch0(port::frame_of(packet) + at);
+    }
+
+private:
+    const port::Packet* at_ = nullptr;
+    const port::Packet* end_ = nullptr;
+    bool second_line_ = true;  ///< headers do not end in the first line of the frame
+};
+
+}  // namespace weir::stages

@@ -1,0 +1,93 @@
+#include "stages/rx/rx_roce.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace weir::stages {
+
+using wire::PacketCounter;
+
+namespace {
+
+/// Whether a responder has a say: only where enough of the packet is known to be said something about.
+bool can_be_answered(wire::Verdict verdict) noexcept {
+    return verdict == wire::ok || verdict == PacketCounter::malformed_roce_length ||
+           verdict == PacketCounter::not_for_us_roce_request;
+}
+
+/// Whether the source's packets are let through in order and all of them.
+bool is_reliable(const roce::Responder::Config& responder, std::uint32_t source) {
+    const auto at = std::ranges::find(responder.sources, source, &roce::Responder::SourceConfig::source);
+    return at != responder.sources.end() && at->queue_pair.service == roce::Service::rc;
+}
+
+roce::Listener::Config listened_of(roce::Listener::Config config, const roce::Responder::Config& responder) {
+    std::erase_if(config.sources,
+                  [&](const roce::MessageSource& source) { return is_reliable(responder, source.source); });
+    return config;
+}
+
+RxResponder::Config answered_of(RxResponder::Config config, const roce::Listener::Config& all) {
+    config.in_order.psn_window = all.psn_window;
+    config.in_order.timeout_ns = all.timeout_ns;
+    std::ranges::copy_if(
+        all.sources, std::back_inserter(config.in_order.sources),
+        [&](const roce::MessageSource& source) { return is_reliable(config.responder, source.source); });
+    return config;
+}
+
+}  // namespace
+
+RxRoce::RxRoce(const roce::Listener::Config& listener, const RxResponder::Config& responder, const Surroundings& around)
+    : around_(around), check_unmatched_icrc_(std::ranges::any_of(around.streams, [](const StreamRuntime& stream) {
+          return stream.roce && stream.check_icrc;
+      })) {
+    const roce::Listener::Config listened = listened_of(listener, responder.responder);
+    if (!listened.sources.empty()) listener_ = std::make_unique<roce::Listener>(listened, around.table, around.packets);
+    if (!responder.responder.sources.empty())
+        responder_ = std::make_unique<RxResponder>(answered_of(responder, listener), listener_.get(), around.table,
+                                                   around.sources, around.answers);
+}
+
+void RxRoce::add(const port::Packet& packet, const wire::Datagram& datagram, const steer::Route& route,
+                 const wire::RocePacket& roce, wire::Verdict verdict) noexcept {
+    const bool matched = route.stream != steer::Steering::none;
+    if (matched && answers(route.source) && can_be_answered(verdict))
+        return responder_->respond(packet, datagram, route.source, roce, verdict);
+    if (verdict == wire::ok && matched) {
+        around_.sources.note(route.source, datagram);
+        around_.sources.count(route.source);
+        if (responder_ != nullptr) responder_->expire_messages(around_.table.due_by(packet.time_ns));
+        return listener_->add(route.source, roce, packet.mbuf, packet.time_ns);
+    }
+    if (verdict == PacketCounter::not_for_us_roce_request && matched)
+        listener_->skip(route.source, roce, packet.time_ns);
+    if (verdict == wire::ok) around_.notes.unmatched_roce(datagram, roce.qp);
+    around_.table.reject(packet.mbuf, verdict == wire::ok ? PacketCounter::unsteered : verdict);
+}
+
+void RxRoce::expire(TimeNs now) noexcept {
+    if (listener_ != nullptr) listener_->expire(now);
+    if (responder_ != nullptr) responder_->expire(now);
+}
+
+void RxRoce::finish(TimeNs now) noexcept {
+    if (listener_ != nullptr) listener_->finish(now);
+    if (responder_ != nullptr) responder_->finish(now);
+}
+
+void RxRoce::begin_pass(TimeNs now) noexcept {
+    if (listener_ != nullptr) listener_->begin_pass(now);
+    if (responder_ != nullptr) responder_->begin_pass(now);
+}
+
+void RxRoce::make_room(TimeNs now) noexcept {
+    const TimeNs listened = listener_ != nullptr ? listener_->oldest_ns() : roce::InOrderReceiver::never;
+    const TimeNs answered = responder_ != nullptr ? responder_->oldest_ns() : roce::InOrderReceiver::never;
+    if (answered < listened)
+        responder_->evict_oldest(now);
+    else if (listener_ != nullptr)
+        static_cast<void>(listener_->evict_oldest(now));
+}
+
+}  // namespace weir::stages

@@ -1,0 +1,36 @@
+#include "stages/rx/rx_sources.hpp"
+
+#include <algorithm>
+
+namespace weir::stages {
+
+RxSources::RxSources(const std::vector<StreamRuntime>& streams, std::size_t sources, RxNotes& notes)
+    : streams_(streams), notes_(notes), arrivals_(streams.size()), packets_(sources), missing_(sources) {
+    for (const StreamRuntime& stream : streams) {
+        first_tracker_.push_back(static_cast<std::uint32_t>(trackers_.size()));
+        for (std::uint32_t i = 0; stream.sequenced() && i < stream.source_count; ++i)
+            trackers_.emplace_back(stream.context.sequence_bits);
+    }
+}
+
+/// Follows the sequence numbers of a source. Whatever becomes of a packet, one that could be read has arrived.
+void RxSources::track(std::uint16_t stream, wire::Fragment& fragment, std::uint32_t& source,
+                      wire::Verdict verdict) noexcept {
+    const StreamRuntime& runtime = streams_[stream];
+    if (verdict == wire::PacketCounter::control) {
+        if (!find_source(runtime, fragment, source)) return;
+        count(source);
+    } else if (verdict != wire::ok) {
+        return;
+    }
+    assemble::SequenceTracker& tracker = trackers_[first_tracker_[stream] + source - runtime.first_source];
+    fragment.fresh = tracker.add(fragment.sequence) == assemble::SequenceTracker::Seen::fresh;
+    missing_[source].store(tracker.missing(), std::memory_order_relaxed);
+}
+
+void RxSources::begin_pass() noexcept {
+    std::ranges::fill(arrivals_, 0);
+    for (assemble::SequenceTracker& tracker : trackers_) tracker.begin_anew();
+}
+
+}  // namespace weir::stages

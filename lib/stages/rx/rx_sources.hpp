@@ -1,0 +1,72 @@
+// The sources whose packets an rx lcore decodes: which one a packet is of, how many came, which are missing, and the
+// numbers of datagrams that carry none.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "assemble/sequence_tracker.hpp"
+#include "core/one_writer.hpp"
+#include "stages/rx/rx_notes.hpp"
+#include "stages/rx/stream_runtime.hpp"
+#include "wire/fragment.hpp"
+
+namespace weir::stages {
+
+/// Written by one lcore; the counts are for any thread.
+class RxSources {
+public:
+    RxSources(const std::vector<StreamRuntime>& streams, std::size_t sources, RxNotes& notes);
+
+    /// After a packet of the stream was decoded: which source it is of, where its header says so, and whether it is new
+    /// by its sequence number. Returns the decoder's verdict, or malformed_source for a source that is not configured.
+    [[nodiscard]] wire::Verdict identify(std::uint16_t stream, wire::Fragment& fragment, std::uint32_t& source,
+                                         wire::Verdict verdict) noexcept {
+        const StreamRuntime& runtime = streams_[stream];
+        if (verdict == wire::ok && !find_source(runtime, fragment, source))
+            verdict = wire::PacketCounter::malformed_source;
+        if (runtime.sequenced()) track(stream, fragment, source, verdict);
+        return verdict;
+    }
+    /// Remembers where the source's first packet came from. Call before `count`.
+    void note(std::uint32_t source, const wire::Datagram& datagram) noexcept {
+        if (packets_[source].load(std::memory_order_relaxed) == 0) [[unlikely]]
+            notes_.came_from(source, datagram);
+    }
+    void count(std::uint32_t source) noexcept { core::add(packets_[source]); }
+    /// StreamRuntime::numbered_by_arrival: the number of the datagram that has just come.
+    [[nodiscard]] std::uint64_t next_arrival(std::uint16_t stream) noexcept { return arrivals_[stream]++; }
+    /// The same packets come once more (a looped capture).
+    void begin_pass() noexcept;
+
+    [[nodiscard]] std::uint64_t packets(std::uint32_t source) const noexcept {
+        return packets_[source].load(std::memory_order_relaxed);
+    }
+    /// Sequence numbers of this source that did not come; 0 where packets carry none.
+    [[nodiscard]] std::uint64_t missing(std::uint32_t source) const noexcept {
+        return missing_[source].load(std::memory_order_relaxed);
+    }
+
+private:
+    [[nodiscard]] static bool find_source(const StreamRuntime& stream, const wire::Fragment& fragment,
+                                          std::uint32_t& source) noexcept {
+        if (!stream.source_in_header) return true;
+        const std::size_t found = stream.source_ids.find(fragment.header_source);
+        if (found == core::NumberIndex::absent) return false;
+        source = stream.first_source + static_cast<std::uint32_t>(found);
+        return true;
+    }
+    void track(std::uint16_t stream, wire::Fragment& fragment, std::uint32_t& source, wire::Verdict verdict) noexcept;
+
+    const std::vector<StreamRuntime>& streams_;
+    RxNotes& notes_;
+    std::vector<std::uint64_t> arrivals_;              ///< per stream
+    std::vector<assemble::SequenceTracker> trackers_;  ///< per source of the streams that are sequenced
+    std::vector<std::uint32_t> first_tracker_;         ///< per stream
+    // Per source; one writer.
+    std::vector<std::atomic<std::uint64_t>> packets_;
+    std::vector<std::atomic<std::uint64_t>> missing_;
+};
+
+}  // namespace weir::stages

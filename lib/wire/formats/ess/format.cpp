@@ -1,0 +1,32 @@
+#include "options/option.hpp"
+#include "wire/formats/entry.hpp"
+#include "wire/formats/ess/ess.hpp"
+
+namespace weir::wire {
+namespace {
+
+options::OptionTable<FormatOptions> ess_keys() {
+    options::OptionTable<FormatOptions> out;
+    const auto packets = [](auto& format) -> auto& {
+        return format.ess.packets_per_pulse;
+    };
+    out.integer("packets_per_pulse", {1, 1}, packets,
+                "ess only: packets that one source sends for one pulse; this version takes one. "
+                "A second one is a `conflict`")
+        .kind("1");
+    return out;
+}
+
+}  // namespace
+
+FormatEntry ess_format() {
+    static constexpr std::array<std::string_view, 1> keys{"packets_per_pulse"};
+    FormatEntry entry = entry_of_format<Ess>();
+    entry.source_id = "output queue";
+    entry.keys = keys;
+    entry.describe = ess_keys;
+    entry.page = "reference/formats/ess.md";
+    return entry;
+}
+
+}  // namespace weir::wire

@@ -1,0 +1,25 @@
+// Whether a sanitizer is at work: everything takes a few times as long then, and tests that repeat themselves do so
+// less often.
+#pragma once
+
+namespace weir::test {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool sanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+#else
+inline constexpr bool sanitized = false;
+#endif
+
+/// How often a test repeats itself that does so `times` times without a sanitizer.
+template <class T>
+[[nodiscard]] constexpr T repeated(T times) {
+    return sanitized ? (times + 7) / 8 : times;
+}
+
+}  // namespace weir::test

@@ -60,7 +60,7 @@ idle = "sleep"
             other.sendto(b"noise", (live.RECEIVER, 10))
         sent = self.send(*options, "--rate", 20, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
         run.end()
-        self.assertEqual(run.report["events"]["complete"], 12)
+        self.assertEqual(run.report["events"]["complete"], 12, f"{run.report['packets']} {run.errors}")
         self.assertEqual(run.report["packets"]["placed"], sent["packets"]["sent"])
         self.assertTrue(run.report["balanced"], run.errors)
         return run, run.report["flows"][0]

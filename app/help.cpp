@@ -24,6 +24,7 @@ usage: weir COMMAND [options]
   run      the appliance: from a network port to event files, until you stop it
   replay   the same pipeline fed from pcap or pcapng files
   send     a detector simulator: to a capture file, a UDP socket or a DPDK device
+  bench    the highest rate without loss, for each way to receive
   inspect  list and verify what a run has written, and what it lacks
   export   a run as numpy arrays, bytes, HDF5, MDF, or as packets again
   explain  what a counter means, and what to do when it is not zero

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "bench.hpp"
 #include "core/error.hpp"
 #include "core/say.hpp"
 #include "explain.hpp"
@@ -32,8 +33,8 @@ struct Command {
     int (*run)(const std::vector<std::string>& args);
 };
 constexpr Command commands[] = {
-    {"run", run_command},       {"replay", replay_command},   {"send", send_command},   {"inspect", inspect_command},
-    {"export", export_command}, {"explain", explain_command}, {"flows", flows_command},
+    {"run", run_command},         {"replay", replay_command}, {"send", send_command},       {"bench", bench_command},
+    {"inspect", inspect_command}, {"export", export_command}, {"explain", explain_command}, {"flows", flows_command},
 };
 
 int dispatch(std::vector<std::string> args) {

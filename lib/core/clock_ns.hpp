@@ -14,4 +14,9 @@ namespace weir::core {
     return TimeNs{now.tv_sec} * ns_per_s + now.tv_nsec;
 }
 
+/// For what is measured between two moments, in any process of this machine.
+[[nodiscard]] inline TimeNs monotonic_ns() noexcept {
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
 }  // namespace weir::core

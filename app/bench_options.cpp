@@ -1,0 +1,297 @@
+#include "bench_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+
+#include "bench/server.hpp"
+#include "bench/transports.hpp"
+#include "core/error.hpp"
+#include "options_common.hpp"
+#include "terminal.hpp"
+
+namespace weir::app {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* bench_usage = R"(weir bench --loopback [options]
+weir bench --server [--listen ADDRESS[:PORT]] [--token WORD]
+weir bench --client HOST[:PORT] --token WORD [options]
+weir bench compare BEFORE.json AFTER.json [options]
+
+Finds the highest rate at which nothing is lost, for each way to receive and each packet size, and says where packets are lost
+above it, what a gigabyte costs in CPU time, and how long packets are on their way. Packets are counted on every layer; a trial
+whose sender did not keep to its schedule says nothing about the receiver: it is done again, and shown as invalid.
+
+--loopback does it on this machine alone, in two network namespaces that it makes itself; without root they need user
+namespaces. Between two hosts start the server first: it prints the line for the client.
+
+Examples:
+  weir bench --loopback                                       a first look, in two minutes
+  weir bench --loopback --transport udp-tuned --bytes 8240 --goal ndr --html udp.html
+  weir bench --client 10.1.0.2 --token 8c1f --at 20Gb/s --seconds 10
+  weir bench --client 10.1.0.2 --token 8c1f --table ponsard2020 --json table.json
+
+)";
+
+constexpr const char* after_options = R"(
+A RATE is a number with Gb/s (of UDP payload; the default), Mb/s, Mpps, kpps or pps. docs/guides/BENCH.md says how to read the
+results.
+)";
+
+std::vector<std::string> words_of(const po::variables_map& given, const char* name) {
+    std::vector<std::string> words;
+    if (given.count(name) == 0) return words;
+    for (const std::string& text : given[name].as<std::vector<std::string>>())
+        for (std::size_t at = 0; at <= text.size();) {
+            const std::size_t comma = std::min(text.find(',', at), text.size());
+            words.push_back(text.substr(at, comma - at));
+            at = comma + 1;
+        }
+    return words;
+}
+
+double positive_number(std::string_view text, std::string_view option, std::string_view accepted) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    core::require(error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value > 0,
+                  fmt::format("--{}: found '{}'; accepted: {}", option, text, accepted));
+    return value;
+}
+
+std::uint32_t positive_whole(std::string_view text, std::string_view option) {
+    constexpr std::string_view accepted = "a whole number above 0";
+    const double value = positive_number(text, option, accepted);
+    core::require(value == std::floor(value) && value <= 1e9,
+                  fmt::format("--{}: found '{}'; accepted: {}", option, text, accepted));
+    return static_cast<std::uint32_t>(value);
+}
+
+/// In Gb/s of UDP payload, for packets of `bytes`.
+double gbps_of(std::string_view text, std::string_view option, std::uint32_t bytes) {
+    struct Unit {
+        std::string_view name;
+        double gbps;  // of one
+    };
+    const double packet = bytes * 8e-9;
+    const Unit units[] = {{"Gb/s", 1}, {"Mb/s", 1e-3}, {"Mpps", packet * 1e6}, {"kpps", packet * 1e3}, {"pps", packet}};
+    for (const Unit& unit : units)
+        if (text.ends_with(unit.name))
+            return positive_number(text.substr(0, text.size() - unit.name.size()), option, "a rate: 20Gb/s, 1.5Mpps") *
+                   unit.gbps;
+    return positive_number(text, option, "a rate: 20Gb/s, 500Mb/s, 1.5Mpps, 300kpps, 1000pps");
+}
+
+/// "rate=20000,loss=0.001,pause=0.05,every=60"
+bench::ReceiverFaults faults_of(const po::variables_map& given) {
+    bench::ReceiverFaults faults;
+    for (const std::string& word : words_of(given, "receiver-fault")) {
+        const std::size_t equals = word.find('=');
+        const std::string key = word.substr(0, equals);
+        double* const value = key == "rate"    ? &faults.packets_per_s
+                              : key == "loss"  ? &faults.loss_ratio
+                              : key == "pause" ? &faults.pause_s
+                              : key == "every" ? &faults.pause_every_s
+                                               : nullptr;
+        core::require(value != nullptr && equals != std::string::npos,
+                      fmt::format("--receiver-fault: found '{}'; accepted: rate=, loss=, pause=, every=", word));
+        *value = positive_number(std::string_view(word).substr(equals + 1), "receiver-fault", "a number above 0");
+    }
+    return faults;
+}
+
+void split_host(const std::string& text, BenchOptions& options) {
+    const std::size_t colon = text.rfind(':');
+    options.host = text.substr(0, colon);
+    options.port = bench::control_port;
+    if (colon != std::string::npos) {
+        const std::uint32_t port = positive_whole(std::string_view(text).substr(colon + 1), "client");
+        core::require(port <= 65535, fmt::format("{}: a port is at most 65535", text));
+        options.port = static_cast<std::uint16_t>(port);
+    }
+    core::require(!options.host.empty(), "--client needs a HOST");
+}
+
+po::options_description describe() {
+    const auto list = [] { return po::value<std::vector<std::string>>(); };
+    const auto text = [] { return po::value<std::string>(); };
+    po::options_description description = options_for_terminal("Options");
+    // clang-format off
+    description.add_options()
+        ("loopback", "both sides on this machine")
+        ("server", "the receiver's side: waits for clients until Ctrl-C")
+        ("client", text()->value_name("HOST[:PORT]"), "the sender's side")
+        ("listen", text()->value_name("ADDRESS[:PORT]"), "server: where to wait for clients; default 0.0.0.0:7474")
+        ("token", text()->value_name("WORD"), "a word that both sides know; default: WEIR_BENCH_TOKEN, or one that the server makes up")
+        ("transport", list()->value_name("NAMES"), "ways to receive, separated by commas (--list); default: all that there are")
+        ("depth", list()->value_name("NAMES"), "how far a packet goes: receive (counted and checked), assemble (to messages), full (reduced and written, by weir run); default: receive")
+        ("bytes", list()->value_name("N,..."), "UDP payload of a packet; default 2048,8240")
+        ("message-bytes", text()->value_name("N"), "of a message, at least a packet; default 65536")
+        ("addresses", list()->value_name("N,..."), "places in the receiver's memory that payload goes to in turn; default 1: as few as possible")
+        ("sender", text()->value_name("NAME"), "way to send (--list); default sendmmsg")
+        ("address", text()->value_name("ADDRESS"), "send to this address of the server's; default: that of the control connection")
+        ("sender-device", text()->value_name("DEVICE"), "what weir send sends through, as in --to device:DEVICE; default: net_af_packet on the interface")
+        ("burst", text()->value_name("N"), "send so many packets at once, and then none until their time is over; default 1")
+        ("goal", text()->value_name("NAME"), "what to search for (--list); default quick")
+        ("most", text()->value_name("RATE"), "search up to this rate; default: what the sender can do")
+        ("at", text()->value_name("RATE"), "measure this rate only")
+        ("seconds", text()->value_name("S"), "with --at: for so long; default 1")
+        ("search-seconds", text()->value_name("S"), "end a search after so many seconds of trials; default 600")
+        ("repeats", text()->value_name("N"), "do all of it N times, in turns; default 1. To compare two results takes at least 4 of each")
+        ("table", text()->value_name("NAME"), "ponsard2020: sizes, addresses and repeats of Ponsard et al. (J. Synchrotron Rad. 2020)")
+        ("device", text()->value_name("DEVICE"), "server: what dpdk-udp receives with, a PCI address or VDEV,ARGS; default: net_af_packet on the interface")
+        ("cpu", text()->value_name("N"), "server, loopback: the CPU that receives")
+        ("receiver-fault", list()->value_name("KEY=VALUE,..."), "server, loopback: make the receiver worse, to see that it is found out: rate (packets/s that it takes), loss (ratio that it forgets), pause (s) once in every (s)")
+        ("json", text()->value_name("FILE"), "write everything, with all trials, as JSON")
+        ("html", text()->value_name("FILE"), "write a page with tables and plots, in one file")
+        ("list", "say what can be measured, and end")
+        ("quiet", "neither progress nor a table")
+        ("help,h", "this text");
+    // clang-format on
+    return description;
+}
+
+void print_list() {
+    std::cout << "Transports (--transport):\n";
+    for (const bench::Transport& one : bench::transports())
+        std::cout << fmt::format("  {:14} {}\n", one.name, one.text);
+    std::cout << "\nSenders (--sender):\n";
+    for (const bench::SenderKind& one : bench::sender_kinds())
+        std::cout << fmt::format("  {:14} {}\n", one.name, one.text);
+    std::cout << "\nGoals (--goal):\n";
+    for (const search::Goal& goal : search::named_goals())
+        std::cout << fmt::format("  {:14} {}\n", goal.name, search::goal_text(goal.name));
+}
+
+/// Everything but the lists.
+bench::Measurement common_of(const po::variables_map& given) {
+    const auto text = [&given](const char* name, const char* otherwise) {
+        return given.count(name) > 0 ? given[name].as<std::string>() : std::string(otherwise);
+    };
+    bench::Measurement one;
+    one.sender = bench::sender_named(text("sender", "sendmmsg")).name;
+    one.address = text("address", "");
+    one.device = text("sender-device", "");
+    one.goal = search::goal_named(text("goal", "quick"));
+    one.at_s = positive_number(text("seconds", "1"), "seconds", "a number above 0");
+    one.search_s = positive_number(text("search-seconds", "600"), "search-seconds", "a number above 0");
+    one.burst = positive_whole(text("burst", "1"), "burst");
+    core::require(given.count("seconds") == 0 || given.count("at") > 0, "--seconds goes with --at");
+    core::require(given.count("goal") == 0 || given.count("at") == 0,
+                  "--goal searches, --at does not: give one of them");
+    return one;
+}
+
+/// Everything but the transport.
+bench::Measurement measurement_of(const po::variables_map& given, const std::string& depth,
+                                  const std::string& addresses, const std::string& bytes) {
+    bench::Measurement one = common_of(given);
+    one.depth = bench::name_of(bench::depth_named(depth));
+    one.addresses = positive_whole(addresses, "addresses");
+    one.bytes = positive_whole(bytes, "bytes");
+    bench::check(bench::PacketPlan{.trial = 0, .bytes = one.bytes, .packets = 1});
+    const std::string message = given.count("message-bytes") > 0 ? given["message-bytes"].as<std::string>() : "65536";
+    const std::uint32_t packets =
+        positive_whole(message, "message-bytes") / (one.bytes - bench::PacketPlan::header_bytes);
+    // A packet that is only counted is of no message.
+    if (one.depth != "receive" || given.count("message-bytes") > 0) one.packets = std::max(1U, packets);
+    bench::check(bench::PacketPlan{.trial = 0, .bytes = one.bytes, .packets = one.packets});
+    if (given.count("at") > 0) one.at_gbps = gbps_of(given["at"].as<std::string>(), "at", one.bytes);
+    if (given.count("most") > 0) one.most_gbps = gbps_of(given["most"].as<std::string>(), "most", one.bytes);
+    return one;
+}
+
+/// Each combination of what was listed.
+std::vector<bench::Measurement> measurements_of(const po::variables_map& given, bool table) {
+    using Words = std::vector<std::string>;
+    const auto or_default = [&given](const char* name, Words otherwise) {
+        Words words = words_of(given, name);
+        return words.empty() ? otherwise : words;
+    };
+    Words all;
+    const bench::SenderKind& sender = bench::sender_named(common_of(given).sender);
+    for (const bench::Transport& one : bench::transports())
+        if (bench::fit(one, sender)) all.emplace_back(one.name);
+    const Words sizes = or_default("bytes", table ? Words{"2048", "4096", "8240", "8246"} : Words{"2048", "8240"});
+    const Words places = or_default("addresses", table ? Words{"1", "100000"} : Words{"1"});
+    std::vector<bench::Measurement> kinds;
+    for (const std::string& depth : or_default("depth", {"receive"}))
+        for (const std::string& addresses : places)
+            for (const std::string& bytes : sizes) kinds.push_back(measurement_of(given, depth, addresses, bytes));
+    std::vector<bench::Measurement> measurements;
+    for (const std::string& transport : or_default("transport", all))
+        for (bench::Measurement one : kinds) {
+            const bench::Transport& named = bench::transport_named(transport);
+            // What was not asked for by name need not be said to be missing.
+            const bench::Depth depth = bench::depth_named(one.depth);
+            const bool can = sender.open != nullptr ? named.has(depth) : named.by_pipeline(depth, true);
+            if (given.count("transport") == 0 && !can) continue;
+            bench::require_fit(named, sender);
+            one.transport = named.name;
+            measurements.push_back(std::move(one));
+        }
+    return measurements;
+}
+
+/// Results are shown to others, the token is not.
+std::string command_of(const std::vector<std::string>& args) {
+    std::string command = "weir bench";
+    for (std::size_t i = 0; i < args.size(); ++i) {
+        if (args[i] == "--token" && i + 1 < args.size())
+            ++i;
+        else if (!args[i].starts_with("--token="))
+            command += " " + args[i];
+    }
+    return command;
+}
+
+}  // namespace
+
+std::optional<BenchOptions> bench_options(const std::vector<std::string>& args) {
+    const po::options_description description = describe();
+    const po::variables_map given = parse(args, description, nullptr);
+    if (given.count("help") > 0) {
+        print_help(bench_usage, description, after_options);
+        return std::nullopt;
+    }
+    if (given.count("list") > 0) {
+        print_list();
+        return std::nullopt;
+    }
+    core::require(given.count("loopback") + given.count("server") + given.count("client") == 1,
+                  "weir bench needs one of --loopback, --server, --client HOST (weir bench --help)");
+    BenchOptions options;
+    options.command = command_of(args);
+    if (const char* token = std::getenv("WEIR_BENCH_TOKEN"); token != nullptr) options.token = token;
+    if (given.count("token") > 0) options.token = given["token"].as<std::string>();
+    options.quiet = given.count("quiet") > 0;
+    if (given.count("json") > 0) options.json = given["json"].as<std::string>();
+    if (given.count("html") > 0) options.html = given["html"].as<std::string>();
+    if (given.count("cpu") > 0) options.receiving.cpu = positive_whole(given["cpu"].as<std::string>(), "cpu");
+    if (given.count("device") > 0) options.device = given["device"].as<std::string>();
+    options.receiving.faults = faults_of(given);
+    if (given.count("server") > 0) {
+        options.role = BenchOptions::Role::server;
+        split_host(given.count("listen") > 0 ? given["listen"].as<std::string>() : "0.0.0.0", options);
+        return options;
+    }
+    if (given.count("client") > 0) {
+        options.role = BenchOptions::Role::client;
+        split_host(given["client"].as<std::string>(), options);
+    }
+    const bool table = given.count("table") > 0;
+    core::require(!table || given["table"].as<std::string>() == "ponsard2020", "--table: accepted: ponsard2020");
+    options.repeats = table ? 5 : 1;
+    if (given.count("repeats") > 0) options.repeats = positive_whole(given["repeats"].as<std::string>(), "repeats");
+    options.measurements = measurements_of(given, table);
+    return options;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,224 @@
+#include "bench/control_connection.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "core/error.hpp"
+
+namespace weir::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto alive_every = std::chrono::seconds(1);
+constexpr auto silence_max = std::chrono::seconds(4);
+constexpr int connect_ms = 3000;
+constexpr auto try_again_every = std::chrono::milliseconds(50);
+constexpr std::size_t line_bytes_max = 1U << 20;
+
+bool ready(int socket, short events, int milliseconds) noexcept {
+    pollfd one{.fd = socket, .events = events, .revents = 0};
+    return ::poll(&one, 1, milliseconds) > 0;
+}
+
+void at_once(int socket) noexcept {
+    const int yes = 1;
+    ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+std::string address_text(const sockaddr_in& address) {
+    std::array<char, INET_ADDRSTRLEN> text{};
+    ::inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
+    return text.data();
+}
+
+/// 0, or the error number.
+int connect_within(int socket, const addrinfo& address) {
+    if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return 0;
+    if (errno != EINPROGRESS) return errno;
+    if (!ready(socket, POLLOUT, connect_ms)) return ETIMEDOUT;
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &bytes);
+    return error;
+}
+
+}  // namespace
+
+ControlConnection::ControlConnection(FileDescriptor socket) : socket_(std::move(socket)) {
+    at_once(socket_.get());
+    // Somebody who does not read must not hold up who writes.
+    const timeval patience{.tv_sec = 4, .tv_usec = 0};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    thread_ = std::thread([this] { listen(); });
+}
+
+ControlConnection::~ControlConnection() {
+    stop_.store(true);
+    ::shutdown(socket_.get(), SHUT_RDWR);
+    thread_.join();
+}
+
+std::unique_ptr<ControlConnection> ControlConnection::connect(const std::string& host, std::uint16_t port,
+                                                              double patience_s) {
+    addrinfo hints{};
+    hints.ai_family = AF_INET;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); code != 0)
+        throw core::RunError(fmt::format("{}: {}", host, ::gai_strerror(code)));
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
+    const auto give_up = Clock::now() + std::chrono::duration<double>(patience_s);
+    int error = 0;
+    do {
+        for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+            FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+            error = connect_within(socket.get(), *at);
+            if (error == 0) return std::make_unique<ControlConnection>(std::move(socket));
+        }
+        std::this_thread::sleep_for(try_again_every);
+    } while (error == ECONNREFUSED && Clock::now() < give_up);
+    throw core::RunError(fmt::format("{}:{}: {}{}", host, port, std::strerror(error),
+                                     error == ECONNREFUSED ? " (is `weir bench --server` running there?)" : ""));
+}
+
+void ControlConnection::end(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    if (!gone_.exchange(true)) why_gone_ = why;
+    arrived_.notify_all();
+}
+
+void ControlConnection::listen() {
+    std::string rest;
+    auto heard = Clock::now();
+    auto said = heard - alive_every;
+    while (!stop_.load() && !gone_.load()) {
+        if (const auto now = Clock::now(); now - said >= alive_every) {
+            said = now;
+            try {
+                send({{"type", "alive"}});
+            } catch (const core::RunError&) {
+                return;
+            }
+        }
+        if (ready(socket_.get(), POLLIN, 100)) {
+            if (!read_lines(rest)) return;
+            heard = Clock::now();
+        } else if (Clock::now() - heard > silence_max) {
+            end("the other side has not been heard for four seconds");
+        }
+    }
+}
+
+bool ControlConnection::read_lines(std::string& rest) {
+    std::array<char, 65536> bytes;
+    const ssize_t count = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (count <= 0) {
+        end(count == 0 ? "the other side has hung up" : std::strerror(errno));
+        return false;
+    }
+    rest.append(bytes.data(), static_cast<std::size_t>(count));
+    for (std::size_t line = rest.find('\n'); line != std::string::npos; line = rest.find('\n')) {
+        nlohmann::json message = nlohmann::json::parse(rest.substr(0, line), nullptr, false);
+        rest.erase(0, line + 1);
+        if (!message.is_object() || !message.contains("type") || !message["type"].is_string()) {
+            end("the other side does not speak the protocol of weir bench");
+            return false;
+        }
+        if (message["type"] == "alive") continue;
+        const std::lock_guard lock(mutex_);
+        messages_.push_back(std::move(message));
+        arrived_.notify_all();
+    }
+    if (rest.size() <= line_bytes_max) return true;
+    end("the other side does not speak the protocol of weir bench");
+    return false;
+}
+
+void ControlConnection::send(const nlohmann::json& message) {
+    const std::string line = message.dump() + '\n';
+    const std::lock_guard lock(sending_);
+    std::size_t done = 0;
+    while (done < line.size()) {
+        const ssize_t count = ::send(socket_.get(), line.data() + done, line.size() - done, MSG_NOSIGNAL);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0 && errno == EAGAIN && ready(socket_.get(), POLLOUT, 4000)) continue;
+        if (count < 0) {
+            const std::string why =
+                errno == EPIPE || errno == ECONNRESET ? "the other side has hung up" : std::strerror(errno);
+            end(why);
+            throw core::RunError(why);
+        }
+        done += static_cast<std::size_t>(count);
+    }
+}
+
+nlohmann::json ControlConnection::receive(double patience_s) {
+    std::unique_lock lock(mutex_);
+    arrived_.wait_for(lock, std::chrono::duration<double>(patience_s),
+                      [this] { return !messages_.empty() || gone_.load(); });
+    if (messages_.empty())
+        throw core::RunError(gone_.load() ? why_gone_
+                                          : fmt::format("the other side gave no answer for {:g} s", patience_s));
+    nlohmann::json message = std::move(messages_.front());
+    messages_.pop_front();
+    if (message["type"] == "error") throw RefusedError(message.value("what", "the other side failed"));
+    return message;
+}
+
+nlohmann::json ControlConnection::receive(const std::string& type, double patience_s) {
+    nlohmann::json message = receive(patience_s);
+    if (message["type"] != type)
+        throw core::RunError(
+            fmt::format("the other side said \"{}\", not \"{}\"", message["type"].get<std::string>(), type));
+    return message;
+}
+
+std::string ControlConnection::own_address() const {
+    sockaddr_in address{};
+    socklen_t bytes = sizeof address;
+    ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &bytes);
+    return address_text(address);
+}
+
+std::string ControlConnection::other_address() const {
+    sockaddr_in address{};
+    socklen_t bytes = sizeof address;
+    ::getpeername(socket_.get(), reinterpret_cast<sockaddr*>(&address), &bytes);
+    return address_text(address);
+}
+
+ControlListener::ControlListener(const std::string& text, std::uint16_t port)
+    : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    const int yes = 1;
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    socklen_t bytes = sizeof address;
+    if (::inet_pton(AF_INET, text.c_str(), &address.sin_addr) != 1)
+        throw core::UsageError(fmt::format("{}: no IPv4 address", text));
+    if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(socket_.get(), 4) != 0 ||
+        ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &bytes) != 0)
+        throw core::RunError(fmt::format("cannot listen on {}:{}: {}", text, port, std::strerror(errno)));
+    port_ = ntohs(address.sin_port);
+}
+
+FileDescriptor ControlListener::accept(double patience_s) {
+    if (!ready(socket_.get(), POLLIN, static_cast<int>(patience_s * 1000))) return {};
+    return FileDescriptor(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+}
+
+}  // namespace weir::bench

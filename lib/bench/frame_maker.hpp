@@ -1,0 +1,34 @@
+// Whole Ethernet frames around the packets of a plan, for senders that the kernel writes no headers for.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "bench/packet_plan.hpp"
+#include "wire/encode.hpp"
+#include "wire/network.hpp"
+
+namespace weir::bench {
+
+/// All but the head is the same in each of them, as it is in PacketMaker's packets.
+class FrameMaker {
+public:
+    /// Ethernet, IPv4 and UDP, without VLAN tags.
+    static constexpr std::uint32_t header_bytes =
+        wire::ethernet_header_bytes + wire::ipv4_header_bytes + wire::udp_header_bytes;
+    static constexpr std::uint32_t head_bytes = header_bytes + PacketPlan::head_bytes;
+
+    /// `spec` is of IPv4 without VLAN tags.
+    FrameMaker(const wire::FrameSpec& spec, const PacketPlan& plan);
+    /// `out` has head_bytes; the rest as for PacketMaker::write_head(). The UDP checksum is 0, "none" (RFC 768).
+    void write_head(std::uint64_t sequence, core::TimeNs now, std::byte* out) const noexcept;
+    [[nodiscard]] std::span<const std::byte> body() const noexcept { return maker_.body(); }
+
+private:
+    PacketMaker maker_;
+    std::array<std::byte, header_bytes> headers_{};
+};
+
+}  // namespace weir::bench

@@ -1,0 +1,43 @@
+// Puts the packets of a trial together to messages, with weir's own MessageTable, so that what differs between the ways
+// to receive is the way and not what is done with the packets.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "assemble/message_table.hpp"
+#include "bench/packet_plan.hpp"
+#include "bench/receiver.hpp"
+#include "wire/format.hpp"
+
+namespace weir::bench {
+
+class MessageAssembly {
+public:
+    /// `packets_per_s` says how long a message takes to come; one that takes much longer lacks something, and is given
+    /// up. `release`: how packets' buffers go back. `copies`: payload is copied out of its buffer at once.
+    MessageAssembly(const PacketPlan& plan, double packets_per_s, assemble::BufferRelease release, bool copies);
+    ~MessageAssembly();
+
+    /// Takes the packet's buffer.
+    void add(const ReceivedPacket& packet, core::TimeNs now) noexcept;
+    /// After each burst: whole messages are taken away.
+    void end_burst(core::TimeNs now) noexcept;
+    /// No packet comes any more; what is not whole is given up.
+    void finish(core::TimeNs now) noexcept;
+
+    [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }  ///< whole ones
+    [[nodiscard]] std::uint64_t packets() const noexcept { return packets_; }    ///< in them
+
+private:
+    void take_delivered(core::TimeNs now) noexcept;
+
+    wire::FormatContext context_;
+    wire::PacketTally packet_tally_;
+    assemble::MessageTally message_tally_;
+    assemble::MessageTable table_;
+    std::uint64_t messages_ = 0;
+    std::uint64_t packets_ = 0;
+};
+
+}  // namespace weir::bench

@@ -1,0 +1,174 @@
+#include "bench/server.hpp"
+
+#include <fmt/format.h>
+
+#include "bench/host_facts.hpp"
+#include "bench/interface_counters.hpp"
+#include "bench/results.hpp"
+#include "core/error.hpp"
+
+namespace weir::bench {
+namespace {
+
+// A client that thinks between two trials for longer has forgotten us, although it lives.
+constexpr double patience_s = 600;
+constexpr std::uint64_t packets_max = 1'000'000'000;  // 125 MB of bits
+
+/// Compares all of it, however early it differs.
+bool same(const std::string& a, const std::string& b) noexcept {
+    if (a.size() != b.size()) return false;
+    unsigned difference = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
+    return difference == 0;
+}
+
+}  // namespace
+
+Server::Server(Config config, std::function<void(const std::string&)> say)
+    : config_(std::move(config)), say_(std::move(say)) {}
+
+void Server::greet(ControlConnection& client) {
+    const Json hello = client.receive("hello", 10);
+    if (hello.value("version", 0) != protocol_version)
+        throw core::RunError(fmt::format("this side speaks version {} of the protocol, the other {}", protocol_version,
+                                         hello.value("version", 0)));
+    if (!config_.token.empty() && !same(config_.token, hello.value("token", "")))
+        throw core::RunError("the token is not the one that this server was started with");
+    const std::string interface = interface_with(client.own_address());
+    client.send({{"type", "welcome"},
+                 {"version", protocol_version},
+                 {"boot_id", boot_id()},
+                 {"host", to_json(host_facts("receiver", interface, config_.weir_version))}});
+}
+
+void Server::serve(ControlConnection& client) {
+    const std::string name = client.other_address();
+    try {
+        greet(client);
+        say_(fmt::format("{}: connected", name));
+        work(client);
+        say_(fmt::format("{}: done", name));
+    } catch (const std::exception& error) {
+        say_(fmt::format("{}: {}", name, error.what()));
+        try {
+            if (!client.gone().load()) client.send({{"type", "error"}, {"what", error.what()}});
+        } catch (const core::RunError&) {  // it has left meanwhile
+        }
+    }
+    close();
+}
+
+void Server::work(ControlConnection& client) {
+    while (true) {
+        const Json asked = client.receive(patience_s);
+        const std::string type = asked["type"];
+        try {
+            if (type == "bye") return;
+            if (type == "open")
+                client.send(open(asked, client));
+            else if (type == "begin")
+                client.send(begin(asked));
+            else if (type == "end")
+                client.send(end(asked));
+            else
+                throw core::RunError(fmt::format("a message of type \"{}\" is not known", type));
+        } catch (const Json::exception& error) {
+            throw core::RunError(fmt::format("a message \"{}\" that cannot be read: {}", type, error.what()));
+        }
+    }
+}
+
+Server::Json Server::open(const Json& asked, const ControlConnection& client) {
+    close();
+    spec_ = {};
+    spec_.address = asked.value("address", "");
+    if (spec_.address.empty()) spec_.address = client.own_address();
+    spec_.interface = interface_with(spec_.address);
+    // Nobody may be told to send to somebody else by way of us.
+    if (spec_.interface.empty())
+        throw core::RunError(fmt::format("{} is no address of this host: nothing will be sent there", spec_.address));
+    spec_.device = config_.device;
+    spec_.cpu = config_.receiving.cpu;
+    spec_.bytes = asked.at("bytes");
+    by_weir_ = asked.at("by_weir");
+    spec_.addresses = asked.at("addresses");
+    check(PacketPlan{.trial = 0, .bytes = spec_.bytes, .packets = 1});
+    const Depth depth = depth_named(asked.at("depth").get<std::string>());
+    try {
+        transport_ = &transport_named(asked.at("transport").get<std::string>());
+        open_receiver(depth);
+    } catch (const std::runtime_error& error) {  // a host that cannot do this may well do other things
+        return {{"type", "opened"}, {"not_available", error.what()}};
+    }
+    if (receiver_ == nullptr)
+        return {{"type", "opened"},
+                {"not_available", ""},
+                {"address", spec_.address},
+                {"port", 0},
+                {"interface", interface_text(spec_.interface)}};
+    const Endpoint endpoint = receiver_->endpoint();
+    return {{"type", "opened"},
+            {"not_available", ""},
+            {"address", endpoint.address},
+            {"port", endpoint.port},
+            {"interface", interface_text(spec_.interface)},
+            {"remarks", receiver_->remarks()}};
+}
+
+/// None where `weir run` receives.
+void Server::open_receiver(Depth depth) {
+    if (!transport_->has(depth))
+        throw core::RunError(fmt::format("{} has no depth {}", transport_->name, name_of(depth)));
+    if (spec_.addresses > 1 && (!transport_->places || transport_->by_pipeline(depth, by_weir_)))
+        throw core::RunError("where payload goes is for the ring to say, or for the driver's pool");
+    if (transport_->by_pipeline(depth, by_weir_)) {
+        if (const std::string problem = pipeline_problem(*transport_->pipeline, spec_.bytes); !problem.empty())
+            throw core::RunError(problem);
+        return;
+    }
+    receiver_ = transport_->open(spec_);
+}
+
+Server::Json Server::begin(const Json& asked) {
+    if (transport_ == nullptr) throw core::RunError("a trial was begun before a receiver was opened");
+    TrialSpec spec;
+    spec.plan = {.trial = asked.at("trial"), .bytes = asked.at("bytes"), .packets = asked.at("packets_per_message")};
+    check(spec.plan);
+    spec.packets = asked.at("packets");
+    spec.packets_per_s = asked.at("packets_per_s");
+    spec.depth = depth_named(asked.at("depth").get<std::string>());
+    spec.joined = asked.at("joined");
+    if (spec.plan.bytes > spec_.bytes) throw core::RunError("packets are larger than the receiver was opened for");
+    if (spec.packets > packets_max) throw core::RunError(fmt::format("a trial has at most {} packets", packets_max));
+    Receiving::Settings settings = config_.receiving;
+    settings.real_time = transport_->real_time;
+    trial_.reset();
+    pipeline_trial_.reset();
+    if (transport_->by_pipeline(spec.depth, by_weir_)) {
+        pipeline_trial_.emplace(*transport_->pipeline, spec_, spec);
+        return {{"type", "begun"}};
+    }
+    if (receiver_ == nullptr) throw core::RunError("a trial was begun at a depth that was not opened");
+    trial_.emplace(*receiver_, spec_.interface, spec, settings);
+    return {{"type", "begun"}};
+}
+
+Server::Json Server::end(const Json& asked) {
+    if (!trial_ && !pipeline_trial_) throw core::RunError("a trial was ended that had not begun");
+    const Receiving::Outcome outcome = trial_ ? trial_->end(asked.at("sent")) : pipeline_trial_->end();
+    trial_.reset();
+    pipeline_trial_.reset();
+    const Latency& latency = outcome.latency;
+    return {{"type", "counts"},
+            {"counts", to_json(outcome.counts)},
+            {"latency_s", {latency.p50, latency.p99, latency.p999, latency.longest}},
+            {"remarks", outcome.remarks}};
+}
+
+void Server::close() noexcept {
+    pipeline_trial_.reset();
+    trial_.reset();
+    receiver_.reset();
+}
+
+}  // namespace weir::bench

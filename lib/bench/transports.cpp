@@ -1,0 +1,108 @@
+#include "bench/transports.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "bench/af_packet_sender.hpp"
+#include "bench/dpdk_receiver.hpp"
+#include "bench/gso_sender.hpp"
+#include "bench/packet_mmap_receiver.hpp"
+#include "bench/udp_receiver.hpp"
+#include "bench/udp_sender.hpp"
+#include "bench/uring_receiver.hpp"
+#include "core/error.hpp"
+
+namespace weir::bench {
+namespace {
+
+constexpr std::array<Transport, 9> table{{
+    {.name = "udp-socket",
+     .text = "a UDP socket as it comes: recvmmsg, the system's buffer sizes",
+     .open = [](const ReceiverSpec& spec) { return open_udp_receiver(spec, UdpTuning::none); },
+     .places = true},
+    {.name = "udp-tuned",
+     .text = "a UDP socket with 64 MiB of buffer, busy polling and SCHED_FIFO",
+     .real_time = true,
+     .open = [](const ReceiverSpec& spec) { return open_udp_receiver(spec, UdpTuning::all); },
+     .places = true},
+    {.name = "udp-iouring",
+     .text = "a UDP socket by io_uring (multishot, a ring of buffers), with 64 MiB of buffer and SCHED_FIFO",
+     .real_time = true,
+     .open = [](const ReceiverSpec& spec) { return open_uring_receiver(spec); },
+     .places = true},
+    {.name = "packet-mmap",
+     .text = "a ring shared with the kernel (AF_PACKET, TPACKET_V3), 64 MiB",
+     .open = [](const ReceiverSpec& spec) { return open_packet_mmap_receiver(spec); },
+     .sees_frames = true},
+    {.name = "af-xdp",
+     .text = "an XDP socket, by DPDK's net_af_xdp",
+     .open = [](const ReceiverSpec& spec) { return open_dpdk_receiver(spec, "net_af_xdp"); },
+     .sees_frames = true},
+    {.name = "dpdk-udp",
+     .text = "DPDK: --device, or without one net_af_packet on the interface",
+     .open = [](const ReceiverSpec& spec) { return open_dpdk_receiver(spec, "net_af_packet"); },
+     .pipeline = PipelineKind{"udp", ""},
+     .sees_frames = true},
+    {.name = "dpdk-roce-send",
+     .text = "RoCEv2 SEND without an RDMA card, unreliable connection, by weir run and weir send",
+     .pipeline = PipelineKind{"roce-send", "uc"}},
+    {.name = "dpdk-roce-write",
+     .text = "RoCEv2 WRITE without an RDMA card, unreliable connection, by weir run and weir send",
+     .pipeline = PipelineKind{"roce-write", "uc"}},
+    {.name = "dpdk-roce-write-rc",
+     .text = "RoCEv2 WRITE without an RDMA card, reliable connection: what is lost is sent again",
+     .pipeline = PipelineKind{"roce-write", "rc"}},
+}};
+
+constexpr std::array<SenderKind, 4> senders{{
+    {.name = "sendmmsg",
+     .text = "a UDP socket, up to 64 packets in one call",
+     .open = [](const Endpoint& to) { return open_udp_sender(to); }},
+    {.name = "gso",
+     .text =
+         "a UDP socket, up to 64 packets in one call that pass the kernel joined to as few as possible (UDP_SEGMENT)",
+     .open = [](const Endpoint& to) { return open_gso_sender(to); },
+     .joins = true},
+    {.name = "af-packet",
+     .text = "a packet socket, up to 64 frames in one call, straight to the device; on one Ethernet",
+     .open = [](const Endpoint& to) { return open_af_packet_sender(to); }},
+    {.name = "weir", .text = "weir send, with weir run as the receiver: like with like beside the RoCE transports"},
+}};
+
+template <class Entry>
+const Entry& named(std::span<const Entry> entries, std::string_view name, std::string_view what) {
+    const auto found = std::ranges::find(entries, name, &Entry::name);
+    if (found != entries.end()) return *found;
+    std::vector<std::string_view> names;
+    for (const Entry& entry : entries) names.push_back(entry.name);
+    throw core::UsageError(fmt::format("there is no {} \"{}\": {}", what, name, fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+std::span<const Transport> transports() noexcept {
+    return table;
+}
+const Transport& transport_named(std::string_view name) {
+    return named(transports(), name, "transport");
+}
+std::span<const SenderKind> sender_kinds() noexcept {
+    return senders;
+}
+const SenderKind& sender_named(std::string_view name) {
+    return named(sender_kinds(), name, "sender");
+}
+
+bool fit(const Transport& transport, const SenderKind& sender) noexcept {
+    return !(transport.sees_frames && sender.joins);
+}
+void require_fit(const Transport& transport, const SenderKind& sender) {
+    core::require(fit(transport, sender),
+                  fmt::format("{} sees what {} joins as one frame: use another sender", transport.name, sender.name));
+}
+
+}  // namespace weir::bench

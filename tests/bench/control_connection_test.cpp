@@ -1,0 +1,112 @@
+#include "bench/control_connection.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <string>
+
+#include "core/error.hpp"
+
+namespace {
+
+using weir::bench::ControlConnection;
+using weir::bench::ControlListener;
+using weir::bench::FileDescriptor;
+using weir::core::RunError;
+
+std::unique_ptr<ControlConnection> accepted(ControlListener& listener) {
+    FileDescriptor socket = listener.accept(5);
+    return socket ? std::make_unique<ControlConnection>(std::move(socket)) : nullptr;
+}
+
+struct Pair {
+    ControlListener listener{"127.0.0.1", 0};
+    std::unique_ptr<ControlConnection> client = ControlConnection::connect("127.0.0.1", listener.port(), 0);
+    std::unique_ptr<ControlConnection> server = accepted(listener);
+};
+
+/// A side that does as it likes.
+FileDescriptor raw_client(const ControlListener& listener) {
+    FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(listener.port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return socket;
+}
+
+std::string failure_of(ControlConnection& connection, double patience_s) {
+    try {
+        (void)connection.receive(patience_s);
+    } catch (const RunError& error) {
+        return error.what();
+    }
+    return "";
+}
+
+TEST(ControlConnection, MessagesArriveInOrder) {
+    Pair pair;
+    ASSERT_NE(pair.server, nullptr);
+    for (int i = 0; i < 100; ++i) pair.client->send({{"type", "n"}, {"i", i}, {"text", std::string(1000, 'x')}});
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(pair.server->receive("n", 5)["i"], i);
+    EXPECT_EQ(pair.client->other_address(), "127.0.0.1");
+}
+
+TEST(ControlConnection, AnErrorOfTheOtherSideIsThrown) {
+    Pair pair;
+    pair.client->send({{"type", "error"}, {"what", "no such device"}});
+    EXPECT_EQ(failure_of(*pair.server, 5), "no such device");
+    pair.client->send({{"type", "a"}});
+    EXPECT_THROW((void)pair.server->receive("b", 5), RunError);
+}
+
+TEST(ControlConnection, ASideThatHangsUpIsNoticed) {
+    Pair pair;
+    pair.client.reset();
+    EXPECT_EQ(failure_of(*pair.server, 5), "the other side has hung up");
+    EXPECT_TRUE(pair.server->gone().load());
+    EXPECT_THROW(
+        {
+            for (int i = 0; i < 100; ++i) pair.server->send({{"type", "x"}});
+        },
+        RunError);
+}
+
+TEST(ControlConnection, ASilentSideIsNoticedWithinFiveSeconds) {
+    ControlListener listener("127.0.0.1", 0);
+    const FileDescriptor silent = raw_client(listener);
+    const auto server = accepted(listener);
+    const auto begun = std::chrono::steady_clock::now();
+    EXPECT_EQ(failure_of(*server, 20), "the other side has not been heard for four seconds");
+    EXPECT_GE(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(3500));
+}
+
+TEST(ControlConnection, SomebodyWhoSpeaksSomethingElseIsSentAway) {
+    for (const std::string& said : {std::string("GET / HTTP/1.1\r\n"), std::string("{}\n"), std::string("[1]\n"),
+                                    std::string("{\"type\": 5}\n"), std::string(2 << 20, 'x')}) {
+        ControlListener listener("127.0.0.1", 0);
+        const FileDescriptor client = raw_client(listener);
+        const auto server = accepted(listener);
+        ASSERT_NE(server, nullptr);
+        (void)::send(client.get(), said.data(), said.size(), MSG_NOSIGNAL);
+        EXPECT_EQ(failure_of(*server, 10), "the other side does not speak the protocol of weir bench");
+    }
+}
+
+TEST(ControlConnection, NobodyThereIsSaid) {
+    std::uint16_t port = 0;
+    { port = ControlListener("127.0.0.1", 0).port(); }
+    try {
+        (void)ControlConnection::connect("127.0.0.1", port, 0);
+        FAIL();
+    } catch (const RunError& error) {
+        EXPECT_NE(std::string(error.what()).find("is `weir bench --server` running there?"), std::string::npos);
+    }
+    EXPECT_FALSE(ControlListener("127.0.0.1", 0).accept(0.01));
+}
+
+}  // namespace

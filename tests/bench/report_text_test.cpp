@@ -1,0 +1,99 @@
+#include "bench/report_text.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "bench/number_text.hpp"
+#include "bench/some_results.hpp"
+
+namespace weir::bench {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(NumberText, WhatIsNotZeroNeverLooksLikeIt) {
+    EXPECT_EQ(loss_text(1.3e-7), "1.3e-07");
+    EXPECT_EQ(loss_text(0), "0");
+    EXPECT_EQ(loss_text(0.0014), "0.0014");
+    EXPECT_EQ(loss_text(0.4), "0.40");
+    for (double ratio = 1; ratio > 1e-300; ratio /= 7.3) {
+        EXPECT_NE(std::stod(loss_text(ratio)), 0) << ratio;
+        EXPECT_NEAR(std::stod(loss_text(ratio)) / ratio, 1, 0.06) << ratio;
+    }
+}
+
+TEST(NumberText, DigitsThatCount) {
+    EXPECT_EQ(number_text(98.7654), "98.77");
+    EXPECT_EQ(number_text(0.012346), "0.01235");
+    EXPECT_EQ(number_text(123456.0), "123456");
+    EXPECT_EQ(number_text(std::numeric_limits<double>::infinity()), "?");
+    EXPECT_EQ(number_text(std::optional<double>{}), "");
+}
+
+TEST(ReportText, RepeatsAreOneRowOfMedianAndSpread) {
+    const std::string text = report_text(some_results({9.5, 10.5, 10}));
+    EXPECT_THAT(text, HasSubstr("8240      10.00 9.500..10.50  0.1517"));
+    EXPECT_THAT(text, HasSubstr("bounds: 9.500..10.55 Gb/sec; lost just above: kernel (0.0020)"));
+    EXPECT_THAT(text, HasSubstr("9 of 9 trials were valid."));
+    EXPECT_THAT(text, HasSubstr("goal ndr: no loss"));
+    EXPECT_LE(longest_line(text), 80U) << text;
+}
+
+TEST(ReportText, AWideTerminalHasItAllInOneRow) {
+    const std::string text = report_text(some_results({9.5, 10.5}), 200);
+    EXPECT_THAT(text, HasSubstr("udp-socket  sendmmsg  receive"));
+    EXPECT_THAT(text, HasSubstr("9.500..10.55  kernel (0.0020)"));
+}
+
+TEST(ReportText, WhatWasNotFoundIsAWord) {
+    Results results = some_results({});
+    results.points.push_back(some_point(2048, std::nullopt));
+    results.points.push_back(not_available_point(8240,
+                                                 "RoCE packets end at 4096 bytes, so that this size of a packet "
+                                                 "cannot be sent over this transport at all"));
+    const std::string text = report_text(results);
+    EXPECT_THAT(text, HasSubstr("2048   no result\n"));
+    EXPECT_THAT(text, HasSubstr("irregular: there was loss at every load"));
+    EXPECT_THAT(text, HasSubstr("8240        n.a.\n"));
+    EXPECT_THAT(text, HasSubstr("n.a.: RoCE packets end at 4096"));
+    EXPECT_LE(longest_line(text), 80U) << text;
+}
+
+TEST(ReportText, InvalidTrialsAreCountedAndSayNothingElse) {
+    Results results = some_results({10});
+    results.points[0].trials.push_back(some_trial(10.01, 0.9, "it fell behind its schedule"));
+    const std::string text = report_text(results);
+    EXPECT_THAT(text, HasSubstr("1 of 4 trials invalid, not counted"));
+    EXPECT_THAT(text, HasSubstr("3 of 4 trials were valid."));
+    EXPECT_THAT(text, HasSubstr("kernel (0.0020)"));
+    EXPECT_THAT(text, Not(HasSubstr("0.90")));
+}
+
+TEST(ReportText, AGivenLoadHasItsLoss) {
+    Results results = some_results({});
+    Point point = some_point(8240, std::nullopt);
+    point.goal = "at";
+    point.irregular.clear();
+    point.trials = {some_trial(5, 1.3e-7), some_trial(5, 1.3e-7), some_trial(6, 0, "it fell behind its schedule")};
+    results.points.push_back(point);
+    const std::string text = report_text(results, 120);
+    EXPECT_THAT(text, HasSubstr("5.000         1.3e-07"));
+    EXPECT_THAT(text, HasSubstr("6.000  no valid trial"));
+    EXPECT_THAT(text, HasSubstr("2 of 2"));
+}
+
+TEST(ReportText, ControlCharactersDoNotReachTheTerminal) {
+    Results results = some_results({10});
+    results.hosts[0].name = "evil\x1b[2Jhost";
+    EXPECT_THAT(report_text(results), Not(HasSubstr("\x1b")));
+}
+
+TEST(ReportText, NothingIsSaidToBeNothing) {
+    EXPECT_THAT(report_text(Results{}), HasSubstr("Nothing was measured."));
+}
+
+}  // namespace
+}  // namespace weir::bench

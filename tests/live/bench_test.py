@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""`weir bench` finds what is known beforehand: a receiver of a known rate, losses of a known number at a known place, a sender that
+cannot do what it is asked for. Rates are low, so that a busy machine can keep to them.
+
+usage: bench_test.py WEIR
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+import live
+
+
+class BenchTest(live.Case):
+    @classmethod
+    def setUpClass(cls):
+        if not live.is_real_root():
+            raise live.unittest.SkipTest("network namespaces and packet sockets need root")
+
+    def bench(self, *options, status=0, prefix=()):
+        """A measurement to its end; returns its results and what it said."""
+        out = self.folder / "bench.json"
+        done = subprocess.run([*prefix, live.Weir.program, "bench", *map(str, options), "--json", str(out)], capture_output=True, text=True,
+                              timeout=100)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return json.loads(out.read_text()) if out.exists() else None, done.stdout + done.stderr
+
+    def valid_trial(self, *options, prefix=()):
+        """The trial of `--at`, once more where the machine paused and the trial says so."""
+        for _ in range(5):
+            results, _ = self.bench(*options, prefix=prefix)
+            trial = results["results"][0]["trials"][0]
+            if trial["valid"]:
+                return trial
+        self.fail(f"five invalid trials: {trial['why']}")
+
+    def assert_account(self, trial):
+        self.assertGreaterEqual(trial["intended"], trial["offered"])
+        self.assertGreaterEqual(trial["offered"], trial["sent"])
+        self.assertGreaterEqual(trial["taken"], trial["received"] + trial["duplicates"])
+        self.assertEqual(sum(trial["lost"].values()), trial["sent"] - trial["received"])
+
+    def test_a_throttled_receiver_is_found(self):
+        rate, packet = 3000, 4096 * 8e-9
+        # A machine that takes the CPU away for longer than the socket's buffer lasts (8 ms) is a slower receiver: then once more.
+        for _ in range(4):
+            results, _ = self.bench("--loopback", "--transport", "udp-socket", "--bytes", 4096, "--receiver-fault", f"rate={rate}", "--most", "30kpps")
+            point = results["results"][0]
+            off = max(abs((point[bound] or 0) / packet / rate - 1) for bound in ("lower_gbps", "conditional_gbps"))
+            if off < 0.05:
+                break
+        self.assertLess(off, 0.05, point)
+        for trial in point["trials"]:
+            self.assert_account(trial)
+            if trial["valid"] and trial["loss_ratio"] > 0.2:
+                self.assertEqual(max(trial["lost"], key=trial["lost"].get), "kernel")
+
+    def test_every_transport_receives_every_packet_at_a_low_rate(self):
+        results, said = self.bench("--loopback", "--bytes", 2048, "--at", "2kpps", "--seconds", 0.5, "--depth", "receive,assemble")
+        points = results["results"]
+        by_depth = {depth: [point["transport"] for point in points if point["depth"] == depth] for depth in ("receive", "assemble")}
+        self.assertGreaterEqual(len(by_depth["receive"]), 6)
+        self.assertGreater(set(by_depth["assemble"]), set(by_depth["receive"]))  # and RoCE
+        self.assertEqual(len({*by_depth["assemble"]}), len(by_depth["assemble"]))
+        for point in points:
+            self.assertEqual(point["not_available"], "", point)
+            trial = point["trials"][0]
+            self.assert_account(trial)
+            if trial["valid"] and point["transport"] != "udp-socket":
+                self.assertEqual(trial["received"], trial["sent"], point)
+                self.assertEqual(trial["assembled"], trial["sent"] if point["depth"] == "assemble" else None)
+        self.assertIn("dpdk-udp", said)
+
+    def test_loss_in_the_program_is_the_programs(self):
+        trial = self.valid_trial("--loopback", "--transport", "packet-mmap", "--bytes", 500, "--receiver-fault", "loss=0.01", "--at", "20kpps",
+                                 "--seconds", 5)
+        self.assert_account(trial)
+        self.assertLess(abs(trial["loss_ratio"] / 0.01 - 1), 0.1)
+        self.assertGreater(trial["lost"]["application"], 0.95 * (trial["sent"] - trial["received"]))
+
+    def test_loss_in_a_socket_is_the_kernels(self):
+        trial = self.valid_trial("--loopback", "--transport", "udp-socket", "--bytes", 2000, "--receiver-fault", "pause=0.2,every=0.5", "--at", "5kpps",
+                                 "--seconds", 1)
+        self.assert_account(trial)
+        self.assertGreater(trial["lost"]["kernel"], 200)
+        self.assertEqual(trial["lost"]["kernel"], trial["sent"] - trial["received"])
+
+    def test_a_sender_that_cannot_has_no_rate(self):
+        results, said = self.bench("--loopback", "--transport", "packet-mmap", "--bytes", 1000, "--at", "500Gb/s", "--seconds", 0.3)
+        trial = results["results"][0]["trials"][0]
+        self.assertFalse(trial["valid"])
+        self.assertIn("out in time", trial["why"])
+        self.assertEqual(trial["loss_ratio"], 0)
+        self.assertIn("invalid", said)
+
+    def test_both_sides_by_themselves(self):
+        with Hosts() as hosts:
+            server = hosts.server(self)
+            drops = []
+            hosts.lose_every(50, drops)
+            trial = self.valid_trial("--client", "10.7.0.2", "--token", "abc", "--transport", "packet-mmap", "--bytes", 1000, "--at", "2kpps", "--seconds", 4,
+                                     prefix=hosts.at("client"))
+            self.assert_account(trial)
+            self.assertGreater(trial["lost"]["wire"], 100)
+            # What the control connection sends is counted by the interfaces as well.
+            self.assertLess(abs(trial["lost"]["wire"] - (trial["sent"] - trial["received"])), 20)
+            _, said = self.bench("--client", "10.7.0.2", "--token", "wrong", "--at", "1kpps", status=1, prefix=hosts.at("client"))
+            self.assertIn("the token is not the one", said)
+            _, said = self.bench("--client", "10.7.0.2", "--token", "abc", "--address", "10.7.0.1", "--at", "1kpps", status=1, prefix=hosts.at("client"))
+            self.assertIn("10.7.0.1 is no address of this host: nothing will be sent there", said)
+            server.send_signal(signal.SIGINT)
+            self.assertEqual(server.wait(10), 0)
+
+    def test_the_end_of_one_side_is_the_end_of_the_other(self):
+        with Hosts() as hosts:
+            command = [*hosts.at("client"), live.Weir.program, "bench", "--client", "10.7.0.2", "--token", "abc", "--transport", "udp-tuned", "--bytes", "1000",
+                       "--at", "2kpps", "--seconds", "60"]
+            for victim in ("server", "client"):
+                server = hosts.server(self)
+                client = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+                self.addCleanup(client.kill)
+                hosts.wait_for_packets(200)
+                begun = time.monotonic()
+                {"server": server, "client": client}[victim].kill()
+                if victim == "server":
+                    said = client.communicate(timeout=10)[1]
+                    self.assertEqual(client.returncode, 1)
+                    self.assertLess(time.monotonic() - begun, 5)
+                    self.assertIn("the other side has hung up", said)
+                    sent = hosts.packets_sent()
+                    time.sleep(0.5)
+                    self.assertLess(hosts.packets_sent() - sent, 20, "somebody is still sending")
+                else:
+                    client.communicate()
+                    self.assertTrue(self.said(server, "the other side has hung up"))
+                    self.assertLess(time.monotonic() - begun, 5)
+                    server.send_signal(signal.SIGINT)
+                    self.assertEqual(server.wait(10), 0)
+                server.wait(10)
+
+    def test_what_cannot_be_is_said(self):
+        for options, words in ((("--bytes", 2048), "weir bench needs one of --loopback, --server, --client HOST"),
+                               (("--loopback", "--server"), "needs one of"),
+                               (("--loopback", "--transport", "pigeon"), 'there is no transport "pigeon": udp-socket, udp-tuned'),
+                               (("--loopback", "--goal", "fast"), 'there is no goal "fast": quick, ndr, pdr, rfc2544'),
+                               (("--loopback", "--depth", "deep"), 'there is no depth "deep": receive, assemble, full'),
+                               (("--loopback", "--bytes", 10), "packets of 10 bytes: they can have 60 to 65507"),
+                               (("--loopback", "--at", "5parsec"), "--at: found '5parsec'; accepted: a rate"),
+                               (("--loopback", "--at", "1", "--goal", "ndr"), "give one of them"),
+                               (("--loopback", "--seconds", "1"), "--seconds goes with --at"),
+                               (("--loopback", "--sender", "gso", "--transport", "packet-mmap"), "packet-mmap sees what gso joins as one frame"),
+                               (("--loopback", "--receiver-fault", "slow"), "accepted: rate=, loss=, pause=, every="),
+                               (("--loopback", "--table", "mine"), "--table: accepted: ponsard2020")):
+            results, said = self.bench(*options, status=2)
+            self.assertIsNone(results)
+            self.assertIn(words, " ".join(said.split()), options)
+        results, _ = self.bench("--loopback", "--transport", "dpdk-roce-write,packet-mmap", "--depth", "assemble,full", "--bytes", 3000, "--at", "1kpps",
+                                "--seconds", 0.1)
+        why = {(point["transport"], point["depth"]): point["not_available"] for point in results["results"]}
+        self.assertIn("RoCE packets carry 256, 512", why["dpdk-roce-write", "assemble"])
+        self.assertIn("packet-mmap has no depth full", why["packet-mmap", "full"])
+        self.assertEqual(why["packet-mmap", "assemble"], "")
+
+    @staticmethod
+    def said(process, words):
+        for line in process.stderr:
+            if words in line:
+                return True
+        return False
+
+    def test_interrupted_it_keeps_what_it_has(self):
+        out = self.folder / "some.json"
+        client = subprocess.Popen([live.Weir.program, "bench", "--loopback", "--transport", "packet-mmap", "--bytes", "1000", "--at", "1kpps", "--seconds", "0.3",
+                                   "--repeats", "1000", "--json", str(out)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        self.addCleanup(client.kill)
+        for line in client.stderr:
+            if line.startswith("2/"):
+                break
+        client.send_signal(signal.SIGINT)
+        client.communicate(timeout=10)
+        self.assertEqual(client.returncode, 1)
+        self.assertGreaterEqual(len(json.loads(out.read_text())["results"]), 2)
+
+
+class Hosts:
+    """Two hosts and a switch between them, which may lose packets: three namespaces."""
+
+    def __enter__(self):
+        self.names = {name: f"bench-{name}-{os.getpid()}" for name in ("client", "server", "switch")}
+        self.processes = []
+        self.stop = threading.Event()
+        self.thread = None
+        for name in self.names.values():
+            subprocess.run(["ip", "netns", "add", name], check=True)
+        for host, number in (("client", 1), ("server", 2)):
+            ip = lambda *words: subprocess.run(["ip", "-n", self.names[host], *words], check=True)
+            ip("link", "add", "eth9", "mtu", "9000", "type", "veth", "peer", "name", f"port{number}", "netns", self.names["switch"], "mtu", "9000")
+            ip("address", "add", f"10.7.0.{number}/24", "dev", "eth9")
+            ip("link", "set", "eth9", "up")
+            subprocess.run(["ip", "-n", self.names["switch"], "link", "set", f"port{number}", "up"], check=True)
+            subprocess.run([*self.at(host), "ethtool", "-K", "eth9", "tso", "off", "gso", "off", "gro", "off", "tx", "off"], check=True, stdout=subprocess.DEVNULL)
+        self.lose_every(0, [])
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+        self.end_switch()
+        for name in self.names.values():
+            subprocess.run(["ip", "netns", "delete", name])
+
+    def at(self, host):
+        return ["ip", "netns", "exec", self.names[host]]
+
+    def server(self, case):
+        process = subprocess.Popen([*self.at("server"), live.Weir.program, "bench", "--server", "--token", "abc"], stderr=subprocess.PIPE, text=True)
+        self.processes.append(process)
+        case.assertIn("waiting at", process.stderr.readline())
+        return process
+
+    def end_switch(self):
+        if self.thread is not None:
+            self.stop.set()
+            self.thread.join()
+            self.stop.clear()
+
+    def lose_every(self, n, drops):
+        """From now on every n-th UDP packet to the server is lost; 0: none. `drops` gets an entry for each."""
+        self.end_switch()
+        ports = []
+        with open("/proc/self/ns/net") as here, open(f"/run/netns/{self.names['switch']}") as there:
+            libc = live.ctypes.CDLL(None)
+            libc.setns(there.fileno(), live.CLONE_NEWNET)
+            try:
+                for name in ("port1", "port2"):
+                    port = live.socket.socket(live.socket.AF_PACKET, live.socket.SOCK_RAW, live.socket.htons(3))
+                    port.setsockopt(live.socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
+                    port.bind((name, 3))
+                    port.settimeout(0.05)
+                    ports.append(port)
+            finally:
+                libc.setns(here.fileno(), live.CLONE_NEWNET)
+
+        def forward(source, target, lossy):
+            seen = 0
+            while not self.stop.is_set():
+                try:
+                    frame, address = source.recvfrom(65536)
+                except TimeoutError:
+                    continue
+                if address[2] == 4:  # PACKET_OUTGOING: our own
+                    continue
+                if lossy and n and len(frame) > 500 and frame[12:14] == b"\x08\x00" and frame[23] == 17:
+                    seen += 1
+                    if seen % n == 0:
+                        drops.append(seen)
+                        continue
+                target.send(frame)
+
+        def switch():
+            back = threading.Thread(target=forward, args=(ports[1], ports[0], False))
+            back.start()
+            forward(ports[0], ports[1], True)
+            back.join()
+            for port in ports:
+                port.close()
+
+        self.thread = threading.Thread(target=switch)
+        self.thread.start()
+
+    def packets_sent(self):
+        text = subprocess.run([*self.at("client"), "cat", "/proc/net/dev"], capture_output=True, text=True, check=True).stdout
+        return int(re.search(r"eth9:(.*)", text)[1].split()[9])
+
+    def wait_for_packets(self, count):
+        begin = self.packets_sent()
+        for _ in range(200):
+            if self.packets_sent() > begin + count:
+                return
+            time.sleep(0.05)
+        raise AssertionError("nothing is sent")
+
+
+if __name__ == "__main__":
+    live.main()

@@ -43,7 +43,8 @@ class BenchTest(live.Case):
         self.assertGreaterEqual(trial["intended"], trial["offered"])
         self.assertGreaterEqual(trial["offered"], trial["sent"])
         self.assertGreaterEqual(trial["taken"], trial["received"] + trial["duplicates"])
-        self.assertEqual(sum(trial["lost"].values()), trial["sent"] - trial["received"])
+        arrived = trial["received"] if trial["assembled"] is None else trial["assembled"]
+        self.assertEqual(sum(trial["lost"].values()), trial["sent"] - arrived)
 
     def test_a_throttled_receiver_is_found(self):
         rate, packet = 3000, 4096 * 8e-9
@@ -73,7 +74,11 @@ class BenchTest(live.Case):
             self.assert_account(trial)
             if trial["valid"] and point["transport"] != "udp-socket":
                 self.assertEqual(trial["received"], trial["sent"], point)
-                self.assertEqual(trial["assembled"], trial["sent"] if point["depth"] == "assemble" else None)
+                if point["depth"] == "assemble":
+                    # A receiver that is held up in the middle of a message for longer than it waits gives the message up.
+                    self.assertGreater(trial["assembled"], 0.8 * trial["sent"])
+                else:
+                    self.assertIsNone(trial["assembled"])
         self.assertIn("dpdk-udp", said)
 
     def test_loss_in_the_program_is_the_programs(self):

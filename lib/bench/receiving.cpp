@@ -172,7 +172,11 @@ void Receiving::work() {
     Faults faults(settings_.faults, core::monotonic_ns());
     while (!stop_.load(std::memory_order_relaxed)) {
         const std::uint32_t allowed = std::min(faults.allowed(core::monotonic_ns()), Receiver::burst);
-        if (allowed == 0) continue;
+        if (allowed == 0) {
+            constexpr timespec a_little{.tv_sec = 0, .tv_nsec = 50'000};
+            ::nanosleep(&a_little, nullptr);
+            continue;
+        }
         const std::uint32_t count = receiver_.receive(std::span(packets).first(allowed));
         const core::TimeNs now = core::monotonic_ns();
         faults.took(count);

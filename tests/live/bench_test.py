@@ -48,9 +48,11 @@ class BenchTest(live.Case):
 
     def test_a_throttled_receiver_is_found(self):
         rate, packet = 3000, 4096 * 8e-9
-        # A machine that takes the CPU away for longer than the socket's buffer lasts (8 ms) is a slower receiver: then once more.
+        # A machine that takes the CPU away for longer than the socket's buffer lasts (8 ms) is a slower receiver: so both sides go
+        # before everything else here, and once more if that did not help.
         for _ in range(4):
-            results, _ = self.bench("--loopback", "--transport", "udp-socket", "--bytes", 4096, "--receiver-fault", f"rate={rate}", "--most", "30kpps")
+            results, _ = self.bench("--loopback", "--transport", "udp-socket", "--bytes", 4096, "--receiver-fault", f"rate={rate}", "--most", "30kpps",
+                                    prefix=("chrt", "-f", "10"))
             point = results["results"][0]
             off = max(abs((point[bound] or 0) / packet / rate - 1) for bound in ("lower_gbps", "conditional_gbps"))
             if off < 0.05:

@@ -7,13 +7,12 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 
 #include "bench/frame_maker.hpp"
 #include "bench/neighbour.hpp"
+#include "bench/packet_batch.hpp"
 #include "bench/sending_socket.hpp"
 #include "core/clock_ns.hpp"
 #include "core/error.hpp"
@@ -56,30 +55,21 @@ public:
                                    .dst = number_of(to_.address),
                                    .sport = neighbour_.own.port,
                                    .dport = to_.port};
-        maker_.emplace(spec, plan);
-        for (std::uint32_t i = 0; i < most; ++i) {
-            parts_[i][0] = {heads_[i].data(), FrameMaker::head_bytes};
-            parts_[i][1] = {const_cast<std::byte*>(maker_->body().data()), maker_->body().size()};
-            messages_[i].msg_hdr.msg_iov = parts_[i].data();
-            messages_[i].msg_hdr.msg_iovlen = parts_[i].size();
-        }
+        batch_.prepare(spec, plan);
     }
 
     std::uint32_t send(std::uint64_t first, std::uint32_t count) override {
-        const core::TimeNs now = core::monotonic_ns();
-        for (std::uint32_t i = 0; i < count; ++i) maker_->write_head(first + i, now, heads_[i].data());
-        const int sent = ::sendmmsg(socket_.get(), messages_.data(), count, 0);
+        batch_.stamp(first, count, core::monotonic_ns());
+        const int sent = batch_.send(socket_.get(), count);
         if (sent >= 0) return static_cast<std::uint32_t>(sent);
         if (errno == EMSGSIZE) problem("packets and their headers do not fit the MTU of " + neighbour_.interface);
         if (!may_try_again(errno)) throw_not_sent(to_, errno);
         return 0;
     }
 
-    [[nodiscard]] std::uint32_t burst() const noexcept override { return most; }
+    [[nodiscard]] std::uint32_t burst() const noexcept override { return PacketBatch<FrameMaker>::most; }
 
 private:
-    static constexpr std::uint32_t most = 64;
-
     [[noreturn]] static void problem(const std::string& what) {
         throw core::RunError(fmt::format("af-packet: {}: {}", what, std::strerror(errno)));
     }
@@ -88,10 +78,7 @@ private:
     FileDescriptor port_;  // only so that it is nobody else's, and for the address
     Neighbour neighbour_;
     FileDescriptor socket_;
-    std::optional<FrameMaker> maker_;
-    std::array<std::array<std::byte, FrameMaker::head_bytes>, most> heads_{};
-    std::array<std::array<iovec, 2>, most> parts_{};
-    std::array<mmsghdr, most> messages_{};
+    PacketBatch<FrameMaker> batch_;
 };
 
 }  // namespace

@@ -34,8 +34,10 @@ void check(const PacketPlan& plan);
 /// Makes the packets of a plan. All but the head is the same in each of them.
 class PacketMaker {
 public:
+    static constexpr std::uint32_t head_bytes = PacketPlan::head_bytes;
+
     explicit PacketMaker(const PacketPlan& plan);
-    /// `out` has head_bytes. Packets are numbered from 0; `now` is CLOCK_MONOTONIC_RAW or the like, in ns.
+    /// `out` has head_bytes. Packets are numbered from 0; `now` is core::monotonic_ns().
     void write_head(std::uint64_t sequence, core::TimeNs now, std::byte* out) const noexcept;
     [[nodiscard]] std::span<const std::byte> body() const noexcept { return body_; }
     [[nodiscard]] const PacketPlan& plan() const noexcept { return plan_; }

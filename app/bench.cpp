@@ -135,7 +135,8 @@ bench::Point measure_one(const bench::Measurement& measurement, const ServerAt& 
     bench::Client client(bench::ControlConnection::connect(at.host, at.port, 2), at.token, version_text());
     if (results.link.empty()) results.link = fmt::format("{} to {}", client.own_address(), client.server_address());
     bench::Point point = client.run(measurement, progress, stop);
-    results.hosts = {client.own_host(), client.server_host()};
+    // Which interface packets go through is known once something has been measured.
+    if (results.hosts.empty() || point.not_available.empty()) results.hosts = {client.own_host(), client.server_host()};
     return point;
 }
 
@@ -159,12 +160,29 @@ std::string measure(const BenchOptions& options, const ServerAt& at, bench::Resu
     return {};
 }
 
-void write_page(const bench::Results& results, const std::string& path) {
-    std::ofstream file(path);
-    file << bench::report_html(results);
-    file.close();
-    if (!file) throw core::RunError(fmt::format("{}: {}", path, std::strerror(errno)));
-}
+/// A file that is written at the end, and opened before: an hour of measuring must not end with a path that is wrong.
+class LateFile {
+public:
+    explicit LateFile(std::string path) : path_(std::move(path)) {
+        if (path_.empty()) return;
+        file_.open(path_);
+        check();
+    }
+    [[nodiscard]] bool wanted() const noexcept { return !path_.empty(); }
+    void write(const std::string& text) {
+        file_ << text;
+        file_.close();
+        check();
+    }
+
+private:
+    void check() const {
+        if (!file_) throw core::RunError(fmt::format("{}: {}", path_, std::strerror(errno)));
+    }
+
+    std::string path_;
+    std::ofstream file_;
+};
 
 int run_client(const BenchOptions& options, const ServerAt& at, const std::string& link) {
     bench::Results results{.title = "weir bench",
@@ -173,10 +191,13 @@ int run_client(const BenchOptions& options, const ServerAt& at, const std::strin
                            .link = link,
                            .hosts = {},
                            .points = {}};
+    LateFile json(options.json);
+    LateFile html(options.html);
     const std::string failure = measure(options, at, results);
-    if (!options.json.empty()) bench::write_results(results, options.json);
-    if (!options.html.empty()) write_page(results, options.html);
-    if (!options.quiet) std::cout << bench::report_text(results, columns_of(STDOUT_FILENO));
+    // The table first: it is what is left if the files cannot be written.
+    if (!options.quiet) std::cout << bench::report_text(results, columns_of(STDOUT_FILENO)) << std::flush;
+    if (json.wanted()) json.write(to_json(results).dump(1) + "\n");
+    if (html.wanted()) html.write(bench::report_html(results));
     if (!failure.empty()) throw core::RunError(failure);
     return 0;
 }

@@ -41,67 +41,47 @@ std::optional<Latency> latency_of(const json& from) {
 
 json json_of(const TrialRecord& trial) {
     const SenderCounts& sender = trial.sender;
-    const ReceiverCounts& receiver = trial.receiver;
-    return {{"intended_gbps", trial.intended_gbps},
-            {"intended", sender.intended},
-            {"offered", sender.offered},
-            {"sent", sender.handed_over},
-            {"on_wire", or_null(sender.on_wire)},
-            {"arrived", or_null(receiver.arrived)},
-            {"device_dropped", or_null(receiver.device_dropped)},
-            {"kernel_dropped", or_null(receiver.kernel_dropped)},
-            {"taken", receiver.taken},
-            {"received", receiver.received},
-            {"duplicates", receiver.duplicates},
-            {"damaged", receiver.damaged},
-            {"others", receiver.others},
-            {"assembled", or_null(receiver.assembled)},
-            {"messages", receiver.messages},
-            {"settled", receiver.settled},
-            {"planned_s", sender.planned_s},
-            {"took_s", sender.took_s},
-            {"lag_max_s", sender.lag_max_s},
-            {"jitter_s", sender.jitter_s},
-            {"cpu_s", {{"sender", sender.cpu_s}, {"receiver", receiver.cpu_s}}},
-            {"latency_s", json_of(trial.latency)},
-            {"seconds", trial.seconds},
-            {"loss_ratio", trial.loss_ratio},
-            {"lost",
-             {{"wire", trial.lost.wire},
-              {"device", trial.lost.device},
-              {"kernel", trial.lost.kernel},
-              {"application", trial.lost.application},
-              {"unknown", trial.lost.unknown}}},
-            {"valid", trial.valid},
-            {"why", trial.why}};
+    json all{{"intended_gbps", trial.intended_gbps},
+             {"intended", sender.intended},
+             {"offered", sender.offered},
+             {"sent", sender.handed_over},
+             {"on_wire", or_null(sender.on_wire)},
+             {"planned_s", sender.planned_s},
+             {"took_s", sender.took_s},
+             {"lag_max_s", sender.lag_max_s},
+             {"jitter_s", sender.jitter_s},
+             {"latency_s", json_of(trial.latency)},
+             {"seconds", trial.seconds},
+             {"loss_ratio", trial.loss_ratio},
+             {"lost",
+              {{"wire", trial.lost.wire},
+               {"device", trial.lost.device},
+               {"kernel", trial.lost.kernel},
+               {"application", trial.lost.application},
+               {"unknown", trial.lost.unknown}}},
+             {"valid", trial.valid},
+             {"why", trial.why}};
+    all.update(to_json(trial.receiver));
+    all["cpu_s"] = {{"sender", sender.cpu_s}, {"receiver", trial.receiver.cpu_s}};  // in place of the receiver's alone
+    return all;
 }
 
 TrialRecord trial_of(const json& from) {
     TrialRecord trial;
     SenderCounts& sender = trial.sender;
-    ReceiverCounts& receiver = trial.receiver;
     trial.intended_gbps = from.at("intended_gbps");
     sender.intended = from.at("intended");
     sender.offered = from.at("offered");
     sender.handed_over = from.at("sent");
     sender.on_wire = optional_of<std::uint64_t>(from, "on_wire");
-    receiver.arrived = optional_of<std::uint64_t>(from, "arrived");
-    receiver.device_dropped = optional_of<std::uint64_t>(from, "device_dropped");
-    receiver.kernel_dropped = optional_of<std::uint64_t>(from, "kernel_dropped");
-    receiver.taken = from.at("taken");
-    receiver.received = from.at("received");
-    receiver.duplicates = from.at("duplicates");
-    receiver.damaged = from.at("damaged");
-    receiver.others = from.at("others");
-    receiver.assembled = optional_of<std::uint64_t>(from, "assembled");
-    receiver.messages = from.at("messages");
-    receiver.settled = from.at("settled");
     sender.planned_s = from.at("planned_s");
     sender.took_s = from.at("took_s");
     sender.lag_max_s = from.at("lag_max_s");
     sender.jitter_s = from.at("jitter_s");
     sender.cpu_s = from.at("cpu_s").at("sender");
-    receiver.cpu_s = from.at("cpu_s").at("receiver");
+    json receiver = from;
+    receiver["cpu_s"] = from.at("cpu_s").at("receiver");
+    trial.receiver = receiver_counts_from_json(receiver);
     trial.latency = latency_of(from);
     trial.seconds = from.at("seconds");
     trial.loss_ratio = from.at("loss_ratio");
@@ -265,13 +245,6 @@ Results read_results(const std::string& path) {
     } catch (const core::RunError& error) {
         throw core::RunError(fmt::format("{}: {}", path, error.what()));
     }
-}
-
-void write_results(const Results& results, const std::string& path) {
-    std::ofstream file(path);
-    file << to_json(results).dump(1) << '\n';
-    file.close();
-    if (!file) throw core::RunError(fmt::format("{}: {}", path, std::strerror(errno)));
 }
 
 }  // namespace weir::bench

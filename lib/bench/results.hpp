@@ -81,6 +81,5 @@ struct Results {
 [[nodiscard]] Results results_from_json(const nlohmann::json& json);
 /// Throws core::RunError with the path.
 [[nodiscard]] Results read_results(const std::string& path);
-void write_results(const Results& results, const std::string& path);
 
 }  // namespace weir::bench

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 
@@ -71,6 +72,9 @@ class BenchTest(live.Case):
         self.assertGreater(set(by_depth["assemble"]), set(by_depth["receive"]))  # and RoCE
         self.assertEqual(len({*by_depth["assemble"]}), len(by_depth["assemble"]))
         for point in points:
+            if re.search("io_uring|XDP|xdp", point["not_available"]):  # a kernel or a container may have none
+                print(f"not measured here: {point['transport']}: {point['not_available']}", file=sys.stderr)
+                continue
             self.assertEqual(point["not_available"], "", point)
             trial = point["trials"][0]
             self.assert_account(trial)
@@ -149,6 +153,18 @@ class BenchTest(live.Case):
                     server.send_signal(signal.SIGINT)
                     self.assertEqual(server.wait(10), 0)
                 server.wait(10)
+
+    def test_files_that_cannot_be_written_are_said(self):
+        options = ("--loopback", "--transport", "packet-mmap", "--bytes", 1000, "--at", "1kpps", "--seconds", 0.1)
+        for option in ("--json", "--html"):
+            done = subprocess.run([live.Weir.program, "bench", *map(str, options), option, self.folder / "none" / "x"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stdout, "", "it measured before it looked")
+            self.assertIn("No such file or directory", done.stderr)
+            done = subprocess.run([live.Weir.program, "bench", *map(str, options), option, "/dev/full"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("No space left on device", done.stderr)
+            self.assertIn("packet-mmap", done.stdout, "the results are gone")
 
     def test_what_cannot_be_is_said(self):
         for options, words in ((("--bytes", 2048), "weir bench needs one of --loopback, --server, --client HOST"),

@@ -31,6 +31,10 @@ Results some_results() {
     weir::bench::TrialRecord trial;
     trial.sender.intended = 10;
     trial.sender.on_wire = 9;
+    trial.sender.cpu_s = 0.25;
+    trial.receiver.cpu_s = 0.75;
+    trial.receiver.taken = 8;
+    trial.receiver.settled = false;
     trial.receiver.kernel_dropped = 3;
     trial.receiver.assembled = 2;
     trial.lost.kernel = 3;

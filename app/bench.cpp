@@ -91,12 +91,16 @@ void serve_in_a_process(bench::ControlListener& listener, bench::FileDescriptor 
         server.serve(client);
         std::exit(0);  // what DPDK has in files is taken away
     }
-    socket.reset();
-    while (::waitpid(child, nullptr, WNOHANG) == 0) {
-        // The client learns of it from the connection's end.
+    int status = 0;
+    while (::waitpid(child, &status, WNOHANG) == 0) {
         if (run::stop_signal() != 0) ::kill(child, SIGKILL);
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
+    if (run::stop_signal() != 0)
+        bench::say_left(socket, "the server was stopped");
+    else if (WIFSIGNALED(status))
+        bench::say_left(socket, fmt::format("the server's process was ended by signal {} ({})", WTERMSIG(status),
+                                            ::strsignal(WTERMSIG(status))));
 }
 
 /// One client after the other, until it is stopped.

@@ -21,7 +21,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto alive_every = std::chrono::seconds(1);
-constexpr auto silence_max = std::chrono::seconds(4);
+// Silence counts while this side is awake: a machine that was held up for longer as a whole has heard nothing either.
+constexpr int listen_ms = 100;
+constexpr int silent_times_max = 40;
+constexpr auto last_words_s = std::chrono::seconds(1);
 constexpr int connect_ms = 3000;
 constexpr auto try_again_every = std::chrono::milliseconds(50);
 constexpr std::size_t line_bytes_max = 1U << 20;
@@ -100,21 +103,17 @@ void ControlConnection::end(const std::string& why) {
 
 void ControlConnection::listen() {
     std::string rest;
-    auto heard = Clock::now();
-    auto said = heard - alive_every;
+    int silent_times = 0;
+    auto said = Clock::now() - alive_every;
     while (!stop_.load() && !gone_.load()) {
         if (const auto now = Clock::now(); now - said >= alive_every) {
             said = now;
-            try {
-                send({{"type", "alive"}});
-            } catch (const core::RunError&) {
-                return;
-            }
+            (void)write("{\"type\":\"alive\"}\n");  // if that fails, what is read says why
         }
-        if (ready(socket_.get(), POLLIN, 100)) {
+        if (ready(socket_.get(), POLLIN, listen_ms)) {
             if (!read_lines(rest)) return;
-            heard = Clock::now();
-        } else if (Clock::now() - heard > silence_max) {
+            silent_times = 0;
+        } else if (++silent_times == silent_times_max) {
             end("the other side has not been heard for four seconds");
         }
     }
@@ -137,6 +136,10 @@ bool ControlConnection::read_lines(std::string& rest) {
             return false;
         }
         if (message["type"] == "alive") continue;
+        if (message["type"] == "left") {
+            end(message.value("what", "the other side has left"));
+            return false;
+        }
         const std::lock_guard lock(mutex_);
         messages_.push_back(std::move(message));
         arrived_.notify_all();
@@ -146,22 +149,28 @@ bool ControlConnection::read_lines(std::string& rest) {
     return false;
 }
 
-void ControlConnection::send(const nlohmann::json& message) {
-    const std::string line = message.dump() + '\n';
+int ControlConnection::write(const std::string& line) noexcept {
     const std::lock_guard lock(sending_);
     std::size_t done = 0;
     while (done < line.size()) {
         const ssize_t count = ::send(socket_.get(), line.data() + done, line.size() - done, MSG_NOSIGNAL);
         if (count < 0 && errno == EINTR) continue;
         if (count < 0 && errno == EAGAIN && ready(socket_.get(), POLLOUT, 4000)) continue;
-        if (count < 0) {
-            const std::string why =
-                errno == EPIPE || errno == ECONNRESET ? "the other side has hung up" : std::strerror(errno);
-            end(why);
-            throw core::RunError(why);
-        }
+        if (count < 0) return errno;
         done += static_cast<std::size_t>(count);
     }
+    return 0;
+}
+
+void ControlConnection::send(const nlohmann::json& message) {
+    const int error = write(message.dump() + '\n');
+    if (error == 0) return;
+    const bool hung_up = error == EPIPE || error == ECONNRESET;
+    std::unique_lock lock(mutex_);
+    // What it said before it left may still be read.
+    if (hung_up) arrived_.wait_for(lock, last_words_s, [this] { return gone_.load(); });
+    if (!gone_.exchange(true)) why_gone_ = hung_up ? "the other side has hung up" : std::strerror(error);
+    throw core::RunError(why_gone_);
 }
 
 nlohmann::json ControlConnection::receive(double patience_s) {
@@ -197,6 +206,11 @@ std::string ControlConnection::other_address() const {
     socklen_t bytes = sizeof address;
     ::getpeername(socket_.get(), reinterpret_cast<sockaddr*>(&address), &bytes);
     return address_text(address);
+}
+
+void say_left(const FileDescriptor& socket, const std::string& why) {
+    const std::string line = nlohmann::json({{"type", "left"}, {"what", why}}).dump() + '\n';
+    (void)::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 ControlListener::ControlListener(const std::string& text, std::uint16_t port)

@@ -21,7 +21,8 @@ struct RefusedError : core::RunError {
 };
 
 /// Each side says that it lives once a second, whatever else it does. Of one that has not been heard for four seconds,
-/// or that has hung up, the other side knows: gone() becomes true, and receive() throws.
+/// or that has hung up, the other side knows: gone() becomes true, and receive() throws. A message of type "left" says
+/// why.
 class ControlConnection {
 public:
     explicit ControlConnection(FileDescriptor socket);
@@ -48,6 +49,8 @@ public:
 private:
     void listen();
     bool read_lines(std::string& rest);
+    /// 0, or the error number.
+    int write(const std::string& line) noexcept;
     void end(const std::string& why);
 
     FileDescriptor socket_;
@@ -60,6 +63,9 @@ private:
     std::atomic<bool> stop_{false};
     std::thread thread_;
 };
+
+/// For who holds the same socket in another process: why nobody will answer any more.
+void say_left(const FileDescriptor& socket, const std::string& why);
 
 class ControlListener {
 public:

@@ -51,7 +51,7 @@ void Server::serve(ControlConnection& client) {
     } catch (const std::exception& error) {
         say_(fmt::format("{}: {}", name, error.what()));
         try {
-            if (!client.gone().load()) client.send({{"type", "error"}, {"what", error.what()}});
+            client.send({{"type", client.gone().load() ? "left" : "error"}, {"what", error.what()}});
         } catch (const core::RunError&) {  // it has left meanwhile
         }
     }

@@ -76,6 +76,23 @@ TEST(ControlConnection, ASideThatHangsUpIsNoticed) {
         RunError);
 }
 
+TEST(ControlConnection, ASideThatLeavesSaysWhy) {
+    Pair pair;
+    pair.client->send({{"type", "left"}, {"what", "no memory"}});
+    EXPECT_EQ(failure_of(*pair.server, 5), "no memory");
+    EXPECT_TRUE(pair.server->gone().load());
+    pair.client.reset();
+    std::string said;  // also to who only writes
+    for (int i = 0; i < 100 && said.empty(); ++i) {
+        try {
+            pair.server->send({{"type", "x"}});
+        } catch (const RunError& error) {
+            said = error.what();
+        }
+    }
+    EXPECT_EQ(said, "no memory");
+}
+
 TEST(ControlConnection, ASilentSideIsNoticedWithinFiveSeconds) {
     ControlListener listener("127.0.0.1", 0);
     const FileDescriptor silent = raw_client(listener);

@@ -40,6 +40,11 @@ class BenchTest(live.Case):
                 return trial
         self.fail(f"five invalid trials: {trial['why']}")
 
+    @staticmethod
+    def children_of(process):
+        with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as children:
+            return [int(child) for child in children.read().split()]
+
     def assert_account(self, trial):
         self.assertGreaterEqual(trial["intended"], trial["offered"])
         self.assertGreaterEqual(trial["offered"], trial["sent"])
@@ -153,6 +158,40 @@ class BenchTest(live.Case):
                     server.send_signal(signal.SIGINT)
                     self.assertEqual(server.wait(10), 0)
                 server.wait(10)
+
+    def test_a_machine_that_was_held_up_goes_on(self):
+        with Hosts() as hosts:
+            server = hosts.server(self)
+            client = subprocess.Popen([*hosts.at("client"), live.Weir.program, "bench", "--client", "10.7.0.2", "--token", "abc", "--transport", "udp-tuned",
+                                       "--bytes", "1000", "--at", "1kpps", "--seconds", "3"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+            self.addCleanup(client.kill)
+            hosts.wait_for_packets(200)
+            processes = [client.pid, server.pid, *self.children_of(server.pid)]
+            self.assertEqual(len(processes), 3)
+            for process in processes:
+                os.kill(process, signal.SIGSTOP)
+            time.sleep(5)
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
+            said = client.communicate(timeout=20)[1]
+            self.assertEqual(client.returncode, 0, said)
+            server.send_signal(signal.SIGINT)
+            self.assertEqual(server.wait(10), 0)
+
+    def test_a_server_whose_process_dies_says_so(self):
+        with Hosts() as hosts:
+            server = hosts.server(self)
+            client = subprocess.Popen([*hosts.at("client"), live.Weir.program, "bench", "--client", "10.7.0.2", "--token", "abc", "--transport", "udp-tuned",
+                                       "--bytes", "1000", "--at", "1kpps", "--seconds", "30"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+            self.addCleanup(client.kill)
+            hosts.wait_for_packets(200)
+            for process in self.children_of(server.pid):
+                os.kill(process, signal.SIGSEGV)
+            said = client.communicate(timeout=10)[1]
+            self.assertEqual(client.returncode, 1)
+            self.assertIn("the server's process was ended by signal 11", said)
+            server.send_signal(signal.SIGINT)
+            self.assertEqual(server.wait(10), 0)
 
     def test_files_that_cannot_be_written_are_said(self):
         options = ("--loopback", "--transport", "packet-mmap", "--bytes", 1000, "--at", "1kpps", "--seconds", 0.1)

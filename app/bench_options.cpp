@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -41,8 +42,10 @@ Examples:
 
 )";
 
+constexpr std::string_view back_to_back = "back-to-back";
+
 constexpr const char* after_options = R"(
-A RATE is a number with Gb/s (of UDP payload; the default), Mb/s, Mpps, kpps or pps. docs/guides/BENCH.md says how to read the
+A RATE is a number with Gb/s (of UDP payload; the default), Mb/s, Mpps, kpps, pps, or Meps, keps, eps (messages a second). docs/guides/BENCH.md says how to read the
 results.
 )";
 
@@ -74,36 +77,61 @@ std::uint32_t positive_whole(std::string_view text, std::string_view option) {
     return static_cast<std::uint32_t>(value);
 }
 
-/// In Gb/s of UDP payload, for packets of `bytes`.
-double gbps_of(std::string_view text, std::string_view option, std::uint32_t bytes) {
+/// In Gb/s of UDP payload, for events (messages) of `packets` packets of `bytes`.
+double gbps_of(std::string_view text, std::string_view option, std::uint32_t bytes, std::uint32_t packets) {
     struct Unit {
         std::string_view name;
         double gbps;  // of one
     };
     const double packet = bytes * 8e-9;
-    const Unit units[] = {{"Gb/s", 1}, {"Mb/s", 1e-3}, {"Mpps", packet * 1e6}, {"kpps", packet * 1e3}, {"pps", packet}};
+    const double event = packet * packets;
+    // An ending is looked for in this order.
+    const Unit units[] = {{"Gb/s", 1},     {"Mb/s", 1e-3},        {"Mpps", packet * 1e6}, {"kpps", packet * 1e3},
+                          {"pps", packet}, {"Meps", event * 1e6}, {"keps", event * 1e3},  {"eps", event}};
     for (const Unit& unit : units)
         if (text.ends_with(unit.name))
             return positive_number(text.substr(0, text.size() - unit.name.size()), option, "a rate: 20Gb/s, 1.5Mpps") *
                    unit.gbps;
-    return positive_number(text, option, "a rate: 20Gb/s, 500Mb/s, 1.5Mpps, 300kpps, 1000pps");
+    return positive_number(text, option, "a rate: 20Gb/s, 500Mb/s, 1.5Mpps, 300kpps, 1000pps, 2keps, 50eps");
 }
 
-/// "rate=20000,loss=0.001,pause=0.05,every=60"
-bench::ReceiverFaults faults_of(const po::variables_map& given) {
-    bench::ReceiverFaults faults;
-    for (const std::string& word : words_of(given, "receiver-fault")) {
+/// "rate=20000,loss=0.001": each key's number goes where `values` says.
+void read_faults(const po::variables_map& given, const char* option,
+                 const std::vector<std::pair<std::string_view, double*>>& values) {
+    for (const std::string& word : words_of(given, option)) {
         const std::size_t equals = word.find('=');
-        const std::string key = word.substr(0, equals);
-        double* const value = key == "rate"    ? &faults.packets_per_s
-                              : key == "loss"  ? &faults.loss_ratio
-                              : key == "pause" ? &faults.pause_s
-                              : key == "every" ? &faults.pause_every_s
-                                               : nullptr;
-        core::require(value != nullptr && equals != std::string::npos,
-                      fmt::format("--receiver-fault: found '{}'; accepted: rate=, loss=, pause=, every=", word));
-        *value = positive_number(std::string_view(word).substr(equals + 1), "receiver-fault", "a number above 0");
+        const auto found = std::ranges::find(values, std::string_view(word).substr(0, equals),
+                                             &std::pair<std::string_view, double*>::first);
+        if (found == values.end() || equals == std::string::npos) {
+            std::string accepted;
+            for (const auto& [key, value] : values) accepted += fmt::format("{}{}=", accepted.empty() ? "" : ", ", key);
+            throw core::UsageError(fmt::format("--{}: found '{}'; accepted: {}", option, word, accepted));
+        }
+        *found->second = positive_number(std::string_view(word).substr(equals + 1), option, "a number above 0");
     }
+}
+
+bench::ReceiverFaults receiver_faults_of(const po::variables_map& given) {
+    bench::ReceiverFaults faults;
+    read_faults(given, "receiver-fault",
+                {{"rate", &faults.packets_per_s},
+                 {"loss", &faults.loss_ratio},
+                 {"pause", &faults.pause_s},
+                 {"every", &faults.pause_every_s}});
+    return faults;
+}
+
+bench::SenderFaults sender_faults_of(const po::variables_map& given) {
+    bench::SenderFaults faults;
+    double reorder = 0;
+    double seed = 1;
+    read_faults(given, "sender-fault",
+                {{"drop", &faults.drop}, {"duplicate", &faults.duplicate}, {"reorder", &reorder}, {"seed", &seed}});
+    core::require(faults.drop < 1 && faults.duplicate <= 1, "--sender-fault: drop and duplicate are probabilities");
+    core::require(reorder == std::floor(reorder) && reorder <= 1000 && seed == std::floor(seed) && seed <= 1e9,
+                  "--sender-fault: reorder is a whole number up to 1000, seed one up to 10^9");
+    faults.reorder = static_cast<std::uint32_t>(reorder);
+    faults.seed = static_cast<std::uint64_t>(seed);
     return faults;
 }
 
@@ -133,19 +161,22 @@ po::options_description describe() {
         ("transport", list()->value_name("NAMES"), "ways to receive, separated by commas (--list); default: all that there are")
         ("depth", list()->value_name("NAMES"), "how far a packet goes: receive (counted and checked), assemble (to messages), full (reduced and written, by weir run); default: receive")
         ("bytes", list()->value_name("N,..."), "UDP payload of a packet; default 2048,8240")
-        ("message-bytes", text()->value_name("N"), "of a message, at least a packet; default 65536")
+        ("message-bytes", list()->value_name("N,..."), "of a message, in whole packets; default 65536. Packets are no longer than a message")
+        ("sources", text()->value_name("N"), "that take turns to send a message: one of each makes an event; default 1")
         ("addresses", list()->value_name("N,..."), "places in the receiver's memory that payload goes to in turn; default 1: as few as possible")
         ("sender", text()->value_name("NAME"), "way to send (--list); default sendmmsg")
         ("address", text()->value_name("ADDRESS"), "send to this address of the server's; default: that of the control connection")
         ("sender-device", text()->value_name("DEVICE"), "what weir send sends through, as in --to device:DEVICE; default: net_af_packet on the interface")
         ("burst", text()->value_name("N"), "send so many packets at once, and then none until their time is over; default 1")
+        ("sender-fault", list()->value_name("KEY=VALUE,..."), "what happens to packets on the way: drop, duplicate (probabilities), reorder (places that a packet may come later), seed (default 1)")
         ("goal", text()->value_name("NAME"), "what to search for (--list); default quick")
+        ("bursts", text()->value_name("N"), "with --goal back-to-back: so often the longest burst without loss; default 10 (RFC 9004 asks for 50)")
         ("most", text()->value_name("RATE"), "search up to this rate; default: what the sender can do")
-        ("at", text()->value_name("RATE"), "measure this rate only")
+        ("at", text()->value_name("RATE"), "measure this rate only; max: as fast as the sender can")
         ("seconds", text()->value_name("S"), "with --at: for so long; default 1")
         ("search-seconds", text()->value_name("S"), "end a search after so many seconds of trials; default 600")
         ("repeats", text()->value_name("N"), "do all of it N times, in turns; default 1. To compare two results takes at least 4 of each")
-        ("table", text()->value_name("NAME"), "ponsard2020: sizes, addresses and repeats of Ponsard et al. (J. Synchrotron Rad. 2020)")
+        ("table", text()->value_name("NAME"), "ponsard2020: sizes, addresses and repeats of Ponsard et al. (J. Synchrotron Rad. 2020); cms2014: receiving beside event building, for messages of 1 kB to 1 MB of two sources (CMS, TIPP 2014)")
         ("device", text()->value_name("DEVICE"), "server: what dpdk-udp receives with, a PCI address or VDEV,ARGS; default: net_af_packet on the interface")
         ("cpu", text()->value_name("N"), "server, loopback: the CPU that receives")
         ("receiver-fault", list()->value_name("KEY=VALUE,..."), "server, loopback: make the receiver worse, to see that it is found out: rate (packets/s that it takes), loss (ratio that it forgets), pause (s) once in every (s)")
@@ -168,6 +199,8 @@ void print_list() {
     std::cout << "\nGoals (--goal):\n";
     for (const search::Goal& goal : search::named_goals())
         std::cout << fmt::format("  {:14} {}\n", goal.name, search::goal_text(goal.name));
+    std::cout << fmt::format("  {:14} {}\n", back_to_back,
+                             "quick, and then the longest burst at full speed of which nothing is lost (RFC 9004)");
 }
 
 /// Everything but the lists.
@@ -179,7 +212,13 @@ bench::Measurement common_of(const po::variables_map& given) {
     one.sender = bench::sender_named(text("sender", "sendmmsg")).name;
     one.address = text("address", "");
     one.device = text("sender-device", "");
-    one.goal = search::goal_named(text("goal", "quick"));
+    one.faults = sender_faults_of(given);
+    const std::string goal = text("goal", "quick");
+    const std::uint32_t bursts = positive_whole(text("bursts", "10"), "bursts");
+    core::require(bursts <= 1000, "--bursts: at most 1000");
+    one.bursts = goal == back_to_back ? static_cast<int>(bursts) : 0;
+    one.goal = search::goal_named(one.bursts > 0 ? "quick" : goal);
+    core::require(one.bursts > 0 || given.count("bursts") == 0, "--bursts goes with --goal back-to-back");
     one.at_s = positive_number(text("seconds", "1"), "seconds", "a number above 0");
     one.search_s = positive_number(text("search-seconds", "600"), "search-seconds", "a number above 0");
     one.burst = positive_whole(text("burst", "1"), "burst");
@@ -191,25 +230,58 @@ bench::Measurement common_of(const po::variables_map& given) {
 
 /// Everything but the transport.
 bench::Measurement measurement_of(const po::variables_map& given, const std::string& depth,
-                                  const std::string& addresses, const std::string& bytes) {
+                                  const std::string& addresses, const std::string& bytes, const std::string& message,
+                                  const std::string& sources) {
     bench::Measurement one = common_of(given);
     one.depth = bench::name_of(bench::depth_named(depth));
     one.addresses = positive_whole(addresses, "addresses");
     one.bytes = positive_whole(bytes, "bytes");
-    bench::check(bench::PacketPlan{.trial = 0, .bytes = one.bytes, .packets = 1});
-    const std::string message = given.count("message-bytes") > 0 ? given["message-bytes"].as<std::string>() : "65536";
-    const std::uint32_t packets =
-        positive_whole(message, "message-bytes") / (one.bytes - bench::PacketPlan::header_bytes);
-    // A packet that is only counted is of no message.
-    if (one.depth != "receive" || given.count("message-bytes") > 0) one.packets = std::max(1U, packets);
-    bench::check(bench::PacketPlan{.trial = 0, .bytes = one.bytes, .packets = one.packets});
-    if (given.count("at") > 0) one.at_gbps = gbps_of(given["at"].as<std::string>(), "at", one.bytes);
-    if (given.count("most") > 0) one.most_gbps = gbps_of(given["most"].as<std::string>(), "most", one.bytes);
+    bench::check(bench::PacketPlan{.trial = 0, .bytes = one.bytes});
+    const std::uint32_t message_bytes = positive_whole(message.empty() ? "65536" : message, "message-bytes");
+    if (!message.empty()) one.bytes = std::clamp(message_bytes, bench::PacketPlan::bytes_min, one.bytes);
+    const std::uint32_t packets = std::max(1U, message_bytes / (one.bytes - bench::PacketPlan::header_bytes));
+    one.sources = positive_whole(given.count("sources") > 0 ? given["sources"].as<std::string>() : sources, "sources");
+    bench::check(bench::PacketPlan{.trial = 0, .bytes = one.bytes, .packets = packets, .sources = one.sources});
+    const std::uint32_t per_event = packets * one.sources;
+    // A packet that is only counted is of no message, unless one was asked for.
+    if (one.depth != "receive" || !message.empty()) one.packets = packets;
+    one.at_most = given.count("at") > 0 && given["at"].as<std::string>() == "max";
+    if (given.count("at") > 0 && !one.at_most)
+        one.at_gbps = gbps_of(given["at"].as<std::string>(), "at", one.bytes, per_event);
+    if (given.count("most") > 0) one.most_gbps = gbps_of(given["most"].as<std::string>(), "most", one.bytes, per_event);
     return one;
 }
 
+/// What is measured unless options say otherwise.
+struct PublishedTable {
+    std::string_view name;
+    std::vector<std::string> depths{"receive"};
+    std::vector<std::string> bytes{"2048", "8240"};
+    std::vector<std::string> addresses{"1"};
+    std::vector<std::string> message_bytes{""};  // empty: 65536 where there are messages
+    std::string sources = "1";
+    std::uint32_t repeats = 1;
+};
+
+const PublishedTable& table_named(std::string_view name) {
+    static const std::array<PublishedTable, 3> tables{
+        {{.name = ""},
+         // Ponsard et al., J. Synchrotron Rad. 2020: packet sizes, and addresses in the receiver's memory.
+         {.name = "ponsard2020", .bytes = {"2048", "4096", "8240", "8246"}, .addresses = {"1", "100000"}, .repeats = 5},
+         // CMS, TIPP 2014: throughput against message size, N to N as such and with event building on top.
+         {.name = "cms2014",
+          .depths = {"receive", "assemble"},
+          .bytes = {"4096"},
+          .message_bytes = {"1024", "4096", "16384", "65536", "262144", "1048576"},
+          .sources = "2",
+          .repeats = 5}}};
+    const auto found = std::ranges::find(tables, name, &PublishedTable::name);
+    core::require(found != tables.end(), fmt::format("--table: found '{}'; accepted: ponsard2020, cms2014", name));
+    return *found;
+}
+
 /// Each combination of what was listed.
-std::vector<bench::Measurement> measurements_of(const po::variables_map& given, bool table) {
+std::vector<bench::Measurement> measurements_of(const po::variables_map& given, const PublishedTable& table) {
     using Words = std::vector<std::string>;
     const auto or_default = [&given](const char* name, Words otherwise) {
         Words words = words_of(given, name);
@@ -219,12 +291,15 @@ std::vector<bench::Measurement> measurements_of(const po::variables_map& given, 
     const bench::SenderKind& sender = bench::sender_named(common_of(given).sender);
     for (const bench::Transport& one : bench::transports())
         if (bench::fit(one, sender)) all.emplace_back(one.name);
-    const Words sizes = or_default("bytes", table ? Words{"2048", "4096", "8240", "8246"} : Words{"2048", "8240"});
-    const Words places = or_default("addresses", table ? Words{"1", "100000"} : Words{"1"});
+    const Words sizes = or_default("bytes", table.bytes);
+    const Words places = or_default("addresses", table.addresses);
+    const Words messages = or_default("message-bytes", table.message_bytes);
     std::vector<bench::Measurement> kinds;
-    for (const std::string& depth : or_default("depth", {"receive"}))
+    for (const std::string& depth : or_default("depth", table.depths))
         for (const std::string& addresses : places)
-            for (const std::string& bytes : sizes) kinds.push_back(measurement_of(given, depth, addresses, bytes));
+            for (const std::string& bytes : sizes)
+                for (const std::string& message : messages)
+                    kinds.push_back(measurement_of(given, depth, addresses, bytes, message, table.sources));
     std::vector<bench::Measurement> measurements;
     for (const std::string& transport : or_default("transport", all))
         for (bench::Measurement one : kinds) {
@@ -276,7 +351,7 @@ std::optional<BenchOptions> bench_options(const std::vector<std::string>& args) 
     if (given.count("html") > 0) options.html = given["html"].as<std::string>();
     if (given.count("cpu") > 0) options.receiving.cpu = positive_whole(given["cpu"].as<std::string>(), "cpu");
     if (given.count("device") > 0) options.device = given["device"].as<std::string>();
-    options.receiving.faults = faults_of(given);
+    options.receiving.faults = receiver_faults_of(given);
     if (given.count("server") > 0) {
         options.role = BenchOptions::Role::server;
         split_host(given.count("listen") > 0 ? given["listen"].as<std::string>() : "0.0.0.0", options);
@@ -286,9 +361,8 @@ std::optional<BenchOptions> bench_options(const std::vector<std::string>& args) 
         options.role = BenchOptions::Role::client;
         split_host(given["client"].as<std::string>(), options);
     }
-    const bool table = given.count("table") > 0;
-    core::require(!table || given["table"].as<std::string>() == "ponsard2020", "--table: accepted: ponsard2020");
-    options.repeats = table ? 5 : 1;
+    const PublishedTable& table = table_named(given.count("table") > 0 ? given["table"].as<std::string>() : "");
+    options.repeats = table.repeats;
     if (given.count("repeats") > 0) options.repeats = positive_whole(given["repeats"].as<std::string>(), "repeats");
     options.measurements = measurements_of(given, table);
     return options;

@@ -191,6 +191,7 @@ json json_of(const ComparedPoint& point) {
                    {"depth", point.key.depth},
                    {"goal", point.key.goal},
                    {"packets_per_message", point.key.packets},
+                   {"sources", point.key.sources},
                    {"addresses", point.key.addresses},
                    {"bytes", point.key.bytes},
                    {"before", json_of(point.before)},

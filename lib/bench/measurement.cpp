@@ -14,6 +14,7 @@
 #include "core/clock_ns.hpp"
 #include "core/error.hpp"
 #include "port/interface_drops.hpp"
+#include "search/back_to_back.hpp"
 #include "search/controller.hpp"
 
 namespace weir::bench {
@@ -28,6 +29,14 @@ constexpr double warm_up_s = 0.2;
 // With a schedule a sender reaches a little less than without one.
 constexpr double below_ceiling = 0.95;
 constexpr double smallest_part = 1e-3;
+// Long enough for caches, clocks and queues to be as they are at the load, short beside a trial.
+constexpr double ramp_s = 0.05;
+constexpr double ramp_part = 0.2;
+// RFC 2544, section 26.4: bursts of up to 2 s at least.
+constexpr double burst_s = 2;
+constexpr std::uint64_t burst_within = 16;  // packets
+constexpr int burst_invalid_max = 3;
+constexpr double burst_stretch_ratio = 0.25;  // the sender is not evenly fast
 
 double seconds_since(core::TimeNs begin) {
     return static_cast<double>(core::monotonic_ns() - begin) * 1e-9;
@@ -84,7 +93,7 @@ struct Client::Way {
         return measurement.device.empty() ? "net_af_packet0,iface=" + interface : measurement.device;
     }
     [[nodiscard]] SenderCounts send(const Load& load, const StopSigns& signs) const {
-        return pipeline ? send_by_weir(*pipeline, plan, load, device(), to, signs)
+        return pipeline ? send_by_weir(*pipeline, plan, load, device(), to, measurement.faults, signs)
                         : send_load(*sender, plan, load, interface, signs);
     }
     [[nodiscard]] double ceiling(const StopSigns& signs) const {
@@ -92,6 +101,12 @@ struct Client::Way {
                         : sender_ceiling(*sender, plan, ceiling_s, signs);
     }
 
+    [[nodiscard]] Load load(double packets_per_s, double seconds) const {
+        return {.packets_per_s = packets_per_s,
+                .seconds = seconds,
+                .burst = measurement.burst,
+                .ramp_s = std::min(ramp_s, ramp_part * seconds)};
+    }
     [[nodiscard]] double gbps(double packets_per_s) const { return packets_per_s * plan.bytes * 8e-9; }
     [[nodiscard]] double packets_per_s(double gbps) const { return gbps * 1e9 / 8 / plan.bytes; }
 };
@@ -119,7 +134,10 @@ Client::~Client() {
 Point Client::run(const Measurement& measurement, const std::function<void(const Progress&)>& progress,
                   const std::atomic<bool>& stop) {
     Way way{.measurement = measurement,
-            .plan = {.trial = 0, .bytes = measurement.bytes, .packets = measurement.packets},
+            .plan = {.trial = 0,
+                     .bytes = measurement.bytes,
+                     .packets = measurement.packets,
+                     .sources = measurement.sources},
             .sender = nullptr,
             .interface = "",
             .stop = stop,
@@ -139,8 +157,12 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
     point.depth = measurement.depth;
     point.bytes = measurement.bytes;
     point.packets = measurement.packets;
+    point.sources = measurement.sources;
     point.addresses = measurement.addresses;
-    point.goal = measurement.at_gbps ? "at" : measurement.goal.name;
+    point.goal = measurement.bursts > 0 ? "back-to-back"
+                 : measurement.at_most  ? "max"
+                 : measurement.at_gbps  ? "at"
+                                        : measurement.goal.name;
 
     if (by_weir && !way.pipeline) {
         point.not_available = fmt::format("weir run has no {} at depth {}", transport.name, measurement.depth);
@@ -164,6 +186,7 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
         way.to = {opened.at("address"), opened.at("port")};
         if (!way.pipeline) point.not_available = opened_or_why(sender, way.to, way.sender);
         if (!point.not_available.empty()) return point;
+        if (way.sender != nullptr) way.sender = with_faults(std::move(way.sender), measurement.faults);
         host_.interface = opened.at("interface");
         point.remarks = opened.value("remarks", "");
         own_.interface = interface_text(way.interface);
@@ -171,26 +194,31 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
         throw core::RunError(fmt::format("the server said something that cannot be read: {}", error.what()));
     }
     try {
-        if (measurement.at_gbps)
+        if (measurement.bursts > 0)
+            back_to_back(way, point, progress);
+        else if (measurement.at_gbps || measurement.at_most)
             at(way, point, progress);
         else
             search(way, point, progress);
     } catch (const RefusedError& error) {  // by the server, or by weir send: others may well go
         point.not_available = error.what();
     }
+    if (measurement.faults.any()) way.remarks += (way.remarks.empty() ? "" : "; ") + faults_text(measurement.faults);
     if (!way.remarks.empty()) point.remarks += (point.remarks.empty() ? "" : "; ") + way.remarks;
     return point;
 }
 
-void Client::begin(Way& way, std::uint64_t packets, double packets_per_s) {
+void Client::begin(Way& way, const Load& load) {
     if (way.stop.load()) throw core::RunError("stopped");
     way.plan.trial = ++trials_;
     server_->send({{"type", "begin"},
                    {"trial", way.plan.trial},
                    {"bytes", way.plan.bytes},
                    {"packets_per_message", way.plan.packets},
-                   {"packets", packets},
-                   {"packets_per_s", packets_per_s},
+                   {"sources", way.plan.sources},
+                   {"packets", load.ramp_packets(way.plan) + load.packets(way.plan)},
+                   {"ramp", load.ramp_packets(way.plan)},
+                   {"packets_per_s", load.packets_per_s},
                    {"depth", way.measurement.depth},
                    {"joined", way.sender != nullptr && way.sender->joins_packets()}});
     (void)server_->receive("begun", answer_s);
@@ -202,13 +230,15 @@ json Client::end(Way& way, std::uint64_t sent) {
     return server_->receive("counts", answer_s);
 }
 
-TrialRecord Client::trial(Way& way, const Load& load) {
+TrialRecord Client::trial(Way& way, const Load& load, const Rules& rules) {
     const core::TimeNs start = core::monotonic_ns();
     TrialRecord record;
     record.intended_gbps = way.gbps(load.packets_per_s);
-    begin(way, load.packets(way.plan), load.packets_per_s);
+    begin(way, load);
     record.sender = way.send(load, {way.stop, server_->gone()});
-    const json counts = end(way, record.sender.handed_over);
+    if (load.unpaced && record.sender.took_s > 0)
+        record.intended_gbps = way.gbps(static_cast<double>(record.sender.handed_over) / record.sender.took_s);
+    const json counts = end(way, record.sender.ramp + record.sender.handed_over);
     try {
         record.receiver = receiver_counts_from_json(counts.at("counts"));
         way.remarks = counts.at("remarks");
@@ -218,7 +248,7 @@ TrialRecord Client::trial(Way& way, const Load& load) {
     } catch (const json::exception& error) {
         throw core::RunError(fmt::format("the server said something that cannot be read: {}", error.what()));
     }
-    const Judgement judgement = judge(record.sender, record.receiver, way.measurement.rules);
+    const Judgement judgement = judge(record.sender, record.receiver, rules);
     record.valid = judgement.valid();
     record.why = judgement.why;
     record.loss_ratio = judgement.loss_ratio;
@@ -230,7 +260,7 @@ TrialRecord Client::trial(Way& way, const Load& load) {
 /// The receiver is at work meanwhile, because on one machine it takes its part of it. What it loses is not the
 /// question.
 double Client::ceiling(Way& way) {
-    begin(way, 0, 0);
+    begin(way, {});
     const double packets_per_s = way.ceiling({way.stop, server_->gone()});
     (void)end(way, 0);
     if (packets_per_s <= 0) throw core::RunError("not one packet could be sent");
@@ -245,11 +275,10 @@ void Client::search(Way& way, Point& point, const std::function<void(const Progr
     if (asked.most_gbps) most = std::min(most, way.packets_per_s(*asked.most_gbps));
     search::Controller controller({asked.goal},
                                   {.smallest = most * smallest_part, .largest = most, .search_s = asked.search_s});
-    (void)trial(way, {.packets_per_s = most / 2, .seconds = warm_up_s, .burst = asked.burst});
+    (void)trial(way, way.load(most / 2, warm_up_s), asked.rules);
     while (const auto ask = controller.next()) {
         progress({asked, controller.progress(), way.gbps(ask->load), nullptr});
-        const Load load{.packets_per_s = ask->load, .seconds = ask->seconds, .burst = asked.burst};
-        point.trials.push_back(trial(way, load));
+        point.trials.push_back(trial(way, way.load(ask->load, ask->seconds), asked.rules));
         const TrialRecord& record = point.trials.back();
         if (record.valid)
             controller.add(record.loss_ratio, record.sender.planned_s);
@@ -271,14 +300,52 @@ void Client::search(Way& way, Point& point, const std::function<void(const Progr
 
 void Client::at(Way& way, Point& point, const std::function<void(const Progress&)>& progress) {
     const Measurement& asked = way.measurement;
-    const Load load{.packets_per_s = way.packets_per_s(*asked.at_gbps), .seconds = asked.at_s, .burst = asked.burst};
-    (void)trial(
-        way, {.packets_per_s = load.packets_per_s, .seconds = std::min(asked.at_s, warm_up_s), .burst = asked.burst});
-    progress({asked, 0, *asked.at_gbps, nullptr});
-    point.trials.push_back(trial(way, load));
-    progress({asked, 1, *asked.at_gbps, &point.trials.back()});
-    add_cost(point, *asked.at_gbps);
-    point.latency = point.trials.back().latency;
+    Load load = way.load(asked.at_most ? ceiling(way) : way.packets_per_s(*asked.at_gbps), asked.at_s);
+    load.unpaced = asked.at_most;
+    if (asked.at_most) point.ceiling_gbps = way.gbps(load.packets_per_s);
+    Load warm_up = load;
+    warm_up.seconds = std::min(asked.at_s, warm_up_s);
+    (void)trial(way, warm_up, asked.rules);
+    progress({asked, 0, way.gbps(load.packets_per_s), nullptr});
+    point.trials.push_back(trial(way, load, asked.rules));
+    const TrialRecord& record = point.trials.back();
+    progress({asked, 1, record.intended_gbps, &record});
+    add_cost(point, record.intended_gbps);
+    point.latency = record.latency;
+}
+
+/// With the rate without loss, which tells how much of a burst was taken out while it came in (RFC 9004, 6.4).
+void Client::back_to_back(Way& way, Point& point, const std::function<void(const Progress&)>& progress) {
+    const Measurement& asked = way.measurement;
+    search(way, point, progress);
+    const double most = way.packets_per_s(point.ceiling_gbps.value_or(0));
+    Rules rules = asked.rules;
+    rules.lag_s = burst_s * 2;  // all are due at once
+    rules.stretch_ratio = burst_stretch_ratio;
+    search::BackToBack bursts(std::max<std::uint64_t>(burst_within, static_cast<std::uint64_t>(most * burst_s)),
+                              burst_within, asked.bursts);
+    int invalid = 0;
+    while (const auto packets = bursts.next()) {
+        const Load load{.packets_per_s = most,
+                        .seconds = static_cast<double>(*packets) / most,
+                        .burst = static_cast<std::uint32_t>(*packets)};
+        point.bursts.trials.push_back(trial(way, load, rules));
+        const TrialRecord& record = point.bursts.trials.back();
+        const double done = static_cast<double>(bursts.bursts().size()) / asked.bursts;
+        progress({asked, done, record.intended_gbps, &record});
+        invalid = record.valid ? 0 : invalid + 1;
+        if (!record.valid && invalid < burst_invalid_max) continue;
+        // What cannot be sent at full speed is no burst: the search goes on below.
+        if (!record.valid) way.remarks = fmt::format("bursts of {} packets could not be sent at full speed", *packets);
+        bursts.add(record.valid && record.loss_ratio == 0);
+        invalid = 0;
+    }
+    const search::BufferTime time =
+        search::buffer_time(bursts.mean(), most, way.packets_per_s(point.lower_gbps.value_or(0)));
+    point.bursts.packets = bursts.bursts();
+    point.bursts.reached_most = bursts.reached_most();
+    point.bursts.implied_s = time.implied_s;
+    point.bursts.corrected_s = time.corrected_s;
 }
 
 }  // namespace weir::bench

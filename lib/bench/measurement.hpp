@@ -9,6 +9,7 @@
 #include <string>
 
 #include "bench/control_connection.hpp"
+#include "bench/faulty_sender.hpp"
 #include "bench/results.hpp"
 #include "bench/sender.hpp"
 #include "search/goal.hpp"
@@ -24,11 +25,15 @@ struct Measurement {
     std::string address;            ///< IPv4, of the server, that packets go to; empty: that of the control connection
     std::uint32_t bytes = 8240;     ///< of UDP payload in a packet
     std::uint32_t packets = 1;      ///< in a message
+    std::uint32_t sources = 1;      ///< that take turns to send a message
     std::uint32_t addresses = 1;    ///< places in the receiver's memory
     std::uint32_t burst = 1;        ///< packets sent at once
+    SenderFaults faults;            ///< what happens to them on the way
     search::Goal goal;              ///< what to search for
     std::optional<double> at_gbps;  ///< or: one load, of this rate
+    bool at_most = false;           ///< or: of whatever the sender can do
     double at_s = 1;                ///< and for so long
+    int bursts = 0;                 ///< or: so often the longest burst at full speed of which nothing is lost
     std::optional<double> most_gbps;  ///< to search up to; nothing: what the sender can do
     double search_s = 600;            ///< of trials
     Rules rules;
@@ -64,12 +69,13 @@ public:
 
 private:
     struct Way;  // a sender, and where it sends
-    void begin(Way& way, std::uint64_t packets, double packets_per_s);
+    void begin(Way& way, const Load& load);
     [[nodiscard]] nlohmann::json end(Way& way, std::uint64_t sent);
     [[nodiscard]] double ceiling(Way& way);  // packets/s
-    [[nodiscard]] TrialRecord trial(Way& way, const Load& load);
+    [[nodiscard]] TrialRecord trial(Way& way, const Load& load, const Rules& rules);
     void search(Way& way, Point& point, const std::function<void(const Progress&)>& progress);
     void at(Way& way, Point& point, const std::function<void(const Progress&)>& progress);
+    void back_to_back(Way& way, Point& point, const std::function<void(const Progress&)>& progress);
 
     std::unique_ptr<ControlConnection> server_;
     HostFacts host_;

@@ -15,11 +15,12 @@ constexpr double times_of_message = 4;
 
 assemble::MessageConfig config_of(const PacketPlan& plan, double packets_per_s, bool copies) {
     assemble::MessageConfig config;
+    config.sources = plan.sources;
     config.messages_max = open_max;
     // A burst has to find room as well, or it would be lost here and not on the way.
     config.buffers_max = Receiver::held_max - 2 * Receiver::burst;
     config.message_bytes_max = static_cast<std::uint32_t>(plan.message_bytes());
-    const double message_s = packets_per_s > 0 ? plan.packets / packets_per_s : 0;
+    const double message_s = packets_per_s > 0 ? plan.packets * plan.sources / packets_per_s : 0;
     config.timeout_ns = static_cast<core::TimeNs>((timeout_s + times_of_message * message_s) * 1e9);
     config.touch = true;
     if (copies) {
@@ -37,6 +38,8 @@ assemble::MessageConfig config_of(const PacketPlan& plan, double packets_per_s, 
 MessageAssembly::MessageAssembly(const PacketPlan& plan, double packets_per_s, assemble::BufferRelease release,
                                  bool copies)
     : context_(wire::Ejfat::make_context({})),
+      joined_(joined_max),
+      sources_(plan.sources),
       table_(config_of(plan, packets_per_s, copies), packet_tally_, message_tally_, release) {}
 
 MessageAssembly::~MessageAssembly() = default;
@@ -46,7 +49,7 @@ void MessageAssembly::add(const ReceivedPacket& packet, core::TimeNs now) noexce
     wire::Fragment fragment;
     const wire::Verdict verdict = wire::Ejfat::decode(context_, datagram, fragment);
     if (verdict == wire::ok)
-        table_.add(0, fragment, packet.buffer, now);
+        table_.add(fragment.header_source, fragment, packet.buffer, now);
     else
         table_.reject(packet.buffer, verdict);
 }
@@ -54,13 +57,19 @@ void MessageAssembly::add(const ReceivedPacket& packet, core::TimeNs now) noexce
 void MessageAssembly::take_delivered(core::TimeNs now) noexcept {
     for (const assemble::Descriptor& descriptor : table_.pending()) {
         if (descriptor.message == nullptr) continue;
-        if (descriptor.kind == assemble::Descriptor::Kind::deliver && descriptor.message->complete) {
-            ++messages_;
-            packets_ += descriptor.message->packets;
-        }
+        if (descriptor.kind == assemble::Descriptor::Kind::deliver && descriptor.message->complete)
+            count(*descriptor.message);
         table_.execute({.kind = assemble::Command::Kind::recycle, .message = descriptor.message}, now);
     }
     table_.consume_pending(static_cast<std::uint32_t>(table_.pending().size()));
+}
+
+void MessageAssembly::count(const assemble::Message& message) noexcept {
+    Joined& joined = joined_[message.number % joined_max];
+    if (joined.event != message.number) joined = {message.number, 0};
+    if (++joined.messages < sources_) return;
+    ++events_;
+    packets_ += std::uint64_t{sources_} * message.packets;
 }
 
 void MessageAssembly::end_burst(core::TimeNs now) noexcept {

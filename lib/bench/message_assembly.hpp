@@ -1,9 +1,9 @@
-// Puts the packets of a trial together to messages, with weir's own MessageTable, so that what differs between the ways
-// to receive is the way and not what is done with the packets.
+// Puts the packets of a trial together to messages, with weir's own MessageTable, and those to events, so that what
+// differs between the ways to receive is the way and not what is done with the packets.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 #include "assemble/message_table.hpp"
 #include "bench/packet_plan.hpp"
@@ -26,17 +26,27 @@ public:
     /// No packet comes any more; what is not whole is given up.
     void finish(core::TimeNs now) noexcept;
 
-    [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }  ///< whole ones
-    [[nodiscard]] std::uint64_t packets() const noexcept { return packets_; }    ///< in them
+    [[nodiscard]] std::uint64_t events() const noexcept { return events_; }    ///< whole ones
+    [[nodiscard]] std::uint64_t packets() const noexcept { return packets_; }  ///< in them
 
 private:
+    /// Messages that have come of an event, by its number; one that stays short makes room for a later one.
+    struct Joined {
+        std::uint64_t event = 0;
+        std::uint32_t messages = 0;
+    };
+    static constexpr std::size_t joined_max = 4096;
+
     void take_delivered(core::TimeNs now) noexcept;
+    void count(const assemble::Message& message) noexcept;
 
     wire::FormatContext context_;
     wire::PacketTally packet_tally_;
     assemble::MessageTally message_tally_;
+    std::vector<Joined> joined_;
+    std::uint32_t sources_;
     assemble::MessageTable table_;
-    std::uint64_t messages_ = 0;
+    std::uint64_t events_ = 0;
     std::uint64_t packets_ = 0;
 };
 

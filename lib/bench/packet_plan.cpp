@@ -13,6 +13,7 @@ namespace weir::bench {
 namespace {
 
 constexpr std::uint32_t magic = 0x42726577;
+constexpr std::uint32_t sources_max = 64;
 constexpr std::uint64_t message_bytes_max = 16U << 20;  // what weir's formats believe unless told otherwise
 
 /// SplitMix64: neighbours have nothing in common.
@@ -36,6 +37,8 @@ void check(const PacketPlan& plan) {
     core::require(plan.packets >= 1 && plan.message_bytes() <= message_bytes_max,
                   fmt::format("messages of {} packets: at least 1, and no more than {} MiB", plan.packets,
                               message_bytes_max >> 20));
+    core::require(plan.sources >= 1 && plan.sources <= sources_max,
+                  fmt::format("{} sources: at least 1, at most {}", plan.sources, sources_max));
 }
 
 PacketMaker::PacketMaker(const PacketPlan& plan) : plan_(plan), body_(plan.bytes - PacketPlan::head_bytes) {
@@ -47,11 +50,12 @@ PacketMaker::PacketMaker(const PacketPlan& plan) : plan_(plan), body_(plan.bytes
 
 void PacketMaker::write_head(std::uint64_t sequence, core::TimeNs now, std::byte* out) const noexcept {
     const std::uint64_t message = sequence / plan_.packets;
+    const std::uint64_t event = message / plan_.sources;
     const auto place = static_cast<std::uint32_t>(sequence - message * plan_.packets);
-    wire::write_ejfat({.data_id = 0,
+    wire::write_ejfat({.data_id = static_cast<std::uint16_t>(message - event * plan_.sources),
                        .offset = place * plan_.payload_bytes(),
                        .total = static_cast<std::uint32_t>(plan_.message_bytes()),
-                       .event = message + 1},
+                       .event = event + 1},
                       {}, {out, PacketPlan::header_bytes});
     std::byte* stamp = out + PacketPlan::header_bytes;
     const auto sent = static_cast<std::uint64_t>(now);

@@ -1,6 +1,6 @@
-// What a trial sends: messages of equal packets, each packet an EJFAT segment that carries a stamp and a known pattern.
-// EJFAT, because its header says which message a packet is of and where in it, so that weir's own assembly can do the
-// rest.
+// What a trial sends: events of a message from each source, messages of equal packets, each packet an EJFAT segment
+// that carries a stamp and a known pattern. EJFAT, because its header says which message a packet is of and where in
+// it, so that weir's own assembly can do the rest.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,9 @@ struct PacketPlan {
     std::uint32_t trial = 0;    ///< packets of other trials are told by it
     std::uint32_t bytes = 0;    ///< of UDP payload in each packet
     std::uint32_t packets = 1;  ///< in a message
+    std::uint32_t sources = 1;  ///< that take turns to send a message: one of each makes an event
 
+    [[nodiscard]] std::uint64_t event_packets() const noexcept { return std::uint64_t{packets} * sources; }
     [[nodiscard]] std::uint32_t payload_bytes() const noexcept { return bytes - header_bytes; }
     [[nodiscard]] std::uint64_t message_bytes() const noexcept { return std::uint64_t{packets} * payload_bytes(); }
     friend bool operator==(const PacketPlan&, const PacketPlan&) = default;

@@ -26,6 +26,7 @@ constexpr double end_patience_s = 20;
 // A packet that the kernel still has is taken within this.
 constexpr auto drain = std::chrono::milliseconds(150);
 constexpr std::uint16_t udp_port = 19522;  // EJFAT's
+constexpr std::uint32_t first_qp = 0x11;
 
 bool is_roce(const PipelineKind& kind) {
     return kind.transport != "udp";
@@ -35,12 +36,23 @@ std::uint64_t message_bytes(const PipelineKind& kind, const PacketPlan& plan) {
     return std::uint64_t{plan.packets} * (is_roce(kind) ? plan.bytes : plan.payload_bytes());
 }
 
-std::string stream_of(const PipelineKind& kind) {
-    if (!is_roce(kind)) return fmt::format("transport = \"udp\"\nudp_dst = [{}]\nformat = \"ejfat\"\n", udp_port);
+/// A port or a queue pair for each source, as weir send numbers them.
+std::string numbered(std::uint32_t first, std::uint32_t count, std::string_view pattern) {
+    std::string list;
+    for (std::uint32_t i = 0; i < count; ++i)
+        list += (i > 0 ? ", " : "") + fmt::format(fmt::runtime(pattern), first + i);
+    return list;
+}
+
+std::string stream_of(const PipelineKind& kind, std::uint32_t sources) {
+    if (!is_roce(kind))
+        return fmt::format("transport = \"udp\"\nudp_dst = [{}]\nformat = \"ejfat\"\n",
+                           numbered(udp_port, sources, "{}"));
     return fmt::format(
-        "transport = \"roce\"\nqp = [0x11]\nformat = \"message\"\nevent = \"immediate\"\nservice = \"{}\"\n"
-        "region = {{ va = 0x10000000, bytes = \"16MiB\", rkey = 0x1234, count = 1, stride = 0x10000000 }}\n{}",
-        kind.service, kind.service == "rc" ? "peer = [{ qp = 0x11 }]\n" : "");
+        "transport = \"roce\"\nqp = [{}]\nformat = \"message\"\nevent = \"immediate\"\nservice = \"{}\"\n"
+        "region = {{ va = 0x10000000, bytes = \"16MiB\", rkey = 0x1234, count = {}, stride = 0x10000000 }}\n{}",
+        numbered(first_qp, sources, "{}"), kind.service, sources,
+        kind.service == "rc" ? fmt::format("peer = [{}]\n", numbered(first_qp, sources, "{{ qp = {} }}")) : "");
 }
 
 json read_report(const std::string& path) {
@@ -59,8 +71,9 @@ std::uint64_t sum_of(const json& counts) {
 std::vector<std::string> send_arguments(const PipelineKind& kind, const PacketPlan& plan, const std::string& device,
                                         const Endpoint& to) {
     const std::string bytes = std::to_string(message_bytes(kind, plan));
-    std::vector<std::string> words{"send", "--sources", "1",    "--bytes",          bytes,      "--bytes-min",
-                                   bytes,  "--quiet",   "--to", "device:" + device, "--dst-ip", to.address};
+    std::vector<std::string> words{
+        "send",    "--sources", std::to_string(plan.sources), "--bytes",  bytes,     "--bytes-min", bytes,
+        "--quiet", "--to",      "device:" + device,           "--dst-ip", to.address};
     const auto add = [&words](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
     if (is_roce(kind))
         add({"--format", "message", "--transport", std::string(kind.transport), "--service", std::string(kind.service),
@@ -69,6 +82,13 @@ std::vector<std::string> send_arguments(const PipelineKind& kind, const PacketPl
         add({"--format", "ejfat", "--mtu", std::to_string(plan.bytes + pipeline_headers(kind))});
     if (kind.service == "rc") add({"--depth", "64", "--window", "256", "--retry", "100"});
     return words;
+}
+
+void add_faults(const SenderFaults& faults, std::vector<std::string>& words) {
+    if (!faults.any()) return;
+    words.insert(words.end(),
+                 {"--drop", fmt::format("{:g}", faults.drop), "--duplicate", fmt::format("{:g}", faults.duplicate),
+                  "--reorder", std::to_string(faults.reorder), "--seed", std::to_string(faults.seed)});
 }
 
 /// Runs it to its end; its report, and what it took of the CPUs.
@@ -121,8 +141,8 @@ std::string pipeline_config(const PipelineKind& kind, const ReceiverSpec& spec, 
             : std::string("[[sink]]\nkind = \"null\"\n");
     std::string config = fmt::format(
         "name = \"bench\"\n[[port]]\nname = \"link\"\ndevice = \"{}\"\nmtu = {}\naddress = \"{}/24\"\n[[stream]]\nport = "
-        "\"link\"\n{}max_message_bytes = \"16MiB\"\n[events]\nsources = 1\nmemory = \"512MiB\"\ntimeout_ms = 1000\n{}",
-        device, mtu, spec.address, stream_of(kind), sink);
+        "\"link\"\n{}max_message_bytes = \"16MiB\"\n[events]\nsources = {}\nmemory = \"512MiB\"\ntimeout_ms = 1000\n{}",
+        device, mtu, spec.address, stream_of(kind, trial.plan.sources), trial.plan.sources, sink);
     if (spec.cpu)
         config += fmt::format("[lcores]\nrx = [{0}]\nbuild = [{0}]\nwork = [{0}]\nidle = \"spin\"\n", *spec.cpu);
     return config;
@@ -172,7 +192,7 @@ ReceiverCounts counts_of_run(const json& report, const TrialSpec& trial) {
         counts.received = packets.at("placed");
         counts.duplicates = packets.at("dropped").at("duplicate");
         counts.messages = report.at("events").at("complete");
-        counts.assembled = counts.messages * trial.plan.packets;
+        counts.assembled = counts.messages * trial.plan.event_packets();
         if (const json& missed = report.at("device_missed"); missed.is_number()) counts.kernel_dropped = missed;
         if (!report.at("balanced").get<bool>()) throw core::RunError("the account of weir run does not balance");
         return counts;
@@ -182,13 +202,18 @@ ReceiverCounts counts_of_run(const json& report, const TrialSpec& trial) {
 }
 
 SenderCounts send_by_weir(const PipelineKind& kind, const PacketPlan& plan, const Load& load, const std::string& device,
-                          const Endpoint& to, const StopSigns& stop) {
+                          const Endpoint& to, const SenderFaults& faults, const StopSigns& stop) {
     SenderCounts counts;
     counts.intended = load.packets(plan);
-    counts.planned_s = static_cast<double>(counts.intended) / load.packets_per_s;
+    counts.planned_s = load.unpaced ? load.seconds : static_cast<double>(counts.intended) / load.packets_per_s;
     std::vector<std::string> arguments = send_arguments(kind, plan, device, to);
-    arguments.insert(arguments.end(), {"--events", std::to_string(counts.intended / plan.packets), "--rate",
-                                       fmt::format("{:.9g}", load.packets_per_s / plan.packets)});
+    if (load.unpaced)
+        arguments.insert(arguments.end(), {"--duration", fmt::format("{:g}", load.seconds)});
+    else
+        arguments.insert(arguments.end(),
+                         {"--events", std::to_string(counts.intended / plan.event_packets()), "--rate",
+                          fmt::format("{:.9g}", load.packets_per_s / static_cast<double>(plan.event_packets()))});
+    add_faults(faults, arguments);
     const json report = run_sender(std::move(arguments), stop, 2 * counts.planned_s + start_patience_s, counts.cpu_s);
     if (report.is_null()) {
         counts.stopped = "the trial was stopped";
@@ -196,10 +221,16 @@ SenderCounts send_by_weir(const PipelineKind& kind, const PacketPlan& plan, cons
     }
     const json& packets = report.at("packets");
     counts.offered = packets.at("generated");
-    counts.handed_over = std::min<std::uint64_t>(counts.offered, packets.at("handed_over"));
+    // What it drops on purpose is lost on the way.
+    counts.handed_over = std::min<std::uint64_t>(
+        counts.offered, packets.at("handed_over").get<std::uint64_t>() + packets.at("dropped").get<std::uint64_t>());
     counts.lag_max_s = report.at("schedule").at("lag_ms_max").get<double>() * 1e-3;
     // The schedule moves when the sender cannot follow it: by so much it took longer.
     counts.took_s = counts.planned_s + report.at("schedule").at("slipped_ms").get<double>() * 1e-3;
+    if (load.unpaced) {
+        counts.intended = counts.offered;
+        counts.planned_s = counts.took_s = report.at("seconds");
+    }
     return counts;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "bench/child_process.hpp"
+#include "bench/faulty_sender.hpp"
 #include "bench/interface_counters.hpp"
 #include "bench/receiver.hpp"
 #include "bench/receiving.hpp"
@@ -62,9 +63,10 @@ private:
 /// The counts of a report of `weir run`.
 [[nodiscard]] ReceiverCounts counts_of_run(const nlohmann::json& report, const TrialSpec& trial);
 
-/// A `weir send` for one trial. `device`: as in `--to device:`.
+/// A `weir send` for one trial; it has no ramp. `device`: as in `--to device:`.
 [[nodiscard]] SenderCounts send_by_weir(const PipelineKind& kind, const PacketPlan& plan, const Load& load,
-                                        const std::string& device, const Endpoint& to, const StopSigns& stop);
+                                        const std::string& device, const Endpoint& to, const SenderFaults& faults,
+                                        const StopSigns& stop);
 /// The most packets/s that it sends.
 [[nodiscard]] double ceiling_of_weir(const PipelineKind& kind, const PacketPlan& plan, double seconds,
                                      const std::string& device, const Endpoint& to, const StopSigns& stop);

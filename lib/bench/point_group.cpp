@@ -26,7 +26,8 @@ void add(Losses& sum, const Losses& more) {
 }
 
 PointKey key_of(const Point& point) {
-    return {point.transport, point.sender, point.depth, point.goal, point.packets, point.bytes, point.addresses};
+    return {point.transport, point.sender, point.depth,   point.goal,
+            point.packets,   point.bytes,  point.sources, point.addresses};
 }
 
 std::string PointGroup::not_available() const {

@@ -21,6 +21,7 @@ struct PointKey {
     std::string goal;
     std::uint32_t packets = 1;    ///< in a message
     std::uint32_t bytes = 0;      ///< of UDP payload in a packet
+    std::uint32_t sources = 1;    ///< that take turns to send a message
     std::uint32_t addresses = 1;  ///< places in memory that payload went to
     friend auto operator<=>(const PointKey&, const PointKey&) = default;
 };

@@ -82,7 +82,7 @@ Receiving::Receiving(Receiver& receiver, std::string interface, const TrialSpec&
       interface_(std::move(interface)),
       spec_(spec),
       settings_(settings),
-      reception_(std::make_unique<Reception>(spec.plan, spec.packets)),
+      reception_(std::make_unique<Reception>(spec.plan, spec.packets, spec.ramp)),
       before_(interface_counters(interface_)),
       drops_before_(receiver.drops()),
       arrived_before_(receiver.arrived()),
@@ -129,6 +129,8 @@ Receiving::Outcome Receiving::end(std::uint64_t sent, double patience_s) {
     counts.arrived = since(arrived_before_, receiver_.arrived());
     const std::optional<InterfaceCounters> interface = spec_.joined ? std::nullopt : interface_counters(interface_);
     if (!counts.arrived && before_ && interface) counts.arrived = interface->received - before_->received;
+    // The ramp's are in no count of the sender either.
+    if (counts.arrived) *counts.arrived -= std::min(*counts.arrived, counts.ramp);
     if (!counts.device_dropped && before_ && interface)
         counts.device_dropped = interface->receive_dropped - before_->receive_dropped;
     return outcome;
@@ -165,7 +167,8 @@ void Receiving::run() noexcept {
 
 void Receiving::work() {
     std::array<ReceivedPacket, Receiver::burst> packets;
-    const core::TimeNs cpu_before = core::clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    core::TimeNs cpu_before = core::clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    bool counts = spec_.ramp == 0;
     std::optional<MessageAssembly> assembly;
     if (spec_.depth == Depth::assemble)
         assembly.emplace(spec_.plan, spec_.packets_per_s, receiver_.release(), receiver_.lends());
@@ -193,10 +196,14 @@ void Receiving::work() {
                 receiver_.release()(&packet.buffer, 1);
         }
         if (assembly) assembly->end_burst(now);
+        if (!counts && reception_->counts_now()) {
+            counts = true;
+            cpu_before = core::clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        }
     }
     if (assembly) {
         assembly->finish(core::monotonic_ns());
-        messages_ = assembly->messages();
+        messages_ = assembly->events();
         assembled_ = assembly->packets();
     }
     cpu_s_ = static_cast<double>(core::clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1e-9;

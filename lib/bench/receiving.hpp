@@ -38,7 +38,8 @@ struct ReceiverFaults {
 
 struct TrialSpec {
     PacketPlan plan;
-    std::uint64_t packets = 0;  ///< intended
+    std::uint64_t packets = 0;  ///< intended, those of the ramp among them
+    std::uint64_t ramp = 0;     ///< so many of them come first, and do not count
     double packets_per_s = 0;
     Depth depth = Depth::receive;
     /// The sender joins packets: what the kernel's interface counts may be several of them. Its counts are left out.
@@ -65,8 +66,8 @@ public:
         Latency latency;
         std::string remarks;
     };
-    /// The sender has sent `sent`. Waits until they are all here, or none has come for a while, or, at most, for
-    /// `patience_s`; stops, and counts.
+    /// The sender has sent `sent`, those of the ramp among them. Waits until they are all here, or none has come for a
+    /// while, or, at most, for `patience_s`; stops, and counts.
     [[nodiscard]] Outcome end(std::uint64_t sent, double patience_s = 2);
 
 private:

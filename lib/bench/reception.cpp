@@ -6,10 +6,11 @@
 
 namespace weir::bench {
 
-Reception::Reception(const PacketPlan& plan, std::uint64_t packets)
+Reception::Reception(const PacketPlan& plan, std::uint64_t packets, std::uint64_t ramp)
     : checker_(plan),
       came_((packets + 63) / 64),
       packets_(packets),
+      ramp_(ramp),
       times_(std::make_unique<core::LatencyHistogram>()) {}
 
 bool Reception::add(std::span<const std::byte> payload, core::TimeNs now) noexcept {
@@ -17,6 +18,10 @@ bool Reception::add(std::span<const std::byte> payload, core::TimeNs now) noexce
     const PacketChecker::Packet packet = checker_.check(payload);
     if (packet.is == PacketChecker::Is::other) {
         ++counts_.others;
+        return false;
+    }
+    if (packet.is == PacketChecker::Is::whole && packet.sequence < ramp_) {
+        ++counts_.ramp;
         return false;
     }
     ++counts_.taken;

@@ -136,6 +136,7 @@ std::string report_html(const Results& results) {
     html += section("Rate without loss", table_or_nothing(result_table(groups)) +
                                              plots(rate_figures(groups) + cpu_figure(groups) + latency_figure(groups)));
     html += section("Loss at given loads", table_or_nothing(load_table(groups)));
+    html += section("Longest bursts at full speed without loss", table_or_nothing(burst_table(groups)));
     html += how_to_read(results);
     html += section("Loss", plots(loss_figures(groups)));
     html += section("Machines", hosts_table(results.hosts));

@@ -31,6 +31,7 @@ std::vector<std::pair<std::string, Groups>> by_name(const std::vector<PointGroup
 std::string message_text(const PointKey& key) {
     std::string text;
     if (key.packets != 1) text += fmt::format(", {} packets a message", key.packets);
+    if (key.sources != 1) text += fmt::format(", {} sources", key.sources);
     if (key.addresses != 1) text += fmt::format(", {} addresses", key.addresses);
     return text;
 }

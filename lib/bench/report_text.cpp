@@ -67,6 +67,8 @@ std::string report_text(const Results& results, std::size_t width) {
     text += table_text(found, width);
     if (!at.rows.empty())
         text += fmt::format("{}Loss at given loads\n{}", found.rows.empty() ? "" : "\n", table_text(at, width));
+    if (const Table bursts = burst_table(groups); !bursts.rows.empty())
+        text += fmt::format("\nLongest bursts at full speed without loss (RFC 9004)\n{}", table_text(bursts, width));
     text += '\n' + paragraph(validity_text(results) +
                              " Rates are bits of UDP payload, 1 Gb = 10^9 bits. GB: 10^9 "
                              "bytes of payload.");

@@ -12,8 +12,8 @@ namespace weir::bench {
 std::vector<Column> key_columns() {
     return {{"transport", "", false, Narrow::above},      {"sender", "", false, Narrow::above},
             {"depth", "", false, Narrow::above},          {"goal", "", false, Narrow::above},
-            {"packets/message", "", true, Narrow::above}, {"addresses", "", true, Narrow::above},
-            {"#bytes", "", true, Narrow::stays}};
+            {"packets/message", "", true, Narrow::above}, {"sources", "", true, Narrow::above},
+            {"addresses", "", true, Narrow::above},       {"#bytes", "", true, Narrow::stays}};
 }
 
 std::vector<std::string> key_cells(const PointKey& key) {
@@ -23,6 +23,7 @@ std::vector<std::string> key_cells(const PointKey& key) {
             key.depth,
             key.goal,
             unless_one(key.packets),
+            unless_one(key.sources),
             unless_one(key.addresses),
             std::to_string(key.bytes)};
 }
@@ -152,6 +153,22 @@ std::string count_text(const std::optional<std::uint64_t>& count) {
     return count ? std::to_string(*count) : "";
 }
 
+Row burst_row(const Point& point) {
+    const Bursts& bursts = point.bursts;
+    const auto [least, most] = std::ranges::minmax(bursts.packets);
+    double sum = 0;
+    for (const std::uint64_t packets : bursts.packets) sum += static_cast<double>(packets);
+    const std::string_view at_least = bursts.reached_most ? "\u2265 " : "";
+    const auto ms = [&](double s) { return fmt::format("{}{}", at_least, number_text(s * 1e3, 3)); };
+    Row row{key_cells(key_of(point)), {}};
+    for (std::string& cell :
+         std::vector<std::string>{fmt::format("{}{:.0f}", at_least, sum / static_cast<double>(bursts.packets.size())),
+                                  fmt::format("{}..{}", least, most), number_text(point.ceiling_gbps.value_or(0)),
+                                  ms(bursts.implied_s), point.lower_gbps ? ms(bursts.corrected_s) : "no rate"})
+        row.cells.push_back(std::move(cell));
+    return row;
+}
+
 Row trial_row(const Point& point, const TrialRecord& trial) {
     const SenderCounts& sender = trial.sender;
     const ReceiverCounts& receiver = trial.receiver;
@@ -174,7 +191,7 @@ Row trial_row(const Point& point, const TrialRecord& trial) {
 }  // namespace
 
 bool is_at_a_load(const PointKey& key) {
-    return key.goal == "at";
+    return key.goal == "at" || key.goal == "max";
 }
 
 Table result_table(const std::vector<PointGroup>& groups) {
@@ -210,6 +227,19 @@ Table load_table(const std::vector<PointGroup>& groups) {
         }
         table.rows.back().notes = notes_of(group);
     }
+    table.drop_empty_columns();
+    return table;
+}
+
+Table burst_table(const std::vector<PointGroup>& groups) {
+    Table table = table_with({{"burst", "packets", true, Narrow::stays},
+                              {"min..max", "packets", true, Narrow::stays},
+                              {"at", "Gb/sec", true, Narrow::stays},
+                              {"buffers last", "ms", true, Narrow::stays},
+                              {"corrected", "ms", true, Narrow::stays}});
+    for (const PointGroup& group : groups)
+        for (const Point* point : group.repeats)
+            if (!point->bursts.packets.empty()) table.rows.push_back(burst_row(*point));
     table.drop_empty_columns();
     return table;
 }

@@ -19,6 +19,9 @@ namespace weir::bench {
 /// What was lost at given loads: of each that no search chose.
 [[nodiscard]] Table load_table(const std::vector<PointGroup>& groups);
 
+/// The longest bursts without loss, where they were asked for.
+[[nodiscard]] Table burst_table(const std::vector<PointGroup>& groups);
+
 /// Every trial of every repeat, invalid ones with the reason in place of what they would say.
 [[nodiscard]] Table trial_table(const std::vector<PointGroup>& groups);
 

@@ -42,6 +42,7 @@ std::optional<Latency> latency_of(const json& from) {
 json json_of(const TrialRecord& trial) {
     const SenderCounts& sender = trial.sender;
     json all{{"intended_gbps", trial.intended_gbps},
+             {"ramp", sender.ramp},
              {"intended", sender.intended},
              {"offered", sender.offered},
              {"sent", sender.handed_over},
@@ -70,6 +71,7 @@ TrialRecord trial_of(const json& from) {
     TrialRecord trial;
     SenderCounts& sender = trial.sender;
     trial.intended_gbps = from.at("intended_gbps");
+    sender.ramp = from.value("ramp", std::uint64_t{0});
     sender.intended = from.at("intended");
     sender.offered = from.at("offered");
     sender.handed_over = from.at("sent");
@@ -92,27 +94,55 @@ TrialRecord trial_of(const json& from) {
     return trial;
 }
 
+json json_of(const std::vector<TrialRecord>& trials) {
+    json all = json::array();
+    for (const TrialRecord& trial : trials) all.push_back(json_of(trial));
+    return all;
+}
+
+std::vector<TrialRecord> trials_of(const json& from) {
+    std::vector<TrialRecord> trials;
+    for (const json& trial : from) trials.push_back(trial_of(trial));
+    return trials;
+}
+
+json json_of(const Bursts& bursts) {
+    if (bursts.packets.empty()) return nullptr;
+    return {{"packets", bursts.packets},
+            {"reached_most", bursts.reached_most},
+            {"implied_s", bursts.implied_s},
+            {"corrected_s", bursts.corrected_s},
+            {"trials", json_of(bursts.trials)}};
+}
+
+Bursts bursts_of(const json& from) {
+    const auto found = from.find("bursts");
+    if (found == from.end() || found->is_null()) return {};
+    return {found->at("packets").get<std::vector<std::uint64_t>>(), found->at("reached_most"), found->at("implied_s"),
+            found->at("corrected_s"), trials_of(found->at("trials"))};
+}
+
 json json_of(const Point& point) {
-    json trials = json::array();
-    for (const TrialRecord& trial : point.trials) trials.push_back(json_of(trial));
     return {{"transport", point.transport},
             {"sender", point.sender},
             {"depth", point.depth},
             {"bytes", point.bytes},
             {"packets_per_message", point.packets},
+            {"sources", point.sources},
             {"addresses", point.addresses},
             {"goal", point.goal},
             {"repeat", point.repeat},
             {"lower_gbps", or_null(point.lower_gbps)},
             {"upper_gbps", or_null(point.upper_gbps)},
             {"conditional_gbps", or_null(point.conditional_gbps)},
+            {"bursts", json_of(point.bursts)},
             {"irregular", point.irregular},
             {"remarks", point.remarks},
             {"ceiling_gbps", or_null(point.ceiling_gbps)},
             {"cpu_s_per_gb",
              {{"sender", or_null(point.sender_cpu_s_per_gb)}, {"receiver", or_null(point.receiver_cpu_s_per_gb)}}},
             {"latency_s", json_of(point.latency)},
-            {"trials", std::move(trials)},
+            {"trials", json_of(point.trials)},
             {"not_available", point.not_available}};
 }
 
@@ -123,19 +153,21 @@ Point point_of(const json& from) {
     point.depth = from.at("depth");
     point.bytes = from.at("bytes");
     point.packets = from.at("packets_per_message");
+    point.sources = from.value("sources", 1U);
     point.addresses = from.at("addresses");
     point.goal = from.at("goal");
     point.repeat = from.at("repeat");
     point.lower_gbps = optional_of<double>(from, "lower_gbps");
     point.upper_gbps = optional_of<double>(from, "upper_gbps");
     point.conditional_gbps = optional_of<double>(from, "conditional_gbps");
+    point.bursts = bursts_of(from);
     point.irregular = from.at("irregular");
     point.remarks = from.at("remarks");
     point.ceiling_gbps = optional_of<double>(from, "ceiling_gbps");
     point.sender_cpu_s_per_gb = optional_of<double>(from.at("cpu_s_per_gb"), "sender");
     point.receiver_cpu_s_per_gb = optional_of<double>(from.at("cpu_s_per_gb"), "receiver");
     point.latency = latency_of(from);
-    for (const json& trial : from.at("trials")) point.trials.push_back(trial_of(trial));
+    point.trials = trials_of(from.at("trials"));
     point.not_available = from.at("not_available");
     return point;
 }
@@ -176,7 +208,8 @@ json to_json(const HostFacts& host) {
     return json_of(host);
 }
 json to_json(const ReceiverCounts& counts) {
-    return {{"arrived", or_null(counts.arrived)},
+    return {{"ramp_received", counts.ramp},
+            {"arrived", or_null(counts.arrived)},
             {"device_dropped", or_null(counts.device_dropped)},
             {"kernel_dropped", or_null(counts.kernel_dropped)},
             {"taken", counts.taken},
@@ -192,6 +225,7 @@ json to_json(const ReceiverCounts& counts) {
 
 ReceiverCounts receiver_counts_from_json(const json& from) {
     ReceiverCounts counts;
+    counts.ramp = from.value("ramp_received", std::uint64_t{0});
     counts.arrived = optional_of<std::uint64_t>(from, "arrived");
     counts.device_dropped = optional_of<std::uint64_t>(from, "device_dropped");
     counts.kernel_dropped = optional_of<std::uint64_t>(from, "kernel_dropped");

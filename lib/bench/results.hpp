@@ -23,19 +23,30 @@ struct TrialRecord {
     std::string why;  ///< why it is not valid
 };
 
-/// One search, or one load (`goal` "at"): a transport, a depth, a size.
+/// The longest bursts at full speed of which nothing was lost (RFC 9004).
+struct Bursts {
+    std::vector<std::uint64_t> packets;  ///< of each repeat; empty: bursts were not asked for
+    bool reached_most = false;           ///< nothing was lost of the longest burst that was tried
+    double implied_s = 0;                ///< that the receiver's buffers hold, at the sender's full speed
+    double corrected_s = 0;              ///< the same, less what was taken out meanwhile
+    std::vector<TrialRecord> trials;     ///< a burst each
+};
+
+/// One search, or one load (`goal` "at", "max"): a transport, a depth, a size.
 struct Point {
     std::string transport;        ///< of the receiver: "udp-socket", "dpdk-udp", ...
     std::string sender;           ///< "sendmmsg", "gso", ...
     std::string depth;            ///< "receive", "assemble", "full"
     std::uint32_t bytes = 0;      ///< of UDP payload in a packet
     std::uint32_t packets = 1;    ///< in a message
+    std::uint32_t sources = 1;    ///< that take turns to send a message: one of each is an event
     std::uint32_t addresses = 1;  ///< places in the receiver's memory that payload went to in turn
     std::string goal;
     std::uint32_t repeat = 0;  ///< the n-th time, from 0
     std::optional<double> lower_gbps;
     std::optional<double> upper_gbps;
     std::optional<double> conditional_gbps;
+    Bursts bursts;
     std::string irregular;               ///< why there are no two bounds within the goal's width; empty: there are
     std::optional<double> ceiling_gbps;  ///< the most that the sender could offer
     std::optional<double> sender_cpu_s_per_gb;  ///< GB: 10^9 bytes of payload; of the trials at the lower bound

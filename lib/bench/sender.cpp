@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "bench/interface_counters.hpp"
 #include "core/clock_ns.hpp"
@@ -27,94 +26,102 @@ void wait_until(core::TimeNs due, const StopSigns& stop) noexcept {
     }
 }
 
-/// When which packet is due, and what has been learnt of how well that was kept.
-class Schedule {
-public:
-    Schedule(const Load& load, core::TimeNs start) noexcept
-        : load_(load), ns_per_packet_(1e9 / load.packets_per_s), start_(start) {}
+/// Packets that have gone out, as far as somebody counts them.
+std::optional<std::uint64_t> sent_by_device(Sender& sender, const std::string& interface) {
+    if (const auto own = sender.on_wire()) return *own + sender.kept_back();
+    if (sender.joins_packets()) return std::nullopt;
+    const auto counters = interface_counters(interface);
+    return counters ? std::optional(counters->sent + sender.kept_back()) : std::nullopt;
+}
 
-    /// Bursts are due as a whole.
-    [[nodiscard]] core::TimeNs due(std::uint64_t packet) const noexcept {
-        return start_ + static_cast<core::TimeNs>(static_cast<double>(packet - packet % load_.burst) * ns_per_packet_);
-    }
-    /// Packets whose turn has come.
-    [[nodiscard]] std::uint64_t due_by(core::TimeNs now) const noexcept {
-        const auto turns = static_cast<std::uint64_t>(static_cast<double>(now - start_) / ns_per_packet_);
-        return (turns / load_.burst + 1) * load_.burst;
-    }
-    void sent(std::uint64_t packet, core::TimeNs now) noexcept {
-        const core::TimeNs late = now - due(packet);
-        lag_max_ = std::max(lag_max_, late);
-        lateness_ += static_cast<double>(late);
-        ++bursts_;
-    }
-    [[nodiscard]] double lag_max_s() const noexcept { return static_cast<double>(lag_max_) * 1e-9; }
-    [[nodiscard]] double jitter_s() const noexcept {
-        return bursts_ == 0 ? 0 : lateness_ * 1e-9 / static_cast<double>(bursts_);
+/// What began with the first packet that counts.
+class Measured {
+public:
+    Measured(Sender& sender, const std::string& interface)
+        : sent_(sent_by_device(sender, interface)), cpu_(core::clock_ns(CLOCK_THREAD_CPUTIME_ID)) {}
+    void finish(Sender& sender, const std::string& interface, SenderCounts& counts) const {
+        counts.cpu_s = static_cast<double>(core::clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_) * 1e-9;
+        const auto now = sent_by_device(sender, interface);
+        if (now && sent_) counts.on_wire = *now - *sent_;
     }
 
 private:
-    Load load_;
-    double ns_per_packet_;
-    core::TimeNs start_;
-    core::TimeNs lag_max_ = 0;
-    double lateness_ = 0;
-    std::uint64_t bursts_ = 0;
+    std::optional<std::uint64_t> sent_;
+    core::TimeNs cpu_;
 };
 
-struct Wire {
-    std::optional<std::uint64_t> device;
-    std::optional<std::uint64_t> interface;
-    Wire(Sender& sender, const std::string& name) : device(sender.on_wire()) {
-        if (sender.joins_packets()) return;
-        if (const auto counters = interface_counters(name)) interface = counters->sent;
+core::TimeNs seconds_ns(double seconds) noexcept {
+    return static_cast<core::TimeNs>(seconds * 1e9);
+}
+
+/// What was sent was the load: nobody asked for another one.
+SenderCounts send_unpaced(Sender& sender, const PacketPlan& plan, const Load& load, const std::string& interface,
+                          const StopSigns& stop) {
+    sender.prepare(plan);
+    SenderCounts counts;
+    const Measured measured(sender, interface);
+    const std::uint64_t most = load.packets(plan);
+    std::uint64_t next = 0;
+    const core::TimeNs start = core::monotonic_ns();
+    const core::TimeNs end = start + seconds_ns(load.seconds);
+    core::TimeNs now = start;
+    // The last event is sent to its end.
+    while (next < most && (now < end || next % plan.event_packets() != 0) && !stop) {
+        const std::uint64_t left = now < end ? most - next : plan.event_packets() - next % plan.event_packets();
+        next += sender.send(next, static_cast<std::uint32_t>(std::min<std::uint64_t>(left, sender.burst())));
+        now = core::monotonic_ns();
     }
-    [[nodiscard]] std::optional<std::uint64_t> since(const Wire& before) const {
-        if (device && before.device) return *device - *before.device;
-        if (interface && before.interface) return *interface - *before.interface;
-        return std::nullopt;
-    }
-};
+    sender.finish();
+    counts.intended = counts.offered = counts.handed_over = next;
+    counts.planned_s = counts.took_s = static_cast<double>(core::monotonic_ns() - start) * 1e-9;
+    measured.finish(sender, interface, counts);
+    if (stop) counts.stopped = "the trial was stopped";
+    return counts;
+}
 
 }  // namespace
 
-std::uint64_t Load::packets(const PacketPlan& plan) const noexcept {
-    const double messages = packets_per_s * seconds / plan.packets;
-    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(messages))) * plan.packets;
-}
-
 SenderCounts send_load(Sender& sender, const PacketPlan& plan, const Load& load, const std::string& interface,
                        const StopSigns& stop) {
+    if (load.unpaced) return send_unpaced(sender, plan, load, interface, stop);
     sender.prepare(plan);
     SenderCounts counts;
     counts.intended = load.packets(plan);
     counts.planned_s = static_cast<double>(counts.intended) / load.packets_per_s;
-    const Wire before(sender, interface);
-    const core::TimeNs cpu_before = core::clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    const core::TimeNs start = core::monotonic_ns() + core::ns_per_ms;
-    const auto end = start + static_cast<core::TimeNs>((counts.planned_s * (1 + overtime) + overtime_s) * 1e9);
-    Schedule schedule(load, start);
+    const std::uint64_t ramp = load.ramp_packets(plan);
+    Schedule schedule(load, ramp, core::monotonic_ns() + core::ns_per_ms);
+    const core::TimeNs start = schedule.due(ramp);
+    const core::TimeNs planned_end = start + seconds_ns(counts.planned_s);
+    const core::TimeNs end = planned_end + seconds_ns(counts.planned_s * overtime + overtime_s);
+    const std::uint64_t all = ramp + counts.intended;
+    Measured measured(sender, interface);
+    bool in_ramp = ramp > 0;
     std::uint64_t next = 0;
-    core::TimeNs now = start;
-    while (next < counts.intended && now < end && !stop) {
+    core::TimeNs now = 0;
+    while (next < all && now < end && !stop) {
+        if (in_ramp && next >= ramp) {
+            in_ramp = false;
+            measured = Measured(sender, interface);
+        }
         wait_until(schedule.due(next), stop);
         now = core::monotonic_ns();
-        const std::uint64_t due = std::min(counts.intended, schedule.due_by(now));
+        const std::uint64_t due = std::min(in_ramp ? ramp : all, schedule.due_by(now));
         const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(due - next, sender.burst()));
         const std::uint32_t taken = sender.send(next, count);
         if (taken > 0) schedule.sent(next, now);
         next += taken;
     }
+    sender.finish();
     now = core::monotonic_ns();
-    counts.handed_over = next;
-    counts.offered = std::max(
-        next, std::min(counts.intended,
-                       schedule.due_by(std::min(now, start + static_cast<core::TimeNs>(counts.planned_s * 1e9)))));
-    counts.took_s = static_cast<double>(now - start) * 1e-9;
+    counts.ramp = std::min(next, ramp);
+    counts.handed_over = next - counts.ramp;
+    counts.offered =
+        std::max(counts.handed_over,
+                 std::min(counts.intended, schedule.due_by(std::max(start, std::min(now, planned_end))) - ramp));
+    counts.took_s = std::max(0.0, static_cast<double>(now - start) * 1e-9);
     counts.lag_max_s = schedule.lag_max_s();
     counts.jitter_s = schedule.jitter_s();
-    counts.cpu_s = static_cast<double>(core::clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1e-9;
-    counts.on_wire = Wire(sender, interface).since(before);
+    measured.finish(sender, interface, counts);
     if (stop) counts.stopped = "the trial was stopped";
     return counts;
 }

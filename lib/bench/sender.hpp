@@ -11,6 +11,7 @@
 
 #include "bench/packet_plan.hpp"
 #include "bench/receiver.hpp"
+#include "bench/schedule.hpp"
 #include "bench/trial_counts.hpp"
 
 namespace weir::bench {
@@ -28,6 +29,10 @@ public:
     [[nodiscard]] virtual std::optional<std::uint64_t> on_wire() { return std::nullopt; }
     /// The kernel, its counters and its drops may take several packets for one, so that what it counts says nothing.
     [[nodiscard]] virtual bool joins_packets() const noexcept { return false; }
+    /// Packets that it took and kept back on purpose, since it was made: they are lost on the way.
+    [[nodiscard]] virtual std::uint64_t kept_back() const noexcept { return 0; }
+    /// The trial is over: what it still has goes out.
+    virtual void finish() {}
     /// The most packets that one send() takes.
     [[nodiscard]] virtual std::uint32_t burst() const noexcept = 0;
 };
@@ -41,18 +46,10 @@ struct StopSigns {
     }
 };
 
-struct Load {
-    double packets_per_s = 0;
-    double seconds = 0;
-    std::uint32_t burst = 1;  ///< so many packets at once, at full speed, then none until their time is over
-    /// Packets of the load, in whole messages.
-    [[nodiscard]] std::uint64_t packets(const PacketPlan& plan) const noexcept;
-};
-
-/// Sends a load by its schedule: open-loop, so that a sender that was held up catches up, and says how late it was. A
-/// sender that does not get done ends when the time is over by a tenth. `stop` ends it at once. `interface`: of the
-/// kernel, whose counters say what went out where the sender does not. Nobody says it where a sender joins packets: a
-/// virtual device passes on, and counts, what was joined as one; others cut it first.
+/// Sends a load by its schedule, and says how well it was kept. What the ramp sends is counted apart, and nothing else
+/// is of it. A sender that does not get done ends when the time is over by a tenth. `stop` ends it at once.
+/// `interface`: of the kernel, whose counters say what went out where the sender does not. Nobody says it where a
+/// sender joins packets: a virtual device passes on, and counts, what was joined as one; others cut it first.
 [[nodiscard]] SenderCounts send_load(Sender& sender, const PacketPlan& plan, const Load& load,
                                      const std::string& interface, const StopSigns& stop);
 

@@ -132,9 +132,13 @@ void Server::open_receiver(Depth depth) {
 Server::Json Server::begin(const Json& asked) {
     if (transport_ == nullptr) throw core::RunError("a trial was begun before a receiver was opened");
     TrialSpec spec;
-    spec.plan = {.trial = asked.at("trial"), .bytes = asked.at("bytes"), .packets = asked.at("packets_per_message")};
+    spec.plan = {.trial = asked.at("trial"),
+                 .bytes = asked.at("bytes"),
+                 .packets = asked.at("packets_per_message"),
+                 .sources = asked.at("sources")};
     check(spec.plan);
     spec.packets = asked.at("packets");
+    spec.ramp = asked.at("ramp");
     spec.packets_per_s = asked.at("packets_per_s");
     spec.depth = depth_named(asked.at("depth").get<std::string>());
     spec.joined = asked.at("joined");

@@ -15,7 +15,7 @@
 namespace weir::bench {
 
 inline constexpr std::uint16_t control_port = 7474;
-inline constexpr int protocol_version = 1;
+inline constexpr int protocol_version = 2;
 
 class Server {
 public:

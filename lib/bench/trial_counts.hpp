@@ -11,6 +11,7 @@ namespace weir::bench {
 
 /// Of the sender. Packets, unless a unit is named.
 struct SenderCounts {
+    std::uint64_t ramp = 0;                ///< sent before, and in no other count
     std::uint64_t intended = 0;            ///< the load times the time
     std::uint64_t offered = 0;             ///< whose turn came while the trial lasted
     std::uint64_t handed_over = 0;         ///< that the kernel or the device took
@@ -25,6 +26,7 @@ struct SenderCounts {
 
 /// Of the receiver. Packets, unless a unit is named.
 struct ReceiverCounts {
+    std::uint64_t ramp = 0;                       ///< that came before those that count, and are in no other count
     std::optional<std::uint64_t> arrived;         ///< that its device counted
     std::optional<std::uint64_t> device_dropped;  ///< by the device or the driver: no room
     std::optional<std::uint64_t> kernel_dropped;  ///< between device and program: socket or ring full

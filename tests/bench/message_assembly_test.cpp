@@ -15,6 +15,7 @@ using weir::bench::PacketMaker;
 using weir::bench::PacketPlan;
 
 const PacketPlan assembled_plan{.trial = 1, .bytes = 500, .packets = 5};
+const PacketPlan of_sources{.trial = 1, .bytes = 500, .packets = 5, .sources = 4};
 
 class Assembling : public testing::TestWithParam<bool> {
 protected:
@@ -23,8 +24,13 @@ protected:
         ASSERT_NE(buffer, nullptr);
         maker_.write_head(sequence, 0, buffer);
         std::ranges::copy(maker_.body(), buffer + PacketPlan::head_bytes);
-        assembly_->add({buffer, assembled_plan.bytes, buffer}, ++now_);
+        assembly_->add({buffer, assembled_plan.bytes, buffer}, now_ += weir::core::ns_per_ms);
         assembly_->end_burst(now_);
+    }
+
+    void use(const PacketPlan& plan) {
+        maker_ = PacketMaker(plan);
+        assembly_ = std::make_unique<MessageAssembly>(plan, 1e6, PacketBuffers::release, GetParam());
     }
 
     PacketMaker maker_{assembled_plan};
@@ -37,7 +43,7 @@ protected:
 TEST_P(Assembling, WholeMessagesAreCountedAndTheirBuffersComeBack) {
     for (std::uint64_t sequence = 0; sequence < 1000; ++sequence) add(sequence);
     assembly_->finish(now_);
-    EXPECT_EQ(assembly_->messages(), 200U);
+    EXPECT_EQ(assembly_->events(), 200U);
     EXPECT_EQ(assembly_->packets(), 1000U);
     EXPECT_EQ(buffers_.available(), 64U);
 }
@@ -46,9 +52,27 @@ TEST_P(Assembling, AMessageThatLacksAPacketIsNotCounted) {
     for (std::uint64_t sequence = 0; sequence < 100; ++sequence)
         if (sequence != 42) add(sequence);
     assembly_->finish(now_);
-    EXPECT_EQ(assembly_->messages(), 19U);
+    EXPECT_EQ(assembly_->events(), 19U);
     EXPECT_EQ(assembly_->packets(), 95U);
     EXPECT_EQ(buffers_.available(), 64U);
+}
+
+TEST_P(Assembling, AnEventIsAMessageOfEachSource) {
+    use(of_sources);
+    for (std::uint64_t sequence = 0; sequence < 1000; ++sequence)
+        if (sequence != 42) add(sequence);  // of the second event
+    assembly_->finish(now_);
+    EXPECT_EQ(assembly_->events(), 49U);
+    EXPECT_EQ(assembly_->packets(), 980U);
+    EXPECT_EQ(buffers_.available(), 64U);
+}
+
+TEST_P(Assembling, EventsOfManyMoreThanAreRemembered) {
+    use(of_sources);
+    for (std::uint64_t sequence = 0; sequence < 20'000; ++sequence)
+        if (sequence % 100 != 99) add(sequence);  // every fifth event stays short
+    assembly_->finish(now_);
+    EXPECT_EQ(assembly_->events(), 800U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Payload, Assembling, testing::Bool(),

@@ -33,6 +33,18 @@ TEST(Reception, EachPacketEndsInOneCount) {
     EXPECT_EQ(reception.seen(), counts.taken + counts.others);
 }
 
+TEST(Reception, TheRampIsNoneOfThem) {
+    Reception reception(received_plan, 100, 10);
+    EXPECT_FALSE(reception.add(made_packet(received_plan, 9), 2000));
+    EXPECT_FALSE(reception.counts_now());
+    EXPECT_TRUE(reception.add(made_packet(received_plan, 10), 2000));
+    EXPECT_TRUE(reception.counts_now());
+    EXPECT_EQ(reception.counts().ramp, 1U);
+    EXPECT_EQ(reception.counts().taken, 1U);
+    EXPECT_EQ(reception.counts().received, 1U);
+    EXPECT_EQ(reception.seen(), 2U);
+}
+
 TEST(Reception, WhatTheReceiverForgetsWasTakenAndNotReceived) {
     Reception reception(received_plan, 100);
     reception.forget();

@@ -85,6 +85,20 @@ TEST(ReportText, AGivenLoadHasItsLoss) {
     EXPECT_THAT(text, HasSubstr("2 of 2"));
 }
 
+TEST(ReportText, BurstsHaveATableOfTheirOwn) {
+    Results results = some_results({});
+    results.points.push_back(some_point(8240, 4));
+    results.points[0].goal = "back-to-back";
+    results.points[0].ceiling_gbps = 8;
+    results.points[0].bursts = {.packets = {100, 130}, .implied_s = 0.002, .corrected_s = 0.001, .trials = {}};
+    EXPECT_THAT(report_text(results, 120), HasSubstr("  115   100..130     8.000          2.00       1.00"));
+    results.points[0].bursts.reached_most = true;
+    results.points[0].lower_gbps.reset();
+    const std::string text = report_text(results, 120);
+    EXPECT_THAT(text, HasSubstr("\u2265 115"));
+    EXPECT_THAT(text, HasSubstr("no rate"));
+}
+
 TEST(ReportText, ControlCharactersDoNotReachTheTerminal) {
     Results results = some_results({10});
     results.hosts[0].name = "evil\x1b[2Jhost";

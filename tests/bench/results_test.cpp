@@ -23,12 +23,15 @@ Results some_results() {
     weir::bench::Point point;
     point.transport = "udp-socket";
     point.bytes = 8240;
+    point.sources = 3;
     point.lower_gbps = 1.5;
     point.conditional_gbps = 1.4999;
     point.irregular = "no more could be offered";
     point.remarks = "no SCHED_FIFO";
     point.latency = weir::bench::Latency{1e-6, 2e-6, 3e-6, 4e-6};
     weir::bench::TrialRecord trial;
+    trial.sender.ramp = 4;
+    trial.receiver.ramp = 3;
     trial.sender.intended = 10;
     trial.sender.on_wire = 9;
     trial.sender.cpu_s = 0.25;
@@ -42,6 +45,7 @@ Results some_results() {
     trial.valid = true;
     point.trials = {trial, weir::bench::TrialRecord{}};
     point.trials[1].why = "late";
+    point.bursts = {.packets = {7, 9}, .reached_most = true, .implied_s = 0.5, .corrected_s = 0.25, .trials = {trial}};
     results.points = {point, weir::bench::Point{}};
     results.points[1].not_available = "needs root";
     return results;
@@ -51,6 +55,11 @@ TEST(Results, ComeBackFromJsonAsTheyWere) {
     const nlohmann::json json = to_json(some_results());
     EXPECT_EQ(to_json(weir::bench::results_from_json(json)), json);
     EXPECT_EQ(json["results"][0]["trials"][0]["on_wire"], 9);
+    EXPECT_EQ(json["results"][0]["trials"][0]["ramp"], 4);
+    EXPECT_EQ(json["results"][0]["trials"][0]["ramp_received"], 3);
+    EXPECT_EQ(json["results"][0]["bursts"]["corrected_s"], 0.25);
+    EXPECT_EQ(json["results"][0]["bursts"]["trials"].size(), 1U);
+    EXPECT_TRUE(json["results"][1]["bursts"].is_null());
     EXPECT_TRUE(json["results"][0]["trials"][1]["on_wire"].is_null());
     EXPECT_TRUE(json["results"][1]["lower_gbps"].is_null());
     EXPECT_EQ(json["results"][0]["cpu_s_per_gb"]["sender"], nullptr);

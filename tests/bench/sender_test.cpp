@@ -58,6 +58,50 @@ TEST_F(SendLoad, AllPacketsOfWholeMessagesAreSent) {
     EXPECT_TRUE(counts.stopped.empty());
 }
 
+TEST_F(SendLoad, TheRampIsInNoOtherCount) {
+    CountingSender sender;
+    const SenderCounts counts = send(sender, {.packets_per_s = 100'000, .seconds = 0.02, .ramp_s = 0.01});
+    EXPECT_EQ(counts.ramp, 500U);
+    EXPECT_EQ(counts.intended, 2000U);
+    EXPECT_EQ(counts.offered, 2000U);
+    EXPECT_EQ(counts.handed_over, 2000U);
+    EXPECT_EQ(counts.on_wire, 2000U);
+    EXPECT_EQ(sender.sent_, 2500U);
+    EXPECT_DOUBLE_EQ(counts.planned_s, 0.02);
+    EXPECT_GE(counts.took_s, 0.0199);
+}
+
+TEST_F(SendLoad, WhoEndsInTheRampHasSentNothing) {
+    CountingSender sender(100);
+    const SenderCounts counts = send(sender, {.packets_per_s = 100'000, .seconds = 0.02, .ramp_s = 0.01});
+    EXPECT_EQ(counts.ramp, 100U);
+    EXPECT_EQ(counts.handed_over, 0U);
+    EXPECT_EQ(counts.intended, 2000U);
+}
+
+TEST_F(SendLoad, UnpacedEverythingThatWasSentWasTheLoad) {
+    CountingSender sender;
+    const SenderCounts counts = send(sender, {.packets_per_s = 1e9, .seconds = 0.02, .ramp_s = 0.01, .unpaced = true});
+    EXPECT_GT(counts.handed_over, 2000U);
+    EXPECT_EQ(counts.handed_over % sent_plan.packets, 0U);
+    EXPECT_EQ(counts.intended, counts.handed_over);
+    EXPECT_EQ(counts.offered, counts.handed_over);
+    EXPECT_EQ(counts.on_wire, counts.handed_over);
+    EXPECT_EQ(counts.ramp, 0U);
+    EXPECT_EQ(counts.planned_s, counts.took_s);
+    EXPECT_LT(counts.took_s, 10);
+}
+
+TEST_F(SendLoad, WhatIsKeptBackOnPurposeLeftTheSender) {
+    class Keeping : public CountingSender {
+    public:
+        [[nodiscard]] std::uint64_t kept_back() const noexcept override { return sent_ / 4; }
+        [[nodiscard]] std::optional<std::uint64_t> on_wire() override { return sent_ - sent_ / 4; }
+    };
+    Keeping sender;
+    EXPECT_EQ(send(sender, {.packets_per_s = 100'000, .seconds = 0.01}).on_wire, 1000U);
+}
+
 TEST_F(SendLoad, ALoadIsAtLeastAMessage) {
     EXPECT_EQ((Load{.packets_per_s = 1, .seconds = 0.001}.packets(sent_plan)), 4U);
 }

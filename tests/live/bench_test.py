@@ -99,6 +99,42 @@ class BenchTest(live.Case):
         self.assertLess(abs(trial["loss_ratio"] / 0.01 - 1), 0.1)
         self.assertGreater(trial["lost"]["application"], 0.95 * (trial["sent"] - trial["received"]))
 
+    def test_what_the_network_is_made_to_do_is_found(self):
+        trial = self.valid_trial("--loopback", "--transport", "packet-mmap", "--bytes", 500, "--sender-fault", "drop=0.02,duplicate=0.01,reorder=4,seed=5",
+                                 "--at", "10kpps", "--seconds", 2)
+        self.assert_account(trial)
+        self.assertLess(abs(trial["lost"]["wire"] / 400 - 1), 0.3)
+        self.assertGreater(trial["lost"]["wire"], 0.9 * (trial["sent"] - trial["received"]))
+        self.assertLess(abs(trial["duplicates"] / 200 - 1), 0.4)
+        results, said = self.bench("--loopback", "--transport", "dpdk-roce-write", "--depth", "assemble", "--bytes", 1024, "--message-bytes", 8192, "--sources", 2,
+                                   "--sender-fault", "drop=0.01", "--at", "100eps", "--seconds", 1)
+        trial = results["results"][0]["trials"][0]
+        self.assert_account(trial)
+        self.assertGreater(trial["lost"]["wire"] + trial["lost"]["unknown"], 3)
+        self.assertIn("on purpose: drop 0.01, seed 1", said)
+
+    def test_an_event_is_a_message_of_each_source(self):
+        results, _ = self.bench("--loopback", "--transport", "packet-mmap", "--depth", "assemble", "--bytes", 1000, "--message-bytes", 4000, "--sources", 3,
+                                "--at", "100eps", "--seconds", 1)
+        trial = results["results"][0]["trials"][0]
+        self.assertEqual(trial["intended"], 100 * 3 * 4)
+        if trial["valid"] and not sum(trial["lost"].values()):
+            self.assertEqual(trial["messages"], 100)
+            self.assertEqual(trial["assembled"], 1200)
+
+    def test_as_fast_as_the_sender_can_and_in_bursts(self):
+        results, said = self.bench("--loopback", "--transport", "packet-mmap", "--bytes", 1000, "--at", "max", "--seconds", 0.2)
+        trial = results["results"][0]["trials"][0]
+        self.assertGreater(trial["sent"], 100)
+        self.assertEqual(trial["sent"], trial["intended"])
+        self.assertIn("max", said)
+        results, said = self.bench("--loopback", "--transport", "udp-socket", "--bytes", 2048, "--goal", "back-to-back", "--bursts", 2, "--search-seconds", 3)
+        bursts = results["results"][0]["bursts"]
+        self.assertEqual(len(bursts["packets"]), 2)
+        self.assertGreater(min(bursts["packets"]), 0)
+        self.assertGreaterEqual(bursts["implied_s"], bursts["corrected_s"])
+        self.assertIn("RFC 9004", said)
+
     def test_loss_in_a_socket_is_the_kernels(self):
         trial = self.valid_trial("--loopback", "--transport", "udp-socket", "--bytes", 2000, "--receiver-fault", "pause=0.2,every=0.5", "--at", "5kpps",
                                  "--seconds", 1)

@@ -168,6 +168,7 @@ po::options_description describe() {
         ("address", text()->value_name("ADDRESS"), "send to this address of the server's; default: that of the control connection")
         ("sender-device", text()->value_name("DEVICE"), "what weir send sends through, as in --to device:DEVICE; default: net_af_packet on the interface")
         ("burst", text()->value_name("N"), "send so many packets at once, and then none until their time is over; default 1")
+        ("content", text()->value_name("FILE"), "packets carry what is in this file (the first 8 MiB), real frames for example, in place of a pattern")
         ("sender-fault", list()->value_name("KEY=VALUE,..."), "what happens to packets on the way: drop, duplicate (probabilities), reorder (places that a packet may come later), seed (default 1)")
         ("goal", text()->value_name("NAME"), "what to search for (--list); default quick")
         ("bursts", text()->value_name("N"), "with --goal back-to-back: so often the longest burst without loss; default 10 (RFC 9004 asks for 50)")
@@ -365,6 +366,13 @@ std::optional<BenchOptions> bench_options(const std::vector<std::string>& args) 
     options.repeats = table.repeats;
     if (given.count("repeats") > 0) options.repeats = positive_whole(given["repeats"].as<std::string>(), "repeats");
     options.measurements = measurements_of(given, table);
+    if (given.count("content") > 0) {
+        const bench::Content content = bench::read_content(given["content"].as<std::string>());
+        for (bench::Measurement& one : options.measurements) {
+            one.content = content;
+            bench::check(bench::PacketPlan{.bytes = one.bytes, .packets = one.packets, .content = content});
+        }
+    }
     return options;
 }
 

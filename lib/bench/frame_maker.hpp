@@ -12,7 +12,7 @@
 
 namespace weir::bench {
 
-/// All but the head is the same in each of them, as it is in PacketMaker's packets.
+/// The body is that of PacketMaker's packet.
 class FrameMaker {
 public:
     /// Ethernet, IPv4 and UDP, without VLAN tags.
@@ -24,7 +24,9 @@ public:
     FrameMaker(const wire::FrameSpec& spec, const PacketPlan& plan);
     /// `out` has head_bytes; the rest as for PacketMaker::write_head(). The UDP checksum is 0, "none" (RFC 768).
     void write_head(std::uint64_t sequence, core::TimeNs now, std::byte* out) const noexcept;
-    [[nodiscard]] std::span<const std::byte> body() const noexcept { return maker_.body(); }
+    [[nodiscard]] std::span<const std::byte> body(std::uint64_t sequence) const noexcept {
+        return maker_.body(sequence);
+    }
 
 private:
     PacketMaker maker_;

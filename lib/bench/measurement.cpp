@@ -80,11 +80,13 @@ std::string opened_or_why(const SenderKind& kind, const Endpoint& to, std::uniqu
 }  // namespace
 
 struct Client::Way {
+    Way(const Measurement& asked, const std::atomic<bool>& stop_sign) : measurement(asked), stop(stop_sign) {}
+
     const Measurement& measurement;
+    const std::atomic<bool>& stop;
     PacketPlan plan;
     std::unique_ptr<Sender> sender;
     std::string interface;
-    const std::atomic<bool>& stop;
     std::optional<PipelineKind> pipeline;  // in place of a sender
     std::string remarks;                   // of the receiver, in the last trial
     Endpoint to;
@@ -133,17 +135,11 @@ Client::~Client() {
 
 Point Client::run(const Measurement& measurement, const std::function<void(const Progress&)>& progress,
                   const std::atomic<bool>& stop) {
-    Way way{.measurement = measurement,
-            .plan = {.trial = 0,
-                     .bytes = measurement.bytes,
-                     .packets = measurement.packets,
-                     .sources = measurement.sources},
-            .sender = nullptr,
-            .interface = "",
-            .stop = stop,
-            .pipeline = {},
-            .remarks = {},
-            .to = {}};
+    Way way{measurement, stop};
+    way.plan.bytes = measurement.bytes;
+    way.plan.packets = measurement.packets;
+    way.plan.sources = measurement.sources;
+    way.plan.content = measurement.content;
     check(way.plan);
     const Depth depth = depth_named(measurement.depth);
     const Transport& transport = transport_named(measurement.transport);
@@ -168,6 +164,12 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
         point.not_available = fmt::format("weir run has no {} at depth {}", transport.name, measurement.depth);
         return point;
     }
+    if (way.pipeline && measurement.content) {
+        point.not_available = "weir send makes what its packets carry: no file";
+        return point;
+    }
+    if (measurement.content)
+        for (const json& message : content_messages(measurement.content)) server_->send(message);
     server_->send({{"type", "open"},
                    {"by_weir", by_weir},
                    {"transport", measurement.transport},
@@ -216,6 +218,7 @@ void Client::begin(Way& way, const Load& load) {
                    {"bytes", way.plan.bytes},
                    {"packets_per_message", way.plan.packets},
                    {"sources", way.plan.sources},
+                   {"content", way.plan.content != nullptr},
                    {"packets", load.ramp_packets(way.plan) + load.packets(way.plan)},
                    {"ramp", load.ramp_packets(way.plan)},
                    {"packets_per_s", load.packets_per_s},

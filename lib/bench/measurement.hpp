@@ -28,6 +28,7 @@ struct Measurement {
     std::uint32_t sources = 1;      ///< that take turns to send a message
     std::uint32_t addresses = 1;    ///< places in the receiver's memory
     std::uint32_t burst = 1;        ///< packets sent at once
+    Content content;                ///< of packets; null: a pattern
     SenderFaults faults;            ///< what happens to them on the way
     search::Goal goal;              ///< what to search for
     std::optional<double> at_gbps;  ///< or: one load, of this rate

@@ -1,4 +1,4 @@
-// Packets that go to a socket in one call (sendmmsg): a head of its own for each, and the body that all share.
+// Packets that go to a socket in one call (sendmmsg): a head of its own for each, and a body that is not copied.
 #pragma once
 
 #include <sys/socket.h>
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "core/units.hpp"
@@ -23,15 +24,19 @@ public:
     template <class... Args>
     void prepare(Args&&... args) {
         maker_.emplace(std::forward<Args>(args)...);
+        same_body_ = maker_->body(0).data() == maker_->body(1).data();
         for (std::uint32_t i = 0; i < most; ++i) {
             parts_[i][0] = {heads_[i].data(), Maker::head_bytes};
-            parts_[i][1] = {const_cast<std::byte*>(maker_->body().data()), maker_->body().size()};
+            set_body(i, i);
             put(i, i, 1);
         }
     }
     /// The packets of the next call: from number `first` on.
     void stamp(std::uint64_t first, std::uint32_t count, core::TimeNs now) noexcept {
-        for (std::uint32_t i = 0; i < count; ++i) maker_->write_head(first + i, now, heads_[i].data());
+        for (std::uint32_t i = 0; i < count; ++i) {
+            maker_->write_head(first + i, now, heads_[i].data());
+            if (!same_body_) set_body(i, first + i);
+        }
     }
     /// Puts `packets` packets from the one at `place` on into one message.
     void put(std::uint32_t message, std::uint32_t place, std::uint32_t packets) noexcept {
@@ -45,7 +50,13 @@ public:
     [[nodiscard]] const Maker& maker() const noexcept { return *maker_; }
 
 private:
+    void set_body(std::uint32_t place, std::uint64_t packet) noexcept {
+        const std::span<const std::byte> body = maker_->body(packet);
+        parts_[place][1] = {const_cast<std::byte*>(body.data()), body.size()};
+    }
+
     std::optional<Maker> maker_;
+    bool same_body_ = true;
     std::array<std::array<std::byte, Maker::head_bytes>, most> heads_{};
     std::array<std::array<iovec, 2>, most> parts_{};
     std::array<mmsghdr, most> messages_{};

@@ -37,15 +37,24 @@ void check(const PacketPlan& plan) {
     core::require(plan.packets >= 1 && plan.message_bytes() <= message_bytes_max,
                   fmt::format("messages of {} packets: at least 1, and no more than {} MiB", plan.packets,
                               message_bytes_max >> 20));
+    core::require(!plan.content || plan.content->size() >= plan.body_bytes(),
+                  fmt::format("a packet of {} bytes carries more than the {} bytes that there are to be sent",
+                              plan.bytes, plan.content ? plan.content->size() : 0));
     core::require(plan.sources >= 1 && plan.sources <= sources_max,
                   fmt::format("{} sources: at least 1, at most {}", plan.sources, sources_max));
 }
 
-PacketMaker::PacketMaker(const PacketPlan& plan) : plan_(plan), body_(plan.bytes - PacketPlan::head_bytes) {
-    for (std::size_t at = 0; at < body_.size(); at += 8) {
+PacketMaker::PacketMaker(const PacketPlan& plan) : plan_(plan), pattern_(plan.content ? 0 : plan.body_bytes()) {
+    for (std::size_t at = 0; at < pattern_.size(); at += 8) {
         const std::uint64_t word = mix(at);
-        std::memcpy(body_.data() + at, &word, std::min<std::size_t>(8, body_.size() - at));
+        std::memcpy(pattern_.data() + at, &word, std::min<std::size_t>(8, pattern_.size() - at));
     }
+}
+
+std::span<const std::byte> PacketMaker::body(std::uint64_t sequence) const noexcept {
+    if (!plan_.content) return pattern_;
+    const std::uint64_t pieces = plan_.content->size() / plan_.body_bytes();
+    return {plan_.content->data() + sequence % pieces * plan_.body_bytes(), plan_.body_bytes()};
 }
 
 void PacketMaker::write_head(std::uint64_t sequence, core::TimeNs now, std::byte* out) const noexcept {
@@ -83,7 +92,7 @@ PacketChecker::Packet PacketChecker::check(std::span<const std::byte> payload) c
 }
 
 bool PacketChecker::same_body(const std::byte* body, std::uint64_t sequence) const noexcept {
-    const std::span<const std::byte> should = maker_.body();
+    const std::span<const std::byte> should = maker_.body(sequence);
     if (sequence % 64 == 0) return std::memcmp(body, should.data(), should.size()) == 0;
     // The last word, which a cut packet lacks, and three that move from packet to packet.
     std::uint64_t at = should.size() - 8;

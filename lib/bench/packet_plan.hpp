@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "bench/content.hpp"
 #include "core/units.hpp"
 
 namespace weir::bench {
@@ -24,6 +25,10 @@ struct PacketPlan {
     std::uint32_t packets = 1;  ///< in a message
     std::uint32_t sources = 1;  ///< that take turns to send a message: one of each makes an event
 
+    /// That packets carry the bytes of, one piece after the other, and again from its start; null: all carry a pattern.
+    Content content = nullptr;
+
+    [[nodiscard]] std::uint32_t body_bytes() const noexcept { return bytes - head_bytes; }
     [[nodiscard]] std::uint64_t event_packets() const noexcept { return std::uint64_t{packets} * sources; }
     [[nodiscard]] std::uint32_t payload_bytes() const noexcept { return bytes - header_bytes; }
     [[nodiscard]] std::uint64_t message_bytes() const noexcept { return std::uint64_t{packets} * payload_bytes(); }
@@ -33,7 +38,7 @@ struct PacketPlan {
 /// Throws core::UsageError that says what a plan can have.
 void check(const PacketPlan& plan);
 
-/// Makes the packets of a plan. All but the head is the same in each of them.
+/// Makes the packets of a plan: heads, and what comes after them.
 class PacketMaker {
 public:
     static constexpr std::uint32_t head_bytes = PacketPlan::head_bytes;
@@ -41,12 +46,12 @@ public:
     explicit PacketMaker(const PacketPlan& plan);
     /// `out` has head_bytes. Packets are numbered from 0; `now` is core::monotonic_ns().
     void write_head(std::uint64_t sequence, core::TimeNs now, std::byte* out) const noexcept;
-    [[nodiscard]] std::span<const std::byte> body() const noexcept { return body_; }
+    [[nodiscard]] std::span<const std::byte> body(std::uint64_t sequence) const noexcept;
     [[nodiscard]] const PacketPlan& plan() const noexcept { return plan_; }
 
 private:
     PacketPlan plan_;
-    std::vector<std::byte> body_;
+    std::vector<std::byte> pattern_;
 };
 
 /// Looks at received packets.

@@ -66,6 +66,8 @@ void Server::work(ControlConnection& client) {
             if (type == "bye") return;
             if (type == "open")
                 client.send(open(asked, client));
+            else if (type == "content")
+                content_.add(asked);
             else if (type == "begin")
                 client.send(begin(asked));
             else if (type == "end")
@@ -135,7 +137,10 @@ Server::Json Server::begin(const Json& asked) {
     spec.plan = {.trial = asked.at("trial"),
                  .bytes = asked.at("bytes"),
                  .packets = asked.at("packets_per_message"),
-                 .sources = asked.at("sources")};
+                 .sources = asked.at("sources"),
+                 .content = asked.at("content").get<bool>() ? content_.content() : nullptr};
+    if (asked.at("content").get<bool>() && !spec.plan.content)
+        throw core::RunError("a trial wants content that has not come");
     check(spec.plan);
     spec.packets = asked.at("packets");
     spec.ramp = asked.at("ramp");

@@ -43,6 +43,7 @@ private:
 
     Config config_;
     std::function<void(const std::string&)> say_;
+    ContentReader content_;
     const Transport* transport_ = nullptr;
     ReceiverSpec spec_;
     bool by_weir_ = false;  // the client's sender is weir send

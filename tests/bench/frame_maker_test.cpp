@@ -16,7 +16,8 @@ namespace wire = weir::wire;
 std::vector<std::byte> made_frame(const FrameMaker& maker, std::uint64_t sequence) {
     std::vector<std::byte> frame(FrameMaker::head_bytes);
     maker.write_head(sequence, 1000, frame.data());
-    frame.insert(frame.end(), maker.body().begin(), maker.body().end());
+    const auto body = maker.body(sequence);
+    frame.insert(frame.end(), body.begin(), body.end());
     return frame;
 }
 

@@ -14,7 +14,8 @@ inline std::vector<std::byte> made_packet(const bench::PacketPlan& plan, std::ui
     const bench::PacketMaker maker(plan);
     std::vector<std::byte> bytes(bench::PacketPlan::head_bytes);
     maker.write_head(sequence, now, bytes.data());
-    bytes.insert(bytes.end(), maker.body().begin(), maker.body().end());
+    const auto body = maker.body(sequence);
+    bytes.insert(bytes.end(), body.begin(), body.end());
     return bytes;
 }
 

@@ -23,7 +23,7 @@ protected:
         std::byte* const buffer = buffers_.take();
         ASSERT_NE(buffer, nullptr);
         maker_.write_head(sequence, 0, buffer);
-        std::ranges::copy(maker_.body(), buffer + PacketPlan::head_bytes);
+        std::ranges::copy(maker_.body(sequence), buffer + PacketPlan::head_bytes);
         assembly_->add({buffer, assembled_plan.bytes, buffer}, now_ += weir::core::ns_per_ms);
         assembly_->end_burst(now_);
     }

@@ -86,6 +86,39 @@ TEST(PacketPlan, EveryByteIsLookedAtInOnePacketOf64) {
     EXPECT_GE(seen, 16);  // four words of the others
 }
 
+TEST(PacketPlan, ContentIsSentPieceAfterPiece) {
+    auto bytes = std::make_shared<std::vector<std::byte>>(3000);
+    for (std::size_t i = 0; i < bytes->size(); ++i) (*bytes)[i] = static_cast<std::byte>(i * 7 / 3);
+    const PacketPlan plan{.trial = 7, .bytes = 1000, .packets = 4, .content = bytes};
+    const weir::bench::PacketMaker maker(plan);
+    EXPECT_EQ(maker.body(0).data(), bytes->data());
+    EXPECT_EQ(maker.body(2).data(), bytes->data() + 2 * 948);
+    EXPECT_EQ(maker.body(3).data(), bytes->data());  // the rest is no whole piece
+    const PacketChecker checker(plan);
+    for (std::uint64_t sequence = 0; sequence < 200; ++sequence)
+        EXPECT_EQ(checker.check(made_packet(plan, sequence)).is, Is::whole);
+    // A piece in the place of another one.
+    std::vector<std::byte> other = made_packet(plan, 4);
+    const auto wrong = maker.body(5);
+    std::ranges::copy(wrong, other.begin() + PacketPlan::head_bytes);
+    EXPECT_EQ(checker.check(other).is, Is::damaged);
+    const PacketPlan too_long{.trial = 7, .bytes = 4000, .packets = 1, .content = bytes};
+    EXPECT_THROW(weir::bench::check(too_long), weir::core::UsageError);
+}
+
+TEST(PacketPlan, SourcesTakeTurns) {
+    const PacketPlan plan{.trial = 7, .bytes = 1000, .packets = 2, .sources = 3};
+    const auto context = weir::wire::Ejfat::make_context({});
+    for (std::uint64_t sequence = 0; sequence < 24; ++sequence) {
+        const std::vector<std::byte> packet = made_packet(plan, sequence);
+        const weir::wire::Datagram datagram{.payload = packet.data(), .payload_bytes = 1000};
+        weir::wire::Fragment fragment;
+        ASSERT_EQ(weir::wire::Ejfat::decode(context, datagram, fragment), weir::wire::ok);
+        EXPECT_EQ(fragment.header_source, sequence / 2 % 3);
+        EXPECT_EQ(fragment.number, sequence / 6 + 1);
+    }
+}
+
 TEST(PacketPlan, SmallestPacketsAreChecked) {
     const PacketPlan small{.trial = 1, .bytes = PacketPlan::bytes_min, .packets = 1};
     EXPECT_NO_THROW(weir::bench::check(small));

@@ -135,6 +135,18 @@ class BenchTest(live.Case):
         self.assertGreaterEqual(bursts["implied_s"], bursts["corrected_s"])
         self.assertIn("RFC 9004", said)
 
+    def test_packets_carry_a_file(self):
+        content = self.folder / "frames.bin"
+        content.write_bytes(os.urandom(600_000))
+        for transport, sender in (("packet-mmap", "sendmmsg"), ("udp-tuned", "gso"), ("packet-mmap", "af-packet")):
+            trial = self.valid_trial("--loopback", "--transport", transport, "--sender", sender, "--bytes", 1500, "--content", content, "--at", "2kpps",
+                                     "--seconds", 0.5)
+            self.assert_account(trial)
+            self.assertEqual((trial["damaged"], trial["others"]), (0, 0))
+            self.assertGreater(trial["received"], 900)
+        _, said = self.bench("--loopback", "--content", self.folder / "none", "--at", "1kpps", status=1)
+        self.assertIn("none: No such file", said)
+
     def test_loss_in_a_socket_is_the_kernels(self):
         trial = self.valid_trial("--loopback", "--transport", "udp-socket", "--bytes", 2000, "--receiver-fault", "pause=0.2,every=0.5", "--at", "5kpps",
                                  "--seconds", 1)

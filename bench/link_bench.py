@@ -64,13 +64,16 @@ class Weir:
         return found["packets"]["placed"]
 
 
+def testpmd(device, cpu, buffer_bytes, *options):
+    """The command of a dpdk-testpmd that only receives, on one CPU."""
+    return ["dpdk-testpmd", "--lcores", f"0,{cpu + 1}@{cpu}", "--no-huge", "-m", "768", "--no-pci", "--no-telemetry", "--file-prefix", f"weir-bench-{os.getpid()}",
+            "--vdev", device, "--", "--forward-mode=rxonly", f"--mbuf-size={buffer_bytes}", "--total-num-mbufs=16384", "--nb-cores=1", *options]
+
+
 class Testpmd:
     def __init__(self, folder, socket, cpu):
-        self.process = subprocess.Popen(
-            ["dpdk-testpmd", "--lcores", f"0,{cpu + 1}@{cpu}", "--no-huge", "-m", "768", "--no-pci", "--no-telemetry", "--file-prefix", f"weir-bench-{os.getpid()}", "--vdev",
-             f"net_memif0,role=server,socket={socket},socket-abstract=no,bsize=10240,rsize=11", "--", "--forward-mode=rxonly",
-             "--mbuf-size=10368", "--total-num-mbufs=16384", "--nb-cores=1"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder)
+        device = f"net_memif0,role=server,socket={socket},socket-abstract=no,bsize=10240,rsize=11"
+        self.process = subprocess.Popen(testpmd(device, cpu, 10368), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder)
 
     def taken(self, _):
         said = self.process.communicate("\n", timeout=60)[0]

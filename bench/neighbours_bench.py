@@ -30,7 +30,7 @@ IPERF_PORT = 5201
 MTU = 9000
 WARM_UP_S = 0.2  # as weir bench does it: a trial before the trial, which counts for nothing
 PATIENCE_S = 30
-LADDERS = {False: (0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4, 5.6, 8, 11, 16, 22), True: (0.5, 1, 2, 4, 8, 16)}
+LADDERS = {False: (0.18, 0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4, 5.6, 8, 11, 16, 22), True: (0.25, 0.5, 1, 2, 4, 8, 16)}
 # How far iperf3's sender may stay below its rate; weir bench's own rule is as strict.
 SLOWEST = 0.98
 HOLD = """import socket, sys

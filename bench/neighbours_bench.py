@@ -171,8 +171,11 @@ class Testpmd(Paced):
         with Process(self.link.at_receiver(sys.executable, "-c", HOLD, ADDRESS)) as holder, \
                 Process(self.link.at_receiver("stdbuf", "-oL", *command, cpus=cpus), stderr=subprocess.STDOUT) as receiver:
             port = int(holder.read_until(rb"(\d+)\n")[1])
-            receiver.read_until(rb"nb forwarding ports=1\n(?:.*\n)*?testpmd> |nb forwarding ports=1")
-            return self.counted(port, size, gbps, seconds, lambda: self.count(receiver))
+            receiver.read_until(b"nb forwarding ports=1")
+            trial = self.counted(port, size, gbps, seconds, lambda: self.count(receiver))
+            receiver.ask("quit\n", b"Bye")
+            receiver.wait()  # it takes away what DPDK has in files
+            return trial
 
     @staticmethod
     def count(receiver):

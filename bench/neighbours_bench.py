@@ -242,12 +242,12 @@ class WeirBench:
 
 class Climb:
     """A receiver on its way up the ladder, for one size. A rate is good if most of its trials lost nothing. The climb ends after two rates in a row
-    that are not, because a pause of the machine can spoil one; and where the sender cannot go on."""
+    that are not, or that the sender could not send, because a pause of the machine can spoil one."""
 
     def __init__(self, receiver, size, turns):
         self.receiver, self.size, self.turns = receiver, size, turns
         self.rungs = []  # {"gbps", "trials"}
-        self.ended = ""
+        self.ended = False
 
     def begin(self, gbps):
         self.rungs.append({"gbps": gbps, "trials": []})
@@ -260,10 +260,7 @@ class Climb:
                 return
 
     def finish(self):
-        if not self.measured(self.rungs[-1]):
-            self.ended = "sender"
-        elif len(self.rungs) > 1 and not self.good(self.rungs[-1]) and not self.good(self.rungs[-2]):
-            self.ended = "loss"
+        self.ended = len(self.rungs) > 1 and not self.good(self.rungs[-1]) and not self.good(self.rungs[-2])
 
     @staticmethod
     def valid(rung):
@@ -316,13 +313,13 @@ HEAD = f"{'bytes':>5}  {'receiver':16}{'sender':10}{'no loss':>9}{'min..max':>12
 
 def row(found):
     best = found["no_loss_gbps"]
-    rate = "none" if best is None else ("≥ " if found["at_least"] else "") + number(best) + ("*" if found["irregular"] else "")
+    rate = ("none" if found["above"] else "no result") if best is None else ("≥ " if found["at_least"] else "") + number(best) + ("*" if found["irregular"] else "")
     limits = found["turns_gbps"]
     line = f"{found['bytes']:5}  {found['receiver']:16}{found['sender']:10}{rate:>9}{number(min(limits)) + '..' + number(max(limits)):>12}"
     line += f"{'' if best is None else number(found['reached_gbps']):>9}   "
     loss = found["above"]
     if loss is None:
-        return line + ("nothing: the sender can do no more" if found["invalid"] else "nothing: the ladder ends")
+        return line + ("the sender can do no more" if found["invalid"] else "the ladder ends")
     return line + f"{number(loss['gbps'])}: {number(loss['median'])} ({number(loss['min'])}..{number(loss['max'])})"
 
 

@@ -78,7 +78,8 @@ class Testpmd:
     def __init__(self, folder, socket, cpu):
         device = f"net_memif0,role=server,socket={socket},socket-abstract=no,bsize=10240,rsize=11"
         # Line by line: "Press enter" would stay in a buffer.
-        self.process = subprocess.Popen(["stdbuf", "-oL", *testpmd(device, cpu, 10368)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder)
+        self.process = subprocess.Popen(["stdbuf", "-oL", *testpmd(device, cpu, 10368)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, cwd=folder)
 
     def wait(self, socket):
         """Its socket is there long before it answers, and a memif that finds nobody does not ask again."""

@@ -22,7 +22,7 @@ constexpr const char* compare_usage = R"(weir bench compare BEFORE.json AFTER.js
 Says what has changed between two results of `weir bench --json`, by the ranks of their repeats: a difference that chance explains
 as often as one time in twenty is none. That takes at least four repeats on each side (--repeats).
 
-Exit status: 0 nothing is worse; 1 something is.
+Exit status: 0 nothing is worse; 1 something is, or is missing: it is in BEFORE, and AFTER does not have it, or has no rate for it.
 
 )";
 
@@ -33,6 +33,7 @@ int bench_compare_command(const std::vector<std::string>& args) {
     // clang-format off
     description.add_options()
         ("width", po::value<double>()->default_value(2)->value_name("PERCENT"), "a smaller change of the median is none")
+        ("allow-missing", "what is missing is not worse")
         ("json", "print JSON")
         ("help,h", "this text");
     // clang-format on
@@ -49,6 +50,7 @@ int bench_compare_command(const std::vector<std::string>& args) {
     bench::ComparisonRules rules;
     rules.width = given["width"].as<double>() / 100;
     core::require(rules.width >= 0 && rules.width < 1, "--width: accepted: 0 to 99 percent");
+    rules.allow_missing = given.count("allow-missing") > 0;
     bench::Results before = bench::read_results(files[0]);
     bench::Results after = bench::read_results(files[1]);
     before.title = files[0];

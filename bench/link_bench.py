@@ -54,6 +54,10 @@ class Weir:
         self.process = subprocess.Popen([program, "run", "--config", folder / "run.toml", "--report", self.report, "--quiet"],
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
+    def wait(self, socket):
+        wait_for(socket.exists, "weir run", self.process)
+        time.sleep(0.5)
+
     def taken(self, sent):
         self.process.send_signal(signal.SIGTERM)
         said = self.process.communicate(timeout=60)[0]
@@ -64,13 +68,27 @@ class Weir:
         return found["packets"]["placed"]
 
 
+def testpmd(device, cpu, buffer_bytes, *options):
+    """The command of a dpdk-testpmd that only receives, on one CPU."""
+    return ["dpdk-testpmd", "--lcores", f"0,{cpu + 1}@{cpu}", "--no-huge", "-m", "768", "--no-pci", "--no-telemetry", "--no-shconf",
+            "--vdev", device, "--", "--forward-mode=rxonly", f"--mbuf-size={buffer_bytes}", "--total-num-mbufs=16384", "--nb-cores=1", *options]
+
+
 class Testpmd:
     def __init__(self, folder, socket, cpu):
-        self.process = subprocess.Popen(
-            ["dpdk-testpmd", "--lcores", f"0,{cpu + 1}@{cpu}", "--no-huge", "-m", "768", "--no-pci", "--no-telemetry", "--file-prefix", f"weir-bench-{os.getpid()}", "--vdev",
-             f"net_memif0,role=server,socket={socket},socket-abstract=no,bsize=10240,rsize=11", "--", "--forward-mode=rxonly",
-             "--mbuf-size=10368", "--total-num-mbufs=16384", "--nb-cores=1"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder)
+        device = f"net_memif0,role=server,socket={socket},socket-abstract=no,bsize=10240,rsize=11"
+        # Line by line: "Press enter" would stay in a buffer.
+        self.process = subprocess.Popen(["stdbuf", "-oL", *testpmd(device, cpu, 10368)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, cwd=folder)
+
+    def wait(self, socket):
+        """Its socket is there long before it answers, and a memif that finds nobody does not ask again."""
+        said = []
+        for line in self.process.stdout:
+            said.append(line)
+            if "Press enter" in line:
+                return
+        sys.exit(f"link_bench: dpdk-testpmd did not come up:\n{''.join(said)}")
 
     def taken(self, _):
         said = self.process.communicate("\n", timeout=60)[0]
@@ -82,8 +100,7 @@ def turn(start, sender, folder, frame_bytes, seconds, cpus):
     socket.unlink(missing_ok=True)
     receiver = start(folder, socket, cpus[1])
     try:
-        wait_for(socket.exists, "the receiver", receiver.process)
-        time.sleep(0.5)
+        receiver.wait(socket)
         device = f"net_memif0,role=client,socket={socket},socket-abstract=no,bsize=10240,rsize=11"
         with subprocess.Popen(["taskset", "-c", str(cpus[0]), sender, device, str(frame_bytes), str(seconds)], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True) as sending:

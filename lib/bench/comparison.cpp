@@ -51,6 +51,7 @@ std::string why_unsure(const ComparedPoint& point, const ComparisonRules& rules)
 
 /// Where one of the two has no rate.
 void say_what_is_missing(ComparedPoint& compared, const PointGroup& before, const PointGroup& after) {
+    compared.missing = (all_available(before) && !all_available(after)) || !compared.before.empty();
     if (!all_available(before) || !all_available(after)) {
         compared.verdict = Verdict::not_available;
         if (!all_available(before)) compared.why = "before: " + before.not_available();
@@ -71,7 +72,8 @@ ComparedPoint compared(const PointGroup& before, const PointGroup& after, const 
                         std::nullopt,
                         std::nullopt,
                         Verdict::unsure,
-                        {}};
+                        {},
+                        false};
     if (point.before.empty() || point.after.empty()) {
         say_what_is_missing(point, before, after);
         return point;
@@ -89,6 +91,7 @@ ComparedPoint on_one_side(const PointGroup& group, Verdict verdict) {
     ComparedPoint point;
     point.key = group.key;
     point.verdict = verdict;
+    point.missing = verdict == Verdict::only_before && all_available(group);
     (verdict == Verdict::only_before ? point.before : point.after) = group.values(&Point::conditional_gbps);
     return point;
 }
@@ -175,6 +178,22 @@ std::string counts_text(const Comparison& comparison) {
     return text.empty() ? "nothing to compare" : text;
 }
 
+/// By name, because in a long table they are easily overlooked. Empty if nothing is missing.
+std::string missing_text(const Comparison& comparison) {
+    std::string names;
+    for (const ComparedPoint& point : comparison.points) {
+        if (!point.missing) continue;
+        const PointKey& key = point.key;
+        names += fmt::format("{}{} from {}, {}, {}, {} B", names.empty() ? "" : "; ", key.transport, key.sender,
+                             key.depth, key.goal, key.bytes);
+        if (key.packets != 1) names += fmt::format(", {} packets a message", key.packets);
+        if (key.addresses != 1) names += fmt::format(", {} addresses", key.addresses);
+    }
+    if (names.empty()) return {};
+    return fmt::format("Missing after, which {}: {}.",
+                       comparison.rules.allow_missing ? "was allowed" : "counts as worse", names);
+}
+
 json json_of(const std::vector<double>& rates) {
     json object = {{"gbps", rates}};
     if (const auto spread = spread_of(rates)) {
@@ -197,7 +216,8 @@ json json_of(const ComparedPoint& point) {
                    {"before", json_of(point.before)},
                    {"after", json_of(point.after)},
                    {"verdict", verdict_text(point.verdict)},
-                   {"why", point.why}};
+                   {"why", point.why},
+                   {"missing", point.missing}};
     object["ratio"] = nullptr;
     if (point.change)
         object["ratio"] = {{"median", point.change->ratio}, {"low", point.change->low}, {"high", point.change->high}};
@@ -227,8 +247,9 @@ Comparison compare(const Results& before, const Results& after, const Comparison
 }
 
 bool changed_for_the_worse(const Comparison& comparison) {
-    return std::ranges::any_of(comparison.points,
-                               [](const ComparedPoint& point) { return point.verdict == Verdict::worse; });
+    return std::ranges::any_of(comparison.points, [&comparison](const ComparedPoint& point) {
+        return point.verdict == Verdict::worse || (point.missing && !comparison.rules.allow_missing);
+    });
 }
 
 std::string comparison_text(const Comparison& comparison, std::size_t width) {
@@ -237,6 +258,7 @@ std::string comparison_text(const Comparison& comparison, std::size_t width) {
     for (const std::string& note : comparison.notes) text += paragraph("note: " + note);
     text += '\n' + table_text(table_of(comparison), width) + '\n';
     text += paragraph(counts_text(comparison));
+    if (const std::string missing = missing_text(comparison); !missing.empty()) text += paragraph(missing);
     text +=
         paragraph(fmt::format("better, worse: p below {} and the medians more than {:.3g} % apart. same: no change "
                               "beyond the noise. Rates are medians of the repeats.",
@@ -251,6 +273,7 @@ json to_json(const Comparison& comparison) {
             {"after", comparison.after},
             {"alpha", comparison.rules.alpha},
             {"width", comparison.rules.width},
+            {"allow_missing", comparison.rules.allow_missing},
             {"confidence", comparison.rules.bootstrap.confidence},
             {"notes", comparison.notes},
             {"worse", changed_for_the_worse(comparison)},

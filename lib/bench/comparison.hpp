@@ -34,6 +34,7 @@ struct ComparisonRules {
     double alpha = 0.05;  ///< chance may explain less often than this what was seen
     double width = 0.02;  ///< as a fraction: a smaller change of the median is none
     Bootstrap bootstrap;
+    bool allow_missing = false;  ///< what is missing after is not worse
 };
 
 /// One measurement before and after. Rates in Gb/s, each of one repeat.
@@ -44,7 +45,8 @@ struct ComparedPoint {
     std::optional<MedianRatio> change;  ///< after / before
     std::optional<double> p;            ///< of the rank test
     Verdict verdict = Verdict::unsure;
-    std::string why;  ///< what else is to be said about the verdict; may be empty
+    std::string why;       ///< what else is to be said about the verdict; may be empty
+    bool missing = false;  ///< it was there before, and after it is not, or cannot be done, or has no rate
 };
 
 struct Comparison {
@@ -57,7 +59,7 @@ struct Comparison {
 
 [[nodiscard]] Comparison compare(const Results& before, const Results& after, const ComparisonRules& rules = {});
 
-/// For the exit status: whether a point is worse. A point that is not there, or without result, is none.
+/// For the exit status: whether a point is worse, or missing where the rules do not allow that.
 [[nodiscard]] bool changed_for_the_worse(const Comparison& comparison);
 
 /// With a line that counts the verdicts.

@@ -1,6 +1,7 @@
 #include "bench/point_group.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace weir::bench {
@@ -51,6 +52,14 @@ std::optional<Spread> PointGroup::latency(double Latency::*member) const {
     for (const Point* point : repeats)
         if (point->latency) values.push_back((*point->latency).*member);
     return spread_of(values);
+}
+
+bool PointGroup::is_at_least() const {
+    std::vector<double> most;
+    for (const Point* point : repeats)
+        if (point->conditional_gbps)
+            most.push_back(point->upper_gbps ? *point->conditional_gbps : std::numeric_limits<double>::infinity());
+    return !most.empty() && median_of(most) > median_of(values(&Point::conditional_gbps));
 }
 
 std::size_t PointGroup::trials() const {

@@ -39,6 +39,9 @@ struct PointGroup {
     [[nodiscard]] std::vector<double> values(std::optional<double> Point::*member) const;
     [[nodiscard]] std::optional<Spread> spread(std::optional<double> Point::*member) const;
     [[nodiscard]] std::optional<Spread> latency(double Latency::*member) const;  ///< s
+    /// Whether the median of the rates is a lower limit: it would be higher if repeats that found no upper bound had
+    /// found more, because the sender could do no more, or more was not asked for.
+    [[nodiscard]] bool is_at_least() const;
     [[nodiscard]] std::size_t trials() const;
     [[nodiscard]] std::size_t invalid_trials() const;
 };

@@ -116,6 +116,10 @@ std::string hosts_table(const std::vector<HostFacts>& hosts) {
            "</tbody></table></div>\n";
 }
 
+std::string faint(const std::string& text) {
+    return text.empty() ? std::string{} : "<p class=\"faint\">" + escaped(text) + "</p>\n";
+}
+
 std::string table_or_nothing(const Table& table) {
     return table.rows.empty() ? std::string{} : html_table(table);
 }
@@ -133,7 +137,7 @@ std::string report_html(const Results& results) {
     const std::vector<PointGroup> groups = group_points(results);
     std::string html = head(results, results.title.empty() ? "weir bench" : results.title);
     if (groups.empty()) html += "<p>Nothing was measured.</p>\n";
-    html += section("Rate without loss", table_or_nothing(result_table(groups)) +
+    html += section("Rate without loss", table_or_nothing(result_table(groups)) + faint(at_least_text(groups)) +
                                              plots(rate_figures(groups) + cpu_figure(groups) + latency_figure(groups)));
     html += section("Loss at given loads", table_or_nothing(load_table(groups)));
     html += section("Longest bursts at full speed without loss", table_or_nothing(burst_table(groups)));

@@ -121,7 +121,8 @@ std::string rate_figure(const std::string& what, Groups groups) {
         PlotPoint point;
         point.x = group->key.bytes;
         point.y = rate->median;
-        point.title = fmt::format("{}, {}: {} Gb/s", name, bytes_text(group->key.bytes), number_text(rate->median));
+        point.title = fmt::format("{}, {}: {}{} Gb/s", name, bytes_text(group->key.bytes), at_least_mark(*group),
+                                  number_text(rate->median));
         add_bar(point, *group);
         sizes.push_back(point.x);
         rates.push_back(std::max(rate->median, point.high.value_or(0)));

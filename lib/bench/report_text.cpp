@@ -65,6 +65,7 @@ std::string report_text(const Results& results, std::size_t width) {
     const Table found = result_table(groups);
     const Table at = load_table(groups);
     text += table_text(found, width);
+    if (const std::string meaning = at_least_text(groups); !meaning.empty()) text += '\n' + paragraph(meaning);
     if (!at.rows.empty())
         text += fmt::format("{}Loss at given loads\n{}", found.rows.empty() ? "" : "\n", table_text(at, width));
     if (const Table bursts = burst_table(groups); !bursts.rows.empty())

@@ -59,7 +59,7 @@ double million_packets(double gbps, std::uint32_t bytes) {
 
 std::string rate_text(const PointGroup& group, const std::optional<Spread>& rate) {
     if (!group.not_available().empty()) return "n.a.";
-    return rate ? number_text(rate->median) : "no result";
+    return rate ? at_least_mark(group) + number_text(rate->median) : "no result";
 }
 
 /// Each reason once, with the number of repeats that it held for.
@@ -106,7 +106,9 @@ Row result_row(const PointGroup& group) {
     for (std::string& cell : std::vector<std::string>{
              rate_text(group, rate),
              rate && rate->count > 1 ? range_text(rate->min, rate->max) : "",
-             rate && group.key.bytes > 0 ? number_text(million_packets(rate->median, group.key.bytes)) : "",
+             rate && group.key.bytes > 0
+                 ? at_least_mark(group) + number_text(million_packets(rate->median, group.key.bytes))
+                 : "",
              median_text(group.spread(&Point::sender_cpu_s_per_gb)),
              median_text(group.spread(&Point::receiver_cpu_s_per_gb)),
              usec_of(group, &Latency::p50),
@@ -192,6 +194,17 @@ Row trial_row(const Point& point, const TrialRecord& trial) {
 
 bool is_at_a_load(const PointKey& key) {
     return key.goal == "at" || key.goal == "max";
+}
+
+std::string at_least_mark(const PointGroup& group) {
+    return group.is_at_least() ? "≥ " : "";
+}
+
+std::string at_least_text(const std::vector<PointGroup>& groups) {
+    const auto marked = [](const PointGroup& group) { return !is_at_a_load(group.key) && group.is_at_least(); };
+    if (std::ranges::none_of(groups, marked)) return {};
+    return "≥: the search found no upper bound, because the sender or --most was the limit, or the time was over. The "
+           "receiver may be faster.";
 }
 
 Table result_table(const std::vector<PointGroup>& groups) {

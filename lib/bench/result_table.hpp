@@ -16,6 +16,11 @@ namespace weir::bench {
 /// Searches. Columns have perftest's names where they mean the same. A rate that was not found is a word.
 [[nodiscard]] Table result_table(const std::vector<PointGroup>& groups);
 
+/// "≥ " before a rate that is a lower limit only; else empty.
+[[nodiscard]] std::string at_least_mark(const PointGroup& group);
+/// What that means, if any of the searches has it; else empty.
+[[nodiscard]] std::string at_least_text(const std::vector<PointGroup>& groups);
+
 /// What was lost at given loads: of each that no search chose.
 [[nodiscard]] Table load_table(const std::vector<PointGroup>& groups);
 

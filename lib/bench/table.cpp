@@ -11,14 +11,20 @@ namespace {
 
 constexpr std::size_t note_indent = 4;
 
+/// Characters, of which "≥" takes three bytes.
+std::size_t columns_in(std::string_view text) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
 /// A table and what a width made of its columns.
 class Layout {
 public:
     Layout(const Table& table, std::size_t width) : table_(table), width_(width) {
         for (std::size_t i = 0; i < table.columns.size(); ++i) {
             body_.push_back(i);
-            std::size_t widest = std::max(table.columns[i].name.size(), unit_text(i).size());
-            for (const Row& row : table.rows) widest = std::max(widest, row.cells[i].size());
+            std::size_t widest = std::max(columns_in(table.columns[i].name), columns_in(unit_text(i)));
+            for (const Row& row : table.rows) widest = std::max(widest, columns_in(row.cells[i]));
             widths_.push_back(widest);
         }
         shrink();
@@ -129,7 +135,7 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
         const std::string_view word = text.substr(0, end);
         text.remove_prefix(std::min(end + 1, text.size()));
         if (word.empty()) continue;
-        if (line.size() > indent && line.size() + 1 + word.size() > width) {
+        if (line.size() > indent && columns_in(line) + 1 + columns_in(word) > width) {
             lines += line + '\n';
             line = margin;
         }

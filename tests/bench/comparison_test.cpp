@@ -63,8 +63,46 @@ TEST(Comparison, PointsOfOneSideAndPointsWithoutARateAreNoNumbers) {
     EXPECT_EQ(comparison.points[3].verdict, Verdict::no_result);
     EXPECT_EQ(comparison.points[3].why, "no rate was found after");
     EXPECT_EQ(comparison.points[4].verdict, Verdict::only_after);
-    EXPECT_FALSE(changed_for_the_worse(comparison));
     EXPECT_TRUE(to_json(comparison)["points"][2]["ratio"].is_null());
+}
+
+TEST(Comparison, WhatIsGoneIsNamedAndWorseUnlessAllowed) {
+    Results before = usual;
+    before.points.push_back(some_point(2048, 5));
+    for (const auto& [after_point, missing] : {std::pair{std::optional<Point>(), true},
+                                               {not_available_point(2048, "no such card"), true},
+                                               {some_point(2048, std::nullopt), true},
+                                               {some_point(2048, 5), false}}) {
+        Results after = usual;
+        if (after_point) after.points.push_back(*after_point);
+        const Comparison comparison = compare(before, after);
+        EXPECT_EQ(comparison.points.back().missing, missing);
+        EXPECT_EQ(changed_for_the_worse(comparison), missing);
+        EXPECT_EQ(to_json(comparison)["points"].back()["missing"], missing);
+        const std::string text = comparison_text(comparison, 200);
+        EXPECT_EQ(text.find("Missing after, which counts as worse: udp-socket from sendmmsg, receive, ndr, 2048 B.") !=
+                      std::string::npos,
+                  missing)
+            << text;
+        ComparisonRules lenient;
+        lenient.allow_missing = true;
+        const Comparison allowed = compare(before, after, lenient);
+        EXPECT_FALSE(changed_for_the_worse(allowed));
+        EXPECT_EQ(
+            comparison_text(allowed, 200).find("Missing after, which was allowed: udp-socket") != std::string::npos,
+            missing);
+    }
+}
+
+TEST(Comparison, WhatWasNeverThereIsNotMissing) {
+    Results before = usual;
+    before.points.push_back(not_available_point(64, "no such card"));
+    before.points.push_back(not_available_point(128, "no such card"));
+    before.points.push_back(some_point(256, std::nullopt));
+    Results after = usual;
+    after.points.push_back(not_available_point(64, "no such card"));
+    after.points.push_back(some_point(256, std::nullopt));
+    EXPECT_FALSE(changed_for_the_worse(compare(before, after)));
 }
 
 TEST(Comparison, RepeatsWithoutARateAreLeftOutAndSaidToBe) {

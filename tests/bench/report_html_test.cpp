@@ -65,6 +65,17 @@ TEST(ReportHtml, HasEveryCellOfTheTables) {
     EXPECT_THAT(html, HasSubstr("12 of 13 trials were valid."));
 }
 
+TEST(ReportHtml, ARateWithoutAnUpperBoundIsALowerLimit) {
+    Results results = some_results({10});
+    EXPECT_THAT(report_html(results), Not(HasSubstr("≥")));
+    results.points[0].upper_gbps.reset();
+    const std::string html = report_html(results);
+    EXPECT_THAT(html, HasSubstr("<td class=\"n\">≥ 10.00</td>"));
+    EXPECT_THAT(html, HasSubstr("<p class=\"faint\">≥: the search found no upper bound"));
+    EXPECT_THAT(html, HasSubstr("8240 B: ≥ 10.00 Gb/s"));
+    expect_sound(html);
+}
+
 TEST(ReportHtml, NeedsNothingElse) {
     const std::string html = report_html(many());
     for (const char* other : {"<script", "src=", "href=", "url(", "@import"}) EXPECT_THAT(html, Not(HasSubstr(other)));

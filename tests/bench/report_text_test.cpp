@@ -62,6 +62,24 @@ TEST(ReportText, WhatWasNotFoundIsAWord) {
     EXPECT_LE(longest_line(text), 80U) << text;
 }
 
+TEST(ReportText, ARateWithoutAnUpperBoundIsALowerLimit) {
+    Results results = some_results({10});
+    EXPECT_THAT(report_text(results), Not(HasSubstr("≥")));
+    results.points[0].upper_gbps.reset();
+    results.points[0].irregular = "no more could be offered";
+    const std::string text = report_text(results);
+    EXPECT_THAT(text, HasSubstr("8240    ≥ 10.00 ≥ 0.1517"));
+    EXPECT_THAT(text, HasSubstr("≥: the search found no upper bound"));
+}
+
+TEST(ReportText, AMedianThatRepeatsWithoutAnUpperBoundCannotRaiseHasNoMark) {
+    Results results = some_results({9, 10, 11});
+    results.points[2].upper_gbps.reset();
+    EXPECT_THAT(report_text(results), Not(HasSubstr("≥")));
+    results.points[1].upper_gbps.reset();
+    EXPECT_THAT(report_text(results), HasSubstr("≥ 10.00"));
+}
+
 TEST(ReportText, InvalidTrialsAreCountedAndSayNothingElse) {
     Results results = some_results({10});
     results.points[0].trials.push_back(some_trial(10.01, 0.9, "it fell behind its schedule"));

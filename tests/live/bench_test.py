@@ -253,6 +253,19 @@ class BenchTest(live.Case):
             self.assertIn("No space left on device", done.stderr)
             self.assertIn("packet-mmap", done.stdout, "the results are gone")
 
+    def test_what_is_missing_after_is_worse_unless_allowed(self):
+        results, _ = self.bench("--loopback", "--transport", "packet-mmap,udp-tuned", "--bytes", 1000, "--at", "1kpps", "--seconds", 0.1)
+        before, after = self.folder / "before.json", self.folder / "after.json"
+        before.write_text(json.dumps(results))
+        results["results"].pop()
+        after.write_text(json.dumps(results))
+        for files, options, status, words in (((before, after), (), 1, "Missing after, which counts as worse: udp-tuned from sendmmsg"),
+                                              ((before, after), ("--allow-missing",), 0, "Missing after, which was allowed: udp-tuned"),
+                                              ((after, before), (), 0, "only in after")):
+            done = subprocess.run([live.Weir.program, "bench", "compare", *files, *options], capture_output=True, text=True)
+            self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+            self.assertIn(words, " ".join(done.stdout.split()))
+
     def test_what_cannot_be_is_said(self):
         for options, words in ((("--bytes", 2048), "weir bench needs one of --loopback, --server, --client HOST"),
                                (("--loopback", "--server"), "needs one of"),

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "bench/loopback.hpp"
 #include "bench/server.hpp"
 #include "bench/transports.hpp"
 #include "core/error.hpp"
@@ -31,7 +32,7 @@ above it, what a gigabyte costs in CPU time, and how long packets are on their w
 whose sender did not keep to its schedule says nothing about the receiver: it is done again, and shown as invalid.
 
 --loopback does it on this machine alone, in two network namespaces that it makes itself; without root they need user
-namespaces. Between two hosts start the server first: it prints the line for the client.
+namespaces. Where those are refused it goes over shared memory (--over memif), by DPDK alone. Between two hosts start the server first: it prints the line for the client.
 
 Examples:
   weir bench --loopback                                       a first look, in two minutes
@@ -126,6 +127,7 @@ po::options_description describe() {
     // clang-format off
     description.add_options()
         ("loopback", "both sides on this machine")
+        ("over", text()->value_name("LINK"), "loopback: veth, two network namespaces and their virtual cable, or memif, memory that DPDK shares, without any rights; default veth")
         ("server", "the receiver's side: waits for clients until Ctrl-C")
         ("client", text()->value_name("HOST[:PORT]"), "the sender's side")
         ("listen", text()->value_name("ADDRESS[:PORT]"), "server: where to wait for clients; default 0.0.0.0:7474")
@@ -135,9 +137,9 @@ po::options_description describe() {
         ("bytes", list()->value_name("N,..."), "UDP payload of a packet; default 2048,8240")
         ("message-bytes", text()->value_name("N"), "of a message, at least a packet; default 65536")
         ("addresses", list()->value_name("N,..."), "places in the receiver's memory that payload goes to in turn; default 1: as few as possible")
-        ("sender", text()->value_name("NAME"), "way to send (--list); default sendmmsg")
+        ("sender", text()->value_name("NAME"), "way to send (--list); default sendmmsg, or dpdk where only that can")
         ("address", text()->value_name("ADDRESS"), "send to this address of the server's; default: that of the control connection")
-        ("sender-device", text()->value_name("DEVICE"), "what weir send sends through, as in --to device:DEVICE; default: net_af_packet on the interface")
+        ("sender-device", text()->value_name("DEVICE"), "what the senders dpdk and weir send through, a PCI address or VDEV,ARGS; default: net_af_packet on the interface")
         ("burst", text()->value_name("N"), "send so many packets at once, and then none until their time is over; default 1")
         ("goal", text()->value_name("NAME"), "what to search for (--list); default quick")
         ("most", text()->value_name("RATE"), "search up to this rate; default: what the sender can do")
@@ -146,7 +148,7 @@ po::options_description describe() {
         ("search-seconds", text()->value_name("S"), "end a search after so many seconds of trials; default 600")
         ("repeats", text()->value_name("N"), "do all of it N times, in turns; default 1. To compare two results takes at least 4 of each")
         ("table", text()->value_name("NAME"), "ponsard2020: sizes, addresses and repeats of Ponsard et al. (J. Synchrotron Rad. 2020)")
-        ("device", text()->value_name("DEVICE"), "server: what dpdk-udp receives with, a PCI address or VDEV,ARGS; default: net_af_packet on the interface")
+        ("device", text()->value_name("DEVICE"), "server: what dpdk-udp and dpdk-roce receive with, a PCI address or VDEV,ARGS; default: net_af_packet on the interface")
         ("cpu", text()->value_name("N"), "server, loopback: the CPU that receives")
         ("receiver-fault", list()->value_name("KEY=VALUE,..."), "server, loopback: make the receiver worse, to see that it is found out: rate (packets/s that it takes), loss (ratio that it forgets), pause (s) once in every (s)")
         ("json", text()->value_name("FILE"), "write everything, with all trials, as JSON")
@@ -176,7 +178,7 @@ bench::Measurement common_of(const po::variables_map& given) {
         return given.count(name) > 0 ? given[name].as<std::string>() : std::string(otherwise);
     };
     bench::Measurement one;
-    one.sender = bench::sender_named(text("sender", "sendmmsg")).name;
+    if (given.count("sender") > 0) one.sender = bench::sender_named(given["sender"].as<std::string>()).name;
     one.address = text("address", "");
     one.device = text("sender-device", "");
     one.goal = search::goal_named(text("goal", "quick"));
@@ -209,16 +211,15 @@ bench::Measurement measurement_of(const po::variables_map& given, const std::str
 }
 
 /// Each combination of what was listed.
-std::vector<bench::Measurement> measurements_of(const po::variables_map& given, bool table) {
+std::vector<bench::Measurement> measurements_of(const po::variables_map& given, bool table, bool memif) {
     using Words = std::vector<std::string>;
     const auto or_default = [&given](const char* name, Words otherwise) {
         Words words = words_of(given, name);
         return words.empty() ? otherwise : words;
     };
     Words all;
-    const bench::SenderKind& sender = bench::sender_named(common_of(given).sender);
     for (const bench::Transport& one : bench::transports())
-        if (bench::fit(one, sender)) all.emplace_back(one.name);
+        if (one.on_device || !memif) all.emplace_back(one.name);
     const Words sizes = or_default("bytes", table ? Words{"2048", "4096", "8240", "8246"} : Words{"2048", "8240"});
     const Words places = or_default("addresses", table ? Words{"1", "100000"} : Words{"1"});
     std::vector<bench::Measurement> kinds;
@@ -231,13 +232,34 @@ std::vector<bench::Measurement> measurements_of(const po::variables_map& given, 
             const bench::Transport& named = bench::transport_named(transport);
             // What was not asked for by name need not be said to be missing.
             const bench::Depth depth = bench::depth_named(one.depth);
+            if (given.count("sender") == 0) one.sender = memif ? "dpdk" : bench::usual_sender(named, depth);
+            const bench::SenderKind& sender = bench::sender_named(one.sender);
             const bool can = sender.open != nullptr ? named.has(depth) : named.by_pipeline(depth, true);
-            if (given.count("transport") == 0 && !can) continue;
-            bench::require_fit(named, sender);
+            if (given.count("transport") == 0 && (!can || !bench::fit(named, sender, depth))) continue;
+            bench::require_fit(named, sender, depth);
+            core::require(!memif || sender.on_device,
+                          fmt::format("--over memif: the sender {} needs a network of the kernel's", sender.name));
             one.transport = named.name;
             measurements.push_back(std::move(one));
         }
     return measurements;
+}
+
+/// Where network namespaces are refused, what can do without them is measured all the same.
+void choose_link(const po::variables_map& given, BenchOptions& options) {
+    const std::string over = given.count("over") > 0 ? given["over"].as<std::string>() : "";
+    core::require(over.empty() || over == "veth" || over == "memif", "--over: accepted: veth, memif");
+    options.over_memif = over == "memif";
+    if (over.empty()) {
+        const std::vector<std::string> named = words_of(given, "transport");
+        const bool can =
+            std::ranges::all_of(named, [](const std::string& name) { return bench::transport_named(name).on_device; });
+        const bool devices = given.count("device") + given.count("sender-device") > 0;
+        if (can && !devices) options.why_memif = bench::namespaces_problem();
+        options.over_memif = !options.why_memif.empty();
+    }
+    core::require(!options.over_memif || given.count("device") + given.count("sender-device") == 0,
+                  "--over memif makes the devices of both sides itself");
 }
 
 /// Results are shown to others, the token is not.
@@ -282,6 +304,7 @@ std::optional<BenchOptions> bench_options(const std::vector<std::string>& args) 
         split_host(given.count("listen") > 0 ? given["listen"].as<std::string>() : "0.0.0.0", options);
         return options;
     }
+    core::require(given.count("over") == 0 || given.count("loopback") > 0, "--over goes with --loopback");
     if (given.count("client") > 0) {
         options.role = BenchOptions::Role::client;
         split_host(given["client"].as<std::string>(), options);
@@ -290,7 +313,8 @@ std::optional<BenchOptions> bench_options(const std::vector<std::string>& args) 
     core::require(!table || given["table"].as<std::string>() == "ponsard2020", "--table: accepted: ponsard2020");
     options.repeats = table ? 5 : 1;
     if (given.count("repeats") > 0) options.repeats = positive_whole(given["repeats"].as<std::string>(), "repeats");
-    options.measurements = measurements_of(given, table);
+    if (options.role == BenchOptions::Role::loopback) choose_link(given, options);
+    options.measurements = measurements_of(given, table, options.over_memif);
     return options;
 }
 

@@ -15,4 +15,8 @@ void FrameMaker::write_head(std::uint64_t sequence, core::TimeNs now, std::byte*
     maker_.write_head(sequence, now, out + header_bytes);
 }
 
+void FrameMaker::write_body(std::byte* frame) const noexcept {
+    std::memcpy(frame + head_bytes, body().data(), body().size());
+}
+
 }  // namespace weir::bench

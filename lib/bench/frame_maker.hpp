@@ -25,6 +25,9 @@ public:
     /// `out` has head_bytes; the rest as for PacketMaker::write_head(). The UDP checksum is 0, "none" (RFC 768).
     void write_head(std::uint64_t sequence, core::TimeNs now, std::byte* out) const noexcept;
     [[nodiscard]] std::span<const std::byte> body() const noexcept { return maker_.body(); }
+    /// For senders whose frames lie in one piece: what write_head() leaves out, once for each place.
+    void write_body(std::byte* frame) const noexcept;
+    [[nodiscard]] std::uint32_t frame_bytes() const noexcept { return header_bytes + maker_.plan().bytes; }
 
 private:
     PacketMaker maker_;

@@ -215,16 +215,40 @@ void keep_off(std::uint32_t taken) {
     if (CPU_COUNT(&others) > 0) ::sched_setaffinity(0, sizeof others, &others);
 }
 
+/// No address is asked for, and no MTU: the link has none but these two.
+int run_over_memif(BenchOptions options) {
+    if (!options.why_memif.empty())
+        core::say(
+            "weir bench: no network namespaces here ({}): measuring over shared memory (--over memif), and only "
+            "what goes by DPDK\n",
+            options.why_memif);
+    bench::MemifLoopback loopback;
+    for (bench::Measurement& one : options.measurements) one.device = loopback.client_device();
+    const std::string token = random_token();
+    const bench::Server::Config config{.token = token,
+                                       .weir_version = version_text(),
+                                       .device = loopback.server_device(),
+                                       .address = bench::MemifLoopback::server_address,
+                                       .receiving = options.receiving};
+    bench::ControlListener listener(bench::MemifLoopback::control_address, 0);
+    loopback.start([&] { serve(listener, config, true); });
+    const ServerAt at{bench::MemifLoopback::control_address, listener.port(), token};
+    listener.close();
+    keep_off(*options.receiving.cpu);
+    return run_client(options, at, "two processes of one machine that share memory (memif)");
+}
+
 int run_loopback(BenchOptions options) {
     constexpr std::uint32_t usual_mtu = 1500;
     constexpr std::uint32_t headers_max = 68;  // of IP, UDP and RoCE
     run::catch_signals();
+    if (!options.receiving.cpu) options.receiving.cpu = port::usable_cpus().back();
+    if (options.over_memif) return run_over_memif(std::move(options));
     std::uint32_t mtu = usual_mtu;
     for (bench::Measurement& one : options.measurements) {
         one.address = bench::Loopback::server_address;
         mtu = std::max(mtu, one.bytes + headers_max);
     }
-    if (!options.receiving.cpu) options.receiving.cpu = port::usable_cpus().back();
     const std::string token = random_token();
     const bench::Server::Config config{
         .token = token, .weir_version = version_text(), .device = options.device, .receiving = options.receiving};

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "bench/loopback.hpp"
 #include "bench/server.hpp"
 #include "bench/transports.hpp"
 #include "core/error.hpp"
@@ -32,7 +33,7 @@ above it, what a gigabyte costs in CPU time, and how long packets are on their w
 whose sender did not keep to its schedule says nothing about the receiver: it is done again, and shown as invalid.
 
 --loopback does it on this machine alone, in two network namespaces that it makes itself; without root they need user
-namespaces. Between two hosts start the server first: it prints the line for the client.
+namespaces. Where those are refused it goes over shared memory (--over memif), by DPDK alone. Between two hosts start the server first: it prints the line for the client.
 
 Examples:
   weir bench --loopback                                       a first look, in two minutes
@@ -154,6 +155,7 @@ po::options_description describe() {
     // clang-format off
     description.add_options()
         ("loopback", "both sides on this machine")
+        ("over", text()->value_name("LINK"), "loopback: veth, two network namespaces and their virtual cable, or memif, memory that DPDK shares, without any rights; default veth")
         ("server", "the receiver's side: waits for clients until Ctrl-C")
         ("client", text()->value_name("HOST[:PORT]"), "the sender's side")
         ("listen", text()->value_name("ADDRESS[:PORT]"), "server: where to wait for clients; default 0.0.0.0:7474")
@@ -164,9 +166,9 @@ po::options_description describe() {
         ("message-bytes", list()->value_name("N,..."), "of a message, in whole packets; default 65536. Packets are no longer than a message")
         ("sources", text()->value_name("N"), "that take turns to send a message: one of each makes an event; default 1")
         ("addresses", list()->value_name("N,..."), "places in the receiver's memory that payload goes to in turn; default 1: as few as possible")
-        ("sender", text()->value_name("NAME"), "way to send (--list); default sendmmsg")
+        ("sender", text()->value_name("NAME"), "way to send (--list); default sendmmsg, or dpdk where only that can")
         ("address", text()->value_name("ADDRESS"), "send to this address of the server's; default: that of the control connection")
-        ("sender-device", text()->value_name("DEVICE"), "what weir send sends through, as in --to device:DEVICE; default: net_af_packet on the interface")
+        ("sender-device", text()->value_name("DEVICE"), "what the senders dpdk and weir send through, a PCI address or VDEV,ARGS; default: net_af_packet on the interface")
         ("burst", text()->value_name("N"), "send so many packets at once, and then none until their time is over; default 1")
         ("content", text()->value_name("FILE"), "packets carry what is in this file (the first 8 MiB), real frames for example, in place of a pattern")
         ("sender-fault", list()->value_name("KEY=VALUE,..."), "what happens to packets on the way: drop, duplicate (probabilities), reorder (places that a packet may come later), seed (default 1)")
@@ -178,7 +180,7 @@ po::options_description describe() {
         ("search-seconds", text()->value_name("S"), "end a search after so many seconds of trials; default 600")
         ("repeats", text()->value_name("N"), "do all of it N times, in turns; default 1. To compare two results takes at least 4 of each")
         ("table", text()->value_name("NAME"), "ponsard2020: sizes, addresses and repeats of Ponsard et al. (J. Synchrotron Rad. 2020); cms2014: receiving beside event building, for messages of 1 kB to 1 MB of two sources (CMS, TIPP 2014)")
-        ("device", text()->value_name("DEVICE"), "server: what dpdk-udp receives with, a PCI address or VDEV,ARGS; default: net_af_packet on the interface")
+        ("device", text()->value_name("DEVICE"), "server: what dpdk-udp and dpdk-roce receive with, a PCI address or VDEV,ARGS; default: net_af_packet on the interface")
         ("cpu", text()->value_name("N"), "server, loopback: the CPU that receives")
         ("receiver-fault", list()->value_name("KEY=VALUE,..."), "server, loopback: make the receiver worse, to see that it is found out: rate (packets/s that it takes), loss (ratio that it forgets), pause (s) once in every (s)")
         ("json", text()->value_name("FILE"), "write everything, with all trials, as JSON")
@@ -210,7 +212,7 @@ bench::Measurement common_of(const po::variables_map& given) {
         return given.count(name) > 0 ? given[name].as<std::string>() : std::string(otherwise);
     };
     bench::Measurement one;
-    one.sender = bench::sender_named(text("sender", "sendmmsg")).name;
+    if (given.count("sender") > 0) one.sender = bench::sender_named(given["sender"].as<std::string>()).name;
     one.address = text("address", "");
     one.device = text("sender-device", "");
     one.faults = sender_faults_of(given);
@@ -282,16 +284,16 @@ const PublishedTable& table_named(std::string_view name) {
 }
 
 /// Each combination of what was listed.
-std::vector<bench::Measurement> measurements_of(const po::variables_map& given, const PublishedTable& table) {
+std::vector<bench::Measurement> measurements_of(const po::variables_map& given, const PublishedTable& table,
+                                                bool memif) {
     using Words = std::vector<std::string>;
     const auto or_default = [&given](const char* name, Words otherwise) {
         Words words = words_of(given, name);
         return words.empty() ? otherwise : words;
     };
     Words all;
-    const bench::SenderKind& sender = bench::sender_named(common_of(given).sender);
     for (const bench::Transport& one : bench::transports())
-        if (bench::fit(one, sender)) all.emplace_back(one.name);
+        if (one.on_device || !memif) all.emplace_back(one.name);
     const Words sizes = or_default("bytes", table.bytes);
     const Words places = or_default("addresses", table.addresses);
     const Words messages = or_default("message-bytes", table.message_bytes);
@@ -307,13 +309,34 @@ std::vector<bench::Measurement> measurements_of(const po::variables_map& given, 
             const bench::Transport& named = bench::transport_named(transport);
             // What was not asked for by name need not be said to be missing.
             const bench::Depth depth = bench::depth_named(one.depth);
+            if (given.count("sender") == 0) one.sender = memif ? "dpdk" : bench::usual_sender(named, depth);
+            const bench::SenderKind& sender = bench::sender_named(one.sender);
             const bool can = sender.open != nullptr ? named.has(depth) : named.by_pipeline(depth, true);
-            if (given.count("transport") == 0 && !can) continue;
-            bench::require_fit(named, sender);
+            if (given.count("transport") == 0 && (!can || !bench::fit(named, sender, depth))) continue;
+            bench::require_fit(named, sender, depth);
+            core::require(!memif || sender.on_device,
+                          fmt::format("--over memif: the sender {} needs a network of the kernel's", sender.name));
             one.transport = named.name;
             measurements.push_back(std::move(one));
         }
     return measurements;
+}
+
+/// Where network namespaces are refused, what can do without them is measured all the same.
+void choose_link(const po::variables_map& given, BenchOptions& options) {
+    const std::string over = given.count("over") > 0 ? given["over"].as<std::string>() : "";
+    core::require(over.empty() || over == "veth" || over == "memif", "--over: accepted: veth, memif");
+    options.over_memif = over == "memif";
+    if (over.empty()) {
+        const std::vector<std::string> named = words_of(given, "transport");
+        const bool can =
+            std::ranges::all_of(named, [](const std::string& name) { return bench::transport_named(name).on_device; });
+        const bool devices = given.count("device") + given.count("sender-device") > 0;
+        if (can && !devices) options.why_memif = bench::namespaces_problem();
+        options.over_memif = !options.why_memif.empty();
+    }
+    core::require(!options.over_memif || given.count("device") + given.count("sender-device") == 0,
+                  "--over memif makes the devices of both sides itself");
 }
 
 /// Results are shown to others, the token is not.
@@ -358,6 +381,7 @@ std::optional<BenchOptions> bench_options(const std::vector<std::string>& args) 
         split_host(given.count("listen") > 0 ? given["listen"].as<std::string>() : "0.0.0.0", options);
         return options;
     }
+    core::require(given.count("over") == 0 || given.count("loopback") > 0, "--over goes with --loopback");
     if (given.count("client") > 0) {
         options.role = BenchOptions::Role::client;
         split_host(given["client"].as<std::string>(), options);
@@ -365,7 +389,8 @@ std::optional<BenchOptions> bench_options(const std::vector<std::string>& args) 
     const PublishedTable& table = table_named(given.count("table") > 0 ? given["table"].as<std::string>() : "");
     options.repeats = table.repeats;
     if (given.count("repeats") > 0) options.repeats = positive_whole(given["repeats"].as<std::string>(), "repeats");
-    options.measurements = measurements_of(given, table);
+    if (options.role == BenchOptions::Role::loopback) choose_link(given, options);
+    options.measurements = measurements_of(given, table, options.over_memif);
     if (given.count("content") > 0) {
         const bench::Content content = bench::read_content(given["content"].as<std::string>());
         for (bench::Measurement& one : options.measurements) {

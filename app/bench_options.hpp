@@ -22,6 +22,8 @@ struct BenchOptions {
     std::uint32_t repeats = 1;
     bench::Receiving::Settings receiving;  ///< server and loopback
     std::string device;                    ///< server and loopback: that DPDK is to use; empty: on top of the interface
+    bool over_memif = false;               ///< loopback: shared memory in place of network namespaces
+    std::string why_memif;                 ///< if nobody asked for it
     std::string json;                      ///< file, or empty
     std::string html;
     bool quiet = false;

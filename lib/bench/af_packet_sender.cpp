@@ -1,6 +1,5 @@
 #include "bench/af_packet_sender.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -19,12 +18,6 @@
 
 namespace weir::bench {
 namespace {
-
-std::uint32_t number_of(const std::string& address) {
-    in_addr number{};
-    ::inet_pton(AF_INET, address.c_str(), &number);
-    return ntohl(number.s_addr);
-}
 
 /// Sends as many packets in a call as UdpSender does, so that the two differ in nothing else.
 class AfPacketSender : public Sender {
@@ -51,8 +44,8 @@ public:
         const wire::FrameSpec spec{.destination_mac = neighbour_.mac,
                                    .source_mac = neighbour_.own_mac,
                                    .vlan = {},
-                                   .src = number_of(neighbour_.own.address),
-                                   .dst = number_of(to_.address),
+                                   .src = address_number(neighbour_.own.address),
+                                   .dst = address_number(to_.address),
                                    .sport = neighbour_.own.port,
                                    .dport = to_.port};
         batch_.prepare(spec, plan);

@@ -1,93 +1,93 @@
 #include "bench/dpdk_receiver.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <rte_ethdev.h>
-#include <rte_lcore.h>
 
 #include <array>
-#include <atomic>
-#include <cstring>
+#include <optional>
 
+#include "bench/dpdk_device.hpp"
+#include "bench/neighbour.hpp"
 #include "bench/reserved_port.hpp"
+#include "bench/roce_target.hpp"
 #include "config/device_facts.hpp"
 #include "core/clock_ns.hpp"
 #include "core/error.hpp"
 #include "port/buffers.hpp"
-#include "port/eal.hpp"
 #include "port/interface_drops.hpp"
 #include "port/interface_link.hpp"
 #include "port/live_port.hpp"
 #include "wire/network.hpp"
+#include "wire/roce.hpp"
 
 namespace weir::bench {
 namespace {
 
-constexpr std::uint32_t ip_and_udp_bytes = 28;
+constexpr std::uint32_t headers_bytes = 28;       // IP and UDP
+constexpr std::uint32_t roce_headers_bytes = 40;  // and those of RoCE, with its iCRC
 constexpr std::uint16_t descriptors = 2048;
-constexpr std::uint32_t buffers = 2 * Receiver::held_max;
-constexpr std::uint64_t other_memory_bytes = 64U << 20;
+static_assert(dpdk_buffers == 2 * Receiver::held_max);
+/// EJFAT's; on a link that the kernel does not see any would do.
+constexpr std::uint16_t udp_port_alone = 19522;
 
 /// 64 MiB with frames of 16 KiB: as much as the other ways to receive have.
 constexpr std::string_view ring = ",framecnt=4096";
 /// A frame, 256 bytes of the kernel's and the buffer's header share a page (pmd-config/net_af_xdp.toml).
 constexpr std::uint32_t xdp_room_bytes = 3520;
 constexpr std::uint32_t ethernet_bytes = 14;
-/// Of a device that takes any frame that is measured.
-constexpr std::uint32_t room_bytes_max = 16640;
-
-void need_eal() {
-    struct Eal {
-        Eal() {
-            port::EalConfig config;
-            config.memory_bytes =
-                port::BufferPool::memory_bytes({.buffers = buffers, .room_bytes = room_bytes_max}) + other_memory_bytes;
-            config.pin = false;
-            port::start_eal(config);
-        }
-        ~Eal() { port::stop_eal(); }
-    };
-    static Eal eal;
-}
-
-/// DPDK's pools have caches for threads that they know.
-void need_lcore() {
-    struct Registered {
-        Registered() { ::rte_thread_register(); }
-        ~Registered() { ::rte_thread_unregister(); }
-    };
-    thread_local Registered registered;
-}
 
 class DpdkReceiver : public Receiver {
 public:
-    DpdkReceiver(const ReceiverSpec& spec, std::string_view driver)
+    /// `frames`: of RoCE, and then they come to its port.
+    DpdkReceiver(const ReceiverSpec& spec, std::string_view driver, FrameKind::Is frames)
         : spec_(spec),
-          socket_(spec.address),
+          roce_(frames == FrameKind::Is::udp
+                    ? std::nullopt
+                    : std::optional<RoceTarget>(std::in_place, frames, spec.bytes, spec.addresses)),
+          reserved_(reserved_port(spec, frames)),
+          endpoint_(endpoint_of(spec, frames, reserved_)),
           device_(checked(config::with_frame_room(device_of(spec, driver), mtu()), mtu())),
-          pool_(fmt::format("bench{}", next_id()), {.buffers = buffers, .room_bytes = room_bytes()}),
+          pool_(fmt::format("bench{}", next_dpdk_id()), {.buffers = dpdk_buffers, .room_bytes = room_bytes()}),
           port_(port_config(), {&pool_}) {}
+    ~DpdkReceiver() override {
+        while (next_ < got_) ::rte_pktmbuf_free(frames_[next_++].mbuf);
+    }
+    DpdkReceiver(const DpdkReceiver&) = delete;
+    DpdkReceiver& operator=(const DpdkReceiver&) = delete;
 
-    [[nodiscard]] Endpoint endpoint() const override { return socket_.endpoint(); }
+    [[nodiscard]] Endpoint endpoint() const override { return endpoint_; }
+    [[nodiscard]] FrameKind frames() const override { return roce_ ? roce_->frames() : FrameKind{}; }
+    [[nodiscard]] Refused refused() const override { return refused_; }
+    [[nodiscard]] bool lends() const noexcept override { return roce_.has_value(); }
 
     std::uint32_t receive(std::span<ReceivedPacket> packets) override {
         need_lcore();
-        std::array<port::Packet, burst> frames;
-        const core::TimeNs now = core::clock_ns(CLOCK_REALTIME);
-        const auto got =
-            port_.receive(0, std::span(frames).first(std::min<std::size_t>(packets.size(), burst)), now, 0);
+        if (next_ == got_) {
+            const core::TimeNs now = core::clock_ns(CLOCK_REALTIME);
+            got_ =
+                port_.receive(0, std::span(frames_).first(std::min<std::size_t>(packets.size(), burst)), now, 0).count;
+            next_ = 0;
+        }
+        if (roce_) roce_->next_burst();
         std::uint32_t count = 0;
-        for (std::uint32_t i = 0; i < got.count; ++i) {
-            const port::Packet& frame = frames[i];
+        for (; next_ < got_ && count < packets.size(); ++next_) {
+            const port::Packet& frame = frames_[next_];
             wire::Datagram datagram;
             const wire::Verdict is =
                 wire::parse_frame(port::frame_of(frame), frame.captured_bytes, frame.wire_bytes, datagram);
-            if (is == wire::ok && datagram.dport == socket_.endpoint().port) {
+            if (is != wire::ok || datagram.dport != endpoint_.port) {
+                port_.answer({port::frame_of(frame), frame.captured_bytes}, is);
+                ::rte_pktmbuf_free(frame.mbuf);
+            } else if (!roce_) {
                 packets[count++] = {datagram.payload, datagram.payload_bytes, frame.mbuf};
-                continue;
+            } else {
+                const RoceTarget::Taken taken = roce_->take(datagram);
+                if (taken.is == RoceTarget::Is::not_yet) break;
+                if (taken.is == RoceTarget::Is::taken)
+                    packets[count++] = {taken.payload, taken.bytes, frame.mbuf};
+                else
+                    refuse(taken.is, frame.mbuf);
             }
-            port_.answer({port::frame_of(frame), frame.captured_bytes}, is);
-            ::rte_pktmbuf_free(frame.mbuf);
         }
         return count;
     }
@@ -116,9 +116,24 @@ private:
         if (!a && !b) return std::nullopt;
         return a.value_or(0) + b.value_or(0);
     }
+    /// Of the kernel's, so that it does not answer that nobody is there. RoCE's may be taken: by somebody who is.
+    static std::optional<ReservedPort> reserved_port(const ReceiverSpec& spec, FrameKind::Is frames) {
+        if (spec.interface.empty()) return std::nullopt;
+        if (frames == FrameKind::Is::udp) return std::optional<ReservedPort>(std::in_place, spec.address);
+        try {
+            return std::optional<ReservedPort>(std::in_place, spec.address, wire::roce_port);
+        } catch (const core::RunError&) {
+            return std::nullopt;
+        }
+    }
+    static Endpoint endpoint_of(const ReceiverSpec& spec, FrameKind::Is frames,
+                                const std::optional<ReservedPort>& reserved) {
+        if (frames != FrameKind::Is::udp) return {spec.address, wire::roce_port};
+        return reserved ? reserved->endpoint() : Endpoint{spec.address, udp_port_alone};
+    }
     static std::string device_of(const ReceiverSpec& spec, std::string_view driver) {
-        need_eal();
-        return spec.device.empty() ? fmt::format("{}{},iface={}{}", driver, next_id(), spec.interface,
+        need_eal(spec.device);
+        return spec.device.empty() ? fmt::format("{}{},iface={}{}", driver, next_dpdk_id(), spec.interface,
                                                  driver == "net_af_packet" ? ring : "")
                                    : spec.device;
     }
@@ -135,43 +150,47 @@ private:
             throw core::RunError(problem);
         return device;
     }
-    /// Two devices or pools of one name would be the same.
-    static std::uint32_t next_id() {
-        static std::atomic<std::uint32_t> next{0};
-        return next.fetch_add(1);
+    [[nodiscard]] std::uint32_t mtu() const {
+        return std::max(1500U, spec_.bytes + headers_bytes + (roce_ ? roce_headers_bytes : 0));
     }
-    [[nodiscard]] std::uint32_t mtu() const { return std::max(1500U, spec_.bytes + ip_and_udp_bytes); }
     [[nodiscard]] std::uint32_t room_bytes() const {
         if (config::driver_of(device_) == "net_af_xdp") return xdp_room_bytes;
         return std::max(mtu() + ethernet_bytes, config::buffer_room_bytes(device_, mtu()));
     }
     [[nodiscard]] port::LivePortConfig port_config() const {
-        port::LivePortConfig config;
-        config.name = "bench";
-        const std::size_t comma = device_.find(',');
-        config.device = device_.substr(0, comma);
-        if (!config::is_pci_address(device_)) config.args = comma == std::string::npos ? "" : device_.substr(comma + 1);
-        config.mtu = static_cast<std::uint16_t>(mtu());
+        port::LivePortConfig config = dpdk_port_config(device_, mtu());
         config.rx_descriptors = descriptors;
-        config.options.timestamps = config::Timestamps::software;
         // Where the kernel does not see what comes, nobody else answers ARP.
-        in_addr address{};
-        ::inet_pton(AF_INET, spec_.address.c_str(), &address);
-        if (!device_.starts_with("net_af_packet")) config.address = ntohl(address.s_addr);
+        if (!device_.starts_with("net_af_packet")) config.address = address_number(spec_.address);
         return config;
     }
 
+    void refuse(RoceTarget::Is is, rte_mbuf* mbuf) noexcept {
+        ++(is == RoceTarget::Is::damaged ? refused_.damaged : refused_.others);
+        ::rte_pktmbuf_free(mbuf);
+    }
+
     ReceiverSpec spec_;
-    ReservedPort socket_;
+    std::optional<RoceTarget> roce_;
+    std::optional<ReservedPort> reserved_;
+    Endpoint endpoint_;
     std::string device_;
     port::BufferPool pool_;
     port::LivePort port_;
+    std::array<port::Packet, burst> frames_;  // from next_ on they have not been looked at
+    std::uint32_t next_ = 0;
+    std::uint32_t got_ = 0;
+    Refused refused_;
 };
 
 }  // namespace
 
 std::unique_ptr<Receiver> open_dpdk_receiver(const ReceiverSpec& spec, std::string_view driver) {
-    return std::make_unique<DpdkReceiver>(spec, driver);
+    return std::make_unique<DpdkReceiver>(spec, driver, FrameKind::Is::udp);
+}
+
+std::unique_ptr<Receiver> open_dpdk_roce_receiver(const ReceiverSpec& spec, FrameKind::Is frames) {
+    return std::make_unique<DpdkReceiver>(spec, "net_af_packet", frames);
 }
 
 }  // namespace weir::bench

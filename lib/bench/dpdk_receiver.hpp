@@ -13,4 +13,9 @@ namespace weir::bench {
 /// Throws core::RunError with what DPDK said.
 [[nodiscard]] std::unique_ptr<Receiver> open_dpdk_receiver(const ReceiverSpec& spec, std::string_view driver);
 
+/// The same for RoCE frames with messages of one packet. What is wrong with them is counted (Receiver::refused()). A
+/// payload that was written is read where it was written to. Throws core::RunError also where no RoCE packet has so
+/// many bytes.
+[[nodiscard]] std::unique_ptr<Receiver> open_dpdk_roce_receiver(const ReceiverSpec& spec, FrameKind::Is frames);
+
 }  // namespace weir::bench

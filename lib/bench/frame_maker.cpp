@@ -15,4 +15,9 @@ void FrameMaker::write_head(std::uint64_t sequence, core::TimeNs now, std::byte*
     maker_.write_head(sequence, now, out + header_bytes);
 }
 
+void FrameMaker::write_body(std::uint64_t sequence, std::byte* frame) const noexcept {
+    const std::span<const std::byte> piece = body(sequence);
+    std::memcpy(frame + head_bytes, piece.data(), piece.size());
+}
+
 }  // namespace weir::bench

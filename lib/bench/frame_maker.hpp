@@ -27,6 +27,9 @@ public:
     [[nodiscard]] std::span<const std::byte> body(std::uint64_t sequence) const noexcept {
         return maker_.body(sequence);
     }
+    /// For senders whose frames lie in one piece: what write_head() leaves out. Without content it is the same in all.
+    void write_body(std::uint64_t sequence, std::byte* frame) const noexcept;
+    [[nodiscard]] std::uint32_t frame_bytes() const noexcept { return header_bytes + maker_.plan().bytes; }
 
 private:
     PacketMaker maker_;

@@ -86,59 +86,78 @@ void set_up(int host) {
 
 }  // namespace
 
+std::string namespaces_problem() {
+    const pid_t child = ::fork();
+    if (child < 0) return std::strerror(errno);
+    if (child == 0) {
+        const int flags = ::geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET;
+        std::_Exit(::unshare(flags) == 0 ? 0 : errno);
+    }
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (!WIFEXITED(status)) return "not to be found out";
+    return WEXITSTATUS(status) == 0 ? "" : std::strerror(WEXITSTATUS(status));
+}
+
+void ServingChild::start(const std::function<void()>& serve) {
+    const pid_t parent = ::getpid();
+    id_ = ::fork();
+    if (id_ < 0) fail("another process");
+    if (id_ != 0) return;
+    int status = 1;
+    try {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (::getppid() != parent) std::_Exit(1);
+        serve();
+        status = 0;
+    } catch (const std::exception& error) {
+        core::say("weir: {}\n", error.what());
+    }
+    std::_Exit(status);
+}
+
+void ServingChild::end() noexcept {
+    if (id_ <= 0) return;
+    ::kill(id_, SIGKILL);
+    while (::waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    id_ = -1;
+}
+
 Loopback::Loopback(unsigned mtu, const std::function<void()>& serve) {
     leave_network();
     Pipe left;    // the child is in its own namespace
     Pipe joined;  // and has its ends of the links
     Pipe ready;   // and they are up
-    const pid_t parent = ::getpid();
-    child_ = ::fork();
-    if (child_ < 0) fail("another process");
     char byte = 0;
-    if (child_ == 0) {
-        int status = 1;
-        try {
-            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-            joined.write.reset();
-            if (::getppid() != parent || ::unshare(CLONE_NEWNET) != 0) fail("a network namespace");
-            if (::write(left.write.get(), &byte, 1) != 1 || ::read(joined.read.get(), &byte, 1) != 1) std::_Exit(1);
-            set_up(2);
-            if (::write(ready.write.get(), &byte, 1) != 1) std::_Exit(1);
-            serve();
-            status = 0;
-        } catch (const std::exception& error) {
-            core::say("weir: {}\n", error.what());
-        }
-        std::_Exit(status);
-    }
+    child_.start([&] {
+        joined.write.reset();
+        if (::unshare(CLONE_NEWNET) != 0) fail("a network namespace");
+        if (::write(left.write.get(), &byte, 1) != 1 || ::read(joined.read.get(), &byte, 1) != 1) std::_Exit(1);
+        set_up(2);
+        if (::write(ready.write.get(), &byte, 1) != 1) std::_Exit(1);
+        serve();
+    });
     left.write.reset();
     ready.write.reset();
-    try {
-        if (::read(left.read.get(), &byte, 1) != 1) throw core::RunError("--loopback: the server's side did not start");
-        join_namespaces(mtu);
-        if (::write(joined.write.get(), &byte, 1) != 1 || ::read(ready.read.get(), &byte, 1) != 1)
-            throw core::RunError("--loopback: the server's side did not get its network");
-    } catch (...) {
-        end_child();
-        throw;
-    }
-}
-
-Loopback::~Loopback() {
-    end_child();
-}
-
-void Loopback::end_child() noexcept {
-    if (child_ <= 0) return;
-    ::kill(child_, SIGKILL);
-    while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    if (::read(left.read.get(), &byte, 1) != 1) throw core::RunError("--loopback: the server's side did not start");
+    join_namespaces(mtu);
+    if (::write(joined.write.get(), &byte, 1) != 1 || ::read(ready.read.get(), &byte, 1) != 1)
+        throw core::RunError("--loopback: the server's side did not get its network");
 }
 
 void Loopback::join_namespaces(unsigned mtu) const {
     for (int link = 0; link < 2; ++link)
-        ip(fmt::format("link add bench{0} mtu {1} type veth peer name bench{0} mtu {1} netns {2}", link, mtu, child_));
+        ip(fmt::format("link add bench{0} mtu {1} type veth peer name bench{0} mtu {1} netns {2}", link, mtu,
+                       child_.id()));
     set_up(1);
+}
+
+std::string MemifLoopback::device(const char* role) const {
+    // Larger than a jumbo frame: longer ones would be spoilt. 2048 places each way.
+    return fmt::format("net_memif0,role={},id=0,socket={},socket-abstract=no,bsize=10240,rsize=11", role,
+                       folder_.file("link.sock"));
 }
 
 }  // namespace weir::bench

@@ -6,14 +6,17 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "bench/frame_kind.hpp"
 #include "bench/host_facts.hpp"
 #include "bench/interface_counters.hpp"
 #include "bench/receiving.hpp"
 #include "bench/server.hpp"
 #include "bench/transports.hpp"
+#include "config/device_facts.hpp"
 #include "core/clock_ns.hpp"
 #include "core/error.hpp"
 #include "port/interface_drops.hpp"
+#include "port/interface_link.hpp"
 #include "search/back_to_back.hpp"
 #include "search/controller.hpp"
 
@@ -68,13 +71,19 @@ std::string too_large(std::uint32_t bytes, std::uint32_t headers, const std::str
 }
 
 /// What this host lacks is a result as well.
-std::string opened_or_why(const SenderKind& kind, const Endpoint& to, std::unique_ptr<Sender>& sender) {
+std::string opened_or_why(const SenderKind& kind, const SenderSpec& spec, std::unique_ptr<Sender>& sender) {
     try {
-        sender = kind.open(to);
+        sender = kind.open(spec);
         return {};
     } catch (const core::RunError& error) {
         return error.what();
     }
+}
+
+/// That packets go out of; empty: a device goes past the kernel.
+std::string interface_on_way(const SenderKind& kind, const std::string& device, const std::string& address) {
+    if (!kind.on_device || device.empty()) return interface_to(address);
+    return port::interface_of(config::driver_of(device), device);
 }
 
 }  // namespace
@@ -144,7 +153,7 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
     const Depth depth = depth_named(measurement.depth);
     const Transport& transport = transport_named(measurement.transport);
     const SenderKind& sender = sender_named(measurement.sender);
-    require_fit(transport, sender);
+    require_fit(transport, sender, depth);
     const bool by_weir = sender.open == nullptr;
     if (transport.by_pipeline(depth, by_weir)) way.pipeline = transport.pipeline;
     Point point;
@@ -181,17 +190,28 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
     try {
         point.not_available = opened.at("not_available");
         if (!point.not_available.empty()) return point;
-        way.interface = interface_to(opened.at("address"));
-        point.not_available =
-            too_large(measurement.bytes, way.pipeline ? pipeline_headers(*way.pipeline) : udp_headers, way.interface);
+        const FrameKind frames = opened.contains("frames") ? frames_from_json(opened["frames"]) : FrameKind{};
+        way.interface = interface_on_way(sender_named(way.pipeline ? "weir" : measurement.sender), measurement.device,
+                                         opened.at("address"));
+        point.not_available = too_large(
+            measurement.bytes,
+            way.pipeline || frames.is != FrameKind::Is::udp ? pipeline_headers(*transport.pipeline) : udp_headers,
+            way.interface);
         if (!point.not_available.empty()) return point;
         way.to = {opened.at("address"), opened.at("port")};
-        if (!way.pipeline) point.not_available = opened_or_why(sender, way.to, way.sender);
+        if (!way.pipeline)
+            point.not_available = opened_or_why(sender,
+                                                {.to = way.to,
+                                                 .frames = frames,
+                                                 .device = measurement.device,
+                                                 .own_address = server_->own_address(),
+                                                 .bytes = measurement.bytes},
+                                                way.sender);
         if (!point.not_available.empty()) return point;
         if (way.sender != nullptr) way.sender = with_faults(std::move(way.sender), measurement.faults);
         host_.interface = opened.at("interface");
         point.remarks = opened.value("remarks", "");
-        own_.interface = interface_text(way.interface);
+        own_.interface = way.interface.empty() ? config::driver_of(measurement.device) : interface_text(way.interface);
     } catch (const json::exception& error) {
         throw core::RunError(fmt::format("the server said something that cannot be read: {}", error.what()));
     }

@@ -21,7 +21,7 @@ struct Measurement {
     std::string transport;
     std::string sender = "sendmmsg";
     std::string depth = "receive";
-    std::string device;             ///< that `weir send` sends through; empty: net_af_packet on the way to the server
+    std::string device;             ///< that senders with DPDK send through; empty: net_af_packet on the way
     std::string address;            ///< IPv4, of the server, that packets go to; empty: that of the control connection
     std::uint32_t bytes = 8240;     ///< of UDP payload in a packet
     std::uint32_t packets = 1;      ///< in a message

@@ -93,4 +93,10 @@ Neighbour neighbour_of(int socket) {
     return neighbour;
 }
 
+std::uint32_t address_number(const std::string& address) {
+    in_addr number{};
+    ::inet_pton(AF_INET, address.c_str(), &number);
+    return ntohl(number.s_addr);
+}
+
 }  // namespace weir::bench

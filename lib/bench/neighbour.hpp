@@ -20,4 +20,7 @@ struct Neighbour {
 /// waits for the answer for 1 s. Throws core::RunError that says what is missing: a host behind a router is none.
 [[nodiscard]] Neighbour neighbour_of(int socket);
 
+/// An IPv4 address in host byte order, as wire::FrameSpec has it.
+[[nodiscard]] std::uint32_t address_number(const std::string& address);
+
 }  // namespace weir::bench

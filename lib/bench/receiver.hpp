@@ -24,6 +24,19 @@ struct Endpoint {
     std::uint16_t port = 0;
 };
 
+/// What a receiver takes, as its sender has to know it.
+struct FrameKind {
+    enum class Is : std::uint8_t { udp, roce_send, roce_write };
+    Is is = Is::udp;
+    // Of RoCE, and of WRITE: each packet is written to the next of these places.
+    std::uint32_t qp = 0;
+    std::uint32_t rkey = 0;
+    std::uint64_t va = 0;
+    std::uint32_t places = 1;
+    std::uint32_t place_bytes = 0;
+    friend bool operator==(const FrameKind&, const FrameKind&) = default;
+};
+
 /// Used by one thread at a time.
 class Receiver {
 public:
@@ -33,6 +46,7 @@ public:
 
     virtual ~Receiver() = default;
     [[nodiscard]] virtual Endpoint endpoint() const = 0;
+    [[nodiscard]] virtual FrameKind frames() const { return {}; }
     /// Up to `burst` packets. Waits for the first of them for 10 ms at most, or not at all where it polls.
     [[nodiscard]] virtual std::uint32_t receive(std::span<ReceivedPacket> packets) = 0;
     [[nodiscard]] virtual assemble::BufferRelease release() const noexcept = 0;
@@ -45,6 +59,12 @@ public:
         std::optional<std::uint64_t> kernel;
     };
     [[nodiscard]] virtual Drops drops() = 0;
+    /// Packets that it took and gave to nobody, since it was made. By the thread that receives, or after it.
+    struct Refused {
+        std::uint64_t damaged = 0;
+        std::uint64_t others = 0;  ///< not for us
+    };
+    [[nodiscard]] virtual Refused refused() const { return {}; }
     /// Packets that its device counts itself, since it was made; nothing: the kernel's interface does.
     [[nodiscard]] virtual std::optional<std::uint64_t> arrived() { return std::nullopt; }
     /// What could not be had, and makes its numbers worse; empty if nothing.
@@ -54,7 +74,7 @@ public:
 /// What a receiver is made for.
 struct ReceiverSpec {
     std::string address;               ///< IPv4, of this host
-    std::string interface;             ///< of the kernel, that has the address
+    std::string interface;             ///< of the kernel, that has the address; empty: the device alone has it
     std::string device;                ///< for DPDK: VDEV[,ARGS] or a PCI address; empty: on top of the interface
     std::uint32_t bytes = 0;           ///< of UDP payload in a packet, at most
     std::uint32_t addresses = 1;       ///< places in memory that payload goes to in turn

@@ -86,6 +86,7 @@ Receiving::Receiving(Receiver& receiver, std::string interface, const TrialSpec&
       before_(interface_counters(interface_)),
       drops_before_(receiver.drops()),
       arrived_before_(receiver.arrived()),
+      refused_before_(receiver.refused()),
       thread_([this] { run(); }) {}
 
 Receiving::~Receiving() {
@@ -123,6 +124,10 @@ Receiving::Outcome Receiving::end(std::uint64_t sent, double patience_s) {
     counts.cpu_s = cpu_s_;
     if (spec_.depth != Depth::receive) counts.assembled = assembled_;
     counts.messages = messages_;
+    const Receiver::Refused refused = receiver_.refused();
+    counts.taken += refused.damaged - refused_before_.damaged;
+    counts.damaged += refused.damaged - refused_before_.damaged;
+    counts.others += refused.others - refused_before_.others;
     const Receiver::Drops drops = receiver_.drops();
     counts.kernel_dropped = since(drops_before_.kernel, drops.kernel);
     counts.device_dropped = since(drops_before_.device, drops.device);

@@ -83,6 +83,7 @@ private:
     std::optional<InterfaceCounters> before_;
     Receiver::Drops drops_before_;
     std::optional<std::uint64_t> arrived_before_;
+    Receiver::Refused refused_before_;
     std::atomic<bool> stop_{false};
     // Of the thread, until it has been joined.
     std::uint64_t messages_ = 0;

@@ -12,9 +12,11 @@
 
 namespace weir::bench {
 
-ReservedPort::ReservedPort(const std::string& text) : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+ReservedPort::ReservedPort(const std::string& text, std::uint16_t port)
+    : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
+    address.sin_port = htons(port);
     socklen_t bytes = sizeof address;
     if (::inet_pton(AF_INET, text.c_str(), &address.sin_addr) != 1 ||
         ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||

@@ -11,8 +11,8 @@ namespace weir::bench {
 /// Without it the kernel would answer every packet that it sees as well: nobody is there.
 class ReservedPort {
 public:
-    /// A free port at this IPv4 address. Throws core::RunError with what the kernel said.
-    explicit ReservedPort(const std::string& address);
+    /// A free port at this IPv4 address, or this one. Throws core::RunError with what the kernel said.
+    explicit ReservedPort(const std::string& address, std::uint16_t port = 0);
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
 
 private:

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "bench/frame_kind.hpp"
 #include "bench/host_facts.hpp"
 #include "bench/interface_counters.hpp"
 #include "bench/results.hpp"
+#include "config/device_facts.hpp"
 #include "core/error.hpp"
 
 namespace weir::bench {
@@ -20,6 +22,15 @@ bool same(const std::string& a, const std::string& b) noexcept {
     unsigned difference = 0;
     for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
     return difference == 0;
+}
+
+/// On a device that drops nothing a rate says something of both sides.
+std::string waits_remark(const Transport& transport, const ReceiverSpec& spec) {
+    if (!transport.on_device || config::device_facts(spec.device).loss != config::LossTold::lossless) return {};
+    return fmt::format(
+        "{} lets the sender wait and drops nothing: the most that the sender can do is the most that the "
+        "receiver takes",
+        config::driver_of(spec.device));
 }
 
 }  // namespace
@@ -83,11 +94,11 @@ void Server::work(ControlConnection& client) {
 Server::Json Server::open(const Json& asked, const ControlConnection& client) {
     close();
     spec_ = {};
-    spec_.address = asked.value("address", "");
+    spec_.address = config_.address.empty() ? asked.value("address", "") : config_.address;
     if (spec_.address.empty()) spec_.address = client.own_address();
-    spec_.interface = interface_with(spec_.address);
+    if (config_.address.empty()) spec_.interface = interface_with(spec_.address);
     // Nobody may be told to send to somebody else by way of us.
-    if (spec_.interface.empty())
+    if (spec_.interface.empty() && config_.address.empty())
         throw core::RunError(fmt::format("{} is no address of this host: nothing will be sent there", spec_.address));
     spec_.device = config_.device;
     spec_.cpu = config_.receiving.cpu;
@@ -102,25 +113,30 @@ Server::Json Server::open(const Json& asked, const ControlConnection& client) {
     } catch (const std::runtime_error& error) {  // a host that cannot do this may well do other things
         return {{"type", "opened"}, {"not_available", error.what()}};
     }
+    const std::string interface =
+        spec_.interface.empty() ? config::driver_of(spec_.device) : interface_text(spec_.interface);
     if (receiver_ == nullptr)
-        return {{"type", "opened"},
-                {"not_available", ""},
-                {"address", spec_.address},
-                {"port", 0},
-                {"interface", interface_text(spec_.interface)}};
+        return {{"type", "opened"}, {"not_available", ""},    {"address", spec_.address},
+                {"port", 0},        {"interface", interface}, {"remarks", waits_remark(*transport_, spec_)}};
     const Endpoint endpoint = receiver_->endpoint();
+    std::string remarks = receiver_->remarks();
+    if (const std::string waits = waits_remark(*transport_, spec_); !waits.empty())
+        remarks += (remarks.empty() ? "" : "; ") + waits;
     return {{"type", "opened"},
             {"not_available", ""},
             {"address", endpoint.address},
             {"port", endpoint.port},
-            {"interface", interface_text(spec_.interface)},
-            {"remarks", receiver_->remarks()}};
+            {"frames", to_json(receiver_->frames())},
+            {"interface", interface},
+            {"remarks", remarks}};
 }
 
 /// None where `weir run` receives.
 void Server::open_receiver(Depth depth) {
-    if (!transport_->has(depth))
-        throw core::RunError(fmt::format("{} has no depth {}", transport_->name, name_of(depth)));
+    if (const std::string problem = depth_problem(*transport_, depth); !problem.empty()) throw core::RunError(problem);
+    if (!config_.address.empty() && !transport_->on_device)
+        throw core::RunError(fmt::format("{} needs a network of the kernel's, and does not go over {}",
+                                         transport_->name, config::driver_of(config_.device)));
     if (spec_.addresses > 1 && (!transport_->places || transport_->by_pipeline(depth, by_weir_)))
         throw core::RunError("where payload goes is for the ring to say, or for the driver's pool");
     if (transport_->by_pipeline(depth, by_weir_)) {

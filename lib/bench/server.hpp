@@ -23,6 +23,8 @@ public:
         std::string token;  ///< that a client has to know; empty: none
         std::string weir_version;
         std::string device;  ///< for DPDK: VDEV[,ARGS] or a PCI address; empty: on top of the interface
+        /// Of packets, on a link that `device` and nobody else has; empty: what the client names, of this host.
+        std::string address{};
         Receiving::Settings receiving;
     };
     /// `say`: lines for people.

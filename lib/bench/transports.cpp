@@ -9,6 +9,7 @@
 
 #include "bench/af_packet_sender.hpp"
 #include "bench/dpdk_receiver.hpp"
+#include "bench/dpdk_sender.hpp"
 #include "bench/gso_sender.hpp"
 #include "bench/packet_mmap_receiver.hpp"
 #include "bench/udp_receiver.hpp"
@@ -46,31 +47,48 @@ constexpr std::array<Transport, 9> table{{
      .text = "DPDK: --device, or without one net_af_packet on the interface",
      .open = [](const ReceiverSpec& spec) { return open_dpdk_receiver(spec, "net_af_packet"); },
      .pipeline = PipelineKind{"udp", ""},
-     .sees_frames = true},
+     .sees_frames = true,
+     .on_device = true},
     {.name = "dpdk-roce-send",
-     .text = "RoCEv2 SEND without an RDMA card, unreliable connection, by weir run and weir send",
-     .pipeline = PipelineKind{"roce-send", "uc"}},
+     .text = "RoCEv2 SEND without an RDMA card, unreliable connection; from assemble on by weir run and weir send",
+     .open = [](const ReceiverSpec& spec) { return open_dpdk_roce_receiver(spec, FrameKind::Is::roce_send); },
+     .pipeline = PipelineKind{"roce-send", "uc"},
+     .on_device = true,
+     .takes_roce = true},
     {.name = "dpdk-roce-write",
-     .text = "RoCEv2 WRITE without an RDMA card, unreliable connection, by weir run and weir send",
-     .pipeline = PipelineKind{"roce-write", "uc"}},
+     .text = "RoCEv2 WRITE without an RDMA card, unreliable connection; from assemble on by weir run and weir send",
+     .open = [](const ReceiverSpec& spec) { return open_dpdk_roce_receiver(spec, FrameKind::Is::roce_write); },
+     .pipeline = PipelineKind{"roce-write", "uc"},
+     .places = true,
+     .on_device = true,
+     .takes_roce = true},
     {.name = "dpdk-roce-write-rc",
      .text = "RoCEv2 WRITE without an RDMA card, reliable connection: what is lost is sent again",
-     .pipeline = PipelineKind{"roce-write", "rc"}},
+     .pipeline = PipelineKind{"roce-write", "rc"},
+     .on_device = true},
 }};
 
-constexpr std::array<SenderKind, 4> senders{{
+constexpr std::array<SenderKind, 5> senders{{
     {.name = "sendmmsg",
      .text = "a UDP socket, up to 64 packets in one call",
-     .open = [](const Endpoint& to) { return open_udp_sender(to); }},
+     .open = [](const SenderSpec& spec) { return open_udp_sender(spec.to); }},
     {.name = "gso",
      .text =
          "a UDP socket, up to 64 packets in one call that pass the kernel joined to as few as possible (UDP_SEGMENT)",
-     .open = [](const Endpoint& to) { return open_gso_sender(to); },
+     .open = [](const SenderSpec& spec) { return open_gso_sender(spec.to); },
      .joins = true},
     {.name = "af-packet",
      .text = "a packet socket, up to 64 frames in one call, straight to the device; on one Ethernet",
-     .open = [](const Endpoint& to) { return open_af_packet_sender(to); }},
-    {.name = "weir", .text = "weir send, with weir run as the receiver: like with like beside the RoCE transports"},
+     .open = [](const SenderSpec& spec) { return open_af_packet_sender(spec.to); }},
+    {.name = "dpdk",
+     .text =
+         "DPDK, up to 64 frames in one call, UDP or RoCE: --sender-device, or without one net_af_packet; on one Ethernet",
+     .open = [](const SenderSpec& spec) { return open_dpdk_sender(spec); },
+     .makes_roce = true,
+     .on_device = true},
+    {.name = "weir",
+     .text = "weir send, with weir run as the receiver: like with like beside the RoCE transports",
+     .on_device = true},
 }};
 
 template <class Entry>
@@ -97,12 +115,28 @@ const SenderKind& sender_named(std::string_view name) {
     return named(sender_kinds(), name, "sender");
 }
 
-bool fit(const Transport& transport, const SenderKind& sender) noexcept {
-    return !(transport.sees_frames && sender.joins);
+std::string depth_problem(const Transport& transport, Depth depth) {
+    if (transport.has(depth)) return {};
+    if (transport.pipeline && transport.pipeline->service == "rc")
+        return fmt::format("{}: a reliable connection has to be answered: depth assemble", transport.name);
+    return fmt::format("{} has no depth {}", transport.name, name_of(depth));
 }
-void require_fit(const Transport& transport, const SenderKind& sender) {
-    core::require(fit(transport, sender),
+
+std::string_view usual_sender(const Transport& transport, Depth depth) noexcept {
+    return transport.takes_roce && depth == Depth::receive ? "dpdk" : "sendmmsg";
+}
+
+bool fit(const Transport& transport, const SenderKind& sender, Depth depth) noexcept {
+    // Of weir send it is said elsewhere which depths there are.
+    const bool makes = !transport.takes_roce || depth != Depth::receive || sender.makes_roce || sender.open == nullptr;
+    return makes && !(transport.sees_frames && sender.joins);
+}
+void require_fit(const Transport& transport, const SenderKind& sender, Depth depth) {
+    core::require(!(transport.sees_frames && sender.joins),
                   fmt::format("{} sees what {} joins as one frame: use another sender", transport.name, sender.name));
+    core::require(fit(transport, sender, depth),
+                  fmt::format("{} makes no RoCE frames, which {} takes at depth {}: use the sender dpdk", sender.name,
+                              transport.name, name_of(depth)));
 }
 
 }  // namespace weir::bench

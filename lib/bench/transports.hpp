@@ -24,14 +24,18 @@ struct Transport {
     /// It gets frames from the kernel as they are, and not what the kernel's UDP makes of them: what a sender joins is
     /// one.
     bool sees_frames = false;
-    bool places = false;  ///< payload goes to places in memory that are ours to choose
+    bool places = false;     ///< payload goes to places in memory that are ours to choose
+    bool on_device = false;  ///< it goes by DPDK, on any device
+    /// What is opened takes RoCE frames, which not every sender makes, for `receive` alone.
+    bool takes_roce = false;
 
-    [[nodiscard]] bool has(Depth depth) const noexcept {
-        return depth == Depth::full ? pipeline.has_value() : open != nullptr || (pipeline && depth == Depth::assemble);
+    [[nodiscard]] bool opens(Depth depth) const noexcept {
+        return open != nullptr && (depth == Depth::receive || (depth == Depth::assemble && !takes_roce));
     }
+    [[nodiscard]] bool has(Depth depth) const noexcept { return opens(depth) || (pipeline && depth != Depth::receive); }
     /// `by_weir`: the sender is to be `weir send`.
     [[nodiscard]] bool by_pipeline(Depth depth, bool by_weir) const noexcept {
-        return pipeline && depth != Depth::receive && (by_weir || depth == Depth::full || open == nullptr);
+        return pipeline && depth != Depth::receive && (by_weir || !opens(depth));
     }
 };
 
@@ -39,21 +43,28 @@ struct Transport {
 [[nodiscard]] std::span<const Transport> transports() noexcept;
 /// Throws core::UsageError with the names there are.
 [[nodiscard]] const Transport& transport_named(std::string_view name);
+/// Why it does not have this depth; empty if it has it.
+[[nodiscard]] std::string depth_problem(const Transport& transport, Depth depth);
 
 struct SenderKind {
     std::string_view name;
     std::string_view text;
     /// Throws core::RunError with what this host lacks. Null: it is `weir send`.
-    std::unique_ptr<Sender> (*open)(const Endpoint& to) = nullptr;
-    bool joins = false;  ///< as its Sender::joins_packets()
+    std::unique_ptr<Sender> (*open)(const SenderSpec& spec) = nullptr;
+    bool joins = false;       ///< as its Sender::joins_packets()
+    bool makes_roce = false;  ///< besides UDP
+    bool on_device = false;   ///< as Transport::on_device
 };
 [[nodiscard]] std::span<const SenderKind> sender_kinds() noexcept;
 /// Throws core::UsageError with the names there are.
 [[nodiscard]] const SenderKind& sender_named(std::string_view name);
 
+/// Of those that there are, one for who names none.
+[[nodiscard]] std::string_view usual_sender(const Transport& transport, Depth depth) noexcept;
+
 /// What the one sends the other can receive.
-[[nodiscard]] bool fit(const Transport& transport, const SenderKind& sender) noexcept;
+[[nodiscard]] bool fit(const Transport& transport, const SenderKind& sender, Depth depth = Depth::receive) noexcept;
 /// Throws core::UsageError that says why, unless they fit.
-void require_fit(const Transport& transport, const SenderKind& sender);
+void require_fit(const Transport& transport, const SenderKind& sender, Depth depth = Depth::receive);
 
 }  // namespace weir::bench

@@ -168,6 +168,9 @@ enum class RoceOperation : std::uint8_t {
 [[nodiscard]] std::uint8_t roce_opcode(RoceTransport transport, bool is_write, std::uint32_t index, std::uint32_t count,
                                        bool immediate) noexcept;
 
+/// All that is in front of the payload; what it uses of `packet` is said at write_roce_frame, but `payload`. For those
+/// who write payload, padding and iCRC themselves.
+std::size_t write_roce_headers(const FrameSpec& spec, const RocePacket& packet, std::span<std::byte> out) noexcept;
 /// Frame bytes of the RoCE packet, iCRC included, Ethernet padding not.
 [[nodiscard]] std::size_t roce_frame_bytes(const FrameSpec& spec, const RocePacket& packet) noexcept;
 /// Writes the whole frame. Uses opcode, qp, psn, pkey, ack_request, solicited, the fields of the extension headers that

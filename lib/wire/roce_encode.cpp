@@ -100,11 +100,11 @@ std::size_t roce_frame_bytes(const FrameSpec& spec, const RocePacket& packet) no
            pad_bytes(packet) + roce_icrc_bytes;
 }
 
-std::size_t write_roce_frame(const FrameSpec& spec, const RocePacket& packet, std::span<std::byte> out) noexcept {
-    const std::size_t bytes = roce_frame_bytes(spec, packet);
+std::size_t write_roce_headers(const FrameSpec& spec, const RocePacket& packet, std::span<std::byte> out) noexcept {
+    const auto bytes = static_cast<std::uint32_t>(roce_frame_bytes(spec, packet));
     const std::uint32_t header_bytes = frame_header_bytes(spec);
-    if (out.size() < bytes) return 0;
-    if (write_frame_headers(spec, static_cast<std::uint32_t>(bytes - header_bytes), out) == 0) return 0;
+    if (out.size() < header_bytes + roce_bth_bytes + extension_bytes(packet.opcode)) return 0;
+    if (write_frame_headers(spec, bytes - header_bytes, out) == 0) return 0;
     std::byte* at = out.data() + header_bytes;
     constexpr std::uint32_t migrated = 0x40;  // as real adapters send it
     at[0] = static_cast<std::byte>(packet.opcode);
@@ -112,11 +112,17 @@ std::size_t write_roce_frame(const FrameSpec& spec, const RocePacket& packet, st
     store_be(at + 2, packet.pkey);
     store_be(at + 4, packet.qp & 0xffffff);
     store_be(at + 8, (packet.ack_request ? 0x80000000U : 0U) | (packet.psn & 0xffffff));
-    at = write_extensions(packet, at + roce_bth_bytes);
+    return static_cast<std::size_t>(write_extensions(packet, at + roce_bth_bytes) - out.data());
+}
+
+std::size_t write_roce_frame(const FrameSpec& spec, const RocePacket& packet, std::span<std::byte> out) noexcept {
+    const std::size_t bytes = roce_frame_bytes(spec, packet);
+    if (out.size() < bytes || write_roce_headers(spec, packet, out) == 0) return 0;
+    std::byte* at = out.data() + (bytes - packet.bytes - pad_bytes(packet) - roce_icrc_bytes);
     if (packet.bytes != 0) std::memcpy(at, packet.payload, packet.bytes);
     std::memset(at + packet.bytes, 0, pad_bytes(packet));
     at += packet.bytes + pad_bytes(packet);
-    const std::byte* ip = out.data() + header_bytes - ip_header_bytes(spec) - udp_header_bytes;
+    const std::byte* ip = out.data() + frame_header_bytes(spec) - ip_header_bytes(spec) - udp_header_bytes;
     store_le(at, roce_icrc(ip, static_cast<std::uint32_t>(at - ip)));
     return bytes;
 }

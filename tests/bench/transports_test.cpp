@@ -33,7 +33,9 @@ TEST(Transports, FramesThatAreJoinedAreForTheKernelsUdpOnly) {
 TEST(Transports, TheTableSaysOfASenderWhatItSaysOfItself) {
     for (const char* name : {"sendmmsg", "gso"}) {
         const SenderKind& kind = sender_named(name);
-        EXPECT_EQ(kind.open({"127.0.0.1", 9})->joins_packets(), kind.joins) << name;
+        EXPECT_EQ(kind.open({.to = {"127.0.0.1", 9}, .frames = {}, .device = {}, .own_address = {}})->joins_packets(),
+                  kind.joins)
+            << name;
     }
 }
 

@@ -329,6 +329,8 @@ def climb_all(receivers, size, turns, seconds, ladder):
     climbs = [Climb(receiver, size, turns) for receiver in receivers]
     for gbps in ladder:
         climbing = [climb for climb in climbs if not climb.ended]
+        if not climbing:
+            break
         for climb in climbing:
             climb.begin(gbps)
         for turn in range(turns):

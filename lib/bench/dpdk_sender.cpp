@@ -97,21 +97,12 @@ public:
         : spec_(spec),
           kernel_(kernels_way(spec)),
           device_(checked(device_of(spec, kernel_), mtu())),
-          place_(device_),
           heard_(fmt::format("heard{}", next_dpdk_id()),
                  {.buffers = heard_buffers,
                   .room_bytes = std::max(mtu() + 14, config::buffer_room_bytes(device_, mtu()))}),
-          pool_(fmt::format("sent{}", next_dpdk_id()), {.buffers = sent_buffers, .room_bytes = mtu() + 14 + 4}),
-          port_(port_config(), {&heard_}) {
+          pool_(fmt::format("sent{}", next_dpdk_id()), {.buffers = sent_buffers, .room_bytes = mtu() + 14 + 4}) {
         if (kernel_) mac_ = kernel_->neighbour.mac;
-        const auto give_up = std::chrono::steady_clock::now() + link_patience;
-        while (!port_.link().up) {
-            if (std::chrono::steady_clock::now() > give_up)
-                throw core::RunError(
-                    fmt::format("{}: its link is down, {} s after it was started: is the other side there?",
-                                config::driver_of(device_), link_patience.count()));
-            std::this_thread::sleep_for(link_look);
-        }
+        open_port();
     }
     ~DpdkSender() override {
         if (lossless()) std::this_thread::sleep_for(farewell);
@@ -158,22 +149,44 @@ public:
                 }
             },
             *maker_);
-        const std::uint16_t sent = ::rte_eth_tx_burst(port_.id(), 0, mbufs_.data(), static_cast<std::uint16_t>(count));
+        const std::uint16_t sent = ::rte_eth_tx_burst(port_->id(), 0, mbufs_.data(), static_cast<std::uint16_t>(count));
         std::copy(mbufs_.begin() + sent, mbufs_.begin() + ready_, mbufs_.begin());
         ready_ -= sent;
         return sent;
     }
 
     [[nodiscard]] std::optional<std::uint64_t> on_wire() override {
-        if (!port_.setup().interface.empty()) return std::nullopt;  // the kernel's interface counts
+        if (!port_->setup().interface.empty()) return std::nullopt;  // the kernel's interface counts
         rte_eth_stats stats{};
-        if (::rte_eth_stats_get(port_.id(), &stats) != 0) return std::nullopt;
+        if (::rte_eth_stats_get(port_->id(), &stats) != 0) return std::nullopt;
         return stats.opackets;
     }
 
     [[nodiscard]] std::uint32_t burst() const noexcept override { return most; }
 
 private:
+    /// Starts the device and waits for its link. What needs the other side from the start on (net_memif) may be a
+    /// moment too early for it, and is begun again.
+    void open_port() {
+        const auto give_up = std::chrono::steady_clock::now() + link_patience;
+        while (!port_) {
+            try {
+                place_.emplace(device_);
+                port_.emplace(port_config(), std::vector<port::BufferPool*>{&heard_});
+            } catch (const core::RunError&) {
+                if (!lossless() || std::chrono::steady_clock::now() > give_up) throw;
+                place_.reset();
+                std::this_thread::sleep_for(10 * link_look);
+            }
+        }
+        while (!port_->link().up) {
+            if (std::chrono::steady_clock::now() > give_up)
+                throw core::RunError(
+                    fmt::format("{}: its link is down, {} s after it was started: is the other side there?",
+                                config::driver_of(device_), link_patience.count()));
+            std::this_thread::sleep_for(link_look);
+        }
+    }
     static std::optional<KernelsWay> kernels_way(const SenderSpec& spec) {
         const std::string interface = port::interface_of(config::driver_of(spec.device), spec.device);
         if (!spec.device.empty() && interface.empty()) return std::nullopt;
@@ -184,6 +197,7 @@ private:
         return way;
     }
     static std::string device_of(const SenderSpec& spec, const std::optional<KernelsWay>& kernel) {
+        need_eal(spec.device);
         if (!spec.device.empty()) return spec.device;
         return fmt::format("net_af_packet{},iface={}", next_dpdk_id(), kernel->neighbour.interface);
     }
@@ -214,12 +228,12 @@ private:
                               .dport = spec_.to.port};
         if (kernel_) {
             frame.source_mac = kernel_->neighbour.own_mac;
-        } else if (rte_ether_addr own{}; ::rte_eth_macaddr_get(port_.id(), &own) == 0) {
+        } else if (rte_ether_addr own{}; ::rte_eth_macaddr_get(port_->id(), &own) == 0) {
             std::copy_n(static_cast<const std::uint8_t*>(own.addr_bytes), frame.source_mac.size(),
                         frame.source_mac.begin());
         }
         if (!mac_) {
-            PortLink link(port_.id(), heard_);
+            PortLink link(port_->id(), heard_);
             const std::atomic<bool> stop{false};
             mac_ = simulate::resolve_neighbour(frame, link, address_patience_s, stop);
             if (!mac_)
@@ -236,7 +250,7 @@ private:
             if (::rte_pktmbuf_alloc_bulk(pool_.get(), mbufs_.data() + ready_, count - ready_) == 0)
                 ready_ = count;
             else
-                ::rte_eth_tx_done_cleanup(port_.id(), 0, 0);
+                ::rte_eth_tx_done_cleanup(port_->id(), 0, 0);
         }
         return std::min(ready_, count);
     }
@@ -244,10 +258,10 @@ private:
     SenderSpec spec_;
     std::optional<KernelsWay> kernel_;
     std::string device_;
-    DpdkPlace place_;
     port::BufferPool heard_;  // not of pool_: what comes would be written over bodies
     port::BufferPool pool_;
-    port::LivePort port_;
+    std::optional<DpdkPlace> place_;
+    std::optional<port::LivePort> port_;
     std::optional<port::MacAddress> mac_;
     std::optional<std::variant<FrameMaker, RoceFrameMaker>> maker_;
     std::array<rte_mbuf*, most> mbufs_{};

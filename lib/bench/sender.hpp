@@ -19,10 +19,10 @@ namespace weir::bench {
 /// What a sender is made for.
 struct SenderSpec {
     Endpoint to;
-    FrameKind frames;
-    std::string device;       ///< for DPDK: VDEV[,ARGS] or a PCI address; empty: on top of the interface on the way
-    std::string own_address;  ///< IPv4, that packets come from where the kernel does not say
-    std::uint32_t bytes = 0;  ///< of a packet, at most
+    FrameKind frames{};
+    std::string device{};       ///< for DPDK: VDEV[,ARGS] or a PCI address; empty: on top of the interface on the way
+    std::string own_address{};  ///< IPv4, that packets come from where the kernel does not say
+    std::uint32_t bytes = 0;    ///< of a packet, at most
 };
 
 /// Used by one thread.

@@ -118,7 +118,7 @@ const SenderKind& sender_named(std::string_view name) {
 std::string depth_problem(const Transport& transport, Depth depth) {
     if (transport.has(depth)) return {};
     if (transport.pipeline && transport.pipeline->service == "rc")
-        return fmt::format("{}: a reliable connection has to be answered: depth assemble", transport.name);
+        return "a reliable connection has to be answered: depth assemble";
     return fmt::format("{} has no depth {}", transport.name, name_of(depth));
 }
 

@@ -70,7 +70,7 @@ protected:
         }
     }
     std::unique_ptr<Sender> sender_to(const Receiver& receiver) {
-        auto sender = sender_named(std::get<1>(GetParam())).open(receiver.endpoint());
+        auto sender = sender_named(std::get<1>(GetParam())).open({.to = receiver.endpoint()});
         sender->prepare(plan_);
         return sender;
     }
@@ -182,7 +182,7 @@ TEST_P(KernelUdp, ALongerPacketThanExpectedIsSeen) {
     if (receiver == nullptr) GTEST_SKIP() << skipped_;
     PacketPlan longer = plan_;
     longer.bytes += 8;
-    const auto sender = sender_named("sendmmsg").open(receiver->endpoint());
+    const auto sender = sender_named("sendmmsg").open({.to = receiver->endpoint()});
     sender->prepare(longer);
     ASSERT_EQ(sender->send(0, 1), 1U);
     std::array<ReceivedPacket, Receiver::burst> packets;
@@ -216,7 +216,7 @@ TEST(GsoSender, JoinsWhatOnePacketOfIpHolds) {
 
 TEST(GsoSender, LargePacketsGoOneByOne) {
     const auto receiver = transport_named("udp-socket").open(receiver_spec(40'000));
-    const auto sender = sender_named("gso").open(receiver->endpoint());
+    const auto sender = sender_named("gso").open({.to = receiver->endpoint()});
     const PacketPlan plan{.trial = 1, .bytes = 40'000, .packets = 1};
     sender->prepare(plan);
     Reception reception(plan, 3);
@@ -234,7 +234,7 @@ TEST(GsoSender, LargePacketsGoOneByOne) {
 
 TEST(AfPacketSender, SaysThatTheLoopbackInterfaceIsNoEthernet) {
     try {
-        (void)sender_named("af-packet").open({"127.0.0.1", 9});
+        (void)sender_named("af-packet").open({.to = {"127.0.0.1", 9}});
         FAIL();
     } catch (const RunError& error) {
         EXPECT_STREQ(error.what(), "lo is no Ethernet: frames cannot be sent there");

@@ -1,9 +1,11 @@
 // What RoceFrameMaker makes is what weir's decoder, and RoceTarget, take.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
+#include "bench/frame_kind.hpp"
 #include "bench/roce_frame_maker.hpp"
 #include "bench/roce_target.hpp"
 #include "core/error.hpp"
@@ -98,6 +100,13 @@ TEST_P(RoceFrames, HaveAtMostAPathsMtu) {
     } catch (const weir::core::RunError& error) {
         EXPECT_STREQ(error.what(), "a RoCE packet carries at most 4096 bytes, not 8240");
     }
+}
+
+TEST_P(RoceFrames, AreDescribedToTheOtherSide) {
+    const FrameKind frames = RoceTarget(GetParam(), 2048, 1).frames();
+    EXPECT_EQ(weir::bench::frames_from_json(to_json(frames)), frames);
+    EXPECT_EQ(weir::bench::frames_from_json(weir::bench::to_json(FrameKind{})), FrameKind{});
+    EXPECT_THROW((void)weir::bench::frames_from_json({{"kind", "smoke"}}), weir::core::RunError);
 }
 
 TEST(RoceTarget, WritesGoToAllPlacesInTurnAndToNoOthers) {

@@ -110,6 +110,43 @@ TEST_F(ServerTest, AReceiverOfFramesIsNotMeasuredWithJoinedOnes) {
                  weir::core::UsageError);
 }
 
+TEST_F(ServerTest, WhatTheServerCannotReceiveIsNotAvailable) {
+    Client client(connect(), "word", "test");
+    const auto why = [&](Measurement one) {
+        return client
+            .run(
+                one, [](const auto&) {}, stop_)
+            .not_available;
+    };
+    EXPECT_EQ(why(at("dpdk-roce-write-rc", "receive")), "a reliable connection has to be answered: depth assemble");
+    Measurement large = at("dpdk-roce-send", "receive");
+    large.sender = "dpdk";
+    large.bytes = 8240;
+    EXPECT_EQ(why(large), "a RoCE packet carries at most 4096 bytes, not 8240");
+    large.sender = "sendmmsg";
+    EXPECT_THROW((void)why(large), weir::core::UsageError);
+}
+
+/// A server whose only link is a device: nothing of the kernel's goes there.
+TEST(DeviceServer, TransportsOfTheKernelAreNotAvailable) {
+    ControlListener listener("127.0.0.1", 0);
+    std::thread thread([&listener] {
+        Server::Config config;
+        config.device = "net_memif0,role=server";
+        config.address = "10.99.0.2";
+        ControlConnection client(listener.accept(20));
+        Server(config, [](const std::string&) {}).serve(client);
+    });
+    {
+        Client client(ControlConnection::connect("127.0.0.1", listener.port(), 1), "", "test");
+        const std::atomic<bool> stop{false};
+        const Point point = client.run(
+            at("udp-tuned", "receive"), [](const auto&) {}, stop);
+        EXPECT_EQ(point.not_available, "udp-tuned needs a network of the kernel's, and does not go over net_memif");
+    }
+    thread.join();
+}
+
 TEST_F(ServerTest, AStrangerIsSentAway) {
     try {
         Client client(connect(), "another word", "test");

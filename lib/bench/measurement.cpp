@@ -59,9 +59,10 @@ std::string too_large(std::uint32_t bytes, std::uint32_t headers, const std::str
 }
 
 /// What this host lacks is a result as well.
-std::string opened_or_why(const SenderKind& kind, const Endpoint& to, std::unique_ptr<Sender>& sender) {
+template <class Action>
+std::string done_or_why(Action&& action) {
     try {
-        sender = kind.open(to);
+        action();
         return {};
     } catch (const core::RunError& error) {
         return error.what();
@@ -129,13 +130,13 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
     check(way.plan);
     const Depth depth = depth_named(measurement.depth);
     const Transport& transport = transport_named(measurement.transport);
-    const SenderKind& sender = sender_named(measurement.sender);
-    require_fit(transport, sender);
+    require_fit(transport, sender_named(measurement.sender));
+    const SenderKind& sender = sender_for(transport, sender_named(measurement.sender));
     const bool by_weir = sender.open == nullptr;
     if (transport.by_pipeline(depth, by_weir)) way.pipeline = transport.pipeline;
     Point point;
     point.transport = measurement.transport;
-    point.sender = way.pipeline ? "weir send" : measurement.sender;
+    point.sender = way.pipeline ? "weir send" : sender.name;
     point.depth = measurement.depth;
     point.bytes = measurement.bytes;
     point.packets = measurement.packets;
@@ -158,11 +159,13 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
         point.not_available = opened.at("not_available");
         if (!point.not_available.empty()) return point;
         way.interface = interface_to(opened.at("address"));
-        point.not_available =
-            too_large(measurement.bytes, way.pipeline ? pipeline_headers(*way.pipeline) : udp_headers, way.interface);
+        if (!transport.rdma)
+            point.not_available = too_large(
+                measurement.bytes, way.pipeline ? pipeline_headers(*way.pipeline) : udp_headers, way.interface);
         if (!point.not_available.empty()) return point;
         way.to = {opened.at("address"), opened.at("port")};
-        if (!way.pipeline) point.not_available = opened_or_why(sender, way.to, way.sender);
+        if (!way.pipeline) point.not_available = done_or_why([&] { way.sender = sender.open(way.to); });
+        if (point.not_available.empty()) point.not_available = connect(way, opened.value("offer", json()));
         if (!point.not_available.empty()) return point;
         host_.interface = opened.at("interface");
         point.remarks = opened.value("remarks", "");
@@ -180,6 +183,15 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
     }
     if (!way.remarks.empty()) point.remarks += (point.remarks.empty() ? "" : "; ") + way.remarks;
     return point;
+}
+
+/// Both sides are told of each other what addresses do not say. Returns what one of them lacks for it.
+std::string Client::connect(Way& way, const json& offer) {
+    if (offer.is_null()) return {};
+    json answer;
+    if (std::string why = done_or_why([&] { answer = way.sender->accept(offer); }); !why.empty()) return why;
+    server_->send({{"type", "connect"}, {"answer", answer}});
+    return server_->receive("connected", answer_s).at("not_available");
 }
 
 void Client::begin(Way& way, std::uint64_t packets, double packets_per_s) {

@@ -64,6 +64,7 @@ public:
 
 private:
     struct Way;  // a sender, and where it sends
+    [[nodiscard]] std::string connect(Way& way, const nlohmann::json& offer);
     void begin(Way& way, std::uint64_t packets, double packets_per_s);
     [[nodiscard]] nlohmann::json end(Way& way, std::uint64_t sent);
     [[nodiscard]] double ceiling(Way& way);  // packets/s

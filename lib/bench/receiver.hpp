@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +34,10 @@ public:
 
     virtual ~Receiver() = default;
     [[nodiscard]] virtual Endpoint endpoint() const = 0;
+    /// What a sender has to know beside that, and its answer (Sender::accept()), without which nothing is received;
+    /// null: nothing. connect() throws core::RunError with what this host lacks.
+    [[nodiscard]] virtual nlohmann::json offer() const { return nullptr; }
+    virtual void connect(const nlohmann::json& /*answer*/) {}
     /// Up to `burst` packets. Waits for the first of them for 10 ms at most, or not at all where it polls.
     [[nodiscard]] virtual std::uint32_t receive(std::span<ReceivedPacket> packets) = 0;
     [[nodiscard]] virtual assemble::BufferRelease release() const noexcept = 0;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,9 @@ namespace weir::bench {
 class Sender {
 public:
     virtual ~Sender() = default;
+    /// Takes what the receiver offers (Receiver::offer()), if that is anything, and answers it. Throws core::RunError
+    /// with what this host lacks.
+    [[nodiscard]] virtual nlohmann::json accept(const nlohmann::json& /*offer*/) { return nullptr; }
     /// For a new trial: everything that can be done before the first packet.
     virtual void prepare(const PacketPlan& plan) = 0;
     /// Hands over the packets `first` to `first + count` at most; returns how many were taken, 0 when there is no room
@@ -26,7 +30,8 @@ public:
     [[nodiscard]] virtual std::uint32_t send(std::uint64_t first, std::uint32_t count) = 0;
     /// Packets that its device counts itself as sent, since it was made; nothing: the kernel's interface does.
     [[nodiscard]] virtual std::optional<std::uint64_t> on_wire() { return std::nullopt; }
-    /// The kernel, its counters and its drops may take several packets for one, so that what it counts says nothing.
+    /// The kernel, its counters and its drops may take several packets for one, or one for several, so that what it
+    /// counts says nothing.
     [[nodiscard]] virtual bool joins_packets() const noexcept { return false; }
     /// The most packets that one send() takes.
     [[nodiscard]] virtual std::uint32_t burst() const noexcept = 0;

@@ -66,6 +66,8 @@ void Server::work(ControlConnection& client) {
             if (type == "bye") return;
             if (type == "open")
                 client.send(open(asked, client));
+            else if (type == "connect")
+                client.send(connect(asked));
             else if (type == "begin")
                 client.send(begin(asked));
             else if (type == "end")
@@ -112,7 +114,18 @@ Server::Json Server::open(const Json& asked, const ControlConnection& client) {
             {"address", endpoint.address},
             {"port", endpoint.port},
             {"interface", interface_text(spec_.interface)},
+            {"offer", receiver_->offer()},
             {"remarks", receiver_->remarks()}};
+}
+
+Server::Json Server::connect(const Json& asked) {
+    if (receiver_ == nullptr) throw core::RunError("a receiver was connected before it was opened");
+    try {
+        receiver_->connect(asked.at("answer"));
+    } catch (const core::RunError& error) {
+        return {{"type", "connected"}, {"not_available", error.what()}};
+    }
+    return {{"type", "connected"}, {"not_available", ""}};
 }
 
 /// None where `weir run` receives.

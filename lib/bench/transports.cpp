@@ -14,12 +14,13 @@
 #include "bench/udp_receiver.hpp"
 #include "bench/udp_sender.hpp"
 #include "bench/uring_receiver.hpp"
+#include "bench/verbs_transports.hpp"
 #include "core/error.hpp"
 
 namespace weir::bench {
 namespace {
 
-constexpr std::array<Transport, 9> table{{
+constexpr std::array<Transport, 13> table{{
     {.name = "udp-socket",
      .text = "a UDP socket as it comes: recvmmsg, the system's buffer sizes",
      .open = [](const ReceiverSpec& spec) { return open_udp_receiver(spec, UdpTuning::none); },
@@ -47,6 +48,26 @@ constexpr std::array<Transport, 9> table{{
      .open = [](const ReceiverSpec& spec) { return open_dpdk_receiver(spec, "net_af_packet"); },
      .pipeline = PipelineKind{"udp", ""},
      .sees_frames = true},
+    {.name = "verbs-send",
+     .text = "RDMA SEND by libibverbs (an RDMA adapter, or soft-RoCE), unreliable connection",
+     .open = [](const ReceiverSpec& spec) { return open_verbs_receiver(spec, {.write = false}); },
+     .places = true,
+     .rdma = true},
+    {.name = "verbs-write",
+     .text = "RDMA WRITE with immediate by libibverbs, unreliable connection",
+     .open = [](const ReceiverSpec& spec) { return open_verbs_receiver(spec, {.write = true}); },
+     .places = true,
+     .rdma = true},
+    {.name = "verbs-write-rc",
+     .text = "RDMA WRITE with immediate by libibverbs, reliable connection: what is lost is sent again",
+     .open = [](const ReceiverSpec& spec) { return open_verbs_receiver(spec, {.write = true, .reliable = true}); },
+     .places = true,
+     .rdma = true},
+    {.name = "verbs-raw",
+     .text = "UDP packets past the kernel: a raw packet queue pair of an RDMA adapter, by libibverbs",
+     .open = [](const ReceiverSpec& spec) { return open_verbs_raw_receiver(spec); },
+     .sees_frames = true,
+     .places = true},
     {.name = "dpdk-roce-send",
      .text = "RoCEv2 SEND without an RDMA card, unreliable connection, by weir run and weir send",
      .pipeline = PipelineKind{"roce-send", "uc"}},
@@ -58,7 +79,7 @@ constexpr std::array<Transport, 9> table{{
      .pipeline = PipelineKind{"roce-write", "rc"}},
 }};
 
-constexpr std::array<SenderKind, 4> senders{{
+constexpr std::array<SenderKind, 5> senders{{
     {.name = "sendmmsg",
      .text = "a UDP socket, up to 64 packets in one call",
      .open = [](const Endpoint& to) { return open_udp_sender(to); }},
@@ -70,6 +91,11 @@ constexpr std::array<SenderKind, 4> senders{{
     {.name = "af-packet",
      .text = "a packet socket, up to 64 frames in one call, straight to the device; on one Ethernet",
      .open = [](const Endpoint& to) { return open_af_packet_sender(to); }},
+    {.name = "verbs",
+     .text = "libibverbs: RDMA messages, up to 64 posted at once; always for verbs-send and verbs-write",
+     .open = [](const Endpoint& to) { return open_verbs_sender(to); },
+     .joins = true,
+     .rdma = true},
     {.name = "weir", .text = "weir send, with weir run as the receiver: like with like beside the RoCE transports"},
 }};
 
@@ -97,10 +123,19 @@ const SenderKind& sender_named(std::string_view name) {
     return named(sender_kinds(), name, "sender");
 }
 
+const SenderKind& sender_for(const Transport& transport, const SenderKind& sender) noexcept {
+    if (!transport.rdma || sender.rdma || sender.open == nullptr) return sender;
+    return *std::ranges::find(senders, true, &SenderKind::rdma);
+}
 bool fit(const Transport& transport, const SenderKind& sender) noexcept {
-    return !(transport.sees_frames && sender.joins);
+    const SenderKind& used = sender_for(transport, sender);
+    return transport.rdma == used.rdma && !(transport.sees_frames && used.joins);
 }
 void require_fit(const Transport& transport, const SenderKind& sender) {
+    core::require(transport.rdma == sender_for(transport, sender).rdma,
+                  fmt::format("{} {} RDMA messages, {} does not: use another sender",
+                              transport.rdma ? transport.name : sender.name, transport.rdma ? "receives" : "sends",
+                              transport.rdma ? sender.name : transport.name));
     core::require(fit(transport, sender),
                   fmt::format("{} sees what {} joins as one frame: use another sender", transport.name, sender.name));
 }

@@ -25,6 +25,7 @@ struct Transport {
     /// one.
     bool sees_frames = false;
     bool places = false;  ///< payload goes to places in memory that are ours to choose
+    bool rdma = false;    ///< a packet is an RDMA message, of as many frames as it takes
 
     [[nodiscard]] bool has(Depth depth) const noexcept {
         return depth == Depth::full ? pipeline.has_value() : open != nullptr || (pipeline && depth == Depth::assemble);
@@ -46,12 +47,15 @@ struct SenderKind {
     /// Throws core::RunError with what this host lacks. Null: it is `weir send`.
     std::unique_ptr<Sender> (*open)(const Endpoint& to) = nullptr;
     bool joins = false;  ///< as its Sender::joins_packets()
+    bool rdma = false;   ///< as Transport::rdma
 };
 [[nodiscard]] std::span<const SenderKind> sender_kinds() noexcept;
 /// Throws core::UsageError with the names there are.
 [[nodiscard]] const SenderKind& sender_named(std::string_view name);
 
-/// What the one sends the other can receive.
+/// This sender; or, where RDMA messages are received and it is one that sends packets, the one that sends those.
+[[nodiscard]] const SenderKind& sender_for(const Transport& transport, const SenderKind& sender) noexcept;
+/// What the one, or who is sender_for() in its place, sends the other can receive.
 [[nodiscard]] bool fit(const Transport& transport, const SenderKind& sender) noexcept;
 /// Throws core::UsageError that says why, unless they fit.
 void require_fit(const Transport& transport, const SenderKind& sender);

@@ -101,6 +101,27 @@ TEST_F(ServerTest, WhereTheSenderJoinsPacketsNoInterfaceIsAsked) {
     EXPECT_FALSE(trial.receiver.device_dropped.has_value());
 }
 
+/// Both sides, and the sender that nobody named.
+TEST_F(ServerTest, WithoutAnRdmaDeviceItsTransportsAreNotAvailable) {
+    Client client(connect(), "word", "test");
+    for (const char* name : {"verbs-send", "verbs-write", "verbs-raw"}) {
+        Measurement one = at(name, "receive");
+        one.bytes = 8240;
+        const Point point = client.run(
+            one, [](const auto&) {}, stop_);
+        EXPECT_NE(point.not_available, "") << name;
+        EXPECT_EQ(point.sender, one.transport == "verbs-raw" ? "sendmmsg" : "verbs");
+    }
+}
+
+TEST_F(ServerTest, AnAnswerThatNobodyAskedForIsRefused) {
+    const auto raw = connect();
+    raw->send({{"type", "hello"}, {"version", weir::bench::protocol_version}, {"token", "word"}});
+    (void)raw->receive("welcome", 5);
+    raw->send({{"type", "connect"}, {"answer", nullptr}});
+    EXPECT_THROW((void)raw->receive(5), RunError);
+}
+
 TEST_F(ServerTest, AReceiverOfFramesIsNotMeasuredWithJoinedOnes) {
     Client client(connect(), "word", "test");
     Measurement one = at("packet-mmap", "receive");

@@ -4,6 +4,7 @@
 #include <rte_ethdev.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "bench/dpdk_device.hpp"
@@ -56,7 +57,7 @@ public:
     DpdkReceiver& operator=(const DpdkReceiver&) = delete;
 
     [[nodiscard]] Endpoint endpoint() const override { return endpoint_; }
-    [[nodiscard]] FrameKind frames() const override { return roce_ ? roce_->frames() : FrameKind{}; }
+    [[nodiscard]] nlohmann::json offer() const override { return roce_ ? to_json(roce_->frames()) : nlohmann::json(); }
     [[nodiscard]] Refused refused() const override { return refused_; }
     [[nodiscard]] bool lends() const noexcept override { return roce_.has_value(); }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "bench/frame_kind.hpp"
 #include "bench/receiver.hpp"
 
 namespace weir::bench {

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <variant>
 
 #include "bench/control_connection.hpp"
 #include "bench/dpdk_device.hpp"
+#include "bench/frame_kind.hpp"
 #include "bench/frame_maker.hpp"
 #include "bench/neighbour.hpp"
 #include "bench/roce_frame_maker.hpp"
@@ -111,13 +113,18 @@ public:
     DpdkSender(const DpdkSender&) = delete;
     DpdkSender& operator=(const DpdkSender&) = delete;
 
+    nlohmann::json accept(const nlohmann::json& offer) override {
+        frames_ = frames_from_json(offer);
+        return nullptr;
+    }
+
     void prepare(const PacketPlan& plan) override {
         need_lcore();
         const wire::FrameSpec frame = frame_spec();
-        if (spec_.frames.is == FrameKind::Is::udp)
+        if (frames_.is == FrameKind::Is::udp)
             maker_.emplace(FrameMaker(frame, plan));
         else
-            maker_.emplace(RoceFrameMaker(frame, spec_.frames, plan));
+            maker_.emplace(RoceFrameMaker(frame, frames_, plan));
         own_bodies_ = plan.content != nullptr;
         // Each buffer gets its body here, unless each packet has one of its own. Buffers that the device still has are
         // of a trial that is over.
@@ -267,6 +274,7 @@ private:
     std::array<rte_mbuf*, most> mbufs_{};
     std::uint32_t ready_ = 0;
     bool own_bodies_ = false;
+    FrameKind frames_;  // that the receiver takes
 };
 
 }  // namespace

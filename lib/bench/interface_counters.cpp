@@ -50,7 +50,7 @@ std::string interface_with(const std::string& address) {
     return {};
 }
 
-std::string interface_to(const std::string& text) {
+std::string own_address_to(const std::string& text) {
     const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -62,7 +62,11 @@ std::string interface_to(const std::string& text) {
         return {};
     std::array<char, INET_ADDRSTRLEN> own{};
     ::inet_ntop(AF_INET, &address.sin_addr, own.data(), own.size());
-    return interface_with(own.data());
+    return own.data();
+}
+
+std::string interface_to(const std::string& address) {
+    return interface_with(own_address_to(address));
 }
 
 std::string interface_text(const std::string& interface) {

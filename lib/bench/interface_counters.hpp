@@ -21,6 +21,9 @@ struct InterfaceCounters {
 /// The interface that has the IPv4 address; empty if none has.
 [[nodiscard]] std::string interface_with(const std::string& address);
 
+/// Our IPv4 address that packets to this one leave with; empty if there is no way there.
+[[nodiscard]] std::string own_address_to(const std::string& address);
+
 /// The interface that packets to this IPv4 address go out of; empty if there is no way there.
 [[nodiscard]] std::string interface_to(const std::string& address);
 

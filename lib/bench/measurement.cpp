@@ -6,7 +6,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "bench/frame_kind.hpp"
 #include "bench/host_facts.hpp"
 #include "bench/interface_counters.hpp"
 #include "bench/receiving.hpp"
@@ -71,9 +70,10 @@ std::string too_large(std::uint32_t bytes, std::uint32_t headers, const std::str
 }
 
 /// What this host lacks is a result as well.
-std::string opened_or_why(const SenderKind& kind, const SenderSpec& spec, std::unique_ptr<Sender>& sender) {
+template <class Action>
+std::string done_or_why(Action&& action) {
     try {
-        sender = kind.open(spec);
+        action();
         return {};
     } catch (const core::RunError& error) {
         return error.what();
@@ -158,7 +158,7 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
     if (transport.by_pipeline(depth, by_weir)) way.pipeline = transport.pipeline;
     Point point;
     point.transport = measurement.transport;
-    point.sender = way.pipeline ? "weir send" : measurement.sender;
+    point.sender = way.pipeline ? "weir send" : sender.name;
     point.depth = measurement.depth;
     point.bytes = measurement.bytes;
     point.packets = measurement.packets;
@@ -190,23 +190,20 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
     try {
         point.not_available = opened.at("not_available");
         if (!point.not_available.empty()) return point;
-        const FrameKind frames = opened.contains("frames") ? frames_from_json(opened["frames"]) : FrameKind{};
         way.interface = interface_on_way(sender_named(way.pipeline ? "weir" : measurement.sender), measurement.device,
                                          opened.at("address"));
-        point.not_available = too_large(
-            measurement.bytes,
-            way.pipeline || frames.is != FrameKind::Is::udp ? pipeline_headers(*transport.pipeline) : udp_headers,
-            way.interface);
+        if (!transport.rdma)
+            point.not_available =
+                too_large(measurement.bytes, transport.pipeline ? pipeline_headers(*transport.pipeline) : udp_headers,
+                          way.interface);
         if (!point.not_available.empty()) return point;
         way.to = {opened.at("address"), opened.at("port")};
-        if (!way.pipeline)
-            point.not_available = opened_or_why(sender,
-                                                {.to = way.to,
-                                                 .frames = frames,
-                                                 .device = measurement.device,
-                                                 .own_address = server_->own_address(),
-                                                 .bytes = measurement.bytes},
-                                                way.sender);
+        const SenderSpec spec{.to = way.to,
+                              .device = measurement.device,
+                              .own_address = server_->own_address(),
+                              .bytes = measurement.bytes};
+        if (!way.pipeline) point.not_available = done_or_why([&] { way.sender = sender.open(spec); });
+        if (point.not_available.empty()) point.not_available = connect(way, opened.value("offer", json()));
         if (!point.not_available.empty()) return point;
         if (way.sender != nullptr) way.sender = with_faults(std::move(way.sender), measurement.faults);
         host_.interface = opened.at("interface");
@@ -228,6 +225,16 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
     if (measurement.faults.any()) way.remarks += (way.remarks.empty() ? "" : "; ") + faults_text(measurement.faults);
     if (!way.remarks.empty()) point.remarks += (point.remarks.empty() ? "" : "; ") + way.remarks;
     return point;
+}
+
+/// Both sides are told of each other what addresses do not say. Returns what one of them lacks for it.
+std::string Client::connect(Way& way, const json& offer) {
+    if (offer.is_null()) return {};
+    json answer;
+    if (std::string why = done_or_why([&] { answer = way.sender->accept(offer); }); !why.empty()) return why;
+    if (answer.is_null()) return {};
+    server_->send({{"type", "connect"}, {"answer", answer}});
+    return server_->receive("connected", answer_s).at("not_available");
 }
 
 void Client::begin(Way& way, const Load& load) {

@@ -70,6 +70,7 @@ public:
 
 private:
     struct Way;  // a sender, and where it sends
+    [[nodiscard]] std::string connect(Way& way, const nlohmann::json& offer);
     void begin(Way& way, const Load& load);
     [[nodiscard]] nlohmann::json end(Way& way, std::uint64_t sent);
     [[nodiscard]] double ceiling(Way& way);  // packets/s

@@ -15,7 +15,8 @@ PacketBuffers::PacketBuffers(std::uint32_t bytes, std::uint32_t held, std::uint3
     : bytes_(bytes), in_turn_(addresses > 1) {
     const std::uint32_t count = std::max(held, addresses);
     const std::size_t stride = head_bytes + (bytes + head_bytes - 1) / head_bytes * head_bytes;
-    memory_ = std::make_unique<std::byte[]>(count * stride + head_bytes);  // touched here, not in the first trial
+    memory_bytes_ = count * stride + head_bytes;
+    memory_ = std::make_unique<std::byte[]>(memory_bytes_);  // touched here, not in the first trial
     std::byte* at = memory_.get() + (head_bytes - reinterpret_cast<std::uintptr_t>(memory_.get()) % head_bytes);
     for (std::uint32_t i = 0; i < count; ++i, at += stride) {
         new (at) PacketBuffers*(this);

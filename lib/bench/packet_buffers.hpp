@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/units.hpp"
@@ -25,6 +26,9 @@ public:
     [[nodiscard]] std::uint32_t available() const noexcept { return free_; }
     [[nodiscard]] std::uint32_t bytes() const noexcept { return bytes_; }
 
+    /// All of it: for a device that has to know beforehand.
+    [[nodiscard]] std::span<std::byte> memory() const noexcept { return {memory_.get(), memory_bytes_}; }
+
     /// For assemble::BufferRelease: each goes back to the PacketBuffers that it was taken from.
     static void release(void** buffers, std::uint32_t count) noexcept;
 
@@ -33,6 +37,7 @@ private:
 
     std::uint32_t bytes_;
     bool in_turn_;
+    std::size_t memory_bytes_ = 0;
     std::unique_ptr<std::byte[]> memory_;
     std::vector<std::byte*> ring_;  // the free ones are from next_ on, free_ of them
     std::uint32_t next_ = 0;

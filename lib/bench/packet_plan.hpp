@@ -47,6 +47,10 @@ public:
     /// `out` has head_bytes. Packets are numbered from 0; `now` is core::monotonic_ns().
     void write_head(std::uint64_t sequence, core::TimeNs now, std::byte* out) const noexcept;
     [[nodiscard]] std::span<const std::byte> body(std::uint64_t sequence) const noexcept;
+    /// All that bodies are pieces of.
+    [[nodiscard]] std::span<const std::byte> bodies() const noexcept {
+        return plan_.content ? std::span<const std::byte>(*plan_.content) : pattern_;
+    }
     [[nodiscard]] const PacketPlan& plan() const noexcept { return plan_; }
 
 private:

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,19 +25,6 @@ struct Endpoint {
     std::uint16_t port = 0;
 };
 
-/// What a receiver takes, as its sender has to know it.
-struct FrameKind {
-    enum class Is : std::uint8_t { udp, roce_send, roce_write };
-    Is is = Is::udp;
-    // Of RoCE, and of WRITE: each packet is written to the next of these places.
-    std::uint32_t qp = 0;
-    std::uint32_t rkey = 0;
-    std::uint64_t va = 0;
-    std::uint32_t places = 1;
-    std::uint32_t place_bytes = 0;
-    friend bool operator==(const FrameKind&, const FrameKind&) = default;
-};
-
 /// Used by one thread at a time.
 class Receiver {
 public:
@@ -46,7 +34,10 @@ public:
 
     virtual ~Receiver() = default;
     [[nodiscard]] virtual Endpoint endpoint() const = 0;
-    [[nodiscard]] virtual FrameKind frames() const { return {}; }
+    /// What a sender has to know beside that; null: nothing. Some need its answer (Sender::accept()) before they
+    /// receive anything. connect() throws core::RunError with what this host lacks.
+    [[nodiscard]] virtual nlohmann::json offer() const { return nullptr; }
+    virtual void connect(const nlohmann::json& /*answer*/) {}
     /// Up to `burst` packets. Waits for the first of them for 10 ms at most, or not at all where it polls.
     [[nodiscard]] virtual std::uint32_t receive(std::span<ReceivedPacket> packets) = 0;
     [[nodiscard]] virtual assemble::BufferRelease release() const noexcept = 0;

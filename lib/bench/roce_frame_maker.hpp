@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "bench/frame_kind.hpp"
 #include "bench/packet_plan.hpp"
-#include "bench/receiver.hpp"
 #include "wire/encode.hpp"
 #include "wire/roce.hpp"
 

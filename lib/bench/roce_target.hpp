@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bench/receiver.hpp"
+#include "bench/frame_kind.hpp"
 #include "wire/fragment.hpp"
 
 namespace weir::bench {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,7 +20,6 @@ namespace weir::bench {
 /// What a sender is made for.
 struct SenderSpec {
     Endpoint to;
-    FrameKind frames{};
     std::string device{};       ///< for DPDK: VDEV[,ARGS] or a PCI address; empty: on top of the interface on the way
     std::string own_address{};  ///< IPv4, that packets come from where the kernel does not say
     std::uint32_t bytes = 0;    ///< of a packet, at most
@@ -29,6 +29,9 @@ struct SenderSpec {
 class Sender {
 public:
     virtual ~Sender() = default;
+    /// Takes what the receiver offers (Receiver::offer()), if that is anything, and answers it. Throws core::RunError
+    /// with what this host lacks.
+    [[nodiscard]] virtual nlohmann::json accept(const nlohmann::json& /*offer*/) { return nullptr; }
     /// For a new trial: everything that can be done before the first packet.
     virtual void prepare(const PacketPlan& plan) = 0;
     /// Hands over the packets `first` to `first + count` at most; returns how many were taken, 0 when there is no room
@@ -36,7 +39,8 @@ public:
     [[nodiscard]] virtual std::uint32_t send(std::uint64_t first, std::uint32_t count) = 0;
     /// Packets that its device counts itself as sent, since it was made; nothing: the kernel's interface does.
     [[nodiscard]] virtual std::optional<std::uint64_t> on_wire() { return std::nullopt; }
-    /// The kernel, its counters and its drops may take several packets for one, so that what it counts says nothing.
+    /// The kernel, its counters and its drops may take several packets for one, or one for several, so that what it
+    /// counts says nothing.
     [[nodiscard]] virtual bool joins_packets() const noexcept { return false; }
     /// Packets that it took and kept back on purpose, since it was made: they are lost on the way.
     [[nodiscard]] virtual std::uint64_t kept_back() const noexcept { return 0; }

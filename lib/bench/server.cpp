@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "bench/frame_kind.hpp"
 #include "bench/host_facts.hpp"
 #include "bench/interface_counters.hpp"
 #include "bench/results.hpp"
@@ -79,6 +78,8 @@ void Server::work(ControlConnection& client) {
                 client.send(open(asked, client));
             else if (type == "content")
                 content_.add(asked);
+            else if (type == "connect")
+                client.send(connect(asked));
             else if (type == "begin")
                 client.send(begin(asked));
             else if (type == "end")
@@ -122,13 +123,19 @@ Server::Json Server::open(const Json& asked, const ControlConnection& client) {
     std::string remarks = receiver_->remarks();
     if (const std::string waits = waits_remark(*transport_, spec_); !waits.empty())
         remarks += (remarks.empty() ? "" : "; ") + waits;
-    return {{"type", "opened"},
-            {"not_available", ""},
-            {"address", endpoint.address},
-            {"port", endpoint.port},
-            {"frames", to_json(receiver_->frames())},
-            {"interface", interface},
+    return {{"type", "opened"},      {"not_available", ""},         {"address", endpoint.address},
+            {"port", endpoint.port}, {"offer", receiver_->offer()}, {"interface", interface},
             {"remarks", remarks}};
+}
+
+Server::Json Server::connect(const Json& asked) {
+    if (receiver_ == nullptr) throw core::RunError("a receiver was connected before it was opened");
+    try {
+        receiver_->connect(asked.at("answer"));
+    } catch (const core::RunError& error) {
+        return {{"type", "connected"}, {"not_available", error.what()}};
+    }
+    return {{"type", "connected"}, {"not_available", ""}};
 }
 
 /// None where `weir run` receives.

@@ -39,6 +39,7 @@ private:
     void work(ControlConnection& client);
     void open_receiver(Depth depth);
     [[nodiscard]] Json open(const Json& asked, const ControlConnection& client);
+    [[nodiscard]] Json connect(const Json& asked);
     [[nodiscard]] Json begin(const Json& asked);
     [[nodiscard]] Json end(const Json& asked);
     void close() noexcept;

@@ -15,12 +15,13 @@
 #include "bench/udp_receiver.hpp"
 #include "bench/udp_sender.hpp"
 #include "bench/uring_receiver.hpp"
+#include "bench/verbs_transports.hpp"
 #include "core/error.hpp"
 
 namespace weir::bench {
 namespace {
 
-constexpr std::array<Transport, 9> table{{
+constexpr std::array<Transport, 13> table{{
     {.name = "udp-socket",
      .text = "a UDP socket as it comes: recvmmsg, the system's buffer sizes",
      .open = [](const ReceiverSpec& spec) { return open_udp_receiver(spec, UdpTuning::none); },
@@ -49,6 +50,26 @@ constexpr std::array<Transport, 9> table{{
      .pipeline = PipelineKind{"udp", ""},
      .sees_frames = true,
      .on_device = true},
+    {.name = "verbs-send",
+     .text = "RDMA SEND by libibverbs (an RDMA adapter, or soft-RoCE), unreliable connection",
+     .open = [](const ReceiverSpec& spec) { return open_verbs_receiver(spec, {.write = false}); },
+     .places = true,
+     .rdma = true},
+    {.name = "verbs-write",
+     .text = "RDMA WRITE with immediate by libibverbs, unreliable connection",
+     .open = [](const ReceiverSpec& spec) { return open_verbs_receiver(spec, {.write = true}); },
+     .places = true,
+     .rdma = true},
+    {.name = "verbs-write-rc",
+     .text = "RDMA WRITE with immediate by libibverbs, reliable connection: what is lost is sent again",
+     .open = [](const ReceiverSpec& spec) { return open_verbs_receiver(spec, {.write = true, .reliable = true}); },
+     .places = true,
+     .rdma = true},
+    {.name = "verbs-raw",
+     .text = "UDP packets past the kernel: a raw packet queue pair of an RDMA adapter, by libibverbs",
+     .open = [](const ReceiverSpec& spec) { return open_verbs_raw_receiver(spec); },
+     .sees_frames = true,
+     .places = true},
     {.name = "dpdk-roce-send",
      .text = "RoCEv2 SEND without an RDMA card, unreliable connection; from assemble on by weir run and weir send",
      .open = [](const ReceiverSpec& spec) { return open_dpdk_roce_receiver(spec, FrameKind::Is::roce_send); },
@@ -68,7 +89,7 @@ constexpr std::array<Transport, 9> table{{
      .on_device = true},
 }};
 
-constexpr std::array<SenderKind, 5> senders{{
+constexpr std::array<SenderKind, 6> senders{{
     {.name = "sendmmsg",
      .text = "a UDP socket, up to 64 packets in one call",
      .open = [](const SenderSpec& spec) { return open_udp_sender(spec.to); }},
@@ -86,6 +107,11 @@ constexpr std::array<SenderKind, 5> senders{{
      .open = [](const SenderSpec& spec) { return open_dpdk_sender(spec); },
      .makes_roce = true,
      .on_device = true},
+    {.name = "verbs",
+     .text = "libibverbs: RDMA messages, up to 64 posted at once; for verbs-send and verbs-write",
+     .open = [](const SenderSpec& spec) { return open_verbs_sender(spec.to); },
+     .joins = true,
+     .rdma = true},
     {.name = "weir",
      .text = "weir send, with weir run as the receiver: like with like beside the RoCE transports",
      .on_device = true},
@@ -123,15 +149,20 @@ std::string depth_problem(const Transport& transport, Depth depth) {
 }
 
 std::string_view usual_sender(const Transport& transport, Depth depth) noexcept {
+    if (transport.rdma) return "verbs";
     return transport.takes_roce && depth == Depth::receive ? "dpdk" : "sendmmsg";
 }
 
 bool fit(const Transport& transport, const SenderKind& sender, Depth depth) noexcept {
     // Of weir send it is said elsewhere which depths there are.
     const bool makes = !transport.takes_roce || depth != Depth::receive || sender.makes_roce || sender.open == nullptr;
-    return makes && !(transport.sees_frames && sender.joins);
+    return makes && transport.rdma == sender.rdma && !(transport.sees_frames && sender.joins);
 }
 void require_fit(const Transport& transport, const SenderKind& sender, Depth depth) {
+    core::require(transport.rdma == sender.rdma,
+                  fmt::format("{} {} RDMA messages, {} does not: use another sender",
+                              transport.rdma ? transport.name : sender.name, transport.rdma ? "receives" : "sends",
+                              transport.rdma ? sender.name : transport.name));
     core::require(!(transport.sees_frames && sender.joins),
                   fmt::format("{} sees what {} joins as one frame: use another sender", transport.name, sender.name));
     core::require(fit(transport, sender, depth),

@@ -28,6 +28,7 @@ struct Transport {
     bool on_device = false;  ///< it goes by DPDK, on any device
     /// What is opened takes RoCE frames, which not every sender makes, for `receive` alone.
     bool takes_roce = false;
+    bool rdma = false;  ///< a packet is an RDMA message, of as many frames as it takes
 
     [[nodiscard]] bool opens(Depth depth) const noexcept {
         return open != nullptr && (depth == Depth::receive || (depth == Depth::assemble && !takes_roce));
@@ -54,6 +55,7 @@ struct SenderKind {
     bool joins = false;       ///< as its Sender::joins_packets()
     bool makes_roce = false;  ///< besides UDP
     bool on_device = false;   ///< as Transport::on_device
+    bool rdma = false;        ///< as Transport::rdma
 };
 [[nodiscard]] std::span<const SenderKind> sender_kinds() noexcept;
 /// Throws core::UsageError with the names there are.

@@ -7,15 +7,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <thread>
 
 #include "core/clock_ns.hpp"
 #include "core/error.hpp"
+#include "verbs/connection.hpp"
+#include "verbs/rdma_device.hpp"
 
 namespace weir::simulate {
 
@@ -24,75 +24,9 @@ namespace {
 using core::RunError;
 using core::TimeNs;
 using roce::SendStatus;
-
-constexpr std::uint8_t port_number = 1;
-
-/// What libibverbs gives and wants back.
-template <class T, auto give_back>
-struct GiveBack {
-    void operator()(T* what) const noexcept { give_back(what); }
-};
-template <class T, auto give_back>
-using Held = std::unique_ptr<T, GiveBack<T, give_back>>;
-
-template <class T, auto give_back>
-Held<T, give_back> held(T* what, const char* step) {
-    if (what == nullptr) throw RunError(fmt::format("RDMA device: {} failed: {}", step, std::strerror(errno)));
-    return Held<T, give_back>(what);
-}
-
-void must(int code, const char* step) {
-    if (code != 0)
-        throw RunError(fmt::format("RDMA device: {} failed: {}", step, std::strerror(code < 0 ? errno : code)));
-}
-
-Held<ibv_context, ibv_close_device> open_device(const std::string& name) {
-    int count = 0;
-    ibv_device** list = ::ibv_get_device_list(&count);
-    std::string names;
-    ibv_device* found = nullptr;
-    for (int i = 0; list != nullptr && i < count; ++i) {
-        names += (names.empty() ? "" : ", ") + std::string(::ibv_get_device_name(list[i]));
-        if (found == nullptr && (name.empty() || name == ::ibv_get_device_name(list[i]))) found = list[i];
-    }
-    ibv_context* context = found != nullptr ? ::ibv_open_device(found) : nullptr;
-    const int reason = errno;
-    if (list != nullptr) ::ibv_free_device_list(list);
-    if (names.empty())
-        throw RunError(
-            "no RDMA device; an adapter needs its driver and rdma-core, "
-            "soft-RoCE `rdma link add rxe0 type rxe netdev ETH`");
-    if (found == nullptr) throw RunError(fmt::format("no RDMA device '{}'; there are: {}", name, names));
-    if (context == nullptr)
-        throw RunError(fmt::format("RDMA device '{}' cannot be opened: {}", name, std::strerror(reason)));
-    return Held<ibv_context, ibv_close_device>(context);
-}
-
-/// RoCEv2 addresses of the port; one that is an IPv4 address is best, because perftest and weir talk of those.
-std::uint32_t best_gid(ibv_context* context, int entries, ibv_gid& gid) {
-    std::optional<std::uint32_t> best;
-    for (int index = 0; index < entries; ++index) {
-        ibv_gid_entry entry{};
-        if (::ibv_query_gid_ex(context, port_number, static_cast<std::uint32_t>(index), &entry, 0) != 0 ||
-            entry.gid_type != IBV_GID_TYPE_ROCE_V2)
-            continue;
-        const bool mapped =
-            entry.gid.global.subnet_prefix == 0 && entry.gid.raw[10] == 0xff && entry.gid.raw[11] == 0xff;
-        if (best && !mapped) continue;
-        best = static_cast<std::uint32_t>(index);
-        gid = entry.gid;
-        if (mapped) break;
-    }
-    if (!best) throw RunError("RDMA device: its port has no RoCEv2 address; has its network interface an IP address?");
-    return *best;
-}
-
-/// 4.096 us x 2^code is at least this long.
-std::uint8_t timeout_code(TimeNs ns) noexcept {
-    std::uint8_t code = 1;
-    while (code < 31 && (std::int64_t{4096} << code) < ns) ++code;
-    return code;
-}
+using verbs::held;
+using verbs::must;
+using AddressHandle = verbs::Held<ibv_ah, ibv_destroy_ah>;
 
 SendStatus status_of(ibv_wc_status status) noexcept {
     switch (status) {
@@ -123,26 +57,24 @@ class Verbs final : public VerbsSender {
 public:
     Verbs(const std::string& device, Simulator& simulator, const RcSender::Config& config,
           const std::atomic<bool>& stop)
-        : simulator_(simulator), config_(config), stop_(stop), context_(open_device(device)) {
+        : simulator_(simulator), config_(config), stop_(stop), port_(verbs::port_of(device)) {
         const SimulatorConfig& shape = simulator.config();
-        ibv_port_attr port{};
-        must(::ibv_query_port(context_.get(), port_number, &port), "asking about its port");
-        if (shape.mtu > 128U << port.active_mtu)
+        const std::uint32_t path_mtu = verbs::path_mtu_of(port_.attributes());
+        if (shape.mtu > path_mtu)
             throw RunError(
                 fmt::format("RDMA device: its path MTU is {}, and --mtu {} is more; what does its interface have?",
-                            128U << port.active_mtu, shape.mtu));
-        gid_index_ = best_gid(context_.get(), port.gid_tbl_len, gid_);
-        domain_ = held<ibv_pd, ibv_dealloc_pd>(::ibv_alloc_pd(context_.get()), "allocating a protection domain");
+                            path_mtu, shape.mtu));
+        domain_ = held<verbs::Domain>(::ibv_alloc_pd(port_.context.get()), "allocating a protection domain");
         const std::uint32_t messages = config.depth * shape.sources;
-        completions_ = held<ibv_cq, ibv_destroy_cq>(
-            ::ibv_create_cq(context_.get(), static_cast<int>(messages), nullptr, nullptr, 0),
+        completions_ = held<verbs::Completions>(
+            ::ibv_create_cq(port_.context.get(), static_cast<int>(messages), nullptr, nullptr, 0),
             "creating a completion queue");
         for (std::uint32_t source = 0; source < shape.sources; ++source) make_queue_pair();
         // A slot for each message that can be under way, as long as the longest.
         slot_bytes_ = std::max(1U, shape.bytes_max + 64);  // an EJFAT header may be in front
         memory_.resize(std::size_t{messages} * slot_bytes_);
-        region_ = held<ibv_mr, ibv_dereg_mr>(::ibv_reg_mr(domain_.get(), memory_.data(), memory_.size(), 0),
-                                             "registering memory");
+        region_ =
+            held<verbs::Region>(::ibv_reg_mr(domain_.get(), memory_.data(), memory_.size(), 0), "registering memory");
         posted_.resize(shape.sources);
         done_.resize(shape.sources);
         result_.sources.resize(shape.sources);
@@ -151,27 +83,25 @@ public:
 
     std::vector<roce::PerftestEnd> ends() const override {
         std::vector<roce::PerftestEnd> ends;
-        for (const auto& queue_pair : queue_pairs_) {
-            roce::PerftestEnd end;
-            end.qp = queue_pair->qp_num;
-            end.psn = simulator_.config().first_psn;
-            std::copy_n(gid_.raw, end.gid.size(), end.gid.begin());
-            end.has_gid = true;
-            ends.push_back(end);
-        }
+        for (const auto& queue_pair : queue_pairs_)
+            ends.push_back(verbs::end_of(queue_pair.get(), port_, simulator_.config().first_psn));
         return ends;
     }
 
     void connect(std::span<const roce::PerftestEnd> peers) override {
         peers_.assign(peers.begin(), peers.end());
+        const verbs::ConnectionConfig connection{.path_mtu = simulator_.config().mtu,
+                                                 .first_psn = simulator_.config().first_psn,
+                                                 .access = 0,
+                                                 .qkey = Simulator::qkey,
+                                                 .timeout_ns = config_.timeout_ns,
+                                                 .retries = config_.retries,
+                                                 .rnr_retries = config_.rnr_retries};
         for (std::size_t source = 0; source < queue_pairs_.size(); ++source) {
-            to_init(queue_pairs_[source].get());
-            to_receive(queue_pairs_[source].get(), peers_[source]);
-            to_send(queue_pairs_[source].get());
+            verbs::connect(queue_pairs_[source].get(), port_, connection, peers_[source]);
             if (simulator_.config().service != wire::RoceTransport::ud) continue;
-            ibv_ah_attr path = path_to(peers_[source]);
-            ways_.push_back(
-                held<ibv_ah, ibv_destroy_ah>(::ibv_create_ah(domain_.get(), &path), "creating an address handle"));
+            ibv_ah_attr path = verbs::path_to(port_, peers_[source]);
+            ways_.push_back(held<AddressHandle>(::ibv_create_ah(domain_.get(), &path), "creating an address handle"));
         }
     }
 
@@ -205,65 +135,7 @@ private:
         wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
         wanted.qp_type = type_of(simulator_.config().service);
         queue_pairs_.push_back(
-            held<ibv_qp, ibv_destroy_qp>(::ibv_create_qp(domain_.get(), &wanted), "creating a queue pair"));
-    }
-
-    void to_init(ibv_qp* queue_pair) const {
-        ibv_qp_attr to{};
-        to.qp_state = IBV_QPS_INIT;
-        to.port_num = port_number;
-        int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-        if (queue_pair->qp_type == IBV_QPT_UD) {
-            to.qkey = Simulator::qkey;
-            mask |= IBV_QP_QKEY;
-        } else {
-            mask |= IBV_QP_ACCESS_FLAGS;
-        }
-        must(::ibv_modify_qp(queue_pair, &to, mask), "taking a queue pair from reset to init");
-    }
-
-    [[nodiscard]] ibv_ah_attr path_to(const roce::PerftestEnd& peer) const {
-        ibv_ah_attr path{};
-        path.is_global = 1;
-        path.port_num = port_number;
-        path.grh.sgid_index = static_cast<std::uint8_t>(gid_index_);
-        path.grh.hop_limit = 64;
-        std::copy(peer.gid.begin(), peer.gid.end(), path.grh.dgid.raw);
-        return path;
-    }
-
-    void to_receive(ibv_qp* queue_pair, const roce::PerftestEnd& peer) const {
-        ibv_qp_attr to{};
-        to.qp_state = IBV_QPS_RTR;
-        int mask = IBV_QP_STATE;
-        if (queue_pair->qp_type != IBV_QPT_UD) {
-            to.path_mtu = static_cast<ibv_mtu>(roce::mtu_number(simulator_.config().mtu));
-            to.dest_qp_num = peer.qp;
-            to.rq_psn = peer.psn;
-            to.ah_attr = path_to(peer);
-            mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-        }
-        if (queue_pair->qp_type == IBV_QPT_RC) {
-            to.max_dest_rd_atomic = 1;
-            to.min_rnr_timer = 12;
-            mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-        }
-        must(::ibv_modify_qp(queue_pair, &to, mask), "making a queue pair ready to receive");
-    }
-
-    void to_send(ibv_qp* queue_pair) const {
-        ibv_qp_attr to{};
-        to.qp_state = IBV_QPS_RTS;
-        to.sq_psn = simulator_.config().first_psn;
-        int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-        if (queue_pair->qp_type == IBV_QPT_RC) {
-            to.timeout = timeout_code(config_.timeout_ns);
-            to.retry_cnt = static_cast<std::uint8_t>(std::min(config_.retries, 7U));
-            to.rnr_retry = static_cast<std::uint8_t>(config_.rnr_retries);
-            to.max_rd_atomic = 1;
-            mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-        }
-        must(::ibv_modify_qp(queue_pair, &to, mask), "making a queue pair ready to send");
+            held<verbs::QueuePair>(::ibv_create_qp(domain_.get(), &wanted), "creating a queue pair"));
     }
 
     [[nodiscard]] TimeNs elapsed_ns() const {
@@ -382,16 +254,14 @@ private:
     Simulator& simulator_;
     RcSender::Config config_;
     const std::atomic<bool>& stop_;
-    Held<ibv_context, ibv_close_device> context_;
-    Held<ibv_pd, ibv_dealloc_pd> domain_;
-    Held<ibv_cq, ibv_destroy_cq> completions_;
+    verbs::RdmaPort port_;
+    verbs::Domain domain_;
+    verbs::Completions completions_;
     std::vector<std::byte> memory_;  ///< outlives the region, which outlives the queue pairs
     std::uint32_t slot_bytes_ = 0;
-    Held<ibv_mr, ibv_dereg_mr> region_;
-    std::vector<Held<ibv_ah, ibv_destroy_ah>> ways_;
-    std::vector<Held<ibv_qp, ibv_destroy_qp>> queue_pairs_;
-    std::uint32_t gid_index_ = 0;
-    ibv_gid gid_{};
+    verbs::Region region_;
+    std::vector<AddressHandle> ways_;
+    std::vector<verbs::QueuePair> queue_pairs_;
     std::vector<roce::PerftestEnd> peers_;
     RcSender::Result result_;
     std::vector<std::uint64_t> posted_;  ///< messages, per source
@@ -405,7 +275,7 @@ private:
 }  // namespace
 
 void check_verbs_device(const std::string& device) {
-    static_cast<void>(open_device(device));
+    static_cast<void>(verbs::open_device(device));
 }
 
 std::unique_ptr<VerbsSender> open_verbs_sender(const std::string& device, Simulator& simulator,

@@ -46,6 +46,10 @@ TEST(PacketBuffers, NoneIsHandedOutTwice) {
             EXPECT_TRUE(held.insert(buffer).second);
         }
         EXPECT_EQ(buffers.take(), nullptr);
+        for (std::byte* buffer : held) {  // all of it is in the memory that a device is told of
+            EXPECT_GE(buffer, buffers.memory().data());
+            EXPECT_LE(buffer + 100, buffers.memory().data() + buffers.memory().size());
+        }
         for (std::byte* buffer : held) give_back(buffer);
         EXPECT_EQ(buffers.available(), 8U);
     }

@@ -14,6 +14,7 @@ using weir::bench::Client;
 using weir::bench::ControlConnection;
 using weir::bench::ControlListener;
 using weir::bench::FileDescriptor;
+using weir::bench::Depth;
 using weir::bench::Measurement;
 using weir::bench::Point;
 using weir::bench::Server;
@@ -99,6 +100,27 @@ TEST_F(ServerTest, WhereTheSenderJoinsPacketsNoInterfaceIsAsked) {
     EXPECT_FALSE(trial.sender.on_wire.has_value());
     EXPECT_FALSE(trial.receiver.arrived.has_value());
     EXPECT_FALSE(trial.receiver.device_dropped.has_value());
+}
+
+/// Both sides, and the sender that nobody named.
+TEST_F(ServerTest, WithoutAnRdmaDeviceItsTransportsAreNotAvailable) {
+    Client client(connect(), "word", "test");
+    for (const char* name : {"verbs-send", "verbs-write", "verbs-raw"}) {
+        Measurement one = at(name, "receive");
+        one.bytes = 8240;
+        one.sender = usual_sender(transport_named(name), Depth::receive);
+        const Point point = client.run(
+            one, [](const auto&) {}, stop_);
+        EXPECT_NE(point.not_available, "") << name;
+    }
+}
+
+TEST_F(ServerTest, AnAnswerThatNobodyAskedForIsRefused) {
+    const auto raw = connect();
+    raw->send({{"type", "hello"}, {"version", weir::bench::protocol_version}, {"token", "word"}});
+    (void)raw->receive("welcome", 5);
+    raw->send({{"type", "connect"}, {"answer", nullptr}});
+    EXPECT_THROW((void)raw->receive(5), RunError);
 }
 
 TEST_F(ServerTest, AReceiverOfFramesIsNotMeasuredWithJoinedOnes) {

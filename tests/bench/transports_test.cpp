@@ -9,6 +9,7 @@ namespace {
 using weir::bench::Depth;
 using weir::bench::depth_problem;
 using weir::bench::fit;
+using weir::bench::ReceiverSpec;
 using weir::bench::require_fit;
 using weir::bench::sender_kinds;
 using weir::bench::sender_named;
@@ -16,6 +17,7 @@ using weir::bench::SenderKind;
 using weir::bench::Transport;
 using weir::bench::transport_named;
 using weir::bench::usual_sender;
+using weir::core::RunError;
 using weir::core::UsageError;
 
 TEST(Transports, FramesThatAreJoinedAreForTheKernelsUdpOnly) {
@@ -32,6 +34,49 @@ TEST(Transports, FramesThatAreJoinedAreForTheKernelsUdpOnly) {
     } catch (const UsageError& error) {
         EXPECT_STREQ(error.what(), "packet-mmap sees what gso joins as one frame: use another sender");
     }
+}
+
+TEST(Transports, RdmaMessagesAreSentByTheirOwnSender) {
+    for (const char* name : {"verbs-send", "verbs-write", "verbs-write-rc"}) {
+        EXPECT_EQ(usual_sender(transport_named(name), Depth::assemble), "verbs");
+        EXPECT_TRUE(fit(transport_named(name), sender_named("verbs")));
+        for (const char* sender : {"sendmmsg", "gso", "af-packet", "dpdk", "weir"})
+            EXPECT_FALSE(fit(transport_named(name), sender_named(sender))) << sender;
+    }
+    for (const char* name : {"udp-socket", "packet-mmap", "dpdk-udp", "verbs-raw"}) {
+        EXPECT_EQ(usual_sender(transport_named(name), Depth::receive), "sendmmsg");
+        EXPECT_FALSE(fit(transport_named(name), sender_named("verbs")));
+    }
+    EXPECT_TRUE(fit(transport_named("verbs-raw"), sender_named("sendmmsg")));
+    EXPECT_FALSE(fit(transport_named("verbs-raw"), sender_named("gso")));
+    const auto why = [](const char* transport, const char* sender) -> std::string {
+        try {
+            require_fit(transport_named(transport), sender_named(sender));
+        } catch (const UsageError& error) {
+            return error.what();
+        }
+        return "";
+    };
+    EXPECT_EQ(why("verbs-send", "weir"), "verbs-send receives RDMA messages, weir does not: use another sender");
+    EXPECT_EQ(why("udp-socket", "verbs"), "verbs sends RDMA messages, udp-socket does not: use another sender");
+}
+
+/// No RDMA device can have this address, with or without libibverbs.
+TEST(Transports, WhereThereIsNoRdmaDeviceThatIsSaid) {
+    ReceiverSpec spec;
+    spec.address = "192.0.2.1";  // RFC 5737: of nobody
+    spec.bytes = 1000;
+    for (const char* name : {"verbs-send", "verbs-write", "verbs-write-rc", "verbs-raw"}) {
+        try {
+            (void)transport_named(name).open(spec);
+            FAIL() << name;
+        } catch (const RunError& error) {
+            const std::string what = error.what();
+            EXPECT_TRUE(what.find("RDMA device") != what.npos || what.find("built without libibverbs") != what.npos)
+                << what;
+        }
+    }
+    EXPECT_THROW((void)sender_named("verbs").open({.to = {"127.0.0.1", 4791}}), RunError);
 }
 
 TEST(Transports, TheTableSaysOfASenderWhatItSaysOfItself) {

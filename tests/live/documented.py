@@ -10,7 +10,7 @@ import shutil
 
 # Programs that need not be installed where the pages are read.
 PROGRAMS = {"weir", "ip", "ethtool", "ping", "meson", "ninja", "scripts/demo", "scripts/test", "scripts/install-deps", "scripts/bench", "scripts/guest",
-            "dpdk-telemetry.py", "dpdk-testpmd", "dpdk-devbind.py", "ib_send_bw", "ib_write_bw", "tcpdump", "h5clear", "h5dump", "modprobe"}
+            "dpdk-telemetry.py", "dpdk-testpmd", "dpdk-devbind.py", "ib_send_bw", "ib_write_bw", "rdma", "tcpdump", "h5clear", "h5dump", "modprobe"}
 
 
 class Command:

@@ -36,6 +36,7 @@ NOT_RUN = [
     ("docs/reference/PROGRESS.md", r"dpdk-telemetry", "a program of DPDK's that waits for a terminal; telemetry_test.py has the protocol"),
     ("docs/guides/PERFTEST.md", r"ib_write_bw", "needs an RDMA device; the guest suite runs it against soft-RoCE"),
     ("docs/guides/BENCH.md", r"weir bench --(server|client)", "two hosts; bench_test.py makes them"),
+    ("docs/guides/BENCH.md", r"rdma link add", "needs soft-RoCE in the kernel; the guest suite makes one"),
     ("examples/live-perftest.toml", r"ib_write_bw", "needs an RDMA device; the guest suite runs it against soft-RoCE"),
 ]
 # Pages whose networks are those that NETWORK makes first.

@@ -25,8 +25,8 @@ void need_lcore();
 /// `device`: VDEV[,ARGS] or a PCI address.
 [[nodiscard]] port::LivePortConfig dpdk_port_config(const std::string& device, std::uint32_t mtu);
 
-/// A device's place on its bus: with it goes what is left of a device that has been closed, so that another sender of
-/// this process can have it again.
+/// A device's place on its bus: with it goes what is left of a device that has been closed, so that the same
+/// process can have it again.
 class DpdkPlace {
 public:
     /// Starts EAL.

@@ -48,6 +48,7 @@ public:
           reserved_(reserved_port(spec, frames)),
           endpoint_(endpoint_of(spec, frames, reserved_)),
           device_(checked(config::with_frame_room(device_of(spec, driver), mtu()), mtu())),
+          place_(device_),
           pool_(fmt::format("bench{}", next_dpdk_id()), {.buffers = dpdk_buffers, .room_bytes = room_bytes()}),
           port_(port_config(), {&pool_}) {}
     ~DpdkReceiver() override {
@@ -176,6 +177,7 @@ private:
     std::optional<ReservedPort> reserved_;
     Endpoint endpoint_;
     std::string device_;
+    DpdkPlace place_;
     port::BufferPool pool_;
     port::LivePort port_;
     std::array<port::Packet, burst> frames_;  // from next_ on they have not been looked at

@@ -92,6 +92,30 @@ class BenchTest(live.Case):
                     self.assertIsNone(trial["assembled"])
         self.assertIn("dpdk-udp", said)
 
+    def every_packet(self, *options, prefix=()):
+        results, _ = self.bench("--loopback", "--bytes", 2048, "--at", "2kpps", "--seconds", 0.5, *options, prefix=prefix)
+        for point in results["results"]:
+            self.assertEqual(point["not_available"], "", point)
+            trial = point["trials"][0]
+            self.assert_account(trial)
+            self.assertGreater(trial["sent"], 0)
+            if trial["valid"]:
+                self.assertEqual(trial["received"], trial["sent"], point)
+        return {(point["transport"], point["depth"]): point["sender"] for point in results["results"]}
+
+    def test_a_dpdk_sender_loses_nothing(self):
+        self.every_packet("--sender", "dpdk", "--transport", "packet-mmap,dpdk-udp,udp-tuned")
+        roce = self.every_packet("--transport", "dpdk-roce-send,dpdk-roce-write")
+        self.assertEqual(set(roce.values()), {"dpdk"})
+
+    def test_over_memif_nobody_needs_rights(self):
+        self.folder.chmod(0o777)
+        senders = self.every_packet("--over", "memif", "--depth", "receive,assemble", prefix=("setpriv", "--reuid=65534", "--clear-groups"))
+        self.assertEqual(senders, {("dpdk-udp", "receive"): "dpdk", ("dpdk-udp", "assemble"): "dpdk",
+                                   ("dpdk-roce-send", "receive"): "dpdk", ("dpdk-roce-send", "assemble"): "weir send",
+                                   ("dpdk-roce-write", "receive"): "dpdk", ("dpdk-roce-write", "assemble"): "weir send",
+                                   ("dpdk-roce-write-rc", "assemble"): "weir send"})
+
     def test_loss_in_the_program_is_the_programs(self):
         trial = self.valid_trial("--loopback", "--transport", "packet-mmap", "--bytes", 500, "--receiver-fault", "loss=0.01", "--at", "20kpps",
                                  "--seconds", 5)

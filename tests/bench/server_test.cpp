@@ -13,8 +13,8 @@ namespace {
 using weir::bench::Client;
 using weir::bench::ControlConnection;
 using weir::bench::ControlListener;
-using weir::bench::FileDescriptor;
 using weir::bench::Depth;
+using weir::bench::FileDescriptor;
 using weir::bench::Measurement;
 using weir::bench::Point;
 using weir::bench::Server;

@@ -221,6 +221,9 @@ SenderCounts send_by_weir(const PipelineKind& kind, const PacketPlan& plan, cons
     }
     const json& packets = report.at("packets");
     counts.offered = packets.at("generated");
+    // A reliable connection generates packets again; they are no more of the load.
+    if (const auto recovery = report.find("recovery"); recovery != report.end() && recovery->is_object())
+        counts.offered -= recovery->at("retransmitted").get<std::uint64_t>();
     // What it drops on purpose is lost on the way.
     counts.handed_over = std::min<std::uint64_t>(
         counts.offered, packets.at("handed_over").get<std::uint64_t>() + packets.at("dropped").get<std::uint64_t>());

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -20,6 +21,8 @@ namespace {
 constexpr std::array<std::string_view, 3> depths{"receive", "assemble", "full"};
 // So long after the last packet none is on its way any more: longer than a scheduler's slice.
 constexpr auto quiet = std::chrono::milliseconds(60);
+// A receiver that is made slow makes up for so long: a scheduler's doing is not its own.
+constexpr double credit_s = 0.005;
 constexpr auto look_every = std::chrono::milliseconds(5);
 
 /// Lets a receiver be slower, forgetful or absent.
@@ -39,8 +42,8 @@ public:
         if (faults_.packets_per_s <= 0) return Receiver::burst;
         // What was not taken in a while is not made up for: a slow receiver is slow all the time.
         const double all = static_cast<double>(now - begun_) * 1e-9 * faults_.packets_per_s;
-        if (all - static_cast<double>(taken_) > Receiver::burst)
-            taken_ = static_cast<std::uint64_t>(all) - Receiver::burst;
+        const double credit_max = std::clamp(faults_.packets_per_s * credit_s, 1.0, double{Receiver::burst});
+        if (all - static_cast<double>(taken_) > credit_max) taken_ = static_cast<std::uint64_t>(all - credit_max);
         return static_cast<std::uint32_t>(std::max(0.0, all - static_cast<double>(taken_)));
     }
     void took(std::uint32_t packets) noexcept { taken_ += packets; }

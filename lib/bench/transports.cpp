@@ -21,7 +21,7 @@
 namespace weir::bench {
 namespace {
 
-constexpr std::array<Transport, 13> table{{
+constexpr std::array<Transport, 14> table{{
     {.name = "udp-socket",
      .text = "a UDP socket as it comes: recvmmsg, the system's buffer sizes",
      .open = [](const ReceiverSpec& spec) { return open_udp_receiver(spec, UdpTuning::none); },
@@ -83,6 +83,10 @@ constexpr std::array<Transport, 13> table{{
      .places = true,
      .on_device = true,
      .takes_roce = true},
+    {.name = "dpdk-roce-send-rc",
+     .text = "RoCEv2 SEND without an RDMA card, reliable connection: what is lost is sent again",
+     .pipeline = PipelineKind{"roce-send", "rc"},
+     .on_device = true},
     {.name = "dpdk-roce-write-rc",
      .text = "RoCEv2 WRITE without an RDMA card, reliable connection: what is lost is sent again",
      .pipeline = PipelineKind{"roce-write", "rc"},

@@ -302,7 +302,7 @@ class BenchTest(live.Case):
                                (("--loopback", "--seconds", "1"), "--seconds goes with --at"),
                                (("--loopback", "--sender", "gso", "--transport", "packet-mmap"), "packet-mmap sees what gso joins as one frame"),
                                (("--loopback", "--receiver-fault", "slow"), "accepted: rate=, loss=, pause=, every="),
-                               (("--loopback", "--table", "mine"), "--table: accepted: ponsard2020")):
+                               (("--loopback", "--table", "mine"), "--table: found 'mine'; accepted: ponsard2020, cms2014")):
             results, said = self.bench(*options, status=2)
             self.assertIsNone(results)
             self.assertIn(words, " ".join(said.split()), options)

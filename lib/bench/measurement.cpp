@@ -80,6 +80,19 @@ std::string done_or_why(Action&& action) {
     }
 }
 
+Point point_for(const Measurement& asked, std::string_view sender) {
+    Point point;
+    point.transport = asked.transport;
+    point.sender = sender;
+    point.depth = asked.depth;
+    point.bytes = asked.bytes;
+    point.packets = asked.packets;
+    point.sources = asked.sources;
+    point.addresses = asked.addresses;
+    point.goal = asked.bursts > 0 ? "back-to-back" : asked.at_most ? "max" : asked.at_gbps ? "at" : asked.goal.name;
+    return point;
+}
+
 /// That packets go out of; empty: a device goes past the kernel.
 std::string interface_on_way(const SenderKind& kind, const std::string& device, const std::string& address) {
     if (!kind.on_device || device.empty()) return interface_to(address);
@@ -89,7 +102,12 @@ std::string interface_on_way(const SenderKind& kind, const std::string& device, 
 }  // namespace
 
 struct Client::Way {
-    Way(const Measurement& asked, const std::atomic<bool>& stop_sign) : measurement(asked), stop(stop_sign) {}
+    Way(const Measurement& asked, const std::atomic<bool>& stop_sign) : measurement(asked), stop(stop_sign) {
+        plan.bytes = asked.bytes;
+        plan.packets = asked.packets;
+        plan.sources = asked.sources;
+        plan.content = asked.content;
+    }
 
     const Measurement& measurement;
     const std::atomic<bool>& stop;
@@ -144,74 +162,16 @@ Client::~Client() {
 
 Point Client::run(const Measurement& measurement, const std::function<void(const Progress&)>& progress,
                   const std::atomic<bool>& stop) {
-    Way way{measurement, stop};
-    way.plan.bytes = measurement.bytes;
-    way.plan.packets = measurement.packets;
-    way.plan.sources = measurement.sources;
-    way.plan.content = measurement.content;
+    Way way(measurement, stop);
     check(way.plan);
-    const Depth depth = depth_named(measurement.depth);
     const Transport& transport = transport_named(measurement.transport);
     const SenderKind& sender = sender_named(measurement.sender);
+    const Depth depth = depth_named(measurement.depth);
     require_fit(transport, sender, depth);
-    const bool by_weir = sender.open == nullptr;
-    if (transport.by_pipeline(depth, by_weir)) way.pipeline = transport.pipeline;
-    Point point;
-    point.transport = measurement.transport;
-    point.sender = way.pipeline ? "weir send" : sender.name;
-    point.depth = measurement.depth;
-    point.bytes = measurement.bytes;
-    point.packets = measurement.packets;
-    point.sources = measurement.sources;
-    point.addresses = measurement.addresses;
-    point.goal = measurement.bursts > 0 ? "back-to-back"
-                 : measurement.at_most  ? "max"
-                 : measurement.at_gbps  ? "at"
-                                        : measurement.goal.name;
-
-    if (by_weir && !way.pipeline) {
-        point.not_available = fmt::format("weir run has no {} at depth {}", transport.name, measurement.depth);
-        return point;
-    }
-    if (way.pipeline && measurement.content) {
-        point.not_available = "weir send makes what its packets carry: no file";
-        return point;
-    }
-    if (measurement.content)
-        for (const json& message : content_messages(measurement.content)) server_->send(message);
-    server_->send({{"type", "open"},
-                   {"by_weir", by_weir},
-                   {"transport", measurement.transport},
-                   {"depth", measurement.depth},
-                   {"address", measurement.address},
-                   {"bytes", measurement.bytes},
-                   {"addresses", measurement.addresses}});
-    const json opened = server_->receive("opened", answer_s);
-    try {
-        point.not_available = opened.at("not_available");
-        if (!point.not_available.empty()) return point;
-        way.interface = interface_on_way(sender_named(way.pipeline ? "weir" : measurement.sender), measurement.device,
-                                         opened.at("address"));
-        if (!transport.rdma)
-            point.not_available =
-                too_large(measurement.bytes, transport.pipeline ? pipeline_headers(*transport.pipeline) : udp_headers,
-                          way.interface);
-        if (!point.not_available.empty()) return point;
-        way.to = {opened.at("address"), opened.at("port")};
-        const SenderSpec spec{.to = way.to,
-                              .device = measurement.device,
-                              .own_address = server_->own_address(),
-                              .bytes = measurement.bytes};
-        if (!way.pipeline) point.not_available = done_or_why([&] { way.sender = sender.open(spec); });
-        if (point.not_available.empty()) point.not_available = connect(way, opened.value("offer", json()));
-        if (!point.not_available.empty()) return point;
-        if (way.sender != nullptr) way.sender = with_faults(std::move(way.sender), measurement.faults);
-        host_.interface = opened.at("interface");
-        point.remarks = opened.value("remarks", "");
-        own_.interface = way.interface.empty() ? config::driver_of(measurement.device) : interface_text(way.interface);
-    } catch (const json::exception& error) {
-        throw core::RunError(fmt::format("the server said something that cannot be read: {}", error.what()));
-    }
+    if (transport.by_pipeline(depth, sender.open == nullptr)) way.pipeline = transport.pipeline;
+    Point point = point_for(measurement, way.pipeline ? "weir send" : sender.name);
+    point.not_available = open(way, transport, sender, point.remarks);
+    if (!point.not_available.empty()) return point;
     try {
         if (measurement.bursts > 0)
             back_to_back(way, point, progress);
@@ -225,6 +185,46 @@ Point Client::run(const Measurement& measurement, const std::function<void(const
     if (measurement.faults.any()) way.remarks += (way.remarks.empty() ? "" : "; ") + faults_text(measurement.faults);
     if (!way.remarks.empty()) point.remarks += (point.remarks.empty() ? "" : "; ") + way.remarks;
     return point;
+}
+
+/// The receiver's side and a sender for it. Returns what one of them lacks.
+std::string Client::open(Way& way, const Transport& transport, const SenderKind& sender, std::string& remarks) {
+    const Measurement& asked = way.measurement;
+    const bool by_weir = sender.open == nullptr;
+    if (by_weir && !way.pipeline) return fmt::format("weir run has no {} at depth {}", transport.name, asked.depth);
+    if (way.pipeline && asked.content) return "weir send makes what its packets carry: no file";
+    if (asked.content)
+        for (const json& message : content_messages(asked.content)) server_->send(message);
+    server_->send({{"type", "open"},
+                   {"by_weir", by_weir},
+                   {"transport", asked.transport},
+                   {"depth", asked.depth},
+                   {"address", asked.address},
+                   {"bytes", asked.bytes},
+                   {"addresses", asked.addresses}});
+    const json opened = server_->receive("opened", answer_s);
+    try {
+        if (std::string why = opened.at("not_available"); !why.empty()) return why;
+        way.to = {opened.at("address"), opened.at("port")};
+        way.interface =
+            interface_on_way(sender_named(way.pipeline ? "weir" : asked.sender), asked.device, way.to.address);
+        const std::uint32_t headers = transport.pipeline ? pipeline_headers(*transport.pipeline) : udp_headers;
+        if (!transport.rdma)
+            if (std::string why = too_large(asked.bytes, headers, way.interface); !why.empty()) return why;
+        const SenderSpec spec{
+            .to = way.to, .device = asked.device, .own_address = server_->own_address(), .bytes = asked.bytes};
+        std::string why;
+        if (!way.pipeline) why = done_or_why([&] { way.sender = sender.open(spec); });
+        if (why.empty()) why = connect(way, opened.value("offer", json()));
+        if (!why.empty()) return why;
+        if (way.sender != nullptr) way.sender = with_faults(std::move(way.sender), asked.faults);
+        host_.interface = opened.at("interface");
+        remarks = opened.value("remarks", "");
+        own_.interface = way.interface.empty() ? config::driver_of(asked.device) : interface_text(way.interface);
+    } catch (const json::exception& error) {
+        throw core::RunError(fmt::format("the server said something that cannot be read: {}", error.what()));
+    }
+    return {};
 }
 
 /// Both sides are told of each other what addresses do not say. Returns what one of them lacks for it.

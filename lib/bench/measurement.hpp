@@ -12,6 +12,7 @@
 #include "bench/faulty_sender.hpp"
 #include "bench/results.hpp"
 #include "bench/sender.hpp"
+#include "bench/transports.hpp"
 #include "search/goal.hpp"
 
 namespace weir::bench {
@@ -70,6 +71,8 @@ public:
 
 private:
     struct Way;  // a sender, and where it sends
+    [[nodiscard]] std::string open(Way& way, const Transport& transport, const SenderKind& sender,
+                                   std::string& remarks);
     [[nodiscard]] std::string connect(Way& way, const nlohmann::json& offer);
     void begin(Way& way, const Load& load);
     [[nodiscard]] nlohmann::json end(Way& way, std::uint64_t sent);

@@ -250,6 +250,10 @@ class BenchTest(live.Case):
             server.send_signal(signal.SIGINT)
             self.assertEqual(server.wait(10), 0)
 
+    def test_who_goes_before_everything_else_still_says_that_it_lives(self):
+        results, _ = self.bench("--loopback", "--transport", "packet-mmap", "--bytes", 1000, "--at", "20kpps", "--seconds", 6, prefix=("chrt", "-f", "10"))
+        self.assertEqual(len(results["results"][0]["trials"]), 1)
+
     def test_a_server_whose_process_dies_says_so(self):
         with Hosts() as hosts:
             server = hosts.server(self)

@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 import link_bench
@@ -377,7 +378,8 @@ def report(results):
         print("*: at a lower rate most trials lost something.")
     for found in results["receivers"]:
         if found["invalid"]:
-            print(f"{found['bytes']} B, {found['receiver']}: {found['invalid']} invalid trials, not counted; the last: {found['invalid_why']}")
+            print(textwrap.fill(f"{found['bytes']} B, {found['receiver']}: {found['invalid']} invalid trials, not counted; the last: {found['invalid_why']}",
+                                100, subsequent_indent="    "))
     print(f"\nmemif: it waits for its reader, so this is the most that goes through. Gb/s of UDP payload.\n"
           f"{'bytes':>5}  {'receiver':16}{'median':>9}  {'min..max':>14}   lost")
     for found in results["memif"]:
@@ -418,6 +420,11 @@ def measure(options, cpus, folder):
     return results
 
 
+def ended_by(signum, _):
+    print(f"neighbours_bench: ended by {signal.Signals(signum).name}, without results", file=sys.stderr, flush=True)
+    sys.exit(128 + signum)
+
+
 def main():
     options = options_of()
     cpus = sorted(os.sched_getaffinity(0))[:2]
@@ -427,13 +434,10 @@ def main():
         if shutil.which(program) is None:
             fail(f"needs {program} (Debian: {package})")
     # What is in `finally` and `with` is done for every end but SIGKILL, and the kernel ends what is left then.
-    for number_of in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number_of, lambda signum, _: sys.exit(128 + signum))
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, ended_by)
     with tempfile.TemporaryDirectory(prefix="weir-neighbours-") as name:
-        try:
-            results = measure(options, cpus, pathlib.Path(name))
-        except KeyboardInterrupt:
-            sys.exit(130)
+        results = measure(options, cpus, pathlib.Path(name))
     report(results)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n")

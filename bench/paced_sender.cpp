@@ -28,7 +28,7 @@ nlohmann::json send(char** words) {
     const Load load{
         .packets_per_s = std::stod(words[4]) * 1e9 / 8 / plan.bytes, .seconds = std::stod(words[5]), .burst = 1};
     const std::atomic<bool> never{false};
-    const auto sender = sender_named("sendmmsg").open(to);
+    const auto sender = sender_named("sendmmsg").open({.to = to});
     const SenderCounts counts = send_load(*sender, plan, load, interface, {never, never});
     // What the receiver got is not known here, and not this side's fault.
     ReceiverCounts all;

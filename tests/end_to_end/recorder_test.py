@@ -151,11 +151,13 @@ class Recorder(Case):
         self.assertEqual(file.records[-1][:2], records[-1])
 
     def test_a_burst_of_drops_is_saved(self):
-        # A second of traffic, in the middle of which packets come that are for a stream and cannot be read.
-        records = frames_of(150)
+        # Traffic in the middle of which packets come that are for a stream and cannot be read.
+        records = frames_of(250)
         broken = [(START_NS + 700 * MS + i * 100_000, udp(b"broken", EJFAT_PORT)) for i in range(300)]
         records = sorted(records + broken)
-        result, _ = self.record(records, self.FLIGHT + "drops = 200\n", args=("--pace", "recorded"))
+        # Time enough on both sides of it for a machine that is held up.
+        flight = self.FLIGHT.replace("before = 0.1", "before = 1")
+        result, _ = self.record(records, flight + "drops = 200\n", args=("--pace", "recorded"))
         self.assertEqual(result["recorder"]["triggers"], {"incomplete": 0, "drops": 1, "request": 0, "unsaved": 0})
         self.assertEqual(sum(n for cause, n in result["packets"]["dropped"].items() if cause.startswith("malformed")), 300)
         file, = self.saved()
@@ -165,7 +167,7 @@ class Recorder(Case):
         times = [record[0] for record in file.records]
         # It is seen when it is looked, every 50 ms: from 200 of the broken ones on.
         self.assertLess(times[0], START_NS + 700 * MS)
-        self.assertTrue(START_NS + 720 * MS <= times[-1] <= START_NS + 1000 * MS, times[-1] - START_NS)
+        self.assertTrue(START_NS + 720 * MS <= times[-1] <= START_NS + 2000 * MS, times[-1] - START_NS)
         self.assertEqual([record[:2] for record in file.records], [r for r in records if times[0] <= r[0] <= times[-1]])
 
     def test_few_drops_are_no_burst(self):

@@ -114,7 +114,7 @@ class BenchTest(live.Case):
         self.assertEqual(senders, {("dpdk-udp", "receive"): "dpdk", ("dpdk-udp", "assemble"): "dpdk",
                                    ("dpdk-roce-send", "receive"): "dpdk", ("dpdk-roce-send", "assemble"): "weir send",
                                    ("dpdk-roce-write", "receive"): "dpdk", ("dpdk-roce-write", "assemble"): "weir send",
-                                   ("dpdk-roce-write-rc", "assemble"): "weir send"})
+                                   ("dpdk-roce-send-rc", "assemble"): "weir send", ("dpdk-roce-write-rc", "assemble"): "weir send"})
 
     def test_loss_in_the_program_is_the_programs(self):
         trial = self.valid_trial("--loopback", "--transport", "packet-mmap", "--bytes", 500, "--receiver-fault", "loss=0.01", "--at", "20kpps",

@@ -29,6 +29,7 @@ CLONE_NEWNET, PR_SET_PDEATHSIG = 0x40000000, 1
 ADDRESS, CONTROL = "10.98.0.2", "10.98.1.2"  # of the receiver, for packets and for what the two sides of weir bench say to each other
 IPERF_PORT = 5201
 MTU = 9000
+WIDTH = 100
 WARM_UP_S = 0.2  # as weir bench does it: a trial before the trial, which counts for nothing
 PATIENCE_S = 30
 LADDERS = {False: (0.18, 0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4, 5.6, 8, 11, 16, 22), True: (0.25, 0.5, 1, 2, 4, 8, 16)}
@@ -310,7 +311,7 @@ def number(value):
     return "0" if value == 0 else f"{value:.2g}" if value < 1 else f"{value:.3g}"
 
 
-HEAD = f"{'bytes':>5}  {'receiver':16}{'sender':10}{'no loss':>9}{'min..max':>12}{'reached':>9}   lost at the next rate: median (min..max)"
+HEAD = f"{'bytes':>5}  {'receiver':16}{'sender':10}{'no loss':>9}{'min..max':>12}{'reached':>9}   lost at the next rate (min..max)"
 
 
 def row(found):
@@ -367,19 +368,23 @@ def memif_row(found):
             f"   {sum(found['lost'])} of all turns")
 
 
+def say(text):
+    print(textwrap.fill(text, WIDTH, subsequent_indent="    "))
+
+
 def report(results):
-    print(f"Highest rate of the ladder at which most of {results['turns']} trials of {results['seconds']} s lost nothing. Gb/s of UDP payload.\n{HEAD}")
+    say(f"Highest rate of the ladder at which most of {results['turns']} trials of {results['seconds']} s lost nothing. Gb/s of UDP payload.")
+    print(HEAD)
     for found in results["receivers"]:
         print(row(found))
-    print("min..max: how far the worst and the best turn came. reached: the rate that the sender kept at \"no loss\".")
-    print("≥: nothing was lost at the most that the sender could do; the receiver may be faster.")
-    print("iperf3 only receives from itself: its sender is another, and its loss is what its server counts.")
+    say("min..max: how far the worst and the best turn came. reached: the rate that the sender kept at \"no loss\". Losses are medians.")
+    say("≥: nothing was lost at the most that the sender could do; the receiver may be faster.")
+    say("iperf3 only receives from itself: its sender is another, and its loss is what its server counts.")
     if any(found["irregular"] for found in results["receivers"]):
-        print("*: at a lower rate most trials lost something.")
+        say("*: at a lower rate most trials lost something.")
     for found in results["receivers"]:
         if found["invalid"]:
-            print(textwrap.fill(f"{found['bytes']} B, {found['receiver']}: {found['invalid']} invalid trials, not counted; the last: {found['invalid_why']}",
-                                100, subsequent_indent="    "))
+            say(f"{found['bytes']} B, {found['receiver']}: {found['invalid']} invalid trials, not counted; the last: {found['invalid_why']}")
     print(f"\nmemif: it waits for its reader, so this is the most that goes through. Gb/s of UDP payload.\n"
           f"{'bytes':>5}  {'receiver':16}{'median':>9}  {'min..max':>14}   lost")
     for found in results["memif"]:

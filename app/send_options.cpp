@@ -197,6 +197,15 @@ void describe_roce(simulate::SimulatorConfig& simulator, po::options_description
     add("va", number_option("va", &simulator.va),
         "roce-write: address of the buffer of source 0 (0x10000000), the others 0x10000000 apart");
     add("rkey", number_option("rkey", &simulator.rkey), "roce-write: key of all buffers (0x1234)");
+    add("regions", number_option("regions", &simulator.regions),
+        "roce-write: buffers of each source, which its messages go to in turn (1)");
+    add("region-stride", number_option("region-stride", &simulator.region_stride),
+        "roce-write: bytes from one buffer to the next (those of a message)");
+    add("write-bytes", number_option("write-bytes", &simulator.write_bytes),
+        "roce-write of frames: pixels of a WRITE in bytes (the rows that a packet holds); "
+        "as many as a frame has: one WRITE");
+    add("readout-chips", number_option("readout-chips", &simulator.readout_chips),
+        "roce-write of frames: parts of a frame that take turns to be written (4)");
     add("no-immediate", po::bool_switch()->notifier([&simulator](bool off) { simulator.immediate = !off; }),
         "RoCE: without the event number as immediate");
 }

@@ -150,14 +150,15 @@ json rc_send_report(const SendOptions& options, simulate::Simulator& simulator, 
     for (std::uint32_t id = 0; id < config.sources; ++id) {
         const simulate::RcSender::Source& source = run.sources[id];
         json one = packets_of(source);
-        one.update({{"id", id},
-                    {"qp", simulator.endpoint(id)},
-                    {"local_qp", run.local_qp + id},
-                    {"next_psn", source.next_psn},
-                    {"messages", messages_of(source.account)},
-                    {"acknowledged", range_of(config.first_event, source.acknowledged)},
-                    {"failed_by", source.status == roce::SendStatus::acknowledged ? "" : to_string(source.status)},
-                    {"recovery", recovery_of(source)}});
+        one.update(
+            {{"id", id},
+             {"qp", simulator.endpoint(id)},
+             {"local_qp", run.local_qp + id},
+             {"next_psn", source.next_psn},
+             {"messages", messages_of(source.account)},
+             {"acknowledged", range_of(config.first_event, source.acknowledged / simulator.messages_per_event())},
+             {"failed_by", source.status == roce::SendStatus::acknowledged ? "" : to_string(source.status)},
+             {"recovery", recovery_of(source)}});
         report["sources"].push_back(one);
     }
     if (options.digests)

@@ -31,6 +31,7 @@ enum class EventCounter : std::uint8_t {
     incomplete_evicted,
     incomplete_end_of_run,
     incomplete_no_room,
+    incomplete_ended,
     vetoed,
     dropped_incomplete,
     dropped_no_room,

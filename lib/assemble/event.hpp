@@ -22,6 +22,7 @@ struct Event {
     EventCause cause = EventCause::complete;
     std::uint32_t complete_messages = 0;
     std::uint32_t unfinished = 0;  ///< messages that have begun and not come to their end, or that ended with gaps
+    std::uint32_t ended = 0;       ///< of `unfinished`: those of which nothing more can come
     std::uint32_t awaited = 0;     ///< messages announced and not delivered yet, once closing
     TimeNs first_ns = 0;
     TimeNs last_ns = 0;

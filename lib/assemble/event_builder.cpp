@@ -101,7 +101,7 @@ Event& EventBuilder::open(const Descriptor& d, std::uint64_t number) noexcept {
     event.epoch = d.epoch;
     event.state = EventState::open;
     event.cause = EventCause::complete;
-    event.complete_messages = event.awaited = event.unfinished = 0;
+    event.complete_messages = event.awaited = event.unfinished = event.ended = 0;
     event.first_ns = event.last_ns = d.first_ns;
     event.deadline_ns = deadline_of(d.first_ns, config_.timeout_ns);
     std::ranges::fill(event.messages, nullptr);
@@ -218,6 +218,8 @@ void EventBuilder::offer_known(const Descriptor& d, Event& event) noexcept {
         close(event, EventCause::timeout);  // its first packet was known only now
     else if (in_time && is_complete(event))
         close(event, EventCause::complete);
+    else if (in_time && has_ended(event))
+        close(event, EventCause::ended);
 }
 
 void EventBuilder::attach(Event& event, Message& message) noexcept {
@@ -228,6 +230,8 @@ void EventBuilder::attach(Event& event, Message& message) noexcept {
     event.messages[message.source] = &message;
     event.last_ns = std::max(event.last_ns, message.last_ns);
     ++(message.complete ? event.complete_messages : event.unfinished);
+    // The sender has said that this was all of it, so nothing is waited for.
+    if (!message.complete && message.lease != nullptr) ++event.ended;
 }
 
 void EventBuilder::settle(Event& event, Message& message) noexcept {

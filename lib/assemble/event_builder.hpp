@@ -132,6 +132,11 @@ private:
         return event.complete_messages >= config_.sources_needed &&
                (event.unfinished == 0 || event.complete_messages == config_.sources);
     }
+    /// Every message there will be has come to its end, some with gaps.
+    [[nodiscard]] bool has_ended(const Event& event) const noexcept {
+        return event.ended > 0 && event.unfinished == event.ended &&
+               event.complete_messages + event.ended >= config_.sources_needed;
+    }
     void refuse_message(Message& message, wire::PacketCounter counter) noexcept;
     void settle(Event& event, Message& message) noexcept;
     void close(Event& event, EventCause cause) noexcept;

@@ -71,6 +71,8 @@ void warn_of_sinks(RunConfig& run);
 void read_streams(TableReader& root, RunConfig& run);
 /// Throws if regions are to be real memory and cannot be; wants `stream.event` and `run.events`.
 void check_backed_regions(TableReader& table, const RunConfig& run, const StreamConfig& stream);
+/// Throws if such memory is not as large as the format's header and a whole frame.
+void check_frame_bytes(TableReader& table, const StreamConfig& stream, const wire::FormatContext& context);
 /// What an exchange asks of the stream and its port, and memory for WRITEs where none was configured.
 void agree_on_exchange(TableReader& table, const RunConfig& run, StreamConfig& stream);
 /// Throws if two streams listen at one place.

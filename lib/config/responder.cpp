@@ -238,12 +238,25 @@ void check_backed_regions(TableReader& table, const RunConfig& run, const Stream
     for (const RoceConfig::Region& at : stream.roce.regions)
         if (at.region.backed) bytes += at.region.count * at.region.bytes * (at.qp ? 1 : stream.qp.size());
     if (bytes == 0) return;
-    if (stream.event != EventBy::immediate)
+    const bool has_header = stream.event == EventBy::format && format_entry(stream).decode_whole != nullptr;
+    if (stream.event != EventBy::immediate && !has_header)
         table.wrong("event", in_quotes(name_of(event_by_names, stream.event)),
-                    "\"immediate\": a frame in memory (backing = \"memory\") ends with one");
+                    "\"immediate\": a frame in memory (backing = \"memory\") ends with one; or \"format\" with a "
+                    "detector's format, whose header is in the memory, too");
     if (bytes > run.events.memory_bytes)
         table.wrong("region", fmt::format("{} with backing = \"memory\"", format_size(bytes)),
                     fmt::format("at most events.memory = {}", format_size(run.events.memory_bytes)));
+}
+
+void check_frame_bytes(TableReader& table, const StreamConfig& stream, const wire::FormatContext& context) {
+    if (stream.event != EventBy::format) return;
+    const std::uint64_t bytes = std::uint64_t{context.header_bytes} + context.message_bytes;
+    for (const RoceConfig::Region& at : stream.roce.regions)
+        if (at.region.backed && at.region.bytes != bytes)
+            table.wrong("region", fmt::format("buffers of {} bytes with backing = \"memory\"", at.region.bytes),
+                        fmt::format("{}: {} of {}'s header and {} of a frame. A frame without a header has its number "
+                                    "in the immediate: event = \"immediate\"",
+                                    bytes, context.header_bytes, stream.format, context.message_bytes));
 }
 
 }  // namespace weir::config::detail

@@ -58,6 +58,7 @@ void check_format(TableReader& table, const RunConfig& run, const StreamConfig& 
         table.wrong(
             "source_by", "\"header\"",
             fmt::format("\"port\" or \"address\": {} has no source id in its header", in_quotes(stream.format)));
+    check_frame_bytes(table, stream, context);
 }
 
 std::vector<std::uint32_t> source_keys(const StreamConfig& stream) {

@@ -57,6 +57,7 @@ constexpr Page pages[] = {
     {"events.incomplete.evicted", "evicted"},
     {"events.incomplete.end_of_run", "end-of-run"},
     {"events.incomplete.no_room", "no-room"},
+    {"events.incomplete.ended", "missing"},
     {"events.dropped.incomplete", "incomplete"},
     {"events.dropped.no_room", "no-room"},
     {"events.dropped.reduce_error", "reduce-error"},

@@ -34,7 +34,8 @@ bool is_loss(std::size_t counter) {
 
 std::uint64_t Ledger::incomplete() const {
     return get(EventCounter::incomplete_timeout) + get(EventCounter::incomplete_evicted) +
-           get(EventCounter::incomplete_end_of_run) + get(EventCounter::incomplete_no_room);
+           get(EventCounter::incomplete_end_of_run) + get(EventCounter::incomplete_no_room) +
+           get(EventCounter::incomplete_ended);
 }
 
 std::uint64_t Ledger::lost_packets() const {

@@ -13,6 +13,7 @@
 #include "plan/plan.hpp"
 #include "plan/setup.hpp"
 #include "roce/listener/listener.hpp"
+#include "roce/responder/frame_memory.hpp"
 #include "roce/responder/in_order_receiver.hpp"
 #include "store/capture/input.hpp"
 
@@ -134,8 +135,7 @@ MemoryNeed memory_need(const config::RunConfig& config, const Plan& plan) {
     need.captures_bytes = std::uint64_t{plan.capture_blocks} * store::CaptureInput::memory_bytes;
     for (const config::StreamConfig& stream : config.streams)
         for (const config::RoceConfig::Region& at : stream.roce.regions)
-            if (at.region.backed)
-                need.regions_bytes += at.region.count * at.region.bytes * (at.qp ? 1 : stream.qp.size());
+            need.regions_bytes += roce::FrameMemory::memory_bytes(at.region) * (at.qp ? 1 : stream.qp.size());
     const bool writes = std::ranges::any_of(config.sinks, &config::SinkConfig::writes);
     need.output_bytes =
         plan.work.size() * std::uint64_t{plan.output_buffer_bytes} * (writes ? plan.output_buffers : 1U);

@@ -5,7 +5,6 @@
 
 #include "assemble/message_table.hpp"
 #include "core/error.hpp"
-#include "wire/fragment.hpp"
 
 namespace weir::roce {
 
@@ -16,6 +15,42 @@ using wire::Verdict;
 void MessageHeader::check(const MessageSource& source) {
     if (source.number_by == NumberBy::format && (source.format == nullptr || !source.context.carries_number))
         throw core::UsageError("event = \"format\": the stream's format carries no event number");
+}
+
+Verdict MessageHeader::read(const MessageSource& source, const std::byte* bytes, std::uint64_t total,
+                            wire::Fragment& out) noexcept {
+    const wire::Datagram datagram{.payload = bytes, .payload_bytes = static_cast<std::uint32_t>(total)};
+    Verdict verdict = Verdict::malformed_header;
+    if (source.format->decode_whole != nullptr)
+        verdict = source.format->decode_whole(source.context, datagram, out);
+    else
+        source.format->decode_burst(source.context, {&datagram, 1}, &out, &verdict);
+    if (verdict != wire::ok) return verdict;
+    // Here an RDMA message is a whole message. One that brings a part of it has no place.
+    return out.offset != 0 || (out.total_known && out.total != out.bytes) ? Verdict::unbound : wire::ok;
+}
+
+void MessageHeader::take_out(Message& message, const std::byte* header, std::uint32_t header_bytes) noexcept {
+    message.meta_bytes = static_cast<std::uint8_t>(std::min<std::uint32_t>(header_bytes, Message::meta_bytes_max));
+    std::memcpy(message.meta.data(), header, message.meta_bytes);
+    MessageTable::for_each_ref(message, [&](assemble::FragmentRef& ref) {
+        const std::uint32_t cut = ref.offset < header_bytes ? std::min(ref.bytes, header_bytes - ref.offset) : 0;
+        ref.data += cut;
+        ref.bytes -= cut;
+        ref.offset = ref.offset + cut - std::min(ref.offset + cut, header_bytes);
+    });
+    message.received_bytes -= header_bytes;
+}
+
+void MessageHeader::shift_ranges(Message& message, std::uint32_t header_bytes) noexcept {
+    assemble::ByteRange* ranges =
+        message.more_ranges != nullptr ? message.more_ranges->ranges.data() : message.ranges.data();
+    for (std::uint32_t i = 0; i < message.range_count; ++i)
+        ranges[i] = {ranges[i].begin - std::min(ranges[i].begin, header_bytes), ranges[i].end - header_bytes};
+    if (message.range_count > 0 && ranges[0].end == 0) {
+        std::copy(ranges + 1, ranges + message.range_count, ranges);
+        --message.range_count;
+    }
 }
 
 Verdict MessageHeader::strip(const MessageSource& source, Message& message, std::uint64_t total, std::uint64_t& number,
@@ -31,24 +66,11 @@ Verdict MessageHeader::strip(const MessageSource& source, Message& message, std:
         there += bytes;
     });
     if (there != wanted) return Verdict::unbound;
-    const wire::Datagram datagram{.payload = bytes_.data(), .payload_bytes = static_cast<std::uint32_t>(total)};
     wire::Fragment fragment;
-    Verdict verdict = Verdict::malformed_header;
-    source.format->decode_burst(context, {&datagram, 1}, &fragment, &verdict);
-    if (verdict != wire::ok) return verdict;
-    // Here an RDMA message is a whole message. One that brings a part of it has no place.
-    if (fragment.offset != 0 || (fragment.total_known && fragment.total != fragment.bytes)) return Verdict::unbound;
+    if (const Verdict verdict = read(source, bytes_.data(), total, fragment); verdict != wire::ok) return verdict;
     number = fragment.number;
     header_bytes = fragment.header_bytes;
-    message.meta_bytes = static_cast<std::uint8_t>(std::min<std::uint32_t>(header_bytes, Message::meta_bytes_max));
-    std::memcpy(message.meta.data(), bytes_.data(), message.meta_bytes);
-    MessageTable::for_each_ref(message, [&](assemble::FragmentRef& ref) {
-        const std::uint32_t cut = ref.offset < header_bytes ? std::min(ref.bytes, header_bytes - ref.offset) : 0;
-        ref.data += cut;
-        ref.bytes -= cut;
-        ref.offset = ref.offset + cut - std::min(ref.offset + cut, header_bytes);
-    });
-    message.received_bytes -= header_bytes;
+    take_out(message, bytes_.data(), header_bytes);
     return wire::ok;
 }
 

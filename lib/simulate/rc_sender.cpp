@@ -58,7 +58,7 @@ roce::Initiator::Config initiator_config(const Simulator& simulator, const RcSen
         out.rkey = config.peers[source].rkey;
     }
     out.window = config.window;
-    out.messages_max = config.depth;
+    out.messages_max = config.depth * simulator.messages_per_event();
     out.ack_every = config.ack_every;
     out.timeout_ns = config.timeout_ns;
     out.retries = config.retries;
@@ -116,7 +116,12 @@ RcSender::Source RcSender::Result::total() const noexcept {
 
 RcSender::RcSender(Simulator& simulator, FrameLink& link, const Config& config, const port::MacAddress& destination,
                    const std::atomic<bool>& stop)
-    : simulator_(simulator), link_(link), config_(config), stop_(stop), scratch_(simulator.config().mtu) {
+    : simulator_(simulator),
+      per_event_(simulator.messages_per_event()),
+      link_(link),
+      config_(config),
+      stop_(stop),
+      scratch_(simulator.config().mtu) {
     check(config_);
     const std::uint32_t sources = simulator.config().sources;
     if (config_.local_qp == 0) config_.local_qp = simulator.config().queue_pair;
@@ -184,7 +189,7 @@ void RcSender::stop_if_asked(TimeNs now) {
 std::uint64_t RcSender::slowest() const noexcept {
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
     for (std::size_t source = 0; source < initiators_.size(); ++source)
-        if (!initiators_[source].in_error()) least = std::min(least, done_[source]);
+        if (!initiators_[source].in_error()) least = std::min(least, done_[source] / per_event_);
     return least;
 }
 
@@ -202,16 +207,29 @@ bool RcSender::post(TimeNs now) {
     result_.events = begun_;
     bool any = false;
     for (std::uint32_t source = 0; source < initiators_.size(); ++source) {
-        for (; posted_[source] < begun_; ++posted_[source]) {
-            const std::uint64_t event = simulator_.config().first_event + posted_[source];
-            roce::SendMessage message{.id = event, .bytes = simulator_.rdma_bytes(event, source)};
-            if (simulator_.config().immediate) message.immediate = static_cast<std::uint32_t>(event);
-            message.va = config_.peers.empty() ? simulator_.rdma_va(source) : config_.peers[source].va;
-            if (!initiators_[source].post(message)) break;
+        for (; posted_[source] < begun_ * per_event_; ++posted_[source]) {
+            if (!initiators_[source].post(message_of(source, posted_[source]))) break;
             any = true;
         }
     }
     return any;
+}
+
+/// The source's message of this index: an event, or one of the WRITEs that its frame is cut into.
+roce::SendMessage RcSender::message_of(std::uint32_t source, std::uint64_t index) const noexcept {
+    const std::uint64_t event = simulator_.config().first_event + index / per_event_;
+    roce::SendMessage message{.id = index, .bytes = simulator_.rdma_bytes(event, source)};
+    message.va =
+        (config_.peers.empty() ? simulator_.rdma_va(source) : config_.peers[source].va) + simulator_.rdma_offset(event);
+    bool last = true;
+    if (!simulator_.writes().empty()) {
+        const FrameWrites::Write& write = simulator_.writes()[index % per_event_];
+        message.bytes = write.bytes;
+        message.va += write.offset;
+        last = write.last;
+    }
+    if (simulator_.config().immediate && last) message.immediate = static_cast<std::uint32_t>(event);
+    return message;
 }
 
 void RcSender::enqueue(const Planned& packet) noexcept {
@@ -282,7 +300,11 @@ void RcSender::write(const Planned& planned) noexcept {
     const std::uint64_t seed = simulator_.config().seed;
     const std::span<std::byte> out = link_.slot(filled_);
     wire::RocePacket packet = planned.packet.packet;
-    simulator_.rdma_content(planned.packet.id, planned.source, planned.packet.offset, {scratch_.data(), packet.bytes});
+    const std::uint64_t index = planned.packet.id;
+    std::uint32_t offset = planned.packet.offset;
+    if (!simulator_.writes().empty()) offset += simulator_.writes()[index % per_event_].offset;
+    simulator_.rdma_content(simulator_.config().first_event + index / per_event_, planned.source, offset,
+                            {scratch_.data(), packet.bytes});
     packet.payload = scratch_.data();
     std::size_t bytes = wire::write_roce_frame(specs_[planned.source], packet, out);
     assert(bytes != 0);
@@ -371,12 +393,14 @@ void RcSender::collect() noexcept {
         for (roce::SendResult result; initiators_[source].take(result); ++done_[source]) {
             if (result.status == SendStatus::acknowledged) {
                 ++account.acknowledged;
-                result_.message_bytes += simulator_.message_bytes(result.id, source);
+                const std::uint64_t event = simulator_.config().first_event + result.id / per_event_;
+                if (account.acknowledged % per_event_ == 0)
+                    result_.message_bytes += simulator_.message_bytes(event, source);
             } else if (account.status == SendStatus::acknowledged) {
                 account.status = result.status;
             }
         }
-        whole = std::min(whole, account.acknowledged);
+        whole = std::min(whole, account.acknowledged / per_event_);
     }
     result_.events_acknowledged = whole;
 }
@@ -385,7 +409,7 @@ bool RcSender::ended() const noexcept {
     if (!waiting_.empty() || filled_ != 0) return false;
     for (std::size_t source = 0; source < initiators_.size(); ++source) {
         if (done_[source] < posted_[source]) return false;
-        if (!initiators_[source].in_error() && posted_[source] < events_end_) return false;
+        if (!initiators_[source].in_error() && posted_[source] / per_event_ < events_end_) return false;
     }
     return true;
 }

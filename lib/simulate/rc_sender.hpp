@@ -98,6 +98,7 @@ private:
         }
     };
 
+    [[nodiscard]] roce::SendMessage message_of(std::uint32_t source, std::uint64_t index) const noexcept;
     [[nodiscard]] core::TimeNs elapsed_ns() const;
     void stop_if_asked(core::TimeNs now);
     bool post(core::TimeNs now);
@@ -116,12 +117,13 @@ private:
     void wait(core::TimeNs now);
 
     Simulator& simulator_;
+    const std::uint32_t per_event_;  ///< messages of a source
     FrameLink& link_;
     Config config_;
     const std::atomic<bool>& stop_;
     std::vector<wire::FrameSpec> specs_;
     std::vector<roce::Initiator> initiators_;
-    std::vector<std::uint64_t> posted_;  ///< events, per source
+    std::vector<std::uint64_t> posted_;  ///< messages, per source
     std::vector<std::uint64_t> done_;    ///< results taken, per source
     Result result_;
     std::vector<std::byte> scratch_;  ///< payload of one packet

@@ -62,6 +62,9 @@ struct SimulationEntry {
     bool fixed_packets = false;         ///< they have one size, and are never fragmented
     bool one_datagram = false;          ///< over udp, a message is never more than one datagram
     bool over_roce = false;
+    /// Messages are frames of rows of so many bytes, all of one size: by WRITE they go row by row into the receiver's
+    /// memory, and an immediate ends them.
+    std::uint32_t (*row_bytes)(const SimulatorConfig& config) = nullptr;
     bool load_balancer = false;  ///< --lb is its
     /// Whether messages, if nobody says how large they are, are as large as a datagram.
     bool (*fills_datagram)(const SimulatorConfig& config) = nullptr;

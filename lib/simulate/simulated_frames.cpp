@@ -29,6 +29,12 @@ SimulatedFrames::SimulatedFrames(const SimulatorConfig& config, const wire::Form
         frame_bytes_max_ = header_bytes_ + context_.header_bytes + packet_bytes_;
     }
     format_ = entry.make(config_, context_);
+    if (config_.transport == SimulatedTransport::roce_write && entry.row_bytes != nullptr)
+        writes_.emplace(FrameWrites::Config{.header_bytes = context_.header_bytes,
+                                            .frame_bytes = context_.message_bytes,
+                                            .write_bytes = config_.write_bytes,
+                                            .readout_chips = config_.readout_chips,
+                                            .path_mtu = config_.mtu});
 }
 
 std::uint32_t SimulatedFrames::endpoint(std::uint32_t source) const noexcept {
@@ -47,6 +53,7 @@ std::uint32_t SimulatedFrames::message_bytes(std::uint64_t event, std::uint32_t 
 }
 
 std::uint32_t SimulatedFrames::packet_count(std::uint32_t message_bytes) const noexcept {
+    if (writes_) return static_cast<std::uint32_t>(writes_->packets().size());
     const bool roce = config_.transport != SimulatedTransport::udp;
     const std::uint32_t bytes = message_bytes + (roce ? context_.header_bytes : 0);
     return std::max(1U, (bytes + packet_bytes_ - 1) / packet_bytes_);
@@ -110,25 +117,34 @@ void SimulatedFrames::rdma_content(std::uint64_t event, std::uint32_t source, st
     }
 }
 
-std::size_t SimulatedFrames::write_roce(const SimulatedPacket& packet, std::span<std::byte> out) noexcept {
+SimulatedFrames::Part SimulatedFrames::part_of(const SimulatedPacket& packet) const noexcept {
+    if (writes_) {
+        const FrameWrites::Packet& place = writes_->packets()[packet.index];
+        return {writes_->writes()[place.write], place};
+    }
     const std::uint32_t total = rdma_bytes(packet.event, packet.source);
-    const std::uint32_t count = packet_count(total - context_.header_bytes);
-    const std::uint32_t offset = packet.index * packet_bytes_;
-    const std::uint32_t bytes = std::min(packet_bytes_, total - offset);
-    rdma_content(packet.event, packet.source, offset, {scratch_.data(), bytes});
+    return {{0, total, true}, {0, packet.index, packet_count(total - context_.header_bytes)}};
+}
+
+std::size_t SimulatedFrames::write_roce(const SimulatedPacket& packet, std::span<std::byte> out) noexcept {
+    const Part part = part_of(packet);
+    const std::uint32_t offset = part.packet.index * packet_bytes_;
+    const std::uint32_t bytes = std::min(packet_bytes_, part.write.bytes - offset);
+    rdma_content(packet.event, packet.source, part.write.offset + offset, {scratch_.data(), bytes});
 
     const bool is_write = config_.transport == SimulatedTransport::roce_write;
     wire::RocePacket roce;
-    roce.opcode = wire::roce_opcode(config_.service, is_write, packet.index, count, config_.immediate);
+    roce.opcode = wire::roce_opcode(config_.service, is_write, part.packet.index, part.packet.count,
+                                    config_.immediate && part.write.last);
     roce.payload = scratch_.data();
     roce.bytes = bytes;
     roce.qp = endpoint(packet.source);
     roce.psn = packet.counter & 0xffffff;
     roce.immediate = static_cast<std::uint32_t>(packet.event);
-    roce.va = rdma_va(packet.source);
+    roce.va = rdma_va(packet.source) + rdma_offset(packet.event) + part.write.offset;
     roce.rkey = config_.rkey;
-    roce.dma_length = total;
-    roce.ack_request = config_.service == wire::RoceTransport::rc && packet.index + 1 == count;
+    roce.dma_length = part.write.bytes;
+    roce.ack_request = config_.service == wire::RoceTransport::rc && part.packet.index + 1 == part.packet.count;
     roce.source_qp = endpoint(packet.source);
     roce.qkey = qkey;
     return wire::write_roce_frame(frame_spec(packet.source), roce, out);

@@ -2,6 +2,9 @@
 // message. Not here: which packets there are, and what the simulated network does to them.
 #pragma once
 
+#include <optional>
+
+#include "simulate/frame_writes.hpp"
 #include "simulate/simulated_format.hpp"
 
 namespace weir::simulate {
@@ -43,6 +46,15 @@ public:
                       std::span<std::byte> out) noexcept;
     static constexpr std::uint64_t va_step = 0x10000000;
     static constexpr std::uint32_t qkey = 0x11111111;
+    /// Messages that a frame is made of, in their order; empty: it is one, of rdma_bytes().
+    [[nodiscard]] std::span<const FrameWrites::Write> writes() const noexcept {
+        return writes_ ? writes_->writes() : std::span<const FrameWrites::Write>();
+    }
+    /// Where a WRITE of this event goes, from the address of the source's first buffer on.
+    [[nodiscard]] std::uint64_t rdma_offset(std::uint64_t event) const noexcept {
+        return (event - config_.first_event) % config_.regions * config_.region_stride;
+    }
+    /// The source's first buffer.
     [[nodiscard]] std::uint64_t rdma_va(std::uint32_t source) const noexcept { return config_.va + va_step * source; }
 
     /// Packets of a message.
@@ -53,14 +65,21 @@ public:
     std::size_t write(SimulatedPacket packet, std::span<std::byte> out) noexcept;
 
 private:
+    /// What one packet of an RDMA message carries.
+    struct Part {
+        FrameWrites::Write write;  ///< or SEND
+        FrameWrites::Packet packet;
+    };
+    [[nodiscard]] Part part_of(const SimulatedPacket& packet) const noexcept;
     std::size_t write_roce(const SimulatedPacket& packet, std::span<std::byte> out) noexcept;
 
     SimulatorConfig config_;
     wire::FormatContext context_;
     const SimulationEntry& entry_;
     std::unique_ptr<SimulatedFormat> format_;
-    std::vector<std::byte> scratch_;  ///< payload of one RoCE packet
-    std::uint32_t packet_bytes_ = 0;  ///< message bytes in a full packet
+    std::optional<FrameWrites> writes_;  ///< roce_write, formats of frames
+    std::vector<std::byte> scratch_;     ///< payload of one RoCE packet
+    std::uint32_t packet_bytes_ = 0;     ///< message bytes in a full packet
     std::uint32_t header_bytes_ = 0;
     std::uint32_t frame_bytes_max_ = 0;
 };

@@ -84,9 +84,44 @@ void check_roce(const SimulatorConfig& config, const wire::FormatContext& contex
     if (config.service != wire::RoceTransport::ud) return;
     require(config.transport == SimulatedTransport::roce_send, "--service ud goes with --transport roce-send");
     const std::uint32_t header_bytes = context.header_bytes;
+    require(
+        context.message_bytes == 0,
+        fmt::format("--service ud: a message is one packet, and a frame of {} bytes is not", context.message_bytes));
     require(config.bytes_max + header_bytes <= config.mtu,
             fmt::format("--bytes {}: a message of --service ud is one packet, and --mtu {} leaves room for {} bytes",
                         config.bytes_max, config.mtu, config.mtu - header_bytes));
+}
+
+/// Where WRITEs go, and what frames are cut into for them.
+void check_writes(const SimulatorConfig& config, const SimulationEntry& entry, const wire::FormatContext& context) {
+    const bool writes = config.transport == SimulatedTransport::roce_write;
+    require(writes || (config.regions == 1 && config.region_stride == 0),
+            "--regions and --region-stride belong to --transport roce-write");
+    const bool frames = writes && entry.row_bytes != nullptr;
+    const SimulatorConfig usual;
+    require(frames || (config.write_bytes == usual.write_bytes && config.readout_chips == usual.readout_chips),
+            fmt::format("--write-bytes and --readout-chips belong to --transport roce-write with --format {}",
+                        names_where([](const auto& one) { return one.row_bytes != nullptr; }, ", ", " or ")));
+    if (!writes) return;
+    constexpr std::uint32_t regions_max = 1U << 24;
+    require(config.regions >= 1 && config.regions <= regions_max,
+            fmt::format("--regions {}: 1 to {} is accepted", config.regions, regions_max));
+    const std::uint64_t bytes =
+        std::uint64_t{context.header_bytes} + (context.message_bytes != 0 ? context.message_bytes : config.bytes_max);
+    require(config.regions == 1 || config.region_stride >= bytes,
+            fmt::format("--region-stride {}: at least the {} bytes of a message are accepted", config.region_stride,
+                        bytes));
+    require(config.sources == 1 || config.regions * config.region_stride <= SimulatedFrames::va_step,
+            fmt::format("--regions {}: {} bytes in all, and the next source's begin after {}", config.regions,
+                        config.regions * config.region_stride, SimulatedFrames::va_step));
+    if (!frames) return;
+    constexpr std::uint32_t write_bytes_min = 256;
+    require(config.write_bytes >= write_bytes_min,
+            fmt::format("--write-bytes {}: {} or more are accepted", config.write_bytes, write_bytes_min));
+    require(config.readout_chips >= 1 && config.readout_chips <= 1024,
+            fmt::format("--readout-chips {}: 1 to 1024 is accepted", config.readout_chips));
+    require(config.immediate || config.write_bytes >= context.message_bytes,
+            "--no-immediate: a frame of several WRITEs ends with an immediate");
 }
 
 void check_sizes(const SimulatorConfig& config, const SimulationEntry& entry, const wire::FormatContext& context) {
@@ -142,7 +177,17 @@ void check(const SimulatorConfig& config, const SimulationEntry& entry, const wi
     check_mtu(config, entry, context);
     check_sizes(config, entry, context);
     check_roce(config, context);
+    check_writes(config, entry, context);
     if (entry.check != nullptr) entry.check(config, context);
+}
+
+void complete_writes(SimulatorConfig& config, const SimulationEntry& entry, const wire::FormatContext& context) {
+    if (config.region_stride == 0)
+        config.region_stride = std::uint64_t{context.header_bytes} +
+                               (context.message_bytes != 0 ? context.message_bytes : config.bytes_max);
+    if (config.write_bytes != 0 || entry.row_bytes == nullptr) return;
+    const std::uint32_t row_bytes = entry.row_bytes(config);
+    config.write_bytes = std::max(1U, config.mtu / row_bytes) * row_bytes;
 }
 
 /// With the defaults that depend on format and transport.
@@ -160,6 +205,7 @@ SimulatorConfig completed(SimulatorConfig config, const SimulationEntry& entry, 
             config.bytes_max = config.mtu - context.header_bytes;
         config.bytes_max = std::max(config.bytes_min, config.bytes_max);
     }
+    if (config.transport == SimulatedTransport::roce_write) complete_writes(config, entry, context);
     return config;
 }
 

@@ -72,8 +72,7 @@ public:
     [[nodiscard]] std::uint32_t message_bytes(std::uint64_t event, std::uint32_t source) const noexcept {
         return frames_.message_bytes(event, source);
     }
-    /// ... and the bytes themselves. For jungfrau (the only one with images), offset and size are multiples of 2048 (a
-    /// row).
+    /// ... and the bytes themselves.
     void message_content(std::uint64_t event, std::uint32_t source, std::uint32_t offset,
                          std::span<std::byte> out) noexcept {
         frames_.message_content(event, source, offset, out);
@@ -83,13 +82,20 @@ public:
     [[nodiscard]] std::uint32_t rdma_bytes(std::uint64_t event, std::uint32_t source) const noexcept {
         return frames_.rdma_bytes(event, source);
     }
-    /// ... those of one packet of it, at a multiple of the path MTU, made again as often as asked for ...
+    /// ... those of one packet of it, made again as often as asked for ...
     void rdma_content(std::uint64_t event, std::uint32_t source, std::uint32_t offset,
                       std::span<std::byte> out) noexcept {
         frames_.rdma_content(event, source, offset, out);
     }
-    /// ... where a WRITE goes, and the headers in front.
+    /// ... the WRITEs that it is cut into, in their order (empty: it is not) ...
+    [[nodiscard]] std::span<const FrameWrites::Write> writes() const noexcept { return frames_.writes(); }
+    /// ... so that an event has so many messages of each source ...
+    [[nodiscard]] std::uint32_t messages_per_event() const noexcept {
+        return writes().empty() ? 1 : static_cast<std::uint32_t>(writes().size());
+    }
+    /// ... where WRITEs go: a source's first buffer, and from there on; and the headers in front.
     [[nodiscard]] std::uint64_t rdma_va(std::uint32_t source) const noexcept { return frames_.rdma_va(source); }
+    [[nodiscard]] std::uint64_t rdma_offset(std::uint64_t event) const noexcept { return frames_.rdma_offset(event); }
     static constexpr std::uint64_t va_step = SimulatedFrames::va_step;
     static constexpr std::uint32_t qkey = SimulatedFrames::qkey;
     [[nodiscard]] wire::FrameSpec frame_spec(std::uint32_t source) const noexcept { return frames_.frame_spec(source); }

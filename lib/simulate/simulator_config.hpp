@@ -34,10 +34,16 @@ struct SimulatorConfig {
     wire::RoceTransport service =
         wire::RoceTransport::uc;  ///< roce: uc, rc or ud; the frames of rc are those of a sender that nobody answers
     std::uint32_t first_psn = 0;  ///< roce, dune, ess: packet number of every source's first packet
-    std::uint32_t queue_pair = 0x11;      ///< roce: of source 0; source i has queue_pair + i
-    bool immediate = true;                ///< roce: the event number's low 32 bits travel in the LAST packet
-    std::uint64_t va = 0x10000000;        ///< roce_write: buffer of source 0; source i has va + i * va_step
-    std::uint32_t rkey = 0x1234;          ///< roce_write: of all sources
+    std::uint32_t queue_pair = 0x11;  ///< roce: of source 0; source i has queue_pair + i
+    bool immediate = true;            ///< roce: the event number's low 32 bits travel in the LAST packet
+    std::uint64_t va = 0x10000000;    ///< roce_write: buffer of source 0; source i has va + i * va_step
+    std::uint32_t rkey = 0x1234;      ///< roce_write: of all sources
+    std::uint32_t regions = 1;        ///< roce_write: buffers of a source, which its messages go to in turn
+    std::uint64_t region_stride = 0;  ///< from one to the next; 0: as long as a message of fixed size
+    /// roce_write, formats of frames: most pixels of a WRITE, in bytes. 0: the rows that a packet holds, or one row. As
+    /// many as a frame has: the frame is one WRITE.
+    std::uint32_t write_bytes = 0;
+    std::uint32_t readout_chips = 4;      ///< … parts of a frame that take turns to be written
     std::uint32_t port = 0;               ///< udp: of source 0, 0 means the format's own; source i has port + i
     bool one_port = false;                ///< udp: all sources send to `port`
     std::optional<std::uint16_t> vlan{};  ///< VLAN id

@@ -57,7 +57,11 @@ class Verbs final : public VerbsSender {
 public:
     Verbs(const std::string& device, Simulator& simulator, const RcSender::Config& config,
           const std::atomic<bool>& stop)
-        : simulator_(simulator), config_(config), stop_(stop), port_(verbs::port_of(device)) {
+        : simulator_(simulator),
+          per_event_(simulator.messages_per_event()),
+          config_(config),
+          stop_(stop),
+          port_(verbs::port_of(device)) {
         const SimulatorConfig& shape = simulator.config();
         const std::uint32_t path_mtu = verbs::path_mtu_of(port_.attributes());
         if (shape.mtu > path_mtu)
@@ -67,16 +71,18 @@ public:
         domain_ = held<verbs::Domain>(::ibv_alloc_pd(port_.context.get()), "allocating a protection domain");
         const std::uint32_t messages = config.depth * shape.sources;
         completions_ = held<verbs::Completions>(
-            ::ibv_create_cq(port_.context.get(), static_cast<int>(messages), nullptr, nullptr, 0),
+            ::ibv_create_cq(port_.context.get(), static_cast<int>(messages * per_event_), nullptr, nullptr, 0),
             "creating a completion queue");
         for (std::uint32_t source = 0; source < shape.sources; ++source) make_queue_pair();
         // A slot for each message that can be under way, as long as the longest.
-        slot_bytes_ = std::max(1U, shape.bytes_max + 64);  // an EJFAT header may be in front
+        slot_bytes_ = std::max({1U, shape.bytes_max + 64,  // an EJFAT header may be in front
+                                simulator.rdma_bytes(shape.first_event, 0)});
         memory_.resize(std::size_t{messages} * slot_bytes_);
         region_ =
             held<verbs::Region>(::ibv_reg_mr(domain_.get(), memory_.data(), memory_.size(), 0), "registering memory");
         posted_.resize(shape.sources);
         done_.resize(shape.sources);
+        completed_.resize(shape.sources);
         result_.sources.resize(shape.sources);
         result_.pacer = Pacer(config.pace);
     }
@@ -130,7 +136,7 @@ private:
     void make_queue_pair() {
         ibv_qp_init_attr wanted{};
         wanted.send_cq = wanted.recv_cq = completions_.get();
-        wanted.cap.max_send_wr = config_.depth;
+        wanted.cap.max_send_wr = config_.depth * per_event_;
         wanted.cap.max_recv_wr = 1;
         wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
         wanted.qp_type = type_of(simulator_.config().service);
@@ -178,25 +184,33 @@ private:
     }
 
     void post_message(std::uint32_t source, std::uint64_t index) {
-        const SimulatorConfig& shape = simulator_.config();
-        const std::uint64_t event = shape.first_event + index;
+        const std::uint64_t event = simulator_.config().first_event + index;
         const std::uint32_t bytes = simulator_.rdma_bytes(event, source);
         std::byte* slot = memory_.data() + (source * config_.depth + index % config_.depth) * slot_bytes_;
         simulator_.rdma_content(event, source, 0, {slot, bytes});
-        ibv_sge piece{.addr = reinterpret_cast<std::uintptr_t>(slot), .length = bytes, .lkey = region_->lkey};
+        if (simulator_.writes().empty()) post_part(source, event, slot, {0, bytes, true});
+        for (const FrameWrites::Write& write : simulator_.writes()) post_part(source, event, slot, write);
+        ++posted_[source];
+    }
+
+    /// A message, or one of the WRITEs that it is cut into.
+    void post_part(std::uint32_t source, std::uint64_t event, std::byte* slot, const FrameWrites::Write& part) {
+        const SimulatorConfig& shape = simulator_.config();
+        ibv_sge piece{
+            .addr = reinterpret_cast<std::uintptr_t>(slot) + part.offset, .length = part.bytes, .lkey = region_->lkey};
         ibv_send_wr request{};
         request.wr_id = source;
         request.sg_list = &piece;
-        request.num_sge = bytes != 0 ? 1 : 0;
+        request.num_sge = part.bytes != 0 ? 1 : 0;
         const bool is_write = shape.transport == SimulatedTransport::roce_write;
-        if (shape.immediate)
+        if (shape.immediate && part.last)
             request.opcode = is_write ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND_WITH_IMM;
         else
             request.opcode = is_write ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
         request.imm_data = htonl(static_cast<std::uint32_t>(event));
         request.send_flags = IBV_SEND_SIGNALED;
         if (is_write) {
-            request.wr.rdma.remote_addr = peers_[source].va;
+            request.wr.rdma.remote_addr = peers_[source].va + simulator_.rdma_offset(event) + part.offset;
             request.wr.rdma.rkey = peers_[source].rkey;
         }
         if (shape.service == wire::RoceTransport::ud) {
@@ -206,7 +220,6 @@ private:
         }
         ibv_send_wr* bad = nullptr;
         must(::ibv_post_send(queue_pairs_[source].get(), &request, &bad), "posting a message");
-        ++posted_[source];
     }
 
     bool collect() {
@@ -216,10 +229,12 @@ private:
         for (const ibv_wc& one : std::span(done).first(static_cast<std::size_t>(count))) {
             const auto source = static_cast<std::uint32_t>(one.wr_id);
             RcSender::Source& account = result_.sources[source];
-            const std::uint64_t event = simulator_.config().first_event + done_[source]++;
+            const std::uint64_t event = simulator_.config().first_event + completed_[source] / per_event_;
+            const bool last = ++completed_[source] % per_event_ == 0;
+            done_[source] += last ? 1 : 0;
             if (const SendStatus status = status_of(one.status); status == SendStatus::acknowledged) {
                 ++account.acknowledged;
-                result_.message_bytes += simulator_.message_bytes(event, source);
+                if (last) result_.message_bytes += simulator_.message_bytes(event, source);
             } else if (!failed(source)) {
                 account.status = status;
             }
@@ -239,11 +254,11 @@ private:
         std::uint64_t whole = std::numeric_limits<std::uint64_t>::max();
         for (std::size_t source = 0; source < done_.size(); ++source) {
             RcSender::Source& account = result_.sources[source];
-            account.account.posted = posted_[source];
+            account.account.posted = posted_[source] * per_event_;
             account.account.acknowledged = account.acknowledged;
-            account.account.failed = posted_[source] - account.acknowledged;
+            account.account.failed = account.account.posted - account.acknowledged;
             if (account.account.failed != 0 && !failed(source)) account.status = SendStatus::flushed;
-            whole = std::min(whole, account.acknowledged);
+            whole = std::min(whole, account.acknowledged / per_event_);
         }
         result_.events = begun_;
         result_.events_acknowledged = whole;
@@ -252,6 +267,7 @@ private:
     }
 
     Simulator& simulator_;
+    const std::uint32_t per_event_;  ///< WRITEs or SENDs of a source
     RcSender::Config config_;
     const std::atomic<bool>& stop_;
     verbs::RdmaPort port_;
@@ -264,8 +280,9 @@ private:
     std::vector<verbs::QueuePair> queue_pairs_;
     std::vector<roce::PerftestEnd> peers_;
     RcSender::Result result_;
-    std::vector<std::uint64_t> posted_;  ///< messages, per source
+    std::vector<std::uint64_t> posted_;  ///< events, per source
     std::vector<std::uint64_t> done_;
+    std::vector<std::uint64_t> completed_;  ///< WRITEs or SENDs
     std::uint64_t begun_ = 0;
     std::uint64_t events_end_ = 0;
     std::chrono::steady_clock::time_point start_;

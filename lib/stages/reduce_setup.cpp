@@ -58,8 +58,7 @@ ReduceSetup::ReduceSetup(const config::RunConfig& config) : chain_(config.reduce
     const auto& reducer = *std::ranges::find_if(chain_, wants_pixels);
     std::uint32_t module = 0;
     for (const config::StreamConfig& stream : config.streams) {
-        if (stream.transport != config::Transport::udp)
-            refuse(reducer, "found a stream with transport = \"roce\"; accepted: UDP streams");
+        check_stream(reducer, stream);
         add_sources(stream, module, sources_);
         const bool halves = stream.own.interfaces == 2 && stream.source_by != config::SourceBy::header;
         if (halves && stream.source_count % 2 != 0)
@@ -73,6 +72,27 @@ ReduceSetup::ReduceSetup(const config::RunConfig& config) : chain_(config.reduce
                "found streams whose sources have different numbers of rows; accepted: "
                "the same `rows` and `interfaces` for all streams");
     modules_ = module;
+}
+
+/// What comes by RDMA lies in memory as it does in the packets of UDP, but not every way has a detector header.
+void ReduceSetup::check_stream(const config::ReduceConfig& reducer, const config::StreamConfig& stream) const {
+    if (stream.transport == config::Transport::udp) return;
+    if (jungfrau_ == nullptr) return;
+    if (jungfrau_->at == config::JungfrauOptions::At::fragment)
+        refuse(reducer,
+               "found at = \"fragment\" and a stream with transport = \"roce\", whose packets do not say which "
+               "pixels they carry; accepted: at = \"event\"");
+    if (jungfrau_->calibration.storage_cells > 1 && stream.event != config::EventBy::format)
+        refuse(reducer,
+               "found several storage cells and a stream whose frames come without the detector header that says "
+               "which; accepted: event = \"format\"");
+    const std::uint64_t bytes = std::uint64_t{reduce::jungfrau_columns} * sizeof(std::uint16_t) *
+                                stream.own.sls.rows.value_or(reduce::jungfrau_rows) /
+                                static_cast<std::uint32_t>(stream.own.interfaces);
+    for (const config::RoceConfig::Region& at : stream.roce.regions)
+        if (stream.event == config::EventBy::immediate && at.region.backed && at.region.bytes != bytes)
+            refuse(reducer, fmt::format("found buffers of {} bytes for frames without a header; accepted: {}",
+                                        at.region.bytes, bytes));
 }
 
 void ReduceSetup::load() {

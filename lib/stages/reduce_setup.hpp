@@ -54,6 +54,7 @@ public:
 
 private:
     void check_source_names() const;
+    void check_stream(const config::ReduceConfig& reducer, const config::StreamConfig& stream) const;
     void load_calibration();
     void load_noise(const config::SparseOptions& sparse);
     [[nodiscard]] std::unique_ptr<reduce::PieceCodec> make_codec() const;

@@ -184,6 +184,11 @@ struct FormatEntry {
     void (*decode_burst)(const FormatContext& context, std::span<const Datagram> datagrams, Fragment* out,
                          Verdict* verdict) noexcept;
 
+    /// The same for a message that lies in one place as a whole, as RDMA brings it: the header, and after it all of the
+    /// payload. `datagram` is header and payload together. Null: decode_burst does, for there a packet can be a whole
+    /// message.
+    Verdict (*decode_whole)(const FormatContext& context, const Datagram& datagram, Fragment& out) noexcept = nullptr;
+
     /// Throws core::UsageError naming the option, what was found and what is accepted.
     FormatContext (*make_context)(const FormatOptions& options);
 

@@ -181,6 +181,17 @@ class Counters(Case):
         result = self.exactly(EJFAT, records, {"placed": 2})
         self.count(result, "events", opened=2, complete=0, incomplete__timeout=1, incomplete__end_of_run=1, written=2)
 
+    def test_ended_with_gaps(self):
+        def frame(number, lost=None):
+            at = 4 * number
+            rows = [roce(UC.write_only, at + i, bytes(256), extension=reth(256, 0x1000 + 1024 * number + 256 * i, 5)) for i in range(3)]
+            end = roce(UC.write_only_immediate, at + 3, bytes(256), extension=reth(256, 0x1000 + 1024 * number + 768, 5) + struct.pack("!I", number))
+            return [row for i, row in enumerate([*rows, end]) if i != lost]
+        region = '{ va = 0x1000, bytes = 1024, rkey = 5, count = 4, backing = "memory" }'
+        text = config(stream("roce", "message", sources=1, service='"uc"', region=region), sources=1)
+        result = self.exactly(text, [*frame(0), *frame(1, lost=1), *frame(2)], {"placed": 11})
+        self.count(result, "events", opened=3, complete=2, incomplete__ended=1, written=3)
+
     def test_evicted(self):
         result = self.exactly(config(stream(format="ejfat", sources=1), sources=1, events="window = 2\n"),
                               [event(n, total=8) for n in range(1, 6)], {"placed": 5})

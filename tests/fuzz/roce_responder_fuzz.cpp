@@ -187,7 +187,7 @@ public:
           listener_(listener_config(mode), table_, packets_),
           in_order_(in_order_config(mode), table_),
           sources_(responder_sources(mode)),
-          frames_(sources_, 100, table_),
+          frames_(sources_, {}, 100, table_),
           responder_({.sources = sources_}) {}
 
     void packet(Input& in, std::uint32_t action) {

@@ -7,6 +7,7 @@ kernel here. usage: perftest_test.py WEIR
 
 import json
 import shutil
+import struct
 import subprocess
 import tempfile
 
@@ -40,7 +41,7 @@ port = "det0"
 transport = "roce"
 service = "{service}"
 qp = {qp}
-format = "message"
+format = "{format}"
 event = "{event}"
 max_message_bytes = "1MiB"
 exchange = "perftest"
@@ -54,7 +55,7 @@ timeout_ms = 30000  # an emulated sender that repeats what was lost may take lon
 [[sink]]
 kind = "events"
 path = "unused"
-
+{reduce}
 [lcores]
 idle = "sleep"
 """
@@ -76,9 +77,9 @@ class Perftest(live.Case):
     def tearDownClass(cls):
         cls.client.close()
 
-    def weir_as_server(self, service, queue_pairs=1, more="", event="count"):
+    def weir_as_server(self, service, queue_pairs=1, more="", event="count", format="message", reduce=""):
         config = CONFIG.format(profile=live.ROOT / "pmd-config/net_af_packet.toml", service=service, sources=queue_pairs,
-                               qp=[0x11 + i for i in range(queue_pairs)], event=event, more=more)
+                               qp=[0x11 + i for i in range(queue_pairs)], event=event, more=more, format=format, reduce=reduce)
         run = self.weir(config, "--duration", 200, name=f"run-{service}")
         run.wait_running()
         return run
@@ -174,6 +175,29 @@ class Perftest(live.Case):
             self.assertEqual(sent["messages"]["posted"], 20)
             self.assertEqual(run.report["events"]["complete"], 20, self.account_of(run))
             self.assertEqual({event["id"] for event in run.inspect()["events"]}, set(range(1, 21)))
+
+    def test_detector_frames_through_soft_roce(self):
+        said = self.client.run("need_weir", None)
+        if said:
+            self.skipTest(said.strip())
+        rows = 64
+        names = []
+        for gain, value in enumerate((2700, 13600, 13600)):
+            names.append(self.folder / f"g{gain}.f32")
+            names[-1].write_bytes(struct.pack("<f", value) * (512 * 1024))
+        reduce = f'[[reduce]]\nkind = "jungfrau"\npedestal = {json.dumps([str(name) for name in names])}\ngain = [41.0, -1.439, -0.1145]\n'
+        for service in ("rc", "uc"):
+            keys = f'rows = {rows}\nregion = {{ va = 0x10000000, bytes = {48 + 2048 * rows}, rkey = 0x1234, count = 8, backing = "memory" }}'
+            run = self.weir_as_server(service, more=keys, event="format", format="jungfrau", reduce=reduce)
+            self.client.run(f"weir send --format jungfrau --rows {rows} --transport verbs-write --service {service} --to verbs:rxe0 --connect 10.2.0.1 "
+                            f"--events 20 --regions 8 --rate 10 --seed 4 --quiet --report $share/sent.json")
+            self.finish(run)
+            sent = json.loads((self.client.folder / "sent.json").read_text())
+            self.assertEqual(sent["events"]["whole"], 20)
+            self.assertEqual(run.report["events"]["complete"], 20, self.account_of(run))
+            self.assertEqual({event["id"] for event in run.inspect()["events"]}, set(range(1, 21)))
+            reduced = run.report["reduce"][0]
+            self.assertEqual((reduced["events"], reduced["missing_pixels"]), (20, 0))
 
     def test_what_cannot_be_is_refused_and_said(self):
         run = self.weir_as_server("rc")

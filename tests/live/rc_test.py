@@ -7,6 +7,7 @@ usage: rc_test.py WEIR FROZEN_DISK_LIBRARY
 
 import json
 import os
+import struct
 import subprocess
 import sys
 import time
@@ -49,6 +50,7 @@ idle = "sleep"
 """
 REGION = 'region = {{ va = 0x10000000, bytes = "16MiB", rkey = {rkey}, count = 2, stride = 0x10000000 }}\n'
 PEERS = "peer = [{ qp = 0x21 }, { qp = 0x22 }]\n"
+ROWS = 64  # of a JUNGFRAU module, read out by the frames
 FAULTS = ("--drop", 0.01, "--duplicate", 0.01, "--truncate", 0.005, "--corrupt", 0.005, "--reorder", 2)
 
 
@@ -112,6 +114,58 @@ class RcTest(live.Case):
         sent, _ = self.send_rc("device:net_af_packet0,iface=gen0", "--events", 40, "--bytes", 30000, "--psn", 0xffffc0, *FAULTS,
                                "--drop-answers", 0.02, where=network.there(), transport="roce-send")
         self.check(run, sent, 40)
+
+    def frames(self, service, *faults):
+        """JUNGFRAU frames by WRITE over memif, through conversion; returns the run and the sender's account."""
+        device, to = self.memif()
+        g0, g1, g2 = (self.folder / f"g{gain}.f32" for gain in range(3))
+        for name, value in ((g0, 2700), (g1, 13600), (g2, 13600)):
+            name.write_bytes(struct.pack("<f", value) * (512 * 1024))
+        regions = ", ".join(f'{{ va = {0x10000000 * (i + 1):#x}, bytes = {48 + ROWS * 2048}, rkey = 0x1234, count = 8, backing = "memory", qp = {0x11 + i} }}'
+                            for i in range(2))
+        keys = f"region = [{regions}]\nrows = {ROWS}\n" + (PEERS if service == "rc" else "")
+        text = CONFIG.format(device=device, profile=PROFILES / "net_memif.toml", service=service, keys=keys, memory="64MiB")
+        text = text.replace('format = "message"\nevent = "immediate"', 'format = "jungfrau"').replace("timeout_ms = 30000", "timeout_ms = 5000")
+        text += f'[[reduce]]\nkind = "jungfrau"\npedestal = [["{g0}", "{g0}"], ["{g1}", "{g1}"], ["{g2}", "{g2}"]]\ngain = [41.0, -1.439, -0.1145]\n'
+        run = self.weir(text, "--duration", 60)
+        run.wait_running()
+        report = self.folder / "sent.json"
+        command = [live.Weir.program, "send", "--format", "jungfrau", "--rows", ROWS, "--transport", "roce-write", "--service", service, "--sources", 2, "--regions", 8,
+                   "--events", 60, "--seed", 5, "--report", report, *faults, "--to", to]
+        if service == "rc":
+            command += ["--local-qp", "0x21", "--timeout", 20, "--retry", 50]
+        else:
+            command += ["--rate", 200]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        if service == "uc":
+            time.sleep(0.5)
+        run.stop()
+        run.end()
+        self.assert_account(run)
+        self.assertTrue(run.inspect()["verified"])
+        return run, json.loads(report.read_text())
+
+    def test_frames_by_write_are_whole_whatever_is_lost(self):
+        run, sent = self.frames("rc", *FAULTS, "--drop-answers", 0.02)
+        self.assertGreater(sent["packets"]["dropped"], 0)
+        self.assertEqual(sent["events"]["whole"], 60)
+        self.assertEqual(run.report["events"]["complete"], 60)
+        reduced = run.report["reduce"][0]
+        self.assertEqual((reduced["kind"], reduced["events"], reduced["missing_pixels"], reduced["refused_size"]), ("jungfrau", 60, 0, 0))
+
+    def test_frames_by_write_without_acknowledgement_have_the_gaps_they_have(self):
+        run, sent = self.frames("uc", "--drop", 0.01)
+        report, lost = run.report, sent["packets"]["dropped"]
+        self.assertGreater(lost, 5)
+        self.assertEqual(report["packets"]["received"] - sum(report["packets"]["not_for_us"].values()), sent["packets"]["sent"])
+        for event in run.inspect()["events"]:
+            self.assertEqual(event["complete"], all(not source["missing"] for source in event["sources"]) and len(event["sources"]) == 2)
+        whole = sent["events"]["whole"]
+        self.assertLessEqual(report["events"]["complete"], whole)
+        self.assertGreater(report["events"]["complete"], whole / 2)
+        self.assertGreater(report["events"]["incomplete"]["ended"], 0)
+        self.assertGreater(report["reduce"][0]["missing_pixels"], 0)
 
     def example(self, name):
         return (live.ROOT / f"examples/live-{name}.toml").read_text().replace('"../pmd-config/', f'"{PROFILES}/')

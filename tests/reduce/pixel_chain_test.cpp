@@ -298,6 +298,40 @@ TEST(RawPixels, AreTheSameHoweverTheBytesAreCut) {
     }
 }
 
+// A frame that RDMA wrote: packets that lie beside each other in memory, as they do in the frame, in any order.
+TEST(RawPixels, AreTakenWhereTheyLieThoughManyPacketsBroughtThem) {
+    const auto raw = made_frame(4 * RawPixels::chunk_pixels, 3);
+    const auto* const memory = reinterpret_cast<const std::byte*>(raw.data());
+    const auto bytes = static_cast<std::uint32_t>(raw.size() * sizeof raw[0]);
+    std::vector<std::uint32_t> places;
+    for (std::uint32_t at = 0; at < bytes; at += 1000) places.push_back(at);
+    std::mt19937 random(4);
+    const std::uint32_t nothing = bytes + 1000;
+    for (const std::uint32_t lost : {nothing, 5000U, 0U, bytes - 384}) {
+        std::ranges::shuffle(places, random);
+        std::vector<assemble::FragmentBlock> blocks(places.size() / assemble::FragmentBlock::capacity + 1);
+        Message message;
+        message.first_block = blocks.data();
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            assemble::FragmentBlock& block = blocks[i / assemble::FragmentBlock::capacity];
+            if (&block != &blocks.back()) block.next = &block + 1;
+            if (places[i] / 1000 == lost / 1000) continue;
+            block.refs[block.count++] = {nullptr, memory + places[i], places[i], std::min(1000U, bytes - places[i])};
+        }
+        RawPixels pixels(4096);
+        pixels.begin(message);
+        std::size_t direct = 0;
+        for (std::size_t at = 0; at < raw.size(); at += RawPixels::chunk_pixels) {
+            const auto got = pixels.next(RawPixels::chunk_pixels);
+            direct += got.data() == raw.data() + at ? 1 : 0;
+            for (std::size_t i = 0; i < got.size(); ++i)
+                ASSERT_EQ(got[i], (at + i) * 2 / 1000 == lost / 1000 ? raw_error : raw[at + i]) << at + i;
+        }
+        EXPECT_EQ(direct, lost == nothing ? 4U : 3U);
+        EXPECT_EQ(pixels.missing(), lost == nothing ? 0U : std::min(1000U, bytes - lost / 1000 * 1000) / 2);
+    }
+}
+
 TEST(PieceStore, KeepsWhatDoesNotGetShorter) {
     PieceStore store(make_zstd_codec(1));
     std::vector<std::byte> flat(10000, std::byte{7});

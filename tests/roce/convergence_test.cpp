@@ -291,7 +291,7 @@ Setting setting_of(std::uint64_t seed, wire::RoceTransport service) {
 
 TEST(RoceConvergence, ReliableConnectionsDeliverEverythingOnceAndWhole) {
     std::uint64_t retransmitted = 0, waits = 0;
-    for (std::uint64_t seed = 1; seed <= weir::test::repeated(300); ++seed) {
+    for (std::uint64_t seed = 1; seed <= weir::test::repeated(std::uint64_t{300}); ++seed) {
         SCOPED_TRACE(testing::Message() << "seed " << seed);
         const Setting setting = setting_of(seed, wire::RoceTransport::rc);
         Conversation conversation(setting, seed);

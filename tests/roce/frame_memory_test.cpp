@@ -1,5 +1,10 @@
 // Frames that a peer scatters over memory with WRITEs: what is delivered, what is lent, and that nothing leaks.
 #include "roce/responder/frame_memory.hpp"
+
+#include <cstring>
+#include <span>
+
+#include "core/error.hpp"
 #include "responder_harness.hpp"
 
 namespace weir::roce::test {
@@ -11,17 +16,17 @@ using C = PacketCounter;
 /// released.
 class Frames {
 public:
-    explicit Frames(Service service = Service::rc)
+    explicit Frames(Service service = Service::rc, const MessageSource& source = {})
         : table_({.messages_max = 64, .buffers_max = 64}, packets, messages, &release),
-          sources_({{.source = 0, .queue_pair = pair(service), .ready = true}}),
-          frames(sources_, 100, table_),
+          sources_({{.source = 0, .queue_pair = pair(service, source), .ready = true}}),
+          frames(sources_, {&source, 1}, 100, table_),
           responder({.sources = sources_}) {
         released().clear();
     }
-    static QueuePair pair(Service service) {
+    static QueuePair pair(Service service, const MessageSource& source) {
         QueuePair qp = rc_pair();
         qp.service = service;
-        qp.needs_immediate = true;
+        qp.needs_immediate = source.number_by == NumberBy::immediate;
         qp.regions[0] = {.va = 0x10000, .bytes = 1024, .rkey = 5, .count = 2, .stride = 4096, .backed = true};
         return qp;
     }
@@ -167,18 +172,161 @@ TEST(FrameMemory, GivesUpWhatHasNoEnd) {
     for (assemble::Message* message : frames.take()) frames.give_back(*message);
 }
 
+/// A sender that nothing is repeated for, and that writes a buffer in four packets, the last one with the immediate.
+class Unreliable : public Frames {
+public:
+    Unreliable() : Frames(Service::uc) {}
+    /// Packet `index` of the frame `number` into a buffer; all its bytes are the frame's number.
+    C send(std::uint32_t number, std::uint32_t index, std::uint64_t buffer = 0x10000) {
+        const std::vector<std::byte> payload(256, static_cast<std::byte>(number));
+        P packet = part(100 + 4 * number + index, buffer + std::uint64_t{256} * index, 256);
+        packet.over(wire::RoceTransport::uc);
+        if (index == 3) packet.imm(number);
+        return write(packet, payload);
+    }
+    void send_whole(std::uint32_t number) {
+        for (std::uint32_t index = 0; index < 4; ++index) EXPECT_EQ(send(number, index), C::in_flight);
+        const auto delivered = take();
+        ASSERT_EQ(delivered.size(), 1U);
+        EXPECT_TRUE(delivered[0]->complete);
+        give_back(*delivered[0]);
+    }
+    /// What is delivered now is one frame of this number and of so many packets of its own.
+    void expect_frame(std::uint32_t number, std::uint32_t packets) {
+        const auto delivered = take();
+        ASSERT_EQ(delivered.size(), 1U);
+        EXPECT_EQ(delivered[0]->number, number);
+        EXPECT_EQ(delivered[0]->packets, packets);
+        EXPECT_EQ(delivered[0]->complete, packets == 4);
+        assemble::MessageTable::for_each_ref(*delivered[0], [&](const assemble::FragmentRef& ref) {
+            for (const std::byte byte : std::span(ref.data, ref.bytes)) EXPECT_EQ(byte, static_cast<std::byte>(number));
+        });
+        give_back(*delivered[0]);
+    }
+};
+
 TEST(FrameMemory, AnUnreliableSenderLeavesGapsAndFindsNoRoomInALentBuffer) {
-    Frames frames(Service::uc);
-    const std::vector<std::byte> payload(256);
-    const auto uc = [](P packet) { return packet.over(wire::RoceTransport::uc); };
-    EXPECT_EQ(frames.write(uc(part(100, 0x10000, 256)), payload), C::in_flight);
-    EXPECT_EQ(frames.write(uc(part(102, 0x10000 + 512, 256).imm(4)), payload), C::in_flight);
-    EXPECT_EQ(frames.write(uc(part(103, 0x10000, 256)), payload), C::no_room);
+    Unreliable frames;
+    frames.send_whole(0);
+    EXPECT_EQ(frames.send(1, 0), C::in_flight);
+    EXPECT_EQ(frames.send(1, 3), C::in_flight);
     const auto delivered = frames.take();
     ASSERT_EQ(delivered.size(), 1U);
     EXPECT_FALSE(delivered[0]->complete);
     EXPECT_EQ(delivered[0]->range_count, 2U);
+    EXPECT_EQ(frames.send(2, 0), C::no_room);
     frames.give_back(*delivered[0]);
+}
+
+TEST(FrameMemory, AFrameWithALossIsNotBelievedBeforeAWholeOneHasCome) {
+    Unreliable frames;
+    frames.send(0, 0);
+    frames.send(0, 2);
+    frames.send(0, 3);
+    EXPECT_TRUE(frames.take().empty());
+    EXPECT_EQ(frames.packets.get(C::unbound), 3U);
+    frames.send_whole(1);
+    for (const std::uint32_t index : {0U, 2U, 3U}) frames.send(2, index);
+    frames.expect_frame(2, 3);
+}
+
+TEST(FrameMemory, TheNextFrameIsNotMixedWithOneThatLostItsEnd) {
+    for (const std::uint32_t last : {0U, 1U, 2U})  // of the first frame
+        for (std::uint32_t begin = 0; begin < 4; ++begin) {
+            Unreliable frames;
+            frames.send_whole(0);
+            for (std::uint32_t index = 0; index <= last; ++index) frames.send(1, index);
+            for (std::uint32_t index = begin; index < 4; ++index) frames.send(2, index);
+            if (begin <= last) {
+                // Its bytes are there already, so another frame has begun. It lacks what filled the holes of the other.
+                frames.expect_frame(2, 4 - begin);
+            } else {
+                EXPECT_TRUE(frames.take().empty()) << "two halves of two frames: " << last << ", " << begin;
+            }
+            frames.frames.finish();
+            EXPECT_EQ(frames.packets.get(C::in_flight), 0U);
+        }
+}
+
+TEST(FrameMemory, AFrameThatFillsTheHolesOfAnotherGoesWithIt) {
+    Unreliable frames;
+    frames.send_whole(0);
+    frames.send(1, 1);
+    frames.send(1, 2);  // and the end is lost
+    EXPECT_EQ(frames.send(2, 0), C::in_flight);
+    frames.send(2, 1);  // is there: all before is of another frame, as far as anybody knows
+    EXPECT_EQ(frames.packets.get(C::unbound), 3U);
+    frames.send(2, 2);
+    frames.send(2, 3);
+    frames.expect_frame(2, 3);
+}
+
+TEST(FrameMemory, WhatIsWrittenTwiceWithoutALossIsNoNewFrame) {
+    Frames frames(Service::uc);
+    const std::vector<std::byte> payload(256);
+    const auto uc = [](P packet) { return packet.over(wire::RoceTransport::uc); };
+    frames.write(uc(part(100, 0x10000, 256)), payload);
+    frames.write(uc(part(101, 0x10000, 256)), payload);
+    EXPECT_EQ(frames.packets.get(C::duplicate), 1U);
+    frames.write(uc(part(102, 0x10000 + 256, 256).imm(1)), payload);
+    const auto delivered = frames.take();
+    ASSERT_EQ(delivered.size(), 1U);
+    frames.give_back(*delivered[0]);
+}
+
+/// A format of 8 bytes of header, a number, and 1016 bytes that belong to it.
+MessageSource with_header() {
+    wire::DeclaredSpec spec;
+    spec.name = "small";
+    spec.header_bytes = 8;
+    spec.event = {.offset = 0, .bytes = 8};
+    spec.total_bytes = 1016;
+    const wire::FormatEntry& format = wire::described_format();
+    wire::FormatOptions options;
+    options.declared = spec;
+    return {.number_by = NumberBy::format, .format = &format, .context = format.make_context(options)};
+}
+
+TEST(FrameMemory, TakesTheHeaderOutOfAFrame) {
+    const MessageSource source = with_header();
+    for (const std::uint64_t number : {std::uint64_t{7}, (std::uint64_t{3} << 32U) + 7}) {
+        Frames frames(Service::rc, source);
+        std::vector<std::byte> all = payload_of(1, 1024);
+        std::memcpy(all.data(), &number, 8);
+        const auto piece = [&](std::uint32_t from, std::uint32_t to) {
+            return std::vector<std::byte>(all.begin() + from, all.begin() + to);
+        };
+        for (std::uint32_t at = 8; at < 1024; at += 254)
+            EXPECT_EQ(frames.write(part(100 + at / 254, 0x10000 + at, 254), piece(at, at + 254)), C::in_flight);
+        EXPECT_EQ(frames.write(part(104, 0x10000, 8).imm(7), piece(0, 8)), C::in_flight);
+        const auto delivered = frames.take();
+        ASSERT_EQ(delivered.size(), 1U);
+        EXPECT_EQ(delivered[0]->number, number);
+        EXPECT_TRUE(delivered[0]->complete);
+        EXPECT_EQ(delivered[0]->total, 1016U);
+        EXPECT_EQ(delivered[0]->range_count, 1U);
+        EXPECT_EQ(delivered[0]->meta_bytes, 8U);
+        EXPECT_EQ(bytes_of(*delivered[0]), piece(8, 1024));
+        const assemble::FragmentRef* first = nullptr;
+        assemble::MessageTable::for_each_ref(*delivered[0], [&](const assemble::FragmentRef& ref) {
+            if (ref.bytes > 0 && ref.offset == 0) first = &ref;
+        });
+        ASSERT_NE(first, nullptr);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first->data) % 64, 0U) << "pixels begin with a cache line";
+        frames.give_back(*delivered[0]);
+    }
+}
+
+TEST(FrameMemory, AFrameWithoutItsOwnHeaderIsNone) {
+    const MessageSource source = with_header();
+    Frames frames(Service::rc, source);
+    frames.write(part(100, 0x10000 + 8, 254), std::vector<std::byte>(254));
+    frames.write(part(101, 0x10000 + 500, 0).imm(7), {});
+    EXPECT_EQ(frames.packets.get(C::unbound), 2U);
+    frames.write(part(102, 0x10000, 8).imm(7), std::vector<std::byte>(8, std::byte{1}));
+    EXPECT_EQ(frames.packets.get(C::conflict), 1U) << "the header has another number";
+    EXPECT_TRUE(frames.take().empty());
+    EXPECT_THROW(Frames(Service::rc, MessageSource{.number_by = NumberBy::format}), core::UsageError);
 }
 
 }  // namespace

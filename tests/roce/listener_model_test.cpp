@@ -279,7 +279,7 @@ void run_one(std::uint64_t seed) {
 }
 
 TEST(ListenerModel, RandomStreams) {
-    for (std::uint64_t seed = 1; seed <= weir::test::repeated(2000); ++seed) {
+    for (std::uint64_t seed = 1; seed <= weir::test::repeated(std::uint64_t{2000}); ++seed) {
         run_one(seed);
         ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
     }

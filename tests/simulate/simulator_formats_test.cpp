@@ -142,7 +142,7 @@ TEST(SimulatorFormats, ImpossibleOnesNameWhatIsAccepted) {
     expect_refused({.format = "eiger", .sources = 2, .interfaces = 2}, "--interfaces belongs to");
     expect_refused({.format = "ejfat", .rows = 8}, "belong to the formats jungfrau, moench and eiger");
     expect_refused({.format = "jungfrau", .bit_depth = 16}, "bit_depth");
-    expect_refused({.format = "moench", .transport = SimulatedTransport::roce_send}, "--transport udp");
+    expect_refused({.format = "dune", .transport = SimulatedTransport::roce_send}, "--transport udp");
     expect_refused({.format = "moench", .mtu = 6475}, "6476 bytes");
     expect_refused({.format = "declared"}, "header_bytes");
     wire::DeclaredSpec spec = declared();

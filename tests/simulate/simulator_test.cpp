@@ -400,7 +400,7 @@ TEST(Simulator, RefusesWhatContradictsItself) {
         {{.sources = 3, .interfaces = 2}, "--sources 3"},
         {{.interfaces = 3}, "--interfaces 3"},
         {{.format = ejfat, .sources = 2, .interfaces = 2}, "--interfaces"},
-        {{.transport = send}, "--format jungfrau"},
+        {{.format = "dune", .transport = send}, "--format dune"},
         {{.lb_version = 2}, "--lb"},
         {{.format = ejfat, .lb_version = 4}, "--lb 4"},
         {{.format = message, .transport = send, .mtu = 1500}, "--mtu 1500"},

@@ -55,6 +55,37 @@ FormatOptions partial(std::uint32_t rows, int interfaces = 1, LaneBy lane_by = L
     return {.interfaces = interfaces, .sls = {.rows = rows, .lane_by = lane_by}};
 }
 
+TEST(Sls, AFrameOfRdmaHasOneHeader) {
+    const std::array<std::pair<const char*, SlsHeader>, 3> detectors{
+        {{"jungfrau", {.frame_number = 9, .packet_number = 500, .detector_type = 3}},
+         {"moench", {.frame_number = 9, .packet_number = 500, .detector_type = 5}},
+         {"eiger", {.frame_number = 9, .packet_number = 500, .detector_type = 1}}}};
+    for (const auto& [format, header] : detectors) {
+        const FormatEntry* entry = find_format(format);
+        const FormatContext context = entry->make_context({});
+        Bytes bytes(48);
+        ASSERT_EQ(write_sls(header, {}, bytes), 48U);
+        const auto answer = [&](std::uint32_t all) {
+            const Exact exact(bytes);
+            Datagram datagram = datagram_of(exact);
+            datagram.payload_bytes = all;  // of which only the header is looked at
+            Answer out;
+            out.verdict = entry->decode_whole(context, datagram, out.fragment);
+            return out;
+        };
+        const Answer good = answer(48 + context.message_bytes);
+        EXPECT_EQ(good.verdict, ok) << format;
+        EXPECT_EQ(good.fragment.number, 9U);
+        EXPECT_EQ(good.fragment.offset, 0U);
+        EXPECT_EQ(good.fragment.bytes, context.message_bytes);
+        EXPECT_EQ(good.fragment.header_bytes, 48U);
+        EXPECT_EQ(answer(47 + context.message_bytes).verdict, Verdict::malformed_payload_length);
+        EXPECT_EQ(answer(40).verdict, Verdict::malformed_header);
+        bytes[46] = std::byte{77};
+        EXPECT_EQ(answer(48 + context.message_bytes).verdict, Verdict::malformed_header);
+    }
+}
+
 TEST(Jungfrau, PartialReadoutLiesAroundTheMiddle) {
     for (std::uint32_t rows = 8; rows <= 512; rows += 56)
         expect_numbers("jungfrau", partial(rows), {.frame_number = 1}, 0, 64 - rows / 8, rows / 4);

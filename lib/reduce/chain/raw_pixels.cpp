@@ -12,24 +12,38 @@ void RawPixels::begin(const assemble::Message& message) noexcept {
     ref_ = 0;
     at_ = 0;
     missing_ = 0;
+    piece_ = {};
+}
+
+/// The piece that has `begin`, or comes after it.
+void RawPixels::find_piece(std::uint32_t begin) noexcept {
+    const auto refs = refs_.refs();
+    ref_ = piece_.next;
+    while (ref_ < refs.size() && refs[ref_]->offset + refs[ref_]->bytes <= begin) ++ref_;
+    piece_ = {.next = ref_};
+    if (ref_ == refs.size()) return;
+    piece_ = {refs[ref_]->data, refs[ref_]->offset, refs[ref_]->offset + refs[ref_]->bytes, ref_ + 1};
+    for (; piece_.next < refs.size(); ++piece_.next) {
+        const FragmentRef& ref = *refs[piece_.next];
+        if (ref.offset != piece_.end || ref.data != piece_.data + (piece_.end - piece_.begin)) break;
+        piece_.end += ref.bytes;
+    }
 }
 
 std::span<const std::uint16_t> RawPixels::next(std::size_t pixels) noexcept {
     const std::uint32_t begin = at_;
     const std::uint32_t end = begin + static_cast<std::uint32_t>(2 * pixels);
     at_ = end;
+    if (begin >= piece_.end) find_piece(begin);
+    if (piece_.begin > begin || piece_.end < end) return gather(begin, end);
     const auto refs = refs_.refs();
-    while (ref_ < refs.size() && refs[ref_]->offset + refs[ref_]->bytes <= begin) ++ref_;
-    if (ref_ == refs.size() || refs[ref_]->offset > begin || refs[ref_]->offset + refs[ref_]->bytes < end)
-        return gather(begin, end);
-    const FragmentRef& ref = *refs[ref_];
-    if (ref_ + 1 < refs.size()) {
+    if (piece_.end == end && piece_.next < refs.size()) {
         // The beginning of the next packet, while this one is converted: from there the hardware's prefetchers follow.
         constexpr std::uint32_t ahead_bytes = 1024;
-        const FragmentRef& next = *refs[ref_ + 1];
+        const FragmentRef& next = *refs[piece_.next];
         for (std::uint32_t at = 0; at < std::min(next.bytes, ahead_bytes); at += 64) __builtin_prefetch(next.data + at);
     }
-    const std::byte* const data = ref.data + (begin - ref.offset);
+    const std::byte* const data = piece_.data + (begin - piece_.begin);
     // Packets of a capture lie where the file has them, which may be an odd address.
     if (reinterpret_cast<std::uintptr_t>(data) % alignof(std::uint16_t) != 0) {
         std::memcpy(scratch_.data(), data, 2 * pixels);

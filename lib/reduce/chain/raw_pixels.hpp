@@ -31,12 +31,21 @@ public:
     [[nodiscard]] std::uint64_t missing() const noexcept { return missing_; }
 
 private:
+    void find_piece(std::uint32_t begin) noexcept;
     [[nodiscard]] std::span<const std::uint16_t> gather(std::uint32_t begin, std::uint32_t end) noexcept;
 
     SortedRefs refs_;
     std::uint16_t missing_word_;
     std::size_t ref_ = 0;
     std::uint32_t at_ = 0;  ///< byte of the message
+    /// References that lie one after the other in memory, too, as those of a frame that RDMA wrote do: one piece.
+    struct Piece {
+        const std::byte* data = nullptr;
+        std::uint32_t begin = 0;  ///< in the message
+        std::uint32_t end = 0;
+        std::size_t next = 0;  ///< the first reference after it
+    };
+    Piece piece_;
     std::uint64_t missing_ = 0;
     alignas(64) std::array<std::uint16_t, chunk_pixels> scratch_;
 };

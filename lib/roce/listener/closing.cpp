@@ -17,18 +17,6 @@ PacketCounter fate_after(PacketCounter counter) noexcept {
                                                                                                  : PacketCounter::late;
 }
 
-/// The first `bytes` of the message are not part of it any more; they lie in its first range.
-void shift_ranges(Message& message, std::uint32_t bytes) noexcept {
-    assemble::ByteRange* ranges =
-        message.more_ranges != nullptr ? message.more_ranges->ranges.data() : message.ranges.data();
-    for (std::uint32_t i = 0; i < message.range_count; ++i)
-        ranges[i] = {ranges[i].begin - std::min(ranges[i].begin, bytes), ranges[i].end - bytes};
-    if (message.range_count > 0 && ranges[0].end == 0) {
-        std::copy(ranges + 1, ranges + message.range_count, ranges);
-        --message.range_count;
-    }
-}
-
 }  // namespace
 
 // Of a message that was whole, every cell between its ends is taken and says duplicate already.
@@ -184,7 +172,7 @@ void Closing::deliver_group(Connection& connection, const Group& group, std::uin
         if (!total_known) return table_.abandon(message, PacketCounter::unbound);
         const Verdict verdict = header_.strip(*connection.config, message, total, number, header_bytes);
         if (verdict != wire::ok) return table_.abandon(message, verdict);
-        shift_ranges(message, header_bytes);
+        MessageHeader::shift_ranges(message, header_bytes);
     }
     message.total_known = total_known;
     message.total = total_known ? static_cast<std::uint32_t>(total) - header_bytes : 0;

@@ -6,6 +6,9 @@
 #include <new>
 
 #include "core/resident_memory.hpp"
+#include "core/units.hpp"
+#include "roce/message_header.hpp"
+#include "roce/psn.hpp"
 
 namespace weir::roce {
 
@@ -14,36 +17,77 @@ using assemble::RangeResult;
 using wire::PacketCounter;
 using wire::RocePacket;
 
+namespace {
+
+constexpr std::uint64_t line_bytes = core::cache_line_bytes;
+
+/// From one buffer to the next, with room to let what comes after a header begin with a cache line.
+std::uint64_t step_of(const Region& region) noexcept {
+    return (region.bytes + 2 * line_bytes - 1) / line_bytes * line_bytes;
+}
+
+MessageSource config_of(std::span<const MessageSource> messages, std::uint32_t source) {
+    const auto at = std::ranges::find(messages, source, &MessageSource::source);
+    MessageSource config = at != messages.end() ? *at : MessageSource{.source = source};
+    MessageHeader::check(config);
+    return config;
+}
+
+}  // namespace
+
+std::uint64_t FrameMemory::memory_bytes(const Region& region) noexcept {
+    return region.backed ? region.count * step_of(region) + line_bytes : 0;
+}
+
 std::uint64_t FrameMemory::memory_bytes(const QueuePair& queue_pair) noexcept {
     std::uint64_t bytes = 0;
-    for (std::uint32_t i = 0; i < queue_pair.region_count; ++i)
-        if (queue_pair.regions[i].backed) bytes += queue_pair.regions[i].count * queue_pair.regions[i].bytes;
+    for (std::uint32_t i = 0; i < queue_pair.region_count; ++i) bytes += memory_bytes(queue_pair.regions[i]);
     return bytes;
 }
 
-FrameMemory::FrameMemory(std::vector<Responder::SourceConfig>& sources, TimeNs timeout_ns,
-                         assemble::MessageTable& table, bool touch)
+FrameMemory::FrameMemory(std::vector<Responder::SourceConfig>& sources, std::span<const MessageSource> messages,
+                         TimeNs timeout_ns, assemble::MessageTable& table, bool touch)
     : timeout_ns_(timeout_ns), table_(table) {
-    for (Responder::SourceConfig& source : sources)
-        for (std::uint32_t i = 0; i < source.queue_pair.region_count; ++i) {
-            Region& region = source.queue_pair.regions[i];
-            if (!region.backed) continue;
-            auto* memory = static_cast<std::byte*>(std::calloc(region.count, region.bytes));
-            if (memory == nullptr) throw std::bad_alloc();
-            if (touch) core::touch(memory, region.count * region.bytes);
-            memory_.emplace_back(memory);
-            lent_.push_back(std::make_unique<std::uint8_t[]>(region.count));
-            buffers_.push_back(std::make_unique<Buffer[]>(region.count));
-            region.lent = lent_.back().get();
-            for (std::uint32_t at = 0; at < region.count; ++at) {
-                Buffer& buffer = buffers_.back()[at];
-                buffer.memory = memory + at * region.bytes;
-                buffer.lent = lent_.back().get() + at;
-                buffer.bytes = static_cast<std::uint32_t>(region.bytes);
-                buffer.source = source.source;
-            }
-            blocks_.push_back({region.lent, buffers_.back().get()});
-        }
+    for (Responder::SourceConfig& source : sources) {
+        if (memory_bytes(source.queue_pair) == 0) continue;
+        senders_.push_back(std::make_unique<Sender>());
+        Sender& sender = *senders_.back();
+        sender.config = config_of(messages, source.source);
+        sender.loses = source.queue_pair.service != Service::rc;
+        for (std::uint32_t i = 0; i < source.queue_pair.region_count; ++i)
+            if (source.queue_pair.regions[i].backed) add(source.queue_pair.regions[i], sender, touch);
+    }
+}
+
+void FrameMemory::add(Region& region, Sender& sender, bool touch) {
+    auto* memory = static_cast<std::byte*>(std::calloc(1, memory_bytes(region)));
+    if (memory == nullptr) throw std::bad_alloc();
+    if (touch) core::touch(memory, memory_bytes(region));
+    memory_.emplace_back(memory);
+    lent_.push_back(std::make_unique<std::uint8_t[]>(region.count));
+    buffers_.push_back(std::make_unique<Buffer[]>(region.count));
+    region.lent = lent_.back().get();
+    const std::uint32_t header_bytes =
+        sender.config.number_by == NumberBy::format ? sender.config.context.header_bytes : 0;
+    memory += line_bytes - (reinterpret_cast<std::uintptr_t>(memory) + header_bytes) % line_bytes;
+    for (std::uint32_t at = 0; at < region.count; ++at) {
+        Buffer& buffer = buffers_.back()[at];
+        buffer.memory = memory + at * step_of(region);
+        buffer.lent = lent_.back().get() + at;
+        buffer.bytes = static_cast<std::uint32_t>(region.bytes);
+        buffer.sender = &sender;
+    }
+    blocks_.push_back({region.lent, buffers_.back().get(), sender.config.source});
+}
+
+void FrameMemory::tell(std::uint32_t source, QueuePair& queue_pair) const noexcept {
+    auto block = std::ranges::find(blocks_, source, &Block::source);  // its regions follow each other
+    for (std::uint32_t i = 0; i < queue_pair.region_count; ++i) {
+        if (!queue_pair.regions[i].backed) continue;
+        if (block == blocks_.end() || block->source != source) return;
+        queue_pair.regions[i].lent = block->lent;
+        ++block;
+    }
 }
 
 FrameMemory::Buffer* FrameMemory::buffer_of(const Region& region, std::uint64_t va) const noexcept {
@@ -56,10 +100,12 @@ bool FrameMemory::collects(const Region& region, std::uint64_t va) const noexcep
     return at != nullptr && at->message != nullptr;
 }
 
-bool FrameMemory::begin(Buffer& at, TimeNs now) noexcept {
-    at.message = table_.open_unbound(at.source, now);
+bool FrameMemory::begin(Buffer& at, std::uint32_t psn, TimeNs now) noexcept {
+    at.message = table_.open_unbound(at.sender->config.source, now);
     if (at.message == nullptr) return false;
     at.first_ns = now;
+    at.first_psn = psn;
+    at.first_written = at.sender->written;
     at.previous = last_;
     at.next = nullptr;
     (last_ != nullptr ? last_->next : first_) = &at;
@@ -69,11 +115,18 @@ bool FrameMemory::begin(Buffer& at, TimeNs now) noexcept {
 
 void FrameMemory::write(const Ruling& ruling, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
     Buffer* at = buffer_of(*ruling.region, ruling.va);
-    if (at == nullptr || !table_.has_room(1) || (at->message == nullptr && !begin(*at, now)))
+    if (at == nullptr) return table_.reject(buffer, PacketCounter::no_room);
+    ++at->sender->written;
+    if (!table_.has_room(1) || (at->message == nullptr && !begin(*at, packet.psn, now)))
         return table_.reject(buffer, PacketCounter::no_room);
     const auto offset = static_cast<std::uint32_t>(ruling.region->offset_of(ruling.va));
     RangeResult result = RangeResult::added;
     if (packet.bytes > 0) result = table_.add_range(*at->message, offset, offset + packet.bytes);
+    if ((result == RangeResult::duplicate || result == RangeResult::conflict) && has_lost(*at, packet.psn)) {
+        abandon(*at, PacketCounter::unbound);
+        if (!begin(*at, packet.psn, now)) return table_.reject(buffer, PacketCounter::no_room);
+        result = table_.add_range(*at->message, offset, offset + packet.bytes);
+    }
     if (result == RangeResult::added) {
         if (packet.bytes > 0) std::memcpy(at->memory + offset, packet.payload, packet.bytes);
         table_.append_kept(*at->message, buffer, at->memory + offset, offset, packet.bytes, now);
@@ -82,7 +135,42 @@ void FrameMemory::write(const Ruling& ruling, const RocePacket& packet, void* bu
                               : result == RangeResult::conflict ? PacketCounter::conflict
                                                                 : PacketCounter::too_fragmented);
     }
-    if (packet.has_immediate) deliver(*at, packet.immediate, now);
+    if (packet.has_immediate) end(*at, packet, now);
+}
+
+/// Whether packets of the queue pair are missing between the frame's first one and this one, the newest, and will not
+/// come again.
+bool FrameMemory::has_lost(const Buffer& at, std::uint32_t psn) noexcept {
+    const auto came = static_cast<std::int64_t>(at.sender->written - at.first_written);
+    return at.sender->loses && psn_distance(psn, at.first_psn) != came;
+}
+
+/// Whether all that is in the buffer is of the frame that this packet ends.
+bool FrameMemory::is_one_frame(const Buffer& at, std::uint32_t psn) noexcept {
+    Sender& sender = *at.sender;
+    if (!sender.loses) return true;
+    const std::int32_t psns = psn_distance(psn, at.first_psn) + 1;
+    if (has_lost(at, psn)) return psns > 0 && psns <= sender.frame_psns;
+    if (at.message->received_bytes == at.bytes)
+        sender.frame_psns = sender.frame_psns > 0 ? std::min(sender.frame_psns, psns) : psns;
+    return true;
+}
+
+wire::Verdict FrameMemory::take_header(Buffer& at, std::uint32_t immediate, std::uint64_t& number) noexcept {
+    const MessageSource& from = at.sender->config;
+    Message& message = *at.message;
+    const std::uint32_t header_bytes = from.context.header_bytes;
+    const bool came =
+        message.range_count > 0 && message.range_data()->begin == 0 && message.range_data()->end >= header_bytes;
+    if (!came) return PacketCounter::unbound;
+    wire::Fragment fragment;
+    if (const wire::Verdict verdict = MessageHeader::read(from, at.memory, at.bytes, fragment); verdict != wire::ok)
+        return verdict;
+    if (static_cast<std::uint32_t>(fragment.number) != immediate) return PacketCounter::conflict;
+    number = fragment.number;
+    MessageHeader::take_out(message, at.memory, header_bytes);
+    MessageHeader::shift_ranges(message, header_bytes);
+    return wire::ok;
 }
 
 void FrameMemory::unlink(Buffer& at) noexcept {
@@ -92,12 +180,20 @@ void FrameMemory::unlink(Buffer& at) noexcept {
     at.message = nullptr;
 }
 
-void FrameMemory::deliver(Buffer& at, std::uint32_t number, TimeNs now) noexcept {
+void FrameMemory::end(Buffer& at, const RocePacket& packet, TimeNs now) noexcept {
+    if (!is_one_frame(at, packet.psn)) return abandon(at, PacketCounter::unbound);
+    std::uint64_t number = packet.immediate;
+    std::uint32_t header_bytes = 0;
+    if (at.sender->config.number_by == NumberBy::format) {
+        const wire::Verdict verdict = take_header(at, packet.immediate, number);
+        if (verdict != wire::ok) return abandon(at, verdict);
+        header_bytes = at.sender->config.context.header_bytes;
+    }
     Message& message = *at.message;
-    message.total = at.bytes;
+    message.total = at.bytes - header_bytes;
     message.total_known = true;
     message.total_ns = now;
-    message.complete = message.received_bytes == at.bytes;
+    message.complete = message.received_bytes == message.total;
     *at.lent = 1;
     message.lease = at.lent;
     unlink(at);
@@ -121,7 +217,7 @@ void FrameMemory::evict_oldest() noexcept {
 void FrameMemory::forget(std::uint32_t source) noexcept {
     for (Buffer* at = first_; at != nullptr;) {
         Buffer* next = at->next;
-        if (at->source == source) abandon(*at, PacketCounter::unbound);
+        if (at->sender->config.source == source) abandon(*at, PacketCounter::unbound);
         at = next;
     }
 }

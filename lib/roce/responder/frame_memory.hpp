@@ -4,8 +4,17 @@
 // it has. The event takes the bytes from here; until it has left, the buffer is lent, and a WRITE into it finds no
 // room.
 //
-// What is written twice within a frame is not written again: the first copy stays, as everywhere in weir. All memory is
-// taken at construction and not touched before it is used. For the rx lcore that owns the queue pairs.
+// With NumberBy::format the buffer begins with the detector's header. It is taken out of the message, and its number,
+// of which the immediate are the low 32 bits, is the frame's. A frame without its header is unbound.
+//
+// What is written twice within a frame is not written again: the first copy stays, as everywhere in weir.
+//
+// An unreliable connection may lose the end of a frame, and the next one then comes to what is left of it. A frame
+// during which PSNs were lost is believed only if it took no more PSNs than a whole one takes: if it were two, all of
+// the second and a part of the first would lie between its first packet and its end. Before a whole one has come it is
+// not believed. Where its bytes come again although PSNs were lost, another frame has begun.
+//
+// All memory is taken at construction and not touched before it is used. For the rx lcore that owns the queue pairs.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +22,27 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "assemble/message_table.hpp"
+#include "roce/message_source.hpp"
 #include "roce/responder/responder.hpp"
 
 namespace weir::roce {
 
 class FrameMemory {
 public:
-    /// Takes memory for the backed regions in `sources`, and tells them (Region::lent). `touch`: its pages are touched
-    /// at once, rather than when peers write to them.
-    FrameMemory(std::vector<Responder::SourceConfig>& sources, TimeNs timeout_ns, assemble::MessageTable& table,
-                bool touch = false);
+    /// Takes memory for the backed regions in `sources`, and tells them (Region::lent). `messages`: of the same
+    /// sources, what their messages are. `touch`: its pages are touched at once, rather than when peers write to them.
+    /// Throws core::UsageError for NumberBy::format without a format that carries numbers.
+    FrameMemory(std::vector<Responder::SourceConfig>& sources, std::span<const MessageSource> messages,
+                TimeNs timeout_ns, assemble::MessageTable& table, bool touch = false);
     FrameMemory(const FrameMemory&) = delete;
     FrameMemory& operator=(const FrameMemory&) = delete;
+
+    /// The same for the source's queue pair when it is configured anew, with the regions that it was made with.
+    void tell(std::uint32_t source, QueuePair& queue_pair) const noexcept;
 
     /// Takes the buffer of a packet that the responder accepted for a backed region: `ruling.region` is set.
     void write(const Ruling& ruling, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
@@ -47,26 +62,42 @@ public:
 
     /// Bytes that the backed regions of a queue pair take.
     [[nodiscard]] static std::uint64_t memory_bytes(const QueuePair& queue_pair) noexcept;
+    /// … and that a region takes.
+    [[nodiscard]] static std::uint64_t memory_bytes(const Region& region) noexcept;
 
 private:
+    /// One queue pair.
+    struct Sender {
+        MessageSource config;
+        bool loses = false;           ///< its packets are not sent again
+        std::uint64_t written = 0;    ///< packets that came here
+        std::int32_t frame_psns = 0;  ///< that a whole frame takes; 0: not known yet
+    };
     struct Buffer {
         std::byte* memory = nullptr;
         std::uint8_t* lent = nullptr;
         assemble::Message* message = nullptr;  ///< what has come of the frame
         std::uint32_t bytes = 0;               ///< of a whole frame
-        std::uint32_t source = 0;
+        Sender* sender = nullptr;
         TimeNs first_ns = 0;
+        std::uint64_t first_written = 0;  ///< Sender::written with the frame's first packet
+        std::uint32_t first_psn = 0;
         Buffer* previous = nullptr;  ///< of those that collect, in the order in which they began
         Buffer* next = nullptr;
     };
     struct Block {
         const std::uint8_t* lent = nullptr;  ///< tells which region it is
         Buffer* first = nullptr;
+        std::uint32_t source = 0;
     };
 
+    void add(Region& region, Sender& sender, bool touch);
     [[nodiscard]] Buffer* buffer_of(const Region& region, std::uint64_t va) const noexcept;
-    [[nodiscard]] bool begin(Buffer& at, TimeNs now) noexcept;
-    void deliver(Buffer& at, std::uint32_t number, TimeNs now) noexcept;
+    [[nodiscard]] bool begin(Buffer& at, std::uint32_t psn, TimeNs now) noexcept;
+    [[nodiscard]] static bool has_lost(const Buffer& at, std::uint32_t psn) noexcept;
+    [[nodiscard]] static bool is_one_frame(const Buffer& at, std::uint32_t psn) noexcept;
+    [[nodiscard]] static wire::Verdict take_header(Buffer& at, std::uint32_t immediate, std::uint64_t& number) noexcept;
+    void end(Buffer& at, const wire::RocePacket& packet, TimeNs now) noexcept;
     void abandon(Buffer& at, wire::PacketCounter counter) noexcept;
     void unlink(Buffer& at) noexcept;
 
@@ -75,6 +106,7 @@ private:
     };
     TimeNs timeout_ns_;
     assemble::MessageTable& table_;
+    std::vector<std::unique_ptr<Sender>> senders_;
     std::vector<std::unique_ptr<std::byte, Freer>> memory_;
     std::vector<std::unique_ptr<std::uint8_t[]>> lent_;
     std::vector<std::unique_ptr<Buffer[]>> buffers_;

@@ -30,9 +30,13 @@ SimulationEntry simulated_eiger() {
             .context = sls_context_of,
             .make = make_simulated<EigerFrames>,
             .fixed_packets = true,
-            .check = [](const SimulatorConfig& config, const wire::FormatContext&) {
-                core::require(config.first_event != 0, "--first-event 0: EIGER counts its frames from 1");
-            }};
+            .over_roce = true,
+            .row_bytes =
+                [](const SimulatorConfig& config) { return wire::Eiger::columns * config.bit_depth.value_or(16) / 8; },
+            .check =
+                [](const SimulatorConfig& config, const wire::FormatContext&) {
+                    core::require(config.first_event != 0, "--first-event 0: EIGER counts its frames from 1");
+                }};
 }
 
 }  // namespace weir::simulate

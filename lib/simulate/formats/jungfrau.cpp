@@ -1,5 +1,10 @@
 // JUNGFRAU in the simulator: the only one that sends images.
 #include "wire/formats/jungfrau/jungfrau.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
 #include "simulate/formats/sls.hpp"
 
 namespace weir::simulate {
@@ -17,8 +22,21 @@ public:
     }
     void content(std::uint64_t event, std::uint32_t source, std::uint32_t offset,
                  std::span<std::byte> out) noexcept override {
-        const auto row_count = static_cast<std::uint32_t>(out.size() / DetectorImages::row_bytes);
-        images_.render(event, image_row(source, offset), row_count, out.data());
+        constexpr std::uint32_t row_bytes = DetectorImages::row_bytes;
+        while (!out.empty()) {
+            const std::uint32_t inside = offset % row_bytes;
+            std::size_t bytes = out.size() / row_bytes * row_bytes;
+            if (inside == 0 && bytes > 0) {
+                images_.render(event, image_row(source, offset), static_cast<std::uint32_t>(bytes / row_bytes),
+                               out.data());
+            } else {  // RDMA: packets end where they want
+                images_.render(event, image_row(source, offset), 1, row_.data());
+                bytes = std::min<std::size_t>(row_bytes - inside, out.size());
+                std::memcpy(out.data(), row_.data() + inside, bytes);
+            }
+            out = out.subspan(bytes);
+            offset += static_cast<std::uint32_t>(bytes);
+        }
     }
 
 private:
@@ -32,6 +50,7 @@ private:
     const SimulatorConfig& config_;
     const wire::FormatContext& context_;
     DetectorImages images_;
+    std::array<std::byte, DetectorImages::row_bytes> row_{};
 };
 
 }  // namespace
@@ -40,7 +59,9 @@ SimulationEntry simulated_jungfrau() {
     return {.name = wire::Jungfrau::name,
             .context = sls_context_of,
             .make = make_simulated<JungfrauFrames>,
-            .fixed_packets = true};
+            .fixed_packets = true,
+            .over_roce = true,
+            .row_bytes = [](const SimulatorConfig&) { return wire::Jungfrau::row_bytes; }};
 }
 
 }  // namespace weir::simulate

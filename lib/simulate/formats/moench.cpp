@@ -24,7 +24,9 @@ SimulationEntry simulated_moench() {
     return {.name = wire::Moench::name,
             .context = sls_context_of,
             .make = make_simulated<MoenchFrames>,
-            .fixed_packets = true};
+            .fixed_packets = true,
+            .over_roce = true,
+            .row_bytes = [](const SimulatorConfig&) { return wire::Moench::row_bytes; }};
 }
 
 }  // namespace weir::simulate

@@ -30,7 +30,8 @@ std::unique_ptr<roce::FrameMemory> make_frames(RxResponder::Config& config, asse
             return roce::FrameMemory::memory_bytes(source.queue_pair) > 0;
         }))
         return nullptr;
-    return std::make_unique<roce::FrameMemory>(config.responder.sources, config.timeout_ns, table, config.touch);
+    return std::make_unique<roce::FrameMemory>(config.responder.sources, config.messages, config.timeout_ns, table,
+                                               config.touch);
 }
 
 }  // namespace
@@ -141,10 +142,13 @@ std::size_t RxResponder::take_command(TimeNs now) noexcept {
     if (responder_.serves(source)) {
         const bool configures = command->kind == roce::QueuePairCommand::Kind::configure;
         forget_peer(source, now, configures ? command->queue_pair.psn : std::nullopt);
-        if (configures)
-            responder_.configure(source, command->queue_pair);
-        else
+        if (configures) {
+            roce::QueuePair queue_pair = command->queue_pair;
+            if (frames_ != nullptr) frames_->tell(source, queue_pair);
+            responder_.configure(source, queue_pair);
+        } else {
             responder_.reset(source);
+        }
         status = responder_.status(source);
         publish(source);
     }

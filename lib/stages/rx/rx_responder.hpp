@@ -27,9 +27,10 @@ public:
     using TimeNs = core::TimeNs;
     struct Config {
         roce::Responder::Config responder;
-        roce::InOrderReceiver::Config in_order{};  ///< its sources: those of `responder` that are reliable connections
-        std::uint32_t sources = 0;                 ///< of the run
-        bool waits_for_room = false;               ///< a replay takes packets only when there is room for them
+        std::vector<roce::MessageSource> messages{};  ///< of all sources of `responder`
+        roce::InOrderReceiver::Config in_order{};     ///< its sources: those that are reliable connections
+        std::uint32_t sources = 0;                    ///< of the run
+        bool waits_for_room = false;                  ///< a replay takes packets only when there is room for them
         TimeNs timeout_ns = 0;
         bool touch = false;                             ///< make memory resident at once
         roce::QueuePairControl* queue_pairs = nullptr;  ///< from where they are connected during the run; may be null

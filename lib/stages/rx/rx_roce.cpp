@@ -28,6 +28,7 @@ roce::Listener::Config listened_of(roce::Listener::Config config, const roce::Re
 }
 
 RxResponder::Config answered_of(RxResponder::Config config, const roce::Listener::Config& all) {
+    config.messages = all.sources;
     config.in_order.psn_window = all.psn_window;
     config.in_order.timeout_ns = all.timeout_ns;
     std::ranges::copy_if(

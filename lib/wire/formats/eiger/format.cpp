@@ -38,6 +38,7 @@ std::uint32_t eiger_element_bytes(const FormatOptions& options) {
 FormatEntry eiger_format() {
     static constexpr std::array<std::string_view, 3> keys{"bit_depth", "tengiga", "rows"};
     FormatEntry entry = entry_of_format<Eiger>();
+    entry.decode_whole = &Sls::decode_whole<Eiger>;
     entry.source_id = "";
     entry.keys = keys;
     entry.describe = sls_keys;

@@ -26,34 +26,52 @@ struct Sls {
         return datagram.lane & 1U;
     }
 
-    /// `Detector` has `detector_type` and `zero_is_a_frame`.
+    /// Whether the header is one of this detector. `Detector` has `detector_type` and `zero_is_a_frame`.
     template <class Detector>
-    [[nodiscard]] static Verdict decode(const FormatContext& context, const Datagram& datagram,
-                                        Fragment& out) noexcept {
-        if (datagram.payload_bytes < header_bytes) return Verdict::malformed_header;
+    [[nodiscard]] static bool is_header(const Datagram& datagram) noexcept {
+        if (datagram.payload_bytes < header_bytes) return false;
         const std::byte* header = datagram.payload;
         // Version 2 since package 4.0, version 1 in 3.x; the fields used here are the same.
         const auto version = std::to_integer<std::uint32_t>(header[version_at]);
-        if (std::to_integer<std::uint8_t>(header[type_at]) != Detector::detector_type || version - 1 > 1)
-            return Verdict::malformed_header;
-        const auto frame = load_le<std::uint64_t>(header);
-        if constexpr (!Detector::zero_is_a_frame)
-            if (frame == 0) return Verdict::malformed_header;
+        if (std::to_integer<std::uint8_t>(header[type_at]) != Detector::detector_type || version - 1 > 1) return false;
+        return Detector::zero_is_a_frame || load_le<std::uint64_t>(header) != 0;
+    }
+
+    template <class Detector>
+    [[nodiscard]] static Verdict decode(const FormatContext& context, const Datagram& datagram,
+                                        Fragment& out) noexcept {
+        if (!is_header<Detector>(datagram)) return Verdict::malformed_header;
+        const std::byte* header = datagram.payload;
         if (datagram.payload_bytes != header_bytes + context.payload_bytes) return Verdict::malformed_payload_length;
         const SlsLane& lane = context.sls.lanes[lane_of(context.sls, datagram, header)];
         const std::uint32_t index = load_le<std::uint32_t>(header + packet_number_at) - lane.first_packet;
         if (index >= context.sls.lane_packets) return Verdict::malformed_packet_number;  // below the first one, too
-
-        out = Fragment{.payload = header + header_bytes,
-                       .number = frame,
-                       .offset = lane.offset + index * context.payload_bytes,
-                       .bytes = context.payload_bytes,
-                       .total = context.message_bytes,
-                       .header_source = load_le<std::uint16_t>(header + module_at),
-                       .header = header,
-                       .header_bytes = header_bytes,
-                       .total_known = true};
+        out = fragment_of(context, header, lane.offset + index * context.payload_bytes, context.payload_bytes);
         return ok;
+    }
+
+    /// A frame that RDMA brought as a whole, after one header whose packet number says nothing.
+    template <class Detector>
+    [[nodiscard]] static Verdict decode_whole(const FormatContext& context, const Datagram& datagram,
+                                              Fragment& out) noexcept {
+        if (!is_header<Detector>(datagram)) return Verdict::malformed_header;
+        if (datagram.payload_bytes != header_bytes + context.message_bytes) return Verdict::malformed_payload_length;
+        out = fragment_of(context, datagram.payload, 0, context.message_bytes);
+        return ok;
+    }
+
+private:
+    [[nodiscard]] static Fragment fragment_of(const FormatContext& context, const std::byte* header,
+                                              std::uint32_t offset, std::uint32_t bytes) noexcept {
+        return {.payload = header + header_bytes,
+                .number = load_le<std::uint64_t>(header),
+                .offset = offset,
+                .bytes = bytes,
+                .total = context.message_bytes,
+                .header_source = load_le<std::uint16_t>(header + module_at),
+                .header = header,
+                .header_bytes = header_bytes,
+                .total_known = true};
     }
 };
 

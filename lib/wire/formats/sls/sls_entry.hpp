@@ -27,6 +27,7 @@ template <class Module>
 FormatEntry module_entry() {
     static constexpr std::array<std::string_view, 2> keys{"interfaces", "rows"};
     FormatEntry entry = entry_of_format<Module>();
+    entry.decode_whole = &Sls::decode_whole<Module>;
     entry.source_id = "";
     entry.keys = keys;
     entry.describe = sls_keys;

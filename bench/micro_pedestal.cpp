@@ -59,6 +59,25 @@ void collect(benchmark::State& state) {
     }
     count(state);
 }
+/// As the thread does it that collects them: block by block, so that sums come from memory once for all frames.
+void collect_together(benchmark::State& state) {
+    constexpr std::size_t frames = 10;
+    constexpr std::size_t block = 1024;
+    Dark& d = dark();
+    static const std::vector<std::vector<std::uint16_t>> raws(frames, d.raw);
+    int rounds = 0;
+    for (auto _ : state) {
+        for (std::size_t at = 0; at < frame_pixels; at += block) {
+            const reduce::PedestalJudge judge{std::span(d.mean).subspan(at, block), std::span(d.rms).subspan(at, block),
+                                              5, 0};
+            for (const std::vector<std::uint16_t>& raw : raws)
+                benchmark::DoNotOptimize(
+                    reduce::collect(std::span(raw).subspan(at, block), judge, d.sums.of(at, block)));
+        }
+        if (++rounds % 100 == 0) std::ranges::fill(d.sums.all().sum, 0U);  // long before they overflow
+    }
+    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(frames * frame_pixels));
+}
 void collect_plain(benchmark::State& state) {
     Dark& d = dark();
     for (auto _ : state) benchmark::DoNotOptimize(reduce::reference::collect(d.raw, d.judge(), d.sums.all()));
@@ -93,8 +112,8 @@ void fold(benchmark::State& state) {
         state.PauseTiming();
         reduce::collect(d.raw, d.judge(), d.sums.all());
         state.ResumeTiming();
-        tracker.fold(d.sums.all());
-        tracker.publish(mean, rms, d.mean);
+        tracker.fold(0, d.sums.all());
+        tracker.publish(0, mean, rms, d.mean);
     }
     count(state);
 }
@@ -124,6 +143,7 @@ void worker_100(benchmark::State& state) {
 }
 
 BENCHMARK(move_bytes)->Name("pedestal/move_the_same_bytes");
+BENCHMARK(collect_together)->Name("pedestal/collect ten frames together");
 BENCHMARK(collect)->Name("pedestal/collect a dark frame");
 BENCHMARK(collect_plain)->Name("pedestal/collect a dark frame/plain C++");
 BENCHMARK(fold)->Name("pedestal/fold and publish");

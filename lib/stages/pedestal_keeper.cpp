@@ -20,6 +20,10 @@ namespace {
 constexpr std::size_t generations_reported = 1000;  ///< the newest
 constexpr std::uint32_t notes_room = 64;            ///< besides frames
 constexpr std::array<std::uint16_t, 3> gain_bits{0, 0x4000, 0xc000};
+/// Frames that are added up at once: sums are read from memory once for all of them, which is most of the work.
+constexpr std::size_t waiting_max = 16;
+/// Pixels whose sums, and what they are judged by, stay in the first-level cache for that.
+constexpr std::size_t block_pixels = 1024;
 
 reduce::PedestalTracker::Config tracker_config(const config::PedestalOptions& options) {
     return {options.frames, options.outlier_after, static_cast<float>(options.rms_max)};
@@ -62,7 +66,7 @@ PedestalKeeper::PedestalKeeper(const Config& config)
     }
     shared_.generations.begin();
     const reduce::Generations::Planes planes = shared_.generations.planes();
-    tracker_.publish(planes.mean, planes.rms, {});
+    tracker_.publish(0, planes.mean, planes.rms, {});
     shared_.generations.publish(0, reduce::interval_none);
     generations_.push_back({});
     about_.gain = options.gain;
@@ -80,6 +84,9 @@ void PedestalKeeper::start(std::filesystem::path snapshots, std::function<bool(s
     snapshots_ = std::move(snapshots);
     worker_finished_ = std::move(worker_finished);
     saved_ns_ = core::clock_ns(CLOCK_MONOTONIC);
+    threads_ = std::make_unique<core::SliceThreads>(setup_->options.threads);
+    counts_.resize(threads_->count());
+    waiting_.reserve(waiting_max);
     thread_ = std::thread([this] { run(); });
 }
 
@@ -114,14 +121,14 @@ bool PedestalKeeper::drain() noexcept {
             worked = true;
         }
     }
+    add_waiting();
     return worked;
 }
 
 void PedestalKeeper::handle(std::uint32_t worker, const PedestalNote& note) noexcept {
     switch (note.kind) {
         case PedestalNote::Kind::frame:
-            add(*note.frame);
-            frame_rings_[worker]->push(note.frame);
+            take(worker, *note.frame);
             break;
         case PedestalNote::Kind::back:
             last_place_[worker] = note.place;
@@ -140,37 +147,31 @@ void PedestalKeeper::handle(std::uint32_t worker, const PedestalNote& note) noex
     }
 }
 
-void PedestalKeeper::add(const DarkFrame& frame) noexcept {
+/// Whether its interval is still collected.
+bool PedestalKeeper::admit(const DarkFrame& frame) noexcept {
     const IntervalPlace closed = shared_.closed.load(std::memory_order_relaxed);
     // Live, a worker that lags must not hold the others up. (In a replay they wait for it.)
     if (frame.place > closed + 2 && closed != reduce::interval_none) close(frame.place - 2);
-    Interval& interval = *intervals_[static_cast<std::uint64_t>(frame.place) % 2];
-    if (frame.place <= shared_.closed.load(std::memory_order_relaxed) ||
-        (interval.frames > 0 && interval.place != frame.place)) {
+    const Interval& interval = *intervals_[static_cast<std::uint64_t>(frame.place) % 2];
+    return frame.place > shared_.closed.load(std::memory_order_relaxed) &&
+           (interval.frames == 0 || interval.place == frame.place);
+}
+
+void PedestalKeeper::take(std::uint32_t worker, DarkFrame& frame) noexcept {
+    if (waiting_.size() == waiting_max || (!waiting_.empty() && waiting_.front().frame->place != frame.place))
+        add_waiting();
+    if (!admit(frame)) {
         tally_.add(PedestalCounter::dark_late);
+        frame_rings_[worker]->push(&frame);
         return;
     }
+    waiting_.push_back({&frame, worker});
+    Interval& interval = *intervals_[static_cast<std::uint64_t>(frame.place) % 2];
     interval.place = frame.place;
-    // By what the events of its own interval are converted with.
-    const reduce::Generations::View judge = shared_.generations.find(reduce::needed_by(frame.place));
-    reduce::PedestalCounts counts;
-    for (const DarkFrame::Part& part : frame.parts) {
-        if (!part.came) continue;
-        counts +=
-            reduce::collect(std::span(frame.pixels).subspan(part.at, part.pixels),
-                            {std::span(judge.mean + part.first, part.pixels),
-                             std::span(judge.rms + part.first, part.pixels), outlier_, gain_bits[setup_->options.gain]},
-                            interval.sums.of(part.first, part.pixels));
-    }
-    interval.counts += counts;
     ++interval.frames;
     std::uint64_t& last = interval.last_sequence[frame.shard];
     last = std::max(last, frame.sequence);
     tally_.add(PedestalCounter::dark_taken);
-    tally_.add(PedestalCounter::pixels_taken, counts.taken);
-    tally_.add(PedestalCounter::pixels_outlier, counts.outliers);
-    tally_.add(PedestalCounter::pixels_other_gain, counts.other_gain);
-    tally_.add(PedestalCounter::pixels_missing, counts.missing);
     if (about_.dark_frames++ == 0) {
         about_.first_epoch = frame.epoch;
         about_.first_event = frame.number;
@@ -179,10 +180,57 @@ void PedestalKeeper::add(const DarkFrame& frame) noexcept {
     about_.last_event = frame.number;
 }
 
+/// Adds the frames that wait to the sums of their interval, and gives them back to their workers.
+void PedestalKeeper::add_waiting() noexcept {
+    if (waiting_.empty()) return;
+    const IntervalPlace place = waiting_.front().frame->place;
+    Interval& interval = *intervals_[static_cast<std::uint64_t>(place) % 2];
+    // By what the events of its own interval are converted with.
+    const reduce::Generations::View judge = shared_.generations.find(reduce::needed_by(place));
+    threads_->run([&](std::uint32_t slice) { counts_[slice] = add_slice(slice, interval, judge); });
+    reduce::PedestalCounts counts;
+    for (const reduce::PedestalCounts& of_slice : counts_) counts += of_slice;
+    interval.counts += counts;
+    tally_.add(PedestalCounter::pixels_taken, counts.taken);
+    tally_.add(PedestalCounter::pixels_outlier, counts.outliers);
+    tally_.add(PedestalCounter::pixels_other_gain, counts.other_gain);
+    tally_.add(PedestalCounter::pixels_missing, counts.missing);
+    for (const Waiting& one : waiting_) frame_rings_[one.worker]->push(one.frame);
+    waiting_.clear();
+}
+
+/// The same pixels of every module and storage cell for a slice, so that no two threads write to one sum whatever the
+/// frames say of where they belong.
+reduce::PedestalCounts PedestalKeeper::add_slice(std::uint32_t slice, Interval& interval,
+                                                 const reduce::Generations::View& judge) const noexcept {
+    const std::size_t begin = reduce::jungfrau_pixels * slice / threads_->count();
+    const std::size_t end = reduce::jungfrau_pixels * (slice + std::size_t{1}) / threads_->count();
+    const std::uint16_t gain = gain_bits[setup_->options.gain];
+    reduce::PedestalCounts counts;
+    for (std::size_t source = 0; source < setup_->sources.size(); ++source)
+        for (std::size_t block = begin; block < end; block += block_pixels)
+            for (const Waiting& one : waiting_) {
+                const DarkFrame::Part& part = one.frame->parts[source];
+                if (!part.came) continue;
+                const std::size_t in_module = part.first % reduce::jungfrau_pixels;
+                const std::size_t from = std::max(in_module, block);
+                const std::size_t to = std::min({in_module + part.pixels, block + block_pixels, end});
+                if (from >= to) continue;
+                const std::size_t pixels = to - from;
+                const std::size_t first = part.first + (from - in_module);
+                counts += reduce::collect(
+                    std::span(one.frame->pixels).subspan(part.at + (from - in_module), pixels),
+                    {std::span(judge.mean + first, pixels), std::span(judge.rms + first, pixels), outlier_, gain},
+                    interval.sums.of(first, pixels));
+            }
+    return counts;
+}
+
 /// The first numbers were wrong: what was collected by them is not in any order.
 void PedestalKeeper::fall_back() noexcept {
     const IntervalPlace place = std::ranges::max(last_place_);  // no worker waits for more
     if (place >= shared_.closed.load(std::memory_order_relaxed)) return;
+    add_waiting();
     for (const auto& interval : intervals_)
         if (interval->frames > 0) publish(*interval);
     closing_.clear();
@@ -221,6 +269,7 @@ bool PedestalKeeper::close_ready() noexcept {
 }
 
 void PedestalKeeper::close(IntervalPlace place) noexcept {
+    add_waiting();
     std::array<Interval*, 2> order{intervals_[0].get(), intervals_[1].get()};
     if (order[1]->place < order[0]->place) std::swap(order[0], order[1]);
     for (Interval* interval : order)
@@ -231,12 +280,17 @@ void PedestalKeeper::close(IntervalPlace place) noexcept {
 
 void PedestalKeeper::publish(Interval& interval) noexcept {
     const reduce::Generations::View before = shared_.generations.find(interval.place);
-    tracker_.fold(interval.sums.all());
     shared_.generations.begin();
     while (shared_.generations.in_use()) std::this_thread::sleep_for(std::chrono::microseconds(20));
     const reduce::Generations::Planes planes = shared_.generations.planes();
     const std::uint64_t masked_before = tracker_.masked();
-    tracker_.publish(planes.mean, planes.rms, std::span(before.mean, pixels_));
+    threads_->run([&](std::uint32_t slice) {
+        const std::size_t first = pixels_ * slice / threads_->count();
+        const std::size_t pixels = pixels_ * (slice + std::size_t{1}) / threads_->count() - first;
+        tracker_.fold(first, interval.sums.of(first, pixels));
+        tracker_.publish(first, planes.mean.subspan(first, pixels), planes.rms.subspan(first, pixels),
+                         std::span(before.mean, pixels_).subspan(first, pixels));
+    });
     shared_.generations.publish(++generation_, interval.place);
     tally_.add(PedestalCounter::generations);
     tally_.add(PedestalCounter::pixels_masked, tracker_.masked() - masked_before);

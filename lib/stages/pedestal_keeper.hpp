@@ -1,5 +1,7 @@
 // The thread behind live pedestals: takes dark frames from all workers, makes a generation of pedestals of each
-// interval that has ended, and saves snapshots. An ordinary thread: it may block, and does so when it writes.
+// interval that has ended, and saves snapshots. An ordinary thread: it may block, and does so when it writes. Pixels
+// are added up by several threads, if so configured, each for rows of its own; sums are whole numbers, so what comes
+// out does not depend on how many there are.
 #pragma once
 
 #include <atomic>
@@ -13,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/slice_threads.hpp"
 #include "reduce/pedestal/tracker.hpp"
 #include "stages/pedestal_setup.hpp"
 #include "stages/pedestal_worker.hpp"
@@ -84,7 +87,17 @@ private:
     void run() noexcept;
     [[nodiscard]] bool drain() noexcept;
     void handle(std::uint32_t worker, const PedestalNote& note) noexcept;
-    void add(const DarkFrame& frame) noexcept;
+    /// A frame that a worker has handed over, and wants back.
+    struct Waiting {
+        DarkFrame* frame = nullptr;
+        std::uint32_t worker = 0;
+    };
+
+    [[nodiscard]] bool admit(const DarkFrame& frame) noexcept;
+    void take(std::uint32_t worker, DarkFrame& frame) noexcept;
+    void add_waiting() noexcept;
+    [[nodiscard]] reduce::PedestalCounts add_slice(std::uint32_t slice, Interval& interval,
+                                                   const reduce::Generations::View& judge) const noexcept;
     void fall_back() noexcept;
     [[nodiscard]] bool all_past(const Closing& closing) const noexcept;
     [[nodiscard]] bool close_ready() noexcept;
@@ -106,6 +119,9 @@ private:
     std::vector<std::unique_ptr<PedestalWorker>> workers_;
     std::vector<Closing> closing_;                   ///< by place
     std::vector<reduce::IntervalPlace> last_place_;  ///< that a worker said is closed
+    std::vector<Waiting> waiting_;                   ///< to be added up together: of one interval
+    std::vector<reduce::PedestalCounts> counts_;     ///< by slice
+    std::unique_ptr<core::SliceThreads> threads_;
     core::Tally<reduce::PedestalCounter> tally_;
     std::function<bool(std::uint32_t)> worker_finished_;
     std::filesystem::path snapshots_;

@@ -40,14 +40,14 @@ struct Follower {
           rms(pixels),
           outlier(outlier),
           gain_bits(gain_bits) {
-        tracker.publish(mean, rms, {});
+        tracker.publish(0, mean, rms, {});
     }
     void take(const std::vector<std::uint16_t>& raw) {
         counts += collect(raw, {mean, rms, outlier, gain_bits}, sums.all());
     }
     void fold() {
-        tracker.fold(sums.all());
-        tracker.publish(mean, rms, {});
+        tracker.fold(0, sums.all());
+        tracker.publish(0, mean, rms, {});
     }
     std::size_t pixels;
     PedestalTracker tracker;
@@ -273,13 +273,13 @@ TEST(Pedestal, AStartWithoutRmsIsKeptUntilThereIsOne) {
     SumArrays sums(1);
     std::vector<float> mean(1);
     std::vector<float> rms(1);
-    tracker.publish(mean, rms, {});
+    tracker.publish(0, mean, rms, {});
     EXPECT_EQ(mean[0], 2700);
     for (int frame = 1; frame <= 20; ++frame) {
         const std::vector<float> before = mean;
         collect(std::vector<std::uint16_t>{2710}, {mean, rms, 5, 0}, sums.all());
-        tracker.fold(sums.all());
-        tracker.publish(mean, rms, before);
+        tracker.fold(0, sums.all());
+        tracker.publish(0, mean, rms, before);
         EXPECT_EQ(mean[0], frame < 20 ? 2700 : 2710);
         EXPECT_EQ(std::isnan(rms[0]), frame < 20);
     }

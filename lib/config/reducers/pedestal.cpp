@@ -137,6 +137,7 @@ OptionTable<PedestalOptions> pedestal_options() {
         });
     out.boolean("keep", &P::keep, "dark frames are events like others, or `vetoed`");
     out.integer("queue", {1, 1024}, &P::queue, "dark frames on their way from the workers");
+    out.integer("threads", {1, 64}, &P::threads, "that add dark frames up");
     return out;
 }
 

@@ -33,6 +33,7 @@ struct PedestalOptions {
     std::uint32_t snapshot_seconds = 0;      ///< 0: only at the end
     bool keep = true;                        ///< dark frames are events like others; else they are vetoed
     std::uint32_t queue = 4;                 ///< dark frames on their way from the workers, for all of them
+    std::uint32_t threads = 1;               ///< that add dark frames up
 
     bool operator==(const PedestalOptions&) const = default;
 };

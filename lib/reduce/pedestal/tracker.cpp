@@ -26,38 +26,42 @@ void fold_pixel(std::uint32_t frames, std::uint32_t sum, std::uint64_t squares, 
     weight = static_cast<float>(std::min<double>(all, frames));
 }
 
-void PedestalTracker::fold(PedestalSums sums) noexcept {
-    for (std::size_t i = 0; i < state_.mean.size(); ++i) {
+void PedestalTracker::fold(std::size_t first, PedestalSums sums) noexcept {
+    for (std::size_t i = 0; i < sums.count.size(); ++i) {
         if (sums.count[i] == 0) continue;
-        if (!std::isnan(state_.mean[i]))
-            fold_pixel(config_.frames, sums.sum[i], sums.squares[i], sums.count[i], state_.mean[i], state_.variance[i],
-                       state_.weight[i]);
+        const std::size_t pixel = first + i;
+        if (!std::isnan(state_.mean[pixel]))
+            fold_pixel(config_.frames, sums.sum[i], sums.squares[i], sums.count[i], state_.mean[pixel],
+                       state_.variance[pixel], state_.weight[pixel]);
         sums.sum[i] = 0;
         sums.squares[i] = 0;
         sums.count[i] = 0;
     }
 }
 
-void PedestalTracker::publish(std::span<float> mean, std::span<float> rms, std::span<const float> before) noexcept {
+void PedestalTracker::publish(std::size_t first, std::span<float> mean, std::span<float> rms,
+                              std::span<const float> before) noexcept {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     const auto believed = static_cast<float>(std::max(config_.outlier_after, 2U));
-    if (config_.rms_max > 0 && out_.empty()) out_.resize(state_.mean.size());
-    for (std::size_t i = 0; i < state_.mean.size(); ++i) {
-        const float weight = state_.weight[i];
+    std::uint64_t masked = 0;
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+        const std::size_t pixel = first + i;
+        const float weight = state_.weight[pixel];
         float value = nan;
-        mean[i] = static_cast<float>(state_.mean[i]);
+        mean[i] = static_cast<float>(state_.mean[pixel]);
         if (weight >= believed)
-            value = std::sqrt(state_.variance[i] * (weight / (weight - 1)));
+            value = std::sqrt(state_.variance[pixel] * (weight / (weight - 1)));
         else if (!before.empty())
             mean[i] = before[i];
         rms[i] = value;
         if (config_.rms_max <= 0) continue;
-        if (!out_[i] && !std::isnan(mean[i]) && (value == 0 || value > config_.rms_max)) {
-            out_[i] = true;
-            ++masked_;
+        if (out_[pixel] == 0 && !std::isnan(mean[i]) && (value == 0 || value > config_.rms_max)) {
+            out_[pixel] = 1;
+            ++masked;
         }
-        if (out_[i]) mean[i] = nan;
+        if (out_[pixel] != 0) mean[i] = nan;
     }
+    if (masked > 0) masked_.fetch_add(masked, std::memory_order_relaxed);
 }
 
 }  // namespace weir::reduce

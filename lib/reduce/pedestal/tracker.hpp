@@ -1,5 +1,5 @@
 // Pedestals that follow the detector: mean and RMS of each pixel in one gain, from dark frames. Frames are collected in
-// sums (collect.hpp), and sums are folded in from time to time. One thread's; what workers read is in generations.hpp.
+// sums (collect.hpp), and sums are folded in from time to time. What workers read is in generations.hpp.
 //
 // The method: while fewer than `frames` frames have been taken of a pixel, all count alike; from then on what is known
 // counts as `frames` less those that are new, so what is old fades as in an exponential window of `frames` frames.
@@ -8,6 +8,7 @@
 // long a run is.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -56,24 +57,28 @@ public:
         float rms_max = 0;                 ///< ADU; a pixel with more, or with 0, becomes bad. 0: not asked
     };
 
-    PedestalTracker(const Config& config, PedestalState start) : config_(config), state_(std::move(start)) {}
+    PedestalTracker(const Config& config, PedestalState start) : config_(config), state_(std::move(start)) {
+        if (config.rms_max > 0) out_.resize(state_.mean.size());
+    }
 
-    /// Takes sums in, and leaves zeros in their place.
-    void fold(PedestalSums sums) noexcept;
+    /// Takes sums of the pixels from `first` on in, and leaves zeros in their place. Threads may do so for different
+    /// pixels at the same time, and the same goes for publish().
+    void fold(std::size_t first, PedestalSums sums) noexcept;
     /// What pixels are converted and judged by: the mean, NaN where bad; and the RMS (n - 1), NaN where fewer frames
     /// than `outlier_after` are after it. There the mean stays what it was in `before`, the mean of the generation
-    /// before (empty: there is none). Makes pixels bad, if that is asked.
-    void publish(std::span<float> mean, std::span<float> rms, std::span<const float> before) noexcept;
+    /// before (empty: there is none). Makes pixels bad, if that is asked. Of the pixels from `first` on.
+    void publish(std::size_t first, std::span<float> mean, std::span<float> rms,
+                 std::span<const float> before) noexcept;
 
     [[nodiscard]] const PedestalState& state() const noexcept { return state_; }
     /// Pixels that their RMS has made bad. A pixel stays so until the next run.
-    [[nodiscard]] std::uint64_t masked() const noexcept { return masked_; }
+    [[nodiscard]] std::uint64_t masked() const noexcept { return masked_.load(std::memory_order_relaxed); }
 
 private:
     Config config_;
     PedestalState state_;
-    std::vector<bool> out_;  ///< made bad by the RMS; empty where that is not asked
-    std::uint64_t masked_ = 0;
+    std::vector<std::uint8_t> out_;  ///< 1: made bad by the RMS; empty where that is not asked
+    std::atomic<std::uint64_t> masked_ = 0;
 };
 
 /// What sums say by themselves: folds one pixel's into what is known of it.

@@ -92,6 +92,18 @@ class Sink(Case):
             self.assertEqual(file["/entry/data/data"].shape, (len(result.events), 512, 1024))
             self.assertEqual(list(file["/entry/sources/id"]), [1])
 
+    def test_frames_by_rdma_are_the_images_of_udp(self):
+        udp_capture, _ = self.send("jf_udp.pcap", "--sources", 1, "--events", 4, "--seed", 3)
+        capture, _ = self.send("jf_rdma.pcap", "--sources", 1, "--events", 4, "--seed", 3, "--transport", "roce-write", "--regions", 4)
+        region = '{ va = 0x10000000, bytes = 1048624, rkey = 0x1234, count = 4, backing = "memory" }'
+        expected = self.replay(udp_capture, config(stream(sources=1), sources=1, more=self.hdf5_sink("h5_udp")))
+        self.replay(capture, config(stream("roce", sources=1, service='"uc"', region=region), sources=1, more=self.hdf5_sink("h5_rdma")))
+        with h5py.File(self.path("h5_rdma") / "master.h5") as file, h5py.File(self.path("h5_udp") / "master.h5") as other:
+            self.check_image(file, expected)
+            here, there = self.order(file), self.order(other)
+            for key in expected.events:
+                numpy.testing.assert_array_equal(file["/entry/data/data"][here[key]], other["/entry/data/data"][there[key]])
+
     def test_an_exported_run_is_an_nxmx_if_what_is_missing_is_said(self):
         capture, _ = self.send("c.pcap", "--format", "jungfrau", "--sources", "1", "--events", "3")
         plain = self.replay(capture, config(stream(sources=1), sources=1))

@@ -115,6 +115,21 @@ class Frames(Case):
         _, found = self.by_rdma("--write-bytes", FRAME_BYTES, more=self.chain["energies"], memory=False)
         self.same(found, self.by_udp(more=self.chain["energies"])[1])
 
+    def test_what_is_exported_is_the_same(self):
+        for chain in ("", "energies"):
+            more = self.chain.get(chain, "")
+            runs = [self.by_udp(more=more)[1].run, self.by_rdma(more=more)[1].run]
+            for kind in ("npy", "raw"):
+                out = [self.path(f"{kind}{i}{chain}") for i in range(2)]
+                for run, to in zip(runs, out):
+                    weir("export", run, "--to", kind, "--out", to, *(["--concatenate"] if kind == "raw" else []), trap=False)
+                self.assertEqual(out[0].read_bytes(), out[1].read_bytes())
+        _, first = self.by_rdma()
+        packets = self.path("packets.pcap")
+        weir("export", first.run, "--to", "pcap", "--out", packets, trap=False)
+        again = self.replay(packets, config(stream("roce", sources=2), sources=2))
+        self.same(again, first)
+
     def test_storage_cells_are_those_of_the_header(self):
         cells = [[2600.0 + 50 * cell + 11000 * (gain > 0) for cell in range(3)] for gain in range(3)]
         more = self.energies(cells, modules=1, more="storage_cells = 3\n")

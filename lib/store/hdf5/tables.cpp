@@ -35,9 +35,10 @@ void add_events(Kinds& kinds) {
                      [](const EventInfo& event) { return event.last_ns; });
     add_event_column(kinds, "complete", H5T_NATIVE_UINT8, "1: as many sources as make an event, and all of each",
                      [](const EventInfo& event) { return std::uint8_t{event.complete}; });
-    add_event_column(kinds, "cause", H5T_NATIVE_UINT8,
-                     "why it is incomplete: 0 it is not, 1 timeout, 2 evicted, 3 end of run, 4 no room, 5 ended with gaps",
-                     [](const EventInfo& event) { return static_cast<std::uint8_t>(event.cause); });
+    add_event_column(
+        kinds, "cause", H5T_NATIVE_UINT8,
+        "why it is incomplete: 0 it is not, 1 timeout, 2 evicted, 3 end of run, 4 no room, 5 ended with gaps",
+        [](const EventInfo& event) { return static_cast<std::uint8_t>(event.cause); });
     add_event_column(kinds, "packets", H5T_NATIVE_UINT64, "received",
                      [](const EventInfo& event) { return event.packets; });
     add_event_column(kinds, "payload_bytes", H5T_NATIVE_UINT64, "received, all sources together",

@@ -50,33 +50,24 @@ void count(benchmark::State& state) {
     state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(frame_pixels));
 }
 
-void collect(benchmark::State& state) {
+/// So many frames at once, as the thread does it that collects them.
+void collect_of(benchmark::State& state, std::size_t frames) {
     Dark& d = dark();
-    int frames = 0;
+    static const std::vector<std::vector<std::uint16_t>> raws(10, d.raw);
+    std::vector<const std::uint16_t*> together;
+    for (std::size_t i = 0; i < frames; ++i) together.push_back(raws[i].data());
+    std::size_t done = 0;
     for (auto _ : state) {
-        benchmark::DoNotOptimize(reduce::collect(d.raw, d.judge(), d.sums.all()));
-        if (++frames % 1000 == 0) std::ranges::fill(d.sums.all().sum, 0U);  // long before they overflow
-    }
-    count(state);
-}
-/// As the thread does it that collects them: block by block, so that sums come from memory once for all frames.
-void collect_together(benchmark::State& state) {
-    constexpr std::size_t frames = 10;
-    constexpr std::size_t block = 1024;
-    Dark& d = dark();
-    static const std::vector<std::vector<std::uint16_t>> raws(frames, d.raw);
-    int rounds = 0;
-    for (auto _ : state) {
-        for (std::size_t at = 0; at < frame_pixels; at += block) {
-            const reduce::PedestalJudge judge{std::span(d.mean).subspan(at, block), std::span(d.rms).subspan(at, block),
-                                              5, 0};
-            for (const std::vector<std::uint16_t>& raw : raws)
-                benchmark::DoNotOptimize(
-                    reduce::collect(std::span(raw).subspan(at, block), judge, d.sums.of(at, block)));
-        }
-        if (++rounds % 100 == 0) std::ranges::fill(d.sums.all().sum, 0U);  // long before they overflow
+        benchmark::DoNotOptimize(reduce::collect(together, d.judge(), d.sums.all()));
+        if ((done += frames) % 1000 == 0) std::ranges::fill(d.sums.all().sum, 0U);  // long before they overflow
     }
     state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(frames * frame_pixels));
+}
+void collect(benchmark::State& state) {
+    collect_of(state, 1);
+}
+void collect_together(benchmark::State& state) {
+    collect_of(state, 10);
 }
 void collect_plain(benchmark::State& state) {
     Dark& d = dark();

@@ -22,8 +22,6 @@ constexpr std::uint32_t notes_room = 64;            ///< besides frames
 constexpr std::array<std::uint16_t, 3> gain_bits{0, 0x4000, 0xc000};
 /// Frames that are added up at once: sums are read from memory once for all of them, which is most of the work.
 constexpr std::size_t waiting_max = 16;
-/// Pixels whose sums, and what they are judged by, stay in the first-level cache for that.
-constexpr std::size_t block_pixels = 1024;
 
 reduce::PedestalTracker::Config tracker_config(const config::PedestalOptions& options) {
     return {options.frames, options.outlier_after, static_cast<float>(options.rms_max)};
@@ -205,24 +203,33 @@ reduce::PedestalCounts PedestalKeeper::add_slice(std::uint32_t slice, Interval& 
                                                  const reduce::Generations::View& judge) const noexcept {
     const std::size_t begin = reduce::jungfrau_pixels * slice / threads_->count();
     const std::size_t end = reduce::jungfrau_pixels * (slice + std::size_t{1}) / threads_->count();
-    const std::uint16_t gain = gain_bits[setup_->options.gain];
     reduce::PedestalCounts counts;
-    for (std::size_t source = 0; source < setup_->sources.size(); ++source)
-        for (std::size_t block = begin; block < end; block += block_pixels)
-            for (const Waiting& one : waiting_) {
-                const DarkFrame::Part& part = one.frame->parts[source];
-                if (!part.came) continue;
-                const std::size_t in_module = part.first % reduce::jungfrau_pixels;
-                const std::size_t from = std::max(in_module, block);
-                const std::size_t to = std::min({in_module + part.pixels, block + block_pixels, end});
-                if (from >= to) continue;
-                const std::size_t pixels = to - from;
-                const std::size_t first = part.first + (from - in_module);
-                counts += reduce::collect(
-                    std::span(one.frame->pixels).subspan(part.at + (from - in_module), pixels),
-                    {std::span(judge.mean + first, pixels), std::span(judge.rms + first, pixels), outlier_, gain},
-                    interval.sums.of(first, pixels));
+    for (std::size_t source = 0; source < setup_->sources.size(); ++source) {
+        // Frames that bring the same pixels together; others differ in the storage cell, or in the half of the module.
+        std::array<bool, waiting_max> done{};
+        for (std::size_t i = 0; i < waiting_.size(); ++i) {
+            const DarkFrame::Part& part = waiting_[i].frame->parts[source];
+            if (done[i] || !part.came) continue;
+            const std::size_t in_module = part.first % reduce::jungfrau_pixels;
+            const std::size_t from = std::max(in_module, begin);
+            const std::size_t to = std::min(in_module + part.pixels, end);
+            if (from >= to) continue;
+            std::array<const std::uint16_t*, waiting_max> raw{};
+            std::size_t frames = 0;
+            for (std::size_t k = i; k < waiting_.size(); ++k) {
+                const DarkFrame::Part& same = waiting_[k].frame->parts[source];
+                if (!same.came || same.first != part.first) continue;
+                done[k] = true;
+                raw[frames++] = waiting_[k].frame->pixels.data() + same.at + (from - in_module);
             }
+            const std::size_t first = part.first + (from - in_module);
+            counts +=
+                reduce::collect(std::span(raw).first(frames),
+                                {std::span(judge.mean + first, to - from), std::span(judge.rms + first, to - from),
+                                 outlier_, gain_bits[setup_->options.gain]},
+                                interval.sums.of(first, to - from));
+        }
+    }
     return counts;
 }
 

@@ -100,6 +100,20 @@ TEST(Pedestal, SimdCollectsWhatPlainCodeCollects) {
                 EXPECT_TRUE(found == expected) << pixels << " pixels";
             });
         }
+        // Several frames at once are the same as one by one.
+        std::vector<std::uint16_t> other = raw;
+        std::ranges::reverse(other);
+        const std::array<const std::uint16_t*, 3> frames{raw.data(), other.data(), raw.data()};
+        const PedestalJudge judge{mean, rms, 4, 0};
+        Sums expected(pixels);
+        PedestalCounts counts = reference::collect(raw, judge, expected.view());
+        counts += reference::collect(other, judge, expected.view());
+        counts += reference::collect(raw, judge, expected.view());
+        with_every_target([&] {
+            Sums found(pixels);
+            EXPECT_EQ(collect(std::span<const std::uint16_t* const>(frames), judge, found.view()), counts);
+            EXPECT_TRUE(found == expected) << pixels << " pixels";
+        });
     }
 }
 

@@ -28,60 +28,79 @@ struct LaneCounts {
     hn::Vec<Wide> missing;
 };
 
-/// One vector of pixels: true lanes of a mask are all ones, so subtracting it counts.
-HWY_INLINE void collect_vector(const std::uint16_t* raw, const float* mean, const float* rms, float outlier,
-                               std::uint16_t gain_bits, std::uint32_t* sum, std::uint64_t* squares,
-                               std::uint16_t* count, LaneCounts& lanes) {
+/// A vector's worth of pixels, where they begin.
+struct PixelsAt {
+    const float* mean;
+    const float* rms;
+    std::uint32_t* sum;
+    std::uint64_t* squares;
+    std::uint16_t* count;
+};
+
+/// One vector of pixels of each frame, `raw[frame] + at`; sums stay in registers meanwhile. True lanes of a mask are
+/// all ones, so subtracting it counts.
+HWY_INLINE void collect_vector(std::span<const std::uint16_t* const> raw, std::size_t at, const PixelsAt& to,
+                               float outlier, std::uint16_t gain_bits, LaneCounts& lanes) {
     const Floats d;
     const Wide w;
     const Words words;
     const Half half;
     const Squares q;
-    const auto word = hn::PromoteTo(w, hn::LoadU(words, raw));
-    const auto adc = hn::And(word, hn::Set(w, 0x3fff));
-    const auto middle = hn::LoadU(d, mean);
-    const auto known = hn::Not(hn::RebindMask(w, hn::IsNaN(middle)));
-    const auto missing = hn::And(known, hn::Eq(word, hn::Set(w, 0xffff)));
-    const auto there = hn::AndNot(missing, known);
-    const auto special = hn::Or(hn::Eq(word, hn::Set(w, 0x4000)), hn::Eq(word, hn::Set(w, 0xc000)));
-    const auto right = hn::AndNot(special, hn::Eq(hn::And(word, hn::Set(w, 0xc000)), hn::Set(w, gain_bits)));
-    const auto judged = hn::And(there, right);
-    const auto value = hn::ConvertTo(d, hn::BitCast(hn::RebindToSigned<Floats>(), adc));
-    const auto away = hn::Abs(hn::Sub(value, middle));
-    const auto far = hn::RebindMask(w, hn::Gt(away, hn::Mul(hn::LoadU(d, rms), hn::Set(d, outlier))));
-    const auto taken = hn::AndNot(far, judged);
-
-    const auto add = hn::IfThenElseZero(taken, adc);
-    hn::StoreU(hn::Add(hn::LoadU(w, sum), add), w, sum);
-    const auto square = hn::Mul(add, add);  // 28 bits
     const std::size_t lanes_half = hn::Lanes(q);
-    hn::StoreU(hn::Add(hn::LoadU(q, squares), hn::PromoteTo(q, hn::LowerHalf(half, square))), q, squares);
-    hn::StoreU(hn::Add(hn::LoadU(q, squares + lanes_half), hn::PromoteTo(q, hn::UpperHalf(half, square))), q,
-               squares + lanes_half);
-    const auto ones = hn::IfThenElseZero(taken, hn::Set(w, 1));
-    const auto narrow = hn::DemoteTo(words, hn::BitCast(hn::RebindToSigned<Wide>(), ones));
-    hn::StoreU(hn::Add(hn::LoadU(words, count), narrow), words, count);
-
-    lanes.taken = hn::Sub(lanes.taken, hn::VecFromMask(w, taken));
-    lanes.outliers = hn::Sub(lanes.outliers, hn::VecFromMask(w, hn::And(judged, far)));
-    lanes.other_gain = hn::Sub(lanes.other_gain, hn::VecFromMask(w, hn::AndNot(right, there)));
-    lanes.missing = hn::Sub(lanes.missing, hn::VecFromMask(w, missing));
+    const auto middle = hn::LoadU(d, to.mean);
+    const auto limit = hn::Mul(hn::LoadU(d, to.rms), hn::Set(d, outlier));
+    const auto known = hn::Not(hn::RebindMask(w, hn::IsNaN(middle)));
+    auto sum = hn::LoadU(w, to.sum);
+    auto low = hn::LoadU(q, to.squares);
+    auto high = hn::LoadU(q, to.squares + lanes_half);
+    auto count = hn::Zero(w);
+    for (const std::uint16_t* frame : raw) {
+        const auto word = hn::PromoteTo(w, hn::LoadU(words, frame + at));
+        const auto adc = hn::And(word, hn::Set(w, 0x3fff));
+        const auto missing = hn::And(known, hn::Eq(word, hn::Set(w, 0xffff)));
+        const auto there = hn::AndNot(missing, known);
+        const auto special = hn::Or(hn::Eq(word, hn::Set(w, 0x4000)), hn::Eq(word, hn::Set(w, 0xc000)));
+        const auto right = hn::AndNot(special, hn::Eq(hn::And(word, hn::Set(w, 0xc000)), hn::Set(w, gain_bits)));
+        const auto judged = hn::And(there, right);
+        const auto value = hn::ConvertTo(d, hn::BitCast(hn::RebindToSigned<Floats>(), adc));
+        const auto far = hn::RebindMask(w, hn::Gt(hn::Abs(hn::Sub(value, middle)), limit));
+        const auto taken = hn::AndNot(far, judged);
+        const auto add = hn::IfThenElseZero(taken, adc);
+        sum = hn::Add(sum, add);
+        const auto square = hn::Mul(add, add);  // 28 bits
+        low = hn::Add(low, hn::PromoteTo(q, hn::LowerHalf(half, square)));
+        high = hn::Add(high, hn::PromoteTo(q, hn::UpperHalf(half, square)));
+        count = hn::Sub(count, hn::VecFromMask(w, taken));
+        lanes.outliers = hn::Sub(lanes.outliers, hn::VecFromMask(w, hn::And(judged, far)));
+        lanes.other_gain = hn::Sub(lanes.other_gain, hn::VecFromMask(w, hn::AndNot(right, there)));
+        lanes.missing = hn::Sub(lanes.missing, hn::VecFromMask(w, missing));
+    }
+    lanes.taken = hn::Add(lanes.taken, count);
+    hn::StoreU(sum, w, to.sum);
+    hn::StoreU(low, q, to.squares);
+    hn::StoreU(high, q, to.squares + lanes_half);
+    const auto narrow = hn::DemoteTo(words, hn::BitCast(hn::RebindToSigned<Wide>(), count));
+    hn::StoreU(hn::Add(hn::LoadU(words, to.count), narrow), words, to.count);
 }
 
 HWY_INLINE std::uint64_t total(const hn::Vec<Wide> lanes) {
     return hn::GetLane(hn::SumOfLanes(Wide(), lanes));
 }
 
-PedestalCounts Collect(std::span<const std::uint16_t> raw, const PedestalJudge& judge, PedestalSums sums) {
+PedestalCounts Collect(std::span<const std::uint16_t* const> frames, const PedestalJudge& judge, PedestalSums sums) {
     constexpr std::size_t lanes_max = hn::MaxLanes(Floats());
     const std::size_t lanes = hn::Lanes(Floats());
+    const std::size_t pixels = sums.sum.size();
     const auto zero = hn::Zero(Wide());
     LaneCounts counts{zero, zero, zero, zero};
     std::size_t i = 0;
-    for (; i + lanes <= raw.size(); i += lanes)
-        collect_vector(raw.data() + i, judge.mean.data() + i, judge.rms.data() + i, judge.outlier, judge.gain_bits,
-                       sums.sum.data() + i, sums.squares.data() + i, sums.count.data() + i, counts);
-    if (i < raw.size()) {
+    for (; i + lanes <= pixels; i += lanes)
+        collect_vector(frames, i,
+                       {judge.mean.data() + i, judge.rms.data() + i, sums.sum.data() + i, sums.squares.data() + i,
+                        sums.count.data() + i},
+                       judge.outlier, judge.gain_bits, counts);
+    const std::size_t rest = pixels - i;
+    for (std::size_t f = 0; rest > 0 && f < frames.size(); ++f) {
         // The last few, in padded copies: what pads is bad, so it counts nowhere.
         alignas(64) std::uint16_t words[lanes_max] = {};
         alignas(64) float mean[lanes_max];
@@ -90,13 +109,13 @@ PedestalCounts Collect(std::span<const std::uint16_t> raw, const PedestalJudge& 
         alignas(64) std::uint64_t squares[lanes_max] = {};
         alignas(64) std::uint16_t count[lanes_max] = {};
         for (float& value : mean) value = std::numeric_limits<float>::quiet_NaN();
-        const std::size_t rest = raw.size() - i;
         for (std::size_t k = 0; k < rest; ++k) {
-            words[k] = raw[i + k];
+            words[k] = frames[f][i + k];
             mean[k] = judge.mean[i + k];
             rms[k] = judge.rms[i + k];
         }
-        collect_vector(words, mean, rms, judge.outlier, judge.gain_bits, sum, squares, count, counts);
+        const std::uint16_t* const one = words;
+        collect_vector({&one, 1}, 0, {mean, rms, sum, squares, count}, judge.outlier, judge.gain_bits, counts);
         for (std::size_t k = 0; k < rest; ++k) {
             sums.sum[i + k] += sum[k];
             sums.squares[i + k] += squares[k];
@@ -114,8 +133,9 @@ namespace weir::reduce {
 
 HWY_EXPORT(Collect);
 
-PedestalCounts collect(std::span<const std::uint16_t> raw, const PedestalJudge& judge, PedestalSums sums) noexcept {
-    return HWY_DYNAMIC_DISPATCH(Collect)(raw, judge, sums);
+PedestalCounts collect(std::span<const std::uint16_t* const> frames, const PedestalJudge& judge,
+                       PedestalSums sums) noexcept {
+    return HWY_DYNAMIC_DISPATCH(Collect)(frames, judge, sums);
 }
 
 }  // namespace weir::reduce

@@ -42,7 +42,15 @@ struct PedestalCounts {
     bool operator==(const PedestalCounts&) const = default;
 };
 
-/// Adds raw.size() pixels (fewer than 2^32) to the sums.
-PedestalCounts collect(std::span<const std::uint16_t> raw, const PedestalJudge& judge, PedestalSums sums) noexcept;
+/// Adds the same pixels of several frames to the sums. Each of `frames` has sums.sum.size() pixels; all together are
+/// fewer than 2^32.
+PedestalCounts collect(std::span<const std::uint16_t* const> frames, const PedestalJudge& judge,
+                       PedestalSums sums) noexcept;
+/// The same for one frame.
+inline PedestalCounts collect(std::span<const std::uint16_t> raw, const PedestalJudge& judge,
+                              PedestalSums sums) noexcept {
+    const std::uint16_t* const frame = raw.data();
+    return collect(std::span(&frame, 1), judge, sums);
+}
 
 }  // namespace weir::reduce

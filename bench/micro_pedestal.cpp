@@ -4,10 +4,13 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <random>
+#include <thread>
 #include <vector>
 
+#include "core/slice_threads.hpp"
 #include "reduce/collect_reference.hpp"
 #include "reduce/pedestal/tracker.hpp"
 #include "reduce/pixels/pixels.hpp"
@@ -68,6 +71,28 @@ void collect(benchmark::State& state) {
 }
 void collect_together(benchmark::State& state) {
     collect_of(state, 10);
+}
+/// The same on all cores, each with pixels of its own.
+void collect_on_all_cores(benchmark::State& state) {
+    constexpr std::size_t frames = 10;
+    Dark& d = dark();
+    static const std::vector<std::vector<std::uint16_t>> raws(frames, d.raw);
+    core::SliceThreads threads(std::max(1U, std::thread::hardware_concurrency()));
+    std::size_t done = 0;
+    for (auto _ : state) {
+        threads.run([&](std::uint32_t slice) {
+            const std::size_t first = frame_pixels * slice / threads.count();
+            const std::size_t pixels = frame_pixels * (slice + std::size_t{1}) / threads.count() - first;
+            std::array<const std::uint16_t*, frames> together{};
+            for (std::size_t i = 0; i < frames; ++i) together[i] = raws[i].data() + first;
+            const reduce::PedestalJudge judge{std::span(d.mean).subspan(first, pixels),
+                                              std::span(d.rms).subspan(first, pixels), 5, 0};
+            benchmark::DoNotOptimize(
+                reduce::collect(std::span<const std::uint16_t* const>(together), judge, d.sums.of(first, pixels)));
+        });
+        if ((done += frames) % 1000 == 0) std::ranges::fill(d.sums.all().sum, 0U);  // long before they overflow
+    }
+    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(frames * frame_pixels));
 }
 void collect_plain(benchmark::State& state) {
     Dark& d = dark();
@@ -135,6 +160,7 @@ void worker_100(benchmark::State& state) {
 
 BENCHMARK(move_bytes)->Name("pedestal/move_the_same_bytes");
 BENCHMARK(collect_together)->Name("pedestal/collect ten frames together");
+BENCHMARK(collect_on_all_cores)->Name("pedestal/collect ten frames together, all cores")->UseRealTime();
 BENCHMARK(collect)->Name("pedestal/collect a dark frame");
 BENCHMARK(collect_plain)->Name("pedestal/collect a dark frame/plain C++");
 BENCHMARK(fold)->Name("pedestal/fold and publish");

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The hdf5 sink beside the event file in one run, and `weir export --to hdf5` of that: the same events in all three."""
+import importlib
 import json
 import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import numpy_python
@@ -97,7 +99,11 @@ class Sink(Case):
         capture, _ = self.send("jf_rdma.pcap", "--sources", 1, "--events", 4, "--seed", 3, "--transport", "roce-write", "--regions", 4)
         region = '{ va = 0x10000000, bytes = 1048624, rkey = 0x1234, count = 4, backing = "memory" }'
         expected = self.replay(udp_capture, config(stream(sources=1), sources=1, more=self.hdf5_sink("h5_udp")))
-        self.replay(capture, config(stream("roce", sources=1, service='"uc"', region=region), sources=1, more=self.hdf5_sink("h5_rdma")))
+        found = self.replay(capture, config(stream("roce", sources=1, service='"uc"', region=region), sources=1, more=self.hdf5_sink("h5_rdma")))
+        sys.path.insert(0, str(ROOT / "python"))
+        reader = importlib.import_module("weir")
+        numpy.testing.assert_array_equal(reader.open(found.run)[2].array(), reader.open(expected.run)[2].array())
+        self.assertEqual(reader.open(found.run)[2].array().shape[-2:], (512, 1024))
         with h5py.File(self.path("h5_rdma") / "master.h5") as file, h5py.File(self.path("h5_udp") / "master.h5") as other:
             self.check_image(file, expected)
             here, there = self.order(file), self.order(other)

@@ -87,6 +87,14 @@ class Frames(Case):
                     _, found = self.by_rdma(*more, service=service, verb=verb, memory=False)
                     self.same(found, udp)
 
+    def test_packets_that_come_twice_change_nothing(self):
+        _, udp = self.by_udp()
+        for service in ("uc", "rc"):
+            with self.subTest(service=service):
+                _, found = self.by_rdma("--duplicate", 0.05, "--write-bytes", 8192, service=service)
+                self.same(found, udp)
+                self.assertEqual(set(found.packets), {"placed", "dropped.duplicate"})
+
     def test_half_modules_partial_readouts_and_other_detectors(self):
         for format, bytes_, args, keys in (("jungfrau", FRAME_BYTES // 2, ("--interfaces", 2), {"interfaces": 2}),
                                            ("jungfrau", 256 * ROW_BYTES, ("--rows", 256), {"rows": 256}),

@@ -160,6 +160,23 @@ roce::MessageSource message_source(std::uint32_t source, std::uint32_t mode) {
     return out;
 }
 
+/// Frames in memory: with a header of 8 bytes, or without.
+std::vector<roce::MessageSource> frame_sources(std::uint32_t mode) {
+    wire::FormatOptions options;
+    options.declared.name = "frame";
+    options.declared.header_bytes = 8;
+    options.declared.event = wire::DeclaredField{.offset = 0, .bytes = 8};
+    std::vector<roce::MessageSource> out(sources);
+    for (std::uint32_t source = 0; source < sources; ++source) {
+        out[source].source = source;
+        if ((mode & 32U) != 0) continue;
+        out[source].number_by = roce::NumberBy::format;
+        out[source].format = &wire::described_format();
+        out[source].context = wire::described_format().make_context(options);
+    }
+    return out;
+}
+
 roce::InOrderReceiver::Config in_order_config(std::uint32_t mode) {
     roce::InOrderReceiver::Config config;
     config.sources = {message_source(0, mode)};
@@ -187,7 +204,7 @@ public:
           listener_(listener_config(mode), table_, packets_),
           in_order_(in_order_config(mode), table_),
           sources_(responder_sources(mode)),
-          frames_(sources_, {}, 100, table_),
+          frames_(sources_, frame_sources(mode), 100, table_),
           responder_({.sources = sources_}) {}
 
     void packet(Input& in, std::uint32_t action) {

@@ -57,7 +57,7 @@ constinit const std::array<core::CounterInfo, core::count_of<EventCounter>> even
      "Events that lost messages because there was no memory for them. Raise `[events] memory`, or find what holds it: "
      "a slow sink or a source that does not send."},
     {EventCounter::incomplete_ended, "incomplete.ended",
-     "Events of which every source said that it had sent all, and something had been lost on the way: frames that are "
+     "Events whose sources, as many as are waited for, said that they had sent all, with losses on the way: frames that are "
      "written into memory and end with an immediate (`backing = \"memory\"`). Nothing more can come of them, so they "
      "leave at once. Look for the loss on the link, or use a reliable connection."},
     {EventCounter::vetoed, "vetoed", "Events that a reducer rejected on purpose, as configured."},

@@ -132,7 +132,7 @@ private:
         return event.complete_messages >= config_.sources_needed &&
                (event.unfinished == 0 || event.complete_messages == config_.sources);
     }
-    /// Every message there will be has come to its end, some with gaps.
+    /// As many messages as are waited for have come to their end, some with gaps, and none is being collected.
     [[nodiscard]] bool has_ended(const Event& event) const noexcept {
         return event.ended > 0 && event.unfinished == event.ended &&
                event.complete_messages + event.ended >= config_.sources_needed;

@@ -58,7 +58,7 @@ roce::Initiator::Config initiator_config(const Simulator& simulator, const RcSen
         out.rkey = config.peers[source].rkey;
     }
     out.window = config.window;
-    out.messages_max = config.depth * simulator.messages_per_event();
+    out.messages_max = RcSender::messages_under_way(simulator, config.depth);
     out.ack_every = config.ack_every;
     out.timeout_ns = config.timeout_ns;
     out.retries = config.retries;
@@ -112,6 +112,14 @@ RcSender::Source RcSender::Result::total() const noexcept {
         sum.acknowledged += source.acknowledged;
     }
     return sum;
+}
+
+std::uint32_t RcSender::messages_under_way(const Simulator& simulator, std::uint32_t depth) {
+    constexpr std::uint64_t messages_max = 1U << 20U;
+    const std::uint64_t messages = std::uint64_t{depth} * simulator.messages_per_event();
+    require(messages <= messages_max, fmt::format("--depth {}: {} WRITEs of a source under way; up to {} are accepted",
+                                                  depth, messages, messages_max));
+    return static_cast<std::uint32_t>(messages);
 }
 
 RcSender::RcSender(Simulator& simulator, FrameLink& link, const Config& config, const port::MacAddress& destination,

@@ -74,6 +74,9 @@ public:
         [[nodiscard]] Source total() const noexcept;
     };
 
+    /// Messages of a source that `depth` events under way are, at most. Throws core::UsageError where that is too many.
+    [[nodiscard]] static std::uint32_t messages_under_way(const Simulator& simulator, std::uint32_t depth);
+
     /// Throws core::UsageError naming the option. `destination` is the responder's MAC address.
     RcSender(Simulator& simulator, FrameLink& link, const Config& config, const port::MacAddress& destination,
              const std::atomic<bool>& stop);

@@ -45,6 +45,7 @@ public:
     void rdma_content(std::uint64_t event, std::uint32_t source, std::uint32_t offset,
                       std::span<std::byte> out) noexcept;
     static constexpr std::uint64_t va_step = 0x10000000;
+    static constexpr std::uint64_t region_stride_max = std::uint64_t{1} << 32U;
     static constexpr std::uint32_t qkey = 0x11111111;
     /// Messages that a frame is made of, in their order; empty: it is one, of rdma_bytes().
     [[nodiscard]] std::span<const FrameWrites::Write> writes() const noexcept {

@@ -111,6 +111,9 @@ void check_writes(const SimulatorConfig& config, const SimulationEntry& entry, c
     require(config.regions == 1 || config.region_stride >= bytes,
             fmt::format("--region-stride {}: at least the {} bytes of a message are accepted", config.region_stride,
                         bytes));
+    require(config.region_stride <= SimulatedFrames::region_stride_max,
+            fmt::format("--region-stride {}: up to {} is accepted", config.region_stride,
+                        SimulatedFrames::region_stride_max));
     require(config.sources == 1 || config.regions * config.region_stride <= SimulatedFrames::va_step,
             fmt::format("--regions {}: {} bytes in all, and the next source's begin after {}", config.regions,
                         config.regions * config.region_stride, SimulatedFrames::va_step));

@@ -71,7 +71,10 @@ public:
         domain_ = held<verbs::Domain>(::ibv_alloc_pd(port_.context.get()), "allocating a protection domain");
         const std::uint32_t messages = config.depth * shape.sources;
         completions_ = held<verbs::Completions>(
-            ::ibv_create_cq(port_.context.get(), static_cast<int>(messages * per_event_), nullptr, nullptr, 0),
+            ::ibv_create_cq(
+                port_.context.get(),
+                static_cast<int>(RcSender::messages_under_way(simulator, config.depth) * std::uint64_t{shape.sources}),
+                nullptr, nullptr, 0),
             "creating a completion queue");
         for (std::uint32_t source = 0; source < shape.sources; ++source) make_queue_pair();
         // A slot for each message that can be under way, as long as the longest.

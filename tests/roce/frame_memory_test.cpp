@@ -61,11 +61,25 @@ public:
         table_.execute({.kind = assemble::Command::Kind::recycle, .message = &message}, now);
     }
 
+    /// Takes all room there is for packets, and gives it back.
+    void fill() {
+        other_ = table_.open_unbound(0, now);
+        while (table_.has_room(1)) {
+            released().push_back(0);
+            static_cast<void>(table_.append(*other_, reinterpret_cast<void*>(released().size()), nullptr, 0, 0, now));
+        }
+    }
+    void empty() {
+        table_.abandon(*other_, C::unsteered);
+        table_.end_burst();
+    }
+
     core::TimeNs now = 0;
     wire::PacketTally packets;
     assemble::MessageTally messages;
 
 private:
+    assemble::Message* other_ = nullptr;
     assemble::MessageTable table_;
     std::vector<Responder::SourceConfig> sources_;
     static void release(void** buffers, std::uint32_t count) {
@@ -271,6 +285,53 @@ TEST(FrameMemory, WhatIsWrittenTwiceWithoutALossIsNoNewFrame) {
     frames.write(uc(part(102, 0x10000 + 256, 256).imm(1)), payload);
     const auto delivered = frames.take();
     ASSERT_EQ(delivered.size(), 1U);
+    frames.give_back(*delivered[0]);
+}
+
+TEST(FrameMemory, AnEndForWhichThereIsNoRoomIsNoneOfTheNextFrame) {
+    Unreliable frames;
+    frames.send_whole(0);
+    for (std::uint32_t index = 0; index < 3; ++index) frames.send(1, index);
+    frames.fill();
+    EXPECT_EQ(frames.send(1, 3), C::in_flight) << "the responder has no say";
+    EXPECT_EQ(frames.packets.get(C::no_room), 1U);
+    EXPECT_EQ(frames.packets.get(C::unbound), 3U) << "the frame has lost its end";
+    frames.empty();
+    for (std::uint32_t index = 0; index < 4; ++index) frames.send(2, index);
+    frames.expect_frame(2, 4);
+    // The same for a packet in the middle: the frame has a hole, and is known for one frame.
+    frames.send(3, 0);
+    frames.fill();
+    frames.send(3, 1);
+    frames.empty();
+    frames.send(3, 2);
+    frames.send(3, 3);
+    frames.expect_frame(3, 3);
+}
+
+TEST(FrameMemory, AnotherSenderMayCutItsFramesInAnotherWay) {
+    Unreliable frames;
+    frames.send_whole(0);
+    frames.frames.forget(0);
+    for (const std::uint32_t index : {0U, 2U, 3U}) frames.send(1, index);
+    EXPECT_TRUE(frames.take().empty()) << "nobody knows yet how many packets a frame of this one has";
+    EXPECT_EQ(frames.packets.get(C::unbound), 3U);
+}
+
+TEST(FrameMemory, OtherMessagesOfTheQueuePairAreNoLosses) {
+    Unreliable frames;
+    frames.send(0, 0);
+    frames.frames.pass_by(0);
+    const std::vector<std::byte> payload(256);
+    for (std::uint32_t index = 1; index < 4; ++index) {
+        P packet = part(101 + index, 0x10000 + std::uint64_t{256} * index, 256);
+        packet.over(wire::RoceTransport::uc);
+        if (index == 3) packet.imm(5);
+        EXPECT_EQ(frames.write(packet, payload), C::in_flight);
+    }
+    const auto delivered = frames.take();
+    ASSERT_EQ(delivered.size(), 1U);
+    EXPECT_TRUE(delivered[0]->complete);
     frames.give_back(*delivered[0]);
 }
 

@@ -52,6 +52,8 @@ FrameMemory::FrameMemory(std::vector<Responder::SourceConfig>& sources, std::spa
         if (memory_bytes(source.queue_pair) == 0) continue;
         senders_.push_back(std::make_unique<Sender>());
         Sender& sender = *senders_.back();
+        if (source.source >= sender_by_source_.size()) sender_by_source_.resize(source.source + 1);
+        sender_by_source_[source.source] = &sender;
         sender.config = config_of(messages, source.source);
         sender.loses = source.queue_pair.service != Service::rc;
         for (std::uint32_t i = 0; i < source.queue_pair.region_count; ++i)
@@ -118,13 +120,13 @@ void FrameMemory::write(const Ruling& ruling, const RocePacket& packet, void* bu
     if (at == nullptr) return table_.reject(buffer, PacketCounter::no_room);
     ++at->sender->written;
     if (!table_.has_room(1) || (at->message == nullptr && !begin(*at, packet.psn, now)))
-        return table_.reject(buffer, PacketCounter::no_room);
+        return refuse(*at, packet, buffer);
     const auto offset = static_cast<std::uint32_t>(ruling.region->offset_of(ruling.va));
     RangeResult result = RangeResult::added;
     if (packet.bytes > 0) result = table_.add_range(*at->message, offset, offset + packet.bytes);
     if ((result == RangeResult::duplicate || result == RangeResult::conflict) && has_lost(*at, packet.psn)) {
         abandon(*at, PacketCounter::unbound);
-        if (!begin(*at, packet.psn, now)) return table_.reject(buffer, PacketCounter::no_room);
+        if (!begin(*at, packet.psn, now)) return refuse(*at, packet, buffer);
         result = table_.add_range(*at->message, offset, offset + packet.bytes);
     }
     if (result == RangeResult::added) {
@@ -136,6 +138,13 @@ void FrameMemory::write(const Ruling& ruling, const RocePacket& packet, void* bu
                                                                 : PacketCounter::too_fragmented);
     }
     if (packet.has_immediate) end(*at, packet, now);
+}
+
+/// There is no room for it: as if it had been lost on the way. A frame that loses its end like that is none.
+void FrameMemory::refuse(Buffer& at, const RocePacket& packet, void* buffer) noexcept {
+    --at.sender->written;
+    if (packet.has_immediate && at.message != nullptr) abandon(at, PacketCounter::unbound);
+    table_.reject(buffer, PacketCounter::no_room);
 }
 
 /// Whether packets of the queue pair are missing between the frame's first one and this one, the newest, and will not
@@ -220,6 +229,16 @@ void FrameMemory::forget(std::uint32_t source) noexcept {
         if (at->sender->config.source == source) abandon(*at, PacketCounter::unbound);
         at = next;
     }
+    // Another sender may cut its frames into fewer packets.
+    if (Sender* sender = sender_of(source); sender != nullptr) sender->frame_psns = 0;
+}
+
+FrameMemory::Sender* FrameMemory::sender_of(std::uint32_t source) noexcept {
+    return source < sender_by_source_.size() ? sender_by_source_[source] : nullptr;
+}
+
+void FrameMemory::pass_by(std::uint32_t source) noexcept {
+    if (Sender* sender = sender_of(source); sender != nullptr) ++sender->written;
 }
 
 void FrameMemory::finish() noexcept {

@@ -46,6 +46,8 @@ public:
 
     /// Takes the buffer of a packet that the responder accepted for a backed region: `ruling.region` is set.
     void write(const Ruling& ruling, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
+    /// The responder accepted another packet of the source, which goes past the memory.
+    void pass_by(std::uint32_t source) noexcept;
     /// Whether the frame that a WRITE to `va` belongs to has begun: then it has its message, and a place for its event.
     [[nodiscard]] bool collects(const Region& region, std::uint64_t va) const noexcept;
     /// Frames whose end has not come within the time-out never learn their number: they end as unbound.
@@ -94,6 +96,8 @@ private:
     void add(Region& region, Sender& sender, bool touch);
     [[nodiscard]] Buffer* buffer_of(const Region& region, std::uint64_t va) const noexcept;
     [[nodiscard]] bool begin(Buffer& at, std::uint32_t psn, TimeNs now) noexcept;
+    void refuse(Buffer& at, const wire::RocePacket& packet, void* buffer) noexcept;
+    [[nodiscard]] Sender* sender_of(std::uint32_t source) noexcept;
     [[nodiscard]] static bool has_lost(const Buffer& at, std::uint32_t psn) noexcept;
     [[nodiscard]] static bool is_one_frame(const Buffer& at, std::uint32_t psn) noexcept;
     [[nodiscard]] static wire::Verdict take_header(Buffer& at, std::uint32_t immediate, std::uint64_t& number) noexcept;
@@ -107,6 +111,7 @@ private:
     TimeNs timeout_ns_;
     assemble::MessageTable& table_;
     std::vector<std::unique_ptr<Sender>> senders_;
+    std::vector<Sender*> sender_by_source_;  ///< null: has no memory
     std::vector<std::unique_ptr<std::byte, Freer>> memory_;
     std::vector<std::unique_ptr<std::uint8_t[]>> lent_;
     std::vector<std::unique_ptr<Buffer[]>> buffers_;

@@ -94,12 +94,13 @@ void RxResponder::assemble(const Packet& packet, std::uint32_t source, const wir
     expire_others(source, packet.time_ns);
     if (ruling.region != nullptr) {
         skip(source, roce, packet.time_ns);
-        frames_->write(ruling, roce, packet.mbuf, packet.time_ns);
-    } else if (is_in_order(source)) {
-        in_order_.add(source, roce, packet.mbuf, packet.time_ns);
-    } else {
-        listener_->add(source, roce, packet.mbuf, packet.time_ns);
+        return frames_->write(ruling, roce, packet.mbuf, packet.time_ns);
     }
+    if (frames_ != nullptr) frames_->pass_by(source);
+    if (is_in_order(source))
+        in_order_.add(source, roce, packet.mbuf, packet.time_ns);
+    else
+        listener_->add(source, roce, packet.mbuf, packet.time_ns);
 }
 
 /// Each of the two ends what is due before it takes a packet. The other one does so, too, so that no result depends on

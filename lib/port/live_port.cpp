@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "core/one_writer.hpp"
@@ -39,8 +41,18 @@ LivePort::LivePort(const LivePortConfig& config, std::vector<BufferPool*> pools)
 }
 
 LivePort::~LivePort() {
+    if (facts_.driver == "net_memif") let_other_side_leave();
     ::rte_eth_dev_stop(id_);
     ::rte_eth_dev_close(id_);
+}
+
+/// DPDK 22.11: when the other side of a memif leaves, a thread of the driver frees what the two had in common, and so
+/// does whoever stops the port. Both at once end the process, so a side that is leaving gets a moment to be gone.
+void LivePort::let_other_side_leave() const noexcept {
+    using namespace std::chrono_literals;
+    const auto give_up = std::chrono::steady_clock::now() + 100ms;
+    while (link().up && std::chrono::steady_clock::now() < give_up) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(50ms);
 }
 
 LivePort::Burst LivePort::receive(std::uint16_t queue, std::span<Packet> packets, core::TimeNs now,

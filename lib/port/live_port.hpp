@@ -93,6 +93,7 @@ public:
     [[nodiscard]] std::uint64_t stamps_moved() const noexcept;
 
 private:
+    void let_other_side_leave() const noexcept;
     void answer_alone(std::span<const std::byte> frame, wire::PacketCounter kind) noexcept;
 
     LivePortConfig config_;

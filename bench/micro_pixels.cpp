@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 #include <vector>
 
+#include "made_frames.hpp"
 #include "reduce/pixels/pixels.hpp"
 #include "reduce/pixels_reference.hpp"
 #include "reduce/sparse/sparse_piece.hpp"
@@ -21,35 +21,13 @@ constexpr std::size_t piece_pixels = 64 * 1024;  // 256 KiB of energies
 constexpr std::size_t chunk_pixels = 4096;       // a packet; its energies stay in the first-level cache
 
 struct Frame {
-    Frame() : raw(frame_pixels), energy(frame_pixels) {
-        std::mt19937 random(1);
-        for (std::size_t gain = 0; gain < 3; ++gain) {
-            pedestal[gain].resize(frame_pixels);
-            factor[gain].resize(frame_pixels, gain == 0 ? 1 / 41.F : gain == 1 ? -1 / 1.439F : -1 / 0.1145F);
-            for (float& value : pedestal[gain])
-                value = (gain == 0 ? 2700.F : 14000.F) + static_cast<float>(random() % 100);
-        }
-        // As in the real frames: noise of 5 ADU, few photons, and one pixel in a thousand not in the first gain, mostly
-        // beside another one, so that of 16 pixels in a row one time in a hundred some are.
-        std::normal_distribution<float> noise(2750, 5);
-        bool bright = false;
-        for (std::uint16_t& word : raw) {
-            word = static_cast<std::uint16_t>(noise(random) + (random() % 100 == 0 ? 508.F : 0.F));
-            bright = random() % (bright ? 2 : 2000) == 0;
-            if (bright) word = static_cast<std::uint16_t>(0x4000 | (random() % 10 == 0 ? 10000 : 13950));
-        }
-    }
-    [[nodiscard]] reduce::PixelCalibration at(std::size_t pixel) const {
-        reduce::PixelCalibration calibration;
-        for (std::size_t gain = 0; gain < 3; ++gain) {
-            calibration.pedestal[gain] = pedestal[gain].data() + pixel;
-            calibration.factor[gain] = factor[gain].data() + pixel;
-        }
-        return calibration;
-    }
-    std::vector<std::uint16_t> raw;
-    std::array<std::vector<float>, 3> pedestal;
-    std::array<std::vector<float>, 3> factor;
+    Frame() : made(frame_pixels, 1), raw(made.raw[0]), energy(frame_pixels) {}
+    [[nodiscard]] reduce::PixelCalibration at(std::size_t pixel) const { return made.at(pixel); }
+
+    MadeFrames made;
+    const std::vector<std::uint16_t>& raw;
+    const std::array<std::vector<float>, 3>& pedestal = made.pedestal;
+    const std::array<std::vector<float>, 3>& factor = made.factor;
     std::vector<float> energy;
 };
 

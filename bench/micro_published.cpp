@@ -10,10 +10,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <thread>
 #include <vector>
 
+#include "made_frames.hpp"
 #include "reduce/pixels/pixels.hpp"
 #include "reduce/sparse/sparse_piece.hpp"
 #include "reduce/veto/peak_finder.hpp"
@@ -36,46 +36,12 @@ struct Shape {
 };
 constexpr std::array shapes{Shape{"500K", 1, 512, 1024}, Shape{"4M", 8, 512, 1024}, Shape{"2070x2167", 1, 2167, 2070}};
 
-/// Frames as micro_pixels.cpp has them: noise, few photons, and one pixel in a thousand not in the first gain.
-struct PublishedFrames {
-    explicit PublishedFrames(const Shape& shape) {
-        std::mt19937 random(1);
-        for (std::size_t gain = 0; gain < 3; ++gain) {
-            pedestal[gain].resize(shape.pixels());
-            factor[gain].resize(shape.pixels(), gain == 0 ? 1 / 41.F : gain == 1 ? -1 / 1.439F : -1 / 0.1145F);
-            for (float& value : pedestal[gain])
-                value = (gain == 0 ? 2700.F : 14000.F) + static_cast<float>(random() % 100);
-        }
-        std::normal_distribution<float> noise(2750, 5);
-        bool bright = false;
-        for (std::vector<std::uint16_t>& frame : raw) {
-            frame.resize(shape.pixels());
-            for (std::uint16_t& word : frame) {
-                word = static_cast<std::uint16_t>(noise(random) + (random() % 100 == 0 ? 508.F : 0.F));
-                bright = random() % (bright ? 2 : 2000) == 0;
-                if (bright) word = static_cast<std::uint16_t>(0x4000 | (random() % 10 == 0 ? 10000 : 13950));
-            }
-        }
-    }
-    [[nodiscard]] reduce::PixelCalibration at(std::size_t pixel) const {
-        reduce::PixelCalibration calibration;
-        for (std::size_t gain = 0; gain < 3; ++gain) {
-            calibration.pedestal[gain] = pedestal[gain].data() + pixel;
-            calibration.factor[gain] = factor[gain].data() + pixel;
-        }
-        return calibration;
-    }
-    std::array<std::vector<std::uint16_t>, batch> raw;
-    std::array<std::vector<float>, 3> pedestal;
-    std::array<std::vector<float>, 3> factor;
-};
-
-const PublishedFrames& published_frames(const Shape& shape) {
+const MadeFrames& published_frames(const Shape& shape) {
     static std::mutex alone;  // all threads of a benchmark come here first
     const std::lock_guard lock(alone);
-    static std::map<const Shape*, std::unique_ptr<PublishedFrames>> made;
-    std::unique_ptr<PublishedFrames>& frames = made[&shape];
-    if (frames == nullptr) frames = std::make_unique<PublishedFrames>(shape);
+    static std::map<const Shape*, std::unique_ptr<MadeFrames>> made;
+    std::unique_ptr<MadeFrames>& frames = made[&shape];
+    if (frames == nullptr) frames = std::make_unique<MadeFrames>(shape.pixels(), batch);
     return *frames;
 }
 
@@ -92,7 +58,7 @@ public:
           finder_({.threshold = 100, .pixels_min = 1}, static_cast<std::uint32_t>(shape.columns)),
           out_(what == What::peaks ? 0 : shape.pixels()) {}
 
-    void frame(const PublishedFrames& frames, const std::vector<std::uint16_t>& raw) {
+    void frame(const MadeFrames& frames, const std::vector<std::uint16_t>& raw) {
         finder_.begin_event();
         for (std::size_t module = 0; module < shape_.modules; ++module) {
             finder_.begin_module();
@@ -107,8 +73,7 @@ public:
     }
 
 private:
-    void piece(const PublishedFrames& frames, const std::vector<std::uint16_t>& raw, std::size_t begin,
-               std::size_t end) {
+    void piece(const MadeFrames& frames, const std::vector<std::uint16_t>& raw, std::size_t begin, std::size_t end) {
         piece_.begin();
         for (std::size_t at = begin; at < end; at += chunk_pixels) {
             const std::size_t pixels = std::min(chunk_pixels, end - at);
@@ -135,7 +100,7 @@ private:
 
 /// Threads take turns in the batch, so each has frames of its own.
 void reduce_batches(benchmark::State& state, const Shape& shape, Reduction::What what) {
-    const PublishedFrames& frames = published_frames(shape);
+    const MadeFrames& frames = published_frames(shape);
     Reduction reduction(shape, what);
     auto next = static_cast<std::size_t>(state.thread_index());
     for (auto _ : state) {

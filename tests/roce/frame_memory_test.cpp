@@ -309,6 +309,18 @@ TEST(FrameMemory, AnEndForWhichThereIsNoRoomIsNoneOfTheNextFrame) {
     frames.expect_frame(3, 3);
 }
 
+TEST(FrameMemory, APacketForWhichThereIsNoRoomIsALoss) {
+    Unreliable frames;  // of which no whole frame has come
+    frames.send(0, 0);
+    frames.fill();
+    frames.send(0, 1);
+    frames.empty();
+    frames.send(0, 2);
+    frames.send(0, 3);
+    EXPECT_TRUE(frames.take().empty());
+    EXPECT_EQ(frames.packets.get(C::unbound), 3U);
+}
+
 TEST(FrameMemory, AnotherSenderMayCutItsFramesInAnotherWay) {
     Unreliable frames;
     frames.send_whole(0);

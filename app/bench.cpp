@@ -1,4 +1,4 @@
-#include "bench.hpp"
+#include "command.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -261,8 +261,6 @@ int run_loopback(BenchOptions options) {
                       "two network namespaces of one machine, joined by veth");
 }
 
-}  // namespace
-
 int bench_command(const std::vector<std::string>& args) {
     if (!args.empty() && args[0] == "compare") return bench_compare_command({args.begin() + 1, args.end()});
     const std::optional<BenchOptions> options = bench_options(args);
@@ -277,6 +275,12 @@ int bench_command(const std::vector<std::string>& args) {
     }
     run::catch_signals();
     return run_client(*options, {options->host, options->port, options->token}, "");
+}
+
+}  // namespace
+
+Command bench_entry() {
+    return {"bench", "the highest rate without loss, for each way to receive", bench_command};
 }
 
 }  // namespace weir::app

@@ -1,4 +1,4 @@
-#include "explain.hpp"
+#include "command.hpp"
 
 #include <unistd.h>
 
@@ -161,8 +161,6 @@ std::string text_of(const std::string& file) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-}  // namespace
-
 int explain_command(const std::vector<std::string>& args) {
     if (args.empty()) print_overview();
     if (args.size() == 2 && args.front() == "--page") {
@@ -187,6 +185,12 @@ int explain_command(const std::vector<std::string>& args) {
         }
     }
     return 0;
+}
+
+}  // namespace
+
+Command explain_entry() {
+    return {"explain", "what a counter means, and what to do when it is not zero", explain_command};
 }
 
 }  // namespace weir::app

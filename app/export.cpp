@@ -1,6 +1,6 @@
 // `weir export`: which events, to what. The formats are in export_npy.cpp, export_raw.cpp, export_pcap.cpp,
 // export_hdf5.cpp and export_mdf.cpp.
-#include "export.hpp"
+#include "command.hpp"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -338,8 +338,6 @@ void sort_by_time(const RunReader& run, std::vector<IndexEntry>& entries) {
     for (std::size_t i = 0; i < entries.size(); ++i) entries[i] = timed[i].second;
 }
 
-}  // namespace
-
 int export_command(const std::vector<std::string>& args) {
     po::options_description description = described();
     po::options_description all_options;
@@ -380,6 +378,12 @@ int export_command(const std::vector<std::string>& args) {
     const std::string shortfall = target->shortfall();
     if (!shortfall.empty()) say("weir: " + shortfall);
     return exporter.lost() == 0 && shortfall.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+Command export_entry() {
+    return {"export", "a run as numpy arrays, bytes, HDF5, MDF, or as packets again", export_command};
 }
 
 }  // namespace weir::app

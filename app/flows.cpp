@@ -1,4 +1,4 @@
-#include "flows.hpp"
+#include "command.hpp"
 
 #include <fmt/format.h>
 
@@ -108,8 +108,6 @@ void print_text(const steer::Classifier& classifier, const std::string& capture)
                result.packets - result.unmatched, result.dropped, result.unmatched);
 }
 
-}  // namespace
-
 int flows_command(const std::vector<std::string>& args) {
     po::options_description description = options_for_terminal("Options");
     // clang-format off
@@ -147,6 +145,13 @@ int flows_command(const std::vector<std::string>& args) {
     else
         print_text(classifier, capture);
     return 0;
+}
+
+}  // namespace
+
+Command flows_entry() {
+    return {"flows", "check flow rules (testpmd's syntax), try them on a capture, print those of a configuration",
+            flows_command};
 }
 
 }  // namespace weir::app

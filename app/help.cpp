@@ -1,9 +1,11 @@
 #include "help.hpp"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <string_view>
 
+#include "command.hpp"
 #include "core/nearest.hpp"
 #include "terminal.hpp"
 #include "wire/format.hpp"
@@ -12,7 +14,7 @@ namespace weir::app {
 
 namespace {
 
-constexpr std::string_view text_before_formats =
+constexpr std::string_view text_before_commands =
     R"(weir measures the stream and lets it through: a readout appliance for detectors.
 
 It takes detector packets off the wire with DPDK (or from a capture file), assembles
@@ -21,16 +23,10 @@ every single packet on the way.
 
 usage: weir COMMAND [options]
 
-  run      the appliance: from a network port to event files, until you stop it
-  replay   the same pipeline fed from pcap or pcapng files
-  send     a detector simulator: to a capture file, a UDP socket or a DPDK device
-  bench    the highest rate without loss, for each way to receive
-  inspect  list and verify what a run has written, and what it lacks
-  export   a run as numpy arrays, bytes, HDF5, MDF, or as packets again
-  explain  what a counter means, and what to do when it is not zero
-  flows    check flow rules (testpmd's syntax), try them on a capture, print those of
-           a configuration
-  help     this text; help COMMAND is COMMAND --help (or -h), which tells more
+)";
+
+constexpr std::string_view text_after_commands =
+    R"(  help     this text; help COMMAND is COMMAND --help (or -h), which tells more
 
   --version  version, commit and the DPDK it was built with
 
@@ -63,9 +59,11 @@ std::string help_text() {
     std::string formats = "Formats: ";
     for (const std::string_view format : wire::built_in_formats()) formats += std::string(format) + ", ";
     formats += "and your own, declared in the configuration; over UDP or RoCEv2 (RC, UC, UD).\n";
+    std::string list;
+    for (const Command& command : commands()) list += fmt::format("  {:7}  {}\n", command.name, command.summary);
     const std::size_t columns = columns_of(STDOUT_FILENO);
-    return laid_out(text_before_formats, columns) + wrapped(formats, columns, 0) +
-           laid_out(text_after_formats, columns);
+    return laid_out(text_before_commands, columns) + laid_out(list + std::string(text_after_commands), columns) +
+           wrapped(formats, columns, 0) + laid_out(text_after_formats, columns);
 }
 
 std::string unknown_command_text(const std::string& name, const std::vector<std::string>& commands) {

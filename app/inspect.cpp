@@ -1,5 +1,5 @@
 // `weir inspect`: lists a run, verifies it, and gives single events back.
-#include "inspect.hpp"
+#include "command.hpp"
 
 #include <fmt/core.h>
 
@@ -303,8 +303,6 @@ int print_json(const RunReader& run, const Options& options) {
     return result.verified ? 0 : 1;
 }
 
-}  // namespace
-
 int inspect_command(const std::vector<std::string>& args) {
     const std::optional<Options> options = parse_options(args);
     if (!options) return 0;
@@ -314,6 +312,12 @@ int inspect_command(const std::vector<std::string>& args) {
     if (options->json) return print_json(run, *options);
     if (options->to_file || options->to_png) return 0;
     return print_text(run, {options->all, options->incomplete, options->quick});
+}
+
+}  // namespace
+
+Command inspect_entry() {
+    return {"inspect", "list and verify what a run has written, and what it lacks", inspect_command};
 }
 
 }  // namespace weir::app

@@ -11,31 +11,15 @@
 #include <system_error>
 #include <vector>
 
-#include "bench.hpp"
+#include "command.hpp"
 #include "core/error.hpp"
 #include "core/say.hpp"
-#include "explain.hpp"
-#include "export.hpp"
-#include "flows.hpp"
 #include "help.hpp"
-#include "inspect.hpp"
 #include "process.hpp"
-#include "replay.hpp"
-#include "run.hpp"
-#include "send.hpp"
 #include "version.hpp"
 
 namespace weir::app {
 namespace {
-
-struct Command {
-    const char* name;
-    int (*run)(const std::vector<std::string>& args);
-};
-constexpr Command commands[] = {
-    {"run", run_command},         {"replay", replay_command}, {"send", send_command},       {"bench", bench_command},
-    {"inspect", inspect_command}, {"export", export_command}, {"explain", explain_command}, {"flows", flows_command},
-};
 
 int dispatch(std::vector<std::string> args) {
     if (args.empty()) {
@@ -52,8 +36,8 @@ int dispatch(std::vector<std::string> args) {
         return 0;
     }
     std::vector<std::string> names;
-    for (const Command& command : commands) {
-        if (args[0] == command.name) return command.run({args.begin() + 1, args.end()});
+    for (const Command& command : commands()) {
+        if (args[0] == command.name) return command.execute({args.begin() + 1, args.end()});
         names.emplace_back(command.name);
     }
     throw core::UsageError(unknown_command_text(args[0], names));

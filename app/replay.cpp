@@ -1,4 +1,4 @@
-#include "replay.hpp"
+#include "command.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -61,8 +61,6 @@ std::uint32_t loop_of(std::uint32_t loop, const std::vector<std::string>& files)
     return loop;
 }
 
-}  // namespace
-
 int replay_command(const std::vector<std::string>& args) {
     po::options_description description = options_for_terminal("Options");
     add_common_options(description);
@@ -100,6 +98,12 @@ int replay_command(const std::vector<std::string>& args) {
     if (given.count("port") > 0) options.ports = given["port"].as<std::vector<std::string>>();
     options.capture = std::move(capture);
     return run::execute_run(std::move(options));
+}
+
+}  // namespace
+
+Command replay_entry() {
+    return {"replay", "the same pipeline fed from pcap or pcapng files", replay_command};
 }
 
 }  // namespace weir::app

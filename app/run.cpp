@@ -1,4 +1,4 @@
-#include "run.hpp"
+#include "command.hpp"
 
 #include <iostream>
 
@@ -35,8 +35,6 @@ std::optional<T> limit(const po::variables_map& given, const char* name) {
     return static_cast<T>(value);
 }
 
-}  // namespace
-
 int run_command(const std::vector<std::string>& args) {
     po::options_description description = options_for_terminal("Options");
     add_common_options(description);
@@ -56,6 +54,12 @@ int run_command(const std::vector<std::string>& args) {
     options.events = limit<std::uint64_t>(given, "events");
     options.idle_exit_s = limit<double>(given, "idle-exit");
     return run::execute_run(std::move(options));
+}
+
+}  // namespace
+
+Command run_entry() {
+    return {"run", "the appliance: from a network port to event files, until you stop it", run_command};
 }
 
 }  // namespace weir::app

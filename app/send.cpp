@@ -1,5 +1,5 @@
 // `weir send`: the loop from simulator to target, and the account at the end. The work is in lib/port.
-#include "send.hpp"
+#include "command.hpp"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -191,8 +191,6 @@ int send_frames(SendOptions& options, bool progress) {
     return target->network_errors().host > 0 ? 1 : 0;
 }
 
-}  // namespace
-
 int send_command(const std::vector<std::string>& args) {
     SendOptions options;
     if (!read_send_options(args, options)) return 0;
@@ -200,6 +198,12 @@ int send_command(const std::vector<std::string>& args) {
     const bool progress = !options.quiet && ::isatty(STDERR_FILENO) == 1;
     if (options.verbs) return send_by_verbs(options);
     return options.answered() ? send_acknowledged(options, progress) : send_frames(options, progress);
+}
+
+}  // namespace
+
+Command send_entry() {
+    return {"send", "a detector simulator: to a capture file, a UDP socket or a DPDK device", send_command};
 }
 
 }  // namespace weir::app

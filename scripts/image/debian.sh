@@ -30,7 +30,7 @@ unpack_kernel_package() {
 debian_root() {
     local out=$1 suite=$2 wanted=$3
     shift 3
-    nice mmdebstrap --include="${wanted// /,}" --components=main --aptopt='APT::Install-Recommends "false"' \
+    mmdebstrap --include="${wanted// /,}" --components=main --aptopt='APT::Install-Recommends "false"' \
         --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
         --dpkgopt='path-include=/usr/share/doc/*/copyright' "$@" --format=tar "$suite" "$out"
 }

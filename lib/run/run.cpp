@@ -255,7 +255,7 @@ int Run::execute() {
         drop_privileges();
         if (!options_.quiet) core::say("running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
         service_manager_.ready(0);
-        leftovers_ = std::make_unique<LeftoverRuns>(options_.config);
+        leftovers_ = std::make_unique<LeftoverRuns>(options_.config, options_.out);
     }
     control();
     pipeline_->join();

@@ -41,11 +41,12 @@ def whole_events(segment, limit):
 class Synced:
     """What the log says is on the device."""
 
-    def __init__(self, log):
+    def __init__(self, log, folder=None):
+        """`folder`: only files in it count."""
         self.bytes = {}
         for line in log.read_text().splitlines() if log.exists() else []:
             word, *rest = line.split(" ")
-            if word == "SYNC":
+            if word == "SYNC" and folder in (None, pathlib.Path(rest[1]).parent):
                 self.bytes[pathlib.Path(rest[1]).name] = int(rest[0])
 
     def of(self, file):
@@ -170,6 +171,95 @@ class KillTest(live.Case):
         (self.folder / "c.toml").write_text(config(events=5))
         self.assertEqual(self.start("run").wait(30), 0)
         self.assertEqual(len(self.events_of(self.folder / "rescued", status=1)["events"]), len(found))
+
+    def start_next(self, number):
+        """A run as a service has it: its path has a number, and nobody looks after what is left."""
+        environment = {**os.environ, "LD_PRELOAD": FAULTS, "WEIR_SYNC_LOG": str(self.folder / f"{number}.log")}
+        return subprocess.Popen([live.Weir.program, "run", "--config", str(self.folder / "c.toml")], env=environment, cwd=self.folder,
+                                stdout=subprocess.DEVNULL, stderr=open(self.folder / f"{number}.txt", "w"))
+
+    def close_again_and_again(self, kills, sink="", power=True):
+        """Each start closes what the one before left, while it is itself on its way to being killed."""
+        seed = int(os.environ.get("WEIR_KILL_SEED", random.SystemRandom().randrange(1 << 30)))
+        print(f"seed {seed}", file=sys.stderr)
+        self.random = random.Random(seed)
+        path = self.folder / "runs"
+        text = config(events=0, rate=600, sink=sink).replace('"unused"', f'"{path}/run-{{run:06}}"')
+        (self.folder / "c.toml").write_text(text)
+        promised, cuts = {}, 0
+        for number in range(1, kills + 1):
+            process = self.start_next(number)
+            live.wait_for(lambda: any(path.glob(".run-*.part")) or process.poll() is not None, "run that begins", timeout_s=20)
+            time.sleep(self.random.uniform(0.1, 0.9))
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            # Which events of this run were on the device; the recovery syncs others' files of the same names.
+            hidden = path / f".run-{number:06}.part"
+            self.assertTrue(hidden.is_dir(), f"seed {seed}: run {number} has another number, or a name already")
+            synced = Synced(self.folder / f"{number}.log", hidden)
+            promised[number] = {event for file in sorted(hidden.glob("events-*.weir")) for event in whole_events(file, synced.of(file))}
+            if power and self.random.random() < 0.5 and promised[number]:
+                copy = self.cut_power(hidden, synced)
+                shutil.rmtree(hidden)
+                copy.rename(hidden)
+                cuts += 1
+        last = self.start_next(kills + 1)
+        live.wait_for(lambda: len(list(path.glob(".run-*.part"))) == 1, "end of the recovery", timeout_s=60)
+        last.send_signal(signal.SIGTERM)
+        self.assertEqual(last.wait(30), 0)
+        self.assertEqual(list(path.glob(".*.part")), [])
+        said = "".join((self.folder / f"{number}.txt").read_text() for number in range(1, kills + 2))
+        found_in_all = 0
+        for number in range(1, kills + 1):
+            run = path / f"run-{number:06}"
+            what = f"seed {seed}, run {number}"
+            if not run.exists():
+                self.assertEqual(promised[number], set(), what)
+                self.assertIn(f".run-{number:06}.part was left by a run that was interrupted, held nothing", said)
+                continue
+            inspected = self.events_of(run, status=0)
+            ids = [event["id"] for event in inspected["events"]]
+            self.assertEqual(len(ids), len(set(ids)), what)
+            self.assertEqual(promised[number] - set(ids), set(), what)
+            self.assertEqual(inspected["run"], number)
+            self.assertIn("interrupted", inspected, what)
+            self.assertIn(f"recovered {run} from a run that was interrupted: {len(ids)} event", said)
+            for event in inspected["events"]:
+                self.assertEqual(self.reference.setdefault(event["id"], event["sha256"]), event["sha256"], what)
+            found_in_all += len(ids)
+        print(f"{kills} runs closed by the next start, {cuts} after a power cut: {sum(map(len, promised.values()))} events synced, "
+              f"{found_in_all} found", file=sys.stderr)
+        self.assertGreater(found_in_all, kills)
+        self.assertGreater(sum(map(len, promised.values())), 0)
+
+    def test_the_next_start_closes_what_was_killed(self):
+        self.reference = {}
+        self.close_again_and_again(20)
+
+    def test_the_next_start_closes_two_files_past_the_page_cache(self):
+        self.reference = {}
+        self.close_again_and_again(8, sink='direct = "auto"\nfiles = 2\npreallocate = 0\n')
+
+    def test_the_next_start_leaves_alone_what_it_cannot_close(self):
+        path = self.folder / "runs"
+        (self.folder / "c.toml").write_text(config(events=0, rate=600).replace('"unused"', f'"{path}/run-{{run:06}}"'))
+        process = self.start_next(1)
+        hidden = path / ".run-000001.part"
+        live.wait_for(lambda: len(whole_events_in(hidden)) > 40, "events", timeout_s=20)
+        process.kill()
+        process.wait()
+        first = hidden / "events-000000.weir"
+        data = bytearray(first.read_bytes())
+        data[70000] ^= 1  # in the middle of whole events: not what a crash leaves
+        first.write_bytes(data)
+        before = {file.name: file.read_bytes() for file in hidden.glob("events-*")}
+        process = self.start_next(2)
+        live.wait_for(lambda: "cannot be closed" in (self.folder / "2.txt").read_text(), "word of it", timeout_s=20)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(30), 0)
+        self.assertIn("it stays as it is", (self.folder / "2.txt").read_text())
+        self.assertEqual({file.name: file.read_bytes() for file in hidden.glob("events-*")}, before)
+        self.assertTrue((path / "run-000002").is_dir())
 
     def refusal(self):
         done = subprocess.run([live.Weir.program, "run", "--config", str(self.folder / "c.toml"), "--out", str(self.folder / "run")],

@@ -29,6 +29,7 @@
 #include "port/eal.hpp"
 #include "port/free_memory.hpp"
 #include "port/pci_devices.hpp"
+#include "port/stale_hugepages.hpp"
 #include "run/captures.hpp"
 #include "run/exchanges.hpp"
 #include "run/exit_status.hpp"
@@ -220,6 +221,7 @@ std::filesystem::path Run::snapshot_folder() const {
 }
 
 int Run::execute() {
+    if (!options_.print_config) port::remove_stale_hugepages();
     prepare();
     if (options_.print_config) {
         print_plan();

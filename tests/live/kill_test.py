@@ -9,6 +9,7 @@ a run of the test give it as WEIR_KILL_SEED. usage: kill_test.py WEIR FAULTS_LIB
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import struct
@@ -239,6 +240,39 @@ class KillTest(live.Case):
     def test_the_next_start_closes_two_files_past_the_page_cache(self):
         self.reference = {}
         self.close_again_and_again(8, sink='direct = "auto"\nfiles = 2\npreallocate = 0\n')
+
+    def test_the_next_start_closes_hdf5_files_and_captures(self):
+        path = self.folder / "runs"
+        path.mkdir()
+        more = f'[[sink]]\nkind = "pcapng"\npath = "{path}/c-{{run:06}}.pcapng.zst"\npackets = "all"\n'
+        text = config(events=0, rate=600, sink=more).replace('kind = "events"', 'kind = "hdf5"').replace('"unused"', f'"{path}/h-{{run:06}}"')
+        (self.folder / "c.toml").write_text(re.sub("(segment|sync)_bytes.*|sync_ms.*", "", text, count=0))
+        process = self.start_next(1)
+        hidden = path / ".h-000001.part"
+        live.wait_for(lambda: any(hidden.glob("*.h5")) and any(path.glob(".c-000001*.part")), "run that begins", timeout_s=20)
+        time.sleep(2.5)  # sync_ms is a second
+        process.kill()
+        process.wait()
+        process = self.start_next(2)
+        live.wait_for(lambda: not hidden.exists() and not any(path.glob(".c-000001*.part")), "end of the recovery", timeout_s=30)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(30), 0)
+        said = (self.folder / "2.txt").read_text()
+        self.assertIn(f"recovered {path}/h-000001 from a run that was interrupted", said)
+        capture, = path.glob("c-000001*.pcapng.zst")
+        packets = int(re.search(rf"recovered {capture} from a run that was interrupted: ([0-9]+) packets", said)[1])
+        done = subprocess.run([live.Weir.program, "replay", str(capture), "--config", str(self.folder / "c.toml"), "--out", str(self.folder / "again"),
+                               "--report", str(self.folder / "again.json"), "--quiet"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(live.json.loads((self.folder / "again.json").read_text())["packets"]["received"], packets)
+        if shutil.which("h5dump") is None:
+            self.skipTest("there is no program 'h5dump'")
+        shown = subprocess.run(["h5dump", "-a", "/entry/weir_interrupted", str(path / "h-000001/master.h5")], capture_output=True, text=True)
+        self.assertIn("closed by the next start", shown.stdout, shown.stderr)
+        rows = subprocess.run(["h5dump", "-H", str(path / "h-000001/master.h5")], capture_output=True, text=True)
+        self.assertEqual(rows.returncode, 0, rows.stderr)
+        for file in (path / "h-000001").glob("*.h5"):  # it opens without being told that somebody writes
+            self.assertEqual(subprocess.run(["h5dump", "-H", str(file)], capture_output=True).returncode, 0, file)
 
     def test_the_next_start_leaves_alone_what_it_cannot_close(self):
         path = self.folder / "runs"

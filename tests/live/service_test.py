@@ -175,7 +175,7 @@ class ServiceTest(live.Case):
         self.need_capabilities()
         needs("net_tap")
         if not os.path.exists("/dev/net/tun"):
-            self.skipTest("there is no /dev/net/tun")
+            self.skipTest("the kernel has no TUN/TAP")
         text = config("net_tap0,iface=weir7")
         (self.folder / "c.toml").write_text(text)
         plan = live.subprocess.run([live.Weir.program, "run", "--config", str(self.folder / "c.toml"), "--print-config"], capture_output=True, text=True)

@@ -74,7 +74,7 @@ class Bash(unittest.TestCase):
 # What the function asks zsh's own functions for, a line each.
 ASK_ZSH = """_arguments() { print -rl -- $@ }
 _describe() { local name=${@[-1]}; print -rl -- ${(P)name} }
-words=(${@[2,-1]}); CURRENT=$#words
+words=("${(@)@[2,-1]}"); CURRENT=$#words
 source $1
 """
 

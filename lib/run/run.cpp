@@ -29,9 +29,11 @@
 #include "port/eal.hpp"
 #include "port/free_memory.hpp"
 #include "port/pci_devices.hpp"
+#include "port/stale_hugepages.hpp"
 #include "run/captures.hpp"
 #include "run/exchanges.hpp"
 #include "run/exit_status.hpp"
+#include "run/leftover_runs.hpp"
 #include "run/privileges.hpp"
 #include "run/run_signals.hpp"
 #include "run/run_sinks.hpp"
@@ -101,6 +103,7 @@ private:
     void wait_for_links();
     void drop_privileges();
     void tell_service_manager();
+    void say_recovered();
     [[nodiscard]] pipeline::Pipeline::Options pipeline_options() const;
     void say_start() const;
     [[nodiscard]] nlohmann::json report_json(const observe::Ledger& ledger) const;
@@ -125,6 +128,7 @@ private:
     std::unique_ptr<pipeline::Pipeline> pipeline_;
     std::unique_ptr<observe::Telemetry> telemetry_;
     std::unique_ptr<Exchanges> exchanges_;
+    std::unique_ptr<LeftoverRuns> leftovers_;
     ServiceManager service_manager_;
     observe::Progress service_progress_{{observe::ProgressMode::none, ""},
                                         true};  ///< its rates have their own intervals
@@ -217,6 +221,7 @@ std::filesystem::path Run::snapshot_folder() const {
 }
 
 int Run::execute() {
+    if (!options_.print_config) port::remove_stale_hugepages();
     prepare();
     if (options_.print_config) {
         print_plan();
@@ -252,6 +257,7 @@ int Run::execute() {
         drop_privileges();
         if (!options_.quiet) core::say("running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
         service_manager_.ready(0);
+        leftovers_ = std::make_unique<LeftoverRuns>(options_.config, options_.out);
     }
     control();
     pipeline_->join();
@@ -324,6 +330,12 @@ void Run::tell_service_manager() {
     if (!said.empty()) warn(said);
 }
 
+void Run::say_recovered() {
+    if (leftovers_ == nullptr) return;
+    for (const LeftoverRuns::Line& line : leftovers_->take_lines())
+        line.problem ? warn(line.text) : progress_.say(line.text);
+}
+
 void Run::control() {
     bool stopping = false;
     while (!pipeline_->finished()) {
@@ -340,6 +352,7 @@ void Run::control() {
         watch_sinks();
         watch_recorder();
         tell_service_manager();
+        say_recovered();
         if (stopping) continue;
         const bool sink_failed = sinks_.must_stop(pipeline_->sinks()) || recorder_must_stop();
         const std::optional<std::string> reason = stop_condition_.ask(*pipeline_, sink_failed, seconds_);
@@ -432,6 +445,8 @@ void Run::add_warnings() {
 }
 
 int Run::finish() {
+    say_recovered();
+    leftovers_.reset();
     if (recorder_ != nullptr) recorder_->finish(*pipeline_, [this](const std::string& text) { warn(text); });
     flows_looked_s_ = -1;
     watch_flows();

@@ -64,17 +64,17 @@ class Parts(Folder):
 
     def test_lists_need_no_empty_line_and_links_to_folders_lead_to_their_lists(self):
         tree, out = self.folder / "tree", self.folder / "out"
-        (tree / "docs" / "formats").mkdir(parents=True)
-        (tree / "docs" / "formats" / "some.toml").touch()
+        (tree / "things").mkdir(parents=True)
+        (tree / "things" / "some.toml").touch()
         (tree / "CHANGELOG.md").touch()
-        (tree / "README.md").write_text("Words:\n- one [of](docs/formats/)\n- `[code](stays)`\n```\n- [too](as-it-is)\n```\n")
+        (tree / "README.md").write_text("Words:\n- one [of](things/)\n- `[code](stays)`\n```\n- [too](as-it-is)\n```\n")
         self.addCleanup(setattr, site, "ROOT", site.ROOT)
         site.ROOT = tree
         site.Sources(out).copy()
         self.assertEqual((out / "README.md").read_text(),
-                         "Words:\n\n- one [of](docs/formats/index.md)\n- `[code](stays)`\n```\n- [too](as-it-is)\n```\n")
-        self.assertEqual((out / "docs" / "formats" / "index.md").read_text(), "# docs/formats\n\n- [some.toml](some.toml)\n")
-        self.assertTrue((out / "docs" / "formats" / "some.toml").exists())
+                         "Words:\n\n- one [of](things/index.md)\n- `[code](stays)`\n```\n- [too](as-it-is)\n```\n")
+        self.assertEqual((out / "things" / "index.md").read_text(), "# things\n\n- [some.toml](some.toml)\n")
+        self.assertTrue((out / "things" / "some.toml").exists())
         (tree / "README.md").write_text("[nowhere](no.md)")
         with self.assertRaisesRegex(SystemExit, "README.md: no.md leads nowhere"):
             site.Sources(out).copy()

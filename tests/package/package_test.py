@@ -68,7 +68,7 @@ class Content(unittest.TestCase):
     def test_what_ships_is_there(self):
         self.has("usr/sbin/weir-setup", "etc/weir/setup.conf", "lib/systemd/system/weir@.service", "lib/systemd/system/weir-setup.service",
                  "usr/lib/sysusers.d/weir.conf", "usr/share/bash-completion/completions/weir.bash", "usr/share/zsh/vendor-completions/_weir",
-                 "usr/share/man/man1/weir.1.gz", *(f"usr/share/man/man1/weir-{name}.1.gz" for name in COMMANDS))
+                 "usr/share/man/man8/weir-setup.8.gz", "usr/share/man/man1/weir.1.gz", *(f"usr/share/man/man1/weir-{name}.1.gz" for name in COMMANDS))
         for name in ("examples", "formats", "flows", "pmd-config"):
             self.assertEqual({path.name for path in (self.folder / "usr/share/weir" / name).iterdir()},
                              {path.name for path in (ROOT / name).iterdir() if path.is_file()}, name)

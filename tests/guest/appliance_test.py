@@ -9,17 +9,15 @@ import functools
 import http.server
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 
 import guest
 import live
 
-IMAGE = pathlib.Path(sys.argv[1]).resolve().parent.parent / "guest-appliance"
+IMAGE = guest.BUILD / "guest-appliance"
 MAKE_IMAGE = live.ROOT / "scripts" / "make-image"
 IOMMU = ["-device", "intel-iommu,intremap=on,caching-mode=on"]
 BOOT_LIMIT_S = 200  # what it takes is printed; the limit is for machines that are busy with something else
@@ -60,7 +58,7 @@ WatchdogSec=120
 
 
 def prepare():
-    """The image, in the build folder; made anew if weir, or what makes the image, has changed."""
+    """The image, in the build folder; what of it comes from Debian is kept."""
     parts = IMAGE / "parts"
     (parts / "etc").mkdir(parents=True, exist_ok=True)
     (parts / "etc" / "det.toml").write_text(CONFIG.format(path="/data/{name}-{run:06}"))
@@ -68,10 +66,9 @@ def prepare():
     drop_ins = parts / "files/etc/systemd/system/weir@.service.d"
     drop_ins.mkdir(parents=True, exist_ok=True)
     (drop_ins / "test.conf").write_text(DROP_IN)
-    package = guest.package(IMAGE)
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "weir-guest" / "appliance"
-    guest.make(MAKE_IMAGE, "--deb", package, "--config", parts / "etc", "--files", parts / "files", "--cache", cache, "--out", IMAGE,
-               "--append", "mitigations=off tsc=reliable", "--data-size", 64)
+    guest.make_package()
+    guest.make(MAKE_IMAGE, "--deb", guest.package(), "--config", parts / "etc", "--files", parts / "files", "--cache", guest.CACHE / "appliance",
+               "--out", IMAGE, "--append", "mitigations=off tsc=reliable", "--data-size", 64)
 
 
 class Disk:
@@ -124,8 +121,13 @@ class Appliance(guest.Case):
         return machine
 
     def answers(self, machine):
-        live.wait_for(lambda: subprocess.run(["ping", "-c", "1", "-W", "1", live.RECEIVER], capture_output=True).returncode == 0,
-                      f"answer from weir\n{machine.said()[-3000:]}", 30)
+        """Until weir has answered ARP. What is sent for that is for nobody."""
+        def reached():
+            with live.socket.socket(live.socket.AF_INET, live.socket.SOCK_DGRAM) as out:
+                out.sendto(b"", (live.RECEIVER, 9))
+            found = subprocess.run(["ip", "neighbour", "show", live.RECEIVER], capture_output=True, text=True).stdout
+            return "lladdr" in found
+        live.wait_for(reached, f"answer from weir\n{machine.said()[-3000:]}", 60)
 
     def options(self, events, seed):
         return ["--format", "ejfat", "--sources", 2, "--events", events, "--bytes", BYTES, "--bytes-min", BYTES, "--mtu", 8000, "--seed", seed]

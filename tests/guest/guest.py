@@ -245,11 +245,30 @@ def hub(*identities):
     return [word for identity in identities for word in ("-netdev", f"hubport,id={identity},hubid=0")]
 
 
-def package(folder):
-    """weir's package: WEIR_PACKAGE names one that is there; otherwise it is made of the build that is tested, in this folder."""
+BUILD = pathlib.Path(sys.argv[1]).resolve().parent.parent if len(sys.argv) > 1 else ROOT / "build"
+PACKAGES = BUILD / "guest-packages"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "weir-guest"
+
+
+def make_package():
+    """weir's package of the build that is tested, unless it is there and nothing in it is newer."""
     if os.environ.get("WEIR_PACKAGE"):
-        return pathlib.Path(os.environ["WEIR_PACKAGE"])
-    raise NotImplementedError(folder)
+        return
+    for tool in ("dpkg-buildpackage", "dh"):
+        if shutil.which(tool) is None:
+            print(f"skipped: there is no program '{tool}' (scripts/install-deps --package installs it)")
+            sys.exit(live.SKIPPED)
+    parts = [pathlib.Path(sys.argv[1]), *(ROOT / "debian").iterdir(), *(ROOT / "systemd").iterdir(), ROOT / "scripts" / "appliance-setup"]
+    made = list(PACKAGES.glob("weir_*.deb"))
+    if made and min(path.stat().st_mtime for path in made) > max(path.stat().st_mtime for path in parts):
+        return
+    shutil.rmtree(PACKAGES, ignore_errors=True)
+    make(ROOT / "scripts" / "package", "--prebuilt", BUILD, "--out", PACKAGES)
+
+
+def package():
+    """The file that make_package() left; or the one that WEIR_PACKAGE names, made before."""
+    return pathlib.Path(os.environ.get("WEIR_PACKAGE") or next(PACKAGES.glob("weir_*.deb")))
 
 
 def make(*command):

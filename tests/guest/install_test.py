@@ -4,8 +4,6 @@
 The guest has no boot loader: what weir-setup would have the kernel's command line say is given to QEMU. usage: install_test.py WEIR
 """
 
-import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -13,18 +11,16 @@ import sys
 import guest
 import live
 
-FOLDER = pathlib.Path(sys.argv[1]).resolve().parent.parent / "guest-appliance"
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "weir-guest"
-BARE = CACHE / "bare"
+BARE = guest.CACHE / "bare"
 IOMMU = ["-device", "intel-iommu,intremap=on,caching-mode=on"]
 EVENTS = 40
 BYTES = 20000
 
 
 def prepare():
-    guest.make(guest.SCRIPT, "make", sys.argv[1])
-    FOLDER.mkdir(exist_ok=True)
-    guest.make(live.ROOT / "tests/guest/bare_debian", BARE, guest.package(FOLDER))
+    guest.make(guest.SCRIPT, "make", sys.argv[1])  # its kernel and its initrd
+    guest.make_package()
+    guest.make(live.ROOT / "tests/guest/bare_debian", BARE, guest.package())
 
 
 class Host(guest.Commands, guest.Machine):
@@ -33,7 +29,7 @@ class Host(guest.Commands, guest.Machine):
     def __init__(self, folder, disk, *qemu, name):
         (folder / "shell.sh").write_text("share=/share\n" + self.LOOP)
         arguments = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable intel_iommu=on iommu=pt init=/sbin/init systemd.show_status=no"
-        super().__init__(folder, "-kernel", CACHE / "vmlinux", "-initrd", CACHE / "initrd", "-append", arguments, "-no-reboot", "-drive",
+        super().__init__(folder, "-kernel", guest.CACHE / "vmlinux", "-initrd", guest.CACHE / "initrd", "-append", arguments, "-no-reboot", "-drive",
                          f"file={disk},if=none,id=root,format=raw", "-device", "virtio-blk-pci,drive=root", "-virtfs",
                          f"local,path={folder},mount_tag=share,security_model=none", *qemu, name=name)
 
@@ -63,8 +59,7 @@ class Install(guest.Case):
         return ["--format", "ejfat", "--sources", 2, "--events", EVENTS, "--bytes", BYTES, "--bytes-min", BYTES, "--mtu", 8000, "--seed", seed]
 
     def test_four_lines_and_a_reboot(self):
-        package = guest.package(FOLDER)
-        shutil.copy(package, self.folder / "weir_0_amd64.deb")
+        shutil.copy(guest.package(), self.folder / "weir_0_amd64.deb")
         self.send(*self.options(3), "--to", self.folder / "yesterday.pcap")
         host = self.boot("first")
         host.run("cd /share && apt-get update -q", limit_s=200)

@@ -14,7 +14,7 @@ namespace weir::app {
 namespace {
 
 /// The pixels in a row of what the run is of; 0 if it is no images.
-std::uint32_t columns_of(const config::RunConfig& run) {
+std::uint32_t image_columns(const config::RunConfig& run) {
     return config::format_entry(run.streams.front()).image.columns;
 }
 
@@ -46,7 +46,7 @@ int replay_proposal(const std::string& capture, const std::string& toml, const s
     feeder.files = {capture};
     feeder.wait = true;
     options.capture = std::move(feeder);
-    const std::uint32_t columns = columns_of(options.config);
+    const std::uint32_t columns = image_columns(options.config);
     const int status = run::execute_run(std::move(options));
     if (status != 0) return status;
     core::say("events: {} (weir inspect {})\n", out, out);

@@ -19,7 +19,7 @@ using config::SourceBy;
 using config::StreamConfig;
 
 constexpr double believed = 0.6;          ///< confidence from which on a flow is of a format
-constexpr std::size_t looked_at = 20000;  ///< packets of a flow, or of several
+constexpr std::size_t flow_packets_max = 20000;  ///< packets of a flow, or of several
 
 }  // namespace
 
@@ -31,7 +31,7 @@ StreamFinder::StreamFinder(const PacketSample& sample, const std::vector<wire::D
 
 std::vector<wire::SampledPacket> StreamFinder::packets_of(std::span<const std::uint32_t> flows) const {
     std::vector<wire::SampledPacket> out;
-    const std::size_t share = std::max<std::size_t>(64, looked_at / std::max<std::size_t>(1, flows.size()));
+    const std::size_t share = std::max<std::size_t>(64, flow_packets_max / std::max<std::size_t>(1, flows.size()));
     for (const std::uint32_t flow : flows)
         for (const std::uint32_t at : std::span(datagrams_[flow]).first(std::min(share, datagrams_[flow].size()))) {
             const SampledDatagram& datagram = sample_.datagrams()[at];

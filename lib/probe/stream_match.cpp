@@ -6,8 +6,8 @@
 
 namespace weir::probe {
 
-std::optional<StreamMatch> stream_of_packet(const wire::Datagram& datagram, std::span<const std::byte> /*frame*/,
-                                            const PacketSample& sample, const Findings& findings) {
+std::optional<StreamMatch> stream_of_packet(const wire::Datagram& datagram, const PacketSample& sample,
+                                            const Findings& findings) {
     const IpText src = IpText::source_of(datagram);
     const IpText dst = IpText::destination_of(datagram);
     const FoundStream* found = nullptr;

@@ -106,6 +106,11 @@ class Disk:
         return out
 
 
+class Served(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
 class Appliance(guest.Case):
     def setUp(self):
         super().setUp()
@@ -205,13 +210,11 @@ class Appliance(guest.Case):
         self.addCleanup(subprocess.run, ["ip", "link", "delete", "boot0"])
         subprocess.run(["ip", "address", "add", "10.3.0.1/24", "dev", "boot0"], check=True)
         subprocess.run(["ip", "link", "set", "boot0", "up"], check=True)
-        handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=IMAGE / "netboot")
-        handler.log_message = lambda *_: None
-        server = http.server.ThreadingHTTPServer(("10.3.0.1", 80), handler)
+        server = http.server.ThreadingHTTPServer(("10.3.0.1", 80), functools.partial(Served, directory=IMAGE / "netboot"))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.shutdown)
         data = self.folder / "data.ext4"
-        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-L", "weir-data", str(data), "128M"], check=True)
+        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-L", "weir-data", str(data), "128M"], check=True, stdout=subprocess.DEVNULL)
         arguments = ipxe_arguments("http://10.3.0.1") + " weir.address=10.3.0.2/24 BOOTIF=01-52-54-00-00-77-11"
         self.power_on("network", "-kernel", IMAGE / "netboot/vmlinuz", "-initrd", IMAGE / "netboot/initrd", "-append", arguments,
                       "-drive", f"file={data},if=none,id=data,format=raw", "-device", "virtio-blk-pci,drive=data",

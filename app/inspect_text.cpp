@@ -16,6 +16,7 @@
 #include "reduction_text.hpp"
 #include "run_text.hpp"
 #include "store/json_members.hpp"
+#include "store/run_recovery.hpp"
 #include "terminal.hpp"
 
 namespace weir::app {
@@ -82,12 +83,18 @@ std::string row_text(const EventInfo& event, const std::optional<MultiEventSumma
     return row + wrapped(std::string(below, ' ') + more + "\n", columns, 0);
 }
 
+/// Its writer did not close it.
+bool is_interrupted(const RunReader& run) {
+    return run.manifest().contains(store::interrupted_key);
+}
+
 void print_heading(const RunReader& run) {
     const std::string name = store::text_at(run.start(), "name");
     std::string text = fmt::format("run {}", run.path().string());
     if (!name.empty()) text += fmt::format(" ({})", name);
     if (run.run()) text += fmt::format(", number {}", *run.run());
-    const char* const state = run.closed() ? "" : run.being_written() ? ", still being written" : ", not closed";
+    const char* state = run.being_written() ? ", still being written" : ", not closed";
+    if (run.closed()) state = is_interrupted(run) ? ", interrupted" : "";
     put(fmt::format("{}, begun {} UTC{}\n\n", text, time_text(run.created_ns()), state));
     put(fmt::format("{:>5}  {:>12}  {:<10}  {:>10}  {}\n", "epoch", "event", "state", "received",
                     "first packet (UTC)"));
@@ -208,9 +215,14 @@ void print_totals(const store::Verification& result) {
 }
 
 void print_verdict(const RunReader& run, const store::Verification& result) {
+    if (is_interrupted(run))
+        put("\nThe program that took this run, or its machine, ended before the run was closed; the next start closed it. "
+            "It has no ledger, and nobody can say what would have come.\n",
+            0);
     if (result.verified) {
         put(result.payload_read
-                ? "\nverified: every block, the index, the manifest and the ledger are whole and agree\n"
+                ? fmt::format("\nverified: every block, the index{} are whole and agree\n",
+                              is_interrupted(run) ? " and the manifest" : ", the manifest and the ledger")
                 : fmt::format("\nnot verified: the payload was not read (without --quick it is). "
                               "All else that was read is whole and agrees: the manifest, the index of all events, "
                               "and the heads of {}\n",

@@ -42,7 +42,8 @@ int run_command(const std::vector<std::string>& args) {
     description.add_options()
         ("duration", po::value<double>()->value_name("S"), "stop after this many seconds")
         ("events", po::value<double>()->value_name("N"), "stop once this many events are closed")
-        ("idle-exit", po::value<double>()->value_name("S"), "stop when no packet for a stream has come for this many seconds");
+        ("idle-exit", po::value<double>()->value_name("S"), "stop when no packet for a stream has come for this many seconds")
+        ("keep-privileges", "do not give up capabilities that are not needed any more once it runs");
     // clang-format on
     const po::variables_map given = parse(args, description, nullptr);
     if (given.count("help") > 0) {
@@ -53,6 +54,7 @@ int run_command(const std::vector<std::string>& args) {
     options.duration_s = limit<double>(given, "duration");
     options.events = limit<std::uint64_t>(given, "events");
     options.idle_exit_s = limit<double>(given, "idle-exit");
+    options.keep_privileges = given.count("keep-privileges") > 0;
     return run::execute_run(std::move(options));
 }
 

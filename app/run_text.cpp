@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/say.hpp"
 #include "store/json_members.hpp"
+#include "store/run_recovery.hpp"
 
 namespace weir::app {
 
@@ -100,6 +101,8 @@ std::string dump(const json& object) {
 LossVerdict loss_verdict(const store::RunReader& run) {
     const nlohmann::json& ledger = store::at_or_null(run.manifest(), "ledger");
     LossVerdict verdict{store::text_at(ledger, "lossless"), {}};
+    if (verdict.lossless.empty() && run.manifest().contains(store::interrupted_key))
+        return {"unknown", {"the run was interrupted, so nobody has counted what is missing"}};
     if (verdict.lossless.empty())
         return {"unknown",
                 {run.closed() ? "the version of weir that took the run did not say"

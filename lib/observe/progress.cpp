@@ -229,6 +229,10 @@ void Progress::finish(const pipeline::Pipeline& pipeline, const Watch& watch, co
     end_line();
 }
 
+std::string Progress::line(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
+    return progress_line(take(pipeline, watch, collect(pipeline), seconds), std::numeric_limits<std::size_t>::max());
+}
+
 void Progress::answer(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
     const Ledger ledger = collect(pipeline);
     const Observations seen = watch.observations(pipeline, ledger, seconds);

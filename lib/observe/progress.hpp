@@ -71,6 +71,8 @@ public:
     /// Somebody asks (SIGUSR1): the line in full, and what has been seen if nothing of what is waited for has come.
     /// Said whatever was asked for at the start.
     void answer(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds);
+    /// The line in full, for another listener, whose own Progress this is: rates are since the last call.
+    [[nodiscard]] std::string line(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds);
 
 private:
     [[nodiscard]] ProgressSample take(const pipeline::Pipeline& pipeline, const Watch& watch, Ledger ledger,

@@ -32,8 +32,11 @@
 #include "run/captures.hpp"
 #include "run/exchanges.hpp"
 #include "run/exit_status.hpp"
+#include "run/leftover_runs.hpp"
+#include "run/privileges.hpp"
 #include "run/run_signals.hpp"
 #include "run/run_sinks.hpp"
+#include "run/service_manager.hpp"
 #include "run/stop_condition.hpp"
 #include "run/whole_report.hpp"
 
@@ -97,6 +100,9 @@ private:
     void watch_flows();
     void say_nothing_came();
     void wait_for_links();
+    void drop_privileges();
+    void tell_service_manager();
+    void say_recovered();
     [[nodiscard]] pipeline::Pipeline::Options pipeline_options() const;
     void say_start() const;
     [[nodiscard]] nlohmann::json report_json(const observe::Ledger& ledger) const;
@@ -121,6 +127,10 @@ private:
     std::unique_ptr<pipeline::Pipeline> pipeline_;
     std::unique_ptr<observe::Telemetry> telemetry_;
     std::unique_ptr<Exchanges> exchanges_;
+    std::unique_ptr<LeftoverRuns> leftovers_;
+    ServiceManager service_manager_;
+    observe::Progress service_progress_{{observe::ProgressMode::none, ""},
+                                        true};  ///< its rates have their own intervals
     std::chrono::steady_clock::time_point start_;
     bool started_ = false;
     bool said_nothing_ = false;
@@ -194,6 +204,8 @@ void Run::print_plan() const {
         line.clear();
     }
     for (const std::string& warning : plan_.warnings) fmt::print("# warning: {}\n", warning);
+    for (const KeptPrivilege& kept : kept_for_devices(options_.config))
+        fmt::print("# kept while running: {}, {}\n", capability_name(kept.capability), kept.why);
 }
 
 /// Where snapshots of pedestals go: as configured, or with the run, in the folder of the first sink, which has its
@@ -238,9 +250,13 @@ int Run::execute() {
     if (recorder_ != nullptr) recorder_->start(*pipeline_);
     pipeline_->start();
     started_ = true;
-    if (!options_.capture.has_value()) wait_for_links();
-    if (!options_.quiet && !options_.capture.has_value())
-        core::say("running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
+    if (!options_.capture.has_value()) {
+        wait_for_links();
+        drop_privileges();
+        if (!options_.quiet) core::say("running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
+        service_manager_.ready(0);
+        leftovers_ = std::make_unique<LeftoverRuns>(options_.config);
+    }
     control();
     pipeline_->join();
     return finish();
@@ -290,6 +306,34 @@ void Run::wait_for_links() {
     start_ = std::chrono::steady_clock::now();
 }
 
+/// Devices are started and files are open: what is needed from here on is little.
+void Run::drop_privileges() {
+    if (options_.keep_privileges) return;
+    std::vector<std::filesystem::path> folders;
+    if (const std::filesystem::path snapshots = snapshot_folder(); !snapshots.empty()) folders.push_back(snapshots);
+    for (const std::filesystem::path& path : sinks_.paths()) folders.insert(folders.end(), {path, path.parent_path()});
+    if (sinks_.recorder_path()) folders.push_back(sinks_.recorder_path()->parent_path());
+    const bool has_pci = !plan_.node_memory_bytes.empty();
+    std::vector<KeptPrivilege> keep = kept_for_devices(options_.config);
+    for (KeptPrivilege& more : kept_for_process(has_pci, folders)) keep.push_back(std::move(more));
+    const PrivilegesLeft left = give_up_privileges(keep);
+    if (!options_.quiet) core::say_text(left.text());
+    warnings_.insert(warnings_.end(), left.failures.begin(), left.failures.end());
+}
+
+void Run::tell_service_manager() {
+    const std::string said = service_manager_.look(
+        seconds_, [this] { return pipeline_->usage(seconds_).lcores; },
+        [this] { return service_progress_.line(*pipeline_, watch_, seconds_); });
+    if (!said.empty()) warn(said);
+}
+
+void Run::say_recovered() {
+    if (leftovers_ == nullptr) return;
+    for (const LeftoverRuns::Line& line : leftovers_->take_lines())
+        line.problem ? warn(line.text) : progress_.say(line.text);
+}
+
 void Run::control() {
     bool stopping = false;
     while (!pipeline_->finished()) {
@@ -305,6 +349,8 @@ void Run::control() {
         if (exchanges_ != nullptr && !stopping) exchanges_->serve(seconds_);
         watch_sinks();
         watch_recorder();
+        tell_service_manager();
+        say_recovered();
         if (stopping) continue;
         const bool sink_failed = sinks_.must_stop(pipeline_->sinks()) || recorder_must_stop();
         const std::optional<std::string> reason = stop_condition_.ask(*pipeline_, sink_failed, seconds_);
@@ -312,6 +358,7 @@ void Run::control() {
         stopping = true;
         stop_reason_ = *reason;
         progress_.say(fmt::format("{}: closing open events and writing what is left", stop_reason_));
+        service_manager_.stopping(stop_reason_);
         pipeline_->stop_input();
     }
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
@@ -396,6 +443,8 @@ void Run::add_warnings() {
 }
 
 int Run::finish() {
+    say_recovered();
+    leftovers_.reset();
     if (recorder_ != nullptr) recorder_->finish(*pipeline_, [this](const std::string& text) { warn(text); });
     flows_looked_s_ = -1;
     watch_flows();

@@ -32,6 +32,7 @@ struct RunOptions {
     std::optional<double> duration_s;
     std::optional<std::uint64_t> events;
     std::optional<double> idle_exit_s;
+    bool keep_privileges = false;  ///< --keep-privileges: capabilities are not given up once it runs
     // replay
     std::optional<stages::CaptureFeeder::Config> capture;
     std::string answers;             ///< --answers: a capture of what weir would have sent back; empty: none

@@ -124,6 +124,18 @@ File File::open_to_read(const std::filesystem::path& path) {
     return file;
 }
 
+File File::open_to_mend(const std::filesystem::path& path) {
+    File file;
+    file.path_ = path;
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;
+    file.descriptor_ = Descriptor(uninterrupted([&] { return ::open(path.c_str(), flags, 0644); }));
+    if (!file.is_open()) throw_unwritten("cannot open", path, errno);
+    struct stat status {};
+    if (::fstat(file.descriptor_.get(), &status) != 0) throw_system("cannot examine", path, errno);
+    if (!S_ISREG(status.st_mode)) throw core::RunError(fmt::format("{} is not a regular file", path.string()));
+    return file;
+}
+
 bool File::set_direct(bool direct) noexcept {
     const int flags = ::fcntl(descriptor_.get(), F_GETFL);
     if (flags < 0 || ::fcntl(descriptor_.get(), F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) != 0)
@@ -192,11 +204,15 @@ bool File::is_whole(std::uint64_t bytes) const noexcept {
            static_cast<std::uint64_t>(status.st_size) >= bytes;
 }
 
-void File::lock() noexcept {
+bool File::try_lock() noexcept {
     struct flock lock {};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
-    static_cast<void>(::fcntl(descriptor_.get(), F_OFD_SETLK, &lock));
+    return ::fcntl(descriptor_.get(), F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
+}
+
+void File::lock() noexcept {
+    static_cast<void>(try_lock());
 }
 
 void File::allocate(std::uint64_t bytes) {

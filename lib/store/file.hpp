@@ -39,6 +39,8 @@ public:
     /// Creates `path`; an existing file is refused.
     static File create(const std::filesystem::path& path);
     static File open_to_read(const std::filesystem::path& path);
+    /// Opens a file that exists for reading and writing, or makes an empty one.
+    static File open_to_mend(const std::filesystem::path& path);
 
     /// What the address, the length and the place in the file of a direct write must be a multiple of. Devices have 512
     /// or 4096.
@@ -69,6 +71,8 @@ public:
     /// Takes a write lock (of this open file, see fcntl(2), F_OFD_SETLK), which ends with it, however the process ends.
     /// Without effect where the file system has no locks.
     void lock() noexcept;
+    /// The same, but says whether it could be had: false only where another open file has it.
+    [[nodiscard]] bool try_lock() noexcept;
     /// Sets disk space aside. Nothing happens where the file system cannot; throws if it can and there is none.
     void allocate(std::uint64_t bytes);
     [[nodiscard]] bool is_open() const noexcept { return descriptor_.is_open(); }

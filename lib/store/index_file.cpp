@@ -1,10 +1,13 @@
 #include "store/index_file.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "core/crc32c.hpp"
+#include "core/error.hpp"
 #include "store/manifest.hpp"
 
 namespace weir::store {
@@ -12,6 +15,10 @@ namespace weir::store {
 IndexFile::IndexFile(const std::filesystem::path& path, std::uint64_t run_tag)
     : file_(File::create(path)), run_tag_(run_tag) {
     file_.lock();
+}
+
+IndexFile::IndexFile(File file, std::uint64_t run_tag) : file_(std::move(file)), run_tag_(run_tag) {
+    if (!file_.truncate(0)) throw core::RunError(write_error_text("cannot empty", file_.path(), errno));
 }
 
 void IndexFile::write(std::span<const IndexEntry> entries, std::uint16_t version) {

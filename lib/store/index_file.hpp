@@ -20,6 +20,8 @@ public:
     /// `run_tag`: stamped into each block. Throws core::RunError if the file exists or cannot be created; so do the
     /// others if they fail.
     IndexFile(const std::filesystem::path& path, std::uint64_t run_tag);
+    /// Writes the index anew into a file that is open and locked. Throws core::RunError if it cannot be emptied.
+    IndexFile(File file, std::uint64_t run_tag);
 
     /// Adds one block; `version`: of the run. At most entries_per_block.
     void write(std::span<const IndexEntry> entries, std::uint16_t version);

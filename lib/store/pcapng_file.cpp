@@ -39,6 +39,7 @@ PcapngFile::PcapngFile(std::filesystem::path path, const PcapngSection& section,
     if (std::filesystem::exists(std::filesystem::symlink_status(path_, error)))
         throw core::RunError(fmt::format("{} exists already", path_.string()));
     file_ = File::create(hidden_);
+    file_.lock();  // nobody may take it for the leftover of a killed program
     if (path_.extension() == ".zst") compressor_ = std::make_unique<Compressor>();
     buffer_.resize(flush_bytes);
     append_block(block_, section);

@@ -88,6 +88,14 @@ RunDirectory::RunDirectory(const std::filesystem::path& final_path)
     }
 }
 
+RunDirectory RunDirectory::adopt(const std::filesystem::path& final_path) {
+    RunDirectory run;
+    run.final_path_ = without_slash(final_path);
+    run.path_ = hidden_path(run.final_path_);
+    run.directory_ = Directory(run.path_);
+    return run;
+}
+
 void RunDirectory::set_room_aside(std::uint64_t bytes) {
     File room = File::create(file(room_name));
     room.allocate(bytes);

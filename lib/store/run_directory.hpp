@@ -27,6 +27,8 @@ public:
     /// Creates `.NAME.part` beside `final_path`. Throws core::RunError if that or the final path exists, however close
     /// another program may come, or if it cannot be created.
     explicit RunDirectory(const std::filesystem::path& final_path);
+    /// The hidden directory of a run to `final_path` that somebody left. Throws core::RunError if it is not there.
+    [[nodiscard]] static RunDirectory adopt(const std::filesystem::path& final_path);
 
     /// Sets room aside for what close() needs. Throws core::RunError if the disk is full already.
     void set_room_aside(std::uint64_t bytes);
@@ -49,6 +51,8 @@ public:
     [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
 private:
+    RunDirectory() = default;
+
     std::filesystem::path final_path_;
     std::filesystem::path path_;
     Directory directory_;

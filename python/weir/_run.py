@@ -126,6 +126,8 @@ class Run:
         """How that is known, or why it is not: a list of sentences."""
         if not self.closed:
             return [f"{self._manifest_problem}; without a ledger nobody can say what was lost"]
+        if "interrupted" in self.manifest:
+            return ["the run was interrupted, and closed by the next start; without a ledger nobody can say what was lost"]
         if self.ledger.get("lossless") not in ("yes", "no", "unknown"):
             return ["the run's ledger does not say: it was written by an older weir; look at its counters (run.ledger)"]
         said = self.ledger.get("evidence")

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "config/parts.hpp"
 #include "options/kind.hpp"
 #include "store/event_sink.hpp"
 #include "store/run_path.hpp"
+#include "store/run_recovery.hpp"
 
 namespace weir::config {
 
@@ -31,6 +33,10 @@ struct SinkEntry {
     std::string (*start_note)(const SinkConfig& sink, const store::EventSink& open) = nullptr;
     /// Who shows what is in a run that could not be closed, in words.
     std::string (*leftover)(const std::filesystem::path& hidden) = nullptr;
+    /// Closes what a run to this path that was killed has left, and gives it its name. Nothing: somebody writes to it,
+    /// or the pace has stopped it. Throws core::RunError if it cannot be closed.
+    std::optional<store::Recovered> (*recover)(const std::filesystem::path& path,
+                                               const store::ReadPace& pace) = nullptr;
     /// What `on_error` is if nobody says.
     SinkError (*usually)(const options::Held& options) = nullptr;
     /// Looks at the run as a whole, as soon as all sinks and [events] are known. Throws core::UsageError.

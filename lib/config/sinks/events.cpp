@@ -93,9 +93,11 @@ SinkEntry events_sink() {
     return {.kind = kind_of("events", event_file_options()),
             .meaning = "event files ([EVENT_FILE.md](EVENT_FILE.md))",
             .open = open_events,
-            .leftover = [](const std::filesystem::path& hidden) {
-                return fmt::format("`weir inspect {}` reads what is there", hidden.string());
-            }};
+            .leftover =
+                [](const std::filesystem::path& hidden) {
+                    return fmt::format("`weir inspect {}` reads what is there", hidden.string());
+                },
+            .recover = store::recover_run};
 }
 
 }  // namespace weir::config

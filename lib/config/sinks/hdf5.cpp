@@ -12,6 +12,7 @@
 #include "config/parts.hpp"
 #include "config/sinks/entry.hpp"
 #include "config/sinks/nexus.hpp"
+#include "store/hdf5/recovery.hpp"
 #include "store/hdf5/writer.hpp"
 
 namespace weir::config {
@@ -118,6 +119,7 @@ SinkEntry hdf5_sink() {
                 [](const std::filesystem::path& hidden) {
                     return fmt::format("{} shows what is there", (hidden / "master.h5").string());
                 },
+            .recover = store::hdf5::recover_run,
             .warn = warn_of_codecs};
 }
 

@@ -5,6 +5,7 @@
 #include "config/sinks/entry.hpp"
 #include "config/sinks/pcapng.hpp"
 #include "core/units.hpp"
+#include "store/capture_recovery.hpp"
 
 namespace weir::config {
 
@@ -102,6 +103,7 @@ void check_recorders(const RunConfig& run) {
 SinkEntry pcapng_sink() {
     return {.kind = kind_of("pcapng", recorder_options()),
             .meaning = "the packets themselves ([RECORDER.md](../guides/RECORDER.md); beside other sinks or alone)",
+            .recover = store::recover_capture,
             // What is there to find out why things go wrong does not end a run by itself.
             .usually =
                 [](const options::Held& options) {

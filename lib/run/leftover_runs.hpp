@@ -1,0 +1,52 @@
+// What earlier runs left when they were killed or lost power: closed and named while this one goes on, in a thread of
+// its own that does not get in the way of the disk.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "config/run_config.hpp"
+
+namespace weir::run {
+
+class LeftoverRuns {
+public:
+    /// Looks where the sinks of the configuration write, and begins. The thread inherits the CPUs and the rights of
+    /// this one.
+    explicit LeftoverRuns(const config::RunConfig& config);
+    /// What is not done is left as it was, for the next start.
+    ~LeftoverRuns();
+    LeftoverRuns(const LeftoverRuns&) = delete;
+    LeftoverRuns& operator=(const LeftoverRuns&) = delete;
+
+    struct Line {
+        std::string text;
+        bool problem = false;
+    };
+    /// One for each leftover that has been dealt with since the last call.
+    [[nodiscard]] std::vector<Line> take_lines();
+
+private:
+    struct Leftover {
+        const config::SinkConfig* sink = nullptr;
+        std::filesystem::path path;
+    };
+    void work();
+    void recover(const Leftover& leftover);
+    [[nodiscard]] bool wait_for_turn(std::uint64_t bytes);
+    void say(std::string text, bool problem);
+
+    std::vector<Leftover> leftovers_;
+    std::mutex mutex_;
+    std::condition_variable stopped_;
+    bool stop_ = false;
+    std::vector<Line> lines_;
+    double seconds_ahead_ = 0;  ///< that reading is ahead of its pace
+    std::thread thread_;
+};
+
+}  // namespace weir::run

@@ -1,0 +1,78 @@
+#include "store/hdf5/recovery.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "store/file.hpp"
+#include "store/hdf5/handle.hpp"
+#include "store/run_directory.hpp"
+
+namespace weir::store::hdf5 {
+
+namespace {
+
+constexpr std::string_view master_file_name = "master.h5";
+
+/// All but the master, which points to them.
+std::vector<std::filesystem::path> data_files(const std::filesystem::path& hidden) {
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(hidden))
+        if (entry.path().extension() == ".h5" && entry.path().filename() != master_file_name)
+            files.push_back(entry.path());
+    std::ranges::sort(files);
+    return files;
+}
+
+/// Opened for writing although it is marked as being written, and closed: what h5clear -s does.
+void unmark(const std::filesystem::path& path, std::string_view interrupted) {
+    const Session session;
+    const Library library(path);
+    const Handle access = library.own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    library.check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110));
+    library.check(H5Pset_file_locking(access.get(), true, true));
+    const hbool_t clear = 1;
+    library.check(H5Pset(access.get(), "clear_status_flags", &clear));
+    Handle file = library.own(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), H5Fclose);
+    const Handle entry = library.own(H5Gopen2(file.get(), "/entry", H5P_DEFAULT), H5Gclose);
+    if (!interrupted.empty() && H5Aexists(entry.get(), "weir_interrupted") == 0)
+        library.put_attribute(entry.get(), "weir_interrupted", interrupted);
+    library.check(H5Fflush(file.get(), H5F_SCOPE_LOCAL));
+    if (!file.close()) throw_library_error("cannot close", path);
+    File::open_to_mend(path).sync();
+}
+
+}  // namespace
+
+std::optional<Recovered> recover_run(const std::filesystem::path& final_path, const ReadPace& pace) {
+    RunDirectory directory = RunDirectory::adopt(final_path);
+    if (is_there(final_path)) throw core::RunError(fmt::format("{} exists already", final_path.string()));
+    File lock = File::open_to_mend(directory.file(writing_name));
+    if (!lock.try_lock()) return {};
+    try {
+        const std::vector<std::filesystem::path> files = data_files(directory.path());
+        for (const std::filesystem::path& file : files) {
+            keep_pace(pace, 1);
+            unmark(file, "");
+        }
+        const std::filesystem::path master = directory.file(master_file_name);
+        unmark(master, "the run was interrupted, and closed by the next start");
+        directory.release_room();
+        std::filesystem::remove(directory.file(writing_name));
+        directory.sync();
+        directory.publish_run();
+        directory.sync_parent();
+        return Recovered{directory.path(), fmt::format("{} data file{}, up to what was flushed last", files.size(),
+                                                       files.size() == 1 ? "" : "s")};
+    } catch (const ReadingStopped&) {
+        return {};
+    } catch (const std::filesystem::filesystem_error& error) {
+        throw core::RunError(error.what());
+    }
+}
+
+}  // namespace weir::store::hdf5

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import time
 
@@ -195,26 +196,23 @@ class Verifier:
         run.verified_at = time.monotonic()
 
 
-def slope(points):
-    """Least squares, per second."""
-    mean_x, mean_y = (sum(point[i] for point in points) / len(points) for i in (0, 1))
-    below = sum((x - mean_x) ** 2 for x, *_ in points)
-    return sum((x - mean_x) * (y - mean_y) for x, y, *_ in points) / below if below else 0.0
-
-
 def memory(run, leave_out_s, bound_kib):
-    """Of one run: what it grew by, after the first seconds; threads and files too. (facts, what does not hold)"""
+    """Of one run: what it grew by from the first third to the last, after the first seconds; threads and files too. By medians, because
+    the flight recorder takes a buffer while it writes. (facts, what does not hold)"""
     points = [sample for sample in run.memory if sample[0] >= leave_out_s]
-    if len(points) < 5:
+    if len(points) < 6:
         return {"run": run.number, "samples": len(points)}, [f"run {run.number} was too short to say anything of its memory"]
     span = points[-1][0] - points[0][0]
-    grown = slope(points) * span
+    third = len(points) // 3
+    grown = statistics.median(p[1] for p in points[-third:]) - statistics.median(p[1] for p in points[:third])
     facts = {"run": run.number, "samples": len(points), "watched_s": round(span, 1), "left_out_s": leave_out_s, "rss_kib": points[-1][1],
-             "grown_kib": round(grown, 1), "bound_kib": bound_kib, "per_hour_kib": round(slope(points) * 3600, 1),
+             "grown_kib": round(grown, 1), "bound_kib": bound_kib, "per_hour_kib": round(grown * 3600 / (span * 2 / 3), 1),
              "threads": [min(p[2] for p in points), max(p[2] for p in points)], "files": [min(p[3] for p in points), max(p[3] for p in points)]}
     wrong = []
     if grown > bound_kib:
         wrong.append(f"the memory of run {run.number} grew by {grown:.0f} KiB in {span:.0f} s; {bound_kib} are allowed")
-    if points[-1][2] > points[0][2] or points[-1][3] > points[0][3] + 1:
-        wrong.append(f"run {run.number} has {points[-1][2]} threads and {points[-1][3]} open files, had {points[0][2]} and {points[0][3]}")
+    for at, what in ((2, "threads"), (3, "open files")):
+        first, last = (statistics.median(p[at] for p in part) for part in (points[:third], points[-third:]))
+        if last > first:
+            wrong.append(f"run {run.number} has {last:g} {what}, and had {first:g}")
     return facts, wrong

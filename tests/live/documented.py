@@ -87,6 +87,21 @@ def in_tree(root):
     return {page: found for page, found in pages.items() if found}
 
 
+def blocks_in_tree(root, *languages):
+    """[(page, line, text), ...]: fenced blocks of these languages in README and docs/, and of TOML indented ones too."""
+    root, found = pathlib.Path(root), []
+    for file in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
+        page, text = str(file.relative_to(root)), file.read_text()
+        for block in re.finditer(r"(?m)^```(\w+)\n(.*?)^```", text, re.S):
+            if block[1] in languages:
+                found.append((page, text.count("\n", 0, block.start()) + 2, block[2]))
+        if "toml" in languages:
+            for block in re.finditer(r"(?m)^(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)", re.sub(r"(?ms)^```.*?^```", lambda fenced: "\n" * fenced[0].count("\n"), text)):
+                if re.match(r" {4}\[+[a-z.]+\]+\s*(#|$)", block[1]):
+                    found.append((page, text.count("\n", 0, block.start()) + 1, re.sub(r"(?m)^ {4}", "", block[1])))
+    return sorted(found, key=lambda block: block[:2])
+
+
 def mentioned(page, text):
     """`weir ...` in running text: commands that are not run, but whose options must be there."""
     found = []

@@ -54,15 +54,12 @@ def cable_out(box, drawn, side="det0"):
     yield from box.take_wire()
     try:
         box.run.faults.add("cable")
-        left, arrived = box.left(), box.arrived()
         box.set_link(side, False)
         yield from wait(drawn["seconds"])
     finally:
         box.set_link(side, True)
         box.give_wire()
-    yield from wait(0.3)
-    lost = (box.left() - left) - (box.arrived() - arrived)
-    return f"{yield from events_again(box, 'after the cable was in again')}; {max(lost, 0)} frames lost on the way"
+    return (yield from events_again(box, "after the cable was in again"))
 
 
 def far_side_off(box, drawn):

@@ -15,9 +15,9 @@ namespace weir::run {
 
 class LeftoverRuns {
 public:
-    /// Looks where the sinks of the configuration write, and begins. The thread inherits the CPUs and the rights of
-    /// this one.
-    explicit LeftoverRuns(const config::RunConfig& config);
+    /// Looks where the sinks of the configuration write, and begins. `out`: --out, which the first of them writes to
+    /// instead. The thread inherits the CPUs and the rights of this one.
+    LeftoverRuns(const config::RunConfig& config, const std::string& out);
     /// What is not done is left as it was, for the next start.
     ~LeftoverRuns();
     LeftoverRuns(const LeftoverRuns&) = delete;

@@ -29,6 +29,7 @@
 #include "port/eal.hpp"
 #include "port/free_memory.hpp"
 #include "port/pci_devices.hpp"
+#include "port/stale_hugepages.hpp"
 #include "run/captures.hpp"
 #include "run/exchanges.hpp"
 #include "run/exit_status.hpp"
@@ -220,6 +221,7 @@ std::filesystem::path Run::snapshot_folder() const {
 }
 
 int Run::execute() {
+    if (!options_.print_config) port::remove_stale_hugepages();
     prepare();
     if (options_.print_config) {
         print_plan();
@@ -255,7 +257,7 @@ int Run::execute() {
         drop_privileges();
         if (!options_.quiet) core::say("running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
         service_manager_.ready(0);
-        leftovers_ = std::make_unique<LeftoverRuns>(options_.config);
+        leftovers_ = std::make_unique<LeftoverRuns>(options_.config, options_.out);
     }
     control();
     pipeline_->join();

@@ -208,7 +208,7 @@ bool File::try_lock() noexcept {
     struct flock lock {};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
-    return ::fcntl(descriptor_.get(), F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
+    return ::fcntl(descriptor_.get(), F_OFD_SETLK, &lock) == 0;
 }
 
 void File::lock() noexcept {

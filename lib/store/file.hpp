@@ -71,7 +71,7 @@ public:
     /// Takes a write lock (of this open file, see fcntl(2), F_OFD_SETLK), which ends with it, however the process ends.
     /// Without effect where the file system has no locks.
     void lock() noexcept;
-    /// The same, but says whether it could be had: false only where another open file has it.
+    /// The same, but says whether it could be had: not if another open file has it, or the file system has no locks.
     [[nodiscard]] bool try_lock() noexcept;
     /// Sets disk space aside. Nothing happens where the file system cannot; throws if it can and there is none.
     void allocate(std::uint64_t bytes);

@@ -24,9 +24,9 @@ struct Recovered {
 /// manifest says that the run was interrupted. All is synced before the run gets its name, so this can itself be
 /// interrupted, and be done again. A directory without any block is removed; `path` is then empty.
 ///
-/// Nothing: somebody writes to it, or `pace` has stopped it. Throws core::RunError if the run cannot be closed: its
-/// name is taken, the disk is full, it is damaged in a way that a crash does not leave behind, or that version 1 has no
-/// padding for. It is then left under its hidden name, without a loss.
+/// Nothing: somebody writes to it, the file system has no locks to tell, or `pace` has stopped it. Throws
+/// core::RunError if the run cannot be closed: its name is taken, the disk is full, it is damaged in a way that a crash
+/// does not leave behind, or that version 1 has no padding for. It is then left under its hidden name, without a loss.
 [[nodiscard]] std::optional<Recovered> recover_run(const std::filesystem::path& final_path, const ReadPace& pace);
 
 }  // namespace weir::store

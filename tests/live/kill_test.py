@@ -9,6 +9,7 @@ a run of the test give it as WEIR_KILL_SEED. usage: kill_test.py WEIR FAULTS_LIB
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import struct
@@ -41,11 +42,12 @@ def whole_events(segment, limit):
 class Synced:
     """What the log says is on the device."""
 
-    def __init__(self, log):
+    def __init__(self, log, folder=None):
+        """`folder`: only files in it count."""
         self.bytes = {}
         for line in log.read_text().splitlines() if log.exists() else []:
             word, *rest = line.split(" ")
-            if word == "SYNC":
+            if word == "SYNC" and folder in (None, pathlib.Path(rest[1]).parent):
                 self.bytes[pathlib.Path(rest[1]).name] = int(rest[0])
 
     def of(self, file):
@@ -170,6 +172,128 @@ class KillTest(live.Case):
         (self.folder / "c.toml").write_text(config(events=5))
         self.assertEqual(self.start("run").wait(30), 0)
         self.assertEqual(len(self.events_of(self.folder / "rescued", status=1)["events"]), len(found))
+
+    def start_next(self, number):
+        """A run as a service has it: its path has a number, and nobody looks after what is left."""
+        environment = {**os.environ, "LD_PRELOAD": FAULTS, "WEIR_SYNC_LOG": str(self.folder / f"{number}.log")}
+        return subprocess.Popen([live.Weir.program, "run", "--config", str(self.folder / "c.toml")], env=environment, cwd=self.folder,
+                                stdout=subprocess.DEVNULL, stderr=open(self.folder / f"{number}.txt", "w"))
+
+    def close_again_and_again(self, kills, sink="", power=True):
+        """Each start closes what the one before left, while it is itself on its way to being killed."""
+        seed = int(os.environ.get("WEIR_KILL_SEED", random.SystemRandom().randrange(1 << 30)))
+        print(f"seed {seed}", file=sys.stderr)
+        self.random = random.Random(seed)
+        path = self.folder / "runs"
+        text = config(events=0, rate=600, sink=sink).replace('"unused"', f'"{path}/run-{{run:06}}"')
+        (self.folder / "c.toml").write_text(text)
+        promised, cuts = {}, 0
+        for number in range(1, kills + 1):
+            process = self.start_next(number)
+            live.wait_for(lambda: any(path.glob(".run-*.part")) or process.poll() is not None, "run that begins", timeout_s=20)
+            time.sleep(self.random.uniform(0.1, 0.9))
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            # Which events of this run were on the device; the recovery syncs others' files of the same names.
+            hidden = path / f".run-{number:06}.part"
+            self.assertTrue(hidden.is_dir(), f"seed {seed}: run {number} has another number, or a name already")
+            synced = Synced(self.folder / f"{number}.log", hidden)
+            promised[number] = {event for file in sorted(hidden.glob("events-*.weir")) for event in whole_events(file, synced.of(file))}
+            if power and self.random.random() < 0.5 and promised[number]:
+                copy = self.cut_power(hidden, synced)
+                shutil.rmtree(hidden)
+                copy.rename(hidden)
+                cuts += 1
+        last = self.start_next(kills + 1)
+        live.wait_for(lambda: len(list(path.glob(".run-*.part"))) == 1, "end of the recovery", timeout_s=60)
+        last.send_signal(signal.SIGTERM)
+        self.assertEqual(last.wait(30), 0)
+        self.assertEqual(list(path.glob(".*.part")), [])
+        said = "".join((self.folder / f"{number}.txt").read_text() for number in range(1, kills + 2))
+        found_in_all = 0
+        for number in range(1, kills + 1):
+            run = path / f"run-{number:06}"
+            what = f"seed {seed}, run {number}"
+            if not run.exists():
+                self.assertEqual(promised[number], set(), what)
+                self.assertIn(f".run-{number:06}.part was left by a run that was interrupted, held nothing", said)
+                continue
+            inspected = self.events_of(run, status=0)
+            ids = [event["id"] for event in inspected["events"]]
+            self.assertEqual(len(ids), len(set(ids)), what)
+            self.assertEqual(promised[number] - set(ids), set(), what)
+            self.assertEqual(inspected["run"], number)
+            self.assertIn("interrupted", inspected, what)
+            self.assertIn(f"recovered {run} from a run that was interrupted: {len(ids)} event", said)
+            for event in inspected["events"]:
+                self.assertEqual(self.reference.setdefault(event["id"], event["sha256"]), event["sha256"], what)
+            found_in_all += len(ids)
+        print(f"{kills} runs closed by the next start, {cuts} after a power cut: {sum(map(len, promised.values()))} events synced, "
+              f"{found_in_all} found", file=sys.stderr)
+        self.assertGreater(found_in_all, kills)
+        self.assertGreater(sum(map(len, promised.values())), 0)
+
+    def test_the_next_start_closes_what_was_killed(self):
+        self.reference = {}
+        self.close_again_and_again(20)
+
+    def test_the_next_start_closes_two_files_past_the_page_cache(self):
+        self.reference = {}
+        self.close_again_and_again(8, sink='direct = "auto"\nfiles = 2\npreallocate = 0\n')
+
+    def test_the_next_start_closes_hdf5_files_and_captures(self):
+        path = self.folder / "runs"
+        path.mkdir()
+        more = f'[[sink]]\nkind = "pcapng"\npath = "{path}/c-{{run:06}}.pcapng.zst"\npackets = "all"\n'
+        text = config(events=0, rate=600, sink=more).replace('kind = "events"', 'kind = "hdf5"').replace('"unused"', f'"{path}/h-{{run:06}}"')
+        (self.folder / "c.toml").write_text(re.sub("(segment|sync)_bytes.*|sync_ms.*", "", text, count=0))
+        process = self.start_next(1)
+        hidden = path / ".h-000001.part"
+        live.wait_for(lambda: any(hidden.glob("*.h5")) and any(path.glob(".c-000001*.part")), "run that begins", timeout_s=20)
+        time.sleep(2.5)  # sync_ms is a second
+        process.kill()
+        process.wait()
+        process = self.start_next(2)
+        live.wait_for(lambda: not hidden.exists() and not any(path.glob(".c-000001*.part")), "end of the recovery", timeout_s=30)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(30), 0)
+        said = (self.folder / "2.txt").read_text()
+        self.assertIn(f"recovered {path}/h-000001 from a run that was interrupted", said)
+        capture, = path.glob("c-000001*.pcapng.zst")
+        packets = int(re.search(rf"recovered {capture} from a run that was interrupted: ([0-9]+) packets", said)[1])
+        done = subprocess.run([live.Weir.program, "replay", str(capture), "--config", str(self.folder / "c.toml"), "--out", str(self.folder / "again"),
+                               "--report", str(self.folder / "again.json"), "--quiet"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(live.json.loads((self.folder / "again.json").read_text())["packets"]["received"], packets)
+        if shutil.which("h5dump") is None:
+            self.skipTest("there is no program 'h5dump'")
+        shown = subprocess.run(["h5dump", "-a", "/entry/weir_interrupted", str(path / "h-000001/master.h5")], capture_output=True, text=True)
+        self.assertIn("closed by the next start", shown.stdout, shown.stderr)
+        rows = subprocess.run(["h5dump", "-H", str(path / "h-000001/master.h5")], capture_output=True, text=True)
+        self.assertEqual(rows.returncode, 0, rows.stderr)
+        for file in (path / "h-000001").glob("*.h5"):  # it opens without being told that somebody writes
+            self.assertEqual(subprocess.run(["h5dump", "-H", str(file)], capture_output=True).returncode, 0, file)
+
+    def test_the_next_start_leaves_alone_what_it_cannot_close(self):
+        path = self.folder / "runs"
+        (self.folder / "c.toml").write_text(config(events=0, rate=600).replace('"unused"', f'"{path}/run-{{run:06}}"'))
+        process = self.start_next(1)
+        hidden = path / ".run-000001.part"
+        live.wait_for(lambda: len(whole_events_in(hidden)) > 40, "events", timeout_s=20)
+        process.kill()
+        process.wait()
+        first = hidden / "events-000000.weir"
+        data = bytearray(first.read_bytes())
+        data[70000] ^= 1  # in the middle of whole events: not what a crash leaves
+        first.write_bytes(data)
+        before = {file.name: file.read_bytes() for file in hidden.glob("events-*")}
+        process = self.start_next(2)
+        live.wait_for(lambda: "cannot be closed" in (self.folder / "2.txt").read_text(), "word of it", timeout_s=20)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(30), 0)
+        self.assertIn("it stays as it is", (self.folder / "2.txt").read_text())
+        self.assertEqual({file.name: file.read_bytes() for file in hidden.glob("events-*")}, before)
+        self.assertTrue((path / "run-000002").is_dir())
 
     def refusal(self):
         done = subprocess.run([live.Weir.program, "run", "--config", str(self.folder / "c.toml"), "--out", str(self.folder / "run")],

@@ -112,7 +112,8 @@ class Service:
         status = self.process.poll()
         if status is not None:
             return self.ended(status, now)
-        if self.state == "starting" and self.process.ready:
+        ready = self.process.ready  # also hears that it is alive
+        if self.state == "starting" and ready:
             self.state = "running"
         if self.state == "starting" and now > self.started_at + self.unit.start_s:
             self.process.kill(signal.SIGKILL)

@@ -160,6 +160,17 @@ class Manager(unittest.TestCase):
         self.service.start()
         self.assertEqual((self.service.state, len(self.made)), ("starting", 4))
 
+    def test_it_listens_while_it_runs(self):
+        heard = []
+
+        class Heard(Process):
+            ready = property(lambda self: heard.append(1) or True, lambda self, value: None)
+        self.service = Service(self.unit, Heard)
+        self.service.start()
+        for _ in range(3):
+            self.service.tick()
+        self.assertEqual(len(heard), 3)
+
     def test_stopping_and_the_watchdog(self):
         self.service.start()
         self.made[-1].ready, self.made[-1].alive_at = True, time.monotonic()

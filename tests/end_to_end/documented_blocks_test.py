@@ -14,6 +14,9 @@ from support import ROOT, WEIR, Case, config, main, stream, weir
 
 sys.path.insert(0, str(ROOT / "tests" / "live"))
 import documented  # noqa: E402
+import mfp_packets  # noqa: E402
+import numpy  # noqa: E402
+import packets  # noqa: E402
 
 # What a part goes with, where not every stream will do, and what comes before it.
 STREAM_OF = {"docs/reference/reduce/mfp.md": stream(format="ejfat")}
@@ -93,6 +96,23 @@ expected[5] = 65534
 FRONT = {"docs/reference/reduce/pack.md": PACKED}
 BEHIND = {"docs/reference/reduce/pack.md": 'assert list(block) == list(expected) and block.dtype == kind, block\n',
           "docs/reference/HDF5.md": "assert number.shape[0] == 8\n"}
+# Beginnings of the indented blocks of READING.md, and what comes before each. Where there is no scipy its place is taken by what checks the shapes.
+SCIPY = """
+try:
+    import scipy.sparse
+except ImportError:
+    import types
+    def csr_array(parts, shape):
+        values, indices, indptr = parts
+        assert len(values) == len(indices) == indptr[-1] and len(indptr) == shape[0] + 1
+    scipy = types.SimpleNamespace(sparse=types.SimpleNamespace(csr_array=csr_array))
+"""
+READING = {
+    "for event in weir.open": "show = print\n",
+    "image = event.array()": 'run = weir.open("reduced")\nevent = run[3]\n',
+    "matrix = event.csr()": f'event = weir.open("reduced")[3]\n{SCIPY}',
+    "block = run[1000]": 'run = weir.open("blocks")\n',
+}
 
 
 class Python(Case):
@@ -110,6 +130,33 @@ class Python(Case):
             text, loops = re.subn(r"(?m)^while True:", "for _ in range(2):", text)
             self.assertEqual(loops, 1)
             text = text.replace('("/data/', f'("{self.folder}/data/')
+        self.python(page, text)
+
+    def test_the_indented_ones_of_the_page_on_reading_run(self):
+        """Those are about other runs: one that is calibrated and sparse, one of multi-event packets."""
+        page = (ROOT / "docs" / "guides" / "READING.md").read_text()
+        blocks = [re.sub(r"(?m)^ {4}", "", block) for block in re.findall(r"(?<=\n\n)((?: {4}.*\n)+)", page)]
+        blocks = [block for block in blocks if not documented.is_command(block.split("\n")[0])]
+        shutil.copytree(ROOT / "examples", self.path("examples"))
+        for line in (*RUN, *(line.replace("run.pcap", "other.pcap") for line in RUN[:1])):
+            weir(*line.format(run="run7").split(), trap=False, cwd=self.folder)
+        for gain, value in enumerate((2700, 13600, 14100)):
+            self.path(f"g{gain}.f32").write_bytes(numpy.full((2, 512, 1024), value, "f4").tobytes())
+        chain = ENERGIES.replace('"gainMaps.bin"', "[41.0, -1.439, -0.1145]") + 'photon_kev = 12.4\nunit = "photon"\n[[reduce]]\nkind = "sparse"\nthreshold = 0.5\n'
+        self.path("reduced.toml").write_text(config(stream(), more=chain))
+        weir("replay", "other.pcap", "--config", "reduced.toml", "--out", "reduced", "--quiet", trap=False, cwd=self.folder)
+        message = mfp_packets.block(1000, [(1, b"abc")] * 20)
+        frames = [packets.udp(packets.ejfat(1000, message, 0, len(message)), packets.EJFAT_PORT + source) for source in range(2)]
+        self.path("mfp.pcap").write_bytes(packets.pcap_bytes(packets.stamped(frames)))
+        self.path("mfp.toml").write_text(config(stream(format="ejfat"), more='[[reduce]]\nkind = "mfp"\n'))
+        weir("replay", "mfp.pcap", "--config", "mfp.toml", "--out", "blocks", "--quiet", trap=False, cwd=self.folder)
+        for block in blocks:
+            front = [text for begins, text in READING.items() if block.startswith(begins)]
+            self.assertEqual(len(front), 1, f"READING.md: nobody runs\n{block}")
+            self.python("docs/guides/READING.md", "import weir\n" + front[0] + block)
+        self.assertEqual(len(blocks), len(READING))
+
+    def python(self, page, text):
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=self.folder, timeout=60,
                               env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
         self.assertEqual(done.returncode, 0, f"{page}\n{text}\n{done.stderr}")

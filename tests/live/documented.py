@@ -84,7 +84,7 @@ def in_tree(root):
     for file in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
         pages[str(file.relative_to(root))] = of_markdown(str(file.relative_to(root)), file.read_text())
     for folder in ("examples", "formats", "flows", "pmd-config"):
-        for file in sorted((root / folder).iterdir()):
+        for file in sorted(path for path in (root / folder).iterdir() if path.is_file()):
             pages[str(file.relative_to(root))] = of_comments(str(file.relative_to(root)), file.read_text())
     return {page: found for page, found in pages.items() if found}
 

@@ -31,6 +31,8 @@ NOT_RUN = [
     ("README.md", r"scripts/test", "all tests, this one too"),
     ("README.md", r"meson (setup|test)", "builds everything; scripts/test does the same"),
     ("docs/guides/APPLIANCE.md", r"meson|systemctl|systemd-|weir-setup", "changes the machine; appliance_setup_test.py does it on trees that stand for one"),
+    ("docs/guides/INSTALL.md", r"apt |pip |meson|ninja|scripts/(install-deps|package|site)",
+     "installs on this machine; package_test.py does it in a root of its own, site_test.py and pip's test the others"),
     ("docs/internals/GUEST.md", r"scripts/test|meson|ninja", "the tests in a guest, which scripts/test runs"),
     ("docs/guides/DEVICES.md", r"devlink", "a setting of a physical card"),
     ("docs/guides/LCORES.md", r"echo .*/hugepages-2048kB/", "changes the machine, and needs a second NUMA node"),

@@ -6,12 +6,16 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "../../app/inspect.hpp"
+#include "../../app/command.hpp"
 #include "../sanitized.hpp"
 #include "core/error.hpp"
 #include "store/run_path.hpp"
 #include "store/sha256.hpp"
 #include "support.hpp"
+
+namespace weir::app {
+Command inspect_entry();
+}
 
 namespace weir::store::test {
 namespace {
@@ -32,7 +36,7 @@ Result inspect(const std::vector<std::string>& args) {
     std::streambuf* const old_err = std::cerr.rdbuf(err.rdbuf());
     Result result;
     try {
-        result.status = app::inspect_command(args);
+        result.status = app::inspect_entry().execute(args);
     } catch (const core::UsageError& error) {
         result = {2, "", error.what()};
     } catch (const core::RunError& error) {

@@ -28,6 +28,7 @@ import packets  # noqa: E402
 
 # (page, command, why it cannot be run here)
 NOT_RUN = [
+    ("docs/guides/REPLAY_ONTO_A_WIRE.md", r"chrt", "needs the right to real-time priorities; the same command without it is run"),
     ("README.md", r"scripts/test", "all tests, this one too"),
     ("README.md", r"meson (setup|test)", "builds everything; scripts/test does the same"),
     ("docs/internals/GUEST.md", r"scripts/test|meson|ninja", "the tests in a guest, which scripts/test runs"),
@@ -255,7 +256,7 @@ class Mentioned(unittest.TestCase):
         found = []
         pages = {str(file.relative_to(live.ROOT)): file.read_text() for file in (live.ROOT / "README.md", *sorted((live.ROOT / "docs").rglob("*.md")))}
         commands = [command for page, text in pages.items() for command in documented.mentioned(page, text)]
-        helps = {name: self.help_of(name) for name in ("run", "replay", "send", "inspect", "export", "explain", "flows", "bench")}
+        helps = {name: self.help_of(name) for name in ("run", "replay", "send", "inspect", "export", "diff", "explain", "flows", "bench")}
         for name, text in helps.items():
             commands += documented.of_help(f"weir {name} --help", text)
         self.assertGreater(len(commands), 60)

@@ -28,6 +28,7 @@ import packets  # noqa: E402
 
 # (page, command, why it cannot be run here)
 NOT_RUN = [
+    ("docs/guides/REPLAY_ONTO_A_WIRE.md", r"chrt", "needs the right to real-time priorities; the same command without it is run"),
     ("README.md", r"scripts/test", "all tests, this one too"),
     ("README.md", r"meson (setup|test)", "builds everything; scripts/test does the same"),
     ("docs/guides/APPLIANCE.md", r"meson|systemctl|systemd-|weir-setup", "changes the machine; appliance_setup_test.py does it on trees that stand for one"),

@@ -158,9 +158,9 @@ void print_page(const std::string& file) {
 
 void print_findings(const std::vector<doctor::Finding>& findings, bool json) {
     if (json)
-        std::cout << findings_json(findings).dump(2) << "\n";
+        std::cout << findings_json(findings).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     else
-        std::cout << findings_text(findings, columns_of(STDOUT_FILENO)) << "\n" << summary_text(findings);
+        std::cout << findings_text(findings, columns_of(STDOUT_FILENO)) << summary_text(findings);
     std::cout << std::flush;  // before devices are opened again, in another process
 }
 

@@ -61,7 +61,7 @@ std::string findings_text(const std::vector<Finding>& findings, std::size_t colu
             text += wrapped(fmt::format("{}: {}", headline(finding), what), columns, label_columns - 1) + "\n";
         }
     }
-    return text;
+    return text.ends_with("\n\n") ? text : text + "\n";
 }
 
 std::string summary_text(const std::vector<Finding>& findings) {

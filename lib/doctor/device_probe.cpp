@@ -69,7 +69,7 @@ nlohmann::json probe(const PlannedRun& run, double watch_s) {
 }
 
 [[noreturn]] void child(int to_parent, const PlannedRun& run, double watch_s) {
-    const std::string text = probe(run, watch_s).dump();
+    const std::string text = probe(run, watch_s).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     for (std::size_t at = 0; at < text.size();) {
         const ssize_t wrote = ::write(to_parent, text.data() + at, text.size() - at);
         if (wrote <= 0) break;

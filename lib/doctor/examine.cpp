@@ -96,7 +96,8 @@ std::vector<Finding> reasons_not_to_start(const config::RunConfig& config,
                                           const std::vector<stages::StreamRuntime>& streams,
                                           const std::vector<stages::SourceGeometry>& geometry, const plan::Plan& plan) {
     const std::vector<std::uint32_t> header_bytes = header_bytes_of(streams);
-    const HostFacts host = read_host("/", interest_of(config), Depth::quick);
+    HostFacts host = read_host("/", interest_of(config), Depth::quick);
+    ask_kernel(host);
     const PlannedRun run{&config, &plan, geometry, header_bytes};
     return judge_start({host, &run, {}});
 }

@@ -11,6 +11,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
+
+#include "port/interface_drops.hpp"
+#include "port/interface_link.hpp"
 
 namespace weir::doctor {
 
@@ -68,12 +72,23 @@ void ask_interface(const Ethtool& ethtool, InterfaceFacts& facts) {
     if (ethtool.ask(facts.name, &driver) == 0) facts.firmware = std::string(driver.fw_version);
 }
 
+/// sysfs may be that of another network namespace.
+void ask_state(InterfaceFacts& facts) {
+    const std::optional<std::uint32_t> mtu = port::interface_mtu(facts.name);
+    facts.exists = mtu.has_value();
+    if (!facts.exists) return;
+    facts.mtu = *mtu;
+    facts.carrier = port::interface_running(facts.name).value_or(false);
+}
+
 }  // namespace
 
 void ask_kernel(HostFacts& host) {
     const Ethtool ethtool;
-    for (InterfaceFacts& facts : host.interfaces)
+    for (InterfaceFacts& facts : host.interfaces) {
+        ask_state(facts);
         if (facts.exists) ask_interface(ethtool, facts);
+    }
     timex time{};
     const int state = ::adjtimex(&time);
     if (state < 0)

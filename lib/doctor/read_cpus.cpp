@@ -49,8 +49,9 @@ Known<std::uint32_t> latency_limit(const RootFiles& files) {
 
 Known<std::vector<Task>> tasks_of(const RootFiles& files) {
     std::vector<Task> tasks;
+    const std::string own = files.link_name("/proc/self");
     for (const std::string& process : files.names("/proc")) {
-        if (!whole_number(process)) continue;
+        if (!whole_number(process) || process == own) continue;
         // Threads of the kernel have no command line, and none of them has a parent but 0 and 2.
         const auto command = files.bytes("/proc/" + process + "/cmdline");
         const bool kernel = command && command->empty();

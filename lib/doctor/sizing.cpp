@@ -46,7 +46,8 @@ std::string scaled(double value, const char* unit) {
         value /= 1000;
         prefix = larger;
     }
-    return fmt::format("{:.3g} {}{}", value, prefix, unit);
+    const std::string whole = std::string(prefix) + unit;
+    return fmt::format("{:.3g}{}{}", value, whole.empty() ? "" : " ", whole);
 }
 
 std::string row(const Load& load) {

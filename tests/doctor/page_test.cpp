@@ -22,8 +22,8 @@ TEST(DoctorPages, AreWhatTheProgramSays) {
 }
 
 TEST(DoctorPages, AreFilledBetweenTheirMarkers) {
-    const std::string filled = filled_page("x\n<!-- doctor checks -->\nold\n<!-- end -->\ny\n");
-    EXPECT_EQ(filled.find("old"), std::string::npos);
+    const std::string filled = filled_page("x\n<!-- doctor checks -->\nstale\n<!-- end -->\ny\n");
+    EXPECT_EQ(filled.find("stale"), std::string::npos);
     EXPECT_NE(filled.find("| `hugepages` |"), std::string::npos);
     EXPECT_TRUE(filled.ends_with("<!-- end -->\ny\n"));
     for (const char* page : {"nothing", "<!-- doctor what -->\n<!-- end -->", "<!-- doctor checks -->\n"})

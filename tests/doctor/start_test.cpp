@@ -19,13 +19,15 @@ std::vector<std::string> reasons(const RecordedMachine& machine, const config::R
     return names;
 }
 
-config::RunConfig on_af_packet(const std::string& arguments, const std::string& events) {
-    return config::parse_config(
-        "[[port]]\nname = \"det0\"\ndevice = \"net_af_packet0,iface=ens3f0" + arguments + "\"\nmtu = 1500\n" +
-            "[[stream]]\nport = \"det0\"\ntransport = \"udp\"\nudp_dst = [50001]\nformat = \"jungfrau\"\n"
-            "[events]\nsources = 1\n" +
-            events + "[[sink]]\nkind = \"null\"\n",
-        "det.toml");
+config::RunConfig on_af_packet(const std::string& arguments, const std::string& events,
+                               const std::string& ports = "[50001]") {
+    return config::parse_config("[[port]]\nname = \"det0\"\ndevice = \"net_af_packet0,iface=ens3f0" + arguments +
+                                    "\"\nmtu = 1500\n" +
+                                    "[[stream]]\nport = \"det0\"\ntransport = \"udp\"\nudp_dst = " + ports +
+                                    "\nformat = \"jungfrau\"\n"
+                                    "[events]\nsources = 1\n" +
+                                    events + "[[sink]]\nkind = \"null\"\n",
+                                "det.toml");
 }
 
 TEST(ReasonsNotToStart, AreNoneOnAGoodMachine) {
@@ -54,8 +56,10 @@ TEST(ReasonsNotToStart, AreFramesThatAreCut) {
 TEST(ReasonsNotToStart, AreEventsWithoutRoom) {
     const RecordedMachine machine;
     write_good_xeon(machine);
-    EXPECT_EQ(reasons(machine, on_af_packet("", "memory = \"256KiB\"\n")), std::vector<std::string>{"event_memory"});
-    EXPECT_EQ(reasons(machine, on_af_packet("", "memory = \"4MiB\"\n")), std::vector<std::string>{});
+    EXPECT_EQ(reasons(machine, on_af_packet("", "memory = \"1MiB\"\n", "[50001, 50002, 50003]")),
+              std::vector<std::string>{"event_memory"});
+    EXPECT_EQ(reasons(machine, on_af_packet("", "memory = \"8MiB\"\n", "[50001, 50002, 50003]")),
+              std::vector<std::string>{});
 }
 
 TEST(ReasonsNotToStart, AreHugepagesThatACardLacks) {

@@ -104,7 +104,8 @@ std::vector<Finding> check_tasks(const Case& subject) {
     const bool isolated = isolated_of(subject, lcores, false).empty();
     finding.status = Status::warning;
     finding.sure = isolated ? Sure::likely : Sure::possible;
-    finding.found = fmt::format("{} threads may run there: {}{}", count, fmt::join(some, ", "), more ? ", ..." : "");
+    finding.found = fmt::format("{} thread{} may run there: {}{}", count, count == 1 ? "" : "s", fmt::join(some, ", "),
+                                more ? ", ..." : "");
     const std::string others = port::cpu_list_text(other_cpus(subject, lcores));
     finding.mend = isolated && bound != nullptr ? fmt::format("taskset -cp {} {} (and so on)", others, bound->id)
                                                 : "isolate the CPUs (check isolation)";
@@ -175,7 +176,8 @@ std::vector<Finding> check_interrupts(const Case& subject) {
     if (count > names_max) names.resize(names_max);
     finding.status = Status::warning;
     finding.sure = Sure::possible;
-    finding.found = fmt::format("{} interrupts: {}{}", count, fmt::join(names, ", "), count > names_max ? ", ..." : "");
+    finding.found = fmt::format("{} interrupt{}: {}{}", count, count == 1 ? "" : "s", fmt::join(names, ", "),
+                                count > names_max ? ", ..." : "");
     if (others.empty()) {
         finding.mend = "leave a CPU to the kernel: fewer lcores";
         return {finding};

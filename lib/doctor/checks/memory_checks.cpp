@@ -150,24 +150,30 @@ std::vector<Finding> check_memory(const Case& subject) {
     return {finding};
 }
 
-/// Room that all packet buffers and cells of the plan have.
-std::uint64_t event_room(const plan::Plan& plan) {
-    const std::uint64_t rx = plan.rx.size();
-    return std::uint64_t{plan.buffers_per_rx} * rx * plan.room_bytes +
-           std::uint64_t{plan.copy_cells_per_rx} * rx * plan.copy_cell_bytes;
+/// Payload that all packet buffers and cells of the plan have room for. `payload`: of the largest packet, which has a
+/// buffer to itself unless it is copied.
+std::uint64_t event_room(const plan::Plan& plan, std::uint32_t payload) {
+    const std::uint64_t buffers = std::uint64_t{plan.buffers_per_rx} * plan.rx.size();
+    if (plan.copy_cells_per_rx == 0) return buffers * payload;
+    return buffers * plan.room_bytes + std::uint64_t{plan.copy_cells_per_rx} * plan.rx.size() * plan.copy_cell_bytes;
 }
 
 std::vector<Finding> check_event_memory(const Case& subject) {
     if (subject.run == nullptr) return {};
     const PlannedRun& run = *subject.run;
     std::uint64_t event = 0;
-    for (const stages::SourceGeometry& source : run.geometry) event += source.message_bytes;
+    std::uint32_t payload = 0;
+    for (const stages::SourceGeometry& source : run.geometry) {
+        if (source.message_bytes == 0 || source.packet_payload_bytes == 0) return {};
+        event += source.message_bytes;
+        payload = std::max(payload, source.packet_payload_bytes);
+    }
     // Frames that RDMA peers write into memory take no buffers.
     const bool regions =
         std::ranges::any_of(run.config->streams, [](const auto& s) { return !s.roce.regions.empty(); });
-    if (event == 0 || regions) return {};
-    const std::uint64_t room = event_room(*run.plan);
-    Finding finding{.found = fmt::format("room for {} of {} an event", bytes_text(static_cast<double>(room)),
+    if (regions) return {};
+    const std::uint64_t room = event_room(*run.plan, payload);
+    Finding finding{.found = fmt::format("{} for events of {}", bytes_text(static_cast<double>(room)),
                                          bytes_text(static_cast<double>(event))),
                     .wanted = "room for several events",
                     .why = "an event is kept until its last source has come"};

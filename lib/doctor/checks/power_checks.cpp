@@ -23,9 +23,13 @@ std::vector<const CpuPower*> powers_of(const Case& subject) {
 
 std::vector<Finding> check_governor(const Case& subject) {
     const auto powers = powers_of(subject);
-    if (powers.empty()) return {};
     Finding finding{.wanted = "governor performance",
                     .why = "a CPU that has been slowed down takes milliseconds to become fast again"};
+    if (powers.empty()) {
+        finding.status = Status::unknown;
+        finding.why = "the CPUs of the lcores are not there";
+        return {finding};
+    }
     std::set<std::string> slow;
     std::vector<Step> steps;
     for (const CpuPower* power : powers) {

@@ -193,6 +193,9 @@ class Documented(unittest.TestCase):
         if page == "docs/reference/PROGRESS.md" and "--config F" in text:
             (self.folder / "det.toml").write_text(EJFAT.format(device="sim,format=ejfat,rate=100,events=50", transport="udp", stream=UDP, more=""))
             return text.replace("--config F", "--config det.toml")
+        if page == "docs/guides/DOCTOR.md":
+            (self.folder / "det.toml").write_text(EJFAT.format(device="sim,format=ejfat,rate=100,events=50", transport="udp", stream=UDP, more=""))
+            (self.folder / "runs").mkdir(exist_ok=True)
         if text.startswith("weir bench --loopback") and "--at " not in text:
             # One rate and one transport: what a search finds is for bench_test.py.
             return text + " --at 2kpps --seconds 0.1" + ("" if "--transport" in text else " --transport packet-mmap --bytes 2000")

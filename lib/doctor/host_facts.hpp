@@ -170,7 +170,7 @@ struct HostFacts {
     Known<std::string> command_line;  ///< of the kernel
     port::FreeMemory memory;
     bool iommu = false;  ///< there is an IOMMU in use
-    bool vfio = false;   ///< /dev/vfio/vfio is there
+    bool vfio = false;   ///< the module vfio-pci is loaded
     std::vector<PciFacts> pci;
     std::vector<InterfaceFacts> interfaces;
     std::vector<CpuPower> cpus;

@@ -146,7 +146,7 @@ void read_system(const RootFiles& files, HostFacts& host) {
     const Known<std::string> group = files.bytes("/proc/self/cgroup");
     host.memory = port::free_memory(host.root, group ? *group : "");
     host.iommu = !files.names("/sys/class/iommu").empty();
-    host.vfio = files.exists("/dev/vfio/vfio");
+    host.vfio = files.exists("/sys/module/vfio_pci");  // /dev/vfio/vfio may be there before the module
     host.memlock = limit_of(files, "Max locked memory", Limit::soft);
     host.open_files = limit_of(files, "Max open files", Limit::hard);
     host.may_lock = has_capability(files, CAP_IPC_LOCK);

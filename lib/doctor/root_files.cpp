@@ -1,17 +1,21 @@
 #include "doctor/root_files.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 namespace weir::doctor {
 
 namespace {
+
+constexpr std::size_t bytes_max = std::size_t{16} << 20U;  ///< no file of the kernel's is longer
 
 std::string trimmed(const std::string& text) {
     constexpr const char* blank = " \t\r\n";
@@ -40,13 +44,18 @@ bool RootFiles::exists(const std::string& path) const {
 }
 
 Known<std::string> RootFiles::bytes(const std::string& path) const {
-    errno = 0;
-    std::ifstream in(at(path), std::ios::binary);
-    if (!in) return Known<std::string>::no(fmt::format("{}: {}", path, std::strerror(errno != 0 ? errno : ENOENT)));
-    std::string all(std::istreambuf_iterator<char>(in), {});
-    // The kernel refuses some at the first read only.
-    if (in.bad()) return Known<std::string>::no(fmt::format("{}: cannot be read", path));
-    return all;
+    const auto fail = [&] { return Known<std::string>::no(fmt::format("{}: {}", path, std::strerror(errno))); };
+    const int descriptor = ::open(at(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return fail();
+    std::string all;
+    std::array<char, 4096> some;
+    ssize_t got = 0;
+    // The kernel refuses some files at the first read only, as the speed of an interface that is down.
+    while ((got = ::read(descriptor, some.data(), some.size())) > 0 && all.size() < bytes_max)
+        all.append(some.data(), static_cast<std::size_t>(got));
+    const Known<std::string> result = got < 0 ? fail() : Known<std::string>(std::move(all));
+    ::close(descriptor);
+    return result;
 }
 
 Known<std::vector<std::string>> RootFiles::lines(const std::string& path) const {

@@ -75,6 +75,16 @@ TEST(ReadHost, TakesNonsenseForNothing) {
     EXPECT_EQ(host.pci.front().payload_max.why, "it is no PCI Express device");
 }
 
+TEST(ReadHost, SurvivesFilesThatCannotBeRead) {
+    const RecordedMachine machine;
+    write_good_xeon(machine);
+    // A folder opens, and fails when it is read, as some files of the kernel's do.
+    machine.remove("/sys/class/net/ens3f0/speed");
+    machine.write("/sys/class/net/ens3f0/speed/x", "");
+    const HostFacts host = read_host(machine.root(), {{}, {"ens3f0"}}, Depth::all);
+    EXPECT_EQ(host.interfaces.front().mbps.why, "/sys/class/net/ens3f0/speed: Is a directory");
+}
+
 TEST(ReadHost, IsInterestedInTheDevicesOfTheConfiguration) {
     const Interest interest = interest_of(good_config());
     EXPECT_EQ(interest.pci, std::vector<std::string>{"0000:3b:00.0"});

@@ -192,7 +192,7 @@ void write_good_xeon(const RecordedMachine& machine) {
         "/proc/mounts",
         "/dev/sda1 / ext4 rw 0 0\nnone /dev/hugepages hugetlbfs rw,pagesize=2M 0 0\n/dev/nvme0n1 /data xfs rw 0 0");
     machine.write("/data/x", "");
-    machine.write("/dev/vfio/vfio", "");
+    machine.write("/sys/module/vfio_pci/x", "");
     machine.write("/proc/meminfo", "MemTotal:       201326592 kB\nMemAvailable:   150000000 kB");
     write_hugepages(machine, 0, 4096, 4096);
     write_hugepages(machine, 1, 4096, 4096);
@@ -235,7 +235,7 @@ void write_bad_xeon(const RecordedMachine& machine) {
     machine.write("/proc/mounts", "/dev/sda1 / ext4 rw 0 0");
     machine.write("/proc/meminfo", "MemTotal:       2013265 kB\nMemAvailable:   1000 kB");
     machine.remove("/data");
-    machine.remove("/dev/vfio");
+    machine.remove("/sys/module/vfio_pci");
     write_hugepages(machine, 0, 0, 0);
     write_hugepages(machine, 1, 16, 4);
     write_limits(machine, "8388608", "256");
@@ -264,7 +264,7 @@ void write_epyc_guest(const RecordedMachine& machine) {
     for (const char* which : {"current", "max"})
         machine.remove(fmt::format("/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0/{}_link_speed", which));
     machine.write("/sys/class/iommu/ivhd0/x", "");
-    machine.write("/dev/vfio/vfio", "");
+    machine.write("/sys/module/vfio_pci/x", "");
     machine.write("/proc/cmdline", "root=/dev/vda1 iommu=pt isolcpus=2-7 nohz_full=2-7");
     machine.write("/proc/mounts", "none /dev/hugepages hugetlbfs rw 0 0");
     machine.write("/proc/meminfo", "MemTotal:  33554432 kB\nMemAvailable:  30000000 kB");

@@ -89,7 +89,8 @@ SocketTarget::SocketTarget(const std::string& host) : host_(host), memory_(slots
     if (socket_ < 0) throw core::RunError(fmt::format("udp:{}: no socket: {}", host, std::strerror(errno)));
     const int level = ipv6 ? IPPROTO_IPV6 : IPPROTO_IP;
     // A packet that is too long is counted, instead of going out in fragments; a queue that is full says so.
-    const int never_fragment = ipv6 ? IPV6_PMTUDISC_DO : IP_PMTUDISC_DO;
+    static_assert(IP_PMTUDISC_DO == IPV6_PMTUDISC_DO);
+    const int never_fragment = IP_PMTUDISC_DO;
     ::setsockopt(socket_, level, ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &never_fragment, sizeof never_fragment);
     const int report_errors = 1;
     ::setsockopt(socket_, level, ipv6 ? IPV6_RECVERR : IP_RECVERR, &report_errors, sizeof report_errors);

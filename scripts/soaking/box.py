@@ -196,8 +196,8 @@ class Box:
             return
         if session.may_fail:
             self.say("the sender cannot send and ended")
-        elif self.sender.killed is session:
-            return
+        elif self.sender.killed is session or session.asked_to_end and session.process.returncode == -signal.SIGINT:
+            return  # the second: before it had begun to listen to signals
         else:
             self.problem(f"the sender ended ({exit_text(session.process.returncode)})", session.report_file.with_suffix(".txt"))
         self.sender.begin_at = time.monotonic() + DETECTOR_AGAIN_S

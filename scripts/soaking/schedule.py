@@ -24,16 +24,17 @@ def tail_s(seconds):
 
 
 def lane(name, kinds, seed, begin, end, scale):
-    """All kinds in a random order, then all again: none is rare."""
+    """All kinds in a random order, then all again: none is rare. Where there is little time each comes once."""
     draw = random.Random(f"{seed}/{name}/{begin:g}")
-    every = min(EVERY_S[name], 0.8 * (end - begin) / len(kinds))
+    once_s = (end - begin) / len(kinds)
+    every = EVERY_S[name] if once_s > EVERY_S[name] else once_s
     at, bag, planned = begin, [], []
-    while at < end and kinds:
+    while at < end and not (every == once_s and len(planned) == len(kinds)):
         if not bag:
             bag = draw.sample(kinds, len(kinds))
         fault = bag.pop()
         planned.append(Planned(round(at, 2), name, fault, fault.drawn(draw, scale)))
-        at += every * draw.uniform(0.5, 1.5)
+        at += every * (draw.uniform(0.5, 1.5) if every < once_s else draw.uniform(0.6, 1))
     return planned
 
 

@@ -16,6 +16,7 @@ class Session:
         self.first_event, self.first_psn = first_event, first_psn
         self.left_at_start, self.begun_at = left, time.monotonic()
         self.ended_at = None
+        self.asked_to_end = False
         self.may_fail = False  # the cable was out
         self.report = None  # none: it was killed
         self.on_the_way = 0  # frames that left
@@ -54,6 +55,7 @@ class Sender:
     def end(self, number=signal.SIGINT):
         """Asks it to end, or kills it in the middle of an event."""
         if self.sending:
+            self.now.asked_to_end = True
             # `ip netns exec` has become the program; the group is for what it may have started.
             os.killpg(self.now.process.pid, number)
 

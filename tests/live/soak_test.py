@@ -21,13 +21,13 @@ from soaking import faults  # noqa: E402
 SOAK = live.ROOT / "scripts" / "soak"
 # weir's own unit with a shorter wait and a higher limit, so that all crashes fit into the minute.
 UNIT = (("RestartSec=", "RestartSec=500ms"), ("StartLimitBurst=", "StartLimitBurst=50"))
-# In front of weir: damages the run that it is asked to read, in the middle of its first segment.
+# In front of weir: damages the run that it is asked to read, in the middle of its segments.
 DAMAGING = """#!/bin/sh
-if [ "$1" = inspect ]; then
+case "$1 $2" in "inspect "*/soak-*)
     for file in "$2"/events-*.weir; do
         printf x | dd of="$file" bs=1 seek=$(($(stat -c %s "$file") / 2)) conv=notrunc status=none
     done
-fi
+esac
 exec {weir} "$@"
 """
 

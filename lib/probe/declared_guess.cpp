@@ -40,7 +40,7 @@ struct Counter {
     double regular = 0;  ///< of the packets
 };
 
-/// Whether the values stay or go up by one stride from packet to packet, nearly always.
+/// Whether the values rise, in steps of one stride nearly always, however disordered neighbours are.
 std::optional<Counter> event_counter(const Values& values, std::uint32_t offset, std::uint32_t bytes, ByteOrder order) {
     const std::set<std::uint64_t> distinct(values.begin(), values.end());
     constexpr std::size_t distinct_min = 3;
@@ -49,22 +49,22 @@ std::optional<Counter> event_counter(const Values& values, std::uint32_t offset,
     for (auto at = distinct.begin(), next = std::next(at); next != distinct.end(); ++at, ++next) ++gaps[*next - *at];
     const auto usual = std::ranges::max_element(gaps, {}, [](const auto& entry) { return entry.second; });
     const std::uint64_t stride = usual->first;
+    if (static_cast<double>(usual->second) < 0.6 * static_cast<double>(distinct.size() - 1)) return std::nullopt;
+    // Neighbours may have overtaken each other; packets that are further apart have not. What counts the packets of an
+    // event falls back every time.
+    const std::size_t lag = std::min<std::size_t>(32, values.size() / 4);
+    std::size_t rises = 0;
+    for (std::size_t i = lag; i < values.size(); ++i) rises += values[i] >= values[i - lag] ? 1 : 0;
+    const double share = static_cast<double>(rises) / static_cast<double>(values.size() - lag);
     std::size_t regular = 0;
     for (std::size_t i = 1; i < values.size(); ++i) {
-        const std::uint64_t up = values[i] - values[i - 1];
-        const std::uint64_t down = values[i - 1] - values[i];
-        // Lost events leave a larger step, and packets that were overtaken step back.
-        constexpr std::uint64_t steps_max = 4;
-        if (std::min(up, down) % stride == 0 && std::min(up, down) / stride <= steps_max) ++regular;
+        constexpr std::uint64_t steps_max = 16;  // events that were lost, packets that were overtaken
+        const std::uint64_t step = std::min(values[i] - values[i - 1], values[i - 1] - values[i]);
+        if (step % stride == 0 && step / stride <= steps_max) ++regular;
     }
-    // What goes up and down all the time counts packets, not events.
-    std::size_t falls = 0;
-    for (std::size_t i = 1; i < values.size(); ++i) falls += values[i] < values[i - 1] ? 1 : 0;
-    const auto steps = static_cast<double>(values.size() - 1);
-    const double share = static_cast<double>(regular) / steps;
-    if (share < enough || static_cast<double>(falls) > (1 - enough) * steps || values.back() <= values.front())
+    if (share < enough || static_cast<double>(regular) < enough * static_cast<double>(values.size() - 1))
         return std::nullopt;
-    if (static_cast<double>(usual->second) < 0.6 * static_cast<double>(distinct.size() - 1)) return std::nullopt;
+    if (*distinct.rbegin() == values.front()) return std::nullopt;
     return Counter{{.offset = offset, .bytes = bytes}, order, stride, distinct.size(), share};
 }
 

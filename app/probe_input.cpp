@@ -1,7 +1,6 @@
 #include "probe_input.hpp"
 
 #include <array>
-#include <csignal>
 #include <filesystem>
 #include <span>
 
@@ -9,6 +8,7 @@
 #include "config/device_facts.hpp"
 #include "core/clock_ns.hpp"
 #include "core/error.hpp"
+#include "interrupt.hpp"
 #include "port/live_port.hpp"
 #include "store/capture/reader.hpp"
 
@@ -46,8 +46,6 @@ void take_burst(std::span<const port::Packet> packets, probe::PacketSample& samp
     }
 }
 
-volatile std::sig_atomic_t interrupted = 0;
-
 }  // namespace
 
 std::string device_of(const std::string& text) {
@@ -84,10 +82,10 @@ ProbeInput listen(const std::string& device, const ListenFor& limits, probe::Pac
     port::LivePortConfig config = bench::dpdk_port_config(with_room, probe_mtu);
     config.name = "probe";
     port::LivePort port(config, {&pool});
-    std::signal(SIGINT, [](int) { interrupted = 1; });
+    catch_interrupts();
     const core::TimeNs end = core::clock_ns(CLOCK_MONOTONIC) + static_cast<core::TimeNs>(limits.seconds * 1e9);
     std::array<port::Packet, 64> burst;
-    while (interrupted == 0 && !sample.full() && core::clock_ns(CLOCK_MONOTONIC) < end &&
+    while (!interrupted.load() && !sample.full() && core::clock_ns(CLOCK_MONOTONIC) < end &&
            (limits.packets == 0 || out.records < limits.packets)) {
         const auto got = port.receive(0, burst, core::clock_ns(CLOCK_REALTIME), 0).count;
         take_burst(std::span(burst).first(got), sample, keep, out);

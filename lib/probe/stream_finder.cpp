@@ -122,8 +122,14 @@ void StreamFinder::guess_flows() {
         auto guess = guess_declared(packets_of(std::span(&flow, 1)), what_[flow]);
         if (!guess) continue;
         if (guesses++ > 0) guess->spec.name += fmt::format("-{}", guesses);
-        Group group{Basis::guess, &wire::described_format(), {}, 0.4, guess->evidence, guess->doubts, {}};
+        constexpr double no_more_than_a_guess = 0.4;
+        Group& group = groups_.emplace_back();
+        group.basis = Basis::guess;
+        group.format = &wire::described_format();
         group.options.declared = guess->spec;
+        group.confidence = no_more_than_a_guess;
+        group.evidence = guess->evidence;
+        group.doubts = guess->doubts;
         const std::set<std::uint32_t> left = open;
         for (const std::uint32_t other : left) {
             constexpr double fits = 0.8;
@@ -132,7 +138,6 @@ void StreamFinder::guess_flows() {
             group.flows.push_back(other);
             open.erase(other);
         }
-        groups_.push_back(std::move(group));
     }
 }
 

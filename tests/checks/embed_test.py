@@ -56,7 +56,7 @@ class Embed(unittest.TestCase):
 
     @staticmethod
     def must(*command, **options):
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=100, **options)
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=600, **options)
         if done.returncode != 0:
             raise AssertionError(f"{command}\n{done.stdout}{done.stderr}")
         return done.stdout

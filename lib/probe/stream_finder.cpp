@@ -18,7 +18,7 @@ namespace {
 using config::SourceBy;
 using config::StreamConfig;
 
-constexpr double believed = 0.6;          ///< confidence from which on a flow is of a format
+constexpr double believed = 0.6;                 ///< confidence from which on a flow is of a format
 constexpr std::size_t flow_packets_max = 20000;  ///< packets of a flow, or of several
 
 }  // namespace
@@ -122,7 +122,12 @@ void StreamFinder::guess_flows() {
         auto guess = guess_declared(packets_of(std::span(&flow, 1)), what_[flow]);
         if (!guess) continue;
         if (guesses++ > 0) guess->spec.name += fmt::format("-{}", guesses);
-        Group group{Basis::guess, &wire::described_format(), {}, 0.4, guess->evidence, guess->doubts, {}};
+        Group group;
+        group.basis = Basis::guess;
+        group.format = &wire::described_format();
+        group.confidence = 0.4;
+        group.evidence = guess->evidence;
+        group.doubts = guess->doubts;
         group.options.declared = guess->spec;
         const std::set<std::uint32_t> left = open;
         for (const std::uint32_t other : left) {

@@ -18,7 +18,7 @@ namespace {
 using config::SourceBy;
 using config::StreamConfig;
 
-constexpr double believed = 0.6;          ///< confidence from which on a flow is of a format
+constexpr double believed = 0.6;                 ///< confidence from which on a flow is of a format
 constexpr std::size_t flow_packets_max = 20000;  ///< packets of a flow, or of several
 
 }  // namespace

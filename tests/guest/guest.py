@@ -179,8 +179,7 @@ class Machine:
     def cut_power(self):
         """At once, whatever it is doing. What it handed to its disk is there: the host lives on, with its page cache."""
         self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
+        self.end()
 
     def press_power_button(self):
         with socket.socket(socket.AF_UNIX) as monitor:
@@ -197,7 +196,9 @@ class Machine:
 
     def end(self):
         if self.process.poll() is None:
-            self.cut_power()
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
 
 
 class Case(live.Case):

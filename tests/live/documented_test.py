@@ -35,6 +35,7 @@ NOT_RUN = [
     ("docs/guides/INSTALL.md", r"apt |pip |meson|ninja|scripts/(install-deps|package|site)",
      "installs on this machine; package_test.py does it in a root of its own, site_test.py and pip's test the others"),
     ("docs/internals/GUEST.md", r"scripts/test|meson|ninja", "the tests in a guest, which scripts/test runs"),
+    ("docs/guides/IMAGE.md", r"(sudo )?(scripts/(package|make-image)|dd) ", "makes and writes a disk; appliance_test.py does it for a machine in QEMU"),
     ("docs/guides/DEVICES.md", r"devlink", "a setting of a physical card"),
     ("docs/guides/LCORES.md", r"echo .*/hugepages-2048kB/", "changes the machine, and needs a second NUMA node"),
     ("docs/reference/PROGRESS.md", r"dpdk-telemetry", "a program of DPDK's that waits for a terminal; telemetry_test.py has the protocol"),

@@ -32,7 +32,7 @@ void expect_said(const std::string& text, const Strings& words) {
 
 class Checks : public testing::Test {
 protected:
-    const RecordedMachine machine_;
+    const RecordedMachine machine_{};
     const config::RunConfig good_ = good_config();
     const config::RunConfig bad_ = bad_config();
 

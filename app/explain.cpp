@@ -19,7 +19,7 @@
 namespace weir::app {
 namespace {
 
-constexpr std::string_view explain_usage = R"(explain_usage: weir explain [TOPIC|COUNTER...]
+constexpr std::string_view explain_usage = R"(usage: weir explain [TOPIC|COUNTER...]
 
 Says what a counter of the run report means and what to do when it is not zero. Counters of devices, rings and fill levels are among them. Without a name it lists the topics.
 

@@ -76,7 +76,7 @@ event.
 )";
 
 constexpr std::string_view export_examples = R"(
-export_examples:
+examples:
   weir export run7 --to npy --out run7.npy                 JUNGFRAU: (events, modules, 512, 1024), 16-bit pixels
   weir export run7 --to npy --dtype f4 --shape 100x32 --fill nan
   weir export run7 --to raw --events 100-199 --out folder  folder/event-0-100.bin and so on

@@ -43,7 +43,7 @@ at once, but "verified" is then not said. An unfinished run, .NAME.part, is alwa
 )";
 
 constexpr std::string_view inspect_examples = R"(
-inspect_examples:
+examples:
   weir inspect out                        a table of the first events, what is missing, and the verdict
   weir inspect out --incomplete --all     every event that is not complete
   weir inspect out --quick                what is in a run of a terabyte

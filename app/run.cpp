@@ -43,7 +43,8 @@ int run_command(const std::vector<std::string>& args) {
         ("duration", po::value<double>()->value_name("S"), "stop after this many seconds")
         ("events", po::value<double>()->value_name("N"), "stop once this many events are closed")
         ("idle-exit", po::value<double>()->value_name("S"), "stop when no packet for a stream has come for this many seconds")
-        ("keep-privileges", "do not give up capabilities that are not needed any more once it runs");
+        ("keep-privileges", "do not give up capabilities that are not needed any more once it runs")
+        ("force", "start although the host is sure to lose data (weir doctor)");
     // clang-format on
     const po::variables_map given = parse(args, description, nullptr);
     if (given.count("help") > 0) {
@@ -51,6 +52,7 @@ int run_command(const std::vector<std::string>& args) {
         return 0;
     }
     run::RunOptions options = run_options(given, "run");
+    options.force = given.count("force") > 0;
     options.duration_s = limit<double>(given, "duration");
     options.events = limit<std::uint64_t>(given, "events");
     options.idle_exit_s = limit<double>(given, "idle-exit");

@@ -4,12 +4,11 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <csignal>
 #include <memory>
 
 #include "core/error.hpp"
 #include "core/say.hpp"
+#include "interrupt.hpp"
 #include "send_options.hpp"
 #include "send_report.hpp"
 #include "simulate/frame_target.hpp"
@@ -26,9 +25,6 @@ namespace {
 using core::UsageError;
 using nlohmann::json;
 
-std::atomic<bool> stop_requested{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
-
 std::unique_ptr<simulate::UdpTarget> open_udp(SendOptions& options) {
     const std::string address = options.to.substr(4);
     const std::size_t colon = address.rfind(':');
@@ -44,7 +40,7 @@ std::unique_ptr<simulate::UdpTarget> open_udp(SendOptions& options) {
         throw UsageError(
             fmt::format("send: --to {} and --port {} contradict each other", options.to, options.simulator.port));
     }
-    return std::make_unique<simulate::UdpTarget>(host, base, options.simulator, stop_requested);
+    return std::make_unique<simulate::UdpTarget>(host, base, options.simulator, interrupted);
 }
 
 void show_progress(const simulate::Simulator& simulator, double seconds, std::uint64_t& last_bytes) {
@@ -54,26 +50,12 @@ void show_progress(const simulate::Simulator& simulator, double seconds, std::ui
     last_bytes = total.frame_bytes;
 }
 
-void on_signal(int /*signal*/) {
-    stop_requested.store(true, std::memory_order_relaxed);
-}
-
-/// SIGINT and SIGTERM ask the sender to stop, a second one ends it. No restart, so that a blocked system call returns.
-void catch_signals() {
-    stop_requested = false;
-    struct sigaction action {};
-    action.sa_handler = on_signal;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    ::sigaction(SIGINT, &action, nullptr);
-    ::sigaction(SIGTERM, &action, nullptr);
-}
-
 /// Who answers for the destination address, unless the command says it.
 port::MacAddress destination(const SendOptions& options, const simulate::Simulator& simulator,
                              simulate::FrameLink& link) {
     if (options.dst_mac_given) return options.simulator.dst_mac;
     constexpr double patience_s = 5;
-    const auto found = simulate::resolve_neighbour(simulator.frame_spec(0), link, patience_s, stop_requested);
+    const auto found = simulate::resolve_neighbour(simulator.frame_spec(0), link, patience_s, interrupted);
     if (found) return *found;
     throw core::RunError(
         fmt::format("send: {}: nobody answered {} for the destination address within {:g} s; "
@@ -141,7 +123,7 @@ int send_acknowledged(SendOptions& options, bool progress) {
             core::say("\r{:6.0f} s  {} events  {} messages acknowledged  {} packets   ", seconds,
                       shown->so_far().events, total.acknowledged, total.emitted);
         };
-    simulate::RcSender sender(simulator, *link, config, destination(options, simulator, *link), stop_requested);
+    simulate::RcSender sender(simulator, *link, config, destination(options, simulator, *link), interrupted);
     shown = &sender;
     if (client) client->meet(ends[0]);
     const simulate::RcSender::Result run = sender.send();
@@ -156,7 +138,7 @@ int send_by_verbs(SendOptions& options) {
     const std::unique_ptr<simulate::PerftestClient> client = greet(options);
     simulate::Simulator simulator(options.simulator);
     const std::unique_ptr<simulate::VerbsSender> sender =
-        simulate::open_verbs_sender(options.to.substr(6), simulator, options.rc, stop_requested);
+        simulate::open_verbs_sender(options.to.substr(6), simulator, options.rc, interrupted);
     const std::vector<roce::PerftestEnd> ends = sender->ends();
     sender->connect(client->exchange(ends));
     client->meet(ends[0]);
@@ -175,7 +157,7 @@ int send_frames(SendOptions& options, bool progress) {
         udp->prepare(simulator);
         target = std::move(udp);
     } else if (options.to_device()) {
-        target = simulate::open_device_target(options.to.substr(7), simulator, stop_requested, options.queues);
+        target = simulate::open_device_target(options.to.substr(7), simulator, interrupted, options.queues);
     } else {
         target = simulate::open_capture_target(options.to, simulator.frame_bytes_max());
     }
@@ -183,7 +165,7 @@ int send_frames(SendOptions& options, bool progress) {
         .pace = options.pace, .live = options.live(), .duration_s = options.duration_s, .on_progress = {}};
     std::uint64_t shown_bytes = 0;
     if (progress) config.on_progress = [&](double seconds) { show_progress(simulator, seconds, shown_bytes); };
-    const simulate::PacedSender::Result run = simulate::PacedSender(simulator, *target, config, stop_requested).send();
+    const simulate::PacedSender::Result run = simulate::PacedSender(simulator, *target, config, interrupted).send();
     if (shown_bytes != 0) core::say("\n");
     const json report = send_report(options, simulator, run, *target);
     if (!options.report.empty()) write_send_report(options.report, report);
@@ -194,7 +176,7 @@ int send_frames(SendOptions& options, bool progress) {
 int send_command(const std::vector<std::string>& args) {
     SendOptions options;
     if (!read_send_options(args, options)) return 0;
-    catch_signals();
+    catch_interrupts();
     const bool progress = !options.quiet && ::isatty(STDERR_FILENO) == 1;
     if (options.verbs) return send_by_verbs(options);
     return options.answered() ? send_acknowledged(options, progress) : send_frames(options, progress);

@@ -1,11 +1,10 @@
 #include "pipeline/run_inputs.hpp"
 
 #include <algorithm>
-#include <string>
 
-#include "config/device_facts.hpp"
 #include "core/doing.hpp"
 #include "plan/setup.hpp"
+#include "port/port_config.hpp"
 
 namespace weir::pipeline {
 
@@ -27,27 +26,8 @@ void RunInputs::make_capture(const stages::CaptureFeeder::Config& config) {
 
 void RunInputs::make_port(std::uint32_t index, const std::vector<std::uint16_t>& owners) {
     const config::PortConfig& config = config_.ports[index];
-    port::LivePortConfig live;
-    live.name = config.name;
-    live.index = static_cast<std::uint8_t>(index);
-    const std::string device =
-        config::with_queues(config::with_frame_room(config.devargs(), config.mtu), config.queues);
-    const std::size_t comma = device.find(',');
-    live.device = device.substr(0, comma);
-    if (!config::is_pci_address(device)) live.args = comma == std::string::npos ? "" : device.substr(comma + 1);
-    live.queues = config.queues;
-    live.mtu = config.mtu;
-    live.rx_descriptors = config.rx_descriptors;
-    live.options = config.options;
+    port::LivePortConfig live = port::live_port_config(config, static_cast<std::uint8_t>(index));
     live.answer_queues = static_cast<std::uint16_t>(plan::answering_lcores(config_, index, owners).size());
-    if (!config.address.empty())
-        if (const auto address = config::parse_ip_address(config.address.substr(0, config.address.find('/')));
-            address) {
-            if (address->v6)
-                live.ipv6_address = address->bytes;
-            else
-                live.address = address->v4();
-        }
     if (stages::SimulatorFeeder::is_simulator(config.device)) make_simulator(index, live);
     std::vector<port::BufferPool*> pools;
     for (std::uint32_t queue = 0; queue < live.queues; ++queue) pools.push_back(&pools_.of_queue(index, queue));

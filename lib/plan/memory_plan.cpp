@@ -128,6 +128,8 @@ void divide(const std::map<int, std::uint64_t>& bytes, Plan& plan) {
     for (const port::NumaNode& node : plan.host.nodes) {
         plan.node_memory_bytes.resize(static_cast<std::size_t>(node.id) + 1);
         const std::uint64_t sum = wanted[node.id];
+        plan.node_wanted_bytes.resize(static_cast<std::size_t>(node.id) + 1);
+        plan.node_wanted_bytes.back() = sum;
         if (sum <= node.hugepage_free_bytes)
             plan.node_memory_bytes.back() = sum;
         else

@@ -87,6 +87,7 @@ struct Plan {
     std::uint64_t eal_memory_bytes = 0;
     std::vector<std::uint64_t>
         node_memory_bytes;  ///< hugepages to take at the start, by node; empty: without hugepages
+    std::vector<std::uint64_t> node_wanted_bytes;  ///< the same, whether or not they are there
 
     /// Where memory of the stage on this lcore should lie.
     [[nodiscard]] int memory_node(std::uint32_t lcore) const noexcept { return placement.node_of(host, lcore); }

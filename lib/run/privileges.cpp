@@ -70,7 +70,7 @@ constexpr std::uint64_t bit(int capability) {
 
 using Sets = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
 
-/// Of this thread; async-signal-safe, as all that follows up to on_capability_signal().
+/// Of this thread; async-signal-safe, as all that follows up to on_request().
 bool get_capabilities(Sets& sets) noexcept {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     return ::syscall(SYS_capget, &header, sets.data()) == 0;
@@ -99,7 +99,7 @@ void limit_to(std::uint64_t keep) noexcept {
 
 std::atomic<std::uint64_t> signal_keep{0};
 
-void on_capability_signal(int) {
+void on_request(int) {
     const int saved = errno;
     limit_to(signal_keep.load(std::memory_order_relaxed));
     errno = saved;
@@ -234,7 +234,7 @@ PrivilegesLeft give_up_privileges(std::span<const KeptPrivilege> keep) {
     signal_keep.store(mask);
     // It stays: a signal that is still on its way when all is done would end the process without it.
     struct sigaction action {};
-    action.sa_handler = on_capability_signal;
+    action.sa_handler = on_request;
     action.sa_flags = SA_RESTART;
     ::sigaction(SIGRTMIN, &action, nullptr);
     for (const int thread : unchanged_threads(mask))

@@ -34,6 +34,7 @@
 #include "run/exchanges.hpp"
 #include "run/exit_status.hpp"
 #include "run/leftover_runs.hpp"
+#include "run/preflight.hpp"
 #include "run/privileges.hpp"
 #include "run/run_signals.hpp"
 #include "run/run_sinks.hpp"
@@ -232,6 +233,7 @@ int Run::execute() {
         other.events.memory_bytes = memory_bytes;
         return make_plan(other, geometry_, plan_input_);
     });
+    if (!options_.capture.has_value()) check_host(options_.config, streams_, geometry_, plan_, options_.force);
     catch_signals();
     reduce_->load();
     add_reduce_memory();

@@ -29,6 +29,7 @@ struct RunOptions {
     bool print_config = false;         ///< print the effective configuration and the plan, then stop
     std::string version;               ///< of the program, for the report
     // run
+    bool force = false;  ///< --force: start although the host would surely lose data
     std::optional<double> duration_s;
     std::optional<std::uint64_t> events;
     std::optional<double> idle_exit_s;

@@ -61,6 +61,11 @@ public:
         return received_;
     }
 
+    bool is_up() noexcept override {
+        rte_eth_link link{};
+        return ::rte_eth_link_get_nowait(port_.id(), &link) != 0 || link.link_status == RTE_ETH_LINK_UP;
+    }
+
     std::uint64_t lost() noexcept override {
         rte_eth_stats stats{};
         return ::rte_eth_stats_get(port_.id(), &stats) == 0 ? stats.oerrors : 0;

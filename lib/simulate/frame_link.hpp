@@ -25,6 +25,8 @@ public:
     virtual std::uint32_t send(std::uint32_t first, std::span<const std::uint32_t> bytes) noexcept = 0;
     /// What has come in, at most `frames.size()`. Valid until the next call.
     virtual std::uint32_t receive(std::span<std::span<const std::byte>> frames) noexcept = 0;
+    /// The link is up, or nobody can say: before that nothing goes out.
+    [[nodiscard]] virtual bool is_up() noexcept { return true; }
     /// Frames that went and were then lost by the device, as far as it says.
     [[nodiscard]] virtual std::uint64_t lost() noexcept { return 0; }
 };

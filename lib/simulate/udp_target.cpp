@@ -14,12 +14,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <thread>
 #include <vector>
 
 #include "core/error.hpp"
+#include "simulate/arp_table.hpp"
 #include "simulate/frame_target.hpp"
 
 namespace weir::simulate {
@@ -60,24 +59,6 @@ sockaddr_in local_address(int socket) noexcept {
 
 bool connect_to(int socket, const sockaddr_in& address) noexcept {
     return ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-}
-
-std::string ip_text(std::uint32_t ip) {
-    return fmt::format("{}.{}.{}.{}", ip >> 24U, ip >> 16U & 255U, ip >> 8U & 255U, ip & 255U);
-}
-
-/// Whether the kernel is asking for the address by ARP, and has no answer yet.
-bool is_asked_for(std::uint32_t ip) {
-    std::ifstream table("/proc/net/arp");
-    const std::string wanted = ip_text(ip);
-    std::string line;
-    while (std::getline(table, line)) {
-        std::string address;
-        std::string type;
-        std::string flags;
-        if (std::istringstream(line) >> address >> type >> flags && address == wanted) return flags == "0x0";
-    }
-    return false;
 }
 
 /// Errors that the socket reports of earlier datagrams: the present one is still to be sent.

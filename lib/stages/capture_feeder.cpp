@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <limits>
 
 #include "core/clock_ns.hpp"
 #include "core/one_writer.hpp"
@@ -21,59 +20,27 @@ void rest() {
     std::this_thread::sleep_for(std::chrono::microseconds(20));
 }
 
-/// Stamps can be anything, so what is made of them stops at the ends of the scale.
-TimeNs sum(TimeNs a, TimeNs b) noexcept {
-    TimeNs out = 0;
-    if (__builtin_add_overflow(a, b, &out))
-        return a < 0 ? std::numeric_limits<TimeNs>::min() : std::numeric_limits<TimeNs>::max();
-    return out;
-}
-
-TimeNs difference(TimeNs a, TimeNs b) noexcept {
-    TimeNs out = 0;
-    if (__builtin_sub_overflow(a, b, &out))
-        return a < 0 ? std::numeric_limits<TimeNs>::min() : std::numeric_limits<TimeNs>::max();
-    return out;
-}
-
 }  // namespace
 
 CaptureFeeder::CaptureFeeder(const Config& config, port::Ring<Packet>& ring, port::BufferPool& pool,
                              PassSignals* passes)
-    : config_(config), ring_(ring), pool_(pool), passes_(passes), blocks_(config.blocks) {
-    for (std::size_t i = 0; i < config.files.size(); ++i)
-        files_.push_back({store::CaptureReader(config.files[i], &blocks_), config.ports[i], {}, false});
-}
+    : config_(config),
+      ring_(ring),
+      pool_(pool),
+      passes_(passes),
+      blocks_(config.blocks),
+      source_({config.files, config.from, config.to}, &blocks_) {}
 
 CaptureFeeder::~CaptureFeeder() {
     join();
 }
 
 void CaptureFeeder::start(const RunSignals& signals) {
-    for (File& file : files_) file.has_record = file.reader.next(file.record);
-    set_range();
     thread_ = std::thread([this, &signals] { run(signals); });
 }
 
 void CaptureFeeder::join() {
     if (thread_.joinable()) thread_.join();
-}
-
-std::vector<std::string> CaptureFeeder::warnings() const {
-    std::vector<std::string> texts = warnings_;
-    for (const File& file : files_)
-        if (file.reader.cut_off() && std::ranges::find(texts, file.reader.cut_off_text()) == texts.end())
-            texts.push_back(file.reader.cut_off_text());
-    return texts;
-}
-
-/// Distances count from the first record of all files.
-void CaptureFeeder::set_range() {
-    std::size_t file = 0;
-    const TimeNs first_ns = next_record(file) ? files_[file].record.time_ns : 0;
-    const auto moment = [&](const TimeBound& bound) { return bound.relative ? sum(first_ns, bound.ns) : bound.ns; };
-    if (config_.from.has_value()) from_ns_ = moment(*config_.from);
-    if (config_.to.has_value()) to_ns_ = moment(*config_.to);
 }
 
 /// Waits until the first pass has gone through all rx lcores and it is known how far its numbers reach. False when the
@@ -104,36 +71,10 @@ bool CaptureFeeder::close_first_pass(const RunSignals& signals) {
     return true;
 }
 
-/// Opens the files once more. Their first record is then due one mean distance after the last one.
+/// Begins another pass. False when there is none.
 bool CaptureFeeder::rewind(const RunSignals& signals) {
-    if (pass_ == 0 && !close_first_pass(signals)) return false;
-    if (records_per_pass_ == 0) records_per_pass_ = records_.load(std::memory_order_relaxed);
-    if (records_per_pass_ == 0) return false;
-    const TimeNs span = difference(difference(time_ns_, shift_ns_), first_ns_);
-    const auto step = std::max<TimeNs>(1, span / static_cast<TimeNs>(records_per_pass_));
-    if (__builtin_add_overflow(shift_ns_, sum(span, step), &shift_ns_)) return false;
-    warnings_ = warnings();
-    try {
-        for (File& file : files_) {
-            file.reader = store::CaptureReader(file.reader.name(), &blocks_);
-            file.has_record = file.reader.next(file.record);
-        }
-    } catch (const std::exception& error) {
-        warnings_.push_back(error.what());
-        return false;
-    }
-    return true;
-}
-
-/// The file whose next record is the earliest.
-bool CaptureFeeder::next_record(std::size_t& file) noexcept {
-    bool found = false;
-    for (std::size_t i = 0; i < files_.size(); ++i) {
-        if (!files_[i].has_record) continue;
-        if (!found || files_[i].record.time_ns < files_[file].record.time_ns) file = i;
-        found = true;
-    }
-    return found;
+    if (source_.passes() == 1 && !close_first_pass(signals)) return false;
+    return source_.next_pass();
 }
 
 void CaptureFeeder::wait_for_room() noexcept {
@@ -158,7 +99,7 @@ void CaptureFeeder::flush(const RunSignals& signals) noexcept {
 void CaptureFeeder::keep_pace(TimeNs time_ns, const RunSignals& signals) {
     if (config_.pace.speed <= 0) return;
     const auto due =
-        wall_start_ns_ + static_cast<TimeNs>(static_cast<double>(time_ns - first_ns_) / config_.pace.speed);
+        wall_start_ns_ + static_cast<TimeNs>(static_cast<double>(time_ns - source_.first_ns()) / config_.pace.speed);
     if (core::clock_ns(CLOCK_MONOTONIC) >= due) return;
     flush(signals);
     const TimeNs begin = core::clock_ns(CLOCK_MONOTONIC);
@@ -199,27 +140,18 @@ void CaptureFeeder::hand_over(const store::CaptureReader::Record& record, std::u
         return;
     }
     batch_.push({mbuf, time_ns, record.wire_bytes, mbuf->data_len, static_cast<std::uint8_t>(port),
-                 static_cast<std::uint8_t>(pass_)});
+                 static_cast<std::uint8_t>(source_.passes() - 1)});
     if (batch_.full()) flush(signals);
 }
 
 void CaptureFeeder::run_once(const RunSignals& signals) {
-    std::size_t file = 0;
-    while (!signals.stop_input.load(std::memory_order_relaxed) && next_record(file)) {
-        const store::CaptureReader::Record& record = files_[file].record;
-        if (record.time_ns < from_ns_ || record.time_ns >= to_ns_) {
-            core::add(skipped_, 1);
-            files_[file].has_record = files_[file].reader.next(files_[file].record);
-            continue;
-        }
-        if (!started_) first_ns_ = record.time_ns;
-        started_ = true;
-        time_ns_ = std::max(time_ns_, sum(record.time_ns, shift_ns_));  // time never runs backwards
-        keep_pace(time_ns_, signals);
+    CaptureSource::Item item;
+    while (!signals.stop_input.load(std::memory_order_relaxed) && source_.next(item)) {
+        if (item.record == nullptr) continue;
+        keep_pace(item.time_ns, signals);
         core::add(records_, 1);
-        core::add(record_bytes_, record.bytes.size());
-        hand_over(record, files_[file].port, time_ns_, signals);
-        files_[file].has_record = files_[file].reader.next(files_[file].record);
+        core::add(record_bytes_, item.record->bytes.size());
+        hand_over(*item.record, config_.ports[item.file], item.time_ns, signals);
     }
 }
 
@@ -230,7 +162,6 @@ void CaptureFeeder::run(const RunSignals& signals) {
     run_once(signals);
     for (std::uint32_t pass = 1; pass < config_.loop; ++pass) {
         if (signals.stop_input.load(std::memory_order_relaxed) || !rewind(signals)) break;
-        pass_ = pass;
         run_once(signals);
     }
     flush(signals);

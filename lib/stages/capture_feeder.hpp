@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <limits>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "port/capture_blocks.hpp"
 #include "port/packet_batch.hpp"
 #include "port/ring.hpp"
+#include "stages/capture_source.hpp"
 #include "stages/pass_signals.hpp"
 #include "stages/stage.hpp"
 #include "stages/time_bound.hpp"
@@ -53,9 +53,9 @@ public:
 
     [[nodiscard]] const std::atomic<bool>& ended() const noexcept { return ended_; }
     /// Records outside the range of time that was asked for.
-    [[nodiscard]] std::uint64_t skipped() const noexcept { return skipped_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t skipped() const noexcept { return source_.skipped(); }
     /// How often the files have been read, the one under way included; for after join().
-    [[nodiscard]] std::uint32_t passes() const noexcept { return pass_ + 1; }
+    [[nodiscard]] std::uint32_t passes() const noexcept { return source_.passes(); }
     /// Records taken from the files so far, without those skipped.
     [[nodiscard]] std::uint64_t records() const noexcept { return records_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t record_bytes() const noexcept { return record_bytes_.load(std::memory_order_relaxed); }
@@ -65,15 +65,13 @@ public:
     /// Packets that ended here: oversized, or without room.
     [[nodiscard]] const wire::PacketTally& packets() const noexcept { return packets_; }
     /// Sentences about files that were cut off; for after join().
-    [[nodiscard]] std::vector<std::string> warnings() const;
+    [[nodiscard]] std::vector<std::string> warnings() const { return source_.warnings(); }
 
 private:
     void run(const RunSignals& signals);
     void run_once(const RunSignals& signals);
     [[nodiscard]] bool rewind(const RunSignals& signals);
     [[nodiscard]] bool close_first_pass(const RunSignals& signals);
-    void set_range();
-    [[nodiscard]] bool next_record(std::size_t& file) noexcept;
     void hand_over(const store::CaptureReader::Record& record, std::uint16_t port, TimeNs time_ns,
                    const RunSignals& signals);
     [[nodiscard]] rte_mbuf* buffer_for(const store::CaptureReader::Record& record, const RunSignals& signals);
@@ -85,30 +83,14 @@ private:
     port::Ring<port::Packet>& ring_;
     port::BufferPool& pool_;
     PassSignals* passes_;
-    port::CaptureBlocks blocks_;  ///< before the files, which give theirs back
-    struct File {
-        store::CaptureReader reader;
-        std::uint16_t port = 0;
-        store::CaptureReader::Record record;
-        bool has_record = false;
-    };
-    std::vector<File> files_;
+    port::CaptureBlocks blocks_;  ///< before the source, which gives its back
+    CaptureSource source_;
     port::PacketBatch batch_;  ///< on its way into the ring; its buffers come from the pool and the blocks
-    TimeNs time_ns_ = std::numeric_limits<TimeNs>::min();
-    TimeNs first_ns_ = 0;
     TimeNs wall_start_ns_ = 0;
-    TimeNs from_ns_ = std::numeric_limits<TimeNs>::min();
-    TimeNs to_ns_ = never;
-    std::uint32_t pass_ = 0;
     std::uint64_t pushed_ = 0;  ///< packets that are in the ring, or were
-    TimeNs shift_ns_ = 0;       ///< between the stamps of the files and the time of this pass
-    std::uint64_t records_per_pass_ = 0;
-    std::vector<std::string> warnings_;  ///< of passes that are over
-    bool started_ = false;
     wire::PacketTally packets_;
     std::atomic<std::uint64_t> records_{0};
     std::atomic<std::uint64_t> record_bytes_{0};
-    std::atomic<std::uint64_t> skipped_{0};
     std::atomic<std::uint64_t> waiting_ns_{0};
     std::atomic<std::uint64_t> pacing_ns_{0};
     std::atomic<bool> ended_{false};

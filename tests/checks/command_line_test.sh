@@ -24,7 +24,7 @@ expect() {  # expect STATUS STREAM PATTERN [args...]: the exit status, and a pat
 
 expect 0 stdout 'usage: weir COMMAND' --help
 expect 0 stdout 'usage: weir COMMAND' help
-for command in run replay send inspect export explain flows; do
+for command in run replay send inspect export diff probe doctor explain flows; do
     expect 0 stdout "  $command" --help
     expect 0 stdout "$command" "$command" --help
     expect 0 stdout "$command" "$command" -h
@@ -57,7 +57,7 @@ expect 2 stderr "no counter or topic 'timeout.incomplete'; did you mean events.i
 expect 2 stderr "no counter or topic 'zzzzzzzz' (" explain zzzzzzzz
 
 # Nothing is wider than a terminal; a topic's overview fits one.
-for arguments in --help 'run -h' 'replay -h' 'send -h' 'inspect -h' 'export -h' 'flows -h' 'explain -h' explain 'explain --all'; do
+for arguments in --help 'run -h' 'replay -h' 'send -h' 'inspect -h' 'export -h' 'flows -h' 'doctor -h' 'doctor --list' 'explain -h' explain 'explain --all'; do
     wide=$("$weir" $arguments | sed 's/…/./g' | grep -E '.{81}' | grep -vE '^ *[^ ]{60}')
     lines=$("$weir" $arguments | wc -l)
     if [[ -n $wide || ($arguments == explain && $lines -gt 24) ]]; then

@@ -8,10 +8,13 @@ no package for the guest, the test is skipped: exit status 77, with the reason p
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -90,23 +93,22 @@ class Guest:
         self.process.stdout.close()
 
 
-class Shell(Guest):
-    """A guest that waits for what to do next, so that several tests share one boot."""
+class Commands:
+    """What a guest is told to do while it runs, by files in the folder that it shares. What mixes this in has `folder` and `process`."""
 
     LOOP = """
 n=1
+while [ -e $share/begun.$n ]; do n=$((n + 1)); done # one that was rebooted goes on
 while :; do
-    while [ ! -e $share/do.$n ]; do busybox usleep 50000; done
+    while [ ! -e $share/do.$n ]; do sleep 0.05; done
     [ -s $share/do.$n ] || exit 0
+    : >$share/begun.$n
     (. $share/do.$n) >$share/said.$n 2>&1
     echo $? >$share/status.new; mv $share/status.new $share/status.$n
     n=$((n + 1))
 done
 """
-
-    def __init__(self, folder, setup, *qemu, **more):
-        super().__init__(folder, setup + self.LOOP, *qemu, **more)
-        self.count = 0
+    count = 0
 
     def give(self, text):
         self.count += 1
@@ -127,11 +129,76 @@ done
             raise AssertionError(f"{commands}\nended with {ended.read_text().strip()}, not {status}\n{said}")
         return said
 
+
+class Shell(Commands, Guest):
+    """A guest that waits for what to do next, so that several tests share one boot."""
+
+    def __init__(self, folder, setup, *qemu, **more):
+        super().__init__(folder, setup + self.LOOP, *qemu, **more)
+
     def close(self):
         """Power off, in order."""
         if self.process.poll() is None:
             self.give("")
             self.wait()
+
+
+class Machine:
+    """A machine that starts like a real one: firmware, boot loader, a disk that keeps what is written. All that it says comes over its
+    serial console. Power can be cut at any time."""
+
+    def __init__(self, folder, *qemu, name="machine", cpus=2, memory=1536):
+        self.folder = pathlib.Path(folder)
+        self.console = self.folder / f"{name}.console"
+        self.monitor = self.folder / f"{name}.monitor"
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            ["qemu-system-x86_64", "-machine", "q35,kernel-irqchip=split", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max", "-smp", str(cpus),
+             "-m", str(memory), "-nodefaults", "-vga", "none", "-display", "none", "-serial", f"file:{self.console}", "-monitor",
+             f"unix:{self.monitor},server=on,wait=off", *map(str, qemu)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def said(self):
+        return self.console.read_text(errors="replace") if self.console.exists() else ""
+
+    def wait_for(self, pattern, limit_s, after=0):
+        """Until the console has said that, from character `after` on; returns the match."""
+        end = time.monotonic() + limit_s
+        while True:
+            ended = self.process.poll() is not None
+            found = re.compile(pattern).search(self.said(), after)
+            if found:
+                return found
+            if ended or time.monotonic() > end:
+                what = f"the machine ended: {self.process.stdout.read()}" if ended else f"not within {limit_s} s"
+                raise AssertionError(f"{pattern!r}: {what}\n{self.said()[-6000:]}")
+            time.sleep(0.1)
+
+    def seconds(self):
+        return time.monotonic() - self.started
+
+    def cut_power(self):
+        """At once, whatever it is doing. What it handed to its disk is there: the host lives on, with its page cache."""
+        self.process.kill()
+        self.end()
+
+    def press_power_button(self):
+        with socket.socket(socket.AF_UNIX) as monitor:
+            monitor.connect(str(self.monitor))
+            monitor.recv(4096)
+            monitor.sendall(b"system_powerdown\n")
+            monitor.recv(4096)
+
+    def wait_off(self, limit_s):
+        try:
+            self.process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it is still on after {limit_s} s\n{self.said()[-6000:]}") from None
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
 
 
 class Case(live.Case):
@@ -179,16 +246,47 @@ def hub(*identities):
     return [word for identity in identities for word in ("-netdev", f"hubport,id={identity},hubid=0")]
 
 
-def main():
+BUILD = pathlib.Path(sys.argv[1]).resolve().parent.parent if len(sys.argv) > 1 else ROOT / "build"
+PACKAGES = BUILD / "guest-packages"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "weir-guest"
+
+
+def make_package():
+    """weir's package of the build that is tested, unless it is there and nothing in it is newer."""
+    if os.environ.get("WEIR_PACKAGE"):
+        return
+    for tool in ("dpkg-buildpackage", "dh"):
+        if shutil.which(tool) is None:
+            print(f"skipped: there is no program '{tool}' (scripts/install-deps --package installs it)")
+            sys.exit(live.SKIPPED)
+    parts = [pathlib.Path(sys.argv[1]), *(ROOT / "debian").iterdir(), *(ROOT / "systemd").iterdir(), ROOT / "scripts" / "appliance-setup"]
+    made = list(PACKAGES.glob("weir_*.deb"))
+    if made and min(path.stat().st_mtime for path in made) > max(path.stat().st_mtime for path in parts):
+        return
+    shutil.rmtree(PACKAGES, ignore_errors=True)
+    make(ROOT / "scripts" / "package", "--prebuilt", BUILD, "--out", PACKAGES)
+
+
+def package():
+    """The file that make_package() left; or the one that WEIR_PACKAGE names, made before."""
+    return pathlib.Path(os.environ.get("WEIR_PACKAGE") or next(PACKAGES.glob("weir_*.deb")))
+
+
+def make(*command):
+    """Runs what makes something that the tests start from; what cannot be had here skips them."""
+    made = subprocess.run([*map(str, command)], capture_output=True, text=True)
+    if made.returncode == live.SKIPPED:
+        print(f"skipped: {made.stderr.strip()}")
+    if made.returncode != 0:
+        print(made.stdout, made.stderr)
+        sys.exit(made.returncode)
+
+
+def main(prepare=lambda: make(SCRIPT, "make", *sys.argv[1:2])):
     """usage: NAME_test.py WEIR [unittest options]"""
     if not os.environ.get("WEIR_LIVE_SANDBOX"):  # the packages come over the network, which the sandbox does not have
         if shutil.which("qemu-system-x86_64") is None:
             print("skipped: there is no program 'qemu-system-x86_64' (scripts/install-deps --guest installs it)")
             sys.exit(live.SKIPPED)
-        made = subprocess.run([str(SCRIPT), "make", *sys.argv[1:2]], capture_output=True, text=True)
-        if made.returncode == live.SKIPPED:
-            print(f"skipped: {made.stderr.strip()}")
-        if made.returncode != 0:
-            print(made.stderr)
-            sys.exit(made.returncode)
+        prepare()
     live.main(sandbox_required=True)

@@ -5,10 +5,12 @@ cannot do what it is asked for. Rates are low, so that a busy machine can keep t
 usage: bench_test.py WEIR
 """
 
+import ctypes
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -386,17 +388,17 @@ class Hosts:
         self.end_switch()
         ports = []
         with open("/proc/self/ns/net") as here, open(f"/run/netns/{self.names['switch']}") as there:
-            libc = live.ctypes.CDLL(None)
-            libc.setns(there.fileno(), live.CLONE_NEWNET)
+            libc = ctypes.CDLL(None)
+            libc.setns(there.fileno(), live.sandbox.CLONE_NEWNET)
             try:
                 for name in ("port1", "port2"):
-                    port = live.socket.socket(live.socket.AF_PACKET, live.socket.SOCK_RAW, live.socket.htons(3))
-                    port.setsockopt(live.socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
+                    port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+                    port.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
                     port.bind((name, 3))
                     port.settimeout(0.05)
                     ports.append(port)
             finally:
-                libc.setns(here.fileno(), live.CLONE_NEWNET)
+                libc.setns(here.fileno(), live.sandbox.CLONE_NEWNET)
 
         def forward(source, target, lossy):
             seen = 0

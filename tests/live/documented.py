@@ -10,7 +10,11 @@ import shutil
 
 # Programs that need not be installed where the pages are read.
 PROGRAMS = {"weir", "ip", "ethtool", "ping", "meson", "ninja", "scripts/demo", "scripts/test", "scripts/install-deps", "scripts/bench", "scripts/guest",
-            "dpdk-telemetry.py", "dpdk-testpmd", "dpdk-devbind.py", "ib_send_bw", "ib_write_bw", "rdma", "tcpdump", "h5clear", "h5dump", "modprobe"}
+            "scripts/soak",
+            "dpdk-telemetry.py", "dpdk-testpmd", "dpdk-devbind.py", "ib_send_bw", "ib_write_bw", "rdma", "tcpdump", "h5clear", "h5dump",
+            "modprobe", "sudo", "apt", "systemctl", "journalctl", "lintian",
+            "scripts/package", "scripts/make-image", "scripts/appliance-setup", "weir-setup", "dpkg", "mmdebstrap", "qemu-system-x86_64", "mkdocs"}
+SHELL = ("sh", "bash", "shell", "console")
 
 
 class Command:
@@ -50,7 +54,7 @@ def blocks_of_markdown(text):
         if line.startswith("```"):
             fence = line[3:].strip() if fence is None else None
         elif fence is not None:
-            if fence in ("sh", "bash", "shell", "console"):
+            if fence in SHELL:
                 yield number, line
         else:
             inside = line.startswith("    ") and (inside or not before.strip())
@@ -87,10 +91,39 @@ def in_tree(root):
     return {page: found for page, found in pages.items() if found}
 
 
+def blocks_in_tree(root, *languages):
+    """[(page, line, text), ...]: fenced blocks of these languages in README and docs/, and of TOML indented ones too."""
+    root, found = pathlib.Path(root), []
+    for file in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
+        page, text = str(file.relative_to(root)), file.read_text()
+        for block in re.finditer(r"(?m)^```(\w+)\n(.*?)^```", text, re.S):
+            if block[1] in languages:
+                found.append((page, text.count("\n", 0, block.start()) + 2, block[2]))
+        if "toml" in languages:
+            text = re.sub(r"(?ms)^```.*?^```", lambda fenced: "\n" * fenced[0].count("\n"), text)
+            for block in re.finditer(r"(?m)^(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)", text):
+                if re.match(r" {4}\[+[a-z.]+\]+\s*(#|$)", block[1]):
+                    found.append((page, text.count("\n", 0, block.start()) + 1, re.sub(r"(?m)^ {4}", "", block[1])))
+    return sorted(found, key=lambda block: block[:2])
+
+
+def commands_in_other_blocks(root):
+    """[(page, line, text), ...]: what begins with a program of PROGRAMS in a fenced block that is of no language, or of one that is none of these."""
+    root, found = pathlib.Path(root), []
+    for file in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
+        text = file.read_text()
+        for block in re.finditer(r"(?m)^```([^\n]*)\n(.*?)^```", text, re.S):
+            if block[1].strip() not in (*SHELL, "toml", "python", "json"):
+                for at, line in enumerate(block[2].split("\n")):
+                    if (line.strip().removeprefix("$ ").split() or [""])[0] in PROGRAMS:
+                        found.append((str(file.relative_to(root)), text.count("\n", 0, block.start()) + 2 + at, line.strip()))
+    return found
+
+
 def mentioned(page, text):
-    """`weir ...` in running text: commands that are not run, but whose options must be there."""
+    """`weir ...` and `scripts/...` in running text and in tables: commands that are not run, but whose options must be there."""
     found = []
     for number, line in enumerate(text.split("\n"), 1):
-        for words in re.findall(r"`(weir [a-z]+ [^`]*)`", line):
+        for words in re.findall(r"`(weir [a-z]+ [^`]*|scripts/[\w.]+[^`]*)`", line):
             found.append(Command(page, number, words))
     return found

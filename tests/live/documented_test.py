@@ -28,26 +28,32 @@ import packets  # noqa: E402
 
 # (page, command, why it cannot be run here)
 NOT_RUN = [
+    ("docs/guides/REPLAY_ONTO_A_WIRE.md", r"chrt", "needs the right to real-time priorities; the same command without it is run"),
     ("README.md", r"scripts/test", "all tests, this one too"),
     ("README.md", r"meson (setup|test)", "builds everything; scripts/test does the same"),
     ("docs/guides/APPLIANCE.md", r"meson|systemctl|systemd-|weir-setup", "changes the machine; appliance_setup_test.py does it on trees that stand for one"),
     ("docs/guides/INSTALL.md", r"apt |pip |meson|ninja|scripts/(install-deps|package|site)",
      "installs on this machine; package_test.py does it in a root of its own, site_test.py and pip's test the others"),
     ("docs/internals/GUEST.md", r"scripts/test|meson|ninja", "the tests in a guest, which scripts/test runs"),
+    ("docs/guides/IMAGE.md", r"(sudo )?(scripts/(package|make-image)|dd) ", "makes and writes a disk; appliance_test.py does it for a machine in QEMU"),
     ("docs/guides/DEVICES.md", r"devlink", "a setting of a physical card"),
     ("docs/guides/LCORES.md", r"echo .*/hugepages-2048kB/", "changes the machine, and needs a second NUMA node"),
     ("docs/reference/PROGRESS.md", r"dpdk-telemetry", "a program of DPDK's that waits for a terminal; telemetry_test.py has the protocol"),
     ("docs/guides/PERFTEST.md", r"ib_write_bw", "needs an RDMA device; the guest suite runs it against soft-RoCE"),
     ("docs/guides/BENCH.md", r"weir bench --(server|client)", "two hosts; bench_test.py makes them"),
+    ("docs/guides/SOAK.md", r"scripts/soak --minutes 60 --out", "an hour; soak_test.py has a minute of it"),
     ("docs/guides/BENCH.md", r"rdma link add", "needs soft-RoCE in the kernel; the guest suite makes one"),
     ("examples/live-perftest.toml", r"ib_write_bw", "needs an RDMA device; the guest suite runs it against soft-RoCE"),
 ]
+# Programs that change the machine: never run, so each command of them needs an entry above.
+NEVER = {"apt", "apt-get", "dpkg", "systemctl", "journalctl", "reboot", "poweroff", "shutdown", "dd", "mount", "umount", "parted", "update-grub",
+         "hostnamectl", "timedatectl", "useradd", "scripts/appliance-setup", "weir-setup", "scripts/make-image", "scripts/package"}
 # Pages whose networks are those that NETWORK makes first.
 NETWORK = "docs/start/LIVE_ON_ONE_MACHINE.md"
 ON_THE_VETH = {"examples/live-af-packet.toml", "examples/live-af-xdp.toml", "examples/live-perftest.toml", "examples/live-roce-rc.toml",
                "examples/flow-rules.toml"}
 SEND_S = 30  # how long a sender without an end sends at most; less when the run has written something
-TREE = ("README.md", "docs", "examples", "formats", "flows", "pmd-config", "scripts", "python")
+TREE = ("README.md", "docs", "examples", "formats", "flows", "pmd-config", "scripts", "systemd", "python")
 
 EJFAT = """[[port]]
 name = "det0"
@@ -157,6 +163,9 @@ class Documented(unittest.TestCase):
         for command in commands:
             if any(page == where and re.match(pattern, command.text) for where, pattern, _ in NOT_RUN):
                 continue
+            if command.text.removeprefix("sudo ").split()[0] in NEVER:
+                problems.append(f"{command}: changes the machine; NOT_RUN must say why it is not run, and what runs it instead")
+                continue
             background = command.text.startswith("weir run") and not re.search(r"--(idle-exit|duration|print-config)", command.text)
             problem = self.finish() if background else ""
             if problem:
@@ -185,6 +194,9 @@ class Documented(unittest.TestCase):
         if page == "docs/reference/PROGRESS.md" and "--config F" in text:
             (self.folder / "det.toml").write_text(EJFAT.format(device="sim,format=ejfat,rate=100,events=50", transport="udp", stream=UDP, more=""))
             return text.replace("--config F", "--config det.toml")
+        if page == "docs/guides/DOCTOR.md":
+            (self.folder / "det.toml").write_text(EJFAT.format(device="sim,format=ejfat,rate=100,events=50", transport="udp", stream=UDP, more=""))
+            (self.folder / "runs").mkdir(exist_ok=True)
         if text.startswith("weir bench --loopback") and "--at " not in text:
             # One rate and one transport: what a search finds is for bench_test.py.
             return text + " --at 2kpps --seconds 0.1" + ("" if "--transport" in text else " --transport packet-mmap --bytes 2000")
@@ -254,15 +266,24 @@ class Mentioned(unittest.TestCase):
         done = subprocess.run([live.Weir.program, command, "--help"], capture_output=True, text=True)
         return done.stdout if done.returncode == 0 else None
 
+    def commands(self):
+        """All that weir has, by its own help."""
+        text = subprocess.run([live.Weir.program, "--help"], check=True, capture_output=True, text=True).stdout
+        listed = text.split("usage: weir COMMAND")[1].split("--version")[0]
+        return [name for name in re.findall(r"(?m)^  ([a-z]+) ", listed) if name != "help"]
+
     def test_what_is_mentioned_has_the_options_that_are_mentioned(self):
         found = []
         pages = {str(file.relative_to(live.ROOT)): file.read_text() for file in (live.ROOT / "README.md", *sorted((live.ROOT / "docs").rglob("*.md")))}
         commands = [command for page, text in pages.items() for command in documented.mentioned(page, text)]
-        helps = {name: self.help_of(name) for name in ("run", "replay", "send", "inspect", "export", "explain", "flows", "bench")}
+        helps = {name: self.help_of(name) for name in self.commands()}
         for name, text in helps.items():
             commands += documented.of_help(f"weir {name} --help", text)
         self.assertGreater(len(commands), 60)
         for command in commands:
+            if command.text.startswith("scripts/"):
+                found += self.wrong_in_script(command)
+                continue
             name = command.text.split()[1]
             if name not in helps:
                 found.append(f"{command}: there is no command {name}")
@@ -271,6 +292,24 @@ class Mentioned(unittest.TestCase):
                 if not re.search(rf"{option}(?![\w-])", re.split(r"(?m)^examples?:", helps[name])[0]) and option != "--help":
                     found.append(f"{command}: weir {name} has no {option}")
         self.assertEqual(found, [], "\n" + "\n".join(found))
+
+    def wrong_in_script(self, command):
+        """A script says itself, in its first comment or in its code, which words and options it takes."""
+        program, *words = command.text.replace("\\|", " ").split()
+        file = live.ROOT / program
+        if not file.exists():
+            return [f"{command}: there is no {program}"]
+        text = file.read_text()
+        if program == "scripts/bench":  # passes options on to the programs that it builds
+            text += "".join(source.read_text() for source in sorted((live.ROOT / "bench").rglob("*.[ch]pp")))
+        words = [word.strip("[],.") for word in words if word != "--"]
+        wanted = [word for at, word in enumerate(words) if re.fullmatch(r"--[a-z][a-z-]*", word) or (at == 0 and re.fullmatch(r"[a-z][a-z-]+", word))]
+        return [f"{command}: {program} has no {word}" for word in wanted if not re.search(rf"(?<![\w-]){word}(?![\w-])", text)]
+
+    def test_every_command_can_be_seen(self):
+        """Commands are looked for in indented blocks and in those that say sh: a block of another kind must not have any."""
+        hidden = [f"{page}:{line}: {text}" for page, line, text in documented.commands_in_other_blocks(live.ROOT)]
+        self.assertEqual(hidden, [], "\n".join(hidden))
 
     def test_nothing_is_left_out_for_nothing(self):
         tree = documented.in_tree(live.ROOT)

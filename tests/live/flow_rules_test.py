@@ -4,6 +4,8 @@
 usage: flow_rules_test.py WEIR
 """
 
+import socket
+
 import live
 
 RULES = """# one module each, the rest is not wanted
@@ -55,7 +57,7 @@ idle = "sleep"
         run = self.weir(self.config(keys), "--events", 12, "--duration", 30)
         run.wait_running()
         options = ("--sources", 2, "--events", 12, "--seed", 4)
-        with self.network.socket_there(live.socket.AF_INET, live.socket.SOCK_DGRAM) as other:
+        with self.network.socket_there(socket.AF_INET, socket.SOCK_DGRAM) as other:
             other.sendto(b"noise", (live.RECEIVER, 9))
             other.sendto(b"noise", (live.RECEIVER, 10))
         sent = self.send(*options, "--rate", 20, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())

@@ -5,7 +5,6 @@ interfaces, mounts and processes are gone at its end, however it ends. Where nam
 exit status 77, with the reason printed.
 """
 
-import ctypes
 import hashlib
 import json
 import os
@@ -13,7 +12,6 @@ import pathlib
 import random
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -24,36 +22,21 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SKIPPED = 77
-RECEIVER = "10.1.0.2"  # weir's address; nothing in the kernel has it
-SENDER = "10.1.0.10"
-CLONE_NEWNET = 0x40000000
+sys.path.insert(0, str(ROOT / "scripts"))
 
-
-def no_sandbox():
-    """Why there can be no sandbox here, or nothing."""
-    for tool in ("unshare", "ip", "ethtool", "mount"):
-        if shutil.which(tool) is None:
-            return f"there is no program '{tool}'"
-    probe = subprocess.run([*sandbox_command(), "sh", "-c", "mount -t tmpfs none /run && ip netns add probe"], capture_output=True,
-                           text=True)
-    return "" if probe.returncode == 0 else f"no network namespaces here ({(probe.stderr or probe.stdout).strip()})"
-
-
-def sandbox_command():
-    command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    return command if os.geteuid() == 0 else [*command, "--user", "--map-root-user"]
+import sandbox  # noqa: E402
+from sandbox import RECEIVER, SENDER, Network  # noqa: E402, F401
 
 
 def enter_sandbox(required):
     """Runs this program again as the first process of new namespaces. The kernel ends and unmounts everything with it."""
     if os.environ.get("WEIR_LIVE_SANDBOX"):
-        subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
-        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        sandbox.settle()
         return
-    reason = no_sandbox()
+    reason = sandbox.no_sandbox()
     if not reason:
         environment = {**os.environ, "WEIR_LIVE_SANDBOX": "1", "PYTHONUNBUFFERED": "1"}
-        command = [*sandbox_command(), sys.executable, "-B", *sys.argv]
+        command = [*sandbox.command(), sys.executable, "-B", *sys.argv]
         os.execvpe(command[0], command, environment)
     if required:
         print(f"skipped: {reason}")
@@ -76,44 +59,6 @@ def main(sandbox_required=False, more_arguments=0):
     if not result.wasSuccessful():
         sys.exit(1)
     sys.exit(SKIPPED if result.skipped and len(result.skipped) >= result.testsRun else 0)
-
-
-class Network:
-    """det0 here, for weir, without an address; gen0 in the namespace "sender", with one. Jumbo frames, no offloads."""
-
-    def __init__(self, queues=1, mtu=9000):
-        ip = lambda *words: subprocess.run(["ip", *words], check=True)
-        ip("netns", "add", "sender")
-        count = ("numtxqueues", str(queues), "numrxqueues", str(queues))
-        ip("link", "add", "det0", "mtu", str(mtu), *count, "type", "veth", "peer", "name", "gen0", "mtu", str(mtu), *count, "netns", "sender")
-        ip("link", "set", "det0", "up")
-        ip("-n", "sender", "address", "add", f"{SENDER}/24", "dev", "gen0")
-        ip("-n", "sender", "link", "set", "gen0", "up")
-        for prefix, device in (([], "det0"), (["ip", "netns", "exec", "sender"], "gen0")):
-            subprocess.run([*prefix, "ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off", "tx", "off"], check=True,
-                           stdout=subprocess.DEVNULL)
-
-    @staticmethod
-    def close():
-        subprocess.run(["ip", "link", "delete", "det0"])
-        subprocess.run(["ip", "netns", "delete", "sender"])
-
-    @staticmethod
-    def there(*command):
-        """The command, to be run on the sender's side."""
-        return ["ip", "netns", "exec", "sender", *map(str, command)]
-
-    @staticmethod
-    def socket_there(*kind):
-        """A socket on the sender's side; it stays there."""
-        libc = ctypes.CDLL(None, use_errno=True)
-        with open("/proc/self/ns/net") as here, open("/run/netns/sender") as there:
-            if libc.setns(there.fileno(), CLONE_NEWNET) != 0:
-                raise OSError(ctypes.get_errno(), "setns")
-            try:
-                return socket.socket(*kind)
-            finally:
-                libc.setns(here.fileno(), CLONE_NEWNET)
 
 
 class Weir:

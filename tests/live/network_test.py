@@ -157,7 +157,12 @@ class NetworkTest(live.Case):
 
     def test_frames_that_the_ring_cuts_are_explained(self):
         text = JUNGFRAU.replace('iface=det0"', 'iface=det0,framesz=2048"\nmtu = 1500')
-        run = self.weir(text, "--duration", 30, "--progress", f"json:{self.folder}/p")
+        # Where it is as certain as here, a run has to be told to start.
+        refused = self.weir(text, "--duration", 1, name="refused")
+        refused.end(status=1)
+        self.assertIn("frame_room", refused.errors)
+        self.assertIn("--force", refused.errors)
+        run = self.weir(text, "--duration", 30, "--force", "--progress", f"json:{self.folder}/p")
         self.wait_reachable(run)
         sent = self.send("--sources", 2, "--events", 2, "--rate", 20, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
         live.wait_for(lambda: any(json.loads(line)["packets"]["received"] >= sent["packets"]["sent"] for line in

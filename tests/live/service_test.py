@@ -84,12 +84,12 @@ class ServiceTest(live.Case):
         run.end()
 
     def test_the_watchdog_is_fed_while_all_lcores_poll(self):
-        watchdog_s = 2
+        watchdog_s = 4
         for idle in ("sleep", "pause"):
             with self.subTest(idle=idle):
                 run = self.service(watchdog_s, lcores=f'idle = "{idle}"')
                 run.wait_running()
-                feeds = [at for at, text in self.heard_for(4) if text == "WATCHDOG=1"]
+                feeds = [at for at, text in self.heard_for(6.5) if text == "WATCHDOG=1"]
                 self.assertGreaterEqual(len(feeds), 4)
                 self.assertLess(max(b - a for a, b in zip(feeds, feeds[1:])), watchdog_s)
                 run.stop(signal.SIGTERM)
@@ -99,12 +99,12 @@ class ServiceTest(live.Case):
                 live.shutil.rmtree(self.folder / "run")
 
     def test_an_lcore_that_is_stuck_ends_the_feeding(self):
-        watchdog_s = 2
+        watchdog_s = 4
         run = self.service(watchdog_s)
         run.wait_running()
         workers = [thread for thread, name in self.threads(run).items() if "worker" in name]
         self.assertTrue(workers, self.threads(run))
-        before = [text for _, text in self.heard_for(1.5)]
+        before = [text for _, text in self.heard_for(3)]
         self.assertIn("WATCHDOG=1", before)
         try:
             frozen = Frozen(workers[0])

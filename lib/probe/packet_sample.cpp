@@ -1,0 +1,110 @@
+#include "probe/packet_sample.hpp"
+
+#include <algorithm>
+
+#include "wire/network.hpp"
+
+namespace weir::probe {
+namespace {
+
+/// Of the outermost tag.
+std::uint16_t vlan_of(std::span<const std::byte> frame) {
+    if (frame.size() < wire::ethernet_header_bytes + wire::vlan_tag_bytes) return no_vlan;
+    const auto type = wire::load_be<std::uint16_t>(frame.data() + wire::ethernet_header_bytes - 2);
+    if (type != wire::ethertype_vlan && type != wire::ethertype_service_vlan) return no_vlan;
+    return wire::load_be<std::uint16_t>(frame.data() + wire::ethernet_header_bytes) & 0xfffU;
+}
+
+}  // namespace
+
+void PacketSample::add(std::span<const std::byte> frame, std::uint32_t wire_bytes, core::TimeNs time_ns) {
+    if (full()) return;
+    if (packets_ == 0) first_ns_ = last_ns_ = time_ns;
+    first_ns_ = std::min(first_ns_, time_ns);
+    last_ns_ = std::max(last_ns_, time_ns);
+    ++packets_;
+    bytes_ += wire_bytes;
+    if (frame.size() < wire_bytes) ++cut_frames_;
+    frame_bytes_ = wire_bytes;
+    wire::Datagram datagram;
+    const wire::Verdict verdict =
+        wire::parse_frame(frame.data(), static_cast<std::uint32_t>(frame.size()), wire_bytes, datagram);
+    if (verdict == wire::ok)
+        return add_datagram(datagram, {datagram.payload, datagram.payload_bytes}, vlan_of(frame), time_ns);
+    if (verdict != wire::Verdict::malformed_ip_fragment || !datagram.fragment) return others_.add(verdict);
+    const auto whole = join_.add(datagram, limits_.head_bytes, time_ns);
+    if (!whole) return;
+    datagram.sport = whole->sport;
+    datagram.dport = whole->dport;
+    datagram.payload_bytes = whole->payload_bytes;
+    // As in a run: nobody checks the iCRC of pieces.
+    if (datagram.dport == wire::roce_port) return others_.add(wire::Verdict::ip_fragment_roce);
+    add_datagram(datagram, whole->head, vlan_of(frame), whole->first_ns);
+    if (const auto at = index_.find(
+            {IpText::source_of(datagram), IpText::destination_of(datagram), datagram.dport, vlan_of(frame)});
+        at != index_.end())
+        flows_[at->second].fragments += whole->pieces;
+}
+
+Flow* PacketSample::flow_of(const wire::Datagram& datagram, std::uint16_t vlan, core::TimeNs time_ns) {
+    const FlowKey key{IpText::source_of(datagram), IpText::destination_of(datagram), datagram.dport, vlan};
+    auto at = index_.find(key);
+    if (at == index_.end()) {
+        if (flows_.size() >= limits_.flows) return nullptr;
+        at = index_.emplace(key, static_cast<std::uint32_t>(flows_.size())).first;
+        flows_.push_back({.key = key, .payload_min = datagram.payload_bytes, .first_ns = time_ns, .last_ns = time_ns});
+    }
+    return &flows_[at->second];
+}
+
+void PacketSample::add_datagram(const wire::Datagram& datagram, std::span<const std::byte> head, std::uint16_t vlan,
+                                core::TimeNs time_ns) {
+    Flow* flow = flow_of(datagram, vlan, time_ns);
+    if (flow == nullptr) {
+        ++unfollowed_;
+        return;
+    }
+    constexpr std::size_t sports_max = 16;
+    ++flow->datagrams;
+    flow->payload_bytes += datagram.payload_bytes;
+    flow->wire_bytes += frame_bytes_;
+    flow->payload_min = std::min(flow->payload_min, datagram.payload_bytes);
+    flow->payload_max = std::max(flow->payload_max, datagram.payload_bytes);
+    flow->first_ns = std::min(flow->first_ns, time_ns);
+    flow->last_ns = std::max(flow->last_ns, time_ns);
+    if (flow->sports.size() < sports_max) flow->sports.insert(datagram.sport);
+    const auto index = static_cast<std::uint32_t>(flow - flows_.data());
+    if (datagram.dport == wire::roce_port) return add_request(datagram, index, time_ns);
+    const std::span<const std::byte> kept = head.first(std::min<std::size_t>(head.size(), limits_.head_bytes));
+    datagrams_.push_back({time_ns, index, datagram.payload_bytes, static_cast<std::uint32_t>(kept.size()), keep(kept)});
+}
+
+void PacketSample::add_request(const wire::Datagram& datagram, std::uint32_t flow, core::TimeNs time_ns) {
+    constexpr std::size_t qps_max = 1024;
+    SampledRequest request{.time_ns = time_ns, .flow = flow, .packet = {}};
+    wire::Verdict verdict = wire::decode_roce(datagram, true, request.packet);
+    if (verdict == wire::Verdict::malformed_bad_icrc) {
+        request.bad_icrc = true;
+        verdict = wire::decode_roce(datagram, false, request.packet);
+        others_.add(wire::Verdict::malformed_bad_icrc);
+    }
+    if (verdict == wire::Verdict::not_for_us_roce_response)
+        if (auto& known = answers_[{IpText::source_of(datagram), IpText::destination_of(datagram)}];
+            known.size() < qps_max)
+            known.insert(request.packet.qp);
+    if (verdict != wire::ok) return others_.add(verdict);
+    constexpr std::uint32_t head_bytes = 64;
+    const std::span<const std::byte> kept(request.packet.payload, std::min(request.packet.bytes, head_bytes));
+    request.head_bytes = static_cast<std::uint32_t>(kept.size());
+    request.head_at = keep(kept);
+    request.packet.payload = nullptr;
+    requests_.push_back(request);
+}
+
+std::uint64_t PacketSample::keep(std::span<const std::byte> head) {
+    const std::uint64_t at = heads_.size();
+    heads_.insert(heads_.end(), head.begin(), head.end());
+    return at;
+}
+
+}  // namespace weir::probe

@@ -1,0 +1,64 @@
+// Whole frames through a DPDK device.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "config/device_facts.hpp"
+#include "port/interface_drops.hpp"
+#include "resend/wire_target.hpp"
+#include "simulate/frame_link.hpp"
+#include "wire/network.hpp"
+
+namespace weir::resend {
+
+namespace {
+
+constexpr std::uint32_t mtu_default = 9000;
+constexpr std::uint32_t mtu_most = 9600;  // what is asked of a device; the loopback interface has more
+constexpr auto farewell = std::chrono::milliseconds(100);
+
+class DeviceTarget : public WireTarget {
+public:
+    DeviceTarget(const std::string& device, std::uint32_t mtu)
+        : device_(device), link_(simulate::open_device_link(device, mtu + wire::ethernet_header_bytes)) {
+        static_assert(slots <= simulate::FrameLink::slots);
+    }
+
+    void load(std::uint32_t slot, std::span<const std::byte> packet, std::uint16_t /*port*/) noexcept override {
+        std::memcpy(link_->slot(slot).data(), packet.data(), packet.size());
+        bytes_[slot] = static_cast<std::uint32_t>(packet.size());
+    }
+    Taken send(std::uint32_t first, std::uint32_t count) noexcept override {
+        return {link_->send(first, std::span(bytes_).subspan(first, count)), false, false};
+    }
+    bool is_ready() noexcept override { return link_->is_up(); }
+    void finish() override {
+        // A peer that reads our memory loses what it has not taken when we leave.
+        if (config::device_facts(device_).loss == config::LossTold::lossless) std::this_thread::sleep_for(farewell);
+    }
+    std::uint64_t lost() noexcept override { return link_->lost(); }
+    std::string failure() const override { return "device:" + device_ + ": takes no frame"; }
+
+private:
+    std::string device_;
+    std::unique_ptr<simulate::FrameLink> link_;
+    std::array<std::uint32_t, slots> bytes_{};
+};
+
+}  // namespace
+
+std::uint32_t usual_mtu(const std::string& device) {
+    const std::size_t comma = device.find(',');
+    const std::string interface = port::argument(comma == std::string::npos ? "" : device.substr(comma + 1), "iface");
+    if (config::driver_of(device) == "net_af_packet" && !interface.empty())
+        return std::min(port::interface_mtu(interface).value_or(mtu_default), mtu_most);
+    return mtu_default;
+}
+
+std::unique_ptr<WireTarget> open_device_target(const std::string& device, std::uint32_t mtu) {
+    return std::make_unique<DeviceTarget>(device, mtu);
+}
+
+}  // namespace weir::resend

@@ -1,0 +1,10 @@
+// A message has no header, so nothing in it says what it is.
+#include "wire/recognition.hpp"
+
+namespace weir::wire {
+
+FormatMarks message_marks() {
+    return {};
+}
+
+}  // namespace weir::wire

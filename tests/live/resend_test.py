@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""A capture onto a wire and into `weir run`: by memif, and by a socket over a virtual cable. The events are those of the capture
+replayed directly, which `weir diff` says. usage: resend_test.py WEIR"""
+
+import json
+import re
+import subprocess
+import unittest
+
+import live
+from devices_test import PROFILES, needs
+
+JUNGFRAU = ("--sources", 2, "--events", 12, "--seed", 4, "--rate", 40)
+
+
+class Resend(live.Case):
+    def example(self, name, *replacements):
+        text = (live.ROOT / f"examples/live-{name}.toml").read_text()
+        for old, new in (('"../pmd-config/', f'"{PROFILES}/'), *replacements):
+            self.assertIn(old, text)
+            text = text.replace(old, str(new))
+        return text
+
+    def resend(self, capture, *options, where=()):
+        report = self.folder / "wire.json"
+        done = subprocess.run([*where, live.Weir.program, "replay", str(capture), *map(str, options), "--report", str(report)], capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        found = json.loads(report.read_text())
+        self.assertTrue(found["balanced"])
+        return found
+
+    def same_as_direct(self, run, capture):
+        """What came over the wire is what is in the capture."""
+        text = re.sub(r'(?m)^(device = ).*\n(profile = .*\n)?', r'\1"net_null0"\n', (self.folder / "run.toml").read_text())
+        config = self.folder / "direct.toml"
+        config.write_text(text)
+        direct = self.folder / "direct"
+        subprocess.run([live.Weir.program, "replay", str(capture), "--config", str(config), "--out", str(direct), "--quiet"], check=True, timeout=60)
+        done = subprocess.run([live.Weir.program, "diff", str(run.out), str(direct)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("12 events in both: 12 the same, 0 not", done.stdout)
+
+    def test_memif(self):
+        needs("net_memif")
+        capture, path = self.folder / "c.pcap", self.folder / "m.sock"
+        self.send(*JUNGFRAU, "--to", capture)
+        run = self.weir(self.example("memif", ("/tmp/weir-memif.sock", path)), "--duration", 30, "--progress", f"json:{self.folder}/p")
+        run.wait_running()
+        found = self.resend(capture, "--to", f"device:net_memif0,role=client,id=0,socket={path},socket-abstract=no,rsize=11,bsize=10240")
+        seen = lambda: [json.loads(line)["events"]["complete"] for line in (self.folder / "p").read_text().splitlines()]
+        live.wait_for(lambda: 12 in seen(), "complete events")
+        run.stop()
+        run.end()
+        self.assert_account(run, sent=found["packets"]["sent"])
+        self.assertEqual(found["packets"]["sent"], 12 * 2 * 128)
+        self.same_as_direct(run, capture)
+
+    def test_socket(self):
+        needs("net_af_packet")
+        network = live.Network()
+        self.addCleanup(network.close)
+        capture = self.folder / "c.pcap"
+        self.send(*JUNGFRAU, "--to", capture)
+        run = self.weir(self.example("af-packet"), "--events", 12, "--duration", 30)
+        run.wait_running()
+        found = self.resend(capture, "--to", f"udp:{live.RECEIVER}", "--pace", "x0.2", where=network.there())
+        self.assertEqual(found["packets"]["sent"], 12 * 2 * 128)
+        run.end()
+        self.same_as_direct(run, capture)
+
+
+if __name__ == "__main__":
+    live.main(sandbox_required=True)

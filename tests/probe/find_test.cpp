@@ -1,0 +1,127 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "frames.hpp"
+#include "probe/find.hpp"
+#include "probe/findings_text.hpp"
+#include "probe/packet_view.hpp"
+#include "probe/proposal.hpp"
+#include "wire/recognition.hpp"
+
+namespace weir::probe {
+namespace {
+
+using test::Bytes;
+using test::udp_frame;
+
+void add(PacketSample& sample, const Bytes& frame, core::TimeNs time_ns = 0) {
+    sample.add(frame, static_cast<std::uint32_t>(frame.size()), time_ns);
+}
+
+Bytes jungfrau(std::uint64_t frame, std::uint32_t packet, std::uint16_t row = 0) {
+    Bytes out(48 + 8192);
+    const wire::SlsHeader header{
+        .frame_number = frame, .packet_number = packet, .row = row, .detector_type = 3, .version = 2};
+    wire::write_sls(header, Bytes(8192), out);
+    return out;
+}
+
+Findings found_in(const PacketSample& sample) {
+    Findings out = find(sample, {});
+    out.input = "test";
+    return out;
+}
+
+TEST(Find, TheReadoutFollowsFromThePacketNumbers) {
+    for (const auto& [first, last, interfaces, rows] :
+         {std::tuple{0U, 127U, 1, 512U}, {32U, 95U, 1, 256U}, {0U, 63U, 2, 512U}, {48U, 63U, 2, 128U}}) {
+        PacketSample sample;
+        for (std::uint64_t frame = 1; frame < 3; ++frame)
+            for (std::uint32_t packet = first; packet <= last; ++packet) {
+                add(sample, udp_frame(jungfrau(frame, packet), 50001));
+                if (interfaces == 2)
+                    add(sample, udp_frame(jungfrau(frame, rows == 512 ? packet : packet - first, 1), 50002));
+            }
+        const Findings findings = found_in(sample);
+        ASSERT_TRUE(findings.recognised());
+        const FoundStream& stream = findings.streams.front();
+        EXPECT_EQ(stream.stream.format, "jungfrau");
+        EXPECT_EQ(stream.stream.own.interfaces, interfaces);
+        EXPECT_EQ(stream.stream.own.sls.rows.value_or(512), rows);
+        EXPECT_EQ(stream.complete, 2U);
+        EXPECT_EQ(stream.sources.size(), static_cast<std::size_t>(interfaces));
+        EXPECT_EQ(config::parse_config(propose(findings, ""), "t.toml").streams.front().own, stream.stream.own);
+    }
+}
+
+TEST(Find, SourcesThatShareAPortAreToldByAddress) {
+    PacketSample sample;
+    for (std::uint64_t frame = 1; frame < 4; ++frame)
+        for (std::uint32_t packet = 0; packet < 128; ++packet)
+            for (const std::uint8_t host : {11, 12}) add(sample, udp_frame(jungfrau(frame, packet), 50001, host));
+    const Findings findings = found_in(sample);
+    ASSERT_TRUE(findings.recognised());
+    EXPECT_EQ(findings.streams.front().stream.source_by, config::SourceBy::address);
+    EXPECT_EQ(findings.streams.front().complete, 3U);
+}
+
+TEST(Find, SeveralPortsOfOneSourceAreNoSources) {
+    // Round robin: each frame to the next port.
+    PacketSample sample;
+    for (std::uint64_t frame = 1; frame < 9; ++frame)
+        for (std::uint32_t packet = 0; packet < 128; ++packet)
+            for (const std::uint8_t host : {11, 12})
+                add(sample, udp_frame(jungfrau(frame, packet), static_cast<std::uint16_t>(50001 + frame % 4), host));
+    const Findings findings = found_in(sample);
+    ASSERT_TRUE(findings.recognised());
+    EXPECT_EQ(findings.streams.front().sources.size(), 2U);
+    EXPECT_EQ(findings.streams.front().stream.udp_dst.size(), 4U);
+    EXPECT_EQ(findings.streams.front().complete, 8U);
+}
+
+TEST(Find, ChanceIsNoConfidence) {
+    wire::Recognition one;
+    one.share = 1;
+    one.mark_bits = 8;
+    EXPECT_LT(wire::confidence_of(one, 1), 0.5);
+    EXPECT_EQ(wire::confidence_of(one, 3), 1.0);
+    one.share = 0.5;
+    EXPECT_EQ(wire::confidence_of(one, 100), 0.5);
+}
+
+TEST(Find, TheSampleIsBounded) {
+    PacketSample sample({.packets = 10, .flows = 2});
+    for (std::uint8_t host = 0; host < 20; ++host) add(sample, udp_frame(Bytes(50), 7000, host));
+    EXPECT_TRUE(sample.full());
+    EXPECT_EQ(sample.packets(), 10U);
+    EXPECT_EQ(sample.flows().size(), 2U);
+    EXPECT_EQ(sample.unfollowed(), 8U);
+}
+
+/// Every layer's bytes, turned over and cut anywhere: nothing but text comes out.
+TEST(Find, HostileBytesMakeText) {
+    std::mt19937 random(11);
+    for (int round = 0; round < 60; ++round) {
+        PacketSample sample;
+        Bytes last;
+        for (std::uint32_t packet = 0; packet < 40; ++packet) {
+            Bytes frame = udp_frame(jungfrau(1 + packet / 8, packet % 8), round % 3 == 0 ? 4791 : 50001);
+            for (std::uint32_t i = random() % 6; i-- > 0;) frame[random() % 120] = static_cast<std::byte>(random());
+            if (random() % 4 == 0) frame.resize(random() % frame.size());
+            add(sample, frame, packet);
+            last = frame;
+        }
+        const Findings findings = found_in(sample);
+        EXPECT_FALSE(findings_text(findings).empty());
+        EXPECT_FALSE(findings_json(findings).empty());
+        if (findings.recognised()) {
+            EXPECT_FALSE(propose(findings, "").empty());
+        }
+        (void)view_text(view_packet(last, static_cast<std::uint32_t>(last.size()), sample, findings));
+    }
+}
+
+}  // namespace
+}  // namespace weir::probe

@@ -89,6 +89,17 @@ std::set<std::string> default_routes(const RootFiles& files) {
     return names;
 }
 
+/// A virtio card's interface hangs on a device of its own below the card: ADDRESS/virtio1/net/eth0.
+std::vector<std::string> interfaces_below(const RootFiles& files, const std::string& folder) {
+    std::vector<std::string> interfaces = files.names(folder + "/net");
+    for (const std::string& child : files.names(folder)) {
+        // A link leads elsewhere: to the physical function, whose interfaces are not this device's.
+        if (!files.link_name(folder + "/" + child).empty()) continue;
+        for (const std::string& name : files.names(folder + "/" + child + "/net")) interfaces.push_back(name);
+    }
+    return interfaces;
+}
+
 PciFacts pci_facts(const RootFiles& files, const std::string& address, const std::vector<port::PciDevice>& devices,
                    const std::set<std::string>& routes) {
     PciFacts facts;
@@ -99,8 +110,8 @@ PciFacts pci_facts(const RootFiles& files, const std::string& address, const std
     facts.network = found->network;
     facts.id = found->id;
     facts.driver = found->driver;
-    facts.interfaces = found->interfaces;
     const std::string folder = "/sys/bus/pci/devices/" + address;
+    facts.interfaces = interfaces_below(files, folder);
     facts.iommu_group = files.link_name(folder + "/iommu_group");
     if (const auto node = files.line(folder + "/numa_node"); node && *node != "-1")
         facts.node = static_cast<int>(whole_number(*node).value_or(0));

@@ -40,11 +40,26 @@ struct Counter {
     double regular = 0;  ///< of the packets
 };
 
+/// Whether the field is two: the lower half never changes, or the upper one does before the lower one has come far.
+bool is_two_fields(const Values& values, std::uint32_t bytes) {
+    if (bytes == 1) return false;
+    const std::uint32_t half_bits = bytes * 4;
+    const std::uint64_t low_mask = (std::uint64_t{1} << half_bits) - 1;
+    const auto [first, last] = std::ranges::minmax(values);
+    std::uint64_t low_min = low_mask;
+    std::uint64_t low_max = 0;
+    for (const std::uint64_t value : values) {
+        low_min = std::min(low_min, value & low_mask);
+        low_max = std::max(low_max, value & low_mask);
+    }
+    return low_min == low_max || (first >> half_bits != last >> half_bits && low_max <= low_mask / 2);
+}
+
 /// Whether the values rise, in steps of one stride nearly always, however disordered neighbours are.
 std::optional<Counter> event_counter(const Values& values, std::uint32_t offset, std::uint32_t bytes, ByteOrder order) {
     const std::set<std::uint64_t> distinct(values.begin(), values.end());
     constexpr std::size_t distinct_min = 3;
-    if (distinct.size() < distinct_min) return std::nullopt;
+    if (distinct.size() < distinct_min || is_two_fields(values, bytes)) return std::nullopt;
     std::map<std::uint64_t, std::size_t> gaps;
     for (auto at = distinct.begin(), next = std::next(at); next != distinct.end(); ++at, ++next) ++gaps[*next - *at];
     const auto usual = std::ranges::max_element(gaps, {}, [](const auto& entry) { return entry.second; });
@@ -90,7 +105,7 @@ struct Place {
     bool in_bytes = false;      ///< a byte offset, not an index
     std::uint32_t packets = 0;  ///< of a message
     std::uint64_t bytes = 0;    ///< in_bytes: how far apart they are
-    double regular = 0;
+    double fits = 0;            ///< of the packets and the places, those that go together
 };
 
 /// Whether the values number the packets of each event from 0 on, or say how many bytes are before them.
@@ -102,7 +117,8 @@ std::optional<Place> place_in_message(const Values& values, const Values& events
     if (all.size() < 2 || *all.begin() != 0) return std::nullopt;
     const std::uint64_t step = *std::next(all.begin());
     const std::uint64_t last = *all.rbegin();
-    if (step == 0 || last % step != 0 || last / step > values.size()) return std::nullopt;
+    constexpr std::uint64_t datagram_max = 65535;
+    if (step == 0 || step > datagram_max || last % step != 0 || last / step > values.size()) return std::nullopt;
     for (const std::uint64_t value : all)
         if (value % step != 0) return std::nullopt;
     // Each packet of an event has a value of its own, and together they have nearly all there are.
@@ -112,8 +128,11 @@ std::optional<Place> place_in_message(const Values& values, const Values& events
     const double filled =
         static_cast<double>(own) / static_cast<double>(by_event.size()) / static_cast<double>(last / step + 1);
     if (regular < enough || filled < 0.5) return std::nullopt;
-    return Place{
-        {.offset = offset, .bytes = bytes}, step != 1, static_cast<std::uint32_t>(last / step + 1), step, regular};
+    return Place{{.offset = offset, .bytes = bytes},
+                 step != 1,
+                 static_cast<std::uint32_t>(last / step + 1),
+                 step,
+                 regular * filled};
 }
 
 std::optional<Place> find_place(std::span<const SampledPacket> packets, const Counter& event, std::uint32_t room) {
@@ -243,7 +262,8 @@ std::optional<DeclaredGuess> guess_declared(std::span<const SampledPacket> packe
     std::optional<Place> place;
     for (const Counter& counter : counters)
         if (const auto found = find_place(packets, counter, room);
-            found && (!place || found->regular > place->regular)) {
+            found &&
+            (!place || std::pair(found->fits, counter.field.bytes) > std::pair(place->fits, event->field.bytes))) {
             place = found;
             event = &counter;
         }

@@ -63,7 +63,8 @@ void choose(std::vector<FoundStream>& streams) {
         else if (counted || !meets(main, other))
             other.left_out = "its event numbers are not those of the first stream: a run of its own";
     }
-    std::ranges::stable_partition(streams, [](const FoundStream& found) { return found.left_out.empty(); });
+    std::stable_partition(streams.begin(), streams.end(),
+                          [](const FoundStream& found) { return found.left_out.empty(); });
 }
 
 void add_remarks(Findings& out) {

@@ -18,7 +18,7 @@ namespace {
 using config::SourceBy;
 using config::StreamConfig;
 
-constexpr double believed = 0.6;          ///< confidence from which on a flow is of a format
+constexpr double believed = 0.6;                 ///< confidence from which on a flow is of a format
 constexpr std::size_t flow_packets_max = 20000;  ///< packets of a flow, or of several
 
 }  // namespace
@@ -281,7 +281,7 @@ std::vector<FoundStream> StreamFinder::find(std::vector<std::string>& what) {
     if (out.empty()) add_message(out);
     std::ranges::stable_sort(out, std::greater<>(), &FoundStream::bytes);
     // A guess never stands before what is known.
-    std::ranges::stable_partition(out, [](const FoundStream& found) { return found.basis != Basis::guess; });
+    std::stable_partition(out.begin(), out.end(), [](const FoundStream& found) { return found.basis != Basis::guess; });
     what = what_;
     return out;
 }

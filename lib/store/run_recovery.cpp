@@ -243,8 +243,7 @@ std::optional<Recovered> recover_run(const std::filesystem::path& final_path, co
             directory.publish_run();
             directory.sync_parent();
             const std::uint64_t events = number_at(run.manifest, "events").value_or(0);
-            return Recovered{directory.path(),
-                             fmt::format("{}; it was complete, but for its name", event_count_text(events))};
+            return Recovered{directory.path(), fmt::format("{}; it had all but its name", event_count_text(events))};
         }
         return Recovery(run, std::move(directory), std::move(lock), pace).execute();
     } catch (const ReadingStopped&) {

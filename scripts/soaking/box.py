@@ -14,6 +14,7 @@ from soaking.run import Notify, Run
 from soaking.sender import Sender
 from soaking.unit import Service, exit_text
 
+FILL_BYTES = 16 << 20  # at a time: memory is cleared first, and what weir writes meanwhile must not be in what is taken
 DETECTOR_AGAIN_S = 1.0  # a sender that cannot send, because the cable is out, begins again after so long
 
 
@@ -75,7 +76,7 @@ class Disk:
     def fill(self, leave):
         """Other data, up to so many free bytes. weir writes at the same time, so the last bytes may be gone already."""
         with open(self.ballast, "ab") as file:
-            while (take := (self.free() - leave) // 4096 * 4096) > 0:
+            while (take := min(self.free() - leave, FILL_BYTES) // 4096 * 4096) > 0:
                 try:
                     os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), take)
                 except OSError as error:

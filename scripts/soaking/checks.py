@@ -10,6 +10,7 @@ import subprocess
 import time
 
 KEPT_BYTES = 256 << 20
+CLOSED_WITHIN_S = 30  # what a crash left, from the next time that weir takes data
 BOUNDARY_S = 0.25  # between what weir does and when the soak looks at the interface's counters, on a busy machine
 
 
@@ -89,6 +90,12 @@ class Contents:
             os.unlink(file)
 
 
+def hidden(path):
+    """Where a run is as long as it is written."""
+    path = pathlib.Path(path)
+    return path.with_name(f".{path.name}.part")
+
+
 class Verifier:
     """Has `weir inspect` read each run that is closed, one at a time and with low priority; then the run is deleted, or kept."""
 
@@ -100,13 +107,7 @@ class Verifier:
 
     def tick(self):
         for run in self.box.runs:
-            if run.ended_at and run not in self.queued:
-                # What a crash left is closed by the next start.
-                following = self.box.runs[run.number] if run.number < len(self.box.runs) else None
-                if run.report() is None and following and following.running_at is None and following.ended_at is None:
-                    continue
-                if run.report() is None and following is None and self.box.service.state not in ("stopped", "failed"):
-                    continue
+            if run.ended_at and run not in self.queued and self.is_closed(run):
                 self.queued.add(run)
                 self.waiting.append(run)
         if self.now is None and self.waiting:
@@ -117,15 +118,24 @@ class Verifier:
             self.done(run, self.process.returncode, self.output.read())
             self.output.close()
 
+    def is_closed(self, run):
+        """Whether nobody works on it any more. What a crash left is closed by a later start, while that takes data already."""
+        if run.report() is not None or not run.path:
+            return True
+        if pathlib.Path(run.path).exists() or not hidden(run.path).exists():
+            return True
+        now = self.box.run
+        run.left_hidden = now is not run and now.taking_data and time.monotonic() > now.running_at + CLOSED_WITHIN_S
+        return run.left_hidden or self.box.service.state in ("stopped", "failed")
+
     @property
     def idle(self):
         return self.now is None and not self.waiting and all(run in self.queued for run in self.box.runs)
 
     def begin(self, run):
         report = run.report()
-        named = pathlib.Path(run.path) if run.path else None
-        hidden = named.with_name(f".{named.name}.part") if named else None
-        run.directory = next((path for path in (named, hidden) if path and path.exists()), None)
+        places = (pathlib.Path(run.path), hidden(run.path)) if run.path else ()
+        run.directory = next((path for path in places if path.exists()), None)
         run.verdict = {}
         if report is not None:
             for what in sums(report) + arrivals(run, report) + whole_events(run, report):
@@ -134,7 +144,7 @@ class Verifier:
             self.box.problem(f"run {run.number} left no report", run.folder)
         if run.directory is None:
             if run.running_at and "disk full" not in run.faults:
-                self.box.problem(f"run {run.number}: there is neither {named} nor {hidden}", run.folder)
+                self.box.problem(f"run {run.number}: it has left nothing at {run.path}", run.folder)
             return self.delete(run, keep=False)
         self.output = open(run.folder / "inspect.json", "w+")
         self.errors = open(run.folder / "inspect.txt", "w")
@@ -160,7 +170,7 @@ class Verifier:
             run.progress_file.unlink(missing_ok=True)
 
     def of_directory(self, run, inspected):
-        report, events, hidden = run.report(), inspected["events"], run.directory.name.startswith(".")
+        report, events, is_hidden = run.report(), inspected["events"], run.directory.name.startswith(".")
         problems = []
         run.events = len(events)
         self.verified_events += run.events
@@ -176,10 +186,10 @@ class Verifier:
                 problems.append(f"{synced} events were synced before it was killed, {run.events} are there")
         elif run.events != report["events"]["written"]:
             problems.append(f"{report['events']['written']} events are reported as written, {run.events} are there")
-        if not hidden and not inspected["verified"]:
+        if not is_hidden and not inspected["verified"]:
             problems.append(f"it does not verify: {inspected['errors'][:3]}")
-        if hidden and report is not None and "disk full" not in run.faults:
-            problems.append("it ended in order and has not got its name")
+        if is_hidden and (report or getattr(run, "left_hidden", False)) and "disk full" not in run.faults:
+            problems.append("it has not got its name, " + ("although it ended in order" if report else "and no later start closed it"))
         run.verdict = {"directory": run.directory.name, "verified": inspected["verified"], "events": run.events}
         return problems
 

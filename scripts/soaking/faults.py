@@ -12,7 +12,7 @@ from soaking.box import DidNotHold, until, wait
 from soaking.detectors import DETECTORS
 from soaking.freeze import Frozen
 
-START_S = 20  # to recover: RestartSec of the unit, and so much for the start
+START_S = 60  # to recover: RestartSec of the unit, and so much for the start, which takes two or three on a machine with time for it
 EVENTS_S = 60  # until events come again; other faults may be going on
 
 

@@ -29,5 +29,3 @@ class Frozen:
             self.call(PTRACE_DETACH)
         except OSError:
             pass  # it has gone
-
-

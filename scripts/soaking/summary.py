@@ -30,8 +30,8 @@ def frames(box):
     idle += arrived - at
     kept_back = sum(session.report["packets"]["sent"] - session.on_the_way for session in box.sender.sessions
                     if session.report and session.may_fail)
-    return {"did_not_leave_with_the_cable_out": kept_back, "left_the_sender": left, "arrived": arrived, "lost_between": left - arrived, "in_runs_with_a_report": reported,
-            "in_runs_that_were_killed": died, "while_no_weir_ran": idle, "while_one_started_or_ended": boundary}
+    return {"did_not_leave_with_the_cable_out": kept_back, "left_the_sender": left, "arrived": arrived, "lost_between": left - arrived,
+            "in_runs_with_a_report": reported, "in_runs_that_were_killed": died, "while_no_weir_ran": idle, "while_one_started_or_ended": boundary}
 
 
 def events(box):
@@ -97,9 +97,11 @@ def table(result):
     if available["recoveries_s"]:
         lines.append(f"recovery       {len(available['recoveries_s'])} times, {min(available['recoveries_s']):.1f} to "
                      f"{max(available['recoveries_s']):.1f} s from the end to taking data")
-    lines += [f"frames         {found['left_the_sender']} left the sender ({found['did_not_leave_with_the_cable_out']} more did not, the cable was out), "
+    lines += [f"frames         {found['left_the_sender']} left the sender "
+              f"({found['did_not_leave_with_the_cable_out']} more did not, the cable was out), "
               f"{found['lost_between']} were lost before weir, {found['arrived']} arrived:",
-              f"               {found['in_runs_with_a_report']} are in balanced reports, {found['in_runs_that_were_killed']} came to runs that were killed,",
+              f"               {found['in_runs_with_a_report']} are in balanced reports, "
+              f"{found['in_runs_that_were_killed']} came to runs that were killed,",
               f"               {found['while_no_weir_ran']} while none ran, {found['while_one_started_or_ended']} while one started or ended",
               f"runs           {result['runs']['number']}, of which {result['runs']['with_report']} ended in order; "
               f"{result['runs']['events_verified']} events read back and right",

@@ -24,7 +24,7 @@ expect() {  # expect STATUS STREAM PATTERN [args...]: the exit status, and a pat
 
 expect 0 stdout 'usage: weir COMMAND' --help
 expect 0 stdout 'usage: weir COMMAND' help
-for command in run replay send inspect export explain flows doctor; do
+for command in run replay send inspect export diff probe doctor explain flows; do
     expect 0 stdout "  $command" --help
     expect 0 stdout "$command" "$command" --help
     expect 0 stdout "$command" "$command" -h

@@ -11,8 +11,8 @@ import sys
 import tempfile
 import unittest
 
-ZSH = pathlib.Path(sys.argv.pop())
-BASH = pathlib.Path(sys.argv.pop())
+ZSH = pathlib.Path(sys.argv.pop()).resolve()
+BASH = pathlib.Path(sys.argv.pop()).resolve()
 
 # COMP_WORDS as bash makes them, with "=" as a word of its own; then what the function offers, a line each.
 ASK = """source "$1"; shift
@@ -99,7 +99,7 @@ class Zsh(unittest.TestCase):
         self.assertTrue(any(line.startswith("replay:") for line in commands), commands)
         run = self.offered("run", "")
         self.assertTrue(any(line.startswith("*--config=[") and line.endswith("]:FILE:_files") for line in run), run)
-        self.assertIn("*--progress=[what is said while it runs]:MODE:(auto line json none)", run)
+        self.assertIn(r"*--progress=[what is said while it runs\: auto, line, json, json\:FILE, none]:MODE:(auto line json none)", run)
         self.assertTrue(any(line.startswith("*--require-lossless=-[") and line.endswith("::yes|known:(yes known)") for line in run), run)
         self.assertIn("*:file:_files", self.offered("replay", ""))
         self.assertIn("1:what:(check print)", self.offered("flows", ""))

@@ -4,6 +4,7 @@
 usage: embed_test.py BUILD_FOLDER
 """
 
+import json
 import os
 import pathlib
 import re
@@ -15,7 +16,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BUILD = pathlib.Path(sys.argv.pop(1))
+BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "python"))
 sys.dont_write_bytecode = True
 
@@ -56,7 +57,7 @@ class Embed(unittest.TestCase):
 
     @staticmethod
     def must(*command, **options):
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=100, **options)
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=600, **options)
         if done.returncode != 0:
             raise AssertionError(f"{command}\n{done.stdout}{done.stderr}")
         return done.stdout
@@ -77,13 +78,13 @@ class Embed(unittest.TestCase):
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         self.must(weir, "replay", "sent.pcap", "--config", "det.toml", "--out", "run", "--quiet", cwd=self.folder)
         wanted = {}
-        for event in re.findall(r'"id": ?(\d+)', self.must(weir, "inspect", "run", "--json", cwd=self.folder)):
+        for event in [listed["id"] for listed in json.loads(self.must(weir, "inspect", "run", "--json", cwd=self.folder))["events"]]:
             checksums = []
             for source in (0, 1):
                 file = self.folder / f"{event}-{source}"
                 self.must(weir, "inspect", "run", "--export", event, file, "--source", source, cwd=self.folder)
                 checksums.append(f"{crc32c(file.read_bytes()):08x}")
-            wanted[int(event)] = checksums
+            wanted[event] = checksums
         self.assertEqual(len(wanted), events)
 
         program = subprocess.Popen([self.embed, "ejfat", str(port), "2", str(events)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

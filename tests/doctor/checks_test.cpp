@@ -32,7 +32,7 @@ void expect_said(const std::string& text, const Strings& words) {
 
 class Checks : public testing::Test {
 protected:
-    const RecordedMachine machine_;
+    const RecordedMachine machine_{};
     const config::RunConfig good_ = good_config();
     const config::RunConfig bad_ = bad_config();
 
@@ -163,6 +163,30 @@ TEST_F(Checks, OfTheDriverDoNotOfferToCutTheNetwork) {
     machine_.write("/proc/net/ipv6_route",
                    "00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe80 400 1 0 3 ens2f0");
     EXPECT_TRUE(test::judged(machine_, &bad_, {}).only("driver").fix.empty());
+}
+
+TEST_F(Checks, OfTheDriverFindTheInterfaceOfAVirtioCard) {
+    write_bad_xeon(machine_);
+    const std::string card = "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0";
+    // One that cannot be seen, as in another network namespace, may be in use.
+    machine_.remove(card + "/net");
+    Finding found = test::judged(machine_, &bad_, {}).only("driver");
+    EXPECT_TRUE(found.fix.empty());
+    expect_said(found.why, {"cannot be seen"});
+    machine_.write(card + "/virtio1/net/eth1/x", "");
+    machine_.write_interface("eth1", "1500", "0");
+    EXPECT_FALSE(test::judged(machine_, &bad_, {}).only("driver").fix.empty());
+    machine_.write_interface("eth1", "1500", "1");
+    found = test::judged(machine_, &bad_, {}).only("driver");
+    EXPECT_TRUE(found.fix.empty());
+    expect_said(found.why, {"its interface is up"});
+    machine_.write("/proc/net/route", "Iface\tDestination\neth1\t00000000");
+    expect_said(test::judged(machine_, &bad_, {}).only("driver").why, {"default route"});
+    // Nor is the physical function's interface that of the card.
+    machine_.remove(card + "/virtio1");
+    machine_.write("/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.7/net/eth1/x", "");
+    machine_.link(card + "/physfn", "../0000:3b:00.7");
+    expect_said(test::judged(machine_, &bad_, {}).only("driver").why, {"cannot be seen"});
 }
 
 TEST_F(Checks, OfTheDriverNameADeviceThatIsNotThere) {

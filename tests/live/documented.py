@@ -9,8 +9,10 @@ import re
 import shutil
 
 # Programs that need not be installed where the pages are read.
-PROGRAMS = {"weir", "ip", "ethtool", "ping", "meson", "ninja", "scripts/demo", "scripts/test", "scripts/install-deps", "scripts/bench", "scripts/guest", "scripts/soak",
-            "dpdk-telemetry.py", "dpdk-testpmd", "dpdk-devbind.py", "ib_send_bw", "ib_write_bw", "rdma", "tcpdump", "h5clear", "h5dump", "modprobe", "sudo", "apt", "systemctl", "journalctl", "lintian",
+PROGRAMS = {"weir", "ip", "ethtool", "ping", "meson", "ninja", "scripts/demo", "scripts/test", "scripts/install-deps", "scripts/bench", "scripts/guest",
+            "scripts/soak",
+            "dpdk-telemetry.py", "dpdk-testpmd", "dpdk-devbind.py", "ib_send_bw", "ib_write_bw", "rdma", "tcpdump", "h5clear", "h5dump",
+            "modprobe", "sudo", "apt", "systemctl", "journalctl", "lintian",
             "scripts/package", "scripts/make-image", "scripts/appliance-setup", "weir-setup", "dpkg", "mmdebstrap", "qemu-system-x86_64", "mkdocs"}
 SHELL = ("sh", "bash", "shell", "console")
 
@@ -98,7 +100,8 @@ def blocks_in_tree(root, *languages):
             if block[1] in languages:
                 found.append((page, text.count("\n", 0, block.start()) + 2, block[2]))
         if "toml" in languages:
-            for block in re.finditer(r"(?m)^(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)", re.sub(r"(?ms)^```.*?^```", lambda fenced: "\n" * fenced[0].count("\n"), text)):
+            text = re.sub(r"(?ms)^```.*?^```", lambda fenced: "\n" * fenced[0].count("\n"), text)
+            for block in re.finditer(r"(?m)^(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)", text):
                 if re.match(r" {4}\[+[a-z.]+\]+\s*(#|$)", block[1]):
                     found.append((page, text.count("\n", 0, block.start()) + 1, re.sub(r"(?m)^ {4}", "", block[1])))
     return sorted(found, key=lambda block: block[:2])

@@ -84,12 +84,12 @@ class ServiceTest(live.Case):
         run.end()
 
     def test_the_watchdog_is_fed_while_all_lcores_poll(self):
-        watchdog_s = 2
+        watchdog_s = 4
         for idle in ("sleep", "pause"):
             with self.subTest(idle=idle):
                 run = self.service(watchdog_s, lcores=f'idle = "{idle}"')
                 run.wait_running()
-                feeds = [at for at, text in self.heard_for(4) if text == "WATCHDOG=1"]
+                feeds = [at for at, text in self.heard_for(6.5) if text == "WATCHDOG=1"]
                 self.assertGreaterEqual(len(feeds), 4)
                 self.assertLess(max(b - a for a, b in zip(feeds, feeds[1:])), watchdog_s)
                 run.stop(signal.SIGTERM)
@@ -99,12 +99,12 @@ class ServiceTest(live.Case):
                 live.shutil.rmtree(self.folder / "run")
 
     def test_an_lcore_that_is_stuck_ends_the_feeding(self):
-        watchdog_s = 2
+        watchdog_s = 4
         run = self.service(watchdog_s)
         run.wait_running()
         workers = [thread for thread, name in self.threads(run).items() if "worker" in name]
         self.assertTrue(workers, self.threads(run))
-        before = [text for _, text in self.heard_for(1.5)]
+        before = [text for _, text in self.heard_for(3)]
         self.assertIn("WATCHDOG=1", before)
         try:
             frozen = Frozen(workers[0])
@@ -184,10 +184,10 @@ class ServiceTest(live.Case):
         run.wait_running()
         self.assertTrue(any(line.startswith("privileges: given up, but CAP_NET_ADMIN for port 'det0' (net_tap)") for line in run.lines), run.lines)
         self.assert_only(run, 1 << CAP_NET_ADMIN)
-        self.assertTrue(os.path.exists("/sys/class/net/weir7"))
+        self.assertIn("weir7", dict(socket.if_nameindex()).values())
         run.stop(signal.SIGTERM)
         run.end()
-        self.assertFalse(os.path.exists("/sys/class/net/weir7"))
+        self.assertNotIn("weir7", dict(socket.if_nameindex()).values())
 
     def test_a_folder_of_somebody_else_is_still_written_to(self):
         self.need_capabilities()

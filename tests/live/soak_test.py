@@ -44,16 +44,16 @@ class SoakTest(live.Case):
             text = [line if old.startswith(key) else old for old in text]
         (self.folder / "weir@.service").write_text("\n".join(text) + "\n")
 
-    def soak(self, minutes, name, weir=None):
+    def soak(self, minutes, name, weir=None, prepare=None):
         process = subprocess.Popen([sys.executable, SOAK, "--minutes", str(minutes), "--seed", "3", "--unit", self.folder / "weir@.service",
                                     "--weir", weir or live.Weir.program, "--out", self.folder / name],
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, preexec_fn=prepare)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
 
-    def ended(self, process, status, timeout_s=100):
+    def ended(self, process, status, timeout_s=250):  # a minute, and more where the machine is busy
         said, _ = process.communicate(timeout=timeout_s)
         self.assertEqual(process.returncode, status, said)
         return said
@@ -102,10 +102,16 @@ class SoakTest(live.Case):
         return found
 
     def test_interrupted_it_closes_everything_and_killed_it_leaves_nothing(self):
-        interrupted, killed = self.soak(5, "interrupted"), self.soak(5, "killed")
+        # One as a shell starts it in the background, which ignores Ctrl-C and is ended by `kill`.
+        ignore = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
+        interrupted, background = self.soak(5, "interrupted"), self.soak(5, "background", prepare=ignore)
+        killed = self.soak(5, "killed")
+        self.wait_for_data(background, "background")
+        background.send_signal(signal.SIGTERM)
+        self.assertIn("All held, though it was ended early", self.ended(background, 0, 100))
         self.wait_for_data(interrupted, "interrupted")
         interrupted.send_signal(signal.SIGINT)
-        said = self.ended(interrupted, 0, 40)
+        said = self.ended(interrupted, 0, 100)
         self.assertIn("All held, though it was ended early", said)
         self.assertTrue(self.result("interrupted")["interrupted"])
         self.assertEqual(os.listdir(self.folder / "interrupted" / "data"), [], "its disk is still mounted")

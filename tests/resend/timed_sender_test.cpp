@@ -142,11 +142,13 @@ TEST_F(TimedSenders, TooLongIsCountedAndTheOthersGo) {
 TEST_F(TimedSenders, StopLeavesTheRestCounted) {
     target_.stop = &stop_;
     target_.stop_after = 7;
+    target_.most = 2;
     for (int i = 0; i < 10; ++i) put(i, 0);
     put(10, 3600 * core::ns_per_s);
     ring_.end();
     send(1);
     EXPECT_TRUE(sender_->result().interrupted);
+    EXPECT_GT(sender_->not_sent().get(NotSent::unsent), 0U);
     std::uint64_t left = 0;
     for (; ring_.front() != nullptr; ++left) ring_.pop();
     EXPECT_EQ(sender_->packets() + sender_->not_sent().get(NotSent::unsent) + left, 11U);

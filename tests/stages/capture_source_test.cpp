@@ -46,7 +46,8 @@ TEST_F(CaptureSources, CapturesAreMergedByTimeAndTimeStandsStillWhereItRanBack) 
 
 TEST_F(CaptureSources, APassFollowsAfterTheMeanDistance) {
     CaptureSource source({{capture("a", {{0, 1}, {10, 2}, {30, 3}})}, {}, {}});
-    EXPECT_EQ(all_of(source), (Seen{{0, 1}, {10, 2}, {30, 3}, {40, 1}, {50, 2}, {70, 3}, {80, 1}, {90, 2}, {110, 3}}));
+    EXPECT_EQ(all_of(source, 3),
+              (Seen{{0, 1}, {10, 2}, {30, 3}, {40, 1}, {50, 2}, {70, 3}, {80, 1}, {90, 2}, {110, 3}}));
     EXPECT_EQ(source.passes(), 3U);
 }
 

@@ -178,6 +178,8 @@ TEST(Rewrite, TheIcrcIsMadeAgainWhereItWasRight) {
 TEST(Rewrite, LaterFragmentsHaveAddressesAndNoPorts) {
     Bytes frame = make_udp_frame({}, pattern(64));
     store_be(frame.data() + 14 + 6, std::uint16_t{0x2000 | 8});  // more follow, at 64
+    store_be(frame.data() + 34 + 2, std::uint16_t{50001});       // what would be a port and a checksum is payload
+    store_be(frame.data() + 34 + 6, std::uint16_t{0x1234});
     store_le(frame.data() + 24, std::uint16_t{0});
     store_le(frame.data() + 24, static_cast<std::uint16_t>(~ipv4_header_sum(frame.data() + 14, 20)));
     const Bytes before = frame;

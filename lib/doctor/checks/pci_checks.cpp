@@ -65,6 +65,8 @@ Finding driver_of_device(const Case& subject, const PciFacts& device) {
         finding.why += "; it carries the default route, so binding it cuts this machine off: choose another one";
     else if (device.in_use)
         finding.why += "; its interface is up: make sure that nobody needs it";
+    else if (!device.driver.empty() && device.interfaces.empty())
+        finding.why += "; which interface it has cannot be seen: make sure that nobody needs it";
     else
         finding = with_fix(std::move(finding), steps, "the next boot");
     return finding;

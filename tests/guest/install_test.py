@@ -4,6 +4,7 @@
 The guest has no boot loader: what weir-setup would have the kernel's command line say is given to QEMU. usage: install_test.py WEIR
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -87,7 +88,7 @@ class Install(guest.Case):
         host.end()
         run = sorted((self.folder / "runs").iterdir())[-1]
         done = subprocess.run([live.Weir.program, "inspect", str(run), "--json", "--digest", "sha256"], check=True, capture_output=True, text=True)
-        inspected = live.json.loads(done.stdout)
+        inspected = json.loads(done.stdout)
         self.assertIs(inspected["verified"], True)
         proposed = subprocess.run([live.Weir.program, "probe", str(self.folder / "yesterday.pcap")], check=True, capture_output=True, text=True)
         expected = self.expected_digests(proposed.stdout, *self.options(5))

@@ -20,10 +20,10 @@ struct Known {
     std::string why = "nobody asked";  ///< it is not known
 
     Known() = default;
-    Known(T known) : value(std::move(known)), why() {}
-    [[nodiscard]] static Known no(std::string reason) {
+    Known(T known) : value(std::move(known)) { why.clear(); }
+    [[nodiscard]] static Known no(const std::string& reason) {
         Known unknown;
-        unknown.why = std::move(reason);
+        unknown.why = reason;
         return unknown;
     }
     explicit operator bool() const noexcept { return value.has_value(); }

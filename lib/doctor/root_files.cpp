@@ -53,7 +53,7 @@ Known<std::string> RootFiles::bytes(const std::string& path) const {
     // The kernel refuses some files at the first read only, as the speed of an interface that is down.
     while ((got = ::read(descriptor, some.data(), some.size())) > 0 && all.size() < bytes_max)
         all.append(some.data(), static_cast<std::size_t>(got));
-    const Known<std::string> result = got < 0 ? fail() : Known<std::string>(std::move(all));
+    Known<std::string> result = got < 0 ? fail() : Known<std::string>(std::move(all));
     ::close(descriptor);
     return result;
 }
@@ -68,7 +68,7 @@ Known<std::vector<std::string>> RootFiles::lines(const std::string& path) const 
 }
 
 Known<std::string> RootFiles::line(const std::string& path) const {
-    const Known<std::string> all = bytes(path);
+    Known<std::string> all = bytes(path);
     if (!all) return all;
     const std::string first = trimmed(all->substr(0, all->find('\n')));
     if (first.empty()) return Known<std::string>::no(fmt::format("{} is empty", path));

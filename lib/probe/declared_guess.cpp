@@ -125,8 +125,8 @@ std::optional<Place> place_in_message(const Values& values, const Values& events
     std::size_t own = 0;
     for (const auto& [event, found] : by_event) own += found.size();
     const double regular = static_cast<double>(own) / static_cast<double>(values.size());
-    const double filled =
-        static_cast<double>(own) / static_cast<double>(by_event.size()) / static_cast<double>(last / step + 1);
+    const std::uint64_t places = last / step + 1;
+    const double filled = static_cast<double>(own) / static_cast<double>(by_event.size()) / static_cast<double>(places);
     if (regular < enough || filled < 0.5) return std::nullopt;
     return Place{{.offset = offset, .bytes = bytes},
                  step != 1,

@@ -31,6 +31,7 @@ NOT_RUN = [
     ("docs/guides/REPLAY_ONTO_A_WIRE.md", r"chrt", "needs the right to real-time priorities; the same command without it is run"),
     ("README.md", r"scripts/test", "all tests, this one too"),
     ("README.md", r"meson (setup|test)", "builds everything; scripts/test does the same"),
+    ("README.md", r"apt |systemctl|weir probe yesterday|weir doctor --config /etc", "changes the machine; tests/guest/install_test.py does it on a bare Debian"),
     ("docs/guides/APPLIANCE.md", r"meson|systemctl|systemd-|weir-setup", "changes the machine; appliance_setup_test.py does it on trees that stand for one"),
     ("docs/guides/INSTALL.md", r"apt |pip |meson|ninja|scripts/(install-deps|package|site)",
      "installs on this machine; package_test.py does it in a root of its own, site_test.py and pip's test the others"),

@@ -7,9 +7,12 @@ the machine binds to vfio-pci behind its IOMMU by itself. usage: appliance_test.
 
 import functools
 import http.server
+import json
 import os
 import pathlib
+import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -86,7 +89,7 @@ class Disk:
     def partition(self, name):
         """(first byte, bytes)"""
         listed = subprocess.run(["sfdisk", "--json", str(self.file)], check=True, capture_output=True, text=True).stdout
-        for part in live.json.loads(listed)["partitiontable"]["partitions"]:
+        for part in json.loads(listed)["partitiontable"]["partitions"]:
             if part["name"] == name:
                 return part["start"] * SECTOR, part["size"] * SECTOR
         raise AssertionError(f"no partition {name}: {listed}")
@@ -128,7 +131,7 @@ class Appliance(guest.Case):
     def answers(self, machine):
         """Until weir has answered ARP. What is sent for that is for nobody."""
         def reached():
-            with live.socket.socket(live.socket.AF_INET, live.socket.SOCK_DGRAM) as out:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
                 out.sendto(b"", (live.RECEIVER, 9))
             found = subprocess.run(["ip", "neighbour", "show", live.RECEIVER], capture_output=True, text=True).stdout
             return "lladdr" in found
@@ -149,7 +152,7 @@ class Appliance(guest.Case):
     def wait_written(self, machine, count, limit_s=90):
         """Until the account on the console has so many events written."""
         def written():
-            found = guest.re.findall(r'"written":(\d+)', machine.said())
+            found = re.findall(r'"written":(\d+)', machine.said())
             return bool(found) and int(found[-1]) >= count
         live.wait_for(written, f"{count} written events\n{machine.said()[-3000:]}", limit_s)
 
@@ -157,7 +160,7 @@ class Appliance(guest.Case):
         """All of `at_least` are there, and whatever is there is right, and there once."""
         done = subprocess.run([live.Weir.program, "inspect", str(run), "--json", "--digest", "sha256"], capture_output=True, text=True)
         self.assertIn(done.returncode, (0, 1), done.stderr)
-        inspected = live.json.loads(done.stdout)
+        inspected = json.loads(done.stdout)
         whole = [event for event in inspected["events"] if event["complete"]]
         ids = [event["id"] for event in whole]
         self.assertEqual(len(ids), len(set(ids)))

@@ -184,9 +184,11 @@ class Machine:
     def press_power_button(self):
         with socket.socket(socket.AF_UNIX) as monitor:
             monitor.connect(str(self.monitor))
-            monitor.recv(4096)
+            monitor.settimeout(30)
             monitor.sendall(b"system_powerdown\n")
-            monitor.recv(4096)
+            said = b""
+            while not said.endswith(b"system_powerdown\x1b[K\r\n(qemu) "):  # a connection that ends takes the rest of the line with it
+                said += monitor.recv(4096)
 
     def wait_off(self, limit_s):
         try:

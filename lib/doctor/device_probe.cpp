@@ -20,6 +20,7 @@
 #include "doctor/device_json.hpp"
 #include "doctor/opened_port.hpp"
 #include "port/eal.hpp"
+#include "port/stale_hugepages.hpp"
 
 namespace weir::doctor {
 
@@ -141,6 +142,8 @@ Known<std::vector<DeviceFacts>> probe_devices(const PlannedRun& run, double watc
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
+    // DPDK leaves files in hugetlbfs, which keep their pages: a run that has just as many as it needs would lack them.
+    port::remove_stale_hugepages();
     const nlohmann::json said = nlohmann::json::parse(text, nullptr, false);
     if (said.is_discarded())
         return Result::no(WIFSIGNALED(status) ? fmt::format("DPDK or a driver ended with signal {} ({})",

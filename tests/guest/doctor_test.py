@@ -83,6 +83,8 @@ class DoctorInTheGuest(guest.Case):
         found = self.doctor(shell, "config.toml", "--watch", "0.5")
         for check in ("driver", "hugepages", "hugetlbfs", "iommu"):
             self.assertEqual([finding["status"] for finding in found[check]], ["ok"], found[check])
+        # No hugepage stays with what looked at the device: they were reserved to the page.
+        self.assertEqual(shell.run("ls /dev/hugepages"), "")
         # The device was opened: DPDK's own answers are there.
         self.assertIn("net_virtio", found["link"][0]["found"])
         self.assertIn("link up", found["link"][0]["found"])

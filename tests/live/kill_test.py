@@ -108,7 +108,10 @@ class KillTest(live.Case):
         self.random = random.Random(seed)
         (self.folder / "c.toml").write_text(config(events=EVENTS, rate=600, sink=sink))
         begun = time.monotonic()
-        self.assertEqual(self.start("whole").wait(60), 0)
+        process = self.start("whole")
+        live.wait_for(lambda: list(self.folder.glob(".whole.part/events-*.weir")) or process.poll() is not None, "run that begins", timeout_s=30)
+        begins_s = time.monotonic() - begun
+        self.assertEqual(process.wait(60), 0)
         whole_s = time.monotonic() - begun
         inspected = self.events_of(self.folder / "whole", status=0)
         self.reference = {event["id"]: event["sha256"] for event in inspected["events"]}
@@ -120,7 +123,7 @@ class KillTest(live.Case):
             name = f"run{number}"
             what = f"seed {seed}, kill {number}"
             process = self.start(name)
-            time.sleep(self.random.uniform(0.25, 1.05) * whole_s)
+            time.sleep(self.random.uniform(0.5 * begins_s, 1.05 * whole_s))
             process.send_signal(signal.SIGKILL)
             process.wait()
             synced = Synced(self.folder / f"{name}.log")

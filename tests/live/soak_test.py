@@ -44,7 +44,8 @@ class SoakTest(live.Case):
             text = [line if old.startswith(key) else old for old in text]
         (self.folder / "weir@.service").write_text("\n".join(text) + "\n")
 
-    def soak(self, minutes, name, weir=None, prepare=None):
+    def soak(self, minutes, name, weir=None, prepare=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)):
+        """With Ctrl-C as a terminal has it, however this test itself was started."""
         process = subprocess.Popen([sys.executable, SOAK, "--minutes", str(minutes), "--seed", "3", "--unit", self.folder / "weir@.service",
                                     "--weir", weir or live.Weir.program, "--out", self.folder / name],
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, preexec_fn=prepare)

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string_view>
 
 namespace weir::steer {
 
@@ -52,17 +54,20 @@ struct Part {
     std::uint32_t shift;
 };
 
-Part part_of(const Condition& condition) noexcept {
+/// Words of an item that have been printed: a word stands for one condition, and a second one would replace it.
+using Taken = std::set<std::string_view>;
+
+Part part_of(const Condition& condition, Taken& taken) {
     if (condition.field == Field::vlan_tci || condition.field == Field::inner_vlan_tci)
         for (const Part& part : {Part{"vid", 12, 0}, Part{"dei", 1, 12}, Part{"pcp", 3, 13}})
             if (condition.mask.low >> part.shift << part.shift == condition.mask.low &&
-                condition.mask.low >> part.shift <= low_bits(part.bits).low)
+                condition.mask.low >> part.shift <= low_bits(part.bits).low && taken.insert(part.name).second)
                 return part;
     return {text_of(condition.field).name, field_bits(condition.field), 0};
 }
 
-std::string condition_text(const Condition& condition) {
-    const Part part = part_of(condition);
+std::string condition_text(const Condition& condition, Taken& taken) {
+    const Part part = part_of(condition, taken);
     const auto text_of_value = [&](const Wide& value) {
         return part.shift > 0 ? std::to_string(value.low >> part.shift) : value_text(condition.field, value);
     };
@@ -77,8 +82,9 @@ std::string condition_text(const Condition& condition) {
 
 std::string item_text(const FlowRule& rule, const char* item, Field first, Field last) {
     std::string text = item;
+    Taken taken;
     for (const Condition& condition : rule.conditions)
-        if (condition.field >= first && condition.field <= last) text += condition_text(condition);
+        if (condition.field >= first && condition.field <= last) text += condition_text(condition, taken);
     return text + " / ";
 }
 

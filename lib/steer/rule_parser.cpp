@@ -330,7 +330,12 @@ private:
         if (part.name->item == "vlan" && rule_.tags == 2)
             field = field == Field::vlan_tci ? Field::inner_vlan_tci : Field::inner_vlan_inner_type;
         const std::uint32_t shift = part.name->shift;
-        rule_.conditions.push_back({field, shifted(first, shift), shifted(last, shift), shifted(mask, shift)});
+        const Condition condition{field, shifted(first, shift), shifted(last, shift), shifted(mask, shift)};
+        // A device gets one value for the field, so that it could not follow two.
+        for (const Condition& other : rule_.conditions)
+            if (other.field == field && (other.mask & condition.mask) != Wide{})
+                complain("looks at bits that another word of this tag looks at; expected: each bit once");
+        rule_.conditions.push_back(condition);
     }
 
     void actions() {

@@ -105,6 +105,10 @@ TEST(RuleParser, WhatItPrintsItReadsBack) {
              "spec "
              "10.0.0.0 src prefix 9 tos is 4 / udp src spec 1 src last 9 / end actions count / mark id 8 / rss queues "
              "1 2 end / end",
+             "flow create 0 ingress pattern eth / vlan tci spec 5 tci mask 1 vid spec 4 vid mask 2 / end actions drop / "
+             "end",
+             "flow create 0 ingress pattern eth / vlan pcp spec 1 pcp mask 1 tci spec 0 tci mask 16384 / end actions "
+             "drop / end",
              "flow create 0 ingress pattern ipv6 src is fd00::10 hop is 1 proto is 17 / udp / end actions queue index "
              "1 / end",
          }) {
@@ -117,6 +121,8 @@ TEST(RuleParser, WhatItPrintsItReadsBack) {
 
 TEST(RuleParser, MistakesNameFileLineColumnAndWhatWasExpected) {
     const std::pair<const char*, const char*> cases[] = {
+        {"flow create 0 ingress pattern eth / vlan tci is 5 vid is 4 / end actions drop / end",
+         "a.flow:1:51: vlan vid: looks at bits that another word of this tag looks at; expected: each bit once"},
         {"flow destroy 0", "a.flow:1:6: found 'destroy'; expected: 'create'"},
         {"\nflow create x", "a.flow:2:13: found 'x'; expected: a port number, 0 to 65535"},
         {"flow create 0 egress", "a.flow:1:15: found 'egress'; expected: 'ingress', 'priority', 'pattern'"},

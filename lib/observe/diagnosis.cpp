@@ -115,7 +115,7 @@ void devices(Case& c) {
         if (by_interface > 0)
             c.add("device.missed", by_interface, "device",
                   fmt::format("the kernel's interface {} of port {} dropped packets before {} could see them: "
-                              "frames longer than its MTU, bad ones, "
+                              "frames longer than its MTU, bad ones, those that came while it was going down or up, "
                               "or a processor's full backlog (ip -s -s link show {}; "
                               "sysctl net.core.netdev_max_backlog)",
                               port.interface, port.name, port.driver, port.interface));

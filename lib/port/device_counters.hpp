@@ -20,7 +20,7 @@ inline constexpr std::array device_counters = {
     core::CounterInfo::summed(
         "missed_by_interface",
         "Of `missed`: packets that the kernel's interface dropped before the device could see them (its rx dropped and errors, "
-        "`ip -s link`): frames longer than its MTU, bad frames, "
+        "`ip -s link`): frames longer than its MTU, bad frames, frames that came while it was going down or up, "
         "a full ring of the card or backlog of the processor (net.core.netdev_max_backlog). "
         "Only there when there were any."),
     core::CounterInfo::summed("no_buffer",

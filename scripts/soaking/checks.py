@@ -30,16 +30,27 @@ def sums(report):
     return wrong if report["balanced"] or wrong else ["balanced is false"]
 
 
+def refused(report):
+    """Frames that weir's interface refused while it went down or up. The kernel does not count them among those that came, nor
+    among those that the sender's interface sent."""
+    return sum(device.get("missed_by_interface", 0) for device in report["devices"])
+
+
+def taken(report):
+    """Of the frames that came, those that weir received or the device lost."""
+    return report["packets"]["received"] + report["device_missed"] - refused(report)
+
+
 def arrivals(run, report):
-    """What the kernel says came to the interface while weir took data, beside what weir says it received or the device lost."""
-    taken = report["packets"]["received"] + report["device_missed"]
+    """What the kernel says came to the interface while weir took data, beside what weir says of it."""
+    found = taken(report)
     before = sum(port.get("before_start", 0) for port in report.get("ports", []))
     least = run.arrived_when_ending - run.arrived_when_running
     most = run.arrived_at_end - run.arrived_at_start - before
     slack = 0 if run.quiet_start and run.quiet_end else int(BOUNDARY_S * run.packets_per_s) + run.detector.packets
-    if least - slack <= taken <= most:
+    if least - slack <= found <= most:
         return []
-    return [f"{least} to {most} frames came to the interface while it ran, and it accounts for {taken}"]
+    return [f"{least} to {most} frames came to the interface while it ran, and it accounts for {found}"]
 
 
 def whole_events(run, report):

@@ -15,7 +15,7 @@ def availability(box, begun_at, ended_at):
 def frames(box):
     """Where every frame is that left the sender. What no report covers is what the kernel counted at weir's interface meanwhile."""
     left, arrived = box.left(), box.arrived()
-    reported, died, idle, at = 0, 0, 0, 0
+    reported, refused, died, idle, at = 0, 0, 0, 0, 0
     boundary = 0
     for run in box.runs:
         idle += run.arrived_at_start - at
@@ -24,13 +24,14 @@ def frames(box):
         if report is None:
             died += run.arrived_at_end - run.arrived_at_start
             continue
-        taken = report["packets"]["received"] + report["device_missed"]
+        taken = checks.taken(report)
         reported += taken
+        refused += checks.refused(report)
         boundary += run.arrived_at_end - run.arrived_at_start - taken
     idle += arrived - at
     kept_back = sum(session.report["packets"]["sent"] - session.on_the_way for session in box.sender.sessions
                     if session.report and session.may_fail)
-    return {"did_not_leave_with_the_cable_out": kept_back, "left_the_sender": left, "arrived": arrived, "lost_between": left - arrived,
+    return {"did_not_leave_with_the_cable_out": kept_back, "refused_by_an_interface_going_down_or_up": refused, "left_the_sender": left, "arrived": arrived, "lost_between": left - arrived,
             "in_runs_with_a_report": reported, "in_runs_that_were_killed": died, "while_no_weir_ran": idle, "while_one_started_or_ended": boundary}
 
 
@@ -98,7 +99,8 @@ def table(result):
         lines.append(f"recovery       {len(available['recoveries_s'])} times, {min(available['recoveries_s']):.1f} to "
                      f"{max(available['recoveries_s']):.1f} s from the end to taking data")
     lines += [f"frames         {found['left_the_sender']} left the sender "
-              f"({found['did_not_leave_with_the_cable_out']} more did not, the cable was out), "
+              f"({found['did_not_leave_with_the_cable_out']} more did not, the cable was out; weir's interface, going down or up, refused "
+              f"{found['refused_by_an_interface_going_down_or_up']}), "
               f"{found['lost_between']} were lost before weir, {found['arrived']} arrived:",
               f"               {found['in_runs_with_a_report']} are in balanced reports, "
               f"{found['in_runs_that_were_killed']} came to runs that were killed,",

@@ -19,7 +19,7 @@ from soaking.detectors import FRAMES  # noqa: E402
 from soaking.unit import Service, Unit  # noqa: E402
 
 REPORT = {
-    "balanced": True, "device_missed": 0, "ports": [{"before_start": 0}],
+    "balanced": True, "device_missed": 0, "devices": [{}], "ports": [{"before_start": 0}],
     "packets": {"received": 100, "placed": 90, "control": 0, "unsteered": 1, "in_flight": 0, "dropped": {"late": 6}, "not_for_us": {"arp": 3}},
     "messages": {"opened": 12, "delivered": 11, "refused": {"late": 1}},
     "events": {"opened": 6, "complete": 5, "incomplete": {"timeout": 1}, "written": 5, "vetoed": 0, "dropped": {"write_error": 1},
@@ -55,6 +55,10 @@ class Account(unittest.TestCase):
         self.assertEqual(checks.arrivals(self.run_of(), changed("device_missed", by=10)), [])
         for report in (changed("packets", "received", by=-1), changed("packets", "received", by=11), changed("device_missed", by=11)):
             self.assertEqual(len(checks.arrivals(self.run_of(), report)), 1)
+        # What an interface refuses that goes down is not among what came.
+        refused = {**changed("device_missed", by=15), "devices": [{"missed": 15, "missed_by_interface": 15}]}
+        self.assertEqual(checks.arrivals(self.run_of(), refused), [])
+        self.assertEqual(checks.taken(refused), checks.taken(REPORT))
         # While the sender goes on the moments are not exact.
         self.assertEqual(checks.arrivals(self.run_of(quiet_end=False), changed("packets", "received", by=-40)), [])
         self.assertEqual(len(checks.arrivals(self.run_of(quiet_end=False), changed("packets", "received", by=-90))), 1)

@@ -4,10 +4,13 @@
 usage: interface_test.py WEIR
 """
 
+import contextlib
 import json
+import pathlib
 import re
 import socket
 import subprocess
+import time
 
 import live
 
@@ -73,6 +76,34 @@ class InterfaceTest(live.Case):
         self.assertEqual(report["devices"][0]["missed"], 4)
         self.assertEqual(report["ports"][0]["interface"], {"name": "det0", "mtu_at_start": 9000, "mtu": 1500})
         self.assertIn("from 9000 to 1500", " ".join(report["warnings"]))
+
+    def test_frames_that_come_while_the_interface_goes_down_are_missed(self):
+        run = self.weir(datagrams(1500), "--duration", 30)
+        run.wait_running()
+        before = self.refused()
+        self.send_datagrams([100])
+        with self.network.socket_there(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            deadline = time.monotonic() + 20
+            # The kernel closes the sender's end a moment later, at most once a second.
+            while self.refused() == before and time.monotonic() < deadline:
+                for state in ("down", "up"):
+                    subprocess.run(["ip", "link", "set", "det0", state], check=True)
+                    for _ in range(100):
+                        with contextlib.suppress(OSError):
+                            sender.sendto(bytes(100), (live.RECEIVER, 50001))
+        run.stop()
+        report = run.end()
+        self.assert_account(run)
+        self.assertGreater(self.refused(), before)
+        self.assertEqual(report["devices"][0]["missed_by_interface"], self.refused() - before)
+        self.assertIn("while it was going down or up", run.output)
+
+    @staticmethod
+    def refused():
+        """Frames that the kernel's interface gave to nobody."""
+        line = next(line for line in pathlib.Path("/proc/self/net/dev").read_text().splitlines() if line.strip().startswith("det0:"))
+        _, _, errors, dropped, *_ = line.split(":")[1].split()
+        return int(errors) + int(dropped)
 
     def test_an_interface_that_goes_leaves_its_losses_unknown(self):
         run = self.weir(datagrams(9000), "--duration", 30)

@@ -57,6 +57,13 @@ void MessageMemory::join_last(Message& message) noexcept {
 bool MessageMemory::append(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
                            std::uint32_t bytes, TimeNs now) noexcept {
     if (!has_room(1)) return false;
+    put(message, buffer, data, offset, bytes, now);
+    packets_.add(PacketCounter::in_flight);
+    return true;
+}
+
+void MessageMemory::put(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
+                        std::uint32_t bytes, TimeNs now) noexcept {
     FragmentBlock* block = message.last_block;
     if (block == nullptr || block->count == FragmentBlock::capacity) {
         FragmentBlock* fresh = take_block();
@@ -74,8 +81,6 @@ bool MessageMemory::append(Message& message, void* buffer, const std::byte* data
     message.received_bytes += bytes;
     ++message.packets;
     message.last_ns = now;
-    packets_.add(PacketCounter::in_flight);
-    return true;
 }
 
 void MessageMemory::splice(Message& into, Message& from) noexcept {
@@ -112,11 +117,13 @@ void MessageMemory::splice(Message& into, Message& from) noexcept {
 
 void MessageMemory::release(Message& message) noexcept {
     for (FragmentBlock* block = message.first_block; block != nullptr;) {
+        std::uint32_t buffers = 0;
         for (std::uint32_t i = 0; i < block->count; ++i) {
             if (block->refs[i].buffer == nullptr) continue;
             give_back(block->refs[i].buffer);
-            --buffers_held_;
+            ++buffers;
         }
+        buffers_held_ -= buffers;
         FragmentBlock* next = block->next;
         free_.push(*block);
         ++blocks_free_;

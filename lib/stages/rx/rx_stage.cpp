@@ -253,7 +253,9 @@ void RxStage::process_passes(std::span<const Packet> packets, port::LivePort* fr
 /// Which stream a datagram belongs to, that a rule's mark may tell apart from others.
 steer::Route RxStage::route_of(const Packet& packet, const wire::Datagram& datagram) const noexcept {
     const steer::Steering& steering = *config_.steering[packet.port];
-    const auto mark = steering.uses_marks() ? mark_of(packet) : std::nullopt;
+    if (!steering.uses_marks()) [[likely]]
+        return steering.is_roce(datagram) ? steering.route_roce(datagram) : steering.route_udp(datagram);
+    const auto mark = mark_of(packet);
     return steering.is_roce(datagram) ? steering.route_roce(datagram, mark) : steering.route_udp(datagram, mark);
 }
 
@@ -367,28 +369,26 @@ void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noex
         }
         sources_.note(run_sources_[i], run_datagrams_[i]);
         if (stream.numbered_by_arrival) fragments_[i].number = sources_.next_arrival(stream_index);
+        sources_.count(run_sources_[i]);
+        headers_.next();
+        run_buffers_[good] = run_packets_[i].mbuf;
+        run_times_[good] = run_packets_[i].time_ns;
         if (good != i) {
-            run_packets_[good] = run_packets_[i];
             run_sources_[good] = run_sources_[i];
             fragments_[good] = fragments_[i];
         }
+        if (config_.converter != nullptr) config_.converter->convert(run_sources_[good], fragments_[good]);
         ++good;
     }
     if (good == 0) return;
-    table_.look_ahead({run_sources_.data(), good}, fragments_.data(), expected_.data());
-    for (std::uint32_t i = 0; i < good; ++i) {
-        sources_.count(run_sources_[i]);
-        headers_.next();
-        if (config_.converter != nullptr) config_.converter->convert(run_sources_[i], fragments_[i]);
-        table_.add(run_sources_[i], fragments_[i], run_packets_[i].mbuf, run_packets_[i].time_ns, expected_[i]);
-    }
-    headers_.expect(run_packets_[good - 1], fragments_[good - 1].payload);
+    headers_.expect(*static_cast<rte_mbuf*>(run_buffers_[good - 1]), fragments_[good - 1].payload);
+    table_.add_burst({{run_sources_.data(), good}, fragments_.data(), run_buffers_.data(), run_times_.data()});
 }
 
 void RxStage::assemble_roce(const Packet& packet, const wire::Datagram& datagram, const steer::Route& route) noexcept {
     wire::RocePacket roce;
     const wire::Verdict verdict = wire::decode_roce(datagram, roce_.checks_icrc(route), roce);
-    if (verdict == wire::ok) headers_.expect(packet, roce.payload);
+    if (verdict == wire::ok) headers_.expect(*packet.mbuf, roce.payload);
     roce_.add(packet, datagram, route, roce, verdict);
 }
 

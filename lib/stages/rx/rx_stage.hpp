@@ -182,7 +182,8 @@ private:
     std::array<std::uint32_t, burst> run_sources_;
     std::array<wire::Fragment, burst> fragments_;
     std::array<wire::Verdict, burst> verdicts_;
-    std::array<assemble::Message*, burst> expected_;
+    std::array<void*, burst> run_buffers_;
+    std::array<TimeNs, burst> run_times_;
 
     std::atomic<std::uint64_t> received_packets_{0};
     std::atomic<std::uint64_t> received_bytes_{0};

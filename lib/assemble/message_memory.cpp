@@ -21,7 +21,7 @@ MessageMemory::MessageMemory(const MessageConfig& config, wire::PacketTally& pac
       copies_(config.copy_cells, config.copy_cell_bytes, config.touch) {
     if (slab_ == nullptr) throw std::bad_alloc();
     if (config.touch) core::touch(slab_.get(), blocks_of(config) * sizeof(FragmentBlock));
-    to_release_.reserve(1024);
+    to_release_.resize(release_max);
 }
 
 std::uint64_t MessageMemory::memory_bytes(const MessageConfig& config) noexcept {
@@ -136,14 +136,13 @@ void MessageMemory::release(Message& message) noexcept {
 
 void MessageMemory::give_back(void* buffer) noexcept {
     __builtin_prefetch(buffer, 1);  // whatever it is, giving it back will look at it
-    if (to_release_.size() == to_release_.capacity()) end_burst();
-    to_release_.push_back(buffer);
+    if (release_count_ == release_max) end_burst();
+    to_release_[release_count_++] = buffer;
 }
 
 void MessageMemory::end_burst() noexcept {
-    if (to_release_.empty()) return;
-    release_(to_release_.data(), static_cast<std::uint32_t>(to_release_.size()));
-    to_release_.clear();
+    if (release_count_ > 0) release_(to_release_.data(), release_count_);
+    release_count_ = 0;
 }
 
 }  // namespace weir::assemble

@@ -67,7 +67,9 @@ private:
     std::uint32_t blocks_free_;
     std::uint32_t buffers_held_ = 0;
     CopyStore copies_;
-    std::vector<void*> to_release_;
+    static constexpr std::uint32_t release_max = 1024;
+    std::vector<void*> to_release_;  ///< the first `release_count_`
+    std::uint32_t release_count_ = 0;
 };
 
 }  // namespace weir::assemble

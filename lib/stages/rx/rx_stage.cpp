@@ -259,6 +259,16 @@ steer::Route RxStage::route_of(const Packet& packet, const wire::Datagram& datag
     return steering.is_roce(datagram) ? steering.route_roce(datagram, mark) : steering.route_udp(datagram, mark);
 }
 
+/// The same for packets that mostly come again and again; says whether it is RoCE, which is not remembered.
+steer::Route RxStage::route_of_most(const Packet& packet, const wire::Datagram& datagram, bool& roce) noexcept {
+    if (const steer::Route* known = routes_.find(packet.port, datagram); known != nullptr) return *known;
+    const steer::Steering& steering = *config_.steering[packet.port];
+    const steer::Route route = route_of(packet, datagram);
+    roce = steering.is_roce(datagram);
+    if (!roce && !steering.uses_marks()) routes_.remember(packet.port, datagram, route);
+    return route;
+}
+
 /// The way of each packet: to another lcore, to RoCE, or into a run of packets of one stream. Neighbours of one stream
 /// are decoded together: the format is chosen once for all of them.
 void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from) noexcept {
@@ -289,8 +299,8 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
             end_packet(packet, verdict, from);
             continue;
         }
-        const bool roce = config_.steering[packet.port]->is_roce(datagram);
-        const steer::Route route = route_of(packet, datagram);
+        bool roce = false;
+        const steer::Route route = route_of_most(packet, datagram, roce);
         if (route.stream == steer::Steering::none && !roce) {
             notes_.unmatched_udp(datagram);
             table_.reject(packet.mbuf, PacketCounter::unsteered);
@@ -309,7 +319,8 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
                 run_datagrams_[0] = parsed;
             }
             run_stream = route.stream;
-            run_packets_[run] = packet;
+            run_buffers_[run] = packet.mbuf;
+            run_times_[run] = packet.time_ns;
             run_sources_[run++] = route.source;
         }
     }
@@ -364,16 +375,15 @@ void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noex
         if (verdict != wire::ok) {
             notes_.refused(stream_index, run_sources_[i], verdict, run_datagrams_[i], run_datagrams_[i].payload_bytes,
                            fragments_[i]);
-            table_.reject(run_packets_[i].mbuf, verdict);
+            table_.reject(run_buffers_[i], verdict);
             continue;
         }
-        sources_.note(run_sources_[i], run_datagrams_[i]);
+        sources_.note_and_count(run_sources_[i], run_datagrams_[i]);
         if (stream.numbered_by_arrival) fragments_[i].number = sources_.next_arrival(stream_index);
-        sources_.count(run_sources_[i]);
         headers_.next();
-        run_buffers_[good] = run_packets_[i].mbuf;
-        run_times_[good] = run_packets_[i].time_ns;
         if (good != i) {
+            run_buffers_[good] = run_buffers_[i];
+            run_times_[good] = run_times_[i];
             run_sources_[good] = run_sources_[i];
             fragments_[good] = fragments_[i];
         }

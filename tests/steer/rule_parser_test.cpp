@@ -98,20 +98,21 @@ TEST(RuleParser, RangesPrefixesAndPartsOfATag) {
 }
 
 TEST(RuleParser, WhatItPrintsItReadsBack) {
-    for (const char* text : {
-             "flow create 0 ingress pattern eth dst is 02:00:00:00:00:01 type spec 2048 type mask 65535 / end actions "
-             "drop / end",
-             "flow create 3 priority 7 ingress pattern eth / vlan tci spec 5 tci mask 4095 / vlan pcp is 3 / ipv4 src "
-             "spec "
-             "10.0.0.0 src prefix 9 tos is 4 / udp src spec 1 src last 9 / end actions count / mark id 8 / rss queues "
-             "1 2 end / end",
-             "flow create 0 ingress pattern eth / vlan tci spec 5 tci mask 1 vid spec 4 vid mask 2 / end actions drop / "
-             "end",
-             "flow create 0 ingress pattern eth / vlan pcp spec 1 pcp mask 1 tci spec 0 tci mask 16384 / end actions "
-             "drop / end",
-             "flow create 0 ingress pattern ipv6 src is fd00::10 hop is 1 proto is 17 / udp / end actions queue index "
-             "1 / end",
-         }) {
+    for (
+        const char* text : {
+            "flow create 0 ingress pattern eth dst is 02:00:00:00:00:01 type spec 2048 type mask 65535 / end actions "
+            "drop / end",
+            "flow create 3 priority 7 ingress pattern eth / vlan tci spec 5 tci mask 4095 / vlan pcp is 3 / ipv4 src "
+            "spec "
+            "10.0.0.0 src prefix 9 tos is 4 / udp src spec 1 src last 9 / end actions count / mark id 8 / rss queues "
+            "1 2 end / end",
+            "flow create 0 ingress pattern eth / vlan tci spec 5 tci mask 1 vid spec 4 vid mask 2 / end actions drop / "
+            "end",
+            "flow create 0 ingress pattern eth / vlan pcp spec 1 pcp mask 1 tci spec 0 tci mask 16384 / end actions "
+            "drop / end",
+            "flow create 0 ingress pattern ipv6 src is fd00::10 hop is 1 proto is 17 / udp / end actions queue index "
+            "1 / end",
+        }) {
         const FlowRule rule = one(text);
         const FlowRule again = one(to_text(rule));
         EXPECT_EQ(rule, again) << to_text(rule);

@@ -66,7 +66,7 @@ void MessageTable::add_burst(const Arrivals& burst) noexcept {
         }
         // Counted before anything can become of them.
         packets_.add(PacketCounter::in_flight, std::exchange(placed, 0));
-        add(burst.sources[i], burst.fragments[i], burst.buffers[i], burst.times[i]);
+        add_any(burst.sources[i], burst.fragments[i], burst.buffers[i], burst.times[i]);
     }
     packets_.add(PacketCounter::in_flight, placed);
 }
@@ -87,7 +87,7 @@ bool MessageTable::place_regular(Message& message, std::uint32_t source, const w
     return true;
 }
 
-void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
+void MessageTable::add_any(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
     if (Source& from = open_.source(source); now >= from.due_ns) open_.expire(from, now);
     Message* message = nullptr;
     const PacketCounter verdict = admit(source, fragment, 1, now, message);

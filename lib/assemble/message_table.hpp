@@ -54,12 +54,18 @@ public:
         void* const* buffers = nullptr;
         const TimeNs* times = nullptr;
     };
-    /// Adds all of them in order, as `add` does, in two passes. The first says for each packet which message it
-    /// probably joins, and fetches what the second touches. The second places the regular ones: of an open message that
-    /// they agree with, right after its packets, or on its grid. Whatever is odd in any respect goes through `add`.
+    /// Adds all of them in order. Takes their buffers: each ends in a message, or is given back. Counts the packets.
+    ///
+    /// In two passes: the first says for each packet which message it probably joins, and fetches what the second
+    /// touches. The second places the regular ones: of an open message that they agree with, right after its packets,
+    /// or on its grid. Whatever is odd in any respect goes through add_any.
     void add_burst(const Arrivals& burst) noexcept;
-    /// Adds one packet of `source`. Takes the buffer: it ends in a message, or is given back. Counts the packet.
-    void add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;
+    /// The same for one packet.
+    void add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
+        add_burst({{&source, 1}, &fragment, &buffer, &now});
+    }
+    /// The same, by the way that knows every case.
+    void add_any(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;
 
     /// What the buffers of add_pieces are: each a packet of a datagram that came in IP fragments, or all of them the
     /// one packet that a device put into several buffers.

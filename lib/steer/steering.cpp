@@ -31,15 +31,7 @@ Steering::Filter::Filter(const Rule& rule)
     : src(rule.src), dst(rule.dst), ipv6_src(index_of(rule.ipv6_src)), ipv6_dst(index_of(rule.ipv6_dst)) {}
 
 Steering::Rules::Rules(std::vector<Rule> given)
-    : rules(std::move(given)), filters(rules.begin(), rules.end()), next(rules.size(), end) {
-    for (const Rule& rule : rules) {
-        plain.push_back(rule.src.empty() && rule.dst.empty() && rule.ipv6_src.empty() && rule.ipv6_dst.empty() &&
-                                !rule.mark.has_value()
-                            ? 1
-                            : 0);
-        routes.push_back({rule.stream, rule.owner, rule.source});
-    }
-}
+    : rules(std::move(given)), filters(rules.begin(), rules.end()), next(rules.size(), end) {}
 
 Steering::Steering(std::vector<Rule> udp_rules, std::vector<Rule> roce_rules)
     : udp_(std::move(udp_rules)), roce_(std::move(roce_rules)), by_port_(65536, end), by_qp_(roce_.rules.size() + 1) {

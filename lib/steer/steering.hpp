@@ -57,8 +57,7 @@ public:
     /// Some rule asks for a mark: otherwise nobody needs to look for one.
     [[nodiscard]] bool uses_marks() const noexcept { return uses_marks_; }
     [[nodiscard]] Route route_udp(const wire::Datagram& datagram, Mark mark = std::nullopt) const noexcept {
-        const std::uint16_t first = by_port_[datagram.dport];
-        return first != end && udp_.plain[first] != 0 ? udp_.routes[first] : match(udp_, first, datagram, mark);
+        return match(udp_, by_port_[datagram.dport], datagram, mark);
     }
     /// The queue pair is read from the packet before its iCRC has been checked: what is steered wrongly is found bad
     /// later.
@@ -90,8 +89,6 @@ private:
         std::vector<Rule> rules;
         std::vector<Filter> filters;      ///< of each rule
         std::vector<std::uint16_t> next;  ///< the next rule with the same key
-        std::vector<std::uint8_t> plain;  ///< not 0: the key is all that the rule asks for
-        std::vector<Route> routes;        ///< of plain rules
     };
 
     [[nodiscard]] static Route match(const Rules& all, std::uint16_t first, const wire::Datagram& datagram,

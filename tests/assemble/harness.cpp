@@ -102,7 +102,7 @@ void Harness::add_to(MessageTable& table, std::span<const Numbered> packets) {
                 {std::span(sources).subspan(at, std::min<std::size_t>(MessageTable::burst_max, packets.size() - at)),
                  fragments.data() + at, buffers.data() + at, times.data() + at});
     } else {
-        for (std::size_t i = 0; i < packets.size(); ++i) table.add(sources[i], fragments[i], buffers[i], times[i]);
+        for (std::size_t i = 0; i < packets.size(); ++i) table.add_any(sources[i], fragments[i], buffers[i], times[i]);
     }
 }
 

@@ -46,7 +46,7 @@ struct Limits {
     unsigned number_bits = 64;
     bool wait = false;
     bool bursts =
-        false;  ///< packets go through MessageTable::add_burst, as many as come together, and not through `add`
+        false;  ///< packets go through MessageTable::add_burst, as many as come together, and not through add_any
     Overload overload = Overload::evict_oldest;
     std::uint32_t prescale = 1;
 };

@@ -367,7 +367,7 @@ void Harness::run_spread(std::span<const Packet> packets, std::uint64_t seed) {
         rx.commands.resize(limits_.shards);
     }
     for (std::size_t i = 0; i < packets.size(); ++i)
-        rxs[packets[i].source % limits_.rx_count].input.emplace_back(&packets[i], i);
+        rxs[packets[i].source % limits_.rx_count].input.push_back({&packets[i], i});
     const auto done = [](const Rx& rx) {
         return rx.finished && std::ranges::all_of(rx.descriptors, [](const auto& queue) { return queue.empty(); });
     };

@@ -133,6 +133,20 @@ TEST_F(Bursts, LookAtEveryPacket) {
     EXPECT_EQ(delivered(), std::vector<std::uint64_t>{1});
 }
 
+TEST_F(Bursts, ARegularPacketSpeaksAgainstARestart) {
+    const auto whole = [](std::uint64_t number) {
+        return std::vector{piece(number, 0), piece(number, 100), piece(number, 200), piece(number, 300)};
+    };
+    for (std::uint64_t number = 1; number <= 6; ++number) add(whole(number));
+    add({piece(20, 0), piece(20, 100)});
+    add(whole(1));
+    add(piece(20, 200));
+    for (std::uint64_t number = 2; number <= 3; ++number) add(whole(number));
+    EXPECT_EQ(table_->newest_epoch(), 0u);  // three whole messages again, but something new came between them
+    add(whole(4));
+    EXPECT_EQ(table_->newest_epoch(), 1u);
+}
+
 TEST_F(Bursts, LookAtEveryPacketOfAGrid) {
     add({piece(1, 300), piece(1, 100)});  // from here on there are bits
     add({piece(1, 100), piece(1, 300)});

@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <vector>
 
@@ -60,19 +61,26 @@ void message_table(benchmark::State& state) {
     std::byte buffer{};
     std::uint64_t base = 1;
     core::TimeNs now = 0;
+    constexpr std::size_t in_burst = 16;  // as an rx lcore adds them
+    const std::array<std::uint32_t, in_burst> sources{};
+    std::array<wire::Fragment, in_burst> fragments;
+    std::array<void*, in_burst> buffers;
+    std::array<core::TimeNs, in_burst> times{};
+    buffers.fill(&buffer);
     for (auto _ : state) {
-        std::uint32_t in_burst = 0;
-        for (const Arrival& arrival : order) {
-            wire::Fragment fragment;
-            fragment.payload = &buffer;
-            fragment.number = base + arrival.event;
-            fragment.offset = arrival.packet * payload_bytes;
-            fragment.bytes = payload_bytes;
-            fragment.total = packets * payload_bytes;
-            fragment.total_known = true;
-            table.add(0, fragment, &buffer, ++now);
-            if (++in_burst < 64) continue;
-            in_burst = 0;
+        for (std::size_t at = 0; at < order.size(); at += in_burst) {
+            for (std::size_t i = 0; i < in_burst; ++i) {
+                wire::Fragment& fragment = fragments[i];
+                fragment.payload = &buffer;
+                fragment.number = base + order[at + i].event;
+                fragment.offset = order[at + i].packet * payload_bytes;
+                fragment.bytes = payload_bytes;
+                fragment.total = packets * payload_bytes;
+                fragment.total_known = true;
+                times[i] = ++now;
+            }
+            table.add_burst({sources, fragments.data(), buffers.data(), times.data()});
+            if (at / in_burst % 4 != 3) continue;
             for (const assemble::Descriptor& descriptor : table.pending())
                 if (descriptor.kind == assemble::Descriptor::Kind::deliver)
                     table.execute({assemble::Command::Kind::recycle, 0, 0, descriptor.message}, now);

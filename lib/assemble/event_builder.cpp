@@ -54,7 +54,7 @@ EventAdmission::Config EventBuilder::admission_of(const Config& config) noexcept
 
 std::uint64_t EventBuilder::memory_bytes(const Config& config) noexcept {
     std::uint64_t bytes = EventPool::memory_bytes(slots_of(config), config.sources);
-    bytes += core::FlatTable<Event*>::memory_bytes(slots_of(config));
+    bytes += EventTable::memory_bytes(slots_of(config));
     bytes += epochs_remembered * NumberMemory::memory_bytes(config.horizon);
     return bytes + CommandQueues::memory_bytes(config.rx_count, commands_of(config));
 }
@@ -70,11 +70,6 @@ EventAdmission::Standing EventBuilder::standing() const noexcept {
 
 void EventBuilder::follow_epoch(std::uint32_t epoch) noexcept {
     for (; newest_epoch_ < epoch; ++newest_epoch_) memory(newest_epoch_ + 1).clear();
-}
-
-Event* EventBuilder::find(std::uint64_t number, std::uint32_t epoch) noexcept {
-    Event** found = table_.find({number, epoch});
-    return found != nullptr ? *found : nullptr;
 }
 
 void EventBuilder::command_close(std::uint32_t source, std::uint64_t own_number, std::uint32_t epoch,
@@ -107,7 +102,7 @@ Event& EventBuilder::open(const Descriptor& d, std::uint64_t number) noexcept {
     std::ranges::fill(event.messages, nullptr);
     std::ranges::fill(event.announced, std::uint8_t{0});
     open_.push(event);
-    table_.insert({number, d.epoch}, &event);
+    table_.insert(event);
     timer_.set(event, now_);
     publish_room();
     events_.add(EventCounter::opened);
@@ -358,7 +353,7 @@ Event* EventBuilder::pop_closed() noexcept {
         const std::optional<std::uint64_t> turn = shards_.turn_of(*event, alignment_);
         if (!turn.has_value()) return nullptr;
         closed_.remove(*event);
-        table_.erase({event->number, event->epoch});
+        table_.erase(*event);
         event->number += *turn;
         if (config_.numbers != nullptr) config_.numbers->add(event->epoch, event->number);
         event->state = EventState::queued;

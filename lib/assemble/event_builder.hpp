@@ -22,7 +22,7 @@
 #include "assemble/overload.hpp"
 #include "assemble/shard_board.hpp"
 #include "assemble/shard_link.hpp"
-#include "core/flat_table.hpp"
+#include "core/pointer_table.hpp"
 #include "wire/packet_counter.hpp"
 
 namespace weir::assemble {
@@ -120,7 +120,13 @@ private:
         return epoch + epochs_remembered > newest_epoch_;
     }
     [[nodiscard]] NumberMemory& memory(std::uint32_t epoch) noexcept { return memory_[epoch % epochs_remembered]; }
-    [[nodiscard]] Event* find(std::uint64_t number, std::uint32_t epoch) noexcept;
+    struct KeyOf {
+        core::NumberKey operator()(const Event& event) const noexcept { return {event.number, event.epoch}; }
+    };
+    using EventTable = core::PointerTable<Event, KeyOf>;
+    [[nodiscard]] Event* find(std::uint64_t number, std::uint32_t epoch) const noexcept {
+        return table_.find({number, epoch});
+    }
     [[nodiscard]] bool offer_number(const Descriptor& descriptor, std::uint64_t number) noexcept;
     void offer_known(const Descriptor& descriptor, Event& event) noexcept;
     Event& open(const Descriptor& descriptor, std::uint64_t number) noexcept;
@@ -158,7 +164,7 @@ private:
     EventList open_;              ///< by order of opening
     EventList closed_;            ///< by order of closing
     EventTimer timer_;            ///< of those that are open
-    core::FlatTable<Event*> table_;
+    EventTable table_;
     std::vector<NumberMemory> memory_;  ///< of the newest epochs, by epoch modulo their count
     std::uint32_t newest_epoch_ = 0;
     NumberAlignment alignment_;

@@ -21,7 +21,7 @@ MessageMemory::MessageMemory(const MessageConfig& config, wire::PacketTally& pac
       copies_(config.copy_cells, config.copy_cell_bytes, config.touch) {
     if (slab_ == nullptr) throw std::bad_alloc();
     if (config.touch) core::touch(slab_.get(), blocks_of(config) * sizeof(FragmentBlock));
-    to_release_.reserve(1024);
+    to_release_.resize(release_max);
 }
 
 std::uint64_t MessageMemory::memory_bytes(const MessageConfig& config) noexcept {
@@ -57,6 +57,13 @@ void MessageMemory::join_last(Message& message) noexcept {
 bool MessageMemory::append(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
                            std::uint32_t bytes, TimeNs now) noexcept {
     if (!has_room(1)) return false;
+    put(message, buffer, data, offset, bytes, now);
+    packets_.add(PacketCounter::in_flight);
+    return true;
+}
+
+void MessageMemory::put(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
+                        std::uint32_t bytes, TimeNs now) noexcept {
     FragmentBlock* block = message.last_block;
     if (block == nullptr || block->count == FragmentBlock::capacity) {
         FragmentBlock* fresh = take_block();
@@ -74,8 +81,6 @@ bool MessageMemory::append(Message& message, void* buffer, const std::byte* data
     message.received_bytes += bytes;
     ++message.packets;
     message.last_ns = now;
-    packets_.add(PacketCounter::in_flight);
-    return true;
 }
 
 void MessageMemory::splice(Message& into, Message& from) noexcept {
@@ -112,11 +117,13 @@ void MessageMemory::splice(Message& into, Message& from) noexcept {
 
 void MessageMemory::release(Message& message) noexcept {
     for (FragmentBlock* block = message.first_block; block != nullptr;) {
+        std::uint32_t buffers = 0;
         for (std::uint32_t i = 0; i < block->count; ++i) {
             if (block->refs[i].buffer == nullptr) continue;
             give_back(block->refs[i].buffer);
-            --buffers_held_;
+            ++buffers;
         }
+        buffers_held_ -= buffers;
         FragmentBlock* next = block->next;
         free_.push(*block);
         ++blocks_free_;
@@ -129,14 +136,13 @@ void MessageMemory::release(Message& message) noexcept {
 
 void MessageMemory::give_back(void* buffer) noexcept {
     __builtin_prefetch(buffer, 1);  // whatever it is, giving it back will look at it
-    if (to_release_.size() == to_release_.capacity()) end_burst();
-    to_release_.push_back(buffer);
+    if (release_count_ == release_max) end_burst();
+    to_release_[release_count_++] = buffer;
 }
 
 void MessageMemory::end_burst() noexcept {
-    if (to_release_.empty()) return;
-    release_(to_release_.data(), static_cast<std::uint32_t>(to_release_.size()));
-    to_release_.clear();
+    if (release_count_ > 0) release_(to_release_.data(), release_count_);
+    release_count_ = 0;
 }
 
 }  // namespace weir::assemble

@@ -29,6 +29,9 @@ public:
     /// belongs to the caller). Without a buffer, what is at `data` stays there until the message is recycled.
     [[nodiscard]] bool append(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
                               std::uint32_t bytes, TimeNs now) noexcept;
+    /// The same where has_room(1) has said yes, and the caller counts the packet as in_flight.
+    void put(Message& message, void* buffer, const std::byte* data, std::uint32_t offset, std::uint32_t bytes,
+             TimeNs now) noexcept;
     /// The reference that was appended last is of the packet of the one before it.
     void join_last(Message& message) noexcept;
     /// Moves everything in `from` after what is in `into`.
@@ -64,7 +67,9 @@ private:
     std::uint32_t blocks_free_;
     std::uint32_t buffers_held_ = 0;
     CopyStore copies_;
-    std::vector<void*> to_release_;
+    static constexpr std::uint32_t release_max = 1024;
+    std::vector<void*> to_release_;  ///< the first `release_count_`
+    std::uint32_t release_count_ = 0;
 };
 
 }  // namespace weir::assemble

@@ -5,10 +5,18 @@
 #include <cassert>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 namespace weir::assemble {
 
 using wire::PacketCounter;
+
+namespace {
+
+/// With fewer messages open, their references are in the second-level cache anyway.
+constexpr std::size_t look_far_open = 64;
+
+}  // namespace
 
 MessageTable::MessageTable(const Config& config, wire::PacketTally& packets, MessageTally& messages,
                            BufferRelease release)
@@ -26,60 +34,64 @@ std::uint64_t MessageTable::memory_bytes(const Config& config) noexcept {
            ReceivedRanges::memory_bytes(config.range_blocks);
 }
 
-void MessageTable::look_ahead(std::span<const std::uint32_t> sources, const wire::Fragment* fragments,
-                              Message** expected) noexcept {
-    std::fill_n(expected, sources.size(), nullptr);
-    if (open_.index().size() < look_ahead_open) return;
-    std::array<core::NumberKey, look_ahead_max> keys;
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-        Source& from = open_.source(sources[i]);
-        keys[i] = MessageIndex::key_of(sources[i], from.numbers.number_of(fragments[i].number), from.epoch);
-        open_.index().prefetch(keys[i]);
+/// For each packet the message that it probably joins, which may be any, so that nothing but the guess is looked at
+/// here.
+void MessageTable::look_ahead(const Arrivals& burst, Guesses& guesses) noexcept {
+    const std::size_t count = burst.sources.size();
+    for (std::size_t i = 0; i < count; ++i) {
+        Source& from = open_.source(burst.sources[i]);
+        Message* guess = open_.index().guess(
+            MessageIndex::key_of(burst.sources[i], from.numbers.number_of(burst.fragments[i].number), from.epoch));
+        __builtin_prefetch(guess, 1);
+        guesses[i] = guess;
     }
-    for (std::size_t i = 0; i < sources.size(); ++i)
-        if (Message* found = open_.index().find(keys[i]); found != nullptr) __builtin_prefetch(expected[i] = found, 1);
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-        if (expected[i] == nullptr || expected[i]->last_block == nullptr) continue;
-        const FragmentBlock& block = *expected[i]->last_block;
+    if (open_.index().size() < look_far_open) return;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (guesses[i] == nullptr || guesses[i]->last_block == nullptr) continue;
+        const FragmentBlock& block = *guesses[i]->last_block;
         __builtin_prefetch(&block, 1);
-        __builtin_prefetch(&block.refs[expected[i]->packets % FragmentBlock::capacity], 1);
+        __builtin_prefetch(&block.refs[guesses[i]->packets % FragmentBlock::capacity], 1);
     }
 }
 
-/// The open message of this number, or nullptr. `expected` may have been delivered since it was foreseen, and its slot
-/// may be another's.
-Message* MessageTable::find_open(const Source& from, std::uint32_t source, std::uint64_t number,
-                                 Message* expected) noexcept {
-    if (from.current != nullptr && from.current->number == number) return from.current;
-    if (expected != nullptr && expected->number == number && expected->source == source &&
-        expected->epoch == from.epoch && expected->state == MessageState::open)
-        return expected;
-    return open_.index().find(source, number, from.epoch);
-}
-
-/// Whether the packet lies right after the one range of a message that agrees with it.
-bool MessageTable::continues(const Message& message, const wire::Fragment& fragment) noexcept {
-    return message.range_count == 1 && message.slot_bytes == 0 && message.more_ranges == nullptr &&
-           message.ranges[0].end == fragment.offset && message.total_known && fragment.total_known &&
-           fragment.total == message.total && fragment.bytes > 0 && fragment.bytes <= message.total - fragment.offset;
-}
-
-void MessageTable::add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now,
-                       Message* expected) noexcept {
-    Source& from = open_.source(source);
-    if (now >= from.due_ns) open_.expire(from, now);
-    if (!from.probation.is_going_on()) {
-        const std::uint64_t number = from.numbers.number_of(fragment.number);
-        expected = find_open(from, source, number, expected);
-        if (expected != nullptr && continues(*expected, fragment) && has_room(1)) {
-            // Most packets come right after the one before; all that follows below would say yes.
-            from.current = expected;
-            expected->ranges[0].end += fragment.bytes;
-            return commit(*expected, fragment, buffer, now);
+void MessageTable::add_burst(const Arrivals& burst) noexcept {
+    Guesses guesses;
+    look_ahead(burst, guesses);
+    std::uint32_t placed = 0;
+    for (std::size_t i = 0; i < burst.sources.size(); ++i) {
+        if (guesses[i] != nullptr &&
+            place_regular(*guesses[i], burst.sources[i], burst.fragments[i], burst.buffers[i], burst.times[i])) {
+            ++placed;
+            continue;
         }
+        // Counted before anything can become of them.
+        packets_.add(PacketCounter::in_flight, std::exchange(placed, 0));
+        add_any(burst.sources[i], burst.fragments[i], burst.buffers[i], burst.times[i]);
     }
+    packets_.add(PacketCounter::in_flight, placed);
+}
+
+/// The way of nearly every packet. False: it is odd, or the guess is wrong, and nothing has been done.
+bool MessageTable::place_regular(Message& message, std::uint32_t source, const wire::Fragment& fragment, void* buffer,
+                                 TimeNs now) noexcept {
+    Source& from = open_.source(source);
+    if (message.number != from.numbers.number_of(fragment.number) || message.source != source ||
+        message.state != MessageState::open)
+        return false;
+    assert(message.epoch == from.epoch);  // what is open of an epoch leaves when the next one begins
+    if (now >= from.due_ns || from.probation.is_going_on() || !has_room(1)) return false;
+    if (!message.total_known || !fragment.total_known || fragment.total != message.total ||
+        !ranges_.add_regular(message, fragment.offset, fragment.bytes))
+        return false;
+    memory_.put(message, buffer, fragment.payload, fragment.offset, fragment.bytes, now);
+    deliver_if_whole(message, now);
+    return true;
+}
+
+void MessageTable::add_any(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
+    if (Source& from = open_.source(source); now >= from.due_ns) open_.expire(from, now);
     Message* message = nullptr;
-    const PacketCounter verdict = admit(source, fragment, 1, now, expected, message);
+    const PacketCounter verdict = admit(source, fragment, 1, now, message);
     if (verdict != PacketCounter::in_flight) return reject(buffer, verdict);
     commit(*message, fragment, buffer, now);
 }
@@ -89,8 +101,7 @@ void MessageTable::add_pieces(std::uint32_t source, const wire::Fragment& fragme
     const bool together = are == PiecesAre::one_packet;
     if (Source& from = open_.source(source); now >= from.due_ns) open_.expire(from, now);
     Message* message = nullptr;
-    const PacketCounter verdict =
-        admit(source, fragment, static_cast<std::uint32_t>(pieces.size()), now, nullptr, message);
+    const PacketCounter verdict = admit(source, fragment, static_cast<std::uint32_t>(pieces.size()), now, message);
     if (verdict != PacketCounter::in_flight) {
         for (const Piece& piece : pieces) {
             if (together && &piece != pieces.data())
@@ -117,7 +128,7 @@ void MessageTable::add_pieces(std::uint32_t source, const wire::Fragment& fragme
 /// Finds or opens the message that a payload in `buffers` buffers joins, and takes its range: in_flight, or the counter
 /// in which it ends.
 PacketCounter MessageTable::admit(std::uint32_t source, const wire::Fragment& fragment, std::uint32_t buffers,
-                                  TimeNs now, Message* expected, Message*& message) noexcept {
+                                  TimeNs now, Message*& message) noexcept {
     Source& from = open_.source(source);
     // Everything that can refuse the packet comes first.
     const std::uint64_t end = std::uint64_t{fragment.offset} + fragment.bytes;
@@ -128,7 +139,7 @@ PacketCounter MessageTable::admit(std::uint32_t source, const wire::Fragment& fr
     if (fragment.bytes == 0 && !(fragment.total_known && fragment.total == 0))
         return PacketCounter::malformed_payload_length;
     PacketCounter verdict = PacketCounter::no_room;
-    message = find_or_open(source, fragment, now, expected, verdict);
+    message = find_or_open(source, fragment, now, verdict);
     if (message == nullptr) return verdict;
     const bool probation = message->state == MessageState::probation;
     if (!has_room(buffers)) {
@@ -143,16 +154,13 @@ PacketCounter MessageTable::admit(std::uint32_t source, const wire::Fragment& fr
     return PacketCounter::in_flight;
 }
 
-Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now, Message* expected,
+Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
                                     PacketCounter& verdict) noexcept {
     Source& from = open_.source(source);
     const std::uint64_t number = from.numbers.number_of(fragment.number);
     const bool restarting = from.probation.is_restarting(number);
-    Message* message = find_open(from, source, number, expected);
-    if (message != nullptr && !restarting) {
-        from.current = message;
-        return message;
-    }
+    Message* message = open_.index().find(source, number, from.epoch);
+    if (message != nullptr && !restarting) return message;
     std::optional<PacketCounter> fate =
         message != nullptr ? PacketCounter::late : OpenMessages::fate_of(from, number, restarting);
     fate = contradicts(fate, fragment);
@@ -170,9 +178,7 @@ Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& 
     if (message == nullptr) {
         open_.refuse(source, number, now);
         verdict = PacketCounter::no_room;
-        return nullptr;
     }
-    from.current = message;
     return message;
 }
 

@@ -45,18 +45,27 @@ public:
     MessageTable(const MessageTable&) = delete;
     MessageTable& operator=(const MessageTable&) = delete;
 
-    /// Most packets of one look_ahead.
-    static constexpr std::uint32_t look_ahead_max = 64;
-    /// With fewer messages open than that, what `add` touches is in the second-level cache anyway.
-    static constexpr std::uint32_t look_ahead_open = 512;
-    /// Before packets are added: fetches what `add` will touch, for all of them at once, and says which message each
-    /// probably joins (or nullptr).
-    void look_ahead(std::span<const std::uint32_t> sources, const wire::Fragment* fragments,
-                    Message** expected) noexcept;
-    /// Adds one packet of `source`. Takes the buffer: it ends in a message, or is given back. Counts the packet.
-    /// `expected` only saves a search.
-    void add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now,
-             Message* expected = nullptr) noexcept;
+    /// Most packets of one add_burst.
+    static constexpr std::uint32_t burst_max = 64;
+    /// Packets that came one after the other, field by field.
+    struct Arrivals {
+        std::span<const std::uint32_t> sources;
+        const wire::Fragment* fragments = nullptr;
+        void* const* buffers = nullptr;
+        const TimeNs* times = nullptr;
+    };
+    /// Adds all of them in order. Takes their buffers: each ends in a message, or is given back. Counts the packets.
+    ///
+    /// In two passes: the first says for each packet which message it probably joins, and fetches what the second
+    /// touches. The second places the regular ones: of an open message that they agree with, right after its packets,
+    /// or on its grid. Whatever is odd in any respect goes through add_any.
+    void add_burst(const Arrivals& burst) noexcept;
+    /// The same for one packet.
+    void add(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
+        add_burst({{&source, 1}, &fragment, &buffer, &now});
+    }
+    /// The same, by the way that knows every case.
+    void add_any(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;
 
     /// What the buffers of add_pieces are: each a packet of a datagram that came in IP fragments, or all of them the
     /// one packet that a device put into several buffers.
@@ -163,16 +172,17 @@ public:
 
 private:
     using Source = OpenMessages::Source;
-    [[nodiscard]] Message* find_open(const Source& from, std::uint32_t source, std::uint64_t number,
-                                     Message* expected) noexcept;
-    [[nodiscard]] static bool continues(const Message& message, const wire::Fragment& fragment) noexcept;
+    using Guesses = std::array<Message*, burst_max>;
+    void look_ahead(const Arrivals& burst, Guesses& guesses) noexcept;
+    [[nodiscard]] bool place_regular(Message& message, std::uint32_t source, const wire::Fragment& fragment,
+                                     void* buffer, TimeNs now) noexcept;
     [[nodiscard]] Message* find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
-                                        Message* expected, wire::PacketCounter& verdict) noexcept;
+                                        wire::PacketCounter& verdict) noexcept;
     [[nodiscard]] static std::optional<wire::PacketCounter> contradicts(std::optional<wire::PacketCounter> fate,
                                                                         const wire::Fragment& fragment) noexcept;
     [[nodiscard]] wire::PacketCounter check(Message& message, const wire::Fragment& fragment) noexcept;
     [[nodiscard]] wire::PacketCounter admit(std::uint32_t source, const wire::Fragment& fragment, std::uint32_t buffers,
-                                            TimeNs now, Message* expected, Message*& message) noexcept;
+                                            TimeNs now, Message*& message) noexcept;
     static void describe(Message& message, const wire::Fragment& fragment, TimeNs now) noexcept;
     void deliver_if_whole(Message& message, TimeNs now) noexcept;
     void commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;

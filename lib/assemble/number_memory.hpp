@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -77,35 +78,64 @@ public:
 
     [[nodiscard]] static std::uint64_t memory_bytes(std::uint32_t horizon) noexcept {
         const std::uint64_t numbers = std::max<std::uint32_t>(horizon, 4);
-        return numbers * sizeof(std::uint64_t) + core::FlatTable<wire::PacketCounter>::memory_bytes(numbers);
+        return numbers * sizeof(std::uint64_t) + core::FlatTable<Neighbours>::memory_bytes(numbers);
     }
 
     /// Remembers that `number` has left and where packets that still come for it are counted.
     void remember(std::uint64_t number, wire::PacketCounter fate) noexcept {
-        if (wire::PacketCounter* known = fates_.find({number, scope_}); known != nullptr) {
-            *known = fate;
+        Neighbours* block = fates_.find(block_of(number));
+        if (block != nullptr && block->fates[place_of(number)] != none) {
+            block->fates[place_of(number)] = fate;
             return;
         }
         if (count_ == ring_.size()) {
-            fates_.erase({ring_[oldest_], scope_});
+            forget(ring_[oldest_]);
             oldest_ = (oldest_ + 1) % ring_.size();
             --count_;
+            block = fates_.find(block_of(number));  // which may have gone with it, or lie elsewhere
         }
         ring_[(oldest_ + count_++) % ring_.size()] = number;
-        fates_.insert({number, scope_}, fate);
+        if (block == nullptr) {
+            fates_.insert(block_of(number), {});
+            block = fates_.find(block_of(number));
+        }
+        block->fates[place_of(number)] = fate;
+        ++block->count;
     }
     /// Where a packet for `number` is counted if the number has left; nothing if it may still open.
     [[nodiscard]] std::optional<wire::PacketCounter> fate(std::uint64_t number) noexcept {
-        if (wire::PacketCounter* known = fates_.find({number, scope_}); known != nullptr) return *known;
+        if (const Neighbours* block = fates_.find(block_of(number));
+            block != nullptr && block->fates[place_of(number)] != none)
+            return block->fates[place_of(number)];
         if (too_old(number)) return wire::PacketCounter::late;
         return std::nullopt;
     }
     void clear() noexcept {
-        for (std::size_t i = 0; i < count_; ++i) fates_.erase({ring_[(oldest_ + i) % ring_.size()], scope_});
+        for (std::size_t i = 0; i < count_; ++i) forget(ring_[(oldest_ + i) % ring_.size()]);
         oldest_ = count_ = 0;
     }
 
 private:
+    /// Numbers mostly follow each other, so that some neighbours together, in one slot of the table, are a look at
+    /// memory less for each. Numbers that are far apart have a slot each; there is one for every number of the ring.
+    static constexpr std::uint64_t neighbours = 8;
+    static constexpr wire::PacketCounter none = wire::PacketCounter::in_flight;  ///< which is no fate
+    struct Neighbours {
+        std::array<wire::PacketCounter, neighbours> fates{none, none, none, none, none, none, none, none};
+        std::uint8_t count = 0;
+    };
+
+    [[nodiscard]] core::NumberKey block_of(std::uint64_t number) const noexcept {
+        return {number / neighbours, scope_};
+    }
+    [[nodiscard]] static std::size_t place_of(std::uint64_t number) noexcept { return number % neighbours; }
+
+    /// It is remembered.
+    void forget(std::uint64_t number) noexcept {
+        Neighbours& block = *fates_.find(block_of(number));
+        block.fates[place_of(number)] = none;
+        if (--block.count == 0) fates_.erase(block_of(number));
+    }
     /// Below what is remembered: two of the three oldest are ahead of it, so that one wild number among them decides
     /// nothing. Ahead is meant modulo 2^64, so that a counter may wrap there too.
     [[nodiscard]] bool too_old(std::uint64_t number) const noexcept {
@@ -119,7 +149,7 @@ private:
     std::vector<std::uint64_t> ring_;
     std::size_t oldest_ = 0;
     std::size_t count_ = 0;
-    core::FlatTable<wire::PacketCounter> fates_;
+    core::FlatTable<Neighbours> fates_;
 };
 
 }  // namespace weir::assemble

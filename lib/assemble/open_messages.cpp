@@ -96,10 +96,9 @@ void OpenMessages::list(Message& message, MessageState state) noexcept {
 }
 
 void OpenMessages::forget_place(Message& message) noexcept {
-    Source& from = sources_[message.source];
-    if (from.current == &message) from.current = nullptr;
     if (message.state != MessageState::open && message.state != MessageState::probation) return;
     index_.erase(message);
+    Source& from = sources_[message.source];
     if (message.state == MessageState::open)
         from.open.remove(message);
     else
@@ -264,7 +263,6 @@ void OpenMessages::restart(std::uint32_t source, TimeNs now) noexcept {
     while (Message* message = from.open.first()) deliver(*message, now);
     ++from.epoch;
     from.memory.clear();
-    from.current = nullptr;
     const Probation::Run run = from.probation.take_run();
     // What came before the run did is a straggler. If the run's first message has timed out, all others are younger.
     const Message* first = index_.find(source, run.first, from.epoch);
@@ -365,7 +363,6 @@ void OpenMessages::begin_pass(std::uint64_t shift, std::uint32_t epoch, TimeNs n
         while (Message* message = from.open.first()) deliver(*message, now);
         from.epoch = epoch;
         from.memory.clear();
-        from.current = nullptr;
     }
 }
 

@@ -40,8 +40,7 @@ public:
     /// What is known of one source.
     struct Source {
         Source(std::uint32_t horizon, unsigned bits) : numbers(bits), memory(horizon) {}
-        Message* current = nullptr;  ///< the message of the last packet: in order, the index is not asked
-        TimeNs due_ns = never;       ///< nothing in the lists is due before
+        TimeNs due_ns = never;  ///< nothing in the lists is due before
         Probation probation;
         SourceNumbers numbers;
         std::uint32_t epoch = 0;

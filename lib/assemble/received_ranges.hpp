@@ -25,6 +25,16 @@ public:
 
     /// Adds what one packet brings: not empty, and not past `total` where that is known.
     [[nodiscard]] RangeResult add_place(Message& message, std::uint32_t begin, std::uint32_t end) noexcept;
+    /// The same for a packet right after the one range of its message, or on the grid of one whose packets are told by
+    /// bits, new, and not past the known total. False: it is neither, and nothing has been done; add_place knows why.
+    [[nodiscard]] static bool add_regular(Message& message, std::uint32_t begin, std::uint32_t bytes) noexcept {
+        if (message.slot_bytes != 0) return add_slot(message, begin, bytes);
+        if (message.range_count != 1 || message.more_ranges != nullptr || message.ranges[0].end != begin ||
+            bytes == 0 || bytes > message.total - begin)
+            return false;
+        message.ranges[0].end += bytes;
+        return true;
+    }
     /// Adds an interval, without trying whether bits would do.
     [[nodiscard]] RangeResult add_range(Message& message, std::uint32_t begin, std::uint32_t end) noexcept;
     /// Takes back the block, if the message has one.
@@ -37,6 +47,7 @@ private:
     struct Freer {
         void operator()(void* memory) const noexcept { std::free(memory); }
     };
+    [[nodiscard]] static bool add_slot(Message& message, std::uint32_t begin, std::uint32_t bytes) noexcept;
     [[nodiscard]] static bool use_slots(Message& message, std::uint32_t begin, std::uint32_t end) noexcept;
     static void use_ranges(Message& message) noexcept;
     [[nodiscard]] RangeBlock* take_block() noexcept;
@@ -46,5 +57,23 @@ private:
     std::uint32_t left_;
     FreeList<RangeBlock> free_;
 };
+
+/// The sets of bits that change nothing but the number of ranges, which has to stay exact: as many are allowed as could
+/// be written down, should a packet come that does not lie on the grid.
+inline bool ReceivedRanges::add_slot(Message& message, std::uint32_t begin, std::uint32_t bytes) noexcept {
+    const std::uint32_t slot = begin / message.slot_bytes;
+    if (bytes != message.slot_bytes || slot * bytes != begin || begin >= message.total ||
+        bytes > message.total - begin || message.has_slot(slot))
+        return false;
+    const bool touches_left = slot > 0 && message.has_slot(slot - 1);
+    const bool touches_right = slot + 1 < Message::slots_max && message.has_slot(slot + 1);
+    if (!touches_left && !touches_right) {
+        if (message.range_count >= Message::inline_ranges && message.more_ranges == nullptr) return false;
+        ++message.range_count;
+    }
+    if (touches_left && touches_right) --message.range_count;
+    message.slots[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    return true;
+}
 
 }  // namespace weir::assemble

@@ -46,8 +46,6 @@ public:
             if (slots_[i].key == key) return &slots_[i].value;
         }
     }
-    /// Fetches what find will look at first.
-    void prefetch(const NumberKey& key) const noexcept { __builtin_prefetch(&slots_[home(key)]); }
     /// The key must be new. False when the table holds entries_max entries.
     bool insert(const NumberKey& key, const Value& value) noexcept {
         if (size_ == entries_max_) return false;

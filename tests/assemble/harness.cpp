@@ -73,8 +73,7 @@ Harness::Buffer& Harness::make_buffer(std::uint32_t bytes, std::size_t index) {
     return buffer;
 }
 
-void Harness::add_to(const Packet& packet, std::size_t index) {
-    Buffer& buffer = make_buffer(packet.bytes, index);
+wire::Fragment Harness::fragment_of(const Packet& packet, Buffer& buffer) const {
     wire::Fragment fragment;
     fragment.payload = buffer.bytes.data();
     fragment.number = packet.number;
@@ -82,14 +81,46 @@ void Harness::add_to(const Packet& packet, std::size_t index) {
     fragment.bytes = packet.bytes;
     fragment.total = packet.total_known ? packet.total : 0;
     fragment.total_known = packet.total_known;
-    tables_[packet.source % limits_.rx_count]->add(packet.source, fragment, &buffer, packet.time_ns);
+    return fragment;
+}
+
+void Harness::add_to(MessageTable& table, std::span<const Numbered> packets) {
+    std::vector<std::uint32_t> sources;
+    std::vector<wire::Fragment> fragments;
+    std::vector<void*> buffers;
+    std::vector<TimeNs> times;
+    for (const auto& [packet, index] : packets) {
+        Buffer& buffer = make_buffer(packet->bytes, index);
+        sources.push_back(packet->source);
+        fragments.push_back(fragment_of(*packet, buffer));
+        buffers.push_back(&buffer);
+        times.push_back(packet->time_ns);
+    }
+    if (limits_.bursts) {
+        for (std::size_t at = 0; at < packets.size(); at += MessageTable::burst_max)
+            table.add_burst(
+                {std::span(sources).subspan(at, std::min<std::size_t>(MessageTable::burst_max, packets.size() - at)),
+                 fragments.data() + at, buffers.data() + at, times.data() + at});
+    } else {
+        for (std::size_t i = 0; i < packets.size(); ++i) table.add_any(sources[i], fragments[i], buffers[i], times[i]);
+    }
 }
 
 std::size_t Harness::add(const Packet& packet) {
     advance(packet.time_ns);
-    add_to(packet, buffers_.size());
+    const Numbered one{&packet, buffers_.size()};
+    add_to(*tables_[packet.source % limits_.rx_count], {&one, 1});
     exchange();
     return buffers_.size() - 1;
+}
+
+void Harness::add_undrained(std::span<const Packet> packets) {
+    std::vector<std::vector<Numbered>> of_table(limits_.rx_count);
+    for (std::size_t index = buffers_.size(); const Packet& packet : packets) {
+        now_ = std::max(now_, packet.time_ns);
+        of_table[packet.source % limits_.rx_count].push_back({&packet, index++});
+    }
+    for (std::uint32_t rx = 0; rx < limits_.rx_count; ++rx) add_to(*tables_[rx], of_table[rx]);
 }
 
 void Harness::add_in_pieces(const Packet& packet, std::uint32_t pieces, MessageTable::PiecesAre are) {
@@ -266,12 +297,13 @@ void Harness::poll_rx(Rx& rx, MessageTable& table, std::mt19937_64& random) {
             table.execute(commands.front(), rx.time);
             commands.pop_front();
         }
-    for (std::size_t burst = random() % 32; burst > 0 && !rx.input.empty(); --burst) {
-        const auto& [packet, index] = rx.input.front();
-        rx.time = packet->time_ns;
-        add_to(*packet, index);
+    std::vector<Numbered> burst;
+    for (std::size_t left = random() % 32; left > 0 && !rx.input.empty(); --left) {
+        burst.push_back(rx.input.front());
         rx.input.pop_front();
     }
+    if (!burst.empty()) rx.time = burst.back().packet->time_ns;
+    add_to(table, burst);
     table.expire(rx.time);
     if (rx.input.empty() && !rx.input_done) {
         rx.input_done = true;
@@ -335,7 +367,7 @@ void Harness::run_spread(std::span<const Packet> packets, std::uint64_t seed) {
         rx.commands.resize(limits_.shards);
     }
     for (std::size_t i = 0; i < packets.size(); ++i)
-        rxs[packets[i].source % limits_.rx_count].input.emplace_back(&packets[i], i);
+        rxs[packets[i].source % limits_.rx_count].input.push_back({&packets[i], i});
     const auto done = [](const Rx& rx) {
         return rx.finished && std::ranges::all_of(rx.descriptors, [](const auto& queue) { return queue.empty(); });
     };

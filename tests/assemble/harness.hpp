@@ -45,6 +45,8 @@ struct Limits {
     TimeNs timeout_ns = 1000;
     unsigned number_bits = 64;
     bool wait = false;
+    bool bursts =
+        false;  ///< packets go through MessageTable::add_burst, as many as come together, and not through add_any
     Overload overload = Overload::evict_oldest;
     std::uint32_t prescale = 1;
 };
@@ -67,6 +69,7 @@ struct EventResult {
     TimeNs first_ns = 0;
     TimeNs last_ns = 0;
     std::map<std::uint32_t, MessageResult> messages;  ///< by source
+    bool operator==(const EventResult&) const = default;
 };
 
 class Harness {
@@ -88,11 +91,9 @@ public:
     /// or all together.
     void add_in_pieces(const Packet& packet, std::uint32_t pieces,
                        MessageTable::PiecesAre are = MessageTable::PiecesAre::packets);
-    /// Adds one packet, exchanging nothing: as in a burst that does not end.
-    void add_undrained(const Packet& packet) {
-        now_ = std::max(now_, packet.time_ns);
-        add_to(packet, buffers_.size());
-    }
+    /// Adds all of them, exchanging nothing: as in a burst that does not end.
+    void add_undrained(std::span<const Packet> packets);
+    void add_undrained(const Packet& packet) { add_undrained({&packet, 1}); }
     /// Collects the parts as a message without a number, binds it at `now` and exchanges everything.
     void bind(std::uint32_t source, std::uint64_t number, std::uint32_t total, std::span<const Part> parts, TimeNs now);
     /// Time passes.
@@ -130,8 +131,12 @@ private:
         std::uint32_t released = 0;
         bool continued = false;  ///< of the packet of the buffer before
     };
+    struct Numbered {
+        const Packet* packet = nullptr;
+        std::size_t index = 0;
+    };
     struct Rx {  // spread: what is on its way
-        std::deque<std::pair<const Packet*, std::size_t>> input;
+        std::deque<Numbered> input;
         std::vector<std::deque<Descriptor>> descriptors;  // per shard
         std::vector<std::deque<Command>> commands;        // per shard
         TimeNs time = std::numeric_limits<TimeNs>::min();
@@ -143,7 +148,8 @@ private:
     static void release(void** buffers, std::uint32_t count);
     static std::byte content(std::size_t packet, std::size_t at);
     Buffer& make_buffer(std::uint32_t bytes, std::size_t index);
-    void add_to(const Packet& packet, std::size_t index);
+    [[nodiscard]] wire::Fragment fragment_of(const Packet& packet, Buffer& buffer) const;
+    void add_to(MessageTable& table, std::span<const Numbered> packets);
     void exchange();
     void pop_events(std::uint32_t shard);
     void give_back(Event& event, std::uint32_t shard);

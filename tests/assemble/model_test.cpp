@@ -137,7 +137,13 @@ std::string run(std::uint64_t seed) {
         return text.empty() ? text : std::string(what) + ":\n" + text;
     };
     std::string text = compare("fused", fused, true);
-    Harness spread(stream.limits);
+    Limits in_bursts = stream.limits;
+    in_bursts.bursts = true;
+    Harness fused_bursts(in_bursts);
+    for (const Packet& packet : packets) fused_bursts.add(packet);
+    fused_bursts.finish();
+    text += compare("fused, in bursts of one", fused_bursts, true);
+    Harness spread(in_bursts);
     spread.run_spread(packets, seed);
     text += compare("spread", spread, false);
     // Several shards of the builder. Where the window binds, which event makes room depends on who comes when.
@@ -158,12 +164,58 @@ std::string run(std::uint64_t seed) {
         limits.rx_count = 1;
         limits.messages_max = 2000;
         limits.buffers_max = 4000;
-        Harness burst(limits);
-        for (const Packet& packet : packets) burst.add_undrained(packet);
-        burst.finish();
-        text += compare("one burst", burst, false);
+        for (const bool bursts : {false, true}) {
+            limits.bursts = bursts;
+            Harness burst(limits);
+            burst.add_undrained(packets);
+            burst.finish();
+            text += compare("one burst", burst, false);
+        }
     }
     return text;
+}
+
+/// What the two ways of a packet make of one stream has to be the same in every respect.
+std::string differences(const Harness& one, const Harness& other) {
+    std::ostringstream text;
+    const auto counters = [&]<class E>(const auto& table, E) {
+        for (std::size_t i = 0; i < weir::core::count_of<E>; ++i)
+            if (one.count(static_cast<E>(i)) != other.count(static_cast<E>(i)))
+                text << table[i].name << ": " << one.count(static_cast<E>(i)) << " by packets, "
+                     << other.count(static_cast<E>(i)) << " in bursts\n";
+    };
+    counters(weir::wire::packet_counters, PacketCounter{});
+    counters(message_counters, MessageCounter{});
+    counters(event_counters, EventCounter{});
+    if (one.events != other.events) text << "the events differ\n";
+    return text.str();
+}
+
+std::string compare_ways(std::uint64_t seed) {
+    const Stream stream = StreamMaker(seed).make();
+    std::vector<Packet> packets;
+    for (const Sent& sent : stream.sent) packets.push_back(sent.packet);
+    Limits limits = stream.limits;
+    limits.shards = 1 + static_cast<std::uint32_t>(seed % 3);
+    Harness single(limits);
+    single.run_spread(packets, seed);
+    limits.bursts = true;
+    Harness bursts(limits);
+    bursts.run_spread(packets, seed);
+    return bursts.faults() + differences(single, bursts);
+}
+
+TEST(Model, BurstsAreTheSameAsPacketByPacket) {
+    const std::uint64_t only = from_environment("WEIR_MODEL_SEED", 0);
+    const std::uint64_t runs = only != 0 ? 1 : from_environment("WEIR_MODEL_RUNS", default_runs);
+    int failures = 0;
+    for (std::uint64_t i = 0; i < runs && failures < 3; ++i) {
+        const std::uint64_t seed = only != 0 ? only : i + 1;
+        const std::string text = compare_ways(seed);
+        if (text.empty()) continue;
+        ++failures;
+        ADD_FAILURE() << "WEIR_MODEL_SEED=" << seed << '\n' << text;
+    }
 }
 
 TEST(Model, AgreesWithTheOracle) {

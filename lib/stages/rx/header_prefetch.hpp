@@ -32,9 +32,9 @@ public:
     void rest() noexcept {
         while (at_ != end_) next();
     }
-    /// Headers of this packet end at `end`: those to come are like it.
-    void expect(const port::Packet& packet, const std::byte* end) noexcept {
-        second_line_ = end - port::frame_of(packet) > static_cast<std::ptrdiff_t>(core::cache_line_bytes);
+    /// Headers of the packet in this buffer end at `end`: those to come are like it.
+    void expect(const rte_mbuf& mbuf, const std::byte* end) noexcept {
+        second_line_ = end - rte_pktmbuf_mtod(&mbuf, const std::byte*) > std::ptrdiff_t{core::cache_line_bytes};
     }
     /// For packets that are read whole: from there on the hardware's prefetchers follow.
     static void body(const port::Packet& packet) noexcept {

@@ -56,8 +56,7 @@ void RxRoce::add(const port::Packet& packet, const wire::Datagram& datagram, con
     if (matched && answers(route.source) && can_be_answered(verdict))
         return responder_->respond(packet, datagram, route.source, roce, verdict);
     if (verdict == wire::ok && matched) {
-        around_.sources.note(route.source, datagram);
-        around_.sources.count(route.source);
+        around_.sources.note_and_count(route.source, datagram);
         if (responder_ != nullptr) responder_->expire_messages(around_.table.due_by(packet.time_ns));
         return listener_->add(route.source, roce, packet.mbuf, packet.time_ns);
     }

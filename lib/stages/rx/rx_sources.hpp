@@ -35,6 +35,10 @@ public:
             notes_.came_from(source, datagram);
     }
     void count(std::uint32_t source) noexcept { core::add(packets_[source]); }
+    void note_and_count(std::uint32_t source, const wire::Datagram& datagram) noexcept {
+        note(source, datagram);
+        count(source);
+    }
     /// StreamRuntime::numbered_by_arrival: the number of the datagram that has just come.
     [[nodiscard]] std::uint64_t next_arrival(std::uint16_t stream) noexcept { return arrivals_[stream]++; }
     /// The same packets come once more (a looped capture).

@@ -253,8 +253,20 @@ void RxStage::process_passes(std::span<const Packet> packets, port::LivePort* fr
 /// Which stream a datagram belongs to, that a rule's mark may tell apart from others.
 steer::Route RxStage::route_of(const Packet& packet, const wire::Datagram& datagram) const noexcept {
     const steer::Steering& steering = *config_.steering[packet.port];
-    const auto mark = steering.uses_marks() ? mark_of(packet) : std::nullopt;
+    if (!steering.uses_marks()) [[likely]]
+        return steering.is_roce(datagram) ? steering.route_roce(datagram) : steering.route_udp(datagram);
+    const auto mark = mark_of(packet);
     return steering.is_roce(datagram) ? steering.route_roce(datagram, mark) : steering.route_udp(datagram, mark);
+}
+
+/// The same for packets that mostly come again and again; says whether it is RoCE, which is not remembered.
+steer::Route RxStage::route_of_most(const Packet& packet, const wire::Datagram& datagram, bool& roce) noexcept {
+    if (const steer::Route* known = routes_.find(packet.port, datagram); known != nullptr) return *known;
+    const steer::Steering& steering = *config_.steering[packet.port];
+    const steer::Route route = route_of(packet, datagram);
+    roce = steering.is_roce(datagram);
+    if (!roce && !steering.uses_marks()) routes_.remember(packet.port, datagram, route);
+    return route;
 }
 
 /// The way of each packet: to another lcore, to RoCE, or into a run of packets of one stream. Neighbours of one stream
@@ -287,8 +299,8 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
             end_packet(packet, verdict, from);
             continue;
         }
-        const bool roce = config_.steering[packet.port]->is_roce(datagram);
-        const steer::Route route = route_of(packet, datagram);
+        bool roce = false;
+        const steer::Route route = route_of_most(packet, datagram, roce);
         if (route.stream == steer::Steering::none && !roce) {
             notes_.unmatched_udp(datagram);
             table_.reject(packet.mbuf, PacketCounter::unsteered);
@@ -307,7 +319,8 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
                 run_datagrams_[0] = parsed;
             }
             run_stream = route.stream;
-            run_packets_[run] = packet;
+            run_buffers_[run] = packet.mbuf;
+            run_times_[run] = packet.time_ns;
             run_sources_[run++] = route.source;
         }
     }
@@ -362,33 +375,30 @@ void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noex
         if (verdict != wire::ok) {
             notes_.refused(stream_index, run_sources_[i], verdict, run_datagrams_[i], run_datagrams_[i].payload_bytes,
                            fragments_[i]);
-            table_.reject(run_packets_[i].mbuf, verdict);
+            table_.reject(run_buffers_[i], verdict);
             continue;
         }
-        sources_.note(run_sources_[i], run_datagrams_[i]);
+        sources_.note_and_count(run_sources_[i], run_datagrams_[i]);
         if (stream.numbered_by_arrival) fragments_[i].number = sources_.next_arrival(stream_index);
+        headers_.next();
         if (good != i) {
-            run_packets_[good] = run_packets_[i];
+            run_buffers_[good] = run_buffers_[i];
+            run_times_[good] = run_times_[i];
             run_sources_[good] = run_sources_[i];
             fragments_[good] = fragments_[i];
         }
+        if (config_.converter != nullptr) config_.converter->convert(run_sources_[good], fragments_[good]);
         ++good;
     }
     if (good == 0) return;
-    table_.look_ahead({run_sources_.data(), good}, fragments_.data(), expected_.data());
-    for (std::uint32_t i = 0; i < good; ++i) {
-        sources_.count(run_sources_[i]);
-        headers_.next();
-        if (config_.converter != nullptr) config_.converter->convert(run_sources_[i], fragments_[i]);
-        table_.add(run_sources_[i], fragments_[i], run_packets_[i].mbuf, run_packets_[i].time_ns, expected_[i]);
-    }
-    headers_.expect(run_packets_[good - 1], fragments_[good - 1].payload);
+    headers_.expect(*static_cast<rte_mbuf*>(run_buffers_[good - 1]), fragments_[good - 1].payload);
+    table_.add_burst({{run_sources_.data(), good}, fragments_.data(), run_buffers_.data(), run_times_.data()});
 }
 
 void RxStage::assemble_roce(const Packet& packet, const wire::Datagram& datagram, const steer::Route& route) noexcept {
     wire::RocePacket roce;
     const wire::Verdict verdict = wire::decode_roce(datagram, roce_.checks_icrc(route), roce);
-    if (verdict == wire::ok) headers_.expect(packet, roce.payload);
+    if (verdict == wire::ok) headers_.expect(*packet.mbuf, roce.payload);
     roce_.add(packet, datagram, route, roce, verdict);
 }
 

@@ -22,6 +22,7 @@
 #include "stages/record_ring.hpp"
 #include "stages/rx/header_prefetch.hpp"
 #include "stages/rx/input_times.hpp"
+#include "stages/rx/route_cache.hpp"
 #include "stages/rx/rx_answers.hpp"
 #include "stages/rx/rx_edges.hpp"
 #include "stages/rx/rx_notes.hpp"
@@ -144,6 +145,8 @@ private:
     void process_some(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
     void process_chain(const port::Packet& packet, port::LivePort* from) noexcept;
     [[nodiscard]] steer::Route route_of(const port::Packet& packet, const wire::Datagram& datagram) const noexcept;
+    [[nodiscard]] steer::Route route_of_most(const port::Packet& packet, const wire::Datagram& datagram,
+                                             bool& roce) noexcept;
     void end_packet(const port::Packet& packet, wire::PacketCounter counter, port::LivePort* from) noexcept;
     // They are decoded and collected.
     void assemble_run(std::uint16_t stream, std::uint32_t count) noexcept;
@@ -171,18 +174,19 @@ private:
     RxAnswers answers_;
     RxRoce roce_;
     HeaderPrefetch headers_;
+    RouteCache routes_;
     TimeNs time_ = std::numeric_limits<TimeNs>::min();
     bool own_ended_ = false;  ///< ports and feeders have
     bool done_ = false;
 
     // One burst on its way through the steps, and the run of packets of one stream that is being collected from it.
     port::PacketBatch taken_;
-    std::array<port::Packet, burst> run_packets_;
     std::array<wire::Datagram, burst> run_datagrams_;
     std::array<std::uint32_t, burst> run_sources_;
     std::array<wire::Fragment, burst> fragments_;
     std::array<wire::Verdict, burst> verdicts_;
-    std::array<assemble::Message*, burst> expected_;
+    std::array<void*, burst> run_buffers_;
+    std::array<TimeNs, burst> run_times_;
 
     std::atomic<std::uint64_t> received_packets_{0};
     std::atomic<std::uint64_t> received_bytes_{0};

@@ -1,0 +1,48 @@
+// Which way UDP datagrams went of late: the next one of the same sender to the same port goes the same way. So what a
+// packet costs does not grow with the number of rules, addresses and sources.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "steer/steering.hpp"
+#include "wire/fragment.hpp"
+
+namespace weir::stages {
+
+/// For IPv4 and steering that asks for no marks; of other datagrams it knows nothing.
+class RouteCache {
+public:
+    /// nullptr: not known.
+    [[nodiscard]] const steer::Route* find(std::uint8_t port, const wire::Datagram& datagram) const noexcept {
+        const Entry& entry = entries_[place_of(datagram)];
+        const bool same = entry.addresses == addresses_of(datagram) && entry.ports == ports_of(port, datagram);
+        return same && !datagram.ipv6 ? &entry.route : nullptr;
+    }
+    void remember(std::uint8_t port, const wire::Datagram& datagram, const steer::Route& route) noexcept {
+        if (!datagram.ipv6) entries_[place_of(datagram)] = {addresses_of(datagram), ports_of(port, datagram), route};
+    }
+
+private:
+    static constexpr std::uint32_t places = 256;
+    struct Entry {
+        std::uint64_t addresses = 0;
+        std::uint32_t ports = 0;  ///< 0: nothing is here
+        steer::Route route{};
+    };
+    [[nodiscard]] static std::uint64_t addresses_of(const wire::Datagram& datagram) noexcept {
+        return std::uint64_t{datagram.src} << 32U | datagram.dst;
+    }
+    [[nodiscard]] static std::uint32_t ports_of(std::uint8_t port, const wire::Datagram& datagram) noexcept {
+        constexpr std::uint32_t used = 0x1000'0000;
+        return used | std::uint32_t{port} << 16U | datagram.dport;
+    }
+    /// Neighbouring ports of one sender have places of their own, and so, mostly, have many senders to one port.
+    [[nodiscard]] static std::uint32_t place_of(const wire::Datagram& datagram) noexcept {
+        return (datagram.dport + (datagram.src * 0x9E3779B1U >> 24U)) % places;
+    }
+
+    std::array<Entry, places> entries_{};
+};
+
+}  // namespace weir::stages

@@ -21,16 +21,16 @@ void each_ref(const assemble::Message& message, Each each) noexcept {
             if (block->refs[i].bytes > 0) each(block->refs[i]);
 }
 
-/// Places the references by division, where they are all there and on a grid, as those of equal packets are: sorting
-/// is a misprediction for every other comparison. False: they are not, and `out` holds anything.
+/// Places the references by division, where all of a grid are there, as those of equal packets are: sorting is a
+/// misprediction for every other comparison. False: some would have the same place or none, and `out` holds anything.
 bool place_on_grid(const assemble::Message& message, std::uint32_t step, std::span<const FragmentRef*> out) noexcept {
-    // Rounded up: exact for every multiple of `step` that can have a place.
+    // What is rounded makes no difference: larger offsets never have lower places.
     const std::uint64_t inverse = ((std::uint64_t{1} << 32U) + step - 1) / step;
     std::ranges::fill(out, nullptr);
     bool on_grid = true;
     each_ref(message, [&](const FragmentRef& ref) {
         const std::uint64_t place = ref.offset * inverse >> 32U;
-        on_grid = on_grid && place < out.size() && place * step == ref.offset && out[place] == nullptr;
+        on_grid = on_grid && place < out.size() && out[place] == nullptr;
         if (on_grid) out[place] = &ref;
     });
     return on_grid;

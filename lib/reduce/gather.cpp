@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reduce/fetch_packet.hpp"
-
 namespace weir::reduce {
 
 using assemble::ByteRange;
@@ -82,6 +80,16 @@ std::uint32_t SortedRefs::largest_bytes() const noexcept {
 }
 
 namespace {
+
+/// What is asked for ahead of the copy, and of one packet at most.
+constexpr std::uint32_t fetch_bytes = 8192;
+
+/// Into the second-level cache: it waits for more lines at a time than the first, and has room for whole packets.
+void fetch_packet(const FragmentRef& ref) noexcept {
+    constexpr int second_level = 2;
+    for (std::uint32_t at = 0; at < std::min(ref.bytes, fetch_bytes); at += 64)
+        __builtin_prefetch(ref.data + at, 0, second_level);
+}
 
 /// Asks for the packets that come next, as long as fewer bytes than `fetch_bytes` are on their way: with one small
 /// packet at a time, none would come faster than one wait for memory after the other.

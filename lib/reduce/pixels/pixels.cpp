@@ -35,20 +35,27 @@ HWY_INLINE hn::Vec<Floats> adc_of(const hn::Vec<Wide> word) {
     return hn::ConvertTo(Floats(), hn::BitCast(hn::RebindToSigned<Floats>(), hn::And(word, hn::Set(Wide(), 0x3fff))));
 }
 
-/// A vector of pixels as if all were in the first gain. True: not all are, or one has no finite energy.
-HWY_INLINE bool convert_first(const std::uint16_t* raw, const PixelCalibration& c, std::size_t at, float* to) {
-    const Floats d;
-    const auto word = hn::PromoteTo(Wide(), hn::LoadU(Words(), raw));
-    // In the first gain the word is the ADC value.
-    const auto adc = hn::ConvertTo(d, hn::BitCast(hn::RebindToSigned<Floats>(), word));
-    const auto energy = energy_in(adc, c.pedestal[0] + at, c.factor[0] + at);
-    hn::StoreU(energy, d, to);
-    const auto others = hn::RebindMask(d, hn::Gt(word, hn::Set(Wide(), 0x3fff)));
-    const auto finite = hn::Le(energy, hn::Set(d, std::numeric_limits<float>::max()));  // or -infinity
-    return !hn::AllTrue(d, hn::AndNot(others, finite));
+/// How many of the vectors so far had something in each lane. A mask is -1 in each lane where it is true.
+using Lanes = hn::RebindToSigned<Floats>;
+HWY_INLINE hn::Vec<Lanes> count_in(const hn::Vec<Lanes> count, const hn::Mask<Floats> mask) {
+    return hn::Sub(count, hn::VecFromMask(Lanes(), hn::RebindMask(Lanes(), mask)));
 }
 
-/// What convert_first() left wrong: pixels in other gains, words that are no measurement, and NaN of other bits.
+/// A vector of pixels as if all were in the first gain. True: not all are.
+HWY_INLINE bool convert_first(const std::uint16_t* raw, const PixelCalibration& c, std::size_t at, float* to,
+                              hn::Vec<Lanes>& bad, hn::Vec<Lanes>& saturated) {
+    const Floats d;
+    const auto word = hn::PromoteTo(Wide(), hn::LoadU(Words(), raw));
+    const auto energy = energy_in(adc_of(word), c.pedestal[0] + at, c.factor[0] + at);
+    const auto no_number = hn::IsNaN(energy);
+    // Whatever the maps have, there is one NaN.
+    hn::StoreU(hn::IfThenElse(no_number, hn::Set(d, nan), energy), d, to);
+    bad = count_in(bad, no_number);
+    saturated = count_in(saturated, hn::Eq(energy, hn::Set(d, infinity)));
+    return !hn::AllFalse(Wide(), hn::Gt(word, hn::Set(Wide(), 0x3fff)));
+}
+
+/// What convert_first() left wrong: pixels in other gains, and words that are no measurement. They are counted anew.
 HWY_INLINE void convert_others(const std::uint16_t* raw, const PixelCalibration& c, std::size_t at, float* to,
                                SpecialPixels& special) {
     const Floats d;
@@ -57,21 +64,23 @@ HWY_INLINE void convert_others(const std::uint16_t* raw, const PixelCalibration&
     const auto gain = hn::ShiftRight<14>(word);
     const auto adc = adc_of(word);
     auto energy = hn::LoadU(d, to);
+    const auto count_special = [&special, d](const hn::Vec<Floats> value, std::uint32_t times) HWY_ATTR {
+        special.bad += times * static_cast<std::uint32_t>(hn::CountTrue(d, hn::IsNaN(value)));
+        special.saturated += times * static_cast<std::uint32_t>(hn::CountTrue(d, hn::Eq(value, hn::Set(d, infinity))));
+    };
+    constexpr std::uint32_t less_once = ~std::uint32_t{0};
+    count_special(energy, less_once);
     const auto in_second = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 1)));
     const auto in_third = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 3)));
     const auto never = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 2)));
-    if (!hn::AllFalse(d, in_second))
-        energy = hn::IfThenElse(in_second, energy_in(adc, c.pedestal[1] + at, c.factor[1] + at), energy);
+    energy = hn::IfThenElse(in_second, energy_in(adc, c.pedestal[1] + at, c.factor[1] + at), energy);
     if (!hn::AllFalse(d, in_third))
         energy = hn::IfThenElse(in_third, energy_in(adc, c.pedestal[2] + at, c.factor[2] + at), energy);
     const auto error = hn::Or(hn::Eq(word, hn::Set(w, raw_error)), hn::Eq(word, hn::Set(w, raw_gain1_error)));
     energy = hn::IfThenElse(hn::Or(never, hn::RebindMask(d, error)), hn::Set(d, nan), energy);
     energy = hn::IfThenElse(hn::RebindMask(d, hn::Eq(word, hn::Set(w, raw_saturated))), hn::Set(d, infinity), energy);
-    // Whatever the maps have, there is one NaN.
-    const auto bad = hn::IsNaN(energy);
-    hn::StoreU(hn::IfThenElse(bad, hn::Set(d, nan), energy), d, to);
-    special.bad += static_cast<std::uint32_t>(hn::CountTrue(d, bad));
-    special.saturated += static_cast<std::uint32_t>(hn::CountTrue(d, hn::Eq(energy, hn::Set(d, infinity))));
+    hn::StoreU(hn::IfThenElse(hn::IsNaN(energy), hn::Set(d, nan), energy), d, to);
+    count_special(energy, 1);
 }
 
 /// Whole vectors, `count` of them, at most as many as vectors_at_once.
@@ -88,21 +97,23 @@ HWY_INLINE void convert_vectors(const std::uint16_t* raw, const PixelCalibration
     std::size_t found = 0;
     const PixelCalibration maps = c;  // not reread for fear that `energy` lies in it
     const auto fetch = [&](std::size_t at) HWY_ATTR {
-        const auto word = hn::PromoteTo(Wide(), hn::LoadU(Words(), raw + at));
-        if (hn::AllFalse(Wide(), hn::Gt(word, hn::Set(Wide(), 0x3fff)))) return;
         hwy::Prefetch(maps.pedestal[1] + at);
         hwy::Prefetch(maps.factor[1] + at);
     };
+    auto bad = hn::Zero(Lanes());
+    auto saturated = hn::Zero(Lanes());
     constexpr std::size_t fetched_at_once = 32;
     for (std::size_t k = 0; k < count;) {
         std::size_t fetched = found;
         for (const std::size_t end = std::min(k + fetched_at_once, count); k < end; ++k) {
             const std::size_t at = first + k * lanes;
             others[found] = static_cast<std::uint32_t>(at);
-            found += convert_first(raw + at, maps, at, energy + at) ? 1 : 0;
+            found += convert_first(raw + at, maps, at, energy + at, bad, saturated) ? 1 : 0;
         }
         for (; fetched < found; ++fetched) fetch(others[fetched]);
     }
+    special.bad += static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(Lanes(), bad)));
+    special.saturated += static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(Lanes(), saturated)));
     for (std::size_t n = 0; n < found; ++n)
         convert_others(raw + others[n], maps, others[n], energy + others[n], special);
 }

@@ -52,6 +52,8 @@ private:
 struct GatherCursor {
     std::size_t ref = 0;
     std::uint32_t done_bytes = 0;  ///< of that reference
+    std::size_t fetched = 0;       ///< references that need not be asked for any more
+    std::size_t coming_bytes = 0;  ///< of those after `ref` that were asked for
 };
 
 /// Copies the next payload bytes to `out`: as many as fit, or as are left. Returns the number; 0 at the end. Gaps are

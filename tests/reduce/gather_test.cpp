@@ -133,6 +133,42 @@ TEST(Gather, KnowsAnEmptyMessage) {
     EXPECT_TRUE(all_of(trimmed.message(), 64).empty());
 }
 
+/// Equal packets, the last one shorter, in any order; with one missing, or one of another size, they are on no grid.
+TEST(Gather, EqualPacketsInAnyOrder) {
+    enum class Odd { nothing, missing, split, trimmed };
+    std::mt19937 random(1);
+    for (const Odd odd : {Odd::nothing, Odd::missing, Odd::split, Odd::trimmed}) {
+        for (const std::uint32_t size : {1U, 3U, 64U, 1000U, 1024U}) {
+            for (const std::uint32_t count : {2U, 5U, 31U, 32U, 100U}) {
+                const std::uint32_t last = (size + 1) / 2;
+                const auto whole = bytes_of(size, (count - 1) * size + last);
+                std::vector<ByteRange> parts;
+                for (std::uint32_t i = 0; i < count; ++i)
+                    parts.push_back({i * size, i + 1 < count ? (i + 1) * size : i * size + last});
+                auto expected = whole;
+                if (odd == Odd::missing) {
+                    const ByteRange gone = parts[count / 2];
+                    parts.erase(parts.begin() + count / 2);
+                    expected.erase(expected.begin() + gone.begin, expected.begin() + gone.end);
+                }
+                if (odd == Odd::split && size >= 64) {
+                    parts.push_back({parts[0].begin + 20, parts[0].end});
+                    parts[0].end = 20;
+                }
+                std::ranges::shuffle(parts, random);
+                MadeMessage made;
+                for (const ByteRange& part : parts)
+                    made.add(part.begin, {whole.begin() + part.begin, whole.begin() + part.end});
+                if (odd == Odd::trimmed) {
+                    made.add(0, bytes_of(0, size));  // again
+                    made.trim(static_cast<std::uint32_t>(parts.size()));
+                }
+                EXPECT_EQ(all_of(made.message(), 700), expected) << size << " " << count;
+            }
+        }
+    }
+}
+
 TEST(Gather, RandomMessagesOverManyBlocks) {
     const unsigned seed = std::random_device{}();
     RecordProperty("seed", static_cast<int>(seed));

@@ -29,14 +29,28 @@ std::vector<std::uint32_t> bits(const std::vector<float>& values) {
     return out;
 }
 
+/// As divisions by zero leave it.
+const float other_nan = std::bit_cast<float>(0xffc00001U);
+
+SpecialPixels special_of(const std::vector<float>& energy) {
+    SpecialPixels special;
+    for (const float value : energy) {
+        special.bad += std::isnan(value) ? 1 : 0;
+        special.saturated += value == infinity ? 1 : 0;
+    }
+    return special;
+}
+
 struct Maps {
     explicit Maps(std::size_t pixels, unsigned seed) {
         std::mt19937 random(seed);
         for (std::size_t gain = 0; gain < 3; ++gain) {
             for (std::size_t i = 0; i < pixels; ++i) {
-                pedestal[gain].push_back(random() % 50 == 0 ? nan
+                pedestal[gain].push_back(random() % 50 == 0 ? (random() % 2 == 0 ? nan : other_nan)
                                                             : std::uniform_real_distribution<float>(0, 16000)(random));
-                factor[gain].push_back(random() % 50 == 0 ? nan : std::uniform_real_distribution<float>(-1, 1)(random));
+                factor[gain].push_back(random() % 50 == 0   ? nan
+                                       : random() % 50 == 0 ? (random() % 2 == 0 ? 1e38F : -1e38F)
+                                                            : std::uniform_real_distribution<float>(-1, 1)(random));
             }
             view.pedestal[gain] = pedestal[gain].data();
             view.factor[gain] = factor[gain].data();
@@ -73,8 +87,10 @@ TEST(Pixels, EveryRawValueConvertsAlike) {
     reference::convert(raw, maps.view, expected);
     with_every_target([&] {
         std::vector<float> found(raw.size());
-        convert(raw, maps.view, found);
+        const SpecialPixels special = convert(raw, maps.view, found);
         EXPECT_EQ(bits(found), bits(expected));
+        EXPECT_EQ(special.bad, special_of(expected).bad);
+        EXPECT_EQ(special.saturated, special_of(expected).saturated);
     });
 }
 
@@ -91,8 +107,10 @@ TEST(Pixels, LengthsThatFillNoVector) {
         reference::to_f16(energy, half_expected);
         with_every_target([&] {
             std::vector<float> found(count);  // on the heap and exact, for AddressSanitizer
-            convert(raw, maps.view, found);
+            const SpecialPixels special = convert(raw, maps.view, found);
             EXPECT_EQ(bits(found), bits(expected));
+            EXPECT_EQ(special.bad, special_of(expected).bad);
+            EXPECT_EQ(special.saturated, special_of(expected).saturated);
             std::vector<std::uint16_t> half(count);
             to_f16(energy, half);
             EXPECT_EQ(half, half_expected);

@@ -69,23 +69,13 @@ void PixelChain::begin_source(std::uint32_t source, const assemble::Message* mes
     selection_.begin_source(module_, cell_, at_);
 }
 
-void PixelChain::count_special(std::span<const float> energy) noexcept {
-    std::uint32_t bad = 0;
-    std::uint32_t saturated = 0;
-    for (const float value : energy) {
-        bad += value != value ? 1 : 0;  // NaN
-        saturated += value == std::numeric_limits<float>::infinity() ? 1 : 0;
-    }
-    bad_ += bad;
-    saturated_ += saturated;
-}
-
 void PixelChain::convert_chunk(std::span<float> energy) noexcept {
     if (usable_) {
         PixelNoise noise;
         const PixelCalibration values = calibration(noise);
-        reduce::convert(raw_.next(energy.size()), values, energy);
-        count_special(energy);
+        const SpecialPixels special = reduce::convert(raw_.next(energy.size()), values, energy);
+        bad_ += special.bad;
+        saturated_ += special.saturated;
         selection_.take(energy, noise);
     } else {
         std::ranges::fill(energy, std::numeric_limits<float>::quiet_NaN());

@@ -76,7 +76,6 @@ private:
     /// The next energies, at most a chunk.
     void convert_chunk(std::span<float> energy) noexcept;
     [[nodiscard]] PixelCalibration calibration(PixelNoise& noise) const noexcept;
-    void count_special(std::span<const float> energy) noexcept;
 
     Config config_;
     PieceStore store_;

@@ -31,30 +31,45 @@ HWY_INLINE V energy_in(const V adc, const float* pedestal, const float* factor) 
     return hn::Mul(hn::Sub(adc, hn::LoadU(d, pedestal)), hn::LoadU(d, factor));
 }
 
-HWY_INLINE hn::Vec<Floats> one_nan(const hn::Vec<Floats> energy) {
-    return hn::IfThenElse(hn::IsNaN(energy), hn::Set(Floats(), nan), energy);
-}
-
 HWY_INLINE hn::Vec<Floats> adc_of(const hn::Vec<Wide> word) {
     return hn::ConvertTo(Floats(), hn::BitCast(hn::RebindToSigned<Floats>(), hn::And(word, hn::Set(Wide(), 0x3fff))));
 }
 
+/// How many of the vectors so far had something in each lane. A mask is -1 in each lane where it is true.
+using Lanes = hn::RebindToSigned<Floats>;
+HWY_INLINE hn::Vec<Lanes> count_in(const hn::Vec<Lanes> count, const hn::Mask<Floats> mask) {
+    return hn::Sub(count, hn::VecFromMask(Lanes(), hn::RebindMask(Lanes(), mask)));
+}
+
 /// A vector of pixels as if all were in the first gain. True: not all are.
-HWY_INLINE bool convert_first(const std::uint16_t* raw, const PixelCalibration& c, std::size_t at, float* energy) {
+HWY_INLINE bool convert_first(const std::uint16_t* raw, const PixelCalibration& c, std::size_t at, float* to,
+                              hn::Vec<Lanes>& bad, hn::Vec<Lanes>& saturated) {
+    const Floats d;
     const auto word = hn::PromoteTo(Wide(), hn::LoadU(Words(), raw));
+    const auto energy = energy_in(adc_of(word), c.pedestal[0] + at, c.factor[0] + at);
+    const auto no_number = hn::IsNaN(energy);
     // Whatever the maps have, there is one NaN.
-    hn::StoreU(one_nan(energy_in(adc_of(word), c.pedestal[0] + at, c.factor[0] + at)), Floats(), energy);
+    hn::StoreU(hn::IfThenElse(no_number, hn::Set(d, nan), energy), d, to);
+    bad = count_in(bad, no_number);
+    saturated = count_in(saturated, hn::Eq(energy, hn::Set(d, infinity)));
     return !hn::AllFalse(Wide(), hn::Gt(word, hn::Set(Wide(), 0x3fff)));
 }
 
-/// What convert_first() left wrong: pixels in other gains, and words that are no measurement.
-HWY_INLINE void convert_others(const std::uint16_t* raw, const PixelCalibration& c, std::size_t at, float* to) {
+/// What convert_first() left wrong: pixels in other gains, and words that are no measurement. They are counted anew.
+HWY_INLINE void convert_others(const std::uint16_t* raw, const PixelCalibration& c, std::size_t at, float* to,
+                               SpecialPixels& special) {
     const Floats d;
     const Wide w;
     const auto word = hn::PromoteTo(w, hn::LoadU(Words(), raw));
     const auto gain = hn::ShiftRight<14>(word);
     const auto adc = adc_of(word);
     auto energy = hn::LoadU(d, to);
+    const auto count_special = [&special, d](const hn::Vec<Floats> value, std::uint32_t times) HWY_ATTR {
+        special.bad += times * static_cast<std::uint32_t>(hn::CountTrue(d, hn::IsNaN(value)));
+        special.saturated += times * static_cast<std::uint32_t>(hn::CountTrue(d, hn::Eq(value, hn::Set(d, infinity))));
+    };
+    constexpr std::uint32_t less_once = ~std::uint32_t{0};
+    count_special(energy, less_once);
     const auto in_second = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 1)));
     const auto in_third = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 3)));
     const auto never = hn::RebindMask(d, hn::Eq(gain, hn::Set(w, 2)));
@@ -64,47 +79,56 @@ HWY_INLINE void convert_others(const std::uint16_t* raw, const PixelCalibration&
     const auto error = hn::Or(hn::Eq(word, hn::Set(w, raw_error)), hn::Eq(word, hn::Set(w, raw_gain1_error)));
     energy = hn::IfThenElse(hn::Or(never, hn::RebindMask(d, error)), hn::Set(d, nan), energy);
     energy = hn::IfThenElse(hn::RebindMask(d, hn::Eq(word, hn::Set(w, raw_saturated))), hn::Set(d, infinity), energy);
-    hn::StoreU(one_nan(energy), d, to);
+    hn::StoreU(hn::IfThenElse(hn::IsNaN(energy), hn::Set(d, nan), energy), d, to);
+    count_special(energy, 1);
 }
 
 /// Whole vectors, `count` of them, at most as many as vectors_at_once.
 ///
 /// Nearly all pixels are in the first gain nearly always: the maps of the others are read only where a pixel needs
 /// them. Those places are noted first and seen to afterwards, because a branch for each would be mispredicted as often
-/// as it is taken, and would then wait for memory with nothing else to do.
+/// as it is taken, and would then wait for memory with nothing else to do. Their maps are asked for soon after, so that
+/// they come while the rest is converted.
 constexpr std::size_t vectors_at_once = 256;
 HWY_INLINE void convert_vectors(const std::uint16_t* raw, const PixelCalibration& c, std::size_t first,
-                                std::size_t count, float* energy) {
+                                std::size_t count, float* energy, SpecialPixels& special) {
     const std::size_t lanes = hn::Lanes(Floats());
     std::uint32_t others[vectors_at_once];
     std::size_t found = 0;
     const PixelCalibration maps = c;  // not reread for fear that `energy` lies in it
-    for (std::size_t k = 0; k < count; ++k) {
-        const std::size_t at = first + k * lanes;
-        others[found] = static_cast<std::uint32_t>(k);
-        found += convert_first(raw + at, maps, at, energy + at) ? 1 : 0;
-    }
-    constexpr std::size_t ahead = 16;
-    const auto fetch = [&](std::size_t n) HWY_ATTR {
-        hwy::Prefetch(maps.pedestal[1] + first + others[n] * lanes);
-        hwy::Prefetch(maps.factor[1] + first + others[n] * lanes);
+    const auto fetch = [&](std::size_t at) HWY_ATTR {
+        hwy::Prefetch(maps.pedestal[1] + at);
+        hwy::Prefetch(maps.factor[1] + at);
     };
-    for (std::size_t n = 0; n < found && n < ahead; ++n) fetch(n);
-    for (std::size_t n = 0; n < found; ++n) {
-        if (n + ahead < found) fetch(n + ahead);
-        const std::size_t at = first + others[n] * lanes;
-        convert_others(raw + at, maps, at, energy + at);
+    auto bad = hn::Zero(Lanes());
+    auto saturated = hn::Zero(Lanes());
+    constexpr std::size_t fetched_at_once = 32;
+    for (std::size_t k = 0; k < count;) {
+        std::size_t fetched = found;
+        for (const std::size_t end = std::min(k + fetched_at_once, count); k < end; ++k) {
+            const std::size_t at = first + k * lanes;
+            others[found] = static_cast<std::uint32_t>(at);
+            found += convert_first(raw + at, maps, at, energy + at, bad, saturated) ? 1 : 0;
+        }
+        for (; fetched < found; ++fetched) fetch(others[fetched]);
     }
+    special.bad += static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(Lanes(), bad)));
+    special.saturated += static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(Lanes(), saturated)));
+    for (std::size_t n = 0; n < found; ++n)
+        convert_others(raw + others[n], maps, others[n], energy + others[n], special);
 }
 
-void Convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration, std::span<float> energy) {
+SpecialPixels Convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration,
+                      std::span<float> energy) {
     const Floats d;
     const std::size_t lanes = hn::Lanes(d);
     const std::size_t whole = raw.size() / lanes;
+    SpecialPixels special;
     for (std::size_t done = 0; done < whole; done += vectors_at_once)
-        convert_vectors(raw.data(), calibration, done * lanes, std::min(vectors_at_once, whole - done), energy.data());
+        convert_vectors(raw.data(), calibration, done * lanes, std::min(vectors_at_once, whole - done), energy.data(),
+                        special);
     const std::size_t i = whole * lanes;
-    if (i == raw.size()) return;
+    if (i == raw.size()) return special;
     // The rest, with copies of what belongs to it.
     alignas(64) std::uint16_t words[hn::MaxLanes(Floats())] = {};
     alignas(64) float maps[6][hn::MaxLanes(Floats())] = {};
@@ -119,8 +143,9 @@ void Convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibra
         }
     }
     for (std::size_t k = i; k < raw.size(); ++k) words[k - i] = raw[k];
-    convert_vectors(words, rest, 0, 1, out);
+    convert_vectors(words, rest, 0, 1, out, special);
     for (std::size_t k = i; k < raw.size(); ++k) energy[k] = out[k - i];
+    return special;
 }
 
 /// `one` of every vector of energies, and of a padded copy of the last few.
@@ -261,9 +286,9 @@ HWY_EXPORT(CountAbove);
 HWY_EXPORT(MarkAbove);
 HWY_EXPORT(MarkAboveEach);
 
-void convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration,
-             std::span<float> energy) noexcept {
-    HWY_DYNAMIC_DISPATCH(Convert)(raw, calibration, energy);
+SpecialPixels convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration,
+                      std::span<float> energy) noexcept {
+    return HWY_DYNAMIC_DISPATCH(Convert)(raw, calibration, energy);
 }
 
 void to_f16(std::span<const float> energy, std::span<std::uint16_t> out) noexcept {

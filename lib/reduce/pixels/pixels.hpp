@@ -34,8 +34,16 @@ inline constexpr std::int16_t i16_saturated = 32767;
 inline constexpr std::uint16_t u16_bad = 65535;
 inline constexpr std::uint16_t u16_saturated = 65534;
 
-/// raw.size() pixels to energies. `energy` is as long, as are the arrays of `calibration`.
-void convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration, std::span<float> energy) noexcept;
+/// Pixels without a finite energy.
+struct SpecialPixels {
+    std::uint32_t bad = 0;        ///< NaN
+    std::uint32_t saturated = 0;  ///< +infinity
+};
+
+/// raw.size() pixels to energies. `energy` is as long, as are the arrays of `calibration`. Returns how many became
+/// special.
+SpecialPixels convert(std::span<const std::uint16_t> raw, const PixelCalibration& calibration,
+                      std::span<float> energy) noexcept;
 
 /// Energies to IEEE 754 half precision (the bits), rounded to the nearest, ties to even; too large: infinity.
 void to_f16(std::span<const float> energy, std::span<std::uint16_t> out) noexcept;

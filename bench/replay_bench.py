@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Replays a JUNGFRAU capture that lies in the page cache, beside what else reads the same file in the same run: `dd bs=4M`,
-libpcap with its own buffer and with one of 4 MiB, and weir's reader alone. The readers take turns; medians, with the least
-and the most. Fails instead of reporting a rate if a packet or an event is missing.
+libpcap with its own buffer and with one of 4 MiB, and weir's reader alone; `weir replay` also with its start and its end. The
+readers take turns; medians, with the least and the most. Fails instead of reporting a rate if a packet or an event is missing.
 usage: replay_bench.py WEIR CAPTURE_READ [--gib N] [--turns N] [--json FILE] [--folder DIR]"""
 import argparse
 import json
@@ -49,13 +49,16 @@ def read(program, kind, path, packets):
     return float(seconds), float(cpu)
 
 
-def replay(weir, path, folder, events):
+def replay(weir, path, folder, events, whole):
+    """`whole`: from the start of the program to its end, and its CPU time; else the packets alone."""
     report = folder / "report.json"
-    run(weir, "replay", path, "--config", folder / "config.toml", "--report", report, "--quiet", "--require-lossless")
+    begin = time.monotonic()
+    cpu = run(weir, "replay", path, "--config", folder / "config.toml", "--report", report, "--quiet", "--require-lossless")[1]
+    seconds = time.monotonic() - begin
     found = json.loads(report.read_text())
     lost = EVENT_PACKETS * events - found["packets"]["placed"]
     assert lost == 0 and found["balanced"] and found["events"]["complete"] == events, f"{lost} packets lost"
-    return found["seconds"], None
+    return (seconds, cpu) if whole else (found["seconds"], None)
 
 
 def main():
@@ -78,7 +81,8 @@ def main():
                    "libpcap": lambda: read(options.capture_read, "libpcap", capture, EVENT_PACKETS * events),
                    "libpcap, 4 MiB": lambda: read(options.capture_read, "libpcap-4m", capture, EVENT_PACKETS * events),
                    "weir's reader": lambda: read(options.capture_read, "weir", capture, EVENT_PACKETS * events),
-                   "weir replay": lambda: replay(options.weir, capture, folder, events)}
+                   "weir replay": lambda: replay(options.weir, capture, folder, events, False),
+                   "from start to end": lambda: replay(options.weir, capture, folder, events, True)}
         for reader in readers.values():
             reader()  # the page cache, and everybody once
         turns = {name: [] for name in readers}
@@ -98,7 +102,7 @@ def main():
             case["gb_per_cpu_s"] = statistics.median(size * 1e-9 / cpu for _, cpu in found if cpu > 0)
         results["cases"][name] = case
         cpu = f"  {case['gb_per_cpu_s']:5.2f} GB per CPU second" if "gb_per_cpu_s" in case else ""
-        print(f"{name:15} {case['gb_per_s']:5.2f} GB/s ({min(rates):.2f} to {max(rates):.2f})  {100 * case['of_dd']:3.0f} % of dd "
+        print(f"{name:17} {case['gb_per_s']:5.2f} GB/s ({min(rates):.2f} to {max(rates):.2f})  {100 * case['of_dd']:3.0f} % of dd "
               f"({100 * min(ratios):.0f} to {100 * max(ratios):.0f}){cpu}")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n")

@@ -43,7 +43,7 @@ nlohmann::json plan_json(const plan::Plan& plan) {
             {"horizon", plan.horizon},
             {"buffers", plan.pool_buffers},
             {"buffer_bytes", plan.room_bytes},
-            {"dpdk_memory_bytes", plan.eal_memory_bytes},
+            {"dpdk_memory_bytes", plan.buffer_memory_bytes},
             {"reduce_memory_bytes", plan.reduce.sum()},
             {"bookkeeping_bytes", plan.memory.bookkeeping_bytes},
             {"memory_bytes", plan.memory.sum()}};

@@ -13,8 +13,8 @@ namespace weir::pipeline {
 
 class RunPools {
 public:
-    /// `touch`: make their memory resident at once. Throws core::RunError when EAL memory does not suffice.
-    RunPools(const plan::Plan& plan, bool touch);
+    /// `live`: make their memory resident at once. Throws core::RunError when there is not enough of it.
+    RunPools(const plan::Plan& plan, bool live);
 
     /// That the queue of a port takes from.
     [[nodiscard]] port::BufferPool& of_queue(std::uint32_t port, std::uint32_t queue);

@@ -129,7 +129,7 @@ std::string MemoryNeed::text() const {
 
 MemoryNeed memory_need(const config::RunConfig& config, const Plan& plan) {
     MemoryNeed need;
-    need.dpdk_bytes = plan.eal_memory_bytes;
+    need.dpdk_bytes = plan.buffer_memory_bytes;
     need.copies_bytes = std::uint64_t{plan.copy_cells_per_rx} * plan.copy_cell_bytes * plan.rx.size();
     need.bookkeeping_bytes = bookkeeping(config, plan);
     need.captures_bytes = std::uint64_t{plan.capture_blocks} * store::CaptureInput::memory_bytes;

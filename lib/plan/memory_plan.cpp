@@ -40,6 +40,7 @@ Plan::Pool pool_of_replay(const config::RunConfig& config, const Plan& plan) {
     pool.buffers += plan.reassembly.buffers_max * rx;                    // pieces of datagrams that wait
     pool.buffers += restarting(config);
     pool.buffers += (rx + 2) * cached;  // threads that take buffers out or give them back one by one
+    pool.on_demand = true;
     return pool;
 }
 
@@ -75,13 +76,27 @@ std::vector<Plan::Pool> pools_of_ports(const config::RunConfig& config, const Pl
     return all;
 }
 
-/// Adds up by node; -1 for what may be anywhere.
+port::BufferPoolConfig config_of(const Plan::Pool& pool, const Plan& plan) noexcept {
+    return {pool.buffers, plan.room_bytes, pool.node, port::BufferPoolConfig::any_lcore, pool.on_demand};
+}
+
+/// What pools have besides EAL's memory.
+std::uint64_t on_demand_bytes(const Plan& plan) noexcept {
+    std::uint64_t bytes = port::CaptureBlocks::memory_bytes(plan.capture_blocks) -
+                          port::CaptureBlocks::eal_memory_bytes(plan.capture_blocks);
+    for (const Plan::Pool& pool : plan.pools)
+        bytes += port::BufferPool::memory_bytes(config_of(pool, plan)) -
+                 port::BufferPool::eal_memory_bytes(config_of(pool, plan));
+    return bytes;
+}
+
+/// EAL memory: adds up by node; -1 for what may be anywhere.
 std::map<int, std::uint64_t> sums(const config::RunConfig& config, const Plan& plan) {
     std::map<int, std::uint64_t> bytes;
     const auto rx_count = plan.rx.size();
     const auto work_count = plan.work.size();
     for (const Plan::Pool& pool : plan.pools)
-        bytes[pool.node] += port::BufferPool::memory_bytes({pool.buffers, plan.room_bytes});
+        bytes[pool.node] += port::BufferPool::eal_memory_bytes(config_of(pool, plan));
     for (const std::uint32_t lcore : plan.rx) {
         std::uint64_t& here = bytes[plan.memory_node(lcore)];
         here += (rx_count - 1) * port::Ring<port::Packet>::memory_bytes(plan.steer_ring);
@@ -149,6 +164,7 @@ void size_memory(const config::RunConfig& config, bool replay, bool hugepages, P
     const std::map<int, std::uint64_t> bytes = sums(config, plan);
     plan.eal_memory_bytes = 0;
     for (const auto& [node, sum] : bytes) plan.eal_memory_bytes += sum;
+    plan.buffer_memory_bytes = plan.eal_memory_bytes + on_demand_bytes(plan);
     if (hugepages && !plan.host.nodes.empty()) divide(bytes, plan);
 }
 

@@ -310,7 +310,7 @@ std::string Plan::text() const {
     text +=
         fmt::format("buffers: {} of {} bytes{}, {:.0f} MiB of DPDK memory\n", pool_buffers, room_bytes,
                     pools.size() > 1 ? fmt::format(" in {} pools, one for each lcore with queues", pools.size()) : "",
-                    static_cast<double>(eal_memory_bytes) / (1 << 20));
+                    static_cast<double>(buffer_memory_bytes) / (1 << 20));
     for (std::size_t node = 0; node < node_memory_bytes.size() && node_memory_bytes.size() > 1; ++node)
         text += fmt::format("  node {}: {} MiB\n", node, node_memory_bytes[node] >> 20U);
     text += reduce_text(reduce);

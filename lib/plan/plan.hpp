@@ -56,6 +56,7 @@ struct Plan {
         std::uint32_t rx = 0;  ///< index of the rx lcore whose queues take from it
         int node = port::any_node;
         std::uint32_t buffers = 0;
+        bool on_demand = false;  ///< replay: in ordinary memory, taken as it is needed
     };
     std::vector<Pool> pools;
     std::uint32_t pool_buffers = 0;         ///< of all pools
@@ -82,9 +83,10 @@ struct Plan {
     std::uint32_t output_buffers = 0;  ///< per worker
     std::uint32_t output_buffer_bytes = 0;
 
-    config::ReduceMemory reduce;  ///< ordinary memory; what make_plan() cannot know (Run)
-    MemoryNeed memory;            ///< all of it; without that of reducers until Run adds it
-    std::uint64_t eal_memory_bytes = 0;
+    config::ReduceMemory reduce;            ///< ordinary memory; what make_plan() cannot know (Run)
+    MemoryNeed memory;                      ///< all of it; without that of reducers until Run adds it
+    std::uint64_t eal_memory_bytes = 0;     ///< what DPDK takes at the start
+    std::uint64_t buffer_memory_bytes = 0;  ///< the same, and pools on demand
     std::vector<std::uint64_t>
         node_memory_bytes;  ///< hugepages to take at the start, by node; empty: without hugepages
     std::vector<std::uint64_t> node_wanted_bytes;  ///< the same, whether or not they are there

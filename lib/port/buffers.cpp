@@ -19,7 +19,10 @@ namespace weir::port {
 namespace {
 // What a pool element has besides the data room: mempool header, rte_mbuf, headroom; rounded up for alignment and for
 // the spread over memory channels.
-constexpr std::uint64_t element_overhead_bytes = 64 + sizeof(rte_mbuf) + RTE_PKTMBUF_HEADROOM + 256;
+std::uint64_t element_bytes(const BufferPoolConfig& config) noexcept {
+    const std::uint64_t bare = 64 + sizeof(rte_mbuf) + 64;
+    return config.room_bytes == 0 ? bare : bare + config.room_bytes + RTE_PKTMBUF_HEADROOM + 192;
+}
 
 /// As rte_pktmbuf_pool_create_by_ops, but without hugepages the elements may lie across pages: no device reads physical
 /// addresses then, and rounding 9 KiB buffers up to whole 4 KiB pages would waste a quarter of the memory.
@@ -30,8 +33,10 @@ struct PoolPrivate {
 };
 
 rte_mempool* make_pool(const std::string& name, const BufferPoolConfig& config, int socket) {
-    const unsigned flags = ::rte_eal_has_hugepages() != 0 ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG;
-    const std::uint32_t room = config.room_bytes + RTE_PKTMBUF_HEADROOM;
+    const bool pages = ::rte_eal_has_hugepages() != 0 && !config.on_demand;
+    const unsigned flags = pages ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG;
+    // Without room of their own they refer to others' memory, and need no headroom either.
+    const std::uint32_t room = config.room_bytes == 0 ? 0 : config.room_bytes + RTE_PKTMBUF_HEADROOM;
     rte_mempool* pool = ::rte_mempool_create_empty(name.c_str(), config.buffers, sizeof(rte_mbuf) + room,
                                                    BufferPool::cache_buffers, sizeof(PoolPrivate), socket, flags);
     if (pool == nullptr) return nullptr;
@@ -43,6 +48,7 @@ rte_mempool* make_pool(const std::string& name, const BufferPoolConfig& config, 
     }
     ::rte_pktmbuf_pool_init(pool, &kind);
     static_cast<PoolPrivate*>(::rte_mempool_get_priv(pool))->home = config.home;
+    if (config.on_demand) return pool;
     if (::rte_mempool_populate_default(pool) < 0) {
         ::rte_mempool_free(pool);
         return nullptr;
@@ -116,6 +122,16 @@ BufferPool::BufferPool(const std::string& name, const BufferPoolConfig& config)
     if (pool_ == nullptr)
         throw core::RunError(fmt::format("no memory for {} packet buffers of {} bytes: {}", config.buffers,
                                          config.room_bytes, rte_strerror(rte_errno)));
+    if (!config.on_demand) return;
+    try {
+        memory_ = std::make_unique<PoolMemory>(pool_);
+    } catch (...) {
+        ::rte_mempool_free(pool_);
+        throw;
+    }
+    if (memory_->grow()) return;
+    ::rte_mempool_free(pool_);
+    throw core::RunError(fmt::format("no DPDK memory for the notes of {} packet buffers", config.buffers));
 }
 
 void BufferPool::touch() noexcept {
@@ -130,13 +146,26 @@ BufferPool::~BufferPool() {
 }
 
 std::uint64_t BufferPool::memory_bytes(const BufferPoolConfig& config) noexcept {
-    return config.buffers * (config.room_bytes + element_overhead_bytes + 32) + (std::uint64_t{8} << 20U);
+    return config.buffers * (element_bytes(config) + 32) + (std::uint64_t{8} << 20U);
+}
+
+std::uint64_t BufferPool::eal_memory_bytes(const BufferPoolConfig& config) noexcept {
+    return config.on_demand ? PoolMemory::eal_memory_bytes(config.buffers) : memory_bytes(config);
 }
 
 rte_mbuf* BufferPool::allocate() noexcept {
     rte_mbuf* mbuf = ::rte_pktmbuf_alloc(pool_);
+    if (mbuf == nullptr && memory_ != nullptr && memory_->grow()) mbuf = ::rte_pktmbuf_alloc(pool_);
     core::ordered_after(pool_);
     return mbuf;
+}
+
+bool BufferPool::take(std::span<void*> buffers) noexcept {
+    const auto count = static_cast<unsigned>(buffers.size());
+    while (::rte_mempool_get_bulk(pool_, buffers.data(), count) != 0)
+        if (memory_ == nullptr || !memory_->grow()) return false;
+    core::ordered_after(pool_);
+    return true;
 }
 
 void release_buffers(void** buffers, std::uint32_t count) {

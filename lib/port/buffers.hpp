@@ -3,11 +3,14 @@
 
 #include <rte_mbuf.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "core/units.hpp"
+#include "port/pool_memory.hpp"
 
 namespace weir::port {
 
@@ -49,6 +52,9 @@ struct BufferPoolConfig {
     /// The lcore that takes buffers out and gives most of them back, through a cache of its own. Others give buffers
     /// back past their caches: what lies there would be out of reach of those who need it.
     std::uint32_t home = any_lcore;
+    /// Ordinary memory, which buffers get when they are first needed, instead of EAL's at the start. Not for devices,
+    /// nor for who cannot wait for the kernel.
+    bool on_demand = false;
 
     static constexpr int any_node = -1;
     static constexpr std::uint32_t any_lcore = UINT32_MAX;  ///< every lcore uses its cache
@@ -66,27 +72,37 @@ public:
     BufferPool& operator=(const BufferPool&) = delete;
 
     [[nodiscard]] rte_mempool* get() const noexcept { return pool_; }
-    /// A buffer for one frame, or nullptr when there is none.
+    /// A buffer for one frame, or nullptr when there is none. Of a pool on demand one thread may call this and
+    /// take().
     [[nodiscard]] rte_mbuf* allocate() noexcept;
+    /// All of `buffers`, as they were given back; false, and none, when there are not so many.
+    [[nodiscard]] bool take(std::span<void*> buffers) noexcept;
     [[nodiscard]] std::uint32_t room_bytes() const noexcept { return room_bytes_; }
     /// Buffers that are not in the pool: held, in rings, or given to a device. For any thread; approximate.
-    [[nodiscard]] std::uint32_t in_use() const noexcept { return ::rte_mempool_in_use_count(pool_); }
+    [[nodiscard]] std::uint32_t in_use() const noexcept {
+        const std::uint32_t used = ::rte_mempool_in_use_count(pool_);
+        return used - std::min(used, missing());
+    }
     [[nodiscard]] std::uint32_t size() const noexcept { return pool_->size; }
     /// Its memory lies where it was asked for.
     [[nodiscard]] bool on_node() const noexcept { return on_node_; }
     /// Buffers that any lcore can take now: without those in caches. One load; for a look per poll.
     [[nodiscard]] std::uint32_t available() const noexcept {
-        return ::rte_mempool_get_ops(pool_->ops_index)->get_count(pool_);
+        return ::rte_mempool_get_ops(pool_->ops_index)->get_count(pool_) + missing();
     }
     /// Makes the memory of all buffers resident. Before others use the pool.
     void touch() noexcept;
-    /// EAL memory for a pool of this configuration.
+    /// Memory for a pool of this configuration, and what of it is EAL's.
     [[nodiscard]] static std::uint64_t memory_bytes(const BufferPoolConfig& config) noexcept;
+    [[nodiscard]] static std::uint64_t eal_memory_bytes(const BufferPoolConfig& config) noexcept;
     /// Buffers that an lcore may keep in its own cache, out of others' reach.
     static constexpr std::uint32_t cache_buffers = 256;
 
 private:
+    [[nodiscard]] std::uint32_t missing() const noexcept { return memory_ != nullptr ? memory_->missing() : 0; }
+
     rte_mempool* pool_;
+    std::unique_ptr<PoolMemory> memory_;  ///< of a pool on demand
     std::uint32_t room_bytes_;
     bool on_node_ = true;
 };

@@ -13,15 +13,20 @@ namespace weir::port {
 namespace {
 
 /// References that a block is born with, so that handing one out is no atomic operation; what was not handed out is
-/// taken off when the reader leaves the block. The count in an mbuf's shared info has 16 bits, the steps have 15.
+/// taken off when the reader leaves the block. The count in an mbuf's shared info has 16 bits, the steps have 15. A
+/// block of smaller packets than 24 bytes has more; those are copied.
 constexpr std::uint16_t references_ahead = 0x7fff;
-static_assert(CaptureBlocks::packets_per_block < references_ahead);
+BufferPoolConfig pool_config(std::uint32_t blocks) noexcept {
+    BufferPoolConfig config{blocks * CaptureBlocks::packets_per_block, 0};
+    config.on_demand = true;
+    return config;
+}
 
 }  // namespace
 
 CaptureBlocks::CaptureBlocks(std::uint32_t blocks) : blocks_(blocks) {
     if (blocks == 0) return;
-    pool_ = std::make_unique<BufferPool>("captures", BufferPoolConfig{blocks * packets_per_block, 0});
+    pool_ = std::make_unique<BufferPool>("captures", pool_config(blocks));
     const std::size_t bytes = blocks_.size() * store::CaptureInput::memory_bytes;
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
@@ -39,8 +44,12 @@ CaptureBlocks::~CaptureBlocks() {
     if (memory_ != nullptr) ::munmap(memory_, blocks_.size() * store::CaptureInput::memory_bytes);
 }
 
+std::uint64_t CaptureBlocks::memory_bytes(std::uint32_t blocks) noexcept {
+    return blocks == 0 ? 0 : BufferPool::memory_bytes(pool_config(blocks));
+}
+
 std::uint64_t CaptureBlocks::eal_memory_bytes(std::uint32_t blocks) noexcept {
-    return blocks == 0 ? 0 : BufferPool::memory_bytes({blocks * packets_per_block, 0});
+    return blocks == 0 ? 0 : BufferPool::eal_memory_bytes(pool_config(blocks));
 }
 
 void CaptureBlocks::freed(void* /*memory*/, void* block) noexcept {
@@ -71,9 +80,10 @@ void CaptureBlocks::leave(store::CaptureBlock& lent) noexcept {
 
 rte_mbuf* CaptureBlocks::refer(store::CaptureBlock& lent, std::span<const std::byte> bytes) noexcept {
     auto& block = static_cast<Block&>(lent);
+    // One less than there are, so that the last of them is only given back when the reader has left.
+    if (block.handed == references_ahead - 1U) return nullptr;
     if (ready_count_ == 0) {
-        if (::rte_mempool_get_bulk(pool_->get(), ready_.data(), ready_.size()) != 0) return nullptr;
-        core::ordered_after(pool_->get());
+        if (!pool_->take(ready_)) return nullptr;
         ready_count_ = ready_.size();
     }
     auto* mbuf = static_cast<rte_mbuf*>(ready_[--ready_count_]);

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "core/units.hpp"
 #include "port/buffers.hpp"
 #include "store/capture/input.hpp"
 
@@ -18,11 +19,9 @@ namespace weir::port {
 
 class CaptureBlocks final : public store::BlockLender {
 public:
-    /// Smaller packets are not worth a reference: copying them is as cheap, and one that is held would keep a block
-    /// that is a thousand times its size.
-    static constexpr std::uint32_t referred_bytes_min = 2048;
-    /// Packets of that size that a block has room for.
-    static constexpr std::uint32_t packets_per_block = store::CaptureInput::memory_bytes / referred_bytes_min;
+    /// Mbufs for each block: when all blocks are held at once, and packets are smaller than 512 bytes, the rest is
+    /// copied.
+    static constexpr std::uint32_t packets_per_block = store::CaptureInput::memory_bytes / 512;
 
     /// `blocks` may be 0: then nothing is lent. EAL runs; throws core::RunError or std::bad_alloc when memory does not
     /// suffice. Must outlive every packet that refers to it.
@@ -36,13 +35,14 @@ public:
     /// An mbuf whose data are `bytes` (at most 65535), which lie in `block`; nullptr when there is none.
     [[nodiscard]] rte_mbuf* refer(store::CaptureBlock& block, std::span<const std::byte> bytes) noexcept;
 
-    /// EAL memory for the mbufs of so many blocks.
+    /// Memory for the mbufs of so many blocks, and what of it is EAL's.
+    [[nodiscard]] static std::uint64_t memory_bytes(std::uint32_t blocks) noexcept;
     [[nodiscard]] static std::uint64_t eal_memory_bytes(std::uint32_t blocks) noexcept;
 
 private:
     struct Block : store::CaptureBlock {
-        rte_mbuf_ext_shared_info shared;
-        std::uint32_t handed = 0;  ///< references made since it was taken
+        std::uint32_t handed = 0;                                         ///< references made since it was taken
+        alignas(core::cache_line_bytes) rte_mbuf_ext_shared_info shared;  ///< whoever gives back writes to it
         std::atomic<bool> free{true};
     };
     static void freed(void* memory, void* block) noexcept;

@@ -16,9 +16,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 
 #include "core/error.hpp"
 #include "core/say.hpp"
+#include "port/quick_start.hpp"
 
 namespace weir::port {
 
@@ -171,6 +173,8 @@ void start_eal(const EalConfig& config) {
     std::vector<char*> argv;
     for (std::string& arg : args) argv.push_back(arg.data());
     const LogCapture log;
+    std::optional<QuickStart> quick;
+    if (!config.devices && QuickStart::load_pool_drivers()) quick.emplace();
     if (::rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
         const std::string reason = LogCapture::text();
         throw core::RunError(fmt::format(

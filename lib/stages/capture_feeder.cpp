@@ -111,8 +111,8 @@ void CaptureFeeder::keep_pace(TimeNs time_ns, const RunSignals& signals) {
 
 /// A buffer with the record in it, or nullptr where there is none and nobody wants to wait.
 rte_mbuf* CaptureFeeder::buffer_for(const store::CaptureReader::Record& record, const RunSignals& signals) {
-    // Where it lies, unless it is small, or open events hold all blocks and the reader has only its own memory left.
-    if (record.block != nullptr && record.bytes.size() >= port::CaptureBlocks::referred_bytes_min)
+    // Where it lies, unless open events hold all blocks and the reader has only its own memory left.
+    if (record.block != nullptr)
         if (rte_mbuf* mbuf = blocks_.refer(*record.block, record.bytes); mbuf != nullptr) return mbuf;
     rte_mbuf* mbuf = pool_.allocate();
     while (mbuf == nullptr && config_.wait) {

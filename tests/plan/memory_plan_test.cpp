@@ -157,6 +157,19 @@ TEST(MemoryPlan, EveryPartIsNamedAndInTheSum) {
     EXPECT_NE(plan.text().find("\nmemory: " + need.text()), std::string::npos) << plan.text();
 }
 
+TEST(MemoryPlan, AReplaysBuffersAreInTheSumAndNotTakenByEal) {
+    PlanInput input = two_nodes();
+    const Plan live = plan_of(input);
+    EXPECT_EQ(live.buffer_memory_bytes, live.eal_memory_bytes);
+    input.replay = true;
+    input.capture_bytes = std::uint64_t{1} << 40U;
+    input.capture_packets = std::uint64_t{1} << 27U;
+    const Plan plan = plan_of(input);
+    ASSERT_EQ(plan.pools.size(), 1U);
+    EXPECT_GT(plan.memory.dpdk_bytes, std::uint64_t{plan.pools[0].buffers} * plan.room_bytes);
+    EXPECT_LT(plan.eal_memory_bytes, std::uint64_t{plan.pools[0].buffers} * plan.room_bytes / 4);
+}
+
 TEST(MemoryPlan, BookkeepingOfVeryManySourcesIsBounded) {
     constexpr std::uint64_t sources = 65536;
     const Plan plan = plan_of_sizes_unknown(of_sources(sources));

@@ -103,6 +103,52 @@ TEST(Buffers, StayInTheCacheOfTheHomeLcoreOnly) {
     EXPECT_EQ(away.available(), size - cached_before) << "none of them is";
 }
 
+TEST(Buffers, OnDemandAreMadeAsTheyAreNeeded) {
+    BufferPoolConfig config{size, 512};
+    config.on_demand = true;
+    BufferPool pool("demand", config);
+    EXPECT_LT(pool.get()->populated_size, size);
+    EXPECT_EQ(pool.available(), size);
+    EXPECT_EQ(pool.in_use(), 0U);
+    std::vector<void*> buffers;
+    while (rte_mbuf* mbuf = pool.allocate()) {
+        ASSERT_EQ(rte_pktmbuf_tailroom(mbuf), 512);
+        ASSERT_EQ(mbuf->pool, pool.get());
+        std::fill_n(rte_pktmbuf_mtod(mbuf, unsigned char*), 512, static_cast<unsigned char>(buffers.size()));
+        buffers.push_back(mbuf);
+        ASSERT_EQ(pool.in_use(), buffers.size());
+    }
+    EXPECT_EQ(buffers.size(), size);
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+        const auto* bytes = rte_pktmbuf_mtod(static_cast<rte_mbuf*>(buffers[i]), const unsigned char*);
+        EXPECT_EQ(std::count(bytes, bytes + 512, static_cast<unsigned char>(i)), 512) << "no buffer lies in another";
+    }
+    give_back(buffers);
+    EXPECT_EQ(pool.in_use(), 0U);
+    EXPECT_EQ(take(pool, size).size(), size);
+}
+
+TEST(Buffers, OnDemandMayGrowWhileOthersGiveSomeBack) {
+    BufferPoolConfig config{size, 512};
+    config.on_demand = true;
+    BufferPool pool("grows", config);
+    std::vector<void*> few = take(pool, 10);
+    const std::uint32_t made = pool.get()->populated_size;
+    give_back(few);
+    few = take(pool, 10);
+    EXPECT_EQ(pool.get()->populated_size, made) << "what was given back comes first";
+    give_back(few);
+    std::vector<void*> bulk(300);
+    ASSERT_TRUE(pool.take(bulk));
+    EXPECT_GT(pool.get()->populated_size, made);
+    EXPECT_EQ(pool.in_use(), 300U);
+    std::vector<void*> too_many(size);
+    EXPECT_FALSE(pool.take(too_many));
+    EXPECT_EQ(pool.in_use(), 300U);
+    give_back(bulk);
+    EXPECT_EQ(pool.in_use(), 0U);
+}
+
 TEST(Buffers, AndRingsTakeOtherMemoryWhereANodeHasNone) {
     BufferPoolConfig config{size, 512};
     config.node = 7;  // without hugepages every node's memory is the same

@@ -16,11 +16,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
-#include <optional>
 
 #include "core/error.hpp"
 #include "core/say.hpp"
-#include "port/quick_start.hpp"
 
 namespace weir::port {
 
@@ -173,8 +171,6 @@ void start_eal(const EalConfig& config) {
     std::vector<char*> argv;
     for (std::string& arg : args) argv.push_back(arg.data());
     const LogCapture log;
-    std::optional<QuickStart> quick;
-    if (!config.devices && QuickStart::load_pool_drivers()) quick.emplace();
     if (::rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
         const std::string reason = LogCapture::text();
         throw core::RunError(fmt::format(

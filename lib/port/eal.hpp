@@ -18,8 +18,7 @@ struct EalConfig {
     /// empty: those that the process has.
     std::vector<std::uint32_t> cpus{};
     std::vector<std::uint32_t> other_cpus{};
-    bool pin = true;      ///< false: lcores float over all CPUs of the process
-    bool devices = true;  ///< false: there will be none, so no drivers are loaded, and it starts sooner
+    bool pin = true;  ///< false: lcores float over all CPUs of the process
 };
 
 /// Starts EAL; the calling thread becomes the main lcore, which runs no stage. Throws core::RunError with DPDK's

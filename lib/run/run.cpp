@@ -55,8 +55,7 @@ port::EalConfig eal_config(const RunOptions& options, const plan::Plan& plan) {
     eal.telemetry = options.telemetry;
     eal.memory_bytes = plan.eal_memory_bytes;
     eal.node_memory_bytes = plan.node_memory_bytes;
-    eal.devices = !options.capture.has_value();
-    if (!eal.devices) return eal;
+    if (options.capture.has_value()) return eal;
     for (const config::PortConfig& port : options.config.ports)
         if (config::is_pci_address(port.device)) eal.pci.push_back(port.devargs());
     return eal;

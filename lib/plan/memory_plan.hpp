@@ -10,8 +10,8 @@ namespace weir::plan {
 
 struct Plan;
 
-/// Decides `pools`, and adds up `pool_buffers` and the sums of memory of EAL, nodes and buffers; everything else has its
-/// size by then. Warns of nodes whose hugepages do not suffice, where `hugepages` are needed.
+/// Decides `pools`, and adds up `pool_buffers` and the sums of memory of EAL, nodes and buffers; everything else has
+/// its size by then. Warns of nodes whose hugepages do not suffice, where `hugepages` are needed.
 void size_memory(const config::RunConfig& config, bool replay, bool hugepages, Plan& plan);
 
 }  // namespace weir::plan

@@ -49,10 +49,10 @@ void take_burst(std::span<const port::Packet> packets, probe::PacketSample& samp
 }  // namespace
 
 std::string device_of(const std::string& text) {
-    if (config::is_pci_address(text) || text.starts_with("net_")) return text;
+    if (config::is_pci_address(text) || text.starts_with("net_") || text.starts_with("kernel,")) return text;
     std::error_code error;
     const bool plain = !text.empty() && text.find('/') == std::string::npos && text != "." && text != "..";
-    if (plain && std::filesystem::exists("/sys/class/net/" + text, error)) return "net_af_packet0,iface=" + text;
+    if (plain && std::filesystem::exists("/sys/class/net/" + text, error)) return "kernel,iface=" + text;
     return "";
 }
 

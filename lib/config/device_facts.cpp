@@ -22,6 +22,7 @@ constexpr std::uint32_t xdp_mtu_max = 3200;
 constexpr DeviceFacts facts[] = {
     {"pci", LossTold::counted},
     {"sim", LossTold::counted},
+    {"kernel", LossTold::counted, true, 0, true},
     {"net_af_packet", LossTold::counted, false, 0, true, false, "qpairs"},
     {"net_af_xdp", LossTold::counted, false, xdp_mtu_max, false, false, "queue_count"},
     {"net_tap", LossTold::counted, false, 0, false, true},
@@ -93,6 +94,27 @@ std::string with_queues(const std::string& device, std::uint16_t queues) {
     const std::string_view key = device_facts(device).queues_key;
     if (queues == 1 || key.empty() || number_of(device, key)) return device;
     return fmt::format("{},{}={}", device, key, queues);
+}
+
+std::uint32_t kernel_ring_mib(std::string_view device) {
+    constexpr std::uint32_t enough = 64;
+    return number_of(device, "ring").value_or(enough);
+}
+
+std::string argument_problem(const std::string& device) {
+    if (driver_of(device) != "kernel") return {};
+    constexpr std::uint32_t most = 4096;
+    std::size_t at = device.find(',');
+    while (at != std::string::npos) {
+        const std::size_t begin = at + 1;
+        at = device.find(',', begin);
+        const std::string one = device.substr(begin, at == std::string::npos ? at : at - begin);
+        const bool named = one.starts_with("iface=") && one.size() > 6;
+        const auto mib = one.starts_with("ring=") ? kernel_ring_mib(device) : 0;
+        if (named || (mib >= 1 && mib <= most && one == fmt::format("ring={}", mib))) continue;
+        return fmt::format("kernel takes iface=NAME and ring=MIB (1 to {}), not '{}'", most, one);
+    }
+    return {};
 }
 
 std::string frame_room_problem(const std::string& device, std::uint32_t mtu) {

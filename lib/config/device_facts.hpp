@@ -18,10 +18,10 @@ enum class LossTold : std::uint8_t {
 struct DeviceFacts {
     std::string_view driver;  ///< "net_memif"; "pci" for PCI addresses; "" for all others
     LossTold loss = LossTold::unknown;
-    bool forgets = false;       ///< its count of received packets is gone once the peer has left
+    bool forgets = false;       ///< its count of received packets is gone once the peer has left, or it has none
     std::uint32_t mtu_max = 0;  ///< larger frames are refused or dropped; 0: no such limit
-    /// It takes packets before it is set up, and leaves some out while that goes on: net_af_packet's sockets hear every
-    /// interface before they are bound, and nothing for a moment when they are.
+    /// It takes packets before the run can, and leaves some out while that goes on: net_af_packet's sockets hear every
+    /// interface before they are bound, and nothing for a moment when they are; the rings of both fill meanwhile.
     bool early = false;
     bool paired = false;            ///< as many transmit queues as receive queues, or it cannot be configured
     std::string_view queues_key{};  ///< the argument that says how many queues there are; empty: it needs none
@@ -37,6 +37,11 @@ struct DeviceFacts {
 /// smaller one frames are corrupted silently), `framesz` and `blocksz` of net_af_packet (longer frames are cut
 /// silently).
 [[nodiscard]] std::string with_frame_room(const std::string& device, std::uint32_t mtu);
+
+/// Memory that "kernel" shares with the kernel, in MiB: its argument `ring`.
+[[nodiscard]] std::uint32_t kernel_ring_mib(std::string_view device);
+/// Which argument of a device that is weir's own ("kernel,iface=det0,ring=64") is wrong, in words; empty if none.
+[[nodiscard]] std::string argument_problem(const std::string& device);
 
 /// The least room that a driver asks of a buffer, beyond what the MTU needs: net_af_packet wants a whole frame of its
 /// ring to fit. 0: nothing.

@@ -142,10 +142,12 @@ OptionTable<PortConfig> port_options() {
     out.name("name", &PortConfig::name, "what `[[stream]]` and `--port` call it; each once")
         .required("a name for [[stream]] to refer to");
     out.text("device", &PortConfig::device,
-             "a PCI address, `\"0000:3b:00.0\"`, or a virtual device with its arguments, "
-             "`\"net_af_packet0,iface=det0\"`. The name of a kernel interface alone is refused, with what to write. "
+             "a PCI address, `\"0000:3b:00.0\"`; an interface of the kernel, `\"kernel,iface=det0\"`; "
+             "or a virtual device of DPDK with its arguments, `\"net_memif0,role=client\"`. "
+             "See [devices](../guides/DEVICES.md). "
+             "The name of a kernel interface alone is refused, with what to write. "
              "`weir replay` reads capture files instead and ignores it")
-        .required("a PCI address, \"0000:3b:00.0\", or a virtual device, \"net_af_packet0,iface=det0\"")
+        .required("a PCI address, \"0000:3b:00.0\", or an interface of the kernel, \"kernel,iface=det0\"")
         .reported([](const PortConfig& port) { return nlohmann::json(port.devargs()); });
     out.add("profile", "path", "a TOML file with values for a driver, see below")
         .reads(read_profile)
@@ -194,6 +196,8 @@ void check_address(TableReader& table, const PortConfig& port) {
 }
 
 void check_frame_room(TableReader& table, const PortConfig& port) {
+    if (const std::string wrong = config::argument_problem(port.devargs()); !wrong.empty())
+        table.wrong("device", in_quotes(port.devargs()), "other arguments: " + wrong);
     const std::string problem = config::frame_room_problem(port.devargs(), port.mtu);
     if (!problem.empty()) table.wrong("mtu", std::to_string(port.mtu), "a smaller one, or other arguments: " + problem);
 }
@@ -212,10 +216,13 @@ std::vector<PortConfig> read_ports(TableReader& root) {
     std::vector<PortConfig> out;
     for (TableReader& table : root.tables("port")) {
         PortConfig port = read_port(table, static_cast<std::uint32_t>(out.size()));
-        const auto device_of = [](const PortConfig& of) { return of.device.substr(0, of.device.find(',')); };
+        // Simulated detectors and kernel interfaces are as many as one likes.
+        const auto device_of = [](const PortConfig& of) {
+            const std::string driver = driver_of(of.device);
+            return driver == "sim" || driver == "kernel" ? of.devargs() : of.device.substr(0, of.device.find(','));
+        };
         for (const PortConfig& other : out) {
-            // Simulated detectors are as many as one likes.
-            if (device_of(other) == device_of(port) && device_of(port) != "sim")
+            if (device_of(other) == device_of(port) && driver_of(port.device) != "sim")
                 table.wrong("device",
                             fmt::format("{}, the device of port {} at line {}", in_quotes(device_of(port)),
                                         in_quotes(other.name), other.place.line),

@@ -27,7 +27,7 @@ namespace weir::doctor {
 namespace {
 
 /// Drivers whose device is nobody else's while no run has it.
-constexpr std::array opened_drivers{"pci", "net_af_packet", "net_af_xdp", "net_tap", "net_null"};
+constexpr std::array opened_drivers{"pci", "kernel", "net_af_packet", "net_af_xdp", "net_tap", "net_null"};
 
 port::EalConfig eal_for_probe(const PlannedRun& run) {
     port::EalConfig eal;

@@ -109,6 +109,14 @@ void silent_sources(Case& c) {
     }
 }
 
+/// A pause that a queue may well have been too short for.
+std::string pause_text(const Observations::Port& port) {
+    constexpr double worth_saying_s = 1e-3;
+    if (port.pause_s < worth_saying_s) return {};
+    return fmt::format("; its longest pause was {:.1f} ms, {:.3f} s after the first packet", port.pause_s * 1e3,
+                       port.pause_after_s);
+}
+
 void devices(Case& c) {
     for (const Observations::Port& port : c.seen.ports) {
         const std::uint64_t by_interface = std::min(port.missed, port.missed_by_interface);
@@ -122,8 +130,8 @@ void devices(Case& c) {
         if (port.missed > by_interface)
             c.add("device.missed", port.missed - by_interface, "device",
                   fmt::format("the device of port {} ({}) dropped packets because its receive queue was full: "
-                              "the rx lcore did not come back in time",
-                              port.name, port.driver));
+                              "the rx lcore did not come back in time{}",
+                              port.name, port.driver, pause_text(port)));
         if (port.no_buffer > 0)
             c.add("device.no_buffer", port.no_buffer, "device",
                   fmt::format("the driver of port {} ({}) found no free packet buffer: "
@@ -353,6 +361,8 @@ void cut_frames(Case& c) {
         why =
             "net_af_packet cuts frames longer than its `framesz` without a word (with the profile: 16384), "
             "and a kernel that merges packets makes such frames (ethtool -K DEV gro off gso off tso off)";
+    else if (c.any_port("kernel"))
+        why = "frames longer than the port's `mtu`: the kernel merges packets (ethtool -K DEV gro off gso off tso off)";
     c.add(counter, truncated + lengths, "cut-frames", "frames were cut before weir saw their end: " + why);
 }
 

@@ -36,6 +36,10 @@ struct Observations {
         std::uint32_t mbps = 0;                 ///< 0: not known
         std::uint64_t missed_by_interface = 0;  ///< of `missed`
         std::string interface {};               ///< of the kernel; empty: none
+        /// The longest that its rx lcores were away between two looks at their queues, and how long after their first
+        /// packet that began.
+        double pause_s = 0;
+        double pause_after_s = 0;
     };
     struct Count {
         std::string what;

@@ -27,9 +27,8 @@ json offloads_json(const port::OffloadPlan& plan) {
 json stamps_json(const LivePort& port) {
     if (port.clock() == nullptr) return {{"source", "software"}, {"clock", "the time of the poll"}};
     const core::DisciplinedClock::Accuracy& accuracy = port.clock()->accuracy();
-    return {{"source", "hardware"},          {"clock", port.clock()->name()},
-            {"error_ns", accuracy.error_ns}, {"ticks_per_s", accuracy.ticks_per_s},
-            {"jumps", accuracy.jumps},       {"moved", port.stamps_moved()}};
+    return {{"source", port.clock()->source()},    {"clock", port.clock()->name()}, {"error_ns", accuracy.error_ns},
+            {"ticks_per_s", accuracy.ticks_per_s}, {"jumps", accuracy.jumps},       {"moved", port.stamps_moved()}};
 }
 
 double seconds_of(core::TimeNs ns) {
@@ -43,9 +42,12 @@ std::string ports_text(const pipeline::Pipeline& pipeline) {
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
         const LivePort& port = *pipeline.ports()[i];
         const LivePort::Setup& setup = port.setup();
-        text += fmt::format("port {} ({}): {} and {} descriptors, offloads: {}\n",
-                            pipeline.options().config.ports[i].name, setup.driver, setup.offloads.rx_descriptors,
-                            setup.offloads.tx_descriptors, port::offloads_text(setup.offloads));
+        const std::string queues =
+            setup.ring.empty()
+                ? fmt::format("{} and {} descriptors", setup.offloads.rx_descriptors, setup.offloads.tx_descriptors)
+                : fmt::format("a ring of {}", setup.ring);
+        text += fmt::format("port {} ({}): {}, offloads: {}\n", pipeline.options().config.ports[i].name, setup.driver,
+                            queues, port::offloads_text(setup.offloads));
         if (port.clock() != nullptr) text += fmt::format("port: time stamps of {}\n", port.clock()->name());
         if (!port.remarks().empty()) text += fmt::format("port: {}\n", port.remarks());
     }
@@ -116,8 +118,13 @@ std::vector<std::string> interface_warnings(const pipeline::Pipeline& pipeline) 
     std::vector<std::string> warnings;
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
         const LivePort::Setup& setup = pipeline.ports()[i]->setup();
-        if (!setup.interface_mtu.has_value()) continue;
         const config::PortConfig& config = pipeline.options().config.ports[i];
+        if (setup.too_early > 0)
+            warnings.push_back(
+                fmt::format("port {}: {} packets came before the run could take them, and are no part of it: "
+                            "start the sender after the line `running`",
+                            config.name, setup.too_early));
+        if (!setup.interface_mtu.has_value()) continue;
         const std::optional<std::uint32_t> mtu = port::interface_mtu(setup.interface);
         if (!mtu.has_value())
             warnings.push_back(

@@ -60,6 +60,19 @@ std::vector<Observations::Count> merged(const pipeline::Pipeline& pipeline, Samp
     return counts;
 }
 
+/// Of the rx lcores that poll the port's queues, the one that was away for the longest time.
+void note_pause(const plan::Plan& plan, std::size_t index, const std::vector<pipeline::Usage::Lcore>& lcores,
+                Observations::Port& port) {
+    for (const plan::Placement::Queue& queue : plan.placement.queues) {
+        const auto lcore = std::ranges::find(lcores, plan.rx[queue.rx], &pipeline::Usage::Lcore::id);
+        if (queue.port != index || lcore == lcores.end()) continue;
+        const double pause_s = static_cast<double>(lcore->longest_pause_ns) * 1e-9;
+        if (pause_s <= port.pause_s) continue;
+        port.pause_s = pause_s;
+        port.pause_after_s = static_cast<double>(lcore->pause_after_ns) * 1e-9;
+    }
+}
+
 }  // namespace
 
 /// Called every few milliseconds; what came since the last call came somewhere in between.
@@ -127,6 +140,7 @@ Observations Watch::observations(const pipeline::Pipeline& pipeline, const Ledge
         note_same_missing(pipeline, static_cast<std::uint32_t>(s), source);
         seen.sources.push_back(std::move(source));
     }
+    const std::vector<pipeline::Usage::Lcore> lcores = pipeline.usage(seconds).lcores;
     for (std::size_t i = 0; i < ledger.devices.size(); ++i) {
         const Ledger::Device& device = ledger.devices[i];
         const port::LivePort& port = *pipeline.ports()[i];
@@ -135,6 +149,7 @@ Observations Watch::observations(const pipeline::Pipeline& pipeline, const Ledge
         seen.ports.push_back({device.port, device.driver, device.missed.value_or(0), device.no_buffer.value_or(0),
                               options.config.ports[i].mtu, device.received, answers.arp + answers.icmp, link.up,
                               link.mbps, device.missed_by_interface, port.setup().interface});
+        note_pause(options.plan, i, lcores, seen.ports.back());
     }
     seen.wrong_lengths = merged(
         pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().wrong_lengths(); },

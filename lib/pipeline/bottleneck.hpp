@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/units.hpp"
 #include "stages/poll_counts.hpp"
 
 namespace weir::pipeline {
@@ -21,7 +22,9 @@ struct Usage {
     };
     struct Lcore {
         std::uint32_t id = 0;
-        stages::PollCounts::Values turns;  ///< of all its stages together
+        stages::PollCounts::Values turns;   ///< of all its stages together
+        core::TimeNs longest_pause_ns = 0;  ///< between the beginnings of two turns, once it had done some work
+        core::TimeNs pause_after_ns = 0;    ///< so long after its first work that began
     };
     struct Reader {
         double waiting_s = 0;  ///< for room in the pipeline

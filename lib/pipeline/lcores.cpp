@@ -20,7 +20,7 @@ namespace weir::pipeline {
 namespace {
 
 /// After `count` turns in a row without work.
-void rest(config::IdleMode mode, std::uint32_t count) noexcept {
+void rest(config::IdleMode mode, std::uint32_t count, core::TimeNs nap_ns) noexcept {
     if (mode == config::IdleMode::spin) return;
     if (mode == config::IdleMode::pause) {
         // Give the core to whoever shares it, once it is clear that nothing is about to come.
@@ -31,7 +31,7 @@ void rest(config::IdleMode mode, std::uint32_t count) noexcept {
     } else if (count < 16) {
         ::rte_pause();
     } else {
-        const timespec nap{0, 50'000};
+        const timespec nap{0, nap_ns};
         ::clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
     }
 }
@@ -42,7 +42,18 @@ Lcores::Lcores(std::span<const std::uint32_t> ids, config::IdleMode idle, stages
                const port::LiveClock* clock)
     : signals_(signals) {
     for (const std::uint32_t id : ids)
-        lcores_.push_back({id, {}, idle, &signals, clock, std::make_unique<stages::PollCounts>()});
+        lcores_.push_back({id,
+                           {},
+                           idle,
+                           &signals,
+                           clock,
+                           std::make_unique<stages::PollCounts>(),
+                           port::LivePort::nap_ns_default,
+                           std::make_unique<Pause>()});
+}
+
+void Lcores::set_nap(std::uint32_t id, core::TimeNs nap_ns) {
+    std::ranges::find(lcores_, id, &Lcore::id)->nap_ns = nap_ns;
 }
 
 void Lcores::add(std::uint32_t id, stages::Stage& stage) {
@@ -54,18 +65,29 @@ int Lcores::run(void* argument) {
     core::ordered_after(argument);
     core::hot_thread(true);
     std::uint32_t idle = 0;
-    core::TimeNs now = std::numeric_limits<core::TimeNs>::min();  // never runs backwards
+    constexpr core::TimeNs none = std::numeric_limits<core::TimeNs>::min();
+    core::TimeNs now = none;  // never runs backwards
+    core::TimeNs first_work_ns = none;
+    core::TimeNs longest = 0;
     while (!lcore.signals->exit.load(std::memory_order_relaxed)) {
+        const core::TimeNs before = now;
         now = std::max(now, lcore.clock != nullptr ? lcore.clock->now() : wall_ns());
+        if (now - before > longest && first_work_ns != none) {
+            longest = now - before;
+            lcore.pause->longest_ns.store(longest, std::memory_order_relaxed);
+            lcore.pause->after_ns.store(before - first_work_ns, std::memory_order_relaxed);
+        }
         std::size_t work = 0;
         const std::uint64_t begin = ::rte_rdtsc();
         std::uint64_t tsc = begin;
         for (stages::Stage* stage : lcore.stages) work += stage->counted_poll(now, tsc);
         lcore.turns->add(work, stages::Blocked::none, begin, tsc);
-        if (work > 0)
+        if (work > 0) {
             idle = 0;
-        else
-            rest(lcore.idle, ++idle);
+            if (first_work_ns == none) first_work_ns = now;
+        } else {
+            rest(lcore.idle, ++idle, lcore.nap_ns);
+        }
     }
     core::hot_thread(false);
     core::ordered_before(argument);
@@ -92,7 +114,9 @@ void Lcores::join() {
 
 std::vector<Usage::Lcore> Lcores::usage() const {
     std::vector<Usage::Lcore> usage;
-    for (const Lcore& lcore : lcores_) usage.push_back({lcore.id, lcore.turns->values()});
+    for (const Lcore& lcore : lcores_)
+        usage.push_back({lcore.id, lcore.turns->values(), lcore.pause->longest_ns.load(std::memory_order_relaxed),
+                         lcore.pause->after_ns.load(std::memory_order_relaxed)});
     return usage;
 }
 

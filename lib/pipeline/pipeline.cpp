@@ -253,12 +253,16 @@ void Pipeline::make_build() {
 /// Along the way of the data, so that a fused lcore carries a packet from end to end in one turn.
 void Pipeline::make_lcores() {
     const plan::Plan& plan = options_.plan;
-    for (std::size_t i = 0; i < rx_.size(); ++i) lcores_.add(plan.rx[i], *rx_[i]);
+    for (std::size_t i = 0; i < rx_.size(); ++i) {
+        lcores_.add(plan.rx[i], *rx_[i]);
+        lcores_.set_nap(plan.rx[i], inputs_->nap_ns(i));
+    }
     for (std::size_t i = 0; i < build_.size(); ++i) lcores_.add(plan.build[i], *build_[i]);
     for (std::size_t i = 0; i < work_.size(); ++i) lcores_.add(plan.work[i], *work_[i]);
 }
 
 void Pipeline::start() {
+    inputs_->begin();
     lcores_.start();
     running_ = true;
     try {

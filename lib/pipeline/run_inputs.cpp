@@ -56,6 +56,19 @@ void RunInputs::connect(std::vector<stages::RxStage::Config>& rx) const {
                 rx[queue.rx].ports.push_back({ports_[port].get(), static_cast<std::uint16_t>(queue.queue)});
 }
 
+core::TimeNs RunInputs::nap_ns(std::size_t rx) const noexcept {
+    // What one rx lcore hands to another waits in a short ring.
+    if (plan_.rx.size() > 1 || ports_.empty()) return port::LivePort::nap_ns_default;
+    core::TimeNs shortest = core::ns_per_s;
+    for (const plan::Placement::Queue& queue : plan_.placement.queues)
+        if (queue.rx == rx) shortest = std::min(shortest, ports_[queue.port]->nap_ns());
+    return shortest;
+}
+
+void RunInputs::begin() {
+    for (const auto& port : ports_) port->begin();
+}
+
 void RunInputs::start(const stages::RunSignals& signals) {
     if (capture_ != nullptr) capture_->start(signals);
     for (const auto& simulator : simulators_) simulator->start(signals);

@@ -30,6 +30,10 @@ public:
 
     /// Tells each rx lcore of the queues that it polls, or the first one of the capture.
     void connect(std::vector<stages::RxStage::Config>& rx) const;
+    /// How long an rx lcore may sleep at a time.
+    [[nodiscard]] core::TimeNs nap_ns(std::size_t rx) const noexcept;
+    /// Before the lcores start: what ports have taken so far is of no run.
+    void begin();
     void start(const stages::RunSignals& signals);
     /// A thread of the run could not be had: a capture that has not begun never will.
     void end_unstarted() noexcept;

@@ -54,8 +54,8 @@ std::unique_ptr<DeviceClock> DeviceClock::open(std::uint16_t port_id, std::strin
     }
 }
 
-DeviceClock::DeviceClock(std::string name, Reader reader, int field, std::uint64_t flag)
-    : name_(std::move(name)), reader_(std::move(reader)), field_(field), flag_(flag) {
+DeviceClock::DeviceClock(std::string name, Reader reader, int field, std::uint64_t flag, std::string source)
+    : name_(std::move(name)), source_(std::move(source)), reader_(std::move(reader)), field_(field), flag_(flag) {
     const auto first = read();
     const timespec nap{0, core::DisciplinedClock::learn_ns};
     ::clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);

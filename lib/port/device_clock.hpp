@@ -24,7 +24,8 @@ public:
     /// an unknown clock are no times. Takes 20 ms.
     static std::unique_ptr<DeviceClock> open(std::uint16_t port_id, std::string& why_not);
     /// `name` is said in the report. `reader` must work at least now.
-    DeviceClock(std::string name, Reader reader, int field, std::uint64_t flag);
+    /// `source`: of the stamps, in a word.
+    DeviceClock(std::string name, Reader reader, int field, std::uint64_t flag, std::string source = "hardware");
 
     /// For the thread that controls the run, many times a second.
     void look() noexcept;
@@ -51,12 +52,14 @@ public:
 
     /// For the thread that calls look().
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    [[nodiscard]] const std::string& source() const noexcept { return source_; }
     [[nodiscard]] const core::DisciplinedClock::Accuracy& accuracy() const noexcept { return clock_->accuracy(); }
 
 private:
     [[nodiscard]] std::optional<core::ClockReading> read() const noexcept;
 
     std::string name_;
+    std::string source_;
     Reader reader_;
     int field_;
     std::uint64_t flag_;

@@ -15,7 +15,7 @@ inline constexpr std::array device_counters = {
     core::CounterInfo::summed(
         "missed",
         "Packets that the device, or the kernel in front of it, dropped because its receive queue was full. "
-        "The rx lcore did not come back in time: give it a core of its own, more `rx_descriptors` (or `framecnt`), "
+        "The rx lcore did not come back in time: give it a core of its own, more `rx_descriptors` (or `framecnt`, `ring`), "
         "or more queues. \"unknown\" where the driver does not tell: then only sequence numbers do."),
     core::CounterInfo::summed(
         "missed_by_interface",

@@ -31,12 +31,14 @@ constexpr Capability administer{CAP_NET_ADMIN, "CAP_NET_ADMIN"};
 constexpr Capability lock{CAP_IPC_LOCK, "CAP_IPC_LOCK"};
 constexpr Capability system{CAP_SYS_ADMIN, "CAP_SYS_ADMIN"};
 
+constexpr std::array of_kernel{raw};
 constexpr std::array of_af_packet{raw, lock};
 constexpr std::array of_af_xdp{raw, administer, system, lock};
 constexpr std::array of_tap{administer};
 constexpr std::array of_pcap{raw};
 
 std::span<const Capability> needed_by(const std::string& driver, bool interface_named) {
+    if (driver == "kernel") return of_kernel;
     if (driver == "net_af_packet") return of_af_packet;
     if (driver == "net_af_xdp") return of_af_xdp;
     if (driver == "net_tap") return of_tap;
@@ -80,16 +82,15 @@ std::string device_name_problem(const std::string& device) {
     const std::string name = device.substr(0, device.find(','));
     // "eth_" is how older DPDK called them, and still an alias.
     if (config::is_pci_address(name) || name.starts_with("net_") || name.starts_with("eth_") ||
-        config::driver_of(name) == "sim")
+        config::driver_of(name) == "sim" || config::driver_of(name) == "kernel")
         return {};
     if (::if_nametoindex(name.c_str()) != 0)
         return fmt::format(
-            "{} is an interface of the kernel: write \"net_af_packet0,iface={},framesz=16384,"
-            "blocksz=65536\" to receive through a packet socket, "
+            "{} is an interface of the kernel: write \"kernel,iface={}\" to receive through a packet socket, "
             "or the card's PCI address if DPDK has a driver for it",
             name, name);
     return fmt::format(
-        "a PCI address (\"0000:3b:00.0\"), a virtual device (\"net_af_packet0,iface=...\") or \"sim,format=...\"; "
+        "a PCI address (\"0000:3b:00.0\"), \"kernel,iface=...\", a virtual device (\"net_memif0,...\") or \"sim,format=...\"; "
         "nor has the kernel an interface of that name: {}",
         interfaces_text());
 }
@@ -100,7 +101,7 @@ std::string interface_problem(const std::string& device) {
     const std::string interface = interface_of(driver, args);
     if (driver == "net_tap") return {};  // makes its own
     if (interface.empty())
-        return driver == "net_af_packet" || driver == "net_af_xdp"
+        return driver == "kernel" || driver == "net_af_packet" || driver == "net_af_xdp"
                    ? fmt::format("the device needs an interface, iface=NAME; {}", interfaces_text())
                    : std::string();
     if (::if_nametoindex(interface.c_str()) != 0) return {};

@@ -3,6 +3,7 @@
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -115,10 +116,19 @@ std::optional<std::uint32_t> interface_mtu(const std::string& interface) noexcep
     return static_cast<std::uint32_t>(request.ifr_mtu);
 }
 
+std::optional<std::array<std::uint8_t, 6>> interface_mac(const std::string& interface) noexcept {
+    ifreq request{};
+    if (interface.empty() || !ask(interface, SIOCGIFHWADDR, request)) return std::nullopt;
+    if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER) return std::nullopt;
+    std::array<std::uint8_t, 6> mac{};
+    std::memcpy(mac.data(), request.ifr_hwaddr.sa_data, mac.size());
+    return mac;
+}
+
 InterfaceDrops InterfaceDrops::find(const std::string& driver, const std::string& args) {
     InterfaceDrops found;
     found.interface_ = interface_of(driver, args);
-    if (driver == "net_af_packet") {
+    if (driver == "net_af_packet" || driver == "kernel") {
         found.kind_ = Kind::packet_sockets;
         found.sockets_ = PacketSockets::find(args);
     } else if (driver == "net_tap") {

@@ -1,7 +1,8 @@
 // Packets that the kernel dropped in front of a DPDK device, in the device's queue or in the interface before it: of
-// net_af_packet, net_tap, net_af_xdp and net_pcap, whose drivers do not say so themselves.
+// kernel, net_af_packet, net_tap, net_af_xdp and net_pcap, whose drivers do not say so themselves.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -44,6 +45,8 @@ private:
 
 /// Nothing if there is no such interface.
 [[nodiscard]] std::optional<std::uint32_t> interface_mtu(const std::string& interface) noexcept;
+/// Its address; nothing if there is no such interface, or it is none of Ethernet.
+[[nodiscard]] std::optional<std::array<std::uint8_t, 6>> interface_mac(const std::string& interface) noexcept;
 /// Sets the MTU of a kernel interface; false, with errno set, if that is not allowed.
 [[nodiscard]] bool set_interface_mtu(const std::string& interface, std::uint32_t mtu) noexcept;
 

@@ -26,7 +26,7 @@ std::string interface_of(const std::string& driver, const std::string& args) {
         const std::string name = argument(args, "iface");
         return name.empty() ? "dtap0" : name;  // the driver's own choice for the first one
     }
-    if (driver == "net_af_packet" || driver == "net_af_xdp") return argument(args, "iface");
+    if (driver == "kernel" || driver == "net_af_packet" || driver == "net_af_xdp") return argument(args, "iface");
     if (driver == "net_pcap") {
         for (const char* key : {"iface", "rx_iface", "rx_iface_in"})
             if (std::string name = argument(args, key); !name.empty()) return name;

@@ -29,6 +29,7 @@ LivePort::LivePort(const LivePortConfig& config, std::vector<BufferPool*> pools)
     : config_(config), pools_(std::move(pools)), taken_(std::make_unique<Taken[]>(config.queues)) {
     StartedPort port = set_up_port(config_, pools_, answering_);
     id_ = port.id;
+    kernel_device_ = std::move(port.kernel_device);
     facts_ = port.facts;
     own_ = port.own;
     kernel_ = std::move(port.kernel);
@@ -53,6 +54,15 @@ void LivePort::let_other_side_leave() const noexcept {
     const auto give_up = std::chrono::steady_clock::now() + 100ms;
     while (link().up && std::chrono::steady_clock::now() < give_up) std::this_thread::sleep_for(1ms);
     std::this_thread::sleep_for(50ms);
+}
+
+void LivePort::begin() {
+    if (!facts_.early) return;
+    const ThrownAway waited = throw_away_packets(id_, config_.queues);
+    const std::uint64_t dropped = kernel_.dropped().all.value_or(0);
+    setup_.thrown_away += waited.packets + dropped;
+    setup_.too_early = waited.datagrams + dropped;
+    kernel_ = InterfaceDrops::find(config::driver_of(config_.device), config_.args.value_or(""));
 }
 
 LivePort::Burst LivePort::receive(std::uint16_t queue, std::span<Packet> packets, core::TimeNs now,

@@ -30,6 +30,11 @@ public:
     LivePort(const LivePort&) = delete;
     LivePort& operator=(const LivePort&) = delete;
 
+    /// Packets count from now on: what came earlier is thrown away, with the counts of what was missed of it. For the
+    /// thread that starts the lcores, before it does. Some devices keep packets from the moment that they are started,
+    /// and making the rest of a run takes so long that their queues may be full before anybody looks.
+    void begin();
+
     struct Burst {
         std::uint32_t count = 0;
         bool bad_checksums = false;  ///< the device says so of at least one of them
@@ -55,6 +60,11 @@ public:
         /// Dropped by the driver: the pool was empty. Nothing: it does not count packets.
         std::optional<std::uint64_t> no_buffer;
     };
+    /// How long its queues may be left alone before they are half full, at rates that the device is good for.
+    [[nodiscard]] core::TimeNs nap_ns() const noexcept {
+        return kernel_device_ != nullptr ? kernel_device_->nap_ns() : nap_ns_default;
+    }
+    static constexpr core::TimeNs nap_ns_default = 50'000;
     /// For one thread.
     [[nodiscard]] DeviceCounters counters() const noexcept;
     [[nodiscard]] std::uint16_t id() const noexcept { return id_; }
@@ -107,6 +117,7 @@ private:
         std::atomic<std::uint64_t> stamps_moved{0};
     };
     std::unique_ptr<Taken[]> taken_;
+    std::unique_ptr<KernelDevice> kernel_device_;
     std::unique_ptr<DeviceClock> clock_;
     std::unique_ptr<BufferPool> answer_pool_;
     std::vector<AnswerSender> answer_senders_;  ///< per transmit queue, if RoCE requests are answered

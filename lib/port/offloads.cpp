@@ -15,8 +15,8 @@ constexpr std::uint32_t frame_bytes_beyond_mtu = RTE_ETHER_HDR_LEN + 2 * RTE_VLA
 
 /// Drivers in which hardware time stamps leave the fast receive path as it is. mlx5 stamps in its vector code too
 /// (drivers/net/mlx5/mlx5_rxtx_vec_sse.h of DPDK 22.11); ice, iavf and idpf leave theirs for the scalar one
-/// (*_rxtx_vec_common.h). Of others it is not known.
-constexpr std::array<std::string_view, 1> stamps_for_free{"mlx5_pci"};
+/// (*_rxtx_vec_common.h). The kernel stamps in any case. Of others it is not known.
+constexpr std::array<std::string_view, 2> stamps_for_free{"mlx5_pci", "kernel"};
 
 /// The nearest length within the limits, and a remark if that is another one.
 std::uint16_t fitted(const char* key, std::uint16_t wanted, const DescriptorLimits& limits,

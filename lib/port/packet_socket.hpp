@@ -1,5 +1,5 @@
-// What the kernel dropped in front of net_af_packet. The driver does not say: its ring overflows and imissed stays 0.
-// The kernel counts per socket, and the sockets of this process can be found.
+// What the kernel dropped in front of net_af_packet, or of kernel. The driver of the one does not say: its ring
+// overflows and imissed stays 0. The kernel counts per socket, and the sockets of this process can be found.
 #pragma once
 
 #include <cstdint>

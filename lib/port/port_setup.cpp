@@ -17,6 +17,7 @@
 #include "port/flow_control.hpp"
 #include "port/interface_link.hpp"
 #include "port/pci_devices.hpp"
+#include "wire/network.hpp"
 
 namespace weir::port {
 
@@ -32,7 +33,11 @@ public:
 private:
     [[noreturn]] void fail(const char* step, int code) const;
     void remark(const std::string& text);
+    [[noreturn]] void fail_because(const char* step, std::string reason) const;
     void find_device();
+    void make_kernel_device();
+    void open_kernel_device();
+    void refused(const FlowControlResult& flow_control);
     void check_interface();
     void plan();
     [[nodiscard]] std::uint16_t transmit_queues() const noexcept;
@@ -40,7 +45,6 @@ private:
     void set_up_queues();
     void start();
     void read_back();
-    void throw_away_early_packets();
     void open_clock();
 
     const LivePortConfig& config_;
@@ -80,6 +84,10 @@ StartedPort PortSetup::run() {
 void PortSetup::fail(const char* step, int code) const {
     std::string reason = LogCapture::text();
     if (reason.empty()) reason = rte_strerror(code < 0 ? -code : code);
+    fail_because(step, std::move(reason));
+}
+
+void PortSetup::fail_because(const char* step, std::string reason) const {
     const std::string args = config_.args.value_or("");
     if (const std::string missing = missing_driver_text(config_.device); !missing.empty() && config_.args.has_value())
         reason = missing + " (" + reason + ")";
@@ -101,13 +109,25 @@ void PortSetup::find_device() {
     const std::string all = config_.device + "," + config_.args.value_or("");
     if (const std::string problem = interface_problem(all); !problem.empty() && config_.args.has_value())
         throw core::RunError(fmt::format("port '{}' ({}): {}", config_.name, all, problem));
+    port_.facts = config::device_facts(config_.device);
+    port_.settings.interface = interface_of(config::driver_of(config_.device), config_.args.value_or(""));
+    if (config::driver_of(config_.device) == "kernel") return make_kernel_device();
     if (config_.args.has_value())
         if (const int rc = ::rte_eal_hotplug_add("vdev", config_.device.c_str(), config_.args->c_str()); rc != 0)
             fail("creating the device", rc);
     const std::string name = config::is_pci_address(config_.device) ? full_pci_address(config_.device) : config_.device;
     if (const int rc = ::rte_eth_dev_get_port_by_name(name.c_str(), &port_.id); rc != 0) fail("finding the device", rc);
-    port_.facts = config::device_facts(config_.device);
-    port_.settings.interface = interface_of(config::driver_of(config_.device), config_.args.value_or(""));
+}
+
+void PortSetup::make_kernel_device() {
+    const std::string args = config_.args.value_or("");
+    try {
+        port_.kernel_device = std::make_unique<KernelDevice>(args, *pools_.front());
+    } catch (const core::RunError& error) {
+        fail_because("creating the device", error.what());
+    }
+    port_.id = port_.kernel_device->id();
+    port_.settings.ring = fmt::format("{} MiB", config::kernel_ring_mib("kernel," + args));
 }
 
 /// The kernel drops what is longer than the interface's MTU before the driver sees it.
@@ -125,7 +145,9 @@ void PortSetup::check_interface() {
 void PortSetup::plan() {
     rte_eth_dev_info info{};
     if (const int rc = ::rte_eth_dev_info_get(port_.id, &info); rc != 0) fail("asking for its abilities", rc);
-    const DeviceAbilities abilities = abilities_of(info);
+    const bool stamps = config_.options.timestamps != config::Timestamps::hardware;  // the kernel's are none
+    const DeviceAbilities abilities =
+        port_.kernel_device != nullptr ? port_.kernel_device->abilities(stamps) : abilities_of(info);
     if (config_.queues > abilities.rx_queues_max)
         throw core::RunError(fmt::format("port '{}' ({}): {} queues are configured, the device has at most {}",
                                          config_.name, config_.device, config_.queues, abilities.rx_queues_max));
@@ -162,7 +184,8 @@ void PortSetup::configure() {
     rte_eth_conf conf{};
     conf.rxmode.mq_mode = offloads.rss_types != 0 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
     conf.rx_adv_conf.rss_conf.rss_hf = offloads.rss_types;
-    conf.rxmode.offloads = offloads.rx_offloads;
+    // What the kernel does is asked of the kernel, and not of what the device is made of.
+    conf.rxmode.offloads = port_.kernel_device != nullptr ? 0 : offloads.rx_offloads;
     if (offloads.mtu.has_value()) conf.rxmode.mtu = *offloads.mtu;
     if (const int rc = ::rte_eth_dev_configure(port_.id, config_.queues, transmit_queues(), &conf); rc != 0)
         fail("configuring", rc);
@@ -191,18 +214,33 @@ void PortSetup::set_up_queues() {
 void PortSetup::start() {
     if (const int rc = ::rte_eth_dev_start(port_.id); rc != 0) fail("starting", rc);
     started_ = true;
+    if (port_.kernel_device != nullptr) return open_kernel_device();
     if (config_.options.promiscuous) {
         if (::rte_eth_promiscuous_enable(port_.id) != 0) remark("no promiscuous mode");
     } else if (const int rc = ::rte_eth_promiscuous_disable(port_.id); rc != 0 && rc != -ENOTSUP) {
         remark("promiscuous mode cannot be switched off");
     }
     port_.settings.promiscuous = ::rte_eth_promiscuous_get(port_.id) == 1;
-    const FlowControlResult flow_control = set_flow_control(port_.id, config_.options);
+    refused(set_flow_control(port_.id, config_.options));
+}
+
+void PortSetup::refused(const FlowControlResult& flow_control) {
     port_.settings.flow_control = flow_control.text;
     if (flow_control.refused.empty()) return;
     if (config_.options.flow_control_required)
         throw core::RunError(fmt::format("port '{}' ({}): {}", config_.name, config_.device, flow_control.refused));
     remark(flow_control.refused);
+}
+
+void PortSetup::open_kernel_device() {
+    const bool promiscuous = config_.options.promiscuous;
+    try {
+        port_.settings.promiscuous = port_.kernel_device->open(transmit_queues(), promiscuous) && promiscuous;
+    } catch (const core::RunError& error) {
+        fail_because("starting", error.what());
+    }
+    if (promiscuous && !port_.settings.promiscuous) remark("no promiscuous mode");
+    refused(set_flow_control(port_.id, config_.options));
 }
 
 void PortSetup::read_back() {
@@ -214,27 +252,10 @@ void PortSetup::read_back() {
     port_.own.ip = config_.address.value_or(0);
     port_.own.has_ipv6 = config_.ipv6_address.has_value();
     if (port_.own.has_ipv6) port_.own.ipv6 = *config_.ipv6_address;
-    throw_away_early_packets();
+    // What such a device has taken up to now is of other interfaces too, and has gaps that nobody counts. From here on
+    // every packet is received, or counted as missed.
+    if (port_.facts.early) port_.settings.thrown_away = throw_away_packets(port_.id, config_.queues).packets;
     port_.kernel = InterfaceDrops::find(config::driver_of(config_.device), config_.args.value_or(""));
-}
-
-/// What such a device has taken up to now is of other interfaces too, and has gaps that nobody counts. From here on
-/// every packet is received, or counted as missed.
-void PortSetup::throw_away_early_packets() {
-    if (!port_.facts.early) return;
-    // As many as were in its rings, and a few; a sender that is faster than this loop must not hold it up for ever.
-    constexpr std::uint64_t most = 1U << 17U;
-    constexpr std::uint16_t burst = 64;
-    std::array<rte_mbuf*, burst> packets;
-    for (std::uint16_t queue = 0; queue < config_.queues; ++queue) {
-        std::uint64_t count = 0;
-        for (std::uint16_t taken = burst; taken > 0 && count < most; count += taken) {
-            taken = ::rte_eth_rx_burst(port_.id, queue, packets.data(), burst);
-            ::rte_pktmbuf_free_bulk(packets.data(), taken);
-        }
-        port_.settings.thrown_away += count;
-    }
-    ::rte_eth_stats_reset(port_.id);
 }
 
 void PortSetup::open_clock() {
@@ -243,9 +264,10 @@ void PortSetup::open_clock() {
     // come later still are taken for this time, and counted.
     constexpr core::TimeNs lag_ns = core::ns_per_ms;
     std::string why_not;
-    port_.clock = DeviceClock::open(port_.id, why_not);
+    const KernelDevice* const kernel = port_.kernel_device.get();
+    port_.clock = kernel != nullptr ? kernel->clock(why_not) : DeviceClock::open(port_.id, why_not);
     if (port_.clock != nullptr) {
-        port_.stamp_lag_ns = lag_ns;
+        port_.stamp_lag_ns = kernel != nullptr ? KernelDevice::stamp_lag_ns() : lag_ns;
         return;
     }
     if (config_.options.timestamps == config::Timestamps::hardware)
@@ -257,6 +279,36 @@ void PortSetup::open_clock() {
 }
 
 }  // namespace
+
+namespace {
+
+bool is_datagram(const rte_mbuf* mbuf) noexcept {
+    wire::Datagram datagram;
+    const auto* frame = rte_pktmbuf_mtod(mbuf, const std::byte*);
+    return wire::parse_frame(frame, mbuf->data_len, mbuf->pkt_len, datagram) == wire::ok;
+}
+
+}  // namespace
+
+ThrownAway throw_away_packets(std::uint16_t id, std::uint16_t queues) noexcept {
+    // As many as were in its rings, and a few; a sender that is faster than this loop must not hold it up for ever.
+    constexpr std::uint64_t most = 1U << 17U;
+    constexpr std::uint16_t burst = 64;
+    std::array<rte_mbuf*, burst> packets;
+    ThrownAway sum;
+    for (std::uint16_t queue = 0; queue < queues; ++queue) {
+        std::uint64_t count = 0;
+        for (std::uint16_t taken = burst; taken > 0 && count < most; count += taken) {
+            taken = ::rte_eth_rx_burst(id, queue, packets.data(), burst);
+            sum.datagrams +=
+                static_cast<std::uint64_t>(std::count_if(packets.begin(), packets.begin() + taken, is_datagram));
+            ::rte_pktmbuf_free_bulk(packets.data(), taken);
+        }
+        sum.packets += count;
+    }
+    ::rte_eth_stats_reset(id);
+    return sum;
+}
 
 StartedPort set_up_port(const LivePortConfig& config, std::span<BufferPool* const> pools, std::atomic_flag& answering) {
     return PortSetup(config, pools, answering).run();

@@ -17,6 +17,7 @@
 #include "port/buffers.hpp"
 #include "port/device_clock.hpp"
 #include "port/interface_drops.hpp"
+#include "port/kernel_device.hpp"
 #include "port/offloads.hpp"
 
 namespace weir::port {
@@ -48,12 +49,15 @@ struct PortSettings {
     std::string flow_control;
     std::string interface;                       ///< of the kernel, that the device sits on; empty: none
     std::optional<std::uint32_t> interface_mtu;  ///< nothing: there is none, or it does not say
-    std::uint64_t thrown_away = 0;               ///< packets that the device had taken before it was set up
+    std::string ring;                            ///< "64 MiB": instead of receive descriptors; empty: it has those
+    std::uint64_t thrown_away = 0;               ///< packets that came before the run could take them
+    std::uint64_t too_early = 0;                 ///< of them, datagrams that were sent to this device
 };
 
 /// A device that is configured and started; whoever has this stops and closes it.
 struct StartedPort {
     std::uint16_t id = 0;
+    std::unique_ptr<KernelDevice> kernel_device;  ///< what the port is made of, if it is one
     config::DeviceFacts facts;
     PortAddress own;
     InterfaceDrops kernel;
@@ -69,5 +73,12 @@ struct StartedPort {
 /// step that failed and the driver's answer.
 [[nodiscard]] StartedPort set_up_port(const LivePortConfig& config, std::span<BufferPool* const> pools,
                                       std::atomic_flag& answering);
+
+struct ThrownAway {
+    std::uint64_t packets = 0;
+    std::uint64_t datagrams = 0;  ///< of them, of UDP
+};
+/// Gives back what waits in a port's queues.
+ThrownAway throw_away_packets(std::uint16_t id, std::uint16_t queues) noexcept;
 
 }  // namespace weir::port

@@ -159,7 +159,7 @@ std::string propose(const Findings& findings, const std::string& device) {
                     return "A GUESS, from what is constant and what counts in the packets: compare it with the "
                            "detector's manual.";
         if (table == "port" && key == "device" && device.empty())
-            return "replay ignores it; for a run: the NIC's PCI address, or \"net_af_packet0,iface=eth1\"";
+            return "replay ignores it; for a run: the NIC's PCI address, or \"kernel,iface=eth1\"";
         if (table == "events" && key == "sources") return event_remark(streams);
         if (table == "events" && key == "memory") return "for open events; more lets slow sources fall further behind";
         return "";

@@ -189,6 +189,17 @@ const Case cases[] = {
      "device.missed",
      50,
      "device"},
+    {"the device dropped in a pause",
+     [](Ledger& l, Observations& o) {
+         l.device_missed = 50;
+         o.ports[0].missed = 50;
+         o.ports[0].pause_s = 0.0723;
+         o.ports[0].pause_after_s = 1.5;
+     },
+     {"queue was full", "longest pause was 72.3 ms, 1.500 s after the first packet"},
+     "device.missed",
+     50,
+     "device"},
     {"no buffer",
      [](Ledger& l, Observations& o) {
          l.device_missed = 50;

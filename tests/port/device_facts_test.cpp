@@ -3,6 +3,7 @@
 #include "config/device_facts.hpp"
 #include "port/device_problem.hpp"
 #include "port/interface_drops.hpp"
+#include "port/interface_link.hpp"
 
 namespace {
 
@@ -55,6 +56,24 @@ TEST(DeviceFacts, TellWhichFramesDoNotFit) {
     EXPECT_EQ(weir::config::frame_room_problem("net_memif0,xbsize=1", 9000), "");
     for (const char* device : {"net_memif0", "net_af_packet0,iface=a", "net_memif0,id=3"})
         EXPECT_EQ(weir::config::frame_room_problem(weir::config::with_frame_room(device, 9600), 9600), "") << device;
+}
+
+TEST(DeviceFacts, KnowTheArgumentsOfTheKernelDevice) {
+    using weir::config::argument_problem;
+    EXPECT_EQ(argument_problem("kernel,iface=det0"), "");
+    EXPECT_EQ(argument_problem("kernel,iface=det0,ring=4096"), "");
+    EXPECT_EQ(argument_problem("kernel,ring=1,iface=det0"), "");
+    for (const char* wrong : {"kernel,iface=", "kernel,iface=det0,ring=0", "kernel,iface=det0,ring=4097",
+                              "kernel,iface=det0,ring=8x", "kernel,iface=det0,ring=", "kernel,iface=det0,framesz=2048"})
+        EXPECT_NE(argument_problem(wrong), "") << wrong;
+    EXPECT_EQ(argument_problem("net_af_packet0,framesz=2048"), "");
+    EXPECT_EQ(weir::config::kernel_ring_mib("kernel,iface=det0"), 64U);
+    EXPECT_EQ(weir::config::kernel_ring_mib("kernel,iface=det0,ring=8"), 8U);
+    EXPECT_EQ(interface_of("kernel", "iface=det0,ring=8"), "det0");
+    EXPECT_EQ(weir::config::driver_of("kernel,iface=det0"), "kernel");
+    EXPECT_EQ(device_name_problem("kernel,iface=det0"), "");
+    EXPECT_NE(device_name_problem("lo").find("kernel,iface=lo"), std::string::npos);
+    EXPECT_NE(interface_problem("kernel,ring=8").find("iface=NAME"), std::string::npos);
 }
 
 TEST(DeviceFacts, NameTheLibraryOfADriverThatIsNotThere) {

@@ -78,7 +78,9 @@ TEST(DpdkSender, WhatItSendsIsReceivedOnce) {
             EXPECT_EQ(trial.receiver.received, trial.sender.handed_over) << way.transport;
             EXPECT_EQ(trial.receiver.taken, trial.sender.handed_over);
             // On a machine that stands still a trial may leave packets in the device, which come in the next one.
-            if (again == 0) EXPECT_EQ(trial.receiver.others, 0U);
+            if (again == 0) {
+                EXPECT_EQ(trial.receiver.others, 0U);
+            }
         }
     }
     const MemifLoopback nobody;

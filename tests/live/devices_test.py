@@ -159,8 +159,8 @@ class ErrorsTest(live.Case):
         self.refused('device = "net_pcap0,rx_pcap=nosuch.pcap"', 1, "'det0'", "nosuch.pcap")
         self.refused('device = "net_af_packet0,iface=nosuch7"', 1, "no interface 'nosuch7'", "there are: ", "lo")
         self.refused('device = "net_af_packet0"', 1, "iface=", "there are: ", "lo")
-        self.refused('device = "nosuch7"', 2, "c.toml:", "nosuch7", "net_af_packet0,iface=", "there are: ", "lo")
-        self.refused('device = "lo"', 2, "c.toml:", '"net_af_packet0,iface=lo,framesz=16384,blocksz=65536"')
+        self.refused('device = "nosuch7"', 2, "c.toml:", "nosuch7", "kernel,iface=", "there are: ", "lo")
+        self.refused('device = "lo"', 2, "c.toml:", '"kernel,iface=lo"')
         self.refused('device = "net_nosuch0"', 1, "no driver 'net_nosuch'", "librte_net_nosuch.so", "installed")
         self.refused('device = "net_memif0,socket=/nosuch/m.sock,socket-abstract=no"', 1, "'det0'", "nosuch")
 

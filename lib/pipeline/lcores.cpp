@@ -72,7 +72,7 @@ int Lcores::run(void* argument) {
     while (!lcore.signals->exit.load(std::memory_order_relaxed)) {
         const core::TimeNs before = now;
         now = std::max(now, lcore.clock != nullptr ? lcore.clock->now() : wall_ns());
-        if (now - before > longest && first_work_ns != none) {
+        if (first_work_ns != none && now - before > longest) {
             longest = now - before;
             lcore.pause->longest_ns.store(longest, std::memory_order_relaxed);
             lcore.pause->after_ns.store(before - first_work_ns, std::memory_order_relaxed);

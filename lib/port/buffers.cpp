@@ -154,9 +154,10 @@ std::uint64_t BufferPool::eal_memory_bytes(const BufferPoolConfig& config) noexc
 }
 
 rte_mbuf* BufferPool::allocate() noexcept {
-    rte_mbuf* mbuf = ::rte_pktmbuf_alloc(pool_);
-    if (mbuf == nullptr && memory_ != nullptr && memory_->grow()) mbuf = ::rte_pktmbuf_alloc(pool_);
-    core::ordered_after(pool_);
+    void* buffer = nullptr;
+    if (!take({&buffer, 1})) return nullptr;
+    auto* mbuf = static_cast<rte_mbuf*>(buffer);
+    ::rte_pktmbuf_reset(mbuf);  // after take(), which orders it after the looks of whoever gave the buffer back
     return mbuf;
 }
 

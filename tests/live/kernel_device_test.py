@@ -188,7 +188,8 @@ class KernelDeviceTest(live.Case):
                     time.sleep(0.0005)
         sending = threading.Thread(target=send)
         sending.start()
-        run = self.weir(DATAGRAMS.replace("iface=det0", "iface=det0,ring=1"), "--duration", 30)
+        # Blocks for the moment between the last look before the run and the first look of the lcore.
+        run = self.weir(DATAGRAMS.replace("iface=det0", "iface=det0,ring=16"), "--duration", 30)
         run.wait_running()
         time.sleep(0.3)
         stop.set()

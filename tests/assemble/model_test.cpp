@@ -205,30 +205,26 @@ std::string compare_ways(std::uint64_t seed) {
     return bursts.faults() + differences(single, bursts);
 }
 
-TEST(Model, BurstsAreTheSameAsPacketByPacket) {
+/// `check` says what is wrong with one random stream, for many of them.
+void check_streams(std::string (*check)(std::uint64_t seed)) {
     const std::uint64_t only = from_environment("WEIR_MODEL_SEED", 0);
     const std::uint64_t runs = only != 0 ? 1 : from_environment("WEIR_MODEL_RUNS", default_runs);
     int failures = 0;
     for (std::uint64_t i = 0; i < runs && failures < 3; ++i) {
         const std::uint64_t seed = only != 0 ? only : i + 1;
-        const std::string text = compare_ways(seed);
+        const std::string text = check(seed);
         if (text.empty()) continue;
         ++failures;
         ADD_FAILURE() << "WEIR_MODEL_SEED=" << seed << '\n' << text;
     }
 }
 
+TEST(Model, BurstsAreTheSameAsPacketByPacket) {
+    check_streams(compare_ways);
+}
+
 TEST(Model, AgreesWithTheOracle) {
-    const std::uint64_t only = from_environment("WEIR_MODEL_SEED", 0);
-    const std::uint64_t runs = only != 0 ? 1 : from_environment("WEIR_MODEL_RUNS", default_runs);
-    int failures = 0;
-    for (std::uint64_t i = 0; i < runs && failures < 3; ++i) {
-        const std::uint64_t seed = only != 0 ? only : i + 1;
-        const std::string text = run(seed);
-        if (text.empty()) continue;
-        ++failures;
-        ADD_FAILURE() << "WEIR_MODEL_SEED=" << seed << '\n' << text;
-    }
+    check_streams(run);
 }
 
 TEST(Model, MeetsEveryKindOfFault) {

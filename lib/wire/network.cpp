@@ -1,4 +1,5 @@
-// The network layers that are not in every packet: VLAN tags, IPv6 with its extension headers, pieces of datagrams.
+// Every case of a frame: VLAN tags, IPv4 with options, IPv6 with its extension headers, pieces of datagrams, and what
+// is wrong with it.
 #include "wire/network.hpp"
 
 namespace weir::wire {
@@ -51,8 +52,19 @@ Ipv6Chain follow(const std::byte* ip, std::uint32_t ip_bytes) noexcept {
     return chain;
 }
 
-}  // namespace
+/// The UDP header at `ip + header_bytes` in an IP packet of `ip_bytes` that has been checked; fills `out`, but for the
+/// addresses.
+Verdict parse_udp(const std::byte* ip, std::uint32_t header_bytes, std::uint32_t ip_bytes, Datagram& out) noexcept {
+    const std::uint32_t ip_payload_bytes = ip_bytes - header_bytes;
+    if (ip_payload_bytes < udp_header_bytes) return Verdict::malformed_udp_length;
+    const std::uint32_t udp_bytes = load_be<std::uint16_t>(ip + header_bytes + 4);
+    if (udp_bytes < udp_header_bytes || udp_bytes > ip_payload_bytes) return Verdict::malformed_udp_length;
+    describe_udp(ip, header_bytes, ip_bytes, udp_bytes, out);
+    return ok;
+}
 
+/// A piece of a datagram: `bytes` of it, to lie at `offset`. malformed_ip_fragment either way; with `out.fragment`
+/// where the piece can be a part of something.
 Verdict parse_fragment(const std::byte* ip, std::uint32_t header_bytes, std::uint32_t ip_bytes, std::uint32_t offset,
                        bool more, Datagram& out) noexcept {
     const std::uint32_t bytes = ip_bytes - header_bytes;
@@ -65,6 +77,7 @@ Verdict parse_fragment(const std::byte* ip, std::uint32_t header_bytes, std::uin
     return Verdict::malformed_ip_fragment;
 }
 
+/// IPv6, its extension headers and what it carries; arguments as for parse_ipv4.
 Verdict parse_ipv6(const std::byte* ip, std::uint32_t room, bool cut, Datagram& out) noexcept {
     if (room < ipv6_header_bytes) return cut ? Verdict::malformed_truncated : Verdict::malformed_ip_header;
     if (std::to_integer<std::uint32_t>(ip[0]) >> 4 != 6) return Verdict::malformed_ip_header;
@@ -83,6 +96,7 @@ Verdict parse_ipv6(const std::byte* ip, std::uint32_t room, bool cut, Datagram& 
     return parse_fragment(ip, chain.bytes, ip_bytes, field & 0xfff8U, (field & 1U) != 0, out);
 }
 
+/// A frame whose ethertype is not IPv4: VLAN tags, IPv6, and what is not for us.
 Verdict parse_other_frame(const std::byte* frame, std::uint32_t captured_bytes, bool cut, Datagram& out) noexcept {
     constexpr std::uint32_t tags_max = 2;
     std::uint32_t at = ethernet_header_bytes;
@@ -105,6 +119,43 @@ Verdict parse_other_frame(const std::byte* frame, std::uint32_t captured_bytes, 
         default:
             return Verdict::not_for_us_ethertype;
     }
+}
+
+}  // namespace
+
+Verdict parse_ipv4(const std::byte* ip, std::uint32_t room, bool cut, Datagram& out) noexcept {
+    if (room < ipv4_header_bytes) return cut ? Verdict::malformed_truncated : Verdict::malformed_ip_header;
+    const std::uint32_t first = std::to_integer<std::uint32_t>(ip[0]);
+    const std::uint32_t header_bytes = (first & 0xf) * 4;
+    if (first >> 4 != 4 || header_bytes < ipv4_header_bytes) return Verdict::malformed_ip_header;
+    if (room < header_bytes) return cut ? Verdict::malformed_truncated : Verdict::malformed_ip_header;
+    // A checksum of 0 is what a capture on the sending host shows when the NIC was to fill it in. (An intact header
+    // whose checksum happens to be 0 passes both ways.)
+    if (load_le<std::uint16_t>(ip + 10) != 0 && ipv4_header_sum(ip, header_bytes) != 0xffff)
+        return Verdict::malformed_ip_checksum;
+    const std::uint32_t total_bytes = load_be<std::uint16_t>(ip + 2);
+    if (total_bytes < header_bytes) return Verdict::malformed_ip_length;
+    if (total_bytes > room) return cut ? Verdict::malformed_truncated : Verdict::malformed_ip_length;
+    const auto protocol = std::to_integer<std::uint8_t>(ip[9]);
+    if (protocol != ip_protocol_udp)
+        return protocol == ip_protocol_icmp ? Verdict::not_for_us_icmp : Verdict::not_for_us_ip_protocol;
+    constexpr std::uint32_t more_fragments = 0x2000;
+    constexpr std::uint32_t fragment_offset = 0x1fff;
+    describe_ipv4_addresses(ip, out);
+    const std::uint32_t field = load_be<std::uint16_t>(ip + 6);
+    if ((field & (more_fragments | fragment_offset)) != 0)
+        return parse_fragment(ip, header_bytes, total_bytes, (field & fragment_offset) * 8,
+                              (field & more_fragments) != 0, out);
+    return parse_udp(ip, header_bytes, total_bytes, out);
+}
+
+Verdict parse_any_frame(const std::byte* frame, std::uint32_t captured_bytes, std::uint32_t wire_bytes,
+                        Datagram& out) noexcept {
+    const bool cut = captured_bytes < wire_bytes;
+    if (captured_bytes < ethernet_header_bytes) return cut ? Verdict::malformed_truncated : Verdict::malformed_ethernet;
+    if (load_be<std::uint16_t>(frame + ethernet_header_bytes - 2) != ethertype_ipv4)
+        return parse_other_frame(frame, captured_bytes, cut, out);
+    return parse_ipv4(frame + ethernet_header_bytes, captured_bytes - ethernet_header_bytes, cut, out);
 }
 
 }  // namespace weir::wire

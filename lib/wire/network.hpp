@@ -1,5 +1,5 @@
 // Ethernet, up to two VLAN tags, IPv4 or IPv6, and UDP: a frame becomes a Datagram or a named reason. What runs for
-// nearly every packet, untagged IPv4, is inline; the rest is in network.cpp. Not here: putting fragments together
+// nearly every packet is inline; the rest is in network.cpp. Not here: putting fragments together
 // (port/ip_reassembly.hpp), and the UDP checksum, which would cost a pass over the data that the NIC has already made.
 // docs/reference/NETWORK.md says what is followed and what is not.
 #pragma once
@@ -56,15 +56,10 @@ inline constexpr std::uint32_t ipv6_extension_bytes_max = 512;
     return static_cast<std::uint32_t>(sum);
 }
 
-/// The UDP header at `ip + header_bytes` in an IP packet of `ip_bytes` that has been checked; fills `out`, but for the
-/// addresses.
-[[nodiscard]] inline Verdict parse_udp(const std::byte* ip, std::uint32_t header_bytes, std::uint32_t ip_bytes,
-                                       Datagram& out) noexcept {
-    const std::byte* udp = ip + header_bytes;
-    const std::uint32_t ip_payload_bytes = ip_bytes - header_bytes;
-    if (ip_payload_bytes < udp_header_bytes) return Verdict::malformed_udp_length;
-    const std::uint32_t udp_bytes = load_be<std::uint16_t>(udp + 4);
-    if (udp_bytes < udp_header_bytes || udp_bytes > ip_payload_bytes) return Verdict::malformed_udp_length;
+/// What the headers of a datagram that has been checked say, but for the addresses.
+inline void describe_udp(const std::byte* ip, std::uint32_t header_bytes, std::uint32_t ip_bytes,
+                         std::uint32_t udp_bytes, Datagram& out) noexcept {
+    const std::byte* const udp = ip + header_bytes;
     out.payload = udp + udp_header_bytes;
     out.ip = ip;
     out.payload_bytes = udp_bytes - udp_header_bytes;
@@ -72,49 +67,49 @@ inline constexpr std::uint32_t ipv6_extension_bytes_max = 512;
     out.sport = load_be<std::uint16_t>(udp);
     out.dport = load_be<std::uint16_t>(udp + 2);
     out.fragment = false;
-    return ok;
 }
-
-/// A piece of a datagram: `bytes` of it, to lie at `offset`. malformed_ip_fragment either way; with `out.fragment`
-/// where the piece can be a part of something.
-[[nodiscard]] Verdict parse_fragment(const std::byte* ip, std::uint32_t header_bytes, std::uint32_t ip_bytes,
-                                     std::uint32_t offset, bool more, Datagram& out) noexcept;
-
-/// IPv6, its extension headers and what it carries; arguments as for parse_ipv4.
-[[nodiscard]] Verdict parse_ipv6(const std::byte* ip, std::uint32_t room, bool cut, Datagram& out) noexcept;
-
-/// A frame whose ethertype is not IPv4: VLAN tags, IPv6, and what is not for us.
-[[nodiscard]] Verdict parse_other_frame(const std::byte* frame, std::uint32_t captured_bytes, bool cut,
-                                        Datagram& out) noexcept;
-
-/// IPv4 and what it carries; `ip` .. `ip + room` is what follows the Ethernet header, padding included.
-[[nodiscard]] inline Verdict parse_ipv4(const std::byte* ip, std::uint32_t room, bool cut, Datagram& out) noexcept {
-    if (room < ipv4_header_bytes) return cut ? Verdict::malformed_truncated : Verdict::malformed_ip_header;
-    const std::uint32_t first = std::to_integer<std::uint32_t>(ip[0]);
-    const std::uint32_t header_bytes = (first & 0xf) * 4;
-    if (first >> 4 != 4 || header_bytes < ipv4_header_bytes) return Verdict::malformed_ip_header;
-    if (room < header_bytes) return cut ? Verdict::malformed_truncated : Verdict::malformed_ip_header;
-    // A checksum of 0 is what a capture on the sending host shows when the NIC was to fill it in. (An intact header
-    // whose checksum happens to be 0 passes both ways.)
-    if (load_le<std::uint16_t>(ip + 10) != 0 && ipv4_header_sum(ip, header_bytes) != 0xffff)
-        return Verdict::malformed_ip_checksum;
-    const std::uint32_t total_bytes = load_be<std::uint16_t>(ip + 2);
-    if (total_bytes < header_bytes) return Verdict::malformed_ip_length;
-    if (total_bytes > room) return cut ? Verdict::malformed_truncated : Verdict::malformed_ip_length;
-    const auto protocol = std::to_integer<std::uint8_t>(ip[9]);
-    if (protocol != ip_protocol_udp)
-        return protocol == ip_protocol_icmp ? Verdict::not_for_us_icmp : Verdict::not_for_us_ip_protocol;
-    constexpr std::uint32_t more_fragments = 0x2000;
-    constexpr std::uint32_t fragment_offset = 0x1fff;
+inline void describe_ipv4_addresses(const std::byte* ip, Datagram& out) noexcept {
     out.src = load_be<std::uint32_t>(ip + 12);
     out.dst = load_be<std::uint32_t>(ip + 16);
     out.ipv6 = false;
-    const std::uint32_t field = load_be<std::uint16_t>(ip + 6);
-    if ((field & (more_fragments | fragment_offset)) != 0) [[unlikely]]
-        return parse_fragment(ip, header_bytes, total_bytes, (field & fragment_offset) * 8,
-                              (field & more_fragments) != 0, out);
-    return parse_udp(ip, header_bytes, total_bytes, out);
 }
+
+/// IPv4 and what it carries; `ip` .. `ip + room` is what follows the Ethernet header, padding included. `cut`: bytes
+/// after it were not captured.
+[[nodiscard]] Verdict parse_ipv4(const std::byte* ip, std::uint32_t room, bool cut, Datagram& out) noexcept;
+
+/// The shape of nearly every frame: untagged, IPv4 without options and whole, UDP, everything intact. Fills `out` then;
+/// otherwise says false, and parse_any_frame says what the frame is. All is looked at before anything is decided, so
+/// that there is one branch.
+[[nodiscard]] inline bool parse_plain(const std::byte* frame, std::uint32_t captured_bytes, Datagram& out) noexcept {
+    if (captured_bytes < ethernet_header_bytes + ipv4_header_bytes + udp_header_bytes) return false;
+    const std::byte* const ip = frame + ethernet_header_bytes;
+    // Version and length of the header, no piece of a datagram; then the protocol. (DF and the reserved bit may be
+    // set.)
+    constexpr std::uint64_t shape_mask = 0xff3f'0000'0000'00ff;
+    constexpr std::uint64_t shape = 0x45;
+    const auto first = load_le<std::uint64_t>(ip);
+    const auto second = load_le<std::uint64_t>(ip + 8);
+    const auto third = load_le<std::uint32_t>(ip + 16);
+    // One's complement: the 16-bit words add up to a multiple of 0xffff. A checksum of 0 says nothing, see parse_ipv4.
+    const std::uint64_t sum = (first & 0xffffffff) + (first >> 32) + (second & 0xffffffff) + (second >> 32) + third;
+    const bool believed = (sum % 0xffff == 0) | ((second & 0xffff'0000) == 0);
+    const std::uint32_t ip_bytes = load_be<std::uint16_t>(ip + 2);
+    const std::uint32_t udp_bytes = load_be<std::uint16_t>(ip + ipv4_header_bytes + 4);
+    const bool plain = (load_be<std::uint16_t>(ip - 2) == ethertype_ipv4) & ((first & shape_mask) == shape) &
+                       ((second >> 8 & 0xff) == ip_protocol_udp) & believed &
+                       (ip_bytes <= captured_bytes - ethernet_header_bytes) & (udp_bytes >= udp_header_bytes) &
+                       (udp_bytes + ipv4_header_bytes <= ip_bytes);
+    if (!plain) [[unlikely]]
+        return false;
+    describe_udp(ip, ipv4_header_bytes, ip_bytes, udp_bytes, out);
+    describe_ipv4_addresses(ip, out);
+    return true;
+}
+
+/// parse_frame, by the way that knows every case.
+[[nodiscard]] Verdict parse_any_frame(const std::byte* frame, std::uint32_t captured_bytes, std::uint32_t wire_bytes,
+                                      Datagram& out) noexcept;
 
 /// Reads one Ethernet frame of which `captured_bytes` can be read and which had `wire_bytes` on the wire (equal, except
 /// in a capture with a snapshot length). `out` means something only when the answer is `ok`, or malformed_ip_fragment
@@ -131,11 +126,9 @@ inline constexpr std::uint32_t ipv6_extension_bytes_max = 512;
 /// Linux kernel. The order of the checks is that of trust: nothing in an IPv4 header is believed before its checksum.
 [[nodiscard]] inline Verdict parse_frame(const std::byte* frame, std::uint32_t captured_bytes, std::uint32_t wire_bytes,
                                          Datagram& out) noexcept {
-    const bool cut = captured_bytes < wire_bytes;
-    if (captured_bytes < ethernet_header_bytes) return cut ? Verdict::malformed_truncated : Verdict::malformed_ethernet;
-    if (load_be<std::uint16_t>(frame + ethernet_header_bytes - 2) != ethertype_ipv4) [[unlikely]]
-        return parse_other_frame(frame, captured_bytes, cut, out);
-    return parse_ipv4(frame + ethernet_header_bytes, captured_bytes - ethernet_header_bytes, cut, out);
+    if (parse_plain(frame, captured_bytes, out)) [[likely]]
+        return ok;
+    return parse_any_frame(frame, captured_bytes, wire_bytes, out);
 }
 
 }  // namespace weir::wire

@@ -2,6 +2,7 @@
 #include "wire/network.hpp"
 
 #include <functional>
+#include <random>
 
 #include "wire_support.hpp"
 
@@ -177,6 +178,46 @@ TEST(Network, IpChecksum) {
     EXPECT_EQ(parse(frame), Verdict::malformed_ip_checksum);
     store_be(frame.data() + ip_at + 10, std::uint16_t{0});  // the NIC was to fill it in
     EXPECT_EQ(parse(frame), ok);
+}
+
+/// The quick way and the way of every case say the same of any frame.
+TEST(Network, PlainFramesAreReadAsAnyFrame) {
+    std::mt19937 random(17);
+    const auto below = [&random](std::size_t limit) { return random() % limit; };
+    std::size_t plain = 0;
+    std::size_t other = 0;
+    for (int trial = 0; trial < 200'000; ++trial) {
+        Bytes frame = good_frame(below(30));
+        for (std::size_t edits = below(4); edits > 0; --edits) {
+            std::byte& byte = frame[12 + below(30)];  // ethertype, IP and UDP headers
+            byte ^= static_cast<std::byte>(1U << below(8));
+        }
+        const bool repair = below(4) != 0 && (std::to_integer<unsigned>(frame[ip_at]) & 0xf) == 5;
+        if (repair) repair_checksum(frame);
+        if (below(8) == 0) store_be(frame.data() + ip_at + 10, std::uint16_t{0});
+        const auto captured = static_cast<std::uint32_t>(below(8) == 0 ? below(frame.size() + 1) : frame.size());
+        const auto bytes = static_cast<std::uint32_t>(frame.size());
+        const Exact exact(std::span<const std::byte>(frame).first(captured));
+        Datagram quick;
+        Datagram any;
+        const bool read = parse_plain(exact.data(), captured, quick);
+        const Verdict verdict = parse_any_frame(exact.data(), captured, bytes, any);
+        ++(read ? plain : other);
+        if (!read) continue;
+        ASSERT_EQ(verdict, ok);
+        ASSERT_EQ(quick.payload, any.payload);
+        ASSERT_EQ(quick.ip, any.ip);
+        ASSERT_EQ(quick.payload_bytes, any.payload_bytes);
+        ASSERT_EQ(quick.ip_bytes, any.ip_bytes);
+        ASSERT_EQ(quick.src, any.src);
+        ASSERT_EQ(quick.dst, any.dst);
+        ASSERT_EQ(quick.sport, any.sport);
+        ASSERT_EQ(quick.dport, any.dport);
+        ASSERT_EQ(quick.ipv6, any.ipv6);
+        ASSERT_EQ(quick.fragment, any.fragment);
+    }
+    EXPECT_GT(plain, 20'000U);
+    EXPECT_GT(other, 20'000U);
 }
 
 TEST(Network, ChecksumOfTheRfcExample) {

@@ -97,6 +97,7 @@ std::string with_queues(const std::string& device, std::uint16_t queues) {
 }
 
 std::uint32_t kernel_ring_mib(std::string_view device) {
+    if (driver_of(device) != "kernel") return 0;
     constexpr std::uint32_t enough = 64;
     return number_of(device, "ring").value_or(enough);
 }

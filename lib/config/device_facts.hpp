@@ -38,7 +38,7 @@ struct DeviceFacts {
 /// silently).
 [[nodiscard]] std::string with_frame_room(const std::string& device, std::uint32_t mtu);
 
-/// Memory that "kernel" shares with the kernel, in MiB: its argument `ring`.
+/// Memory that "kernel" shares with the kernel, in MiB: its argument `ring`. 0 for other devices.
 [[nodiscard]] std::uint32_t kernel_ring_mib(std::string_view device);
 /// Which argument of a device that is weir's own ("kernel,iface=det0,ring=64") is wrong, in words; empty if none.
 [[nodiscard]] std::string argument_problem(const std::string& device);

@@ -8,6 +8,7 @@
 #include "assemble/event_builder.hpp"
 #include "assemble/message_table.hpp"
 #include "assemble/sequence_tracker.hpp"
+#include "config/device_facts.hpp"
 #include "config/sinks/pcapng.hpp"
 #include "core/error.hpp"
 #include "plan/plan.hpp"
@@ -122,7 +123,8 @@ std::string MemoryNeed::text() const {
          {std::pair{dpdk_bytes, "packet buffers and rings"}, std::pair{copies_bytes, "copies"},
           std::pair{bookkeeping_bytes, "bookkeeping"}, std::pair{captures_bytes, "captures"},
           std::pair{regions_bytes, "memory regions of queue pairs"}, std::pair{output_bytes, "output"},
-          std::pair{reduce_bytes, "reducers"}, std::pair{record_bytes, "flight recorder"}})
+          std::pair{reduce_bytes, "reducers"}, std::pair{record_bytes, "flight recorder"},
+          std::pair{kernel_rings_bytes, "rings of kernel devices"}})
         if (bytes > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", what, size_text(bytes));
     return fmt::format("{}: {}", size_text(sum()), parts);
 }
@@ -142,6 +144,8 @@ MemoryNeed memory_need(const config::RunConfig& config, const Plan& plan) {
     need.reduce_bytes = plan.reduce.sum();
     for (const config::SinkConfig& sink : config.sinks)
         if (const auto* record = sink.as<config::RecorderConfig>()) need.record_bytes += record->memory_bytes;
+    for (const config::PortConfig& port : config.ports)
+        need.kernel_rings_bytes += std::uint64_t{config::kernel_ring_mib(port.device)} << mib;
     return need;
 }
 

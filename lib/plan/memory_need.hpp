@@ -22,11 +22,12 @@ struct MemoryNeed {
     std::uint64_t regions_bytes = 0;      ///< that RDMA peers write into
     std::uint64_t output_bytes = 0;
     std::uint64_t reduce_bytes = 0;
-    std::uint64_t record_bytes = 0;  ///< of the flight recorder
+    std::uint64_t record_bytes = 0;        ///< of the flight recorder
+    std::uint64_t kernel_rings_bytes = 0;  ///< that the kernel fills, of weir's own device
 
     [[nodiscard]] std::uint64_t sum() const noexcept {
         return dpdk_bytes + copies_bytes + bookkeeping_bytes + captures_bytes + regions_bytes + output_bytes +
-               reduce_bytes + record_bytes;
+               reduce_bytes + record_bytes + kernel_rings_bytes;
     }
     /// "1234 MiB: packet buffers and rings 642 MiB, copies 512 MiB, ..."
     [[nodiscard]] std::string text() const;

@@ -67,6 +67,31 @@ TEST(MemoryPlan, CountsTheFlightRecorder) {
     EXPECT_NE(with.text().find("flight recorder 512 MiB"), std::string::npos) << with.text();
 }
 
+TEST(MemoryPlan, CountsRingsThatTheKernelFills) {
+    const auto need_of = [](const std::string& device) {
+        const std::string text = "[[port]]\nname = \"a\"\ndevice = \"" + device + R"("
+[[stream]]
+port = "a"
+transport = "udp"
+udp_dst = 50001
+format = "jungfrau"
+[events]
+sources = 1
+[[sink]]
+kind = "null"
+)";
+        PlanInput input;
+        input.host = FakeHost{.nodes = 1, .cores_per_node = 8}.make();
+        return plan_of(input, text).memory;
+    };
+    EXPECT_EQ(need_of("net_af_packet,iface=det0").kernel_rings_bytes, 0U);
+    EXPECT_EQ(need_of("kernel,iface=det0").kernel_rings_bytes, std::uint64_t{64} << 20U);
+    const MemoryNeed large = need_of("kernel,iface=det0,ring=512");
+    EXPECT_EQ(large.kernel_rings_bytes, std::uint64_t{512} << 20U);
+    EXPECT_GE(large.sum(), need_of("kernel,iface=det0").sum() + (std::uint64_t{448} << 20U));
+    EXPECT_NE(large.text().find("rings of kernel devices 512 MiB"), std::string::npos) << large.text();
+}
+
 TEST(MemoryPlan, APoolForEachLcoreWithQueuesOnTheNodeOfTheCard) {
     const Plan plan = plan_of(two_nodes());
     ASSERT_EQ(plan.rx, (std::vector<std::uint32_t>{8, 9, 1}));

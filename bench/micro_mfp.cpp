@@ -35,16 +35,14 @@ struct Block {
             assemble::Message& message = messages[source];
             message.total_known = message.complete = true;
             message.total = message.received_bytes = static_cast<std::uint32_t>(bytes.size());
+            assemble::FragmentBlock* last = nullptr;
             for (std::size_t at = 0; at < bytes.size(); at += packet_bytes) {
-                if (message.last_block == nullptr || message.last_block->count == assemble::FragmentBlock::capacity) {
+                if (last == nullptr || last->count == assemble::FragmentBlock::capacity) {
                     assemble::FragmentBlock& next = blocks.emplace_back();
-                    if (message.last_block == nullptr)
-                        message.first_block = &next;
-                    else
-                        message.last_block->next = &next;
-                    message.last_block = &next;
+                    (last == nullptr ? message.first_block : last->next) = &next;
+                    last = &next;
                 }
-                assemble::FragmentRef& ref = message.last_block->refs[message.last_block->count++];
+                assemble::FragmentRef& ref = last->refs[last->count++];
                 ref.data = bytes.data() + at;
                 ref.offset = static_cast<std::uint32_t>(at);
                 ref.bytes = static_cast<std::uint32_t>(std::min(packet_bytes, bytes.size() - at));

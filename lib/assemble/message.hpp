@@ -33,14 +33,26 @@ struct FragmentRef {
 };
 static_assert(sizeof(FragmentRef) == 32);
 
-/// A run of references, chained. 31 references and the link make 1 KiB.
-struct FragmentBlock {
+/// A run of references, chained. 31 references and the link make 1 KiB, which is also where it may lie: no reference is
+/// in two cache lines, and a reference's address says which block it is in, and whether it is the last one.
+struct alignas(1024) FragmentBlock {
     static constexpr std::uint32_t capacity = 31;
     FragmentBlock* next = nullptr;
     std::uint32_t count = 0;
     std::uint32_t continued = 0;  ///< a bit for each reference that is of the same packet as the one before it
-    std::array<FragmentRef, capacity> refs;
+    alignas(sizeof(FragmentRef)) std::array<FragmentRef, capacity> refs;
+
+    /// Where `after` points right after a reference of a block: that block.
+    [[nodiscard]] static FragmentBlock* before(FragmentRef* after) noexcept {
+        auto* const last = reinterpret_cast<std::byte*>(after - 1);
+        return reinterpret_cast<FragmentBlock*>(last - reinterpret_cast<std::uintptr_t>(last) % sizeof(FragmentBlock));
+    }
+    /// No reference of a block can be put there: it is the end of a full block, or nullptr.
+    [[nodiscard]] static bool is_end(const FragmentRef* at) noexcept {
+        return reinterpret_cast<std::uintptr_t>(at) % sizeof(FragmentBlock) == 0;
+    }
 };
+static_assert(sizeof(FragmentBlock) == 1024);
 
 /// A half-open interval of message bytes.
 struct ByteRange {
@@ -86,9 +98,9 @@ struct alignas(core::cache_line_bytes) Message {
         wire::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
     std::uint16_t range_count = 0;
     std::uint32_t epoch = 0;
-    std::uint32_t source = 0;  ///< run-wide source id
-    FragmentBlock* last_block = nullptr;
-    TimeNs last_ns = 0;  ///< arrival of the last packet that was placed
+    std::uint32_t source = 0;         ///< run-wide source id
+    FragmentRef* next_ref = nullptr;  ///< in the last block, right after its references; nullptr: there is no block
+    TimeNs last_ns = 0;               ///< arrival of the last packet that was placed
     union {
         std::array<ByteRange, inline_ranges> ranges{};  ///< sorted, disjoint, not adjacent
         std::array<std::uint64_t, slots_max / 64> slots;

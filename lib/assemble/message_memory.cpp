@@ -15,12 +15,12 @@ MessageMemory::MessageMemory(const MessageConfig& config, wire::PacketTally& pac
       copy_above_held_(config.copy_above_held),
       packets_(packets),
       release_(release),
-      slab_(static_cast<FragmentBlock*>(std::malloc(blocks_of(config) * sizeof(FragmentBlock)))),
+      slab_(static_cast<FragmentBlock*>(std::aligned_alloc(alignof(FragmentBlock), memory_bytes(config)))),
       fresh_(slab_.get()),
       blocks_free_(static_cast<std::uint32_t>(blocks_of(config))),
       copies_(config.copy_cells, config.copy_cell_bytes, config.touch) {
     if (slab_ == nullptr) throw std::bad_alloc();
-    if (config.touch) core::touch(slab_.get(), blocks_of(config) * sizeof(FragmentBlock));
+    if (config.touch) core::touch(slab_.get(), memory_bytes(config));
     to_release_.resize(release_max);
 }
 
@@ -48,7 +48,7 @@ FragmentBlock* MessageMemory::take_block() noexcept {
 }
 
 void MessageMemory::join_last(Message& message) noexcept {
-    FragmentBlock& block = *message.last_block;
+    FragmentBlock& block = *FragmentBlock::before(message.next_ref);
     block.continued |= std::uint32_t{1} << (block.count - 1);
     --message.packets;
     packets_.subtract(PacketCounter::in_flight, 1);
@@ -62,42 +62,37 @@ bool MessageMemory::append(Message& message, void* buffer, const std::byte* data
     return true;
 }
 
-void MessageMemory::put(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
-                        std::uint32_t bytes, TimeNs now) noexcept {
-    FragmentBlock* block = message.last_block;
-    if (block == nullptr || block->count == FragmentBlock::capacity) {
-        FragmentBlock* fresh = take_block();
-        (block != nullptr ? block->next : message.first_block) = fresh;
-        message.last_block = block = fresh;
-    }
-    if (buffer != nullptr && bytes > 0 && bytes <= copy_bytes_max_ && buffers_held_ >= copy_above_held_)
-        if (const std::byte* copied = copies_.put(message.cells, data, bytes); copied != nullptr) {
-            give_back(buffer);
-            buffer = nullptr;
-            data = copied;
-        }
-    if (buffer != nullptr) ++buffers_held_;
-    block->refs[block->count++] = {buffer, data, offset, bytes, now};
-    message.received_bytes += bytes;
-    ++message.packets;
-    message.last_ns = now;
+void MessageMemory::begin_block(Message& message) noexcept {
+    FragmentBlock* const fresh = take_block();
+    (message.next_ref != nullptr ? FragmentBlock::before(message.next_ref)->next : message.first_block) = fresh;
+    message.next_ref = fresh->refs.data();
+}
+
+/// Small payload is copied out of its buffer when buffers are short. The place to which it went, or nullptr.
+const std::byte* MessageMemory::copy_out(Message& message, void* buffer, const std::byte* data,
+                                         std::uint32_t bytes) noexcept {
+    if (buffer == nullptr || buffers_held_ < copy_above_held_) return nullptr;
+    const std::byte* const copied = copies_.put(message.cells, data, bytes);
+    if (copied != nullptr) give_back(buffer);
+    return copied;
 }
 
 void MessageMemory::splice(Message& into, Message& from) noexcept {
     for (FragmentBlock* block = from.first_block; block != nullptr;) {
         FragmentBlock* next = block->next;
         block->next = nullptr;
-        FragmentBlock* last = into.last_block;
+        FragmentBlock* last = into.next_ref != nullptr ? FragmentBlock::before(into.next_ref) : nullptr;
         if (last != nullptr && last->count + block->count <= FragmentBlock::capacity) {
             // Copying a few references keeps runs of single packets from taking a block each.
             std::copy_n(block->refs.data(), block->count, last->refs.data() + last->count);
             last->continued |= block->continued << last->count;
             last->count += block->count;
+            into.next_ref += block->count;
             free_.push(*block);
             ++blocks_free_;
         } else {
             (last != nullptr ? last->next : into.first_block) = block;
-            into.last_block = block;
+            into.next_ref = block->refs.data() + block->count;
         }
         block = next;
     }
@@ -111,7 +106,8 @@ void MessageMemory::splice(Message& into, Message& from) noexcept {
     }
     CopyStore::join(into.cells, from.cells);
     from.cells = nullptr;
-    from.first_block = from.last_block = nullptr;
+    from.first_block = nullptr;
+    from.next_ref = nullptr;
     from.packets = 0;
 }
 
@@ -131,13 +127,8 @@ void MessageMemory::release(Message& message) noexcept {
     }
     copies_.give_back(message.cells);
     message.cells = nullptr;
-    message.first_block = message.last_block = nullptr;
-}
-
-void MessageMemory::give_back(void* buffer) noexcept {
-    __builtin_prefetch(buffer, 1);  // whatever it is, giving it back will look at it
-    if (release_count_ == release_max) end_burst();
-    to_release_[release_count_++] = buffer;
+    message.first_block = nullptr;
+    message.next_ref = nullptr;
 }
 
 void MessageMemory::end_burst() noexcept {

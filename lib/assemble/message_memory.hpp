@@ -40,7 +40,12 @@ public:
     void release(Message& message) noexcept;
 
     /// Returns a buffer to its pool, by the end of the burst.
-    void give_back(void* buffer) noexcept;
+    void give_back(void* buffer) noexcept {
+        __builtin_prefetch(buffer, 1);  // whatever it is, giving it back will look at it
+        if (release_count_ == release_max) [[unlikely]]
+            end_burst();
+        to_release_[release_count_++] = buffer;
+    }
     void end_burst() noexcept;
 
     /// Whether `packets` more packets find room, whatever they carry.
@@ -55,6 +60,9 @@ private:
     };
     [[nodiscard]] static std::size_t blocks_of(const MessageConfig& config) noexcept;
     [[nodiscard]] FragmentBlock* take_block() noexcept;
+    void begin_block(Message& message) noexcept;
+    [[nodiscard]] const std::byte* copy_out(Message& message, void* buffer, const std::byte* data,
+                                            std::uint32_t bytes) noexcept;
 
     std::uint32_t buffers_max_;
     std::uint32_t copy_bytes_max_;
@@ -71,5 +79,25 @@ private:
     std::vector<void*> to_release_;  ///< the first `release_count_`
     std::uint32_t release_count_ = 0;
 };
+
+inline void MessageMemory::put(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
+                               std::uint32_t bytes, TimeNs now) noexcept {
+    if (FragmentBlock::is_end(message.next_ref)) [[unlikely]]
+        begin_block(message);
+    // No bytes are never copied.
+    if (bytes - 1 < copy_bytes_max_) [[unlikely]] {
+        if (const std::byte* copied = copy_out(message, buffer, data, bytes); copied != nullptr) {
+            buffer = nullptr;
+            data = copied;
+        }
+    }
+    buffers_held_ += buffer != nullptr ? 1 : 0;
+    FragmentRef* const ref = message.next_ref++;
+    *ref = {buffer, data, offset, bytes, now};
+    ++FragmentBlock::before(message.next_ref)->count;
+    message.received_bytes += bytes;
+    ++message.packets;
+    message.last_ns = now;
+}
 
 }  // namespace weir::assemble

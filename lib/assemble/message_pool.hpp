@@ -31,7 +31,8 @@ public:
         message->slots_refused = false;
         message->meta_bytes = 0;
         message->owner = owner_;
-        message->first_block = message->last_block = nullptr;
+        message->first_block = nullptr;
+        message->next_ref = nullptr;
         message->more_ranges = nullptr;
         message->first_ns = message->last_ns = message->total_ns = now;
         message->previous = message->next = nullptr;

@@ -40,51 +40,59 @@ void MessageTable::look_ahead(const Arrivals& burst, Guesses& guesses) noexcept 
     const std::size_t count = burst.sources.size();
     for (std::size_t i = 0; i < count; ++i) {
         Source& from = open_.source(burst.sources[i]);
-        Message* guess = open_.index().guess(
-            MessageIndex::key_of(burst.sources[i], from.numbers.number_of(burst.fragments[i].number), from.epoch));
-        __builtin_prefetch(guess, 1);
-        guesses[i] = guess;
+        const std::uint64_t number = from.numbers.number_of(burst.fragments[i].number);
+        Message* message = open_.index().guess(MessageIndex::key_of(burst.sources[i], number, from.epoch));
+        __builtin_prefetch(message, 1);
+        guesses[i] = {message, &from, number};
     }
     if (open_.index().size() < look_far_open) return;
     for (std::size_t i = 0; i < count; ++i) {
-        if (guesses[i] == nullptr || guesses[i]->last_block == nullptr) continue;
-        const FragmentBlock& block = *guesses[i]->last_block;
-        __builtin_prefetch(&block, 1);
-        __builtin_prefetch(&block.refs[guesses[i]->packets % FragmentBlock::capacity], 1);
+        FragmentRef* const ref = guesses[i].message != nullptr ? guesses[i].message->next_ref : nullptr;
+        if (ref == nullptr) continue;
+        __builtin_prefetch(ref, 1);
+        __builtin_prefetch(FragmentBlock::before(ref), 1);
     }
 }
 
 void MessageTable::add_burst(const Arrivals& burst) noexcept {
+    const auto count = static_cast<std::uint32_t>(burst.sources.size());
     Guesses guesses;
     look_ahead(burst, guesses);
+    // None takes more than one place.
+    const bool roomy = has_room(count);
     std::uint32_t placed = 0;
-    for (std::size_t i = 0; i < burst.sources.size(); ++i) {
-        if (guesses[i] != nullptr &&
-            place_regular(*guesses[i], burst.sources[i], burst.fragments[i], burst.buffers[i], burst.times[i])) {
+    bool moved = false;  // what opens moves its source on, and narrow numbers may mean others then
+    for (std::uint32_t i = 0; i < count; ++i) {
+        if (moved) guesses[i].number = guesses[i].from->numbers.number_of(burst.fragments[i].number);
+        if (roomy && place_regular(guesses[i], burst.sources[i], burst.fragments[i], burst.buffers[i], burst.times[i]))
+            [[likely]] {
             ++placed;
             continue;
         }
         // Counted before anything can become of them.
         packets_.add(PacketCounter::in_flight, std::exchange(placed, 0));
         add_any(burst.sources[i], burst.fragments[i], burst.buffers[i], burst.times[i]);
+        moved = true;
     }
     packets_.add(PacketCounter::in_flight, placed);
 }
 
-/// The way of nearly every packet. False: it is odd, or the guess is wrong, and nothing has been done.
-bool MessageTable::place_regular(Message& message, std::uint32_t source, const wire::Fragment& fragment, void* buffer,
-                                 TimeNs now) noexcept {
-    Source& from = open_.source(source);
-    if (message.number != from.numbers.number_of(fragment.number) || message.source != source ||
-        message.state != MessageState::open)
+/// The way of nearly every packet, for which there is room. False: it is odd, or the guess is wrong, and nothing has
+/// been done.
+inline bool MessageTable::place_regular(const Guess& guess, std::uint32_t source, const wire::Fragment& fragment,
+                                        void* buffer, TimeNs now) noexcept {
+    if (guess.message == nullptr) return false;
+    Message& message = *guess.message;
+    const Source& from = *guess.from;
+    if (message.number != guess.number || message.source != source || message.state != MessageState::open ||
+        message.epoch != from.epoch)
         return false;
-    assert(message.epoch == from.epoch);  // what is open of an epoch leaves when the next one begins
-    if (now >= from.due_ns || from.probation.is_going_on() || !has_room(1)) return false;
+    if (now >= from.due_ns || from.probation.is_going_on()) return false;
     if (!message.total_known || !fragment.total_known || fragment.total != message.total ||
-        !ranges_.add_regular(message, fragment.offset, fragment.bytes))
+        !ReceivedRanges::add_regular(message, fragment.offset, fragment.bytes))
         return false;
     memory_.put(message, buffer, fragment.payload, fragment.offset, fragment.bytes, now);
-    deliver_if_whole(message, now);
+    if (message.received_bytes == message.total) open_.whole(message, now);
     return true;
 }
 

@@ -172,9 +172,15 @@ public:
 
 private:
     using Source = OpenMessages::Source;
-    using Guesses = std::array<Message*, burst_max>;
+    /// The message that a packet probably joins, or nullptr; its source, and its number in 64 bits.
+    struct Guess {
+        Message* message;
+        Source* from;
+        std::uint64_t number;
+    };
+    using Guesses = std::array<Guess, burst_max>;
     void look_ahead(const Arrivals& burst, Guesses& guesses) noexcept;
-    [[nodiscard]] bool place_regular(Message& message, std::uint32_t source, const wire::Fragment& fragment,
+    [[nodiscard]] bool place_regular(const Guess& guess, std::uint32_t source, const wire::Fragment& fragment,
                                      void* buffer, TimeNs now) noexcept;
     [[nodiscard]] Message* find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
                                         wire::PacketCounter& verdict) noexcept;

@@ -67,11 +67,10 @@ inline bool ReceivedRanges::add_slot(Message& message, std::uint32_t begin, std:
         return false;
     const bool touches_left = slot > 0 && message.has_slot(slot - 1);
     const bool touches_right = slot + 1 < Message::slots_max && message.has_slot(slot + 1);
-    if (!touches_left && !touches_right) {
-        if (message.range_count >= Message::inline_ranges && message.more_ranges == nullptr) return false;
-        ++message.range_count;
-    }
-    if (touches_left && touches_right) --message.range_count;
+    // By arithmetic: of packets in any order no branch could be foretold.
+    const int more = 1 - int{touches_left} - int{touches_right};
+    if (message.range_count >= Message::inline_ranges && message.more_ranges == nullptr && more > 0) return false;
+    message.range_count = static_cast<std::uint16_t>(message.range_count + more);
     message.slots[slot / 64] |= std::uint64_t{1} << (slot % 64);
     return true;
 }

@@ -69,6 +69,35 @@ protected:
     std::unique_ptr<MessageTable> table_;
 };
 
+/// What opens in a burst moves its source on: the same eight bits are another number after it.
+TEST(BurstsOfNarrowNumbers, AreAsIfPacketsCameOneByOne) {
+    const std::vector<wire::Fragment> before = {piece(90, 0), piece(100, 0)};
+    const std::vector<wire::Fragment> burst = {piece(220, 0), piece(221, 0), piece(90, 100)};
+    std::uint64_t opened[2];
+    for (const bool together : {false, true}) {
+        MessageTable::Config config;
+        config.sources = 1;
+        config.messages_max = 16;
+        config.buffers_max = 16;
+        config.number_bits = {8};
+        wire::PacketTally packets;
+        MessageTally messages;
+        MessageTable table(config, packets, messages, release);
+        int buffer = 0;
+        for (const wire::Fragment& fragment : before) table.add(0, fragment, &buffer, 1);
+        const std::vector<std::uint32_t> sources(burst.size(), 0);
+        const std::vector<void*> buffers(burst.size(), &buffer);
+        const std::vector<TimeNs> times(burst.size(), 1);
+        if (together)
+            table.add_burst({sources, burst.data(), buffers.data(), times.data()});
+        else
+            for (const wire::Fragment& fragment : burst) table.add(0, fragment, &buffer, 1);
+        opened[together ? 1 : 0] = messages.get(MessageCounter::opened);
+    }
+    EXPECT_EQ(opened[0], 5U);  // 90 is 346 by then
+    EXPECT_EQ(opened[1], opened[0]);
+}
+
 TEST_F(Bursts, HoldMessagesThatBeginAndEndInThem) {
     std::vector<wire::Fragment> fragments;
     for (std::uint64_t number = 1; number <= 3; ++number)

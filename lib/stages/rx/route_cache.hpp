@@ -10,24 +10,26 @@
 
 namespace weir::stages {
 
-/// For IPv4 and steering that asks for no marks; of other datagrams it knows nothing.
+/// For IPv4 and steering that asks for no marks; of other datagrams it knows nothing. (Those of IPv6 have no addresses
+/// here, and nothing is remembered of a datagram without.)
 class RouteCache {
 public:
     /// nullptr: not known.
     [[nodiscard]] const steer::Route* find(std::uint8_t port, const wire::Datagram& datagram) const noexcept {
         const Entry& entry = entries_[place_of(datagram)];
         const bool same = entry.addresses == addresses_of(datagram) && entry.ports == ports_of(port, datagram);
-        return same && !datagram.ipv6 ? &entry.route : nullptr;
+        return same ? &entry.route : nullptr;
     }
     void remember(std::uint8_t port, const wire::Datagram& datagram, const steer::Route& route) noexcept {
-        if (!datagram.ipv6) entries_[place_of(datagram)] = {addresses_of(datagram), ports_of(port, datagram), route};
+        const std::uint64_t addresses = addresses_of(datagram);
+        if (addresses != 0) entries_[place_of(datagram)] = {addresses, ports_of(port, datagram), route};
     }
 
 private:
     static constexpr std::uint32_t places = 256;
     struct Entry {
-        std::uint64_t addresses = 0;
-        std::uint32_t ports = 0;  ///< 0: nothing is here
+        std::uint64_t addresses = 0;  ///< 0: nothing is here
+        std::uint32_t ports = 0;
         steer::Route route{};
     };
     [[nodiscard]] static std::uint64_t addresses_of(const wire::Datagram& datagram) noexcept {

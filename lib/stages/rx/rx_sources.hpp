@@ -19,6 +19,10 @@ class RxSources {
 public:
     RxSources(const std::vector<StreamRuntime>& streams, std::size_t sources, RxNotes& notes);
 
+    /// Whether identify() does anything for packets of the stream.
+    [[nodiscard]] static bool has_to_identify(const StreamRuntime& stream) noexcept {
+        return stream.source_in_header || stream.sequenced();
+    }
     /// After a packet of the stream was decoded: which source it is of, where its header says so, and whether it is new
     /// by its sequence number. Returns the decoder's verdict, or malformed_source for a source that is not configured.
     [[nodiscard]] wire::Verdict identify(std::uint16_t stream, wire::Fragment& fragment, std::uint32_t& source,

@@ -269,34 +269,40 @@ steer::Route RxStage::route_of_most(const Packet& packet, const wire::Datagram& 
     return route;
 }
 
+/// A packet in several buffers is odd whatever is in it: process_chain parses it.
+inline wire::Verdict RxStage::parse(const Packet& packet, wire::Datagram& datagram) noexcept {
+    if (packet.chained()) [[unlikely]]
+        return PacketCounter::malformed_truncated;
+    return wire::parse_frame(frame_of(packet), packet.captured_bytes, packet.wire_bytes, datagram);
+}
+
 /// The way of each packet: to another lcore, to RoCE, or into a run of packets of one stream. Neighbours of one stream
 /// are decoded together: the format is chosen once for all of them.
 void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from) noexcept {
+    const std::uint16_t own = config_.index;
     std::uint16_t run_stream = steer::Steering::none;
     std::uint32_t run = 0;
+    const auto join_run = [&](const Packet& packet, std::uint32_t source) noexcept {
+        run_buffers_[run] = packet.mbuf;
+        run_times_[run] = packet.time_ns;
+        run_sources_[run++] = source;
+    };
     const auto end_run = [&]() noexcept {
         if (run > 0) assemble_run(run_stream, run);
         run = 0;
     };
     for (const Packet& packet : packets) {
         time_ = std::max(time_, packet.time_ns);
-        if (packet.chained()) [[unlikely]] {
-            end_run();
-            process_chain(packet, from);
-            continue;
-        }
         wire::Datagram& datagram = run_datagrams_[run];
-        const wire::Verdict verdict =
-            wire::parse_frame(frame_of(packet), packet.captured_bytes, packet.wire_bytes, datagram);
-        if (verdict == PacketCounter::malformed_ip_fragment) [[unlikely]] {
-            const std::optional<Packet> whole = pieces_.join(packet, datagram, time_);
-            if (!whole) continue;
+        const wire::Verdict verdict = parse(packet, datagram);
+        if (verdict != wire::ok) [[unlikely]] {
             end_run();
-            process_chain(*whole, from);
+            process_odd(packet, verdict, datagram, from);
             continue;
         }
-        if (verdict != wire::ok) {
-            end_packet(packet, verdict, from);
+        if (const steer::Route* known = routes_.find(packet.port, datagram);
+            known != nullptr && run > 0 && known->stream == run_stream && known->owner == own) [[likely]] {
+            join_run(packet, known->source);
             continue;
         }
         bool roce = false;
@@ -319,12 +325,18 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
                 run_datagrams_[0] = parsed;
             }
             run_stream = route.stream;
-            run_buffers_[run] = packet.mbuf;
-            run_times_[run] = packet.time_ns;
-            run_sources_[run++] = route.source;
+            join_run(packet, route.source);
         }
     }
     end_run();
+}
+
+/// A packet in several buffers, a piece of a datagram, or one that ends here.
+void RxStage::process_odd(const Packet& packet, wire::Verdict verdict, const wire::Datagram& datagram,
+                          port::LivePort* from) noexcept {
+    if (packet.chained()) return process_chain(packet, from);
+    if (verdict != PacketCounter::malformed_ip_fragment) return end_packet(packet, verdict, from);
+    if (const std::optional<Packet> whole = pieces_.join(packet, datagram, time_)) process_chain(*whole, from);
 }
 
 /// The same for a packet in several buffers, or a datagram of several packets.
@@ -369,25 +381,29 @@ void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noex
     if (stream.lane_by_port)
         for (std::uint32_t i = 0; i < count; ++i) run_datagrams_[i].lane = stream.lane_of(run_sources_[i]);
     stream.format->decode_burst(stream.context, {run_datagrams_.data(), count}, fragments_.data(), verdicts_.data());
+    const bool identified = !RxSources::has_to_identify(stream);
+    const bool by_arrival = stream.numbered_by_arrival;
+    reduce::FragmentConverter* const converter = config_.converter;
     std::uint32_t good = 0;  // these move to the front
     for (std::uint32_t i = 0; i < count; ++i) {
-        const wire::Verdict verdict = sources_.identify(stream_index, fragments_[i], run_sources_[i], verdicts_[i]);
-        if (verdict != wire::ok) {
+        const wire::Verdict verdict =
+            identified ? verdicts_[i] : sources_.identify(stream_index, fragments_[i], run_sources_[i], verdicts_[i]);
+        if (verdict != wire::ok) [[unlikely]] {
             notes_.refused(stream_index, run_sources_[i], verdict, run_datagrams_[i], run_datagrams_[i].payload_bytes,
                            fragments_[i]);
             table_.reject(run_buffers_[i], verdict);
             continue;
         }
         sources_.note_and_count(run_sources_[i], run_datagrams_[i]);
-        if (stream.numbered_by_arrival) fragments_[i].number = sources_.next_arrival(stream_index);
         headers_.next();
-        if (good != i) {
+        if (by_arrival) fragments_[i].number = sources_.next_arrival(stream_index);
+        if (good != i) [[unlikely]] {
             run_buffers_[good] = run_buffers_[i];
             run_times_[good] = run_times_[i];
             run_sources_[good] = run_sources_[i];
             fragments_[good] = fragments_[i];
         }
-        if (config_.converter != nullptr) config_.converter->convert(run_sources_[good], fragments_[good]);
+        if (converter != nullptr) converter->convert(run_sources_[good], fragments_[good]);
         ++good;
     }
     if (good == 0) return;

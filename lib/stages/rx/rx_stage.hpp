@@ -143,6 +143,9 @@ private:
     void process(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
     void process_passes(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
     void process_some(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
+    [[nodiscard]] static wire::Verdict parse(const port::Packet& packet, wire::Datagram& datagram) noexcept;
+    void process_odd(const port::Packet& packet, wire::Verdict verdict, const wire::Datagram& datagram,
+                     port::LivePort* from) noexcept;
     void process_chain(const port::Packet& packet, port::LivePort* from) noexcept;
     [[nodiscard]] steer::Route route_of(const port::Packet& packet, const wire::Datagram& datagram) const noexcept;
     [[nodiscard]] steer::Route route_of_most(const port::Packet& packet, const wire::Datagram& datagram,

@@ -75,13 +75,23 @@ TEST(RouteCache, RemembersThatNoRuleMatches) {
     expect_known(cache, 0, datagram_of(9), {Steering::none, 0, 0});
 }
 
-TEST(RouteCache, NeighbouringPortsOfASenderAreKnownTogether) {
+/// 512 datagrams whose port, sender and destination count up by these steps.
+void expect_known_together(std::uint32_t dport_step, std::uint32_t src_step, std::uint32_t dst_step) {
     RouteCache cache;
-    constexpr std::uint16_t count = 256;
-    for (std::uint16_t i = 0; i < count; ++i)
-        cache.remember(0, datagram_of(static_cast<std::uint16_t>(50000 + i)), {0, 0, i});
-    for (std::uint16_t i = 0; i < count; ++i)
-        expect_known(cache, 0, datagram_of(static_cast<std::uint16_t>(50000 + i)), {0, 0, i});
+    constexpr std::uint32_t count = 512;
+    const auto datagram = [&](std::uint32_t i) {
+        return datagram_of(static_cast<std::uint16_t>(50000 + i * dport_step), 0x0a010001 + i * src_step,
+                           0x0a020001 + i * dst_step);
+    };
+    for (std::uint32_t i = 0; i < count; ++i) cache.remember(0, datagram(i), {0, 0, i});
+    for (std::uint32_t i = 0; i < count; ++i) expect_known(cache, 0, datagram(i), {0, 0, i});
+}
+
+TEST(RouteCache, WhatCountsUpIsKnownTogether) {
+    for (std::uint32_t steps = 1; steps < 8; ++steps) {
+        SCOPED_TRACE(steps);
+        expect_known_together(steps & 1U, steps >> 1U & 1U, steps >> 2U);
+    }
 }
 
 TEST(RouteCache, OfTwoInOnePlaceTheLaterIsKnown) {
@@ -153,8 +163,8 @@ public:
     }
     Datagram datagram() { return datagram_of(dport(), host(), host()); }
     std::uint32_t below(std::uint32_t end) { return static_cast<std::uint32_t>(random_() % end); }
-    /// Ports that are neighbours, and some that are a multiple of the number of places apart.
-    std::uint16_t dport() { return static_cast<std::uint16_t>(7000 + below(6) + 256 * below(3)); }
+    /// Ports that are neighbours, and some that share their places.
+    std::uint16_t dport() { return static_cast<std::uint16_t>(7000 + below(6) + 2048 * below(3)); }
 
 private:
     std::uint32_t host() { return below(8) == 0 ? 0 : 0x0a010000 + below(6) + (below(2) << 24U); }

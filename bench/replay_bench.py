@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Replays a capture that lies in the page cache, beside what else reads the same file in the same run: `dd bs=4M`, libpcap with
-its own buffer and with one of 4 MiB, and weir's reader alone; `weir replay` also with its start and its end, and so `spead2_recv`. The
-readers take turns; medians, with the least and the most. Fails instead of reporting a rate if a packet, an event or a heap is missing.
+its own buffer and with one of 4 MiB, and weir's reader alone; `weir replay` also with its start and its end, and so with an lcore that
+sleeps when idle, and `spead2_recv`. The readers take turns; medians, with the least and the most. Fails instead of reporting a rate if a packet, an event or a heap is missing.
 The capture is of a JUNGFRAU module, or with --payload of SPEAD heaps in packets of N bytes.
 usage: replay_bench.py WEIR CAPTURE_READ [--gib N] [--turns N] [--payload N [--spead2 SPEAD2_RECV]] [--json FILE] [--folder DIR]"""
 import argparse
@@ -23,6 +23,8 @@ transport = "udp"
 {stream}
 [events]
 sources = {sources}
+[lcores]
+idle = "{idle}"
 [[sink]]
 kind = "null"
 """
@@ -74,11 +76,11 @@ def spead2_recv(program, path, kind, heaps):
     return seconds, cpu
 
 
-def replay(weir, path, folder, packets, events, whole):
+def replay(weir, path, folder, packets, events, whole, idle="pause"):
     """`whole`: from the start of the program to its end, and its CPU time; else the packets alone."""
     report = folder / "report.json"
     begin = time.monotonic()
-    cpu = run(weir, "replay", path, "--config", folder / "config.toml", "--report", report, "--quiet", "--require-lossless")[1]
+    cpu = run(weir, "replay", path, "--config", folder / f"{idle}.toml", "--report", report, "--quiet", "--require-lossless")[1]
     seconds = time.monotonic() - begin
     found = json.loads(report.read_text())
     lost = packets - found["packets"]["placed"]
@@ -104,7 +106,8 @@ def main():
     packets = kind.packets * events
     with tempfile.TemporaryDirectory(prefix="weir-bench-", dir=options.folder) as name:
         folder = pathlib.Path(name)
-        (folder / "config.toml").write_text(CONFIG.format(stream=kind.stream, sources=kind.sources))
+        for idle in ("pause", "sleep"):
+            (folder / f"{idle}.toml").write_text(CONFIG.format(stream=kind.stream, sources=kind.sources, idle=idle))
         capture = folder / "bench.pcap"
         run(options.weir, "send", *kind.send, "--sources", kind.sources, "--events", events, "--to", capture, "--quiet")
         size = capture.stat().st_size
@@ -113,7 +116,8 @@ def main():
                    "libpcap, 4 MiB": lambda: read(options.capture_read, "libpcap-4m", capture, packets),
                    "weir's reader": lambda: read(options.capture_read, "weir", capture, packets),
                    "weir replay": lambda: replay(options.weir, capture, folder, packets, events, False),
-                   "from start to end": lambda: replay(options.weir, capture, folder, packets, events, True)}
+                   "from start to end": lambda: replay(options.weir, capture, folder, packets, events, True),
+                   "the same, sleeping": lambda: replay(options.weir, capture, folder, packets, events, True, "sleep")}
         if options.spead2:
             readers["spead2_recv"] = lambda: spead2_recv(options.spead2, capture, kind, events)
         for reader in readers.values():
@@ -135,7 +139,7 @@ def main():
             case["gb_per_cpu_s"] = statistics.median(size * 1e-9 / cpu for _, cpu in found if cpu > 0)
         results["cases"][name] = case
         cpu = f"  {case['gb_per_cpu_s']:5.2f} GB per CPU second" if "gb_per_cpu_s" in case else ""
-        print(f"{name:17} {case['gb_per_s']:5.2f} GB/s ({min(rates):.2f} to {max(rates):.2f})  {100 * case['of_dd']:3.0f} % of dd "
+        print(f"{name:18} {case['gb_per_s']:5.2f} GB/s ({min(rates):.2f} to {max(rates):.2f})  {100 * case['of_dd']:3.0f} % of dd "
               f"({100 * min(ratios):.0f} to {100 * max(ratios):.0f}){cpu}")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n")

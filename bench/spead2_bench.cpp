@@ -260,8 +260,8 @@ nlohmann::json run_cases(const Options& options, std::span<const StreamKind> kin
                          const FrameMemory& memory, double tsc_hz) {
     nlohmann::json cases = nlohmann::json::array();
     fmt::print("{:10}{:>6}  {:9}", "case", "open", "order");
-    for (const char* name : {"assemble", "s2 wo cpy", "consume", "spead2"}) fmt::print("{:>9} {:>6}", name, "cyc");
-    fmt::print("   assemble / without copy   consume / spead2\n");
+    for (const char* name : {"assemble", "no copy", "consume", "spead2"}) fmt::print("{:>9} {:>6}", name, "cyc");
+    fmt::print("   assemble / no copy      consume / spead2\n");
     const port::BufferPool pool("packets", {buffers, 64});
     Case one(options, memory, tsc_hz);
     for (const StreamKind& kind : kinds) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <immintrin.h>
+#include <malloc.h>
 #include <rte_cycles.h>
 #include <rte_prefetch.h>
 #include <sched.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "core/error.hpp"
 #include "reduce/gather.hpp"
@@ -28,8 +30,6 @@ namespace {
 constexpr std::uint32_t burst = 64;
 /// A lap in which this thread had its CPU for less than this share of the time measured the neighbours.
 constexpr double busy_min = 0.98;
-constexpr std::uint32_t open_max = 2 * open_events_max + 16;
-constexpr std::uint32_t queued_max = 1024;
 constexpr std::uint32_t roce_runs = 65536;  // packets out of order are runs of their own until they join
 constexpr core::TimeNs packet_ns = 100;
 constexpr core::TimeNs start_ns = core::ns_per_s;
@@ -53,9 +53,34 @@ std::uint64_t thread_ns() noexcept {
     return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+Stopwatch::Stopwatch(Lap& lap) noexcept
+    : lap_(lap), cpu_(thread_ns()), wall_(raw_ns()), cycles_(::rte_rdtsc_precise()) {}
+
+Stopwatch::~Stopwatch() {
+    lap_.cycles = ::rte_rdtsc_precise() - cycles_;
+    lap_.wall_ns = raw_ns() - wall_;
+    lap_.cpu_ns = thread_ns() - cpu_;
+}
+
+Lap run_cold(const std::function<Lap()>& run, const WorkingSet& set, const FrameMemory& memory,
+             std::uint32_t& disturbed) {
+    for (int attempt = 0;; ++attempt) {
+        memory.evict(set.extent_bytes());
+        const Lap lap = run();
+        if (lap.busy() >= busy_min || attempt == 3) return lap;
+        ++disturbed;
+    }
+}
+
 std::string_view name_of(Mode mode) noexcept {
     constexpr std::array<std::string_view, 6> names = {"touch", "assemble", "consume", "store", "copy", "verify"};
     return names[static_cast<std::size_t>(mode)];
+}
+
+void keep_memory() noexcept {
+    ::mallopt(M_MMAP_MAX, 0);
+    ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+    ::mallopt(M_TOP_PAD, 64 << 20);
 }
 
 Undisturbed::Undisturbed() noexcept {
@@ -111,9 +136,13 @@ std::uint32_t ColdDevice::receive(std::span<Packet> packets) noexcept {
     return count;
 }
 
+std::uint32_t open_events_max_of(const StreamKind& kind) noexcept {
+    return std::max(1U, std::min(open_events_max, 2 * open_events_max / kind.sources));
+}
+
 std::uint32_t buffers_needed(const StreamKind& kind, std::uint32_t open_events) noexcept {
     // Events overlap a little more than their number says, and the rings and bursts hold some.
-    return (open_events + open_events / 8 + 16) * sources * kind.packets + 4096;
+    return (open_events + open_events / 8 + 16) * kind.sources * kind.packets + 4096;
 }
 
 /// The stages of one lap and the rings between them, sized as a plan would for `open_events_max`.
@@ -121,6 +150,9 @@ struct LapRunner::Stages {
     Stages(const StreamKind& kind, std::uint32_t lap, const LapSetup& setup)
         : streams{runtime_of(kind)},
           steering(steering_of(kind)),
+          sources(kind.sources),
+          open_max(2 * open_events_max_of(kind) + 16),
+          queued_max(open_events_max_of(kind)),
           messages_max((open_max + queued_max) * sources + 16 * sources + 4 * burst + (kind.roce ? roce_runs : 0)),
           packets(fmt::format("packets{}", lap), 1024),
           descriptors(fmt::format("descriptors{}", lap), 2 * messages_max + 1024),
@@ -144,7 +176,7 @@ struct LapRunner::Stages {
         work = std::make_unique<stages::WorkStage>(worker, std::move(encoder), signals);
     }
 
-    static constexpr std::uint32_t slots() { return 2 * open_max + queued_max + 128 + 1; }
+    [[nodiscard]] std::uint32_t slots() const { return 2 * open_max + queued_max + 128 + 1; }
 
     void make_rx(const StreamKind& kind, const LapSetup& setup) {
         stages::RxStage::Config config;
@@ -222,6 +254,9 @@ struct LapRunner::Stages {
 
     std::vector<stages::StreamRuntime> streams;
     steer::Steering steering;
+    std::uint32_t sources;
+    std::uint32_t open_max;    ///< events
+    std::uint32_t queued_max;  ///< events
     std::uint32_t messages_max;
     std::vector<std::uint8_t> number_bits;
     stages::RunSignals signals;
@@ -302,25 +337,6 @@ private:
     bool differs_ = false;
 };
 
-class Stopwatch {
-public:
-    explicit Stopwatch(Lap& lap) noexcept
-        : lap_(lap), cpu_(thread_ns()), wall_(raw_ns()), cycles_(::rte_rdtsc_precise()) {}
-    ~Stopwatch() {
-        lap_.cycles = ::rte_rdtsc_precise() - cycles_;
-        lap_.wall_ns = raw_ns() - wall_;
-        lap_.cpu_ns = thread_ns() - cpu_;
-    }
-    Stopwatch(const Stopwatch&) = delete;
-    Stopwatch& operator=(const Stopwatch&) = delete;
-
-private:
-    Lap& lap_;
-    std::uint64_t cpu_;
-    std::uint64_t wall_;
-    std::uint64_t cycles_;
-};
-
 }  // namespace
 
 LapRunner::LapRunner(const StreamKind& kind, const LapSetup& setup, std::span<std::byte> outputs)
@@ -339,12 +355,7 @@ Lap LapRunner::run(Mode mode, const WorkingSet& set) {
 }
 
 Lap LapRunner::run_cold(Mode mode, const WorkingSet& set, const FrameMemory& memory, std::uint32_t& disturbed) {
-    for (int attempt = 0;; ++attempt) {
-        memory.evict(set.extent_bytes());
-        const Lap lap = run(mode, set);
-        if (lap.busy() >= busy_min || attempt == 3) return lap;
-        ++disturbed;
-    }
+    return bench::run_cold([&] { return run(mode, set); }, set, memory, disturbed);
 }
 
 void LapRunner::check_pool(Mode mode) const {
@@ -390,7 +401,7 @@ void LapRunner::run_stages(Mode mode, const WorkingSet& set, Lap& lap) {
     const bool all_read = mode == Mode::assemble || mode == Mode::store || consumer.bytes() == set.payload_bytes();
     // Every message asks for one acknowledgement.
     const bool same = stages->build->placed_bytes() == set.payload_bytes() &&
-                      stages->answered == (kind_.responder ? set.events() * sources : 0);
+                      stages->answered == (kind_.responder ? std::uint64_t{set.events()} * kind_.sources : 0);
     if (stuck || device.starved() || stages->rx->received_packets() != set.frames().size() || lap.lost > 0 ||
         complete != set.events() || !all_read || !same || consumer.differs())
         throw core::RunError(fmt::format(

@@ -5,6 +5,7 @@
 #include <rte_mbuf.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,9 +55,32 @@ struct Lap {
     }
 };
 
+/// Notes in `lap` how long it lived.
+class Stopwatch {
+public:
+    explicit Stopwatch(Lap& lap) noexcept;
+    ~Stopwatch();
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+
+private:
+    Lap& lap_;
+    std::uint64_t cpu_;
+    std::uint64_t wall_;
+    std::uint64_t cycles_;
+};
+
+/// A lap with the frames taken out of the caches before; again, up to three times, when somebody else had the CPU
+/// meanwhile, which is counted in `disturbed`.
+[[nodiscard]] Lap run_cold(const std::function<Lap()>& run, const WorkingSet& set, const FrameMemory& memory,
+                           std::uint32_t& disturbed);
+
 /// Largest number of events open at once that the stages are sized for, whatever the case: what a case costs then
 /// depends on how many are open, not on how many could be.
 inline constexpr std::uint32_t open_events_max = 1024;
+
+/// The same, fewer with many sources: as many messages.
+[[nodiscard]] std::uint32_t open_events_max_of(const StreamKind& kind) noexcept;
 
 /// Buffers that the pool needs so that a lap never starves.
 [[nodiscard]] std::uint32_t buffers_needed(const StreamKind& kind, std::uint32_t open_events) noexcept;
@@ -79,8 +103,7 @@ public:
     /// Throws core::RunError when the self-check fails: every packet placed, every event complete, the ledger balanced,
     /// every buffer back in the pool.
     Lap run(Mode mode, const WorkingSet& set);
-    /// The same, with the frames taken out of the caches before; again, up to three times, when somebody else had the
-    /// CPU meanwhile, which is counted in `disturbed`.
+    /// The same by bench::run_cold.
     Lap run_cold(Mode mode, const WorkingSet& set, const FrameMemory& memory, std::uint32_t& disturbed);
 
 private:
@@ -98,6 +121,10 @@ private:
 
 /// As the fastest plain loop does it: whole lines, past the caches. Both a multiple of 64 bytes; `out` aligned.
 void copy_streaming(std::byte* out, const std::byte* from, std::size_t bytes) noexcept;
+
+/// Memory that a lap gives back stays with the process from now on, so that the next lap does not pay for its pages
+/// again.
+void keep_memory() noexcept;
 
 /// Keeps the thread on the CPU for the length of a measurement if the system allows it.
 class Undisturbed {

@@ -1,7 +1,6 @@
 // The pipeline benchmark: one lcore, production stages, packets that are in no cache. docs/internals/BENCHMARKS.md has
 // the method, what would make its numbers worthless, and results.
 #include <fmt/format.h>
-#include <malloc.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 
@@ -10,13 +9,13 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "core/error.hpp"
 #include "lap.hpp"
+#include "lap_report.hpp"
 #include "machine.hpp"
 #include "port/eal.hpp"
 #include "study.hpp"
@@ -33,6 +32,7 @@ struct Options {
     bool warm = false;
     std::string study;
     std::optional<std::uint32_t> repetitions;
+    std::optional<std::uint32_t> sources;
     std::optional<std::size_t> mib;
     std::set<std::string> names;
     std::set<std::uint32_t> open_events;
@@ -42,8 +42,8 @@ struct Options {
 
 constexpr const char* usage =
     "usage: pipeline_bench [--json FILE] [--quick] [--commit ID] [--repetitions N] [--mib N] [--warm] [--huge]\n"
-    "                      [--case NAME]... [--open N]... [--order in_order|shuffled]... [--all-modes | --mode "
-    "NAME...]\n"
+    "                      [--case NAME]... [--open N]... [--order in_order|shuffled]... [--sources N]\n"
+    "                      [--all-modes | --mode NAME...]\n"
     "       pipeline_bench --study pools|assembly [--json FILE] [--repetitions N] [--mib N]\n"
     "Feeds one lcore from cold memory and reports the rates of touch, assemble, consume and copy.\n"
     "  --quick        fewer repetitions and 256 MiB of frames instead of 1 GiB\n"
@@ -51,6 +51,7 @@ constexpr const char* usage =
     "  --mib          size of the working set\n"
     "  --warm         do not take the frames out of the caches before each lap (with a small --mib: the cost of the "
     "code)\n"
+    "  --sources      that make an event (default 2); of --open what makes at most 2048 messages\n"
     "  --huge         DPDK memory on hugetlb pages, which must be free (default: 4 KiB pages, as a run without PCI "
     "device)\n"
     "  --all-modes    also store (the worker, null sink)\n";
@@ -98,6 +99,8 @@ Options parse(int argc, char** argv) {
             options.repetitions = number_of(option, value());
         else if (option == "--mib")
             options.mib = number_of(option, value());
+        else if (option == "--sources")
+            options.sources = number_of(option, value());
         else if (option == "--case")
             options.names.insert(value());
         else if (option == "--open")
@@ -136,18 +139,12 @@ void start_eal(const Options& options, std::uint64_t memory_bytes) {
         throw core::RunError(fmt::format("DPDK could not start: {}", rte_strerror(rte_errno)));
 }
 
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    const std::size_t middle = values.size() / 2;
-    return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 class Case {
 public:
     Case(const Options& options, const StreamKind& kind, const FrameMemory& memory, LapRunner& runner, double tsc_hz)
         : options_(options), kind_(kind), memory_(memory), runner_(runner), tsc_hz_(tsc_hz) {}
 
-    nlohmann::json run(const WorkingSet& set, std::uint32_t open_events, const std::string& order) {
+    nlohmann::json run(const WorkingSet& set, const Mix& mix) {
         runner_.run(Mode::verify, set);
         const std::uint32_t repetitions = options_.repetitions.value_or(options_.quick ? 3 : 5);
         std::map<Mode, std::vector<Lap>> laps;
@@ -158,55 +155,21 @@ public:
                 laps[mode].push_back(options_.warm ? runner_.run(mode, set)
                                                    : runner_.run_cold(mode, set, memory_, disturbed));
             }
-        nlohmann::json out;
-        out["name"] = kind_.name;
-        out["open_events"] = open_events;
-        out["order"] = order;
-        out["packets"] = set.frames().size();
-        out["events"] = set.events();
-        out["frame_bytes"] = set.frame_bytes() / set.frames().size();
-        out["working_set_mib"] = set.extent_bytes() >> 20U;
+        nlohmann::json out = describe_case(kind_, set, mix);
         out["repetitions"] = repetitions;
         out["disturbed_laps"] = disturbed;
         std::uint64_t lost = 0;
         for (const auto& [mode, list] : laps) {
             for (const Lap& lap : list) lost += lap.lost;
-            report(out, std::string(name_of(mode)), list, set);
+            report_laps(out, std::string(name_of(mode)), list, set, tsc_hz_);
         }
         out["lost"] = lost;
-        const auto ratio = [&](const char* name, Mode above, Mode below) {
-            if (laps[above].empty() || laps[below].empty()) return;
-            std::vector<double> ratios;
-            for (std::size_t i = 0; i < laps[above].size(); ++i)
-                ratios.push_back(static_cast<double>(laps[below][i].cycles) /
-                                 static_cast<double>(laps[above][i].cycles));
-            out[name] = std::round(median(ratios) * 1000) / 1000;
-        };
-        ratio("assemble_of_touch", Mode::assemble, Mode::touch);
-        ratio("consume_of_copy", Mode::consume, Mode::copy);
+        report_ratio(out, "assemble_of_touch", laps[Mode::assemble], laps[Mode::touch]);
+        report_ratio(out, "consume_of_copy", laps[Mode::consume], laps[Mode::copy]);
         return out;
     }
 
 private:
-    void report(nlohmann::json& out, const std::string& mode, const std::vector<Lap>& laps,
-                const WorkingSet& set) const {
-        const auto packets = static_cast<double>(set.frames().size());
-        std::vector<double> rates;
-        double busy = 1;
-        for (const Lap& lap : laps) {
-            rates.push_back(packets / static_cast<double>(lap.cycles) * tsc_hz_ / 1e6);
-            busy = std::min(busy, lap.busy());
-        }
-        const auto rounded = [](double value, double unit) { return std::round(value / unit) * unit; };
-        const double rate = median(rates);
-        out[mode + "_mpps"] = rounded(rate, 0.001);
-        out[mode + "_mpps_min"] = rounded(std::ranges::min(rates), 0.001);
-        out[mode + "_mpps_max"] = rounded(std::ranges::max(rates), 0.001);
-        out[mode + "_gbps"] = rounded(rate * static_cast<double>(set.frame_bytes()) * 8 / packets / 1000, 0.1);
-        out[mode + "_cycles"] = rounded(tsc_hz_ / rate / 1e6, 0.1);
-        out[mode + "_busy_min"] = rounded(busy, 0.001);
-    }
-
     const Options& options_;
     const StreamKind& kind_;
     const FrameMemory& memory_;
@@ -225,9 +188,14 @@ void print_line(const nlohmann::json& result, const std::vector<Mode>& modes) {
     std::fflush(stdout);
 }
 
+/// Events that are open in the largest case of a kind.
+std::uint32_t open_most(const Options& options, const StreamKind& kind) {
+    return std::min(*options.open_events.rbegin(), open_events_max_of(kind));
+}
+
 /// What the cases need, and no more.
 struct Sizes {
-    std::vector<const StreamKind*> kinds;
+    std::vector<StreamKind> kinds;
     std::size_t set_bytes = 0;     ///< of a case, unless more is needed
     std::size_t memory_bytes = 0;  ///< for frames
     std::uint32_t buffers = 0;
@@ -237,11 +205,12 @@ struct Sizes {
               (!options.study.empty() ? options.mib.value_or(512) : options.mib.value_or(options.quick ? 256 : 1024))
               << 20U) {
         memory_bytes = set_bytes;
-        for (const StreamKind& kind : stream_kinds()) {
+        for (StreamKind kind : stream_kinds()) {
             if (!options.names.empty() && !options.names.contains(std::string(kind.name))) continue;
-            kinds.push_back(&kind);
-            memory_bytes = std::max(memory_bytes, WorkingSet::bytes_needed(kind, *options.open_events.rbegin()));
-            buffers = std::max(buffers, buffers_needed(kind, open_events_max));
+            kind.sources = options.sources.value_or(kind.sources);
+            kinds.push_back(kind);
+            memory_bytes = std::max(memory_bytes, WorkingSet::bytes_needed(kind, open_most(options, kind)));
+            buffers = std::max(buffers, buffers_needed(kind, open_events_max_of(kind)));
         }
     }
 };
@@ -253,18 +222,20 @@ nlohmann::json run_cases(const Options& options, const Sizes& sizes, const Frame
     for (const Mode mode : options.modes) fmt::print("{:>9} {:>6}", name_of(mode), "cyc");
     fmt::print("   a/t    c/c\n");
     const port::BufferPool pool("packets", {sizes.buffers, 64});
-    for (const StreamKind* kind : sizes.kinds) {
-        LapRunner runner(*kind, {.pool = pool.get()}, outputs.bytes());
-        Case one(options, *kind, memory, runner, tsc_hz);
+    for (const StreamKind& kind : sizes.kinds) {
+        LapRunner runner(kind, {.pool = pool.get()}, outputs.bytes());
+        Case one(options, kind, memory, runner, tsc_hz);
         // One size for all cases of a kind, because how much memory there is has a cost of its own.
         const std::size_t bytes =
             options.quick ? sizes.set_bytes
-                          : std::max(sizes.set_bytes, WorkingSet::bytes_needed(*kind, *options.open_events.rbegin()));
+                          : std::max(sizes.set_bytes, WorkingSet::bytes_needed(kind, open_most(options, kind)));
         for (const std::uint32_t open : options.open_events)
             for (const std::string& order : options.orders) {
-                if (kind->responder && (open != 1 || order != "in_order")) continue;  // there is no other way
-                const WorkingSet set(memory, bytes, *kind, {open, order == "shuffled", open});
-                cases.push_back(one.run(set, open, order));
+                if (open > open_events_max_of(kind)) continue;
+                if (kind.responder && (open != 1 || order != "in_order")) continue;  // there is no other way
+                const Mix mix{open, order == "shuffled", open};
+                const WorkingSet set(memory, bytes, kind, mix);
+                cases.push_back(one.run(set, mix));
                 print_line(cases.back(), options.modes);
             }
     }
@@ -274,10 +245,7 @@ nlohmann::json run_cases(const Options& options, const Sizes& sizes, const Frame
 int run(int argc, char** argv) {
     const Options options = parse(argc, argv);
     const Sizes sizes(options);
-    // Memory that a lap gives back stays with the process, so that the next lap does not pay for its pages again.
-    ::mallopt(M_MMAP_MAX, 0);
-    ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-    ::mallopt(M_TOP_PAD, 64 << 20);
+    keep_memory();
     start_eal(options, port::BufferPool::memory_bytes({sizes.buffers, 64}) + (std::uint64_t{192} << 20U) +
                            (options.study.empty() ? 0 : study_eal_bytes));
     const int cpu = pin_thread();

@@ -33,8 +33,14 @@ constexpr std::array<StreamKind, 8> kinds{{
     // The same bytes as UDP fragments and as reliable WRITEs that are answered.
     {"ejfat-4k", "ejfat", false, false, 4096, 16, network_header_bytes + 19},
     {"roce-write-1k-icrc-checked", "message", true, true, 1024, 32, network_header_bytes + 11},
-    {"roce-write-1k-responder", "message", true, true, 1024, 32, network_header_bytes + 11, true},
-    {"roce-write-4k-responder", "message", true, true, 4096, 16, network_header_bytes + 11, true},
+    {"roce-write-1k-responder", "message", true, true, 1024, 32, network_header_bytes + 11, 2, true},
+    {"roce-write-4k-responder", "message", true, true, 4096, 16, network_header_bytes + 11, 2, true},
+}};
+
+constexpr std::array<StreamKind, 3> kinds_of_spead{{
+    {"spead-8k", "spead", false, false, 8192, 64, network_header_bytes + 39, 1},
+    {"spead-1k", "spead", false, false, 1024, 32, network_header_bytes + 39, 1},
+    {"spead-64", "spead", false, false, 64, 64, network_header_bytes + 39, 1},
 }};
 
 /// A frame's place: header and payload in a row, beginning at a cache line, as after a device's DMA.
@@ -49,9 +55,13 @@ std::span<const StreamKind> stream_kinds() noexcept {
     return kinds;
 }
 
+std::span<const StreamKind> spead_kinds() noexcept {
+    return kinds_of_spead;
+}
+
 steer::Steering steering_of(const StreamKind& kind) {
     std::vector<steer::Rule> rules;
-    for (std::uint32_t source = 0; source < sources; ++source) {
+    for (std::uint32_t source = 0; source < kind.sources; ++source) {
         steer::Rule rule;
         rule.key = (kind.roce ? first_qp : first_port) + source;
         rule.source = source;
@@ -66,7 +76,7 @@ stages::StreamRuntime runtime_of(const StreamKind& kind) {
     stream.check_icrc = kind.check_icrc;
     stream.format = wire::find_format(kind.format);
     wire::FormatOptions options;
-    options.interfaces = static_cast<int>(sources);
+    options.interfaces = 2;
     stream.context = stream.format->make_context(options);
     return stream;
 }
@@ -117,13 +127,13 @@ void FrameMemory::evict(std::size_t bytes) const noexcept {
 
 std::size_t WorkingSet::bytes_needed(const StreamKind& kind, std::uint32_t open_events) noexcept {
     const std::size_t events = std::size_t{open_events} * 3 / 2;
-    return std::max<std::size_t>(events, 8) * sources * kind.packets * stride_of(kind);
+    return std::max<std::size_t>(events, 8) * kind.sources * kind.packets * stride_of(kind);
 }
 
 WorkingSet::WorkingSet(const FrameMemory& memory, std::size_t bytes, const StreamKind& kind, const Mix& mix)
     : kind_(kind), message_(kind.message_bytes()) {
     const std::size_t stride = stride_of(kind);
-    const std::uint32_t packets_per_event = sources * kind.packets;
+    const std::uint32_t packets_per_event = kind.sources * kind.packets;
     bytes = std::max(bytes, bytes_needed(kind, mix.open_events));
     if (memory.bytes().size() < bytes) throw core::RunError("the frame memory is too small for this case");
     events_ = static_cast<std::uint32_t>(bytes / stride / packets_per_event);
@@ -159,7 +169,7 @@ WorkingSet::WorkingSet(const FrameMemory& memory, std::size_t bytes, const Strea
     payload_offset_.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
         const std::span<std::byte> out = memory.bytes().subspan(places[i] * stride, stride);
-        write(i, arrivals[i].event, arrivals[i].packet % sources, arrivals[i].packet / sources, out);
+        write(i, arrivals[i].event, arrivals[i].packet % kind.sources, arrivals[i].packet / kind.sources, out);
         frame_bytes_ += frames_[i].bytes;
         payload_bytes_ += kind.payload_bytes;
     }
@@ -190,6 +200,9 @@ void WorkingSet::write(std::size_t at, std::uint32_t event, std::uint32_t source
         const std::span<std::byte> body = out.subspan(network_header_bytes);
         if (kind_.format == "jungfrau")
             bytes = wire::write_sls({.frame_number = number, .packet_number = index}, payload, body);
+        else if (kind_.format == "spead")
+            bytes = wire::write_spead({.heap = number, .heap_bytes = kind_.message_bytes(), .offset = offset}, payload,
+                                      body);
         else
             bytes = wire::write_ejfat({.data_id = static_cast<std::uint16_t>(source),
                                        .offset = offset,

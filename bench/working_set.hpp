@@ -21,6 +21,7 @@ struct StreamKind {
     std::uint32_t payload_bytes = 0;     ///< per packet
     std::uint32_t packets = 0;           ///< per message
     std::uint32_t header_last_byte = 0;  ///< of the frame: the last byte that a decoder reads of most packets
+    std::uint32_t sources = 2;           ///< that make an event
     /// roce: the responder rules on each packet and answers are built. Messages of a queue pair then come one after the
     /// other and in order, as they must on a reliable connection.
     bool responder = false;
@@ -28,10 +29,9 @@ struct StreamKind {
     [[nodiscard]] std::uint32_t message_bytes() const noexcept { return payload_bytes * packets; }
 };
 
-/// Sources that make one event, in all kinds.
-inline constexpr std::uint32_t sources = 2;
-
 [[nodiscard]] std::span<const StreamKind> stream_kinds() noexcept;
+/// SPEAD heaps; a heap is an event.
+[[nodiscard]] std::span<const StreamKind> spead_kinds() noexcept;
 [[nodiscard]] steer::Steering steering_of(const StreamKind& kind);
 [[nodiscard]] stages::StreamRuntime runtime_of(const StreamKind& kind);
 

@@ -1,4 +1,7 @@
 // This packet -> this counter for dune, ess and spead, with every field damaged in turn, and decode(encode(x)) == x.
+#include <algorithm>
+#include <cstring>
+
 #include "core/error.hpp"
 #include "wire/format.hpp"
 #include "wire_support.hpp"
@@ -223,6 +226,41 @@ TEST(Spead, EventAndSourceAreItemsOfTheSender) {
     EXPECT_EQ(without(addressed), Verdict::malformed_header) << "only immediate items count";
     const std::array<SpeadItem, 2> wide{{{timestamp_item, 1}, {engine_item, 1ULL << 32}}};
     EXPECT_EQ(without(wide), Verdict::malformed_source);
+}
+
+TEST(Spead, TheOrderOfItemsDoesNotMatter) {
+    const std::array<SpeadItem, 2> more{{{timestamp_item, 77}, {engine_item, 5}}};
+    const Bytes usual = spead({.heap = 9, .heap_bytes = 5000, .offset = 4000, .items = more});
+    for (const std::uint32_t event_item : {1U, timestamp_item})
+        for (const std::uint32_t source_item : {0U, 1U, engine_item}) {
+            const FormatOptions options{.spead = {.event_item = event_item, .source_item = source_item}};
+            std::array<std::size_t, 6> order{0, 1, 2, 3, 4, 5};
+            do {
+                Bytes mixed = usual;
+                for (std::size_t i = 0; i < order.size(); ++i)
+                    std::memcpy(&mixed[8 + 8 * i], &usual[8 + 8 * order[i]], 8);
+                Fragment fragment;
+                ASSERT_EQ(decode("spead", options, Exact(mixed), fragment), ok);
+                EXPECT_EQ(fragment.number, event_item == 1 ? 9U : 77U);
+                EXPECT_EQ(fragment.header_source, source_item == 0 ? 0U : source_item == 1 ? 9U : 5U);
+                EXPECT_EQ(fragment.offset, 4000U);
+                EXPECT_EQ(fragment.total, 5000U);
+                EXPECT_EQ(fragment.bytes, 1000U);
+            } while (std::ranges::next_permutation(order).found);
+        }
+}
+
+TEST(Spead, OfTwoEqualItemsTheLastCounts) {
+    const std::array<SpeadItem, 4> again{{{1, 8}, {2, 6000}, {3, 100}, {4, 200}}};
+    const FormatOptions options{.spead = {.source_item = 1}};
+    Fragment fragment;
+    const Exact payload(spead({.heap = 9, .heap_bytes = 5000, .offset = 4000, .items = again}));
+    ASSERT_EQ(decode("spead", options, payload, fragment), ok);
+    EXPECT_EQ(fragment.number, 8U);
+    EXPECT_EQ(fragment.header_source, 8U);
+    EXPECT_EQ(fragment.total, 6000U);
+    EXPECT_EQ(fragment.offset, 100U);
+    EXPECT_EQ(fragment.bytes, 200U);
 }
 
 TEST(Spead, HeapsMayKeepTheirSizeToThemselves) {

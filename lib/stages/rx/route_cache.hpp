@@ -26,8 +26,9 @@ public:
     }
 
 private:
-    static constexpr std::uint32_t places = 256;
-    struct Entry {
+    static constexpr std::uint32_t place_bits = 11;
+    /// In one cache line.
+    struct alignas(32) Entry {
         std::uint64_t addresses = 0;  ///< 0: nothing is here
         std::uint32_t ports = 0;
         steer::Route route{};
@@ -39,12 +40,13 @@ private:
         constexpr std::uint32_t used = 0x1000'0000;
         return used | std::uint32_t{port} << 16U | datagram.dport;
     }
-    /// Neighbouring ports of one sender have places of their own, and so, mostly, have many senders to one port.
+    /// Senders, destinations or ports that count up, alone or together, have places of their own.
     [[nodiscard]] static std::uint32_t place_of(const wire::Datagram& datagram) noexcept {
-        return (datagram.dport + (datagram.src * 0x9E3779B1U >> 24U)) % places;
+        const std::uint64_t mixed = addresses_of(datagram) * 0x85EB'CA6B'9E37'79B1U;
+        return (datagram.dport + static_cast<std::uint32_t>(mixed >> (64 - place_bits))) % (1U << place_bits);
     }
 
-    std::array<Entry, places> entries_{};
+    std::array<Entry, 1U << place_bits> entries_{};
 };
 
 }  // namespace weir::stages

@@ -46,12 +46,8 @@ void MessageTable::look_ahead(const Arrivals& burst, Guesses& guesses) noexcept 
         guesses[i] = guess;
     }
     if (open_.index().size() < look_far_open) return;
-    for (std::size_t i = 0; i < count; ++i) {
-        if (guesses[i] == nullptr || guesses[i]->last_block == nullptr) continue;
-        const FragmentBlock& block = *guesses[i]->last_block;
-        __builtin_prefetch(&block, 1);
-        __builtin_prefetch(&block.refs[guesses[i]->packets % FragmentBlock::capacity], 1);
-    }
+    for (std::size_t i = 0; i < count; ++i)
+        if (guesses[i] != nullptr) prefetch_place(*guesses[i]);
 }
 
 void MessageTable::add_burst(const Arrivals& burst) noexcept {

@@ -163,6 +163,13 @@ public:
                         fill_of(config_.messages_max - messages_free(), config_.messages_max));
     }
 
+    /// Fetches where the message's next reference will be.
+    static void prefetch_place(const Message& message) noexcept {
+        if (message.last_block == nullptr) return;
+        const FragmentBlock& block = *message.last_block;
+        __builtin_prefetch(&block, 1);
+        __builtin_prefetch(&block.refs[message.packets % FragmentBlock::capacity], 1);
+    }
     /// Visits the references of a message in order of arrival.
     template <class Visitor>
     static void for_each_ref(Message& message, Visitor&& visit) {

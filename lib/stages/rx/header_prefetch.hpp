@@ -36,6 +36,8 @@ public:
     void expect(const rte_mbuf& mbuf, const std::byte* end) noexcept {
         second_line_ = end - rte_pktmbuf_mtod(&mbuf, const std::byte*) > std::ptrdiff_t{core::cache_line_bytes};
     }
+    /// Of the packet's headers, the line that `end` says is their last. Cheap where that is the frame's first.
+    static void until(const std::byte* end) noexcept { rte_prefetch0(end - 1); }
     /// For packets that are read whole: from there on the hardware's prefetchers follow.
     static void body(const port::Packet& packet) noexcept {
         constexpr std::uint32_t ahead_bytes = 1024;

@@ -1,5 +1,5 @@
-// Which way UDP datagrams went of late: the next one of the same sender to the same port goes the same way. So what a
-// packet costs does not grow with the number of rules, addresses and sources.
+// Which way datagrams went of late: the next one of the same sender to the same UDP port, or to the same RoCE queue
+// pair, goes the same way. So what a packet costs does not grow with the number of rules, addresses and sources.
 #pragma once
 
 #include <array>
@@ -10,36 +10,39 @@
 
 namespace weir::stages {
 
-/// For IPv4 and steering that asks for no marks; of other datagrams it knows nothing.
+/// For IPv4 and steering that asks for no marks; of other datagrams it knows nothing. One knows UDP ports or queue
+/// pairs, not both.
 class RouteCache {
 public:
-    /// nullptr: not known.
-    [[nodiscard]] const steer::Route* find(std::uint8_t port, const wire::Datagram& datagram) const noexcept {
-        const Entry& entry = entries_[place_of(datagram)];
-        const bool same = entry.addresses == addresses_of(datagram) && entry.ports == ports_of(port, datagram);
+    /// `key` of the datagram: UDP port or queue pair. nullptr: not known.
+    [[nodiscard]] const steer::Route* find(std::uint8_t port, const wire::Datagram& datagram,
+                                           std::uint32_t key) const noexcept {
+        const Entry& entry = entries_[place_of(datagram, key)];
+        const bool same = entry.addresses == addresses_of(datagram) && entry.key == key_of(port, key);
         return same && !datagram.ipv6 ? &entry.route : nullptr;
     }
-    void remember(std::uint8_t port, const wire::Datagram& datagram, const steer::Route& route) noexcept {
-        if (!datagram.ipv6) entries_[place_of(datagram)] = {addresses_of(datagram), ports_of(port, datagram), route};
+    void remember(std::uint8_t port, const wire::Datagram& datagram, std::uint32_t key,
+                  const steer::Route& route) noexcept {
+        if (!datagram.ipv6) entries_[place_of(datagram, key)] = {addresses_of(datagram), key_of(port, key), route};
     }
 
 private:
     static constexpr std::uint32_t places = 256;
     struct Entry {
         std::uint64_t addresses = 0;
-        std::uint32_t ports = 0;  ///< 0: nothing is here
+        std::uint64_t key = 0;  ///< 0: nothing is here
         steer::Route route{};
     };
     [[nodiscard]] static std::uint64_t addresses_of(const wire::Datagram& datagram) noexcept {
         return std::uint64_t{datagram.src} << 32U | datagram.dst;
     }
-    [[nodiscard]] static std::uint32_t ports_of(std::uint8_t port, const wire::Datagram& datagram) noexcept {
-        constexpr std::uint32_t used = 0x1000'0000;
-        return used | std::uint32_t{port} << 16U | datagram.dport;
+    [[nodiscard]] static std::uint64_t key_of(std::uint8_t port, std::uint32_t key) noexcept {
+        constexpr std::uint64_t used = std::uint64_t{1} << 40U;
+        return used | std::uint64_t{port} << 32U | key;
     }
-    /// Neighbouring ports of one sender have places of their own, and so, mostly, have many senders to one port.
-    [[nodiscard]] static std::uint32_t place_of(const wire::Datagram& datagram) noexcept {
-        return (datagram.dport + (datagram.src * 0x9E3779B1U >> 24U)) % places;
+    /// Neighbouring keys of one sender have places of their own, and so, mostly, have many senders to one key.
+    [[nodiscard]] static std::uint32_t place_of(const wire::Datagram& datagram, std::uint32_t key) noexcept {
+        return (key + (datagram.src * 0x9E3779B1U >> 24U)) % places;
     }
 
     std::array<Entry, places> entries_{};

@@ -54,10 +54,13 @@ RxRoce::RxRoce(const roce::Listener::Config& listener, const RxResponder::Config
 /// ones where they are read as a whole.
 void RxRoce::decode(const Arrivals& burst, HeaderPrefetch& headers) noexcept {
     const std::size_t count = burst.packets.size();
+    std::size_t fetched = 1;
     for (std::size_t i = 0; i < count; ++i) {
         headers.next();
         const bool check = checks_icrc(burst.routes[i]);
-        if (check && i + 1 < count) HeaderPrefetch::body(*burst.packets[i + 1]);
+        const std::size_t wanted = check ? std::min(count, i + 1 + HeaderPrefetch::bodies_ahead(*burst.packets[i])) : 0;
+        for (; fetched < wanted; ++fetched)
+            if (checks_icrc(burst.routes[fetched])) HeaderPrefetch::body(*burst.packets[fetched]);
         verdicts_[i] = wire::decode_roce(burst.datagrams[i], check, decoded_[i]);
     }
     // The few packets with more headers are seen to when their opcode is known.

@@ -307,6 +307,13 @@ std::vector<wire::RocePacket> random_faults(Dice& dice, const Plan& plan, std::v
         for (std::size_t i = dice.below(static_cast<std::uint32_t>(out.size() + 1)); i < out.size(); ++i)
             out[i].psn = (out[i].psn + by) & 0xffffff;
     }
+    // Strays from one neighbourhood: two soon after each other are a restart, with many packets between they are not.
+    const std::uint32_t far = dice.below(1U << 24);
+    for (std::uint32_t strays = dice.chance(0.3) ? 2 : 0; strays > 0 && !out.empty(); --strays) {
+        wire::RocePacket stray = out[dice.below(static_cast<std::uint32_t>(out.size()))];
+        stray.psn = (far + dice.below(20)) & 0xffffff;
+        out.insert(out.begin() + dice.below(static_cast<std::uint32_t>(out.size())), stray);
+    }
     const double damage = dice.chance(0.5) ? 0 : 0.01;
     for (wire::RocePacket& packet : out) {
         if (!dice.chance(damage)) continue;

@@ -46,12 +46,8 @@ void MessageTable::look_ahead(const Arrivals& burst, Guesses& guesses) noexcept 
         guesses[i] = {message, &from, number};
     }
     if (open_.index().size() < look_far_open) return;
-    for (std::size_t i = 0; i < count; ++i) {
-        FragmentRef* const ref = guesses[i].message != nullptr ? guesses[i].message->next_ref : nullptr;
-        if (ref == nullptr) continue;
-        __builtin_prefetch(ref, 1);
-        __builtin_prefetch(FragmentBlock::before(ref), 1);
-    }
+    for (std::size_t i = 0; i < count; ++i)
+        if (guesses[i].message != nullptr) prefetch_place(*guesses[i].message);
 }
 
 void MessageTable::add_burst(const Arrivals& burst) noexcept {

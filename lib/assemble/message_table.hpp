@@ -163,6 +163,12 @@ public:
                         fill_of(config_.messages_max - messages_free(), config_.messages_max));
     }
 
+    /// Fetches where the message's next reference will be.
+    static void prefetch_place(const Message& message) noexcept {
+        if (message.next_ref == nullptr) return;
+        __builtin_prefetch(message.next_ref, 1);
+        __builtin_prefetch(FragmentBlock::before(message.next_ref), 1);
+    }
     /// Visits the references of a message in order of arrival.
     template <class Visitor>
     static void for_each_ref(Message& message, Visitor&& visit) {

@@ -62,11 +62,8 @@ public:
     /// The queue pair is read from the packet before its iCRC has been checked: what is steered wrongly is found bad
     /// later.
     [[nodiscard]] Route route_roce(const wire::Datagram& datagram, Mark mark = std::nullopt) const noexcept {
-        if (datagram.payload_bytes < wire::roce_bth_bytes) return {none, 0, 0};
-        const auto* bth = datagram.payload;
-        const std::uint32_t qp = std::to_integer<std::uint32_t>(bth[5]) << 16U |
-                                 std::to_integer<std::uint32_t>(bth[6]) << 8U | std::to_integer<std::uint32_t>(bth[7]);
-        const std::uint16_t* first = by_qp_.find({qp, 0});
+        const std::optional<std::uint32_t> qp = wire::roce_queue_pair(datagram);
+        const std::uint16_t* first = qp ? by_qp_.find({*qp, 0}) : nullptr;
         return first != nullptr ? match(roce_, *first, datagram, mark) : Route{none, 0, 0};
     }
     [[nodiscard]] bool is_roce(const wire::Datagram& datagram) const noexcept {

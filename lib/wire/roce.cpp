@@ -169,6 +169,12 @@ std::uint64_t roce_address(const std::byte* bytes, bool ipv6) noexcept {
     return ipv6 ? mix(bytes, 16) : load_le<std::uint32_t>(bytes);
 }
 
+const std::byte* roce_headers_end(const Datagram& datagram) noexcept {
+    if (datagram.payload_bytes == 0) return datagram.payload;
+    const auto opcode = std::to_integer<std::uint8_t>(datagram.payload[0]);
+    return datagram.payload + roce_bth_bytes + operations[opcode].extension_bytes;
+}
+
 // The IP, UDP and base transport headers are copied, and what the path changes, or may change, is set to ones.
 std::uint32_t roce_icrc(const std::byte* ip, std::uint32_t bytes) noexcept {
     constexpr std::byte all_ones{0xff};

@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "wire/bytes.hpp"
 #include "wire/fragment.hpp"
 
 namespace weir::wire {
@@ -65,6 +67,15 @@ struct RocePacket {
 
 /// An address as one number, to be compared: 4 bytes of IPv4 or 16 of IPv6, in network order.
 [[nodiscard]] std::uint64_t roce_address(const std::byte* bytes, bool ipv6) noexcept;
+
+/// The destination queue pair of a datagram to port 4791; nothing where it is too short for that.
+[[nodiscard]] inline std::optional<std::uint32_t> roce_queue_pair(const Datagram& datagram) noexcept {
+    if (datagram.payload_bytes < roce_bth_bytes) return std::nullopt;
+    return load_be24(datagram.payload + 5);
+}
+
+/// One after the last header, as the opcode says; that may be behind the end of a packet that is too short.
+[[nodiscard]] const std::byte* roce_headers_end(const Datagram& datagram) noexcept;
 
 /// Decodes the UDP payload of a datagram to port 4791 (the port is not looked at). Answers:
 ///  - ok: a SEND or WRITE request, every field of `out` is meaningful;

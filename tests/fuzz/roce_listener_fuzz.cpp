@@ -60,6 +60,35 @@ wire::RocePacket packet_of(Input& in, std::uint32_t& psn) {
     return packet;
 }
 
+/// Packets that come in one burst, or one by one.
+class Burst {
+public:
+    Burst(roce::Listener& listener, bool one_by_one) : listener_(listener), one_by_one_(one_by_one) {}
+    void add(std::uint32_t source, const wire::RocePacket& packet, void* buffer, core::TimeNs now) {
+        if (one_by_one_) return listener_.add(source, packet, buffer, now);
+        packets_.push_back(packet);
+        sources_.push_back(source);
+        buffers_.push_back(buffer);
+        times_.push_back(now);
+        if (packets_.size() == roce::Listener::burst_max) end();
+    }
+    void end() {
+        if (!packets_.empty()) listener_.add_burst({packets_, sources_.data(), buffers_.data(), times_.data()});
+        packets_.clear();
+        sources_.clear();
+        buffers_.clear();
+        times_.clear();
+    }
+
+private:
+    roce::Listener& listener_;
+    bool one_by_one_;
+    std::vector<wire::RocePacket> packets_;
+    std::vector<std::uint32_t> sources_;
+    std::vector<void*> buffers_;
+    std::vector<core::TimeNs> times_;
+};
+
 roce::Listener::Config config_of(std::uint32_t mode) {
     roce::Listener::Config config;
     config.sources.resize(2);
@@ -124,6 +153,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
     const roce::Listener::Config config = config_of(mode);
     roce::Listener listener(config, table, packets);
+    Burst burst(listener, (mode & 128U) != 0);
 
     std::uint64_t given = 0;
     std::uint32_t psn[2] = {0, 0xfffff0};
@@ -138,8 +168,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             std::memset(buffer, static_cast<int>(action), packet.bytes);
             packet.payload = buffer;
             ++given;
-            listener.add(source, packet, buffer, ++now);
-        } else if (action < 246) {
+            burst.add(source, packet, buffer, ++now);
+            continue;
+        }
+        burst.end();
+        if (action < 246) {
             wire::RocePacket read;
             read.transport = wire::RoceTransport::rc;
             read.psn = psn[source]++ & 0xffffff;
@@ -153,6 +186,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             read_out(table, packets);
         }
     }
+    burst.end();
     listener.finish(now);
     table.finish(now);
     read_out(table, packets);

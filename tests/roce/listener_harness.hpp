@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,15 @@ struct Delivered {
     std::vector<ByteRange> ranges;
     std::vector<std::byte> bytes;  ///< as long as the message, or as its last range; holes are 0
     std::vector<std::byte> meta;
+    core::TimeNs first_ns = 0;
+    core::TimeNs last_ns = 0;
+};
+
+/// A packet as it comes to the listener.
+struct Arrived {
+    wire::RocePacket packet;
+    core::TimeNs now = 0;
+    std::uint32_t source = 0;
 };
 
 inline std::vector<std::uint32_t>& released() {
@@ -74,6 +84,27 @@ public:
             receiver.add(source, packet, buffer, now);
         else
             listener.add(source, packet, buffer, now);
+        drain(now);
+    }
+    /// Packets of one poll, by one of the listener's two ways.
+    void add_burst(std::span<const Arrived> arrived, bool one_by_one) {
+        std::vector<wire::RocePacket> of;
+        std::vector<std::uint32_t> sources;
+        std::vector<void*> buffers;
+        std::vector<core::TimeNs> times;
+        for (const Arrived& at : arrived) {
+            released().push_back(0);
+            of.push_back(at.packet);
+            sources.push_back(at.source);
+            buffers.push_back(reinterpret_cast<void*>(released().size()));
+            times.push_back(at.now);
+        }
+        if (!one_by_one) listener.add_burst({of, sources.data(), buffers.data(), times.data()});
+        for (std::size_t i = 0; one_by_one && i < of.size(); ++i) listener.add(sources[i], of[i], buffers[i], times[i]);
+        drain(times.back());
+    }
+    void skip(const wire::RocePacket& packet, core::TimeNs now, std::uint32_t source) {
+        listener.skip(source, packet, now);
         drain(now);
     }
     void forget(core::TimeNs now, std::optional<std::uint32_t> first_psn = {}, std::uint32_t source = 0) {
@@ -151,7 +182,9 @@ private:
                       .total = message.total,
                       .ranges = {},
                       .bytes = {},
-                      .meta = {message.meta.begin(), message.meta.begin() + message.meta_bytes}};
+                      .meta = {message.meta.begin(), message.meta.begin() + message.meta_bytes},
+                      .first_ns = message.first_ns,
+                      .last_ns = message.last_ns};
         std::uint32_t size = message.total_known ? message.total : 0;
         for (std::uint32_t i = 0; i < message.range_count; ++i) {
             out.ranges.push_back(message.range_data()[i]);

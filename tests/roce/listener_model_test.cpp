@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <sstream>
 
 #include "../sanitized.hpp"
 #include "listener_harness.hpp"
@@ -249,6 +250,11 @@ void check_psns(const std::vector<Sent>& sent, const Harness& harness, const Pla
     ASSERT_LE(got.senders, plan.senders);
 }
 
+std::size_t random_burst(Dice& dice, std::size_t left) {
+    const std::uint32_t most = dice.chance(0.5) ? 16 : dice.chance(0.5) ? 3 : Listener::burst_max;
+    return std::min<std::size_t>(1 + dice.below(most), left);
+}
+
 void run_one(std::uint64_t seed) {
     Dice dice(seed);
     const Plan plan = random_plan(dice);
@@ -265,23 +271,175 @@ void run_one(std::uint64_t seed) {
     }
     std::vector<Sent> sent = random_messages(dice, plan);
     if (plan.mode == Mode::grid) config.sources[0].message_bytes = static_cast<std::uint32_t>(sent[0].payload.size());
-    Harness harness(config);
-    core::TimeNs now = 0;
-    const auto order = wire_order(dice, plan, sent);
-    for (const auto& [id, i] : order) {
-        harness.add(sent[id].packets[i], now += 1000);
-        if (plan.tight) harness.expire(now);
+    std::vector<Arrived> arrived;
+    for (const auto& [id, i] : wire_order(dice, plan, sent))
+        arrived.push_back({sent[id].packets[i], static_cast<core::TimeNs>(1000 * (arrived.size() + 1))});
+    for (const bool bursts : {false, true}) {
+        Harness harness(config);
+        for (std::span<const Arrived> left(arrived); !left.empty();) {
+            const std::size_t count = bursts ? random_burst(dice, left.size()) : 1;
+            harness.add_burst(left.first(count), !bursts);
+            if (plan.tight) harness.expire(left[count - 1].now);
+            left = left.subspan(count);
+        }
+        harness.finish(arrived.empty() ? 0 : arrived.back().now);
+        for (Sent& message : sent) message.completed = message.partly = 0;
+        check(sent, harness, plan);
+        check_numbers(sent, harness, plan);
+        if (!plan.tight) check_psns(sent, harness, plan, arrived.size());
     }
-    harness.finish(now);
-    check(sent, harness, plan);
-    check_numbers(sent, harness, plan);
-    if (!plan.tight) check_psns(sent, harness, plan, order.size());
+}
+
+/// Of several queue pairs, and with everything that can go wrong with them, also what no sender would do.
+struct Mixed {
+    HarnessConfig config;
+    std::deque<std::vector<Sent>> sent;  ///< has the payload
+    std::vector<Arrived> arrived;
+};
+
+/// What the queue pair's packets are in the order in which they come. A restart begins again with any PSN; what is
+/// damaged has passed the checks of the decoder, or its sender is broken.
+std::vector<wire::RocePacket> random_faults(Dice& dice, const Plan& plan, std::vector<Sent>& sent) {
+    std::vector<wire::RocePacket> out;
+    for (const auto& [id, i] : wire_order(dice, plan, sent)) out.push_back(sent[id].packets[i]);
+    if (dice.chance(0.3)) {
+        const std::uint32_t by = dice.chance(0.5) ? dice.below(300) : dice.below(1U << 24);
+        for (std::size_t i = dice.below(static_cast<std::uint32_t>(out.size() + 1)); i < out.size(); ++i)
+            out[i].psn = (out[i].psn + by) & 0xffffff;
+    }
+    // Strays from one neighbourhood: two soon after each other are a restart, with many packets between they are not.
+    const std::uint32_t far = dice.below(1U << 24);
+    for (std::uint32_t strays = dice.chance(0.3) ? 2 : 0; strays > 0 && !out.empty(); --strays) {
+        wire::RocePacket stray = out[dice.below(static_cast<std::uint32_t>(out.size()))];
+        stray.psn = (far + dice.below(20)) & 0xffffff;
+        out.insert(out.begin() + dice.below(static_cast<std::uint32_t>(out.size())), stray);
+    }
+    const double damage = dice.chance(0.5) ? 0 : 0.01;
+    for (wire::RocePacket& packet : out) {
+        if (!dice.chance(damage)) continue;
+        switch (dice.below(5)) {
+            case 0:
+                packet.is_write = !packet.is_write;
+                break;
+            case 1:
+                packet.bytes -= std::min(packet.bytes, 1 + dice.below(300));
+                break;
+            case 2:
+                packet.place = static_cast<wire::RocePlace>(dice.below(4));
+                break;
+            case 3:
+                packet.psn = dice.below(1U << 24);
+                break;
+            default:
+                packet.has_immediate = !packet.has_immediate;
+                break;
+        }
+    }
+    return out;
+}
+
+Mixed random_mixed(Dice& dice) {
+    Mixed out;
+    const std::uint32_t sources = 1 + dice.below(4);
+    out.config.sources.resize(sources);
+    std::vector<std::vector<wire::RocePacket>> packets;
+    for (std::uint32_t source = 0; source < sources; ++source) {
+        Plan plan = random_plan(dice);
+        if (dice.chance(0.5)) plan.loss = plan.repeat = plan.displacement = 0;
+        Listener::SourceConfig& config = out.config.sources[source];
+        constexpr NumberBy ways[] = {NumberBy::immediate, NumberBy::arrival, NumberBy::count, NumberBy::count};
+        config.source = source;
+        config.number_by = ways[static_cast<std::size_t>(plan.mode)];
+        out.sent.push_back(random_messages(dice, plan));
+        if (plan.mode == Mode::grid)
+            config.message_bytes = static_cast<std::uint32_t>(out.sent.back()[0].payload.size());
+        if (dice.chance(0.1)) config.max_message_bytes = 1000 + dice.below(4000);
+        packets.push_back(random_faults(dice, plan, out.sent.back()));
+    }
+    if (dice.chance(0.4)) {
+        out.config.messages_max = 8 + dice.below(32);
+        out.config.buffers_max = 40 + dice.below(100);
+        out.config.window = dice.below(20);
+        out.config.psn_window = 16U << dice.below(8);
+        out.config.timeout_ns = 1000 + dice.below(200'000);
+        out.config.more_connections = dice.below(3);
+    }
+    // Stretches of one queue pair, and packets of all of them in turn.
+    core::TimeNs now = 0;
+    const std::uint32_t stretch = 1 + dice.below(20);
+    std::vector<std::size_t> at(sources);
+    for (std::uint32_t left = sources; left > 0;) {
+        const std::uint32_t source = dice.below(sources);
+        for (std::uint32_t count = 1 + dice.below(stretch); count > 0 && at[source] < packets[source].size(); --count) {
+            now += dice.chance(0.001) ? 300'000 : 1000;
+            out.arrived.push_back({packets[source][at[source]++], now, source});
+        }
+        left = 0;
+        for (std::uint32_t other = 0; other < sources; ++other) left += at[other] < packets[other].size() ? 1U : 0U;
+    }
+    return out;
+}
+
+/// Everything that can be seen of what came of a stream, as text.
+std::string told(const Mixed& mixed, bool one_by_one, std::uint64_t seed) {
+    Dice dice(seed);
+    Harness harness(mixed.config);
+    for (std::span<const Arrived> left(mixed.arrived); !left.empty();) {
+        const std::size_t count = random_burst(dice, left.size());
+        harness.add_burst(left.first(count), one_by_one);
+        const Arrived& last = left[count - 1];
+        if (dice.chance(0.1)) harness.expire(last.now);
+        if (dice.chance(0.02)) {  // a READ
+            wire::RocePacket read = last.packet;
+            read.psn = (read.psn + 1) & 0xffffff;
+            read.dma_length = dice.below(5000);
+            harness.skip(read, last.now, last.source);
+        }
+        left = left.subspan(count);
+    }
+    harness.finish(mixed.arrived.empty() ? 0 : mixed.arrived.back().now);
+    std::ostringstream text;
+    for (std::size_t i = 0; i < core::count_of<PacketCounter>; ++i)
+        text << wire::packet_counters[i].name << ' ' << harness.packets.get(static_cast<PacketCounter>(i)) << '\n';
+    for (std::size_t i = 0; i < core::count_of<assemble::MessageCounter>; ++i)
+        text << "messages " << i << ' ' << harness.messages.get(static_cast<assemble::MessageCounter>(i)) << '\n';
+    for (std::uint32_t source = 0; source < mixed.config.sources.size(); ++source) {
+        const PsnCounts::Values psns = harness.listener.psn_counts(source);
+        text << "PSNs " << psns.expected << ' ' << psns.seen << ' ' << psns.out_of_order << ' ' << psns.repeated << ' '
+             << psns.restarts << ' ' << psns.jumps << ' ' << psns.jump_psns << ' ' << psns.unnumbered << ' '
+             << psns.senders << ' ' << psns.sender << '\n';
+    }
+    for (const Delivered& got : harness.delivered) {
+        text << got.source << ' ' << got.number << ' ' << got.epoch << ' ' << got.complete << ' ' << got.total_known
+             << ' ' << got.total << ' ' << got.first_ns << ' ' << got.last_ns << ' ';
+        for (const ByteRange& range : got.ranges) text << range.begin << ".." << range.end << ' ';
+        text << std::string(reinterpret_cast<const char*>(got.bytes.data()), got.bytes.size()) << '\n';
+    }
+    return text.str();
+}
+
+/// Without what is in the messages.
+std::string first_difference(const std::string& one, const std::string& other) {
+    const std::size_t at = std::mismatch(one.begin(), one.end(), other.begin(), other.end()).first - one.begin();
+    const std::size_t begin = at == 0 ? 0 : one.rfind('\n', at - 1) + 1;
+    return one.substr(begin, 100) + "\nin bursts:\n" + other.substr(begin, 100);
 }
 
 TEST(ListenerModel, RandomStreams) {
     for (std::uint64_t seed = 1; seed <= weir::test::repeated(std::uint64_t{2000}); ++seed) {
         run_one(seed);
         ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
+    }
+}
+
+TEST(ListenerModel, BurstsAreTheSameAsPacketByPacket) {
+    for (std::uint64_t seed = 1; seed <= weir::test::repeated(std::uint64_t{3000}); ++seed) {
+        Dice dice(seed);
+        const Mixed mixed = random_mixed(dice);
+        const std::string single = told(mixed, true, seed);
+        const std::string bursts = told(mixed, false, seed);
+        ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
+        ASSERT_TRUE(single == bursts) << "seed " << seed << '\n' << first_difference(single, bursts);
     }
 }
 

@@ -31,39 +31,47 @@ bool same(const Route& a, const Route& b) {
     return a.stream == b.stream && a.owner == b.owner && a.source == b.source;
 }
 
+const Route* find(const RouteCache& cache, std::uint8_t port, const Datagram& datagram) {
+    return cache.find(port, datagram, datagram.dport);
+}
+
+void remember(RouteCache& cache, std::uint8_t port, const Datagram& datagram, const Route& route) {
+    cache.remember(port, datagram, datagram.dport, route);
+}
+
 void expect_known(const RouteCache& cache, std::uint8_t port, const Datagram& datagram, const Route& route) {
-    const Route* found = cache.find(port, datagram);
+    const Route* found = find(cache, port, datagram);
     ASSERT_NE(found, nullptr);
     EXPECT_TRUE(same(*found, route)) << "source " << found->source << " instead of " << route.source;
 }
 
 TEST(RouteCache, KnowsNothingAtFirst) {
     const RouteCache cache;
-    EXPECT_EQ(cache.find(0, Datagram{}), nullptr);
+    EXPECT_EQ(find(cache, 0, Datagram{}), nullptr);
     for (std::uint32_t dport = 0; dport <= 0xffff; ++dport)
-        EXPECT_EQ(cache.find(0, datagram_of(static_cast<std::uint16_t>(dport), 0, 0)), nullptr);
+        EXPECT_EQ(find(cache, 0, datagram_of(static_cast<std::uint16_t>(dport), 0, 0)), nullptr);
 }
 
 TEST(RouteCache, KnowsTheSameDatagramAndNoOther) {
     RouteCache cache;
     const Datagram datagram = datagram_of(50001);
-    cache.remember(1, datagram, {3, 2, 7});
+    remember(cache, 1, datagram, {3, 2, 7});
     expect_known(cache, 1, datagram, {3, 2, 7});
-    EXPECT_EQ(cache.find(0, datagram), nullptr) << "of another device";
-    EXPECT_EQ(cache.find(255, datagram), nullptr);
+    EXPECT_EQ(find(cache, 0, datagram), nullptr) << "of another device";
+    EXPECT_EQ(find(cache, 255, datagram), nullptr);
     for (std::uint32_t bit = 0; bit < 16; ++bit)
-        EXPECT_EQ(cache.find(1, datagram_of(static_cast<std::uint16_t>(50001U ^ 1U << bit))), nullptr);
+        EXPECT_EQ(find(cache, 1, datagram_of(static_cast<std::uint16_t>(50001U ^ 1U << bit))), nullptr);
     for (std::uint32_t bit = 0; bit < 32; ++bit) {
-        EXPECT_EQ(cache.find(1, datagram_of(50001, datagram.src ^ 1U << bit)), nullptr);
-        EXPECT_EQ(cache.find(1, datagram_of(50001, datagram.src, datagram.dst ^ 1U << bit)), nullptr);
+        EXPECT_EQ(find(cache, 1, datagram_of(50001, datagram.src ^ 1U << bit)), nullptr);
+        EXPECT_EQ(find(cache, 1, datagram_of(50001, datagram.src, datagram.dst ^ 1U << bit)), nullptr);
     }
-    EXPECT_EQ(cache.find(1, datagram_of(50001, datagram.dst, datagram.src)), nullptr) << "the way back";
+    EXPECT_EQ(find(cache, 1, datagram_of(50001, datagram.dst, datagram.src)), nullptr) << "the way back";
 }
 
 TEST(RouteCache, SourcePortAndPayloadDoNotMatter) {
     RouteCache cache;
     Datagram datagram = datagram_of(50001);
-    cache.remember(0, datagram, {0, 0, 5});
+    remember(cache, 0, datagram, {0, 0, 5});
     datagram.sport = 4711;
     datagram.payload_bytes = 100;
     expect_known(cache, 0, datagram, {0, 0, 5});
@@ -71,7 +79,7 @@ TEST(RouteCache, SourcePortAndPayloadDoNotMatter) {
 
 TEST(RouteCache, RemembersThatNoRuleMatches) {
     RouteCache cache;
-    cache.remember(0, datagram_of(9), {Steering::none, 0, 0});
+    remember(cache, 0, datagram_of(9), {Steering::none, 0, 0});
     expect_known(cache, 0, datagram_of(9), {Steering::none, 0, 0});
 }
 
@@ -83,7 +91,7 @@ void expect_known_together(std::uint32_t dport_step, std::uint32_t src_step, std
         return datagram_of(static_cast<std::uint16_t>(50000 + i * dport_step), 0x0a010001 + i * src_step,
                            0x0a020001 + i * dst_step);
     };
-    for (std::uint32_t i = 0; i < count; ++i) cache.remember(0, datagram(i), {0, 0, i});
+    for (std::uint32_t i = 0; i < count; ++i) remember(cache, 0, datagram(i), {0, 0, i});
     for (std::uint32_t i = 0; i < count; ++i) expect_known(cache, 0, datagram(i), {0, 0, i});
 }
 
@@ -97,19 +105,19 @@ TEST(RouteCache, WhatCountsUpIsKnownTogether) {
 TEST(RouteCache, OfTwoInOnePlaceTheLaterIsKnown) {
     RouteCache cache;
     const Datagram first = datagram_of(50001);
-    cache.remember(0, first, {0, 0, 1});
+    remember(cache, 0, first, {0, 0, 1});
     // More senders than there are places: one of them takes the place of the first.
     std::optional<Datagram> other;
     for (std::uint32_t host = 1; !other && host < 1U << 20U; ++host) {
         const Datagram datagram = datagram_of(50001, 0x0a020000 + host);
-        cache.remember(0, datagram, {0, 0, 2});
-        if (cache.find(0, first) == nullptr) other = datagram;
+        remember(cache, 0, datagram, {0, 0, 2});
+        if (find(cache, 0, first) == nullptr) other = datagram;
     }
     ASSERT_TRUE(other);
     expect_known(cache, 0, *other, {0, 0, 2});
-    cache.remember(0, first, {0, 0, 1});
+    remember(cache, 0, first, {0, 0, 1});
     expect_known(cache, 0, first, {0, 0, 1});
-    EXPECT_EQ(cache.find(0, *other), nullptr);
+    EXPECT_EQ(find(cache, 0, *other), nullptr);
 }
 
 /// To this port, of the 32 bits that an IPv4 datagram has its addresses in none.
@@ -131,13 +139,13 @@ private:
 TEST(RouteCache, KnowsNothingOfIpv6) {
     RouteCache cache;
     const OverIpv6 over_ipv6(50001, 1);
-    cache.remember(0, over_ipv6.datagram(), {1, 0, 1});
-    EXPECT_EQ(cache.find(0, over_ipv6.datagram()), nullptr);
-    EXPECT_EQ(cache.find(0, datagram_of(50001, 0, 0)), nullptr) << "IPv4 from 0.0.0.0 to 0.0.0.0 is another datagram";
-    cache.remember(0, datagram_of(50001, 0, 0), {2, 0, 2});
-    EXPECT_EQ(cache.find(0, over_ipv6.datagram()), nullptr);
-    cache.remember(0, over_ipv6.datagram(), {1, 0, 1});
-    const Route* other = cache.find(0, datagram_of(50001, 0, 0));
+    remember(cache, 0, over_ipv6.datagram(), {1, 0, 1});
+    EXPECT_EQ(find(cache, 0, over_ipv6.datagram()), nullptr);
+    EXPECT_EQ(find(cache, 0, datagram_of(50001, 0, 0)), nullptr) << "IPv4 from 0.0.0.0 to 0.0.0.0 is another datagram";
+    remember(cache, 0, datagram_of(50001, 0, 0), {2, 0, 2});
+    EXPECT_EQ(find(cache, 0, over_ipv6.datagram()), nullptr);
+    remember(cache, 0, over_ipv6.datagram(), {1, 0, 1});
+    const Route* other = find(cache, 0, datagram_of(50001, 0, 0));
     EXPECT_TRUE(other == nullptr || same(*other, {2, 0, 2}));
 }
 
@@ -188,8 +196,8 @@ int known_of(std::uint64_t seed) {
         const OverIpv6 over_ipv6(traffic.dport(), static_cast<std::uint8_t>(traffic.below(2)));
         const Datagram datagram = traffic.below(8) == 0 ? over_ipv6.datagram() : traffic.datagram();
         const Route route = steering[port].route_udp(datagram);
-        if (const Route* found = cache.find(port, datagram); found == nullptr)
-            cache.remember(port, datagram, route);
+        if (const Route* found = find(cache, port, datagram); found == nullptr)
+            remember(cache, port, datagram, route);
         else if (same(*found, route))
             ++known;
         else

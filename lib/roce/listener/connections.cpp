@@ -28,14 +28,14 @@ Connections::Connections(const std::vector<MessageSource>& sources, std::uint32_
 }
 
 Connection* Connections::find(std::uint32_t source, const RocePacket& packet, TimeNs now) noexcept {
-    std::uint32_t& recent = sources_[source].recent;
-    if (!peers_[recent].is(source, packet)) {
+    std::uint32_t slot = sources_[source].recent;
+    if (!peers_[slot].is(source, packet)) {
         const auto at = std::ranges::find_if(peers_, [&](const Peer& peer) { return peer.is(source, packet); });
         if (at == peers_.end()) return nullptr;
-        recent = static_cast<std::uint32_t>(at - peers_.begin());
+        slot = static_cast<std::uint32_t>(at - peers_.begin());
     }
-    peers_[recent].last_ns = now;
-    return &connections_[recent];
+    heard_of(connections_[slot], now);
+    return &connections_[slot];
 }
 
 Connection& Connections::place_for(std::uint32_t source) noexcept {

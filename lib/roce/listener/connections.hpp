@@ -57,10 +57,10 @@ struct Connection {
         std::uint32_t whole = 0;  ///< complete runs that wait for their number
         [[nodiscard]] bool goes_on() const noexcept { return begun && !lost; }
     } count;
-    std::array<HeldPacket, held_max> held;
+    bool held_far = false;
     std::uint32_t held_count = 0;
     std::uint32_t packets_since_held = 0;
-    bool held_far = false;
+    std::array<HeldPacket, held_max> held;  ///< rarely any, so it is not between what each packet needs
 
     void note_pmtu(std::uint32_t bytes) noexcept {
         pmtu_varies = pmtu_varies || (pmtu != 0 && pmtu != bytes);
@@ -125,6 +125,17 @@ public:
 
     /// The connection that a packet of this source belongs to; null if it is of a new one.
     [[nodiscard]] Connection* find(std::uint32_t source, const wire::RocePacket& packet, TimeNs now) noexcept;
+    /// The one that the source's last packet was of.
+    [[nodiscard]] Connection& recent(std::uint32_t source) noexcept { return connections_[sources_[source].recent]; }
+    [[nodiscard]] bool is_of(const Connection& connection, std::uint32_t source,
+                             const wire::RocePacket& packet) const noexcept {
+        return peers_[connection.slot].is(source, packet);
+    }
+    /// A packet of it has come.
+    void heard_of(const Connection& connection, TimeNs now) noexcept {
+        sources_[connection.source].recent = connection.slot;
+        peers_[connection.slot].last_ns = now;
+    }
     /// Where a new one of this source finds its place. What is there must end before `connect`.
     [[nodiscard]] Connection& place_for(std::uint32_t source) noexcept;
     void connect(Connection& connection, std::uint32_t source, const wire::RocePacket& packet, TimeNs now) noexcept;

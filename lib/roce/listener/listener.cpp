@@ -1,11 +1,13 @@
 #include "roce/listener/listener.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/one_writer.hpp"
 
 namespace weir::roce {
 
+using assemble::Message;
 using assemble::MessageTable;
 using wire::PacketCounter;
 using wire::RocePacket;
@@ -18,6 +20,8 @@ namespace {
 constexpr Psn restart_distance = 64;
 /// After so many good packets, one that was far away was a stray.
 constexpr std::uint32_t stray_after_packets = 64;
+/// With fewer runs, the references of their messages are in the second-level cache anyway.
+constexpr std::uint32_t look_far_runs = 64;
 
 /// What chapter 9.7.4.1.6 of the specification has a responder reject.
 bool has_wrong_length(const RocePacket& packet) noexcept {
@@ -65,6 +69,59 @@ void Listener::add(std::uint32_t source_id, const RocePacket& packet, void* buff
         connections_.begin_account(connection, packet.psn);
     }
     add_near(connection, psn, packet, buffer, now);
+}
+
+/// For each packet the connection that it is probably of, and the run that it probably goes on with: they may be any,
+/// so that nothing comes of them here.
+void Listener::look_ahead(const Arrivals& burst, Guesses& guesses) noexcept {
+    const std::size_t count = burst.packets.size();
+    std::array<const PsnCell*, burst_max> before;
+    std::array<Message*, burst_max> messages;
+    for (std::size_t i = 0; i < count; ++i) {
+        guesses[i] = &connections_.recent(connections_.slot_of(burst.sources[i]));
+        const PsnRing& ring = guesses[i]->ring;
+        before[i] = &ring.probable(ring.extend(burst.packets[i].psn) - 1);
+        __builtin_prefetch(before[i], 1);
+    }
+    for (std::size_t i = 0; i < count; ++i)
+        if (before[i]->in_run()) runs_.prefetch(before[i]->run());
+    for (std::size_t i = 0; i < count; ++i) {
+        messages[i] = before[i]->in_run() ? runs_[before[i]->run()].message : nullptr;
+        __builtin_prefetch(messages[i], 1);
+    }
+    if (runs_.count() < look_far_runs) return;
+    for (std::size_t i = 0; i < count; ++i)
+        if (messages[i] != nullptr) MessageTable::prefetch_place(*messages[i]);
+}
+
+void Listener::add_burst(const Arrivals& burst) noexcept {
+    Guesses guesses;
+    look_ahead(burst, guesses);
+    for (std::size_t i = 0; i < burst.packets.size(); ++i)
+        if (!add_regular(*guesses[i], burst.sources[i], burst.packets[i], burst.buffers[i], burst.times[i]))
+            add(burst.sources[i], burst.packets[i], burst.buffers[i], burst.times[i]);
+}
+
+/// The way of nearly every packet. False: it is odd, or the guess is wrong, and nothing has been done.
+bool Listener::add_regular(Connection& connection, std::uint32_t source_id, const RocePacket& packet, void* buffer,
+                           TimeNs now) noexcept {
+    const std::uint32_t source = connections_.slot_of(source_id);
+    PsnRing& ring = connection.ring;
+    if (!connections_.is_of(connection, source, packet) || !connection.seen || connection.held_count > 0) return false;
+    const Psn psn = ring.extend(packet.psn);
+    const std::uint32_t run = runs_.continued(connection, psn, packet);
+    if (run == no_run || !table_.has_room(1) || is_due(table_.due_by(now))) return false;
+    if (psn > ring.newest()) {
+        if (runs_.is_before(connection, ring.leaving(), ring.oldest() + 1)) return false;
+        ring.advance();
+    }
+    connections_.heard_of(connection, now);
+    connection.account.add(packet.psn, connections_.counts_of(connection));
+    runs_.go_on(run, connection, psn, packet, buffer, now);
+    if (!packet.ends()) return true;
+    closing_.completed(run, now);
+    if (window_ != 0) close_beyond_window(connection, now);
+    return true;
 }
 
 Connection& Listener::connection_of(std::uint32_t source_id, const RocePacket& packet, TimeNs now) noexcept {
@@ -227,8 +284,7 @@ void Listener::skip(std::uint32_t source_id, const RocePacket& packet, TimeNs no
 }
 
 void Listener::expire_runs(TimeNs now) noexcept {
-    while (runs_.oldest() != no_run && now - runs_[runs_.oldest()].first_ns >= timeout_ns_)
-        closing_.close(runs_.oldest(), now);
+    while (is_due(now)) closing_.close(runs_.oldest(), now);
 }
 
 void Listener::expire_held(Connection& connection, TimeNs now) noexcept {

@@ -22,9 +22,11 @@
 // are a restart as well; on a reliable one they are retransmissions, however many.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "assemble/message_table.hpp"
@@ -78,7 +80,21 @@ public:
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
 
-    /// Adds one SEND or WRITE packet of a configured source. Takes the buffer: it ends in a message or is given back.
+    /// Most packets of one add_burst.
+    static constexpr std::uint32_t burst_max = assemble::MessageTable::burst_max;
+    /// SEND or WRITE packets of configured sources that came one after the other, field by field.
+    struct Arrivals {
+        std::span<const wire::RocePacket> packets;
+        const std::uint32_t* sources = nullptr;
+        void* const* buffers = nullptr;
+        const TimeNs* times = nullptr;
+    };
+    /// Adds all of them in order. Takes their buffers: each ends in a message or is given back.
+    ///
+    /// In two passes, as MessageTable::add_burst: the first fetches what the second touches, and the second places the
+    /// next MIDDLE or LAST of a message whose beginning is here. Whatever is odd in any respect goes through `add`.
+    void add_burst(const Arrivals& burst) noexcept;
+    /// The same for one packet, by the way that knows every case.
     void add(std::uint32_t source, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
     /// A request of `source` that uses PSNs but carries no data for us: READ (with its length) or atomic.
     void skip(std::uint32_t source, const wire::RocePacket& packet, TimeNs now) noexcept;
@@ -118,6 +134,10 @@ public:
     [[nodiscard]] std::uint32_t runs() const noexcept { return runs_.count(); }
 
 private:
+    using Guesses = std::array<Connection*, burst_max>;
+    void look_ahead(const Arrivals& burst, Guesses& guesses) noexcept;
+    [[nodiscard]] bool add_regular(Connection& connection, std::uint32_t source_id, const wire::RocePacket& packet,
+                                   void* buffer, TimeNs now) noexcept;
     [[nodiscard]] Connection& connection_of(std::uint32_t source_id, const wire::RocePacket& packet,
                                             TimeNs now) noexcept;
     void add_near(Connection& connection, Psn psn, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
@@ -132,6 +152,9 @@ private:
     void restart(Connection& connection, Psn first, TimeNs now) noexcept;
     void close_beyond_window(Connection& connection, TimeNs now) noexcept;
     void count_used(Connection& connection, const wire::RocePacket& packet) noexcept;
+    [[nodiscard]] bool is_due(TimeNs now) const noexcept {
+        return runs_.oldest() != no_run && now - runs_[runs_.oldest()].first_ns >= timeout_ns_;
+    }
     void expire_runs(TimeNs now) noexcept;
     void expire_held(Connection& connection, TimeNs now) noexcept;
 

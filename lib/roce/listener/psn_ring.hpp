@@ -78,6 +78,8 @@ public:
     [[nodiscard]] PsnCell at(Psn psn) const noexcept {
         return psn > newest_ || psn < oldest() ? PsnCell() : cells_[index(psn)];
     }
+    /// Of a PSN that is probably in the ring.
+    [[nodiscard]] const PsnCell& probable(Psn psn) const noexcept { return cells_[index(psn)]; }
     void set(Psn psn, PsnCell cell) noexcept {
         if (psn > newest_ || psn < oldest()) return;
         lowest_ = std::min(lowest_, psn);

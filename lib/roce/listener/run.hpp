@@ -7,6 +7,7 @@
 
 #include "assemble/message.hpp"
 #include "roce/listener/psn_ring.hpp"
+#include "wire/roce.hpp"
 
 namespace weir::roce {
 
@@ -36,6 +37,13 @@ struct Run {
     RunLinks by_age;
     RunLinks of_connection;
 
+    /// It ends with this packet.
+    void set_last(const wire::RocePacket& packet) noexcept {
+        has_last = true;
+        last_bytes = packet.bytes;
+        has_immediate = packet.has_immediate;
+        immediate = packet.immediate;
+    }
     [[nodiscard]] bool complete() const noexcept { return has_first && has_last; }
     /// Bytes of the message, if complete.
     [[nodiscard]] std::uint64_t bytes() const noexcept {

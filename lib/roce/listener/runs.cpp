@@ -81,6 +81,30 @@ Verdict Runs::place(Connection& connection, Psn psn, const RocePacket& packet, v
     return wire::ok;
 }
 
+std::uint32_t Runs::continued(const Connection& connection, Psn psn, const RocePacket& packet) const noexcept {
+    if (packet.starts() || packet.bytes == 0) return no_run;
+    const PsnCell before = connection.ring.at(psn - 1);
+    if (!is_before(connection, before, psn) || !connection.ring.at(psn).unknown()) return no_run;
+    if (!packet.ends() && !connection.ring.at(psn + 1).unknown()) return no_run;
+    const Run& left = runs_[before.run()];
+    const bool fits = packet.ends() ? packet.bytes <= left.pmtu : packet.bytes == left.pmtu;
+    if (!left.has_first || left.has_last || left.is_write != packet.is_write || !fits) return no_run;
+    const std::uint64_t bytes = std::uint64_t{left.message->received_bytes} + packet.bytes;
+    return bytes <= connection.config->max_message_bytes ? before.run() : no_run;
+}
+
+void Runs::go_on(std::uint32_t run, Connection& connection, Psn psn, const RocePacket& packet, void* buffer,
+                 TimeNs now) noexcept {
+    Run& into = runs_[run];
+    static_cast<void>(table_.append(*into.message, buffer, packet.payload,
+                                    static_cast<std::uint32_t>(psn - into.begin) * into.pmtu, packet.bytes, now));
+    into.end = psn + 1;
+    connection.ring.set(psn, PsnCell::of_run(run));  // that of its begin says so already
+    if (!packet.ends()) return connection.note_pmtu(packet.bytes);
+    into.set_last(packet);
+    ++connection.ends;
+}
+
 std::uint32_t Runs::open(Connection& connection, Psn psn, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
     if (free_.empty() || table_.buffers_held() >= table_.buffers_max()) return no_run;
     Message* message = table_.open_unbound(connection.config->source, now);
@@ -101,17 +125,12 @@ std::uint32_t Runs::open(Connection& connection, Psn psn, const RocePacket& pack
     fresh.connection = connection.slot;
     fresh.is_write = packet.is_write;
     fresh.has_first = packet.starts();
-    fresh.has_last = packet.ends();
     fresh.first_ns = now;
     fresh.opened = opened_++;
     fresh.ends_before = connection.ends;
     if (packet.place != RocePlace::last) fresh.pmtu = packet.bytes;
     if (fresh.has_first) fresh.dma_length = packet.dma_length;
-    if (fresh.has_last) {
-        fresh.last_bytes = packet.bytes;
-        fresh.has_immediate = packet.has_immediate;
-        fresh.immediate = packet.immediate;
-    }
+    if (packet.ends()) fresh.set_last(packet);
     by_age_.push_back(runs_, run);
     connection.runs.push_back(runs_, run);
     return run;
@@ -121,10 +140,7 @@ void Runs::extend(std::uint32_t index, Psn psn, const RocePacket& packet) noexce
     Run& run = runs_[index];
     (psn < run.begin ? run.begin : run.end) = psn < run.begin ? psn : psn + 1;
     if (packet.place == RocePlace::last) {
-        run.has_last = true;
-        run.last_bytes = packet.bytes;
-        run.has_immediate = packet.has_immediate;
-        run.immediate = packet.immediate;
+        run.set_last(packet);
         return;
     }
     run.pmtu = packet.bytes;

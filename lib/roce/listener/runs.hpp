@@ -22,6 +22,10 @@ public:
     [[nodiscard]] Run& operator[](std::uint32_t run) noexcept { return runs_[run]; }
     [[nodiscard]] const Run& operator[](std::uint32_t run) const noexcept { return runs_[run]; }
     [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+    void prefetch(std::uint32_t run) const noexcept {
+        __builtin_prefetch(&runs_[run].message, 1);
+        __builtin_prefetch(&runs_[run].of_connection, 1);  // may be in the next line
+    }
     /// The one that was opened first, or no_run.
     [[nodiscard]] std::uint32_t oldest() const noexcept { return by_age_.first(); }
 
@@ -45,6 +49,13 @@ public:
     /// but ok: nothing has changed.
     [[nodiscard]] wire::Verdict place(Connection& connection, Psn psn, const wire::RocePacket& packet, void* buffer,
                                       TimeNs now, std::uint32_t& run) noexcept;
+    /// The run that a packet with this PSN goes on with, where it is the next MIDDLE or LAST of a message whose
+    /// beginning is here, and nothing speaks against it; else no_run. `place` would put it there.
+    [[nodiscard]] std::uint32_t continued(const Connection& connection, Psn psn,
+                                          const wire::RocePacket& packet) const noexcept;
+    /// Takes such a packet, for which the table has room.
+    void go_on(std::uint32_t run, Connection& connection, Psn psn, const wire::RocePacket& packet, void* buffer,
+               TimeNs now) noexcept;
     /// Gives up a run; its message is the caller's.
     void release(std::uint32_t run) noexcept;
 

@@ -36,12 +36,17 @@ public:
     void expect(const rte_mbuf& mbuf, const std::byte* end) noexcept {
         second_line_ = end - rte_pktmbuf_mtod(&mbuf, const std::byte*) > std::ptrdiff_t{core::cache_line_bytes};
     }
-    /// For packets that are read whole: from there on the hardware's prefetchers follow.
+    /// Of the packet's headers, the line that `end` says is their last. Cheap where that is the frame's first.
+    static void until(const std::byte* end) noexcept { rte_prefetch0(end - 1); }
+    /// For packets that are read whole: so many after the one in hand are asked for, lest each waits for memory.
+    [[nodiscard]] static std::size_t bodies_ahead(const port::Packet& packet) noexcept {
+        constexpr std::size_t ahead_bytes = 8192;
+        return ahead_bytes / std::max<std::size_t>(packet.captured_bytes, core::cache_line_bytes) + 1;
+    }
+    /// Into the second-level cache: it waits for more lines at a time than the first, and has room for whole packets.
     static void body(const port::Packet& packet) noexcept {
-        constexpr std::uint32_t ahead_bytes = 1024;
-        const std::uint32_t bytes = std::min<std::uint32_t>(packet.captured_bytes, ahead_bytes);
-        for (std::uint32_t at = core::cache_line_bytes; at < bytes; at += core::cache_line_bytes)
-            rte_prefetch0(port::frame_of(packet) + at);
+        for (std::uint32_t at = 0; at < packet.captured_bytes; at += core::cache_line_bytes)
+            rte_prefetch1(port::frame_of(packet) + at);
     }
 
 private:

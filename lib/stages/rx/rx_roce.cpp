@@ -50,6 +50,52 @@ RxRoce::RxRoce(const roce::Listener::Config& listener, const RxResponder::Config
                                                    around.sources, around.answers);
 }
 
+/// While one packet is being worked on, the headers of later ones are on their way from memory, and all of the next
+/// ones where they are read as a whole.
+void RxRoce::decode(const Arrivals& burst, HeaderPrefetch& headers) noexcept {
+    const std::size_t count = burst.packets.size();
+    std::size_t fetched = 1;
+    for (std::size_t i = 0; i < count; ++i) {
+        headers.next();
+        const bool check = checks_icrc(burst.routes[i]);
+        const std::size_t wanted = check ? std::min(count, i + 1 + HeaderPrefetch::bodies_ahead(*burst.packets[i])) : 0;
+        for (; fetched < wanted; ++fetched)
+            if (checks_icrc(burst.routes[fetched])) HeaderPrefetch::body(*burst.packets[fetched]);
+        verdicts_[i] = wire::decode_roce(burst.datagrams[i], check, decoded_[i]);
+    }
+    // The few packets with more headers are seen to when their opcode is known.
+    headers.expect(*burst.packets.back()->mbuf, burst.datagrams[count - 1].payload + wire::roce_bth_bytes);
+}
+
+void RxRoce::add_burst(const Arrivals& burst, HeaderPrefetch& headers) noexcept {
+    decode(burst, headers);
+    const std::size_t count = burst.packets.size();
+    std::size_t listened = 0;  // from here to i they wait for each other
+    for (std::size_t i = 0; i < count; ++i) {
+        const port::Packet& packet = *burst.packets[i];
+        const steer::Route& route = burst.routes[i];
+        if (verdicts_[i] == wire::ok && route.stream != steer::Steering::none && responder_ == nullptr) [[likely]] {
+            around_.sources.note_and_count(route.source, burst.datagrams[i]);
+            sources_[i] = route.source;
+            buffers_[i] = packet.mbuf;
+            times_[i] = packet.time_ns;
+            continue;
+        }
+        listen(listened, i);
+        listened = i + 1;
+        add(packet, burst.datagrams[i], route, decoded_[i], verdicts_[i]);
+    }
+    listen(listened, count);
+}
+
+/// These packets of the burst are the listener's.
+void RxRoce::listen(std::size_t begin, std::size_t end) noexcept {
+    if (begin == end) return;
+    listener_->add_burst({std::span(decoded_).subspan(begin, end - begin), sources_.data() + begin,
+                          buffers_.data() + begin, times_.data() + begin});
+}
+
+/// The way of a packet for whatever decode_roce says of it.
 void RxRoce::add(const port::Packet& packet, const wire::Datagram& datagram, const steer::Route& route,
                  const wire::RocePacket& roce, wire::Verdict verdict) noexcept {
     const bool matched = route.stream != steer::Steering::none;

@@ -1,12 +1,15 @@
 // RoCE packets on an rx lcore: which go to the listener, which to the responder, and which end here.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "roce/listener/listener.hpp"
+#include "stages/rx/header_prefetch.hpp"
 #include "stages/rx/rx_responder.hpp"
 #include "wire/roce.hpp"
 
@@ -28,13 +31,14 @@ public:
     /// `listener` has all sources, also those of reliable connections that are answered.
     RxRoce(const roce::Listener::Config& listener, const RxResponder::Config& responder, const Surroundings& around);
 
-    /// Whether the iCRC of a packet of this route is looked at.
-    [[nodiscard]] bool checks_icrc(const steer::Route& route) const noexcept {
-        return route.stream != steer::Steering::none ? around_.streams[route.stream].check_icrc : check_unmatched_icrc_;
-    }
-    /// Takes over a packet that decode_roce has read with this verdict.
-    void add(const port::Packet& packet, const wire::Datagram& datagram, const steer::Route& route,
-             const wire::RocePacket& roce, wire::Verdict verdict) noexcept;
+    /// Packets that came one after the other, field by field.
+    struct Arrivals {
+        std::span<const port::Packet* const> packets;
+        const wire::Datagram* datagrams = nullptr;
+        const steer::Route* routes = nullptr;
+    };
+    /// Takes over all of them, in order.
+    void add_burst(const Arrivals& burst, HeaderPrefetch& headers) noexcept;
 
     /// Does what a thread wants that connects or disconnects a queue pair; returns how many commands it took.
     [[nodiscard]] std::size_t take_command(TimeNs now) noexcept {
@@ -65,10 +69,28 @@ public:
     }
 
 private:
+    static constexpr std::uint32_t burst = roce::Listener::burst_max;
+
+    /// Whether the iCRC of a packet of this route is looked at.
+    [[nodiscard]] bool checks_icrc(const steer::Route& route) const noexcept {
+        return route.stream != steer::Steering::none ? around_.streams[route.stream].check_icrc : check_unmatched_icrc_;
+    }
+    void decode(const Arrivals& burst, HeaderPrefetch& headers) noexcept;
+    void listen(std::size_t begin, std::size_t end) noexcept;
+    void add(const port::Packet& packet, const wire::Datagram& datagram, const steer::Route& route,
+             const wire::RocePacket& roce, wire::Verdict verdict) noexcept;
+
     Surroundings around_;
     bool check_unmatched_icrc_ = false;
     std::unique_ptr<roce::Listener> listener_;  ///< only where packets may come in any order, or with gaps
     std::unique_ptr<RxResponder> responder_;    ///< only where queue pairs are answered
+
+    // One burst.
+    std::array<wire::RocePacket, burst> decoded_;
+    std::array<wire::Verdict, burst> verdicts_;
+    std::array<std::uint32_t, burst> sources_;
+    std::array<void*, burst> buffers_;
+    std::array<TimeNs, burst> times_;
 };
 
 }  // namespace weir::stages

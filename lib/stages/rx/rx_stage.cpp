@@ -15,6 +15,9 @@ using wire::PacketCounter;
 
 namespace {
 
+/// A run of RoCE packets, of whatever streams: no index of one, nor Steering::none.
+constexpr std::uint16_t all_roce = steer::Steering::none - 1;
+
 RxEdges::Config edges_of(const RxStage::Config& config) {
     return {config.wait, config.steer_in, config.steer_out, config.descriptors, config.commands, config.recycle};
 }
@@ -259,13 +262,23 @@ steer::Route RxStage::route_of(const Packet& packet, const wire::Datagram& datag
     return steering.is_roce(datagram) ? steering.route_roce(datagram, mark) : steering.route_udp(datagram, mark);
 }
 
-/// The same for packets that mostly come again and again; says whether it is RoCE, which is not remembered.
+/// The same for packets that mostly come again and again; says whether it is RoCE.
 steer::Route RxStage::route_of_most(const Packet& packet, const wire::Datagram& datagram, bool& roce) noexcept {
-    if (const steer::Route* known = routes_.find(packet.port, datagram); known != nullptr) return *known;
-    const steer::Steering& steering = *config_.steering[packet.port];
+    roce = datagram.dport == wire::roce_port && config_.steering[packet.port]->is_roce(datagram);
+    if (roce) return route_of_roce(packet, datagram);
+    const std::uint32_t key = datagram.dport;
+    if (const steer::Route* known = routes_.find(packet.port, datagram, key); known != nullptr) return *known;
     const steer::Route route = route_of(packet, datagram);
-    roce = steering.is_roce(datagram);
-    if (!roce && !steering.uses_marks()) routes_.remember(packet.port, datagram, route);
+    if (!config_.steering[packet.port]->uses_marks()) routes_.remember(packet.port, datagram, key, route);
+    return route;
+}
+
+steer::Route RxStage::route_of_roce(const Packet& packet, const wire::Datagram& datagram) noexcept {
+    const std::optional<std::uint32_t> key = wire::roce_queue_pair(datagram);
+    if (!key) return {steer::Steering::none, 0, 0};
+    if (const steer::Route* known = roce_routes_.find(packet.port, datagram, *key); known != nullptr) return *known;
+    const steer::Route route = route_of(packet, datagram);
+    if (!config_.steering[packet.port]->uses_marks()) roce_routes_.remember(packet.port, datagram, *key, route);
     return route;
 }
 
@@ -276,20 +289,31 @@ inline wire::Verdict RxStage::parse(const Packet& packet, wire::Datagram& datagr
     return wire::parse_frame(frame_of(packet), packet.captured_bytes, packet.wire_bytes, datagram);
 }
 
-/// The way of each packet: to another lcore, to RoCE, or into a run of packets of one stream. Neighbours of one stream
-/// are decoded together: the format is chosen once for all of them.
+/// The way of each packet: to another lcore, or into a run of packets of one stream, or of RoCE. They are decoded
+/// together: the format is chosen once for all of them.
 void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from) noexcept {
     const std::uint16_t own = config_.index;
     std::uint16_t run_stream = steer::Steering::none;
     std::uint32_t run = 0;
+    const auto end_run = [&]() noexcept {
+        if (run > 0 && run_stream == all_roce)
+            roce_.add_burst({{run_packets_.data(), run}, run_datagrams_.data(), run_routes_.data()}, headers_);
+        else if (run > 0)
+            assemble_run(run_stream, run);
+        run = 0;
+    };
+    const auto begin_run = [&](std::uint16_t stream) noexcept {
+        if (stream != run_stream && run > 0) {
+            const wire::Datagram parsed = run_datagrams_[run];
+            end_run();
+            run_datagrams_[0] = parsed;
+        }
+        run_stream = stream;
+    };
     const auto join_run = [&](const Packet& packet, std::uint32_t source) noexcept {
         run_buffers_[run] = packet.mbuf;
         run_times_[run] = packet.time_ns;
         run_sources_[run++] = source;
-    };
-    const auto end_run = [&]() noexcept {
-        if (run > 0) assemble_run(run_stream, run);
-        run = 0;
     };
     for (const Packet& packet : packets) {
         time_ = std::max(time_, packet.time_ns);
@@ -300,7 +324,8 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
             process_odd(packet, verdict, datagram, from);
             continue;
         }
-        if (const steer::Route* known = routes_.find(packet.port, datagram);
+        // Most packets are of the run's stream, of a sender that came before.
+        if (const steer::Route* known = routes_.find(packet.port, datagram, datagram.dport);
             known != nullptr && run > 0 && known->stream == run_stream && known->owner == own) [[likely]] {
             join_run(packet, known->source);
             continue;
@@ -310,21 +335,15 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
         if (route.stream == steer::Steering::none && !roce) {
             notes_.unmatched_udp(datagram);
             table_.reject(packet.mbuf, PacketCounter::unsteered);
-        } else if (route.stream != steer::Steering::none && route.owner != config_.index) {
+        } else if (route.stream != steer::Steering::none && route.owner != own) {
             edges_.steer(packet, route.owner);
         } else if (roce) {
-            headers_.next();
-            const wire::Datagram parsed = datagram;
-            end_run();
-            if (&packet != &packets.back() && roce_.checks_icrc(route)) HeaderPrefetch::body(*(&packet + 1));
-            assemble_roce(packet, parsed, route);
+            begin_run(all_roce);
+            HeaderPrefetch::until(wire::roce_headers_end(run_datagrams_[run]));
+            run_packets_[run] = &packet;
+            run_routes_[run++] = route;
         } else {
-            if (route.stream != run_stream && run > 0) {
-                const wire::Datagram parsed = datagram;
-                end_run();
-                run_datagrams_[0] = parsed;
-            }
-            run_stream = route.stream;
+            begin_run(route.stream);
             join_run(packet, route.source);
         }
     }
@@ -409,13 +428,6 @@ void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noex
     if (good == 0) return;
     headers_.expect(*static_cast<rte_mbuf*>(run_buffers_[good - 1]), fragments_[good - 1].payload);
     table_.add_burst({{run_sources_.data(), good}, fragments_.data(), run_buffers_.data(), run_times_.data()});
-}
-
-void RxStage::assemble_roce(const Packet& packet, const wire::Datagram& datagram, const steer::Route& route) noexcept {
-    wire::RocePacket roce;
-    const wire::Verdict verdict = wire::decode_roce(datagram, roce_.checks_icrc(route), roce);
-    if (verdict == wire::ok) headers_.expect(*packet.mbuf, roce.payload);
-    roce_.add(packet, datagram, route, roce, verdict);
 }
 
 void RxStage::begin_pass(std::uint8_t pass) noexcept {

@@ -150,10 +150,10 @@ private:
     [[nodiscard]] steer::Route route_of(const port::Packet& packet, const wire::Datagram& datagram) const noexcept;
     [[nodiscard]] steer::Route route_of_most(const port::Packet& packet, const wire::Datagram& datagram,
                                              bool& roce) noexcept;
+    [[nodiscard]] steer::Route route_of_roce(const port::Packet& packet, const wire::Datagram& datagram) noexcept;
     void end_packet(const port::Packet& packet, wire::PacketCounter counter, port::LivePort* from) noexcept;
     // They are decoded and collected.
     void assemble_run(std::uint16_t stream, std::uint32_t count) noexcept;
-    void assemble_roce(const port::Packet& packet, const wire::Datagram& datagram, const steer::Route& route) noexcept;
     // Time goes on, and ends.
     void begin_pass(std::uint8_t pass) noexcept;
     void close_first_pass() noexcept;
@@ -177,7 +177,8 @@ private:
     RxAnswers answers_;
     RxRoce roce_;
     HeaderPrefetch headers_;
-    RouteCache routes_;
+    RouteCache routes_;       ///< by UDP port
+    RouteCache roce_routes_;  ///< by queue pair
     TimeNs time_ = std::numeric_limits<TimeNs>::min();
     bool own_ended_ = false;  ///< ports and feeders have
     bool done_ = false;
@@ -190,6 +191,8 @@ private:
     std::array<wire::Verdict, burst> verdicts_;
     std::array<void*, burst> run_buffers_;
     std::array<TimeNs, burst> run_times_;
+    std::array<const port::Packet*, burst> run_packets_;  ///< of RoCE
+    std::array<steer::Route, burst> run_routes_;          ///< likewise
 
     std::atomic<std::uint64_t> received_packets_{0};
     std::atomic<std::uint64_t> received_bytes_{0};

@@ -8,11 +8,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "bench_program.hpp"
 #include "core/error.hpp"
 #include "lap.hpp"
 #include "lap_report.hpp"
@@ -265,12 +265,7 @@ int run(int argc, char** argv) {
     else
         report["rows"] = run_study({options.study, sizes.set_bytes, options.repetitions.value_or(3), tsc_hz}, memory,
                                    outputs.bytes());
-    if (!options.json_path.empty()) {
-        std::ofstream file(options.json_path);
-        file << report.dump(1) << '\n';
-        file.close();
-        if (!file) throw core::RunError("cannot write " + options.json_path);
-    }
+    save_report(options.json_path, report);
     port::stop_eal();
     return 0;
 }
@@ -279,13 +274,5 @@ int run(int argc, char** argv) {
 }  // namespace weir::bench
 
 int main(int argc, char** argv) {
-    try {
-        return weir::bench::run(argc, argv);
-    } catch (const weir::core::UsageError& error) {
-        fmt::print(stderr, "pipeline_bench: {}\n", error.what());
-        return 2;
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "pipeline_bench: {}\n", error.what());
-        return 1;
-    }
+    return weir::bench::run_program("pipeline_bench", weir::bench::run, argc, argv);
 }

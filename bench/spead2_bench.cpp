@@ -13,9 +13,9 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <set>
 
+#include "bench_program.hpp"
 #include "core/error.hpp"
 #include "lap.hpp"
 #include "lap_report.hpp"
@@ -299,12 +299,7 @@ int run(int argc, char** argv) {
     report["machine"]["frame_memory_on_huge_pages"] = memory.huge_share();
     report["spead2"] = options.version;
     report["cases"] = run_cases(options, kinds, buffers, memory, tsc_hz);
-    if (!options.json_path.empty()) {
-        std::ofstream file(options.json_path);
-        file << report.dump(1) << '\n';
-        file.close();
-        if (!file) throw core::RunError("cannot write " + options.json_path);
-    }
+    save_report(options.json_path, report);
     port::stop_eal();
     return 0;
 }
@@ -313,13 +308,5 @@ int run(int argc, char** argv) {
 }  // namespace weir::bench
 
 int main(int argc, char** argv) {
-    try {
-        return weir::bench::run(argc, argv);
-    } catch (const weir::core::UsageError& error) {
-        fmt::print(stderr, "spead2_bench: {}\n", error.what());
-        return 2;
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "spead2_bench: {}\n", error.what());
-        return 1;
-    }
+    return weir::bench::run_program("spead2_bench", weir::bench::run, argc, argv);
 }

@@ -52,8 +52,9 @@ public:
             ring_, element_bytes, static_cast<unsigned>(items.size()), &room_for, &left);
         if (pushed > 0) {
             const std::uint32_t first = std::min(pushed, room_for.n1);
-            std::memcpy(room_for.ptr1, items.data(), first * sizeof(T));
-            if (pushed > first) std::memcpy(room_for.ptr2, items.data() + first, (pushed - first) * sizeof(T));
+            std::memcpy(room_for.ptr1, items.data(), std::size_t{element_bytes} * first);
+            if (pushed > first)
+                std::memcpy(room_for.ptr2, items.data() + first, std::size_t{element_bytes} * (pushed - first));
             ::rte_ring_enqueue_zc_elem_finish(ring_, pushed);
         }
         if (const std::uint32_t used = ring_->capacity - left; used > highest_.load(std::memory_order_relaxed))
@@ -70,8 +71,9 @@ public:
             ring_, element_bytes, static_cast<unsigned>(items.size()), &found, nullptr);
         if (popped == 0) return 0;
         const std::uint32_t first = std::min(popped, found.n1);
-        std::memcpy(items.data(), found.ptr1, first * sizeof(T));
-        if (popped > first) std::memcpy(items.data() + first, found.ptr2, (popped - first) * sizeof(T));
+        std::memcpy(items.data(), found.ptr1, std::size_t{element_bytes} * first);
+        if (popped > first)
+            std::memcpy(items.data() + first, found.ptr2, std::size_t{element_bytes} * (popped - first));
         ::rte_ring_dequeue_zc_elem_finish(ring_, popped);
         return popped;
     }

@@ -50,6 +50,7 @@ OptionTable<RunConfig> run_options();
 /// [events], without the comparison of `sources` with the streams.
 OptionTable<EventsConfig> events_options();
 OptionTable<LcoresConfig> lcores_options();
+OptionTable<ServeConfig> serve_options();
 /// A [[format]] table.
 OptionTable<wire::DeclaredSpec> format_table_options();
 std::vector<ReduceConfig> read_reducers(TableReader& root);

@@ -38,13 +38,16 @@ std::string print_config(const RunConfig& config) {
     out += "\n[events]\n" + events_options().print(config.events);
     for (const ReduceConfig& reducer : config.reduce) out += print_reducer(reducer);
     for (const SinkConfig& sink : config.sinks) out += print_sink(sink);
-    return out + "\n[lcores]\n" + lcores_options().print(config.lcores);
+    out += "\n[lcores]\n" + lcores_options().print(config.lcores);
+    if (config.serve) out += "\n[serve]\n" + serve_options().print(*config.serve);
+    return out;
 }
 
 nlohmann::json config_json(const RunConfig& config) {
     nlohmann::json out = run_options().report(config);
     out["events"] = events_options().report(config.events);
     out["lcores"] = lcores_options().report(config.lcores);
+    if (config.serve) out["serve"] = serve_options().report(*config.serve);
     for (const char* key : {"port", "stream", "format", "reduce", "sink", "sources"})
         out[key] = nlohmann::json::array();
     for (const PortConfig& port : config.ports) out["port"].push_back(port_options().report(port));
@@ -65,6 +68,7 @@ options::Reference config_reference() {
     explain_reducers(out);
     explain_sinks(out);
     out.push_back({"lcores", "key", lcores_options().explained()});
+    out.push_back({"serve", "key", serve_options().explained()});
     out.push_back({"format", "key", format_table_options().explained()});
     return out;
 }

@@ -178,7 +178,7 @@ std::string overload_text(const EventsConfig& events) {
 RunConfig parse_config(std::string_view text, std::string_view file_name) {
     const toml::table document = parse_toml(text, file_name);
     TableReader root(document, "", file_name);
-    root.allow({"name", "include", "port", "stream", "events", "reduce", "sink", "lcores", "format"});
+    root.allow({"name", "include", "port", "stream", "events", "reduce", "sink", "lcores", "serve", "format"});
     RunConfig run;
     run_options().read_values(root, run);
     run.ports = read_ports(root);
@@ -189,6 +189,7 @@ RunConfig parse_config(std::string_view text, std::string_view file_name) {
     run.reduce = read_reducers(root);
     run.sinks = read_sinks(root);
     if (auto lcores = root.table("lcores")) run.lcores = lcores_options().read(*lcores);
+    if (auto serve = root.table("serve")) run.serve = serve_options().read(*serve);
     read_streams(root, run);
     check_sinks(run);
     check_reducers(run);
@@ -240,8 +241,8 @@ bool equal(const wire::DeclaredSpec& a, const wire::DeclaredSpec& b) {
 }  // namespace
 
 bool operator==(const RunConfig& a, const RunConfig& b) {
-    return std::tie(a.name, a.ports, a.streams, a.events, a.reduce, a.sinks, a.lcores, a.sources) ==
-               std::tie(b.name, b.ports, b.streams, b.events, b.reduce, b.sinks, b.lcores, b.sources) &&
+    return std::tie(a.name, a.ports, a.streams, a.events, a.reduce, a.sinks, a.lcores, a.serve, a.sources) ==
+               std::tie(b.name, b.ports, b.streams, b.events, b.reduce, b.sinks, b.lcores, b.serve, b.sources) &&
            std::equal(a.formats.begin(), a.formats.end(), b.formats.begin(), b.formats.end(),
                       [](const auto& x, const auto& y) { return equal(x, y); });
 }

@@ -189,6 +189,18 @@ struct LcoresConfig {
     bool operator==(const LcoresConfig&) const = default;
 };
 
+/// [serve]: what others can see of a run, and change. Without the table nothing listens in `weir run` and `weir replay`.
+struct ServeConfig {
+    std::string listen = "127.0.0.1:9321";  ///< "HOST:PORT", "[V6]:PORT" or "unix:/path"; empty: only `socket`
+    std::string socket;                     ///< a UNIX socket for `weir ctl` and `weir top`; empty: by the run's name
+    std::string token_file;                 ///< who changes something over TCP shows what is in it; empty: nobody may
+    std::string run_log;                    ///< JSON lines, one for each change of state; empty: none
+    std::uint32_t connections = 256;        ///< at the same time
+    std::uint32_t updates_per_s = 2;        ///< of the page, at most
+
+    bool operator==(const ServeConfig&) const = default;
+};
+
 struct RunConfig {
     std::string name = "run";  ///< {name} in the path of a sink
     std::vector<PortConfig> ports;
@@ -198,6 +210,7 @@ struct RunConfig {
     std::vector<ReduceConfig> reduce;
     std::vector<SinkConfig> sinks;
     LcoresConfig lcores;
+    std::optional<ServeConfig> serve;
     std::vector<SourceConfig> sources;  ///< follows from the streams, in order of appearance
     std::vector<std::string> warnings;  ///< accepted, but probably not what was meant; not part of the comparison
 

@@ -1,0 +1,36 @@
+// What programs and people see of a run: one JSON document, made by the control thread a few times a second and read by
+// any thread. docs/reference/WATCH_API.md says what is in it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+namespace weir::observe {
+
+class Board {
+public:
+    struct Shown {
+        std::uint64_t generation = 0;  ///< grows by one with each document
+        nlohmann::json document;
+    };
+
+    /// The newest; an empty object of generation 0 before the first. Any thread; never waits for the control thread's
+    /// work.
+    [[nodiscard]] std::shared_ptr<const Shown> latest() const;
+    /// Returns once there is one newer than `generation`, or nothing has come for `patience`.
+    [[nodiscard]] std::shared_ptr<const Shown> wait_for_newer(std::uint64_t generation,
+                                                              std::chrono::milliseconds patience) const;
+    /// Control thread.
+    void publish(nlohmann::json document);
+
+private:
+    mutable std::mutex mutex_;
+    mutable std::condition_variable published_;
+    std::shared_ptr<const Shown> latest_ = std::make_shared<const Shown>(Shown{0, nlohmann::json::object()});
+};
+
+}  // namespace weir::observe

@@ -1,0 +1,32 @@
+// Who shows a run to others while it goes on.
+#pragma once
+
+#include <vector>
+
+#include "pipeline/finding.hpp"
+
+namespace weir::pipeline {
+class Pipeline;
+}  // namespace weir::pipeline
+
+namespace weir::observe {
+struct Ledger;
+class Watch;
+}  // namespace weir::observe
+
+namespace weir::run {
+
+/// Everything on the control thread. Must not throw, and must not take long: the run is stopped from there.
+class Onlooker {
+public:
+    virtual ~Onlooker() = default;
+    /// The pipeline runs.
+    virtual void begin(const pipeline::Pipeline& pipeline) = 0;
+    /// Every few milliseconds; `seconds` since the start.
+    virtual void look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) = 0;
+    /// The account is drawn up: what is shown now agrees with the report. The pipeline goes after this.
+    virtual void finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
+                        const std::vector<pipeline::Finding>& findings, double seconds) = 0;
+};
+
+}  // namespace weir::run

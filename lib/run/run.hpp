@@ -30,6 +30,7 @@ struct RunOptions {
     observe::ProgressOption progress;  ///< --progress
     bool print_config = false;         ///< print the effective configuration and the plan, then stop
     std::string version;               ///< of the program, for the report
+    std::string comment;               ///< of whoever started it, for the report and the manifest
     Onlooker* onlooker = nullptr;      ///< who shows the run to others; null: nobody
     // run
     bool force = false;  ///< --force: start although the host would surely lose data

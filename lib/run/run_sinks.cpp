@@ -45,8 +45,8 @@ observe::Ledger as_seen_by(const observe::Ledger& ledger, std::size_t sink) {
 void RunSinks::open(const config::RunConfig& config, const std::string& out, const nlohmann::json& start,
                     bool reduced) {
     const std::string start_json = start.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    std::vector<std::filesystem::path> taken;
-    std::optional<std::uint32_t> run;
+    std::vector<std::filesystem::path>& taken = final_paths_;
+    std::optional<std::uint32_t>& run = run_number_;
     try {
         for (const config::SinkConfig& sink : config.sinks) {
             if (!sink.writes()) continue;
@@ -88,6 +88,10 @@ std::vector<std::filesystem::path> RunSinks::paths() const {
     std::vector<std::filesystem::path> found;
     for (const Open& open : sinks_) found.push_back(open.sink->path());
     return found;
+}
+
+void RunSinks::give_up_waiting() noexcept {
+    for (const Open& open : sinks_) open.sink->give_up_waiting();
 }
 
 std::vector<nlohmann::json> RunSinks::how() const {

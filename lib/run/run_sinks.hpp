@@ -38,6 +38,12 @@ public:
     [[nodiscard]] std::vector<store::EventSink*> events() const;
     /// Where each of these is now.
     [[nodiscard]] std::vector<std::filesystem::path> paths() const;
+    /// What each that writes is called once the run is over.
+    [[nodiscard]] const std::vector<std::filesystem::path>& final_paths() const noexcept { return final_paths_; }
+    /// Nothing: no path has {run}.
+    [[nodiscard]] std::optional<std::uint32_t> run_number() const noexcept { return run_number_; }
+    /// Those that wait for others give that up: what they cannot send at once is lost, and counted. Any thread.
+    void give_up_waiting() noexcept;
     /// How each of these writes: "direct", "uring", "note" and so on, as it has it.
     [[nodiscard]] std::vector<nlohmann::json> how() const;
     /// Of the sink of kind "pcapng"; nothing if there is none.
@@ -66,6 +72,8 @@ private:
         bool said_failed = false;
     };
     std::vector<Open> sinks_;
+    std::vector<std::filesystem::path> final_paths_;
+    std::optional<std::uint32_t> run_number_;
     std::optional<std::filesystem::path> recorder_path_;
 };
 

@@ -130,6 +130,11 @@ void Session::stop(const std::string& reason) {
     pipeline_->stop_input();
 }
 
+void Session::abort() {
+    stop("aborted");
+    sinks_.give_up_waiting();
+}
+
 bool Session::turn() {
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     if (pipeline_->finished()) return false;
@@ -214,6 +219,7 @@ std::string Session::close_sinks(const observe::Ledger& ledger, const observe::V
     const nlohmann::json report = report_json(ledger);
     nlohmann::json manifest = nlohmann::json::object();
     for (const char* key : {"config", "machine", "plan", "seconds", "stopped_by"}) manifest[key] = report[key];
+    if (!options().comment.empty()) manifest["comment"] = options().comment;
     for (const char* key : {"payload", "reduce", "pedestal"})
         if (report.contains(key)) manifest[key] = report[key];
     return sinks_.close(pipeline_->sinks(), ledger, verdict, manifest, warnings_);
@@ -283,6 +289,8 @@ Session::Result Session::finish() {
     std::vector<pipeline::Finding> findings = diagnose(ledger, watch_.observations(*pipeline_, ledger, seconds_));
     pipeline_->flows().add_findings(findings);
     Result result;
+    result.lost_packets = ledger.lost_packets();
+    result.missing_packets = ledger.missing_packets();
     result.failure = close_everything(ledger, verdict);
     if (company_.onlooker != nullptr) company_.onlooker->finish(*pipeline_, watch_, ledger, findings, seconds_);
     result.report = report_json(ledger);
@@ -294,6 +302,7 @@ Session::Result Session::finish() {
     result.report["bottleneck"] = bottleneck_json(decisive);
     result.report["stages"] = stages_json(usage);
     result.report["levels"] = levels_json(pipeline_->levels());
+    if (!options().comment.empty()) result.report["comment"] = options().comment;
     if (!result.failure.empty()) result.report["error"] = result.failure;
     add_warnings();
     if (!warnings_.empty()) result.report["warnings"] = warnings_;

@@ -36,6 +36,8 @@ public:
         int status = 0;       ///< as that of the program: 0, 1 or 3
         std::string failure;  ///< why the run failed; empty if it did not
         nlohmann::json report;
+        std::uint64_t lost_packets = 0;     ///< that weir had and that are in no event
+        std::uint64_t missing_packets = 0;  ///< that events miss; what came too late is in both
     };
 
     /// `prepared` outlives the run. Opens the report's file: throws core::RunError.
@@ -60,6 +62,8 @@ public:
     [[nodiscard]] bool turn();
     /// Takes no more input; what is under way is finished, in further turns. The first reason counts.
     void stop(const std::string& reason);
+    /// The same without waiting for anybody.
+    void abort();
     /// Draws up the account and closes the sinks.
     [[nodiscard]] Result finish();
 

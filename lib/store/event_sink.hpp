@@ -43,6 +43,8 @@ public:
     virtual void collect() {}
     /// Syncs if that is due by bytes or time; an idle thread calls it.
     virtual void sync_if_due() = 0;
+    /// From now on nothing is waited for: what cannot be had at once is lost, and counted. Any thread.
+    virtual void give_up_waiting() noexcept {}
 
     /// Nothing more comes: afterwards stats().events are the events that are on the device, and they do not change any
     /// more. Throws core::RunError if this finds an error and there was none before. Before the account is drawn up.

@@ -1,8 +1,12 @@
 // Who shows a run to others while it goes on.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <vector>
 
+#include "core/units.hpp"
 #include "pipeline/finding.hpp"
 
 namespace weir::pipeline {
@@ -19,9 +23,15 @@ namespace weir::run {
 /// Everything on the control thread. Must not throw, and must not take long: the run is stopped from there.
 class Onlooker {
 public:
+    struct RunFacts {
+        std::optional<std::uint32_t> number;       ///< nothing: no path of a sink has {run}
+        std::vector<std::filesystem::path> paths;  ///< as they will be called
+        core::TimeNs started_ns = 0;               ///< UNIX time
+    };
+
     virtual ~Onlooker() = default;
     /// The pipeline runs.
-    virtual void begin(const pipeline::Pipeline& pipeline) = 0;
+    virtual void begin(const pipeline::Pipeline& pipeline, const RunFacts& facts) = 0;
     /// Every few milliseconds; `seconds` since the start.
     virtual void look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) = 0;
     /// The account is drawn up: what is shown now agrees with the report. The pipeline goes after this.

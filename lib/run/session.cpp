@@ -16,6 +16,7 @@
 #include "observe/ledger_text.hpp"
 #include "observe/port_report.hpp"
 #include "observe/seen.hpp"
+#include "pipeline/wall_clock.hpp"
 #include "run/captures.hpp"
 #include "run/exit_status.hpp"
 #include "run/run_signals.hpp"
@@ -74,7 +75,7 @@ void Session::start() {
     pipeline_->start();
     started_ = true;
     if (company_.telemetry != nullptr) company_.telemetry->begin();
-    if (company_.onlooker != nullptr) company_.onlooker->begin(*pipeline_);
+    if (company_.onlooker != nullptr) company_.onlooker->begin(*pipeline_, {sinks_.run_number(), sinks_.final_paths(), pipeline::wall_ns()});
 }
 
 pipeline::Pipeline::Options Session::pipeline_options() const {

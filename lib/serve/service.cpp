@@ -18,7 +18,6 @@
 #include "port/eal.hpp"
 #include "port/stale_hugepages.hpp"
 #include "run/run_signals.hpp"
-#include "serve/time_text.hpp"
 
 namespace weir::serve {
 
@@ -160,12 +159,11 @@ std::unique_ptr<run::Session> Service::arm(RunHistory::Run& run) {
     give_up_start_if_asked();
     session->make({ports_.get(), telemetry_.get(), &station_});
     give_up_start_if_asked();
-    run.number = session->sinks().run_number().value_or(static_cast<std::uint32_t>(runs_ + 1));
     run.paths = session->sinks().final_paths();
     run.comment = next.comment;
     run.started_ns = pipeline::wall_ns();
-    station_.set_run(run.number, run.paths, time_text(run.started_ns));
     session->start();
+    run.number = station_.run_number();
     return session;
 }
 

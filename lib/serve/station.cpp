@@ -98,22 +98,32 @@ void Station::publish() {
     feed_.publish(update.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void Station::begin(const pipeline::Pipeline& /*pipeline*/) {
+void Station::begin(const pipeline::Pipeline& /*pipeline*/, const RunFacts& facts) {
     view_.emplace(observe::RunView::Options{updates_per_s_, &latest_event_});
+    run_number_ = facts.number.value_or(static_cast<std::uint32_t>(run_number_ + 1));
+    nlohmann::json paths = nlohmann::json::array();
+    for (const std::filesystem::path& path : facts.paths) paths.push_back(path.string());
+    run_ = {{"number", run_number_},
+            {"paths", std::move(paths)},
+            {"started", time_text(facts.started_ns)},
+            {"seconds", 0.0},
+            {"stop_reason", ""}};
+    has_run_ = true;
 }
 
 void Station::look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) {
     std::optional<nlohmann::json> part = view_->update(pipeline, watch, seconds);
     if (!part) return;
     shown_ = std::move(*part);
-    if (!run_.is_null()) run_["seconds"] = seconds;
+    run_["seconds"] = seconds;
     publish();
 }
 
 void Station::finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
                      const std::vector<pipeline::Finding>& findings, double seconds) {
     shown_ = view_->finish(pipeline, watch, ledger, findings, seconds);
-    if (!run_.is_null()) run_["seconds"] = seconds;
+    run_["seconds"] = seconds;
+    has_run_ = false;
     publish();
 }
 
@@ -123,14 +133,6 @@ void Station::idle() {
 
 void Station::refresh() {
     publish();
-}
-
-void Station::set_run(std::uint64_t number, const std::vector<std::filesystem::path>& paths,
-                      const std::string& started) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const std::filesystem::path& path : paths) list.push_back(path.string());
-    run_ = {{"number", number}, {"paths", std::move(list)}, {"started", started}, {"seconds", 0.0},
-            {"stop_reason", ""}};
 }
 
 void Station::set_run_ended(const std::string& reason) {

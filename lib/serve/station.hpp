@@ -35,7 +35,7 @@ public:
             web::Controls* controls);
     ~Station() override;
 
-    void begin(const pipeline::Pipeline& pipeline) override;
+    void begin(const pipeline::Pipeline& pipeline, const RunFacts& facts) override;
     void look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) override;
     void finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
                 const std::vector<pipeline::Finding>& findings, double seconds) override;
@@ -44,7 +44,9 @@ public:
     void idle();
     /// Something has changed that is to be seen at once.
     void refresh();
-    void set_run(std::uint64_t number, const std::vector<std::filesystem::path>& paths, const std::string& started);
+    /// Of the run that began last, as its sinks count, or counted here; 0: there was none.
+    [[nodiscard]] std::uint64_t run_number() const noexcept { return run_number_; }
+    [[nodiscard]] bool has_run() const noexcept { return has_run_; }
     /// What the run showed stays to be seen, with why it ended.
     void set_run_ended(const std::string& reason);
     /// Where workers' events are looked at for the picture.
@@ -66,6 +68,8 @@ private:
     Clock::time_point published_;
     nlohmann::json shown_ = nlohmann::json::object();  ///< the run's part of the document
     nlohmann::json run_;                               ///< of the present run, or of the last one; null: there was none
+    std::uint64_t run_number_ = 0;
+    bool has_run_ = false;
     nlohmann::json sent_runs_;                         ///< as viewers have them
     observe::Board board_;
     store::LatestEvent latest_event_;

@@ -39,7 +39,7 @@ Pipeline::Pipeline(Options options)
                                            : nullptr),
       ports_(own_ports_ != nullptr ? *own_ports_ : *options_.ports),
       rings_(options_.plan, !is_live(), options_.sinks.size()),
-      outputs_(options_.plan, options_.sinks, rings_),
+      outputs_(options_.plan, options_.sinks, options_.latest_event, rings_),
       clock_(is_live() ? std::make_unique<port::LiveClock>() : nullptr),
       numbers_(options_.plan.build.size()),
       lcores_(options_.plan.placement.lcores(), options_.config.lcores.idle, signals_, clock_.get()) {

@@ -43,6 +43,7 @@ public:
         bool wait = false;                                     ///< nothing is lost for want of room: the input waits
         std::optional<stages::CaptureFeeder::Config> capture;  ///< replay instead of live ports
         std::vector<store::EventSink*> sinks;                  ///< none: events are counted and forgotten
+        store::LatestEvent* latest_event = nullptr;            ///< sees what goes to the sinks; null: nobody looks
         stages::AnswerLog* answers = nullptr;                  ///< replay: where answers to RoCE requests are kept
         record::Recorder* recorder = nullptr;                  ///< null: packets are not recorded
         RunPorts* ports = nullptr;  ///< devices that are up already; null: the run has its own

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 
@@ -12,6 +13,10 @@
 namespace weir::pipeline {
 class Pipeline;
 }  // namespace weir::pipeline
+
+namespace weir::store {
+class LatestEvent;
+}  // namespace weir::store
 
 namespace weir::observe {
 struct Ledger;
@@ -30,6 +35,9 @@ public:
     };
 
     virtual ~Onlooker() = default;
+    /// A run is about to be made, whose sinks were opened with `start`. What gets to see its events, and outlives the
+    /// pipeline; null: nothing.
+    [[nodiscard]] virtual store::LatestEvent* watch_events(const nlohmann::json& start) = 0;
     /// The pipeline runs.
     virtual void begin(const pipeline::Pipeline& pipeline, const RunFacts& facts) = 0;
     /// Every few milliseconds; `seconds` since the start.

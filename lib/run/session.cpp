@@ -45,6 +45,7 @@ void Session::open() {
                          {"machine", observe::machine_json(options().version, prepared_.plan())}};
     if (reduce.needs_version_2()) start["payload"] = reduce.payload_json();
     sinks_.open(options().config, options().out, start, reduce.needs_version_2());
+    kept_start_ = std::move(start);
     if (sinks_.recorder_path())
         recorder_ = observe::RunRecorder::open(options().config, prepared_.plan(),
                                                {prepared_.is_replay(), *sinks_.recorder_path(), options().version});
@@ -75,7 +76,8 @@ void Session::start() {
     pipeline_->start();
     started_ = true;
     if (company_.telemetry != nullptr) company_.telemetry->begin();
-    if (company_.onlooker != nullptr) company_.onlooker->begin(*pipeline_, {sinks_.run_number(), sinks_.final_paths(), pipeline::wall_ns()});
+    if (company_.onlooker != nullptr)
+        company_.onlooker->begin(*pipeline_, {sinks_.run_number(), sinks_.final_paths(), pipeline::wall_ns()});
 }
 
 pipeline::Pipeline::Options Session::pipeline_options() const {
@@ -95,6 +97,7 @@ pipeline::Pipeline::Options Session::pipeline_options() const {
     setup.answers = answers_.get();
     setup.recorder = recorder_ != nullptr ? &recorder_->recorder() : nullptr;
     setup.ports = company_.ports;
+    if (company_.onlooker != nullptr) setup.latest_event = company_.onlooker->watch_events(kept_start_);
     return setup;
 }
 

@@ -112,6 +112,7 @@ private:
     observe::Progress line_progress_{{observe::ProgressMode::none, ""}, true};  ///< its rates have their own intervals
     observe::Watch watch_;
     RunSinks sinks_;
+    nlohmann::json kept_start_;          ///< what the sinks were opened with
     std::vector<std::string> warnings_;  ///< for the report
     std::unique_ptr<stages::AnswerLog> answers_;
     std::unique_ptr<observe::RunRecorder> recorder_;

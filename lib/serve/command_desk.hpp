@@ -72,8 +72,8 @@ private:
     mutable std::mutex mutex_;
     State state_ = State::idle;
     Clock::time_point since_ = Clock::now();
-    std::optional<Command> asked_;       ///< nobody has taken it yet
-    std::optional<Command> under_way_;   ///< taken and not done
+    std::optional<Command> asked_;      ///< nobody has taken it yet
+    std::optional<Command> under_way_;  ///< taken and not done
     bool abort_ = false;
     Last last_;
     std::string error_;

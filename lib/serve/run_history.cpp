@@ -9,7 +9,8 @@ void RunHistory::add(const Run& run, const run::Session::Result& result) {
     nlohmann::json paths = nlohmann::json::array();
     for (const std::filesystem::path& path : run.paths) paths.push_back(path.string());
     std::uint64_t incomplete = 0;
-    for (const auto& [cause, events] : report["events"]["incomplete"].items()) incomplete += events.get<std::uint64_t>();
+    for (const auto& [cause, events] : report["events"]["incomplete"].items())
+        incomplete += events.get<std::uint64_t>();
     const auto complete = report["events"]["complete"].get<std::uint64_t>();
     runs_.push_front({{"number", run.number},
                       {"paths", std::move(paths)},

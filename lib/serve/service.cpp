@@ -26,7 +26,8 @@ namespace {
 constexpr auto turn_pause = std::chrono::milliseconds(2);
 
 bool has_recorder(const config::RunConfig& config) {
-    return std::ranges::any_of(config.sinks, [](const config::SinkConfig& sink) { return sink.as<config::RecorderConfig>() != nullptr; });
+    return std::ranges::any_of(
+        config.sinks, [](const config::SinkConfig& sink) { return sink.as<config::RecorderConfig>() != nullptr; });
 }
 
 config::ServeConfig serve_config(const config::RunConfig& config) {
@@ -52,12 +53,13 @@ Service::Service(run::RunOptions options, bool start_at_once)
       start_next_(start_at_once),
       log_(config_.run_log),
       desk_(has_recorder(prepared_.options().config)),
-      station_(prepared_.options(), config_,
-               [this](nlohmann::json& document) {
-                   desk_.describe(document);
-                   document["runs"] = history_.json();
-               },
-               &desk_) {}
+      station_(
+          prepared_.options(), config_,
+          [this](nlohmann::json& document) {
+              desk_.describe(document);
+              document["runs"] = history_.json();
+          },
+          &desk_) {}
 
 Service::~Service() = default;
 

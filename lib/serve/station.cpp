@@ -6,12 +6,10 @@
 #include <array>
 #include <utility>
 
-#include "config/schema.hpp"
-#include "observe/metrics.hpp"
 #include "pipeline/wall_clock.hpp"
 #include "serve/time_text.hpp"
 #include "web/asset.hpp"
-#include "web/default_socket.hpp"
+#include "web/client.hpp"
 
 namespace weir::serve {
 
@@ -53,7 +51,7 @@ Station::Station(const run::RunOptions& options, const config::ServeConfig& conf
                     return std::shared_ptr<const nlohmann::json>(std::move(shown), document);
                 },
             .controls = controls,
-            .config_schema = config::config_schema()}) {
+            .config_schema = {}}) {
     publish();
     web::Routes routes;
     add_routes(routes);
@@ -64,17 +62,31 @@ Station::~Station() = default;
 
 void Station::add_routes(web::Routes& routes) {
     api_.add_to(routes);
-    routes.add(web::page_assets());
     routes.add_feed("/events", feed_);
-    routes.add("GET", "/metrics", [this](const web::Request&) {
-        return web::text_response(observe::metrics_text(board_.latest()->document),
-                                  "text/plain; version=0.0.4; charset=utf-8");
-    });
     routes.add("GET", "/picture", [this](const web::Request&) { return picture(); });
 }
 
 web::Response Station::picture() {
-    return web::error_response(404, "there is no picture");
+    std::shared_ptr<store::LatestEvent> event;
+    {
+        const std::lock_guard lock(event_mutex_);
+        event = latest_event_;
+    }
+    if (event == nullptr) return web::error_response(404, "there has been no run");
+    const std::shared_ptr<const store::LatestEvent::Picture> picture = event->take_picture();
+    const store::LatestEvent::Facts& facts = picture->facts;
+    if (!facts.why_not.empty()) return web::error_response(404, facts.why_not);
+    web::Response response;
+    response.type = "application/octet-stream";
+    const auto* const bytes = reinterpret_cast<const char*>(picture->pixels.data());
+    response.body = std::make_shared<const std::string>(bytes, picture->pixels.size());
+    response.headers = {{"X-Weir-Type", facts.type},
+                        {"X-Weir-Width", fmt::format("{}", facts.width)},
+                        {"X-Weir-Height", fmt::format("{}", facts.height)},
+                        {"X-Weir-Epoch", fmt::format("{}", facts.epoch)},
+                        {"X-Weir-Event", fmt::format("{}", facts.event)},
+                        {"X-Weir-Generation", fmt::format("{}", facts.generation)}};
+    return response;
 }
 
 void Station::publish() {
@@ -98,8 +110,16 @@ void Station::publish() {
     feed_.publish(update.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+store::LatestEvent* Station::watch_events(const nlohmann::json& start) {
+    auto event = std::make_shared<store::LatestEvent>(start);
+    view_.reset();  // it looks at the one before
+    const std::lock_guard lock(event_mutex_);
+    latest_event_ = std::move(event);
+    return latest_event_.get();
+}
+
 void Station::begin(const pipeline::Pipeline& /*pipeline*/, const RunFacts& facts) {
-    view_.emplace(observe::RunView::Options{updates_per_s_, &latest_event_});
+    view_.emplace(observe::RunView::Options{updates_per_s_, latest_event_.get()});
     run_number_ = facts.number.value_or(static_cast<std::uint32_t>(run_number_ + 1));
     nlohmann::json paths = nlohmann::json::array();
     for (const std::filesystem::path& path : facts.paths) paths.push_back(path.string());
@@ -141,7 +161,8 @@ void Station::set_run_ended(const std::string& reason) {
 
 std::string Station::text() const {
     std::string text = "watch at";
-    for (const std::string& url : server_->urls()) text += fmt::format("{} {}", text.ends_with(" at") ? "" : " and", url);
+    for (const std::string& url : server_->urls())
+        text += fmt::format("{} {}", text.ends_with(" at") ? "" : " and", url);
     return text + "\n";
 }
 

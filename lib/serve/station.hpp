@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -35,6 +36,7 @@ public:
             web::Controls* controls);
     ~Station() override;
 
+    [[nodiscard]] store::LatestEvent* watch_events(const nlohmann::json& start) override;
     void begin(const pipeline::Pipeline& pipeline, const RunFacts& facts) override;
     void look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) override;
     void finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
@@ -49,8 +51,6 @@ public:
     [[nodiscard]] bool has_run() const noexcept { return has_run_; }
     /// What the run showed stays to be seen, with why it ended.
     void set_run_ended(const std::string& reason);
-    /// Where workers' events are looked at for the picture.
-    [[nodiscard]] store::LatestEvent& latest_event() noexcept { return latest_event_; }
     /// "watch at http://127.0.0.1:9321 and unix:/run/weir/det.sock", a line.
     [[nodiscard]] std::string text() const;
 
@@ -70,10 +70,11 @@ private:
     nlohmann::json run_;                               ///< of the present run, or of the last one; null: there was none
     std::uint64_t run_number_ = 0;
     bool has_run_ = false;
-    nlohmann::json sent_runs_;                         ///< as viewers have them
+    nlohmann::json sent_runs_;  ///< as viewers have them
     observe::Board board_;
-    store::LatestEvent latest_event_;
-    std::optional<observe::RunView> view_;  ///< of the run
+    mutable std::mutex event_mutex_;
+    std::shared_ptr<store::LatestEvent> latest_event_;  ///< of the present run, or of the last one
+    std::optional<observe::RunView> view_;              ///< of the run
     std::uint32_t updates_per_s_;
     web::TokenGuard guard_;
     web::EventFeed feed_;

@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/tsan.hpp"
@@ -139,7 +140,7 @@ SimulatorFeeder::~SimulatorFeeder() {
 }
 
 void SimulatorFeeder::start(const RunSignals& signals) {
-    simulator_.emplace(config_.simulator);
+    if (std::exchange(started_, true)) simulator_.emplace(config_.simulator);
     emitted_.store(0, std::memory_order_relaxed);
     missed_.store(0, std::memory_order_relaxed);
     sent_all_.store(false, std::memory_order_release);

@@ -53,7 +53,8 @@ private:
     void run(const RunSignals& signals);
 
     Config config_;
-    std::optional<simulate::Simulator> simulator_;  ///< always there; made anew by start()
+    std::optional<simulate::Simulator> simulator_;  ///< always there
+    bool started_ = false;
     port::BufferPool& pool_;
     rte_ring* ring_ = nullptr;
     std::string device_;

@@ -39,15 +39,27 @@ std::string CommandDesk::refusal(Command command) const {
 web::Controls::Outcome CommandDesk::execute(std::string_view name) {
     const std::optional<Command> command = command_of(name);
     if (!command) return {404, fmt::format("there is no command \"{}\"", name.substr(0, 64))};
+    Outcome outcome = accept(*command);
+    if (outcome.status == 202 && changed_) changed_();
+    return outcome;
+}
+
+web::Controls::Outcome CommandDesk::accept(Command command) {
     const std::lock_guard lock(mutex_);
-    if (!is_free(*command)) return {409, refusal(*command)};
-    if (*command == Command::abort) abort_ = true;
-    if (*command != Command::abort || !asked_) asked_ = command;
-    last_ = {std::string(name), time_text(pipeline::wall_ns()), false, "", ""};
-    return {202, fmt::format("{}: under way", name)};
+    if (!is_free(command)) return {409, refusal(command)};
+    if (command == Command::abort) abort_ = true;
+    if (command != Command::abort || !asked_) asked_ = command;
+    last_ = {std::string(name_of(command)), time_text(pipeline::wall_ns()), false, "", ""};
+    return {202, fmt::format("{}: under way", name_of(command))};
 }
 
 web::Controls::Outcome CommandDesk::set(std::string_view path, const nlohmann::json& value) {
+    Outcome outcome = keep(path, value);
+    if (outcome.status == 200 && changed_) changed_();
+    return outcome;
+}
+
+web::Controls::Outcome CommandDesk::keep(std::string_view path, const nlohmann::json& value) {
     const std::lock_guard lock(mutex_);
     if (path == "config/duration_s") {
         if (!value.is_null() && !(value.is_number() && value.get<double>() > 0 && value.get<double>() < 1e9))
@@ -81,7 +93,7 @@ CommandDesk::NextRun CommandDesk::next_run() const {
 void CommandDesk::describe(nlohmann::json& document) const {
     const std::lock_guard lock(mutex_);
     const double since_s = std::chrono::duration<double>(Clock::now() - since_).count();
-    document["status"] = {{"state", name_of(state_)}, {"mode", mode_}, {"since_s", since_s}, {"error", error_}};
+    document["status"] = {{"state", name_of(state_)}, {"mode", "serve"}, {"since_s", since_s}, {"error", error_}};
     nlohmann::json& command = document["command"];
     command = {{"allowed", nlohmann::json::array()}, {"execute", last_.done ? "" : last_.command}};
     for (const Command each : commands()) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,8 +25,10 @@ public:
         std::string comment;  ///< goes into the manifest and the run log
     };
 
-    /// `records`: the configuration has a flight recorder.
-    explicit CommandDesk(bool records) : records_(records) {}
+    /// `records`: the configuration has a flight recorder. `changed` is called when a command has been taken or
+    /// something was set, by the thread that asked: whoever asks next is to see it.
+    explicit CommandDesk(bool records, std::function<void()> changed = {})
+        : records_(records), changed_(std::move(changed)) {}
 
     // Any thread.
 
@@ -51,7 +54,6 @@ public:
     void move_to(State state);
     /// What is shown as the service's trouble, until the next start; empty: none.
     void set_error(std::string error);
-    void set_mode(std::string mode) { mode_ = std::move(mode); }
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -64,11 +66,13 @@ private:
         std::string error;
     };
 
+    [[nodiscard]] Outcome accept(Command command);
+    [[nodiscard]] Outcome keep(std::string_view path, const nlohmann::json& value);
     [[nodiscard]] bool is_free(Command command) const;
     [[nodiscard]] std::string refusal(Command command) const;
 
     const bool records_;
-    std::string mode_ = "serve";
+    const std::function<void()> changed_;
     mutable std::mutex mutex_;
     State state_ = State::idle;
     Clock::time_point since_ = Clock::now();

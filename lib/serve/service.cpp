@@ -52,14 +52,9 @@ Service::Service(run::RunOptions options, bool start_at_once)
       config_(serve_config(prepared_.options().config)),
       start_next_(start_at_once),
       log_(config_.run_log),
-      desk_(has_recorder(prepared_.options().config)),
+      desk_(has_recorder(prepared_.options().config), [this] { station_.amend(); }),
       station_(
-          prepared_.options(), config_,
-          [this](nlohmann::json& document) {
-              desk_.describe(document);
-              document["runs"] = history_.json();
-          },
-          &desk_) {}
+          prepared_.options(), config_, [this](nlohmann::json& document) { desk_.describe(document); }, &desk_) {}
 
 Service::~Service() = default;
 
@@ -141,6 +136,7 @@ void Service::move_to(State state, nlohmann::json more) {
 void Service::finish_commands(const std::string& message, const std::string& error) {
     if (under_way_) desk_.done(*std::exchange(under_way_, std::nullopt), message, error);
     if (std::exchange(aborting_, false)) desk_.done(Command::abort, message);
+    station_.refresh();
 }
 
 void Service::give_up_start_if_asked() const {
@@ -184,18 +180,18 @@ void Service::one_run(Command by) {
         station_.set_run_ended("it could not be started");
         desk_.set_error(error.what());
         aborting_ = desk_.wants_abort();
-        finish_commands({}, error.what());
         move_to(State::idle, {{"error", error.what()}});
+        finish_commands({}, error.what());
         return;
     }
     const double arm_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     ++runs_;
     number_ = run.number;
-    finish_commands(fmt::format("run {}, started in {:.0f} ms", run.number, arm_s * 1e3), {});
     nlohmann::json paths = nlohmann::json::array();
     for (const std::filesystem::path& path : run.paths) paths.push_back(path.string());
     move_to(State::running,
             {{"run", run.number}, {"paths", std::move(paths)}, {"arm_s", arm_s}, {"comment", run.comment}});
+    finish_commands(fmt::format("run {}, started in {:.0f} ms", run.number, arm_s * 1e3), {});
     core::say("running: run {}, started in {:.0f} ms\n", run.number, arm_s * 1e3);
     control(*session);
     end_run(*session, run);
@@ -219,8 +215,9 @@ void Service::control(run::Session& session) {
 
 void Service::obey(run::Session& session, Command command) {
     switch (command) {
-        case Command::start:
-            break;  // not while there is a run
+        case Command::start:  // the desk takes none while there is a run
+            desk_.done(command, {}, "there is a run");
+            break;
         case Command::new_run:
             start_next_ = true;
             [[fallthrough]];
@@ -239,12 +236,12 @@ void Service::obey(run::Session& session, Command command) {
             } catch (const std::exception& error) {
                 desk_.done(command, {}, error.what());
             }
-            return;
+            break;
         case Command::flight_record:
             desk_.done(command, session.save_recording());
-            return;
+            break;
     }
-    desk_.done(command, {}, "not while there is a run");
+    station_.refresh();
 }
 
 std::string Service::save_snapshot(run::Session& session) {
@@ -266,6 +263,7 @@ void Service::end_run(run::Session& session, RunHistory::Run& run) {
     run.ended_ns = pipeline::wall_ns();
     run.paths = session.sinks().paths();
     history_.add(run, result);
+    station_.set_runs(history_.json());
     std::string trouble = result.failure;
     if (!config_.reports.empty()) try {
             save_report(result.report, fmt::format("{}", run.number));
@@ -278,9 +276,9 @@ void Service::end_run(run::Session& session, RunHistory::Run& run) {
     line["run"] = line["number"];
     line.erase("number");
     station_.set_run_ended(session.stop_reason());
+    move_to(State::idle, std::move(line));
     // Of new_run only half is done.
     if (!start_next_) finish_commands(fmt::format("run {} ended", run.number), result.failure);
-    move_to(State::idle, std::move(line));
 }
 
 }  // namespace weir::serve

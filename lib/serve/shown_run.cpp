@@ -20,7 +20,6 @@ void ShownRun::describe(nlohmann::json& document) const {
     document["status"] = {{"state", name_of(state)}, {"mode", mode_}, {"since_s", nullptr}, {"error", ""}};
     document["command"] = {{"allowed", nlohmann::json::array()}};
     document["config"] = nlohmann::json::object();
-    document["runs"] = nlohmann::json::array();
 }
 
 }  // namespace weir::serve

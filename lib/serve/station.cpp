@@ -98,15 +98,12 @@ void Station::publish() {
     document["name"] = name_;
     document["time"] = time_text(pipeline::wall_ns());
     document["run"] = run_;
-    document["generation"] = board_.latest()->generation + 1;
-    describe_(document);
-    nlohmann::json update = document;
+    document["runs"] = runs_;
+    board_.publish(std::move(document), describe_);
+    nlohmann::json update = board_.latest()->document;
     update.erase("history");
-    if (update["runs"] == sent_runs_)
-        update.erase("runs");
-    else
-        sent_runs_ = update["runs"];
-    board_.publish(std::move(document));
+    if (runs_ == sent_runs_) update.erase("runs");
+    sent_runs_ = runs_;
     feed_.publish(update.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

@@ -27,7 +27,7 @@ namespace weir::serve {
 /// On the control thread, but for what the server's threads ask.
 class Station : public run::Onlooker {
 public:
-    /// Adds to the document what only the caller knows: "status", "command", "config", "runs".
+    /// Adds to the document what only the caller knows: "status", "command", "config". Any thread.
     using Describe = std::function<void(nlohmann::json& document)>;
 
     /// Listens from now on. `controls` may be null: nobody changes anything. What
@@ -49,6 +49,10 @@ public:
     /// Of the run that began last, as its sinks count, or counted here; 0: there was none.
     [[nodiscard]] std::uint64_t run_number() const noexcept { return run_number_; }
     [[nodiscard]] bool has_run() const noexcept { return has_run_; }
+    /// The same at once, in any thread, of what Describe adds.
+    void amend() { board_.amend(describe_); }
+    /// The last runs, as in the document.
+    void set_runs(nlohmann::json runs) { runs_ = std::move(runs); }
     /// What the run showed stays to be seen, with why it ended.
     void set_run_ended(const std::string& reason);
     /// "watch at http://127.0.0.1:9321 and unix:/run/weir/det.sock", a line.
@@ -70,6 +74,7 @@ private:
     nlohmann::json run_;                               ///< of the present run, or of the last one; null: there was none
     std::uint64_t run_number_ = 0;
     bool has_run_ = false;
+    nlohmann::json runs_ = nlohmann::json::array();
     nlohmann::json sent_runs_;  ///< as viewers have them
     observe::Board board_;
     mutable std::mutex event_mutex_;

@@ -71,10 +71,6 @@ public:
         return ended_;
     }
     void finish() { ::shutdown(fd_, SHUT_WR); }
-    void small_buffer() {
-        const int bytes = 4096;
-        ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-    }
 
 private:
     void connect_to(const sockaddr* address, socklen_t size) {

@@ -24,7 +24,7 @@ protected:
         Routes routes;
         api_.add_to(routes);
         routes.add_feed("/events", feed_);
-        routes.add("GET", "/large", [large = std::string(8U << 20U, 'x')](const Request&) {
+        routes.add("GET", "/large", [large = std::string(32U << 20U, 'x')](const Request&) {
             return text_response(large, "text/plain");
         });
         routes.add("GET", "/query", [](const Request& request) {

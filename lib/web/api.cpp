@@ -56,8 +56,9 @@ bool is_command(const Changes::value_type& change) {
 void Api::add_to(Routes& routes) const {
     const std::string root(api_root);
     routes.add("GET", "/api", [](const Request&) { return json_response({{"api", 0.1}}); });
-    routes.add("GET", "/api/0.1/adapters",
-               [](const Request&) { return json_response({{"adapters", json::array({"weir"})}}); });
+    routes.add("GET", "/api/0.1/adapters", [](const Request&) {
+        return json_response({{"adapters", json::array({"weir"})}});
+    });
     routes.add("GET", root + "/openapi.json", [](const Request&) { return json_response(openapi_document()); });
     if (!options_.config_schema.is_null())
         routes.add("GET", root + "/config_schema.json",

@@ -16,9 +16,9 @@ public:
     struct Options {
         /// The newest document. Of a board: `[&] { auto shown = board.latest();
         /// return std::shared_ptr<const nlohmann::json>(shown, &shown->document); }`.
-        std::function<std::shared_ptr<const nlohmann::json>()> document;
-        Controls* controls = nullptr;  ///< null: nothing can be changed
-        nlohmann::json config_schema;  ///< what config_schema.json is; null: there is none
+        std::function<std::shared_ptr<const nlohmann::json>()> document{};
+        Controls* controls = nullptr;    ///< null: nothing can be changed
+        nlohmann::json config_schema{};  ///< what config_schema.json is; null: there is none
     };
 
     explicit Api(Options options) : options_(std::move(options)) {}

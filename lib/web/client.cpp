@@ -131,7 +131,7 @@ std::vector<std::string> sockets_there() {
 }
 
 std::string token_in(const std::string& file) {
-    struct stat status{};
+    struct stat status {};
     std::ifstream in(file);
     if (!in || stat(file.c_str(), &status) != 0) throw core::UsageError(fmt::format("{} cannot be read", file));
     if ((status.st_mode & S_IROTH) != 0)

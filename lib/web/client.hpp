@@ -14,9 +14,9 @@ namespace weir::web {
 class Client {
 public:
     struct Options {
-        std::string socket;  ///< path of a UNIX socket; empty: `url` is asked
-        std::string url;     ///< "http://HOST:PORT"
-        std::string token;   ///< for changes over TCP
+        std::string socket{};                        ///< path of a UNIX socket; empty: `url` is asked
+        std::string url{};                           ///< "http://HOST:PORT"
+        std::string token{};                         ///< for changes over TCP
         std::chrono::milliseconds patience{10'000};  ///< for an answer
     };
     struct Answer {

@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -244,13 +244,13 @@ Daemon::Daemon(Listener listener, const Routes& routes, TokenGuard* guard, Limit
       connections_(limits.connections) {
     const int fd = listener_.release();
     // At its own limit libmicrohttpd would no longer accept, and clients would wait without being told.
-    mhd_ = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, &Callbacks::admit, this,
-        &Callbacks::request, this, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, limits.connections + 1U,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory, MHD_OPTION_NOTIFY_CONNECTION,
-        &Callbacks::opened_or_closed, this, MHD_OPTION_NOTIFY_COMPLETED, &Callbacks::completed, this,
-        MHD_OPTION_UNESCAPE_CALLBACK, &Callbacks::leave_escaped, nullptr, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+    mhd_ =
+        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, &Callbacks::admit,
+                         this, &Callbacks::request, this, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                         limits.connections + 1U, MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory,
+                         MHD_OPTION_NOTIFY_CONNECTION, &Callbacks::opened_or_closed, this, MHD_OPTION_NOTIFY_COMPLETED,
+                         &Callbacks::completed, this, MHD_OPTION_UNESCAPE_CALLBACK, &Callbacks::leave_escaped, nullptr,
+                         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (mhd_ == nullptr) throw core::RunError(fmt::format("{}: libmicrohttpd does not start", listener_.url()));
 }
 

@@ -33,8 +33,8 @@ sockaddr_un unix_address(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.empty() || path.size() >= sizeof address.sun_path)
-        throw core::UsageError(fmt::format("a UNIX socket at \"{}\": its path may have 1 to {} bytes", path,
-                                           sizeof address.sun_path - 1));
+        throw core::UsageError(
+            fmt::format("a UNIX socket at \"{}\": its path may have 1 to {} bytes", path, sizeof address.sun_path - 1));
     path.copy(address.sun_path, path.size());
     return address;
 }
@@ -58,7 +58,7 @@ bool is_loopback(const sockaddr* address) {
 void make_folder(const std::filesystem::path& folder, std::string_view at) {
     if (folder.empty()) return;
     mkdir(folder.c_str(), 0755);
-    struct stat status{};
+    struct stat status {};
     if (stat(folder.c_str(), &status) != 0) cannot_listen(at, std::strerror(errno));
     if (geteuid() != 0 && status.st_uid != 0 && status.st_uid != geteuid())
         cannot_listen(at, "its folder belongs to another user");
@@ -120,14 +120,14 @@ Listener Listener::open_unix(const std::string& path) {
     fchmod(out.fd_, socket_mode);  // the file has it from the beginning, less the umask
     if (bind(out.fd_, raw, sizeof address) != 0) {
         if (errno != EADDRINUSE) cannot_listen(at, std::strerror(errno));
-        struct stat status{};
+        struct stat status {};
         if (lstat(path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode))
             cannot_listen(at, "there is a file that is no socket");
         if (somebody_listens(address)) cannot_listen(at, "another process does");
         if (unlink(path.c_str()) != 0 || bind(out.fd_, raw, sizeof address) != 0)
             cannot_listen(at, std::strerror(errno));
     }
-    struct stat made{};
+    struct stat made {};
     if (chmod(path.c_str(), socket_mode) != 0 || lstat(path.c_str(), &made) != 0 || listen(out.fd_, backlog) != 0) {
         const int error = errno;
         unlink(path.c_str());
@@ -150,7 +150,7 @@ Listener::Listener(Listener&& other) noexcept
 
 Listener::~Listener() {
     if (fd_ >= 0) close(fd_);
-    struct stat there{};
+    struct stat there {};
     if (!path_.empty() && lstat(path_.c_str(), &there) == 0 && there.st_dev == device_ && there.st_ino == inode_)
         unlink(path_.c_str());
 }

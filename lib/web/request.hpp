@@ -15,12 +15,12 @@ namespace weir::web {
 class EventFeed;
 
 struct Request {
-    std::string method;  ///< "GET", "PUT"
-    std::string path;    ///< decoded, without the query; begins with '/'
-    std::map<std::string, std::string, std::less<>> query;
-    std::map<std::string, std::string, std::less<>> headers;  ///< names in lower case
-    std::string body;
-    std::string peer;    ///< its IP address; empty over a UNIX socket
+    std::string method{};  ///< "GET", "PUT"
+    std::string path{};    ///< decoded, without the query; begins with '/'
+    std::map<std::string, std::string, std::less<>> query{};
+    std::map<std::string, std::string, std::less<>> headers{};  ///< names in lower case
+    std::string body{};
+    std::string peer{};  ///< its IP address; empty over a UNIX socket
     bool local = false;  ///< over a UNIX socket: whoever may open it may do everything
 
     /// Empty if there is none of this name, which is in lower case.
@@ -34,7 +34,7 @@ struct Response {
     std::string type = "application/json";
     /// Several may be sent the same at once.
     std::shared_ptr<const std::string> body = std::make_shared<const std::string>();
-    std::vector<std::pair<std::string, std::string>> headers;
+    std::vector<std::pair<std::string, std::string>> headers{};
     /// If set, what is answered is the updates of this feed, without an end; `body` is not used.
     EventFeed* feed = nullptr;
 };

@@ -10,8 +10,7 @@ Server::Server(Options options, Routes routes) : options_(std::move(options)), r
     if (!options_.listen.empty()) listeners.push_back(Listener::open(options_.listen));
     for (const std::string& path : options_.sockets) listeners.push_back(Listener::open_unix(path));
     for (Listener& listener : listeners)
-        daemons_.push_back(
-            std::make_unique<Daemon>(std::move(listener), routes_, options_.guard, options_.limits));
+        daemons_.push_back(std::make_unique<Daemon>(std::move(listener), routes_, options_.guard, options_.limits));
     watching_ = std::thread([this] { watch(); });
 }
 

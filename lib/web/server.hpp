@@ -34,11 +34,11 @@ namespace weir::web {
 class Server {
 public:
     struct Options {
-        std::string listen;                ///< "HOST:PORT", "[V6]:PORT", "unix:/path"; empty: only `sockets`
-        std::vector<std::string> sockets;  ///< paths of UNIX sockets
-        Daemon::Limits limits;             ///< each address has its own connections: the page cannot lock out `weir ctl`
-        TokenGuard* guard = nullptr;       ///< null: nobody changes anything over TCP
-        std::vector<EventFeed*> feeds;     ///< of `routes`: they are closed at the end
+        std::string listen{};                ///< "HOST:PORT", "[V6]:PORT", "unix:/path"; empty: only `sockets`
+        std::vector<std::string> sockets{};  ///< paths of UNIX sockets
+        Daemon::Limits limits{};          ///< each address has its own connections: the page cannot lock out `weir ctl`
+        TokenGuard* guard = nullptr;      ///< null: nobody changes anything over TCP
+        std::vector<EventFeed*> feeds{};  ///< of `routes`: they are closed at the end
     };
     struct Counts {
         Connections::Counts connections;

@@ -73,7 +73,7 @@ void TokenGuard::look_at_file() {
     };
     // It may be anything: a pipe must not hold up who opens it.
     const FileDescriptor in{open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
-    struct stat status{};
+    struct stat status {};
     if (in.fd < 0 || fstat(in.fd, &status) != 0) {
         stamp_.reset();
         return refuse(fmt::format("the token file cannot be read: {}", std::strerror(errno)));
@@ -129,8 +129,8 @@ std::optional<Response> TokenGuard::refusal(const Request& request, Clock::time_
         }
         note_wrong(address, now);
     }
-    Response response = error_response(401, token.empty() ? "a token is needed: Authorization: Bearer TOKEN"
-                                                          : "the token is wrong");
+    Response response =
+        error_response(401, token.empty() ? "a token is needed: Authorization: Bearer TOKEN" : "the token is wrong");
     response.headers.emplace_back("WWW-Authenticate", "Bearer");
     return response;
 }

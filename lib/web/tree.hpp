@@ -13,9 +13,9 @@ namespace weir::web {
 /// What is at the path, elements of arrays by their index; null if there is nothing.
 [[nodiscard]] const nlohmann::json* find_in(const nlohmann::json& document, std::span<const std::string_view> path);
 
-/// What GET answers: of a table itself, of everything else {"value": v}. With metadata, each single value, of the tables
-/// below it too, is {"value", "type", "writeable"}; lists of values and nulls have no type in that convention, and stay
-/// as they are.
+/// What GET answers: of a table itself, of everything else {"value": v}. With metadata, each single value, of the
+/// tables below it too, is {"value", "type", "writeable"}; lists of values and nulls have no type in that convention,
+/// and stay as they are.
 [[nodiscard]] nlohmann::json tree_answer(const nlohmann::json& found, std::span<const std::string_view> path,
                                          bool with_metadata);
 

@@ -18,8 +18,9 @@ bool in_host(char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
 }
 
+/// With a zone, as in "fe80::1%eth0".
 bool in_ipv6(char c) {
-    return hex_value(c) >= 0 || c == ':' || c == '.' || c == '%';
+    return in_host(c) || c == ':' || c == '%';
 }
 
 std::optional<std::uint16_t> port_number(std::string_view text) {
@@ -54,6 +55,7 @@ std::optional<std::vector<std::string_view>> path_parts(std::string_view path) {
     constexpr std::size_t parts_max = 32;
     std::vector<std::string_view> parts;
     if (path.starts_with('/')) path.remove_prefix(1);
+    if (path == "/") return {};
     if (path.ends_with('/')) path.remove_suffix(1);
     while (!path.empty()) {
         const std::size_t end = std::min(path.find('/'), path.size());

@@ -12,7 +12,6 @@
 
 #include "core/error.hpp"
 #include "store/event_scanner.hpp"
-#include "store/image.hpp"
 #include "store/payload_decoder.hpp"
 #include "store/payload_info.hpp"
 #include "store/payload_placer.hpp"
@@ -98,7 +97,9 @@ hdf5::Layout image_layout(const hdf5::Description& description, const EventInfo&
             fmt::format("event {}:{} is no image: its sources differ in size, or are no whole rows of {} "
                         "pixels",
                         event.epoch, event.id, description.columns));
-    check_image_size(layout.columns, layout.image_rows());
+    if (layout.image_bytes() > LatestEvent::event_bytes_max)
+        throw core::RunError(fmt::format("event {}:{} has {} rows of {} pixels, too many to be shown", event.epoch,
+                                         event.id, layout.image_rows(), layout.columns));
     return layout;
 }
 

@@ -23,8 +23,9 @@ namespace weir::store {
 
 class LatestEvent {
 public:
-    static constexpr std::size_t event_bytes_max = std::size_t{256} << 20U;  ///< stored; of larger ones there is none
-    static constexpr std::chrono::milliseconds interval{200};                ///< between two copies, at least
+    static constexpr std::size_t event_bytes_max = std::size_t{256}
+                                                   << 20U;     ///< stored, or as pixels: of larger ones there is none
+    static constexpr std::chrono::milliseconds interval{200};  ///< between two copies, at least
 
     struct Facts {
         std::string why_not;           ///< there is no picture; empty: there is

@@ -217,8 +217,9 @@ std::filesystem::path Run::snapshot_folder() const {
     if (pedestal == nullptr || !pedestal->snapshots.empty()) return pedestal == nullptr ? "" : pedestal->snapshots;
     const auto events = sinks_.events();
     std::error_code error;
-    if (events.empty() || !std::filesystem::is_directory(events.front()->path(), error)) return {};
-    return events.front()->path();
+    for (const store::EventSink* sink : events)
+        if (std::filesystem::is_directory(sink->path(), error)) return sink->path();
+    return {};
 }
 
 int Run::execute() {
@@ -315,7 +316,8 @@ void Run::drop_privileges() {
     if (options_.keep_privileges) return;
     std::vector<std::filesystem::path> folders;
     if (const std::filesystem::path snapshots = snapshot_folder(); !snapshots.empty()) folders.push_back(snapshots);
-    for (const std::filesystem::path& path : sinks_.paths()) folders.insert(folders.end(), {path, path.parent_path()});
+    for (const std::filesystem::path& path : sinks_.paths())
+        if (!path.empty()) folders.insert(folders.end(), {path, path.parent_path()});
     if (sinks_.recorder_path()) folders.push_back(sinks_.recorder_path()->parent_path());
     const bool has_pci = !plan_.node_memory_bytes.empty();
     std::vector<KeptPrivilege> keep = kept_for_devices(options_.config);
@@ -363,6 +365,7 @@ void Run::control() {
         stop_reason_ = *reason;
         progress_.say(fmt::format("{}: closing open events and writing what is left", stop_reason_));
         service_manager_.stopping(stop_reason_);
+        sinks_.stopping();
         pipeline_->stop_input();
     }
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();

@@ -36,7 +36,7 @@ public:
 
     /// The sinks that store events, in the order of the configuration.
     [[nodiscard]] std::vector<store::EventSink*> events() const;
-    /// Where each of these is now.
+    /// Where each of these is now; empty for one that writes no files.
     [[nodiscard]] std::vector<std::filesystem::path> paths() const;
     /// How each of these writes: "direct", "uring", "note" and so on, as it has it.
     [[nodiscard]] std::vector<nlohmann::json> how() const;
@@ -44,11 +44,13 @@ public:
     [[nodiscard]] const std::optional<std::filesystem::path>& recorder_path() const noexcept { return recorder_path_; }
     /// One line for each sink, at the start.
     [[nodiscard]] std::string start_text() const;
-    /// "written to PATH", a line for each.
+    /// "written to PATH", or to whom it was sent and how much of it, a line for each.
     [[nodiscard]] std::string end_text() const;
 
     /// What there is to warn of since the last call: disks that will be full, sinks that failed and are done without.
     [[nodiscard]] std::vector<std::string> watch(const Threads& threads);
+    /// The run is being stopped: sinks that wait for others must not do so for ever.
+    void stopping() noexcept;
     /// A sink failed that the run cannot do without.
     [[nodiscard]] bool must_stop(const Threads& threads) const;
 

@@ -116,12 +116,16 @@ void collect_sinks(const pipeline::Pipeline& pipeline, Ledger& ledger) {
         Ledger::Sink sink;
         sink.written = thread->written();
         sink.lost = thread->lost();
+        sink.interrupted = thread->interrupted();
+        const auto causes = thread->sink().causes_of_drops();
+        for (std::size_t cause = 0; cause < causes.size(); ++cause)
+            sink.dropped.emplace_back(causes[cause], thread->dropped(cause));
         sink.synced = thread->synced();
         sink.bytes = thread->bytes();
         if (thread->failed()) sink.error = thread->error();
         sink.disk = thread->disk();
         constexpr std::uint64_t ever = ~std::uint64_t{0};
-        if (ledger.sinks.empty() || sink.disk.seconds_left.value_or(ever) < ledger.disk.seconds_left.value_or(ever))
+        if (!ledger.disk.free_bytes || sink.disk.seconds_left.value_or(ever) < ledger.disk.seconds_left.value_or(ever))
             ledger.disk = sink.disk;
         ledger.sinks.push_back(std::move(sink));
     }
@@ -131,6 +135,8 @@ void collect_sinks(const pipeline::Pipeline& pipeline, Ledger& ledger) {
     const SinkAccount account = account_sinks(pipeline.options().config, pipeline.sinks());
     ledger.events[static_cast<std::size_t>(EventCounter::written)] += account.written;
     ledger.events[static_cast<std::size_t>(EventCounter::dropped_write_error)] += account.lost;
+    ledger.events[static_cast<std::size_t>(EventCounter::dropped_not_taken)] += account.dropped;
+    ledger.interrupted = account.interrupted;
     ledger.events_synced = account.synced;
 }
 

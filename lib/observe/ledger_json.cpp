@@ -30,6 +30,8 @@ nlohmann::json sinks_json(const Ledger& ledger) {
                          {"lost", sink.lost},
                          {"synced", sink.synced},
                          {"bytes", sink.bytes}});
+        for (const auto& [cause, events] : sink.dropped) sinks.back()["dropped"][std::string(cause)] = events;
+        if (sink.interrupted > 0) sinks.back()["interrupted"] = sink.interrupted;
         if (!sink.error.empty()) sinks.back()["error"] = sink.error;
         if (sink.disk.free_bytes) sinks.back()["free_bytes"] = *sink.disk.free_bytes;
     }

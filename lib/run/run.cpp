@@ -28,7 +28,7 @@ void drop_privileges(const Preparation& prepared, Session& session) {
     if (const std::filesystem::path snapshots = session.snapshot_folder(); !snapshots.empty())
         folders.push_back(snapshots);
     for (const std::filesystem::path& path : session.sinks().paths())
-        folders.insert(folders.end(), {path, path.parent_path()});
+        if (!path.empty()) folders.insert(folders.end(), {path, path.parent_path()});
     if (session.sinks().recorder_path()) folders.push_back(session.sinks().recorder_path()->parent_path());
     const PrivilegesLeft left = give_up_privileges(prepared.kept_privileges(folders));
     if (!options.quiet) core::say_text(left.text());

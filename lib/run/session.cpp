@@ -57,8 +57,9 @@ std::filesystem::path Session::snapshot_folder() const {
     if (pedestal == nullptr || !pedestal->snapshots.empty()) return pedestal == nullptr ? "" : pedestal->snapshots;
     const auto events = sinks_.events();
     std::error_code error;
-    if (events.empty() || !std::filesystem::is_directory(events.front()->path(), error)) return {};
-    return events.front()->path();
+    for (const store::EventSink* sink : events)
+        if (std::filesystem::is_directory(sink->path(), error)) return sink->path();
+    return {};
 }
 
 void Session::make(Company company) {
@@ -132,11 +133,12 @@ void Session::stop(const std::string& reason) {
     stop_reason_ = reason;
     progress_.say(fmt::format("{}: closing open events and writing what is left", stop_reason_));
     pipeline_->stop_input();
+    sinks_.stopping(false);
 }
 
 void Session::abort() {
     stop("aborted");
-    sinks_.give_up_waiting();
+    sinks_.stopping(true);
 }
 
 bool Session::turn() {

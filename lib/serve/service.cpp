@@ -262,6 +262,7 @@ void Service::end_run(run::Session& session, RunHistory::Run& run) {
     run::Session::Result result = session.finish();
     run.ended_ns = pipeline::wall_ns();
     run.paths = session.sinks().paths();
+    std::erase(run.paths, std::filesystem::path());  // of sinks that write no files
     history_.add(run, result);
     station_.set_runs(history_.json());
     std::string trouble = result.failure;

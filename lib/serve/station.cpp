@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "config/schema.hpp"
+#include "observe/metrics_text.hpp"
 #include "pipeline/wall_clock.hpp"
 #include "serve/time_text.hpp"
 #include "web/asset.hpp"
@@ -51,7 +53,7 @@ Station::Station(const run::RunOptions& options, const config::ServeConfig& conf
                     return std::shared_ptr<const nlohmann::json>(std::move(shown), document);
                 },
             .controls = controls,
-            .config_schema = {}}) {
+            .config_schema = config::config_schema()}) {
     publish();
     web::Routes routes;
     add_routes(routes);
@@ -63,6 +65,11 @@ Station::~Station() = default;
 void Station::add_routes(web::Routes& routes) {
     api_.add_to(routes);
     routes.add_feed("/events", feed_);
+    routes.add(web::page_assets());
+    routes.add("GET", "/metrics", [this](const web::Request&) {
+        return web::text_response(observe::metrics_text(board_.latest()->document),
+                                  "text/plain; version=0.0.4; charset=utf-8");
+    });
     routes.add("GET", "/picture", [this](const web::Request&) { return picture(); });
 }
 

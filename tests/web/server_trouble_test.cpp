@@ -20,7 +20,7 @@ protected:
 };
 
 TEST_F(ServerTroubleTest, WhatIsNoHttpEndsItsConnectionOnly) {
-    start();
+    start({.request = 500ms});
     for (const std::string& text :
          {std::string("\r\n\r\n\r\n"), std::string("GET\r\n\r\n"), std::string(200'000, 'A'),
           std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + std::string(500, '\0'),
@@ -32,6 +32,7 @@ TEST_F(ServerTroubleTest, WhatIsNoHttpEndsItsConnectionOnly) {
         RawClient client = tcp();
         client.send(text);
         client.finish();
+        EXPECT_TRUE(client.ended()) << text.substr(0, 40);
         const int status = status_of(client.read_all());
         EXPECT_TRUE(status == 0 || status >= 400) << text.substr(0, 40) << " " << status;
     }

@@ -21,7 +21,7 @@ struct LabelledFamily {
     std::string_view help;
 };
 constexpr LabelledFamily labelled_families[] = {
-    {"packets", "not_for_us.", "packets_not_for_us", "kind", "Packets that are no detector's data."},
+    {"packets", "not_for_us.", "packets_other", "kind", "Packets that are no detector's data: `not_for_us` in the report."},
     {"packets", "dropped.", "packets_dropped", "cause",
      "Packets that came and are in no event (weir explain dropped.CAUSE). Duplicates are no loss."},
     {"messages", "refused.", "messages_refused", "cause", "Messages that became part of no event."},

@@ -183,7 +183,7 @@ TEST(Metrics, AgreeWithTheLedger) {
     };
     // Every packet is in one of these.
     EXPECT_EQ(sum("weir_packets_in_flight") + sum("weir_packets_placed_total") + sum("weir_packets_control_total") +
-                  sum("weir_packets_unsteered_total") + sum("weir_packets_not_for_us_total") +
+                  sum("weir_packets_unsteered_total") + sum("weir_packets_other_total") +
                   sum("weir_packets_dropped_total"),
               static_cast<double>(ledger.received));
     EXPECT_EQ(sum("weir_packets_received_total"), static_cast<double>(ledger.received));

@@ -76,7 +76,7 @@ json reducers() {
         if (!section.name.starts_with("reduce.")) continue;
         const bool codec = section.name == "reduce.codec";
         for (const std::string& kind : codec ? std::vector<std::string>{"zstd", "pack"}
-                                            : std::vector<std::string>{std::string(section.name.substr(7))}) {
+                                             : std::vector<std::string>{std::string(section.name.substr(7))}) {
             json& reducer = list.emplace_back(json{{"kind", kind}, {"ns_per_event", 1}});
             for (const auto& counter : section.counters) reducer[std::string(counter.name)] = next++;
             reducer["seconds"] = 0.5;

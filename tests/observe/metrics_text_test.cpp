@@ -120,6 +120,7 @@ json full_document() {
                           {"error", ""},
                           {"free_bytes", 1000},
                           {"hours_left", 2.5},
+                          {"interrupted", 0},
                           {"dropped", json::object()}},
                          {{"kind", "stream"},
                           {"written", 4},
@@ -129,6 +130,7 @@ json full_document() {
                           {"error", "gone"},
                           {"free_bytes", nullptr},
                           {"hours_left", nullptr},
+                          {"interrupted", 3},
                           {"dropped", {{"no_client", 6}}}}};
     pipeline["recorder"] = {
         {"seen", 60'001},
@@ -217,6 +219,7 @@ TEST(Metrics, HaveTheRestOfTheDocument) {
     EXPECT_EQ(at("weir_sink_disk_left_seconds{sink=\"0\",kind=\"events\"}"), 9000);
     EXPECT_FALSE(series.contains("weir_sink_disk_left_seconds{sink=\"1\",kind=\"stream\"}"));
     EXPECT_EQ(at("weir_sink_dropped_events_total{sink=\"1\",kind=\"stream\",cause=\"no_client\"}"), 6);
+    EXPECT_EQ(at("weir_sink_interruptions_total{sink=\"1\",kind=\"stream\"}"), 3);
     EXPECT_EQ(at("weir_sink_failed{sink=\"1\",kind=\"stream\"}"), 1);
     EXPECT_EQ(at("weir_findings{severity=\"note\"}"), 2);
     // Each that is listed is there, and nothing else is.

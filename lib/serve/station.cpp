@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "observe/metrics_text.hpp"
 #include "pipeline/wall_clock.hpp"
 #include "serve/time_text.hpp"
 #include "web/asset.hpp"
@@ -63,6 +64,10 @@ Station::~Station() = default;
 void Station::add_routes(web::Routes& routes) {
     api_.add_to(routes);
     routes.add_feed("/events", feed_);
+    routes.add("GET", "/metrics", [this](const web::Request&) {
+        return web::text_response(observe::metrics_text(board_.latest()->document),
+                                  "text/plain; version=0.0.4; charset=utf-8");
+    });
     routes.add("GET", "/picture", [this](const web::Request&) { return picture(); });
 }
 

@@ -49,8 +49,9 @@ struct Here {
 
     explicit Here(const Ledger& ledger) : no_place(ledger.lost_packets()) {
         for (const Ledger::Device& device : ledger.devices) no_buffer += device.no_buffer.value_or(0);
-        for (const EventCounter counter : {EventCounter::dropped_incomplete, EventCounter::dropped_no_room,
-                                           EventCounter::dropped_reduce_error, EventCounter::dropped_write_error})
+        for (const EventCounter counter :
+             {EventCounter::dropped_incomplete, EventCounter::dropped_no_room, EventCounter::dropped_reduce_error,
+              EventCounter::dropped_write_error, EventCounter::dropped_not_taken})
             events += ledger.get(counter);
         const std::uint64_t closed = ledger.get(EventCounter::complete) + ledger.incomplete();
         if (closed > 0)

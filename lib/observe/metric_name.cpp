@@ -21,13 +21,18 @@ struct LabelledFamily {
     std::string_view help;
 };
 constexpr LabelledFamily labelled_families[] = {
-    {"packets", "not_for_us.", "packets_not_for_us", "kind", "Packets that are no detector's data."},
+    {"packets", "not_for_us.", "packets_other", "kind",
+     "Packets that are no detector's data: `not_for_us` in the report."},
     {"packets", "dropped.", "packets_dropped", "cause",
      "Packets that came and are in no event (weir explain dropped.CAUSE). Duplicates are no loss."},
     {"messages", "refused.", "messages_refused", "cause", "Messages that became part of no event."},
     {"events", "refused.", "events_refused", "cause", "Events of which something came and that were not begun."},
     {"events", "incomplete.", "events_incomplete", "cause", "Events that were closed and are not whole."},
-    {"events", "dropped.", "events_dropped", "cause", "Closed events that are not in the sinks."},
+    {"events", "dropped.write_error", "events_not_written", "cause",
+     "Closed events that are not in all sinks that must have them."},
+    {"events", "dropped.not_taken", "events_not_written", "cause",
+     "Closed events that are not in all sinks that must have them."},
+    {"events", "dropped.", "events_dropped", "cause", "Closed events that no sink was given."},
     {"answers", "not_sent", "", "", ""},
     {"answers", "", "roce_answers", "answer", "What was sent as a RoCE responder."},
     {"reduce.mfp", "problems.", "reduce_mfp_problems", "problem", "Blocks that stay as received, by what is wrong."},
@@ -35,8 +40,10 @@ constexpr LabelledFamily labelled_families[] = {
     {"recorder", "triggers.", "recorder_triggers", "reason", "What made the flight recorder save packets."},
 };
 
-/// They may go back: what is on its way, what turns out to be two halves of one, what a sink takes back.
-constexpr std::string_view not_only_growing[] = {"packets.in_flight", "messages.opened", "events.written"};
+/// They may go back: what is on its way, what turns out to be two halves of one, what a sink takes back or another one
+/// has less of.
+constexpr std::string_view not_only_growing[] = {"packets.in_flight", "messages.opened", "events.written",
+                                                 "events.dropped.write_error", "events.dropped.not_taken"};
 
 /// The name with its unit last: cycles are shown as seconds.
 std::string with_unit(std::string_view section, std::string_view counter) {
@@ -58,7 +65,8 @@ constexpr MetricFamilyInfo others_listed[] = {
     {"weir_state", a_gauge, "state", "1 for the state that it is in: idle, arming, running, stopping."},
     {"weir_run_info", a_gauge, "name, host, run, mode", "The run that the other numbers are of; always 1."},
     {"weir_run_seconds", a_gauge, "", "How long the run has been going on."},
-    {"weir_packets_received_total", a_counter, "", "Packets of the run, as counted by the device or the capture reader."},
+    {"weir_packets_received_total", a_counter, "",
+     "Packets of the run, as counted by the device or the capture reader."},
     {"weir_received_bytes_total", a_counter, "", "Bytes of these packets."},
     {"weir_placed_bytes_total", a_counter, "", "Bytes of payload that went into events."},
     {"weir_stored_bytes_total", a_counter, "", "Bytes that workers made of events, for the sinks."},
@@ -87,6 +95,8 @@ constexpr MetricFamilyInfo others_listed[] = {
     {"weir_sink_written_bytes", a_gauge, "sink, kind", "Bytes in the sink."},
     {"weir_sink_lost_events_total", a_counter, "sink, kind", "Events that the sink was given and lost to its error."},
     {"weir_sink_dropped_events_total", a_counter, "sink, kind, cause", "Events that the sink left out, as it may."},
+    {"weir_sink_interruptions_total", a_counter, "sink, kind",
+     "Times that who takes the events went away in the middle."},
     {"weir_sink_failed", a_gauge, "sink, kind", "1 where the sink has failed."},
     {"weir_sink_disk_free_bytes", a_gauge, "sink, kind", "Free on the file system that the sink writes to."},
     {"weir_sink_disk_left_seconds", a_gauge, "sink, kind",
@@ -123,7 +133,7 @@ MetricName metric_name(std::string_view section, const core::CounterInfo& counte
     if (labelled != std::end(labelled_families) && !labelled->family.empty()) {
         metric.family = fmt::format("weir_{}{}", labelled->family, suffix);
         metric.label = labelled->label;
-        metric.value = counter.name.substr(labelled->prefix.size());
+        metric.value = labelled->prefix.empty() ? counter.name : counter.name.substr(counter.name.find('.') + 1);
         metric.help = labelled->help;
         return metric;
     }

@@ -152,6 +152,7 @@ void add_sinks(Families& families, const json& sinks) {
         for (const auto& [metric, key] :
              {std::pair("weir_sink_written_events", "written"), std::pair("weir_sink_synced_events", "synced"),
               std::pair("weir_sink_written_bytes", "bytes"), std::pair("weir_sink_lost_events_total", "lost"),
+              std::pair("weir_sink_interruptions_total", "interrupted"),
               std::pair("weir_sink_disk_free_bytes", "free_bytes")})
             families.add(metric, labels, member(sink, key));
         families.add("weir_sink_failed", labels, !text_of(member(sink, "error")).empty());

@@ -102,6 +102,8 @@ json view_sinks(const pipeline::Pipeline& pipeline, const Ledger& ledger) {
         const Ledger::Sink& sink = ledger.sinks[i];
         constexpr double seconds_of_hour = 3600;
         const auto& left = sink.disk.seconds_left;
+        json dropped = json::object();
+        for (const auto& [cause, events] : sink.dropped) dropped[std::string(cause)] = events;
         list.push_back({{"kind", sink.kind},
                         {"path", i < sinks.size() ? sinks[i]->path().string() : ""},
                         {"written", sink.written},
@@ -111,7 +113,8 @@ json view_sinks(const pipeline::Pipeline& pipeline, const Ledger& ledger) {
                         {"error", sink.error},
                         {"free_bytes", known_or_null(sink.disk.free_bytes)},
                         {"hours_left", left ? json(static_cast<double>(*left) / seconds_of_hour) : json(nullptr)},
-                        {"dropped", json::object()}});
+                        {"interrupted", sink.interrupted},
+                        {"dropped", std::move(dropped)}});
     }
     return list;
 }

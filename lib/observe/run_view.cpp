@@ -22,8 +22,8 @@ using nlohmann::json;
 /// How long a run may see nothing before that is a finding.
 constexpr double nothing_came_s = 5;
 
-json picture_json(const store::LatestEvent* latest) {
-    if (latest == nullptr)
+json picture_json(const pipeline::Pipeline& pipeline, const store::LatestEvent* latest) {
+    if (latest == nullptr || pipeline.sinks().empty())
         return {{"available", false}, {"why", "the run writes no events, so there is nothing to show"}};
     const store::LatestEvent::Facts facts = latest->facts();
     json picture{{"available", facts.why_not.empty()}, {"why", facts.why_not}, {"generation", facts.generation}};
@@ -111,7 +111,7 @@ json RunView::make(const pipeline::Pipeline& pipeline, const Watch& watch, const
     document["bottleneck"] = {{"part", bottleneck.part}, {"sentence", bottleneck.sentence}};
     document["findings"] = findings_;
     document["history"] = history_.json();
-    document["picture"] = picture_json(options_.latest_event);
+    document["picture"] = picture_json(pipeline, options_.latest_event);
     return document;
 }
 

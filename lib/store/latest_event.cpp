@@ -179,12 +179,13 @@ struct LatestEvent::Copy {
     }
 };
 
-LatestEvent::LatestEvent(const nlohmann::json& start) : description_(hdf5::describe(start, std::nullopt)) {}
+LatestEvent::LatestEvent(const nlohmann::json& start, std::chrono::milliseconds interval)
+    : description_(hdf5::describe(start, std::nullopt)), interval_(interval) {}
 
 LatestEvent::~LatestEvent() = default;
 
 void LatestEvent::look_at(std::span<const std::byte> blocks) noexcept {
-    if (copy_ == nullptr && generation_ > 0 && SteadyClock::now() - copied_ < interval) return;
+    if (copy_ == nullptr && generation_ > 0 && SteadyClock::now() - copied_ < interval_) return;
     try {
         take(blocks);
     } catch (const std::exception&) {  // no memory: no picture, and nothing else happens

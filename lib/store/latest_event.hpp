@@ -24,8 +24,8 @@ namespace weir::store {
 class LatestEvent {
 public:
     static constexpr std::size_t event_bytes_max = std::size_t{256}
-                                                   << 20U;     ///< stored, or as pixels: of larger ones there is none
-    static constexpr std::chrono::milliseconds interval{200};  ///< between two copies, at least
+                                                   << 20U;  ///< stored, or as pixels: of larger ones there is none
+    static constexpr std::chrono::milliseconds usual_interval{200};
 
     struct Facts {
         std::string why_not;           ///< there is no picture; empty: there is
@@ -45,8 +45,8 @@ public:
         std::vector<std::byte> pixels;  ///< empty where there is no picture
     };
 
-    /// `start`: {"config": …, "payload": …}, as what is kept with a run.
-    explicit LatestEvent(const nlohmann::json& start);
+    /// `start`: {"config": …, "payload": …}, as what is kept with a run. `interval`: between two copies, at least.
+    explicit LatestEvent(const nlohmann::json& start, std::chrono::milliseconds interval = usual_interval);
     ~LatestEvent();
     LatestEvent(const LatestEvent&) = delete;
     LatestEvent& operator=(const LatestEvent&) = delete;
@@ -75,6 +75,7 @@ private:
     [[nodiscard]] std::shared_ptr<const Picture> decode(const Copy& copy) const;
 
     hdf5::Description description_;
+    std::chrono::milliseconds interval_;
     std::atomic<bool> wanted_{true};
 
     // Of the thread that passes buffers.

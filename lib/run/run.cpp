@@ -12,6 +12,7 @@
 #include "config/device_facts.hpp"
 #include "config/reducers/pedestal.hpp"
 #include "core/error.hpp"
+#include "core/scoped_affinity.hpp"
 #include "core/say.hpp"
 #include "observe/diagnosis.hpp"
 #include "observe/ledger.hpp"
@@ -187,7 +188,11 @@ void Run::open_sinks() {
     nlohmann::json start{{"config", config_json(options_.config)},
                          {"machine", observe::machine_json(options_.version, plan_)}};
     if (reduce_->needs_version_2()) start["payload"] = reduce_->payload_json();
-    sinks_.open(options_.config, options_.out, start, reduce_->needs_version_2());
+    {
+        // Libraries of sinks start threads, before EAL has moved this one out of the way of lcores.
+        const core::ScopedAffinity out_of_the_way(plan_.placement.housekeeping);
+        sinks_.open(options_.config, options_.out, start, reduce_->needs_version_2());
+    }
     if (sinks_.recorder_path())
         recorder_ = observe::RunRecorder::open(
             options_.config, plan_, {options_.capture.has_value(), *sinks_.recorder_path(), options_.version});

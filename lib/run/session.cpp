@@ -9,6 +9,7 @@
 #include "config/reducers/pedestal.hpp"
 #include "core/error.hpp"
 #include "core/say.hpp"
+#include "core/scoped_affinity.hpp"
 #include "observe/diagnosis.hpp"
 #include "observe/ledger.hpp"
 #include "observe/ledger_collect.hpp"
@@ -44,7 +45,11 @@ void Session::open() {
     nlohmann::json start{{"config", config_json(options().config)},
                          {"machine", observe::machine_json(options().version, prepared_.plan())}};
     if (reduce.needs_version_2()) start["payload"] = reduce.payload_json();
-    sinks_.open(options().config, options().out, start, reduce.needs_version_2());
+    {
+        // Libraries of sinks start threads, before EAL has moved this one out of the way of lcores.
+        const core::ScopedAffinity out_of_the_way(prepared_.plan().placement.housekeeping);
+        sinks_.open(options().config, options().out, start, reduce.needs_version_2());
+    }
     kept_start_ = std::move(start);
     if (sinks_.recorder_path())
         recorder_ = observe::RunRecorder::open(options().config, prepared_.plan(),

@@ -89,7 +89,8 @@ int Service::run() {
     open_devices();
     drop_privileges();
     leftovers_ = std::make_unique<run::LeftoverRuns>(prepared_.options().config, "");
-    core::say("{}serving: SIGINT (Ctrl-C) or SIGTERM ends it\n", station_.text());
+    station_.listen();
+    core::say("serving: SIGINT (Ctrl-C) or SIGTERM ends it\n");
     service_manager_.ready(seconds());
     move_to(State::idle, {{"event", "service"}, {"version", prepared_.options().version}});
     while (run::stop_signal() == 0) {

@@ -24,7 +24,7 @@ namespace weir::serve {
 /// One per process. All on the control thread.
 class Service {
 public:
-    /// `start_at_once`: the first run begins as soon as devices are up. Opens the sockets and the run log: throws
+    /// `start_at_once`: the first run begins as soon as devices are up. Makes the plan and opens the run log: throws
     /// core::UsageError and core::RunError.
     Service(run::RunOptions options, bool start_at_once);
     ~Service();

@@ -1,6 +1,5 @@
 #include "serve/shown_run.hpp"
 
-#include "core/say.hpp"
 #include "serve/life.hpp"
 
 namespace weir::serve {
@@ -10,7 +9,6 @@ ShownRun::ShownRun(run::RunOptions& options) : mode_(options.capture.has_value()
     station_.emplace(
         options, *options.config.serve, [this](nlohmann::json& document) { describe(document); }, nullptr);
     options.onlooker = &*station_;
-    if (!options.quiet) core::say_text(station_->text());
 }
 
 void ShownRun::describe(nlohmann::json& document) const {

@@ -12,7 +12,7 @@ namespace weir::serve {
 /// Must outlive the run.
 class ShownRun {
 public:
-    /// Listens, and puts itself into `options`, if they ask for it. Throws core::UsageError and core::RunError.
+    /// Puts itself into `options`, if they ask for it; listens once the run is made.
     explicit ShownRun(run::RunOptions& options);
     ShownRun(const ShownRun&) = delete;
     ShownRun& operator=(const ShownRun&) = delete;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "config/schema.hpp"
+#include "core/say.hpp"
 #include "observe/metrics_text.hpp"
 #include "pipeline/wall_clock.hpp"
 #include "serve/time_text.hpp"
@@ -39,11 +40,12 @@ web::Server::Options server_options(const config::ServeConfig& config, const std
 
 Station::Station(const run::RunOptions& options, const config::ServeConfig& config, Describe describe,
                  web::Controls* controls)
-    : version_(options.version),
+    : config_(config),
+      quiet_(options.quiet),
+      version_(options.version),
       name_(options.config.name),
       describe_(std::move(describe)),
       interval_(milliseconds_per_s / static_cast<int>(config.updates_per_s)),
-      updates_per_s_(config.updates_per_s),
       guard_(config.token_file),
       feed_("state", {.updates_per_s = config.updates_per_s}),
       api_({.document =
@@ -55,9 +57,16 @@ Station::Station(const run::RunOptions& options, const config::ServeConfig& conf
             .controls = controls,
             .config_schema = config::config_schema()}) {
     publish();
+}
+
+void Station::listen() {
     web::Routes routes;
     add_routes(routes);
-    server_.emplace(server_options(config, name_, guard_, feed_), std::move(routes));
+    server_.emplace(server_options(config_, name_, guard_, feed_), std::move(routes));
+    if (quiet_) return;
+    std::string urls;
+    for (const std::string& url : server_->urls()) urls += (urls.empty() ? "" : " and ") + url;
+    core::say("watch at {}\n", urls);
 }
 
 Station::~Station() = default;
@@ -115,6 +124,7 @@ void Station::publish() {
 }
 
 store::LatestEvent* Station::watch_events(const nlohmann::json& start) {
+    if (!server_) listen();
     auto event = std::make_shared<store::LatestEvent>(start);
     view_.reset();  // it looks at the one before
     const std::lock_guard lock(event_mutex_);
@@ -123,7 +133,7 @@ store::LatestEvent* Station::watch_events(const nlohmann::json& start) {
 }
 
 void Station::begin(const pipeline::Pipeline& /*pipeline*/, const RunFacts& facts) {
-    view_.emplace(observe::RunView::Options{updates_per_s_, latest_event_.get()});
+    view_.emplace(observe::RunView::Options{config_.updates_per_s, latest_event_.get()});
     run_number_ = facts.number.value_or(static_cast<std::uint32_t>(run_number_ + 1));
     nlohmann::json paths = nlohmann::json::array();
     for (const std::filesystem::path& path : facts.paths) paths.push_back(path.string());
@@ -161,13 +171,6 @@ void Station::refresh() {
 
 void Station::set_run_ended(const std::string& reason) {
     if (!run_.is_null()) run_["stop_reason"] = reason;
-}
-
-std::string Station::text() const {
-    std::string text = "watch at";
-    for (const std::string& url : server_->urls())
-        text += fmt::format("{} {}", text.ends_with(" at") ? "" : " and", url);
-    return text + "\n";
 }
 
 }  // namespace weir::serve

@@ -30,11 +30,14 @@ public:
     /// Adds to the document what only the caller knows: "status", "command", "config". Any thread.
     using Describe = std::function<void(nlohmann::json& document)>;
 
-    /// Listens from now on. `controls` may be null: nobody changes anything. What
-    /// is given outlives the station. Throws core::UsageError and core::RunError.
+    /// `controls` may be null: nobody changes anything. What is given outlives the station.
     Station(const run::RunOptions& options, const config::ServeConfig& config, Describe describe,
             web::Controls* controls);
     ~Station() override;
+
+    /// Listens from now on, with threads on the CPUs of this one: EAL has moved it out of the way of lcores. Says
+    /// where. Throws core::UsageError and core::RunError.
+    void listen();
 
     [[nodiscard]] store::LatestEvent* watch_events(const nlohmann::json& start) override;
     void begin(const pipeline::Pipeline& pipeline, const RunFacts& facts) override;
@@ -55,8 +58,6 @@ public:
     void set_runs(nlohmann::json runs) { runs_ = std::move(runs); }
     /// What the run showed stays to be seen, with why it ended.
     void set_run_ended(const std::string& reason);
-    /// "watch at http://127.0.0.1:9321 and unix:/run/weir/det.sock", a line.
-    [[nodiscard]] std::string text() const;
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -65,6 +66,8 @@ private:
     void add_routes(web::Routes& routes);
     [[nodiscard]] web::Response picture();
 
+    const config::ServeConfig config_;
+    const bool quiet_;
     const std::string version_;
     const std::string name_;
     const Describe describe_;
@@ -80,7 +83,6 @@ private:
     mutable std::mutex event_mutex_;
     std::shared_ptr<store::LatestEvent> latest_event_;  ///< of the present run, or of the last one
     std::optional<observe::RunView> view_;              ///< of the run
-    std::uint32_t updates_per_s_;
     web::TokenGuard guard_;
     web::EventFeed feed_;
     web::Api api_;

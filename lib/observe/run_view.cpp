@@ -37,6 +37,11 @@ json picture_json(const pipeline::Pipeline& pipeline, const store::LatestEvent* 
     return picture;
 }
 
+json limit_json(const pipeline::Usage& usage) {
+    const pipeline::Bottleneck found = find_bottleneck(usage);
+    return {{"part", found.part}, {"sentence", found.sentence}};
+}
+
 std::string_view severity_of(const pipeline::Finding& finding) {
     if (finding.loss) return "error";
     return finding.possible ? "warning" : "note";
@@ -107,8 +112,7 @@ json RunView::make(const pipeline::Pipeline& pipeline, const Watch& watch, const
     document["losses"] = losses(sample.ledger, step_s);
     document["sources"] = sources_->update(sample.ledger, watch, sample.seconds);
     document["pipeline"] = pipeline_json(pipeline, sample);
-    const pipeline::Bottleneck bottleneck = find_bottleneck(sample.usage);
-    document["bottleneck"] = {{"part", bottleneck.part}, {"sentence", bottleneck.sentence}};
+    document["bottleneck"] = limit_json(sample.usage);
     document["findings"] = findings_;
     document["history"] = history_.json();
     document["picture"] = picture_json(pipeline, options_.latest_event);
@@ -131,7 +135,9 @@ json RunView::finish(const pipeline::Pipeline& pipeline, const Watch& watch, con
                      const std::vector<pipeline::Finding>& findings, double seconds) {
     findings_ = shown_findings_json(findings);
     const double step_s = seconds - made_s_.value_or(0);
-    return make(pipeline, watch, sampler_.take(pipeline, watch, ledger, seconds), step_s);
+    json document = make(pipeline, watch, sampler_.take(pipeline, watch, ledger, seconds), step_s);
+    document["bottleneck"] = limit_json(watch.decisive(pipeline.usage(seconds)));  // of the run, as the report has it
+    return document;
 }
 
 }  // namespace weir::observe

@@ -95,6 +95,7 @@ class WatchingTest(live.Case):
         self.assertGreater(lost["way"], 0)
         self.assertEqual(lost, {"way": report["wire_loss"], "nic": 0, "kernel": 0, "weir": 0})
         self.assertEqual([finding["counter"] for finding in document["findings"]], [finding["counter"] for finding in report["findings"]])
+        self.assertEqual(document["bottleneck"], {key: report["bottleneck"][key] for key in ("part", "sentence")})
         self.assertEqual(document["pipeline"]["sinks"][0]["written"], report["events"]["written"])
         self.assertEqual({ring["name"] for ring in document["pipeline"]["rings"]}, set(report["levels"]["rings"]))
         stages = {stage["name"] for stage in document["pipeline"]["stages"]}

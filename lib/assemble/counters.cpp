@@ -76,7 +76,12 @@ constinit const std::array<core::CounterInfo, core::count_of<EventCounter>> even
      "Events that could not be written: disk full, a file system gone, a quota. "
      "The terminal shows the system's message. Nothing that was already synced is lost; "
      "free space and start a new run."},
-    {EventCounter::written, "written", "Events that are in the sink."},
+    {EventCounter::dropped_not_taken, "dropped.not_taken",
+     "Events that a stream did not send, because nobody was there or the consumer was behind; the report's `sinks` says "
+     "how many for which cause. Counted here only where no other sink has the events, or the stream was to wait "
+     "(`on_full = \"wait\"`) and the run was ended first. Make the consumer faster, give it a larger `queue`, or let a "
+     "sink of files have the events too."},
+    {EventCounter::written, "written", "Events that are in the sink, or were sent."},
 });
 
 }  // namespace weir::assemble

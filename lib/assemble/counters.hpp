@@ -37,6 +37,7 @@ enum class EventCounter : std::uint8_t {
     dropped_no_room,
     dropped_reduce_error,
     dropped_write_error,
+    dropped_not_taken,
     written,
     count_
 };

@@ -29,24 +29,30 @@ void check_path(TableReader& table, std::string_view path) {
     }
 }
 
-/// Of all kinds that write.
-OptionTable<SinkConfig> shared_options() {
+/// Of all kinds that write files.
+OptionTable<SinkConfig> file_options() {
     OptionTable<SinkConfig> out;
     out.text("path", &SinkConfig::path,
              "what the run is written to, refused if it exists. `{name}`, `{run}` (a number kept across restarts, "
              "one for all sinks of a run), `{run:06}` (with leading zeroes), `{date}`. "
              "`--out` replaces that of the first sink that has one")
         .required("what to create, as \"/data/{name}-{run:06}\"")
-        .usually("required but for null")
+        .usually("required but for stream and null")
         .check([](TableReader& table, const SinkConfig& sink) { check_path(table, sink.path); });
     out.integer(
         "full_warning_seconds", {0, 1U << 30}, &SinkConfig::full_warning_seconds,
-        "not for null: a warning when at the rate of the last ten seconds the disk will be full in less than this; "
+        "not for stream and null: a warning when at the rate of the last ten seconds the disk will be full in less than this; "
         "again at half of what was left. 0: none");
     out.text("require_mount", &SinkConfig::require_mount,
-             "not for null: the run is refused unless a file system is mounted at exactly this directory, "
+             "not for stream and null: the run is refused unless a file system is mounted at exactly this directory, "
              "so that a disk that did not come up is not taken for the empty directory under it")
         .kind("path");
+    return out;
+}
+
+/// Of all kinds that write.
+OptionTable<SinkConfig> error_options() {
+    OptionTable<SinkConfig> out;
     out.choice("on_error", on_error_names, &SinkConfig::on_error,
                "not for null: what a full disk or a failed write does: the run ends with an error (exit status 1), "
                "or goes on while another sink takes events. Then `written` is about the others, "
@@ -57,6 +63,13 @@ OptionTable<SinkConfig> shared_options() {
         })
         .usually("`\"stop\"`");
     return out;
+}
+
+/// What the kinds have in common, as far as this one has it.
+OptionTable<SinkConfig> shared_options(bool has_path = true) {
+    OptionTable<SinkConfig> out;
+    if (has_path) out.include(file_options());
+    return out.include(error_options());
 }
 
 std::vector<std::string_view> sink_names() {
@@ -79,6 +92,8 @@ void refuse_foreign(TableReader& table, const SinkEntry& entry) {
     const std::string no_files = fmt::format("nothing: a sink of kind \"{}\" writes no files", entry.kind.name);
     if (!entry.writes)
         for (const std::string_view key : shared_options().keys()) table.refuse(key, no_files);
+    else if (!entry.has_path)
+        for (const std::string_view key : file_options().keys()) table.refuse(key, no_files);
     for (const SinkEntry& other : sink_entries())
         for (const std::string& key : other.kind.keys)
             if (!entry.kind.has(key))
@@ -97,7 +112,7 @@ SinkConfig read_sink(TableReader& table) {
     const SinkEntry& entry = sink_entries()[*index];
     refuse_foreign(table, entry);
     sink.options = entry.kind.read(table);
-    if (entry.writes) shared_options().read_values(table, sink);
+    if (entry.writes) shared_options(entry.has_path).read_values(table, sink);
     return sink;
 }
 
@@ -108,7 +123,7 @@ std::vector<SinkConfig> read_sinks(TableReader& root) {
     for (TableReader& table : root.tables("sink")) {
         SinkConfig sink = read_sink(table);
         for (const SinkConfig& other : out)
-            if (sink.writes() && other.path == sink.path)
+            if (sink.has_path() && other.path == sink.path)
                 table.wrong("path", fmt::format("the path of the sink at line {}", other.place.line),
                             "a path of its own for each sink");
         out.push_back(std::move(sink));
@@ -120,12 +135,12 @@ std::vector<SinkConfig> read_sinks(TableReader& root) {
 std::string print_sink(const SinkConfig& sink) {
     const SinkEntry& entry = entry_of(sink);
     const std::string head = fmt::format("\n[[sink]]\nkind = {}\n", in_quotes(entry.kind.name));
-    return entry.writes ? head + shared_options().print(sink) + entry.kind.print(sink.options) : head;
+    return entry.writes ? head + shared_options(entry.has_path).print(sink) + entry.kind.print(sink.options) : head;
 }
 
 nlohmann::json sink_json(const SinkConfig& sink) {
     const SinkEntry& entry = entry_of(sink);
-    nlohmann::json out = entry.writes ? shared_options().report(sink) : nlohmann::json::object();
+    nlohmann::json out = entry.writes ? shared_options(entry.has_path).report(sink) : nlohmann::json::object();
     out.update(entry.kind.report(sink.options));
     out["kind"] = entry.kind.name;
     return out;
@@ -143,7 +158,7 @@ void explain_sinks(Reference& out) {
                                 : &entry == &sink_entries().back() ? ", or "
                                                                    : ", ",
                                 entry.meaning);
-    shared.insert(shared.begin(), {"kind", words, "required", meanings});
+    shared.insert(shared.begin(), {"kind", words, "required", meanings, {{"enum", sink_names()}}, true});
     out.push_back({"sink", "key", std::move(shared)});
     for (const SinkEntry& entry : sink_entries())
         if (!entry.kind.keys.empty())

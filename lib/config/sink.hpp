@@ -28,7 +28,7 @@ struct NullSinkConfig {
 /// One [[sink]].
 struct SinkConfig {
     // Of all kinds that write.
-    std::string path;  ///< with {name}, {run}, {run:06}, {date} still in it; empty: nothing is written
+    std::string path;  ///< with {name}, {run}, {run:06}, {date} still in it; empty: no files are written
     std::uint32_t full_warning_seconds = 600;  ///< a warning when the disk will be full in less; 0: none
     std::string require_mount;                 ///< a file system must be mounted here; empty: not asked
     SinkError on_error = SinkError::stop;
@@ -42,8 +42,10 @@ struct SinkConfig {
     }
     /// As in the configuration: "events".
     [[nodiscard]] std::string_view kind() const;
-    /// To files.
+    /// Events or packets, somewhere.
     [[nodiscard]] bool writes() const;
+    /// To files.
+    [[nodiscard]] bool has_path() const;
     [[nodiscard]] bool stores_events() const;
     bool operator==(const SinkConfig&) const = default;
 };

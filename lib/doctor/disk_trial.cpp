@@ -161,7 +161,7 @@ std::vector<DiskFacts> look_at_disks(const config::RunConfig& config, const Host
     const std::string recorded = fmt::format("{} is a recorded machine", host.root.string());
     std::vector<DiskFacts> disks;
     for (const config::SinkConfig& sink : config.sinks) {
-        if (!sink.writes()) continue;
+        if (!sink.has_path()) continue;
         DiskFacts facts;
         const fs::path folder = folder_of_runs(sink.path);
         facts.sink = fmt::format("sink {}", sink.kind());

@@ -62,6 +62,7 @@ constexpr Page pages[] = {
     {"events.dropped.no_room", "no-room"},
     {"events.dropped.reduce_error", "reduce-error"},
     {"events.dropped.write_error", "write-error"},
+    {"events.dropped.not_taken", "not-taken"},
     {"device.received", "nothing-came"},
     {"device.", "device"},
     {"rings.", "rings"},

@@ -103,8 +103,10 @@ void silent_sources(Case& c) {
                               c.label(s), others, c.elsewhere("; without a stream are packets to ")));
         } else {
             c.add("events.incomplete.timeout", source.missing_packets, "silent-source",
-                  fmt::format("{} stopped sending {:.1f} s before the end of the run, while others went on", c.label(s),
-                              silent));
+                  c.seen.going_on
+                      ? fmt::format("{} has sent nothing for {:.1f} s, while others go on", c.label(s), silent)
+                      : fmt::format("{} stopped sending {:.1f} s before the end of the run, while others went on",
+                                    c.label(s), silent));
         }
     }
 }
@@ -419,6 +421,10 @@ void pipeline_limits(Case& c) {
     if (const std::uint64_t count = c.get(EventCounter::dropped_write_error); count > 0)
         c.add("events.dropped.write_error", count * per_event, "write-error",
               fmt::format("packets were in {} events that could not be written: the sink failed", count));
+    if (const std::uint64_t count = c.get(EventCounter::dropped_not_taken); count > 0)
+        c.add("events.dropped.not_taken", count * per_event, "not-taken",
+              fmt::format("packets were in {} events that no consumer of the stream took in time, or none was there",
+                          count));
     if (const std::uint64_t count = c.get(EventCounter::dropped_incomplete); count > 0)
         c.add("events.dropped.incomplete", count * per_event, "incomplete",
               fmt::format("packets at most, in {} incomplete events that `incomplete = \"drop\"` threw away", count));

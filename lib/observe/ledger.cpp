@@ -119,7 +119,7 @@ std::string Ledger::imbalance() const {
     check("events closed and settled", get(EventCounter::complete) + incomplete(),
           get(EventCounter::vetoed) + get(EventCounter::dropped_incomplete) + get(EventCounter::dropped_no_room) +
               get(EventCounter::dropped_reduce_error) + get(EventCounter::dropped_write_error) +
-              get(EventCounter::written));
+              get(EventCounter::dropped_not_taken) + get(EventCounter::written));
     return text;
 }
 

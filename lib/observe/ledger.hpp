@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "assemble/counters.hpp"
@@ -46,6 +47,12 @@ struct Ledger {
         std::string reusing_source;               ///< the first address that did so
     };
 
+    /// What packets pass before a device has them.
+    enum class Before : std::uint8_t {
+        nothing,  ///< the device is the card, or a card that is made up
+        kernel,   ///< a kernel interface that is made up: veth, TAP
+        kernel_and_card,
+    };
     /// A device's own account.
     struct Device {
         std::string port;    ///< name in the configuration
@@ -54,6 +61,8 @@ struct Ledger {
         std::optional<std::uint64_t> missed;     ///< nothing: nobody counts them
         std::optional<std::uint64_t> no_buffer;  ///< nothing: the driver does not count packets
         std::uint64_t missed_by_interface = 0;   ///< of `missed`: what the kernel's interface gave to nobody
+        Before before = Before::nothing;
+        std::string interface {};  ///< of the kernel; empty: none
     };
 
     /// A sink that stores events.
@@ -61,7 +70,11 @@ struct Ledger {
         std::string kind;
         std::uint64_t written = 0;  ///< events that are in it
         std::uint64_t lost = 0;     ///< events that it was given and lost to its error
-        std::uint64_t synced = 0;   ///< of the written ones, those that are on the device
+        /// Events that it was given and left out, by cause: all causes of its kind. With `written` and `lost` these
+        /// are all that it was given.
+        std::vector<std::pair<std::string_view, std::uint64_t>> dropped;
+        std::uint64_t interrupted = 0;  ///< times that a consumer went away in the middle
+        std::uint64_t synced = 0;       ///< of the written ones, those that are on the device
         std::uint64_t bytes = 0;
         std::string error;  ///< empty: none
         store::DiskOutlook disk;
@@ -103,6 +116,8 @@ struct Ledger {
     std::uint64_t events_synced = 0;  ///< of the written ones, those that are on the device
     store::DiskOutlook disk;          ///< of the file system that is full first; store::disk_text() says it in words
     std::vector<Sink> sinks;          ///< in the order of the configuration
+    /// Times that a consumer of a sink that counts went away: what was on its way to it may not have arrived.
+    std::uint64_t interrupted = 0;
     /// Every source has a fixed size, so missing packets of seen events are exact, or its packets carry sequence
     /// numbers that tell all.
     bool sequence_known = false;

@@ -22,6 +22,11 @@ void add(std::array<std::uint64_t, N>& sums, const core::Tally<E>& tally) {
     for (std::size_t i = 0; i < N; ++i) sums[i] += tally.get(static_cast<E>(i));
 }
 
+Ledger::Before before_device(const port::LivePort::Setup& setup) {
+    if (setup.interface.empty()) return Ledger::Before::nothing;
+    return setup.interface_is_made_up ? Ledger::Before::kernel : Ledger::Before::kernel_and_card;
+}
+
 void collect_input(const pipeline::Pipeline& pipeline, Ledger& ledger) {
     if (pipeline.capture() != nullptr) {
         ledger.received = pipeline.capture()->records();
@@ -35,8 +40,10 @@ void collect_input(const pipeline::Pipeline& pipeline, Ledger& ledger) {
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
         const port::LivePort::DeviceCounters counters = pipeline.ports()[i]->counters();
         const config::PortConfig& config = pipeline.options().config.ports[i];
-        Ledger::Device device{config.name,        config::driver_of(config.device), counters.received, counters.missed,
-                              counters.no_buffer, counters.missed_by_interface};
+        const port::LivePort::Setup& setup = pipeline.ports()[i]->setup();
+        Ledger::Device device{
+            config.name,        config::driver_of(config.device), counters.received,    counters.missed,
+            counters.no_buffer, counters.missed_by_interface,     before_device(setup), setup.interface};
         if (stages::SimulatorFeeder::is_simulator(config.device))
             device.missed = device.missed.value_or(0) + pipeline.simulators()[simulated++]->missed();
         ledger.received += device.received;
@@ -109,12 +116,16 @@ void collect_sinks(const pipeline::Pipeline& pipeline, Ledger& ledger) {
         Ledger::Sink sink;
         sink.written = thread->written();
         sink.lost = thread->lost();
+        sink.interrupted = thread->interrupted();
+        const auto causes = thread->sink().causes_of_drops();
+        for (std::size_t cause = 0; cause < causes.size(); ++cause)
+            sink.dropped.emplace_back(causes[cause], thread->dropped(cause));
         sink.synced = thread->synced();
         sink.bytes = thread->bytes();
         if (thread->failed()) sink.error = thread->error();
         sink.disk = thread->disk();
         constexpr std::uint64_t ever = ~std::uint64_t{0};
-        if (ledger.sinks.empty() || sink.disk.seconds_left.value_or(ever) < ledger.disk.seconds_left.value_or(ever))
+        if (!ledger.disk.free_bytes || sink.disk.seconds_left.value_or(ever) < ledger.disk.seconds_left.value_or(ever))
             ledger.disk = sink.disk;
         ledger.sinks.push_back(std::move(sink));
     }
@@ -124,6 +135,8 @@ void collect_sinks(const pipeline::Pipeline& pipeline, Ledger& ledger) {
     const SinkAccount account = account_sinks(pipeline.options().config, pipeline.sinks());
     ledger.events[static_cast<std::size_t>(EventCounter::written)] += account.written;
     ledger.events[static_cast<std::size_t>(EventCounter::dropped_write_error)] += account.lost;
+    ledger.events[static_cast<std::size_t>(EventCounter::dropped_not_taken)] += account.dropped;
+    ledger.interrupted = account.interrupted;
     ledger.events_synced = account.synced;
 }
 

@@ -9,7 +9,7 @@ namespace weir::observe {
 namespace {
 
 bool counts(const config::SinkConfig& config, const stages::SinkThread& thread) {
-    return config.on_error == config::SinkError::stop || !thread.failed();
+    return (config.on_error == config::SinkError::stop || !thread.failed()) && !thread.sink().may_leave_out();
 }
 
 }  // namespace
@@ -33,7 +33,12 @@ SinkAccount account_sinks(const config::RunConfig& config,
         const stages::SinkThread& thread = *threads[i];
         account.written = first ? thread.written() : std::min(account.written, thread.written());
         account.synced = first ? thread.synced() : std::min(account.synced, thread.synced());
-        account.lost = std::max(account.lost, thread.lost());
+        // In the end what is not in all of them is what is not in the one that has the fewest.
+        if (thread.lost() + thread.dropped() >= account.lost + account.dropped) {
+            account.lost = thread.lost();
+            account.dropped = thread.dropped();
+        }
+        account.interrupted += thread.interrupted();
         first = false;
     }
     return account;

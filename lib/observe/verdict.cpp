@@ -40,8 +40,13 @@ void here(Proof& proof) {
         proof.lost.push_back(fmt::format("{} came and found no place", counted(packets, "packet")));
     const std::uint64_t dropped =
         proof.get(EventCounter::dropped_incomplete) + proof.get(EventCounter::dropped_no_room) +
-        proof.get(EventCounter::dropped_reduce_error) + proof.get(EventCounter::dropped_write_error);
+        proof.get(EventCounter::dropped_reduce_error) + proof.get(EventCounter::dropped_write_error) +
+        proof.get(EventCounter::dropped_not_taken);
     if (dropped > 0) proof.lost.push_back(fmt::format("{} not written", counted(dropped, "closed event")));
+    if (proof.ledger.interrupted > 0)
+        proof.unknown.push_back(
+            fmt::format("a consumer of the stream went away {}: what was on its way to it may not have arrived",
+                        counted(proof.ledger.interrupted, "time")));
 }
 
 void before(Proof& proof) {

@@ -17,7 +17,7 @@ namespace weir::run {
 LeftoverRuns::LeftoverRuns(const config::RunConfig& config, const std::string& out) {
     bool elsewhere = !out.empty();
     for (const config::SinkConfig& sink : config.sinks) {
-        if (!sink.writes() || std::exchange(elsewhere, false) || entry_of(sink).recover == nullptr) continue;
+        if (!sink.has_path() || std::exchange(elsewhere, false) || entry_of(sink).recover == nullptr) continue;
         for (std::filesystem::path& path : store::find_leftovers(sink.path, config.name))
             leftovers_.push_back({&sink, std::move(path)});
     }

@@ -37,6 +37,9 @@ observe::Ledger as_seen_by(const observe::Ledger& ledger, std::size_t sink) {
     observe::Ledger own = ledger;
     own.events[static_cast<std::size_t>(assemble::EventCounter::written)] = ledger.sinks[sink].written;
     own.events[static_cast<std::size_t>(assemble::EventCounter::dropped_write_error)] = ledger.sinks[sink].lost;
+    std::uint64_t dropped = 0;
+    for (const auto& [cause, events] : ledger.sinks[sink].dropped) dropped += events;
+    own.events[static_cast<std::size_t>(assemble::EventCounter::dropped_not_taken)] = dropped;
     return own;
 }
 
@@ -45,22 +48,30 @@ observe::Ledger as_seen_by(const observe::Ledger& ledger, std::size_t sink) {
 void RunSinks::open(const config::RunConfig& config, const std::string& out, const nlohmann::json& start,
                     bool reduced) {
     const std::string start_json = start.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    std::vector<std::filesystem::path> taken;
-    std::optional<std::uint32_t> run;
+    std::vector<std::filesystem::path>& taken = final_paths_;
+    std::optional<std::uint32_t>& run = run_number_;
+    std::vector<store::RunPath> paths(config.sinks.size());
     try {
-        for (const config::SinkConfig& sink : config.sinks) {
-            if (!sink.writes()) continue;
+        // All paths first: the number of the run is in one of them, and sinks without a path want it too.
+        for (std::size_t i = 0; i < config.sinks.size(); ++i) {
+            const config::SinkConfig& sink = config.sinks[i];
+            if (!sink.has_path()) continue;
             if (!sink.require_mount.empty()) store::require_mount_point(sink.require_mount);
-            config::SinkContext context{config, sink, {out, {}}, start_json, reduced};
-            if (out.empty() || !taken.empty())
-                context.path = store::make_run_path(sink.path, config.name, pipeline::wall_ns(), run);
-            if (!run) run = context.path.run;
-            refuse_collision(sink, context.path.path, taken);
-            taken.push_back(context.path.path);
-            if (sink.as<config::RecorderConfig>() != nullptr) recorder_path_ = context.path.path;
+            paths[i] = out.empty() || !taken.empty()
+                           ? store::make_run_path(sink.path, config.name, pipeline::wall_ns(), run)
+                           : store::RunPath{out, {}};
+            if (!run) run = paths[i].run;
+            refuse_collision(sink, paths[i].path, taken);
+            taken.push_back(paths[i].path);
+            if (sink.as<config::RecorderConfig>() != nullptr) recorder_path_ = paths[i].path;
+        }
+        for (std::size_t i = 0; i < config.sinks.size(); ++i) {
+            const config::SinkConfig& sink = config.sinks[i];
             const auto opens = entry_of(sink).open;
             if (opens == nullptr) continue;
-            sinks_.push_back({sink, opens(context), store::DiskAlarm(sink.full_warning_seconds)});
+            if (!sink.has_path()) paths[i].run = run;
+            sinks_.push_back({sink, opens({config, sink, paths[i], start_json, reduced}),
+                              store::DiskAlarm(sink.full_warning_seconds)});
         }
     } catch (const std::exception&) {
         discard();
@@ -73,7 +84,7 @@ void RunSinks::discard() noexcept {
         const std::filesystem::path hidden = open.sink->path();
         open.sink.reset();
         std::error_code error;
-        std::filesystem::remove_all(hidden, error);
+        if (!hidden.empty()) std::filesystem::remove_all(hidden, error);
     }
     sinks_.clear();
 }
@@ -99,9 +110,10 @@ std::vector<nlohmann::json> RunSinks::how() const {
 std::string RunSinks::start_text() const {
     std::string text;
     for (const Open& open : sinks_) {
-        text += fmt::format("sink: {}, {}{}{}\n", open.sink->path().string(),
-                            store::disk_text({open.sink->free_bytes(), {}, {}}),
-                            open.sink->how_text().empty() ? "" : "; ", open.sink->how_text());
+        const std::string disk = store::disk_text({open.sink->free_bytes(), {}, {}});
+        const std::string how = open.sink->how_text();
+        text += fmt::format("sink: {}{}{}{}{}\n", open.sink->place(), disk.empty() ? "" : ", ", disk,
+                            how.empty() ? "" : "; ", how);
         if (const auto note = entry_of(open.config).start_note) text += note(open.config, *open.sink);
     }
     return text;
@@ -109,15 +121,31 @@ std::string RunSinks::start_text() const {
 
 std::string RunSinks::end_text() const {
     std::string text;
-    for (const Open& open : sinks_) text += fmt::format("written to {}\n", open.sink->path().string());
+    for (const Open& open : sinks_) {
+        const store::EventSink& sink = *open.sink;
+        if (!sink.path().empty()) {
+            text += fmt::format("written to {}\n", sink.path().string());
+            continue;
+        }
+        text += fmt::format("sent to {}: {} events", sink.place(), sink.stats().events);
+        const auto causes = sink.causes_of_drops();
+        for (std::size_t i = 0; i < causes.size(); ++i)
+            if (sink.stats().dropped[i] > 0)
+                text += fmt::format(", {} dropped ({})", sink.stats().dropped[i], causes[i]);
+        text += '\n';
+    }
     return text;
+}
+
+void RunSinks::stopping(bool at_once) noexcept {
+    for (Open& open : sinks_) open.sink->stopping(at_once);
 }
 
 std::vector<std::string> RunSinks::watch(const Threads& threads) {
     std::vector<std::string> warnings;
     for (std::size_t i = 0; i < threads.size(); ++i) {
         Open& open = sinks_[i];
-        const std::string whose = sinks_.size() > 1 ? fmt::format(" of sink {}", open.sink->path().string()) : "";
+        const std::string whose = sinks_.size() > 1 ? fmt::format(" of sink {}", open.sink->place()) : "";
         const store::DiskOutlook outlook = threads[i]->disk();
         if (!threads[i]->failed() && open.alarm.update(outlook))
             warnings.push_back(fmt::format(
@@ -125,8 +153,8 @@ std::vector<std::string> RunSinks::watch(const Threads& threads) {
                 store::disk_text(outlook), static_cast<double>(outlook.bytes_per_second.value_or(0)) * 1e-6));
         if (!threads[i]->failed() || open.said_failed || must_stop(threads)) continue;
         open.said_failed = true;
-        warnings.push_back(fmt::format("the sink {} failed, and the run goes on without it: {}",
-                                       open.sink->path().string(), threads[i]->error()));
+        warnings.push_back(fmt::format("the sink {} failed, and the run goes on without it: {}", open.sink->place(),
+                                       threads[i]->error()));
     }
     return warnings;
 }
@@ -161,7 +189,8 @@ std::string RunSinks::close(const Threads& threads, const observe::Ledger& ledge
         }
         if (failure.empty()) continue;
         const observe::Ledger::Sink& account = ledger.sinks[i];
-        failure += fmt::format(". {} events are on the disk, {} are lost", account.written, account.lost);
+        failure += fmt::format(". {} events {}, {} are lost", account.written,
+                               hidden.empty() ? "were sent" : "are on the disk", account.lost);
         const auto leftover = entry_of(sinks_[i].config).leftover;
         std::error_code error;
         if (sink.path() == hidden && std::filesystem::exists(hidden, error))
@@ -170,7 +199,8 @@ std::string RunSinks::close(const Threads& threads, const observe::Ledger& ledge
         if (stopped || sinks_[i].config.on_error == config::SinkError::stop)
             failures += (failures.empty() ? "" : "; and ") + failure;
         else
-            warnings.push_back(fmt::format("the run was done without the sink {}: {}", hidden.string(), failure));
+            warnings.push_back(fmt::format("the run was done without the sink {}: {}",
+                                           hidden.empty() ? sink.place() : hidden.string(), failure));
     }
     return failures;
 }

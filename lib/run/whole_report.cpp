@@ -38,10 +38,11 @@ nlohmann::json whole_report(const RunParts& run, const observe::Ledger& ledger, 
             {"passes", capture->passes()},         {"numbers_per_pass", run.pipeline.numbers_per_pass()}};
     if (run.recorder != nullptr) report["recorder"] = run.recorder->json();
     const std::vector<std::filesystem::path> paths = run.sinks.paths();
-    if (!paths.empty()) report["path"] = paths.front().string();
+    for (const std::filesystem::path& path : paths)
+        if (!path.empty() && !report.contains("path")) report["path"] = path.string();
     const std::vector<nlohmann::json> how = run.sinks.how();
     for (std::size_t i = 0; i < paths.size(); ++i) {
-        report["sinks"][i]["path"] = paths[i].string();
+        if (!paths[i].empty()) report["sinks"][i]["path"] = paths[i].string();
         report["sinks"][i].update(how[i]);
     }
     if (ledger.disk.free_bytes) {

@@ -43,8 +43,20 @@ void SinkThread::account() noexcept {
     const store::EventSink::Stats& stats = sink_.stats();
     written_.store(stats.events, std::memory_order_relaxed);
     synced_.store(stats.synced_events, std::memory_order_relaxed);
-    lost_.store(failed_.load(std::memory_order_relaxed) ? handed_events_ - stats.events : 0, std::memory_order_relaxed);
+    std::uint64_t settled = stats.events;
+    for (std::size_t cause = 0; cause < dropped_.size(); ++cause) {
+        dropped_[cause].store(stats.dropped[cause], std::memory_order_relaxed);
+        settled += stats.dropped[cause];
+    }
+    interrupted_.store(stats.interrupted, std::memory_order_relaxed);
+    lost_.store(failed_.load(std::memory_order_relaxed) ? handed_events_ - settled : 0, std::memory_order_relaxed);
     bytes_.store(stats.bytes, std::memory_order_relaxed);
+}
+
+std::uint64_t SinkThread::dropped() const noexcept {
+    std::uint64_t sum = 0;
+    for (std::size_t cause = 0; cause < dropped_.size(); ++cause) sum += dropped(cause);
+    return sum;
 }
 
 /// As many places in the rings as there are buffers: no push can fail.
@@ -62,6 +74,7 @@ void SinkThread::pass_on(std::size_t held) noexcept {
 void SinkThread::append(OutputBuffer& buffer) noexcept {
     handed_events_ += buffer.events_ended;
     given_.push_back(&buffer);
+    if (config_.latest_event != nullptr) config_.latest_event->pass(buffer.memory.first(buffer.used_bytes));
     if (!failed_.load(std::memory_order_relaxed))
         attempt([&] { sink_.append(buffer.memory.first(buffer.used_bytes)); });
     take_finished();

@@ -3,6 +3,7 @@
 // buffers run out, workers stop, and rx lcores go on polling.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -14,6 +15,7 @@
 #include "stages/stage.hpp"
 #include "store/disk_watch.hpp"
 #include "store/event_sink.hpp"
+#include "store/latest_event.hpp"
 
 namespace weir::stages {
 
@@ -29,6 +31,7 @@ public:
         std::vector<Edge> in;
         port::Ring<OutputBuffer*>* next = nullptr;      ///< to the next sink; null: this is the last
         std::vector<port::Ring<OutputBuffer*>*> freed;  ///< of the last: back to each worker
+        store::LatestEvent* latest_event = nullptr;     ///< sees what passes; null: nobody wants pictures
     };
 
     explicit SinkThread(Config config);
@@ -45,6 +48,13 @@ public:
     /// syncing them takes them back. Once finished() they are on the device.
     [[nodiscard]] std::uint64_t written() const noexcept { return written_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
+    /// Events that the sink left out for its N-th cause (EventSink::causes_of_drops), and for all of them.
+    [[nodiscard]] std::uint64_t dropped(std::size_t cause) const noexcept {
+        return dropped_[cause].load(std::memory_order_relaxed);
+    }
+    [[nodiscard]] std::uint64_t dropped() const noexcept;
+    /// Times that who takes the events went away in the middle.
+    [[nodiscard]] std::uint64_t interrupted() const noexcept { return interrupted_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
     /// Of the written events, those that are on the device already.
     [[nodiscard]] std::uint64_t synced() const noexcept { return synced_.load(std::memory_order_relaxed); }
@@ -73,6 +83,8 @@ private:
     std::atomic<std::uint64_t> lost_{0};
     std::atomic<std::uint64_t> bytes_{0};
     std::atomic<std::uint64_t> synced_{0};
+    std::atomic<std::uint64_t> interrupted_{0};
+    std::array<std::atomic<std::uint64_t>, store::EventSink::drop_causes_max> dropped_{};
     store::DiskWatch disk_watch_;
     TimeNs disk_watched_ns_ = 0;
     static constexpr std::uint64_t unknown = ~std::uint64_t{0};

@@ -22,6 +22,8 @@ bool ranges_in_order(std::span<const MissingRange> ranges, std::uint64_t& bytes,
     return true;
 }
 
+}  // namespace
+
 std::string check_source(const SourceInfo& source) {
     std::uint64_t missing = 0;
     std::uint64_t end = 0;
@@ -50,6 +52,8 @@ std::string check_source(const SourceInfo& source) {
     }
     return good ? std::string{} : fmt::format("the record of source {} contradicts itself", source.id);
 }
+
+namespace {
 
 /// What version 1 has no bytes for is zero there.
 bool reductions_are_good(const EventBody& body, std::uint16_t version) {

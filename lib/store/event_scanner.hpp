@@ -144,6 +144,8 @@ private:
     SegmentResult* result_ = nullptr;
 };
 
+/// An error text if what is said of a source contradicts itself, else empty.
+std::string check_source(const SourceInfo& source);
 /// What the body of an event's first block says of it.
 void take_event_body(const EventBody& body, EventInfo& event);
 /// Reads the first source record of `bytes`, checks it, and takes it off. An error text, or empty.

@@ -1,6 +1,7 @@
 // What takes events in the event file's blocks and keeps them: the event file itself, and whatever else stores events.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace weir::store {
 
@@ -15,6 +17,7 @@ namespace weir::store {
 /// core::RunError; all that it creates is path() or lies in it.
 class EventSink {
 public:
+    static constexpr std::size_t drop_causes_max = 4;
     struct Stats {
         std::uint64_t bytes = 0;          ///< stored
         std::uint64_t blocks = 0;         ///< stored
@@ -23,6 +26,8 @@ public:
         std::uint64_t synced_bytes = 0;   ///< of `bytes`, on the device if the system told the truth
         std::uint64_t synced_events = 0;
         std::uint64_t segments = 0;
+        std::uint64_t interrupted = 0;                         ///< times that who takes them went away in the middle
+        std::array<std::uint64_t, drop_causes_max> dropped{};  ///< events that were left out, as causes_of_drops()
     };
 
     EventSink() = default;
@@ -53,10 +58,20 @@ public:
 
     [[nodiscard]] virtual const Stats& stats() const noexcept = 0;
     [[nodiscard]] virtual bool failed() const noexcept = 0;
-    /// Where it is now: under its hidden name, after close() the final one.
+    /// Where it is now: under its hidden name, after close() the final one. Empty: it writes no files.
     [[nodiscard]] virtual const std::filesystem::path& path() const noexcept = 0;
     /// What may still be written on its file system; nothing if the system does not say. May block as a write does.
     [[nodiscard]] virtual std::optional<std::uint64_t> free_bytes() const noexcept = 0;
+
+    /// Where it is, for people: its path, or addresses.
+    [[nodiscard]] virtual std::string place() const { return path().string(); }
+    /// Why it leaves events out, apart from errors; at most drop_causes_max, always the same.
+    [[nodiscard]] virtual std::span<const std::string_view> causes_of_drops() const noexcept { return {}; }
+    /// It was told to leave out what it cannot take in time: beside a sink that was not, this is no loss of the run.
+    [[nodiscard]] virtual bool may_leave_out() const noexcept { return false; }
+    /// The run is being stopped: a sink that waits for others does not wait for ever any more, or, `at_once`, not at
+    /// all. Any thread.
+    virtual void stopping(bool /*at_once*/) noexcept {}
 
     /// Buffers have to be whole multiples of this, in their memory's address too, to be taken as they are: 4096 where
     /// the sink goes past the page cache. Known once the sink is made.

@@ -27,6 +27,7 @@ struct SinkEntry {
     options::Kind kind;
     std::string_view meaning;  ///< what a run is written to, for the reference
     bool writes = true;        ///< if not, it has not even the keys that the others share
+    bool has_path = true;      ///< if not, nor those that are about files
     /// For a kind that stores events: makes what does. Throws core::RunError or core::UsageError.
     std::unique_ptr<store::EventSink> (*open)(const SinkContext& context) = nullptr;
     /// What there is to say of it at the start, lines or nothing.

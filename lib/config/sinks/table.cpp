@@ -30,6 +30,10 @@ bool SinkConfig::writes() const {
     return entry_of(*this).writes;
 }
 
+bool SinkConfig::has_path() const {
+    return writes() && entry_of(*this).has_path;
+}
+
 bool SinkConfig::stores_events() const {
     return entry_of(*this).open != nullptr;
 }

@@ -49,8 +49,7 @@ class Chart {
     const top = Math.max(step, Math.ceil(highest / step - 1e-9) * step);
     const ticks = [];
     for (let i = 0; i * step <= top * 1.0001; ++i) ticks.push({y: this.yOf(i * step, top), text: rate(i * step, '')});
-    const times = [0, 60, 120, 180, 240, 300].map((ago) => ({x: this.xOf(-ago), text: ago === 0 ? 'now' : `−${ago / 60} min`, ago}));
-    const sparse = this.area.right - this.area.left < 20 * unit;
+    const times = [0, 60, 120, 180, 240, 300].map((ago) => ({x: this.xOf(-ago), text: ago === 0 ? 'now' : ago === span_s ? `−${ago / 60} min` : `−${ago / 60}`, ago}));
     keep(this.grid, [...ticks, ...times], () => svg('g', {}, svg('line'), svg('text')), (group, tick) => {
       const [line, text] = group.children;
       const {left, right, bottom, top: above} = this.area;
@@ -59,7 +58,7 @@ class Chart {
       setAttribute(text, 'x', (tick.y !== undefined ? left - 0.35 * unit : tick.x).toFixed(1));
       setAttribute(text, 'y', (tick.y !== undefined ? tick.y + 0.27 * unit : bottom + 1.05 * unit).toFixed(1));
       setAttribute(text, 'text-anchor', tick.y !== undefined || tick.ago === 0 ? 'end' : tick.ago === span_s ? 'start' : 'middle');
-      setText(text, sparse && (tick.ago === 60 || tick.ago === 180 || tick.ago === 240) ? '' : tick.text);
+      setText(text, tick.text);
     });
     return top;
   }
@@ -130,6 +129,7 @@ export class Charts {
   show(document) {
     for (const {name, chart} of this.rates)
       chart.draw(this.history.times, [{name: '', values: this.history.columns[name]}], document.rates?.[name]);
+    this.lost.figure.classList.toggle('none', this.history.causes().length === 0);
     this.lost.draw(this.history.times, this.lossLines(), document.rates?.lost_per_s);
   }
 

@@ -7,10 +7,11 @@ export function count(value) {
   return typeof value === 'number' ? grouped.format(value) : 'unknown';
 }
 
+/** Three digits, without zeros at the end. */
 function digits(value) {
   const size = Math.abs(value);
   if (size >= 100 || size === 0) return value.toFixed(0);
-  return size >= 10 ? value.toFixed(1) : value.toFixed(2);
+  return String(Number(size >= 10 ? value.toFixed(1) : value.toFixed(2)));
 }
 
 const prefixes = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
@@ -44,7 +45,7 @@ export function seconds(value) {
   if (typeof value !== 'number' || !Number.isFinite(value)) return 'unknown';
   if (value === 0) return '0 s';
   if (value < 0.001) return `${(1e6 * value).toFixed(0)} µs`;
-  if (value < 0.1) return `${digits(1e3 * value)} ms`;
+  if (value < 0.1) return `${Number((1e3 * value).toFixed(value < 0.01 ? 1 : 0))} ms`;
   if (value < 9.95) return `${value.toFixed(1)} s`;
   const whole = Math.round(value);
   if (whole < 60) return `${whole} s`;

@@ -86,6 +86,7 @@ export class Overview {
   }
 
   showWhere(places) {
+    byId('where-none').hidden = places.length > 0;
     const make = () => html('tr', {}, html('th', {scope: 'row'}), html('td', {class: 'number'}), html('td', {class: 'evidence'}));
     keep(byId('where').tBodies[0], places, make, (row, place, index) => {
       const known = typeof place.packets === 'number';

@@ -123,7 +123,7 @@ export class Pipeline {
       const port = pipeline.ports[part.index];
       const of = `/pipeline/ports/${part.index}`;
       setText(title, `${port.name}: ${port.device}, ${port.driver}`);
-      show(lines[0], `${of}/name`, 'text', port.name);
+      setText(lines[0], shortened(port.name, this.fits(part, 9)));
       setText(link, port.link_up ? (port.mbps ? `${rate(port.mbps / 1000, 'Gb/s')}` : 'link up') : '⚠ link down');
       setAttribute(link, 'class', port.link_up ? 'dim' : 'bad');
       setText(lines[1], shortened(`${port.driver} · ${counted(port.queues, 'queue')}`, this.fits(part)));

@@ -32,7 +32,7 @@ const byTrouble = (a, b) => states[b.state].rank - states[a.state].rank || (b.mi
 
 export class Sources {
   constructor() {
-    this.selected = 0;
+    this.selected = null;  // until somebody selects one: then what is worst is described
     this.page = 0;
     this.all = [];
     this.summary = html('p', {class: 'summary'});
@@ -42,7 +42,7 @@ export class Sources {
     this.earlier = html('button', {type: 'button', onclick: () => this.turn(this.page - 1)}, 'Previous');
     this.later = html('button', {type: 'button', onclick: () => this.turn(this.page + 1)}, 'Next');
     this.where = html('span', {class: 'dim'});
-    const heads = [['Source', ''], ['State', ''], ['Rate /s', 'number'], ['Packets', 'number'], ['Missing', 'number'], ['Last seen', 'number']];
+    const heads = [['Source', ''], ['State', ''], ['Rate /s', 'number wide'], ['Packets', 'number wide'], ['Missing', 'number'], ['Last seen', 'number']];
     this.table = html('table', {class: 'sources'}, html('caption', {class: 'unseen'}, 'Sources, those in trouble first'),
       html('thead', {}, html('tr', {}, ...heads.map(([text, kind]) => html('th', {scope: 'col', class: kind}, text)))), html('tbody'));
     this.legend = html('ul', {class: 'keys'});
@@ -52,11 +52,11 @@ export class Sources {
   }
 
   listen() {
-    const steps = {ArrowLeft: () => -1, ArrowRight: () => 1, ArrowUp: () => -this.grid.across, ArrowDown: () => this.grid.across, Home: () => -this.selected, End: () => this.all.length};
+    const steps = {ArrowLeft: () => -1, ArrowRight: () => 1, ArrowUp: () => -this.grid.across, ArrowDown: () => this.grid.across, Home: () => -this.all.length, End: () => this.all.length};
     this.canvas.addEventListener('keydown', (event) => {
       if (!(event.key in steps) || this.all.length === 0) return;
       event.preventDefault();
-      this.select(this.selected + steps[event.key]());
+      this.select((this.selected ?? this.worst().id) + steps[event.key]());
     });
     this.canvas.addEventListener('pointermove', (event) => {
       const box = this.canvas.getBoundingClientRect();
@@ -65,6 +65,10 @@ export class Sources {
       const index = Math.floor((event.clientY - box.top) / pitchY) * across + Math.min(across - 1, Math.floor((event.clientX - box.left) / pitchX));
       if (index < this.all.length) this.select(index);
     });
+  }
+
+  worst() {
+    return this.all.reduce((a, b) => (byTrouble(a, b) <= 0 ? a : b));
   }
 
   select(index) {
@@ -80,7 +84,7 @@ export class Sources {
     for (const node of [this.canvas, this.legend, this.detail, this.table.parentElement, this.find.parentElement]) node.hidden = none;
     this.showSummary();
     if (none) return;
-    this.selected = Math.min(this.selected, this.all.length - 1);
+    if (this.selected >= this.all.length) this.selected = null;
     this.draw();
     this.showSelected();
     this.showTable();
@@ -105,12 +109,12 @@ export class Sources {
       const canvas = item.firstChild;
       const context = prepare(canvas, side, side);
       this.cell(context, 0, 0, side, side, name, 0.6, this.colours ??= this.readColours());
-      setText(item.lastChild, `${state.word === 'fine' ? 'fine; the darker, the higher its rate' : state.word}`);
+      setText(item.lastChild, `${state.word === 'fine' ? 'fine; the stronger, the higher its rate' : state.word}`);
     });
   }
 
   readColours() {
-    return Object.fromEntries(['ok', 'bad', 'warn', 'unknown', 'text', 'panel', 'line', 'dim'].map((name) => [name, colour(name)]));
+    return Object.fromEntries(['ok', 'bad', 'warn', 'unknown', 'text', 'panel', 'line', 'dim', 'on-bad'].map((name) => [name, colour(name)]));
   }
 
   /** Cells as large as there is room for, at most three rem high. */
@@ -145,18 +149,22 @@ export class Sources {
 
   cell(context, x, y, width, height, state, share, colours) {
     const side = Math.min(width, height);
-    context.globalAlpha = 0.16 + 0.6 * Math.min(1, share);
+    context.globalAlpha = 0.1 + 0.42 * Math.min(1, share);
     context.fillStyle = colours.ok;
     if (state === 'fine' || state === 'missing') context.fillRect(x, y, width, height);
     context.globalAlpha = 1;
     if (state === 'fine') return;
+    if (state === 'lagging') {  // and a little more than its cell
+      context.fillStyle = colours.bad;
+      context.fillRect(x - 1, y - 1, width + 2, height + 2);
+    }
     context.save();
     context.translate(x + (width > 2 * height ? 0 : (width - side) / 2), y + (height - side) / 2);
     this.mark(context, state, side, colours[states[state].colour], colours);
     context.restore();
-    if (state === 'missing') return;
+    if (state === 'missing' || state === 'lagging') return;
     context.strokeStyle = colours[states[state].colour];
-    context.lineWidth = state === 'lagging' ? Math.max(2, side / 7) : 1;
+    context.lineWidth = 1;
     const inset = context.lineWidth / 2;
     context.strokeRect(x + inset, y + inset, width - 2 * inset, height - 2 * inset);
   }
@@ -166,6 +174,7 @@ export class Sources {
     context.lineWidth = Math.max(1.4, side / 8);
     context.beginPath();
     if (state === 'lagging') {  // a full triangle
+      context.fillStyle = colours['on-bad'];
       context.moveTo(side / 2, side * 0.16);
       context.lineTo(side * 0.88, side * 0.84);
       context.lineTo(side * 0.12, side * 0.84);
@@ -173,14 +182,14 @@ export class Sources {
     } else if (state === 'missing') {  // a corner that is gone
       context.fillStyle = colours.panel;
       context.moveTo(side, 0);
-      context.lineTo(side, side * 0.62);
-      context.lineTo(side * 0.38, 0);
+      context.lineTo(side, side);
+      context.lineTo(0, 0);
       context.fill();
       context.beginPath();
       context.fillStyle = ink;
       context.moveTo(side, 0);
-      context.lineTo(side, side * 0.5);
-      context.lineTo(side * 0.5, 0);
+      context.lineTo(side, side * 0.82);
+      context.lineTo(side * 0.18, 0);
       context.fill();
     } else if (state === 'silent') {  // a cross
       context.moveTo(side * 0.25, side * 0.25);
@@ -197,9 +206,9 @@ export class Sources {
 
   words(context, source, x, y, width) {
     const unit = rem();
-    const left = x + (source.state === 'fine' ? 0.5 : 2.6) * unit;
+    const left = x + (source.state === 'fine' ? 0.5 * unit : this.grid.pitchY + 0.1 * unit);
     const room = x + width - left - 0.3 * unit;
-    context.fillStyle = this.colours.text;
+    context.fillStyle = source.state === 'lagging' ? this.colours['on-bad'] : this.colours.text;
     context.font = `600 ${0.85 * unit}px ${getComputedStyle(document.body).fontFamily}`;
     context.fillText(this.clipped(context, source.label, room), left, y + 1.05 * unit);
     context.font = `${0.82 * unit}px ${getComputedStyle(document.body).fontFamily}`;
@@ -220,8 +229,7 @@ export class Sources {
   }
 
   showSelected() {
-    const source = this.all[this.selected];
-    if (!source) return;
+    const source = this.all[this.selected] ?? this.worst();
     const seen = source.last_seen_s === null ? 'never seen' : `last seen ${seconds(source.last_seen_s)} ago`;
     setText(this.detail, `${source.id}: ${source.label}: ${rate(source.per_s, 'packets/s')}, ${count(source.packets)} packets, ${count(source.missing)} missing, ${seen}; ${states[source.state].word}.`);
   }
@@ -241,7 +249,7 @@ export class Sources {
     this.earlier.disabled = this.page === 0;
     this.later.disabled = this.page === pages - 1;
     const highest = Math.max(1e-9, ...this.all.map((source) => source.per_s ?? 0));
-    const make = () => html('tr', {}, html('th', {scope: 'row'}), html('td'), ...[0, 0, 0, 0].map(() => html('td', {class: 'number'})));
+    const make = () => html('tr', {}, html('th', {scope: 'row'}), html('td'), ...['number wide', 'number wide', 'number', 'number'].map((kind) => html('td', {class: kind})));
     keep(this.table.tBodies[0], shown, make, (row, source) => {
       setAttribute(row, 'data-level', states[source.state].rank > 1 ? 'losing' : source.state === 'missing' ? 'lost' : '');
       show(row.cells[0], `/sources/label/${source.id}`, 'text', source.label);

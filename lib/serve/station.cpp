@@ -19,6 +19,7 @@ namespace weir::serve {
 namespace {
 
 constexpr int milliseconds_per_s = 1000;
+constexpr auto runs_sent_for = std::chrono::seconds(5);
 
 std::string host_name() {
     std::array<char, 256> name{};
@@ -118,8 +119,8 @@ void Station::publish() {
     board_.publish(std::move(document), describe_);
     nlohmann::json update = board_.latest()->document;
     update.erase("history");
-    if (runs_ == sent_runs_) update.erase("runs");
-    sent_runs_ = runs_;
+    // A viewer may miss one update, not all of some seconds.
+    if (published_ - runs_changed_ > runs_sent_for) update.erase("runs");
     feed_.publish(update.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -163,6 +164,11 @@ void Station::finish(const pipeline::Pipeline& pipeline, const observe::Watch& w
 
 void Station::idle() {
     if (Clock::now() - published_ >= interval_) publish();
+}
+
+void Station::set_runs(nlohmann::json runs) {
+    runs_ = std::move(runs);
+    runs_changed_ = Clock::now();
 }
 
 void Station::refresh() {

@@ -55,7 +55,7 @@ public:
     /// The same at once, in any thread, of what Describe adds.
     void amend() { board_.amend(describe_); }
     /// The last runs, as in the document.
-    void set_runs(nlohmann::json runs) { runs_ = std::move(runs); }
+    void set_runs(nlohmann::json runs);
     /// What the run showed stays to be seen, with why it ended.
     void set_run_ended(const std::string& reason);
 
@@ -78,7 +78,7 @@ private:
     std::uint64_t run_number_ = 0;
     bool has_run_ = false;
     nlohmann::json runs_ = nlohmann::json::array();
-    nlohmann::json sent_runs_;  ///< as viewers have them
+    Clock::time_point runs_changed_ = Clock::now();
     observe::Board board_;
     mutable std::mutex event_mutex_;
     std::shared_ptr<store::LatestEvent> latest_event_;  ///< of the present run, or of the last one

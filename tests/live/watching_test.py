@@ -17,6 +17,14 @@ from serve_test import Service
 from stop_test import SIMULATED, config
 
 THREE_SOURCES = """name = "live"
+[[format]]
+name = "boards"
+byte_order = "little"
+header_bytes = 16
+event = { offset = 0, bytes = 8 }
+index = { offset = 8, bytes = 4 }
+payload_bytes = 184
+packets = 1
 [[port]]
 name = "det0"
 device = "kernel,iface=det0"
@@ -25,10 +33,9 @@ address = "10.1.0.2/24"
 port = "det0"
 transport = "udp"
 udp_dst = [50001, 50002, 50003]
-format = "message"
-event = "arrival"
+format = "boards"
 [events]
-sources = 1
+sources = 3
 memory = "128MiB"
 timeout_ms = 200
 [[sink]]
@@ -189,11 +196,14 @@ class WatchingTest(live.Case):
         service.command("start")
         with network.socket_there(socket.AF_INET, socket.SOCK_DGRAM) as sender:
 
+            numbers = iter(range(1_000_000))
+
             def send(ports, seconds):
                 end = time.monotonic() + seconds
                 while time.monotonic() < end:
+                    packet = struct.pack("<QII", next(numbers), 0, 0) + bytes(184)
                     for port in ports:
-                        sender.sendto(b"m" * 200, (live.RECEIVER, port))
+                        sender.sendto(packet, (live.RECEIVER, port))
                     time.sleep(0.01)
 
             send((50001, 50002, 50003), 2.5)

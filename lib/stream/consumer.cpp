@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -12,8 +13,9 @@ namespace weir::stream {
 
 namespace {
 
-constexpr int watched_events = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
-                               ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
+constexpr int watched_events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
+                               ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                               ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 
 /// Starts to watch a socket before it has connections, and gives what tells of them.
 ZmqSocket watch(const ZmqContext& context, const ZmqSocket& socket) {
@@ -43,12 +45,7 @@ void Consumer::look() {
         ::zmq_msg_init(&frame);
         const bool came = ::zmq_msg_recv(&frame, monitor_.get(), ZMQ_DONTWAIT) >= 0;
         std::uint16_t what = 0;
-        std::uint32_t connection = 0;
-        if (came && ::zmq_msg_size(&frame) >= sizeof what + sizeof connection) {
-            const auto* bytes = static_cast<const std::byte*>(::zmq_msg_data(&frame));
-            std::memcpy(&what, bytes, sizeof what);
-            std::memcpy(&connection, bytes + sizeof what, sizeof connection);
-        }
+        if (came && ::zmq_msg_size(&frame) >= sizeof what) std::memcpy(&what, ::zmq_msg_data(&frame), sizeof what);
         const bool more = came && ::zmq_msg_more(&frame) != 0;
         ::zmq_msg_close(&frame);
         if (!came) return;
@@ -57,25 +54,28 @@ void Consumer::look() {
             ::zmq_msg_recv(&frame, monitor_.get(), ZMQ_DONTWAIT);
             ::zmq_msg_close(&frame);
         }
-        take_notice(what, connection);
+        take_notice(what);
     }
 }
 
-/// A handshake does not say whose it was: one of the connections that wait for one is meant, and with one consumer
-/// there is no other.
-void Consumer::take_notice(std::uint16_t what, std::uint32_t connection) {
-    if (what == ZMQ_EVENT_ACCEPTED) {
-        accepted_.insert(connection);
-    } else if (what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+/// ZeroMQ's one thread tells of everything in the order in which it happens. Whoever goes without ever having been a
+/// consumer, such as a port scanner, goes right after its handshake has failed.
+void Consumer::take_notice(std::uint16_t what) {
+    const bool was_none = std::exchange(handshake_failed_, what == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL ||
+                                                               what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ||
+                                                               what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+    if (what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
         ++account_.came;
-        if (!accepted_.empty()) connected_.insert(accepted_.extract(accepted_.begin()));
-        if (!start_was_early_) owes_start_ = true;
-        start_was_early_ = false;
-    } else if (what == ZMQ_EVENT_DISCONNECTED) {
-        accepted_.erase(connection);
-        if (connected_.erase(connection) == 0) return;
+        ++connected_;
+        owes_start_ = true;
+        // Asked for its state, the socket takes note of the new connection, and of the end of the one before it, now;
+        // else it would do so only some milliseconds later.
+        int state = 0;
+        std::size_t bytes = sizeof state;
+        ::zmq_getsockopt(socket_.get(), ZMQ_EVENTS, &state, &bytes);
+    } else if (what == ZMQ_EVENT_DISCONNECTED && !was_none && connected_ > 0) {
+        --connected_;
         if (!ended_) ++account_.left;
-        if (connected_.empty()) owes_start_ = true;
     }
 }
 
@@ -94,7 +94,9 @@ void Consumer::free_shipment(void* /*data*/, void* hint) {
 
 std::optional<DropCause> Consumer::send(const MessagePtr& message) {
     const std::span<const std::byte> bytes = message->bytes();
-    if (!has_room(bytes.size())) return is_connected() ? DropCause::consumer_behind : DropCause::no_consumer;
+    // What is sent right after a consumer has gone could still get into its queue, and would be lost with that.
+    if (!is_connected()) return DropCause::no_consumer;
+    if (!has_room(bytes.size())) return DropCause::consumer_behind;
     auto shipment = std::make_unique<Shipment>(Shipment{message, on_the_way_});
     zmq_msg_t out;
     // ZeroMQ reads the bytes and never writes them.
@@ -109,7 +111,7 @@ std::optional<DropCause> Consumer::send(const MessagePtr& message) {
     ::zmq_msg_close(&out);
     if (error != EAGAIN && error != EINTR)
         throw core::RunError(fmt::format("cannot send to {}: {}", address_, ::zmq_strerror(error)));
-    return is_connected() ? DropCause::consumer_behind : DropCause::no_consumer;
+    return DropCause::consumer_behind;
 }
 
 std::optional<DropCause> Consumer::offer_start(const MessagePtr& start) {
@@ -117,7 +119,6 @@ std::optional<DropCause> Consumer::offer_start(const MessagePtr& start) {
     if (!owes_start_) return {};
     if (const auto why = send(start)) return why;
     owes_start_ = false;
-    start_was_early_ = !is_connected();
     return {};
 }
 

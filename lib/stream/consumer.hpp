@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "stream/drop_cause.hpp"
@@ -35,7 +34,7 @@ public:
 
     /// Takes note of who has come and gone.
     void look();
-    [[nodiscard]] bool is_connected() const noexcept { return !connected_.empty(); }
+    [[nodiscard]] bool is_connected() const noexcept { return connected_ > 0; }
 
     /// Why a message cannot be sent now; nothing if it was. Never waits. Whoever has connected gets `start` before
     /// anything else, and again after it went away and came back.
@@ -72,7 +71,7 @@ private:
 
     [[nodiscard]] std::optional<DropCause> send(const MessagePtr& message);
     [[nodiscard]] bool has_room(std::size_t bytes) const noexcept;
-    void take_notice(std::uint16_t what, std::uint32_t connection);
+    void take_notice(std::uint16_t what);
     static void free_shipment(void* data, void* hint);
 
     Config config_;
@@ -80,10 +79,9 @@ private:
     ZmqSocket socket_;
     ZmqSocket monitor_;
     std::string address_;
-    std::set<std::uint32_t> accepted_;   ///< connections that are not ready yet
-    std::set<std::uint32_t> connected_;  ///< and those that are
+    std::uint64_t connected_ = 0;
+    bool handshake_failed_ = false;  ///< that was the last notice
     bool owes_start_ = true;
-    bool start_was_early_ = false;  ///< it went to a connection of which nothing had been noticed yet
     bool ended_ = false;
     Account account_;
 };

@@ -55,11 +55,12 @@ void ImageBuilder::begin(const Layout& layout, const EventInfo& event, std::span
     to_ = to;
     codec_.reset();
     used_ = decoded_bytes_ = 0;
-    gaps_ = event.content == Content::received && std::ranges::any_of(event.sources, [](const SourceInfo& source) {
-                return source.state != store::SourceState::complete;
-            });
-    packable_ = !gaps_;
-    if (gaps_) fill(0, layout.image_bytes());
+    const bool gaps =
+        event.content == Content::received && std::ranges::any_of(event.sources, [](const SourceInfo& source) {
+            return source.state != store::SourceState::complete;
+        });
+    packable_ = !gaps;
+    if (gaps) fill();
     placer_.emplace(event, [this](std::size_t source, std::uint64_t offset, std::span<const std::byte> bytes) {
         if (offset + bytes.size() > layout_->module_bytes())
             throw core::RunError("internal error: a source has more bytes than its module");
@@ -118,7 +119,6 @@ void ImageBuilder::lay_out(std::span<const std::byte> decoded) {
 
 ImageBuilder::Result ImageBuilder::end() {
     if (codec_) return {to_.first(used_), codec_};
-    if (gaps_) fill_torn_elements();
     return {to_.first(layout_->image_bytes()), {}};
 }
 
@@ -132,28 +132,12 @@ std::span<const std::byte> ImageBuilder::pixels(const Result& result) {
     return plain_;
 }
 
-void ImageBuilder::fill(std::uint64_t offset, std::uint64_t bytes) {
+/// A pixel of which some bytes came keeps them: nothing that was received is lost on the way.
+void ImageBuilder::fill() {
     const auto element = layout_->fill();
     const std::uint32_t size = store::hdf5::element_bytes(layout_->element);
-    for (std::uint64_t at = offset; at < offset + bytes; at += size) std::memcpy(to_.data() + at, element.data(), size);
-}
-
-/// A pixel of which one byte is missing is missing.
-void ImageBuilder::fill_torn_elements() {
-    const std::uint32_t size = store::hdf5::element_bytes(layout_->element);
-    const auto fill_at = [&](std::uint64_t edge) {
-        if (edge % size != 0) fill(edge / size * size, size);
-    };
-    for (std::size_t i = 0; i < event_->sources.size(); ++i) {
-        const SourceInfo& source = event_->sources[i];
-        if (source.state == store::SourceState::complete) continue;
-        const std::uint64_t base = i * layout_->module_bytes();
-        for (const store::MissingRange& range : source.missing) {
-            fill_at(base + range.offset);
-            fill_at(base + range.offset + range.bytes);
-        }
-        fill_at(base + reach(*event_, source));
-    }
+    for (std::uint64_t at = 0; at < layout_->image_bytes(); at += size)
+        std::memcpy(to_.data() + at, element.data(), size);
 }
 
 }  // namespace weir::stream

@@ -47,8 +47,7 @@ private:
     [[nodiscard]] bool take_packed(const store::BlockHeader& header, std::span<const std::byte> body);
     void unpack();
     void lay_out(std::span<const std::byte> decoded);
-    void fill(std::uint64_t offset, std::uint64_t bytes);
-    void fill_torn_elements();
+    void fill();
 
     const store::hdf5::Layout* layout_ = nullptr;
     const store::EventInfo* event_ = nullptr;
@@ -58,8 +57,7 @@ private:
     std::uint32_t block_bytes_ = 0;             ///< of its blocks
     std::size_t used_ = 0;
     std::uint64_t decoded_bytes_ = 0;  ///< that the packed pieces stand for
-    bool gaps_ = false;
-    bool packable_ = false;  ///< what has come so far is packed, or nothing has come
+    bool packable_ = false;            ///< what has come so far is packed, or nothing has come
     store::PayloadDecoder decoder_;
     reduce::pack::Unpacker unpacker_;
     std::vector<std::byte> plain_;

@@ -23,8 +23,9 @@ using std::chrono::milliseconds;
 using test::FedEvent;
 using test::feed;
 
-constexpr std::uint32_t columns = 64;
-constexpr std::size_t module_pixels = std::size_t{columns} * 32;
+constexpr std::uint32_t sent_columns = 64;
+constexpr std::uint32_t module_rows = 256;
+constexpr std::size_t module_pixels = std::size_t{sent_columns} * module_rows;
 constexpr auto any_address = "tcp://127.0.0.1:*";
 
 Sink::Config config_of(bool wait = false) {
@@ -35,7 +36,7 @@ Sink::Config config_of(bool wait = false) {
     config.linger = milliseconds(0);
     config.run = 7;
     config.name = "test";
-    config.start_json = test::pixels_json(columns);
+    config.start_json = test::pixels_json(sent_columns);
     return config;
 }
 
@@ -71,7 +72,7 @@ struct Read {
     StreamMessage message;
 };
 /// What came next, which has to be a message.
-std::unique_ptr<Read> next(Puller& puller) {
+std::unique_ptr<Read> next_message(Puller& puller) {
     auto read = std::make_unique<Read>();
     read->bytes = puller.take();
     std::string problem;
@@ -83,8 +84,10 @@ std::unique_ptr<Read> next(Puller& puller) {
 
 void until(const std::function<bool()>& holds) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (!holds() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
-    ASSERT_TRUE(holds());
+    bool held = holds();
+    for (; !held && std::chrono::steady_clock::now() < end; held = holds())
+        std::this_thread::sleep_for(milliseconds(1));
+    ASSERT_TRUE(held);
 }
 
 void until_connected(Sink& sink, bool connected = true) {
@@ -133,27 +136,27 @@ TEST(StreamSink, SendsStartImagesAndEnd) {
     until_connected(sink);
     const std::vector<FedEvent> events{image(100), image(101, Codec::bitshuffle_lz4),
                                        image(102, Codec::bitshuffle_zstd)};
-    for (const FedEvent& event : events) feed(sink, event, 4096);
+    for (const FedEvent& event : events) feed(sink, event, 16384);
     std::thread finish([&] { sink.finish_data(); });
 
-    const auto start = next(puller);
+    const auto start = next_message(puller);
     ASSERT_EQ(start->message.type, MessageType::start);
     EXPECT_EQ(start->message.value.items.front().as_text(), "type");
     EXPECT_EQ(start->message.series_id, 7U);
     EXPECT_EQ(start->message.series_unique_id, "test-7");
     EXPECT_EQ(text(start->message.value.find("image_dtype")), "uint16");
-    EXPECT_EQ(start->message.value.find("image_size_x")->as_unsigned(), columns);
-    EXPECT_EQ(start->message.value.find("image_size_y")->as_unsigned(), 64U);
+    EXPECT_EQ(start->message.value.find("image_size_x")->as_unsigned(), sent_columns);
+    EXPECT_EQ(start->message.value.find("image_size_y")->as_unsigned(), 2U * module_rows);
     for (std::size_t i = 0; i < events.size(); ++i) {
-        const auto read = next(puller);
+        const auto read = next_message(puller);
         ASSERT_EQ(read->message.type, MessageType::image);
         EXPECT_EQ(read->message.value.items.front().as_text(), "type");
         EXPECT_EQ(read->message.image_id, i);
         ASSERT_EQ(read->message.channels.size(), 1U);
         const StreamedChannel& channel = read->message.channels.front();
         EXPECT_EQ(channel.codec, events[i].codec);
-        EXPECT_EQ(channel.columns, columns);
-        EXPECT_EQ(channel.rows, 64U);
+        EXPECT_EQ(channel.columns, sent_columns);
+        EXPECT_EQ(channel.rows, 2U * module_rows);
         EXPECT_EQ(decoded(channel), pixels_of(events[i]));
         std::string problem;
         const auto event = event_of(read->message, problem);
@@ -161,7 +164,7 @@ TEST(StreamSink, SendsStartImagesAndEnd) {
         EXPECT_EQ(event->id, events[i].id);
         EXPECT_TRUE(event->complete);
     }
-    const auto end = next(puller);
+    const auto end = next_message(puller);
     finish.join();
     ASSERT_EQ(end->message.type, MessageType::end);
     EXPECT_EQ(end->message.extra("sent")->as_unsigned(), 3U);
@@ -177,9 +180,9 @@ TEST(StreamSink, APieceThatStayedPlainMakesTheImagePlain) {
     until_connected(sink);
     FedEvent event = image(1, Codec::bitshuffle_lz4);
     event.plain_piece = 1;
-    feed(sink, event, 4096);
-    ASSERT_EQ(next(puller)->message.type, MessageType::start);
-    const auto read = next(puller);
+    feed(sink, event, 16384);
+    ASSERT_EQ(next_message(puller)->message.type, MessageType::start);
+    const auto read = next_message(puller);
     EXPECT_FALSE(read->message.channels.front().codec);
     EXPECT_EQ(decoded(read->message.channels.front()), pixels_of(event));
 }
@@ -194,8 +197,8 @@ TEST(StreamSink, WhatIsMissingIsSaidAndFilled) {
     event.content = store::Content::received;
     event.missing = {{}, {{8192, 8196}}};
     feed(sink, event);
-    ASSERT_EQ(next(puller)->message.type, MessageType::start);
-    const auto read = next(puller);
+    ASSERT_EQ(next_message(puller)->message.type, MessageType::start);
+    const auto read = next_message(puller);
     ASSERT_EQ(read->message.type, MessageType::image);
     std::vector<std::byte> expected = pixels_of(event);
     for (std::size_t i = 0; i < 4; ++i) expected[event.sources[0].size() + 8192 + i] = std::byte{0xff};
@@ -222,8 +225,8 @@ TEST(StreamSink, AnEventThatIsNoImageIsByteStrings) {
     event.sources = {std::vector<std::byte>(100'001, std::byte{1}), {}, std::vector<std::byte>(3, std::byte{2})};
     event.codec = Codec::zstd;
     feed(sink, event);
-    ASSERT_EQ(next(puller)->message.type, MessageType::start);
-    const auto read = next(puller);
+    ASSERT_EQ(next_message(puller)->message.type, MessageType::start);
+    const auto read = next_message(puller);
     ASSERT_EQ(read->message.type, MessageType::event);
     ASSERT_EQ(read->message.channels.size(), 3U);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -248,7 +251,7 @@ TEST(StreamSink, ASlowConsumerIsBehindAndTheAccountBalances) {
     Puller puller(sink.consumers().front().address(), ZMQ_PULL, 1);
     until_connected(sink);
     // Far more than the buffers of two sockets hold, and nobody takes anything.
-    constexpr std::uint64_t count = 3000;
+    constexpr std::uint64_t count = 800;
     for (std::uint64_t id = 0; id < count; ++id) feed(sink, image(id));
     const std::uint64_t behind = dropped(sink, DropCause::consumer_behind);
     EXPECT_GT(behind, 0U);
@@ -278,8 +281,8 @@ TEST(StreamSink, WhoComesBackGetsTheStartAgain) {
         Puller first(address);
         until_connected(sink);
         feed(sink, image(0));
-        EXPECT_EQ(next(first)->message.type, MessageType::start);
-        EXPECT_EQ(next(first)->message.image_id, 0U);
+        EXPECT_EQ(next_message(first)->message.type, MessageType::start);
+        EXPECT_EQ(next_message(first)->message.image_id, 0U);
     }
     until_connected(sink, false);
     feed(sink, image(1));
@@ -287,11 +290,11 @@ TEST(StreamSink, WhoComesBackGetsTheStartAgain) {
     Puller second(address);
     until_connected(sink);
     // An idle sink owes it nothing but the start.
-    const auto start = next(second);
+    const auto start = next_message(second);
     EXPECT_EQ(start->message.type, MessageType::start);
     EXPECT_EQ(start->message.extra("next_image_id")->as_unsigned(), 2U);
     feed(sink, image(2));
-    const auto read = next(second);
+    const auto read = next_message(second);
     EXPECT_EQ(read->message.type, MessageType::image);
     EXPECT_EQ(read->message.image_id, 2U);
     sink.finish_data();
@@ -307,8 +310,8 @@ TEST(StreamSink, TwoConsumersGetAllOfIt) {
     Puller first(sink.consumers()[0].address());
     until_connected(sink);
     feed(sink, image(0));
-    EXPECT_EQ(next(first)->message.type, MessageType::start);
-    EXPECT_EQ(next(first)->message.image_id, 0U);
+    EXPECT_EQ(next_message(first)->message.type, MessageType::start);
+    EXPECT_EQ(next_message(first)->message.image_id, 0U);
     // One of both did not get it: it is not sent, but who got it is in its own account.
     EXPECT_EQ(sink.stats().events, 0U);
     EXPECT_EQ(dropped(sink, DropCause::no_consumer), 1U);
@@ -320,9 +323,9 @@ TEST(StreamSink, TwoConsumersGetAllOfIt) {
         return sink.consumers()[1].is_connected();
     });
     feed(sink, image(1, Codec::bitshuffle_lz4));
-    EXPECT_EQ(next(second)->message.type, MessageType::start);
+    EXPECT_EQ(next_message(second)->message.type, MessageType::start);
     for (Puller* puller : {&first, &second}) {
-        const auto read = next(*puller);
+        const auto read = next_message(*puller);
         EXPECT_EQ(read->message.image_id, 1U);
         EXPECT_EQ(decoded(read->message.channels.front()), pixels_of(image(1)));
     }
@@ -342,12 +345,12 @@ TEST(StreamSink, ThatWaitsLosesNothing) {
     // Comes when everything waits for it already.
     std::this_thread::sleep_for(milliseconds(50));
     Puller puller(sink.consumers().front().address(), ZMQ_PULL, 1);
-    EXPECT_EQ(next(puller)->message.type, MessageType::start);
+    EXPECT_EQ(next_message(puller)->message.type, MessageType::start);
     for (std::uint64_t id = 0; id < count; ++id) {
-        const auto read = next(puller);
+        const auto read = next_message(puller);
         ASSERT_EQ(read->message.image_id, id);
     }
-    EXPECT_EQ(next(puller)->message.type, MessageType::end);
+    EXPECT_EQ(next_message(puller)->message.type, MessageType::end);
     feeding.join();
     EXPECT_EQ(sink.stats().events, count);
 }
@@ -394,14 +397,14 @@ TEST(StreamSink, PreviewsAreSmallAndRare) {
     EXPECT_EQ(shown % 2, 0U);
     const StreamedChannel& channel = read->message.channels.front();
     EXPECT_EQ(channel.type->name, "float32");
-    ASSERT_EQ(channel.rows, 32U);
-    ASSERT_EQ(channel.columns, columns / 2);
+    ASSERT_EQ(channel.rows, module_rows);
+    ASSERT_EQ(channel.columns, sent_columns / 2);
     const auto pixels = pixels_of(image(shown));
-    std::array<std::uint16_t, columns + 2> first{};
+    std::array<std::uint16_t, sent_columns + 2> first{};
     std::memcpy(first.data(), pixels.data(), sizeof first);
     float mean = 0;
     std::memcpy(&mean, channel.bytes.data(), sizeof mean);
-    EXPECT_FLOAT_EQ(mean, static_cast<float>(first[0] + first[1] + first[columns] + first[columns + 1]) / 4);
+    EXPECT_FLOAT_EQ(mean, static_cast<float>(first[0] + first[1] + first[sent_columns] + first[sent_columns + 1]) / 4);
 }
 
 TEST(StreamSink, AnAddressInUseIsAnError) {
@@ -423,8 +426,8 @@ TEST(StreamSink, WhoConnectsAndSaysNothingIsNoConsumer) {
     Puller puller(sink.consumers().front().address());
     until_connected(sink);
     feed(sink, image(1));
-    EXPECT_EQ(next(puller)->message.type, MessageType::start);
-    EXPECT_EQ(next(puller)->message.image_id, 1U);
+    EXPECT_EQ(next_message(puller)->message.type, MessageType::start);
+    EXPECT_EQ(next_message(puller)->message.image_id, 1U);
 }
 
 }  // namespace

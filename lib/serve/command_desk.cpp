@@ -16,7 +16,7 @@ constexpr std::size_t comment_bytes_max = 4096;
 
 }  // namespace
 
-/// Whether it may be asked for now. One at a time; only giving up goes past another one.
+/// Whether it may be asked for. One at a time; only giving up goes past another one.
 bool CommandDesk::is_free(Command command) const {
     if (!is_allowed(state_, command, records_) && !(command == Command::abort && under_way_)) return false;
     return command == Command::abort ? !abort_ : !asked_ && !under_way_;

@@ -50,17 +50,8 @@ std::vector<std::byte> all_of(const FedEvent& event) {
     return out;
 }
 
-TEST(Receiver, WhatWeirSendsIsTheSameRunAgain) {
-    const TemporaryDirectory folder;
-    Sink::Config config;
-    config.listen = {"tcp://127.0.0.1:*"};
-    config.wait = true;
-    config.start_timeout = milliseconds(0);
-    config.linger = milliseconds(10'000);
-    config.run = 12;
-    config.name = "det";
-    config.start_json = test::jungfrau_json();
-    Sink sink(config);
+/// Images, packed and plain, of which one misses some bytes, and an event that is no image.
+std::vector<FedEvent> mixed_events() {
     std::vector<FedEvent> events;
     for (unsigned id = 0; id < 4; ++id) {
         FedEvent event;
@@ -72,12 +63,26 @@ TEST(Receiver, WhatWeirSendsIsTheSameRunAgain) {
         if (id == 3) event.missing = {{{0, 4}, {100, 8193}}, {{131'000, 131'072}}};
         events.push_back(event);
     }
-    FedEvent bytes;  // and one that is no image
+    FedEvent bytes;
     bytes.id = 90;
     bytes.content = store::Content::received;
     bytes.sources = {std::vector<std::byte>(10, std::byte{1}), std::vector<std::byte>(77, std::byte{2})};
     events.push_back(bytes);
+    return events;
+}
 
+TEST(Receiver, WhatWeirSendsIsTheSameRunAgain) {
+    const TemporaryDirectory folder;
+    Sink::Config config;
+    config.listen = {"tcp://127.0.0.1:*"};
+    config.wait = true;
+    config.start_timeout = milliseconds(0);
+    config.linger = milliseconds(10'000);
+    config.run = 12;
+    config.name = "det";
+    config.start_json = test::jungfrau_json();
+    Sink sink(config);
+    const std::vector<FedEvent> events = mixed_events();
     Receiver receiver(sink.consumers().front().address(), folder.path());
     std::thread feeding([&] {
         for (const FedEvent& event : events) test::feed(sink, event);

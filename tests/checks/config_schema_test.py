@@ -76,7 +76,7 @@ class ConfigSchema(unittest.TestCase):
     def test_refuses_slips(self):
         self.assertEqual(self.faults(GOOD), [])
         for path, value in (
-            (("events", "sources"), "four"), (("events", "sources"), 0), (("events", "timeout"), 5), (("events", "incomplete"), "keep"),
+            (("events", "sources"), "four"), (("events", "sources"), 0), (("events", "timeout"), 5), (("events", "incomplete"), "maybe"),
             (("stream", 0, "transport"), "tcp"), (("stream", 0, "udp_dst"), []), (("stream", 0, "udp_dst"), 70000), (("reduce", 0, "kind"), "zip"),
             (("reduce", 0, "level"), "x"), (("sink", 0, "kind"), "evnets"), (("port", 0, "name"), ".x"), (("serve", "connections"), 0), (("prot",), []),
         ):

@@ -39,7 +39,7 @@ TEST(ConfigSchema, SaysWhatAValueMayBe) {
     const json timeout = events.at("properties").at("timeout_ms");
     EXPECT_EQ(timeout.at("type"), "integer");
     EXPECT_EQ(timeout.at("minimum"), 1);
-    EXPECT_EQ(events.at("properties").at("incomplete").at("enum"), json({"write", "drop"}));
+    EXPECT_EQ(events.at("properties").at("incomplete").at("enum"), json({"keep", "drop"}));
     const json serve = config_schema().at("properties").at("serve");
     EXPECT_EQ(serve.at("required"), json::array());
     EXPECT_EQ(serve.at("properties").at("connections").at("maximum"), 4096);

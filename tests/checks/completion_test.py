@@ -35,7 +35,7 @@ class Bash(unittest.TestCase):
         return done.stdout.split()
 
     def test_commands(self):
-        self.assertEqual(self.offered("re"), ["replay"])
+        self.assertEqual(self.offered("rep"), ["replay"])
         self.assertIn("--version", self.offered("--"))
         self.assertEqual(self.offered("help", "insp"), ["inspect"])
         for name in ("run", "send", "bench", "help"):

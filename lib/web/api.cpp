@@ -99,7 +99,7 @@ Response Api::apply(const std::string& path, const json& body) const {
     Changes changes = changes_of(path, body);
     if (changes.empty()) return error_response(400, "the body changes nothing");
     if (std::ranges::count_if(changes, is_command) > 1) return error_response(400, "one command at a time");
-    std::ranges::stable_partition(changes, [](const auto& change) { return !is_command(change); });
+    std::stable_partition(changes.begin(), changes.end(), [](const auto& change) { return !is_command(change); });
     Controls::Outcome outcome;
     for (const auto& [at, value] : changes) {
         outcome = change(at, value);

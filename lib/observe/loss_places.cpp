@@ -173,6 +173,10 @@ private:
         if (!ledger.sequence_known)
             return "of some sources neither the size of a message is known nor do packets carry sequence numbers";
         if (ledger.all_sequenced) return {};
+        if (!ledger.numbers_unknown_because.empty()) return ledger.numbers_unknown_because;
+        if (ledger.sources_needed > 0 && ledger.sources_needed < ledger.sources.size())
+            return fmt::format("an event is whole with {} of {} sources: what the others sent may be missing",
+                               ledger.sources_needed, ledger.sources.size());
         if (ledger.get(EventCounter::dropped_incomplete) > 0)
             return "what incomplete events lacked that were thrown away is not counted";
         const std::uint64_t refused = ledger.get(EventCounter::refused_no_room) +

@@ -99,8 +99,15 @@ class WatchingTest(live.Case):
         self.assertEqual(document["sources"]["lagging"], [False, False])
         self.assertEqual([place["place"] for place in document["where"]], PLACES)
         lost = {place["place"]: place["packets"] for place in document["where"]}
-        self.assertGreater(lost["way"], 0)
-        self.assertEqual(lost, {"way": report["wire_loss"], "nic": 0, "kernel": 0, "weir": 0})
+        evidence = [place["evidence"] for place in document["where"]]
+        lost_here = sum(report["packets"]["dropped"].values())
+        self.assertEqual((lost["nic"], lost["kernel"], lost["weir"]), (report["device_missed"], 0, lost_here), evidence)
+        if report["device_missed"] + lost_here == 0:
+            self.assertGreater(lost["way"], 0, evidence)
+            self.assertEqual(lost["way"], report["wire_loss"], evidence)
+        else:  # on a machine that is busy with other things
+            missing = sum(source["missing_packets"] for source in report["sources"])
+            self.assertLessEqual(lost["way"] or 0, missing, evidence)
         self.assertEqual([finding["counter"] for finding in document["findings"]], [finding["counter"] for finding in report["findings"]])
         self.assertEqual(document["bottleneck"], {key: report["bottleneck"][key] for key in ("part", "sentence")})
         self.assertEqual(document["pipeline"]["sinks"][0]["written"], report["events"]["written"])

@@ -188,6 +188,14 @@ TEST(LossPlaces, TheWayIsUnknownWhereALossWouldNotShow) {
     set(ledger, EventCounter::refused_no_room, 1);
     set(ledger, PacketCounter::no_room, 60);
     expect(Places(ledger).way(), {}, "events lacked that were refused");
+    ledger = healthy();
+    ledger.sources_needed = 1;
+    expect(Places(ledger).way(), {}, "an event is whole with 1 of 2 sources");
+    ledger.all_sequenced = true;
+    expect(Places(ledger).way(), 0, "every packet carries a number");
+    ledger = healthy();
+    ledger.numbers_unknown_because = "two counters may differ";
+    expect(Places(ledger).way(), {}, "two counters may differ");
     ledger = Ledger();
     ledger.devices = {{"det0", "pci", 0, 0, 0}};
     expect(Places(ledger).way(), {}, "no packet has come for a stream");

@@ -50,17 +50,8 @@ std::vector<std::byte> all_of(const FedEvent& event) {
     return out;
 }
 
-TEST(Receiver, WhatWeirSendsIsTheSameRunAgain) {
-    const TemporaryDirectory folder;
-    Sink::Config config;
-    config.listen = {"tcp://127.0.0.1:*"};
-    config.wait = true;
-    config.start_timeout = milliseconds(0);
-    config.linger = milliseconds(10'000);
-    config.run = 12;
-    config.name = "det";
-    config.start_json = test::jungfrau_json();
-    Sink sink(config);
+/// Frames of two modules, packed and not, one of them with gaps; and an event that is no image.
+std::vector<FedEvent> frames_and_bytes() {
     std::vector<FedEvent> events;
     for (unsigned id = 0; id < 4; ++id) {
         FedEvent event;
@@ -77,6 +68,21 @@ TEST(Receiver, WhatWeirSendsIsTheSameRunAgain) {
     bytes.content = store::Content::received;
     bytes.sources = {std::vector<std::byte>(10, std::byte{1}), std::vector<std::byte>(77, std::byte{2})};
     events.push_back(bytes);
+    return events;
+}
+
+TEST(Receiver, WhatWeirSendsIsTheSameRunAgain) {
+    const TemporaryDirectory folder;
+    Sink::Config config;
+    config.listen = {"tcp://127.0.0.1:*"};
+    config.wait = true;
+    config.start_timeout = milliseconds(0);
+    config.linger = milliseconds(10'000);
+    config.run = 12;
+    config.name = "det";
+    config.start_json = test::jungfrau_json();
+    Sink sink(config);
+    const std::vector<FedEvent> events = frames_and_bytes();
 
     Receiver receiver(sink.consumers().front().address(), folder.path());
     std::thread feeding([&] {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "config/run_config.hpp"
+#include "config/schema.hpp"
 #include "core/error.hpp"
 #include "core/nearest.hpp"
 #include "observe/counter_sections.hpp"
@@ -33,6 +34,7 @@ Says what a counter of the run report means and what to do when it is not zero. 
   --all       all topics with all their counters
   --markdown  docs/reference/COUNTERS.md
   --keys      the tables of the configuration, with what each key may be, its default and its meaning
+  --schema    the JSON schema of a configuration file
   --page FILE  FILE with its tables of keys as this program has them (docs/reference/CONFIGURATION.md)
   -h, --help  this text
 )";
@@ -178,6 +180,8 @@ int explain_command(const std::vector<std::string>& args) {
             std::cout << observe::counters_markdown();
         } else if (arg == "--keys") {
             explain_keys();
+        } else if (arg == "--schema") {
+            std::cout << config::config_schema().dump(2) << '\n';
         } else if (arg.starts_with('-')) {
             throw core::UsageError("explain: unknown option '" + arg + "' (weir explain --help)");
         } else {

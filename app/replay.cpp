@@ -10,6 +10,7 @@
 #include "options_common.hpp"
 #include "replay_to_wire.hpp"
 #include "resend/rewrite_text.hpp"
+#include "serve/shown_run.hpp"
 #include "terminal.hpp"
 
 namespace weir::app {
@@ -144,6 +145,7 @@ int replay_command(const std::vector<std::string>& args) {
     if (given.count("answers") > 0) options.answers = given["answers"].as<std::string>();
     if (given.count("port") > 0) options.ports = given["port"].as<std::vector<std::string>>();
     options.capture = std::move(capture);
+    const serve::ShownRun shown(options);
     return run::execute_run(std::move(options));
 }
 

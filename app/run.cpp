@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "options_common.hpp"
+#include "serve/shown_run.hpp"
 #include "terminal.hpp"
 
 namespace weir::app {
@@ -57,6 +58,7 @@ int run_command(const std::vector<std::string>& args) {
     options.events = limit<std::uint64_t>(given, "events");
     options.idle_exit_s = limit<double>(given, "idle-exit");
     options.keep_privileges = given.count("keep-privileges") > 0;
+    const serve::ShownRun shown(options);
     return run::execute_run(std::move(options));
 }
 

@@ -31,6 +31,7 @@ OptionTable<RoceConfig::Peer> peer_options() {
             peer.address = parse_ip_address(text);
             if (!peer.address) table.wrong("address", in_quotes(text), "an IPv4 or IPv6 address, as \"10.1.0.10\"");
         })
+        .schema(options::text_schema())
         .shows([](const RoceConfig::Peer& peer) {
             return peer.address ? nlohmann::json(peer.address->text) : nlohmann::json();
         })

@@ -115,6 +115,7 @@ OptionTable<EventsConfig> events_options() {
             "what is lost when there is more than weir can take, whole events only: "
             "[OVERLOAD.md](../guides/OVERLOAD.md)")
         .reads(read_overload)
+        .schema({{"type", "string"}, {"pattern", "^(evict-oldest|refuse-new|wait|prescale:[0-9]+)$"}})
         .shows([](const EventsConfig& events) { return nlohmann::json(overload_text(events)); });
     out.integer("horizon", {1, 1U << 20}, &EventsConfig::horizon,
                 "closed event numbers that are remembered, per source: what still comes for them is `late`")
@@ -124,6 +125,7 @@ OptionTable<EventsConfig> events_options() {
             "It decides which whole events are missing ([LOSSES.md](../guides/LOSSES.md#numbers)); "
             "`\"sparse\"` says that the numbers tell nothing about that")
         .reads(read_stride)
+        .schema({{"anyOf", {options::integer_schema({1, std::uint64_t{1} << 40U}), {{"enum", {"learn", "sparse"}}}}}})
         .shows([](const EventsConfig& events) {
             if (!events.stride) return nlohmann::json("learn");
             return *events.stride == EventsConfig::stride_sparse ? nlohmann::json("sparse")

@@ -194,6 +194,7 @@ struct ServeConfig {
     std::string listen = "127.0.0.1:9321";  ///< "HOST:PORT", "[V6]:PORT" or "unix:/path"; empty: only `socket`
     std::string socket;                     ///< a UNIX socket for `weir ctl` and `weir top`; empty: by the run's name
     std::string token_file;                 ///< who changes something over TCP shows what is in it; empty: nobody may
+    std::string reports;                    ///< a folder for reports of runs, and snapshots; empty: none are kept
     std::string run_log;                    ///< JSON lines, one for each change of state; empty: none
     std::uint32_t connections = 256;        ///< at the same time
     std::uint32_t updates_per_s = 2;        ///< of the page, at most

@@ -18,6 +18,9 @@ OptionTable<ServeConfig> serve_options() {
     out.text("token_file", &ServeConfig::token_file,
              "what is in this file has to be shown over TCP by who changes something; it is read again when it changes")
         .unset("nobody changes anything over TCP");
+    out.text("reports", &ServeConfig::reports,
+             "a folder: each run's report is kept in it as `NAME-RUN.json`, and each snapshot")
+        .unset("none are kept");
     out.text("run_log", &ServeConfig::run_log,
              "a file that gets a line of JSON for each change of state ([SERVE.md](../guides/SERVE.md#run-log))")
         .unset("none");

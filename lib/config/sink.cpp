@@ -158,7 +158,7 @@ void explain_sinks(Reference& out) {
                                 : &entry == &sink_entries().back() ? ", or "
                                                                    : ", ",
                                 entry.meaning);
-    shared.insert(shared.begin(), {"kind", words, "required", meanings});
+    shared.insert(shared.begin(), {"kind", words, "required", meanings, {{"enum", sink_names()}}, true});
     out.push_back({"sink", "key", std::move(shared)});
     for (const SinkEntry& entry : sink_entries())
         if (!entry.kind.keys.empty())

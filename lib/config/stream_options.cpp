@@ -28,6 +28,7 @@ void add_port(OptionTable<StreamConfig>& out, const RunConfig& run) {
         .reads([names](TableReader& table, StreamConfig& stream) {
             stream.port = static_cast<std::uint32_t>(*table.word("port", names));
         })
+        .schema(options::name_schema())
         .shows([names](const StreamConfig& stream) {
             return stream.port < names.size() ? nlohmann::json(names[stream.port]) : nlohmann::json();
         });
@@ -70,6 +71,7 @@ void add_addresses(OptionTable<StreamConfig>& out, std::string_view key, std::ve
         .reads([key = std::string(key), member](TableReader& table, StreamConfig& stream) {
             stream.*member = read_addresses(table, key);
         })
+        .schema(options::one_or_more_schema(options::text_schema()))
         .shows([member](const StreamConfig& stream) {
             nlohmann::json texts;
             for (const IpAddress& address : stream.*member) texts.push_back(address.text);

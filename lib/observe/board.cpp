@@ -16,12 +16,26 @@ std::shared_ptr<const Board::Shown> Board::wait_for_newer(std::uint64_t generati
     return latest_;
 }
 
-void Board::publish(nlohmann::json document) {
+void Board::publish(nlohmann::json document, const Add& add) {
+    const std::lock_guard one(publishing_);
+    if (add) add(document);
+    replace(std::move(document));
+}
+
+void Board::amend(const Add& add) {
+    const std::lock_guard one(publishing_);
+    nlohmann::json document = latest()->document;
+    add(document);
+    replace(std::move(document));
+}
+
+void Board::replace(nlohmann::json document) {
     std::shared_ptr<const Shown> old;  // its memory goes after the lock
     {
         const std::lock_guard lock(mutex_);
-        old = std::exchange(latest_,
-                            std::make_shared<const Shown>(Shown{latest_->generation + 1, std::move(document)}));
+        const std::uint64_t generation = latest_->generation + 1;
+        document["generation"] = generation;
+        old = std::exchange(latest_, std::make_shared<const Shown>(Shown{generation, std::move(document)}));
     }
     published_.notify_all();
 }

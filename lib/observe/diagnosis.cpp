@@ -103,8 +103,10 @@ void silent_sources(Case& c) {
                               c.label(s), others, c.elsewhere("; without a stream are packets to ")));
         } else {
             c.add("events.incomplete.timeout", source.missing_packets, "silent-source",
-                  fmt::format("{} stopped sending {:.1f} s before the end of the run, while others went on", c.label(s),
-                              silent));
+                  c.seen.going_on
+                      ? fmt::format("{} has sent nothing for {:.1f} s, while others go on", c.label(s), silent)
+                      : fmt::format("{} stopped sending {:.1f} s before the end of the run, while others went on",
+                                    c.label(s), silent));
         }
     }
 }

@@ -47,6 +47,7 @@ struct Observations {
     };
 
     bool replay = false;
+    bool going_on = false;  ///< the run has not ended yet
     double seconds = 0;
     std::uint32_t timeout_ms = 0;
     std::string open_limit;  ///< what limits the number of open events, in the plan's words

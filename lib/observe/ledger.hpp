@@ -47,6 +47,12 @@ struct Ledger {
         std::string reusing_source;               ///< the first address that did so
     };
 
+    /// What packets pass before a device has them.
+    enum class Before : std::uint8_t {
+        nothing,  ///< the device is the card, or a card that is made up
+        kernel,   ///< a kernel interface that is made up: veth, TAP
+        kernel_and_card,
+    };
     /// A device's own account.
     struct Device {
         std::string port;    ///< name in the configuration
@@ -55,6 +61,8 @@ struct Ledger {
         std::optional<std::uint64_t> missed;     ///< nothing: nobody counts them
         std::optional<std::uint64_t> no_buffer;  ///< nothing: the driver does not count packets
         std::uint64_t missed_by_interface = 0;   ///< of `missed`: what the kernel's interface gave to nobody
+        Before before = Before::nothing;
+        std::string interface {};  ///< of the kernel; empty: none
     };
 
     /// A sink that stores events.

@@ -22,6 +22,11 @@ void add(std::array<std::uint64_t, N>& sums, const core::Tally<E>& tally) {
     for (std::size_t i = 0; i < N; ++i) sums[i] += tally.get(static_cast<E>(i));
 }
 
+Ledger::Before before_device(const port::LivePort::Setup& setup) {
+    if (setup.interface.empty()) return Ledger::Before::nothing;
+    return setup.interface_is_made_up ? Ledger::Before::kernel : Ledger::Before::kernel_and_card;
+}
+
 void collect_input(const pipeline::Pipeline& pipeline, Ledger& ledger) {
     if (pipeline.capture() != nullptr) {
         ledger.received = pipeline.capture()->records();
@@ -35,8 +40,10 @@ void collect_input(const pipeline::Pipeline& pipeline, Ledger& ledger) {
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
         const port::LivePort::DeviceCounters counters = pipeline.ports()[i]->counters();
         const config::PortConfig& config = pipeline.options().config.ports[i];
-        Ledger::Device device{config.name,        config::driver_of(config.device), counters.received, counters.missed,
-                              counters.no_buffer, counters.missed_by_interface};
+        const port::LivePort::Setup& setup = pipeline.ports()[i]->setup();
+        Ledger::Device device{
+            config.name,        config::driver_of(config.device), counters.received,    counters.missed,
+            counters.no_buffer, counters.missed_by_interface,     before_device(setup), setup.interface};
         if (stages::SimulatorFeeder::is_simulator(config.device))
             device.missed = device.missed.value_or(0) + pipeline.simulators()[simulated++]->missed();
         ledger.received += device.received;

@@ -40,7 +40,7 @@ nlohmann::json sinks_json(const Ledger& ledger) {
 
 }  // namespace
 
-nlohmann::json ledger_json(const Ledger& ledger) {
+nlohmann::json account_json(const Ledger& ledger) {
     using nlohmann::json;
     const auto known = [](const std::optional<std::uint64_t>& value) {
         return value.has_value() ? json(*value) : json("unknown");
@@ -62,14 +62,6 @@ nlohmann::json ledger_json(const Ledger& ledger) {
         put(events, assemble::event_counters[i].name, ledger.events[i]);
     for (std::size_t i = 0; i < ledger.messages.size(); ++i)
         put(messages, assemble::message_counters[i].name, ledger.messages[i]);
-    json sources = json::array();
-    for (std::size_t i = 0; i < ledger.sources.size(); ++i) {
-        sources.push_back({{"id", i},
-                           {"packets", ledger.sources[i].packets},
-                           {"missing_packets", ledger.sources[i].missing_packets},
-                           {"refused", ledger.sources[i].refused}});
-        if (ledger.numbers) sources.back()["numbers_missing"] = source_numbers_json(*ledger.numbers, i);
-    }
     json result = {
         {"packets", packets},
         {"bytes",
@@ -78,8 +70,7 @@ nlohmann::json ledger_json(const Ledger& ledger) {
         {"events", events},
         {"balanced", ledger.imbalance().empty()},
         {"device_missed", ledger.device_missed},
-        {"unmatched", unmatched_json(ledger.unmatched, ledger.get(PacketCounter::unsteered))},
-        {"sources", sources}};
+        {"unmatched", unmatched_json(ledger.unmatched, ledger.get(PacketCounter::unsteered))}};
     for (const Ledger::Device& device : ledger.devices) {
         json one{{"port", device.port},
                  {"driver", device.driver},
@@ -105,6 +96,19 @@ nlohmann::json ledger_json(const Ledger& ledger) {
     if (!ledger.numbers_unknown_because.empty()) result["numbers_unknown_because"] = ledger.numbers_unknown_because;
     const auto loss = ledger.wire_loss();
     result["wire_loss"] = loss.has_value() ? json(*loss) : json("unknown");
+    return result;
+}
+
+nlohmann::json ledger_json(const Ledger& ledger) {
+    nlohmann::json result = account_json(ledger);
+    nlohmann::json& sources = result["sources"] = nlohmann::json::array();
+    for (std::size_t i = 0; i < ledger.sources.size(); ++i) {
+        sources.push_back({{"id", i},
+                           {"packets", ledger.sources[i].packets},
+                           {"missing_packets", ledger.sources[i].missing_packets},
+                           {"refused", ledger.sources[i].refused}});
+        if (ledger.numbers) sources.back()["numbers_missing"] = source_numbers_json(*ledger.numbers, i);
+    }
     return result;
 }
 

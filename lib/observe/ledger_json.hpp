@@ -7,7 +7,11 @@
 
 namespace weir::observe {
 
-/// "packets", "bytes", "messages", "events", "balanced", "wire_loss", "sources": as in the run report.
+/// "packets", "bytes", "messages", "events", "balanced", "wire_loss" and so on, as in the run report; without
+/// "sources".
+[[nodiscard]] nlohmann::json account_json(const Ledger& ledger);
+
+/// The same with "sources".
 [[nodiscard]] nlohmann::json ledger_json(const Ledger& ledger);
 
 /// {"active": {"seconds", "packets_per_s", "gbps", "events_per_s", "sink_bytes_per_s"}, "run": {...}}

@@ -53,18 +53,13 @@ std::string recorder_text(const record::Recorder::Status& recorder) {
     return text;
 }
 
-std::optional<record::Recorder::Status> recorder_of(const pipeline::Pipeline& pipeline) {
-    const record::Recorder* const recorder = pipeline.options().recorder;
-    return recorder == nullptr ? std::nullopt : std::optional(recorder->status());
-}
-
 /// A part of the line. The higher its rank, the earlier it is left out.
 struct Part {
     int rank = 0;
     std::string text;
 };
 
-std::vector<Part> parts_of(const ProgressSample& sample) {
+std::vector<Part> parts_of(const RunSample& sample) {
     const Ledger& ledger = sample.ledger;
     const pipeline::Levels& levels = sample.levels;
     const std::uint64_t closed = ledger.get(assemble::EventCounter::complete) + ledger.incomplete();
@@ -108,7 +103,7 @@ ProgressOption parse_progress(const std::string& text) {
     throw core::UsageError("--progress: found '" + text + "'; accepted: auto, line, none, json, json:FILE");
 }
 
-std::string progress_line(const ProgressSample& sample, std::size_t width) {
+std::string progress_line(const RunSample& sample, std::size_t width) {
     std::vector<Part> parts = parts_of(sample);
     const auto length = [&] {
         std::size_t sum = 0;
@@ -125,7 +120,7 @@ std::string progress_line(const ProgressSample& sample, std::size_t width) {
     return line.substr(0, width);
 }
 
-nlohmann::json progress_json(const ProgressSample& sample, bool final) {
+nlohmann::json progress_json(const RunSample& sample, bool final) {
     nlohmann::json json = ledger_json(sample.ledger);
     json["time_s"] = sample.seconds;
     json["final"] = final;
@@ -174,34 +169,7 @@ void Progress::say(std::string_view text) {
     core::say("{}\n", text);
 }
 
-ProgressSample Progress::take(const pipeline::Pipeline& pipeline, const Watch& watch, Ledger ledger, double seconds) {
-    ProgressSample sample;
-    const double step = seconds - last_s_;
-    const std::uint64_t events = ledger.get(assemble::EventCounter::complete) + ledger.incomplete();
-    const auto per_second = [&](std::uint64_t now, std::uint64_t& last) {
-        const double rate = step > 0 ? static_cast<double>(now - last) / step : 0;
-        last = now;
-        return rate;
-    };
-    sample.seconds = seconds;
-    sample.packets_per_s = per_second(ledger.received, last_packets_);
-    sample.gbps = 8e-9 * per_second(ledger.received_bytes, last_bytes_);
-    sample.events_per_s = per_second(events, last_events_);
-    sample.sink_bytes_per_s = per_second(ledger.stored_bytes, last_stored_);
-    sample.levels = pipeline.levels();
-    if (pipeline.capture() == nullptr && ledger.stream_packets() == 0)
-        sample.nothing = seen_words(ledger, watch.observations(pipeline, ledger, seconds));
-    const pipeline::Usage usage = pipeline.usage(seconds);
-    sample.usage = usage;
-    sample.recorder = recorder_of(pipeline);
-    sample.usage -= last_usage_;
-    last_usage_ = usage;
-    sample.ledger = std::move(ledger);
-    last_s_ = seconds;
-    return sample;
-}
-
-void Progress::show(const ProgressSample& sample, bool final) {
+void Progress::show(const RunSample& sample, bool final) {
     if (mode_ == ProgressMode::json) {
         const std::string text = progress_json(sample, final).dump() + "\n";
         std::fwrite(text.data(), 1, text.size(), out_);
@@ -219,24 +187,25 @@ void Progress::show(const ProgressSample& sample, bool final) {
 }
 
 void Progress::update(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
-    if (mode_ == ProgressMode::none || seconds - last_s_ < 1.0) return;
-    show(take(pipeline, watch, collect(pipeline), seconds), false);
+    if (mode_ == ProgressMode::none || seconds - sampler_.last_s() < 1.0) return;
+    show(sampler_.take(pipeline, watch, collect(pipeline), seconds), false);
 }
 
 void Progress::finish(const pipeline::Pipeline& pipeline, const Watch& watch, const Ledger& ledger, double seconds) {
     if (mode_ == ProgressMode::none) return;
-    show(take(pipeline, watch, ledger, seconds), true);
+    show(sampler_.take(pipeline, watch, ledger, seconds), true);
     end_line();
 }
 
 std::string Progress::line(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
-    return progress_line(take(pipeline, watch, collect(pipeline), seconds), std::numeric_limits<std::size_t>::max());
+    return progress_line(sampler_.take(pipeline, watch, collect(pipeline), seconds),
+                         std::numeric_limits<std::size_t>::max());
 }
 
 void Progress::answer(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
     const Ledger ledger = collect(pipeline);
     const Observations seen = watch.observations(pipeline, ledger, seconds);
-    ProgressSample sample;
+    RunSample sample;
     sample.seconds = seconds;
     sample.levels = pipeline.levels();
     if (seconds > 0) {

@@ -4,16 +4,12 @@
 
 #include <cstdio>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 
-#include "observe/diagnosis.hpp"
 #include "observe/ledger.hpp"
+#include "observe/run_sampler.hpp"
 #include "observe/watch.hpp"
-#include "pipeline/bottleneck.hpp"
-#include "pipeline/levels.hpp"
-#include "record/recorder.hpp"
 
 namespace weir::observe {
 
@@ -32,27 +28,13 @@ struct ProgressOption {
 /// Throws core::UsageError.
 [[nodiscard]] ProgressOption parse_progress(const std::string& text);
 
-/// A run at one moment, and what moved since the moment before.
-struct ProgressSample {
-    double seconds = 0;  ///< since the start
-    Ledger ledger;
-    pipeline::Levels levels;
-    pipeline::Usage usage;  ///< since the sample before
-    double packets_per_s = 0;
-    double gbps = 0;
-    double events_per_s = 0;
-    double sink_bytes_per_s = 0;
-    std::optional<record::Recorder::Status> recorder;  ///< nothing: the run has none
-    std::string nothing;  ///< nothing has come for any stream: what has come instead, in few words; otherwise empty
-};
-
 /// One line of at most `width` characters: what does not fit is left out, the least important first.
-[[nodiscard]] std::string progress_line(const ProgressSample& sample, std::size_t width);
+[[nodiscard]] std::string progress_line(const RunSample& sample, std::size_t width);
 
 /// The ledger as in the run report, with "time_s", "final", "rates", "levels", "stages", "bottleneck", "losses",
 /// "disk" and, if there is one, "recorder".
 /// docs/reference/PROGRESS.md lists the keys.
-[[nodiscard]] nlohmann::json progress_json(const ProgressSample& sample, bool final);
+[[nodiscard]] nlohmann::json progress_json(const RunSample& sample, bool final);
 
 class Progress {
 public:
@@ -75,9 +57,7 @@ public:
     [[nodiscard]] std::string line(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds);
 
 private:
-    [[nodiscard]] ProgressSample take(const pipeline::Pipeline& pipeline, const Watch& watch, Ledger ledger,
-                                      double seconds);
-    void show(const ProgressSample& sample, bool final);
+    void show(const RunSample& sample, bool final);
     void end_line();
 
     ProgressMode mode_;
@@ -85,12 +65,7 @@ private:
     bool terminal_;
     bool line_open_ = false;
     std::FILE* out_ = stderr;
-    double last_s_ = 0;
-    std::uint64_t last_packets_ = 0;
-    std::uint64_t last_bytes_ = 0;
-    std::uint64_t last_events_ = 0;
-    std::uint64_t last_stored_ = 0;
-    pipeline::Usage last_usage_;
+    RunSampler sampler_;
 };
 
 }  // namespace weir::observe

@@ -56,6 +56,7 @@ nlohmann::json reduce_json(const std::vector<ReducerReport>& reducers) {
             if (name == "bytes_out") bytes_out = value;
         }
         const double ns = static_cast<double>(cycles) * ns_per_cycle;
+        one["seconds"] = ns * 1e-9;
         if (events > 0)
             one["ns_per_event"] = ns / static_cast<double>(events);
         else if (pieces > 0)

@@ -27,7 +27,8 @@ struct ReducerReport {
     const std::vector<std::unique_ptr<stages::WorkStage>>& workers, const stages::PedestalKeeper* pedestals,
     const std::vector<std::unique_ptr<reduce::FragmentConverter>>& converters);
 
-/// The report's `reduce`: the counters, and what an event (or a piece) took of the time of a work lcore.
+/// The report's `reduce`: the counters, the seconds that they took on all lcores together, and what an
+/// event (or a piece) took of the time of a work lcore.
 [[nodiscard]] nlohmann::json reduce_json(const std::vector<ReducerReport>& reducers);
 
 }  // namespace weir::observe

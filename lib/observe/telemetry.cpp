@@ -214,6 +214,11 @@ void Telemetry::publish(json snapshot, bool final) {
     published_.notify_all();
 }
 
+void Telemetry::begin() {
+    const std::lock_guard lock(mutex_);
+    final_ = false;
+}
+
 void Telemetry::serve(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds) {
     {
         const std::lock_guard lock(mutex_);

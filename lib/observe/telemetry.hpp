@@ -30,6 +30,8 @@ public:
     Telemetry(const Telemetry&) = delete;
     Telemetry& operator=(const Telemetry&) = delete;
 
+    /// Another run begins: what was said last of the one before is over.
+    void begin();
     /// Makes an answer if somebody waits for one. On the control thread, every few milliseconds.
     void serve(const pipeline::Pipeline& pipeline, const Watch& watch, double seconds);
     /// Somebody has asked for what the flight recorder has, since the last call.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "observe/diagnosis.hpp"
@@ -17,6 +18,11 @@ namespace weir::observe {
 /// Follows a run for what only shows while it goes on: sources that fall silent, buffers that fill up.
 class Watch {
 public:
+    /// Of a source: its packets, and when it was seen last.
+    struct Activity {
+        std::uint64_t packets = 0;
+        double last_s = 0;
+    };
     /// On the control thread, several times a second.
     void look(const pipeline::Pipeline& pipeline, double seconds);
     /// From the first packet for a stream to the last, to a few milliseconds; 0: none came, or all at once.
@@ -26,11 +32,10 @@ public:
     [[nodiscard]] Observations observations(const pipeline::Pipeline& pipeline, const Ledger& ledger,
                                             double seconds) const;
 
+    /// By source, as of the last look; empty before the first. To a tenth of a second.
+    [[nodiscard]] std::span<const Activity> sources() const noexcept { return sources_; }
+
 private:
-    struct Activity {
-        std::uint64_t packets = 0;
-        double last_s = 0;
-    };
     void look_for_packets(const pipeline::Pipeline& pipeline, double seconds);
 
     std::uint64_t stream_packets_ = 0;

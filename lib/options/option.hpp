@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "options/reader.hpp"
+#include "options/schema.hpp"
 #include "options/text.hpp"
 
 namespace weir::options {
@@ -24,6 +25,8 @@ struct Explained {
     std::string kind;
     std::string fallback;
     std::string meaning;
+    nlohmann::json schema = nlohmann::json::object();  ///< JSON schema of the value; empty: it may be anything
+    bool always = false;                               ///< it must be there, whatever else is
 };
 
 /// The value as it is in reports; null if it is not set: nothing, an empty text or an empty list.
@@ -127,6 +130,12 @@ public:
     }
     Option& reads(std::function<void(TableReader&, T&)> read) {
         read_ = std::move(read);
+        schema_ = nlohmann::json::object();  // the one before was of what was read before
+        return *this;
+    }
+    /// JSON schema of the value; after `reads`.
+    Option& schema(nlohmann::json schema) {
+        schema_ = std::move(schema);
         return *this;
     }
     Option& shows(std::function<nlohmann::json(const T&)> value) {
@@ -144,6 +153,7 @@ public:
         out.none_ = none_;
         out.printed_ = printed_;
         out.text_ = text_;
+        out.schema_ = schema_;
         const auto asks = [part](const auto& of_part) {
             return [of_part, part](const S& from) { return of_part(std::invoke(part, from)); };
         };
@@ -202,7 +212,8 @@ public:
         return unset_.empty() ? std::string() : "# " + std::string(key_) + ": " + unset_ + " (default)\n";
     }
     [[nodiscard]] Explained explained() const {
-        Explained out{std::string(key_), kind_, usually_, meaning_};
+        Explained out{std::string(key_), kind_, usually_, meaning_, schema_, false};
+        out.always = is_required() && !refused_ && usually_.empty();
         if (!out.fallback.empty()) return out;
         if (is_required()) {
             out.fallback = "required";
@@ -236,6 +247,7 @@ private:
     std::function<nlohmann::json(const T&)> value_;
     std::function<nlohmann::json(const T&)> reported_;
     Text text_;
+    nlohmann::json schema_ = nlohmann::json::object();
 };
 
 /// The keys of a table, in the order in which they are read, printed and explained. `member` is what takes a T to the
@@ -246,33 +258,39 @@ public:
     template <class Member>
     Option<T>& integer(std::string_view key, Bounds bounds, Member member, std::string_view meaning) {
         return scalar(key, bounds_text(bounds.min, bounds.max), member, meaning,
-                      [key = std::string(key), bounds](TableReader& table) { return table.integer(key, bounds); });
+                      [key = std::string(key), bounds](TableReader& table) { return table.integer(key, bounds); })
+            .schema(integer_schema(bounds));
     }
     template <class Member>
     Option<T>& size(std::string_view key, Bounds bounds, Member member, std::string_view meaning) {
         return scalar(key, size_bounds_text(bounds.min, bounds.max), member, meaning,
                       [key = std::string(key), bounds](TableReader& table) { return table.size(key, bounds); })
+            .schema(size_schema(bounds))
             .written(size_text);
     }
     template <class Member>
     Option<T>& number(std::string_view key, double min, double max, Member member, std::string_view meaning) {
         return scalar(key, bounds_text(min, max), member, meaning,
-                      [key = std::string(key), min, max](TableReader& table) { return table.number(key, min, max); });
+                      [key = std::string(key), min, max](TableReader& table) { return table.number(key, min, max); })
+            .schema(number_schema(min, max));
     }
     template <class Member>
     Option<T>& boolean(std::string_view key, Member member, std::string_view meaning) {
         return scalar(key, "true, false", member, meaning,
-                      [key = std::string(key)](TableReader& table) { return table.boolean(key); });
+                      [key = std::string(key)](TableReader& table) { return table.boolean(key); })
+            .schema({{"type", "boolean"}});
     }
     template <class Member>
     Option<T>& text(std::string_view key, Member member, std::string_view meaning) {
         return scalar(key, "text", member, meaning,
-                      [key = std::string(key)](TableReader& table) { return table.text(key); });
+                      [key = std::string(key)](TableReader& table) { return table.text(key); })
+            .schema(text_schema());
     }
     template <class Member>
     Option<T>& name(std::string_view key, Member member, std::string_view meaning) {
         return scalar(key, "name", member, meaning,
-                      [key = std::string(key)](TableReader& table) { return table.name(key); });
+                      [key = std::string(key)](TableReader& table) { return table.name(key); })
+            .schema(name_schema());
     }
     /// `names` is an array of Named, which must outlive the table.
     template <class Names, class Member>
@@ -281,6 +299,7 @@ public:
         option.reads([key = std::string(key), &names, member](TableReader& table, T& into) {
             std::invoke(member, into) = *table.choice(key, names);
         });
+        option.schema({{"enum", names_in(names)}});
         return option.shows(
             [&names, member](const T& from) { return nlohmann::json(name_of(names, std::invoke(member, from))); });
     }
@@ -293,6 +312,7 @@ public:
             const auto read = table.integers(key, bounds, what);
             std::invoke(member, into).assign(read.begin(), read.end());
         });
+        option.schema(integers_schema(bounds));
         option.shows([member](const T& from) { return value_of(std::invoke(member, from)); });
         return option.written(ranges_text);
     }
@@ -304,6 +324,7 @@ public:
             auto reader = from.table(key);
             std::invoke(member, into) = inner.read(*reader);
         });
+        option.schema(table_schema(inner.explained()));
         option.shows([inner, member](const T& from) {
             nlohmann::json value = inner.brief(std::invoke(member, from));
             return value.empty() ? nlohmann::json() : value;
@@ -318,6 +339,7 @@ public:
             auto& out = std::invoke(member, into);
             for (const TableReader& entry : from.one_or_more(key)) out.push_back(inner.read(entry));
         });
+        option.schema(one_or_more_schema(table_schema(inner.explained())));
         option.shows([inner, member](const T& from) {
             nlohmann::json out;
             for (const S& entry : std::invoke(member, from)) out.push_back(inner.brief(entry));

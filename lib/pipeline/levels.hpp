@@ -25,6 +25,9 @@ struct Levels {
         Level level;
         std::uint64_t times_full = 0;  ///< pushes that did not find room for all they brought
         std::uint64_t dropped = 0;     ///< elements that were given up for that
+        // Its ends: "rx0", "build1", "work0", "sink0", "reader".
+        std::string from{};
+        std::string to{};
     };
 
     Level buffers;  ///< packet buffers out of the pool

@@ -35,9 +35,11 @@ bool any_answers(const config::RunConfig& config) {
 Pipeline::Pipeline(Options options)
     : options_(std::move(options)),
       owners_(make_owners(options_.config, options_.plan.placement)),
-      pools_(options_.plan, is_live()),
+      own_ports_(options_.ports == nullptr ? std::make_unique<RunPorts>(options_.config, options_.plan, is_live())
+                                           : nullptr),
+      ports_(own_ports_ != nullptr ? *own_ports_ : *options_.ports),
       rings_(options_.plan, !is_live(), options_.sinks.size()),
-      outputs_(options_.plan, options_.sinks, rings_),
+      outputs_(options_.plan, options_.sinks, options_.latest_event, rings_),
       clock_(is_live() ? std::make_unique<port::LiveClock>() : nullptr),
       numbers_(options_.plan.build.size()),
       lcores_(options_.plan.placement.lcores(), options_.config.lcores.idle, signals_, clock_.get()) {
@@ -49,7 +51,7 @@ Pipeline::Pipeline(Options options)
         event_room_ = std::make_unique<assemble::EventRoom>(static_cast<std::uint32_t>(plan.build.size()),
                                                             plan.open_max + plan.queued_max);
     make_work();  // its memory is there before the first packet may come
-    inputs_ = std::make_unique<RunInputs>(options_.config, plan, owners_, options_.capture, pools_, rings_);
+    inputs_ = std::make_unique<RunInputs>(plan, options_.capture, ports_, rings_);
     flows_ = std::make_unique<RunFlows>(options_.config, owners_, plan.placement, inputs_->ports());
     make_rx(connect_rx());
     if (stages::PassSignals* const passes = inputs_->passes(); passes != nullptr)
@@ -121,7 +123,7 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
         stage.table.number_bits = plan::make_number_bits(config, options_.streams);
         stage.reassembly = plan.reassembly;
         stage.reassembly.node = plan.memory_node(plan.rx[i]);
-        if (is_live() && configs.size() > 1) stage.pool = pools_.of_rx(i);
+        if (is_live() && configs.size() > 1) stage.pool = ports_.pools().of_rx(i);
         stage.listener.sources = plan::make_roce_sources(config, options_.streams, owners_, stage.index);
         stage.listener.timeout_ns = stage.table.timeout_ns;
         stage.listener.runs_max = plan.roce_runs;
@@ -281,7 +283,7 @@ void Pipeline::look() {
     numbers_.look();
     if (clock_ != nullptr) clock_->look();
     inputs_->look();
-    pools_.look();
+    ports_.pools().look();
 }
 
 bool Pipeline::finished() const noexcept {
@@ -304,7 +306,7 @@ void Pipeline::join() {
 
 Levels Pipeline::levels() const {
     Levels levels;
-    levels.buffers = pools_.level();
+    levels.buffers = ports_.pools().level();
     for (const auto& rx : rx_) {
         levels.memory.used += rx->buffers_held();
         levels.memory.highest += rx->buffers_highest();

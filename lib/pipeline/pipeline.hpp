@@ -14,7 +14,7 @@
 #include "pipeline/run_flows.hpp"
 #include "pipeline/run_inputs.hpp"
 #include "pipeline/run_outputs.hpp"
-#include "pipeline/run_pools.hpp"
+#include "pipeline/run_ports.hpp"
 #include "pipeline/run_rings.hpp"
 #include "plan/plan.hpp"
 #include "plan/setup.hpp"
@@ -43,8 +43,10 @@ public:
         bool wait = false;                                     ///< nothing is lost for want of room: the input waits
         std::optional<stages::CaptureFeeder::Config> capture;  ///< replay instead of live ports
         std::vector<store::EventSink*> sinks;                  ///< none: events are counted and forgotten
+        store::LatestEvent* latest_event = nullptr;            ///< sees what goes to the sinks; null: nobody looks
         stages::AnswerLog* answers = nullptr;                  ///< replay: where answers to RoCE requests are kept
         record::Recorder* recorder = nullptr;                  ///< null: packets are not recorded
+        RunPorts* ports = nullptr;  ///< devices that are up already; null: the run has its own
     };
 
     /// EAL runs. Throws core::RunError or core::UsageError; nothing is polled yet.
@@ -127,7 +129,8 @@ private:
     std::string unlocked_;
     stages::RunSignals signals_;
     std::vector<std::unique_ptr<stages::RxSignals>> rx_signals_;
-    RunPools pools_;
+    std::unique_ptr<RunPorts> own_ports_;  ///< null: they are somebody else's
+    RunPorts& ports_;
     std::vector<std::unique_ptr<steer::Steering>> steering_;  ///< per port
     RunRings rings_;
     RunOutputs outputs_;

@@ -1,4 +1,5 @@
 // Where the packets of a run come from: live ports, some with a simulated detector in front of them, or a capture.
+// What they are made of is in RunPorts, which may outlive the run.
 #pragma once
 
 #include <atomic>
@@ -7,26 +8,23 @@
 #include <optional>
 #include <vector>
 
-#include "config/run_config.hpp"
-#include "pipeline/run_pools.hpp"
+#include "pipeline/run_ports.hpp"
 #include "pipeline/run_rings.hpp"
 #include "plan/plan.hpp"
-#include "port/live_port.hpp"
 #include "stages/capture_feeder.hpp"
 #include "stages/rx/rx_stage.hpp"
-#include "stages/simulator_feeder.hpp"
 
 namespace weir::pipeline {
 
 class RunInputs {
 public:
-    using Ports = std::vector<std::unique_ptr<port::LivePort>>;
-    using Simulators = std::vector<std::unique_ptr<stages::SimulatorFeeder>>;
+    using Ports = RunPorts::Ports;
+    using Simulators = RunPorts::Simulators;
 
-    /// `capture`: replay instead of live ports. `owners`: the rx lcore of each source (make_owners). All but `owners`
-    /// and `capture` outlive this object. Throws core::RunError or core::UsageError.
-    RunInputs(const config::RunConfig& config, const plan::Plan& plan, const std::vector<std::uint16_t>& owners,
-              const std::optional<stages::CaptureFeeder::Config>& capture, RunPools& pools, RunRings& rings);
+    /// `capture`: replay instead of live ports. All but `capture` outlive this object. Throws core::RunError or
+    /// core::UsageError.
+    RunInputs(const plan::Plan& plan, const std::optional<stages::CaptureFeeder::Config>& capture, RunPorts& ports,
+              RunRings& rings);
 
     /// Tells each rx lcore of the queues that it polls, or the first one of the capture.
     void connect(std::vector<stages::RxStage::Config>& rx) const;
@@ -47,22 +45,17 @@ public:
     [[nodiscard]] const stages::CaptureFeeder* capture() const noexcept { return capture_.get(); }
     /// Null where no capture is looped.
     [[nodiscard]] stages::PassSignals* passes() const noexcept { return passes_.get(); }
-    [[nodiscard]] const Simulators& simulators() const noexcept { return simulators_; }
-    [[nodiscard]] const Ports& ports() const noexcept { return ports_; }
+    [[nodiscard]] const Simulators& simulators() const noexcept { return ports_.simulators(); }
+    [[nodiscard]] const Ports& ports() const noexcept { return ports_.ports(); }
 
 private:
     void make_capture(const stages::CaptureFeeder::Config& config);
-    void make_port(std::uint32_t index, const std::vector<std::uint16_t>& owners);
-    void make_simulator(std::uint32_t index, port::LivePortConfig& live);
 
-    const config::RunConfig& config_;
     const plan::Plan& plan_;
-    RunPools& pools_;
+    RunPorts& ports_;
     RunRings& rings_;
     std::unique_ptr<stages::PassSignals> passes_;
     std::unique_ptr<stages::CaptureFeeder> capture_;
-    Simulators simulators_;
-    Ports ports_;
 };
 
 }  // namespace weir::pipeline

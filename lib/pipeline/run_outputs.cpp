@@ -4,8 +4,9 @@
 
 namespace weir::pipeline {
 
-RunOutputs::RunOutputs(const plan::Plan& plan, std::vector<store::EventSink*> sinks, RunRings& rings)
-    : plan_(plan), sinks_(std::move(sinks)), rings_(rings) {}
+RunOutputs::RunOutputs(const plan::Plan& plan, std::vector<store::EventSink*> sinks, store::LatestEvent* latest_event,
+                       RunRings& rings)
+    : plan_(plan), sinks_(std::move(sinks)), latest_event_(latest_event), rings_(rings) {}
 
 void RunOutputs::make_buffers(stages::WorkStage::Config& worker) {
     worker.to_file = !sinks_.empty();
@@ -31,6 +32,7 @@ void RunOutputs::make_sinks(const Workers& workers) {
         stages::SinkThread::Config config;
         config.sink = sinks_[i];
         if (i == 0) {
+            config.latest_event = latest_event_;
             for (std::size_t worker = 0; worker < workers.size(); ++worker)
                 config.in.push_back(
                     {&rings_.full(worker), [stage = workers[worker].get()] { return stage->finished(); }});

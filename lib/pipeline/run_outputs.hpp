@@ -19,8 +19,10 @@ public:
     using Sinks = std::vector<std::unique_ptr<stages::SinkThread>>;
     using Workers = std::vector<std::unique_ptr<stages::WorkStage>>;
 
-    /// No `sinks`: events are counted and forgotten. The rings outlive this object, and the sinks its threads.
-    RunOutputs(const plan::Plan& plan, std::vector<store::EventSink*> sinks, RunRings& rings);
+    /// No `sinks`: events are counted and forgotten. The rings outlive this object, and the sinks and `latest_event`
+    /// (null: nobody wants pictures) its threads.
+    RunOutputs(const plan::Plan& plan, std::vector<store::EventSink*> sinks, store::LatestEvent* latest_event,
+               RunRings& rings);
 
     /// Gives the next worker its buffers, in memory as the calling thread's policy says. Throws std::bad_alloc.
     void make_buffers(stages::WorkStage::Config& worker);
@@ -38,6 +40,7 @@ public:
 private:
     const plan::Plan& plan_;
     std::vector<store::EventSink*> sinks_;
+    store::LatestEvent* latest_event_;
     RunRings& rings_;
     std::vector<core::HugeBytes> memory_;  ///< per worker
     std::vector<std::unique_ptr<stages::OutputBuffer>> buffers_;

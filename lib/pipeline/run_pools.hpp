@@ -22,6 +22,8 @@ public:
     [[nodiscard]] port::BufferPool* of_rx(std::size_t rx) noexcept;
     [[nodiscard]] port::BufferPool& front() noexcept { return *pools_.front(); }
 
+    /// The highest use is of the run that begins now.
+    void begin() noexcept { highest_ = 0; }
     /// How much is in use; for the control thread, many times a second, because the highest is what it has seen.
     void look() noexcept;
     [[nodiscard]] Level level() const noexcept;

@@ -19,22 +19,33 @@ void make(std::vector<std::unique_ptr<port::Ring<T>>>& rings, Arguments&&... arg
     rings.push_back(std::make_unique<port::Ring<T>>(std::forward<Arguments>(arguments)...));
 }
 
-template <class T>
-void add(Levels& levels, const std::vector<std::unique_ptr<port::Ring<T>>>& rings) {
-    for (const auto& ring : rings)
-        if (ring != nullptr)
-            levels.rings.push_back({ring->name(),
-                                    {ring->count(), ring->capacity(), ring->highest()},
-                                    ring->times_full(),
-                                    ring->dropped()});
+std::string stage(const char* kind, std::size_t index) {
+    return fmt::format("{}{}", kind, index);
 }
 
 }  // namespace
 
+template <class T>
+void RunRings::add(Levels& levels, const Rings<T>& rings) const {
+    for (const auto& ring : rings) {
+        if (ring == nullptr) continue;
+        const auto edge = edges_.find(ring->name());
+        levels.rings.push_back({ring->name(),
+                                {ring->count(), ring->capacity(), ring->highest()},
+                                ring->times_full(),
+                                ring->dropped(),
+                                edge != edges_.end() ? edge->second.from : "",
+                                edge != edges_.end() ? edge->second.to : ""});
+    }
+}
+
 RunRings::RunRings(const plan::Plan& plan, bool capture, std::size_t sinks)
     : rx_count_(plan.rx.size()), shards_(plan.build.size()) {
     make_steer(plan);
-    if (capture) make(capture_, "capture", plan.packet_ring);
+    if (capture) {
+        make(capture_, "capture", plan.packet_ring);
+        edges_["capture"] = {"reader", stage("rx", 0)};
+    }
     make_assembly(plan);
     make_output(plan, sinks);
 }
@@ -42,10 +53,13 @@ RunRings::RunRings(const plan::Plan& plan, bool capture, std::size_t sinks)
 void RunRings::make_steer(const plan::Plan& plan) {
     for (std::size_t from = 0; from < rx_count_; ++from)
         for (std::size_t to = 0; to < rx_count_; ++to) {
-            if (from == to)
+            if (from == to) {
                 steer_.push_back(nullptr);
-            else
-                make(steer_, fmt::format("steer{}.{}", from, to), plan.steer_ring, plan.memory_node(plan.rx[to]));
+                continue;
+            }
+            const std::string name = fmt::format("steer{}.{}", from, to);
+            make(steer_, name, plan.steer_ring, plan.memory_node(plan.rx[to]));
+            edges_[name] = {stage("rx", from), stage("rx", to)};
         }
 }
 
@@ -56,16 +70,22 @@ void RunRings::make_assembly(const plan::Plan& plan) {
             const std::string edge = edge_name(rx, shard, shards_);
             make(descriptors_, "descriptors" + edge, plan.descriptor_ring, plan.memory_node(plan.build[shard]));
             make(commands_, "commands" + edge, plan.descriptor_ring, plan.memory_node(plan.rx[rx]));
+            edges_["descriptors" + edge] = {stage("rx", rx), stage("build", shard)};
+            edges_["commands" + edge] = {stage("build", shard), stage("rx", rx)};
         }
     for (std::size_t worker = 0; worker < plan.work.size(); ++worker) {
         for (std::size_t shard = 0; shard < shards_; ++shard) {
             const std::string edge = edge_name(worker, shard, shards_);
             make(events_, "events" + edge, plan.event_ring, plan.memory_node(plan.work[worker]));
             make(released_, "released" + edge, plan.event_ring, plan.memory_node(plan.build[shard]));
+            edges_["events" + edge] = {stage("build", shard), stage("work", worker)};
+            edges_["released" + edge] = {stage("work", worker), stage("build", shard)};
         }
-        for (std::size_t rx = 0; rx < rx_count_; ++rx)
-            make(recycle_, fmt::format("recycle{}.{}", worker, rx), plan.messages_per_rx,
-                 plan.memory_node(plan.rx[rx]));
+        for (std::size_t rx = 0; rx < rx_count_; ++rx) {
+            const std::string name = fmt::format("recycle{}.{}", worker, rx);
+            make(recycle_, name, plan.messages_per_rx, plan.memory_node(plan.rx[rx]));
+            edges_[name] = {stage("work", worker), stage("rx", rx)};
+        }
     }
 }
 
@@ -75,9 +95,14 @@ void RunRings::make_output(const plan::Plan& plan, std::size_t sinks) {
         const int node = plan.memory_node(plan.work[worker]);
         make(free_, fmt::format("free{}", worker), plan.output_buffers, node);
         make(full_, fmt::format("full{}", worker), plan.output_buffers, node);
+        edges_[stage("full", worker)] = {stage("work", worker), "sink0"};
+        edges_[stage("free", worker)] = {stage("sink", sinks - 1), stage("work", worker)};
     }
     const auto all_buffers = static_cast<std::uint32_t>(plan.work.size() * plan.output_buffers);
-    for (std::size_t sink = 0; sink + 1 < sinks; ++sink) make(sinks_, fmt::format("sinks{}", sink), all_buffers);
+    for (std::size_t sink = 0; sink + 1 < sinks; ++sink) {
+        make(sinks_, fmt::format("sinks{}", sink), all_buffers);
+        edges_[stage("sinks", sink)] = {stage("sink", sink), stage("sink", sink + 1)};
+    }
 }
 
 void RunRings::add_to(Levels& levels) const {

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "assemble/event.hpp"
@@ -59,10 +61,19 @@ private:
     template <class T>
     using Rings = std::vector<std::unique_ptr<Ring<T>>>;
 
+    struct Edge {
+        std::string from;
+        std::string to;
+    };
+
     void make_steer(const plan::Plan& plan);
     void make_assembly(const plan::Plan& plan);
     void make_output(const plan::Plan& plan, std::size_t sinks);
 
+    template <class T>
+    void add(Levels& levels, const Rings<T>& rings) const;
+
+    std::map<std::string, Edge> edges_;  ///< by the ring's name
     std::size_t rx_count_;
     std::size_t shards_;
     Rings<port::Packet> steer_;    ///< by rx lcore and rx lcore; null from one to itself

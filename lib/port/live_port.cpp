@@ -57,12 +57,49 @@ void LivePort::let_other_side_leave() const noexcept {
 }
 
 void LivePort::begin() {
-    if (!facts_.early) return;
+    const bool again = std::exchange(began_, true);
+    if (!facts_.early && !again) return;
+    if (again) setup_.thrown_away = 0;
     const ThrownAway waited = throw_away_packets(id_, config_.queues);
+    if (again) forget_counts();
     const std::uint64_t dropped = kernel_.dropped().all.value_or(0);
     setup_.thrown_away += waited.packets + dropped;
     setup_.too_early = waited.datagrams + dropped;
     kernel_ = InterfaceDrops::find(config::driver_of(config_.device), config_.args.value_or(""));
+}
+
+void LivePort::forget_counts() noexcept {
+    for (std::uint16_t queue = 0; queue < config_.queues; ++queue) {
+        taken_[queue].packets.store(0, std::memory_order_relaxed);
+        taken_[queue].stamps_moved.store(0, std::memory_order_relaxed);
+    }
+    for (auto* count : {&answered_arp_, &answered_icmp_, &unanswered_, &collided_})
+        count->store(0, std::memory_order_relaxed);
+    rte_eth_stats stats{};
+    if (::rte_eth_stats_get(id_, &stats) != 0) return;
+    received_before_ = stats.ipackets;
+    missed_before_ = stats.imissed;
+    no_buffer_before_ = stats.rx_nombuf;
+}
+
+void LivePort::idle() noexcept {
+    constexpr std::uint16_t bursts_max = 64;
+    std::array<rte_mbuf*, 64> burst;
+    for (std::uint16_t queue = 0; queue < config_.queues; ++queue) {
+        for (std::uint16_t i = 0, count = burst.size(); i < bursts_max && count == burst.size(); ++i) {
+            count = ::rte_eth_rx_burst(id_, queue, burst.data(), burst.size());
+            for (rte_mbuf* const mbuf : std::span(burst.data(), count)) {
+                core::ordered_after(mbuf);
+                wire::Datagram datagram;
+                const std::span frame(rte_pktmbuf_mtod(mbuf, const std::byte*), mbuf->data_len);
+                const wire::PacketCounter kind =
+                    wire::parse_frame(frame.data(), mbuf->data_len, mbuf->pkt_len, datagram);
+                if (kind == wire::PacketCounter::not_for_us_arp || kind == wire::PacketCounter::not_for_us_icmp)
+                    answer(frame, kind);
+            }
+            ::rte_pktmbuf_free_bulk(burst.data(), count);
+        }
+    }
 }
 
 LivePort::Burst LivePort::receive(std::uint16_t queue, std::span<Packet> packets, core::TimeNs now,
@@ -157,6 +194,9 @@ LivePort::Link LivePort::link() const noexcept {
 LivePort::DeviceCounters LivePort::counters() const noexcept {
     rte_eth_stats stats{};
     if (::rte_eth_stats_get(id_, &stats) != 0) return {};
+    stats.ipackets -= std::min(stats.ipackets, received_before_);
+    stats.imissed -= std::min(stats.imissed, missed_before_);
+    stats.rx_nombuf -= std::min(stats.rx_nombuf, no_buffer_before_);
     DeviceCounters counters;
     counters.received = stats.ipackets;
     if (facts_.forgets) {

@@ -30,10 +30,14 @@ public:
     LivePort(const LivePort&) = delete;
     LivePort& operator=(const LivePort&) = delete;
 
-    /// Packets count from now on: what came earlier is thrown away, with the counts of what was missed of it. For the
-    /// thread that starts the lcores, before it does. Some devices keep packets from the moment that they are started,
-    /// and making the rest of a run takes so long that their queues may be full before anybody looks.
+    /// Packets count from now on: what came earlier is thrown away, with the counts of what was missed of it, and all
+    /// counts are those of this run. For the thread that starts the lcores, before it does. Some devices keep packets
+    /// from the moment that they are started, and making the rest of a run takes so long that their queues may be full
+    /// before anybody looks; all of them do between two runs.
     void begin();
+    /// Between runs, when no lcore polls: answers ARP, neighbour solicitations and ping, so that senders do not forget
+    /// where the port is, and throws away what comes. For one thread, many times a second.
+    void idle() noexcept;
 
     struct Burst {
         std::uint32_t count = 0;
@@ -104,6 +108,7 @@ public:
 
 private:
     void let_other_side_leave() const noexcept;
+    void forget_counts() noexcept;
     void answer_alone(std::span<const std::byte> frame, wire::PacketCounter kind) noexcept;
 
     LivePortConfig config_;
@@ -131,6 +136,11 @@ private:
     std::atomic_flag answering_ = ATOMIC_FLAG_INIT;  ///< an lcore has the transmit queue
     Setup setup_;
     std::string remarks_;
+    bool began_ = false;
+    /// Of drivers that do not forget what they counted: before this run.
+    std::uint64_t received_before_ = 0;
+    std::uint64_t missed_before_ = 0;
+    std::uint64_t no_buffer_before_ = 0;
 };
 
 /// The device found the checksum of this datagram wrong; one of 0 says that there is none (RFC 768).

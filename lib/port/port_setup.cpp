@@ -133,6 +133,7 @@ void PortSetup::make_kernel_device() {
 /// The kernel drops what is longer than the interface's MTU before the driver sees it.
 void PortSetup::check_interface() {
     port_.settings.interface_mtu = interface_mtu(port_.settings.interface);
+    port_.settings.interface_is_made_up = interface_is_made_up(port_.settings.interface);
     if (!config_.receives || port_.settings.interface_mtu.value_or(config_.mtu) >= config_.mtu) return;
     throw core::RunError(
         fmt::format("port '{}' ({}): the interface {} has an MTU of {}, and the port's mtu is {}: "

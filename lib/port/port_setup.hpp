@@ -48,6 +48,7 @@ struct PortSettings {
     bool promiscuous = false;
     std::string flow_control;
     std::string interface;                       ///< of the kernel, that the device sits on; empty: none
+    bool interface_is_made_up = false;           ///< the kernel made it, and no card is behind it: veth, TAP
     std::optional<std::uint32_t> interface_mtu;  ///< nothing: there is none, or it does not say
     std::string ring;                            ///< "64 MiB": instead of receive descriptors; empty: it has those
     std::uint64_t thrown_away = 0;               ///< packets that came before the run could take them

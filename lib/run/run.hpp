@@ -14,6 +14,8 @@
 
 namespace weir::run {
 
+class Onlooker;
+
 struct RunOptions {
     config::RunConfig config;
     std::string out;     ///< --out: exact path of the sink, instead of the configuration's
@@ -28,6 +30,8 @@ struct RunOptions {
     observe::ProgressOption progress;  ///< --progress
     bool print_config = false;         ///< print the effective configuration and the plan, then stop
     std::string version;               ///< of the program, for the report
+    std::string comment;               ///< of whoever started it, for the report and the manifest
+    Onlooker* onlooker = nullptr;      ///< who shows the run to others; null: nobody
     // run
     bool force = false;  ///< --force: start although the host would surely lose data
     std::optional<double> duration_s;

@@ -48,8 +48,8 @@ observe::Ledger as_seen_by(const observe::Ledger& ledger, std::size_t sink) {
 void RunSinks::open(const config::RunConfig& config, const std::string& out, const nlohmann::json& start,
                     bool reduced) {
     const std::string start_json = start.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    std::vector<std::filesystem::path> taken;
-    std::optional<std::uint32_t> run;
+    std::vector<std::filesystem::path>& taken = final_paths_;
+    std::optional<std::uint32_t>& run = run_number_;
     std::vector<store::RunPath> paths(config.sinks.size());
     try {
         // All paths first: the number of the run is in one of them, and sinks without a path want it too.
@@ -137,8 +137,8 @@ std::string RunSinks::end_text() const {
     return text;
 }
 
-void RunSinks::stopping() noexcept {
-    for (Open& open : sinks_) open.sink->stopping();
+void RunSinks::stopping(bool at_once) noexcept {
+    for (Open& open : sinks_) open.sink->stopping(at_once);
 }
 
 std::vector<std::string> RunSinks::watch(const Threads& threads) {

@@ -38,6 +38,10 @@ public:
     [[nodiscard]] std::vector<store::EventSink*> events() const;
     /// Where each of these is now; empty for one that writes no files.
     [[nodiscard]] std::vector<std::filesystem::path> paths() const;
+    /// What each that writes is called once the run is over.
+    [[nodiscard]] const std::vector<std::filesystem::path>& final_paths() const noexcept { return final_paths_; }
+    /// Nothing: no path has {run}.
+    [[nodiscard]] std::optional<std::uint32_t> run_number() const noexcept { return run_number_; }
     /// How each of these writes: "direct", "uring", "note" and so on, as it has it.
     [[nodiscard]] std::vector<nlohmann::json> how() const;
     /// Of the sink of kind "pcapng"; nothing if there is none.
@@ -49,8 +53,8 @@ public:
 
     /// What there is to warn of since the last call: disks that will be full, sinks that failed and are done without.
     [[nodiscard]] std::vector<std::string> watch(const Threads& threads);
-    /// The run is being stopped: sinks that wait for others must not do so for ever.
-    void stopping() noexcept;
+    /// The run is being stopped: sinks that wait for others must not do so for ever, or, `at_once`, not at all.
+    void stopping(bool at_once) noexcept;
     /// A sink failed that the run cannot do without.
     [[nodiscard]] bool must_stop(const Threads& threads) const;
 
@@ -68,6 +72,8 @@ private:
         bool said_failed = false;
     };
     std::vector<Open> sinks_;
+    std::vector<std::filesystem::path> final_paths_;
+    std::optional<std::uint32_t> run_number_;
     std::optional<std::filesystem::path> recorder_path_;
 };
 

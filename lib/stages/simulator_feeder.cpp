@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/tsan.hpp"
@@ -117,12 +118,12 @@ SimulatorFeeder::Config SimulatorFeeder::parse_device(const std::string& device,
 }
 
 SimulatorFeeder::SimulatorFeeder(const Config& config, const std::string& name, port::BufferPool& pool)
-    : config_(config), simulator_(config.simulator), pool_(pool) {
-    if (simulator_.frame_bytes_max() > pool.room_bytes())
+    : config_(config), simulator_(std::in_place, config.simulator), pool_(pool) {
+    if (simulator_->frame_bytes_max() > pool.room_bytes())
         throw core::UsageError(
             fmt::format("port '{}': the simulated detector sends frames of {} bytes; "
                         "raise mtu (a buffer now holds {})",
-                        name, simulator_.frame_bytes_max(), pool.room_bytes()));
+                        name, simulator_->frame_bytes_max(), pool.room_bytes()));
     ring_ = ::rte_ring_create(("sim_" + name).c_str(), ring_entries, SOCKET_ID_ANY,
                               RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
     if (ring_ == nullptr) throw core::RunError(fmt::format("no memory for the queue of port '{}'", name));
@@ -139,6 +140,10 @@ SimulatorFeeder::~SimulatorFeeder() {
 }
 
 void SimulatorFeeder::start(const RunSignals& signals) {
+    if (std::exchange(started_, true)) simulator_.emplace(config_.simulator);
+    emitted_.store(0, std::memory_order_relaxed);
+    missed_.store(0, std::memory_order_relaxed);
+    sent_all_.store(false, std::memory_order_release);
     thread_ = std::thread([this, &signals] { run(signals); });
 }
 
@@ -164,7 +169,7 @@ void SimulatorFeeder::run(const RunSignals& signals) {
             continue;
         }
         simulate::Simulator::Frame frame;
-        if (!simulator_.next({rte_pktmbuf_mtod(mbuf.get(), std::byte*), pool_.room_bytes()}, frame)) {
+        if (!simulator_->next({rte_pktmbuf_mtod(mbuf.get(), std::byte*), pool_.room_bytes()}, frame)) {
             sent_all_.store(true, std::memory_order_release);
             break;
         }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -35,6 +36,7 @@ public:
     /// Creates the ring and the device; its name is device().
     SimulatorFeeder(const Config& config, const std::string& name, port::BufferPool& pool);
     ~SimulatorFeeder();
+    /// Sends everything; after join(), once more from the beginning.
     void start(const RunSignals& signals);
     void join();
 
@@ -51,7 +53,8 @@ private:
     void run(const RunSignals& signals);
 
     Config config_;
-    simulate::Simulator simulator_;
+    std::optional<simulate::Simulator> simulator_;  ///< always there
+    bool started_ = false;
     port::BufferPool& pool_;
     rte_ring* ring_ = nullptr;
     std::string device_;

@@ -74,6 +74,7 @@ void SinkThread::pass_on(std::size_t held) noexcept {
 void SinkThread::append(OutputBuffer& buffer) noexcept {
     handed_events_ += buffer.events_ended;
     given_.push_back(&buffer);
+    if (config_.latest_event != nullptr) config_.latest_event->pass(buffer.memory.first(buffer.used_bytes));
     if (!failed_.load(std::memory_order_relaxed))
         attempt([&] { sink_.append(buffer.memory.first(buffer.used_bytes)); });
     take_finished();

@@ -15,6 +15,7 @@
 #include "stages/stage.hpp"
 #include "store/disk_watch.hpp"
 #include "store/event_sink.hpp"
+#include "store/latest_event.hpp"
 
 namespace weir::stages {
 
@@ -30,6 +31,7 @@ public:
         std::vector<Edge> in;
         port::Ring<OutputBuffer*>* next = nullptr;      ///< to the next sink; null: this is the last
         std::vector<port::Ring<OutputBuffer*>*> freed;  ///< of the last: back to each worker
+        store::LatestEvent* latest_event = nullptr;     ///< sees what passes; null: nobody wants pictures
     };
 
     explicit SinkThread(Config config);

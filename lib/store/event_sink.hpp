@@ -69,8 +69,9 @@ public:
     [[nodiscard]] virtual std::span<const std::string_view> causes_of_drops() const noexcept { return {}; }
     /// It was told to leave out what it cannot take in time: beside a sink that was not, this is no loss of the run.
     [[nodiscard]] virtual bool may_leave_out() const noexcept { return false; }
-    /// The run is being stopped: a sink that waits for others does not wait for ever any more. Any thread.
-    virtual void stopping() noexcept {}
+    /// The run is being stopped: a sink that waits for others does not wait for ever any more, or, `at_once`, not at
+    /// all. Any thread.
+    virtual void stopping(bool /*at_once*/) noexcept {}
 
     /// Buffers have to be whole multiples of this, in their memory's address too, to be taken as they are: 4096 where
     /// the sink goes past the page cache. Known once the sink is made.

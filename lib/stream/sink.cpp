@@ -286,7 +286,7 @@ std::optional<DropCause> Sink::send_to(Consumer& consumer, const MessagePtr& mes
         if (stopping_.load(std::memory_order_relaxed)) {
             // A consumer that still takes events gets them all; one that does not holds up the end only once.
             if (!patience_) patience_ = now + config_.linger;
-            if (now >= *patience_) return why;
+            if (now >= *patience_ || at_once_.load(std::memory_order_relaxed)) return why;
         }
         std::this_thread::sleep_for(retry_interval);
     }
@@ -346,7 +346,7 @@ void Sink::wait_for_the_rest() {
     };
     auto until = steady_clock::now() + config_.linger;
     std::uint64_t last = left();
-    while (last > 0 && steady_clock::now() < until) {
+    while (last > 0 && steady_clock::now() < until && !at_once_.load(std::memory_order_relaxed)) {
         std::this_thread::sleep_for(retry_interval);
         const std::uint64_t now = left();
         if (config_.wait && now < last) until = steady_clock::now() + config_.linger;

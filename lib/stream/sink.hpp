@@ -47,7 +47,10 @@ public:
     void sync_if_due() override;
     void finish_data() override;
     void close(const nlohmann::json& manifest_extra) override;
-    void stopping() noexcept override { stopping_.store(true, std::memory_order_relaxed); }
+    void stopping(bool at_once) noexcept override {
+        if (at_once) at_once_.store(true, std::memory_order_relaxed);
+        stopping_.store(true, std::memory_order_relaxed);
+    }
 
     [[nodiscard]] const Stats& stats() const noexcept override { return stats_; }
     [[nodiscard]] bool failed() const noexcept override { return failed_; }
@@ -117,6 +120,7 @@ private:
 
     Stats stats_;
     std::atomic<bool> stopping_{false};
+    std::atomic<bool> at_once_{false};  ///< nobody is waited for any more
     bool failed_ = false;
     bool finished_ = false;
     std::string failure_;

@@ -24,7 +24,7 @@ expect() {  # expect STATUS STREAM PATTERN [args...]: the exit status, and a pat
 
 expect 0 stdout 'usage: weir COMMAND' --help
 expect 0 stdout 'usage: weir COMMAND' help
-for command in run replay send inspect export diff probe doctor explain flows; do
+for command in run replay send inspect export diff probe doctor explain flows ctl; do
     expect 0 stdout "  $command" --help
     expect 0 stdout "$command" "$command" --help
     expect 0 stdout "$command" "$command" -h
@@ -49,6 +49,13 @@ expect 0 stdout 'events.dropped.no_room' explain no_room
 expect 0 stdout 'packets.dropped.no_room' explain no_room
 expect 2 stderr 'did you mean packets.dropped.late' explain droped.late
 
+expect 2 stderr "there is no command 'strat'" ctl strat
+expect 2 stderr "get takes a PATH" ctl get
+expect 2 stderr "give one" ctl --name a --socket b
+expect 2 stderr "goes with --url" ctl --token-file x
+expect 1 stderr "does not answer" ctl --socket /nonexistent/x.sock
+expect 1 stderr "does not answer" ctl --url http://127.0.0.1:1 stop
+
 expect 0 stdout 'weir explain TOPIC' explain
 expect 0 stdout 'evicted' explain events
 expect 0 stdout 'packets.dropped.malformed.bad_icrc' explain dropped.malformed
@@ -57,7 +64,7 @@ expect 2 stderr "no counter or topic 'timeout.incomplete'; did you mean events.i
 expect 2 stderr "no counter or topic 'zzzzzzzz' (" explain zzzzzzzz
 
 # Nothing is wider than a terminal; a topic's overview fits one.
-for arguments in --help 'run -h' 'replay -h' 'send -h' 'inspect -h' 'export -h' 'flows -h' 'doctor -h' 'doctor --list' 'explain -h' explain 'explain --all'; do
+for arguments in --help 'run -h' 'replay -h' 'send -h' 'inspect -h' 'export -h' 'flows -h' 'ctl -h' 'doctor -h' 'doctor --list' 'explain -h' explain 'explain --all'; do
     wide=$("$weir" $arguments | sed 's/…/./g' | grep -E '.{81}' | grep -vE '^ *[^ ]{60}')
     lines=$("$weir" $arguments | wc -l)
     if [[ -n $wide || ($arguments == explain && $lines -gt 24) ]]; then

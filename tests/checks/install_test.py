@@ -69,7 +69,7 @@ class Install(unittest.TestCase):
 
     def test_each_command_has_a_man_page_with_its_options(self):
         pages = {path.name: path.read_text() for path in self.only("man/man1").iterdir()}
-        self.assertEqual(sorted(pages), sorted(["weir.1", *(f"weir-{name}.1" for name in ("run", "replay", "receive", "send", "inspect", "export", "diff", "probe", "doctor", "explain", "flows", "bench"))]))
+        self.assertEqual(sorted(pages), sorted(["weir.1", *(f"weir-{name}.1" for name in ("run", "replay", "receive", "send", "inspect", "export", "diff", "probe", "doctor", "explain", "flows", "bench", "serve", "ctl", "top"))]))
         self.assertIn("\\-\\-require\\-lossless", pages["weir-run.1"])
         self.assertIn("\\-\\-sources", pages["weir-send.1"])
         for name, text in pages.items():

@@ -11,8 +11,8 @@ namespace {
 using namespace weir::observe;
 using weir::wire::PacketCounter;
 
-ProgressSample busy() {
-    ProgressSample sample;
+RunSample busy() {
+    RunSample sample;
     sample.seconds = 12;
     sample.packets_per_s = 25531;
     sample.gbps = 1.69;
@@ -52,7 +52,7 @@ TEST(Progress, FitsEveryWidthAndKeepsTheMostImportant) {
 }
 
 TEST(Progress, TheRecorderSaysHowItStands) {
-    ProgressSample sample = busy();
+    RunSample sample = busy();
     EXPECT_EQ(progress_line(sample, 1000).find("recorder"), std::string::npos);
     EXPECT_FALSE(progress_json(sample, false).contains("recorder"));
     weir::record::Recorder::Status recorder;
@@ -77,7 +77,7 @@ TEST(Progress, TheRecorderSaysHowItStands) {
 }
 
 TEST(Progress, AShortTimeToAFullDiskIsInMinutes) {
-    ProgressSample sample = busy();
+    RunSample sample = busy();
     sample.ledger.disk.seconds_left = 1800;
     EXPECT_NE(progress_line(sample, 1000).find("disk 30 min"), std::string::npos);
     sample.ledger.disk.seconds_left.reset();

@@ -50,8 +50,8 @@ std::vector<std::byte> all_of(const FedEvent& event) {
     return out;
 }
 
-/// Frames of two modules, packed and not, one of them with gaps; and an event that is no image.
-std::vector<FedEvent> frames_and_bytes() {
+/// Images, packed and plain, of which one misses some bytes, and an event that is no image.
+std::vector<FedEvent> mixed_events() {
     std::vector<FedEvent> events;
     for (unsigned id = 0; id < 4; ++id) {
         FedEvent event;
@@ -63,7 +63,7 @@ std::vector<FedEvent> frames_and_bytes() {
         if (id == 3) event.missing = {{{0, 4}, {100, 8193}}, {{131'000, 131'072}}};
         events.push_back(event);
     }
-    FedEvent bytes;  // and one that is no image
+    FedEvent bytes;
     bytes.id = 90;
     bytes.content = store::Content::received;
     bytes.sources = {std::vector<std::byte>(10, std::byte{1}), std::vector<std::byte>(77, std::byte{2})};
@@ -82,8 +82,7 @@ TEST(Receiver, WhatWeirSendsIsTheSameRunAgain) {
     config.name = "det";
     config.start_json = test::jungfrau_json();
     Sink sink(config);
-    const std::vector<FedEvent> events = frames_and_bytes();
-
+    const std::vector<FedEvent> events = mixed_events();
     Receiver receiver(sink.consumers().front().address(), folder.path());
     std::thread feeding([&] {
         for (const FedEvent& event : events) test::feed(sink, event);

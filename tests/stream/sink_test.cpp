@@ -366,7 +366,7 @@ TEST(StreamSink, ThatWaitsEndsWhenTheRunIsStopped) {
     });
     std::this_thread::sleep_for(milliseconds(50));
     EXPECT_FALSE(done);
-    sink.stopping();
+    sink.stopping(false);
     feeding.join();
     EXPECT_EQ(dropped(sink, DropCause::no_consumer), 100U);
 }

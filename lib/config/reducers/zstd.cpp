@@ -19,6 +19,7 @@ OptionTable<ZstdOptions> zstd_options() {
                             "1..19, or -7..-1 (faster, compresses less)");
             zstd.level = static_cast<std::int32_t>(level);
         })
+        .schema({{"type", "integer"}, {"minimum", -7}, {"maximum", 19}})
         .shows([](const ZstdOptions& zstd) { return value_of(zstd.level); });
     return out;
 }

@@ -1,0 +1,196 @@
+// `weir ctl`: what a running weir does, and what it is to do.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <thread>
+
+#include "command.hpp"
+#include "core/error.hpp"
+#include "core/say.hpp"
+#include "options_common.hpp"
+#include "terminal.hpp"
+#include "watch_target.hpp"
+#include "watch_text.hpp"
+
+namespace weir::app {
+
+namespace {
+
+namespace po = boost::program_options;
+using nlohmann::json;
+
+constexpr std::string_view ctl_intro = R"(usage: weir ctl [options] [COMMAND]
+
+Asks a running weir what it does, or tells it what to do. `weir serve` takes all commands; `weir run` and `weir replay` with a table [serve] only say how they are.
+
+  status          how it is, in a few lines; the default
+  start           begins a run
+  stop            ends it, and waits until everything is written
+  new-run         ends it, and begins the next
+  snapshot        saves the account so far
+  flight-record   saves the packets that the flight recorder has
+  abort           ends the run, or its start, without waiting for what is under way
+  get PATH        a value, or a table as JSON: status/state, rates, where/0/packets
+  set PATH VALUE  what the next run is to be: config/duration_s 10
+
+)";
+
+constexpr std::string_view ctl_examples = R"(
+examples:
+  weir ctl                               of the only weir that runs here
+  weir ctl --name det start
+  weir ctl set config/duration_s 60
+  weir ctl get rates/packets_per_s
+  weir ctl --url http://daq1:9321 --token-file token stop
+
+Over the UNIX socket, which is the usual way, who may write to its file may do everything. Over the network changes need the token: docs/guides/WATCHING.md.
+
+exit status: 0 done, 1 refused or failed or nobody answers, 2 bad usage
+)";
+
+struct CtlOptions {
+    std::vector<std::string> words;
+    bool as_json = false;
+    bool waits = true;
+    double wait_s = 0;
+};
+
+/// As the API calls it: "new-run" is new_run. Empty if it is none.
+std::string api_command(std::string name) {
+    constexpr std::string_view known[] = {"start", "stop", "new_run", "snapshot", "flight_record", "abort"};
+    std::ranges::replace(name, '-', '_');
+    return std::ranges::find(known, name) != std::end(known) ? name : "";
+}
+
+/// The body, if it was answered well. Throws core::RunError with what the other side says.
+json well(web::Client::Answer answer, const std::string& what) {
+    if (!answer.good()) throw core::RunError(fmt::format("ctl: {}: {}", what, answer.error()));
+    return std::move(answer.body);
+}
+
+int show_status(web::Client& client, const CtlOptions& options) {
+    const json document = well(client.get(""), "status");
+    std::cout << (options.as_json ? document.dump(2) + "\n" : watch_text(document));
+    return 0;
+}
+
+int get_path(web::Client& client, const CtlOptions& options) {
+    const std::string& path = options.words.at(1);
+    json found = well(client.get(path), path);
+    // A value is the only thing that the answer says; a table may have a key of that name among others.
+    if (!options.as_json && found.is_object() && found.size() == 1 && found.contains("value")) found = found["value"];
+    if (!options.as_json && found.is_string())
+        std::cout << found.get<std::string>() << '\n';
+    else
+        std::cout << found.dump(2) << '\n';
+    return 0;
+}
+
+int set_path(web::Client& client, const CtlOptions& options) {
+    const std::string& path = options.words.at(1);
+    const std::string& text = options.words.at(2);
+    json value = json::parse(text, nullptr, false);
+    if (value.is_discarded()) value = text;  // what is no JSON is a text, and needs no quotes
+    const json answer = well(client.put(path, value), path);
+    if (options.as_json) std::cout << answer.dump() << '\n';
+    return 0;
+}
+
+json last_command(web::Client& client) {
+    web::Client::Answer answer = client.get("command/last");
+    return answer.good() && answer.body.is_object() ? answer.body : json::object();
+}
+
+/// Until it is done, or another one has been done since.
+int wait_for(web::Client& client, const std::string& command, const json& before, const CtlOptions& options) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds pause(50);
+    const auto end =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.wait_s));
+    for (; Clock::now() < end; std::this_thread::sleep_for(pause)) {
+        const json last = last_command(client);
+        if (last.value("accepted", "") == before.value("accepted", "") || !last.value("done", false)) continue;
+        if (options.as_json) std::cout << last.dump() << '\n';
+        if (last.value("command", "") != command)
+            throw core::RunError(
+                fmt::format("ctl: {} was followed by {}, which is done", command, last.value("command", "")));
+        if (const std::string error = last.value("error", ""); !error.empty())
+            throw core::RunError(fmt::format("ctl: {}: {}", command, error));
+        if (const std::string message = last.value("message", ""); !options.as_json && !message.empty())
+            std::cout << message << '\n';
+        return 0;
+    }
+    throw core::RunError(fmt::format("ctl: {} is not done after {:g} s; it goes on, and `weir ctl` says how it is",
+                                     command, options.wait_s));
+}
+
+int execute(web::Client& client, const std::string& command, const CtlOptions& options) {
+    const json before = options.waits ? last_command(client) : json::object();
+    const web::Client::Answer answer = client.put("command/execute", command);
+    const json body = well(answer, command);
+    constexpr int accepted = 202;
+    if (answer.status == accepted && options.waits) return wait_for(client, command, before, options);
+    if (options.as_json)
+        std::cout << body.dump() << '\n';
+    else if (const std::string message = body.value("message", ""); !message.empty())
+        std::cout << message << '\n';
+    return 0;
+}
+
+void check_words(const CtlOptions& options) {
+    const std::string& name = options.words.front();
+    const std::size_t wanted = name == "get" ? 2 : name == "set" ? 3 : 1;
+    if (wanted == 1 && name != "status" && api_command(name).empty())
+        throw core::UsageError(fmt::format("ctl: there is no command '{}' (weir ctl --help)", name));
+    if (options.words.size() != wanted)
+        throw core::UsageError(fmt::format("ctl: {} (weir ctl --help)", name == "get" ? "get takes a PATH"
+                                                                        : name == "set"
+                                                                            ? "set takes a PATH and a VALUE"
+                                                                            : name + " takes nothing more"));
+}
+
+int ctl_command(const std::vector<std::string>& args) {
+    po::options_description visible = options_for_terminal("options");
+    add_target_options(visible);
+    constexpr double usual_wait_s = 120;
+    // clang-format off
+    visible.add_options()
+        ("json", "print JSON instead of text")
+        ("wait", po::value<double>()->value_name("S")->default_value(usual_wait_s), "how long a command may take until it is done")
+        ("no-wait", "return as soon as it is accepted")
+        ("help,h", "this text");
+    // clang-format on
+    po::options_description all;
+    all.add(visible).add_options()("word", po::value<std::vector<std::string>>());
+    const po::variables_map given = parse(args, all, "word");
+    if (given.count("help") > 0) {
+        print_help(ctl_intro, visible, ctl_examples);
+        return 0;
+    }
+    CtlOptions options{{"status"}, given.count("json") > 0, given.count("no-wait") == 0, given["wait"].as<double>()};
+    if (given.count("word") > 0) options.words = given["word"].as<std::vector<std::string>>();
+    check_words(options);
+    if (!(options.wait_s >= 0 && options.wait_s < 1e6))
+        throw core::UsageError("ctl: --wait: accepted: seconds from 0 on");
+    web::Client client = target_of(given, "ctl");
+    const std::string& name = options.words.front();
+    try {
+        if (name == "status") return show_status(client, options);
+        if (name == "get") return get_path(client, options);
+        if (name == "set") return set_path(client, options);
+        return execute(client, api_command(name), options);
+    } catch (const json::exception& error) {
+        throw core::RunError(
+            fmt::format("ctl: {} answers something else than a weir: {}", client.place(), error.what()));
+    }
+}
+
+}  // namespace
+
+Command ctl_entry() {
+    return {"ctl", "ask a running weir how it is, or tell it to start and stop", ctl_command};
+}
+
+}  // namespace weir::app

@@ -1,0 +1,149 @@
+#include "serve/command_desk.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "pipeline/wall_clock.hpp"
+#include "serve/time_text.hpp"
+
+namespace weir::serve {
+
+namespace {
+
+constexpr std::size_t comment_bytes_max = 4096;
+
+}  // namespace
+
+/// Whether it may be asked for. One at a time; only giving up goes past another one.
+bool CommandDesk::is_free(Command command) const {
+    if (!is_allowed(state_, command, records_) && !(command == Command::abort && under_way_)) return false;
+    return command == Command::abort ? !abort_ : !asked_ && !under_way_;
+}
+
+std::string CommandDesk::refusal(Command command) const {
+    if (asked_ || under_way_) {
+        const Command busy = under_way_ ? *under_way_ : *asked_;
+        return fmt::format("{} is under way", name_of(busy));
+    }
+    std::string allowed;
+    for (const Command other : commands())
+        if (is_free(other)) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", name_of(other));
+    const bool lacks_recorder = command == Command::flight_record && !records_;
+    return fmt::format("{} is not possible while {}{}; allowed: {}", name_of(command), name_of(state_),
+                       lacks_recorder ? ", and no sink of kind \"pcapng\" is configured" : "",
+                       allowed.empty() ? "nothing" : allowed);
+}
+
+web::Controls::Outcome CommandDesk::execute(std::string_view name) {
+    const std::optional<Command> command = command_of(name);
+    if (!command) return {404, fmt::format("there is no command \"{}\"", name.substr(0, 64))};
+    Outcome outcome = accept(*command);
+    if (outcome.status == 202 && changed_) changed_();
+    return outcome;
+}
+
+web::Controls::Outcome CommandDesk::accept(Command command) {
+    const std::lock_guard lock(mutex_);
+    if (!is_free(command)) return {409, refusal(command)};
+    if (command == Command::abort) abort_ = true;
+    if (command != Command::abort || !asked_) asked_ = command;
+    last_ = {std::string(name_of(command)), time_text(pipeline::wall_ns()), false, "", ""};
+    return {202, fmt::format("{}: under way", name_of(command))};
+}
+
+web::Controls::Outcome CommandDesk::set(std::string_view path, const nlohmann::json& value) {
+    Outcome outcome = keep(path, value);
+    if (outcome.status == 200 && changed_) changed_();
+    return outcome;
+}
+
+web::Controls::Outcome CommandDesk::keep(std::string_view path, const nlohmann::json& value) {
+    const std::lock_guard lock(mutex_);
+    if (path == "config/duration_s") {
+        if (!value.is_null() && !(value.is_number() && value.get<double>() > 0 && value.get<double>() < 1e9))
+            return {400, "config/duration_s: accepted: a number of seconds above 0, or null for no limit"};
+        next_.duration_s = value.is_null() ? std::nullopt : std::optional(value.get<double>());
+    } else if (path == "config/events") {
+        if (!value.is_null() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > 0))
+            return {400, "config/events: accepted: a whole number above 0, or null for no limit"};
+        next_.events = value.is_null() ? std::nullopt : std::optional(value.get<std::uint64_t>());
+    } else if (path == "config/comment") {
+        if (!value.is_null() && !(value.is_string() && value.get_ref<const std::string&>().size() <= comment_bytes_max))
+            return {400, fmt::format("config/comment: accepted: a text of at most {} bytes", comment_bytes_max)};
+        next_.comment = value.is_null() ? "" : value.get<std::string>();
+    } else {
+        return {404, fmt::format("{} cannot be set; accepted: config/duration_s, config/events, config/comment",
+                                 path.substr(0, 64))};
+    }
+    return {200, "for the next run"};
+}
+
+State CommandDesk::state() const {
+    const std::lock_guard lock(mutex_);
+    return state_;
+}
+
+CommandDesk::NextRun CommandDesk::next_run() const {
+    const std::lock_guard lock(mutex_);
+    return next_;
+}
+
+void CommandDesk::describe(nlohmann::json& document) const {
+    const std::lock_guard lock(mutex_);
+    const double since_s = std::chrono::duration<double>(Clock::now() - since_).count();
+    document["status"] = {{"state", name_of(state_)}, {"mode", "serve"}, {"since_s", since_s}, {"error", error_}};
+    nlohmann::json& command = document["command"];
+    command = {{"allowed", nlohmann::json::array()}, {"execute", last_.done ? "" : last_.command}};
+    for (const Command each : commands()) {
+        const bool free = is_free(each);
+        if (free) command["allowed"].push_back(name_of(each));
+        command[std::string(name_of(each))] = {{"allowed", free},
+                                               {"execute", !last_.done && last_.command == name_of(each)}};
+    }
+    command["last"] = {{"command", last_.command},
+                       {"accepted", last_.accepted},
+                       {"done", last_.done},
+                       {"message", last_.message},
+                       {"error", last_.error}};
+    nlohmann::json& config = document["config"];
+    config = {{"duration_s", nullptr}, {"events", nullptr}, {"comment", next_.comment}};
+    if (next_.duration_s) config["duration_s"] = *next_.duration_s;
+    if (next_.events) config["events"] = *next_.events;
+}
+
+std::optional<Command> CommandDesk::take() {
+    const std::lock_guard lock(mutex_);
+    if (!asked_) return std::nullopt;
+    under_way_ = asked_;
+    return std::exchange(asked_, std::nullopt);
+}
+
+bool CommandDesk::wants_abort() const {
+    const std::lock_guard lock(mutex_);
+    return abort_;
+}
+
+void CommandDesk::done(Command command, std::string message, std::string error) {
+    const std::lock_guard lock(mutex_);
+    under_way_.reset();
+    if (command == Command::abort) abort_ = false;
+    if (last_.command != name_of(command)) return;  // another one has been asked for since
+    last_.done = true;
+    last_.message = std::move(message);
+    last_.error = std::move(error);
+}
+
+void CommandDesk::move_to(State state) {
+    const std::lock_guard lock(mutex_);
+    if (state_ != state) since_ = Clock::now();
+    state_ = state;
+}
+
+void CommandDesk::set_error(std::string error) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::move(error);
+}
+
+}  // namespace weir::serve

@@ -1,0 +1,87 @@
+// Where requests of others meet the control thread: what the state allows is taken, one at a time, and what has become
+// of it can be asked.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "serve/life.hpp"
+#include "web/controls.hpp"
+
+namespace weir::serve {
+
+class CommandDesk : public web::Controls {
+public:
+    /// What may be set for the next run.
+    struct NextRun {
+        std::optional<double> duration_s;
+        std::optional<std::uint64_t> events;
+        std::string comment;  ///< goes into the manifest and the run log
+    };
+
+    /// `records`: the configuration has a flight recorder. `changed` is called when a command has been taken or
+    /// something was set, by the thread that asked: whoever asks next is to see it.
+    explicit CommandDesk(bool records, std::function<void()> changed = {})
+        : records_(records), changed_(std::move(changed)) {}
+
+    // Any thread.
+
+    /// 202: the control thread will do it; 404: there is no such command; 409: not in this state, or another one is
+    /// under way.
+    [[nodiscard]] Outcome execute(std::string_view command) override;
+    /// "config/duration_s", "config/events", "config/comment"; null takes it back.
+    [[nodiscard]] Outcome set(std::string_view path, const nlohmann::json& value) override;
+
+    [[nodiscard]] State state() const;
+    [[nodiscard]] NextRun next_run() const;
+    /// "status", "command" and "config" of the document.
+    void describe(nlohmann::json& document) const;
+
+    // The control thread.
+
+    /// What has been asked for and is not done yet.
+    [[nodiscard]] std::optional<Command> take();
+    /// Somebody asks for the run, or its start, to be given up; also without take().
+    [[nodiscard]] bool wants_abort() const;
+    /// The command has been done, or why not.
+    void done(Command command, std::string message, std::string error = {});
+    void move_to(State state);
+    /// What is shown as the service's trouble, until the next start; empty: none.
+    void set_error(std::string error);
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    struct Last {
+        std::string command;
+        std::string accepted;  ///< when
+        bool done = true;
+        std::string message;
+        std::string error;
+    };
+
+    [[nodiscard]] Outcome accept(Command command);
+    [[nodiscard]] Outcome keep(std::string_view path, const nlohmann::json& value);
+    [[nodiscard]] bool is_free(Command command) const;
+    [[nodiscard]] std::string refusal(Command command) const;
+
+    const bool records_;
+    const std::function<void()> changed_;
+    mutable std::mutex mutex_;
+    State state_ = State::idle;
+    Clock::time_point since_ = Clock::now();
+    std::optional<Command> asked_;      ///< nobody has taken it yet
+    std::optional<Command> under_way_;  ///< taken and not done
+    bool abort_ = false;
+    Last last_;
+    std::string error_;
+    NextRun next_;
+};
+
+}  // namespace weir::serve

@@ -1,0 +1,39 @@
+// The last runs of a service, in short: for the page, newest first.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/units.hpp"
+#include "run/session.hpp"
+
+namespace weir::serve {
+
+class RunHistory {
+public:
+    static constexpr std::size_t runs_max = 50;
+
+    struct Run {
+        std::uint64_t number = 0;
+        std::vector<std::filesystem::path> paths;
+        core::TimeNs started_ns = 0;  ///< UNIX time
+        core::TimeNs ended_ns = 0;
+        std::string comment;
+    };
+
+    /// What has become of a run.
+    void add(const Run& run, const run::Session::Result& result);
+    /// As in the document: "runs".
+    [[nodiscard]] nlohmann::json json() const;
+    /// The newest; null if there is none.
+    [[nodiscard]] nlohmann::json latest() const { return runs_.empty() ? nlohmann::json() : runs_.front(); }
+
+private:
+    std::deque<nlohmann::json> runs_;
+};
+
+}  // namespace weir::serve

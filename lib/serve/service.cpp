@@ -1,0 +1,286 @@
+#include "serve/service.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "config/sinks/pcapng.hpp"
+#include "core/error.hpp"
+#include "core/say.hpp"
+#include "observe/run_report.hpp"
+#include "pipeline/wall_clock.hpp"
+#include "port/eal.hpp"
+#include "port/stale_hugepages.hpp"
+#include "run/run_signals.hpp"
+
+namespace weir::serve {
+
+namespace {
+
+constexpr auto turn_pause = std::chrono::milliseconds(2);
+
+bool has_recorder(const config::RunConfig& config) {
+    return std::ranges::any_of(
+        config.sinks, [](const config::SinkConfig& sink) { return sink.as<config::RecorderConfig>() != nullptr; });
+}
+
+config::ServeConfig serve_config(const config::RunConfig& config) {
+    return config.serve.value_or(config::ServeConfig{});
+}
+
+/// Where sinks write, as far as their paths are the same for all runs.
+std::set<std::filesystem::path> fixed_folders(const config::RunConfig& config) {
+    std::set<std::filesystem::path> folders;
+    for (const config::SinkConfig& sink : config.sinks) {
+        std::filesystem::path folder = std::filesystem::path(sink.path).parent_path();
+        while (folder.string().find('{') != std::string::npos) folder = folder.parent_path();
+        if (!folder.empty()) folders.insert(folder);
+    }
+    return folders;
+}
+
+}  // namespace
+
+Service::Service(run::RunOptions options, bool start_at_once)
+    : prepared_(std::move(options)),
+      config_(serve_config(prepared_.options().config)),
+      start_next_(start_at_once),
+      log_(config_.run_log),
+      desk_(has_recorder(prepared_.options().config), [this] { station_.amend(); }),
+      station_(
+          prepared_.options(), config_, [this](nlohmann::json& document) { desk_.describe(document); }, &desk_) {}
+
+Service::~Service() = default;
+
+double Service::seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void Service::open_devices() {
+    port::remove_stale_hugepages();
+    prepared_.check_machine();
+    run::catch_signals();
+    prepared_.load();  // what is wrong with the reducers' files is said now, not at the first run
+    prepared_.check_devices();
+    port::start_eal(prepared_.eal());
+    ports_ = std::make_unique<pipeline::RunPorts>(prepared_.options().config, prepared_.plan(), true);
+    ports_->open();
+    ports_->begin();
+    if (!prepared_.options().telemetry.empty()) telemetry_ = std::make_unique<observe::Telemetry>();
+}
+
+void Service::drop_privileges() {
+    if (prepared_.options().keep_privileges) return;
+    std::vector<std::filesystem::path> folders;
+    for (const std::filesystem::path& folder : fixed_folders(prepared_.options().config)) folders.push_back(folder);
+    if (!config_.reports.empty()) folders.emplace_back(config_.reports);
+    const run::PrivilegesLeft left = run::give_up_privileges(prepared_.kept_privileges(folders));
+    if (!prepared_.options().quiet) core::say_text(left.text());
+    for (const std::string& failure : left.failures) core::say("warning: {}\n", failure);
+}
+
+int Service::run() {
+    open_devices();
+    drop_privileges();
+    leftovers_ = std::make_unique<run::LeftoverRuns>(prepared_.options().config, "");
+    station_.listen();
+    core::say("serving: SIGINT (Ctrl-C) or SIGTERM ends it\n");
+    service_manager_.ready(seconds());
+    move_to(State::idle, {{"event", "service"}, {"version", prepared_.options().version}});
+    while (run::stop_signal() == 0) {
+        idle_turn();
+        if (std::exchange(start_next_, false)) one_run(under_way_.value_or(Command::start));
+        const std::optional<Command> command = desk_.take();
+        if (command == Command::start)
+            one_run(*command);
+        else if (command)
+            desk_.done(*command, "there is no run");
+        std::this_thread::sleep_for(turn_pause);
+    }
+    const std::string reason = fmt::format("SIG{}", ::sigabbrev_np(run::stop_signal()));
+    service_manager_.stopping(reason);
+    const std::string trouble = log_.add({{"event", "service"}, {"to", "ended"}, {"reason", reason}});
+    if (!trouble.empty()) core::say("warning: {}\n", trouble);
+    return 0;
+}
+
+void Service::idle_turn() {
+    ports_->idle();
+    station_.idle();
+    say_leftovers();
+    static_cast<void>(service_manager_.look(
+        seconds(), [] { return std::vector<pipeline::Usage::Lcore>(); }, [] { return std::string("idle"); }));
+    if (run::asked_for_progress()) core::say("idle, {} runs so far\n", runs_);
+}
+
+void Service::say_leftovers() {
+    for (const run::LeftoverRuns::Line& line : leftovers_->take_lines())
+        core::say("{}{}\n", line.problem ? "warning: " : "", line.text);
+}
+
+void Service::move_to(State state, nlohmann::json more) {
+    more["from"] = name_of(desk_.state());
+    more["to"] = name_of(state);
+    if (!more.contains("event")) more["event"] = "state";
+    desk_.move_to(state);
+    const std::string trouble = log_.add(std::move(more));
+    if (!trouble.empty()) core::say("warning: {}\n", trouble);
+    station_.refresh();
+}
+
+void Service::finish_commands(const std::string& message, const std::string& error) {
+    if (under_way_) desk_.done(*std::exchange(under_way_, std::nullopt), message, error);
+    if (std::exchange(aborting_, false)) desk_.done(Command::abort, message);
+    station_.refresh();
+}
+
+void Service::give_up_start_if_asked() const {
+    if (desk_.wants_abort()) throw core::RunError("given up, because somebody asked for that");
+    if (run::stop_signal() != 0) throw core::RunError("given up, because weir is told to end");
+}
+
+/// Everything up to the first packet. Throws core::UsageError or core::RunError; nothing stays then.
+std::unique_ptr<run::Session> Service::arm(RunHistory::Run& run) {
+    const CommandDesk::NextRun next = desk_.next_run();
+    prepared_.options().duration_s = next.duration_s;
+    prepared_.options().events = next.events;
+    prepared_.options().comment = next.comment;
+    give_up_start_if_asked();
+    prepared_.load();
+    auto session = std::make_unique<run::Session>(prepared_);
+    session->open();
+    give_up_start_if_asked();
+    session->make({ports_.get(), telemetry_.get(), &station_});
+    give_up_start_if_asked();
+    run.paths = session->sinks().final_paths();
+    run.comment = next.comment;
+    run.started_ns = pipeline::wall_ns();
+    session->start();
+    run.number = station_.run_number();
+    return session;
+}
+
+/// From arming to idle; whatever goes wrong ends there, too.
+void Service::one_run(Command by) {
+    under_way_ = by;
+    desk_.set_error({});
+    move_to(State::arming, {});
+    RunHistory::Run run;
+    std::unique_ptr<run::Session> session;
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+        session = arm(run);
+    } catch (const std::exception& error) {
+        core::say("the run could not be started: {}\n", error.what());
+        station_.set_run_ended("it could not be started");
+        desk_.set_error(error.what());
+        aborting_ = desk_.wants_abort();
+        move_to(State::idle, {{"error", error.what()}});
+        finish_commands({}, error.what());
+        return;
+    }
+    const double arm_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    ++runs_;
+    number_ = run.number;
+    nlohmann::json paths = nlohmann::json::array();
+    for (const std::filesystem::path& path : run.paths) paths.push_back(path.string());
+    move_to(State::running,
+            {{"run", run.number}, {"paths", std::move(paths)}, {"arm_s", arm_s}, {"comment", run.comment}});
+    finish_commands(fmt::format("run {}, started in {:.0f} ms", run.number, arm_s * 1e3), {});
+    core::say("running: run {}, started in {:.0f} ms\n", run.number, arm_s * 1e3);
+    control(*session);
+    end_run(*session, run);
+}
+
+void Service::control(run::Session& session) {
+    while (session.turn()) {
+        if (const auto command = desk_.take()) obey(session, *command);
+        if (session.is_stopping() && desk_.state() == State::running)
+            move_to(State::stopping, {{"run", number_}, {"reason", session.stop_reason()}});
+        const std::string said = service_manager_.look(
+            seconds(), [&] { return session.pipeline().usage(session.seconds()).lcores; },
+            [&] { return fmt::format("run {}: {}", number_, session.line()); });
+        if (!said.empty()) session.warn(said);
+        say_leftovers();
+        std::this_thread::sleep_for(turn_pause);
+    }
+    if (desk_.state() == State::running)
+        move_to(State::stopping, {{"run", number_}, {"reason", session.stop_reason()}});
+}
+
+void Service::obey(run::Session& session, Command command) {
+    switch (command) {
+        case Command::start:  // the desk takes none while there is a run
+            desk_.done(command, {}, "there is a run");
+            break;
+        case Command::new_run:
+            start_next_ = true;
+            [[fallthrough]];
+        case Command::stop:
+            under_way_ = command;
+            session.stop(command == Command::stop ? "stopped by command" : "the next run begins");
+            return;
+        case Command::abort:
+            aborting_ = true;
+            start_next_ = false;
+            session.abort();
+            return;
+        case Command::snapshot:
+            try {
+                desk_.done(command, save_snapshot(session));
+            } catch (const std::exception& error) {
+                desk_.done(command, {}, error.what());
+            }
+            break;
+        case Command::flight_record:
+            desk_.done(command, session.save_recording());
+            break;
+    }
+    station_.refresh();
+}
+
+std::string Service::save_snapshot(run::Session& session) {
+    if (config_.reports.empty()) throw core::RunError("no folder for reports is configured ([serve] reports)");
+    const std::string what = fmt::format("{}-snapshot{}", number_, ++snapshots_);
+    nlohmann::json account = session.account();
+    account.erase("balanced");  // what is on its way between two lcores is not counted yet
+    save_report(account, what);
+    return fmt::format("{}/{}-{}.json", config_.reports, prepared_.options().config.name, what);
+}
+
+void Service::save_report(const nlohmann::json& report, const std::string& what) {
+    const std::string path = fmt::format("{}/{}-{}.json", config_.reports, prepared_.options().config.name, what);
+    observe::ReportFile(path).write(report);
+}
+
+void Service::end_run(run::Session& session, RunHistory::Run& run) {
+    run::Session::Result result = session.finish();
+    run.ended_ns = pipeline::wall_ns();
+    run.paths = session.sinks().paths();
+    std::erase(run.paths, std::filesystem::path());  // of sinks that write no files
+    history_.add(run, result);
+    station_.set_runs(history_.json());
+    std::string trouble = result.failure;
+    if (!config_.reports.empty()) try {
+            save_report(result.report, fmt::format("{}", run.number));
+        } catch (const core::RunError& error) {
+            core::say("warning: {}\n", error.what());
+            if (trouble.empty()) trouble = error.what();
+        }
+    desk_.set_error(trouble);
+    nlohmann::json line = history_.latest();
+    line["run"] = line["number"];
+    line.erase("number");
+    station_.set_run_ended(session.stop_reason());
+    move_to(State::idle, std::move(line));
+    // Of new_run only half is done.
+    if (!start_next_) finish_commands(fmt::format("run {} ended", run.number), result.failure);
+}
+
+}  // namespace weir::serve

@@ -1,0 +1,73 @@
+// `weir serve`: devices stay up, and runs come and go as others ask for them.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "observe/telemetry.hpp"
+#include "pipeline/run_ports.hpp"
+#include "run/leftover_runs.hpp"
+#include "run/preparation.hpp"
+#include "run/service_manager.hpp"
+#include "run/session.hpp"
+#include "serve/command_desk.hpp"
+#include "serve/run_history.hpp"
+#include "serve/run_log.hpp"
+#include "serve/station.hpp"
+
+namespace weir::serve {
+
+/// One per process. All on the control thread.
+class Service {
+public:
+    /// `start_at_once`: the first run begins as soon as devices are up. Makes the plan and opens the run log: throws
+    /// core::UsageError and core::RunError.
+    Service(run::RunOptions options, bool start_at_once);
+    ~Service();
+    Service(const Service&) = delete;
+    Service& operator=(const Service&) = delete;
+
+    /// Until a signal ends it. Returns the exit status. Throws core::UsageError and core::RunError if it cannot start.
+    int run();
+
+private:
+    [[nodiscard]] double seconds() const;
+    void open_devices();
+    void drop_privileges();
+    void idle_turn();
+    void one_run(Command by);
+    [[nodiscard]] std::unique_ptr<run::Session> arm(RunHistory::Run& run);
+    void give_up_start_if_asked() const;
+    void control(run::Session& session);
+    void obey(run::Session& session, Command command);
+    [[nodiscard]] std::string save_snapshot(run::Session& session);
+    void end_run(run::Session& session, RunHistory::Run& run);
+    void save_report(const nlohmann::json& report, const std::string& what);
+    void move_to(State state, nlohmann::json more);
+    void finish_commands(const std::string& message, const std::string& error);
+    void say_leftovers();
+
+    run::Preparation prepared_;
+    config::ServeConfig config_;
+    bool start_next_;
+    RunLog log_;
+    CommandDesk desk_;
+    RunHistory history_;
+    Station station_;
+    std::unique_ptr<pipeline::RunPorts> ports_;
+    std::unique_ptr<observe::Telemetry> telemetry_;
+    std::unique_ptr<run::LeftoverRuns> leftovers_;
+    run::ServiceManager service_manager_;
+    std::optional<Command> under_way_;
+    bool aborting_ = false;
+    std::uint64_t runs_ = 0;
+    std::uint64_t number_ = 0;  ///< of the run
+    std::uint32_t snapshots_ = 0;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace weir::serve

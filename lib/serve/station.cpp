@@ -1,0 +1,182 @@
+#include "serve/station.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "config/schema.hpp"
+#include "core/say.hpp"
+#include "observe/metrics_text.hpp"
+#include "pipeline/wall_clock.hpp"
+#include "serve/time_text.hpp"
+#include "web/asset.hpp"
+#include "web/client.hpp"
+
+namespace weir::serve {
+
+namespace {
+
+constexpr int milliseconds_per_s = 1000;
+constexpr auto runs_sent_for = std::chrono::seconds(5);
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+web::Server::Options server_options(const config::ServeConfig& config, const std::string& name, web::TokenGuard& guard,
+                                    web::EventFeed& feed) {
+    web::Server::Options options;
+    options.listen = config.listen;
+    options.sockets = {config.socket.empty() ? web::default_socket(name) : config.socket};
+    options.limits.connections = config.connections;
+    options.guard = &guard;
+    options.feeds = {&feed};
+    return options;
+}
+
+}  // namespace
+
+Station::Station(const run::RunOptions& options, const config::ServeConfig& config, Describe describe,
+                 web::Controls* controls)
+    : config_(config),
+      quiet_(options.quiet),
+      version_(options.version),
+      name_(options.config.name),
+      describe_(std::move(describe)),
+      interval_(milliseconds_per_s / static_cast<int>(config.updates_per_s)),
+      guard_(config.token_file),
+      feed_("state", {.updates_per_s = config.updates_per_s}),
+      api_({.document =
+                [this] {
+                    auto shown = board_.latest();
+                    const nlohmann::json* document = &shown->document;
+                    return std::shared_ptr<const nlohmann::json>(std::move(shown), document);
+                },
+            .controls = controls,
+            .config_schema = config::config_schema()}) {
+    publish();
+}
+
+void Station::listen() {
+    web::Routes routes;
+    add_routes(routes);
+    server_.emplace(server_options(config_, name_, guard_, feed_), std::move(routes));
+    if (quiet_) return;
+    std::string urls;
+    for (const std::string& url : server_->urls()) urls += (urls.empty() ? "" : " and ") + url;
+    core::say("watch at {}\n", urls);
+}
+
+Station::~Station() = default;
+
+void Station::add_routes(web::Routes& routes) {
+    api_.add_to(routes);
+    routes.add_feed("/events", feed_);
+    routes.add(web::page_assets());
+    routes.add("GET", "/metrics", [this](const web::Request&) {
+        return web::text_response(observe::metrics_text(board_.latest()->document),
+                                  "text/plain; version=0.0.4; charset=utf-8");
+    });
+    routes.add("GET", "/picture", [this](const web::Request&) { return picture(); });
+}
+
+web::Response Station::picture() {
+    std::shared_ptr<store::LatestEvent> event;
+    {
+        const std::lock_guard lock(event_mutex_);
+        event = latest_event_;
+    }
+    if (event == nullptr) return web::error_response(404, "there has been no run");
+    const std::shared_ptr<const store::LatestEvent::Picture> picture = event->take_picture();
+    const store::LatestEvent::Facts& facts = picture->facts;
+    if (!facts.why_not.empty()) return web::error_response(404, facts.why_not);
+    web::Response response;
+    response.type = "application/octet-stream";
+    const auto* const bytes = reinterpret_cast<const char*>(picture->pixels.data());
+    response.body = std::make_shared<const std::string>(bytes, picture->pixels.size());
+    response.headers = {{"X-Weir-Type", facts.type},
+                        {"X-Weir-Width", fmt::format("{}", facts.width)},
+                        {"X-Weir-Height", fmt::format("{}", facts.height)},
+                        {"X-Weir-Epoch", fmt::format("{}", facts.epoch)},
+                        {"X-Weir-Event", fmt::format("{}", facts.event)},
+                        {"X-Weir-Generation", fmt::format("{}", facts.generation)}};
+    return response;
+}
+
+void Station::publish() {
+    published_ = Clock::now();
+    nlohmann::json document = shown_;
+    document["api"] = "0.1";
+    document["version"] = version_;
+    document["host"] = host_name();
+    document["name"] = name_;
+    document["time"] = time_text(pipeline::wall_ns());
+    document["run"] = run_;
+    document["runs"] = runs_;
+    board_.publish(std::move(document), describe_);
+    nlohmann::json update = board_.latest()->document;
+    update.erase("history");
+    // A viewer may miss one update, not all of some seconds.
+    if (published_ - runs_changed_ > runs_sent_for) update.erase("runs");
+    feed_.publish(update.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+store::LatestEvent* Station::watch_events(const nlohmann::json& start) {
+    if (!server_) listen();
+    auto event = std::make_shared<store::LatestEvent>(start);
+    view_.reset();  // it looks at the one before
+    const std::lock_guard lock(event_mutex_);
+    latest_event_ = std::move(event);
+    return latest_event_.get();
+}
+
+void Station::begin(const pipeline::Pipeline& /*pipeline*/, const RunFacts& facts) {
+    view_.emplace(observe::RunView::Options{config_.updates_per_s, latest_event_.get()});
+    run_number_ = facts.number.value_or(static_cast<std::uint32_t>(run_number_ + 1));
+    nlohmann::json paths = nlohmann::json::array();
+    for (const std::filesystem::path& path : facts.paths) paths.push_back(path.string());
+    run_ = {{"number", run_number_},
+            {"paths", std::move(paths)},
+            {"started", time_text(facts.started_ns)},
+            {"seconds", 0.0},
+            {"stop_reason", ""}};
+    has_run_ = true;
+}
+
+void Station::look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) {
+    std::optional<nlohmann::json> part = view_->update(pipeline, watch, seconds);
+    if (!part) return;
+    shown_ = std::move(*part);
+    run_["seconds"] = seconds;
+    publish();
+}
+
+void Station::finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
+                     const std::vector<pipeline::Finding>& findings, double seconds) {
+    shown_ = view_->finish(pipeline, watch, ledger, findings, seconds);
+    run_["seconds"] = seconds;
+    has_run_ = false;
+    publish();
+}
+
+void Station::idle() {
+    if (Clock::now() - published_ >= interval_) publish();
+}
+
+void Station::set_runs(nlohmann::json runs) {
+    runs_ = std::move(runs);
+    runs_changed_ = Clock::now();
+}
+
+void Station::refresh() {
+    publish();
+}
+
+void Station::set_run_ended(const std::string& reason) {
+    if (!run_.is_null()) run_["stop_reason"] = reason;
+}
+
+}  // namespace weir::serve

@@ -1,0 +1,92 @@
+// What others see of a run, and where: the document on the board, the page, metrics and the API.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_config.hpp"
+#include "observe/board.hpp"
+#include "observe/run_view.hpp"
+#include "run/onlooker.hpp"
+#include "run/run.hpp"
+#include "store/latest_event.hpp"
+#include "web/api.hpp"
+#include "web/event_feed.hpp"
+#include "web/server.hpp"
+#include "web/token_guard.hpp"
+
+namespace weir::serve {
+
+/// On the control thread, but for what the server's threads ask.
+class Station : public run::Onlooker {
+public:
+    /// Adds to the document what only the caller knows: "status", "command", "config". Any thread.
+    using Describe = std::function<void(nlohmann::json& document)>;
+
+    /// `controls` may be null: nobody changes anything. What is given outlives the station.
+    Station(const run::RunOptions& options, const config::ServeConfig& config, Describe describe,
+            web::Controls* controls);
+    ~Station() override;
+
+    /// Listens from now on, with threads on the CPUs of this one: EAL has moved it out of the way of lcores. Says
+    /// where. Throws core::UsageError and core::RunError.
+    void listen();
+
+    [[nodiscard]] store::LatestEvent* watch_events(const nlohmann::json& start) override;
+    void begin(const pipeline::Pipeline& pipeline, const RunFacts& facts) override;
+    void look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) override;
+    void finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
+                const std::vector<pipeline::Finding>& findings, double seconds) override;
+
+    /// While there is no run: shows what has changed, a few times a second.
+    void idle();
+    /// Something has changed that is to be seen at once.
+    void refresh();
+    /// Of the run that began last, as its sinks count, or counted here; 0: there was none.
+    [[nodiscard]] std::uint64_t run_number() const noexcept { return run_number_; }
+    [[nodiscard]] bool has_run() const noexcept { return has_run_; }
+    /// The same at once, in any thread, of what Describe adds.
+    void amend() { board_.amend(describe_); }
+    /// The last runs, as in the document.
+    void set_runs(nlohmann::json runs);
+    /// What the run showed stays to be seen, with why it ended.
+    void set_run_ended(const std::string& reason);
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    void publish();
+    void add_routes(web::Routes& routes);
+    [[nodiscard]] web::Response picture();
+
+    const config::ServeConfig config_;
+    const bool quiet_;
+    const std::string version_;
+    const std::string name_;
+    const Describe describe_;
+    const std::chrono::milliseconds interval_;
+    Clock::time_point published_;
+    nlohmann::json shown_ = nlohmann::json::object();  ///< the run's part of the document
+    nlohmann::json run_;                               ///< of the present run, or of the last one; null: there was none
+    std::uint64_t run_number_ = 0;
+    bool has_run_ = false;
+    nlohmann::json runs_ = nlohmann::json::array();
+    Clock::time_point runs_changed_ = Clock::now();
+    observe::Board board_;
+    mutable std::mutex event_mutex_;
+    std::shared_ptr<store::LatestEvent> latest_event_;  ///< of the present run, or of the last one
+    std::optional<observe::RunView> view_;              ///< of the run
+    web::TokenGuard guard_;
+    web::EventFeed feed_;
+    web::Api api_;
+    std::optional<web::Server> server_;  ///< goes first: its threads use the rest
+};
+
+}  // namespace weir::serve

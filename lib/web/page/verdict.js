@@ -1,0 +1,86 @@
+// Is data being lost? From the document, in words: no drawing here.
+
+import {count, counted, rate, seconds} from './format.js';
+
+/** Where packets of this cause get lost. */
+function placeOf(loss, where) {
+  if (loss.place) return loss.place;
+  if (loss.cause === 'missing') return 'way';
+  if (loss.cause !== 'device') return 'weir';
+  const lost = (place) => where.find((one) => one.place === place)?.packets ?? 0;
+  return lost('kernel') > lost('nic') ? 'kernel' : 'nic';
+}
+
+const placeWords = {way: 'on the way', nic: 'in the NIC', kernel: 'in the kernel', weir: 'in weir'};
+const causeNames = {missing: 'missing', device: 'dropped by the device'};
+
+/** "queue_full" → "queue full" */
+export function causeWords(cause) {
+  return causeNames[cause] ?? cause.replaceAll('_', ' ').replaceAll('.', ': ');
+}
+
+/** "missing, on the way" */
+export function lossWords(loss, where) {
+  return `${causeWords(loss.cause)}, ${placeWords[placeOf(loss, where)] ?? loss.place}`;
+}
+
+/** What makes the sinks worth a headline of their own: an error, or events that they lost. */
+function sinkTrouble(document) {
+  const sinks = document.pipeline?.sinks ?? [];
+  const bad = sinks.find((sink) => sink.error) ?? sinks.find((sink) => sink.lost > 0);
+  if (!bad) return null;
+  const lost = bad.lost > 0 ? `${counted(bad.lost, 'event')} not written` : 'not written';
+  return {what: `${lost}, in the sink ${bad.kind}`, why: bad.error ?? ''};
+}
+
+function idle(document) {
+  const last = document.runs?.[0];
+  if (document.status?.error) return {level: 'lost', headline: `No run: ${document.status.error}`, detail: 'The last command failed. Nothing is being received.'};
+  const detail = last
+    ? `Run ${last.number} before: ${counted(last.events, 'event')}, ${last.lost_packets > 0 ? `${counted(last.lost_packets, 'packet')} lost` : 'no packet lost'}.`
+    : 'Nothing is being received.';
+  return {level: 'idle', headline: 'No run', detail};
+}
+
+function losing(document, where) {
+  const losses = [...(document.losses ?? [])].filter((loss) => loss.per_s > 0).sort((a, b) => b.per_s - a.per_s);
+  const trouble = sinkTrouble(document);
+  if (losses.length === 0 && !trouble) return null;
+  if (losses.length === 0)
+    return {level: 'losing', headline: `Losing data: ${trouble.what}`, detail: trouble.why};
+  const [first, ...others] = losses;
+  const detail = others.map((loss) => `${rate(loss.per_s, 'packets/s')} ${lossWords(loss, where)}`);
+  if (trouble) detail.push(`${trouble.what}${trouble.why ? `: ${trouble.why}` : ''}`);
+  return {
+    level: 'losing',
+    headline: `Losing data: ${rate(first.per_s, 'packets/s')} ${lossWords(first, where)}`,
+    detail: detail.length > 0 ? `Also ${detail.join('; ')}.` : `${count(first.packets)} of them in this run.`,
+  };
+}
+
+/** {level, headline, detail}; level is one of ok, losing, lost, unknown, idle. */
+export function judge(document) {
+  const where = document.where ?? [];
+  if (!document.run) return idle(document);
+  const now = losing(document, where);
+  if (now) return now;
+  const unknown = where.filter((place) => place.packets === null || place.packets === undefined);
+  const losses = [...(document.losses ?? [])].filter((loss) => loss.packets > 0).sort((a, b) => b.packets - a.packets);
+  if (losses.length > 0) {
+    const lost = losses.map((loss) => `${counted(loss.packets, 'packet')} ${lossWords(loss, where)}`);
+    return {level: 'lost', headline: `Lost in this run: ${lost[0]}`,
+      detail: `Nothing is being lost now.${lost.length > 1 ? ` Also lost: ${lost.slice(1).join('; ')}.` : ''}`};
+  }
+  const places = where.filter((place) => place.packets > 0);
+  if (places.length > 0)
+    return {level: 'lost', headline: `Lost in this run: ${counted(places[0].packets, 'packet')} ${places[0].title}`, detail: places[0].evidence ?? ''};
+  if (document.status?.state === 'running' && (document.ledger?.packets?.received ?? 0) === 0)
+    return {level: 'unknown', headline: 'Nothing has come yet', detail: `The run has lasted ${seconds(document.run.seconds)}, and no packet came.`};
+  if (unknown.length > 0 || where.length === 0)
+    return {
+      level: 'unknown',
+      headline: `No loss seen; unknown ${unknown.map((place) => place.title).join(' and ') || 'everywhere'}`,
+      detail: unknown.map((place) => `${place.title}: ${place.evidence ?? ''}`).join('; '),
+    };
+  return {level: 'ok', headline: 'Nothing lost', detail: `${counted(document.ledger?.packets?.received ?? 0, 'packet')} received, all accounted for.`};
+}

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""What a run shows of itself: the document agrees with the report, the metrics with both, and the picture with the event file.
+
+usage: watching_test.py WEIR
+"""
+
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import time
+import urllib.request
+
+import live
+from serve_test import Service
+from stop_test import SIMULATED, config
+
+THREE_SOURCES = """name = "live"
+[[format]]
+name = "boards"
+byte_order = "little"
+header_bytes = 16
+event = { offset = 0, bytes = 8 }
+index = { offset = 8, bytes = 4 }
+payload_bytes = 184
+packets = 1
+[[port]]
+name = "det0"
+device = "kernel,iface=det0"
+address = "10.1.0.2/24"
+[[stream]]
+port = "det0"
+transport = "udp"
+udp_dst = [50001, 50002, 50003]
+format = "boards"
+[events]
+sources = 3
+memory = "128MiB"
+timeout_ms = 200
+[[sink]]
+kind = "null"
+[lcores]
+idle = "sleep"
+"""
+PLACES = ["way", "nic", "kernel", "weir"]
+
+
+def series(text):
+    """{name with labels: value} of Prometheus's text format."""
+    found = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            name, value = line.rsplit(" ", 1)
+            assert name not in found, name
+            found[name] = float(value)
+    return found
+
+
+def total(found, family):
+    return sum(value for name, value in found.items() if name.split("{")[0] == family)
+
+
+class WatchingTest(live.Case):
+    def service(self, text):
+        service = Service(self.folder, text)
+        self.addCleanup(service.close)
+        return service
+
+    def fetch(self, service, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{service.port}{path}", timeout=10) as answer:
+            return answer.read(), answer.headers
+
+    def scrape(self, service):
+        text, headers = self.fetch(service, "/metrics")
+        self.assertTrue(headers["Content-Type"].startswith("text/plain; version=0.0.4"))
+        return text.decode()
+
+    def check(self, text):
+        if shutil.which("promtool") is None:
+            self.skipTest("there is no program 'promtool'")
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    def test_the_last_document_is_the_report(self):
+        service = self.service(config(SIMULATED + ",drop=0.003"))
+        service.command("start")
+        time.sleep(2.5)
+        going_on = service.get("")
+        service.command("stop")
+        document = service.get("")
+        report = service.report(1)
+        for key in ("packets", "bytes", "messages", "events", "balanced", "wire_loss", "devices", "device_missed", "unmatched"):
+            self.assertEqual(document["ledger"][key], report[key], key)
+        self.assertTrue(document["ledger"]["balanced"])
+        self.assertNotIn("balanced", going_on["ledger"], "what is on its way between lcores is not counted yet")
+        self.assertEqual(document["sources"]["packets"], [source["packets"] for source in report["sources"]])
+        self.assertEqual(document["sources"]["missing"], [source["missing_packets"] for source in report["sources"]])
+        self.assertEqual(document["sources"]["lagging"], [False, False])
+        self.assertEqual([place["place"] for place in document["where"]], PLACES)
+        lost = {place["place"]: place["packets"] for place in document["where"]}
+        self.assertGreater(lost["way"], 0)
+        self.assertEqual(lost, {"way": report["wire_loss"], "nic": 0, "kernel": 0, "weir": 0})
+        self.assertEqual([finding["counter"] for finding in document["findings"]], [finding["counter"] for finding in report["findings"]])
+        self.assertEqual(document["bottleneck"], {key: report["bottleneck"][key] for key in ("part", "sentence")})
+        self.assertEqual(document["pipeline"]["sinks"][0]["written"], report["events"]["written"])
+        self.assertEqual({ring["name"] for ring in document["pipeline"]["rings"]}, set(report["levels"]["rings"]))
+        stages = {stage["name"] for stage in document["pipeline"]["stages"]}
+        for ring in document["pipeline"]["rings"]:
+            for end in ("from", "to"):
+                self.assertTrue(ring[end] in stages or ring[end] == "sink0", ring)
+        self.assertGreater(document["pipeline"]["longest_poll_s"], 0)
+        # While it went on: rates, and a point for each second.
+        self.assertGreater(going_on["rates"]["packets_per_s"], 1000)
+        self.assertGreater(going_on["sources"]["per_s"][0], 1000)
+        self.assertLess(going_on["sources"]["last_seen_s"][0], 2)
+        self.assertIn(len(going_on["history"]["time_s"]), (1, 2, 3))
+        self.assertEqual(len(going_on["history"]["lost_per_s"]["missing"]), len(going_on["history"]["time_s"]))
+        service.end()
+
+    def test_metrics_of_a_run_and_of_the_next(self):
+        service = self.service(config(SIMULATED))
+        idle = self.scrape(service)
+        self.check(idle)
+        self.assertEqual(series(idle)['weir_state{state="idle"}'], 1)
+        self.assertEqual(total(series(idle), "weir_packets_received_total"), 0)
+        service.command("start")
+        scrapes = []
+        for _ in range(8):
+            time.sleep(0.25)
+            scrapes.append(self.scrape(service))
+        self.check(scrapes[-1])
+        counters = set(re.findall(r"# TYPE (\w+) counter", scrapes[-1]))
+        for before, after in zip(scrapes, scrapes[1:], strict=False):
+            now = series(after)
+            for name, value in series(before).items():
+                if name.split("{")[0] in counters:
+                    self.assertGreaterEqual(now[name], value, f"{name} went back")
+        self.assertGreater(total(series(scrapes[-1]), "weir_packets_placed_total"), 1000)
+        service.command("stop")
+        text = self.scrape(service)
+        self.check(text)
+        found = series(text)
+        report = service.report(1)
+        self.assertEqual(total(found, "weir_packets_received_total"), report["packets"]["received"])
+        for family, part in (("weir_packets_dropped_total", report["packets"]["dropped"]), ("weir_events_incomplete_total", report["events"]["incomplete"])):
+            self.assertEqual(total(found, family), sum(part.values()))
+            for cause, value in part.items():
+                self.assertEqual(found[f'{family}{{cause="{cause}"}}'], value)
+        self.assertEqual(total(found, "weir_source_packets_total"), sum(source["packets"] for source in report["sources"]))
+        self.assertEqual(found['weir_sink_written_events{sink="0",kind="events"}'], report["events"]["written"])
+        self.assertEqual(found['weir_run_info{name="live",host="%s",run="1",mode="serve"}' % service.get("host")], 1)
+        service.command("start")
+        time.sleep(0.3)
+        again = series(self.scrape(service))
+        self.assertLess(total(again, "weir_packets_received_total"), report["packets"]["received"], "the next run begins to count again")
+        service.end()
+
+    def test_the_picture_is_the_event(self):
+        service = self.service(config(SIMULATED))
+        service.command("start")
+        live.wait_for(lambda: service.get("picture/available"), "a first picture")
+        generations = []
+        for _ in range(3):
+            time.sleep(0.35)
+            pixels, headers = self.fetch(service, "/picture")
+            generations.append(int(headers["X-Weir-Generation"]))
+        self.assertEqual(sorted(set(generations)), generations, "each asks for the next")
+        seen = service.get("picture")
+        self.assertEqual((seen["width"], seen["height"], seen["type"]), (1024, 1024, "u16"))
+        self.assertLess(seen["seconds_ago"], 5)
+        service.command("stop")
+        self.assertEqual((headers["X-Weir-Type"], headers["X-Weir-Width"], headers["X-Weir-Height"]), ("u16", "1024", "1024"))
+        event = headers["X-Weir-Event"]
+        exported = self.folder / "event.raw"
+        done = subprocess.run([live.Weir.program, "inspect", str(self.folder / "runs" / "live-1"), "--export", event, str(exported)], capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(pixels, exported.read_bytes())
+        self.assertEqual(struct.calcsize("<1048576H"), len(pixels))
+        service.end()
+
+    def test_a_run_that_writes_nothing_has_no_picture(self):
+        text = config(SIMULATED)
+        service = self.service(text[:text.index("[[sink]]")] + '[[sink]]\nkind = "null"\n' + text[text.index("[lcores]"):])
+        service.command("start")
+        live.wait_for(lambda: service.get("ledger/packets/placed") > 0, "packets")
+        self.assertEqual(service.get("picture/available"), False)
+        self.assertIn("writes no events", service.get("picture/why"))
+        service.end()
+
+    def test_a_source_that_falls_silent_stands_out(self):
+        network = live.Network()
+        self.addCleanup(network.close)
+        service = self.service(THREE_SOURCES)
+        service.command("start")
+        with network.socket_there(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+
+            numbers = iter(range(1_000_000))
+
+            def send(ports, seconds):
+                end = time.monotonic() + seconds
+                while time.monotonic() < end:
+                    packet = struct.pack("<QII", next(numbers), 0, 0) + bytes(184)
+                    for port in ports:
+                        sender.sendto(packet, (live.RECEIVER, port))
+                    time.sleep(0.01)
+
+            send((50001, 50002, 50003), 2.5)
+            self.assertEqual(service.get("sources/lagging"), [False, False, False])
+            send((50001, 50002), 3)
+            sources = service.get("sources")
+            text = self.scrape(service)
+        self.assertEqual(sources["lagging"], [False, False, True])
+        self.assertGreater(sources["last_seen_s"][2], 1)
+        self.assertLess(sources["last_seen_s"][0], 1)
+        self.assertIn('weir_source_lagging{source="2",name="det0 udp 50003"} 1', text)
+        # The kernel is on the way of these packets, and no card.
+        places = {place["place"]: place for place in service.get("where")}
+        self.assertEqual(places["nic"]["packets"], 0)
+        self.assertIn("no card is behind det0", places["nic"]["evidence"])
+        self.assertEqual(places["kernel"]["packets"], 0)
+        service.end()
+
+
+if __name__ == "__main__":
+    live.main(sandbox_required=True)

@@ -117,6 +117,7 @@ void Service::idle_turn() {
     static_cast<void>(service_manager_.look(
         seconds(), [] { return std::vector<pipeline::Usage::Lcore>(); }, [] { return std::string("idle"); }));
     if (run::asked_for_progress()) core::say("idle, {} runs so far\n", runs_);
+    if (run::asked_to_record()) core::say("SIGUSR2: there is no run\n");
 }
 
 void Service::say_leftovers() {
@@ -194,8 +195,17 @@ void Service::one_run(Command by) {
             {{"run", run.number}, {"paths", std::move(paths)}, {"arm_s", arm_s}, {"comment", run.comment}});
     finish_commands(fmt::format("run {}, started in {:.0f} ms", run.number, arm_s * 1e3), {});
     core::say("running: run {}, started in {:.0f} ms\n", run.number, arm_s * 1e3);
-    control(*session);
-    end_run(*session, run);
+    try {
+        control(*session);
+        end_run(*session, run);
+    } catch (const core::RunError& error) {  // the run is lost, not the service
+        core::say("run {} failed: {}\n", run.number, error.what());
+        start_next_ = false;
+        station_.set_run_ended("it failed");
+        desk_.set_error(error.what());
+        move_to(State::idle, {{"run", run.number}, {"error", error.what()}});
+        finish_commands({}, error.what());
+    }
 }
 
 void Service::control(run::Session& session) {

@@ -35,7 +35,6 @@ Consumer::Consumer(const ZmqContext& context, const Config& config)
     socket_.set(ZMQ_IMMEDIATE, 1);  // nothing is kept for who is not there
     socket_.set(ZMQ_SNDHWM, static_cast<int>(config.queue));
     socket_.set(ZMQ_TCP_KEEPALIVE, 1);
-    socket_.set(ZMQ_IPV6, 1);
     address_ = socket_.bind(config.listen);
 }
 

@@ -75,7 +75,6 @@ std::vector<float> binned(const Layout& layout, std::span<const std::byte> pixel
 Previews::Previews(const ZmqContext& context, const std::string& listen, std::uint32_t every, std::uint32_t bin)
     : socket_(context, ZMQ_PUB), every_(every), bin_(bin) {
     socket_.set(ZMQ_SNDHWM, preview_queue);
-    socket_.set(ZMQ_IPV6, 1);
     address_ = socket_.bind(listen);
 }
 

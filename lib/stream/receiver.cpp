@@ -98,7 +98,6 @@ std::string text_of(const nlohmann::json& json) {
 ZmqSocket pull_from(const ZmqContext& context, const std::string& address) {
     ZmqSocket socket(context, ZMQ_PULL);
     socket.set(ZMQ_RCVHWM, messages_waiting);
-    socket.set(ZMQ_IPV6, 1);
     if (::zmq_setsockopt(socket.get(), ZMQ_MAXMSGSIZE, &message_bytes_max, sizeof message_bytes_max) != 0)
         throw core::RunError("ZeroMQ refuses a limit of the size of messages");
     try {

@@ -47,7 +47,13 @@ void ZmqSocket::set(int option, int value) {
         throw_zmq(fmt::format("ZeroMQ refuses option {} = {}", option, value));
 }
 
+/// Only where IPv6 is written: else a name could become an address of it on one side, and of IPv4 on the other.
+void ZmqSocket::choose_family(const std::string& address) {
+    set(ZMQ_IPV6, address.find('[') != std::string::npos ? 1 : 0);
+}
+
 std::string ZmqSocket::bind(const std::string& address) {
+    choose_family(address);
     if (::zmq_bind(socket_, address.c_str()) != 0) throw_zmq(fmt::format("cannot listen at {}", address));
     std::array<char, 1024> bound{};
     std::size_t bytes = bound.size();
@@ -56,6 +62,7 @@ std::string ZmqSocket::bind(const std::string& address) {
 }
 
 void ZmqSocket::connect(const std::string& address) {
+    choose_family(address);
     if (::zmq_connect(socket_, address.c_str()) != 0) throw_zmq(fmt::format("cannot connect to {}", address));
 }
 

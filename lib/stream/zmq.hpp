@@ -38,6 +38,8 @@ public:
     [[nodiscard]] void* get() const noexcept { return socket_; }
 
 private:
+    void choose_family(const std::string& address);
+
     void* socket_;
 };
 

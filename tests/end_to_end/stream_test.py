@@ -274,13 +274,15 @@ class Stream(Case):
         self.assertIs(report["balanced"], True)
 
     def test_a_run_that_waits_can_be_stopped(self):
-        settings = self.path("stop.toml", self.text(sinks(self.port, 'on_full = "wait"', "start_timeout_ms = 0", "linger_ms = 50", events=False)))
+        consumer = Consumer(self.port, most=2)  # the start and an image: then the run has begun
+        settings = self.path("stop.toml", self.text(sinks(self.port, 'on_full = "wait"', "start_timeout_ms = 20000", "queue = 1", "linger_ms = 50", events=False)))
         report = self.folder / "stop.json"
         process = subprocess.Popen([WEIR, "replay", self.capture, "--config", settings, "--report", report, "--loop", "1000"],
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(process.kill)
-        time.sleep(0.5)
-        self.assertIsNone(process.poll())
+        consumer.finish()
+        time.sleep(0.2)
+        self.assertIsNone(process.poll(), "it waits")
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=60)[0]
         self.assertEqual(process.returncode, 0, said)

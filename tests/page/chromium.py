@@ -149,12 +149,11 @@ class Page:
         return result["result"].get("value")
 
     def wait(self, expression, patience_s=PATIENCE_S):
-        """Until it is true; gives its value."""
+        """Until it is true."""
         end = time.monotonic() + patience_s
         while True:
-            value = self.evaluate(expression)
-            if value:
-                return value
+            if self.evaluate(f"Boolean({expression})"):
+                return
             if time.monotonic() > end:
                 raise Failed(f"never true: {expression}")
             time.sleep(0.02)
@@ -169,6 +168,7 @@ class Page:
         """As with a mouse, so what lies above it is hit instead."""
         box = self.evaluate(f"(() => {{ const node = document.querySelector({json.dumps(selector)}); node.scrollIntoView({{block: 'center'}});"
                             "const box = node.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()")
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
 

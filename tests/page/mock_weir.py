@@ -132,13 +132,18 @@ class MockWeir:
         handler.send_header("Content-Type", "text/event-stream")
         handler.end_headers()
         handler.close_connection = True
-        sent = None
+        sent, last = None, 0.0
         while not (self.down or self.ended):
             with self.changed:
                 document = self.document
                 if document.get("generation") == sent or self.silent:
                     self.changed.wait(0.2)
-                    continue
+                    last += 0.2
+                    # As weir, it says that it is still there, also when nothing happens.
+                    if self.silent or self.down or last < 1 and self.document.get("generation") == sent:
+                        continue
+                    document = self.document
+                last = 0.0
                 sent = document.get("generation")
                 update = {key: value for key, value in document.items() if key not in ("history", "runs")}
             handler.wfile.write(f"event: state\ndata: {json.dumps(update)}\n\n".encode())

@@ -45,8 +45,9 @@ class Agreement(PageCase):
 
     def check(self, name, *needed):
         self.serve(name)
-        self.page.evaluate("document.querySelector('#pipeline-table').open = true")
-        self.page.evaluate("document.querySelector('#ledger input').click()")
+        self.page.evaluate("document.querySelector('#pipeline-table').open = true; document.querySelector('#ledger input').checked = true")
+        self.settle()
+        self.mock.show(self.mock.document)
         self.settle()
         shown = page_checks.shown_values(self.page)
         wrong = page_checks.disagreements(self.mock.document, shown)
@@ -144,12 +145,15 @@ class Verdicts(PageCase):
 
     def test_never_good_news_without_evidence(self):
         """Whatever is not known or not zero, the verdict is not `Nothing lost`."""
+        self.serve("running")
         for place in range(4):
             for packets in (None, 1):
                 with self.subTest(place=place, packets=packets):
                     document = documents.made("running")
                     document["where"][place]["packets"] = packets
-                    self.assertNotEqual(self.verdict(document)[0], "ok")
+                    self.mock.show(document)
+                    self.page.wait(f"document.querySelector('#where tbody tr:nth-child({place + 1}) .number').textContent === '{'unknown' if packets is None else '1'}'")
+                    self.assertNotEqual(self.page.evaluate("document.querySelector('#verdict').dataset.level"), "ok")
 
 
 class Connections(PageCase):
@@ -174,15 +178,18 @@ class Connections(PageCase):
         self.assertRegex(self.page.text("#headline"), r"^Not known: nothing heard, last heard \d+ s ago$")
         self.clean()
 
-    def test_weir_that_never_answers(self):
-        mock = MockWeir(documents.made("running"))
-        self.addCleanup(mock.__exit__)
-        page = browser.open(mock.url + "/")
-        self.addCleanup(page.close)
-        page.wait("document.querySelector('#version').textContent")
-        mock.go(down=True)
-        page.call("Page.navigate", url="about:blank")
-        mock.go(down=False)
+    def test_weir_that_comes_later(self):
+        """The page was open before weir answers for the first time: it says so, and then shows it."""
+        self.serve("running")
+        self.mock.silent = True
+        blocked = {"urls": ["*/api/0.1/weir"]}
+        self.page.call("Network.setBlockedURLs", **blocked)
+        self.page.call("Page.reload")
+        self.page.wait("document.querySelector('#headline')?.textContent === 'Not known: weir does not answer'")
+        self.assertEqual(self.page.text("#heard"), "no connection; trying again")
+        self.page.call("Network.setBlockedURLs", urls=[])
+        self.mock.silent = False
+        self.page.wait("document.querySelector('#headline').textContent === 'Nothing lost'")
 
     def test_at_most_five_draws_a_second(self):
         self.serve("running")
@@ -298,10 +305,13 @@ class Commands(PageCase):
 class Use(PageCase):
     def test_fits(self):
         """Nothing has to be scrolled sideways, on a phone, a desk and a wall."""
-        for width, height in ((400, 860), (320, 600), (1024, 768), (1440, 900), (3840, 2160)):
-            for name in ("losing", "sixteen", "thousand", "idle", "hostile"):
+        self.serve("running")
+        for name in ("losing", "sixteen", "thousand", "idle", "hostile"):
+            self.mock.show(documents.made(name))
+            for width, height in ((400, 860), (320, 600), (1024, 768), (3840, 2160)):
                 with self.subTest(f"{name} at {width}"):
-                    self.serve(name, width=width, height=height)
+                    self.page.emulate(width=width, height=height)
+                    self.settle()
                     self.assertLessEqual(*self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]"))
                     self.assertEqual(page_checks.sticking_out(self.page), [])
 
@@ -313,20 +323,24 @@ class Use(PageCase):
 
     def test_contrast(self):
         """Of all text at least 4.5, in both schemes."""
+        self.serve("running")
+        self.page.evaluate("document.querySelector('#pipeline-table').open = true")
         for name in ("losing", "running", "unknown", "idle", "lost_before", "thousand"):
+            self.mock.show(documents.made(name))
             for dark in (False, True):
                 with self.subTest(name, dark=dark):
-                    self.serve(name, dark=dark)
-                    self.page.evaluate("document.querySelector('#pipeline-table').open = true")
+                    self.page.emulate(dark=dark)
                     self.settle()
                     self.assertEqual(page_checks.weak_text(self.page), [])
 
     def test_contrast_when_weir_is_away(self):
+        self.serve("losing")
+        self.mock.go(down=True)
+        self.page.wait("document.querySelector('#verdict').dataset.level === 'stale'")
         for dark in (False, True):
             with self.subTest(dark=dark):
-                self.serve("losing", dark=dark)
-                self.mock.go(down=True)
-                self.page.wait("document.querySelector('#verdict').dataset.level === 'stale'")
+                self.page.emulate(dark=dark)
+                self.settle()
                 self.assertEqual(page_checks.weak_text(self.page), [])
 
     def test_keyboard(self):
@@ -366,12 +380,11 @@ class Use(PageCase):
 
     def test_a_thousand_are_cheap(self):
         """No node of the page is made for a source."""
-        self.serve("thousand")
-        many = self.page.evaluate("document.querySelectorAll('*').length")
-        self.page.close()
-        browser.pages[self.page.session] = self.page
         self.serve("running")
-        self.assertLess(many, self.page.evaluate("document.querySelectorAll('*').length") + 100)
+        few = self.page.evaluate("document.querySelectorAll('*').length")
+        self.mock.show(documents.made("thousand"))
+        self.page.wait("document.querySelector('.sources .summary').textContent.startsWith('1,000')")
+        self.assertLess(self.page.evaluate("document.querySelectorAll('*').length"), few + 100)
 
     def test_semantics(self):
         self.serve("losing")
@@ -436,7 +449,7 @@ class Pictures(PageCase):
         self.assertLess(linear, 100, "a fifth of the range")
         self.pick(3, True)
         self.assertGreater(self.colour_at(256, 128)[0], linear + 50)
-        self.clean()
+        self.clean(but=('willReadFrequently',))
 
     def test_entered_limits(self):
         self.open_picture()

@@ -6,7 +6,7 @@ import {bytes, count, moment, seconds} from './format.js';
 const yesNo = (value) => (value === true ? 'yes' : value === false ? 'no' : value ?? 'unknown');
 
 const columns = [
-  ['Run', 'run', (run) => String(run.number), 'number'],
+  ['Run', 'count', (run) => count(run.number), 'number'],
   ['Started', 'moment', (run) => moment(run.started), 'started'],
   ['Lasted', 'seconds', (run) => seconds(run.seconds), 'seconds', 'number wide'],
   ['Events', 'count', (run) => count(run.events), 'events', 'number'],

@@ -189,8 +189,7 @@ struct LcoresConfig {
     bool operator==(const LcoresConfig&) const = default;
 };
 
-/// [serve]: what others can see of a run, and change. Without the table nothing listens in `weir run` and `weir
-/// replay`.
+/// [serve]: what others see of a run, and change. Without it nothing listens in `weir run` and `weir replay`.
 struct ServeConfig {
     std::string listen = "127.0.0.1:9321";  ///< "HOST:PORT", "[V6]:PORT" or "unix:/path"; empty: only `socket`
     std::string socket;                     ///< a UNIX socket for `weir ctl` and `weir top`; empty: by the run's name

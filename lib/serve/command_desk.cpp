@@ -62,13 +62,15 @@ web::Controls::Outcome CommandDesk::set(std::string_view path, const nlohmann::j
 web::Controls::Outcome CommandDesk::keep(std::string_view path, const nlohmann::json& value) {
     const std::lock_guard lock(mutex_);
     if (path == "config/duration_s") {
-        if (!value.is_null() && !(value.is_number() && value.get<double>() > 0 && value.get<double>() < 1e9))
-            return {400, "config/duration_s: accepted: a number of seconds above 0, or null for no limit"};
-        next_.duration_s = value.is_null() ? std::nullopt : std::optional(value.get<double>());
+        if (!value.is_null() && !(value.is_number() && value.get<double>() >= 0 && value.get<double>() < 1e9))
+            return {400, "config/duration_s: accepted: a number of seconds, or 0 for no limit"};
+        const double seconds = value.is_null() ? 0 : value.get<double>();
+        next_.duration_s = seconds > 0 ? std::optional(seconds) : std::nullopt;
     } else if (path == "config/events") {
-        if (!value.is_null() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > 0))
-            return {400, "config/events: accepted: a whole number above 0, or null for no limit"};
-        next_.events = value.is_null() ? std::nullopt : std::optional(value.get<std::uint64_t>());
+        if (!value.is_null() && !value.is_number_unsigned())
+            return {400, "config/events: accepted: a whole number, or 0 for no limit"};
+        const std::uint64_t events = value.is_null() ? 0 : value.get<std::uint64_t>();
+        next_.events = events > 0 ? std::optional(events) : std::nullopt;
     } else if (path == "config/comment") {
         if (!value.is_null() && !(value.is_string() && value.get_ref<const std::string&>().size() <= comment_bytes_max))
             return {400, fmt::format("config/comment: accepted: a text of at most {} bytes", comment_bytes_max)};
@@ -108,9 +110,9 @@ void CommandDesk::describe(nlohmann::json& document) const {
                        {"message", last_.message},
                        {"error", last_.error}};
     nlohmann::json& config = document["config"];
-    config = {{"duration_s", nullptr}, {"events", nullptr}, {"comment", next_.comment}};
-    if (next_.duration_s) config["duration_s"] = *next_.duration_s;
-    if (next_.events) config["events"] = *next_.events;
+    // Clients that make variables of the tree, as EPICS has them, want a number also where there is no limit.
+    config = {
+        {"duration_s", next_.duration_s.value_or(0)}, {"events", next_.events.value_or(0)}, {"comment", next_.comment}};
 }
 
 std::optional<Command> CommandDesk::take() {

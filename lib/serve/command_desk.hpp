@@ -35,7 +35,7 @@ public:
     /// 202: the control thread will do it; 404: there is no such command; 409: not in this state, or another one is
     /// under way.
     [[nodiscard]] Outcome execute(std::string_view command) override;
-    /// "config/duration_s", "config/events", "config/comment"; null takes it back.
+    /// "config/duration_s", "config/events", "config/comment"; 0 or null takes it back.
     [[nodiscard]] Outcome set(std::string_view path, const nlohmann::json& value) override;
 
     [[nodiscard]] State state() const;

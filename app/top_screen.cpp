@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "watch_numbers.hpp"
 #include "watch_verdict.hpp"
@@ -72,7 +73,7 @@ std::vector<std::string> folded(const std::string& text, std::size_t width, std:
 std::string top_bar(double busy, double waits, std::size_t columns) {
     const std::size_t inner = columns - 2;
     const auto cells = [&](double part) {
-        return static_cast<std::size_t>(std::clamp(part, 0.0, 1.0) * static_cast<double>(inner) + 0.5);
+        return static_cast<std::size_t>(std::lround(std::clamp(part, 0.0, 1.0) * static_cast<double>(inner)));
     };
     const std::size_t full = cells(busy);
     const std::size_t waiting = std::min(inner - full, cells(waits));

@@ -81,7 +81,7 @@ std::string watch_duration(const nlohmann::json& seconds) {
     if (value < 1e-3) return fmt::format("{:.0f} us", 1e6 * value);
     if (value < 0.1) return fmt::format("{} ms", three_digits(1e3 * value));
     if (value < still_tenths) return fmt::format("{:.1f} s", value);
-    const auto whole = static_cast<std::uint64_t>(value + 0.5);
+    const auto whole = static_cast<std::uint64_t>(std::llround(value));
     if (whole < 60) return fmt::format("{} s", whole);
     if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
     if (whole < 86400) return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);

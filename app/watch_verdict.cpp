@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "watch_numbers.hpp"
@@ -159,7 +161,7 @@ double watch_number(const Json& document, const char* pointer) {
     return value.is_number() ? value.get<double>() : 0;
 }
 
-std::string watch_cause(std::string cause) {
+std::string watch_cause(std::string_view cause) {
     if (cause == "device") return "dropped by the device";
     std::string words;
     for (const char c : cause) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace weir::app {
 
@@ -19,7 +20,7 @@ struct WatchVerdict {
 [[nodiscard]] WatchVerdict watch_verdict(const nlohmann::json& document);
 
 /// "queue_full" is "queue full", "device" is "dropped by the device".
-[[nodiscard]] std::string watch_cause(std::string cause);
+[[nodiscard]] std::string watch_cause(std::string_view cause);
 
 /// What a pointer leads to; null where there is nothing. The document of a newer or older weir may lack anything.
 [[nodiscard]] const nlohmann::json& watch_value(const nlohmann::json& document, const char* pointer);

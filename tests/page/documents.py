@@ -127,7 +127,7 @@ def losing():
         bottleneck={"part": "work0", "sentence": "work0: busy 97 % of the time on lcore 4"},
         findings=[{"severity": "error", "text": "4,110 packets of det0 udp 50003 came after their events had left: this source lags behind the others by 2.1 s.", "page": "LOSSES.md#late"},
                   {"severity": "warning", "text": "1,200 packets were refused because closed events waited for work0 and their queue was full.", "page": "docs/guides/OVERLOAD.md"},
-                  {"severity": "note", "text": "The firmware of the device is older than what was tested <b>here</b> & elsewhere.", "page": "SOMEWHERE" ".md#else"}])
+                  {"severity": "note", "text": "The firmware of the device is older than what was tested <b>here</b> & elsewhere.", "page": "SOMEWHERE.txt#else"}])
     document["rates"]["lost_per_s"] = 23.5
     document["sources"]["lagging"][2] = True
     document["sources"]["missing"] = [0, 3, 1517, 0]

@@ -110,7 +110,7 @@ class Top(Case):
 
     def test_nobody_answers(self):
         self.serve("running").go(down=True)
-        self.assertIn("top:", weir("top", "--once", "--url", self.mock.url, status=1, trap=False).stderr)
+        self.assertIn("does not answer", weir("top", "--once", "--url", self.mock.url, status=1, trap=False).stderr)
         self.assertIn("--once", weir("top", "--url", self.mock.url, status=2, trap=False).stderr)
 
     def test_keys(self):

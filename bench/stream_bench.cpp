@@ -4,6 +4,7 @@
 // usage: stream_bench [--mib N] [--rounds N] [--image KIB] [--json FILE]
 #include <fmt/core.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -84,6 +85,7 @@ Image make_image(std::span<std::byte> memory, std::uint64_t number, std::size_t 
 
 /// The consumer: takes messages until an empty one or the end of a series, and answers with how many bytes came.
 [[noreturn]] void consume(const std::string& address, int answer) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     void* const context = ::zmq_ctx_new();
     void* const socket = ::zmq_socket(context, ZMQ_PULL);
     ::zmq_setsockopt(socket, ZMQ_RCVHWM, &queue, sizeof queue);

@@ -17,7 +17,7 @@ from support import ROOT, WEIR, Case, main, weir
 sys.path.insert(0, str(pathlib.Path(ROOT) / "python"))
 from made_up_run import write_received  # noqa: E402
 
-COMMANDS = ("run", "replay", "receive", "send", "inspect", "export", "diff", "explain", "flows", "probe", "doctor", "bench")
+COMMANDS = ("run", "replay", "receive", "send", "inspect", "export", "diff", "explain", "flows", "probe", "doctor", "bench", "serve", "ctl", "top")
 
 
 def on_terminal(width, *args):

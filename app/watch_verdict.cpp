@@ -112,7 +112,13 @@ WatchVerdict lost_before(const Json& document, const std::vector<Json>& losses) 
 WatchVerdict no_loss_seen(const Json& document) {
     const Json& places = watch_value(document, "/where");
     for (const Json& place : places)
-        if (watch_number(place, "/packets") > 0)
+        if (watch_number(place, "/packets") > 0 && watch_number(document, "/rates/lost_per_s") > 0)
+            return {
+                Level::losing,  // of events that were thrown away no packet counter tells
+                fmt::format("Losing data: {}, {}", watch_rate(watch_value(document, "/rates/lost_per_s"), "packets/s"),
+                            watch_words(place, "/title")),
+                watch_words(place, "/evidence")};
+        else if (watch_number(place, "/packets") > 0)
             return {Level::lost,
                     fmt::format("Lost in this run: {} {}", counted_words(watch_value(place, "/packets"), "packet"),
                                 watch_words(place, "/title")),

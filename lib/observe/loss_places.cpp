@@ -190,7 +190,8 @@ private:
 std::string none_missing_text(const Ledger& ledger) {
     if (ledger.all_sequenced) return "by sequence: every packet carries a number, and none is missing";
     if (ledger.numbers) return "by sequence: no packet of an event is missing, and no event number";
-    return "by sequence: no packet is missing in an event of which anything came";
+    return "by sequence: no packet is missing in an event of which anything came; events of which nothing came are "
+           "counted at the end of the run";
 }
 
 std::string missing_text(const Ledger& ledger, std::uint64_t missing) {

@@ -64,7 +64,7 @@ ReportFile::~ReportFile() {
 
 void ReportFile::write(const nlohmann::json& report) {
     if (file_ == nullptr) return;
-    const std::string text = report.dump(2) + "\n";
+    const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     const bool ok = std::fwrite(text.data(), 1, text.size(), file_) == text.size() && std::fflush(file_) == 0;
     if (!ok) throw core::RunError(fmt::format("--report {}: {}", path_, std::strerror(errno)));
     written_ = true;

@@ -215,6 +215,7 @@ void Telemetry::publish(json snapshot, bool final) {
 }
 
 void Telemetry::begin() {
+    record_.store(false);  // what was asked for between two runs is of none
     const std::lock_guard lock(mutex_);
     final_ = false;
 }

@@ -47,7 +47,10 @@ void RunPorts::begin() {
 }
 
 void RunPorts::idle() noexcept {
-    for (const auto& port : ports_) port->idle();
+    for (const auto& port : ports_) {
+        port->idle();
+        port->look();
+    }
 }
 
 }  // namespace weir::pipeline

@@ -77,6 +77,9 @@ public:
     [[nodiscard]] rte_mbuf* allocate() noexcept;
     /// All of `buffers`, as they were given back; false, and none, when there are not so many.
     [[nodiscard]] bool take(std::span<void*> buffers) noexcept;
+    /// What the calling thread has given back and its cache keeps is there for everybody again. For a thread that
+    /// takes none for a while.
+    void flush_own_cache() noexcept { ::rte_mempool_cache_flush(nullptr, pool_); }
     [[nodiscard]] std::uint32_t room_bytes() const noexcept { return room_bytes_; }
     /// Buffers that are not in the pool: held, in rings, or given to a device. For any thread; approximate.
     [[nodiscard]] std::uint32_t in_use() const noexcept {

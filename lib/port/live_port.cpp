@@ -62,6 +62,8 @@ void LivePort::begin() {
     if (again) setup_.thrown_away = 0;
     const ThrownAway waited = throw_away_packets(id_, config_.queues);
     if (again) forget_counts();
+    // What this thread has given back between runs is for the lcores.
+    for (BufferPool* const pool : pools_) pool->flush_own_cache();
     const std::uint64_t dropped = kernel_.dropped().all.value_or(0);
     setup_.thrown_away += waited.packets + dropped;
     setup_.too_early = waited.datagrams + dropped;

@@ -5,6 +5,10 @@
 namespace weir::run {
 
 void LcoreProgress::look(std::span<const pipeline::Usage::Lcore> lcores, double seconds) {
+    // Between two runs none polls.
+    std::erase_if(lcores_, [&](const Seen& seen) {
+        return std::ranges::find(lcores, seen.id, &pipeline::Usage::Lcore::id) == lcores.end();
+    });
     for (const pipeline::Usage::Lcore& lcore : lcores) {
         const std::uint64_t turns = lcore.turns.polls();
         const auto seen = std::ranges::find(lcores_, lcore.id, &Seen::id);

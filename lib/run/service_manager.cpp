@@ -11,6 +11,8 @@ namespace weir::run {
 
 namespace {
 
+constexpr std::uint64_t hour_us = 3'600'000'000;
+
 /// A newline would begin another variable of the protocol.
 std::string one_line(std::string text) {
     std::ranges::replace(text, '\n', ' ');
@@ -66,9 +68,14 @@ std::string ServiceManager::look_at_lcores(double seconds, const Lcores& lcores)
     return std::exchange(said_stuck_, false) ? "all lcores poll again" : "";
 }
 
+void ServiceManager::be_patient(bool patient) {
+    if (!ready_ || stopping_ || watchdog_s_ == 0) return;
+    const auto own_us = static_cast<std::uint64_t>(watchdog_s_ * 1e6);
+    tell(fmt::format("WATCHDOG=1\nWATCHDOG_USEC={}", patient ? hour_us : own_us));
+}
+
 void ServiceManager::stopping(const std::string& why) {
     if (!listens_ || std::exchange(stopping_, true)) return;
-    constexpr std::uint64_t hour_us = 3'600'000'000;
     tell(fmt::format("STOPPING=1\nWATCHDOG_USEC={}\nSTATUS={}: closing open events and writing what is left", hour_us,
                      one_line(why)));
 }

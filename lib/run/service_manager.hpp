@@ -27,6 +27,9 @@ public:
     /// is fed four times in its interval while no lcore has been stuck for longer than half of it. What there is to
     /// say of that, once: an lcore is stuck, or polls again; empty otherwise.
     [[nodiscard]] std::string look(double seconds, const Lcores& lcores, const Text& status);
+    /// The control thread is about to be busy for as long as disks and others take (`patient`), or is back: meanwhile
+    /// the watchdog waits for an hour.
+    void be_patient(bool patient);
     /// No more input is taken; how long the end may take is TimeoutStopSec's business and no longer the watchdog's.
     void stopping(const std::string& why);
 

@@ -32,9 +32,12 @@ Session::Session(const Preparation& prepared)
       stop_condition_(options()) {}
 
 Session::~Session() {
-    if (started_) return;
+    exchanges_.reset();
+    sinks_.stopping(true);  // nobody is waited for by a run that has failed
+    if (pipeline_ != nullptr) pipeline_->join();
+    recorder_.reset();  // its thread looks at what the pipeline promises
     pipeline_.reset();
-    sinks_.discard();
+    if (!started_) sinks_.discard();
 }
 
 void Session::open() {

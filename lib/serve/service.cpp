@@ -1,6 +1,7 @@
 #include "serve/service.hpp"
 
 #include <fmt/format.h>
+#include <linux/capability.h>
 
 #include <algorithm>
 #include <csignal>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "config/reducers/pedestal.hpp"
 #include "config/sinks/pcapng.hpp"
 #include "core/error.hpp"
 #include "core/say.hpp"
@@ -38,10 +40,14 @@ config::ServeConfig serve_config(const config::RunConfig& config) {
 std::set<std::filesystem::path> fixed_folders(const config::RunConfig& config) {
     std::set<std::filesystem::path> folders;
     for (const config::SinkConfig& sink : config.sinks) {
+        if (!sink.has_path()) continue;
         std::filesystem::path folder = std::filesystem::path(sink.path).parent_path();
         while (folder.string().find('{') != std::string::npos) folder = folder.parent_path();
-        if (!folder.empty()) folders.insert(folder);
+        folders.insert(folder.empty() ? "." : folder);
     }
+    if (const auto* pedestal = find_reducer<config::PedestalOptions>(config.reduce);
+        pedestal != nullptr && !pedestal->snapshots.empty())
+        folders.insert(pedestal->snapshots);
     return folders;
 }
 
@@ -80,16 +86,18 @@ void Service::drop_privileges() {
     std::vector<std::filesystem::path> folders;
     for (const std::filesystem::path& folder : fixed_folders(prepared_.options().config)) folders.push_back(folder);
     if (!config_.reports.empty()) folders.emplace_back(config_.reports);
-    const run::PrivilegesLeft left = run::give_up_privileges(prepared_.kept_privileges(folders));
+    std::vector<run::KeptPrivilege> kept = prepared_.kept_privileges(folders);
+    kept.push_back({CAP_IPC_LOCK, "the memory of each run is locked"});
+    const run::PrivilegesLeft left = run::give_up_privileges(kept);
     if (!prepared_.options().quiet) core::say_text(left.text());
     for (const std::string& failure : left.failures) core::say("warning: {}\n", failure);
 }
 
 int Service::run() {
     open_devices();
+    station_.listen();
     drop_privileges();
     leftovers_ = std::make_unique<run::LeftoverRuns>(prepared_.options().config, "");
-    station_.listen();
     core::say("serving: SIGINT (Ctrl-C) or SIGTERM ends it\n");
     service_manager_.ready(seconds());
     move_to(State::idle, {{"event", "service"}, {"version", prepared_.options().version}});
@@ -100,7 +108,7 @@ int Service::run() {
         if (command == Command::start)
             one_run(*command);
         else if (command)
-            desk_.done(*command, "there is no run");
+            refuse(*command);
         std::this_thread::sleep_for(turn_pause);
     }
     const std::string reason = fmt::format("SIG{}", ::sigabbrev_np(run::stop_signal()));
@@ -118,6 +126,14 @@ void Service::idle_turn() {
         seconds(), [] { return std::vector<pipeline::Usage::Lcore>(); }, [] { return std::string("idle"); }));
     if (run::asked_for_progress()) core::say("idle, {} runs so far\n", runs_);
     if (run::asked_to_record()) core::say("SIGUSR2: there is no run\n");
+}
+
+/// It was taken while there was a run, which has ended by itself since.
+void Service::refuse(Command command) {
+    const bool is_as_wanted = command == Command::stop || command == Command::abort;
+    const std::string why = "there is no run";
+    desk_.done(command, is_as_wanted ? why : "", is_as_wanted ? "" : why);
+    station_.refresh();
 }
 
 void Service::say_leftovers() {
@@ -175,17 +191,20 @@ void Service::one_run(Command by) {
     RunHistory::Run run;
     std::unique_ptr<run::Session> session;
     const auto begin = std::chrono::steady_clock::now();
+    service_manager_.be_patient(true);
     try {
         session = arm(run);
     } catch (const std::exception& error) {
+        service_manager_.be_patient(false);
         core::say("the run could not be started: {}\n", error.what());
-        station_.set_run_ended("it could not be started");
+        if (station_.has_run()) station_.set_run_ended("it could not be started");
         desk_.set_error(error.what());
         aborting_ = desk_.wants_abort();
         move_to(State::idle, {{"error", error.what()}});
         finish_commands({}, error.what());
         return;
     }
+    service_manager_.be_patient(false);
     const double arm_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     ++runs_;
     number_ = run.number;
@@ -197,9 +216,14 @@ void Service::one_run(Command by) {
     core::say("running: run {}, started in {:.0f} ms\n", run.number, arm_s * 1e3);
     try {
         control(*session);
+        service_manager_.be_patient(true);
         end_run(*session, run);
-    } catch (const core::RunError& error) {  // the run is lost, not the service
+        service_manager_.be_patient(false);
+    } catch (const std::exception& error) {  // the run is lost, not the service
         core::say("run {} failed: {}\n", run.number, error.what());
+        session->abort();
+        session.reset();
+        service_manager_.be_patient(false);
         start_next_ = false;
         station_.set_run_ended("it failed");
         desk_.set_error(error.what());
@@ -211,6 +235,9 @@ void Service::one_run(Command by) {
 void Service::control(run::Session& session) {
     while (session.turn()) {
         if (const auto command = desk_.take()) obey(session, *command);
+        // It may have gone past a command that was taken just now.
+        if (!aborting_ && desk_.wants_abort()) obey(session, Command::abort);
+        if (run::stop_signal() != 0) service_manager_.stopping(session.stop_reason());
         if (session.is_stopping() && desk_.state() == State::running)
             move_to(State::stopping, {{"run", number_}, {"reason", session.stop_reason()}});
         const std::string said = service_manager_.look(
@@ -260,13 +287,16 @@ std::string Service::save_snapshot(run::Session& session) {
     const std::string what = fmt::format("{}-snapshot{}", number_, ++snapshots_);
     nlohmann::json account = session.account();
     account.erase("balanced");  // what is on its way between two lcores is not counted yet
-    save_report(account, what);
-    return fmt::format("{}/{}-{}.json", config_.reports, prepared_.options().config.name, what);
+    return save_report(account, what);
 }
 
-void Service::save_report(const nlohmann::json& report, const std::string& what) {
-    const std::string path = fmt::format("{}/{}-{}.json", config_.reports, prepared_.options().config.name, what);
+/// Never over another one: without {run} in a path runs are counted from 1 by each process.
+std::string Service::save_report(const nlohmann::json& report, const std::string& what) {
+    const std::string base = fmt::format("{}/{}-{}", config_.reports, prepared_.options().config.name, what);
+    std::string path = base + ".json";
+    for (int i = 2; std::filesystem::exists(path); ++i) path = fmt::format("{}.{}.json", base, i);
     observe::ReportFile(path).write(report);
+    return path;
 }
 
 void Service::end_run(run::Session& session, RunHistory::Run& run) {
@@ -278,8 +308,8 @@ void Service::end_run(run::Session& session, RunHistory::Run& run) {
     station_.set_runs(history_.json());
     std::string trouble = result.failure;
     if (!config_.reports.empty()) try {
-            save_report(result.report, fmt::format("{}", run.number));
-        } catch (const core::RunError& error) {
+            static_cast<void>(save_report(result.report, fmt::format("{}", run.number)));
+        } catch (const std::exception& error) {
             core::say("warning: {}\n", error.what());
             if (trouble.empty()) trouble = error.what();
         }

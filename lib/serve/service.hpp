@@ -46,8 +46,9 @@ private:
     void obey(run::Session& session, Command command);
     [[nodiscard]] std::string save_snapshot(run::Session& session);
     void end_run(run::Session& session, RunHistory::Run& run);
-    void save_report(const nlohmann::json& report, const std::string& what);
+    std::string save_report(const nlohmann::json& report, const std::string& what);
     void move_to(State state, nlohmann::json more);
+    void refuse(Command command);
     void finish_commands(const std::string& message, const std::string& error);
     void say_leftovers();
 

@@ -48,7 +48,6 @@ Station::Station(const run::RunOptions& options, const config::ServeConfig& conf
       describe_(std::move(describe)),
       interval_(milliseconds_per_s / static_cast<int>(config.updates_per_s)),
       guard_(config.token_file),
-      feed_("state", {.updates_per_s = config.updates_per_s}),
       api_({.document =
                 [this] {
                     auto shown = board_.latest();
@@ -61,9 +60,10 @@ Station::Station(const run::RunOptions& options, const config::ServeConfig& conf
 }
 
 void Station::listen() {
+    feed_.emplace("state", web::EventFeed::Limits{.updates_per_s = config_.updates_per_s});
     web::Routes routes;
     add_routes(routes);
-    server_.emplace(server_options(config_, name_, guard_, feed_), std::move(routes));
+    server_.emplace(server_options(config_, name_, guard_, *feed_), std::move(routes));
     if (quiet_) return;
     std::string urls;
     for (const std::string& url : server_->urls()) urls += (urls.empty() ? "" : " and ") + url;
@@ -74,13 +74,24 @@ Station::~Station() = default;
 
 void Station::add_routes(web::Routes& routes) {
     api_.add_to(routes);
-    routes.add_feed("/events", feed_);
+    routes.add_feed("/events", *feed_);
     routes.add(web::page_assets());
     routes.add("GET", "/metrics", [this](const web::Request&) {
         return web::text_response(observe::metrics_text(board_.latest()->document),
                                   "text/plain; version=0.0.4; charset=utf-8");
     });
     routes.add("GET", "/picture", [this](const web::Request&) { return picture(); });
+}
+
+/// The same for all that ask for the same picture, however slowly they take it.
+std::shared_ptr<const std::string> Station::body_of(const std::shared_ptr<const store::LatestEvent::Picture>& picture) {
+    const std::lock_guard lock(event_mutex_);
+    if (served_picture_ != picture) {
+        const auto* const bytes = reinterpret_cast<const char*>(picture->pixels.data());
+        served_body_ = std::make_shared<const std::string>(bytes, picture->pixels.size());
+        served_picture_ = picture;
+    }
+    return served_body_;
 }
 
 web::Response Station::picture() {
@@ -95,8 +106,7 @@ web::Response Station::picture() {
     if (!facts.why_not.empty()) return web::error_response(404, facts.why_not);
     web::Response response;
     response.type = "application/octet-stream";
-    const auto* const bytes = reinterpret_cast<const char*>(picture->pixels.data());
-    response.body = std::make_shared<const std::string>(bytes, picture->pixels.size());
+    response.body = body_of(picture);
     response.headers = {{"X-Weir-Type", facts.type},
                         {"X-Weir-Width", fmt::format("{}", facts.width)},
                         {"X-Weir-Height", fmt::format("{}", facts.height)},
@@ -117,11 +127,12 @@ void Station::publish() {
     document["run"] = run_;
     document["runs"] = runs_;
     board_.publish(std::move(document), describe_);
+    if (!feed_) return;
     nlohmann::json update = board_.latest()->document;
     update.erase("history");
     // A viewer may miss one update, not all of some seconds.
     if (published_ - runs_changed_ > runs_sent_for) update.erase("runs");
-    feed_.publish(update.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    feed_->publish(update.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 store::LatestEvent* Station::watch_events(const nlohmann::json& start) {
@@ -176,6 +187,7 @@ void Station::refresh() {
 }
 
 void Station::set_run_ended(const std::string& reason) {
+    has_run_ = false;
     if (!run_.is_null()) run_["stop_reason"] = reason;
 }
 

@@ -65,6 +65,8 @@ private:
     void publish();
     void add_routes(web::Routes& routes);
     [[nodiscard]] web::Response picture();
+    [[nodiscard]] std::shared_ptr<const std::string> body_of(
+        const std::shared_ptr<const store::LatestEvent::Picture>& picture);
 
     const config::ServeConfig config_;
     const bool quiet_;
@@ -82,9 +84,11 @@ private:
     observe::Board board_;
     mutable std::mutex event_mutex_;
     std::shared_ptr<store::LatestEvent> latest_event_;  ///< of the present run, or of the last one
-    std::optional<observe::RunView> view_;              ///< of the run
+    std::shared_ptr<const store::LatestEvent::Picture> served_picture_;
+    std::shared_ptr<const std::string> served_body_;  ///< its pixels
+    std::optional<observe::RunView> view_;            ///< of the run
     web::TokenGuard guard_;
-    web::EventFeed feed_;
+    std::optional<web::EventFeed> feed_;  ///< its thread, too, is made in listen()
     web::Api api_;
     std::optional<web::Server> server_;  ///< goes first: its threads use the rest
 };

@@ -35,6 +35,7 @@ struct WorkerBlock {
 bool next_block(std::span<const std::byte>& rest, WorkerBlock& block) {
     if (rest.size() < sizeof block.header) return false;
     std::memcpy(&block.header, rest.data(), sizeof block.header);
+    block.header.version = format_version_newest;  // the event file stamps its own, after this
     block.bytes = sizeof block.header + padded(block.header.stored_bytes);
     if (block.header.magic != block_magic || block.bytes > rest.size()) return false;
     block.body = rest.subspan(sizeof block.header, block.header.stored_bytes);

@@ -74,7 +74,7 @@ void Consumer::take_notice(std::uint16_t what) {
         ::zmq_getsockopt(socket_.get(), ZMQ_EVENTS, &state, &bytes);
     } else if (what == ZMQ_EVENT_DISCONNECTED && !was_none && connected_ > 0) {
         --connected_;
-        if (!ended_) ++account_.left;
+        if (!ended_ || on_the_way() > 0) ++account_.left;  // it cannot have all
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,7 +27,7 @@ public:
         std::uint64_t sent = 0;  ///< events that ZeroMQ took for it
         std::array<std::uint64_t, drop_causes.size()> dropped{};
         std::uint64_t came = 0;  ///< times that somebody connected
-        std::uint64_t left = 0;  ///< times that somebody went away before the end was sent
+        std::uint64_t left = 0;  ///< times that somebody went away before the end had left
     };
 
     /// Listens. Throws core::RunError.
@@ -50,6 +51,9 @@ public:
     }
     /// Ends it: what is still on the way is lost, and counts as too late. Nothing is sent after this.
     void close() noexcept;
+
+    /// Until then a run that is being stopped waits for it; the sink's own.
+    std::optional<std::chrono::steady_clock::time_point> patience;
 
     void count_sent() noexcept { ++account_.sent; }
     void count_dropped(DropCause cause) noexcept { ++account_.dropped[static_cast<std::size_t>(cause)]; }

@@ -278,15 +278,15 @@ std::optional<DropCause> Sink::send_to(Consumer& consumer, const MessagePtr& mes
         }
         const auto why = consumer.offer(start_, message);
         if (!why) {
-            patience_.reset();
+            consumer.patience.reset();
             return {};
         }
         if (!config_.wait) return why;
         const auto now = steady_clock::now();
         if (stopping_.load(std::memory_order_relaxed)) {
             // A consumer that still takes events gets them all; one that does not holds up the end only once.
-            if (!patience_) patience_ = now + config_.linger;
-            if (now >= *patience_ || at_once_.load(std::memory_order_relaxed)) return why;
+            if (!consumer.patience) consumer.patience = now + config_.linger;
+            if (now >= *consumer.patience || at_once_.load(std::memory_order_relaxed)) return why;
         }
         std::this_thread::sleep_for(retry_interval);
     }
@@ -325,7 +325,8 @@ void Sink::send_end() {
         end.clear();
         put_end(end, series_, {image_id_, account.sent, drop_causes, account.dropped});
         const MessagePtr message = make_message(end.written());
-        while (consumer.offer_end(start_, message) && steady_clock::now() < until)
+        while (consumer.offer_end(start_, message) && steady_clock::now() < until &&
+               !at_once_.load(std::memory_order_relaxed))
             std::this_thread::sleep_for(retry_interval);
     }
     if (!previews_) return;

@@ -100,8 +100,6 @@ private:
     bool begun_ = false;  ///< the series: its first event has come
     MessagePtr start_;
     std::uint64_t start_is_for_ = 0;  ///< the image that start_ says is next
-    /// Until then a run that is being stopped waits for a consumer.
-    std::optional<std::chrono::steady_clock::time_point> patience_;
 
     store::EventInfo event_;
     bool event_open_ = false;

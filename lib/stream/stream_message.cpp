@@ -101,9 +101,15 @@ bool read_data(StreamMessage& message, std::string& problem) {
         problem = "an image without data";
         return false;
     }
+    std::uint64_t raw_bytes = 0;
     for (std::size_t i = 0; i + 1 < data->items.size(); i += 2) {
         const auto channel = read_channel(data->items[i].as_text(), data->items[i + 1], problem);
         if (!channel) return false;
+        raw_bytes += channel->raw_bytes;
+        if (raw_bytes > channel_bytes_max) {
+            problem = "its images are larger than 1 GiB together";
+            return false;
+        }
         message.channels.push_back(*channel);
     }
     return true;

@@ -164,7 +164,13 @@ class WatchingTest(live.Case):
         service.end()
 
     def test_the_picture_is_the_event(self):
-        service = self.service(config(SIMULATED))
+        self.picture_is_the_event(config(SIMULATED))
+
+    def test_the_picture_is_the_event_also_where_it_is_packed(self):
+        self.picture_is_the_event(config(SIMULATED) + '[[reduce]]\nkind = "pack"\ncodec = "bitshuffle-lz4"\n')
+
+    def picture_is_the_event(self, text):
+        service = self.service(text)
         service.command("start")
         live.wait_for(lambda: service.get("picture/available"), "a first picture")
         generations = []

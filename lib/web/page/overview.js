@@ -97,7 +97,7 @@ export class Overview {
     });
   }
 
-  showLosses({losses = []}) {
+  showLosses({losses = [], run}) {
     const table = this.losses ??= this.makeLosses();
     const shown = losses.map((loss, index) => ({...loss, index})).filter((loss) => loss.packets > 0 || loss.per_s > 0);
     table.hidden = shown.length === 0;
@@ -106,7 +106,7 @@ export class Overview {
       setText(row.cells[0], causeWords(loss.cause));
       show(row.cells[1], `/losses/${loss.index}/packets`, 'count', count(loss.packets));
       show(row.cells[2], `/losses/${loss.index}/per_s`, 'rate', rate(loss.per_s, ''));
-      setAttribute(row, 'data-level', loss.per_s > 0 ? 'losing' : 'lost');
+      setAttribute(row, 'data-level', run && loss.per_s > 0 ? 'losing' : 'lost');
     });
   }
 

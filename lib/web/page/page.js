@@ -26,7 +26,13 @@ function draw() {
   waiting = false;
   if (newest === null) return;
   drawnMs = performance.now();
-  for (const part of parts) part.show(newest);
+  for (const part of parts) {
+    try {
+      part.show(newest);
+    } catch (error) {  // the others are still shown
+      console.error(error);
+    }
+  }
 }
 
 function drawSoon() {

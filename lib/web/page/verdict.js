@@ -72,6 +72,9 @@ export function judge(document) {
       detail: `Nothing is being lost now.${lost.length > 1 ? ` Also lost: ${lost.slice(1).join('; ')}.` : ''}`};
   }
   const places = where.filter((place) => place.packets > 0);
+  // Of events that were thrown away no packet counter tells.
+  if (places.length > 0 && document.rates?.lost_per_s > 0)
+    return {level: 'losing', headline: `Losing data: ${rate(document.rates.lost_per_s, 'packets/s')}, ${places[0].title}`, detail: places[0].evidence ?? ''};
   if (places.length > 0)
     return {level: 'lost', headline: `Lost in this run: ${counted(places[0].packets, 'packet')} ${places[0].title}`, detail: places[0].evidence ?? ''};
   if (document.status?.state === 'running' && (document.ledger?.packets?.received ?? 0) === 0)

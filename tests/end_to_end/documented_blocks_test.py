@@ -26,7 +26,7 @@ BEFORE = (
     ("docs/reference/reduce/(sparse|veto).md", "", ENERGIES),
 )
 # Python of these pages is run by another test.
-ELSEWHERE = {"docs/guides/READING.md": "reader_test.py", "docs/guides/EXPORT.md": "reader_test.py",
+ELSEWHERE = {"docs/guides/READING.md": "reader_test.py", "docs/guides/EXPORT.md": "reader_test.py", "docs/guides/STREAMING.md": "stream_test.py",
              "docs/reference/EVENT_FILE_READER.md": "tests/store/documentation_test.cpp"}
 
 

@@ -294,6 +294,46 @@ class ServeTest(live.Case):
         self.assertFalse(service.socket.exists())
         self.verify(self.folder / "runs" / "live-1")
 
+    def test_the_watchdog_is_fed_between_runs(self):
+        watchdog_s = 2
+        heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(heard.close)
+        heard.bind(str(self.folder / "notify"))
+        heard.settimeout(0.05)
+        environment = {**os.environ, "NOTIFY_SOCKET": str(self.folder / "notify"), "WATCHDOG_USEC": str(watchdog_s * 1_000_000)}
+        environment.pop("WATCHDOG_PID", None)
+        service = self.service(None, "--start", environment=environment)
+        live.wait_for(lambda: service.state() == "running", "run")
+        time.sleep(0.5)
+        service.command("stop")
+        patience = 0
+        feeds = [time.monotonic()]
+        end = time.monotonic() + 3 * watchdog_s
+        while time.monotonic() < end:
+            try:
+                text = heard.recv(65536).decode()
+            except TimeoutError:
+                continue
+            patience += "WATCHDOG_USEC=3600000000" in text
+            if "WATCHDOG=1" in text:
+                feeds.append(time.monotonic())
+        feeds.append(time.monotonic())
+        self.assertLess(max(b - a for a, b in zip(feeds, feeds[1:])), watchdog_s, "it has not been fed while there is no run")
+        self.assertGreaterEqual(patience, 2, "it waits while a run is armed, and while it is closed")
+        service.end()
+
+    def test_an_abort_that_goes_past_another_command(self):
+        service = self.service(None, "--start")
+        live.wait_for(lambda: service.state() == "running", "run")
+        for _ in range(20):  # the control thread takes a command every two milliseconds
+            service.ask("PUT", API + "command/execute", "stop")
+            service.ask("PUT", API + "command/execute", "abort")
+            live.wait_for(lambda: service.state() == "idle", "idle")
+            live.wait_for(lambda: "start" in service.get("command/allowed"), "start")
+            self.assertEqual(service.command("start")["error"], "", "nothing is left of the abort")
+            time.sleep(0.05)
+        service.end()
+
     def test_nothing_listens_but_what_is_configured(self):
         service = self.service()
         inodes = {os.readlink(f"/proc/{service.process.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{service.process.pid}/fd")

@@ -38,7 +38,7 @@ std::string base_url(std::string url) {
 void add_target_options(po::options_description& description) {
     // clang-format off
     description.add_options()
-        ("name", po::value<std::string>()->value_name("NAME"), "of the run's configuration; not needed where only one weir runs")
+        ("name", po::value<std::string>()->value_name("NAME"), "of the run's configuration; not needed where there is only one")
         ("socket", po::value<std::string>()->value_name("PATH"), "its UNIX socket, if that is not where it usually is")
         ("url", po::value<std::string>()->value_name("URL"), "over the network: http://HOST:PORT")
         ("token-file", po::value<std::string>()->value_name("FILE"), "what is in it is shown with changes; goes with --url");

@@ -42,6 +42,11 @@ NOT_RUN = [
     ("docs/reference/PROGRESS.md", r"dpdk-telemetry", "a program of DPDK's that waits for a terminal; telemetry_test.py has the protocol"),
     ("docs/guides/PERFTEST.md", r"ib_write_bw", "needs an RDMA device; the guest suite runs it against soft-RoCE"),
     ("docs/guides/BENCH.md", r"weir bench --(server|client)", "two hosts; bench_test.py makes them"),
+    ("docs/guides/SERVE.md", r"systemctl", "changes the machine; serve_test.py has the protocol of the service manager"),
+    ("docs/guides/TOP.md", r"weir top(?!.*--once)", "waits for a terminal, or asks another host; top_test.py has both"),
+    ("README.md", r"weir top", "waits for a terminal; top_test.py has one"),
+    ("docs/guides/WATCHING.md", r"ssh", "needs another host"),
+    ("docs/guides/STREAMING.md", r"weir receive", "needs another host; stream_test.py has one"),
     ("docs/guides/SOAK.md", r"scripts/soak --minutes 60 --out", "an hour; soak_test.py has a minute of it"),
     ("docs/guides/BENCH.md", r"rdma link add", "needs soft-RoCE in the kernel; the guest suite makes one"),
     ("examples/live-perftest.toml", r"ib_write_bw", "needs an RDMA device; the guest suite runs it against soft-RoCE"),
@@ -53,6 +58,8 @@ NEVER = {"apt", "apt-get", "dpkg", "systemctl", "journalctl", "reboot", "powerof
 NETWORK = "docs/start/LIVE_ON_ONE_MACHINE.md"
 ON_THE_VETH = {"examples/live-af-packet.toml", "examples/live-af-xdp.toml", "examples/live-perftest.toml", "examples/live-roce-rc.toml",
                "examples/flow-rules.toml"}
+# Pages that take a weir for granted which can be asked.
+ASKED = {"docs/guides/TOP.md", "docs/reference/WATCH_API.md"}
 SEND_S = 30  # how long a sender without an end sends at most; less when the run has written something
 TREE = ("README.md", "docs", "examples", "formats", "flows", "pmd-config", "scripts", "systemd", "python")
 
@@ -93,6 +100,7 @@ class Documented(unittest.TestCase):
         (self.folder / "build" / "app" / "weir").symlink_to(self.folder / "bin" / "weir")
         (self.folder / "build" / "build.ninja").write_text("build app/weir: phony\n")
         self.environment = {**os.environ, "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}
+        self.environment.pop("XDG_RUNTIME_DIR", None)  # sockets are in /run/weir then, as for a system's services
         # /tmp and /run are the page's own, so that names in them are free.
         (self.folder / "tmp").mkdir()
         subprocess.run(["mount", "--bind", self.folder / "tmp", "/tmp"], check=True)
@@ -124,12 +132,13 @@ class Documented(unittest.TestCase):
         return sum(file.stat().st_size for folder in folders for file in folder.glob("*") if file.exists())
 
     def start(self, text):
-        """`weir run` in the background; waits until it takes packets, or has failed."""
+        """`weir run` or `weir serve` in the background; waits until it takes packets or commands, or has failed."""
+        self.serves = text.startswith("weir serve")
         self.run_said = open(self.folder / "said", "w+")
         self.run_now = subprocess.Popen(["bash", "-c", f"exec {text}"], cwd=self.folder, env=self.environment, stdout=self.run_said,
                                         stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         self.addCleanup(self.run_now.kill)
-        live.wait_for(lambda: self.run_now.poll() is not None or re.search("(?m)^running", self.said()), "line that says running", 60)
+        live.wait_for(lambda: self.run_now.poll() is not None or re.search("(?m)^(running|serving)", self.said()), "line that says running", 60)
 
     def said(self):
         return (self.folder / "said").read_text()
@@ -151,6 +160,8 @@ class Documented(unittest.TestCase):
         said = self.said()
         if run.returncode != 0:
             return f"weir run: exit status {run.returncode}\n{said}"
+        if self.serves:
+            return ""
         written = re.search(r"(?m)^written to (\S+)", said)
         if not written:
             return f"weir run says not where the events are\n{said}"
@@ -167,7 +178,7 @@ class Documented(unittest.TestCase):
             if command.text.removeprefix("sudo ").split()[0] in NEVER:
                 problems.append(f"{command}: changes the machine; NOT_RUN must say why it is not run, and what runs it instead")
                 continue
-            background = command.text.startswith("weir run") and not re.search(r"--(idle-exit|duration|print-config)", command.text)
+            background = command.text.startswith(("weir run", "weir serve")) and not re.search(r"--(idle-exit|duration|print-config)", command.text)
             problem = self.finish() if background else ""
             if problem:
                 problems.append(f"{page}: before line {command.line}: {problem}")
@@ -195,6 +206,8 @@ class Documented(unittest.TestCase):
         if page == "docs/reference/PROGRESS.md" and "--config F" in text:
             (self.folder / "det.toml").write_text(EJFAT.format(device="sim,format=ejfat,rate=100,events=50", transport="udp", stream=UDP, more=""))
             return text.replace("--config F", "--config det.toml")
+        if page == "docs/guides/SERVE.md":
+            self.make_detector()
         if page == "docs/guides/DOCTOR.md":
             (self.folder / "det.toml").write_text(EJFAT.format(device="sim,format=ejfat,rate=100,events=50", transport="udp", stream=UDP, more=""))
             (self.folder / "runs").mkdir(exist_ok=True)
@@ -206,8 +219,13 @@ class Documented(unittest.TestCase):
             block, devices = re.subn(r'device = "[0-9a-f:.]+"', 'device = "sim,format=jungfrau,events=20,rate=20"', block)
             self.assertEqual(devices, 1, "README.md: the configuration has a PCI device")
             (self.folder / "detector.toml").write_text(block.replace('"/data/', '"data/'))
-            (self.folder / "data").mkdir()
+            (self.folder / "data").mkdir(exist_ok=True)
         return text
+
+    def make_detector(self):
+        """det.toml: a detector that sends for ever."""
+        (self.folder / "runs").mkdir(exist_ok=True)
+        (self.folder / "det.toml").write_text('name = "det"\n' + EJFAT.format(device="sim,format=ejfat,rate=100", transport="udp", stream=UDP, more=""))
 
     def make_images(self):
         """run7 for INSPECT.md and EXPORT.md: JUNGFRAU, two modules, events 1 to 4 and 100 to 101."""
@@ -254,6 +272,9 @@ def test_of(page, commands):
             self.addCleanup(subprocess.run, "ip netns delete sender; ip link delete det0", shell=True, stderr=subprocess.DEVNULL)
         if page == "docs/guides/SEND_RELIABLE.md":
             self.make_responder()
+        if page in ASKED:
+            self.make_detector()
+            self.start("weir serve --config det.toml")
         self.run_page(page, commands)
     return test
 

@@ -168,6 +168,7 @@ class ServiceTest(live.Case):
         self.assertNotIn("privileges: given up", run.lines)
         for has in self.capabilities(run.process.pid).values():
             self.assertTrue(has["CapEff"] & 1 << CAP_NET_ADMIN)
+        time.sleep(0.5)  # for a first packet
         run.stop(signal.SIGTERM)
         run.end()
 

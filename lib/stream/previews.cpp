@@ -53,7 +53,7 @@ std::size_t bins_of(std::uint64_t pixels, std::uint32_t bin) {
 }  // namespace
 
 std::vector<float> binned(const Layout& layout, std::span<const std::byte> pixels, std::uint32_t bin) {
-    const std::vector<float> values = values_of(layout, pixels);
+    std::vector<float> values = values_of(layout, pixels);
     if (bin == 1) return values;
     const std::size_t rows = bins_of(layout.image_rows(), bin);
     const std::size_t columns = bins_of(layout.columns, bin);

@@ -70,8 +70,8 @@ class Content(unittest.TestCase):
                  "usr/lib/sysusers.d/weir.conf", "usr/share/bash-completion/completions/weir.bash", "usr/share/zsh/vendor-completions/_weir",
                  "usr/share/man/man8/weir-setup.8.gz", "usr/share/man/man1/weir.1.gz", *(f"usr/share/man/man1/weir-{name}.1.gz" for name in COMMANDS))
         for name in ("examples", "formats", "flows", "pmd-config"):
-            self.assertEqual({path.name for path in (self.folder / "usr/share/weir" / name).iterdir()},
-                             {path.name for path in (ROOT / name).iterdir() if path.is_file()}, name)
+            files = lambda folder: {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+            self.assertEqual(files(self.folder / "usr/share/weir" / name), files(ROOT / name), name)
 
     def test_the_documentation_is_there_and_fetches_nothing(self):
         pages = sorted((self.folder / "usr/share/doc/weir/html").rglob("*.html"))

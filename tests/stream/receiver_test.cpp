@@ -263,9 +263,9 @@ TEST(Receiver, CountsWhatItCannotUnderstand) {
     auto torn = sender.image(0, Codec::bitshuffle_lz4);
     // The length of the first block, after the chunk's header, which has the size of a block: 8192.
     const std::array<std::byte, 4> block{std::byte{0}, std::byte{0}, std::byte{0x20}, std::byte{0}};
-    const auto header = std::ranges::search(torn, block);
-    ASSERT_FALSE(header.empty());
-    *header.end() = std::byte{0x7f};
+    const auto header = std::search(torn.begin(), torn.end(), block.begin(), block.end());
+    ASSERT_NE(header, torn.end());
+    header[block.size()] = std::byte{0x7f};
     receiver.take(torn);
     sender.ids("surprise", 0);
     receiver.take(sender.done());

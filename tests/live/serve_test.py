@@ -279,7 +279,7 @@ class ServeTest(live.Case):
         whole.sendall(request + b'"start"')
         self.assertEqual(whole.recv(1), b"H")  # it is being done, and the client dies
         whole.close()
-        live.wait_for(lambda: service.state() == "running", "run that a dead client asked for")
+        live.wait_for(lambda: "stop" in service.get("command/allowed"), "run that a dead client asked for")
         service.command("stop")
         service.end()
 

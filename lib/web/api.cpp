@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "web/openapi.hpp"
 #include "web/tree.hpp"
 #include "web/url.hpp"
 

@@ -35,7 +35,4 @@ private:
     Options options_;
 };
 
-/// What /api/0.1/weir/openapi.json is: OpenAPI 3.0.3.
-[[nodiscard]] const nlohmann::json& openapi_document();
-
 }  // namespace weir::web

@@ -1,7 +1,7 @@
+#include "web/openapi.hpp"
+
 #include <nlohmann/json.hpp>
 #include <string_view>
-
-#include "web/api.hpp"
 
 namespace weir::web {
 

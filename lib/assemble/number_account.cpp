@@ -205,4 +205,16 @@ NumberAccount::Result NumberAccount::result(std::optional<std::uint64_t> declare
     return found;
 }
 
+void NumberAccount::forget_after(Offset number) {
+    auto next = runs_.upper_bound(number);
+    if (next != runs_.begin() && last_of(*std::prev(next)) > number) next = split(std::prev(next), number);
+    for (; next != runs_.end(); next = runs_.erase(next)) seen_ -= next->second.count;
+}
+
+NumberAccount::Result NumberAccount::result_up_to(std::uint64_t last, std::optional<std::uint64_t> declared) const {
+    NumberAccount low = *this;
+    low.forget_after(static_cast<Offset>(last - base_));
+    return low.result(declared);
+}
+
 }  // namespace weir::assemble

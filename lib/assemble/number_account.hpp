@@ -51,6 +51,8 @@ public:
 
     /// `declared`: the stride, where it is known. `odd_allowed`: steps that need not be multiples of the stride.
     [[nodiscard]] Result result(std::optional<std::uint64_t> declared = {}, std::uint64_t odd_allowed = 0) const;
+    /// As if no number above `last` had been seen yet.
+    [[nodiscard]] Result result_up_to(std::uint64_t last, std::optional<std::uint64_t> declared = {}) const;
 
 private:
     using Offset = std::int64_t;  ///< from the first number seen, so that counters may wrap at 2^64
@@ -68,6 +70,7 @@ private:
     Runs::iterator split(Runs::iterator run, Offset number);
     void absorb(Runs::iterator run, Runs::iterator next);
     void bound();
+    void forget_after(Offset number);
     [[nodiscard]] Steps steps() const;
     [[nodiscard]] static std::uint64_t usual(const Steps& steps) noexcept;
     [[nodiscard]] static bool is_usual(const Steps& steps, std::uint64_t stride) noexcept;

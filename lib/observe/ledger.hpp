@@ -122,6 +122,8 @@ struct Ledger {
     /// numbers that tell all.
     bool sequence_known = false;
     std::optional<NumberReport> numbers;  ///< whole events that never came; nothing while the run goes on
+    /// While it goes on, of the events up to now of which none can come any more; for whoever asks for it.
+    std::optional<NumberReport> numbers_so_far;
     std::uint64_t packets_per_event = 0;  ///< where sequence_known, and not all are sequenced
     std::uint32_t sources_needed = 0;     ///< for a complete event
     bool all_sequenced = false;  ///< all have sequence numbers: what becomes of a packet later makes no difference

@@ -149,6 +149,18 @@ LossPlace in_kernel(const Ledger& ledger) {
     return std::move(sum).place("kernel", "in the kernel");
 }
 
+/// What event numbers say, at the end or so far; null while they say nothing yet.
+const NumberReport* numbers_of(const Ledger& ledger) {
+    if (ledger.numbers) return &*ledger.numbers;
+    return ledger.numbers_so_far ? &*ledger.numbers_so_far : nullptr;
+}
+
+/// Events of which nothing came, as far as their numbers tell.
+std::uint64_t absent_events(const Ledger& ledger) {
+    const NumberReport* numbers = numbers_of(ledger);
+    return numbers != nullptr && numbers->why_unknown().empty() ? numbers->missing() : 0;
+}
+
 /// What sequences say of the way, and how far that goes.
 struct Way {
     std::uint64_t missing = 0;    ///< of all sources
@@ -159,17 +171,16 @@ struct Way {
     explicit Way(const Ledger& ledger) : missing(ledger.missing_packets()), elsewhere(ledger.device_missed) {
         // What carries a number was seen, whatever became of it later.
         elsewhere += ledger.all_sequenced ? ledger.unread_packets() : ledger.lost_packets();
-        const bool counted = ledger.numbers.has_value() && ledger.numbers->why_unknown().empty();
-        if (counted && !ledger.all_sequenced) missing += ledger.numbers->missing() * ledger.packets_per_event;
+        if (!ledger.all_sequenced) missing += absent_events(ledger) * ledger.packets_per_event;
         at_least = missing - std::min(missing, elsewhere);
         // What the PSNs of RoCE miss and weir did not throw away unread is in no other counter.
         const std::uint64_t other = ledger.unread_packets() + ledger.device_missed;
         at_least = std::max(at_least, ledger.lost_psns() - std::min(ledger.lost_psns(), other));
-        why_not_all = why(ledger, counted);
+        why_not_all = why(ledger);
     }
 
 private:
-    [[nodiscard]] static std::string why(const Ledger& ledger, bool counted) {
+    [[nodiscard]] static std::string why(const Ledger& ledger) {
         if (!ledger.sequence_known)
             return "of some sources neither the size of a message is known nor do packets carry sequence numbers";
         if (ledger.all_sequenced) return {};
@@ -183,22 +194,25 @@ private:
                                       ledger.get(EventCounter::refused_queue_full) +
                                       ledger.get(EventCounter::refused_prescaled);
         if (refused > 0) return "what events lacked that were refused is not counted";
-        return ledger.numbers && !counted ? ledger.numbers->why_unknown() : std::string();
+        const NumberReport* numbers = numbers_of(ledger);
+        return numbers != nullptr
+                   ? numbers->why_unknown()
+                   : "whole events that never came show by their numbers: live some seconds later, in a replay at its end";
     }
 };
 
 std::string none_missing_text(const Ledger& ledger) {
     if (ledger.all_sequenced) return "by sequence: every packet carries a number, and none is missing";
-    if (ledger.numbers) return "by sequence: no packet of an event is missing, and no event number";
-    return "by sequence: no packet is missing in an event of which anything came; events of which nothing came are "
-           "counted at the end of the run";
+    const NumberReport* numbers = numbers_of(ledger);
+    const bool so_far = numbers != nullptr && !ledger.numbers && !numbers->run.epochs.empty();
+    return fmt::format("by sequence: no packet of an event is missing, and no event number{}",
+                       so_far ? fmt::format(" up to {}", numbers->run.epochs.back().last) : "");
 }
 
 std::string missing_text(const Ledger& ledger, std::uint64_t missing) {
     std::string text = fmt::format("by sequence: {} never came", packets_text(missing));
-    if (!ledger.all_sequenced && ledger.numbers && ledger.numbers->why_unknown().empty() &&
-        ledger.numbers->missing() > 0)
-        text += fmt::format(", those of {} events among them of which nothing came", ledger.numbers->missing());
+    const std::uint64_t events = ledger.all_sequenced ? 0 : absent_events(ledger);
+    if (events > 0) text += fmt::format(", those of {} events among them of which nothing came", events);
     return text;
 }
 

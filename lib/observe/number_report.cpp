@@ -74,6 +74,26 @@ std::vector<NumberReport::Range> absent_ranges(const NumberReport& report, const
     return ranges;
 }
 
+/// Without the numbers.
+NumberReport rules_of(const pipeline::Pipeline& pipeline) {
+    const pipeline::Pipeline::Options& options = pipeline.options();
+    NumberReport report;
+    report.declared = options.config.events.stride.has_value();
+    report.sparse = options.config.events.stride == config::EventsConfig::stride_sparse;
+    report.counts_frames = true;
+    for (const stages::StreamRuntime& stream : options.streams)
+        report.counts_frames &= stream.context.sls.lane_packets > 0;
+    report.of_arrival = std::ranges::any_of(options.config.streams, [](const config::StreamConfig& stream) {
+        return stream.event == config::EventBy::arrival;
+    });
+    return report;
+}
+
+std::optional<std::uint64_t> declared_stride(const pipeline::Pipeline& pipeline) {
+    const std::optional<std::uint64_t> stride = pipeline.options().config.events.stride;
+    return stride == config::EventsConfig::stride_sparse ? std::nullopt : stride;
+}
+
 }  // namespace
 
 std::string NumberReport::why_unknown() const {
@@ -96,20 +116,19 @@ std::string NumberReport::why_unknown() const {
     return {};
 }
 
+std::optional<NumberReport> report_settled_numbers(const pipeline::Pipeline& pipeline) {
+    if (pipeline.options().capture.has_value()) return std::nullopt;
+    NumberReport report = rules_of(pipeline);
+    std::optional<pipeline::EventNumbers::Summary> settled = pipeline.numbers().settled(declared_stride(pipeline));
+    if (!settled) return std::nullopt;
+    report.run = *std::move(settled);
+    return report;
+}
+
 NumberReport report_numbers(const pipeline::Pipeline& pipeline) {
     const pipeline::Pipeline::Options& options = pipeline.options();
-    NumberReport report;
-    const std::optional<std::uint64_t> stride = options.config.events.stride;
-    report.declared = stride.has_value();
-    report.sparse = stride == config::EventsConfig::stride_sparse;
-    const auto declared = report.sparse ? std::nullopt : stride;
-    report.run = pipeline.numbers().summary(declared, options.capture.has_value() ? options.capture->loop : 1);
-    report.counts_frames = true;
-    for (const stages::StreamRuntime& stream : options.streams)
-        report.counts_frames &= stream.context.sls.lane_packets > 0;
-    report.of_arrival = std::ranges::any_of(options.config.streams, [](const config::StreamConfig& stream) {
-        return stream.event == config::EventBy::arrival;
-    });
+    NumberReport report = rules_of(pipeline);
+    report.run = pipeline.numbers().summary(declared_stride(pipeline), options.capture ? options.capture->loop : 1);
     if (options.config.events.sources < options.config.sources.size()) return report;
     report.sources.resize(options.config.sources.size());
     for (std::uint32_t s = 0; s < report.sources.size(); ++s) {

@@ -37,6 +37,9 @@ struct NumberReport {
     [[nodiscard]] std::uint64_t missing() const { return run.missing(); }
 };
 
+/// While a live run goes on: of the numbers that nothing can change any more, without sources. Nothing: there are none
+/// yet, or it is a replay, where no time tells when an event would have come.
+[[nodiscard]] std::optional<NumberReport> report_settled_numbers(const pipeline::Pipeline& pipeline);
 /// Once the run has ended.
 [[nodiscard]] NumberReport report_numbers(const pipeline::Pipeline& pipeline);
 

@@ -124,7 +124,9 @@ std::optional<json> RunView::update(const pipeline::Pipeline& pipeline, const Wa
     if (made_s_ && seconds - *made_s_ < interval_s) return std::nullopt;
     const double step_s = seconds - made_s_.value_or(0);
     made_s_ = seconds;
-    const RunSample sample = sampler_.take(pipeline, watch, collect(pipeline), seconds);
+    Ledger ledger = collect(pipeline);
+    ledger.numbers_so_far = report_settled_numbers(pipeline);
+    const RunSample sample = sampler_.take(pipeline, watch, std::move(ledger), seconds);
     look_for_findings(pipeline, watch, sample.ledger, seconds);
     json document = make(pipeline, watch, sample, step_s);
     document["ledger"].erase("balanced");  // what is on its way between two lcores is not counted yet

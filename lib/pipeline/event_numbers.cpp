@@ -47,25 +47,45 @@ std::optional<std::uint64_t> EventNumbers::Summary::stride() const {
     return found;
 }
 
-EventNumbers::EventNumbers(std::size_t builders) {
+EventNumbers::EventNumbers(std::size_t builders, core::TimeNs wait_ns) : settled_(builders, wait_ns) {
     for (std::size_t i = 0; i < builders; ++i) logs_.push_back(std::make_unique<assemble::NumberLog>(log_entries));
 }
 
-void EventNumbers::look() {
-    for (const auto& log : logs_)
-        log->read([&](const assemble::NumberLog::Run& run) {
-            if (epochs_.size() >= epochs_max && !epochs_.contains(run.epoch))
+void EventNumbers::look(core::TimeNs now) {
+    for (std::size_t builder = 0; builder < logs_.size(); ++builder)
+        logs_[builder]->read([&](const assemble::NumberLog::Run& run) {
+            if (epochs_.size() >= epochs_max && !epochs_.contains(run.epoch)) {
                 left_out_ += run.count;
-            else
-                epochs_[run.epoch].add(run.first, run.step, run.count);
+                return;
+            }
+            epochs_[run.epoch].add(run.first, run.step, run.count);
+            settled_.moved(builder, {run.epoch, std::max(run.first, run.first + run.step * (run.count - 1))}, now);
         });
+    settled_.look(now);
+}
+
+std::uint64_t EventNumbers::unlogged() const {
+    std::uint64_t count = left_out_;
+    for (const auto& log : logs_) count += log->dropped();
+    return count;
 }
 
 EventNumbers::Summary EventNumbers::summary(std::optional<std::uint64_t> declared, std::uint32_t passes) const {
     Summary summary;
     for (const auto& [epoch, account] : epochs_) summary.epochs.push_back(account.result(declared, passes - 1));
-    summary.unlogged = left_out_;
-    for (const auto& log : logs_) summary.unlogged += log->dropped();
+    summary.unlogged = unlogged();
+    return summary;
+}
+
+std::optional<EventNumbers::Summary> EventNumbers::settled(std::optional<std::uint64_t> declared) const {
+    if (!settled_.up_to()) return std::nullopt;
+    const auto [last_epoch, last] = *settled_.up_to();
+    Summary summary;
+    for (const auto& [epoch, account] : epochs_) {
+        if (epoch > last_epoch) break;
+        summary.epochs.push_back(epoch < last_epoch ? account.result(declared) : account.result_up_to(last, declared));
+    }
+    summary.unlogged = unlogged();
     return summary;
 }
 

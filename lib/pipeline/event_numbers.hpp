@@ -9,6 +9,7 @@
 
 #include "assemble/number_account.hpp"
 #include "assemble/number_log.hpp"
+#include "pipeline/settled_numbers.hpp"
 
 namespace weir::pipeline {
 
@@ -34,20 +35,26 @@ public:
         [[nodiscard]] std::optional<std::uint64_t> stride() const;
     };
 
-    explicit EventNumbers(std::size_t builders);
+    /// `wait_ns`: as SettledNumbers has it.
+    EventNumbers(std::size_t builders, core::TimeNs wait_ns);
 
     [[nodiscard]] assemble::NumberLog* log(std::size_t builder) noexcept { return logs_[builder].get(); }
     /// Takes what the builders have logged; on the control thread, many times a second.
-    void look();
+    void look(core::TimeNs now);
     /// `declared`: the stride, where it is known; `passes`: of a looped capture, each of which may begin off the
     /// stride.
     [[nodiscard]] Summary summary(std::optional<std::uint64_t> declared, std::uint32_t passes) const;
+    /// The same of the numbers that are settled, while the run goes on; nothing: none is.
+    [[nodiscard]] std::optional<Summary> settled(std::optional<std::uint64_t> declared) const;
 
 private:
+    [[nodiscard]] std::uint64_t unlogged() const;
+
     static constexpr std::uint32_t log_entries = 1U << 14U;
     std::vector<std::unique_ptr<assemble::NumberLog>> logs_;
     std::map<std::uint32_t, assemble::NumberAccount> epochs_;
     std::uint64_t left_out_ = 0;
+    SettledNumbers settled_;
 };
 
 }  // namespace weir::pipeline

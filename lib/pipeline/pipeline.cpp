@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/clock_ns.hpp"
 #include "core/doing.hpp"
 #include "core/resident_memory.hpp"
 #include "port/host_topology.hpp"
@@ -21,6 +22,11 @@ std::uint64_t refused(const wire::PacketTally& packets) {
 std::uint32_t refs_max_of(const plan::Plan& plan) noexcept {
     return assemble::FragmentBlock::capacity *
            (plan.buffers_per_rx / 16 + plan.messages_per_rx + plan.copy_cells_per_rx + 1);
+}
+
+/// A message waits for its packets, then its event for the other messages; and nobody looks all the time.
+core::TimeNs numbers_wait_ns(const config::RunConfig& config) {
+    return (2 * core::TimeNs{config.events.timeout_ms} + 500) * core::ns_per_ms;
 }
 
 bool any_answers(const config::RunConfig& config) {
@@ -41,7 +47,7 @@ Pipeline::Pipeline(Options options)
       rings_(options_.plan, !is_live(), options_.sinks.size()),
       outputs_(options_.plan, options_.sinks, options_.latest_event, rings_),
       clock_(is_live() ? std::make_unique<port::LiveClock>() : nullptr),
-      numbers_(options_.plan.build.size()),
+      numbers_(options_.plan.build.size(), numbers_wait_ns(options_.config)),
       lcores_(options_.plan.placement.lcores(), options_.config.lcores.idle, signals_, clock_.get()) {
     const plan::Plan& plan = options_.plan;
     for (std::uint32_t port = 0; port < options_.config.ports.size(); ++port)
@@ -280,7 +286,7 @@ void Pipeline::start() {
 }
 
 void Pipeline::look() {
-    numbers_.look();
+    numbers_.look(core::monotonic_ns());
     if (clock_ != nullptr) clock_->look();
     inputs_->look();
     ports_.pools().look();
@@ -301,7 +307,7 @@ void Pipeline::join() {
     if (pedestals_ != nullptr) pedestals_->join();
     lcores_.join();
     inputs_->join();
-    numbers_.look();
+    numbers_.look(core::monotonic_ns());
 }
 
 Levels Pipeline::levels() const {

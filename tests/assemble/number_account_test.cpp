@@ -153,6 +153,19 @@ TEST(NumberAccount, AgreesWithASet) {
                 ASSERT_FALSE(seen.contains(n - first)) << seed;
         }
         ASSERT_EQ(listed, found.missing) << seed;
+        const std::uint64_t last =
+            first + *std::next(seen.begin(), static_cast<std::ptrdiff_t>(random() % seen.size()));
+        NumberAccount low;
+        for (const std::uint64_t n : seen)
+            if (n <= last - first) low.add(first + n, 0, 1);
+        const auto up_to = account.result_up_to(last, stride);
+        const auto wanted = low.result(stride);
+        ASSERT_EQ(up_to.seen, wanted.seen) << seed;
+        ASSERT_EQ(up_to.missing, wanted.missing) << seed;
+        ASSERT_EQ(up_to.first, wanted.first) << seed;
+        ASSERT_EQ(up_to.last, wanted.last) << seed;
+        ASSERT_EQ(up_to.ranges, wanted.ranges) << seed;
+        ASSERT_EQ(account.result().seen, seen.size()) << "it forgot for good, " << seed;
     }
 }
 

@@ -235,6 +235,31 @@ class WatchingTest(live.Case):
         self.assertEqual(places["kernel"]["packets"], 0)
         service.end()
 
+    def test_whole_events_that_never_came_show_while_the_run_goes_on(self):
+        network = live.Network()
+        self.addCleanup(network.close)
+        service = self.service(THREE_SOURCES)
+        service.command("start")
+        with network.socket_there(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+
+            def send(numbers):
+                for number in numbers:
+                    for port in (50001, 50002, 50003):
+                        sender.sendto(struct.pack("<QII", number, 0, 0) + bytes(184), (live.RECEIVER, port))
+                    time.sleep(0.01)
+
+            def way():
+                return next(place for place in service.get("where") if place["place"] == "way")
+
+            send(range(300))
+            self.assertEqual(way()["packets"], 0, way())
+            self.assertRegex(way()["evidence"], r"and no event number up to \d+")
+            send(range(320, 620))
+            self.assertEqual(way()["packets"], 60, way())
+            self.assertIn("of 20 events among them of which nothing came", way()["evidence"])
+            self.assertIn('weir_lost_packets{place="way"} 60', self.scrape(service))
+        service.end()
+
 
 if __name__ == "__main__":
     live.main(sandbox_required=True)

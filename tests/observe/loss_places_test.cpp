@@ -15,6 +15,20 @@ using weir::assemble::EventCounter;
 using weir::wire::PacketCounter;
 using Known = std::optional<std::uint64_t>;
 
+/// Ten events, and `missing` before the last of them.
+NumberReport numbers(std::uint64_t missing) {
+    weir::assemble::NumberAccount::Result epoch;
+    epoch.counting = weir::assemble::NumberAccount::Counting::counted;
+    epoch.stride = 1;
+    epoch.seen = 10;
+    epoch.missing = missing;
+    epoch.last = 9 + missing;
+    NumberReport report;
+    report.declared = true;
+    report.run.epochs.push_back(epoch);
+    return report;
+}
+
 /// Two sources of 50 packets an event, through one card.
 Ledger healthy() {
     Ledger ledger;
@@ -25,6 +39,7 @@ Ledger healthy() {
     ledger.devices = {{"det0", "pci", 1000, 0, 0}};
     ledger.sequence_known = true;
     ledger.packets_per_event = 100;
+    ledger.numbers = numbers(0);
     return ledger;
 }
 
@@ -52,7 +67,7 @@ void behind_kernel(Ledger& ledger, Ledger::Before before) {
 
 TEST(LossPlaces, AreAllKnownToHaveLostNothing) {
     const Places places(healthy());
-    expect(places.way(), 0, "by sequence: no packet is missing");
+    expect(places.way(), 0, "by sequence: no packet of an event is missing");
     expect(places.nic(), 0, "port det0 (pci) counts none");
     expect(places.kernel(), 0, "not on the way of these packets");
     expect(places.weir(), 0, "every packet that came has its place");
@@ -70,19 +85,28 @@ TEST(LossPlaces, WhatNeverCameWasLostOnTheWay) {
 
 TEST(LossPlaces, WholeEventsAreLostOnTheWayToo) {
     Ledger ledger = healthy();
-    ledger.numbers.emplace();
-    ledger.numbers->declared = true;
-    weir::assemble::NumberAccount::Result epoch;
-    epoch.counting = weir::assemble::NumberAccount::Counting::counted;
-    epoch.stride = 1;
-    epoch.seen = 10;
-    epoch.missing = 2;
-    epoch.last = 11;
-    ledger.numbers->run.epochs.push_back(epoch);
+    ledger.numbers = numbers(2);
     ASSERT_EQ(ledger.numbers->why_unknown(), "");
     expect(Places(ledger).way(), 200, "of 2 events among them of which nothing came");
-    ledger.numbers->run.epochs[0].missing = 0;
-    expect(Places(ledger).way(), 0, "and no event number");
+    ledger.numbers = numbers(0);
+    EXPECT_TRUE(Places(ledger).way().evidence.ends_with("and no event number"));
+    ledger.numbers->sparse = true;
+    expect(Places(ledger).way(), {}, "leave numbers out");
+}
+
+TEST(LossPlaces, WholeEventsAreKnownSoFarWhileTheRunGoesOn) {
+    Ledger ledger = healthy();
+    ledger.numbers.reset();
+    expect(Places(ledger).way(), {}, "whole events that never came show by their numbers");
+    ledger.numbers_so_far = numbers(0);
+    expect(Places(ledger).way(), 0, "and no event number up to 9");
+    ledger.numbers_so_far = numbers(3);
+    expect(Places(ledger).way(), 300, "of 3 events among them of which nothing came");
+    ledger.numbers_so_far->run.unlogged = 1;
+    expect(Places(ledger).way(), {}, "came faster than they could be followed");
+    // Where every packet has a number, that tells more.
+    ledger.all_sequenced = true;
+    expect(Places(ledger).way(), 0, "every packet carries a number");
 }
 
 TEST(LossPlaces, TheCardsQueueIsTheCards) {

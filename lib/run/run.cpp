@@ -69,7 +69,7 @@ int execute_run(RunOptions options) {
     prepared.check_machine();
     catch_signals();
     prepared.load();
-    session.open();
+    session.open([] { return stop_signal() != 0; });
     prepared.check_devices();
     port::start_eal(prepared.eal());
     std::unique_ptr<observe::Telemetry> telemetry;

@@ -79,6 +79,10 @@ void RunSinks::open(const config::RunConfig& config, const std::string& out, con
     }
 }
 
+bool RunSinks::are_ready() const {
+    return std::ranges::all_of(sinks_, [](const Open& open) { return open.sink->is_ready(); });
+}
+
 void RunSinks::discard() noexcept {
     for (Open& open : sinks_) {
         const std::filesystem::path hidden = open.sink->path();

@@ -31,6 +31,8 @@ public:
     /// `start`: "config", "machine", and "payload" where reducers make something else of it. Throws core::RunError or
     /// core::UsageError; then nothing stays behind.
     void open(const config::RunConfig& config, const std::string& out, const nlohmann::json& start, bool reduced);
+    /// None waits for somebody before the run may begin.
+    [[nodiscard]] bool are_ready() const;
     /// The run did not start: takes everything away again that would stand in the way of the next try.
     void discard() noexcept;
 

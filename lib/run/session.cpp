@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <thread>
 #include <utility>
 
 #include "config/reducers/pedestal.hpp"
@@ -40,7 +41,7 @@ Session::~Session() {
     if (!started_) sinks_.discard();
 }
 
-void Session::open() {
+void Session::open(const std::function<bool()>& is_given_up) {
     if (prepared_.is_replay()) probe_captures(*options().capture);
     if (!options().answers.empty())
         answers_ = std::make_unique<stages::AnswerLog>(options().answers, prepared_.plan().rx.size());
@@ -54,6 +55,7 @@ void Session::open() {
         sinks_.open(options().config, options().out, start, reduce.needs_version_2());
     }
     kept_start_ = std::move(start);
+    while (!sinks_.are_ready() && !is_given_up()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (sinks_.recorder_path())
         recorder_ = observe::RunRecorder::open(options().config, prepared_.plan(),
                                                {prepared_.is_replay(), *sinks_.recorder_path(), options().version});

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -50,8 +51,9 @@ public:
     // In this order:
 
     /// Captures and sinks: where users err most, so before anything takes time. Throws core::UsageError or
-    /// core::RunError.
-    void open();
+    /// core::RunError. Waits for those whom sinks send events to, as long as the configuration says and
+    /// `is_given_up` does not.
+    void open(const std::function<bool()>& is_given_up);
     /// Makes the pipeline; EAL runs. Throws core::UsageError or core::RunError.
     void make(Company company);
     /// Packets count from here on. Throws core::RunError.

@@ -171,7 +171,7 @@ std::unique_ptr<run::Session> Service::arm(RunHistory::Run& run) {
     give_up_start_if_asked();
     prepared_.load();
     auto session = std::make_unique<run::Session>(prepared_);
-    session->open();
+    session->open([this] { return desk_.wants_abort() || run::stop_signal() != 0; });
     give_up_start_if_asked();
     session->make({ports_.get(), telemetry_.get(), &station_});
     give_up_start_if_asked();

@@ -69,6 +69,8 @@ public:
     [[nodiscard]] virtual std::span<const std::string_view> causes_of_drops() const noexcept { return {}; }
     /// It was told to leave out what it cannot take in time: beside a sink that was not, this is no loss of the run.
     [[nodiscard]] virtual bool may_leave_out() const noexcept { return false; }
+    /// Whoever it is for is there, or need not be waited for any more: the run may begin.
+    [[nodiscard]] virtual bool is_ready() { return true; }
     /// The run is being stopped: a sink that waits for others does not wait for ever any more, or, `at_once`, not at
     /// all. Any thread.
     virtual void stopping(bool /*at_once*/) noexcept {}

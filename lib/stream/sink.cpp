@@ -46,18 +46,14 @@ Sink::Sink(const Config& config)
     description_ = store::hdf5::describe(start, {});
     series_ = {config_.run, fmt::format("{}-{}", config_.name, config_.run),
                store::hdf5::iso_time(core::clock_ns(CLOCK_REALTIME)), config_.start_json, 0};
-    wait_for_consumers();
+    ready_by_ = steady_clock::now() + config_.start_timeout;
 }
 
 Sink::~Sink() = default;
 
-void Sink::wait_for_consumers() {
-    const auto until = steady_clock::now() + config_.start_timeout;
-    const auto all_here = [this] {
-        for (Consumer& consumer : consumers_) consumer.look();
-        return std::ranges::all_of(consumers_, &Consumer::is_connected);
-    };
-    while (!all_here() && steady_clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+bool Sink::is_ready() {
+    for (Consumer& consumer : consumers_) consumer.look();
+    return std::ranges::all_of(consumers_, &Consumer::is_connected) || steady_clock::now() >= ready_by_;
 }
 
 /// Does something with the messages; an error ends the taking of events.

@@ -39,12 +39,14 @@ public:
         std::string start_json = "{}";
     };
 
-    /// Listens, and waits for consumers up to start_timeout. Throws core::RunError.
+    /// Listens. Throws core::RunError.
     explicit Sink(const Config& config);
     ~Sink() override;
 
     void append(std::span<std::byte> blocks) override;
     void sync_if_due() override;
+    /// All consumers are connected, or had start_timeout for that.
+    [[nodiscard]] bool is_ready() override;
     void finish_data() override;
     void close(const nlohmann::json& manifest_extra) override;
     void stopping(bool at_once) noexcept override {
@@ -80,7 +82,6 @@ private:
     void finish_image();
     void send(const MessagePtr& message);
     [[nodiscard]] std::optional<DropCause> send_to(Consumer& consumer, const MessagePtr& message);
-    void wait_for_consumers();
     void send_end();
     void wait_for_the_rest();
     void count() noexcept;
@@ -88,6 +89,7 @@ private:
     void guarded(Action action);
 
     Config config_;
+    std::chrono::steady_clock::time_point ready_by_;
     ZmqContext context_;
     std::vector<Consumer> consumers_;
     std::optional<Previews> previews_;

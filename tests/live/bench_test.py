@@ -35,12 +35,12 @@ class BenchTest(live.Case):
 
     def valid_trial(self, *options, prefix=()):
         """The trial of `--at`, once more where the machine paused and the trial says so."""
-        for _ in range(5):
+        for _ in range(15):
             results, _ = self.bench(*options, prefix=prefix)
             trial = results["results"][0]["trials"][0]
             if trial["valid"]:
                 return trial
-        self.fail(f"five invalid trials: {trial['why']}")
+        self.fail(f"fifteen invalid trials: {trial['why']}")
 
     @staticmethod
     def children_of(process):

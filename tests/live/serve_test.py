@@ -334,6 +334,28 @@ class ServeTest(live.Case):
             time.sleep(0.05)
         service.end()
 
+    def test_an_abort_ends_the_wait_for_consumers(self):
+        text = config(SIMULATED) + """
+[[sink]]
+kind = "stream"
+listen = "tcp://127.0.0.1:*"
+start_timeout_ms = 60000
+"""
+        service = self.service(text)
+        service.ask("PUT", API + "command/execute", "start")
+        live.wait_for(lambda: service.state() == "arming", "start")
+        time.sleep(0.5)
+        self.assertEqual(service.state(), "arming", "it waits for a consumer")
+        began = time.monotonic()
+        service.ask("PUT", API + "command/execute", "abort")
+        live.wait_for(lambda: service.state() == "idle", "idle")
+        self.assertLess(time.monotonic() - began, 20, "it waited to the end")
+        self.assertIn("somebody asked for that", service.get("status/error"))
+        self.assertEqual(list((self.folder / "runs").glob(".*.part")), [])
+        service.ask("PUT", API + "command/execute", "start")
+        live.wait_for(lambda: service.state() == "arming", "start")
+        service.end()
+
     def test_nothing_listens_but_what_is_configured(self):
         service = self.service()
         inodes = {os.readlink(f"/proc/{service.process.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{service.process.pid}/fd")

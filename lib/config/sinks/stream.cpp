@@ -93,9 +93,8 @@ OptionTable<StreamSinkConfig> stream_options() {
         "linger_ms", {0, 3'600'000}, &StreamSinkConfig::linger_ms,
         "how long the end of the run waits for what has not left yet; with `on_full = \"wait\"`, how long since a "
         "consumer last took something");
-    out.integer(
-        "start_timeout_ms", {0, 60'000}, &StreamSinkConfig::start_timeout_ms,
-        "how long the start of the run waits for consumers to connect, whatever is asked of it meanwhile. It starts without them");
+    out.integer("start_timeout_ms", {0, 60'000}, &StreamSinkConfig::start_timeout_ms,
+                "how long the start of the run waits for consumers to connect. It starts without them");
     return out;
 }
 

@@ -151,7 +151,7 @@ class MockWeir:
 
     def put(self, handler):
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
-        if handler.headers.get("Authorization") != f"Bearer {self.token}":
+        if handler.headers.get("X-Weir-Token") != self.token:
             self.answer(handler, b'{"error": "the token is another"}', status=401)
             return
         self.commands.append((handler.path, handler.headers.get("Content-Type"), json.loads(body)))

@@ -11,7 +11,7 @@ import re
 import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
-WITHOUT_DPDK = {"core", "wire", "assemble", "roce", "verbs", "reduce", "store", "config", "probe", "search"}
+WITHOUT_DPDK = {"core", "wire", "assemble", "roce", "verbs", "reduce", "store", "config", "probe", "search", "cluster"}
 SOURCES = {".cpp", ".hpp", ".c", ".h", ".in"}
 
 

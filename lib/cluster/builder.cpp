@@ -1,0 +1,235 @@
+#include "cluster/builder.hpp"
+
+#include <algorithm>
+
+namespace weir::cluster {
+
+Builder::Builder(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application)
+    : settings_(settings),
+      peers_(peers),
+      mail_(mail),
+      application_(application),
+      order_(settings, self, settings.readouts) {
+    for (auto* counts : {&stats_.received, &stats_.late, &stats_.not_held, &stats_.node_down, &stats_.timed_out})
+        counts->resize(settings.nodes);
+}
+
+void Builder::assign(Block block, const std::vector<NodeLife>& members, core::TimeNs now) {
+    if (block < settled_ || done_.contains(block) || open_.contains(block)) return;
+    ++stats_.assigned;
+    const auto at = open_.try_emplace(block).first;
+    Open& open = at->second;
+    stats_.open_highest = std::max<std::uint64_t>(stats_.open_highest, open_.size());
+    open.parts.resize(settings_.nodes);
+    open.members.resize(settings_.nodes);
+    for (const NodeLife member : members) open.members[node_of(member)] = incarnation_of(member);
+    open.deadline_ns = now + settings_.timeout_ns;
+    for (const NodeId node : order_.of(block)) {
+        if (open.members[node] == 0)
+            open.parts[node].part = peers_.state(node) == Peers::State::down ? Part::node_down : Part::not_held;
+        else if (is_over(open, node))
+            open.parts[node].part = Part::node_down;
+        else
+            open.awaited.insert(node), open.order.push_back(node);
+    }
+    take_early(block, open);
+    ask(block, open);
+    finish_if_all_here(at);
+}
+
+/// The life of the node that may have the part.
+bool Builder::is_over(const Open& open, NodeId node) const noexcept {
+    return open.members[node] <= peers_.gone(node) || open.members[node] < peers_.incarnation(node);
+}
+
+bool Builder::can_be_asked(const Open& open, NodeId node) const noexcept {
+    return open.awaited.contains(node) && peers_.is_up(node) && peers_.incarnation(node) == open.members[node];
+}
+
+void Builder::take_early(Block block, Open& open) {
+    const auto early = early_.find(block);
+    if (early == early_.end()) return;
+    for (const auto& [node, part] : early->second) {
+        if (part.part == Part::whole) ++(open.awaited.contains(node) ? stats_.received : stats_.late)[node];
+        if (open.awaited.contains(node))
+            open.parts[node] = part;
+        else if (part.part == Part::whole)
+            application_.release(part.payload);
+        open.awaited.erase(node);
+    }
+    early_.erase(early);
+}
+
+void Builder::ask(Block block, Open& open) {
+    if (settings_.strategy == Strategy::push) return;  // the manager has told them
+    while (open.next < open.order.size() && open.asked.size() < settings_.parallel) {
+        const NodeId node = open.order[open.next++];
+        if (!can_be_asked(open, node)) continue;  // it may not be here yet: see readout_up
+        open.asked.insert(node);
+        mail_.to(node, {.kind = Kind::request, .block = block});
+    }
+}
+
+void Builder::take(NodeId from, const Message& message, Payload payload) {
+    const auto at = open_.find(message.block);
+    const bool is_known = at != open_.end() || message.block < settled_ || done_.contains(message.block);
+    if (settings_.strategy == Strategy::push && !is_known) {
+        if (early_[message.block].try_emplace(from, BuiltPart{message.part, payload}).second) return;
+    }
+    if (at == open_.end() || at->second.stage != Stage::collecting || !at->second.awaited.contains(from)) {
+        if (message.part == Part::whole) {
+            ++stats_.late[from];
+            application_.release(payload);
+        }
+        return;
+    }
+    Open& open = at->second;
+    open.parts[from] = {message.part, payload};
+    open.awaited.erase(from);
+    open.asked.erase(from);
+    if (message.part == Part::whole) ++stats_.received[from];
+    ask(message.block, open);
+    finish_if_all_here(at);
+}
+
+void Builder::lacks(Open& open, NodeId node, Part why) {
+    open.parts[node].part = why;
+    open.awaited.erase(node);
+    open.asked.erase(node);
+}
+
+bool Builder::is_empty(const Open& open) {
+    return std::ranges::none_of(open.parts, [](const BuiltPart& part) { return part.part == Part::whole; });
+}
+
+void Builder::count(const Open& open) {
+    bool complete = true;
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (!settings_.readouts.contains(node)) continue;
+        const Part part = open.parts[node].part;
+        complete &= part == Part::whole;
+        if (part == Part::not_held) ++stats_.not_held[node];
+        if (part == Part::node_down) ++stats_.node_down[node];
+        if (part == Part::late) ++stats_.timed_out[node];
+    }
+    ++(complete ? stats_.complete : stats_.incomplete);
+}
+
+void Builder::finish_if_all_here(Blocks::iterator at) {
+    auto& [block, open] = *at;
+    if (!open.awaited.empty()) return;
+    const bool asks_first = settings_.keep == Keep::assembled || is_empty(open);
+    open.stage = asks_first ? Stage::finished : Stage::given;
+    if (asks_first)
+        ask_manager(block, open);
+    else
+        give(block, open);
+}
+
+void Builder::ask_manager(Block block, const Open& open) {
+    mail_.to_manager({.kind = Kind::finished, .empty = is_empty(open), .block = block});
+}
+
+void Builder::give(Block block, const Open& open) {
+    application_.built(block, open.parts);
+}
+
+void Builder::commit(Block block) {
+    const auto at = open_.find(block);
+    if (at == open_.end() || at->second.stage != Stage::finished) return;
+    Open& open = at->second;
+    open.stage = Stage::committed;
+    if (is_empty(open)) {  // and nothing is released: that would say that it was built
+        ++stats_.empty;
+        empty_.insert(block);
+        end(at);
+        return;
+    }
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (open.members[node] != 0) mail_.to(node, {.kind = Kind::release, .block = block});
+    count(open);
+    if (settings_.keep == Keep::assembled)
+        give(block, open);
+    else
+        end(at);
+}
+
+void Builder::written(Block block) {
+    const auto at = open_.find(block);
+    if (at == open_.end()) return;
+    if (at->second.stage == Stage::committed) {
+        end(at);
+    } else if (at->second.stage == Stage::given) {
+        at->second.stage = Stage::finished;
+        ask_manager(block, at->second);
+    }
+}
+
+void Builder::end(Blocks::iterator at) {
+    const Block block = at->first;
+    open_.erase(at);
+    if (block >= settled_) done_.insert(block);
+    mail_.to_manager({.kind = Kind::done, .block = block});
+}
+
+/// A node that the manager has seen and this one had not.
+void Builder::readout_up(NodeId node) {
+    for (auto& [block, open] : open_) {
+        if (open.stage != Stage::collecting || !can_be_asked(open, node) || open.asked.contains(node)) continue;
+        const bool comes_later = std::find(open.order.begin() + static_cast<std::ptrdiff_t>(open.next),
+                                           open.order.end(), node) != open.order.end();
+        if (!comes_later) open.order.push_back(node);
+        ask(block, open);
+    }
+}
+
+void Builder::readout_gone(NodeId node) {
+    for (auto at = open_.begin(); at != open_.end();) {
+        const auto here = at++;
+        Open& open = here->second;
+        if (open.stage != Stage::collecting || !open.awaited.contains(node) || !is_over(open, node)) continue;
+        lacks(open, node, Part::node_down);
+        ask(here->first, open);
+        finish_if_all_here(here);
+    }
+}
+
+void Builder::settle(Block block) {
+    if (block <= settled_) return;
+    settled_ = block;
+    done_.erase(done_.begin(), done_.lower_bound(block));
+    empty_.erase(empty_.begin(), empty_.lower_bound(block));
+    for (auto early = early_.begin(); early != early_.end() && early->first < block; early = early_.erase(early))
+        for (const auto& [node, part] : early->second) {
+            if (part.part != Part::whole) continue;
+            ++stats_.late[node];
+            application_.release(part.payload);
+        }
+}
+
+void Builder::look(core::TimeNs now) {
+    for (auto at = open_.begin(); at != open_.end();) {
+        const auto here = at++;
+        Open& open = here->second;
+        if (open.stage != Stage::collecting || now < open.deadline_ns) continue;
+        for (NodeId node = 0; node < settings_.nodes; ++node)
+            if (open.awaited.contains(node)) lacks(open, node, Part::late);
+        finish_if_all_here(here);
+    }
+}
+
+void Builder::ask_again() {
+    for (const auto& [block, open] : open_)
+        if (open.stage == Stage::finished) ask_manager(block, open);
+}
+
+void Builder::fill(Report& report) const {
+    report.credits =
+        settings_.credits - std::min<std::uint32_t>(settings_.credits, static_cast<std::uint32_t>(open_.size()));
+    for (const auto& [block, open] : open_)
+        (open.stage == Stage::committed ? report.committed : report.open).push_back(block);
+    report.done.assign(done_.begin(), done_.end());
+    report.empty.assign(empty_.begin(), empty_.end());
+}
+
+}  // namespace weir::cluster

@@ -1,0 +1,94 @@
+// A node as a builder: it collects the parts of the blocks that it is given.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "cluster/mail.hpp"
+#include "cluster/outlet.hpp"
+#include "cluster/peers.hpp"
+#include "cluster/send_order.hpp"
+#include "cluster/settings.hpp"
+
+namespace weir::cluster {
+
+class Builder {
+public:
+    struct Stats {
+        std::uint64_t assigned = 0;
+        std::uint64_t complete = 0;           ///< built, with all parts
+        std::uint64_t incomplete = 0;         ///< built, and parts are missing
+        std::uint64_t empty = 0;              ///< nobody had a part
+        std::vector<std::uint64_t> received;  ///< parts, by node
+        std::vector<std::uint64_t> late;      ///< parts that came when their block had been built, by node
+        std::vector<std::uint64_t> not_held;  ///< missing parts of built blocks, by cause, by node
+        std::vector<std::uint64_t> node_down;
+        std::vector<std::uint64_t> timed_out;
+        std::uint64_t open_highest = 0;
+    };
+
+    Builder(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application);
+
+    void assign(Block block, const std::vector<NodeLife>& members, core::TimeNs now);
+    void take(NodeId from, const Message& message, Payload payload);
+    void commit(Block block);
+    /// The application is done with a block that it was given, and with its payload.
+    void written(Block block);
+    void readout_up(NodeId node);
+    void readout_gone(NodeId node);
+    void settle(Block block);
+    void look(core::TimeNs now);
+
+    /// Somebody else manages: what the one before was asked is asked again.
+    void ask_again();
+    void fill(Report& report) const;
+    [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
+
+private:
+    enum class Stage : std::uint8_t {
+        collecting,
+        given,      ///< Keep::written: the application has it
+        finished,   ///< the manager is asked
+        committed,  ///< the application has it, or need not have it: it is empty
+    };
+    struct Open {
+        Stage stage = Stage::collecting;
+        std::vector<BuiltPart> parts;
+        NodeSet awaited;
+        std::vector<NodeId> order;
+        std::size_t next = 0;              ///< in `order`: whom to ask
+        NodeSet asked;                     ///< and not answered
+        std::vector<Incarnation> members;  ///< by node; 0: it is none
+        core::TimeNs deadline_ns = 0;
+    };
+    using Blocks = std::map<Block, Open>;
+
+    void take_early(Block block, Open& open);
+    void ask(Block block, Open& open);
+    [[nodiscard]] bool is_over(const Open& open, NodeId node) const noexcept;
+    [[nodiscard]] bool can_be_asked(const Open& open, NodeId node) const noexcept;
+    void lacks(Open& open, NodeId node, Part why);
+    void finish_if_all_here(Blocks::iterator at);
+    void ask_manager(Block block, const Open& open);
+    void give(Block block, const Open& open);
+    void end(Blocks::iterator at);
+    void count(const Open& open);
+    [[nodiscard]] static bool is_empty(const Open& open);
+
+    const Settings& settings_;
+    const Peers& peers_;
+    Mail& mail_;
+    Application& application_;
+    SendOrder order_;
+    Blocks open_;
+    /// Parts that readout nodes pushed, of blocks whose assignment is still on its way.
+    std::map<Block, std::map<NodeId, BuiltPart>> early_;
+    std::set<Block> done_;   ///< from settled_ on
+    std::set<Block> empty_;  ///< of these
+    Block settled_ = 0;
+    Stats stats_;
+};
+
+}  // namespace weir::cluster

@@ -1,0 +1,319 @@
+#include "cluster/manager.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::cluster {
+
+namespace {
+
+constexpr core::TimeNs settle_interval_ns = 100 * core::ns_per_ms;
+constexpr Block settle_blocks = 64;
+
+}  // namespace
+
+Manager::Manager(const Settings& settings, const Peers& peers, Mail& mail, Block settled, const std::set<Loss>& losses)
+    : settings_(settings),
+      peers_(peers),
+      mail_(mail),
+      nodes_(settings.nodes),
+      settled_(settled),
+      last_builder_(settings.nodes),
+      losses_(losses.begin(), losses.end()) {}
+
+void Manager::begin(core::TimeNs now) {
+    collect_by_ = now + settings_.join_wait_ns;
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (peers_.is_up(node)) claim(node);
+}
+
+void Manager::claim(NodeId node) {
+    mail_.to(node, {.kind = Kind::claim, .late = !collecting_, .up = peers_.all_up(), .gone = peers_.all_gone()});
+}
+
+void Manager::node_up(NodeId node) {
+    claim(node);
+}
+
+bool Manager::report(NodeId node, const Report& report, core::TimeNs now) {
+    Known& known = nodes_[node];
+    if (known.reported) return true;
+    const bool has_history = !report.open.empty() || !report.committed.empty() || !report.done.empty();
+    if (!collecting_ && has_history) return false;  // its blocks have been given to others
+    known = {true, report.first, report.ready, report.ended, report.credits};
+    ready_ = std::max(ready_, report.ready);
+    credits_ += report.credits;
+    any_ended_ |= report.ended;
+    if (collecting_) {
+        reports_[node] = report;
+    } else {
+        std::vector<std::pair<NodeId, Message>> unheard = std::exchange(unheard_, {});
+        for (auto& [from, message] : unheard)
+            if (from == node)
+                hear(from, message);
+            else
+                unheard_.emplace_back(from, std::move(message));
+        mail_.to(node, settled_message(losses_told_));
+    }
+    look(now);
+    return true;
+}
+
+bool Manager::knows_all_that(const Report& report) const {
+    return std::ranges::all_of(report.up, [this](NodeLife entry) {
+        const auto node = node_of(entry);
+        const auto life = incarnation_of(entry);
+        return life <= peers_.gone(node) || (peers_.is_up(node) && peers_.incarnation(node) >= life);
+    });
+}
+
+void Manager::go_on_if_all_reported(core::TimeNs now) {
+    if (!collecting_) return;
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (peers_.is_up(node) && !nodes_[node].reported) return;
+        if (peers_.state(node) == Peers::State::awaited) return;
+    }
+    if (now < collect_by_)
+        for (const auto& [node, report] : reports_)
+            if (!knows_all_that(report)) return;
+    collecting_ = false;
+    find_again();
+    for (auto& [from, message] : std::exchange(unheard_, {})) take(from, message, now);
+}
+
+/// What the manager before knew, as far as it makes a difference.
+void Manager::find_again() {
+    for (const auto& [node, report] : reports_) settled_ = std::max(settled_, report.settled);
+    next_ = settled_;
+    std::set<Loss> losses(losses_.begin(), losses_.end());
+    std::set<Block> released;
+    for (const auto& [node, report] : reports_) {
+        losses.insert(report.losses.begin(), report.losses.end());
+        for (const Block block : report.empty) losses.insert({block, LossCause::nothing_held});
+        for (const Block block : report.released)
+            if (block >= settled_) released.insert(block);
+    }
+    losses_.assign(losses.begin(), losses.end());
+    for (const auto& [node, report] : reports_) adopt(node, report);
+    for (const Loss& loss : losses_)
+        if (loss.block >= settled_) {
+            blocks_[loss.block] = {Stage::over, 0};
+            next_ = std::max(next_, loss.block + 1);
+        }
+    if (!released.empty()) next_ = std::max(next_, *released.rbegin() + 1);
+    begun_ = next_ > 0;
+    for (Block block = settled_; block < next_; ++block) {
+        if (blocks_.contains(block)) continue;
+        // Released by a builder that is not there any more: it was built.
+        if (released.contains(block)) {
+            if (settings_.keep == Keep::assembled) lose(block, LossCause::builder_down);
+            end_block(block);
+        } else {
+            again_.insert(block);
+        }
+    }
+    reports_.clear();
+}
+
+void Manager::adopt(NodeId node, const Report& report) {
+    const auto all = [&](const auto& list, Stage stage) {
+        for (const Block block : list) {
+            if (block < settled_) continue;
+            blocks_[block] = {stage, node};
+            next_ = std::max(next_, block + 1);
+        }
+    };
+    all(report.open, Stage::assigned);
+    all(report.committed, peers_.is_up(node) ? Stage::committed : Stage::over);
+    if (!peers_.is_up(node))
+        for (const Block block : report.committed) lose_with_builder(block);
+    all(report.done, Stage::over);
+    if (settings_.strategy == Strategy::push)
+        for (const Block block : report.open)
+            if (block >= settled_) tell(block, node);
+}
+
+void Manager::take(NodeId from, const Message& message, core::TimeNs now) {
+    if (collecting_ || !nodes_[from].reported) {
+        unheard_.emplace_back(from, message);
+        return;
+    }
+    hear(from, message);
+    look(now);
+}
+
+void Manager::hear(NodeId from, const Message& message) {
+    Known& known = nodes_[from];
+    const auto at = blocks_.find(message.block);
+    const bool is_its_own = at != blocks_.end() && at->second.builder == from;
+    switch (message.kind) {
+        case Kind::ready:
+            known.first = message.first;
+            known.ready = std::max(known.ready, message.block);
+            known.ended |= message.ended;
+            ready_ = std::max(ready_, known.ready);
+            any_ended_ |= message.ended;
+            break;
+        case Kind::finished:
+            if (!is_its_own || at->second.stage == Stage::over) break;
+            if (at->second.stage == Stage::assigned) {
+                ++stats_.committed;
+                if (message.empty) lose(message.block, LossCause::nothing_held);
+            }
+            at->second.stage = Stage::committed;
+            mail_.to(from, {.kind = Kind::committed, .block = message.block});
+            break;
+        case Kind::done:
+            ++known.credits;
+            ++credits_;
+            if (is_its_own) end_block(message.block);
+            break;
+        default:
+            break;
+    }
+}
+
+void Manager::node_gone(NodeId node, core::TimeNs now) {
+    credits_ -= nodes_[node].credits;
+    nodes_[node] = {};
+    if (const auto report = reports_.find(node); report != reports_.end()) report->second.open.clear();
+    std::erase_if(unheard_, [node](const auto& entry) { return entry.first == node; });
+    for (auto& [block, entry] : blocks_) {
+        if (entry.builder != node || entry.stage == Stage::over) continue;
+        if (entry.stage == Stage::assigned) {
+            again_.insert(block);
+            continue;
+        }
+        lose_with_builder(block);
+        entry.stage = Stage::over;
+    }
+    for (const Block block : again_) blocks_.erase(block);
+    look(now);
+}
+
+/// A block that was built, and whose builder may have gone before it could say that its parts are not needed.
+void Manager::lose_with_builder(Block block) {
+    for (NodeId readout = 0; readout < settings_.nodes; ++readout)
+        if (settings_.readouts.contains(readout)) mail_.to(readout, {.kind = Kind::release, .block = block});
+    if (settings_.keep == Keep::assembled) lose(block, LossCause::builder_down);
+}
+
+void Manager::lose(Block block, LossCause cause) {
+    ++stats_.lost;
+    losses_.push_back({block, cause});
+}
+
+void Manager::end_block(Block block) {
+    blocks_[block].stage = Stage::over;
+}
+
+/// The first block of the run is the lowest that any readout node has, once all have one or the others have waited.
+void Manager::begin_blocks(core::TimeNs now) {
+    if (begun_) return;
+    bool all = true;
+    bool any = false;
+    Block first = ~Block{0};
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (!settings_.readouts.contains(node) || !is_there(node)) continue;
+        const Known& known = nodes_[node];
+        all &= known.ready > 0 || known.ended;
+        if (known.ready == 0) continue;
+        any = true;
+        first = std::min(first, known.first);
+    }
+    if (!any) return;
+    if (begin_by_ == 0) begin_by_ = now + settings_.timeout_ns;
+    if (!all && now < begin_by_) return;
+    begun_ = true;
+    settled_ = next_ = first;
+}
+
+bool Manager::next_builder() {
+    if (credits_ == 0) return false;
+    for (NodeId step = 0; step < settings_.nodes; ++step) {
+        last_builder_ = static_cast<NodeId>((last_builder_ + 1) % settings_.nodes);
+        if (settings_.builders.contains(last_builder_) && is_there(last_builder_) && nodes_[last_builder_].credits > 0)
+            return true;
+    }
+    return false;
+}
+
+void Manager::give() {
+    while ((!again_.empty() || next_ < ready_) && next_builder()) {
+        if (again_.empty()) {
+            ++stats_.assigned;
+            give_to(next_++, last_builder_);
+        } else {
+            ++stats_.assigned_again;
+            const Block block = *again_.begin();
+            again_.erase(again_.begin());
+            give_to(block, last_builder_);
+        }
+    }
+}
+
+void Manager::give_to(Block block, NodeId builder) {
+    --nodes_[builder].credits;
+    --credits_;
+    blocks_[block] = {Stage::assigned, builder};
+    tell(block, builder);
+}
+
+void Manager::tell(Block block, NodeId builder) {
+    Message message{.kind = Kind::assign, .block = block};
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (settings_.readouts.contains(node) && is_there(node) && nodes_[node].first <= block)
+            message.members.push_back(life_of(node, peers_.incarnation(node)));
+    if (settings_.strategy == Strategy::push)
+        for (const NodeLife member : message.members)
+            mail_.to(node_of(member),
+                     {.kind = Kind::request, .node = builder, .life = peers_.incarnation(builder), .block = block});
+    mail_.to(builder, std::move(message));
+}
+
+Message Manager::settled_message(std::size_t losses_from) const {
+    Message message{.kind = Kind::settled, .ended = ended_, .block = settled_};
+    message.losses.assign(losses_.begin() + static_cast<std::ptrdiff_t>(losses_from), losses_.end());
+    return message;
+}
+
+void Manager::settle(core::TimeNs now, bool at_once) {
+    while (!blocks_.empty() && blocks_.begin()->first == settled_ && blocks_.begin()->second.stage == Stage::over) {
+        blocks_.erase(blocks_.begin());
+        ++settled_;
+    }
+    if (settled_ == settled_told_ && !at_once) return;
+    if (!at_once && settled_ - settled_told_ < settle_blocks && now - settled_told_at_ < settle_interval_ns) return;
+    const Message message = settled_message(losses_told_);
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (is_there(node)) mail_.to(node, message);
+    losses_told_ = losses_.size();
+    settled_told_ = settled_;
+    settled_told_at_ = now;
+}
+
+void Manager::look(core::TimeNs now) {
+    if (collecting_) go_on_if_all_reported(now);
+    if (collecting_ || ended_) return;
+    begin_blocks(now);
+    if (begun_) {
+        give();
+        settle(now, false);
+    }
+    if (any_ended_ && settled_ >= ready_ && again_.empty()) end_if_all_have(now);
+}
+
+void Manager::end_if_all_have(core::TimeNs now) {
+    bool any = false;
+    bool all = true;
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (!settings_.readouts.contains(node)) continue;
+        any |= is_there(node);
+        all &= !is_there(node) || nodes_[node].ended;
+    }
+    if (!any || !all) return;
+    ended_ = true;
+    settle(now, true);
+}
+
+}  // namespace weir::cluster

@@ -1,0 +1,102 @@
+// A node as the manager: it gives blocks to builders, and knows what became of each.
+//
+// What it knows can be found again from the reports of the living: a builder knows what it was given and what it built,
+// a readout node which parts were released. So another node can go on when this one goes away.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "cluster/mail.hpp"
+#include "cluster/peers.hpp"
+#include "cluster/settings.hpp"
+
+namespace weir::cluster {
+
+class Manager {
+public:
+    struct Stats {
+        std::uint64_t assigned = 0;        ///< blocks, each once
+        std::uint64_t assigned_again = 0;  ///< because their builder went away
+        std::uint64_t committed = 0;
+        std::uint64_t lost = 0;
+    };
+
+    /// `settled`, `losses`: what this node has heard from the manager before.
+    Manager(const Settings& settings, const Peers& peers, Mail& mail, Block settled, const std::set<Loss>& losses);
+
+    void begin(core::TimeNs now);
+    /// From a node that has answered the claim. False: it has a history that does not fit, and must begin anew.
+    [[nodiscard]] bool report(NodeId node, const Report& report, core::TimeNs now);
+    void take(NodeId from, const Message& message, core::TimeNs now);
+    void node_up(NodeId node);
+    void node_gone(NodeId node, core::TimeNs now);
+    void look(core::TimeNs now);
+
+    [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
+    [[nodiscard]] const std::vector<Loss>& losses() const noexcept { return losses_; }
+    [[nodiscard]] bool is_collecting() const noexcept { return collecting_; }
+
+private:
+    enum class Stage : std::uint8_t { assigned, committed, over };
+    struct Entry {
+        Stage stage = Stage::assigned;
+        NodeId builder = 0;
+    };
+    struct Known {
+        bool reported = false;
+        Block first = 0;
+        Block ready = 0;
+        bool ended = false;
+        std::uint32_t credits = 0;
+    };
+
+    void claim(NodeId node);
+    [[nodiscard]] bool knows_all_that(const Report& report) const;
+    void go_on_if_all_reported(core::TimeNs now);
+    void find_again();
+    void adopt(NodeId node, const Report& report);
+    void hear(NodeId from, const Message& message);
+    void begin_blocks(core::TimeNs now);
+    void give();
+    [[nodiscard]] bool next_builder();
+    void give_to(Block block, NodeId builder);
+    void tell(Block block, NodeId builder);
+    void lose(Block block, LossCause cause);
+    void lose_with_builder(Block block);
+    void end_block(Block block);
+    void end_if_all_have(core::TimeNs now);
+    void settle(core::TimeNs now, bool at_once);
+    [[nodiscard]] Message settled_message(std::size_t losses_from) const;
+    [[nodiscard]] bool is_there(NodeId node) const { return peers_.is_up(node) && nodes_[node].reported; }
+
+    const Settings& settings_;
+    const Peers& peers_;
+    Mail& mail_;
+    std::vector<Known> nodes_;
+    bool collecting_ = true;
+    core::TimeNs collect_by_ = 0;
+    std::map<NodeId, Report> reports_;
+    std::vector<std::pair<NodeId, Message>> unheard_;  ///< from before all had reported
+    bool begun_ = false;
+    core::TimeNs begin_by_ = 0;
+
+    std::map<Block, Entry> blocks_;  ///< from settled_ up to next_
+    std::set<Block> again_;
+    Block settled_;
+    Block next_ = 0;
+    Block ready_ = 0;            ///< the highest of all, ever
+    std::uint64_t credits_ = 0;  ///< the sum of all that are there
+    bool any_ended_ = false;
+    NodeId last_builder_;
+    std::vector<Loss> losses_;
+    std::size_t losses_told_ = 0;
+    Block settled_told_ = 0;
+    core::TimeNs settled_told_at_ = 0;
+    bool ended_ = false;
+    Stats stats_;
+};
+
+}  // namespace weir::cluster

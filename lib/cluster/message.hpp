@@ -1,0 +1,118 @@
+// What nodes of a cluster tell each other, and what each word means. Plain data: engines bring it over.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "cluster/node_set.hpp"
+
+namespace weir::cluster {
+
+/// A start of a node: who comes back has a higher one, and nothing that was meant for the life before reaches it.
+using Incarnation = std::uint32_t;
+/// A node in one of its lives, in a word for lists of them.
+using NodeLife = std::uint64_t;
+[[nodiscard]] constexpr NodeLife life_of(NodeId node, Incarnation incarnation) noexcept {
+    return NodeLife{node} << 32U | incarnation;
+}
+[[nodiscard]] constexpr NodeId node_of(NodeLife life) noexcept {
+    return static_cast<NodeId>(life >> 32U);
+}
+[[nodiscard]] constexpr Incarnation incarnation_of(NodeLife life) noexcept {
+    return static_cast<Incarnation>(life);
+}
+
+/// The number of a block of consecutive events, which are built by one node. Readout nodes cut them alike.
+using Block = std::uint64_t;
+/// A reign of a manager. The higher one counts; no two managers have the same.
+using Term = std::uint64_t;
+
+enum class Kind : std::uint8_t {
+    claim,      ///< manager to all: I manage. `term`, `gone`
+    report,     ///< the answer: what I have. `report`
+    hello,      ///< to a node that came, or whose claim is too old: `term`, `gone`, and `node` manages if `managed`
+    ready,      ///< readout to manager: blocks from `first` up to before `block` are here, or never will be
+    assign,     ///< manager to builder: `block` is yours; `members` have parts
+    request,    ///< builder, or manager where readouts push, to readout: send the part of `block` to `node`
+    part,       ///< readout to builder, with payload, or `part` says why there is none
+    finished,   ///< builder to manager: may I call `block` built? `empty`
+    committed,  ///< the answer: it is yours for good
+    done,       ///< builder to manager: `block` needs no memory any more
+    release,    ///< builder to readout: the part of `block` is not needed any more
+    settled,    ///< manager to all: what became of every block before `block` is known. `losses`
+    expelled,   ///< anybody to a node that counts as gone: begin anew
+};
+
+/// Why an event lacks the part of a node, or why a part is not there.
+enum class Part : std::uint8_t {
+    whole,      ///< it is there
+    not_held,   ///< the node was not there in time, or had to drop it
+    node_down,  ///< the node went away
+    late,       ///< nothing came until the time-out
+};
+
+/// Why a block is lost whole.
+enum class LossCause : std::uint8_t {
+    builder_down,  ///< the builder that had it went away, and nobody holds the parts
+    nothing_held,  ///< no readout node had a part of it
+};
+
+struct Loss {
+    Block block = 0;
+    LossCause cause = LossCause::builder_down;
+    auto operator<=>(const Loss&) const = default;
+};
+
+/// What a node knows that a manager has to know, from its side.
+struct Report {
+    // As a readout node:
+    Block first = 0;
+    Block ready = 0;
+    bool ended = false;
+    std::vector<Block> released;  ///< parts that a builder has done with, from `settled` on
+    // As a builder:
+    std::uint32_t credits = 0;     ///< blocks that there is room for
+    std::vector<Block> open;       ///< given to it, and not committed
+    std::vector<Block> committed;  ///< built, and not done
+    std::vector<Block> done;       ///< from `settled` on
+    std::vector<Block> empty;      ///< of these, what nobody had a part of
+    // As anybody:
+    std::vector<NodeLife> up;  ///< who is there
+    Block settled = 0;
+    std::vector<Loss> losses;  ///< all that it has heard of
+};
+
+struct Message {
+    Kind kind = Kind::claim;
+    Part part = Part::whole;
+    bool ended = false;    ///< ready, settled: nothing more comes
+    bool empty = false;    ///< finished: no node had a part
+    bool late = false;     ///< claim: the blocks have been given out for a while
+    bool managed = false;  ///< hello: `node` manages
+    NodeId node = 0;       ///< request: the builder that is to have the part; hello: who manages
+    Incarnation life = 0;  ///< of `node`
+    Incarnation from = 0;  ///< of the sender
+    Incarnation to = 0;    ///< of the receiver, as the sender knows it
+    Term term = 0;
+    Block block = 0;
+    Block first = 0;
+    std::vector<NodeLife> members{};  ///< assign: who may have parts
+    std::vector<NodeLife> up{};       ///< claim: who is there
+    std::vector<NodeLife> gone{};     ///< claim, hello: lives that are over; 0: it never came
+    std::vector<Loss> losses{};
+    Report report{};
+};
+
+/// Bytes of a part; what they are is the engine's business.
+struct Payload {
+    std::uint64_t bytes = 0;
+    std::uint64_t handle = 0;
+};
+
+[[nodiscard]] std::string_view name_of(Kind kind) noexcept;
+[[nodiscard]] std::string_view name_of(Part part) noexcept;
+[[nodiscard]] std::string_view name_of(LossCause cause) noexcept;
+
+}  // namespace weir::cluster

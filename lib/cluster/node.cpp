@@ -1,0 +1,291 @@
+#include "cluster/node.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::cluster {
+
+namespace {
+
+/// Higher than `last`, and that of no other life of any node. Of two that claim at the same time one counts.
+Term next_term(Term last, NodeId self, Incarnation incarnation) {
+    return ((last >> 32U) + 1) << 32U | (incarnation & 0xffffU) << 16U | static_cast<NodeId>(~self);
+}
+
+}  // namespace
+
+Node::Node(const Settings& settings, NodeId self, Incarnation incarnation, Network& network, Application& application)
+    : settings_(settings),
+      self_(self),
+      incarnation_(incarnation),
+      network_(network),
+      application_(application),
+      peers_(settings.nodes),
+      readout_(settings_, self, peers_, *this, application),
+      builder_(settings_, self, peers_, *this, application) {
+    peers_.set_up(self, incarnation);
+    late_until_.resize(settings.nodes);
+}
+
+void Node::to(NodeId node, Message message, Payload payload) {
+    if (!peers_.is_up(node)) return;
+    message.from = incarnation_;
+    message.to = peers_.incarnation(node);
+    message.term = term_;
+    network_.send(node, message, payload);
+}
+
+void Node::to_manager(Message message) {
+    if (has_manager_ && followed_ == term_) to(manager_id_, std::move(message), {});  // not before it has the report
+}
+
+void Node::peer_up(NodeId node, Incarnation incarnation, core::TimeNs now) {
+    if (node == self_ || incarnation <= peers_.gone(node)) return;
+    if (peers_.is_up(node)) {
+        if (incarnation <= peers_.incarnation(node)) return;
+        gone(node, incarnation - 1, now);
+    }
+    peers_.set_up(node, incarnation);
+    if (followed_ != 0 && !late_) late_until_[node] = now + settings_.join_wait_ns;
+    say_hello(node);
+    builder_.readout_up(node);
+    readout_.builder_up(node);
+    if (manager_ != nullptr) manager_->node_up(node);
+    look(now);
+}
+
+void Node::peer_down(NodeId node, Incarnation incarnation, core::TimeNs now) {
+    if (node != self_ && incarnation > peers_.gone(node)) gone(node, incarnation, now);
+}
+
+void Node::gone(NodeId node, Incarnation incarnation, core::TimeNs now) {
+    peers_.set_gone(node, incarnation);
+    if (peers_.is_up(node)) return;  // it has begun another life already
+    said_hello_.erase(node);
+    const bool managed = is_manager(node);
+    if (managed) has_manager_ = false;
+    readout_.builder_gone(node);
+    builder_.readout_gone(node);
+    if (manager_ != nullptr) manager_->node_gone(node, now);
+    if (managed)  // who has claimed already does so again
+        for (NodeId other = 0; other < settings_.nodes; ++other)
+            if (other != self_) say_hello(other);
+    look(now);
+}
+
+/// One that others said manages may have gone before this node came.
+bool Node::manager_is_gone(core::TimeNs now) const noexcept {
+    const bool is_awaited = !peers_.is_up(manager_id_);
+    return manager_life_ <= peers_.gone(manager_id_) || (is_awaited && now >= manager_by_) ||
+           (!is_awaited && peers_.incarnation(manager_id_) > manager_life_);
+}
+
+/// Who has come late leaves it to the others. At the first start nobody has, once all have said so.
+bool Node::may_manage(core::TimeNs now) const {
+    if (expelled_ || !settings_.managers.contains(self_)) return false;
+    if (now >= join_by_) return true;
+    if (late_) return false;
+    if (followed_ != 0) return true;
+    if (term_ != 0) return false;
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (peers_.state(node) == Peers::State::awaited) return false;
+        if (node != self_ && peers_.is_up(node) && !said_hello_.contains(node)) return false;
+    }
+    return true;
+}
+
+/// The lowest node that may manage does.
+void Node::consider_managing(core::TimeNs now) {
+    if (has_manager_ && manager_is_gone(now)) has_manager_ = false;
+    if (has_manager_ || !may_manage(now)) return;
+    for (NodeId node = 0; node < self_; ++node) {
+        if (!settings_.managers.contains(node)) continue;
+        if (peers_.state(node) != Peers::State::down && now >= late_until_[node]) return;
+    }
+    manage(now);
+}
+
+void Node::manage(core::TimeNs now) {
+    resign();
+    term_ = next_term(term_, self_, incarnation_);
+    has_manager_ = true;
+    manager_id_ = self_;
+    manager_life_ = incarnation_;
+    manager_ = std::make_unique<Manager>(settings_, peers_, static_cast<Mail&>(*this), settled_, losses_);
+    manager_->begin(now);
+}
+
+bool Node::is_known_to(const std::vector<NodeLife>& up) const {
+    return std::ranges::all_of(up, [this](NodeLife entry) {
+        const auto node = node_of(entry);
+        return node == self_ || said_hello_.contains(node) || incarnation_of(entry) <= peers_.gone(node);
+    });
+}
+
+/// Somebody manages: tell it what there is, and take those for gone that it takes for gone.
+void Node::follow(NodeId manager, const Message& claim, core::TimeNs now) {
+    if (claim.term < term_) {
+        say_hello(manager);
+        return;
+    }
+    late_ |= claim.late && followed_ == 0;
+    // Who is given blocks before others know of it would be forgotten if the manager went away.
+    if (followed_ == 0 && now < join_by_ && !is_known_to(claim.up)) {
+        hear_gone(claim.gone, now);
+        term_ = claim.term;
+        postponed_ = {manager, claim};
+        return;
+    }
+    postponed_.reset();
+    const bool is_new = claim.term != std::exchange(followed_, claim.term);
+    term_ = claim.term;
+    has_manager_ = true;
+    manager_id_ = manager;
+    manager_life_ = claim.from;
+    if (manager != self_) resign();
+    hear_gone(claim.gone, now);
+    if (!is_new) return;  // the report of later would count twice what came in between
+    to_manager({.kind = Kind::report, .report = make_report()});
+    builder_.ask_again();
+}
+
+void Node::hear_gone(const std::vector<NodeLife>& list, core::TimeNs now) {
+    for (const NodeLife entry : list) {
+        const auto node = node_of(entry);
+        const auto life = incarnation_of(entry);
+        const bool is_known = life > 0 ? life <= peers_.gone(node) : peers_.state(node) != Peers::State::awaited;
+        if (node == self_ || is_known) continue;
+        if (peers_.is_up(node) && peers_.incarnation(node) <= life) to(node, {.kind = Kind::expelled}, {});
+        gone(node, life, now);
+    }
+}
+
+void Node::say_hello(NodeId node) {
+    Message message{.kind = Kind::hello, .managed = has_manager_, .node = manager_id_, .life = manager_life_};
+    message.gone = peers_.all_gone();
+    to(node, std::move(message), {});
+}
+
+/// Who comes back knows neither who has gone meanwhile, nor who manages.
+void Node::hear_hello(NodeId from, const Message& message, core::TimeNs now) {
+    said_hello_.insert(from);
+    if (message.term <= term_) {
+        if (manager_ != nullptr && !message.managed) manager_->node_up(from);
+    } else {
+        term_ = message.term;
+        if (manager_ != nullptr && !manager_->is_collecting()) {  // somebody who came late has claimed
+            manage(now);
+        } else {
+            resign();
+            manager_by_ = now + settings_.join_wait_ns;
+            has_manager_ = message.managed && message.node != self_;
+            manager_id_ = message.node;
+            manager_life_ = message.life;
+        }
+    }
+    hear_gone(message.gone, now);
+    look(now);
+}
+
+/// Who manages next hears from this node what it had found out.
+void Node::resign() {
+    if (manager_ == nullptr) return;
+    losses_.insert(manager_->losses().begin(), manager_->losses().end());
+    manager_.reset();
+}
+
+Report Node::make_report() const {
+    Report report;
+    if (settings_.readouts.contains(self_)) readout_.fill(report);
+    if (settings_.builders.contains(self_)) builder_.fill(report);
+    report.up = peers_.all_up();
+    report.settled = settled_;
+    report.losses.assign(losses_.begin(), losses_.end());
+    return report;
+}
+
+void Node::hear_settled(const Message& message) {
+    losses_.insert(message.losses.begin(), message.losses.end());
+    if (message.block > settled_) {
+        settled_ = message.block;
+        readout_.settle(settled_);
+        builder_.settle(settled_);
+    }
+    if (!message.ended || std::exchange(ended_, true)) return;
+    readout_.settle(~Block{0});
+    application_.ended();
+}
+
+void Node::receive(NodeId from, const Message& message, Payload payload, core::TimeNs now) {
+    if (message.to == incarnation_ && !expelled_) peer_up(from, message.from, now);  // the network may tell that later
+    const bool has_payload = message.kind == Kind::part && message.part == Part::whole;
+    // Meant for the life before, or from one that is over.
+    if (message.to != incarnation_ || !peers_.is_up(from) || message.from != peers_.incarnation(from) || expelled_) {
+        if (has_payload) application_.release(payload);
+        return;
+    }
+    switch (message.kind) {
+        case Kind::claim:
+            follow(from, message, now);
+            break;
+        case Kind::report:
+            if (manager_ != nullptr && message.term == term_ && !manager_->report(from, message.report, now)) {
+                to(from, {.kind = Kind::expelled}, {});
+                gone(from, message.from, now);
+            }
+            break;
+        case Kind::hello:
+            hear_hello(from, message, now);
+            break;
+        case Kind::ready:
+        case Kind::finished:
+        case Kind::done:
+            if (manager_ != nullptr && message.term == term_) manager_->take(from, message, now);
+            break;
+        case Kind::assign:
+            if (is_from_manager(from, message)) builder_.assign(message.block, message.members, now);
+            break;
+        case Kind::committed:
+            if (is_from_manager(from, message)) builder_.commit(message.block);
+            break;
+        case Kind::settled:
+            if (is_from_manager(from, message)) hear_settled(message);
+            break;
+        case Kind::request: {
+            const bool on_behalf = settings_.strategy == Strategy::push;
+            if (!on_behalf || is_from_manager(from, message))
+                readout_.want(message.block, on_behalf ? message.node : from, on_behalf ? message.life : message.from);
+            break;
+        }
+        case Kind::part:
+            builder_.take(from, message, payload);
+            break;
+        case Kind::release:
+            readout_.release(message.block);
+            break;
+        case Kind::expelled:
+            expelled_ = true;
+            manager_.reset();
+            has_manager_ = false;
+            application_.expelled();
+            break;
+    }
+}
+
+void Node::look(core::TimeNs now) {
+    if (expelled_) return;
+    builder_.look(now);
+    if (join_by_ == 0) join_by_ = now + settings_.join_wait_ns;
+    if (now >= join_by_)
+        for (NodeId node = 0; node < settings_.nodes; ++node)
+            if (peers_.state(node) == Peers::State::awaited) gone(node, 0, now);
+    consider_managing(now);
+    if (postponed_ && peers_.is_up(postponed_->first) &&
+        peers_.incarnation(postponed_->first) == postponed_->second.from) {
+        const auto [manager, claim] = *std::exchange(postponed_, std::nullopt);
+        follow(manager, claim, now);
+    }
+    if (manager_ != nullptr) manager_->look(now);
+}
+
+}  // namespace weir::cluster

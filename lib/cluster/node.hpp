@@ -1,0 +1,99 @@
+// A node of a cluster that builds events together: its parts, who manages, and who is there. No network, threads or
+// clock of its own: they are given to it, so the same code runs on a network, in a simulation, and in a test.
+//
+// Network::send() must not call back. All calls come from one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "cluster/builder.hpp"
+#include "cluster/mail.hpp"
+#include "cluster/manager.hpp"
+#include "cluster/outlet.hpp"
+#include "cluster/peers.hpp"
+#include "cluster/readout.hpp"
+#include "cluster/settings.hpp"
+
+namespace weir::cluster {
+
+class Node final : Mail {
+public:
+    Node(const Settings& settings, NodeId self, Incarnation incarnation, Network& network, Application& application);
+
+    // What the network tells it:
+    /// Messages can be sent to `node` and come from it. A node that comes back has a higher incarnation.
+    void peer_up(NodeId node, Incarnation incarnation, core::TimeNs now);
+    /// That life of it is over, and nothing more comes of it; also if it was never seen.
+    void peer_down(NodeId node, Incarnation incarnation, core::TimeNs now);
+    void receive(NodeId from, const Message& message, Payload payload, core::TimeNs now);
+    /// The payload of the part of `block` has left, or never will: once for each that was sent.
+    void sent(Block block) { readout_.sent(block); }
+    /// Some times in every interval that matters.
+    void look(core::TimeNs now);
+
+    /// What its application tells it: see Readout and Builder.
+    [[nodiscard]] Readout& readout() noexcept { return readout_; }
+    void written(Block block) { builder_.written(block); }
+
+    [[nodiscard]] const Readout::Stats& readout_stats() const noexcept { return readout_.stats(); }
+    [[nodiscard]] const Builder::Stats& builder_stats() const noexcept { return builder_.stats(); }
+    /// Null: somebody else manages.
+    [[nodiscard]] const Manager* manager() const noexcept { return manager_.get(); }
+    [[nodiscard]] Block settled() const noexcept { return settled_; }
+    /// Blocks that are lost whole, as far as this node has heard.
+    [[nodiscard]] const std::set<Loss>& losses() const noexcept { return losses_; }
+    [[nodiscard]] bool has_ended() const noexcept { return ended_; }
+
+private:
+    void to(NodeId node, Message message, Payload payload) override;
+    using Mail::to;
+    void to_manager(Message message) override;
+
+    [[nodiscard]] bool manager_is_gone(core::TimeNs now) const noexcept;
+    [[nodiscard]] bool may_manage(core::TimeNs now) const;
+    void manage(core::TimeNs now);
+    void consider_managing(core::TimeNs now);
+    [[nodiscard]] bool is_known_to(const std::vector<NodeLife>& up) const;
+    void follow(NodeId manager, const Message& claim, core::TimeNs now);
+    void hear_gone(const std::vector<NodeLife>& list, core::TimeNs now);
+    void hear_settled(const Message& message);
+    void resign();
+    void say_hello(NodeId node);
+    void hear_hello(NodeId from, const Message& message, core::TimeNs now);
+    void gone(NodeId node, Incarnation incarnation, core::TimeNs now);
+    [[nodiscard]] Report make_report() const;
+    [[nodiscard]] bool is_manager(NodeId node) const noexcept { return has_manager_ && manager_id_ == node; }
+    [[nodiscard]] bool is_from_manager(NodeId from, const Message& message) const noexcept {
+        return is_manager(from) && message.term == term_;
+    }
+
+    Settings settings_;
+    NodeId self_;
+    Incarnation incarnation_;
+    Network& network_;
+    Application& application_;
+    Peers peers_;
+    Readout readout_;
+    Builder builder_;
+    std::unique_ptr<Manager> manager_;
+    bool has_manager_ = false;
+    NodeId manager_id_ = 0;
+    Incarnation manager_life_ = 0;
+    Term term_ = 0;
+    Term followed_ = 0;  ///< the manager that has been told everything
+    core::TimeNs join_by_ = 0;
+    bool late_ = false;  ///< it came when others had begun: for a while it does not know of everybody
+    std::vector<core::TimeNs> late_until_;  ///< others for which the same is true
+    NodeSet said_hello_;
+    std::optional<std::pair<NodeId, Message>> postponed_;  ///< a claim that is answered once everybody knows this node
+    core::TimeNs manager_by_ = 0;                          ///< a manager that this node has only heard of is waited for
+    Block settled_ = 0;
+    std::set<Loss> losses_;
+    bool ended_ = false;
+    bool expelled_ = false;
+};
+
+}  // namespace weir::cluster

@@ -1,0 +1,181 @@
+#include "cluster/readout.hpp"
+
+#include <algorithm>
+
+namespace weir::cluster {
+
+Readout::Readout(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application)
+    : settings_(settings),
+      peers_(peers),
+      mail_(mail),
+      application_(application),
+      order_(settings, self, settings.builders) {}
+
+void Readout::tell_ready() {
+    Message message{.kind = Kind::ready, .ended = ended_, .block = ready_, .first = first_};
+    mail_.to_manager(std::move(message));
+}
+
+void Readout::offer(Block block, Payload payload) {
+    ++stats_.offered;
+    if (block < settled_) {  // the others had waited for long enough
+        ++stats_.dropped;
+        application_.release(payload);
+    } else {
+        held_[block].payload = payload;
+        stats_.held_highest = std::max(stats_.held_highest, ++stats_.held);
+    }
+    if (!begun_) first_ = block;
+    begun_ = true;
+    skip_to(block + 1);
+}
+
+void Readout::skip_to(Block block) {
+    if (block <= ready_) return;
+    if (!begun_) first_ = block;
+    begun_ = true;
+    ready_ = block;
+    tell_ready();
+    answer_wishes();
+}
+
+void Readout::answer_wishes() {
+    while (!waiting_.empty() && (waiting_.begin()->first < ready_ || ended_)) {
+        const auto [wanted, wish] = *waiting_.begin();
+        waiting_.erase(waiting_.begin());
+        want(wanted, wish.builder, wish.life);
+    }
+}
+
+void Readout::close() {
+    if (ended_) return;
+    ended_ = true;
+    tell_ready();
+    answer_wishes();
+}
+
+void Readout::drop_before(Block block) {
+    for (auto held = held_.begin(); held != held_.end() && held->first < block;) {
+        const auto here = held++;
+        if (here->second.released) continue;
+        ++stats_.dropped;
+        here->second.released = true;
+        let_go(here);
+    }
+}
+
+void Readout::want(Block block, NodeId builder, Incarnation life) {
+    if (block < settled_ || life <= peers_.gone(builder)) return;
+    if (!peers_.is_up(builder) || peers_.incarnation(builder) < life) {
+        unreached_.emplace(builder, std::pair(block, life));
+        return;
+    }
+    if (block >= ready_ && !ended_) {
+        waiting_.emplace(block, Wish{builder, life});
+        return;
+    }
+    if (const auto held = held_.find(block); held != held_.end()) {
+        Held& part = held->second;
+        if (part.sent_to_life == life && part.sent_to == builder) return;
+        part.sent_to = builder;
+        part.sent_to_life = life;
+    }
+    queue(block, builder);
+}
+
+void Readout::queue(Block block, NodeId builder) {
+    if (settings_.strategy == Strategy::pull) {  // builders take turns
+        send_part(block, builder);
+        return;
+    }
+    const std::uint64_t round = block / settings_.builders.size();
+    turns_.insert({round, order_.place_of(round, builder), block, builder});
+    send_more();
+}
+
+void Readout::send_more() {
+    while (in_flight_ < settings_.parallel && !turns_.empty()) {
+        const Turn turn = *turns_.begin();
+        turns_.erase(turns_.begin());
+        send_part(turn.block, turn.builder);
+    }
+}
+
+void Readout::send_part(Block block, NodeId builder) {
+    Message message{.kind = Kind::part, .block = block};
+    const auto held = held_.find(block);
+    if (held == held_.end() || held->second.released) {
+        ++stats_.not_held;
+        message.part = Part::not_held;
+        mail_.to(builder, std::move(message));
+        return;
+    }
+    ++stats_.handed_over;
+    ++held->second.sending;
+    ++in_flight_;
+    mail_.to(builder, std::move(message), held->second.payload);
+}
+
+void Readout::sent(Block block) {
+    --in_flight_;
+    if (const auto held = held_.find(block); held != held_.end()) {
+        --held->second.sending;
+        let_go(held);
+    }
+    send_more();
+}
+
+void Readout::release(Block block) {
+    if (block < settled_) return;
+    released_.insert(block);
+    if (const auto held = held_.find(block); held != held_.end()) {
+        held->second.released = true;
+        let_go(held);
+    }
+}
+
+void Readout::settle(Block block) {
+    if (block <= settled_) return;
+    settled_ = block;
+    released_.erase(released_.begin(), released_.lower_bound(block));
+    waiting_.erase(waiting_.begin(), waiting_.lower_bound(block));
+    std::erase_if(turns_, [block](const Turn& turn) { return turn.block < block; });
+    for (auto held = held_.begin(); held != held_.end() && held->first < block;) {
+        const auto here = held++;
+        here->second.released = true;
+        let_go(here);
+    }
+}
+
+void Readout::builder_up(NodeId builder) {
+    std::vector<std::pair<Block, Incarnation>> wishes;
+    const auto [begin, end] = unreached_.equal_range(builder);
+    for (auto at = begin; at != end; ++at) wishes.push_back(at->second);
+    unreached_.erase(begin, end);
+    for (const auto& [block, life] : wishes) want(block, builder, life);
+}
+
+void Readout::builder_gone(NodeId builder) {
+    std::erase_if(unreached_, [&](const auto& wish) {
+        return wish.first == builder && wish.second.second <= peers_.gone(builder);
+    });
+    std::erase_if(waiting_, [builder](const auto& wish) { return wish.second.builder == builder; });
+    std::erase_if(turns_, [builder](const Turn& turn) { return turn.builder == builder; });
+}
+
+void Readout::let_go(std::map<Block, Held>::iterator held) {
+    if (!held->second.released || held->second.sending > 0) return;
+    const Payload payload = held->second.payload;
+    held_.erase(held);
+    --stats_.held;
+    application_.release(payload);
+}
+
+void Readout::fill(Report& report) const {
+    report.first = first_;
+    report.ready = ready_;
+    report.ended = ended_;
+    report.released.assign(released_.begin(), released_.end());
+}
+
+}  // namespace weir::cluster

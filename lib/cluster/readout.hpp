@@ -1,0 +1,97 @@
+// A node as a readout node: it holds its parts of blocks, and sends each to the builder that the block is given to.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "cluster/mail.hpp"
+#include "cluster/outlet.hpp"
+#include "cluster/peers.hpp"
+#include "cluster/send_order.hpp"
+#include "cluster/settings.hpp"
+
+namespace weir::cluster {
+
+class Readout {
+public:
+    struct Stats {
+        std::uint64_t offered = 0;
+        std::uint64_t handed_over = 0;  ///< parts that were sent; more than once if a builder went away
+        std::uint64_t not_held = 0;     ///< parts that somebody wanted and that are not here
+        std::uint64_t dropped = 0;      ///< parts that had to go before they were released
+        std::uint64_t held = 0;         ///< now
+        std::uint64_t held_highest = 0;
+    };
+
+    Readout(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application);
+
+    /// The part of `block`; blocks rise, but may leave numbers out.
+    void offer(Block block, Payload payload);
+    /// There is no part of any block before `block`, nor will there be.
+    void skip_to(Block block);
+    /// Nothing more comes.
+    void close();
+    /// There is no room for all: the oldest parts go, up to before `block`.
+    void drop_before(Block block);
+
+    /// `builder`, in that life of it, is to have the part of `block`.
+    void want(Block block, NodeId builder, Incarnation life);
+    void sent(Block block);
+    void release(Block block);
+    /// What became of all blocks before `block` is known, so nobody wants them.
+    void settle(Block block);
+    /// One that a manager knew of earlier than this node did.
+    void builder_up(NodeId builder);
+    void builder_gone(NodeId builder);
+
+    void fill(Report& report) const;
+    [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
+
+private:
+    struct Held {
+        Payload payload;
+        std::uint32_t sending = 0;
+        bool released = false;
+        NodeId sent_to = 0;
+        Incarnation sent_to_life = 0;  ///< 0: to nobody
+    };
+    struct Turn {
+        std::uint64_t round = 0;
+        std::uint32_t place = 0;
+        Block block = 0;
+        NodeId builder = 0;
+        auto operator<=>(const Turn&) const = default;
+    };
+    struct Wish {
+        NodeId builder = 0;
+        Incarnation life = 0;
+    };
+    void tell_ready();
+    void answer_wishes();
+    void queue(Block block, NodeId builder);
+    void send_more();
+    void send_part(Block block, NodeId builder);
+    void let_go(std::map<Block, Held>::iterator held);
+
+    const Settings& settings_;
+    const Peers& peers_;
+    Mail& mail_;
+    Application& application_;
+    SendOrder order_;
+    std::map<Block, Held> held_;
+    std::multimap<Block, Wish> waiting_;                              ///< wanted, and not here yet
+    std::multimap<NodeId, std::pair<Block, Incarnation>> unreached_;  ///< wanted by builders that are not here yet
+    std::set<Turn> turns_;
+    std::uint32_t in_flight_ = 0;
+    std::set<Block> released_;
+    Block settled_ = 0;
+    Block first_ = 0;
+    Block ready_ = 0;
+    bool begun_ = false;
+    bool ended_ = false;
+    Stats stats_;
+};
+
+}  // namespace weir::cluster

@@ -1,0 +1,29 @@
+// In which order a node turns to the others: for a builder, whom it asks; for a readout node, to whom it sends.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cluster/message.hpp"
+#include "cluster/settings.hpp"
+
+namespace weir::cluster {
+
+class SendOrder {
+public:
+    /// `self` is a place among `nodes` as well; nodes that are not in `partners` are left out.
+    SendOrder(const Settings& settings, NodeId self, const NodeSet& partners);
+
+    /// The partners, in the order for `round`, from 0 on.
+    [[nodiscard]] std::vector<NodeId> of(std::uint64_t round) const;
+    /// The place of `partner` in that order.
+    [[nodiscard]] std::uint32_t place_of(std::uint64_t round, NodeId partner) const;
+
+private:
+    std::vector<NodeId> partners_;       ///< linear: beginning after self
+    std::vector<std::uint32_t> places_;  ///< by node
+    Order order_;
+    std::uint64_t seed_;
+};
+
+}  // namespace weir::cluster

@@ -1,0 +1,42 @@
+// What all nodes of a cluster agree on before they start.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cluster/node_set.hpp"
+#include "core/units.hpp"
+
+namespace weir::cluster {
+
+/// Who begins to move a part: the builder that wants it, or the readout node that has it.
+enum class Strategy : std::uint8_t { pull, push };
+
+/// In which order a node turns to the others.
+enum class Order : std::uint8_t {
+    linear,  ///< with the one after itself, and on: no two nodes turn to the same one at the same time
+    random,  ///< another one for each block
+    listed,  ///< linear in a list: where the places in the network differ from the numbers of nodes
+};
+
+/// Until when a readout node keeps a part, in case that its builder goes away.
+enum class Keep : std::uint8_t { assembled, written };
+
+struct Settings {
+    std::uint16_t nodes = 0;
+    NodeSet readouts;
+    NodeSet builders;
+    NodeSet managers;  ///< who may manage; the lowest that is there does
+    Strategy strategy = Strategy::pull;
+    Order order = Order::linear;
+    std::vector<NodeId> list;  ///< Order::listed: every node once
+    Keep keep = Keep::assembled;
+    std::uint32_t credits = 16;  ///< blocks that a builder has room for
+    /// Parts on their way: of one block to a builder that pulls; from a readout node that pushes.
+    std::uint32_t parallel = 1;
+    core::TimeNs timeout_ns = 2 * core::ns_per_s;     ///< for the parts of a block, from its assignment
+    core::TimeNs join_wait_ns = 10 * core::ns_per_s;  ///< for nodes that are listed, at the start
+    std::uint64_t seed = 1;                           ///< of Order::random
+};
+
+}  // namespace weir::cluster

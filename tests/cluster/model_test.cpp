@@ -1,0 +1,101 @@
+// The cluster against an oracle: random schedules, delays, messages that overtake each other, death and return at any
+// moment, slow nodes. WEIR_MODEL_RUNS sets how many runs there are, WEIR_MODEL_SEED with which they begin.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "sanitized.hpp"
+#include "world.hpp"
+
+namespace weir::cluster::test {
+namespace {
+
+constexpr Block blocks_of_a_run = 40;
+
+std::uint64_t number_of(const char* variable, std::uint64_t usual) {
+    const char* const set = std::getenv(variable);
+    return set == nullptr ? usual : std::strtoull(set, nullptr, 10);
+}
+
+Settings random_settings(std::mt19937_64& random) {
+    Settings settings;
+    settings.nodes = static_cast<std::uint16_t>(2 + random() % 5);
+    const bool folded = random() % 2 == 0 || settings.nodes < 3;
+    for (NodeId node = 0; node < settings.nodes; ++node) {
+        if (folded || node % 2 == 0) settings.readouts.insert(node);
+        if (folded || node % 2 == 1) settings.builders.insert(node);
+        if (node == 0 || random() % 4 != 0) settings.managers.insert(node);
+    }
+    settings.strategy = random() % 2 == 0 ? Strategy::pull : Strategy::push;
+    settings.keep = random() % 2 == 0 ? Keep::assembled : Keep::written;
+    settings.order = static_cast<Order>(random() % 3);
+    if (settings.order == Order::listed)
+        for (NodeId node = 0; node < settings.nodes; ++node)
+            settings.list.insert(settings.list.begin() + static_cast<std::ptrdiff_t>(random() % (node + 1U)), node);
+    settings.credits = static_cast<std::uint32_t>(1 + random() % 8);
+    settings.parallel = static_cast<std::uint32_t>(1 + random() % 3);
+    settings.timeout_ns = 400 * core::ns_per_ms;
+    settings.join_wait_ns = 200 * core::ns_per_ms;
+    settings.seed = random();
+    return settings;
+}
+
+World::Outcome run_one(std::uint64_t seed, const Faults& faults) {
+    std::mt19937_64 random(seed);
+    Settings settings = random_settings(random);
+    if (faults.stalls) settings.join_wait_ns = core::ns_per_s;  // longer than a connection takes, always
+    World world(settings, faults, blocks_of_a_run, seed);
+    world.run();
+    return world.outcome();
+}
+
+/// The sum of the outcomes of so many runs, each with a seed of its own.
+World::Outcome run_many(std::uint64_t usual, const Faults& faults) {
+    const std::uint64_t first = number_of("WEIR_MODEL_SEED", 1);
+    const std::uint64_t count = number_of("WEIR_MODEL_RUNS", weir::test::sanitized ? usual / 10 : usual);
+    World::Outcome all{.runs = 0};
+    for (std::uint64_t seed = first; seed < first + count; ++seed) all += run_one(seed, faults);
+    EXPECT_EQ(all.runs, count);
+    return all;
+}
+
+TEST(ClusterModel, WithoutFaultsEveryBlockIsBuiltOnceAndWhole) {
+    const World::Outcome all = run_many(300, {});
+    EXPECT_EQ(all.built, all.runs * blocks_of_a_run);
+    EXPECT_EQ(all.complete, all.built);
+    EXPECT_EQ(all.lost, 0U);
+}
+
+TEST(ClusterModel, WhatANodeDidNotHaveIsMissingAndNothingElse) {
+    const World::Outcome all = run_many(300, {.not_taken = 0.2});
+    EXPECT_GT(all.built, all.complete);
+    EXPECT_GT(all.complete, 0U);
+}
+
+TEST(ClusterModel, SlowNodesAndStalledMessagesCostPartsAtMost) {
+    const World::Outcome all = run_many(300, {.not_taken = 0.05, .slow_node = true, .stalls = true});
+    EXPECT_GT(all.complete, all.built / 4);
+}
+
+TEST(ClusterModel, WhoeverDiesTheOthersGoOnAndEachLossHasACause) {
+    const World::Outcome all = run_many(2000, {.crashes = 0.7});
+    EXPECT_GT(all.deaths, all.runs);
+    EXPECT_GT(all.managers, all.runs);
+    EXPECT_GT(all.built, 30 * all.runs);
+    // Only where a builder and the manager that had its word went away together.
+    EXPECT_LT(all.built_twice, all.built / 1000);
+}
+
+TEST(ClusterModel, WhoStaysAwayIsDoneWithout) {
+    const World::Outcome all = run_many(1000, {.crashes = 0.5, .come_back = false});
+    EXPECT_GT(all.deaths, all.runs / 2);
+}
+
+TEST(ClusterModel, EverythingAtOnce) {
+    const World::Outcome all = run_many(1000, {.crashes = 1.0, .not_taken = 0.05, .slow_node = true, .stalls = true});
+    EXPECT_GT(all.deaths, all.runs);
+}
+
+}  // namespace
+}  // namespace weir::cluster::test

@@ -1,0 +1,356 @@
+#include "world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+#include <utility>
+
+namespace weir::cluster::test {
+
+using core::ns_per_ms;
+
+constexpr core::TimeNs block_interval_ns = 2 * ns_per_ms;
+constexpr core::TimeNs look_interval_ns = 5 * ns_per_ms;
+constexpr core::TimeNs us = 1000;
+
+/// With WEIR_MODEL_TRACE in the environment all messages are printed: set WEIR_MODEL_SEED to the run that went wrong.
+bool traces() {
+    static const bool is_set = std::getenv("WEIR_MODEL_TRACE") != nullptr;
+    return is_set;
+}
+
+/// A node while it lives, with its network and what it is for.
+class World::Life final : public Network, public Application {
+public:
+    Life(World& world, NodeId self, Incarnation life)
+        : self(self), life(life), world_(world), node(world.settings_, self, life, *this, *this) {}
+
+    void send(NodeId to, const Message& message, Payload payload) override {
+        world_.carry(*this, to, message, payload);
+    }
+    void built(Block block, std::span<const BuiltPart> parts) override {
+        const bool committed = world_.settings_.keep == Keep::assembled;
+        world_.builds_[block].push_back({self, life, false, committed, {parts.begin(), parts.end()}});
+        const bool slow = world_.faults_.slow_node && self == world_.slow_;
+        const core::TimeNs takes = static_cast<core::TimeNs>(world_.random(slow ? 40 : 4) + 1) * ns_per_ms;
+        world_.at(world_.now_ + takes, [&world = world_, self = self, life = life, block] {
+            Life* const me = world.alive(self, life);
+            if (me == nullptr) return;
+            for (Build& build : world.builds_[block]) {
+                if (build.node != self || build.life != life) continue;
+                build.written = true;
+                for (const BuiltPart& part : build.parts)
+                    if (part.part == Part::whole) me->release(part.payload);
+            }
+            me->node.written(block);
+        });
+    }
+    void release(Payload payload) override {
+        Content& content = world_.contents_.at(payload.handle);
+        if (content.free) world_.wrong(fmt::format("a part of block {} is released twice", content.block));
+        content.free = true;
+        mine.erase(payload.handle);
+    }
+    void expelled() override { world_.wrong(fmt::format("node {} is alive and was expelled", self)); }
+    void ended() override { has_ended = true; }
+
+    Payload make(Block block, NodeId of) {
+        const std::uint64_t handle = world_.next_handle_++;
+        world_.contents_[handle] = {block, of};
+        mine.insert(handle);
+        return {1000, handle};
+    }
+
+    NodeId self;
+    Incarnation life;
+    std::set<std::uint64_t> mine;  ///< payload in its memory
+    bool has_ended = false;
+
+private:
+    World& world_;
+
+public:
+    Node node;  // last: it may call at once
+};
+
+World::World(Settings settings, Faults faults, Block blocks, std::uint64_t seed)
+    : settings_(std::move(settings)),
+      faults_(faults),
+      blocks_(blocks),
+      seed_(seed),
+      random_(seed),
+      nodes_(settings_.nodes),
+      lives_(settings_.nodes),
+      deaths_(settings_.nodes),
+      offered_(settings_.nodes) {
+    slow_ = static_cast<NodeId>(random(settings_.nodes));
+}
+
+World::~World() = default;
+
+World::Outcome& World::Outcome::operator+=(const Outcome& other) noexcept {
+    runs += other.runs;
+    built += other.built;
+    complete += other.complete;
+    lost += other.lost;
+    built_twice += other.built_twice;
+    deaths += other.deaths;
+    managers += other.managers;
+    return *this;
+}
+
+void World::wrong(const std::string& what) const {
+    throw std::logic_error(fmt::format("seed {}, {} ms: {}", seed_, now_ / ns_per_ms, what));
+}
+
+void World::note(const std::string& what) const {
+    if (traces()) fmt::print("{:.3f} ms: {}\n", static_cast<double>(now_) / ns_per_ms, what);
+}
+
+void World::at(core::TimeNs time, std::function<void()> act) {
+    queue_.push({time, actions_++, std::move(act)});
+}
+
+World::Life* World::alive(NodeId node, Incarnation life) const {
+    return nodes_[node] != nullptr && nodes_[node]->life == life ? nodes_[node].get() : nullptr;
+}
+
+core::TimeNs World::delay(NodeId from, NodeId to) {
+    if (from == to) return 1 + static_cast<core::TimeNs>(random(2)) * us;
+    core::TimeNs takes = static_cast<core::TimeNs>(10 + random(1000)) * us;
+    if (faults_.slow_node && (from == slow_ || to == slow_)) takes *= 10;
+    if (faults_.stalls && random(200) == 0) takes += static_cast<core::TimeNs>(random(300)) * ns_per_ms;
+    return takes;
+}
+
+void World::start(NodeId node) {
+    const Incarnation life = ++lives_[node];
+    note(fmt::format("node {} begins life {}", node, life));
+    nodes_[node] = std::make_unique<Life>(*this, node, life);
+    for (NodeId other = 0; other < settings_.nodes; ++other) {
+        if (other == node || nodes_[other] == nullptr) continue;
+        const auto meet = [&](NodeId who, NodeId whom) {
+            at(now_ + delay(who, whom) * 3, [this, who, whom, my_life = lives_[who], its_life = lives_[whom]] {
+                Life* const me = alive(who, my_life);
+                if (me != nullptr && alive(whom, its_life) != nullptr) me->node.peer_up(whom, its_life, now_);
+            });
+        };
+        meet(node, other);
+        meet(other, node);
+    }
+}
+
+void World::kill(NodeId node) {
+    const auto living = std::ranges::count_if(nodes_, [](const auto& life) { return life != nullptr; });
+    const auto roles = [&](const NodeSet& set) {
+        NodeId count = 0;
+        for (NodeId other = 0; other < settings_.nodes; ++other)
+            if (other != node && nodes_[other] != nullptr && set.contains(other)) ++count;
+        return count;
+    };
+    if (nodes_[node] == nullptr || living < 2) return;
+    if (roles(settings_.readouts) == 0 || roles(settings_.builders) == 0 || roles(settings_.managers) == 0) return;
+    ++outcome_.deaths;
+    note(fmt::format("node {} dies", node));
+    const Incarnation life = nodes_[node]->life;
+    if (nodes_[node]->node.manager() != nullptr) manager_deaths_.push_back(now_);
+    deaths_[node].push_back(now_);
+    nodes_[node].reset();
+    for (NodeId other = 0; other < settings_.nodes; ++other) {
+        if (other == node) continue;
+        at(now_ + static_cast<core::TimeNs>(random(30)) * ns_per_ms,
+           [this, other, node, life, its_life = lives_[other]] {
+               if (Life* const who = alive(other, its_life)) who->node.peer_down(node, life, now_);
+           });
+    }
+    if (faults_.come_back && random(3) != 0)
+        at(now_ + static_cast<core::TimeNs>(1 + random(150)) * ns_per_ms, [this, node] {
+            if (nodes_[node] == nullptr) start(node);
+        });
+}
+
+void World::plan_deaths() {
+    const core::TimeNs end = static_cast<core::TimeNs>(blocks_) * block_interval_ns + 50 * ns_per_ms;
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        std::poisson_distribution<int> often(faults_.crashes);
+        for (int i = faults_.crashes > 0 ? often(random_) : 0; i > 0; --i)
+            at(static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end))), [this, node] { kill(node); });
+    }
+}
+
+void World::offer(NodeId node, Block block) {
+    Life* const life = nodes_[node].get();
+    if (life == nullptr) return;
+    if (chance(faults_.not_taken)) {
+        life->node.readout().skip_to(block + 1);
+        return;
+    }
+    offered_[node].insert(block);
+    life->node.readout().offer(block, life->make(block, node));
+}
+
+void World::carry(Life& from, NodeId to, const Message& message, Payload payload) {
+    if (message.kind == Kind::claim) terms_.insert(message.term);
+    if (message.kind == Kind::assign) first_assigned_ = std::min(first_assigned_, message.block);
+    if (message.kind == Kind::committed)
+        for (Build& build : builds_[message.block]) build.committed |= build.node == to && build.life == message.to;
+    const core::TimeNs arrives = now_ + delay(from.self, to);
+    if (payload.handle != 0) {
+        if (!from.mine.contains(payload.handle)) wrong("a part is sent that is not in memory any more");
+        const core::TimeNs leaves = random(2) == 0 ? arrives : arrives + delay(from.self, to);
+        at(leaves, [this, self = from.self, life = from.life, block = message.block, handle = payload.handle] {
+            Life* const me = alive(self, life);
+            if (me == nullptr) return;
+            if (!me->mine.contains(handle)) wrong("a part was released while it was sent");
+            me->node.sent(block);
+        });
+    }
+    at(arrives, [this, self = from.self, life = from.life, to, to_life = message.to, message, payload] {
+        // What a dead node sent may arrive, or not.
+        if (alive(self, life) == nullptr && random(2) == 0) return;
+        deliver(self, to, to_life, message, payload);
+    });
+}
+
+void World::deliver(NodeId from, NodeId to, Incarnation to_life, const Message& message, Payload payload) {
+    Life* const life = alive(to, to_life);
+    if (life == nullptr) return;
+    Payload copy;
+    if (payload.handle != 0) {
+        const Content& content = contents_.at(payload.handle);
+        copy = life->make(content.block, content.node);
+    }
+    note(fmt::format("{} to {}: {}, block {}, term {:x}{}", from, to, name_of(message.kind), message.block,
+                     message.term, message.kind == Kind::part ? fmt::format(", {}", name_of(message.part)) : ""));
+    life->node.receive(from, message, copy, now_);
+}
+
+bool World::is_over() const {
+    return std::ranges::all_of(nodes_, [](const auto& life) { return life == nullptr || life->has_ended; });
+}
+
+void World::run() {
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        at(static_cast<core::TimeNs>(random(20)) * ns_per_ms, [this, node] { start(node); });
+    const core::TimeNs begin = 60 * ns_per_ms;
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (!settings_.readouts.contains(node)) continue;
+        for (Block block = 0; block < blocks_; ++block)
+            at(begin + static_cast<core::TimeNs>(block) * block_interval_ns +
+                   static_cast<core::TimeNs>(random(1800)) * us,
+               [this, node, block] { offer(node, block); });
+    }
+    plan_deaths();
+    const core::TimeNs end = begin + static_cast<core::TimeNs>(blocks_ + 1) * block_interval_ns;
+    const core::TimeNs limit = end + 60 * core::ns_per_s;
+    std::function<void()> look = [&] {
+        for (const auto& life : nodes_) {
+            if (life == nullptr) continue;
+            life->node.look(now_);
+            if (now_ > end) life->node.readout().close();
+        }
+        if (now_ > limit) wrong("it does not end");
+        at(now_ + look_interval_ns, look);
+    };
+    at(0, look);
+    while (now_ < end || !is_over()) {
+        Action next = queue_.top();
+        queue_.pop();
+        now_ = next.time;
+        next.act();
+    }
+    // What is on its way yet must do no harm.
+    const core::TimeNs settle = now_ + core::ns_per_s;
+    while (now_ < settle) {
+        Action next = queue_.top();
+        queue_.pop();
+        now_ = next.time;
+        next.act();
+    }
+    check();
+}
+
+void World::check() {
+    std::set<Block> lost;
+    Block settled = 0;
+    for (const auto& life : nodes_) {
+        if (life == nullptr) continue;
+        for (const Loss& loss : life->node.losses()) lost.insert(loss.block);
+        settled = std::max(settled, life->node.settled());
+        if (life->node.builder_stats().open_highest > settings_.credits)
+            wrong("a builder had more blocks than credits");
+        if (life->node.readout_stats().held > 0) wrong(fmt::format("node {} still holds parts", life->self));
+        if (!life->mine.empty()) wrong(fmt::format("node {} has {} parts in memory", life->self, life->mine.size()));
+    }
+    Block first = ~Block{0};
+    Block last = 0;
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (offered_[node].empty() || nodes_[node] == nullptr || !deaths_[node].empty()) continue;
+        first = std::min(first, *offered_[node].begin());
+        last = std::max(last, *offered_[node].rbegin());
+    }
+    for (Block block = std::max(first, first_assigned_); block <= last && first <= last; ++block)
+        check_block(block, lost);
+    for (const auto& [block, builds] : builds_)
+        for (const Build& build : builds) check_parts(block, build);
+    if (last > 0 && settled <= last) wrong(fmt::format("nobody knows what became of block {}", last));
+    outcome_.lost = lost.size();
+    outcome_.managers = terms_.size();
+}
+
+void World::check_block(Block block, const std::set<Block>& lost) {
+    std::vector<const Build*> there;
+    for (const Build& build : builds_[block])
+        // Who dies between writing and the manager's answer leaves something that counts for nothing.
+        if (build.written && (build.committed || alive(build.node, build.life) != nullptr)) there.push_back(&build);
+    if (there.empty() && !lost.contains(block)) wrong(fmt::format("block {} is nowhere, and not lost", block));
+    if (!there.empty() && lost.contains(block) &&
+        std::ranges::any_of(there, [this](const Build* build) { return alive(build->node, build->life) != nullptr; }))
+        wrong(fmt::format("block {} is lost, and built by one that lives", block));
+    if (there.size() > 1) {
+        const auto dead = std::ranges::count_if(
+            there, [this](const Build* build) { return alive(build->node, build->life) == nullptr; });
+        if (manager_deaths_.empty() || static_cast<std::size_t>(dead) + 1 < there.size())
+            wrong(fmt::format("block {} was built {} times", block, there.size()));
+        ++outcome_.built_twice;
+    }
+    if (there.empty()) return;
+    ++outcome_.built;
+    bool complete = true;
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (settings_.readouts.contains(node)) complete &= there.front()->parts[node].part == Part::whole;
+    if (complete) ++outcome_.complete;
+}
+
+void World::check_parts(Block block, const Build& build) {
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (!settings_.readouts.contains(node)) continue;
+        const BuiltPart& part = build.parts[node];
+        const bool died = !deaths_[node].empty();
+        switch (part.part) {
+            case Part::whole: {
+                const Content& content = contents_.at(part.payload.handle);
+                if (content.block != block || content.node != node)
+                    wrong(
+                        fmt::format("block {} has a part of block {} of node {}", block, content.block, content.node));
+                break;
+            }
+            case Part::not_held:
+                if (offered_[node].contains(block) && !died && deaths_[build.node].empty() && manager_deaths_.empty() &&
+                    !faults_.stalls && !faults_.slow_node)  // it may join late
+                    wrong(fmt::format("node {} had block {}, and is said not to have held it", node, block));
+                break;
+            case Part::node_down:
+                if (!died) wrong(fmt::format("node {} never died", node));
+                break;
+            case Part::late:
+                if (!faults_.stalls && !faults_.slow_node)
+                    wrong(fmt::format("the part of block {} of node {} is late", block, node));
+                break;
+        }
+    }
+}
+
+}  // namespace weir::cluster::test

@@ -1,0 +1,111 @@
+// A cluster in one thread, for the model test: nodes, a network whose messages overtake each other, a detector, disks,
+// and death at any moment. Everything follows from the seed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "cluster/node.hpp"
+
+namespace weir::cluster::test {
+
+struct Faults {
+    double crashes = 0;  ///< per node, in the time of the run
+    bool come_back = true;
+    double not_taken = 0;    ///< part of the blocks that a readout node does not have
+    bool slow_node = false;  ///< one takes much longer for everything
+    bool stalls = false;     ///< long delays of single messages
+};
+
+class World {
+public:
+    World(Settings settings, Faults faults, Block blocks, std::uint64_t seed);
+    ~World();
+
+    /// Runs until all is over; throws std::logic_error with what is wrong.
+    void run();
+
+    struct Outcome {
+        std::uint64_t runs = 1;
+        std::uint64_t built = 0;
+        std::uint64_t complete = 0;
+        std::uint64_t lost = 0;
+        std::uint64_t built_twice = 0;  ///< by one that died together with a manager, and again
+        std::uint64_t deaths = 0;
+        std::uint64_t managers = 0;  ///< how many reigns there were
+        Outcome& operator+=(const Outcome& other) noexcept;
+    };
+    [[nodiscard]] const Outcome& outcome() const noexcept { return outcome_; }
+
+private:
+    class Life;
+    struct Content {
+        Block block = 0;
+        NodeId node = 0;
+        bool free = false;
+    };
+    struct Build {
+        NodeId node = 0;
+        Incarnation life = 0;
+        bool written = false;
+        bool committed = false;
+        std::vector<BuiltPart> parts;
+    };
+    struct Action {
+        core::TimeNs time = 0;
+        std::uint64_t order = 0;
+        std::function<void()> act;
+        bool operator>(const Action& other) const noexcept {
+            return std::tie(time, order) > std::tie(other.time, other.order);
+        }
+    };
+
+    void at(core::TimeNs time, std::function<void()> act);
+    void start(NodeId node);
+    void kill(NodeId node);
+    void plan_deaths();
+    void offer(NodeId node, Block block);
+    void deliver(NodeId from, NodeId to, Incarnation to_life, const Message& message, Payload payload);
+    void carry(Life& from, NodeId to, const Message& message, Payload payload);
+    [[nodiscard]] core::TimeNs delay(NodeId from, NodeId to);
+    [[nodiscard]] std::uint64_t random(std::uint64_t below) { return random_() % below; }
+    [[nodiscard]] bool chance(double p) { return std::bernoulli_distribution(p)(random_); }
+    [[nodiscard]] Life* alive(NodeId node, Incarnation life) const;
+    [[nodiscard]] bool is_over() const;
+    void check();
+    void check_block(Block block, const std::set<Block>& lost);
+    void check_parts(Block block, const Build& build);
+    void note(const std::string& what) const;
+    [[noreturn]] void wrong(const std::string& what) const;
+
+    Settings settings_;
+    Faults faults_;
+    Block blocks_;
+    std::uint64_t seed_;
+    std::mt19937_64 random_;
+    core::TimeNs now_ = 0;
+    std::uint64_t actions_ = 0;
+    std::priority_queue<Action, std::vector<Action>, std::greater<>> queue_;
+    std::vector<std::unique_ptr<Life>> nodes_;
+    std::vector<Incarnation> lives_;
+    std::vector<std::vector<core::TimeNs>> deaths_;  ///< by node
+    std::set<Term> terms_;
+    Block first_assigned_ = ~Block{0};  ///< where the run began; whoever is late has blocks from before
+    std::vector<core::TimeNs> manager_deaths_;
+    NodeId slow_ = 0;
+    std::map<std::uint64_t, Content> contents_;
+    std::uint64_t next_handle_ = 1;
+    std::map<Block, std::vector<Build>> builds_;
+    std::vector<std::set<Block>> offered_;
+    Outcome outcome_;
+};
+
+}  // namespace weir::cluster::test

@@ -262,7 +262,7 @@ void Manager::give_to(Block block, NodeId builder) {
 void Manager::tell(Block block, NodeId builder) {
     Message message{.kind = Kind::assign, .block = block};
     for (NodeId node = 0; node < settings_.nodes; ++node)
-        if (settings_.readouts.contains(node) && is_there(node) && nodes_[node].first <= block)
+        if (settings_.readouts.contains(node) && is_there(node))
             message.members.push_back(life_of(node, peers_.incarnation(node)));
     if (settings_.strategy == Strategy::push)
         for (const NodeLife member : message.members)

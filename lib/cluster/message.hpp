@@ -82,6 +82,7 @@ struct Report {
     std::vector<NodeLife> up;  ///< who is there
     Block settled = 0;
     std::vector<Loss> losses;  ///< all that it has heard of
+    bool operator==(const Report&) const = default;
 };
 
 struct Message {
@@ -103,6 +104,7 @@ struct Message {
     std::vector<NodeLife> gone{};     ///< claim, hello: lives that are over; 0: it never came
     std::vector<Loss> losses{};
     Report report{};
+    bool operator==(const Message&) const = default;
 };
 
 /// Bytes of a part; what they are is the engine's business.

@@ -1,0 +1,141 @@
+#include "message_bytes.hpp"
+
+#include <cstring>
+#include <stdexcept>
+#include <type_traits>
+
+namespace weir::cluster::bench {
+
+namespace {
+
+/// The numbers of a message, in front of its lists.
+struct Head {
+    Kind kind{};
+    Part part{};
+    std::uint8_t flags = 0;
+    NodeId node = 0;
+    Incarnation life = 0;
+    Incarnation from = 0;
+    Incarnation to = 0;
+    Term term = 0;
+    Block block = 0;
+    Block first = 0;
+};
+
+enum Flag : std::uint8_t { ended = 1, empty = 2, late = 4, managed = 8, has_lists = 16, has_report = 32 };
+
+class Out {
+public:
+    template <class T>
+    void put(const T& value) {
+        static_assert(std::is_trivially_copyable_v<T>);
+        const auto* const begin = reinterpret_cast<const std::byte*>(&value);
+        bytes.insert(bytes.end(), begin, begin + sizeof value);
+    }
+    template <class T>
+    void put_list(const std::vector<T>& list) {
+        put(static_cast<std::uint32_t>(list.size()));
+        for (const T& value : list) put(value);
+    }
+    std::vector<std::byte> bytes;
+};
+
+class In {
+public:
+    explicit In(std::span<const std::byte> bytes) : left_(bytes) {}
+    template <class T>
+    T get() {
+        if (left_.size() < sizeof(T)) throw std::runtime_error("a message of the cluster is cut short");
+        T value;
+        std::memcpy(&value, left_.data(), sizeof value);
+        left_ = left_.subspan(sizeof value);
+        return value;
+    }
+    template <class T>
+    void get_list(std::vector<T>& list) {
+        const auto count = get<std::uint32_t>();
+        for (std::uint32_t i = 0; i < count; ++i) list.push_back(get<T>());
+    }
+    [[nodiscard]] bool is_empty() const noexcept { return left_.empty(); }
+
+private:
+    std::span<const std::byte> left_;
+};
+
+void put_report(Out& out, const Report& report) {
+    out.put(report.first);
+    out.put(report.ready);
+    out.put(static_cast<std::uint8_t>(report.ended));
+    out.put(report.credits);
+    out.put(report.settled);
+    for (const auto* list : {&report.released, &report.open, &report.committed, &report.done, &report.empty})
+        out.put_list(*list);
+    out.put_list(report.up);
+    out.put_list(report.losses);
+}
+
+Report get_report(In& in) {
+    Report report;
+    report.first = in.get<Block>();
+    report.ready = in.get<Block>();
+    report.ended = in.get<std::uint8_t>() != 0;
+    report.credits = in.get<std::uint32_t>();
+    report.settled = in.get<Block>();
+    for (auto* list : {&report.released, &report.open, &report.committed, &report.done, &report.empty})
+        in.get_list(*list);
+    in.get_list(report.up);
+    in.get_list(report.losses);
+    return report;
+}
+
+}  // namespace
+
+std::vector<std::byte> to_bytes(const Message& message) {
+    const bool lists =
+        !message.members.empty() || !message.up.empty() || !message.gone.empty() || !message.losses.empty();
+    const bool reports = message.kind == Kind::report;
+    const int flags = (message.ended ? ended : 0) | (message.empty ? empty : 0) | (message.late ? late : 0) |
+                      (message.managed ? managed : 0) | (lists ? has_lists : 0) | (reports ? has_report : 0);
+    Out out;
+    out.put(Head{message.kind, message.part, static_cast<std::uint8_t>(flags), message.node, message.life, message.from,
+                 message.to, message.term, message.block, message.first});
+    if (lists) {
+        out.put_list(message.members);
+        out.put_list(message.up);
+        out.put_list(message.gone);
+        out.put_list(message.losses);
+    }
+    if (reports) put_report(out, message.report);
+    return out.bytes;
+}
+
+Message from_bytes(std::span<const std::byte> bytes) {
+    In in(bytes);
+    const auto head = in.get<Head>();
+    if (head.kind > Kind::expelled || head.part > Part::late) throw std::runtime_error("no message of the cluster");
+    const auto has = [&head](Flag flag) { return (head.flags & flag) != 0; };
+    Message message{.kind = head.kind,
+                    .part = head.part,
+                    .ended = has(ended),
+                    .empty = has(empty),
+                    .late = has(late),
+                    .managed = has(managed),
+                    .node = head.node,
+                    .life = head.life,
+                    .from = head.from,
+                    .to = head.to,
+                    .term = head.term,
+                    .block = head.block,
+                    .first = head.first};
+    if (has(has_lists)) {
+        in.get_list(message.members);
+        in.get_list(message.up);
+        in.get_list(message.gone);
+        in.get_list(message.losses);
+    }
+    if (has(has_report)) message.report = get_report(in);
+    if (!in.is_empty()) throw std::runtime_error("a message of the cluster is too long");
+    return message;
+}
+
+}  // namespace weir::cluster::bench

@@ -1,0 +1,121 @@
+// The network of an event-building node over MPI, to compare strategies in a simulator or on a machine that has MPI.
+// Not for production: MPI jobs end when one of their processes does.
+//
+// Messages go as bytes. A payload goes on a communicator of its own with the number of its block as tag, so it needs no
+// header, and lands in whichever receive is posted. What a node sends to itself takes no detour over MPI.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cluster/outlet.hpp"
+
+namespace weir::cluster::bench {
+
+class MpiNetwork final : public Network {
+public:
+    struct Config {
+        std::uint64_t part_bytes = 0;
+        std::uint32_t sends = 0;     ///< payloads on their way out at a time; 0: all
+        std::uint32_t receives = 0;  ///< payloads that may come in at a time
+    };
+    /// Who is told what has come.
+    class Receiver {
+    public:
+        Receiver() = default;
+        Receiver(const Receiver&) = delete;
+        Receiver& operator=(const Receiver&) = delete;
+        virtual ~Receiver() = default;
+        virtual void receive(NodeId from, const Message& message, Payload payload) = 0;
+        virtual void sent(Block block) = 0;
+        virtual void hear_mark() = 0;
+    };
+    struct Stats {
+        std::uint64_t parts = 0;     ///< that have come over the network
+        std::uint64_t messages = 0;  ///< that have left over the network, without payload
+    };
+    /// All nodes live from the start to the end.
+    static constexpr Incarnation first_life = 1;
+    /// Own parts, and those that came.
+    enum Handle : std::uint64_t { own = 1, received = 2 };
+
+    MpiNetwork(const Config& config, NodeId self, NodeId nodes);
+    /// Nothing may be on its way to this node any more but what nobody needs.
+    ~MpiNetwork() override;
+
+    /// Queued until the next turn.
+    void send(NodeId to, const Message& message, Payload payload) override;
+    /// To all nodes, this one too: a word of the benchmark itself.
+    void mark_all();
+    /// Sends what is queued and hands over what has come; waits if there is nothing.
+    void turn(Receiver& receiver);
+    /// Until everything that was sent has left.
+    void flush();
+
+    [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
+
+private:
+    struct FreeBytes {
+        void operator()(std::byte* bytes) const noexcept;
+    };
+    using Bytes = std::unique_ptr<std::byte, FreeBytes>;
+    struct Mail {
+        NodeId node = 0;
+        Message message;
+        Payload payload;
+    };
+    using Size = std::uint32_t;
+    /// What the requests behind those of the receives send: a payload, or bytes to be kept until they have left.
+    struct Sending {
+        bool is_part = false;
+        Block block = 0;
+        std::vector<std::byte> bytes;
+    };
+
+    [[nodiscard]] static Bytes make_bytes(std::size_t count);
+    [[nodiscard]] std::byte* place_of(std::size_t slot) noexcept;
+    [[nodiscard]] std::size_t receive_count() const noexcept { return control_receives + config_.receives; }
+    void post_receive(std::size_t slot);
+    void queue(NodeId to, const Message& message);
+    void send_queued();
+    void send_bytes(NodeId to, std::vector<std::byte> bytes, int tag);
+    void send_parts();
+    void deliver_local(Receiver& receiver);
+    void wait(Receiver& receiver);
+    void hand_over_message(Receiver& receiver, std::size_t slot, const MPI_Status& status);
+    void hand_over_part(Receiver& receiver, std::size_t slot, const MPI_Status& status);
+    void forget_sent(Receiver& receiver);
+    [[nodiscard]] Block block_of(int tag) const noexcept;
+
+    static constexpr std::size_t control_receives = 2;
+    static constexpr std::size_t message_bytes_max = std::size_t{64} << 10U;
+
+    Config config_;
+    NodeId self_;
+    NodeId nodes_;
+    MPI_Comm control_ = MPI_COMM_NULL;
+    MPI_Comm parts_ = MPI_COMM_NULL;
+    std::vector<std::byte> control_bytes_;
+    Bytes part_bytes_;  ///< first the one part that is sent over and over, then a place for each receive
+    std::vector<MPI_Request> requests_;  ///< receives of messages, receives of payloads, sends
+    std::vector<Sending> sendings_;      ///< of the requests behind the receives
+    std::uint32_t parts_leaving_ = 0;
+    std::deque<Mail> local_;
+    std::deque<Mail> queued_parts_;
+    std::vector<std::vector<std::byte>> queued_;  ///< messages, each after its size, by node
+    std::vector<NodeId> awaited_;                 ///< for whom there are some
+    std::optional<Mail> ready_;
+    bool mark_queued_ = false;
+    Block newest_ = 0;       ///< that was in a message: tags say the rest of a block's number
+    std::vector<int> done_;  ///< of one wait
+    std::vector<MPI_Status> statuses_;
+    Stats stats_;
+};
+
+}  // namespace weir::cluster::bench

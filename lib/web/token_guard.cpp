@@ -130,7 +130,8 @@ std::optional<Response> TokenGuard::refusal(const Request& request, Clock::time_
         note_wrong(address, now);
     }
     Response response =
-        error_response(401, token.empty() ? "a token is needed: X-Weir-Token: TOKEN, or Authorization: Bearer TOKEN" : "the token is wrong");
+        error_response(401, token.empty() ? "a token is needed: X-Weir-Token: TOKEN, or Authorization: Bearer TOKEN"
+                                          : "the token is wrong");
     response.headers.emplace_back("WWW-Authenticate", "Bearer");
     return response;
 }

@@ -126,8 +126,12 @@ void event_builder(benchmark::State& state) {
     const auto offer = [&](assemble::Descriptor::Kind kind, std::uint64_t number, std::uint32_t source) {
         assemble::Message* message = &messages[(number * sources + source) % messages.size()];
         message->number = number;
-        static_cast<void>(builder.offer(
-            {kind, source, number, 0, 0, 1, 1, kind == assemble::Descriptor::Kind::deliver ? message : nullptr}));
+        static_cast<void>(builder.offer({.kind = kind,
+                                         .source = source,
+                                         .number = number,
+                                         .first_ns = 1,
+                                         .time_ns = 1,
+                                         .message = kind == assemble::Descriptor::Kind::deliver ? message : nullptr}));
     };
     for (auto _ : state) {
         for (std::uint32_t source = 0; source < sources; ++source)

@@ -32,6 +32,7 @@ enum class EventCounter : std::uint8_t {
     incomplete_end_of_run,
     incomplete_no_room,
     incomplete_ended,
+    incomplete_node_down,
     vetoed,
     dropped_incomplete,
     dropped_no_room,

@@ -98,7 +98,7 @@ Event& EventBuilder::open(const Descriptor& d, std::uint64_t number) noexcept {
     event.cause = EventCause::complete;
     event.complete_messages = event.awaited = event.unfinished = event.ended = 0;
     event.first_ns = event.last_ns = d.first_ns;
-    event.deadline_ns = deadline_of(d.first_ns, config_.timeout_ns);
+    event.deadline_ns = config_.ends_told ? core::never : deadline_of(d.first_ns, config_.timeout_ns);
     std::ranges::fill(event.messages, nullptr);
     std::ranges::fill(event.announced, std::uint8_t{0});
     open_.push(event);
@@ -116,6 +116,11 @@ Event& EventBuilder::open(const Descriptor& d, std::uint64_t number) noexcept {
 
 bool EventBuilder::offer(const Descriptor& d) noexcept {
     advance(d.time_ns);
+    if (d.kind == Descriptor::Kind::end) {
+        if (Event* event = find(d.number, d.epoch); event != nullptr && event->state == EventState::open)
+            close(*event, d.cause);
+        return true;
+    }
     follow_epoch(d.epoch);
     if (!offer_number(d, alignment_.to_common(d.source, d.epoch, d.number))) return false;
     if (d.kind == Descriptor::Kind::deliver) end_claim(*d.message);
@@ -130,7 +135,10 @@ bool EventBuilder::offer_number(const Descriptor& d, std::uint64_t number) noexc
         return true;
     }
     std::optional<PacketCounter> fate = PacketCounter::late;
-    if (is_remembered(d.epoch)) fate = memory(d.epoch).fate(number);
+    if (config_.ends_told)
+        fate.reset();
+    else if (is_remembered(d.epoch))
+        fate = memory(d.epoch).fate(number);
     if (!fate.has_value()) {
         using Ruling = EventAdmission::Ruling;
         const Ruling ruling =
@@ -179,7 +187,7 @@ void EventBuilder::offer_known(const Descriptor& d, Event& event) noexcept {
     if (event.state == EventState::open && d.kind != Descriptor::Kind::refuse && d.first_ns < event.first_ns) {
         // A message that learnt its number late may have begun before the event was known.
         event.first_ns = d.first_ns;
-        event.deadline_ns = deadline_of(d.first_ns, config_.timeout_ns);
+        event.deadline_ns = config_.ends_told ? core::never : deadline_of(d.first_ns, config_.timeout_ns);
         timer_.clear(event);
         timer_.set(event, now_);
     }
@@ -193,6 +201,8 @@ void EventBuilder::offer_known(const Descriptor& d, Event& event) noexcept {
             event.unfinished += event.announced[d.source] == 0 ? 1 : 0;
             event.announced[d.source] = 1;
             break;
+        case Descriptor::Kind::end:
+            return;
         case Descriptor::Kind::deliver: {
             const bool awaited = event.announced[d.source] != 0;
             if (event.messages[d.source] != nullptr)
@@ -213,7 +223,7 @@ void EventBuilder::offer_known(const Descriptor& d, Event& event) noexcept {
         close(event, EventCause::timeout);  // its first packet was known only now
     else if (in_time && is_complete(event))
         close(event, EventCause::complete);
-    else if (in_time && has_ended(event))
+    else if (in_time && has_ended(event) && !config_.ends_told)
         close(event, EventCause::ended);
 }
 
@@ -287,7 +297,7 @@ void EventBuilder::close(Event& event, EventCause cause) noexcept {
     timer_.clear(event);
     open_.remove(event);
     --open_count_;
-    if (is_remembered(event.epoch)) memory(event.epoch).remember(event.number, fate_of(cause));
+    if (is_remembered(event.epoch) && !config_.ends_told) memory(event.epoch).remember(event.number, fate_of(cause));
     for (std::uint32_t source = 0; source < config_.sources; ++source) {
         if (Message* message = event.messages[source]; message != nullptr) {
             event.messages[source] = nullptr;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "assemble/copy_store.hpp"
+#include "assemble/event_cause.hpp"
 #include "core/units.hpp"
 #include "wire/packet_counter.hpp"
 
@@ -131,13 +132,15 @@ struct alignas(core::cache_line_bytes) Message {
 
 /// From an rx lcore to the builder, by value through the ring.
 struct Descriptor {
-    enum class Kind : std::uint32_t {
+    enum class Kind : std::uint16_t {
         announce,  ///< a message was opened; a `deliver` follows, sooner or later
         deliver,   ///< `message` is closed and now belongs to the builder
         refuse,    ///< no room for the message: the builder refuses the whole event. With a `message` it answers an
                    ///< `announce`; the message is empty and wants to be recycled
+        end,       ///< nothing more comes for the event; if it is not complete it is so for `cause`
     };
     Kind kind = Kind::announce;
+    EventCause cause = EventCause::complete;
     std::uint32_t source = 0;
     std::uint64_t number = 0;
     std::uint32_t epoch = 0;

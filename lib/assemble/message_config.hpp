@@ -30,8 +30,10 @@ struct MessageConfig {
     std::uint32_t shards = 1;                 ///< of the builder
     EventRoom* event_room = nullptr;          ///< null: nobody claims places for events
     std::vector<std::uint8_t> own{};          ///< per source: its packets come here; empty: those of all do
-    bool keeps = false;                       ///< append_kept is used: messages without buffers or cells
-    bool touch = false;                       ///< make the memory resident at once, rather than when it is used
+    /// No event number comes twice, and none is another one's: nothing is remembered of numbers.
+    bool numbers_once = false;
+    bool keeps = false;  ///< append_kept is used: messages without buffers or cells
+    bool touch = false;  ///< make the memory resident at once, rather than when it is used
 };
 
 }  // namespace weir::assemble

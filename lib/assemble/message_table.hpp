@@ -88,6 +88,12 @@ public:
     [[nodiscard]] bool claim_event() noexcept { return open_.claim_event(); }
     /// No message was opened with it.
     void drop_claim() noexcept { open_.drop_claim(); }
+    /// For messages that were packets somewhere else: it stands for so many of them.
+    void set_packets(Message& message, std::uint32_t packets) noexcept {
+        packets_.add(wire::PacketCounter::in_flight, packets);
+        packets_.subtract(wire::PacketCounter::in_flight, message.packets);
+        message.packets = packets;
+    }
     /// Appends a packet's payload without looking at ranges; the packet becomes in_flight. False when no reference is
     /// left (the buffer then still belongs to the caller). `offset` may be provisional: set it through `for_each_ref`.
     bool append(Message& message, void* buffer, const std::byte* data, std::uint32_t offset, std::uint32_t bytes,
@@ -110,6 +116,8 @@ public:
     void bind_and_deliver(Message& message, std::uint64_t number, TimeNs now) noexcept {
         open_.bind_and_deliver(message, number, now);
     }
+    /// Nothing more comes for the event: see Descriptor::Kind::end.
+    void end_event(std::uint64_t number, EventCause cause, TimeNs now) noexcept { open_.end_event(number, cause, now); }
     /// The message ends without an event: its packets go to `counter` (unbound, late, no_room, ...), buffers go back.
     void abandon(Message& message, wire::PacketCounter counter) noexcept { open_.abandon(message, counter); }
 

@@ -20,6 +20,7 @@ PacketCounter fate_after(const Message& message) noexcept {
 OpenMessages::OpenMessages(const MessageConfig& config, wire::PacketTally& packets, MessageTally& messages,
                            MessageMemory& memory, ReceivedRanges& ranges)
     : timeout_ns_(config.timeout_ns),
+      numbers_once_(config.numbers_once),
       event_room_(config.event_room),
       packets_(packets),
       messages_(messages),
@@ -52,7 +53,8 @@ PassNumbers OpenMessages::pass_numbers_of(const MessageConfig& config) {
 }
 
 /// A message slot has at most an announcement and its answer outstanding, and is not free before the answer has been
-/// answered; the rest is for refusals of messages that got no slot.
+/// answered; the rest is for refusals of messages that got no slot. An event that is told to end has a message at
+/// least.
 std::size_t OpenMessages::pending_of(const MessageConfig& config) noexcept {
     return 2 * std::size_t{config.messages_max} + 1024;
 }
@@ -74,8 +76,14 @@ Message* OpenMessages::allocate(std::uint32_t source, TimeNs now) noexcept {
 
 void OpenMessages::push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept {
     assert(pending_.has_room(message.number, 0));  // by pending_of
-    pending_.push({kind, message.source, message.number, message.epoch, message.total_known ? message.total : 0,
-                   message.first_ns, std::min(now, held_ns_), handed});
+    pending_.push({.kind = kind,
+                   .source = message.source,
+                   .number = message.number,
+                   .epoch = message.epoch,
+                   .bytes = message.total_known ? message.total : 0,
+                   .first_ns = message.first_ns,
+                   .time_ns = std::min(now, held_ns_),
+                   .message = handed});
 }
 
 /// A message begins under this number.
@@ -153,6 +161,11 @@ Message* OpenMessages::open_unbound(std::uint32_t source, TimeNs now) noexcept {
 
 void OpenMessages::bind_and_deliver(Message& message, std::uint64_t carried, TimeNs now) noexcept {
     Source& from = sources_[message.source];
+    if (numbers_once_) {
+        message.number = carried;
+        message.epoch = 0;
+        return deliver(message, now);
+    }
     if (now >= from.due_ns) expire(from, now);
     const std::uint64_t number = from.numbers.number_of(carried);
     const bool restarting = from.probation.is_restarting(number);
@@ -181,6 +194,10 @@ void OpenMessages::bind_and_deliver(Message& message, std::uint64_t carried, Tim
     deliver(message, now);
 }
 
+void OpenMessages::end_event(std::uint64_t number, EventCause cause, TimeNs now) noexcept {
+    pending_.push({.kind = Descriptor::Kind::end, .cause = cause, .number = number, .first_ns = now, .time_ns = now});
+}
+
 std::optional<PacketCounter> OpenMessages::fate_of(Source& from, std::uint64_t number, bool restarting) noexcept {
     const std::optional<PacketCounter> fate = from.memory.fate(number);
     if (!fate.has_value() && restarting && !is_after(number, from.numbers.newest())) return PacketCounter::late;
@@ -190,7 +207,7 @@ std::optional<PacketCounter> OpenMessages::fate_of(Source& from, std::uint64_t n
 void OpenMessages::deliver(Message& message, TimeNs now) noexcept {
     forget_place(message);
     Source& from = sources_[message.source];
-    if (message.epoch == from.epoch) from.memory.remember(message.number, fate_after(message));
+    if (message.epoch == from.epoch && !numbers_once_) from.memory.remember(message.number, fate_after(message));
     message.state = MessageState::closed;
     push(Descriptor::Kind::deliver, message, &message, now);
 }
@@ -212,7 +229,12 @@ void OpenMessages::refuse(std::uint32_t source, std::uint64_t number, TimeNs now
     from.memory.remember(number, PacketCounter::no_room);
     from.refused_until_ns = deadline_of(now, timeout_ns_);
     if (pending_.has_room(number, 2 * std::size_t{pool_.size()}))
-        pending_.push({Descriptor::Kind::refuse, source, number, from.epoch, 0, now, now, nullptr});
+        pending_.push({.kind = Descriptor::Kind::refuse,
+                       .source = source,
+                       .number = number,
+                       .epoch = from.epoch,
+                       .first_ns = now,
+                       .time_ns = now});
 }
 
 void OpenMessages::refuse_open(Message& message, TimeNs now) noexcept {

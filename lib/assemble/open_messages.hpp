@@ -79,6 +79,7 @@ public:
     /// All of it is here.
     void whole(Message& message, TimeNs now) noexcept;
     void bind_and_deliver(Message& message, std::uint64_t carried, TimeNs now) noexcept;
+    void end_event(std::uint64_t number, EventCause cause, TimeNs now) noexcept;
     /// No place for the first packet of a message: the builder refuses the whole event. A refusal that finds no place
     /// either costs nothing but time: the event then waits for its time-out.
     void refuse(std::uint32_t source, std::uint64_t number, TimeNs now) noexcept;
@@ -122,6 +123,7 @@ private:
     void release_memory(Message& message) noexcept;
 
     TimeNs timeout_ns_;
+    bool numbers_once_;
     EventRoom* event_room_;
     wire::PacketTally& packets_;
     MessageTally& messages_;

@@ -35,7 +35,7 @@ bool is_loss(std::size_t counter) {
 std::uint64_t Ledger::incomplete() const {
     return get(EventCounter::incomplete_timeout) + get(EventCounter::incomplete_evicted) +
            get(EventCounter::incomplete_end_of_run) + get(EventCounter::incomplete_no_room) +
-           get(EventCounter::incomplete_ended);
+           get(EventCounter::incomplete_ended) + get(EventCounter::incomplete_node_down);
 }
 
 std::uint64_t Ledger::lost_packets() const {

@@ -6,7 +6,7 @@ import struct
 from . import _codecs, _files
 from ._crc32c import crc32c
 
-CAUSES = ("none", "timeout", "evicted", "end_of_run", "no_room", "ended")
+CAUSES = ("none", "timeout", "evicted", "end_of_run", "no_room", "ended", "node_down")
 STATES = ("complete", "partial", "size unknown", "absent", "absent, size unknown")
 CONTENTS = ("received", "pixels", "mep")
 VETOES = ("none", "passed", "control")

@@ -293,7 +293,8 @@ TEST(Events, ThatAllTimeOutAtOnceRefuseNoNewOnes) {
     config.messages_max = 100;
     EventBuilder builder(config, packets, messages, events);
     const auto announce = [&](std::uint32_t source, std::uint64_t number, TimeNs now) {
-        return builder.offer({Descriptor::Kind::announce, source, number, 0, 0, now, now, nullptr});
+        return builder.offer(
+            {.kind = Descriptor::Kind::announce, .source = source, .number = number, .first_ns = now, .time_ns = now});
     };
     for (std::uint64_t number = 0; number < 16; ++number) EXPECT_TRUE(announce(0, number, 0));
     builder.advance(1000);

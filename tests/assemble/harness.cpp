@@ -451,7 +451,8 @@ std::string Harness::faults() const {
     expect(count(MessageCounter::opened) == ended, "messages: opened is not delivered + refused");
     const std::uint64_t closed = count(EventCounter::complete) + count(EventCounter::incomplete_timeout) +
                                  count(EventCounter::incomplete_evicted) + count(EventCounter::incomplete_end_of_run) +
-                                 count(EventCounter::incomplete_no_room) + count(EventCounter::incomplete_ended);
+                                 count(EventCounter::incomplete_no_room) + count(EventCounter::incomplete_ended) +
+                                 count(EventCounter::incomplete_node_down);
     expect(count(EventCounter::opened) == closed, "events: opened is not complete + incomplete");
     expect(closed == events.size() + count(EventCounter::dropped_no_room), "events: some did not leave");
     for (const auto& builder : builders_)

@@ -82,7 +82,14 @@ public:
 private:
     Descriptor describe(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs time) {
         last_ns_ = std::max(last_ns_, time);
-        return {kind, message.source, message.number, message.epoch, 100, message.first_ns, last_ns_, handed};
+        return {.kind = kind,
+                .source = message.source,
+                .number = message.number,
+                .epoch = message.epoch,
+                .bytes = 100,
+                .first_ns = message.first_ns,
+                .time_ns = last_ns_,
+                .message = handed};
     }
 
     std::uint16_t index_;

@@ -79,7 +79,8 @@ struct Account {
     [[nodiscard]] std::uint64_t closed() const {
         return get(EventCounter::complete) + get(EventCounter::incomplete_timeout) +
                get(EventCounter::incomplete_evicted) + get(EventCounter::incomplete_end_of_run) +
-               get(EventCounter::incomplete_no_room) + get(EventCounter::incomplete_ended);
+               get(EventCounter::incomplete_no_room) + get(EventCounter::incomplete_ended) +
+               get(EventCounter::incomplete_node_down);
     }
     /// At the end of a run: what does not add up. Empty if all does.
     [[nodiscard]] std::string imbalance() const {

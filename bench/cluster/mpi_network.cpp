@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "message_bytes.hpp"
+#include "cluster/message_bytes.hpp"
 
 namespace weir::cluster::bench {
 
@@ -182,7 +182,7 @@ void MpiNetwork::hand_over_message(Receiver& receiver, std::size_t slot, const M
     for (std::span<const std::byte> left(bytes); !left.empty();) {
         Size size = 0;
         std::memcpy(&size, left.data(), sizeof size);
-        const Message message = from_bytes(left.subspan(sizeof size, size));
+        const Message message = from_bytes(left.subspan(sizeof size, size), nodes_);
         left = left.subspan(sizeof size + size);
         if (message.kind != Kind::settled) newest_ = std::max(newest_, message.block);
         receiver.receive(static_cast<NodeId>(status.MPI_SOURCE), message, {});

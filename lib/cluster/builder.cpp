@@ -14,6 +14,24 @@ Builder::Builder(const Settings& settings, NodeId self, const Peers& peers, Mail
         counts->resize(settings.nodes);
 }
 
+Builder::Stats& Builder::Stats::operator+=(const Stats& other) {
+    assigned += other.assigned;
+    complete += other.complete;
+    incomplete += other.incomplete;
+    empty += other.empty;
+    add_counts(received, other.received);
+    add_counts(late, other.late);
+    add_counts(not_held, other.not_held);
+    add_counts(node_down, other.node_down);
+    add_counts(timed_out, other.timed_out);
+    open_highest = std::max(open_highest, other.open_highest);
+    return *this;
+}
+
+bool Builder::is_idle() const noexcept {
+    return std::ranges::all_of(open_, [](const auto& entry) { return entry.second.stage == Stage::collecting; });
+}
+
 void Builder::assign(Block block, const std::vector<NodeLife>& members, core::TimeNs now) {
     if (block < settled_ || done_.contains(block) || open_.contains(block)) return;
     ++stats_.assigned;
@@ -117,7 +135,7 @@ void Builder::count(const Open& open) {
 
 void Builder::finish_if_all_here(Blocks::iterator at) {
     auto& [block, open] = *at;
-    if (!open.awaited.empty()) return;
+    if (!open.awaited.empty() || leaving_) return;
     const bool asks_first = settings_.keep == Keep::assembled || is_empty(open);
     open.stage = asks_first ? Stage::finished : Stage::given;
     if (asks_first)

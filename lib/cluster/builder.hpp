@@ -27,6 +27,8 @@ public:
         std::vector<std::uint64_t> node_down;
         std::vector<std::uint64_t> timed_out;
         std::uint64_t open_highest = 0;
+
+        Stats& operator+=(const Stats& other);
     };
 
     Builder(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application);
@@ -40,6 +42,12 @@ public:
     void readout_gone(NodeId node);
     void settle(Block block);
     void look(core::TimeNs now);
+
+    /// This node is about to go: no block is finished any more that the manager has not been asked about. Others build
+    /// them when it is gone.
+    void leave() noexcept { leaving_ = true; }
+    /// The application has no block, nor will it get one that leave() leaves.
+    [[nodiscard]] bool is_idle() const noexcept;
 
     /// Somebody else manages: what the one before was asked is asked again.
     void ask_again();
@@ -88,6 +96,7 @@ private:
     std::set<Block> done_;   ///< from settled_ on
     std::set<Block> empty_;  ///< of these
     Block settled_ = 0;
+    bool leaving_ = false;
     Stats stats_;
 };
 

@@ -21,6 +21,14 @@ Manager::Manager(const Settings& settings, const Peers& peers, Mail& mail, Block
       last_builder_(settings.nodes),
       losses_(losses.begin(), losses.end()) {}
 
+Manager::Stats& Manager::Stats::operator+=(const Stats& other) {
+    assigned += other.assigned;
+    assigned_again += other.assigned_again;
+    committed += other.committed;
+    lost += other.lost;
+    return *this;
+}
+
 void Manager::begin(core::TimeNs now) {
     collect_by_ = now + settings_.join_wait_ns;
     for (NodeId node = 0; node < settings_.nodes; ++node)

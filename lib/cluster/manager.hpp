@@ -22,6 +22,8 @@ public:
         std::uint64_t assigned_again = 0;  ///< because their builder went away
         std::uint64_t committed = 0;
         std::uint64_t lost = 0;
+
+        Stats& operator+=(const Stats& other);
     };
 
     /// `settled`, `losses`: what this node has heard from the manager before.

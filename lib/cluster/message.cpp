@@ -1,8 +1,14 @@
 #include "cluster/message.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace weir::cluster {
+
+void add_counts(std::vector<std::uint64_t>& counts, const std::vector<std::uint64_t>& more) {
+    counts.resize(std::max(counts.size(), more.size()));
+    for (std::size_t i = 0; i < more.size(); ++i) counts[i] += more[i];
+}
 
 std::string_view name_of(Kind kind) noexcept {
     static constexpr std::array<std::string_view, 13> names{"claim",   "report",  "hello",    "ready",     "assign",

@@ -113,6 +113,9 @@ struct Payload {
     std::uint64_t handle = 0;
 };
 
+/// Adds up counts by node.
+void add_counts(std::vector<std::uint64_t>& counts, const std::vector<std::uint64_t>& more);
+
 [[nodiscard]] std::string_view name_of(Kind kind) noexcept;
 [[nodiscard]] std::string_view name_of(Part part) noexcept;
 [[nodiscard]] std::string_view name_of(LossCause cause) noexcept;

@@ -191,7 +191,14 @@ void Node::hear_hello(NodeId from, const Message& message, core::TimeNs now) {
 void Node::resign() {
     if (manager_ == nullptr) return;
     losses_.insert(manager_->losses().begin(), manager_->losses().end());
+    reigns_ += manager_->stats();
     manager_.reset();
+}
+
+Manager::Stats Node::manager_stats() const {
+    Manager::Stats stats = reigns_;
+    if (manager_ != nullptr) stats += manager_->stats();
+    return stats;
 }
 
 Report Node::make_report() const {

@@ -40,6 +40,13 @@ public:
 
     [[nodiscard]] const Readout::Stats& readout_stats() const noexcept { return readout_.stats(); }
     [[nodiscard]] const Builder::Stats& builder_stats() const noexcept { return builder_.stats(); }
+    /// Of all its reigns.
+    [[nodiscard]] Manager::Stats manager_stats() const;
+    /// As this node sees it.
+    [[nodiscard]] bool is_up(NodeId node) const noexcept { return peers_.is_up(node); }
+    /// See Builder.
+    void leave() noexcept { builder_.leave(); }
+    [[nodiscard]] bool is_idle() const noexcept { return builder_.is_idle(); }
     /// Null: somebody else manages.
     [[nodiscard]] const Manager* manager() const noexcept { return manager_.get(); }
     [[nodiscard]] Block settled() const noexcept { return settled_; }
@@ -79,6 +86,7 @@ private:
     Readout readout_;
     Builder builder_;
     std::unique_ptr<Manager> manager_;
+    Manager::Stats reigns_;  ///< that are over
     bool has_manager_ = false;
     NodeId manager_id_ = 0;
     Incarnation manager_life_ = 0;

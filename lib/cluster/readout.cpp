@@ -9,7 +9,20 @@ Readout::Readout(const Settings& settings, NodeId self, const Peers& peers, Mail
       peers_(peers),
       mail_(mail),
       application_(application),
-      order_(settings, self, settings.builders) {}
+      order_(settings, self, settings.builders) {
+    stats_.handed_to.resize(settings.nodes);
+}
+
+Readout::Stats& Readout::Stats::operator+=(const Stats& other) {
+    offered += other.offered;
+    handed_over += other.handed_over;
+    not_held += other.not_held;
+    dropped += other.dropped;
+    held += other.held;
+    held_highest = std::max(held_highest, other.held_highest);
+    add_counts(handed_to, other.handed_to);
+    return *this;
+}
 
 void Readout::tell_ready() {
     Message message{.kind = Kind::ready, .ended = ended_, .block = ready_, .first = first_};
@@ -111,6 +124,7 @@ void Readout::send_part(Block block, NodeId builder) {
         return;
     }
     ++stats_.handed_over;
+    ++stats_.handed_to[builder];
     ++held->second.sending;
     ++in_flight_;
     mail_.to(builder, std::move(message), held->second.payload);

@@ -23,6 +23,9 @@ public:
         std::uint64_t dropped = 0;      ///< parts that had to go before they were released
         std::uint64_t held = 0;         ///< now
         std::uint64_t held_highest = 0;
+        std::vector<std::uint64_t> handed_to;  ///< of those handed over, by node
+
+        Stats& operator+=(const Stats& other);
     };
 
     Readout(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application);

@@ -1,13 +1,21 @@
-#include "../../bench/cluster/message_bytes.hpp"
+#include "cluster/message_bytes.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace weir::cluster::bench {
+namespace weir::cluster {
 namespace {
 
 using Random = std::mt19937_64;
+
+constexpr NodeId nodes = 64;
+
+std::vector<NodeLife> lives(Random& random) {
+    std::vector<NodeLife> list(random() % 4);
+    for (auto& life : list) life = life_of(static_cast<NodeId>(random() % nodes), static_cast<Incarnation>(random()));
+    return list;
+}
 
 std::vector<std::uint64_t> numbers(Random& random) {
     std::vector<std::uint64_t> list(random() % 4);
@@ -28,21 +36,21 @@ Message any_message(Random& random) {
                     .empty = random() % 2 == 0,
                     .late = random() % 2 == 0,
                     .managed = random() % 2 == 0,
-                    .node = static_cast<NodeId>(random()),
+                    .node = static_cast<NodeId>(random() % nodes),
                     .life = static_cast<Incarnation>(random()),
                     .from = static_cast<Incarnation>(random()),
                     .to = static_cast<Incarnation>(random()),
                     .term = random(),
                     .block = random(),
                     .first = random(),
-                    .members = numbers(random),
-                    .up = numbers(random),
-                    .gone = numbers(random),
+                    .members = lives(random),
+                    .up = lives(random),
+                    .gone = lives(random),
                     .losses = losses(random)};
     if (message.kind == Kind::report)
         message.report = {
             random(),        random(),        random() % 2 == 0, numbers(random), static_cast<std::uint32_t>(random()),
-            numbers(random), numbers(random), numbers(random),   numbers(random), numbers(random),
+            numbers(random), numbers(random), numbers(random),   numbers(random), lives(random),
             random(),        losses(random)};
     return message;
 }
@@ -51,7 +59,7 @@ TEST(MessageBytes, AMessageComesBackAsItWas) {
     Random random(1);
     for (int i = 0; i < 2000; ++i) {
         const Message message = any_message(random);
-        EXPECT_EQ(from_bytes(to_bytes(message)), message) << name_of(message.kind);
+        EXPECT_EQ(from_bytes(to_bytes(message), nodes), message) << name_of(message.kind);
     }
 }
 
@@ -60,11 +68,22 @@ TEST(MessageBytes, WhatIsCutShortOrTooLongIsNoMessage) {
     for (int i = 0; i < 50; ++i) {
         std::vector<std::byte> bytes = to_bytes(any_message(random));
         for (std::size_t size = 0; size < bytes.size(); ++size)
-            EXPECT_THROW(static_cast<void>(from_bytes({bytes.data(), size})), std::runtime_error);
+            EXPECT_THROW(static_cast<void>(from_bytes({bytes.data(), size}, nodes)), std::runtime_error);
         bytes.push_back({});
-        EXPECT_THROW(static_cast<void>(from_bytes(bytes)), std::runtime_error);
+        EXPECT_THROW(static_cast<void>(from_bytes(bytes, nodes)), std::runtime_error);
     }
 }
 
+TEST(MessageBytes, NodesThatThereAreNotAreRefused) {
+    const auto is_refused = [](const Message& message) {
+        EXPECT_THROW(static_cast<void>(from_bytes(to_bytes(message), nodes)), std::runtime_error);
+    };
+    is_refused({.kind = Kind::hello, .node = nodes});
+    is_refused({.kind = Kind::assign, .members = {life_of(nodes, 1)}});
+    is_refused({.kind = Kind::claim, .gone = {~NodeLife{0}}});
+    is_refused({.kind = Kind::report, .report = {.up = {life_of(nodes, 1)}}});
+    is_refused({.kind = Kind::settled, .losses = {{1, static_cast<LossCause>(7)}}});
+}
+
 }  // namespace
-}  // namespace weir::cluster::bench
+}  // namespace weir::cluster

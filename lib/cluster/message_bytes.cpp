@@ -1,10 +1,10 @@
-#include "message_bytes.hpp"
+#include "cluster/message_bytes.hpp"
 
 #include <cstring>
 #include <stdexcept>
 #include <type_traits>
 
-namespace weir::cluster::bench {
+namespace weir::cluster {
 
 namespace {
 
@@ -74,6 +74,26 @@ void put_report(Out& out, const Report& report) {
     out.put_list(report.losses);
 }
 
+void check_nodes(const std::vector<NodeLife>& lives, NodeId nodes) {
+    for (const NodeLife life : lives)
+        if (life >> 32U >= nodes)
+            throw std::runtime_error("a message of the cluster is about a node that there is not");
+}
+
+void check_losses(const std::vector<Loss>& losses) {
+    for (const Loss& loss : losses)
+        if (loss.cause > LossCause::nothing_held) throw std::runtime_error("a loss of the cluster has no cause");
+}
+
+/// What is used as a place in a list, or as the name of something.
+void check(const Message& message, NodeId nodes) {
+    if (message.node >= nodes) throw std::runtime_error("a message of the cluster is about a node that there is not");
+    for (const auto* lives : {&message.members, &message.up, &message.gone, &message.report.up})
+        check_nodes(*lives, nodes);
+    check_losses(message.losses);
+    check_losses(message.report.losses);
+}
+
 Report get_report(In& in) {
     Report report;
     report.first = in.get<Block>();
@@ -109,11 +129,12 @@ std::vector<std::byte> to_bytes(const Message& message) {
     return out.bytes;
 }
 
-Message from_bytes(std::span<const std::byte> bytes) {
+Message from_bytes(std::span<const std::byte> bytes, NodeId nodes) {
     In in(bytes);
     const auto head = in.get<Head>();
     if (head.kind > Kind::expelled || head.part > Part::late) throw std::runtime_error("no message of the cluster");
     const auto has = [&head](Flag flag) { return (head.flags & flag) != 0; };
+    if (has(has_report) != (head.kind == Kind::report)) throw std::runtime_error("no message of the cluster");
     Message message{.kind = head.kind,
                     .part = head.part,
                     .ended = has(ended),
@@ -135,7 +156,8 @@ Message from_bytes(std::span<const std::byte> bytes) {
     }
     if (has(has_report)) message.report = get_report(in);
     if (!in.is_empty()) throw std::runtime_error("a message of the cluster is too long");
+    check(message, nodes);
     return message;
 }
 
-}  // namespace weir::cluster::bench
+}  // namespace weir::cluster

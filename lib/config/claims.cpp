@@ -28,6 +28,7 @@ std::optional<T> common(std::vector<T> a, std::vector<T> b) {
 }
 
 void check_pair(const StreamConfig& first, const StreamConfig& second, TableReader& table) {
+    if (first.node != second.node) return;
     if (first.port != second.port || !overlap(first.dst, second.dst) || !overlap(first.src, second.src)) return;
     if (first.mark && second.mark && first.mark != second.mark) return;
     const std::uint32_t line = first.place.line;

@@ -8,8 +8,9 @@ namespace weir::config {
 
 /// Whether messages of `stream` have the same numbers as those of the other sources even if its first ones are lost.
 [[nodiscard]] inline bool counts_are_known(const RunConfig& run, const StreamConfig& stream) {
-    return stream.event != EventBy::count || run.sources.size() == 1 || !stream.roce.psn.empty() ||
-           stream.exchange != Exchange::none;
+    // A node that has one source has only a part of them.
+    const bool alone = run.sources.size() == 1 && run.node.empty();
+    return stream.event != EventBy::count || alone || !stream.roce.psn.empty() || stream.exchange != Exchange::none;
 }
 
 }  // namespace weir::config

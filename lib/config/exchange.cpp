@@ -83,6 +83,7 @@ void check_listeners(const RunConfig& run, std::vector<TableReader>& readers) {
         for (std::size_t k = 0; k < i; ++k) {
             const StreamConfig& a = run.streams[k];
             const StreamConfig& b = run.streams[i];
+            if (a.node != b.node) continue;
             if (a.exchange == Exchange::none || b.exchange == Exchange::none || a.listen_port != b.listen_port)
                 continue;
             if (a.listen_address != b.listen_address && a.listen_address != "0.0.0.0" && b.listen_address != "0.0.0.0")

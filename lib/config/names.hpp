@@ -50,4 +50,14 @@ inline constexpr std::array checksums_names{Named{"auto", config::Checksums::aut
 inline constexpr std::array byte_order_names{Named{"little", wire::ByteOrder::little},
                                              Named{"big", wire::ByteOrder::big}};
 
+inline constexpr std::array strategy_names{Named{"pull", cluster::Strategy::pull},
+                                           Named{"push", cluster::Strategy::push}};
+inline constexpr std::array send_order_names{Named{"linear", cluster::Order::linear},
+                                             Named{"random", cluster::Order::random},
+                                             Named{"listed", cluster::Order::listed}};
+inline constexpr std::array keep_names{Named{"assembled", cluster::Keep::assembled},
+                                       Named{"written", cluster::Keep::written}};
+inline constexpr std::array role_names{Named{"readout", NodeRole::readout}, Named{"builder", NodeRole::builder},
+                                       Named{"manager", NodeRole::manager}};
+
 }  // namespace weir::config::detail

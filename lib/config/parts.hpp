@@ -34,7 +34,8 @@ inline constexpr std::uint32_t sources_max = 65536;
 inline constexpr std::uint32_t message_bytes_default = 16U << 20;
 inline constexpr std::uint64_t message_bytes_limit = (std::uint64_t{1} << 32) - 1;  // offsets have 32 bits
 
-std::vector<PortConfig> read_ports(TableReader& root);
+/// Wants `run.cluster`.
+std::vector<PortConfig> read_ports(TableReader& root, const RunConfig& run);
 OptionTable<PortConfig> port_options();
 /// The keys of a port that are about flow rules, after `queues`.
 void add_flow_options(OptionTable<PortConfig>& out);
@@ -51,6 +52,16 @@ OptionTable<RunConfig> run_options();
 OptionTable<EventsConfig> events_options();
 OptionTable<LcoresConfig> lcores_options();
 OptionTable<ServeConfig> serve_options();
+OptionTable<ClusterConfig> cluster_options();
+OptionTable<ClusterNode> node_options();
+/// [cluster] and its [[node]]s.
+void read_cluster(TableReader& root, RunConfig& run);
+/// What a cluster asks of streams, ports and sinks; wants all of them.
+void check_cluster(const RunConfig& run);
+/// Throws if two ports of a node are the same device.
+void check_node_devices(const RunConfig& run);
+/// Throws if the path has {node} where there is none, or has to have it.
+void check_node_in_path(TableReader& table, const RunConfig& run, const SinkConfig& sink);
 /// A [[format]] table.
 OptionTable<wire::DeclaredSpec> format_table_options();
 std::vector<ReduceConfig> read_reducers(TableReader& root);
@@ -59,16 +70,19 @@ nlohmann::json reducer_json(const ReduceConfig& reducer);
 void explain_reducers(Reference& out);
 /// Throws if a reducer cannot take what it would get; wants `run.streams`.
 void check_reducers(RunConfig& run);
-/// [[sink]], each as its kind has it.
-std::vector<SinkConfig> read_sinks(TableReader& root);
+/// [[sink]], each as its kind has it; wants `run.cluster`.
+std::vector<SinkConfig> read_sinks(TableReader& root, const RunConfig& run);
 std::string print_sink(const SinkConfig& sink);
 nlohmann::json sink_json(const SinkConfig& sink);
 void explain_sinks(Reference& out);
+/// In a cluster: whether builders have it, because it takes whole events, or readout nodes, because it takes packets.
+bool goes_to_builders(const SinkConfig& sink);
 /// What kinds of sinks ask of the run as a whole; wants `run.events` and `run.sinks`.
 void check_sinks(const RunConfig& run);
 /// What they warn of, once everything is known.
 void warn_of_sinks(RunConfig& run);
-/// Streams and the sources that follow from them; wants `run.ports`, `run.formats` and `run.events`.
+/// Streams and the sources that follow from them; wants `run.ports`, `run.formats`, `run.events` and
+/// `run.cluster`.
 void read_streams(TableReader& root, RunConfig& run);
 /// Throws if regions are to be real memory and cannot be; wants `stream.event` and `run.events`.
 void check_backed_regions(TableReader& table, const RunConfig& run, const StreamConfig& stream);

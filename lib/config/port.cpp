@@ -202,6 +202,21 @@ void check_frame_room(TableReader& table, const PortConfig& port) {
     if (!problem.empty()) table.wrong("mtu", std::to_string(port.mtu), "a smaller one, or other arguments: " + problem);
 }
 
+// Simulated detectors and kernel interfaces are as many as one likes.
+std::string device_of(const PortConfig& port) {
+    const std::string driver = driver_of(port.device);
+    return driver == "sim" || driver == "kernel" ? port.devargs() : port.device.substr(0, port.device.find(','));
+}
+
+bool are_one_device(const PortConfig& a, const PortConfig& b) {
+    return device_of(a) == device_of(b) && driver_of(a.device) != "sim";
+}
+
+std::string device_of_other(const PortConfig& port, const PortConfig& other) {
+    return fmt::format("{}, the device of port {} at line {}", in_quotes(device_of(port)), in_quotes(other.name),
+                       other.place.line);
+}
+
 PortConfig read_port(TableReader& table, std::uint32_t index) {
     PortConfig port = port_options().read(table);
     port.place = table.place();
@@ -212,20 +227,14 @@ PortConfig read_port(TableReader& table, std::uint32_t index) {
 
 }  // namespace
 
-std::vector<PortConfig> read_ports(TableReader& root) {
+std::vector<PortConfig> read_ports(TableReader& root, const RunConfig& run) {
     std::vector<PortConfig> out;
     for (TableReader& table : root.tables("port")) {
         PortConfig port = read_port(table, static_cast<std::uint32_t>(out.size()));
-        // Simulated detectors and kernel interfaces are as many as one likes.
-        const auto device_of = [](const PortConfig& of) {
-            const std::string driver = driver_of(of.device);
-            return driver == "sim" || driver == "kernel" ? of.devargs() : of.device.substr(0, of.device.find(','));
-        };
         for (const PortConfig& other : out) {
-            if (device_of(other) == device_of(port) && driver_of(port.device) != "sim")
-                table.wrong("device",
-                            fmt::format("{}, the device of port {} at line {}", in_quotes(device_of(port)),
-                                        in_quotes(other.name), other.place.line),
+            // Each node of a cluster has devices of its own: see check_node_devices.
+            if (!run.cluster && are_one_device(other, port))
+                table.wrong("device", device_of_other(port, other),
                             "a device of its own for each port (net_af_packet0, net_af_packet1, ...)");
             if (other.name == port.name)
                 table.wrong("name",
@@ -236,6 +245,17 @@ std::vector<PortConfig> read_ports(TableReader& root) {
     }
     if (out.empty()) root.missing("port", "at least one [[port]] with name and device");
     return out;
+}
+
+void check_node_devices(const RunConfig& run) {
+    for (const StreamConfig& a : run.streams)
+        for (const StreamConfig& b : run.streams) {
+            if (a.node != b.node || a.port >= b.port || !are_one_device(run.ports[a.port], run.ports[b.port])) continue;
+            fail(run.ports[b.port].place, "port.device",
+                 fmt::format("{}, and node {} has both", device_of_other(run.ports[b.port], run.ports[a.port]),
+                             in_quotes(run.cluster->nodes[*a.node].name)),
+                 "a device of its own for each port of a node (net_af_packet0, net_af_packet1, ...)");
+        }
 }
 
 }  // namespace weir::config::detail

@@ -40,6 +40,9 @@ std::string print_config(const RunConfig& config) {
     for (const SinkConfig& sink : config.sinks) out += print_sink(sink);
     out += "\n[lcores]\n" + lcores_options().print(config.lcores);
     if (config.serve) out += "\n[serve]\n" + serve_options().print(*config.serve);
+    if (!config.cluster) return out;
+    out += "\n[cluster]\n" + cluster_options().print(*config.cluster);
+    for (const ClusterNode& node : config.cluster->nodes) out += "\n[[node]]\n" + node_options().print(node);
     return out;
 }
 
@@ -48,6 +51,10 @@ nlohmann::json config_json(const RunConfig& config) {
     out["events"] = events_options().report(config.events);
     out["lcores"] = lcores_options().report(config.lcores);
     if (config.serve) out["serve"] = serve_options().report(*config.serve);
+    if (config.cluster) {
+        out["cluster"] = cluster_options().report(*config.cluster);
+        for (const ClusterNode& node : config.cluster->nodes) out["node"].push_back(node_options().report(node));
+    }
     for (const char* key : {"port", "stream", "format", "reduce", "sink", "sources"})
         out[key] = nlohmann::json::array();
     for (const PortConfig& port : config.ports) out["port"].push_back(port_options().report(port));
@@ -69,6 +76,8 @@ options::Reference config_reference() {
     explain_sinks(out);
     out.push_back({"lcores", "key", lcores_options().explained()});
     out.push_back({"serve", "key", serve_options().explained()});
+    out.push_back({"cluster", "key", cluster_options().explained()});
+    out.push_back({"node", "key", node_options().explained()});
     out.push_back({"format", "key", format_table_options().explained()});
     return out;
 }

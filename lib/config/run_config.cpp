@@ -180,19 +180,22 @@ std::string overload_text(const EventsConfig& events) {
 RunConfig parse_config(std::string_view text, std::string_view file_name) {
     const toml::table document = parse_toml(text, file_name);
     TableReader root(document, "", file_name);
-    root.allow({"name", "include", "port", "stream", "events", "reduce", "sink", "lcores", "serve", "format"});
+    root.allow({"name", "include", "port", "stream", "events", "reduce", "sink", "lcores", "serve", "format", "cluster",
+                "node"});
     RunConfig run;
     run_options().read_values(root, run);
-    run.ports = read_ports(root);
+    read_cluster(root, run);
+    run.ports = read_ports(root, run);
     run.formats = read_formats(root);
     auto events = root.table("events");
     if (!events) root.missing("events.sources", "[events] with sources = the number of sources that make an event");
     run.events = events_options().read(*events);
     run.reduce = read_reducers(root);
-    run.sinks = read_sinks(root);
+    run.sinks = read_sinks(root, run);
     if (auto lcores = root.table("lcores")) run.lcores = lcores_options().read(*lcores);
     if (auto serve = root.table("serve")) run.serve = serve_options().read(*serve);
     read_streams(root, run);
+    check_cluster(run);
     check_sinks(run);
     check_reducers(run);
     warn_of_sinks(run);
@@ -243,10 +246,12 @@ bool equal(const wire::DeclaredSpec& a, const wire::DeclaredSpec& b) {
 }  // namespace
 
 bool operator==(const RunConfig& a, const RunConfig& b) {
-    return std::tie(a.name, a.ports, a.streams, a.events, a.reduce, a.sinks, a.lcores, a.serve, a.sources) ==
-               std::tie(b.name, b.ports, b.streams, b.events, b.reduce, b.sinks, b.lcores, b.serve, b.sources) &&
-           std::equal(a.formats.begin(), a.formats.end(), b.formats.begin(), b.formats.end(),
-                      [](const auto& x, const auto& y) { return equal(x, y); });
+    const auto all = [](const RunConfig& of) {
+        return std::tie(of.name, of.node, of.ports, of.streams, of.events, of.reduce, of.sinks, of.lcores, of.serve,
+                        of.cluster, of.sources);
+    };
+    return all(a) == all(b) && std::equal(a.formats.begin(), a.formats.end(), b.formats.begin(), b.formats.end(),
+                                          [](const auto& x, const auto& y) { return equal(x, y); });
 }
 
 }  // namespace weir::config

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "assemble/overload.hpp"
+#include "config/cluster.hpp"
 #include "config/port_options.hpp"
 #include "config/reduce.hpp"
 #include "config/sink.hpp"
@@ -126,7 +127,8 @@ struct RoceConfig {
 
 /// One [[stream]]. Which keys apply follows the transport; the others keep their defaults.
 struct StreamConfig {
-    std::uint32_t port = 0;  ///< index into RunConfig::ports
+    std::uint32_t port = 0;             ///< index into RunConfig::ports
+    std::optional<std::uint32_t> node;  ///< index into ClusterConfig::nodes: that it arrives at
     Transport transport = Transport::udp;
     std::string format;  ///< a built-in one (wire::formats) or the name of a declared one
     EventBy event = EventBy::format;
@@ -204,6 +206,7 @@ struct ServeConfig {
 
 struct RunConfig {
     std::string name = "run";  ///< {name} in the path of a sink
+    std::string node;          ///< {node} in it: which node's view this is (node_view.hpp); empty: nobody's
     std::vector<PortConfig> ports;
     std::vector<StreamConfig> streams;
     std::vector<wire::DeclaredSpec> formats;
@@ -212,6 +215,7 @@ struct RunConfig {
     std::vector<SinkConfig> sinks;
     LcoresConfig lcores;
     std::optional<ServeConfig> serve;
+    std::optional<ClusterConfig> cluster;
     std::vector<SourceConfig> sources;  ///< follows from the streams, in order of appearance
     std::vector<std::string> warnings;  ///< accepted, but probably not what was meant; not part of the comparison
 

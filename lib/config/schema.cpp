@@ -60,8 +60,8 @@ json config_schema() {
     out["title"] = "configuration of weir";
     json& properties = out["properties"];
     properties["include"] = options::one_or_more_schema(options::text_schema());
-    for (const char* name : {"port", "stream", "format"}) properties[name] = list_of(of(name));
-    for (const char* name : {"events", "lcores", "serve"}) properties[name] = of(name);
+    for (const char* name : {"port", "stream", "format", "node"}) properties[name] = list_of(of(name));
+    for (const char* name : {"events", "lcores", "serve", "cluster"}) properties[name] = of(name);
     properties["reduce"] = reducers_schema(reference);
     properties["sink"] = sinks_schema(reference);
     out["required"] = {"port", "stream", "events", "sink"};

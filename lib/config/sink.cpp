@@ -8,22 +8,24 @@
 
 #include "config/parts.hpp"
 #include "config/sinks/entry.hpp"
+#include "config/sinks/pcapng.hpp"
 #include "options/kind.hpp"
 
 namespace weir::config::detail {
 
 namespace {
 
-// {name}, {run}, {run:06}, {date}; a brace on its own would end up in a file name.
+// {name}, {run}, {run:06}, {date}, {node}; a brace on its own would end up in a file name.
 void check_path(TableReader& table, std::string_view path) {
-    constexpr std::string_view accepted = "a path with {name}, {run}, {run:06} or {date} in it, no other braces";
+    constexpr std::string_view accepted =
+        "a path with {name}, {run}, {run:06}, {date} or {node} in it, no other braces";
     for (std::size_t at = path.find_first_of("{}"); at != std::string_view::npos; at = path.find_first_of("{}", at)) {
         const std::size_t end = path.find('}', at);
         if (path[at] == '}' || end == std::string_view::npos) table.wrong("path", "a single brace", accepted);
         const std::string_view field = path.substr(at + 1, end - at - 1);
         // {run:0N}: zero-padded to N digits.
         const bool padded = field.size() == 6 && field.substr(0, 5) == "run:0" && field[5] >= '1' && field[5] <= '9';
-        if (field != "name" && field != "run" && field != "date" && !padded)
+        if (field != "name" && field != "run" && field != "date" && field != "node" && !padded)
             table.wrong("path", fmt::format("{{{}}}", field), accepted);
         at = end + 1;
     }
@@ -34,7 +36,8 @@ OptionTable<SinkConfig> file_options() {
     OptionTable<SinkConfig> out;
     out.text("path", &SinkConfig::path,
              "what the run is written to, refused if it exists. `{name}`, `{run}` (a number kept across restarts, "
-             "one for all sinks of a run), `{run:06}` (with leading zeroes), `{date}`. "
+             "one for all sinks of a run), `{run:06}` (with leading zeroes), `{date}`, "
+             "and in a cluster `{node}` (the name of the node that writes). "
              "`--out` replaces that of the first sink that has one")
         .required("what to create, as \"/data/{name}-{run:06}\"")
         .usually("required but for stream and null")
@@ -72,10 +75,27 @@ OptionTable<SinkConfig> shared_options(bool has_path = true) {
     return out.include(error_options());
 }
 
+/// Those that may be written.
+std::vector<SinkEntry> written_entries() {
+    std::vector<SinkEntry> entries;
+    std::ranges::copy_if(sink_entries(), std::back_inserter(entries),
+                         [](const SinkEntry& entry) { return entry.by_itself.empty(); });
+    return entries;
+}
+
 std::vector<std::string_view> sink_names() {
     std::vector<std::string_view> names;
-    for (const SinkEntry& entry : sink_entries()) names.push_back(entry.kind.name);
+    for (const SinkEntry& entry : written_entries()) names.push_back(entry.kind.name);
     return names;
+}
+
+void refuse_what_runs_have_by_themselves(TableReader& table) {
+    const toml::node* kind = table.get("kind");
+    if (kind == nullptr) return;
+    for (const SinkEntry& entry : sink_entries())
+        if (!entry.by_itself.empty() && kind->value<std::string_view>() == entry.kind.name)
+            table.wrong("kind", in_quotes(entry.kind.name),
+                        fmt::format("{}, because {}", any_of(sink_names()), entry.by_itself));
 }
 
 /// Of all kinds: which of them a sink has is said by `refuse_foreign`.
@@ -103,13 +123,19 @@ void refuse_foreign(TableReader& table, const SinkEntry& entry) {
                                                : no_files);
 }
 
+const SinkEntry& read_kind(TableReader& table) {
+    refuse_what_runs_have_by_themselves(table);
+    const auto index = table.word("kind", sink_names());
+    if (!index) table.missing("kind", any_of(sink_names()));
+    return *std::ranges::find(sink_entries(), sink_names()[*index],
+                              [](const SinkEntry& entry) { return entry.kind.name; });
+}
+
 SinkConfig read_sink(TableReader& table) {
     SinkConfig sink;
     sink.place = table.place();
     table.allow(all_keys());
-    const auto index = table.word("kind", sink_names());
-    if (!index) table.missing("kind", any_of(sink_names()));
-    const SinkEntry& entry = sink_entries()[*index];
+    const SinkEntry& entry = read_kind(table);
     refuse_foreign(table, entry);
     sink.options = entry.kind.read(table);
     if (entry.writes) shared_options(entry.has_path).read_values(table, sink);
@@ -118,10 +144,11 @@ SinkConfig read_sink(TableReader& table) {
 
 }  // namespace
 
-std::vector<SinkConfig> read_sinks(TableReader& root) {
+std::vector<SinkConfig> read_sinks(TableReader& root, const RunConfig& run) {
     std::vector<SinkConfig> out;
     for (TableReader& table : root.tables("sink")) {
         SinkConfig sink = read_sink(table);
+        if (sink.has_path()) check_node_in_path(table, run, sink);
         for (const SinkConfig& other : out)
             if (sink.has_path() && other.path == sink.path)
                 table.wrong("path", fmt::format("the path of the sink at line {}", other.place.line),
@@ -147,22 +174,25 @@ nlohmann::json sink_json(const SinkConfig& sink) {
 }
 
 void explain_sinks(Reference& out) {
-    std::string words;
-    for (const SinkEntry& entry : sink_entries())
-        words += (words.empty() ? "`" : ", `") + in_quotes(entry.kind.name) + "`";
+    const std::vector<SinkEntry> entries = written_entries();
     std::vector<Explained> shared = shared_options().explained();
     std::string meanings;
-    for (const SinkEntry& entry : sink_entries())
+    for (const SinkEntry& entry : entries)
         meanings += fmt::format("{}{}",
-                                meanings.empty()                   ? ""
-                                : &entry == &sink_entries().back() ? ", or "
-                                                                   : ", ",
+                                meanings.empty()            ? ""
+                                : &entry == &entries.back() ? ", or "
+                                                            : ", ",
                                 entry.meaning);
-    shared.insert(shared.begin(), {"kind", words, "required", meanings, {{"enum", sink_names()}}, true});
+    shared.insert(shared.begin(),
+                  {"kind", quoted_words(sink_names()), "required", meanings, {{"enum", sink_names()}}, true});
     out.push_back({"sink", "key", std::move(shared)});
-    for (const SinkEntry& entry : sink_entries())
+    for (const SinkEntry& entry : entries)
         if (!entry.kind.keys.empty())
             out.push_back({fmt::format("sink.{}", entry.kind.name), "key", entry.kind.explained});
+}
+
+bool goes_to_builders(const SinkConfig& sink) {
+    return sink.as<RecorderConfig>() == nullptr;
 }
 
 void check_sinks(const RunConfig& run) {

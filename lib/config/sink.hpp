@@ -28,7 +28,7 @@ struct NullSinkConfig {
 /// One [[sink]].
 struct SinkConfig {
     // Of all kinds that write.
-    std::string path;  ///< with {name}, {run}, {run:06}, {date} still in it; empty: no files are written
+    std::string path;  ///< with {name}, {run}, {run:06}, {date}, {node} still in it; empty: no files are written
     std::uint32_t full_warning_seconds = 600;  ///< a warning when the disk will be full in less; 0: none
     std::string require_mount;                 ///< a file system must be mounted here; empty: not asked
     SinkError on_error = SinkError::stop;

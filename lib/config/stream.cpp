@@ -135,6 +135,10 @@ void warn_of_counts(RunConfig& run) {
 void check_event_sources(TableReader& root, RunConfig& run) {
     if (run.events.sources == run.sources.size()) return;
     auto events = root.table("events");
+    if (run.cluster)
+        events->wrong("sources", std::to_string(run.events.sources),
+                      fmt::format("{}, all sources of all streams: with [cluster] each node waits for all of its own",
+                                  run.sources.size()));
     if (run.events.sources < run.sources.size()) {
         const Place place = events->place(*events->get("sources"));
         run.warnings.push_back(fmt::format(

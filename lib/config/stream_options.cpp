@@ -192,6 +192,7 @@ std::string not_roce(const StreamConfig& stream) {
 OptionTable<StreamConfig> stream_options(const RunConfig& run) {
     OptionTable<StreamConfig> out;
     add_port(out, run);
+    add_node(out, run);
     out.choice("transport", transport_names, &StreamConfig::transport,
                "UDP datagrams; RoCEv2 SEND and WRITE on RC, UC and UD, listened to ([the rules](formats/roce.md))")
         .required("\"udp\" or \"roce\"");

@@ -20,7 +20,7 @@ std::string literally(std::string_view text) {
 }
 
 /// What a component of a template can become. The template is a good one: it has been expanded before.
-std::string pattern_of(std::string_view component, const std::string& name) {
+std::string pattern_of(std::string_view component, const std::string& name, const std::string& node) {
     std::string pattern;
     while (!component.empty()) {
         const std::size_t brace = component.find('{');
@@ -30,6 +30,8 @@ std::string pattern_of(std::string_view component, const std::string& name) {
         const std::string_view placeholder = component.substr(brace + 1, end - brace - 1);
         if (placeholder == "name")
             pattern += literally(name);
+        else if (placeholder == "node")
+            pattern += literally(node);
         else
             pattern += placeholder == "date" ? "\\d{4}-\\d{2}-\\d{2}" : "\\d+";
         component.remove_prefix(end + 1);
@@ -53,7 +55,8 @@ std::vector<std::filesystem::path> entries_like(const std::filesystem::path& fol
 
 }  // namespace
 
-std::vector<std::filesystem::path> find_leftovers(const std::string& path_template, const std::string& name) {
+std::vector<std::filesystem::path> find_leftovers(const std::string& path_template, const std::string& name,
+                                                  const std::string& node) {
     if (path_template.find("{run") == std::string::npos) return {};
     std::filesystem::path parts(path_template);
     if (!parts.has_filename()) parts = parts.parent_path();
@@ -64,12 +67,12 @@ std::vector<std::filesystem::path> find_leftovers(const std::string& path_templa
             if (part.string().find('{') == std::string::npos)
                 next.push_back(folder / part);
             else
-                for (const std::filesystem::path& entry : entries_like(folder, pattern_of(part.string(), name)))
+                for (const std::filesystem::path& entry : entries_like(folder, pattern_of(part.string(), name, node)))
                     next.push_back(folder / entry);
         }
         folders = std::move(next);
     }
-    const std::string pattern = fmt::format("\\.({})\\.part", pattern_of(parts.filename().string(), name));
+    const std::string pattern = fmt::format("\\.({})\\.part", pattern_of(parts.filename().string(), name, node));
     std::vector<std::filesystem::path> found;
     for (const std::filesystem::path& folder : folders)
         for (const std::filesystem::path& entry : entries_like(folder, pattern)) {

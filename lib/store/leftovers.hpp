@@ -11,6 +11,6 @@ namespace weir::store {
 /// order; captures that are numbered within a run too. Empty where the template has no {run}: its one name is in use.
 /// What cannot be listed is passed over.
 [[nodiscard]] std::vector<std::filesystem::path> find_leftovers(const std::string& path_template,
-                                                                const std::string& name);
+                                                                const std::string& name, const std::string& node = {});
 
 }  // namespace weir::store

@@ -25,11 +25,17 @@ constexpr std::size_t counter_bytes = 11;  // ten digits and a newline: always t
 std::string placeholder_value(std::string_view placeholder, const PathValues& values) {
     if (placeholder == "name") return values.name;
     if (placeholder == "date") return values.date;
+    if (placeholder == "node") {
+        if (values.node.empty())
+            throw core::UsageError("{node} in a path is the name of a node of a cluster, and this run is of none");
+        return values.node;
+    }
     if (placeholder == "run") return std::to_string(values.run);
     if (placeholder.size() == 6 && placeholder.starts_with("run:0") && placeholder[5] >= '1' && placeholder[5] <= '9')
         return fmt::format("{:0{}}", values.run, placeholder[5] - '0');
     throw core::UsageError(fmt::format(
-        "unknown placeholder {{{}}} in a path; known are {{name}}, {{run}}, {{run:06}} and {{date}}", placeholder));
+        "unknown placeholder {{{}}} in a path; known are {{name}}, {{run}}, {{run:06}}, {{date}} and {{node}}",
+        placeholder));
 }
 
 bool has_placeholder(std::string_view text, std::string_view start) {
@@ -102,7 +108,7 @@ void require_mount_point(const std::filesystem::path& directory) {
 }
 
 std::string expand_path_template(std::string_view path_template, const PathValues& values) {
-    for (const std::string* value : {&values.name, &values.date})
+    for (const std::string* value : {&values.name, &values.date, &values.node})
         if (value->find('/') != std::string::npos)
             throw core::UsageError(fmt::format("\"{}\" cannot be part of a path: it contains a '/'", *value));
     std::string result;
@@ -120,8 +126,8 @@ std::string expand_path_template(std::string_view path_template, const PathValue
 }
 
 RunPath make_run_path(const std::string& path_template, const std::string& name, core::TimeNs now_ns,
-                      std::optional<std::uint32_t> run) {
-    PathValues values{name, 0, utc_date(now_ns)};
+                      std::optional<std::uint32_t> run, const std::string& node) {
+    PathValues values{name, 0, utc_date(now_ns), node};
     expand_path_template(path_template, values);  // refuses a bad template before anything is created
     RunPath result;
     const std::filesystem::path parts(path_template);

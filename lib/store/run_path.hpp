@@ -29,10 +29,12 @@ struct PathValues {
     std::string name;
     std::uint32_t run = 0;
     std::string date;
+    std::string node = {};  ///< of a cluster; empty: the run is of none
 };
 
-/// Replaces {name}, {run}, {run:06} (any width from 1 to 9, zero-padded) and {date}. Throws core::UsageError for an
-/// unknown or unfinished placeholder and for a value with a '/' in it.
+/// Replaces {name}, {run}, {run:06} (any width from 1 to 9, zero-padded), {date} and {node}. Throws
+/// core::UsageError for an unknown or unfinished placeholder, for {node} where there is none, and for a value with a
+/// '/' in it.
 std::string expand_path_template(std::string_view path_template, const PathValues& values);
 
 struct RunPath {
@@ -43,8 +45,9 @@ struct RunPath {
 /// The path of the run that starts now: takes a run number from the directory that the component with {run} lies in,
 /// and creates directories whose names come from placeholders (a new {date} every day), and the one that the run lies
 /// in; others must exist. `now_ns` is UNIX time; {date} is its UTC day, 2026-10-03. `run`: the number that the run has
-/// already, at another place; no other is taken then. Throws core::UsageError or core::RunError.
+/// already, at another place; no other is taken then. `node`: see PathValues. Throws core::UsageError or
+/// core::RunError.
 RunPath make_run_path(const std::string& path_template, const std::string& name, core::TimeNs now_ns,
-                      std::optional<std::uint32_t> run = {});
+                      std::optional<std::uint32_t> run = {}, const std::string& node = {});
 
 }  // namespace weir::store

@@ -92,7 +92,7 @@ TEST_P(ConfigGolden, MistakesAreSaidAsBefore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, ConfigGolden,
-                         testing::Values("modules", "answered", "formats", "blocks", "pixels", "defaults"),
+                         testing::Values("modules", "answered", "formats", "blocks", "pixels", "defaults", "cluster"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

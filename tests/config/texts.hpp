@@ -64,6 +64,50 @@ sources = 1
 kind = "null"
 )";
 
+/// Two readout nodes, two builders.
+inline constexpr std::string_view cluster_text = R"([cluster]
+block = 4
+[[node]]
+name = "left"
+address = "127.0.0.1:7471"
+role = "readout"
+[[node]]
+name = "right"
+address = "127.0.0.1:7472"
+role = "readout"
+[[node]]
+name = "first"
+address = "127.0.0.1:7473"
+role = "builder"
+[[node]]
+name = "second"
+address = "127.0.0.1:7474"
+role = "builder"
+[[port]]
+name = "det0"
+device = "net_null0"
+[[port]]
+name = "det1"
+device = "net_null0"
+[[stream]]
+port = "det0"
+node = "left"
+transport = "udp"
+udp_dst = [50001, 50002]
+format = "ejfat"
+[[stream]]
+port = "det1"
+node = "right"
+transport = "udp"
+udp_dst = [50001, 50002]
+format = "ejfat"
+[events]
+sources = 4
+[[sink]]
+kind = "events"
+path = "data/{node}/{run}"
+)";
+
 inline const std::string sink_tail = "path = \"runs/{name}-{run:06}\"\n";
 
 using Edits = std::vector<std::pair<std::string, std::string>>;

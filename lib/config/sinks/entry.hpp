@@ -1,6 +1,7 @@
 // What is known of a kind of sink. Each kind makes its entry in a file of its own beside this.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +21,8 @@ struct SinkContext {
     store::RunPath path;     ///< placeholders replaced, or --out
     std::string start_json;  ///< "config", "machine", "payload": what is known at the start
     bool reduced = false;    ///< the event file has to be version 2, because reducers need it
+    /// Makes what takes the parts of a readout node; null: this run is of no cluster.
+    const std::function<std::unique_ptr<store::EventSink>()>* cluster_sink = nullptr;
 };
 
 /// What is null does not apply to the kind.
@@ -28,6 +31,8 @@ struct SinkEntry {
     std::string_view meaning;  ///< what a run is written to, for the reference
     bool writes = true;        ///< if not, it has not even the keys that the others share
     bool has_path = true;      ///< if not, nor those that are about files
+    /// Why nobody writes it: the run has it by itself. Empty: it is one of those that may be written.
+    std::string_view by_itself = {};
     /// For a kind that stores events: makes what does. Throws core::RunError or core::UsageError.
     std::unique_ptr<store::EventSink> (*open)(const SinkContext& context) = nullptr;
     /// What there is to say of it at the start, lines or nothing.

@@ -1,0 +1,364 @@
+// [cluster] and [[node]].
+#include "config/cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "config/parts.hpp"
+#include "core/units.hpp"
+
+namespace weir::config {
+
+namespace detail {
+
+namespace {
+
+constexpr std::size_t nodes_max = 1024;
+constexpr std::string_view address_example = "\"HOST:PORT\" or \"[V6]:PORT\", as \"10.0.0.1:7471\"";
+
+std::vector<std::string_view> node_names(const ClusterConfig& cluster) {
+    std::vector<std::string_view> names;
+    for (const ClusterNode& node : cluster.nodes) names.push_back(node.name);
+    return names;
+}
+
+/// The name, and which it may have been meant to be.
+std::string unknown_node(std::string_view name, const std::vector<std::string_view>& names) {
+    const auto guess = nearest(name, names);
+    return in_quotes(name) + (guess ? fmt::format("; did you mean {}?", in_quotes(*guess)) : "");
+}
+
+/// UCX's names of what it may use or, with '^' in front, may not. Whether it has them is not known here.
+bool are_transports(std::string_view text) {
+    if (text.starts_with('^')) text.remove_prefix(1);
+    const auto is_part = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ',';
+    };
+    return !text.empty() && text.front() != ',' && text.back() != ',' && text.find(",,") == std::string_view::npos &&
+           std::ranges::all_of(text, is_part);
+}
+
+bool is_port_number(std::string_view text) {
+    std::uint16_t port = 0;
+    const char* const end = text.data() + text.size();
+    const auto [read, error] = std::from_chars(text.data(), end, port);
+    return error == std::errc() && read == end && port != 0;
+}
+
+bool is_node_address(std::string_view text) {
+    const std::size_t colon = text.rfind(':');
+    if (colon == std::string_view::npos || !is_port_number(text.substr(colon + 1))) return false;
+    const std::string_view host = text.substr(0, colon);
+    if (host.starts_with('[')) {
+        const auto address = host.ends_with(']') ? parse_ip_address(host.substr(1, host.size() - 2)) : std::nullopt;
+        return address && address->v6;
+    }
+    return !host.empty() && std::ranges::all_of(host, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+               c == '_';
+    });
+}
+
+/// All nodes read the same file: an address that means "any of mine" tells nobody where the node is.
+bool is_any_address(std::string_view text) {
+    std::string_view host = text.substr(0, text.rfind(':'));
+    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+    const auto address = parse_ip_address(host);
+    return address && std::ranges::all_of(address->bytes, [](std::uint8_t byte) { return byte == 0; });
+}
+
+void check_node_address(TableReader& table, const ClusterNode& node) {
+    if (!is_node_address(node.address)) table.wrong("address", in_quotes(node.address), address_example);
+    if (is_any_address(node.address))
+        table.wrong("address", in_quotes(node.address), "the address at which the other nodes reach this one");
+}
+
+void check_node(const ClusterConfig& cluster, TableReader& table, const ClusterNode& node) {
+    if (cluster.nodes.size() == nodes_max)
+        fail(node.place, "node", fmt::format("{} nodes", nodes_max + 1), fmt::format("at most {}", nodes_max));
+    for (const ClusterNode& other : cluster.nodes) {
+        if (other.name == node.name)
+            table.wrong("name",
+                        fmt::format("{}, the name of the node at line {}", in_quotes(node.name), other.place.line),
+                        "a name of its own for each node");
+        if (other.address == node.address)
+            table.wrong(
+                "address",
+                fmt::format("{}, the address of the node at line {}", in_quotes(node.address), other.place.line),
+                "an address of its own for each node");
+    }
+}
+
+bool has_role(const ClusterConfig& cluster, NodeRole role) {
+    return std::ranges::any_of(cluster.nodes, [role](const ClusterNode& node) { return node.role == role; });
+}
+
+void check_roles(const ClusterConfig& cluster) {
+    for (const NodeRole role : {NodeRole::readout, NodeRole::builder})
+        if (!has_role(cluster, role))
+            fail(cluster.place, "cluster",
+                 fmt::format("no [[node]] with role = {}", in_quotes(name_of(role_names, role))), "at least one");
+    if (std::ranges::none_of(cluster.nodes, &ClusterNode::manages))
+        fail(cluster.place, "cluster", "no [[node]] that manages",
+             "at least one: builders and managers do, unless manages = false");
+}
+
+void check_list(TableReader& table, const ClusterConfig& cluster) {
+    std::vector<std::string_view> accepted;
+    for (const ClusterNode& node : cluster.nodes)
+        if (node.role != NodeRole::manager) accepted.push_back(node.name);
+    for (auto name = cluster.list.begin(); name != cluster.list.end(); ++name) {
+        if (std::ranges::find(accepted, std::string_view(*name)) == accepted.end()) {
+            const bool manager = std::ranges::find(cluster.nodes, *name, &ClusterNode::name) != cluster.nodes.end();
+            table.wrong("list", manager ? in_quotes(*name) + ", which only manages" : unknown_node(*name, accepted),
+                        "the names of readout nodes and builders, " + any_of(accepted));
+        }
+        if (std::find(cluster.list.begin(), name, *name) != name)
+            table.wrong("list", in_quotes(*name) + " twice", "each readout node and each builder once");
+    }
+    for (const std::string_view name : accepted)
+        if (std::ranges::find(cluster.list, name) == cluster.list.end())
+            table.wrong("list", "a list without " + in_quotes(name), "each readout node and each builder once");
+}
+
+void add_order(OptionTable<ClusterConfig>& out) {
+    out.choice("order", send_order_names, &ClusterConfig::order,
+               "in which order a node turns to the others. `\"linear\"`: to the one after itself in this file first, "
+               "so that no two turn to the same one at the same time; `\"random\"`: another one for each block; "
+               "`\"listed\"`: linear in `list`");
+    out.add("list", "names",
+            "`order = \"listed\"` only: all readout nodes and builders, each once, by their places in the network")
+        .required("the names of all readout nodes and builders, each once")
+        .refused_where([](const ClusterConfig& cluster) {
+            return cluster.order == cluster::Order::listed ? "" : "nothing: it belongs to order = \"listed\"";
+        })
+        .reads([](TableReader& table, ClusterConfig& cluster) {
+            cluster.list = table.texts("list", "the name of a node");
+        })
+        .schema(options::one_or_more_schema(options::name_schema()))
+        .shows([](const ClusterConfig& cluster) { return value_of(cluster.list); })
+        .usually("required with `\"listed\"`");
+}
+
+void add_cluster_times(OptionTable<ClusterConfig>& out) {
+    constexpr std::uint32_t hour_ms = 3'600'000;
+    out.integer("timeout_ms", {1, hour_ms}, &ClusterConfig::timeout_ms,
+                "what of a block has not come to its builder so long after it was given to it is missing");
+    out.integer(
+        "join_wait_ms", {0, hour_ms}, &ClusterConfig::join_wait_ms,
+        "how long the start waits for nodes that are listed here. It goes on without them, and they may come later");
+    out.integer("silence_ms", {100, hour_ms}, &ClusterConfig::silence_ms,
+                "a node that says nothing for so long counts as gone");
+    out.integer("leave_ms", {0, hour_ms}, &ClusterConfig::leave_ms,
+                "a node that was told to stop waits so long for the others to end");
+}
+
+}  // namespace
+
+OptionTable<ClusterConfig> cluster_options() {
+    constexpr std::uint64_t memory_max = std::uint64_t{1} << 44;
+    OptionTable<ClusterConfig> out;
+    out.integer(
+        "block", {1, std::uint64_t{1} << 40}, &ClusterConfig::block,
+        "event numbers of a block: consecutive ones, which one builder builds together (the block of an event is its "
+        "number divided by this). Large enough that a readout node's part of a block has some 100 KB; "
+        "where numbers are time stamps, as many ticks as that takes");
+    out.choice("strategy", strategy_names, &ClusterConfig::strategy,
+               "who begins to move a part of a block: the builder that wants it, or the readout node that has it");
+    add_order(out);
+    out.choice("keep", keep_names, &ClusterConfig::keep,
+               "until when readout nodes keep a part: until its block is assembled, or until its events are written, "
+               "so that another builder can build them if this one goes away");
+    out.integer("credits", {1, 65536}, &ClusterConfig::credits, "blocks that a builder has room for");
+    out.integer(
+        "parallel", {1, 4096}, &ClusterConfig::parallel,
+        "parts on their way at the same time: of a block to a builder that pulls, from a readout node that pushes");
+    add_cluster_times(out);
+    out.size("memory", {1U << 20, memory_max}, &ClusterConfig::memory_bytes,
+             "of a readout node, for parts that are not released yet");
+    out.text("transports", &ClusterConfig::transports,
+             "what UCX may use, by its own names: `\"tcp\"`, `\"tcp,sm\"`, `\"rc,tcp\"`")
+        .check([](TableReader& table, const ClusterConfig& cluster) {
+            if (!are_transports(cluster.transports))
+                table.wrong("transports", in_quotes(cluster.transports),
+                            "\"all\", or names of UCX's with commas between, as \"tcp,sm\"");
+        });
+    return out;
+}
+
+OptionTable<ClusterNode> node_options() {
+    OptionTable<ClusterNode> out;
+    out.name("name", &ClusterNode::name, "what `[[stream]]`, `list` and the command line call it; each once")
+        .required("a name for the node");
+    out.text("address", &ClusterNode::address,
+             "`\"HOST:PORT\"` or `\"[V6]:PORT\"`: where it listens, and the others reach it; each once")
+        .kind("address:port")
+        .required(std::string(address_example))
+        .check(check_node_address);
+    out.choice("role", role_names, &ClusterNode::role,
+               "streams arrive at a `\"readout\"`; a `\"builder\"` builds events and has the sinks; "
+               "a `\"manager\"` does nothing but manage")
+        .required(any_of(names_in(role_names)));
+    out.boolean("manages", &ClusterNode::manages,
+                "it may manage the cluster: give blocks to builders. One does at a time, the first that is there")
+        .otherwise([](ClusterNode& node) { node.manages = node.role != NodeRole::readout; })
+        .usually("true for builders and managers")
+        .check([](TableReader& table, const ClusterNode& node) {
+            if (node.role == NodeRole::manager && !node.manages)
+                table.wrong("manages", "false with role = \"manager\"", "true, because such a node does nothing else");
+        });
+    return out;
+}
+
+void read_cluster(TableReader& root, RunConfig& run) {
+    auto table = root.table("cluster");
+    std::vector<TableReader> nodes = root.tables("node");
+    if (!table) {
+        if (!nodes.empty())
+            fail(nodes.front().place(), "node", "[[node]] without [cluster]",
+                 "[cluster] beside it, even if nothing is in it; or no [[node]]");
+        return;
+    }
+    ClusterConfig cluster = cluster_options().read(*table);
+    cluster.place = table->place();
+    for (TableReader& reader : nodes) {
+        ClusterNode node = node_options().read(reader);
+        node.place = reader.place();
+        check_node(cluster, reader, node);
+        cluster.nodes.push_back(std::move(node));
+    }
+    check_roles(cluster);
+    if (cluster.order == cluster::Order::listed) check_list(*table, cluster);
+    run.cluster = std::move(cluster);
+}
+
+void add_node(OptionTable<StreamConfig>& out, const RunConfig& run) {
+    std::vector<std::string_view> readouts;
+    if (run.cluster)
+        for (const ClusterNode& node : run.cluster->nodes)
+            if (node.role == NodeRole::readout) readouts.push_back(node.name);
+    const std::string accepted = "the name of a readout node: " + any_of(readouts);
+    out.add("node", "text", "with `[cluster]` only: the name of the readout `[[node]]` that these packets arrive at")
+        .required(accepted)
+        .refused_where([&run](const StreamConfig&) {
+            return run.cluster ? "" : "nothing: it belongs to [cluster], and there is none";
+        })
+        .reads([&run, readouts, accepted](TableReader& table, StreamConfig& stream) {
+            const std::string name = *table.text("node");
+            const std::vector<ClusterNode>& nodes = run.cluster->nodes;
+            const auto found = std::ranges::find(nodes, name, &ClusterNode::name);
+            if (found == nodes.end()) table.wrong("node", unknown_node(name, readouts), accepted);
+            if (found->role != NodeRole::readout)
+                table.wrong("node", fmt::format("{}, a {}", in_quotes(name), name_of(role_names, found->role)),
+                            accepted);
+            stream.node = static_cast<std::uint32_t>(found - nodes.begin());
+        })
+        .schema(options::name_schema())
+        .shows([&run](const StreamConfig& stream) {
+            return stream.node && run.cluster ? nlohmann::json(run.cluster->nodes[*stream.node].name)
+                                              : nlohmann::json();
+        })
+        .usually("required with `[cluster]`");
+}
+
+void check_node_in_path(TableReader& table, const RunConfig& run, const SinkConfig& sink) {
+    const bool named = sink.path.find("{node}") != std::string::npos;
+    if (!run.cluster) {
+        if (named)
+            table.wrong("path", "{node} where there is no [cluster]",
+                        "a path without it: it is the name of a node of a cluster");
+        return;
+    }
+    const NodeRole role = goes_to_builders(sink) ? NodeRole::builder : NodeRole::readout;
+    if (!named && std::ranges::count(run.cluster->nodes, role, &ClusterNode::role) > 1)
+        table.wrong(
+            "path", in_quotes(sink.path),
+            fmt::format("a path with {{node}} in it: several {} write by this sink, and where they share a file "
+                        "system they would take each other's names and run numbers",
+                        role == NodeRole::builder ? "builders" : "readout nodes"));
+}
+
+void check_cluster(const RunConfig& run) {
+    if (!run.cluster) return;
+    const std::vector<ClusterNode>& nodes = run.cluster->nodes;
+    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+        const bool used =
+            std::ranges::any_of(run.streams, [i](const StreamConfig& stream) { return stream.node == i; });
+        if (nodes[i].role == NodeRole::readout && !used)
+            fail(nodes[i].place, "node.name", fmt::format("{}, at which no stream arrives", in_quotes(nodes[i].name)),
+                 fmt::format("a readout node that a [[stream]] has: node = {}", in_quotes(nodes[i].name)));
+    }
+    if (std::ranges::none_of(run.sinks, goes_to_builders))
+        fail(run.cluster->place, "sink", "only sinks of kind \"pcapng\", which readout nodes have",
+             "at least one [[sink]] of another kind, for the builders");
+    check_node_devices(run);
+}
+
+}  // namespace detail
+
+namespace {
+
+/// FNV-1a.
+std::uint64_t hash_of(std::string_view text) {
+    constexpr std::uint64_t basis = 0xcbf29ce484222325U;
+    constexpr std::uint64_t prime = 0x100000001b3U;
+    std::uint64_t hash = basis;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * prime;
+    return hash;
+}
+
+}  // namespace
+
+cluster::Settings cluster_settings(const RunConfig& run) {
+    const ClusterConfig& from = *run.cluster;
+    cluster::Settings out;
+    out.nodes = static_cast<std::uint16_t>(from.nodes.size());
+    for (cluster::NodeId i = 0; i < out.nodes; ++i) {
+        const ClusterNode& node = from.nodes[i];
+        if (node.role == NodeRole::readout) out.readouts.insert(i);
+        if (node.role == NodeRole::builder) out.builders.insert(i);
+        if (node.manages) out.managers.insert(i);
+    }
+    for (const std::string& name : from.list) out.list.push_back(static_cast<cluster::NodeId>(find_node(run, name)));
+    // Nobody turns to those that only manage, but the list has every node.
+    if (from.order == cluster::Order::listed)
+        for (cluster::NodeId i = 0; i < out.nodes; ++i)
+            if (from.nodes[i].role == NodeRole::manager) out.list.push_back(i);
+    out.strategy = from.strategy;
+    out.order = from.order;
+    out.keep = from.keep;
+    out.credits = from.credits;
+    out.parallel = from.parallel;
+    out.timeout_ns = from.timeout_ms * core::ns_per_ms;
+    out.join_wait_ns = from.join_wait_ms * core::ns_per_ms;
+    return out;
+}
+
+std::uint32_t find_node(const RunConfig& run, std::string_view name) {
+    using namespace detail;
+    if (!run.cluster)
+        throw core::UsageError(fmt::format(
+            "node: found {}; accepted: no name, because the configuration has no [cluster]", in_quotes(name)));
+    const std::vector<std::string_view> names = node_names(*run.cluster);
+    const auto found = std::ranges::find(names, name);
+    if (found == names.end())
+        throw core::UsageError(fmt::format("node: found {}; accepted: {}", unknown_node(name, names), any_of(names)));
+    return static_cast<std::uint32_t>(found - names.begin());
+}
+
+std::uint64_t agreement(const RunConfig& run) {
+    const nlohmann::json all = config_json(run);
+    nlohmann::json common;
+    for (const char* table : {"cluster", "node", "stream", "format", "events"})
+        if (const auto found = all.find(table); found != all.end()) common[table] = *found;
+    for (nlohmann::json& stream : common["stream"]) stream.erase("port");
+    common["cluster"].erase("memory");
+    // How a node keeps its own open events.
+    for (const char* key : {"memory", "window", "assembly", "horizon"}) common["events"].erase(key);
+    return hash_of(common.dump());
+}
+
+}  // namespace weir::config

@@ -1,0 +1,67 @@
+// [cluster] and [[node]]: event building over many nodes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/settings.hpp"
+#include "options/place.hpp"
+
+namespace weir::config {
+
+using options::Place;
+
+struct RunConfig;
+
+enum class NodeRole : std::uint8_t {
+    readout,  ///< streams arrive at it
+    builder,  ///< it builds events and writes them
+    manager,  ///< it does nothing but manage
+};
+
+/// One [[node]].
+struct ClusterNode {
+    std::string name;
+    std::string address;  ///< "HOST:PORT" or "[V6]:PORT": where the others reach it
+    NodeRole role = NodeRole::readout;
+    bool manages = false;  ///< it may manage the cluster
+    Place place;
+
+    bool operator==(const ClusterNode&) const = default;
+};
+
+/// [cluster], with its nodes. A node is called by its place among them.
+struct ClusterConfig {
+    std::uint64_t block = 16;  ///< event numbers of a block
+    cluster::Strategy strategy = cluster::Strategy::pull;
+    cluster::Order order = cluster::Order::linear;
+    std::vector<std::string> list;  ///< Order::listed: names of the readout nodes and builders, each once
+    cluster::Keep keep = cluster::Keep::assembled;
+    std::uint32_t credits = 16;
+    std::uint32_t parallel = 4;
+    std::uint32_t timeout_ms = 2000;
+    std::uint32_t join_wait_ms = 10'000;
+    std::uint32_t silence_ms = 2000;
+    std::uint32_t leave_ms = 5000;
+    std::uint64_t memory_bytes = std::uint64_t{1} << 30;  ///< of a readout node, for parts
+    std::string transports = "all";                       ///< of UCX
+    std::vector<ClusterNode> nodes;
+    Place place;
+
+    bool operator==(const ClusterConfig&) const = default;
+};
+
+/// What the nodes agree on; wants `run.cluster`.
+[[nodiscard]] cluster::Settings cluster_settings(const RunConfig& run);
+
+/// The place of the node of this name. Throws core::UsageError if there is none, or no [cluster].
+[[nodiscard]] std::uint32_t find_node(const RunConfig& run, std::string_view name);
+
+/// A number that is the same for two configurations if their nodes can work together: it is made of the cluster and its
+/// nodes, the streams and what an event is, not of what may differ from node to node (sinks, reducers, ports, lcores,
+/// memory). Of the configuration as it was read, not of a view.
+[[nodiscard]] std::uint64_t agreement(const RunConfig& run);
+
+}  // namespace weir::config

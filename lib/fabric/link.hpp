@@ -1,0 +1,65 @@
+// What a node knows of another one, and by what it reaches it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "cluster/message.hpp"
+#include "core/units.hpp"
+#include "fabric/control_socket.hpp"
+#include "fabric/notices.hpp"
+#include "fabric/ucx_worker.hpp"
+
+namespace weir::fabric {
+
+struct Link {
+    enum class Stage : std::uint8_t {
+        away,        ///< there is no connection
+        connecting,  ///< this node calls
+        greeting,    ///< and has said hello
+        greeted,     ///< was called, and has answered
+        up,
+        leaving,  ///< it has said that it goes, and some of its messages are still on their way
+    };
+
+    [[nodiscard]] bool is_up() const noexcept { return stage == Stage::up || stage == Stage::leaving; }
+    /// Its messages count from now on.
+    void come_up(Notices& notices, core::TimeNs now) {
+        stage = Stage::up;
+        came = true;
+        heard_at = messaged_at = posted_at = now;
+        notices.up(node, life);
+    }
+
+    cluster::NodeId node = 0;
+    Stage stage = Stage::away;
+    cluster::Incarnation life = 0;  ///< of the connection
+    cluster::Incarnation gone = 0;  ///< up to which its lives are over
+    std::unique_ptr<Connection> connection;
+    UcxEndpoint endpoint;           ///< to `life`: one for each, made before it can send anything
+    std::uint64_t own_session = 0;  ///< what its messages carry; 0: none are taken
+    std::uint64_t its_session = 0;  ///< what messages to it carry
+    bool broken = false;            ///< UCX says so
+    bool came = false;              ///< ever
+    bool missed = false;            ///< that it does not come has been said
+    int error = 0;                  ///< why the last try failed
+    std::uint64_t posted = 0;       ///< active messages of this connection
+    std::uint64_t arrived = 0;
+    std::uint64_t last = 0;        ///< leaving: how many come in all
+    core::TimeNs heard_at = 0;     ///< anything
+    core::TimeNs messaged_at = 0;  ///< an active message from it
+    core::TimeNs posted_at = 0;    ///< an active message to it
+    core::TimeNs beat_at = 0;      ///< the next sign of life is due
+    core::TimeNs until = 0;        ///< away: no new try before; otherwise: this stage may last
+    core::TimeNs missed_since = 0;
+};
+
+struct LinkTable {
+    std::vector<Link> links;
+    std::set<std::uint64_t> sessions;  ///< all that were ever given out: those that are over are no mistake
+    core::TimeNs now = 0;
+};
+
+}  // namespace weir::fabric

@@ -1,0 +1,424 @@
+#include "fabric/links.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace weir::fabric {
+
+namespace {
+
+using core::TimeNs;
+
+/// For a connection, and for each word of a meeting.
+constexpr TimeNs meeting_ns = 2 * core::ns_per_s;
+/// Until it is said that a node does not come.
+constexpr TimeNs missing_ns = 3 * core::ns_per_s;
+/// For messages of a node that has gone in peace.
+constexpr TimeNs leaving_ns = 500 * core::ns_per_ms;
+/// Signs of life come by TCP. Messages of UCX may take longer, behind large payloads; if none comes for so many times
+/// as long, the way for them is broken.
+constexpr int silences_of_messages = 5;
+constexpr int beats_in_silence = 4;
+constexpr std::size_t callers_max = 1024;
+constexpr int drain_rounds_max = 10000;
+
+store::Descriptor make_poll() {
+    store::Descriptor poll(::epoll_create1(EPOLL_CLOEXEC));
+    if (!poll.is_open()) throw core::RunError(fmt::format("no epoll: {}", std::strerror(errno)));
+    return poll;
+}
+
+void watch_fd(int poll, int fd, int operation, std::uint32_t events) noexcept {
+    epoll_event event{};
+    event.events = events;
+    event.data.fd = fd;
+    ::epoll_ctl(poll, operation, fd, &event);
+}
+
+}  // namespace
+
+Links::Links(const UcxNetwork::Config& config, LinkTable& table, Notices& notices, UcxWorker& worker,
+             Transfers& transfers)
+    : config_(config), table_(table), notices_(notices), worker_(worker), transfers_(transfers), poll_(make_poll()) {
+    for (const std::string& address : config.addresses) addresses_.emplace_back(address);
+    listener_ = listen_at(addresses_[config.self]);
+    watch_fd(poll_.get(), listener_.get(), EPOLL_CTL_ADD, EPOLLIN);
+    watch_fd(poll_.get(), worker.wait_fd(), EPOLL_CTL_ADD, EPOLLIN);
+}
+
+std::string Links::name_of(cluster::NodeId node) const {
+    return fmt::format("{} ({})", config_.names[node], config_.addresses[node]);
+}
+
+/// While this process was stopped it has heard nothing, and that is no silence of the others.
+void Links::set_now(TimeNs now) {
+    const bool is_first = table_.now == 0;
+    const TimeNs gap = now - table_.now;
+    const bool was_away = !is_first && gap > config_.silence_ns / beats_in_silence;
+    if (is_first || was_away) {
+        for (Link& link : table_.links) {
+            if (is_first) link.missed_since = now;
+            link.heard_at += was_away ? gap : 0;
+            link.messaged_at += was_away ? gap : 0;
+        }
+    }
+    table_.now = now;
+}
+
+void Links::watch(const Connection& connection, int operation) noexcept {
+    watch_fd(poll_.get(), connection.fd(), operation, connection.is_connecting() ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+/// Not left to close(): a child process may have the same socket.
+void Links::unwatch(const Connection& connection) noexcept {
+    watch_fd(poll_.get(), connection.fd(), EPOLL_CTL_DEL, 0);
+}
+
+bool Links::look() {
+    std::array<epoll_event, 64> events{};
+    const int count = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), 0);
+    bool did = false;
+    for (int i = 0; i < count; ++i) {
+        const int fd = events[static_cast<std::size_t>(i)].data.fd;
+        if (fd == worker_.wait_fd()) continue;
+        fd == listener_.get() ? accept_callers() : serve(fd);
+        did = true;
+    }
+    for (Link& link : table_.links)
+        if (link.node != config_.self) look_at(link);
+    hang_up_late();
+    return did;
+}
+
+/// On who has called and says nothing.
+void Links::hang_up_late() {
+    for (auto caller = callers_.begin(); caller != callers_.end();) {
+        const auto here = caller++;
+        if (table_.now >= here->second.until) hang_up(here->first);
+    }
+}
+
+void Links::hang_up(int fd) {
+    const auto caller = callers_.find(fd);
+    if (caller == callers_.end()) return;
+    unwatch(caller->second.connection);
+    callers_.erase(caller);
+}
+
+void Links::accept_callers() {
+    while (true) {
+        store::Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (!socket.is_open()) return;
+        if (over_ || callers_.size() >= callers_max) continue;
+        const int fd = socket.get();
+        const auto caller = callers_.emplace(fd, Caller{Connection(std::move(socket)), table_.now + meeting_ns}).first;
+        watch(caller->second.connection, EPOLL_CTL_ADD);
+    }
+}
+
+void Links::serve(int fd) {
+    if (const auto caller = callers_.find(fd); caller != callers_.end()) return serve_caller(caller);
+    const auto link = std::ranges::find_if(
+        table_.links, [fd](const Link& one) { return one.connection != nullptr && one.connection->fd() == fd; });
+    if (link != table_.links.end()) serve_link(*link);
+}
+
+void Links::serve_caller(std::map<int, Caller>::iterator caller) {
+    const int fd = caller->first;
+    const bool lives = caller->second.connection.read();
+    try {
+        const auto frame = caller->second.connection.next();
+        if (!frame && lives) return;
+        unwatch(caller->second.connection);
+        Connection connection = std::move(callers_.extract(caller).mapped().connection);
+        if (frame) greet(std::move(connection), *frame);
+    } catch (const std::runtime_error&) {
+        hang_up(fd);
+        notices_.say(
+            fmt::format("something that is no node of this version called at {}", config_.addresses[config_.self]));
+    }
+}
+
+Hello Links::hello_for(const Link& link) const {
+    const auto up = std::ranges::count_if(table_.links, &Link::is_up);
+    return {.agreement = config_.agreement,
+            .session = link.own_session,
+            .incarnation = config_.incarnation,
+            .gone = link.gone,
+            .node = config_.self,
+            .nodes = static_cast<cluster::NodeId>(table_.links.size()),
+            .up = static_cast<cluster::NodeId>(up)};
+}
+
+/// Empty: it is one of us.
+std::string Links::complaint_about(const Hello& hello) const {
+    const auto& here = config_.addresses[config_.self];
+    if (hello.nodes != table_.links.size() || hello.node >= hello.nodes)
+        return fmt::format("a node of a cluster of {} nodes met this one of {} at {}", hello.nodes, table_.links.size(),
+                           here);
+    if (hello.agreement != config_.agreement)
+        return fmt::format("{} is of another cluster, or has another configuration", name_of(hello.node));
+    if (hello.node == config_.self)
+        return fmt::format("there is another node that takes itself for {}", name_of(hello.node));
+    return {};
+}
+
+/// Somebody has called. Who may not talk gets a hello nevertheless, to see why.
+void Links::greet(Connection connection, const Frame& frame) {
+    const Hello hello = hello_of(frame);
+    auto complaint = complaint_about(hello);
+    if (complaint.empty() && hello.node < config_.self)
+        complaint = fmt::format("{} calls, although it is to be called", name_of(hello.node));
+    if (!complaint.empty()) {
+        notices_.say(std::move(complaint));
+        if (hello.node < table_.links.size()) table_.links[hello.node].missed = true;
+        connection.post(frame_of(hello_for(Link{}), {}));
+        return;
+    }
+    Link& link = table_.links[hello.node];
+    if (over_ || is_over(connection, link, hello)) return;
+    const bool is_twin = link.is_up() && link.life == hello.incarnation;
+    if (is_twin) return;  // that its connection is over will be seen soon
+    if (link.connection != nullptr || link.is_up()) lose(link);
+    if (!adopt(link, hello, frame)) return;
+    link.connection = std::make_unique<Connection>(std::move(connection));
+    link.stage = Link::Stage::greeted;
+    link.until = table_.now + meeting_ns;
+    watch(*link.connection, EPOLL_CTL_ADD);
+    link.connection->post(frame_of(hello_for(link), worker_.address()));
+}
+
+/// Whether one of the two lives is. If each takes the other one for dead, that stays who has more others, or is first.
+bool Links::is_over(Connection& connection, const Link& link, const Hello& hello) {
+    const bool its = hello.incarnation <= link.gone || (link.is_up() && hello.incarnation < link.life);
+    const bool own = hello.gone >= config_.incarnation;
+    if (!its && !own) return false;
+    const cluster::NodeId up = hello_for(link).up;
+    const bool stays = !own || (its && (up > hello.up || (up == hello.up && config_.self < hello.node)));
+    if (stays) {
+        connection.post(frame_of(Expelled{.from = config_.incarnation, .to = hello.incarnation}));
+    } else {
+        be_expelled(hello.node, hello.incarnation);
+    }
+    return true;
+}
+
+/// What it says of itself. False: UCX cannot reach it.
+bool Links::adopt(Link& link, const Hello& hello, const Frame& frame) {
+    if (link.life != hello.incarnation || link.broken) {
+        link.endpoint.reset();
+        link.broken = false;
+    }
+    link.life = hello.incarnation;
+    link.its_session = hello.session;
+    link.posted = link.arrived = 0;
+    if (!transfers_.open(link, address_of(frame))) {
+        notices_.say(fmt::format(
+            "UCX has no way to {} by transports {}; it knows only network interfaces that were up when this process began",
+            name_of(link.node), config_.transports));
+        link.missed = true;
+        return false;
+    }
+    give_session(link);
+    return true;
+}
+
+void Links::give_session(Link& link) {
+    while (link.own_session == 0) link.own_session = std::uint64_t{random_()} << 32U | random_();
+    table_.sessions.insert(link.own_session);
+}
+
+void Links::be_expelled(cluster::NodeId by, cluster::Incarnation incarnation) {
+    if (std::exchange(over_, true)) return;
+    notices_.received(by, {.kind = cluster::Kind::expelled, .from = incarnation, .to = config_.incarnation}, {});
+}
+
+void Links::serve_link(Link& link) {
+    Connection& connection = *link.connection;
+    if (connection.is_connecting()) {
+        if (!connection.write()) return lose(link);
+        if (connection.is_connecting()) return;
+        watch(connection, EPOLL_CTL_MOD);
+        link.stage = Link::Stage::greeting;
+        give_session(link);
+        connection.post(frame_of(hello_for(link), worker_.address()));
+    }
+    const bool lives = connection.read();
+    try {
+        while (link.connection != nullptr) {
+            const auto frame = link.connection->next();
+            if (!frame) break;
+            hear(link, *frame);
+        }
+    } catch (const std::runtime_error&) {
+        notices_.say(fmt::format("what answers at {} is no node of this version", name_of(link.node)));
+        return lose(link);
+    }
+    if (!lives && link.connection != nullptr) end(link);
+}
+
+void Links::hear(Link& link, const Frame& frame) {
+    link.heard_at = table_.now;
+    switch (frame.kind) {
+        case FrameKind::hello:
+            meet(link, frame);
+            break;
+        case FrameKind::go:
+            if (link.stage == Link::Stage::greeted) link.come_up(notices_, table_.now);
+            break;
+        case FrameKind::beat:
+            break;
+        case FrameKind::expelled: {
+            const Expelled expelled = expelled_of(frame);
+            if (expelled.to == config_.incarnation) be_expelled(link.node, expelled.from);
+            end(link);
+            break;
+        }
+        case FrameKind::leave:
+            if (!link.is_up()) break;
+            link.stage = Link::Stage::leaving;
+            link.last = leave_of(frame).messages;
+            link.until = table_.now + leaving_ns;
+            break;
+    }
+}
+
+/// It has answered.
+void Links::meet(Link& link, const Frame& frame) {
+    if (link.stage != Link::Stage::greeting) return;
+    const Hello hello = hello_of(frame);
+    auto complaint = complaint_about(hello);
+    if (complaint.empty() && hello.node != link.node)
+        complaint = fmt::format("at the address of {} answers {}", name_of(link.node), name_of(hello.node));
+    if (!complaint.empty()) {
+        notices_.say(std::move(complaint));
+        link.missed = true;
+        return lose(link);
+    }
+    if (hello.incarnation <= link.gone) return lose(link);  // it will know better at the next try
+    if (!adopt(link, hello, frame)) return lose(link);
+    link.connection->post({.kind = FrameKind::go, .body = {}});
+    link.come_up(notices_, table_.now);
+}
+
+void Links::look_at(Link& link) {
+    if (link.connection != nullptr && !link.connection->is_connecting() && link.connection->has_to_write())
+        static_cast<void>(link.connection->write());
+    if (link.is_up()) return look_at_up(link);
+    if (!link.came && !link.missed && table_.now - link.missed_since >= missing_ns) miss(link);
+    if (link.stage != Link::Stage::away) {
+        if (table_.now >= link.until) lose(link);
+    } else if (link.node < config_.self && table_.now >= link.until && !over_) {
+        dial(link);
+    }
+}
+
+void Links::miss(Link& link) {
+    link.missed = true;
+    notices_.say(link.node > config_.self ? fmt::format("{} has not called so far", name_of(link.node))
+                 : link.error == 0
+                     ? fmt::format("nobody answers at {}", name_of(link.node))
+                     : fmt::format("nobody answers at {}: {}", name_of(link.node), std::strerror(link.error)));
+}
+
+void Links::dial(Link& link) {
+    link.until = table_.now + config_.reconnect_ns;
+    const auto address = addresses_[link.node].next();
+    if (!address) return;
+    auto connection = Connection::to(*address);
+    if (!connection) {
+        link.error = errno;
+        return;
+    }
+    link.connection = std::make_unique<Connection>(std::move(*connection));
+    link.stage = Link::Stage::connecting;
+    link.until = table_.now + meeting_ns;
+    watch(*link.connection, EPOLL_CTL_ADD);
+}
+
+void Links::look_at_up(Link& link) {
+    const TimeNs now = table_.now;
+    if (link.stage == Link::Stage::leaving) {
+        if (link.arrived >= link.last || now >= link.until) lose(link);
+        return;
+    }
+    const bool is_silent =
+        now - link.heard_at > config_.silence_ns || now - link.messaged_at > silences_of_messages * config_.silence_ns;
+    if (link.broken) drain();
+    if (link.broken || is_silent) return lose(link, true);
+    if (now >= link.beat_at) beat(link);
+}
+
+void Links::beat(Link& link) {
+    const TimeNs every = config_.silence_ns / beats_in_silence;
+    link.beat_at = table_.now + every;
+    link.connection->post({.kind = FrameKind::beat, .body = {}});
+    if (table_.now - link.posted_at >= every) transfers_.send_beat(link);
+}
+
+/// Takes what has come already.
+void Links::drain() {
+    for (int i = 0; i < drain_rounds_max && worker_.progress(); ++i) {
+    }
+}
+
+/// Its connection is over.
+void Links::end(Link& link) {
+    if (link.stage == Link::Stage::leaving) return disconnect(link);
+    if (link.is_up()) drain();
+    lose(link);
+}
+
+void Links::disconnect(Link& link) noexcept {
+    if (link.connection == nullptr) return;
+    if (link.connection->error() != 0) link.error = link.connection->error();
+    unwatch(*link.connection);
+    link.connection.reset();
+}
+
+/// Ends what there is, whatever stage it is in.
+void Links::lose(Link& link, bool expels) {
+    if (link.is_up()) {
+        if (expels) {
+            link.connection->post(frame_of(Expelled{.from = config_.incarnation, .to = link.life}));
+            static_cast<void>(link.connection->read());  // closing with something unread would throw away what was sent
+        }
+        link.gone = std::max(link.gone, link.life);
+        notices_.down(link.node, link.life);
+        link.endpoint.reset();
+    }
+    disconnect(link);
+    link.own_session = 0;
+    link.stage = Link::Stage::away;
+    link.until = table_.now + config_.reconnect_ns;
+}
+
+void Links::leave() {
+    over_ = true;
+    for (Link& link : table_.links)
+        if (link.is_up() && link.connection != nullptr) link.connection->post(frame_of(Leave{link.posted}));
+}
+
+bool Links::is_alone() const noexcept {
+    return std::ranges::none_of(table_.links, &Link::is_up);
+}
+
+void Links::close() {
+    for (Link& link : table_.links) {
+        disconnect(link);
+        link.own_session = 0;
+        link.stage = Link::Stage::away;
+        link.endpoint.reset();
+    }
+}
+
+}  // namespace weir::fabric

@@ -1,0 +1,90 @@
+// Who is there: connects this node with the others, each pair by one TCP connection, and watches over that.
+//
+// UCX has listeners of its own. They are not used, because in version 1.13 a few bytes of anybody end the program of
+// who listens (an assertion), and because a TCP connection ends at once with a process, whatever UCX's transport
+// notices.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "fabric/control_frame.hpp"
+#include "fabric/control_socket.hpp"
+#include "fabric/link.hpp"
+#include "fabric/notices.hpp"
+#include "fabric/transfers.hpp"
+#include "fabric/ucx_network.hpp"
+#include "fabric/ucx_worker.hpp"
+
+namespace weir::fabric {
+
+class Links {
+public:
+    /// Throws core::RunError: the address is not this host's, or taken.
+    Links(const UcxNetwork::Config& config, LinkTable& table, Notices& notices, UcxWorker& worker,
+          Transfers& transfers);
+    Links(const Links&) = delete;
+    Links& operator=(const Links&) = delete;
+
+    void set_now(core::TimeNs now);
+    /// Does what is to be done. False: nothing.
+    bool look();
+    /// Becomes readable with the worker's, too.
+    [[nodiscard]] int wait_fd() const noexcept { return poll_.get(); }
+    /// Tells the others; afterwards look() only waits until they have all that was sent.
+    void leave();
+    [[nodiscard]] bool is_alone() const noexcept;
+    /// Leaves at once, without a word.
+    void close();
+
+private:
+    struct Caller {
+        Connection connection;
+        core::TimeNs until;
+    };
+
+    void watch(const Connection& connection, int operation) noexcept;
+    void unwatch(const Connection& connection) noexcept;
+    void accept_callers();
+    void hang_up(int fd);
+    void hang_up_late();
+    void serve(int fd);
+    void serve_caller(std::map<int, Caller>::iterator caller);
+    void serve_link(Link& link);
+    void hear(Link& link, const Frame& frame);
+    [[nodiscard]] Hello hello_for(const Link& link) const;
+    [[nodiscard]] std::string complaint_about(const Hello& hello) const;
+    void greet(Connection connection, const Frame& frame);
+    [[nodiscard]] bool is_over(Connection& connection, const Link& link, const Hello& hello);
+    void meet(Link& link, const Frame& frame);
+    [[nodiscard]] bool adopt(Link& link, const Hello& hello, const Frame& frame);
+    void give_session(Link& link);
+    void be_expelled(cluster::NodeId by, cluster::Incarnation incarnation);
+    void look_at(Link& link);
+    void look_at_up(Link& link);
+    void dial(Link& link);
+    void miss(Link& link);
+    void beat(Link& link);
+    void drain();
+    void end(Link& link);
+    void disconnect(Link& link) noexcept;
+    void lose(Link& link, bool expels = false);
+    [[nodiscard]] std::string name_of(cluster::NodeId node) const;
+
+    const UcxNetwork::Config& config_;
+    LinkTable& table_;
+    Notices& notices_;
+    UcxWorker& worker_;
+    Transfers& transfers_;
+    std::vector<HostAddress> addresses_;
+    store::Descriptor listener_;
+    store::Descriptor poll_;
+    std::map<int, Caller> callers_;
+    std::random_device random_;
+    bool over_ = false;  ///< this life is, or it leaves: nobody is called or let in any more
+};
+
+}  // namespace weir::fabric

@@ -1,0 +1,339 @@
+#include "fabric/member.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/clock_ns.hpp"
+#include "core/error.hpp"
+#include "core/one_writer.hpp"
+
+namespace weir::fabric {
+
+namespace {
+
+constexpr core::TimeNs look_interval_ns = core::ns_per_ms;
+constexpr core::TimeNs publish_interval_ns = 100 * core::ns_per_ms;
+
+/// Higher for each start of a node, as long as its clock is about right: tenths of seconds since 2026.
+cluster::Incarnation incarnation_of_now() {
+    constexpr core::TimeNs begin_s = 1'767'225'600;
+    const core::TimeNs since_ns = core::clock_ns(CLOCK_REALTIME) - begin_s * core::ns_per_s;
+    return static_cast<cluster::Incarnation>(std::max<core::TimeNs>(1, since_ns / (100 * core::ns_per_ms)));
+}
+
+PartHead& head_at(std::byte* part) {
+    return *reinterpret_cast<PartHead*>(part);
+}
+
+}  // namespace
+
+Member::Member(Config config)
+    : config_(std::move(config)), memory_(config_.memory_bytes), wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (wake_fd_ < 0) throw core::RunError("eventfd: the system gives no more file descriptors");
+    begin_life();
+    network_text_ = network_->text();
+}
+
+Member::~Member() {
+    join();
+    network_.reset();
+    ::close(wake_fd_);
+}
+
+void Member::build_into(BlockQueue& queue, const WriteFence& fence) {
+    queue_ = &queue;
+    fence_ = &fence;
+}
+
+void Member::start() {
+    thread_ = std::thread([this] { run(); });
+}
+
+void Member::join() {
+    if (!thread_.joinable()) return;
+    quit_.store(true, std::memory_order_release);
+    wake();
+    thread_.join();
+    if (queue_ != nullptr) queue_->ended.store(true, std::memory_order_release);
+}
+
+void Member::wake() noexcept {
+    const std::uint64_t one = 1;
+    static_cast<void>(::write(wake_fd_, &one, sizeof one));  // full means that it is awake
+}
+
+void Member::begin_life() {
+    incarnation_ = std::max(incarnation_ + 1, incarnation_of_now());
+    ++lives_;
+    expelled_ = false;
+    UcxNetwork::Config network = config_.network;
+    network.incarnation = incarnation_;
+    network_ = std::make_unique<UcxNetwork>(network, static_cast<Receiver&>(*this));
+    node_ = std::make_unique<cluster::Node>(config_.settings, self(), incarnation_, *network_,
+                                            static_cast<cluster::Application&>(*this));
+}
+
+/// What the core held is lost to the cluster, which has said so to the others.
+void Member::end_life() {
+    publish();
+    {
+        const std::scoped_lock lock(mutex_);
+        before_ = account_;
+    }
+    before_.readout.held = 0;
+    network_.reset();
+    node_.reset();
+    while (!held_.empty()) forget({0, reinterpret_cast<std::uint64_t>(held_.begin()->first)}, false);
+}
+
+void Member::forget(cluster::Payload part, bool is_left) {
+    auto* const data = reinterpret_cast<std::byte*>(part.handle);
+    if (held_.erase(data) > 0) (is_left ? events_left_ : events_too_late_) += head_at(data).events;
+    memory_.give_back(data);
+}
+
+// From other threads.
+
+void Member::offer(cluster::Block block, std::byte* part) {
+    const std::scoped_lock lock(mutex_);
+    offers_.push_back({block, part});
+    if (offers_.size() == 1) wake();
+}
+
+void Member::close() {
+    const std::scoped_lock lock(mutex_);
+    close_wanted_ = true;
+    wake();
+}
+
+void Member::stopping(bool at_once) noexcept {
+    stopping_.store(true, std::memory_order_relaxed);
+    if (at_once) stop_at_once_.store(true, std::memory_order_relaxed);
+    wake();
+}
+
+Account Member::account() const {
+    const std::scoped_lock lock(mutex_);
+    return account_;
+}
+
+std::vector<std::string> Member::take_said() {
+    const std::scoped_lock lock(mutex_);
+    return std::exchange(said_, {});
+}
+
+// What the core tells.
+
+void Member::built(cluster::Block block, std::span<const cluster::BuiltPart> parts) {
+    if (free_blocks_.empty()) {
+        blocks_.push_back(std::make_unique<BuiltBlock>());
+        free_blocks_.push_back(blocks_.back().get());
+    }
+    BuiltBlock& built = *free_blocks_.back();
+    free_blocks_.pop_back();
+    built.life = lives_;
+    built.fill(config_.layout, block, parts, [this, block](cluster::NodeId node, const std::string& why) {
+        if (malformed_parts_++ == 0)
+            say("a part of block " + std::to_string(block) + " from " + config_.network.names[node] +
+                " cannot be used, and its data are missing: " + why);
+    });
+    to_hand_on_.push_back(&built);
+    core::add(in_hand_);
+}
+
+void Member::release(cluster::Payload payload) {
+    auto* const data = reinterpret_cast<std::byte*>(payload.handle);
+    held_.erase(data);
+    memory_.give_back(data);
+}
+
+void Member::ended() {
+    has_ended_ = true;
+}
+
+// What the network tells.
+
+void Member::up(cluster::NodeId node, cluster::Incarnation incarnation) {
+    node_->peer_up(node, incarnation, now_);
+}
+
+void Member::down(cluster::NodeId node, cluster::Incarnation incarnation) {
+    if (!has_ended_) say(config_.network.names[node] + " went away");
+    node_->peer_down(node, incarnation, now_);
+}
+
+void Member::received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) {
+    node_->receive(from, message, payload, now_);
+}
+
+void Member::sent(cluster::Block block) {
+    if (node_ != nullptr) node_->sent(block);
+}
+
+std::byte* Member::room(std::uint64_t bytes) {
+    return memory_.take(bytes).data;
+}
+
+void Member::give_back(std::byte* memory, std::uint64_t /*bytes*/) {
+    memory_.give_back(memory);
+}
+
+void Member::say(const std::string& text) {
+    const std::scoped_lock lock(mutex_);
+    said_.push_back(text);
+}
+
+// The thread.
+
+void Member::run() {
+    while (!quit_.load(std::memory_order_acquire)) {
+        now_ = core::monotonic_ns();
+        bool worked = network_->progress(now_);
+        if (expelled_) {
+            say("the cluster took this node for dead; it begins anew, and what it held is lost");
+            end_life();
+            begin_life();
+            continue;
+        }
+        worked |= take_offers();
+        worked |= take_back();
+        worked |= finish_written();
+        worked |= hand_on();
+        if (now_ - looked_ns_ >= look_interval_ns) look(now_);
+        if (!worked) wait();
+    }
+    network_.reset();  // the others need not wait for silence
+    for (const auto& [part, block] : held_) events_left_ += head_at(part).events;
+    publish();
+}
+
+bool Member::take_offers() {
+    std::vector<Offer> offers;
+    bool closes = false;
+    {
+        const std::scoped_lock lock(mutex_);
+        offers.swap(offers_);
+        closes = close_wanted_ && !closed_;
+    }
+    for (const Offer& offer : offers) {
+        const std::uint64_t dropped = node_->readout_stats().dropped;
+        const PartHead head = head_at(offer.part);
+        held_.emplace(offer.part, offer.block);
+        node_->readout().offer(offer.block, {head.bytes, reinterpret_cast<std::uint64_t>(offer.part)});
+        if (node_->readout_stats().dropped != dropped) events_too_late_ += head.events;
+        offered_ = offer.block + 1;
+    }
+    if (closes) {
+        closed_ = true;
+        node_->readout().close();
+    }
+    return !offers.empty() || closes;
+}
+
+/// To the pipeline, as far as there is room in the ring.
+bool Member::hand_on() {
+    bool worked = false;
+    while (!to_hand_on_.empty() && queue_->built.push(to_hand_on_.front())) {
+        to_hand_on_.pop_front();
+        worked = true;
+    }
+    return worked;
+}
+
+/// What the pipeline holds nothing of any more; it may still be in a buffer of output.
+bool Member::take_back() {
+    if (queue_ == nullptr) return false;
+    std::array<BuiltBlock*, 16> taken;
+    const std::uint32_t count = queue_->taken.pop(taken);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        for (const cluster::Payload& part : taken[i]->memory())
+            memory_.give_back(reinterpret_cast<std::byte*>(part.handle));
+        leaving_.push_back({taken[i], {}});
+        fence_->mark(leaving_.back().place);
+    }
+    return count > 0;
+}
+
+bool Member::finish_written() {
+    bool worked = false;
+    while (!leaving_.empty() && fence_->has_passed(leaving_.front().place)) {
+        BuiltBlock* const block = leaving_.front().block;
+        leaving_.pop_front();
+        if (block->life == lives_) node_->written(block->block());
+        free_blocks_.push_back(block);
+        core::subtract(in_hand_, 1);
+        worked = true;
+    }
+    return worked;
+}
+
+void Member::look(core::TimeNs now) {
+    looked_ns_ = now;
+    node_->look(now);
+    consider_leaving(now);
+    if (now - published_ns_ >= publish_interval_ns) publish();
+}
+
+/// Who is told to stop, or has no more parts, waits for the others, but not for ever.
+void Member::consider_leaving(core::TimeNs now) {
+    if (done_.load(std::memory_order_relaxed)) return;
+    const bool stopping = stopping_.load(std::memory_order_relaxed);
+    const bool nothing_left = is_readout() ? closed_ && held_.empty() : stopping;
+    if (!leave_by_ && (nothing_left || (stopping && (closed_ || !is_readout())))) leave_by_ = now + config_.leave_ns;
+    const bool waits_no_more = (leave_by_ && now >= *leave_by_) || stop_at_once_.load(std::memory_order_relaxed);
+    bool done = has_ended_;
+    if (is_readout()) done |= closed_ && waits_no_more;
+    if (is_builder() && waits_no_more && !has_ended_) {
+        node_->leave();
+        done |= node_->is_idle() || stop_at_once_.load(std::memory_order_relaxed);
+    }
+    if (!is_readout() && !is_builder()) done |= waits_no_more;
+    if (is_builder()) {
+        const bool takes_no_more = (has_ended_ || waits_no_more) && to_hand_on_.empty();
+        if (takes_no_more && (done || node_->is_idle())) queue_->ended.store(true, std::memory_order_release);
+    }
+    if (done) done_.store(true, std::memory_order_release);
+}
+
+void Member::publish() {
+    published_ns_ = now_;
+    Account account = before_;
+    account.self = self();
+    account.lives = lives_;
+    account.readout += node_->readout_stats();
+    account.builder += node_->builder_stats();
+    account.manages = node_->manager() != nullptr;
+    account.manager += node_->manager_stats();
+    account.settled = node_->settled();
+    account.losses.assign(node_->losses().begin(), node_->losses().end());
+    account.is_up.resize(config_.settings.nodes);
+    for (cluster::NodeId node = 0; node < config_.settings.nodes; ++node) account.is_up[node] = node_->is_up(node);
+    account.events_too_late = events_too_late_;
+    account.events_left = events_left_;
+    account.memory_bytes = memory_.used();
+    account.memory_highest = memory_.used_highest();
+    account.memory_bound = memory_.bound();
+    account.waited_ns = waited_ns_.load(std::memory_order_relaxed);
+    account.malformed_parts = malformed_parts_;
+    account.blocks_in_hand = blocks_in_hand();
+    const std::scoped_lock lock(mutex_);
+    account_ = std::move(account);
+}
+
+/// For what comes from the network or from another thread; rings of the pipeline are asked again soon.
+void Member::wait() {
+    if (!network_->arm()) return;
+    std::array<pollfd, 2> wanted{pollfd{network_->wait_fd(), POLLIN, 0}, pollfd{wake_fd_, POLLIN, 0}};
+    const timespec most{0, blocks_in_hand() > 0 ? 100'000 : static_cast<long>(look_interval_ns)};
+    if (::ppoll(wanted.data(), wanted.size(), &most, nullptr) > 0 && (wanted[1].revents & POLLIN) != 0) {
+        std::uint64_t count = 0;
+        static_cast<void>(::read(wake_fd_, &count, sizeof count));
+    }
+}
+
+}  // namespace weir::fabric

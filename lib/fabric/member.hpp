@@ -1,0 +1,158 @@
+// A node of a cluster at work: the thread that runs the core (cluster::Node) on a network (UcxNetwork), and what the
+// pipeline gives it and gets from it. A readout node offers parts; a builder is given blocks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cluster/node.hpp"
+#include "fabric/account.hpp"
+#include "fabric/block_queue.hpp"
+#include "fabric/built_block.hpp"
+#include "fabric/part_cutter.hpp"
+#include "fabric/part_memory.hpp"
+#include "fabric/ucx_network.hpp"
+#include "fabric/write_fence.hpp"
+
+namespace weir::fabric {
+
+class Member final : public PartOutlet, private cluster::Application, private Receiver {
+public:
+    struct Config {
+        UcxNetwork::Config network;  ///< the incarnation is the member's business
+        cluster::Settings settings;
+        BuiltBlock::Layout layout;                   ///< of the whole run
+        std::uint64_t memory_bytes = 1U << 30U;      ///< for parts: of a readout node
+        core::TimeNs leave_ns = 5 * core::ns_per_s;  ///< who was told to stop waits so long for the others
+    };
+
+    /// Listens from now on; others are heard once it is started. Throws core::RunError.
+    explicit Member(Config config);
+    ~Member() override;
+
+    /// A builder: before start(). What is given outlives join().
+    void build_into(BlockQueue& queue, const WriteFence& fence);
+    void start();
+    /// The others see it go. Nothing is given or taken any more.
+    void join();
+
+    // A readout node; from one thread.
+    [[nodiscard]] PartMemory& memory() noexcept { return memory_; }
+    void offer(cluster::Block block, std::byte* part) override;
+    /// No more parts come.
+    void close();
+    /// Everything has been released, or will not be any more: see Config::leave_ns.
+    [[nodiscard]] bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
+    /// Somebody waited for room in memory().
+    void waited(core::TimeNs ns) noexcept {
+        waited_ns_.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
+    }
+
+    /// The operator wants it to end: it waits for the others, but not for ever; `at_once`: not at all. Any thread.
+    void stopping(bool at_once) noexcept;
+    [[nodiscard]] Account account() const;
+    /// Of a builder: given to the pipeline, and not written. Any thread.
+    [[nodiscard]] std::uint64_t blocks_in_hand() const noexcept { return in_hand_.load(std::memory_order_relaxed); }
+    /// What has been said since the last call: sentences for the operator.
+    [[nodiscard]] std::vector<std::string> take_said();
+    [[nodiscard]] bool is_readout() const noexcept { return config_.settings.readouts.contains(self()); }
+    [[nodiscard]] bool is_builder() const noexcept { return config_.settings.builders.contains(self()); }
+    [[nodiscard]] cluster::NodeId self() const noexcept { return config_.network.self; }
+    [[nodiscard]] const Config& config() const noexcept { return config_; }
+    [[nodiscard]] std::string network_text() const { return network_text_; }
+
+private:
+    // cluster::Application
+    void built(cluster::Block block, std::span<const cluster::BuiltPart> parts) override;
+    void release(cluster::Payload payload) override;
+    void expelled() override { expelled_ = true; }
+    void ended() override;
+    // Receiver
+    void up(cluster::NodeId node, cluster::Incarnation incarnation) override;
+    void down(cluster::NodeId node, cluster::Incarnation incarnation) override;
+    void received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) override;
+    void sent(cluster::Block block) override;
+    std::byte* room(std::uint64_t bytes) override;
+    void give_back(std::byte* memory, std::uint64_t bytes) override;
+    void say(const std::string& text) override;
+
+    void run();
+    void begin_life();
+    void end_life();
+    bool take_offers();
+    bool hand_on();
+    bool take_back();
+    bool finish_written();
+    void look(core::TimeNs now);
+    void consider_leaving(core::TimeNs now);
+    void publish();
+    void wait();
+    void forget(cluster::Payload part, bool is_left);
+    void wake() noexcept;
+
+    Config config_;
+    PartMemory memory_;
+    cluster::Incarnation incarnation_;
+    std::unique_ptr<UcxNetwork> network_;
+    std::unique_ptr<cluster::Node> node_;
+    std::string network_text_;
+    int wake_fd_ = -1;
+
+    // The thread's own.
+    std::map<std::byte*, cluster::Block> held_;  ///< parts that were offered to the core and not released
+    bool expelled_ = false;
+    bool has_ended_ = false;
+    bool closed_ = false;
+    cluster::Block offered_ = 0;  ///< parts of later blocks have not been offered
+    core::TimeNs now_ = 0;
+    core::TimeNs looked_ns_ = 0;
+    core::TimeNs published_ns_ = 0;
+    std::optional<core::TimeNs> leave_by_;
+    std::uint32_t lives_ = 0;
+    Account before_;  ///< of lives that are over
+    std::uint64_t events_too_late_ = 0;
+    std::uint64_t events_left_ = 0;
+    std::uint64_t malformed_parts_ = 0;
+
+    // A builder.
+    BlockQueue* queue_ = nullptr;
+    const WriteFence* fence_ = nullptr;
+    std::vector<std::unique_ptr<BuiltBlock>> blocks_;
+    std::vector<BuiltBlock*> free_blocks_;
+    std::deque<BuiltBlock*> to_hand_on_;
+    struct Leaving {
+        BuiltBlock* block = nullptr;
+        std::vector<std::uint64_t> place;
+    };
+    std::deque<Leaving> leaving_;  ///< out of the pipeline, and not written yet
+    std::atomic<std::uint64_t> in_hand_{0};
+
+    // From other threads, and for them.
+    struct Offer {
+        cluster::Block block = 0;
+        std::byte* part = nullptr;
+    };
+    mutable std::mutex mutex_;
+    std::vector<Offer> offers_;
+    bool close_wanted_ = false;
+    std::vector<std::string> said_;
+    Account account_;
+    std::atomic<std::uint64_t> waited_ns_{0};
+    std::atomic<bool> done_{false};
+    std::atomic<bool> stopping_{false};
+    std::atomic<bool> stop_at_once_{false};
+    std::atomic<bool> quit_{false};
+    std::thread thread_;
+};
+
+}  // namespace weir::fabric

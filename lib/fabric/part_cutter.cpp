@@ -1,0 +1,150 @@
+#include "fabric/part_cutter.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace weir::fabric {
+
+PartCutter::PartCutter(Config config, PartMemory& memory, PartOutlet& outlet)
+    : config_(std::move(config)), memory_(memory), outlet_(outlet) {}
+
+PartCutter::~PartCutter() {
+    for (const auto& [block, open] : open_) memory_.give_back(open.piece);
+}
+
+void PartCutter::append(std::span<const std::byte> blocks, core::TimeNs now) {
+    appended_ns_ = now;
+    while (!blocks.empty()) {
+        const store::BlockHeader header = blocks_.next(blocks, store::format_version_newest);
+        const std::span<const std::byte> body = blocks.subspan(sizeof header, header.stored_bytes);
+        if (header.type == store::BlockType::event) begin_event(header, body.data());
+        if (current_ != nullptr && header.type == store::BlockType::source) add_sources(body);
+        if (current_ != nullptr && header.type == store::BlockType::payload) add_payload(header, body);
+        if (blocks_.take(header, body.data(), 0, 0)) end_event();
+        blocks = blocks.subspan(sizeof header + store::padded(header.stored_bytes));
+    }
+    look(now, false);
+}
+
+/// Room for so many bytes more in the part of the event in hand.
+std::byte* PartCutter::extend(std::uint64_t bytes) {
+    Open& open = *current_;
+    if (open.used + bytes > open.piece.capacity) {
+        const PartMemory::Piece larger = memory_.take(std::max(open.used + bytes, 2 * open.piece.capacity));
+        if (open.used > 0) {
+            std::memcpy(larger.data, open.piece.data, open.used);
+            memory_.give_back(open.piece);
+        }
+        open_bytes_ += larger.capacity - open.piece.capacity;
+        open.piece = larger;
+    }
+    std::byte* const place = open.piece.data + open.used;
+    open.used += bytes;
+    return place;
+}
+
+PartEvent& PartCutter::event() noexcept {
+    return *reinterpret_cast<PartEvent*>(current_->piece.data + event_at_);
+}
+
+void PartCutter::begin_event(const store::BlockHeader& header, const std::byte* body) {
+    current_ = nullptr;
+    const cluster::Block block = header.event / config_.block;
+    if (header.epoch > 0) ++stats_.restarted;
+    if (header.epoch == 0 && block < next_) ++stats_.stragglers;
+    if (header.epoch > 0 || block < next_) return;
+    store::EventBody told;
+    std::memcpy(&told, body, sizeof told);
+    current_ = &open_[block];
+    if (current_->used == 0) std::construct_at(reinterpret_cast<PartHead*>(extend(sizeof(PartHead))));
+    event_at_ = current_->used;
+    auto* const head = std::construct_at(reinterpret_cast<PartEvent*>(extend(sizeof(PartEvent))));
+    head->number = header.event;
+    head->payload_bytes = told.payload_bytes;
+    head->cause = told.cause;
+    current_->packets += told.packets;
+    current_->payload_bytes += told.payload_bytes;
+    current_->newest_ns = std::max(current_->newest_ns, told.first_ns);
+    current_->leave_ns = core::never;
+    newest_ns_ = std::max(newest_ns_, told.first_ns);
+}
+
+/// As they are, but for their ids. Of sources of which nothing came nothing is sent.
+void PartCutter::add_sources(std::span<const std::byte> body) {
+    while (body.size() >= sizeof(store::SourceBody)) {
+        store::SourceBody source;
+        std::memcpy(&source, body.data(), sizeof source);
+        const std::uint64_t missing_bytes = std::uint64_t{source.missing_count} * sizeof(store::MissingRange);
+        const std::uint64_t bytes = sizeof source + store::padded(missing_bytes);
+        if (bytes > body.size() || source.source >= config_.sources.size())
+            throw core::RunError("internal error: a source record that is none came to the cluster");
+        if (source.state < store::SourceState::absent) {
+            std::byte* const place = extend(bytes);
+            std::memcpy(place, body.data(), bytes);
+            source.source = config_.sources[source.source];
+            std::memcpy(place, &source, sizeof source);
+            ++event().sources;
+        }
+        body = body.subspan(bytes);
+    }
+}
+
+void PartCutter::add_payload(const store::BlockHeader& header, std::span<const std::byte> body) {
+    if (header.encoding != store::Encoding::raw)
+        throw core::RunError("internal error: payload that is packed came to the cluster");
+    std::memcpy(extend(body.size()), body.data(), body.size());
+}
+
+void PartCutter::end_event() {
+    if (current_ == nullptr) return;
+    Open& open = *current_;
+    const std::uint64_t pad = store::padded(open.used) - open.used;
+    std::memset(extend(pad), 0, pad);
+    event().bytes = open.used - event_at_;
+    ++open.events;
+    current_ = nullptr;
+}
+
+/// Whether none of its events can still be on its way.
+bool PartCutter::has_passed(Open& open, core::TimeNs now) const {
+    if (open.events == config_.block) return true;
+    if (newest_ns_ - open.newest_ns < config_.wait_ns) return false;
+    if (open.leave_ns == core::never) open.leave_ns = now + config_.linger_ns;
+    return now >= open.leave_ns;
+}
+
+void PartCutter::look(core::TimeNs now, bool is_idle) {
+    const bool nothing_comes = is_idle && config_.idle_ns != core::never && now - appended_ns_ >= config_.idle_ns;
+    while (!open_.empty() && !is_in_event() && (nothing_comes || has_passed(open_.begin()->second, now))) send_first();
+}
+
+void PartCutter::send_oldest() {
+    if (!open_.empty() && !is_in_event()) send_first();
+}
+
+void PartCutter::finish() {
+    if (is_in_event()) throw core::RunError("internal error: the cluster was given half an event");
+    while (!open_.empty()) send_first();
+}
+
+void PartCutter::send_first() {
+    const auto first = open_.begin();
+    const auto [block, open] = *first;
+    open_.erase(first);
+    open_bytes_ -= open.piece.capacity;
+    next_ = block + 1;
+    auto& head = *reinterpret_cast<PartHead*>(open.piece.data);
+    head.events = open.events;
+    head.block = block;
+    head.bytes = open.used;
+    head.packets = open.packets;
+    stats_.events += open.events;
+    stats_.payload_bytes += open.payload_bytes;
+    ++stats_.parts;
+    outlet_.offer(block, open.piece.data);
+}
+
+}  // namespace weir::fabric

@@ -1,0 +1,106 @@
+// Cuts the events of a readout node into parts of blocks. Events come in the event file's blocks, roughly by rising
+// number; parts leave in order of their blocks, as the cluster's core wants them.
+//
+// A part leaves when all numbers of its block are there. Of others nobody says that no more events come; they leave
+// when events have come that began so much later that none of the block can still be on its way. One that comes all the
+// same is a straggler: it is counted, and not sent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "cluster/message.hpp"
+#include "core/units.hpp"
+#include "fabric/part_format.hpp"
+#include "fabric/part_memory.hpp"
+#include "store/event_blocks.hpp"
+
+namespace weir::fabric {
+
+/// Where parts go, with their memory.
+class PartOutlet {
+public:
+    PartOutlet() = default;
+    PartOutlet(const PartOutlet&) = delete;
+    PartOutlet& operator=(const PartOutlet&) = delete;
+    virtual ~PartOutlet() = default;
+    /// At `part` lies a PartHead, and what follows it.
+    virtual void offer(cluster::Block block, std::byte* part) = 0;
+};
+
+class PartCutter {
+public:
+    struct Config {
+        std::uint64_t block = 16;            ///< event numbers of a block
+        std::vector<std::uint32_t> sources;  ///< by own id: the id in the whole run
+        core::TimeNs wait_ns = 0;            ///< by the events' own time: what began so much later has overtaken all
+        core::TimeNs linger_ns = 0;          ///< and so long by the clock after that, for what is still in a buffer
+        core::TimeNs idle_ns = core::never;  ///< nothing has come for so long by the clock, and nothing more will
+    };
+    struct Stats {
+        std::uint64_t events = 0;  ///< that are in parts which have left
+        std::uint64_t payload_bytes = 0;
+        std::uint64_t parts = 0;       ///< that have left
+        std::uint64_t stragglers = 0;  ///< events that came after their part had left
+        std::uint64_t restarted = 0;   ///< events of a source that had begun its numbers anew
+    };
+
+    PartCutter(Config config, PartMemory& memory, PartOutlet& outlet);
+    /// Of parts that have not left nothing remains.
+    ~PartCutter();
+    PartCutter(const PartCutter&) = delete;
+    PartCutter& operator=(const PartCutter&) = delete;
+
+    /// Whole blocks, as store::BlockWriter makes them; an event may go on in the next call. `now`: any clock that
+    /// rises. Throws core::RunError for what is none.
+    void append(std::span<const std::byte> blocks, core::TimeNs now);
+    /// Sends what time has made ready; `is_idle`: and nothing is waiting to be appended.
+    void look(core::TimeNs now, bool is_idle);
+    /// Nothing else can make room: the oldest part leaves as it is. Not in the middle of an event.
+    void send_oldest();
+    /// Nothing more comes: all parts leave.
+    void finish();
+
+    /// Of parts that have not left.
+    [[nodiscard]] std::uint64_t open_bytes() const noexcept { return open_bytes_; }
+    [[nodiscard]] bool is_in_event() const noexcept { return blocks_.is_open(); }
+    [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
+
+private:
+    struct Open {
+        PartMemory::Piece piece;
+        std::uint64_t used = 0;
+        std::uint32_t events = 0;
+        std::uint64_t packets = 0;
+        std::uint64_t payload_bytes = 0;
+        core::TimeNs newest_ns = 0;           ///< by the events' own time
+        core::TimeNs leave_ns = core::never;  ///< by the clock
+    };
+
+    void begin_event(const store::BlockHeader& header, const std::byte* body);
+    void add_sources(std::span<const std::byte> body);
+    void add_payload(const store::BlockHeader& header, std::span<const std::byte> body);
+    void end_event();
+    [[nodiscard]] std::byte* extend(std::uint64_t bytes);
+    [[nodiscard]] PartEvent& event() noexcept;
+    [[nodiscard]] bool has_passed(Open& open, core::TimeNs now) const;
+    void send_first();
+
+    Config config_;
+    PartMemory& memory_;
+    PartOutlet& outlet_;
+    store::EventBlocks blocks_;
+    std::map<cluster::Block, Open> open_;
+    std::uint64_t open_bytes_ = 0;
+    cluster::Block next_ = 0;     ///< parts before it have left
+    Open* current_ = nullptr;     ///< of the event in hand; null: it is left out
+    std::uint64_t event_at_ = 0;  ///< where it begins in its part
+    core::TimeNs newest_ns_ = 0;
+    core::TimeNs appended_ns_ = 0;  ///< by the clock
+    Stats stats_;
+};
+
+}  // namespace weir::fabric

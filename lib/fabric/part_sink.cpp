@@ -1,0 +1,75 @@
+#include "fabric/part_sink.hpp"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "core/clock_ns.hpp"
+
+namespace weir::fabric {
+
+PartSink::PartSink(PartCutter::Config config, Member& member)
+    : member_(member), cutter_(std::move(config), member.memory(), member) {}
+
+std::string PartSink::place() const {
+    return "the builders of the cluster";
+}
+
+void PartSink::append(std::span<std::byte> blocks) {
+    wait_for_room();
+    cutter_.append(blocks, core::monotonic_ns());
+    stats_.bytes += blocks.size();
+    ++stats_.blocks;
+    count();
+}
+
+/// Whole events can be sent to make room, if nothing else is held.
+void PartSink::wait_for_room() {
+    const core::TimeNs begin = core::monotonic_ns();
+    PartMemory& memory = member_.memory();
+    bool waited = false;
+    while (!memory.has_room(cutter_.open_bytes()) && !gives_up_.load(std::memory_order_relaxed) &&
+           !cutter_.is_in_event()) {
+        // A part that grows takes twice its size for a moment.
+        if (memory.used() == cutter_.open_bytes()) cutter_.send_oldest();
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        waited = true;
+    }
+    if (waited) member_.waited(core::monotonic_ns() - begin);
+}
+
+void PartSink::sync_if_due() {
+    cutter_.look(core::monotonic_ns(), true);
+    count();
+}
+
+void PartSink::finish_data() {
+    if (std::exchange(finished_, true)) return;
+    cutter_.finish();
+    member_.close();
+    while (!member_.is_done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    member_.join();
+    count();
+}
+
+void PartSink::close(const nlohmann::json& /*manifest_extra*/) {
+    finish_data();
+}
+
+void PartSink::stopping(bool at_once) noexcept {
+    if (at_once) gives_up_.store(true, std::memory_order_relaxed);
+    member_.stopping(at_once);
+}
+
+void PartSink::count() {
+    const Account account = member_.account();
+    const PartCutter::Stats& cut = cutter_.stats();
+    stats_.dropped = {cut.stragglers, cut.restarted, account.events_too_late, account.events_left};
+    stats_.events = cut.events - account.events_too_late - account.events_left;
+    stats_.synced_events = stats_.events;
+    stats_.payload_bytes = cut.payload_bytes;
+    stats_.synced_bytes = stats_.bytes;
+}
+
+}  // namespace weir::fabric

@@ -1,0 +1,230 @@
+#include "fabric/transfers.hpp"
+
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "cluster/message_bytes.hpp"
+
+namespace weir::fabric {
+
+namespace {
+
+constexpr const char* not_understood = "a message came over UCX that no node of this cluster sends; it was dropped";
+
+std::span<const std::byte> bytes_of(const ActiveHead& head) {
+    return std::as_bytes(std::span(&head, 1));
+}
+
+}  // namespace
+
+struct Transfers::Sending {
+    Transfers& owner;
+    std::vector<std::byte> header;  ///< UCX reads it until the message has left
+    std::vector<std::byte> data;
+    bool has_block = false;
+    cluster::Block block = 0;
+};
+
+struct Transfers::Landing {
+    Transfers& owner;
+    ActiveHead head;
+    cluster::Message message;
+    std::byte* memory;
+    std::size_t bytes;
+};
+
+/// What UCX calls: nothing may be thrown into it.
+template <ucs_status_t (Transfers::*take)(const ActiveHead&, std::span<const std::byte>, void*, std::size_t, bool)>
+ucs_status_t Transfers::on_active(void* self, const void* header, std::size_t header_bytes, void* data,
+                                  std::size_t bytes, const ucp_am_recv_param_t* param) noexcept {
+    auto& transfers = *static_cast<Transfers*>(self);
+    try {
+        ActiveHead head;
+        if (header_bytes >= sizeof head) {
+            std::memcpy(&head, header, sizeof head);
+            const std::span all(static_cast<const std::byte*>(header), header_bytes);
+            const bool is_rendezvous = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+            return (transfers.*take)(head, all.subspan(sizeof head), data, bytes, is_rendezvous);
+        }
+        transfers.notices_.say(not_understood);
+    } catch (const std::exception&) {  // not a message, or no memory for it
+        try {
+            transfers.notices_.say(not_understood);
+        } catch (const std::exception&) {
+        }
+    }
+    return UCS_OK;
+}
+
+Transfers::Transfers(UcxWorker& worker, LinkTable& table, Notices& notices, Receiver& receiver, cluster::NodeId self)
+    : worker_(worker), table_(table), notices_(notices), receiver_(receiver), self_(self) {
+    worker.receive(ActiveId::word, &on_active<&Transfers::take_word>, this);
+    worker.receive(ActiveId::part, &on_active<&Transfers::take_part>, this);
+    worker.receive(ActiveId::beat, &on_active<&Transfers::take_beat>, this);
+}
+
+Transfers::~Transfers() = default;
+
+void Transfers::give_up() {
+    for (const auto& [key, landing] : landings_) receiver_.give_back(landing->memory, landing->bytes);
+    landings_.clear();
+    sendings_.clear();
+}
+
+void Transfers::on_failed(void* link, ucp_ep_h /*endpoint*/, ucs_status_t /*status*/) noexcept {
+    static_cast<Link*>(link)->broken = true;
+}
+
+bool Transfers::open(Link& link, std::span<const std::byte> address) noexcept {
+    if (link.endpoint.is_open()) return true;
+    try {
+        link.endpoint = UcxEndpoint(worker_, address, &on_failed, &link);
+    } catch (const std::exception&) {
+        return false;
+    }
+    return true;
+}
+
+void Transfers::send(Link& link, const cluster::Message& message, cluster::Payload payload) {
+    const ActiveHead head{.session = link.its_session, .node = self_};
+    const bool is_part = has_payload(message);
+    auto sending = std::make_unique<Sending>(*this, std::vector(bytes_of(head).begin(), bytes_of(head).end()),
+                                             cluster::to_bytes(message), is_part, message.block);
+    if (!is_part) return post(link, ActiveId::word, std::move(sending), {});
+    sending->header.insert(sending->header.end(), sending->data.begin(), sending->data.end());
+    sending->data.clear();
+    post(link, ActiveId::part, std::move(sending), {memory_of(payload), payload.bytes});
+}
+
+void Transfers::send_beat(Link& link) {
+    const ActiveHead head{.session = link.its_session, .node = self_};
+    post(link, ActiveId::beat,
+         std::make_unique<Sending>(*this, std::vector(bytes_of(head).begin(), bytes_of(head).end()),
+                                   std::vector<std::byte>{}),
+         {});
+}
+
+void Transfers::post(Link& link, unsigned id, std::unique_ptr<Sending> sending, std::span<const std::byte> data) {
+    if (sending->header.size() > worker_.header_bytes_max() || link.broken || !link.endpoint.is_open())
+        return finish(*sending);
+    if (id == ActiveId::word) data = sending->data;
+    Sending* const key = sending.get();
+    sendings_.emplace(key, std::move(sending));
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
+                         UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    param.cb.send = &on_sent;
+    param.user_data = key;
+    param.flags = id == ActiveId::part ? 0U : static_cast<std::uint32_t>(UCP_AM_SEND_FLAG_EAGER);
+    param.memory_type = UCS_MEMORY_TYPE_HOST;
+    ++link.posted;
+    link.posted_at = table_.now;
+    void* const request = ucx().ucp_am_send_nbx(link.endpoint.get(), id, key->header.data(), key->header.size(),
+                                                data.data(), data.size(), &param);
+    if (UCS_PTR_IS_PTR(request)) return;  // on_sent() is called
+    finish(*key);
+    sendings_.erase(key);
+}
+
+void Transfers::on_sent(void* request, ucs_status_t /*status*/, void* sending) noexcept {
+    ucx().ucp_request_free(request);
+    auto* const done = static_cast<Sending*>(sending);
+    Transfers& owner = done->owner;
+    owner.finish(*done);
+    owner.sendings_.erase(done);
+}
+
+void Transfers::finish(Sending& sending) {
+    if (sending.has_block) notices_.sent(sending.block);
+}
+
+/// Null: none that may send now.
+Link* Transfers::sender_of(const ActiveHead& head) {
+    if (head.node >= table_.links.size() || head.session == 0 || table_.links[head.node].own_session != head.session) {
+        if (!table_.sessions.contains(head.session)) notices_.say(not_understood);
+        return nullptr;
+    }
+    Link& link = table_.links[head.node];
+    if (link.stage == Link::Stage::greeted) link.come_up(notices_, table_.now);  // its word for that comes later
+    if (!link.is_up()) return nullptr;
+    link.heard_at = link.messaged_at = table_.now;
+    return &link;
+}
+
+ucs_status_t Transfers::take_beat(const ActiveHead& head, std::span<const std::byte> /*more*/, void* /*data*/,
+                                  std::size_t /*bytes*/, bool /*is_rendezvous*/) {
+    if (Link* const link = sender_of(head)) ++link->arrived;
+    return UCS_OK;
+}
+
+ucs_status_t Transfers::take_word(const ActiveHead& head, std::span<const std::byte> /*more*/, void* data,
+                                  std::size_t bytes, bool is_rendezvous) {
+    Link* const link = sender_of(head);
+    if (link == nullptr) return UCS_OK;
+    ++link->arrived;
+    if (!takes_) return UCS_OK;
+    auto message = is_rendezvous ? cluster::Message{.kind = cluster::Kind::part}  // nobody sends words like that
+                                 : cluster::from_bytes({static_cast<const std::byte*>(data), bytes}, nodes());
+    if (has_payload(message)) {
+        notices_.say(not_understood);
+    } else {
+        notices_.received(head.node, std::move(message), {});
+    }
+    return UCS_OK;
+}
+
+ucs_status_t Transfers::take_part(const ActiveHead& head, std::span<const std::byte> more, void* data,
+                                  std::size_t bytes, bool is_rendezvous) {
+    Link* const link = sender_of(head);
+    if (link == nullptr) return UCS_OK;
+    auto message = cluster::from_bytes(more, nodes());
+    if (!takes_ || !has_payload(message)) {
+        if (takes_) notices_.say(not_understood);
+        ++link->arrived;
+        return UCS_OK;
+    }
+    std::byte* const memory = receiver_.room(bytes);
+    auto landing = std::make_unique<Landing>(*this, head, std::move(message), memory, bytes);
+    if (is_rendezvous) return land(std::move(landing), data);
+    if (bytes > 0) std::memcpy(memory, data, bytes);
+    finish(*landing, true);
+    return UCS_OK;
+}
+
+ucs_status_t Transfers::land(std::unique_ptr<Landing> landing, void* data) {
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    param.cb.recv_am = &on_landed;
+    param.user_data = landing.get();
+    param.memory_type = UCS_MEMORY_TYPE_HOST;
+    Landing* const key = landing.get();
+    landings_.emplace(key, std::move(landing));
+    void* const request = ucx().ucp_am_recv_data_nbx(worker_.get(), data, key->memory, key->bytes, &param);
+    if (UCS_PTR_IS_PTR(request)) return UCS_INPROGRESS;  // on_landed() may have been called already, if it failed
+    finish(*key, UCS_PTR_STATUS(request) == UCS_OK);
+    landings_.erase(key);
+    return UCS_OK;
+}
+
+void Transfers::on_landed(void* request, ucs_status_t status, std::size_t bytes, void* landing) noexcept {
+    ucx().ucp_request_free(request);
+    auto* const done = static_cast<Landing*>(landing);
+    Transfers& owner = done->owner;
+    owner.finish(*done, status == UCS_OK && bytes == done->bytes);
+    owner.landings_.erase(done);
+}
+
+/// What lands after its sender counts as gone is nobody's any more.
+void Transfers::finish(const Landing& landing, bool has_come) {
+    Link& link = table_.links[landing.head.node];
+    if (has_come && link.is_up() && link.own_session == landing.head.session) {
+        ++link.arrived;
+        link.heard_at = link.messaged_at = table_.now;
+        notices_.received(landing.head.node, landing.message, {landing.bytes, handle_of(landing.memory)});
+    } else {
+        receiver_.give_back(landing.memory, landing.bytes);
+    }
+}
+
+}  // namespace weir::fabric

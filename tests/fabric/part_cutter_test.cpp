@@ -1,0 +1,149 @@
+#include "fabric/part_cutter.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "part_maker.hpp"
+
+namespace weir::fabric {
+namespace {
+
+using testing::EventMaker;
+using testing::Parts;
+using testing::SourceData;
+using testing::whole;
+
+constexpr core::TimeNs ms = core::ns_per_ms;
+
+class Cutter : public ::testing::Test {
+protected:
+    PartCutter::Config config_{
+        .block = 4, .sources = {7, 9}, .wait_ns = 10 * ms, .linger_ns = 5 * ms, .idle_ns = 50 * ms};
+    PartMemory memory_{std::uint64_t{64} << 20U};
+    Parts parts_{memory_};
+
+    static std::vector<SourceData> two() { return {whole(0, 100), whole(1, 60)}; }
+};
+
+TEST_F(Cutter, APartLeavesWhenAllNumbersOfItsBlockAreThere) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(4, two()).add(6, two()).add(5, two()).blocks(), 0);
+    EXPECT_TRUE(parts_.all.empty());
+    cutter.append(EventMaker().add(7, two()).blocks(), 0);
+    ASSERT_EQ(parts_.blocks(), std::vector<cluster::Block>{1});
+    EXPECT_EQ(parts_.head(0).events, 4U);
+    EXPECT_EQ(parts_.head(0).block, 1U);
+    EXPECT_EQ(parts_.head(0).packets, 8U);
+    EXPECT_EQ(cutter.stats().events, 4U);
+    EXPECT_EQ(cutter.stats().payload_bytes, 4U * 160U);
+}
+
+TEST_F(Cutter, BlocksLeaveInOrder) {
+    PartCutter cutter(config_, memory_, parts_);
+    EventMaker events;
+    events.add(0, two());
+    for (std::uint64_t number = 4; number < 8; ++number) events.add(number, two());
+    cutter.append(events.blocks(), 0);
+    EXPECT_TRUE(parts_.all.empty());  // block 1 is whole, block 0 is not
+    cutter.append(EventMaker().add(1, two()).add(2, two()).add(3, two()).blocks(), 0);
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1}));
+}
+
+TEST_F(Cutter, ABlockThatIsOvertakenByTimeLeavesAfterAWhile) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(0, two(), 1 * ms).add(8, two(), 12 * ms).blocks(), 100 * ms);
+    cutter.look(104 * ms, false);
+    EXPECT_TRUE(parts_.all.empty());  // another worker may still have one of it in its buffer
+    cutter.look(105 * ms, false);
+    EXPECT_EQ(parts_.blocks(), std::vector<cluster::Block>{0});
+    cutter.look(1000 * ms, false);
+    EXPECT_EQ(parts_.all.size(), 1U);  // nothing has overtaken block 2
+}
+
+TEST_F(Cutter, WhatComesAfterItsPartHasLeftIsAStraggler) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(0, two(), 1 * ms).add(8, two(), 12 * ms).blocks(), 0);
+    cutter.look(5 * ms, false);
+    cutter.append(EventMaker().add(1, two(), 2 * ms).blocks(), 6 * ms);
+    EXPECT_EQ(cutter.stats().stragglers, 1U);
+    cutter.finish();
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 2}));
+    EXPECT_EQ(cutter.stats().events, 2U);
+}
+
+TEST_F(Cutter, AnIdleBeamSendsWhatIsThere) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(0, two()).blocks(), 100 * ms);
+    cutter.look(149 * ms, true);
+    cutter.look(200 * ms, false);
+    EXPECT_TRUE(parts_.all.empty());
+    cutter.look(150 * ms, true);
+    EXPECT_EQ(parts_.all.size(), 1U);
+}
+
+TEST_F(Cutter, AReplayThatIsIdleSendsNothing) {
+    config_.idle_ns = core::never;
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(0, two()).blocks(), 0);
+    cutter.look(3600 * core::ns_per_s, true);
+    EXPECT_TRUE(parts_.all.empty());
+}
+
+TEST_F(Cutter, EventsOfARestartedSourceAreCountedAndNotSent) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(0, two()).add(0, two(), 1, store::Cause::complete, 1).blocks(), 0);
+    cutter.finish();
+    EXPECT_EQ(cutter.stats().restarted, 1U);
+    ASSERT_EQ(parts_.all.size(), 1U);
+    EXPECT_EQ(parts_.head(0).events, 1U);
+}
+
+TEST_F(Cutter, AnEventMayGoOnInTheNextBuffer) {
+    const EventMaker maker = std::move(EventMaker().add(0, two()));
+    PartCutter cutter(config_, memory_, parts_);
+    const std::span<std::byte> blocks = maker.blocks();
+    cutter.append(blocks.first(128), 0);
+    EXPECT_TRUE(cutter.is_in_event());
+    cutter.send_oldest();
+    EXPECT_TRUE(parts_.all.empty());
+    EXPECT_THROW(cutter.finish(), core::RunError);
+    cutter.append(blocks.subspan(128), 0);
+    EXPECT_FALSE(cutter.is_in_event());
+    cutter.send_oldest();
+    EXPECT_EQ(parts_.all.size(), 1U);
+}
+
+TEST_F(Cutter, WhatHasNotLeftIsGivenBack) {
+    {
+        PartCutter cutter(config_, memory_, parts_);
+        cutter.append(EventMaker().add(0, two()).blocks(), 0);
+        EXPECT_EQ(memory_.used(), cutter.open_bytes());
+        EXPECT_GT(memory_.used(), 0U);
+    }
+    EXPECT_EQ(memory_.used(), 0U);
+}
+
+TEST_F(Cutter, BlocksThatAreNoneAreRefused) {
+    PartCutter cutter(config_, memory_, parts_);
+    std::vector<std::byte> noise(128, std::byte{0x55});
+    EXPECT_THROW(cutter.append(noise, 0), core::RunError);
+    EXPECT_THROW(cutter.append(EventMaker().add(0, {whole(2, 10)}).blocks(), 0), core::RunError);  // no such source
+}
+
+TEST(PartMemory, KeepsToItsBoundAndGivesPiecesAgain) {
+    PartMemory memory(100'000);
+    EXPECT_TRUE(memory.has_room(1'000'000));  // one piece may always be had
+    const PartMemory::Piece first = memory.take(50'000);
+    EXPECT_GE(first.capacity, 50'000U);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first.data) % 64, 0U);
+    EXPECT_TRUE(memory.has_room(10'000));
+    EXPECT_FALSE(memory.has_room(60'000));
+    memory.give_back(first);
+    EXPECT_EQ(memory.used(), 0U);
+    EXPECT_EQ(memory.take(50'000).data, first.data);
+    EXPECT_EQ(memory.used_highest(), first.capacity);
+    memory.give_back(first.data);
+}
+
+}  // namespace
+}  // namespace weir::fabric

@@ -1,7 +1,13 @@
 #include "options_common.hpp"
 
+#include <limits.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstdlib>
+#include <utility>
 
 #include "core/error.hpp"
 #include "version.hpp"
@@ -14,6 +20,7 @@ void add_common_options(po::options_description& description) {
     // clang-format off
     description.add_options()
         ("config", po::value<std::string>()->value_name("FILE"), "docs/reference/CONFIGURATION.md has its keys")
+        ("node", po::value<std::string>()->value_name("NAME"), "which [[node]] of the configuration this is. Default: $WEIR_NODE, or the name of the host")
         ("out", po::value<std::string>()->value_name("PATH"), "write the run exactly here, whatever the configuration's sink says; refused if it exists")
         ("report", po::value<std::string>()->value_name("FILE"), "write the run report as JSON")
         ("require-lossless", po::value<std::string>()->implicit_value("yes")->value_name("yes|known"), "exit with status 3 if something was lost, or if nothing shows whether it was; `known` lets the second pass, with a warning")
@@ -69,6 +76,23 @@ void read_expectations(const po::variables_map& given, run::RunOptions& options)
     options.allow_empty = given.count("allow-empty") > 0;
 }
 
+/// The configuration of all nodes becomes that of one of them.
+void choose_node(const po::variables_map& given, run::RunOptions& options) {
+    if (!options.config.cluster) {
+        if (given.count("node") > 0)
+            throw core::UsageError("--node is for a configuration with a [cluster], and this has none");
+        return;
+    }
+    std::array<char, HOST_NAME_MAX + 1> host{};
+    ::gethostname(host.data(), HOST_NAME_MAX);
+    const char* const from_environment = std::getenv("WEIR_NODE");
+    const std::string usual = from_environment != nullptr ? from_environment : host.data();
+    const std::string name = given.count("node") > 0 ? given["node"].as<std::string>() : usual;
+    const std::uint32_t node = find_node(options.config, name);
+    options.cluster = run::ClusterPart{std::move(options.config), node};
+    options.config = options.cluster->view();
+}
+
 }  // namespace
 
 run::RunOptions run_options(const po::variables_map& given, const char* command) {
@@ -79,6 +103,9 @@ run::RunOptions run_options(const po::variables_map& given, const char* command)
         throw core::UsageError(std::string("weir ") + command + " needs --config FILE (weir " + command + " --help)");
     run::RunOptions options;
     options.config = config::load_config(text("config"));
+    if (options.config.cluster && std::string_view(command) == "serve")
+        throw core::UsageError("[cluster]: weir serve runs no nodes of a cluster; accepted: weir run --node NAME");
+    choose_node(given, options);
     options.out = text("out");
     options.report = text("report");
     read_expectations(given, options);

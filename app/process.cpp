@@ -29,9 +29,9 @@ std::atomic<const char*> refused_what{nullptr};
 }  // namespace
 
 // As the standard library's own, and keeps in mind what there was no memory for. The sanitizers have theirs. Not
-// inlined, lest GCC sees a free() of what came from an operator new that it did not inline.
+// inlined, lest GCC sees one side of malloc() and free() and not the other.
 #ifndef WEIR_SANITIZED
-void* operator new(std::size_t bytes) {
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
     if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
     refused_bytes.store(bytes);
     refused_what.store(weir::core::Doing::now());

@@ -76,7 +76,7 @@ std::string why_nothing_came(const Observations& seen) {
 }
 
 void nothing_came(Case& c) {
-    if (c.ledger.received > 0) return;
+    if (c.ledger.received > 0 || c.ledger.is_share) return;
     c.add("device.received", 0, "nothing-came",
           c.seen.replay ? "the capture has no packet" : "no packet came at all: " + why_nothing_came(c.seen));
 }
@@ -88,7 +88,7 @@ void silent_sources(Case& c) {
               fmt::format("{} packets came, and none for a configured stream{}{}", c.ledger.received,
                           c.elsewhere(": most went to "),
                           c.seen.replay ? "" : ". What was seen: " + seen_text(c.ledger, c.seen)));
-    if (all == 0) return;
+    if (all == 0 || c.ledger.is_share) return;  // readout nodes know more of their sources
     for (std::size_t s = 0; s < c.ledger.sources.size(); ++s) {
         const Ledger::Source& source = c.ledger.sources[s];
         const double silent = s < c.seen.sources.size() ? c.seen.sources[s].silent_s : 0;
@@ -422,9 +422,11 @@ void pipeline_limits(Case& c) {
         c.add("events.dropped.write_error", count * per_event, "write-error",
               fmt::format("packets were in {} events that could not be written: the sink failed", count));
     if (const std::uint64_t count = c.get(EventCounter::dropped_not_taken); count > 0)
-        c.add("events.dropped.not_taken", count * per_event, "not-taken",
-              fmt::format("packets were in {} events that no consumer of the stream took in time, or none was there",
-                          count));
+        c.add(
+            "events.dropped.not_taken", count * per_event, "not-taken",
+            fmt::format("packets were in {} events that did not get to where they were sent: the report's `sinks` has "
+                        "the cause",
+                        count));
     if (const std::uint64_t count = c.get(EventCounter::dropped_incomplete); count > 0)
         c.add("events.dropped.incomplete", count * per_event, "incomplete",
               fmt::format("packets at most, in {} incomplete events that `incomplete = \"drop\"` threw away", count));

@@ -90,6 +90,7 @@ struct Ledger {
     std::string numbers_unknown_because;
     std::uint64_t received = 0;  ///< counted independently: capture records, the device's or the simulator's counter
     std::string received_by;     ///< who counted: "capture reader", ...
+    bool is_share = false;       ///< a builder of a cluster: others have other events, and packets came to other nodes
     std::uint64_t received_bytes = 0;
     std::uint64_t placed_bytes = 0;
     std::uint64_t stored_bytes = 0;

@@ -36,6 +36,12 @@ void collect_input(const pipeline::Pipeline& pipeline, Ledger& ledger) {
         return;
     }
     for (const auto& rx : pipeline.rx()) ledger.received_bytes += rx->received_bytes();
+    if (pipeline.is_builder()) {
+        for (const auto& rx : pipeline.rx()) ledger.received += rx->received_packets();
+        ledger.received_by = "readout nodes";
+        ledger.is_share = true;
+        return;
+    }
     std::size_t simulated = 0;
     for (std::size_t i = 0; i < pipeline.ports().size(); ++i) {
         const port::LivePort::DeviceCounters counters = pipeline.ports()[i]->counters();
@@ -186,7 +192,7 @@ void collect_work(const pipeline::Pipeline& pipeline, Ledger& ledger) {
             ledger.sources[s].missing_packets += worker->missing_packets(s);
     }
     // A capture, and a detector that has sent everything, have nothing more to come.
-    if (pipeline.capture() != nullptr || pipeline.input_exhausted()) return;
+    if (!pipeline.is_live() || pipeline.input_exhausted()) return;
     for (std::uint32_t s = 0; s < ledger.sources.size(); ++s) {
         std::vector<stages::CutOff::Summary> workers;
         for (const auto& worker : pipeline.work()) workers.push_back(worker->cut_off(s));

@@ -117,7 +117,7 @@ std::string NumberReport::why_unknown() const {
 }
 
 std::optional<NumberReport> report_settled_numbers(const pipeline::Pipeline& pipeline) {
-    if (pipeline.options().capture.has_value()) return std::nullopt;
+    if (!pipeline.is_live()) return std::nullopt;
     NumberReport report = rules_of(pipeline);
     std::optional<pipeline::EventNumbers::Summary> settled = pipeline.numbers().settled(declared_stride(pipeline));
     if (!settled) return std::nullopt;

@@ -28,7 +28,7 @@ RunSample RunSampler::take(const pipeline::Pipeline& pipeline, const Watch& watc
     sample.events_per_s = per_second(events, last_events_);
     sample.sink_bytes_per_s = per_second(ledger.stored_bytes, last_stored_);
     sample.levels = pipeline.levels();
-    if (pipeline.capture() == nullptr && ledger.stream_packets() == 0)
+    if (pipeline.is_live() && ledger.stream_packets() == 0)
         sample.nothing = seen_words(ledger, watch.observations(pipeline, ledger, seconds));
     const pipeline::Usage usage = pipeline.usage(seconds);
     sample.usage = usage;

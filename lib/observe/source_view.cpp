@@ -55,7 +55,7 @@ std::vector<bool> lagging_sources(std::span<const SourcePace> sources, double si
 
 SourceView::SourceView(const pipeline::Pipeline& pipeline) {
     const pipeline::Pipeline::Options& options = pipeline.options();
-    replay_ = options.capture.has_value();
+    replay_ = !pipeline.is_live();
     patience_s_ = std::max(1.0, 4e-3 * options.config.events.timeout_ms);
     using Kind = std::tuple<std::string, std::uint32_t, std::uint32_t>;
     std::map<Kind, std::uint32_t> kinds;

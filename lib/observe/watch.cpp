@@ -121,7 +121,7 @@ pipeline::Usage Watch::decisive(const pipeline::Usage& whole) const {
 Observations Watch::observations(const pipeline::Pipeline& pipeline, const Ledger& ledger, double seconds) const {
     const pipeline::Pipeline::Options& options = pipeline.options();
     Observations seen;
-    seen.replay = options.capture.has_value();
+    seen.replay = !pipeline.is_live();
     seen.seconds = seconds;
     seen.timeout_ms = options.config.events.timeout_ms;
     seen.open_limit = options.plan.open_limit;

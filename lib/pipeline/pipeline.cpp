@@ -29,6 +29,11 @@ core::TimeNs numbers_wait_ns(const config::RunConfig& config) {
     return (2 * core::TimeNs{config.events.timeout_ms} + 500) * core::ns_per_ms;
 }
 
+/// As many as it has credits for; when the cluster has taken it for dead, those of the life before are still here.
+std::uint32_t blocks_of(const fabric::Member& member) noexcept {
+    return 4 * member.config().settings.credits;
+}
+
 bool any_answers(const config::RunConfig& config) {
     return std::ranges::any_of(config.streams, [](const config::StreamConfig& stream) {
         return stream.roce.service != roce::Service::listen;
@@ -44,8 +49,10 @@ Pipeline::Pipeline(Options options)
       own_ports_(options_.ports == nullptr ? std::make_unique<RunPorts>(options_.config, options_.plan, is_live())
                                            : nullptr),
       ports_(own_ports_ != nullptr ? *own_ports_ : *options_.ports),
-      rings_(options_.plan, !is_live(), options_.sinks.size()),
-      outputs_(options_.plan, options_.sinks, options_.latest_event, rings_),
+      rings_(options_.plan, options_.capture.has_value(), options_.sinks.size()),
+      blocks_(is_builder() ? std::make_unique<fabric::BlockQueue>(blocks_of(*options_.builder)) : nullptr),
+      fence_(is_builder() ? std::make_unique<stages::OutputFence>(options_.plan.work.size()) : nullptr),
+      outputs_(options_.plan, options_.sinks, options_.latest_event, rings_, fence_.get()),
       clock_(is_live() ? std::make_unique<port::LiveClock>() : nullptr),
       numbers_(options_.plan.build.size(), numbers_wait_ns(options_.config)),
       lcores_(options_.plan.placement.lcores(), options_.config.lcores.idle, signals_, clock_.get()) {
@@ -57,7 +64,8 @@ Pipeline::Pipeline(Options options)
         event_room_ = std::make_unique<assemble::EventRoom>(static_cast<std::uint32_t>(plan.build.size()),
                                                             plan.open_max + plan.queued_max);
     make_work();  // its memory is there before the first packet may come
-    inputs_ = std::make_unique<RunInputs>(plan, options_.capture, ports_, rings_);
+    if (is_builder()) options_.builder->build_into(*blocks_, *fence_);
+    inputs_ = std::make_unique<RunInputs>(plan, options_.capture, blocks_.get(), ports_, rings_);
     flows_ = std::make_unique<RunFlows>(options_.config, owners_, plan.placement, inputs_->ports());
     make_rx(connect_rx());
     if (stages::PassSignals* const passes = inputs_->passes(); passes != nullptr)
@@ -126,7 +134,7 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
         stage.table.touch = is_live();
         stage.table.message_bytes_max = plan.message_bytes_max;
         stage.table.timeout_ns = config.events.timeout_ms * core::ns_per_ms;
-        stage.table.number_bits = plan::make_number_bits(config, options_.streams);
+        stage.table.number_bits = number_bits();
         stage.reassembly = plan.reassembly;
         stage.reassembly.node = plan.memory_node(plan.rx[i]);
         if (is_live() && configs.size() > 1) stage.pool = ports_.pools().of_rx(i);
@@ -137,7 +145,10 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
         stage.listener.touch = is_live();
         // In messages that ended since: more than any reordering that the events' own limit allows for.
         stage.listener.window = 4 * plan.open_max;
-        make_answers(i, stage);
+        if (is_builder())
+            build_for_cluster(stage);
+        else
+            make_answers(i, stage);
         if (options_.recorder != nullptr) {
             stage.record = &options_.recorder->ring(i);
             options_.recorder->connect(i, *rx_signals_[i], options_.wait);
@@ -145,6 +156,21 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
         const port::PreferNode memory(stage.reassembly.node);
         rx_.push_back(std::make_unique<stages::RxStage>(stage, options_.streams, *rx_signals_[i], signals_));
     }
+}
+
+/// Messages come whole or with their gaps, numbered and once; nothing is listened to.
+void Pipeline::build_for_cluster(stages::RxStage::Config& stage) const {
+    stage.blocks_max = blocks_of(*options_.builder);
+    stage.table.numbers_once = true;
+    stage.table.keeps = true;
+    stage.table.copy_bytes_max = 0;
+    stage.listener.sources.clear();
+}
+
+/// Width of the sources' event numbers. A cluster's have been made long by its readout nodes.
+std::vector<std::uint8_t> Pipeline::number_bits() const {
+    if (is_builder()) return std::vector<std::uint8_t>(options_.config.sources.size(), 64);
+    return plan::make_number_bits(options_.config, options_.streams);
 }
 
 /// What an rx lcore needs to answer the queue pairs that are its own.
@@ -198,6 +224,7 @@ void Pipeline::make_work() {
             config.build.push_back({&rings_.events(worker, shard), &rings_.released(worker, shard)});
         for (std::size_t rx = 0; rx < plan.rx.size(); ++rx) config.recycle.push_back(&rings_.recycle(worker, rx));
         config.clock = clock_.get();
+        if (is_builder()) config.flush_after_ns = 5 * core::ns_per_ms;  // credits come back when events are written
         config.sources_needed = options_.config.events.sources;
         config.sources = options_.geometry;
         config.refs_max = refs_max;
@@ -226,7 +253,8 @@ stages::BuildStage::Config Pipeline::build_config() {
     build.builder.overload = config.events.overload;
     build.builder.prescale = config.events.prescale;
     build.builder.owner = owners_;
-    build.builder.number_bits = plan::make_number_bits(config, options_.streams);
+    build.builder.number_bits = number_bits();
+    build.builder.ends_told = is_builder();
     build.builder.rx_count = static_cast<std::uint32_t>(plan.rx.size());
     build.builder.messages_max = plan.messages_per_rx;
     build.builder.event_room = event_room_.get();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/member.hpp"
 #include "pipeline/bottleneck.hpp"
 #include "pipeline/event_numbers.hpp"
 #include "pipeline/lcores.hpp"
@@ -22,6 +23,7 @@
 #include "record/recorder.hpp"
 #include "stages/build_stage.hpp"
 #include "stages/capture_feeder.hpp"
+#include "stages/output_fence.hpp"
 #include "stages/pedestal_keeper.hpp"
 #include "stages/reduce_setup.hpp"
 #include "stages/rx/rx_stage.hpp"
@@ -42,11 +44,12 @@ public:
         std::filesystem::path snapshots;                       ///< where snapshots of pedestals go; empty: nowhere
         bool wait = false;                                     ///< nothing is lost for want of room: the input waits
         std::optional<stages::CaptureFeeder::Config> capture;  ///< replay instead of live ports
-        std::vector<store::EventSink*> sinks;                  ///< none: events are counted and forgotten
-        store::LatestEvent* latest_event = nullptr;            ///< sees what goes to the sinks; null: nobody looks
-        stages::AnswerLog* answers = nullptr;                  ///< replay: where answers to RoCE requests are kept
-        record::Recorder* recorder = nullptr;                  ///< null: packets are not recorded
-        RunPorts* ports = nullptr;  ///< devices that are up already; null: the run has its own
+        fabric::Member* builder = nullptr;     ///< of a cluster: what it builds is the input, instead of live ports
+        std::vector<store::EventSink*> sinks;  ///< none: events are counted and forgotten
+        store::LatestEvent* latest_event = nullptr;  ///< sees what goes to the sinks; null: nobody looks
+        stages::AnswerLog* answers = nullptr;        ///< replay: where answers to RoCE requests are kept
+        record::Recorder* recorder = nullptr;        ///< null: packets are not recorded
+        RunPorts* ports = nullptr;                   ///< devices that are up already; null: the run has its own
     };
 
     /// EAL runs. Throws core::RunError or core::UsageError; nothing is polled yet.
@@ -88,6 +91,9 @@ public:
     [[nodiscard]] Usage usage(double seconds) const;
 
     [[nodiscard]] const Options& options() const noexcept { return options_; }
+    /// Packets come from devices, and time is now.
+    [[nodiscard]] bool is_live() const noexcept { return !options_.capture.has_value() && !is_builder(); }
+    [[nodiscard]] bool is_builder() const noexcept { return options_.builder != nullptr; }
     [[nodiscard]] const std::vector<std::unique_ptr<stages::RxStage>>& rx() const noexcept { return rx_; }
     /// The shards of the event builder.
     [[nodiscard]] const std::vector<std::unique_ptr<stages::BuildStage>>& build() const noexcept { return build_; }
@@ -113,12 +119,12 @@ public:
     }
 
 private:
-    [[nodiscard]] bool is_live() const noexcept { return !options_.capture.has_value(); }
-
     [[nodiscard]] std::vector<stages::RxStage::Config> connect_rx();
     void make_rx(std::vector<stages::RxStage::Config> configs);
     void make_answers(std::size_t index, stages::RxStage::Config& stage);
     void measure_passes(stages::PassSignals& passes) const;
+    void build_for_cluster(stages::RxStage::Config& stage) const;
+    [[nodiscard]] std::vector<std::uint8_t> number_bits() const;
     [[nodiscard]] stages::BuildStage::Config build_config();
     void make_build();
     void make_work();
@@ -133,6 +139,8 @@ private:
     RunPorts& ports_;
     std::vector<std::unique_ptr<steer::Steering>> steering_;  ///< per port
     RunRings rings_;
+    std::unique_ptr<fabric::BlockQueue> blocks_;  ///< a builder of a cluster
+    std::unique_ptr<stages::OutputFence> fence_;  ///< likewise
     RunOutputs outputs_;
     std::unique_ptr<port::LiveClock> clock_;
     std::vector<std::unique_ptr<reduce::FragmentConverter>> converters_;  ///< of each rx lcore, or none

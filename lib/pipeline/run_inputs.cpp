@@ -7,11 +7,11 @@
 namespace weir::pipeline {
 
 RunInputs::RunInputs(const plan::Plan& plan, const std::optional<stages::CaptureFeeder::Config>& capture,
-                     RunPorts& ports, RunRings& rings)
-    : plan_(plan), ports_(ports), rings_(rings) {
+                     fabric::BlockQueue* blocks, RunPorts& ports, RunRings& rings)
+    : plan_(plan), blocks_(blocks), ports_(ports), rings_(rings) {
     if (capture.has_value())
         make_capture(*capture);
-    else
+    else if (blocks_ == nullptr)
         ports_.open();
 }
 
@@ -23,6 +23,7 @@ void RunInputs::make_capture(const stages::CaptureFeeder::Config& config) {
 
 void RunInputs::connect(std::vector<stages::RxStage::Config>& rx) const {
     if (capture_ != nullptr) rx.front().rings.push_back({&rings_.capture(), &capture_->ended()});
+    rx.front().blocks = blocks_;
     const Ports& ports = ports_.ports();
     for (std::uint32_t port = 0; port < ports.size(); ++port)
         for (const plan::Placement::Queue& queue : plan_.placement.queues)

@@ -21,10 +21,10 @@ public:
     using Ports = RunPorts::Ports;
     using Simulators = RunPorts::Simulators;
 
-    /// `capture`: replay instead of live ports. All but `capture` outlive this object. Throws core::RunError or
-    /// core::UsageError.
-    RunInputs(const plan::Plan& plan, const std::optional<stages::CaptureFeeder::Config>& capture, RunPorts& ports,
-              RunRings& rings);
+    /// `capture`: replay instead of live ports. `blocks`: a builder of a cluster, which has no ports; else null. All
+    /// but `capture` outlive this object. Throws core::RunError or core::UsageError.
+    RunInputs(const plan::Plan& plan, const std::optional<stages::CaptureFeeder::Config>& capture,
+              fabric::BlockQueue* blocks, RunPorts& ports, RunRings& rings);
 
     /// Tells each rx lcore of the queues that it polls, or the first one of the capture.
     void connect(std::vector<stages::RxStage::Config>& rx) const;
@@ -52,6 +52,7 @@ private:
     void make_capture(const stages::CaptureFeeder::Config& config);
 
     const plan::Plan& plan_;
+    fabric::BlockQueue* blocks_;
     RunPorts& ports_;
     RunRings& rings_;
     std::unique_ptr<stages::PassSignals> passes_;

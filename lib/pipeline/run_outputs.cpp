@@ -5,8 +5,8 @@
 namespace weir::pipeline {
 
 RunOutputs::RunOutputs(const plan::Plan& plan, std::vector<store::EventSink*> sinks, store::LatestEvent* latest_event,
-                       RunRings& rings)
-    : plan_(plan), sinks_(std::move(sinks)), latest_event_(latest_event), rings_(rings) {}
+                       RunRings& rings, stages::OutputFence* fence)
+    : plan_(plan), sinks_(std::move(sinks)), latest_event_(latest_event), rings_(rings), fence_(fence) {}
 
 void RunOutputs::make_buffers(stages::WorkStage::Config& worker) {
     worker.to_file = !sinks_.empty();
@@ -15,6 +15,8 @@ void RunOutputs::make_buffers(stages::WorkStage::Config& worker) {
     for (const store::EventSink* sink : sinks_)
         worker.buffer_alignment = std::max(worker.buffer_alignment, sink->alignment());
     const std::size_t index = memory_.size();
+    worker.fence = fence_;
+    worker.index = static_cast<std::uint32_t>(index);
     worker.free_buffers = &rings_.free(index);
     worker.full_buffers = &rings_.full(index);
     const std::size_t buffer_bytes = plan_.output_buffer_bytes;
@@ -45,6 +47,7 @@ void RunOutputs::make_sinks(const Workers& workers) {
         else
             for (std::size_t worker = 0; worker < workers.size(); ++worker)
                 config.freed.push_back(&rings_.free(worker));
+        if (i + 1 == sinks_.size()) config.fence = fence_;
         threads_.push_back(std::make_unique<stages::SinkThread>(std::move(config)));
     }
 }

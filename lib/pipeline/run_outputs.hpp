@@ -21,8 +21,9 @@ public:
 
     /// No `sinks`: events are counted and forgotten. The rings outlive this object, and the sinks and `latest_event`
     /// (null: nobody wants pictures) its threads.
+    /// `fence` is told what is written; null: nobody wants to know.
     RunOutputs(const plan::Plan& plan, std::vector<store::EventSink*> sinks, store::LatestEvent* latest_event,
-               RunRings& rings);
+               RunRings& rings, stages::OutputFence* fence);
 
     /// Gives the next worker its buffers, in memory as the calling thread's policy says. Throws std::bad_alloc.
     void make_buffers(stages::WorkStage::Config& worker);
@@ -42,6 +43,7 @@ private:
     std::vector<store::EventSink*> sinks_;
     store::LatestEvent* latest_event_;
     RunRings& rings_;
+    stages::OutputFence* fence_;
     std::vector<core::HugeBytes> memory_;  ///< per worker
     std::vector<std::unique_ptr<stages::OutputBuffer>> buffers_;
     Sinks threads_;

@@ -18,7 +18,7 @@ LeftoverRuns::LeftoverRuns(const config::RunConfig& config, const std::string& o
     bool elsewhere = !out.empty();
     for (const config::SinkConfig& sink : config.sinks) {
         if (!sink.has_path() || std::exchange(elsewhere, false) || entry_of(sink).recover == nullptr) continue;
-        for (std::filesystem::path& path : store::find_leftovers(sink.path, config.name))
+        for (std::filesystem::path& path : store::find_leftovers(sink.path, config.name, config.node))
             leftovers_.push_back({&sink, std::move(path)});
     }
     if (!leftovers_.empty()) thread_ = std::thread(&LeftoverRuns::work, this);

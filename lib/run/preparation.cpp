@@ -35,12 +35,12 @@ void refuse_unsupported(const config::RunConfig& config) {
 
 Preparation::Preparation(RunOptions options) : options_(std::move(options)) {
     refuse_unsupported(options_.config);
-    if (!is_replay()) check_device_names(options_.config);
+    if (is_live()) check_device_names(options_.config);
     streams_ = plan::make_streams(options_.config);
     geometry_ = plan::make_geometry(options_.config, streams_);
     reduce_ = std::make_shared<stages::ReduceSetup>(options_.config);
     input_.output_buffer_bytes = reduce_->output_buffer_bytes();
-    input_.replay = is_replay();
+    input_.replay = !is_live();
     if (is_replay()) {
         options_.capture->ports = port_indices(options_);
         measure_captures(*options_.capture, input_);
@@ -48,7 +48,8 @@ Preparation::Preparation(RunOptions options) : options_(std::move(options)) {
     look_at_machine(options_.config, input_);
     for (const stages::StreamRuntime& stream : streams_)
         input_.header_bytes.push_back(std::max(stream.context.header_read_bytes, stream.context.header_bytes));
-    input_.number_bits = plan::make_number_bits(options_.config, streams_);
+    input_.number_bits = is_builder() ? std::vector<std::uint8_t>(geometry_.size(), 64)
+                                      : plan::make_number_bits(options_.config, streams_);
     plan_ = make_plan(options_.config, geometry_, input_);
     add_reduce_memory();
     if (is_replay()) options_.capture->blocks = plan_.capture_blocks;
@@ -60,7 +61,7 @@ void Preparation::add_reduce_memory() {
 }
 
 void Preparation::print() const {
-    fmt::print("{}\n", print_config(options_.config));
+    fmt::print("{}\n", print_config(options_.cluster ? options_.cluster->whole : options_.config));
     std::string line;
     const std::string plan_text = plan_.text();
     for (const char c : plan_text) {
@@ -81,11 +82,11 @@ void Preparation::check_machine() const {
         other.events.memory_bytes = memory_bytes;
         return make_plan(other, geometry_, input_);
     });
-    if (!is_replay()) check_host(options_.config, streams_, geometry_, plan_, options_.force);
+    if (is_live()) check_host(options_.config, streams_, geometry_, plan_, options_.force);
 }
 
 void Preparation::check_devices() const {
-    if (is_replay()) return;
+    if (!is_live()) return;
     for (const config::PortConfig& port : options_.config.ports)
         if (config::is_pci_address(port.device))
             if (const std::string problem = port::pci_problem(port.device); !problem.empty())
@@ -108,7 +109,7 @@ port::EalConfig Preparation::eal() const {
     eal.telemetry = options_.telemetry;
     eal.memory_bytes = plan_.eal_memory_bytes;
     eal.node_memory_bytes = plan_.node_memory_bytes;
-    if (is_replay()) return eal;
+    if (!is_live()) return eal;
     for (const config::PortConfig& port : options_.config.ports)
         if (config::is_pci_address(port.device)) eal.pci.push_back(port.devargs());
     return eal;

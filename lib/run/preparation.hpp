@@ -39,6 +39,12 @@ public:
     [[nodiscard]] std::vector<KeptPrivilege> kept_privileges(std::span<const std::filesystem::path> folders) const;
 
     [[nodiscard]] bool is_replay() const noexcept { return options_.capture.has_value(); }
+    /// A builder of a cluster, whose input is what other nodes send.
+    [[nodiscard]] bool is_builder() const noexcept {
+        return options_.cluster && options_.cluster->self().role == config::NodeRole::builder;
+    }
+    /// Packets come from devices.
+    [[nodiscard]] bool is_live() const noexcept { return !is_replay() && !is_builder(); }
     [[nodiscard]] const RunOptions& options() const noexcept { return options_; }
     /// When a run is to end may be different for the next one.
     [[nodiscard]] RunOptions& options() noexcept { return options_; }

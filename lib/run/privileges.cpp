@@ -17,8 +17,10 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <exception>
 #include <fstream>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "config/device_facts.hpp"
@@ -215,6 +217,19 @@ std::string PrivilegesLeft::text() const {
     text += '\n';
     for (const std::string& failure : failures) text += "warning: " + failure + '\n';
     return text;
+}
+
+void run_without_privileges(const std::function<void()>& action) {
+    std::exception_ptr error;
+    std::thread([&] {
+        limit_to(0);
+        try {
+            action();
+        } catch (...) {
+            error = std::current_exception();
+        }
+    }).join();
+    if (error != nullptr) std::rethrow_exception(error);
 }
 
 PrivilegesLeft give_up_privileges(std::span<const KeptPrivilege> keep) {

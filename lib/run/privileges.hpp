@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,10 @@ struct PrivilegesLeft {
 /// (PR_SET_NO_NEW_PRIVS), in this thread and in all others of the process: the kernel has them for each thread, so each
 /// is interrupted by a signal to do it itself. Threads that are started later inherit it.
 [[nodiscard]] PrivilegesLeft give_up_privileges(std::span<const KeptPrivilege> keep);
+
+/// For libraries whose threads cannot be asked later, because they block all signals: runs `action` in a thread without
+/// any capability, which those that it starts inherit, and waits for it. Throws what it throws.
+void run_without_privileges(const std::function<void()>& action);
 
 /// "CAP_NET_ADMIN"; "capability 40" for one that weir never keeps.
 [[nodiscard]] std::string capability_name(int capability);

@@ -10,6 +10,7 @@
 #include "port/eal.hpp"
 #include "port/stale_hugepages.hpp"
 #include "run/leftover_runs.hpp"
+#include "run/manager_run.hpp"
 #include "run/preparation.hpp"
 #include "run/privileges.hpp"
 #include "run/run_signals.hpp"
@@ -63,6 +64,8 @@ int execute_run(RunOptions options) {
         Preparation(std::move(options)).print();
         return 0;
     }
+    if (options.cluster && options.cluster->self().role == config::NodeRole::manager)
+        return execute_manager(*options.cluster, options.quiet, options.report);
     port::remove_stale_hugepages();
     Preparation prepared(std::move(options));
     Session session(prepared);

@@ -10,6 +10,7 @@
 #include "config/run_config.hpp"
 #include "observe/progress.hpp"
 #include "observe/verdict.hpp"
+#include "run/cluster_part.hpp"
 #include "stages/capture_feeder.hpp"
 
 namespace weir::run {
@@ -32,6 +33,8 @@ struct RunOptions {
     std::string version;               ///< of the program, for the report
     std::string comment;               ///< of whoever started it, for the report and the manifest
     Onlooker* onlooker = nullptr;      ///< who shows the run to others; null: nobody
+    /// --node: which node of a cluster this is; `config` is then its view (ClusterPart::view).
+    std::optional<ClusterPart> cluster;
     // run
     bool force = false;  ///< --force: start although the host would surely lose data
     std::optional<double> duration_s;

@@ -45,8 +45,8 @@ observe::Ledger as_seen_by(const observe::Ledger& ledger, std::size_t sink) {
 
 }  // namespace
 
-void RunSinks::open(const config::RunConfig& config, const std::string& out, const nlohmann::json& start,
-                    bool reduced) {
+void RunSinks::open(const config::RunConfig& config, const std::string& out, const nlohmann::json& start, bool reduced,
+                    const std::function<std::unique_ptr<store::EventSink>()>* cluster) {
     const std::string start_json = start.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     std::vector<std::filesystem::path>& taken = final_paths_;
     std::optional<std::uint32_t>& run = run_number_;
@@ -58,7 +58,7 @@ void RunSinks::open(const config::RunConfig& config, const std::string& out, con
             if (!sink.has_path()) continue;
             if (!sink.require_mount.empty()) store::require_mount_point(sink.require_mount);
             paths[i] = out.empty() || !taken.empty()
-                           ? store::make_run_path(sink.path, config.name, pipeline::wall_ns(), run)
+                           ? store::make_run_path(sink.path, config.name, pipeline::wall_ns(), run, config.node)
                            : store::RunPath{out, {}};
             if (!run) run = paths[i].run;
             refuse_collision(sink, paths[i].path, taken);
@@ -70,7 +70,7 @@ void RunSinks::open(const config::RunConfig& config, const std::string& out, con
             const auto opens = entry_of(sink).open;
             if (opens == nullptr) continue;
             if (!sink.has_path()) paths[i].run = run;
-            sinks_.push_back({sink, opens({config, sink, paths[i], start_json, reduced}),
+            sinks_.push_back({sink, opens({config, sink, paths[i], start_json, reduced, cluster}),
                               store::DiskAlarm(sink.full_warning_seconds)});
         }
     } catch (const std::exception&) {

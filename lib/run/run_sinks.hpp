@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -29,8 +30,9 @@ public:
 
     /// Opens all sinks of the configuration. `out`: --out, the path of the first that has one; empty: as configured.
     /// `start`: "config", "machine", and "payload" where reducers make something else of it. Throws core::RunError or
-    /// core::UsageError; then nothing stays behind.
-    void open(const config::RunConfig& config, const std::string& out, const nlohmann::json& start, bool reduced);
+    /// core::UsageError; then nothing stays behind. `cluster`: config::SinkContext::cluster_sink.
+    void open(const config::RunConfig& config, const std::string& out, const nlohmann::json& start, bool reduced,
+              const std::function<std::unique_ptr<store::EventSink>()>* cluster);
     /// None waits for somebody before the run may begin.
     [[nodiscard]] bool are_ready() const;
     /// The run did not start: takes everything away again that would stand in the way of the next try.

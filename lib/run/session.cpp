@@ -35,8 +35,10 @@ Session::Session(const Preparation& prepared)
 Session::~Session() {
     exchanges_.reset();
     sinks_.stopping(true);  // nobody is waited for by a run that has failed
+    if (member_ != nullptr) member_->stopping(true);
     if (pipeline_ != nullptr) pipeline_->join();
-    recorder_.reset();  // its thread looks at what the pipeline promises
+    if (member_ != nullptr) member_->join();  // its thread takes from the pipeline
+    recorder_.reset();                        // its thread looks at what the pipeline promises
     pipeline_.reset();
     if (!started_) sinks_.discard();
 }
@@ -52,7 +54,11 @@ void Session::open(const std::function<bool()>& is_given_up) {
     {
         // Libraries of sinks start threads, before EAL has moved this one out of the way of lcores.
         const core::ScopedAffinity out_of_the_way(prepared_.plan().placement.housekeeping);
-        sinks_.open(options().config, options().out, start, reduce.needs_version_2());
+        if (options().cluster) member_ = make_member(*options().cluster);
+        const std::function<std::unique_ptr<store::EventSink>()> cluster_sink = [this] {
+            return make_part_sink(*options().cluster, prepared_.is_replay(), *member_);
+        };
+        sinks_.open(options().config, options().out, start, reduce.needs_version_2(), &cluster_sink);
     }
     kept_start_ = std::move(start);
     while (!sinks_.are_ready() && !is_given_up()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -76,7 +82,7 @@ void Session::make(Company company) {
     company_ = company;
     pipeline_ = std::make_unique<pipeline::Pipeline>(pipeline_options());
     if (!options().quiet) say_start();
-    if (!prepared_.is_replay())
+    if (prepared_.is_live())
         exchanges_ = std::make_unique<Exchanges>(*pipeline_, [this](std::string_view text) { progress_.say(text); });
 }
 
@@ -84,6 +90,7 @@ void Session::start() {
     start_ = std::chrono::steady_clock::now();
     if (answers_ != nullptr) answers_->start();
     if (recorder_ != nullptr) recorder_->start(*pipeline_);
+    if (member_ != nullptr) member_->start();
     pipeline_->start();
     started_ = true;
     if (company_.telemetry != nullptr) company_.telemetry->begin();
@@ -101,9 +108,11 @@ pipeline::Pipeline::Options Session::pipeline_options() const {
     setup.pedestals = prepared_.pedestals();
     setup.snapshots = snapshot_folder();
     // With --drop the reader does not wait; whether the pipeline does is then the operator's choice, as with a device.
-    setup.wait = options().config.events.overload == config::OverloadMode::wait ||
+    // A builder's memory is bounded by the blocks that it has room for: nothing has to be refused.
+    setup.wait = options().config.events.overload == config::OverloadMode::wait || prepared_.is_builder() ||
                  (options().capture.has_value() && options().capture->wait);
     setup.capture = options().capture;
+    setup.builder = prepared_.is_builder() ? member_.get() : nullptr;
     setup.sinks = sinks_.events();
     setup.answers = answers_.get();
     setup.recorder = recorder_ != nullptr ? &recorder_->recorder() : nullptr;
@@ -118,6 +127,8 @@ void Session::say_start() const {
         for (const std::string& warning : *warnings) core::say("warning: {}\n", warning);
     if (!pipeline_->unlocked().empty()) core::say("{}\n", pipeline_->unlocked());
     core::say("{}{}", sinks_.start_text(), observe::ports_text(*pipeline_));
+    if (member_ != nullptr) core::say_text(cluster_start_text(*options().cluster, *member_));
+    if (prepared_.is_builder()) return;
     const bool own_rules = !prepared_.is_replay();  // a replay does those of files only
     const bool files =
         std::ranges::any_of(options().config.ports, [](const auto& port) { return !port.flows.empty(); });
@@ -144,11 +155,13 @@ void Session::stop(const std::string& reason) {
     progress_.say(fmt::format("{}: closing open events and writing what is left", stop_reason_));
     pipeline_->stop_input();
     sinks_.stopping(false);
+    if (prepared_.is_builder()) member_->stopping(false);
 }
 
 void Session::abort() {
     stop("aborted");
     sinks_.stopping(true);
+    if (prepared_.is_builder()) member_->stopping(true);
 }
 
 bool Session::turn() {
@@ -161,10 +174,11 @@ bool Session::turn() {
     if (company_.telemetry != nullptr) company_.telemetry->serve(*pipeline_, watch_, seconds_);
     if (company_.onlooker != nullptr) company_.onlooker->look(*pipeline_, watch_, seconds_);
     if (asked_for_progress()) progress_.answer(*pipeline_, watch_, seconds_);
-    if (!prepared_.is_replay() && !said_nothing_ && seconds_ >= patience_s) say_nothing_came();
+    if (prepared_.is_live() && !said_nothing_ && seconds_ >= patience_s) say_nothing_came();
     if (exchanges_ != nullptr && !stopping_) exchanges_->serve(seconds_);
     watch_sinks();
     watch_recorder();
+    watch_cluster();
     if (stopping_) return true;
     const bool sink_failed = sinks_.must_stop(pipeline_->sinks()) || recorder_must_stop();
     if (const auto reason = stop_condition_.ask(*pipeline_, sink_failed, seconds_)) stop(*reason);
@@ -205,6 +219,23 @@ void Session::watch_sinks() {
     for (const std::string& warning : sinks_.watch(pipeline_->sinks())) warn(warning);
 }
 
+void Session::watch_cluster() {
+    if (member_ == nullptr) return;
+    for (const std::string& text : member_->take_said()) warn("cluster: " + text);
+}
+
+/// What was built is written: the others are told, for as long as that takes.
+void Session::leave_cluster() {
+    if (member_ == nullptr) return;
+    constexpr auto patience = std::chrono::seconds(2);
+    const auto begin = std::chrono::steady_clock::now();
+    if (prepared_.is_builder())
+        while (member_->blocks_in_hand() > 0 && std::chrono::steady_clock::now() - begin < patience)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    member_->join();
+    watch_cluster();
+}
+
 std::string Session::save_recording() {
     return recorder_ != nullptr ? recorder_->request() : "the run has no sink of kind \"pcapng\", so nothing is saved";
 }
@@ -236,6 +267,7 @@ std::string Session::close_sinks(const observe::Ledger& ledger, const observe::V
     nlohmann::json manifest = nlohmann::json::object();
     for (const char* key : {"config", "machine", "plan", "seconds", "stopped_by"}) manifest[key] = report[key];
     if (!options().comment.empty()) manifest["comment"] = options().comment;
+    if (member_ != nullptr) manifest["cluster"] = cluster_json(*options().cluster, member_->account());
     for (const char* key : {"payload", "reduce", "pedestal"})
         if (report.contains(key)) manifest[key] = report[key];
     return sinks_.close(pipeline_->sinks(), ledger, verdict, manifest, warnings_);
@@ -274,8 +306,9 @@ void Session::print_summary(const observe::Ledger& ledger, const observe::Verdic
                             const std::vector<pipeline::Finding>& findings, const pipeline::Usage& decisive) const {
     // Whoever does not take the summary any more must not keep the report from being written.
     const std::string summary =
-        fmt::format("{}{}{}{}{}{}", ledger_text(ledger, seconds_, watch_.active_seconds()), verdict_text(verdict),
+        fmt::format("{}{}{}{}{}{}{}", ledger_text(ledger, seconds_, watch_.active_seconds()), verdict_text(verdict),
                     findings_text(findings), bottleneck_text(decisive, seconds_), sinks_.end_text(),
+                    member_ != nullptr ? cluster_text(*options().cluster, member_->account()) : "",
                     recorder_ != nullptr ? recorder_->text() : "");
     std::fputs(summary.c_str(), stdout);
     std::fflush(stdout);
@@ -294,6 +327,7 @@ int Session::judge_status(const observe::Ledger& ledger, const observe::Verdict&
 
 Session::Result Session::finish() {
     pipeline_->join();
+    leave_cluster();
     if (recorder_ != nullptr) recorder_->finish(*pipeline_, [this](const std::string& text) { warn(text); });
     flows_looked_s_ = -1;
     watch_flows();
@@ -304,6 +338,7 @@ Session::Result Session::finish() {
     if (company_.telemetry != nullptr) company_.telemetry->finish(*pipeline_, watch_, ledger, seconds_);
     std::vector<pipeline::Finding> findings = diagnose(ledger, watch_.observations(*pipeline_, ledger, seconds_));
     pipeline_->flows().add_findings(findings);
+    if (member_ != nullptr) add_cluster_findings(*options().cluster, member_->account(), findings);
     Result result;
     result.lost_packets = ledger.lost_packets();
     result.missing_packets = ledger.missing_packets();
@@ -318,6 +353,7 @@ Session::Result Session::finish() {
     result.report["bottleneck"] = bottleneck_json(decisive);
     result.report["stages"] = stages_json(usage);
     result.report["levels"] = levels_json(pipeline_->levels());
+    if (member_ != nullptr) result.report["cluster"] = cluster_json(*options().cluster, member_->account());
     if (!options().comment.empty()) result.report["comment"] = options().comment;
     if (!result.failure.empty()) result.report["error"] = result.failure;
     add_warnings();

@@ -93,6 +93,8 @@ private:
     [[nodiscard]] const RunOptions& options() const noexcept { return prepared_.options(); }
     [[nodiscard]] pipeline::Pipeline::Options pipeline_options() const;
     void say_start() const;
+    void watch_cluster();
+    void leave_cluster();
     void watch_sinks();
     void watch_recorder();
     [[nodiscard]] bool recorder_must_stop() const;
@@ -113,6 +115,7 @@ private:
     observe::Progress progress_;
     observe::Progress line_progress_{{observe::ProgressMode::none, ""}, true};  ///< its rates have their own intervals
     observe::Watch watch_;
+    std::unique_ptr<fabric::Member> member_;  ///< of a cluster; null: the run is of none
     RunSinks sinks_;
     nlohmann::json kept_start_;          ///< what the sinks were opened with
     std::vector<std::string> warnings_;  ///< for the report

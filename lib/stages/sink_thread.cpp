@@ -64,10 +64,13 @@ void SinkThread::pass_on(std::size_t held) noexcept {
     while (given_.size() > held) {
         OutputBuffer* const buffer = given_.front();
         given_.pop_front();
-        if (config_.next != nullptr)
+        if (config_.next != nullptr) {
             config_.next->push(buffer);
-        else
-            config_.freed[buffer->worker]->push(buffer);
+            continue;
+        }
+        const std::uint32_t worker = buffer->worker;
+        config_.freed[worker]->push(buffer);
+        if (config_.fence != nullptr) config_.fence->end_buffer(worker);
     }
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "port/ring.hpp"
+#include "stages/output_fence.hpp"
 #include "stages/stage.hpp"
 #include "store/disk_watch.hpp"
 #include "store/event_sink.hpp"
@@ -31,6 +32,7 @@ public:
         std::vector<Edge> in;
         port::Ring<OutputBuffer*>* next = nullptr;      ///< to the next sink; null: this is the last
         std::vector<port::Ring<OutputBuffer*>*> freed;  ///< of the last: back to each worker
+        OutputFence* fence = nullptr;                   ///< of the last: somebody wants to know what is written
         store::LatestEvent* latest_event = nullptr;     ///< sees what passes; null: nobody wants pictures
     };
 

@@ -104,6 +104,7 @@ bool WorkStage::ensure_buffer() noexcept {
             return false;
         }
         buffer_ = taken[0];
+        if (config_.fence != nullptr) config_.fence->begin_buffer(config_.index);
     } else {
         buffer_ = &null_buffer_;
     }

@@ -15,6 +15,7 @@
 #include "stages/cut_off.hpp"
 #include "stages/event_encoder.hpp"
 #include "stages/event_handle.hpp"
+#include "stages/output_fence.hpp"
 #include "stages/stage.hpp"
 #include "store/block_writer.hpp"
 
@@ -48,6 +49,8 @@ public:
         std::vector<port::Ring<assemble::Message*>*> recycle;  ///< to each rx lcore
         port::Ring<OutputBuffer*>* free_buffers = nullptr;
         port::Ring<OutputBuffer*>* full_buffers = nullptr;
+        OutputFence* fence = nullptr;            ///< somebody wants to know what is written
+        std::uint32_t index = 0;                 ///< of the worker
         const port::LiveClock* clock = nullptr;  ///< of live input: how long events take is looked at
         TimeNs flush_after_ns =
             100 * core::ns_per_ms;  ///< a buffer that is not full goes to the writer after this long

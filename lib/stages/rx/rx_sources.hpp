@@ -38,7 +38,7 @@ public:
         if (packets_[source].load(std::memory_order_relaxed) == 0) [[unlikely]]
             notes_.came_from(source, datagram);
     }
-    void count(std::uint32_t source) noexcept { core::add(packets_[source]); }
+    void count(std::uint32_t source, std::uint64_t packets = 1) noexcept { core::add(packets_[source], packets); }
     void note_and_count(std::uint32_t source, const wire::Datagram& datagram) noexcept {
         note(source, datagram);
         count(source);

@@ -31,6 +31,11 @@ RxResponder::Config responder_of(const RxStage::Config& config) {
             .queue_pairs = config.queue_pairs};
 }
 
+/// Ports, feeders, and blocks of a cluster.
+std::size_t own_inputs(const RxStage::Config& config) {
+    return config.ports.size() + config.rings.size() + (config.blocks != nullptr ? 1U : 0U);
+}
+
 }  // namespace
 
 RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams, RxSignals& own, const RunSignals& run)
@@ -42,11 +47,12 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
       sources_(streams, config.table.sources, notes_),
       table_(config.table, packets_, messages_, port::release_buffers),
       passes_(config.passes, config.index),
-      times_(config.ports.size() + config.rings.size(), config.steer_in.size()),
-      edges_(edges_of(config), own, table_, times_, config.ports.size() + config.rings.size(), passes_),
+      times_(own_inputs(config), config.steer_in.size()),
+      edges_(edges_of(config), own, table_, times_, own_inputs(config), passes_),
       pieces_(config.reassembly, {streams, sources_, notes_, table_, packets_, config.converter}),
       answers_(config.answer_ports, config.answer_log),
-      roce_(config.listener, responder_of(config), {streams, sources_, notes_, table_, packets_, answers_}) {}
+      roce_(config.listener, responder_of(config), {streams, sources_, notes_, table_, packets_, answers_}),
+      blocks_(config.blocks, config.blocks_max, {sources_, table_}) {}
 
 std::size_t RxStage::poll(TimeNs now) noexcept {
     std::size_t work = edges_.take_commands(time_);
@@ -129,6 +135,7 @@ std::size_t RxStage::take_own(TimeNs now) noexcept {
         }
         work += take_feeder(i, ended);
     }
+    if (config_.blocks != nullptr) work += take_blocks(ended);
     own_ended_ = ended;
     times_.end_own_turn();
     return work;
@@ -173,6 +180,22 @@ std::size_t RxStage::take_feeder(std::size_t index, bool& ended) noexcept {
     passes_.count_processed(count);
     if (count > 0 || !last) ended = false;
     return count;
+}
+
+std::size_t RxStage::take_blocks(bool& ended) noexcept {
+    const std::size_t input = config_.ports.size() + config_.rings.size();
+    const RxBlocks::Taken taken = blocks_.take(burst);
+    core::add(received_packets_, taken.packets);
+    core::add(received_bytes_, taken.bytes);
+    if (taken.work > 0) {
+        times_.advance(input, taken.newest_ns);
+        time_ = std::max(time_, taken.newest_ns);
+    }
+    if (blocks_.has_ended())
+        times_.end(input);
+    else
+        ended = false;
+    return taken.work;
 }
 
 std::size_t RxStage::take_steered() noexcept {

@@ -6,6 +6,7 @@
 //   RxSources  sources, their counts and sequence numbers   RxRoce     RoCE, with RxResponder and RxAnswers
 //   RxEdges    rings to and from other lcores               InputTimes up to when all input has come
 //   RxPasses   a capture that is looped                     RxNotes    packets that could not be used
+//   RxBlocks   blocks that a builder of a cluster is given
 #pragma once
 
 #include <array>
@@ -24,6 +25,7 @@
 #include "stages/rx/input_times.hpp"
 #include "stages/rx/route_cache.hpp"
 #include "stages/rx/rx_answers.hpp"
+#include "stages/rx/rx_blocks.hpp"
 #include "stages/rx/rx_edges.hpp"
 #include "stages/rx/rx_notes.hpp"
 #include "stages/rx/rx_passes.hpp"
@@ -57,6 +59,9 @@ public:
         std::vector<steer::RuleRuntime*> rules;        ///< by the index of the port; null where it has no flow rules
         std::vector<PortInput> ports;
         std::vector<RingInput> rings;
+        fabric::BlockQueue* blocks =
+            nullptr;  ///< a builder of a cluster: what it is given, at most `blocks_max` at once
+        std::uint32_t blocks_max = 0;
         std::vector<SteerEdge> steer_in;
         std::vector<SteerEdge> steer_out;                            ///< by owner; empty at the own index
         std::vector<port::Ring<assemble::Descriptor>*> descriptors;  ///< to each shard of the builder
@@ -135,6 +140,7 @@ private:
     [[nodiscard]] std::size_t take_own(TimeNs now) noexcept;
     [[nodiscard]] std::size_t take_port(std::size_t input, TimeNs now) noexcept;
     [[nodiscard]] std::size_t take_feeder(std::size_t input, bool& ended) noexcept;
+    [[nodiscard]] std::size_t take_blocks(bool& ended) noexcept;
     [[nodiscard]] std::size_t take_steered() noexcept;
     void count_received(std::span<const port::Packet> packets) noexcept;
     [[nodiscard]] Packets without_bad_checksums(Packets packets) noexcept;
@@ -176,6 +182,7 @@ private:
     RxPieces pieces_;
     RxAnswers answers_;
     RxRoce roce_;
+    RxBlocks blocks_;
     HeaderPrefetch headers_;
     RouteCache routes_;       ///< by UDP port
     RouteCache roce_routes_;  ///< by queue pair

@@ -1,0 +1,215 @@
+#include "run/cluster_part.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "config/node_view.hpp"
+#include "fabric/part_sink.hpp"
+#include "run/privileges.hpp"
+
+namespace weir::run {
+
+namespace {
+
+using config::NodeRole;
+
+constexpr const char* name_of(NodeRole role) {
+    return role == NodeRole::readout ? "readout" : role == NodeRole::builder ? "builder" : "manager";
+}
+
+/// The node of each source of the whole run.
+std::vector<cluster::NodeId> readouts_of(const config::RunConfig& whole) {
+    std::vector<cluster::NodeId> nodes;
+    for (const config::SourceConfig& source : whole.sources)
+        nodes.push_back(static_cast<cluster::NodeId>(whole.streams[source.stream].node.value_or(0)));
+    return nodes;
+}
+
+/// Those that have something of what is counted by node, or all of a role.
+nlohmann::json received_json(const ClusterPart& part, const cluster::Builder::Stats& stats) {
+    nlohmann::json nodes = nlohmann::json::array();
+    const auto& all = part.whole.cluster->nodes;
+    const auto at = [](const std::vector<std::uint64_t>& counts, std::size_t node) {
+        return node < counts.size() ? counts[node] : 0;
+    };
+    for (std::size_t node = 0; node < all.size(); ++node)
+        if (all[node].role == NodeRole::readout)
+            nodes.push_back({{"node", all[node].name},
+                             {"received", at(stats.received, node)},
+                             {"received_late", at(stats.late, node)},
+                             {"missing",
+                              {{"node_down", at(stats.node_down, node)},
+                               {"not_held", at(stats.not_held, node)},
+                               {"late", at(stats.timed_out, node)}}}});
+    return nodes;
+}
+
+nlohmann::json handed_json(const ClusterPart& part, const cluster::Readout::Stats& stats) {
+    nlohmann::json nodes = nlohmann::json::array();
+    const auto& all = part.whole.cluster->nodes;
+    for (std::size_t node = 0; node < all.size(); ++node)
+        if (all[node].role == NodeRole::builder)
+            nodes.push_back(
+                {{"node", all[node].name}, {"handed_over", node < stats.handed_to.size() ? stats.handed_to[node] : 0}});
+    return nodes;
+}
+
+nlohmann::json losses_json(const std::vector<cluster::Loss>& losses) {
+    constexpr std::size_t listed_max = 1000;
+    nlohmann::json list = nlohmann::json::array();
+    std::uint64_t builder_down = 0;
+    for (const cluster::Loss& loss : losses) {
+        builder_down += loss.cause == cluster::LossCause::builder_down ? 1 : 0;
+        if (list.size() < listed_max) list.push_back({{"block", loss.block}, {"cause", cluster::name_of(loss.cause)}});
+    }
+    return {{"builder_down", builder_down}, {"nothing_held", losses.size() - builder_down}, {"list", std::move(list)}};
+}
+
+nlohmann::json readout_json(const ClusterPart& part, const fabric::Account& account) {
+    const cluster::Readout::Stats& stats = account.readout;
+    return {{"parts",
+             {{"offered", stats.offered},
+              {"handed_over", stats.handed_over},
+              {"not_held", stats.not_held},
+              {"too_late", stats.dropped},
+              {"held", stats.held},
+              {"held_highest", stats.held_highest}}},
+            {"builders", handed_json(part, stats)},
+            {"events", {{"too_late", account.events_too_late}, {"left", account.events_left}}},
+            {"memory",
+             {{"used", account.memory_bytes},
+              {"highest", account.memory_highest},
+              {"bound", account.memory_bound},
+              {"waited_s", static_cast<double>(account.waited_ns) * 1e-9}}}};
+}
+
+nlohmann::json builder_json(const ClusterPart& part, const fabric::Account& account) {
+    const cluster::Builder::Stats& stats = account.builder;
+    return {{"blocks",
+             {{"assigned", stats.assigned},
+              {"complete", stats.complete},
+              {"incomplete", stats.incomplete},
+              {"empty", stats.empty},
+              {"in_hand", account.blocks_in_hand},
+              {"open_highest", stats.open_highest}}},
+            {"readouts", received_json(part, stats)},
+            {"malformed_parts", account.malformed_parts}};
+}
+
+}  // namespace
+
+config::RunConfig ClusterPart::view() const {
+    return self().role == NodeRole::readout ? config::readout_view(whole, node) : config::builder_view(whole, node);
+}
+
+std::unique_ptr<fabric::Member> make_member(const ClusterPart& part) {
+    const config::ClusterConfig& cluster = *part.whole.cluster;
+    fabric::Member::Config config;
+    for (const config::ClusterNode& node : cluster.nodes) {
+        config.network.addresses.push_back(node.address);
+        config.network.names.push_back(node.name);
+    }
+    config.network.self = static_cast<cluster::NodeId>(part.node);
+    config.network.agreement = config::agreement(part.whole);
+    config.network.transports = cluster.transports;
+    config.network.silence_ns = cluster.silence_ms * core::ns_per_ms;
+    config.settings = config::cluster_settings(part.whole);
+    config.layout = {cluster.block, readouts_of(part.whole)};
+    config.memory_bytes = cluster.memory_bytes;
+    config.leave_ns = cluster.leave_ms * core::ns_per_ms;
+    std::unique_ptr<fabric::Member> member;
+    run_without_privileges([&] { member = std::make_unique<fabric::Member>(std::move(config)); });
+    return member;
+}
+
+std::unique_ptr<store::EventSink> make_part_sink(const ClusterPart& part, bool is_replay, fabric::Member& member) {
+    // A message waits for its packets, then its event for the other messages. What has left the builder waits for a
+    // worker, and in its buffer.
+    const core::TimeNs wait_ns = 2 * core::TimeNs{part.whole.events.timeout_ms} * core::ns_per_ms;
+    constexpr core::TimeNs in_buffers_ns = 300 * core::ns_per_ms;
+    fabric::PartCutter::Config config;
+    config.block = part.whole.cluster->block;
+    config.sources = config::global_sources(part.whole, part.node);
+    config.wait_ns = wait_ns;
+    config.linger_ns = in_buffers_ns;
+    if (!is_replay) config.idle_ns = wait_ns + in_buffers_ns;
+    return std::make_unique<fabric::PartSink>(std::move(config), member);
+}
+
+std::string cluster_start_text(const ClusterPart& part, const fabric::Member& member) {
+    const config::ClusterConfig& cluster = *part.whole.cluster;
+    std::size_t readouts = 0;
+    std::size_t builders = 0;
+    for (const config::ClusterNode& node : cluster.nodes) {
+        readouts += node.role == NodeRole::readout ? 1 : 0;
+        builders += node.role == NodeRole::builder ? 1 : 0;
+    }
+    return fmt::format("cluster: this is {}, a {} at {}, of {} readout nodes and {} builders; {}\n", part.self().name,
+                       name_of(part.self().role), part.self().address, readouts, builders, member.network_text());
+}
+
+std::string cluster_text(const ClusterPart& part, const fabric::Account& account) {
+    std::string text;
+    if (part.self().role == NodeRole::readout) {
+        const cluster::Readout::Stats& stats = account.readout;
+        text += fmt::format("cluster: {} parts offered, {} handed over, {} held at most", stats.offered,
+                            stats.handed_over, stats.held_highest);
+        if (account.waited_ns > 0)
+            text += fmt::format("; {:.1f} s waited for room in [cluster] memory",
+                                static_cast<double>(account.waited_ns) * 1e-9);
+        text += '\n';
+    }
+    if (part.self().role == NodeRole::builder) {
+        const cluster::Builder::Stats& stats = account.builder;
+        text += fmt::format("cluster: {} blocks assigned, {} built with all parts, {} without some, {} empty\n",
+                            stats.assigned, stats.complete, stats.incomplete, stats.empty);
+    }
+    if (!account.losses.empty())
+        text += fmt::format("  {} blocks are lost whole: their builder went away, or no node had a part\n",
+                            account.losses.size());
+    return text;
+}
+
+void add_cluster_findings(const ClusterPart& part, const fabric::Account& account,
+                          std::vector<pipeline::Finding>& findings) {
+    const cluster::Builder::Stats& stats = account.builder;
+    const auto& nodes = part.whole.cluster->nodes;
+    const auto add = [&](std::uint64_t blocks, std::size_t node, const char* counter, const char* why) {
+        if (blocks == 0) return;
+        findings.push_back(
+            {counter, 0, true,
+             fmt::format("{} has no part in {} of the blocks that were built here: {}", nodes[node].name, blocks, why),
+             "docs/guides/CLUSTER.md#what-is-lost"});
+    };
+    for (std::size_t node = 0; node < stats.node_down.size(); ++node) {
+        add(stats.node_down[node], node, "events.incomplete.node_down", "it went away");
+        add(stats.not_held[node], node, "events.incomplete.ended",
+            "it had none, because nothing came there, or it had not begun, or had given up waiting");
+        add(stats.timed_out[node], node, "events.incomplete.timeout", "it did not come within `cluster.timeout_ms`");
+    }
+}
+
+nlohmann::json cluster_json(const ClusterPart& part, const fabric::Account& account) {
+    nlohmann::json json = {{"node", part.self().name},           {"role", name_of(part.self().role)},
+                           {"block", part.whole.cluster->block}, {"lives", account.lives},
+                           {"settled", account.settled},         {"lost_blocks", losses_json(account.losses)}};
+    json["nodes"] = nlohmann::json::array();
+    const auto& nodes = part.whole.cluster->nodes;
+    for (std::size_t node = 0; node < nodes.size(); ++node)
+        json["nodes"].push_back({{"name", nodes[node].name},
+                                 {"role", name_of(nodes[node].role)},
+                                 {"up", node < account.is_up.size() && account.is_up[node] != 0}});
+    if (part.self().role == NodeRole::readout) json["readout"] = readout_json(part, account);
+    if (part.self().role == NodeRole::builder) json["builder"] = builder_json(part, account);
+    if (account.manages || account.manager.assigned > 0)
+        json["manager"] = {{"manages", account.manages},
+                           {"assigned", account.manager.assigned},
+                           {"assigned_again", account.manager.assigned_again},
+                           {"committed", account.manager.committed},
+                           {"lost", account.manager.lost}};
+    return json;
+}
+
+}  // namespace weir::run

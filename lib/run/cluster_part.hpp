@@ -1,0 +1,42 @@
+// What a run has to do with a cluster: which node it is of, and what makes its member.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "config/run_config.hpp"
+#include "fabric/member.hpp"
+#include "pipeline/finding.hpp"
+#include "store/event_sink.hpp"
+
+namespace weir::run {
+
+/// A node of a cluster, and the configuration of all of them.
+struct ClusterPart {
+    config::RunConfig whole;
+    std::uint32_t node = 0;
+
+    [[nodiscard]] const config::ClusterNode& self() const { return whole.cluster->nodes[node]; }
+    /// What this node does by itself.
+    [[nodiscard]] config::RunConfig view() const;
+};
+
+/// Listens from then on. Throws core::RunError.
+[[nodiscard]] std::unique_ptr<fabric::Member> make_member(const ClusterPart& part);
+/// What takes the events of a readout node. `is_replay`: time is a capture's, and says nothing while nothing comes.
+[[nodiscard]] std::unique_ptr<store::EventSink> make_part_sink(const ClusterPart& part, bool is_replay,
+                                                               fabric::Member& member);
+
+/// Lines for the start of a run, and its summary.
+[[nodiscard]] std::string cluster_start_text(const ClusterPart& part, const fabric::Member& member);
+[[nodiscard]] std::string cluster_text(const ClusterPart& part, const fabric::Account& account);
+/// What a builder misses of whole nodes.
+void add_cluster_findings(const ClusterPart& part, const fabric::Account& account,
+                          std::vector<pipeline::Finding>& findings);
+/// `cluster` of the report: docs/reference/REPORT.md.
+[[nodiscard]] nlohmann::json cluster_json(const ClusterPart& part, const fabric::Account& account);
+
+}  // namespace weir::run

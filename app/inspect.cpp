@@ -13,6 +13,7 @@
 #include "core/say.hpp"
 #include "event_order.hpp"
 #include "filled_message.hpp"
+#include "inspect_cluster.hpp"
 #include "inspect_text.hpp"
 #include "multi_event_text.hpp"
 #include "reduction_text.hpp"
@@ -40,6 +41,9 @@ missing, where and why, and whether everything verifies: checksums of all blocks
 ledger's count of events. That takes as long as reading the files. --quick leaves the payload out: a big run is listed
 at once, but "verified" is then not said. An unfinished run, .NAME.part, is always read whole, up to where it ends.
 
+PATH may be a folder with the runs of a cluster's builders, finished or not, and the reports of its other nodes. They are
+read as one run, and what the nodes say of each other is held side by side.
+
 )";
 
 constexpr std::string_view inspect_examples = R"(
@@ -47,6 +51,7 @@ examples:
   weir inspect out                        a table of the first events, what is missing, and the verdict
   weir inspect out --incomplete --all     every event that is not complete
   weir inspect out --quick                what is in a run of a terabyte
+  weir inspect whole                      the runs of all builders of a cluster, in the folder whole
   weir inspect out --json --digest sha256 for programs: every event with the digest of its payload
   weir inspect out --export 7 frame.bin   the payload of event 7: source 0, then 1, ..., zeros where bytes are missing
   weir inspect out --export 1:7 m0.bin --source 0
@@ -303,9 +308,20 @@ int print_json(const RunReader& run, const Options& options) {
     return result.verified ? 0 : 1;
 }
 
+/// Of many runs there is one account; events are listed by run.
+int inspect_whole(const store::ClusterRun& cluster, const Options& options) {
+    if (options.to_file || options.to_png || options.digest || options.all || options.incomplete)
+        throw core::UsageError(
+            fmt::format("inspect: {} holds the runs of a cluster; --all, --incomplete, --digest, --export and --png "
+                        "are for one of them: {}",
+                        options.path, cluster.runs.front().reader.path().string()));
+    return inspect_cluster(cluster, options.quick, options.json);
+}
+
 int inspect_command(const std::vector<std::string>& args) {
     const std::optional<Options> options = parse_options(args);
     if (!options) return 0;
+    if (const auto cluster = store::find_cluster_run(options->path)) return inspect_whole(*cluster, *options);
     const RunReader run(options->path);
     if (options->to_file) export_event(run, find_event(run, options->to_file->event), *options);
     if (options->to_png) write_event_png(run, find_event(run, options->to_png->event), *options);

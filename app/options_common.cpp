@@ -1,5 +1,6 @@
 #include "options_common.hpp"
 
+#include <fmt/format.h>
 #include <limits.h>
 #include <unistd.h>
 
@@ -73,7 +74,7 @@ void read_expectations(const po::variables_map& given, run::RunOptions& options)
         options.expected = {given["expect-events"].as<std::uint64_t>(), "--expect-events"};
     if (given.count("sent") > 0)
         options.expected = observe::Expectation::of_reports(given["sent"].as<std::vector<std::string>>());
-    options.allow_empty = given.count("allow-empty") > 0;
+    options.allow_empty |= given.count("allow-empty") > 0;
 }
 
 /// The configuration of all nodes becomes that of one of them.
@@ -88,9 +89,17 @@ void choose_node(const po::variables_map& given, run::RunOptions& options) {
     const char* const from_environment = std::getenv("WEIR_NODE");
     const std::string usual = from_environment != nullptr ? from_environment : host.data();
     const std::string name = given.count("node") > 0 ? given["node"].as<std::string>() : usual;
+    if (given.count("node") == 0 &&
+        std::ranges::none_of(options.config.cluster->nodes, [&](const auto& node) { return node.name == name; }))
+        throw core::UsageError(
+            fmt::format("a configuration with a [cluster] needs --node NAME, or WEIR_NODE: {} is "
+                        "\"{}\", and no [[node]] is called so",
+                        from_environment != nullptr ? "the latter" : "this host", name));
     const std::uint32_t node = find_node(options.config, name);
     options.cluster = run::ClusterPart{std::move(options.config), node};
     options.config = options.cluster->view();
+    // It may be that there are fewer blocks than builders.
+    options.allow_empty |= options.cluster->self().role == config::NodeRole::builder;
 }
 
 }  // namespace

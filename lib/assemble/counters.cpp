@@ -59,11 +59,10 @@ constinit const std::array<core::CounterInfo, core::count_of<EventCounter>> even
     {EventCounter::incomplete_ended, "incomplete.ended",
      "Events whose sources, as many as are waited for, said that they had sent all, with losses on the way: frames that are "
      "written into memory and end with an immediate (`backing = \"memory\"`). Nothing more can come of them, so they "
-     "leave at once. Look for the loss on the link, or use a reliable connection. In a builder of a cluster: events that "
-     "a readout node did not have whole, or not at all."},
+     "leave at once. Look for the loss on the link, or use a reliable connection."},
     {EventCounter::incomplete_node_down, "incomplete.node_down",
      "Events of which a readout node of the cluster had a part, or should have had one, and went away. The builder's "
-     "report says which node (`cluster.pairs`): look at its log and at the network between them."},
+     "report says which node (`cluster.builder.readouts`): look at its log and at the network between them."},
     {EventCounter::vetoed, "vetoed", "Events that a reducer rejected on purpose, as configured."},
     {EventCounter::dropped_incomplete, "dropped.incomplete",
      "Incomplete events that were thrown away because the configuration says `incomplete = \"drop\"`. "

@@ -48,6 +48,8 @@ public:
     void leave() noexcept { leaving_ = true; }
     /// The application has no block, nor will it get one that leave() leaves.
     [[nodiscard]] bool is_idle() const noexcept;
+    /// Everybody knows what became of all that it had.
+    [[nodiscard]] bool is_settled() const noexcept { return done_.empty(); }
 
     /// Somebody else manages: what the one before was asked is asked again.
     void ask_again();

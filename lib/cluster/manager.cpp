@@ -183,6 +183,7 @@ void Manager::hear(NodeId from, const Message& message) {
 
 void Manager::node_gone(NodeId node, core::TimeNs now) {
     credits_ -= nodes_[node].credits;
+    ended_and_left_ |= nodes_[node].ended;
     nodes_[node] = {};
     if (const auto report = reports_.find(node); report != reports_.end()) report->second.open.clear();
     std::erase_if(unheard_, [node](const auto& entry) { return entry.first == node; });
@@ -312,7 +313,7 @@ void Manager::look(core::TimeNs now) {
 }
 
 void Manager::end_if_all_have(core::TimeNs now) {
-    bool any = false;
+    bool any = ended_and_left_;
     bool all = true;
     for (NodeId node = 0; node < settings_.nodes; ++node) {
         if (!settings_.readouts.contains(node)) continue;

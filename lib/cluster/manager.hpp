@@ -92,6 +92,7 @@ private:
     Block ready_ = 0;            ///< the highest of all, ever
     std::uint64_t credits_ = 0;  ///< the sum of all that are there
     bool any_ended_ = false;
+    bool ended_and_left_ = false;  ///< a readout node did not wait for the others
     NodeId last_builder_;
     std::vector<Loss> losses_;
     std::size_t losses_told_ = 0;

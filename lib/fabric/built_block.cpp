@@ -27,14 +27,12 @@ T read(std::span<const std::byte> bytes) {
     return value;
 }
 
-/// What makes the events of a block incomplete that has not all parts.
+/// What makes events of a block incomplete that were not so in a readout node: a node went away, or nothing came there
+/// in time.
 EventCause cause_of(std::span<const cluster::BuiltPart> parts, const std::vector<cluster::NodeId>& readouts) {
-    EventCause cause = EventCause::ended;
-    for (const cluster::NodeId node : readouts) {
-        if (parts[node].part == cluster::Part::node_down) return EventCause::node_down;
-        if (parts[node].part == cluster::Part::late) cause = EventCause::timeout;
-    }
-    return cause;
+    const bool is_gone = std::ranges::any_of(
+        readouts, [&](cluster::NodeId node) { return parts[node].part == cluster::Part::node_down; });
+    return is_gone ? EventCause::node_down : EventCause::timeout;
 }
 
 }  // namespace

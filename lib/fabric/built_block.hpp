@@ -43,7 +43,7 @@ public:
         std::uint32_t first_message = 0;
         std::uint32_t messages = 0;  ///< by rising source
         /// If it is not complete: why.
-        assemble::EventCause cause = assemble::EventCause::ended;
+        assemble::EventCause cause = assemble::EventCause::timeout;
     };
     /// What parts have to fit to.
     struct Layout {

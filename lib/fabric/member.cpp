@@ -168,6 +168,8 @@ void Member::down(cluster::NodeId node, cluster::Incarnation incarnation) {
 }
 
 void Member::received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) {
+    // The core has forgotten whom it takes for gone, and does not listen to it.
+    expelled_ |= message.kind == cluster::Kind::expelled && message.to == incarnation_;
     node_->receive(from, message, payload, now_);
 }
 
@@ -290,7 +292,9 @@ void Member::consider_leaving(core::TimeNs now) {
     if (is_readout()) done |= closed_ && waits_no_more;
     if (is_builder() && waits_no_more && !has_ended_) {
         node_->leave();
-        done |= node_->is_idle() || stop_at_once_.load(std::memory_order_relaxed);
+        // What only this node knows to be built would be taken for lost with it.
+        const bool is_settled = node_->is_settled() || (leave_by_ && now >= *leave_by_ + config_.leave_ns);
+        done |= stop_at_once_.load(std::memory_order_relaxed) || (node_->is_idle() && is_settled);
     }
     if (!is_readout() && !is_builder()) done |= waits_no_more;
     if (is_builder()) {

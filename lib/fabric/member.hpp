@@ -102,7 +102,7 @@ private:
 
     Config config_;
     PartMemory memory_;
-    cluster::Incarnation incarnation_;
+    cluster::Incarnation incarnation_ = 0;
     std::unique_ptr<UcxNetwork> network_;
     std::unique_ptr<cluster::Node> node_;
     std::string network_text_;

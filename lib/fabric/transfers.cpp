@@ -12,10 +12,6 @@ namespace {
 
 constexpr const char* not_understood = "a message came over UCX that no node of this cluster sends; it was dropped";
 
-std::span<const std::byte> bytes_of(const ActiveHead& head) {
-    return std::as_bytes(std::span(&head, 1));
-}
-
 }  // namespace
 
 struct Transfers::Sending {
@@ -87,22 +83,23 @@ bool Transfers::open(Link& link, std::span<const std::byte> address) noexcept {
 }
 
 void Transfers::send(Link& link, const cluster::Message& message, cluster::Payload payload) {
-    const ActiveHead head{.session = link.its_session, .node = self_};
-    const bool is_part = has_payload(message);
-    auto sending = std::make_unique<Sending>(*this, std::vector(bytes_of(head).begin(), bytes_of(head).end()),
-                                             cluster::to_bytes(message), is_part, message.block);
-    if (!is_part) return post(link, ActiveId::word, std::move(sending), {});
+    auto sending = make_sending(link);
+    sending->data = cluster::to_bytes(message);
+    if (!has_payload(message)) return post(link, ActiveId::word, std::move(sending), {});
     sending->header.insert(sending->header.end(), sending->data.begin(), sending->data.end());
-    sending->data.clear();
+    sending->has_block = true;
+    sending->block = message.block;
     post(link, ActiveId::part, std::move(sending), {memory_of(payload), payload.bytes});
 }
 
 void Transfers::send_beat(Link& link) {
+    post(link, ActiveId::beat, make_sending(link), {});
+}
+
+std::unique_ptr<Transfers::Sending> Transfers::make_sending(const Link& link) {
     const ActiveHead head{.session = link.its_session, .node = self_};
-    post(link, ActiveId::beat,
-         std::make_unique<Sending>(*this, std::vector(bytes_of(head).begin(), bytes_of(head).end()),
-                                   std::vector<std::byte>{}),
-         {});
+    const auto bytes = std::as_bytes(std::span(&head, 1));
+    return std::unique_ptr<Sending>(new Sending{.owner = *this, .header = {bytes.begin(), bytes.end()}, .data = {}});
 }
 
 void Transfers::post(Link& link, unsigned id, std::unique_ptr<Sending> sending, std::span<const std::byte> data) {
@@ -185,7 +182,7 @@ ucs_status_t Transfers::take_part(const ActiveHead& head, std::span<const std::b
         return UCS_OK;
     }
     std::byte* const memory = receiver_.room(bytes);
-    auto landing = std::make_unique<Landing>(*this, head, std::move(message), memory, bytes);
+    auto landing = std::unique_ptr<Landing>(new Landing{*this, head, std::move(message), memory, bytes});
     if (is_rendezvous) return land(std::move(landing), data);
     if (bytes > 0) std::memcpy(memory, data, bytes);
     finish(*landing, true);

@@ -57,6 +57,7 @@ private:
     static void on_landed(void* request, ucs_status_t status, std::size_t bytes, void* landing) noexcept;
     static void on_failed(void* link, ucp_ep_h endpoint, ucs_status_t status) noexcept;
 
+    [[nodiscard]] std::unique_ptr<Sending> make_sending(const Link& link);
     void post(Link& link, unsigned id, std::unique_ptr<Sending> sending, std::span<const std::byte> data);
     void finish(Sending& sending);
     [[nodiscard]] Link* sender_of(const ActiveHead& head);

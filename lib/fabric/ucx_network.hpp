@@ -1,7 +1,7 @@
-// Carries a cluster's messages over a network by UCX, which chooses the transport (TCP, shared memory, RDMA), connects,
-// and moves payload: active messages, eager or by rendezvous. This class knows who is who: each node listens at its
-// address and connects to all others; a hello says which node, and which life of it, an endpoint belongs to. Who says
-// nothing for a while counts as gone, whatever the transport believes.
+// Carries a cluster's messages over a network by UCX, which chooses the transport (TCP, RDMA) and moves payload: active
+// messages, eager or by rendezvous. This class knows who is who: each node listens at its address, and each pair of
+// nodes has a TCP connection, on which they say hello, which node and which life of it they are, and that they are
+// still there. Who says nothing for a while counts as gone, whatever the transport believes.
 //
 // No threads: one thread calls everything, and everything it is told of is told within progress().
 #pragma once
@@ -49,7 +49,7 @@ public:
         cluster::Incarnation incarnation = 1;
         /// Nodes talk to each other only if this is the same: what they have to agree on, as a number.
         std::uint64_t agreement = 0;
-        std::string transports = "all";                     ///< UCX_TLS: "all", "tcp", "tcp,sm", "rc,tcp", …
+        std::string transports = "all";                     ///< UCX_TLS: "all", "tcp", "rc,tcp", …
         core::TimeNs silence_ns = 2 * core::ns_per_s;       ///< after which a node counts as gone
         core::TimeNs reconnect_ns = 200 * core::ns_per_ms;  ///< between tries to reach a node
     };

@@ -185,7 +185,7 @@ void add_cluster_findings(const ClusterPart& part, const fabric::Account& accoun
     };
     for (std::size_t node = 0; node < stats.node_down.size(); ++node) {
         add(stats.node_down[node], node, "events.incomplete.node_down", "it went away");
-        add(stats.not_held[node], node, "events.incomplete.ended",
+        add(stats.not_held[node], node, "events.incomplete.timeout",
             "it had none, because nothing came there, or it had not begun, or had given up waiting");
         add(stats.timed_out[node], node, "events.incomplete.timeout", "it did not come within `cluster.timeout_ms`");
     }

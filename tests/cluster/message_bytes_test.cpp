@@ -81,7 +81,9 @@ TEST(MessageBytes, NodesThatThereAreNotAreRefused) {
     is_refused({.kind = Kind::hello, .node = nodes});
     is_refused({.kind = Kind::assign, .members = {life_of(nodes, 1)}});
     is_refused({.kind = Kind::claim, .gone = {~NodeLife{0}}});
-    is_refused({.kind = Kind::report, .report = {.up = {life_of(nodes, 1)}}});
+    Message report{.kind = Kind::report};
+    report.report.up = {life_of(nodes, 1)};
+    is_refused(report);
     is_refused({.kind = Kind::settled, .losses = {{1, static_cast<LossCause>(7)}}});
 }
 

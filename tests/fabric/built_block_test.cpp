@@ -11,11 +11,11 @@ namespace weir::fabric {
 namespace {
 
 using assemble::EventCause;
-using testing::bytes_of;
-using testing::EventMaker;
-using testing::Parts;
-using testing::SourceData;
-using testing::whole;
+using made::counting_bytes;
+using made::EventMaker;
+using made::Parts;
+using made::SourceData;
+using made::whole;
 
 /// Two readout nodes, 0 with sources 0 and 1, 1 with source 2; node 2 is the builder.
 class Built : public ::testing::Test {
@@ -63,16 +63,16 @@ TEST_F(Built, EventsAreMadeOfThePartsOfAllNodes) {
         EXPECT_EQ(block_.messages(second)[source].source, source);
         EXPECT_TRUE(block_.messages(second)[source].complete);
     }
-    EXPECT_EQ(payload_of(block_.messages(second)[0]), bytes_of(100, 5));
-    EXPECT_EQ(payload_of(block_.messages(second)[2]), bytes_of(7, 9));
+    EXPECT_EQ(payload_of(block_.messages(second)[0]), counting_bytes(100, 5));
+    EXPECT_EQ(payload_of(block_.messages(second)[2]), counting_bytes(7, 9));
     EXPECT_EQ(block_.leases().size(), 6U);
     EXPECT_EQ(block_.memory().size(), 2U);
 }
 
 TEST_F(Built, MissingRangesLeaveTheirPlaces) {
-    of_first(
-        std::move(EventMaker().add(0, {{0, bytes_of(60, 1), 100, {{10, 30}, {80, 100}}, 3}, {1, {}, 50, {{0, 50}}, 0}},
-                                   1, store::Cause::timeout)));
+    of_first(std::move(
+        EventMaker().add(0, {{0, counting_bytes(60, 1), 100, {{10, 30}, {80, 100}}, 3}, {1, {}, 50, {{0, 50}}, 0}}, 1,
+                         store::Cause::timeout)));
     fill(cluster::Part::whole, cluster::Part::not_held);
     ASSERT_EQ(block_.events().size(), 1U);
     EXPECT_EQ(block_.events()[0].cause, EventCause::timeout);
@@ -87,11 +87,11 @@ TEST_F(Built, MissingRangesLeaveTheirPlaces) {
     EXPECT_EQ(pieces[0].bytes, 10U);
     EXPECT_EQ(pieces[1].offset, 30U);
     EXPECT_EQ(pieces[1].bytes, 50U);
-    EXPECT_EQ(payload_of(message), bytes_of(60, 1));
+    EXPECT_EQ(payload_of(message), counting_bytes(60, 1));
 }
 
 TEST_F(Built, SizesMayBeUnknownAndPayloadEmpty) {
-    of_first(std::move(EventMaker().add(0, {{0, bytes_of(40, 1), 0}, whole(1, 0)}, 1, store::Cause::end_of_run)));
+    of_first(std::move(EventMaker().add(0, {{0, counting_bytes(40, 1), 0}, whole(1, 0)}, 1, store::Cause::end_of_run)));
     fill(cluster::Part::whole, cluster::Part::late);
     const auto messages = block_.messages(block_.events()[0]);
     EXPECT_FALSE(messages[0].total_known);
@@ -108,7 +108,7 @@ TEST_F(Built, TheCauseIsThatOfTheNodeOrOfThePartThatIsMissing) {
         fill(cluster::Part::whole, second);
         return block_.events()[0].cause;
     };
-    EXPECT_EQ(cause_with(store::Cause::complete, cluster::Part::not_held), EventCause::ended);
+    EXPECT_EQ(cause_with(store::Cause::complete, cluster::Part::not_held), EventCause::timeout);
     EXPECT_EQ(cause_with(store::Cause::complete, cluster::Part::late), EventCause::timeout);
     EXPECT_EQ(cause_with(store::Cause::complete, cluster::Part::node_down), EventCause::node_down);
     EXPECT_EQ(cause_with(store::Cause::evicted, cluster::Part::not_held), EventCause::evicted);
@@ -129,7 +129,7 @@ TEST_F(Built, DamagedPartsDoNoHarm) {
     std::mt19937_64 random(7);
     of_first(std::move(
         EventMaker()
-            .add(0, {{0, bytes_of(60, 1), 100, {{10, 30}, {80, 100}}, 3}, whole(1, 33)}, 1, store::Cause::timeout)
+            .add(0, {{0, counting_bytes(60, 1), 100, {{10, 30}, {80, 100}}, 3}, whole(1, 33)}, 1, store::Cause::timeout)
             .add(1, {whole(0, 500), whole(1, 33)})));
     const PartHead head = first_.head(0);
     const std::vector<std::byte> good(first_.all[0].second, first_.all[0].second + head.bytes);

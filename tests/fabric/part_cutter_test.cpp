@@ -8,10 +8,10 @@
 namespace weir::fabric {
 namespace {
 
-using testing::EventMaker;
-using testing::Parts;
-using testing::SourceData;
-using testing::whole;
+using made::EventMaker;
+using made::Parts;
+using made::SourceData;
+using made::whole;
 
 constexpr core::TimeNs ms = core::ns_per_ms;
 

@@ -13,7 +13,7 @@
 #include "fabric/part_cutter.hpp"
 #include "store/block_writer.hpp"
 
-namespace weir::fabric::testing {
+namespace weir::fabric::made {
 
 struct SourceData {
     std::uint32_t source = 0;
@@ -23,14 +23,14 @@ struct SourceData {
     std::uint32_t packets = 1;
 };
 
-inline std::vector<std::byte> bytes_of(std::size_t count, std::uint8_t first) {
+inline std::vector<std::byte> counting_bytes(std::size_t count, std::uint8_t first) {
     std::vector<std::byte> bytes(count);
     for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(first + i);
     return bytes;
 }
 
 inline SourceData whole(std::uint32_t source, std::size_t bytes, std::uint8_t first = 1) {
-    return {source, bytes_of(bytes, first), static_cast<std::uint32_t>(bytes)};
+    return {source, counting_bytes(bytes, first), static_cast<std::uint32_t>(bytes)};
 }
 
 /// Formats events one after the other into one buffer of 1 MiB.
@@ -123,4 +123,4 @@ private:
     PartMemory& memory_;
 };
 
-}  // namespace weir::fabric::testing
+}  // namespace weir::fabric::made

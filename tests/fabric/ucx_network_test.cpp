@@ -49,7 +49,7 @@ using core::ns_per_ms;
 using core::ns_per_s;
 using core::TimeNs;
 
-constexpr TimeNs patience = 10 * ns_per_s;
+constexpr TimeNs patience = 30 * ns_per_s;
 
 bool is_free(const std::string& address) {
     try {
@@ -186,15 +186,13 @@ void leave_together(std::deque<Member>& members) {
 class UcxNetworkTest : public testing::Test {
 protected:
     void SetUp() override {
-        if (::dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD) == nullptr) {
-            try {
-                static_cast<void>(ucx());
-            } catch (const core::RunError& error) {
-                GTEST_SKIP() << error.what();
-            }
+        try {
+            static_cast<void>(ucx());
+        } catch (const core::RunError& error) {
+            GTEST_SKIP() << error.what();
         }
     }
-    void make(std::size_t count, const std::string& transports = "all") {
+    void make(NodeId count, const std::string& transports = "all") {
         addresses = free_addresses(count);
         for (NodeId node = 0; node < count; ++node) {
             auto config = config_of(addresses, node);
@@ -212,8 +210,8 @@ void exchange_sizes(std::deque<Member>& members) {
     const std::array<std::size_t, 6> sizes{0, 1, 1000, 65536, 65537, test::repeated(4U << 20U)};
     std::vector<std::vector<std::byte>> payloads;
     for (std::size_t i = 0; i < sizes.size(); ++i) payloads.push_back(bytes_of(sizes[i], static_cast<unsigned>(i)));
-    for (NodeId from = 0; from < members.size(); ++from)
-        for (NodeId to = 0; to < members.size(); ++to)
+    for (std::size_t from = 0; from < members.size(); ++from)
+        for (NodeId to = 0; to < static_cast<NodeId>(members.size()); ++to)
             for (std::size_t i = 0; i < sizes.size(); ++i)
                 members[from].network->send(to, part_of(i), payload_of(payloads[i]));
     const std::size_t count = members.size() * sizes.size();
@@ -554,7 +552,7 @@ private:
             if (taken.message.kind == Kind::request)
                 network.send(taken.from, part_of(taken.message.block), payload_of(payload));
         };
-        for (const TimeNs end = monotonic_ns() + 30 * ns_per_s; monotonic_ns() < end;) {
+        for (const TimeNs end = monotonic_ns() + 120 * ns_per_s; monotonic_ns() < end;) {
             network.progress(monotonic_ns());
             for (; written < witness.log.size(); ++written)
                 if (::write(out, witness.log[written].data(), 1) != 1) ::_exit(1);
@@ -650,7 +648,7 @@ TEST_F(UcxNetworkWithChild, SeesAProcessDie) {
 }
 
 TEST_F(UcxNetworkWithChild, ExpelsWhoWasSilent) {
-    silence_ns = test::sanitized ? ns_per_s : 400 * ns_per_ms;
+    silence_ns = test::sanitized ? 1600 * ns_per_ms : 800 * ns_per_ms;
     signal = SIGSTOP;
     for (const NodeId node : {NodeId{2}, NodeId{0}}) {
         make_with_child(node);
@@ -753,7 +751,7 @@ TEST_F(UcxNetworkTest, GoesInPeace) {
 
 /// Each in a thread, and everybody sends to everybody.
 TEST_F(UcxNetworkTest, WorksInThreads) {
-    constexpr std::size_t nodes = 4;
+    constexpr NodeId nodes = 4;
     const Block blocks = test::repeated(200);
     make(nodes);
     std::atomic<std::size_t> finished = 0;
@@ -761,7 +759,8 @@ TEST_F(UcxNetworkTest, WorksInThreads) {
     const auto payload = bytes_of(50000, 1);
     for (NodeId self = 0; self < nodes; ++self) {
         threads.emplace_back([&, self] {
-            auto& [witness, network] = members[self];
+            Witness& witness = members[self].witness;
+            const auto& network = members[self].network;
             const TimeNs end = monotonic_ns() + patience;
             while (witness.lives.size() + 1 < nodes && monotonic_ns() < end) network->progress(monotonic_ns());
             for (Block block = 0; block < blocks; ++block) {

@@ -346,7 +346,7 @@ const Case cases[] = {
      "write-error"},
     {"a stream that nobody takes",
      [](Ledger& l, Observations&) { set(l, EventCounter::dropped_not_taken, 2); },
-     {"2 events that no consumer of the stream took"},
+     {"2 events that did not get to where they were sent"},
      "events.dropped.not_taken",
      600,
      "not-taken"},

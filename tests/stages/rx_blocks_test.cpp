@@ -17,9 +17,9 @@ namespace weir::stages::test {
 namespace {
 
 using assemble::EventCause;
-using fabric::testing::EventMaker;
-using fabric::testing::SourceData;
-using fabric::testing::whole;
+using fabric::made::EventMaker;
+using fabric::made::SourceData;
+using fabric::made::whole;
 using wire::PacketCounter;
 
 /// Two readout nodes with a source each; what comes of their blocks.
@@ -57,7 +57,7 @@ protected:
         for (const auto& [node, events] : {std::pair(0U, first), std::pair(1U, second)}) {
             built[node].part = why;
             if (events == nullptr) continue;
-            parts.push_back(std::make_unique<fabric::testing::Parts>(memory_));
+            parts.push_back(std::make_unique<fabric::made::Parts>(memory_));
             fabric::PartCutter cutter({.block = 4, .sources = {node}}, memory_, *parts.back());
             cutter.append(events->blocks(), 0);
             cutter.finish();
@@ -100,7 +100,7 @@ protected:
     }
 
     fabric::PartMemory memory_{std::uint64_t{64} << 20U};
-    std::map<cluster::Block, std::vector<std::unique_ptr<fabric::testing::Parts>>> parts_;
+    std::map<cluster::Block, std::vector<std::unique_ptr<fabric::made::Parts>>> parts_;
     std::vector<std::unique_ptr<fabric::BuiltBlock>> made_;
     fabric::BlockQueue queue_{16};
     std::vector<StreamRuntime> streams_;
@@ -137,12 +137,12 @@ TEST_F(BlocksIn, AnEventThatLacksANodeEndsAtOnceForItsCause) {
     give(0, &first, nullptr, cluster::Part::node_down);
     const auto fourth = std::move(EventMaker().add(4, {whole(0, 7)}));
     const auto fifth = std::move(
-        EventMaker().add(5, {{0, fabric::testing::bytes_of(30, 1), 40, {{30, 40}}, 2}}, 1, store::Cause::timeout));
+        EventMaker().add(5, {{0, fabric::made::counting_bytes(30, 1), 40, {{30, 40}}, 2}}, 1, store::Cause::timeout));
     give(1, &fourth, &fifth);
     turn();
     work();
     EXPECT_EQ(left_, (std::map<std::uint64_t, Left>{{0, {EventCause::node_down, {100, 0}}},
-                                                    {4, {EventCause::ended, {7, 0}}},
+                                                    {4, {EventCause::timeout, {7, 0}}},
                                                     {5, {EventCause::timeout, {0, 30}}}}));
     EXPECT_EQ(packets_.get(PacketCounter::placed), 4U);
 }
@@ -172,7 +172,7 @@ TEST_F(BlocksIn, FewMessagesAtATimeAreEnough) {
         work();
     }
     EXPECT_EQ(left_.size(), 3U);
-    EXPECT_EQ(left_[3].cause, EventCause::ended);
+    EXPECT_EQ(left_[3].cause, EventCause::timeout);
     EXPECT_EQ(given_back(), std::vector<cluster::Block>{0});
 }
 

@@ -1,0 +1,701 @@
+#!/usr/bin/env python3
+"""Event building over several nodes: the same events as one node builds, every part accounted for at both of its ends, nodes that are
+told to stop, that fall silent and come back, and nodes that do not fit together.
+
+usage: cluster_test.py WEIR
+"""
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import live
+
+
+def under_a_python_with_numpy():
+    """Goes on under the system's Python if this one has no numpy, which the Python reader needs; or skips all of it."""
+    if importlib.util.find_spec("numpy") is not None:
+        return
+    system = "/usr/bin/python3"
+    if os.path.exists(system) and os.environ.get("WEIR_TEST_PYTHON") != system:
+        os.environ["WEIR_TEST_PYTHON"] = system
+        os.execv(system, [system, "-B", *sys.argv])
+    print("skipped: no numpy for this Python (Debian: python3-numpy)")
+    sys.exit(live.SKIPPED)
+
+
+under_a_python_with_numpy()
+sys.path.insert(0, str(live.ROOT / "python"))
+import weir  # noqa: E402
+
+TWO_AND_TWO = {"ru0": "readout", "ru1": "readout", "bu0": "builder", "bu1": "builder"}
+SLOW = 6 if "ASAN_OPTIONS" in os.environ else 1
+
+
+def node_tables(nodes, addresses=None):
+    """[[node]] for each of {name: role}."""
+    addresses = addresses or {name: f"127.0.0.1:{7471 + place}" for place, name in enumerate(nodes)}
+    return "".join(f'[[node]]\nname = "{name}"\naddress = "{addresses[name]}"\nrole = "{role}"\n' for name, role in nodes.items())
+
+
+def stream_tables(streams, stream_keys, in_cluster):
+    """[[stream]] for each of {node: UDP ports}; without a node where there is no cluster."""
+    text = ""
+    for node, ports in streams.items():
+        text += f'[[stream]]\nport = "det0"\ntransport = "udp"\nudp_dst = {list(ports)}\n{stream_keys}\n'
+        text += f'node = "{node}"\n' if in_cluster else ""
+    return text
+
+
+def configuration(cluster='transports = "tcp"', nodes=None, addresses=None, streams=None, stream_keys='format = "ejfat"',
+                  port='device = "net_null0"', more="", sink='kind = "events"\npath = "{node}"', in_cluster=True):
+    """The text of a configuration: of a cluster, or of the one node that has all of its sources."""
+    streams = streams or {"ru0": (50001, 50002), "ru1": (50003, 50004)}
+    text = 'name = "cluster"\n'
+    if in_cluster:
+        text += f"[cluster]\n{cluster}\n" + node_tables(nodes or TWO_AND_TWO, addresses)
+    text += f'[[port]]\nname = "det0"\n{port}\n' + stream_tables(streams, stream_keys, in_cluster)
+    sources = sum(len(ports) for ports in streams.values())
+    text += f'[events]\nsources = {sources}\nmemory = "64MiB"\ntimeout_ms = 500\n{more}\n'
+    return text + f'[[sink]]\n{sink}\n[lcores]\nidle = "sleep"\n'
+
+
+class Node:
+    """A node of a cluster as a process: `weir run`, or `weir replay` if it is given a capture."""
+
+    def __init__(self, folder, name, *options, capture=None, config="cluster.toml", where=(), life=1):
+        self.name = name
+        self.report_file = folder / f"{name}-{life}.json"
+        self.output_file = folder / f"{name}-{life}.txt"
+        words = ["replay", str(capture)] if capture else ["run"]
+        command = [*where, live.Weir.program, *words, "--config", config, "--node", name, "--report", self.report_file, *options]
+        with open(self.output_file, "w") as output:
+            self.process = subprocess.Popen([*map(str, command)], stdout=output, stderr=subprocess.STDOUT, cwd=folder)
+
+    def said(self):
+        return self.output_file.read_text()
+
+    def last_words(self, lines=25):
+        """The end of what it said; a line that is said again and again once."""
+        said = self.said().splitlines()
+        return "\n".join([line for place, line in enumerate(said) if place == 0 or line != said[place - 1]][-lines:])
+
+    def wait_said(self, pattern, timeout_s=30):
+        found = lambda: re.search(pattern, self.said())
+        try:
+            live.wait_for(lambda: found() or self.process.poll() is not None, pattern, timeout_s=timeout_s * SLOW)
+        except AssertionError as error:
+            raise AssertionError(f"{self.name}: {error}\n{self.last_words()}") from None
+        if not found():
+            raise AssertionError(f"{self.name} ended, and has not said {pattern}:\n{self.last_words()}")
+
+    def wait_running(self):
+        """A replay says nothing when it begins to take packets."""
+        self.wait_said(r"(?m)^running|^cluster: this is")
+
+    def stop(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+
+    def end(self, status=0, timeout_s=60):
+        try:
+            self.process.wait(timeout_s * SLOW)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} did not end within {timeout_s} s:\n{self.last_words()}") from None
+        self.output = self.errors = self.said()
+        if self.process.returncode != status:
+            raise AssertionError(f"{self.name}: exit status {self.process.returncode}, not {status}\n{self.last_words()}")
+        text = self.report_file.read_text() if self.report_file.exists() else ""
+        self.report = json.loads(text) if text else None
+        return self.report
+
+    def abort(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+def contents_of(event):
+    """All that a reader can see of an event."""
+    sources = [(one.id, one.state, one.size, one.received, one.packets, one.first_ns, one.last_ns, bytes(one.header),
+                tuple(map(tuple, one.missing))) for one in event.sources]
+    return (event.complete, event.cause, event.first_ns, event.last_ns, event.packets, event.bytes, event.content, event.veto, event.pixels_above,
+            event.peaks, sources, event.sha256())
+
+
+def payload_of(event):
+    return event.sha256()
+
+
+def readable(path):
+    """A run that has begun to be one."""
+    return path.is_dir() and any(file.stat().st_size > 0 for file in path.glob("events-*.weir"))
+
+
+class ClusterCase(live.Case):
+    """Captures, a configuration for a cluster and for one node, and nodes that end with the test."""
+
+    def configure(self, **keys):
+        (self.folder / "cluster.toml").write_text(configuration(**keys))
+        keys.update(in_cluster=False, sink='kind = "events"\npath = "one"', port='device = "net_null0"')
+        (self.folder / "one.toml").write_text(configuration(**keys))
+
+    def capture(self, name, *options):
+        path = self.folder / f"{name}.pcap"
+        self.send(*options, "--to", path)
+        return path
+
+    def captures(self, events=1000, rate=2000, options=()):
+        """One for each readout node, with two EJFAT sources each."""
+        common = ["--format", "ejfat", "--sources", 2, "--bytes", 4000, "--bytes-min", 100, "--rate", rate, "--events", events, *options]
+        return {f"ru{i}": self.capture(f"ru{i}", *common, "--port", 50001 + 2 * i, "--seed", i + 1) for i in (0, 1)}
+
+    def node(self, name, *options, **more):
+        """It ends with the test."""
+        node = Node(self.folder, name, *options, **more)
+        self.addCleanup(node.abort)
+        return node
+
+    def start(self, captures, *options, nodes=TWO_AND_TWO):
+        """All nodes; readout nodes read the captures, with these options."""
+        return {name: self.node(name, *(options if role == "readout" else ()), capture=captures[name] if role == "readout" else None)
+                for name, role in nodes.items()}
+
+    def end(self, nodes, timeout_s=60):
+        for node in nodes.values():
+            node.end(timeout_s=timeout_s)
+
+    def one_node(self, captures):
+        """What one node makes of all captures: its run."""
+        paths = list(captures.values())
+        done = subprocess.run([live.Weir.program, "replay", *map(str, paths), "--config", "one.toml", *["--port", "det0"] * len(paths), "--report",
+                               "one.json"], cwd=self.folder, capture_output=True, text=True, timeout=60 * SLOW)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.folder / "one"
+
+    def events_of(self, *paths, what=contents_of):
+        """{number: what}; no event is in two runs, or in one twice."""
+        found = {}
+        for path in paths:
+            with weir.open(path) as run:
+                for event in run:
+                    self.assertNotIn(event.id, found, f"event {event.id} is there twice")
+                    found[event.id] = what(event)
+        return found
+
+    def assert_same_events(self, expected, found):
+        different = [number for number in sorted(expected.keys() | found.keys()) if expected.get(number) != found.get(number)]
+        if different:
+            first = different[0]
+            self.fail(f"{len(different)} of {len(expected)} events differ; event {first} is expected to be\n{expected.get(first)}\nand is\n{found.get(first)}")
+
+    def assert_balanced(self, nodes):
+        for node in nodes.values():
+            if node.report["cluster"]["role"] != "manager":  # which has no packets
+                self.assert_account(node)
+
+    def assert_blocks(self, nodes, left_by=None):
+        """Blocks that were given to a builder were built, or were empty; or it has left them to others, who built them instead."""
+        given = 0
+        for node in nodes.values():
+            if node.report["cluster"]["role"] != "builder":
+                continue
+            blocks = node.report["cluster"]["builder"]["blocks"]
+            missing = blocks["assigned"] - blocks["complete"] - blocks["incomplete"] - blocks["empty"]
+            self.assertTrue(missing == 0 or (missing > 0 and node.name == left_by), f"{node.name}: {blocks}")
+            given += blocks["assigned"]
+            self.assertEqual(blocks["in_hand"], 0, node.name)
+            self.assertEqual(node.report["cluster"]["builder"]["malformed_parts"], 0, node.name)
+        managers = [node.report["cluster"]["manager"] for node in nodes.values() if "manager" in node.report["cluster"]]
+        self.assertEqual(given, sum(manager["assigned"] + manager["assigned_again"] for manager in managers))
+
+    def assert_nothing_lost(self, nodes):
+        for node in nodes.values():
+            self.assertEqual(node.report["cluster"]["lost_blocks"]["builder_down"], 0, node.name)
+
+    def assert_handed_over_is_received(self, nodes, left_by=None):
+        """Per pair of nodes, from the reports of both. A part may have been on its way to a builder that left."""
+        handed, received = {}, {}
+        for node in nodes.values():
+            cluster = node.report["cluster"]
+            for other in cluster.get("readout", {}).get("builders", []):
+                handed[node.name, other["node"]] = other["handed_over"]
+            for other in cluster.get("builder", {}).get("readouts", []):
+                received[other["node"], node.name] = other["received"] + other["received_late"]
+        different = {pair: (handed[pair], received[pair]) for pair in handed if handed[pair] != received[pair]}
+        on_their_way = [pair for pair in different if pair[1] == left_by and handed[pair] > received[pair]]
+        self.assertEqual(sorted(different), sorted(on_their_way), f"handed over and received: {different}")
+        self.assertGreater(sum(handed.values()), 0)
+
+    def missing_parts(self, nodes, readout, cause):
+        """Of this readout node, for this cause, over all builders."""
+        return sum(other["missing"][cause] for node in nodes.values() if node.report["cluster"]["role"] == "builder"
+                   for other in node.report["cluster"]["builder"]["readouts"] if other["node"] == readout)
+
+    def assert_all_well(self, nodes):
+        self.assert_balanced(nodes)
+        self.assert_blocks(nodes)
+        self.assert_nothing_lost(nodes)
+        self.assert_handed_over_is_received(nodes)
+
+
+class SameEventsTest(ClusterCase):
+    """Byte for byte what one node with all sources writes."""
+
+    FAULTS = ["--drop", 0.01, "--duplicate", 0.01, "--truncate", 0.005, "--reorder", 6]
+
+    def check(self, captures, **keys):
+        self.configure(**keys)
+        nodes = self.start(captures)
+        expected = self.events_of(self.one_node(captures))
+        self.end(nodes)
+        self.assert_all_well(nodes)
+        self.assert_same_events(expected, self.events_of(self.folder / "bu0", self.folder / "bu1"))
+        return nodes, expected
+
+    def test_ejfat_pull(self):
+        nodes, events = self.check(self.captures())
+        self.assertEqual(len(events), 1000)
+        self.assertTrue(all(nodes[name].report["events"]["complete"] > 0 for name in ("bu0", "bu1")))
+
+    def test_ejfat_push(self):
+        self.check(self.captures(), cluster='transports = "tcp"\nstrategy = "push"\nblock = 7\norder = "random"')
+
+    def test_ejfat_pull_until_written_by_shared_memory(self):
+        self.check(self.captures(), cluster='transports = "tcp,sm"\nkeep = "written"')
+
+    def test_ejfat_push_until_written_by_shared_memory(self):
+        self.check(self.captures(), cluster='transports = "tcp,sm"\nstrategy = "push"\nkeep = "written"\ncredits = 2\nblock = 100')
+
+    def test_ejfat_with_faults(self):
+        nodes, events = self.check(self.captures(events=2000, options=self.FAULTS))
+        self.assertGreater(sum(not event[0] for event in events.values()), 20)
+        builders = [nodes[name].report["events"] for name in ("bu0", "bu1")]
+        self.assertEqual(sum(sum(one["incomplete"].values()) for one in builders), sum(not event[0] for event in events.values()))
+
+    def test_ejfat_with_faults_push_until_written(self):
+        self.check(self.captures(events=2000, options=self.FAULTS), cluster='transports = "tcp"\nstrategy = "push"\nkeep = "written"\nblock = 3')
+
+    def test_one_event_blocks(self):
+        self.check(self.captures(events=300), cluster='transports = "tcp"\nblock = 1')
+
+    def test_a_block_with_all_events(self):
+        """One builder gets all of them, and the other one nothing."""
+        self.configure(cluster='transports = "tcp"\nblock = 100000')
+        captures = self.captures(events=300)
+        nodes = {name: self.node(name, *(["--allow-empty"] if role == "builder" else []), capture=captures.get(name))
+                 for name, role in TWO_AND_TWO.items()}
+        self.end(nodes)
+        self.assert_all_well(nodes)
+        self.assertEqual(sorted(nodes[name].report["events"]["written"] for name in ("bu0", "bu1")), [0, 300])
+        runs = [self.folder / name for name in ("bu0", "bu1") if readable(self.folder / name)]
+        self.assert_same_events(self.events_of(self.one_node(captures)), self.events_of(*runs))
+
+
+class ReducedTest(SameEventsTest):
+    """JUNGFRAU modules, each at a readout node of its own, which builders reduce when they have all of a frame."""
+
+    JUNGFRAU = {"streams": {"ru0": (50001,), "ru1": (50002,)}, "stream_keys": 'format = "jungfrau"\nrows = 64'}
+
+    def modules(self, events=60, options=()):
+        common = ["--rows", 64, "--rate", 100, "--events", events, *options]
+        return {f"ru{i}": self.capture(f"ru{i}", *common, "--port", 50001 + i, "--seed", i + 1) for i in (0, 1)}
+
+    def calibration(self):
+        """[[reduce]] from raw words to packed photons; pedestals that differ from pixel to pixel."""
+        import numpy
+        for gain in range(3):
+            pedestal = numpy.random.default_rng(gain).normal(2000 + 4000 * gain, 50, (2, 512, 1024)).astype("<f4")
+            pedestal.tofile(self.folder / f"pedestal{gain}.f32")
+        return ('[[reduce]]\nkind = "jungfrau"\npedestal = ["pedestal0.f32", "pedestal1.f32", "pedestal2.f32"]\n'
+                'gain = [41.0, -1.439, -0.1145]\nphoton_kev = 12.4\nunit = "photon"\noutput = "u16"\n')
+
+    def test_packed(self):
+        self.check(self.modules(), more='[[reduce]]\nkind = "pack"\ncodec = "bitshuffle-lz4"', **self.JUNGFRAU)
+
+    def test_photons_of_a_chain(self):
+        chain = (self.calibration() + '[[reduce]]\nkind = "veto"\nthreshold = 1.0\nmin_pixels = 10\n'
+                 '[[reduce]]\nkind = "sparse"\nthreshold = 400\n[[reduce]]\nkind = "pack"\ncodec = "zstd"\n')
+        _, events = self.check(self.modules(), more=chain, **self.JUNGFRAU)
+        self.assertEqual({event[6] for event in events.values()}, {"pixels"})
+
+    def test_photons_of_a_chain_with_faults_push(self):
+        chain = self.calibration() + '[[reduce]]\nkind = "pack"\ncodec = "lz4"\n'
+        self.check(self.modules(options=["--drop", 0.02, "--duplicate", 0.02, "--reorder", 3]), more=chain,
+                   cluster='transports = "tcp,sm"\nstrategy = "push"\nkeep = "written"\nblock = 4', **self.JUNGFRAU)
+
+
+# Inherited, and not about reducers.
+for name in [name for name in dir(SameEventsTest) if name.startswith("test_")]:
+    setattr(ReducedTest, name, None)
+
+
+class StopTest(ClusterCase):
+    """Nodes that are told to stop, while events come at the pace at which they came."""
+
+    EVENTS = 4000
+
+    def start_recorded(self, keys="leave_ms = 500"):
+        slow = "silence_ms = 20000\ntimeout_ms = 20000"  # that others want the CPUs is nothing to give up for
+        self.configure(cluster=f'transports = "tcp"\n{slow}\n{keys}')
+        nodes = self.start(self.captures(events=self.EVENTS, rate=1000), "--pace", "recorded")
+        wait_events(self.folder, nodes)
+        return nodes
+
+    def found(self):
+        return self.events_of(self.folder / "bu0", self.folder / "bu1", what=lambda event: (event.complete, event.cause, len(event.sources)))
+
+    def test_a_readout_node_leaves(self):
+        nodes = self.start_recorded()
+        time.sleep(0.5)
+        nodes["ru0"].stop()
+        begin = time.monotonic()
+        nodes["ru0"].end(timeout_s=20)
+        self.assertLess(time.monotonic() - begin, 6 * SLOW)
+        self.assertIsNone(nodes["ru1"].process.poll(), "the other one has ended, too")
+        self.end(nodes)
+        self.assert_balanced(nodes)
+        self.assert_blocks(nodes)
+        self.assert_nothing_lost(nodes)
+        self.assert_handed_over_is_received(nodes)
+        found = self.found()
+        self.assertEqual(set(found), set(range(1, self.EVENTS + 1)))
+        causes = [event[1] for event in found.values() if not event[0]]
+        # While it waits for the others it says that it has no more.
+        self.assertEqual(set(causes) - {"end_of_run", "ended"}, {"node_down"})
+        self.assertGreater(sum(event[0] for event in found.values()), 300)
+        self.assertGreater(sum(not event[0] for event in found.values()), 300)
+        self.assertGreater(self.missing_parts(nodes, "ru0", "node_down"), 0)
+
+    def check_builder_leaves(self, name, keys="leave_ms = 500"):
+        nodes = self.start_recorded(keys)
+        time.sleep(0.5)
+        nodes[name].stop()
+        nodes[name].end(timeout_s=20)
+        self.assertIsNone(nodes["ru1"].process.poll(), "a readout node has ended, too")
+        self.end(nodes)
+        self.assert_balanced(nodes)
+        self.assert_blocks(nodes, left_by=name)
+        self.assert_nothing_lost(nodes)
+        self.assert_handed_over_is_received(nodes, left_by=name)
+        found = self.found()
+        self.assertEqual(set(found), set(range(1, self.EVENTS + 1)))
+        self.assertTrue(all(event[0] for event in found.values()), "not all events are complete")
+
+    def test_the_builder_that_manages_leaves(self):
+        self.check_builder_leaves("bu0")
+
+    def test_another_builder_leaves(self):
+        self.check_builder_leaves("bu1")
+
+    def test_a_builder_leaves_push_until_written(self):
+        self.check_builder_leaves("bu1", 'leave_ms = 500\nstrategy = "push"\nkeep = "written"')
+
+    def test_readout_nodes_that_wait_for_nobody(self):
+        """The builders end all the same when they have written what they got."""
+        self.configure(cluster='transports = "tcp"\nleave_ms = 0')
+        nodes = self.start(self.captures(events=500))
+        self.end(nodes, timeout_s=30)
+        self.assert_balanced(nodes)
+        self.assert_blocks(nodes)
+        self.assertEqual(set(self.found()), set(range(1, 501)))
+
+    def check_all_stop(self, order):
+        nodes = self.start_recorded('leave_ms = 30000')
+        time.sleep(0.5)
+        for name in order:
+            nodes[name].stop()
+        self.end(nodes)
+        self.assert_all_well(nodes)
+        found = self.found()
+        read = [nodes[name].report["events"]["written"] for name in ("ru0", "ru1")]
+        self.assertEqual(set(found), set(range(1, max(read) + 1)))
+        # Until the first of the two was told, which was a moment before the second one.
+        complete = sum(event[0] for event in found.values())
+        self.assertGreaterEqual(complete, min(read) - 1, {cause for _, cause, _ in found.values()})
+
+    def test_all_are_told_readout_nodes_first(self):
+        self.check_all_stop(("ru0", "ru1", "bu0", "bu1"))
+
+    def test_all_are_told_builders_first(self):
+        self.check_all_stop(("bu0", "bu1", "ru0", "ru1"))
+
+
+def written_bytes(folder, node):
+    """Of the events of this builder, finished or not."""
+    files = [*folder.glob(f".{node}.part/events-*"), *folder.glob(f"{node}/events-*"), *folder.glob(f"{node}/run-*/events-*"),
+             *folder.glob(f"{node}/.run-*.part/events-*")]
+    return sum(file.stat().st_size for file in files)
+
+
+def wait_events(folder, nodes, timeout_s=40):
+    """Until each builder has written something."""
+    builders = [name for name in nodes if name.startswith("bu")]
+    try:
+        live.wait_for(lambda: all(written_bytes(folder, name) > 16384 for name in builders), f"events of {builders}", timeout_s=timeout_s * SLOW)
+    except AssertionError as error:
+        said = "\n".join(f"{name}, status {node.process.poll()}:\n{node.last_words()}" for name, node in nodes.items())
+        raise AssertionError(f"{error}\n{said}") from None
+
+
+class WrongTest(ClusterCase):
+    """Nodes that do not fit together, and names that are none."""
+
+    def two_that_differ(self, **keys):
+        self.configure(cluster='transports = "tcp"\njoin_wait_ms = 1000\nleave_ms = 500')
+        (self.folder / "other.toml").write_text(configuration(**{"cluster": 'transports = "tcp"\njoin_wait_ms = 1000\nleave_ms = 500', **keys}))
+        builder = self.node("bu0", "--allow-empty")
+        other = self.node("ru0", capture=self.captures(events=50)["ru0"], config="other.toml")
+        for node, name in ((builder, "ru0"), (other, "bu0")):
+            node.wait_said(rf"warning: cluster: {name} \(127\.0\.0\.1:[0-9]+\) is of another cluster, or has another configuration")
+        builder.stop()
+        builder.end(timeout_s=30)
+        other.stop()
+        other.end(timeout_s=30)
+        self.assertEqual(builder.report["packets"]["received"], 0)
+
+    def test_another_block(self):
+        self.two_that_differ(cluster='transports = "tcp"\njoin_wait_ms = 1000\nleave_ms = 500\nblock = 17')
+
+    def test_other_streams(self):
+        self.two_that_differ(streams={"ru0": (50001, 50002), "ru1": (50003, 50005)})
+
+    def refused(self, *options, environment=None, config="cluster.toml"):
+        done = subprocess.run([live.Weir.program, "run", "--config", config, "--report", "r.json", *options], cwd=self.folder, capture_output=True,
+                              text=True, timeout=30 * SLOW, env={**os.environ, **(environment or {})})
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        return done.returncode, done.stderr
+
+    def test_two_of_the_same_name(self):
+        self.configure()
+        first = self.node("bu0")
+        first.wait_running()
+        (self.folder / "elsewhere").mkdir()
+        status, said = self.refused("--node", "bu0", "--out", "elsewhere/run")
+        self.assertEqual(status, 1)
+        self.assertIn("cannot listen at 127.0.0.1:7473: Address already in use", said)
+        self.assertIsNone(first.process.poll())
+
+    def test_a_name_that_no_node_has(self):
+        self.configure()
+        status, said = self.refused("--node", "bu7")
+        self.assertEqual(status, 2)
+        self.assertIn("bu7", said)
+        self.assertIn('"ru0", "ru1", "bu0" or "bu1"', said)
+        self.assertEqual(self.refused("--node", "bu0", config="one.toml")[0], 2)
+
+    def test_no_name_and_the_host_is_no_node(self):
+        self.configure()
+        status, said = self.refused()
+        self.assertEqual(status, 2)
+        self.assertIn(socket.gethostname(), said)
+        self.assertIn('"ru0", "ru1", "bu0" or "bu1"', said)
+
+    def test_the_name_from_the_environment(self):
+        self.configure()
+        status, said = self.refused(environment={"WEIR_NODE": "bu8"})
+        self.assertEqual(status, 2)
+        self.assertIn("bu8", said)
+
+    def test_an_address_of_another_host(self):
+        self.configure(addresses={name: f"192.0.2.{place}:7471" for place, name in enumerate(TWO_AND_TWO)})
+        status, said = self.refused("--node", "bu0")
+        self.assertEqual(status, 1)
+        self.assertIn("cannot listen at 192.0.2.2:7471", said)
+
+
+class Bridge:
+    """A namespace for each node, with c0 on a bridge between them; readout nodes also have det0, with gen0 in a sender's namespace at its end."""
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+        self.ip("link", "add", "weirbr", "mtu", 9000, "type", "bridge", "forward_delay", 0)
+        self.ip("link", "set", "weirbr", "up")
+        self.addresses = {}
+        for place, (name, role) in enumerate(nodes.items(), start=1):
+            self.ip("netns", "add", name)
+            self.ip("-n", name, "link", "set", "lo", "up")
+            self.ip("link", "add", f"{name}-c", "mtu", 9000, "type", "veth", "peer", "name", "c0", "mtu", 9000, "netns", name)
+            self.ip("link", "set", f"{name}-c", "master", "weirbr", "up")
+            self.ip("-n", name, "address", "add", f"10.2.0.{place}/24", "dev", "c0")
+            self.ip("-n", name, "link", "set", "c0", "up")
+            self.addresses[name] = f"10.2.0.{place}:7471"
+            if role == "readout":
+                self.add_detector(name)
+
+    def add_detector(self, name):
+        sender = f"{name}-sender"
+        self.ip("netns", "add", sender)
+        self.ip("-n", name, "link", "add", "det0", "mtu", 9000, "type", "veth", "peer", "name", "gen0", "mtu", 9000, "netns", sender)
+        self.ip("-n", name, "link", "set", "det0", "up")
+        self.ip("-n", sender, "address", "add", f"{live.SENDER}/24", "dev", "gen0")
+        self.ip("-n", sender, "link", "set", "gen0", "up")
+        # The way is known: while a kernel asks for it, it keeps few packets, and drops the others.
+        shown = subprocess.run(["ip", "-n", name, "-json", "link", "show", "det0"], check=True, capture_output=True, text=True).stdout
+        self.ip("-n", sender, "neighbour", "replace", live.RECEIVER, "lladdr", json.loads(shown)[0]["address"], "dev", "gen0")
+        for place, device in ((name, "det0"), (sender, "gen0")):
+            subprocess.run([*self.at(place), "ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off", "tx", "off"], check=True,
+                           stdout=subprocess.DEVNULL)
+
+    @staticmethod
+    def ip(*words):
+        subprocess.run(["ip", *map(str, words)], check=True)
+
+    @staticmethod
+    def at(place):
+        """In front of a command that is to be run there."""
+        return ["ip", "netns", "exec", place]
+
+    def set_link(self, name, state):
+        """The bridge's end of a node's cable, up or down: the node itself is told nothing."""
+        self.ip("link", "set", f"{name}-c", state)
+
+    def close(self):
+        for name, role in self.nodes.items():
+            subprocess.run(["ip", "netns", "delete", name])
+            if role == "readout":
+                subprocess.run(["ip", "netns", "delete", f"{name}-sender"])
+        subprocess.run(["ip", "link", "delete", "weirbr"])
+
+
+class NetworkTest(ClusterCase):
+    """Each node in a network namespace of its own, at a bridge; packets come from UDP sockets."""
+
+    OPTIONS = ["--format", "ejfat", "--sources", 2, "--bytes", 4000, "--bytes-min", 100]
+
+    def setUp(self):
+        super().setUp()
+        self.network = Bridge(TWO_AND_TWO)
+        self.addCleanup(self.network.close)
+
+    def configure_there(self, keys=""):
+        self.configure(cluster=f'transports = "tcp"\n{keys}', addresses=self.network.addresses,
+                       port=f'device = "kernel,iface=det0"\naddress = "{live.RECEIVER}/24"')
+
+    def start_there(self):
+        nodes = {name: self.node(name, where=self.network.at(name)) for name in TWO_AND_TWO}
+        for node in nodes.values():
+            node.wait_running()
+        return nodes
+
+    def send_to_both(self, events, rate, first=1):
+        """At the same time, into each readout node's namespace."""
+        sent = {}
+
+        def send_to(place):
+            name = f"ru{place}"
+            sent[name] = self.send(*self.OPTIONS, "--events", events, "--rate", rate, "--first-event", first, "--seed", place + 1, "--to",
+                                   f"udp:{live.RECEIVER}:{50001 + 2 * place}", where=self.network.at(f"{name}-sender"))
+
+        senders = [threading.Thread(target=send_to, args=(place,)) for place in (0, 1)]
+        for sender in senders:
+            sender.start()
+            time.sleep(0.05)  # reports have numbers
+        for sender in senders:
+            sender.join()
+        self.assertEqual(set(sent), {"ru0", "ru1"})
+        return sent
+
+    def stop_all(self, nodes):
+        """The end of the readout nodes is that of the cluster."""
+        for name in ("ru0", "ru1"):
+            nodes[name].stop()
+        self.end(nodes)
+
+    def expected(self, events):
+        common = [*self.OPTIONS, "--rate", 2000, "--events", events]
+        captures = {f"ru{i}": self.capture(f"expected{i}", *common, "--port", 50001 + 2 * i, "--seed", i + 1) for i in (0, 1)}
+        return self.events_of(self.one_node(captures), what=payload_of)
+
+    def test_two_and_two_over_a_bridge(self):
+        self.configure_there()
+        nodes = self.start_there()
+        sent = self.send_to_both(1000, 500)
+        self.stop_all(nodes)
+        self.assert_all_well(nodes)
+        for name, account in sent.items():
+            self.assert_account(nodes[name], sent=account["packets"]["sent"])
+            self.assertEqual(nodes[name].report["events"]["complete"], 1000)
+        self.assert_same_events(self.expected(1000), self.events_of(self.folder / "bu0", self.folder / "bu1", what=payload_of))
+
+    def start_sending(self, keys, events):
+        self.configure_there(keys)
+        nodes = self.start_there()
+        sender = threading.Thread(target=self.send_to_both, args=(events, 500))
+        sender.start()
+        self.addCleanup(sender.join)
+        wait_events(self.folder, nodes)
+        time.sleep(1)
+        return nodes, sender
+
+    def silence(self, nodes, name):
+        """Nothing comes from the node or gets to it until the others have seen that and gone on; then it comes back."""
+        others = [other for other in nodes if other != name]
+        self.network.set_link(name, "down")
+        begin = time.monotonic()
+        for other in others:
+            nodes[other].wait_said(f"warning: cluster: {name} went away", timeout_s=10)
+        self.assertLess(time.monotonic() - begin, 4 * SLOW)
+        builders = [other for other in others if TWO_AND_TWO[other] == "builder"]
+        before = {builder: written_bytes(self.folder, builder) for builder in builders}
+        time.sleep(2)
+        for builder in builders:
+            self.assertGreater(written_bytes(self.folder, builder), before[builder], f"{builder} did not go on")
+        nodes[name].wait_said(f"warning: cluster: ({'|'.join(others)}) went away")
+        self.network.set_link(name, "up")
+        nodes[name].wait_said("the cluster took this node for dead; it begins anew", timeout_s=10)
+
+    def found(self):
+        return self.events_of(self.folder / "bu0", self.folder / "bu1", what=lambda event: (event.complete, event.cause))
+
+    def test_a_short_silence_changes_nothing(self):
+        nodes, sender = self.start_sending("silence_ms = 5000\ntimeout_ms = 10000", events=2000)
+        self.network.set_link("ru0", "down")
+        time.sleep(0.7)
+        self.network.set_link("ru0", "up")
+        sender.join()
+        self.stop_all(nodes)
+        self.assert_all_well(nodes)
+        self.assertFalse(any("went away" in node.output for node in nodes.values() if node.name.startswith("bu")))
+        self.assertEqual(self.found(), dict.fromkeys(range(1, 2001), (True, "none")))
+
+    def test_a_builder_falls_silent_and_comes_back(self):
+        nodes, sender = self.start_sending("silence_ms = 1000\nleave_ms = 2000\ntimeout_ms = 5000", events=4000)
+        self.silence(nodes, "bu1")
+        sender.join()
+        self.stop_all(nodes)
+        self.assert_balanced(nodes)
+        self.assertEqual(nodes["bu1"].report["cluster"]["lives"], 2)
+        lost = {loss["block"] for node in nodes.values() for loss in node.report["cluster"]["lost_blocks"]["list"]}
+        found = self.found()
+        missing = {number // 16 for number in range(1, 4001)} - {number // 16 for number in found}
+        self.assertEqual(missing - lost, set(), "blocks are missing, and nobody lists them")
+        self.assertTrue(all(event[0] for event in found.values()), "not all events are complete")
+
+    def test_a_readout_node_falls_silent_and_comes_back(self):
+        nodes, sender = self.start_sending("silence_ms = 1000\nleave_ms = 2000\ntimeout_ms = 5000", events=4000)
+        self.silence(nodes, "ru0")
+        sender.join()
+        self.stop_all(nodes)
+        self.assert_balanced(nodes)
+        self.assert_blocks(nodes)
+        self.assert_nothing_lost(nodes)
+        self.assertEqual(nodes["ru0"].report["cluster"]["lives"], 2)
+        self.assertGreater(self.missing_parts(nodes, "ru0", "node_down"), 0)
+        found = self.found()
+        self.assertEqual(set(found), set(range(1, 4001)))
+        self.assertEqual({cause for complete, cause in found.values() if not complete}, {"node_down"})
+        complete = [number for number, event in found.items() if event[0]]
+        incomplete = [number for number, event in found.items() if not event[0]]
+        self.assertLess(min(complete), min(incomplete))
+        self.assertGreater(max(complete), max(incomplete), "it has not taken part again")
+
+
+if __name__ == "__main__":
+    live.main(sandbox_required=True)

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "options/text.hpp"
 #include "version.hpp"
 
 namespace weir::app {
@@ -77,6 +78,12 @@ void read_expectations(const po::variables_map& given, run::RunOptions& options)
     options.allow_empty |= given.count("allow-empty") > 0;
 }
 
+std::string names_of(const std::vector<config::ClusterNode>& nodes) {
+    std::vector<std::string_view> names;
+    for (const config::ClusterNode& node : nodes) names.push_back(node.name);
+    return options::any_of(names);
+}
+
 /// The configuration of all nodes becomes that of one of them.
 void choose_node(const po::variables_map& given, run::RunOptions& options) {
     if (!options.config.cluster) {
@@ -91,10 +98,9 @@ void choose_node(const po::variables_map& given, run::RunOptions& options) {
     const std::string name = given.count("node") > 0 ? given["node"].as<std::string>() : usual;
     if (given.count("node") == 0 &&
         std::ranges::none_of(options.config.cluster->nodes, [&](const auto& node) { return node.name == name; }))
-        throw core::UsageError(
-            fmt::format("a configuration with a [cluster] needs --node NAME, or WEIR_NODE: {} is "
-                        "\"{}\", and no [[node]] is called so",
-                        from_environment != nullptr ? "the latter" : "this host", name));
+        throw core::UsageError(fmt::format("--node is missing: {} is \"{}\"; accepted: {}",
+                                           from_environment != nullptr ? "WEIR_NODE" : "the name of this host", name,
+                                           names_of(options.config.cluster->nodes)));
     const std::uint32_t node = find_node(options.config, name);
     options.cluster = run::ClusterPart{std::move(options.config), node};
     options.config = options.cluster->view();

@@ -28,13 +28,10 @@ Builder::Stats& Builder::Stats::operator+=(const Stats& other) {
     return *this;
 }
 
-bool Builder::is_idle() const noexcept {
-    return std::ranges::all_of(open_, [](const auto& entry) { return entry.second.stage == Stage::collecting; });
-}
-
 void Builder::assign(Block block, const std::vector<NodeLife>& members, core::TimeNs now) {
     if (block < settled_ || done_.contains(block) || open_.contains(block)) return;
     ++stats_.assigned;
+    if (leaving_) return;
     const auto at = open_.try_emplace(block).first;
     Open& open = at->second;
     stats_.open_highest = std::max<std::uint64_t>(stats_.open_highest, open_.size());
@@ -135,7 +132,7 @@ void Builder::count(const Open& open) {
 
 void Builder::finish_if_all_here(Blocks::iterator at) {
     auto& [block, open] = *at;
-    if (!open.awaited.empty() || leaving_) return;
+    if (!open.awaited.empty()) return;
     const bool asks_first = settings_.keep == Keep::assembled || is_empty(open);
     open.stage = asks_first ? Stage::finished : Stage::given;
     if (asks_first)

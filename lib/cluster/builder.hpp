@@ -43,11 +43,11 @@ public:
     void settle(Block block);
     void look(core::TimeNs now);
 
-    /// This node is about to go: no block is finished any more that the manager has not been asked about. Others build
-    /// them when it is gone.
+    /// This node is about to go: it builds what it has, and what it is given from now on somebody else does when it is
+    /// gone.
     void leave() noexcept { leaving_ = true; }
-    /// The application has no block, nor will it get one that leave() leaves.
-    [[nodiscard]] bool is_idle() const noexcept;
+    /// It has no block.
+    [[nodiscard]] bool is_idle() const noexcept { return open_.empty(); }
     /// Everybody knows what became of all that it had.
     [[nodiscard]] bool is_settled() const noexcept { return done_.empty(); }
 

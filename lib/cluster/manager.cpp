@@ -62,6 +62,8 @@ bool Manager::report(NodeId node, const Report& report, core::TimeNs now) {
             else
                 unheard_.emplace_back(from, std::move(message));
         mail_.to(node, settled_message(losses_told_));
+        if (may_commit())
+            for (auto& [from, message] : std::exchange(unanswered_, {})) hear(from, message);
     }
     look(now);
     return true;
@@ -141,6 +143,14 @@ void Manager::adopt(NodeId node, const Report& report) {
             if (block >= settled_) tell(block, node);
 }
 
+/// Who sees no readout node may be cut off itself: then others give its blocks to somebody else.
+bool Manager::may_commit() const {
+    if (ended_and_left_) return true;
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (settings_.readouts.contains(node) && is_there(node)) return true;
+    return false;
+}
+
 void Manager::take(NodeId from, const Message& message, core::TimeNs now) {
     if (collecting_ || !nodes_[from].reported) {
         unheard_.emplace_back(from, message);
@@ -164,6 +174,10 @@ void Manager::hear(NodeId from, const Message& message) {
             break;
         case Kind::finished:
             if (!is_its_own || at->second.stage == Stage::over) break;
+            if (!may_commit()) {
+                unanswered_.emplace_back(from, message);
+                break;
+            }
             if (at->second.stage == Stage::assigned) {
                 ++stats_.committed;
                 if (message.empty) lose(message.block, LossCause::nothing_held);
@@ -186,6 +200,7 @@ void Manager::node_gone(NodeId node, core::TimeNs now) {
     ended_and_left_ |= nodes_[node].ended;
     nodes_[node] = {};
     if (const auto report = reports_.find(node); report != reports_.end()) report->second.open.clear();
+    std::erase_if(unanswered_, [node](const auto& entry) { return entry.first == node; });
     std::erase_if(unheard_, [node](const auto& entry) { return entry.first == node; });
     for (auto& [block, entry] : blocks_) {
         if (entry.builder != node || entry.stage == Stage::over) continue;

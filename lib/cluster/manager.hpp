@@ -72,6 +72,7 @@ private:
     void end_if_all_have(core::TimeNs now);
     void settle(core::TimeNs now, bool at_once);
     [[nodiscard]] Message settled_message(std::size_t losses_from) const;
+    [[nodiscard]] bool may_commit() const;
     [[nodiscard]] bool is_there(NodeId node) const { return peers_.is_up(node) && nodes_[node].reported; }
 
     const Settings& settings_;
@@ -81,7 +82,8 @@ private:
     bool collecting_ = true;
     core::TimeNs collect_by_ = 0;
     std::map<NodeId, Report> reports_;
-    std::vector<std::pair<NodeId, Message>> unheard_;  ///< from before all had reported
+    std::vector<std::pair<NodeId, Message>> unheard_;     ///< from before all had reported
+    std::vector<std::pair<NodeId, Message>> unanswered_;  ///< finished, while nothing could be committed
     bool begun_ = false;
     core::TimeNs begin_by_ = 0;
 

@@ -227,10 +227,11 @@ void Session::watch_cluster() {
 /// What was built is written: the others are told, for as long as that takes.
 void Session::leave_cluster() {
     if (member_ == nullptr) return;
-    constexpr auto patience = std::chrono::seconds(2);
+    const auto patience = std::chrono::seconds(2) + std::chrono::nanoseconds(member_->config().leave_ns);
     const auto begin = std::chrono::steady_clock::now();
     if (prepared_.is_builder())
-        while (member_->blocks_in_hand() > 0 && std::chrono::steady_clock::now() - begin < patience)
+        while ((member_->blocks_in_hand() > 0 || !member_->is_done()) &&
+               std::chrono::steady_clock::now() - begin < patience)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
     member_->join();
     watch_cluster();

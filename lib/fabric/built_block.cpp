@@ -45,7 +45,8 @@ void BuiltBlock::fill(const Layout& layout, cluster::Block block, std::span<cons
     pieces_.clear();
     memory_.clear();
     causes_.clear();
-    for (cluster::NodeId node = 0; node < parts.size(); ++node) {
+    for (std::size_t place = 0; place < parts.size(); ++place) {
+        const auto node = static_cast<cluster::NodeId>(place);
         const cluster::BuiltPart& part = parts[node];
         if (part.part != cluster::Part::whole) continue;
         memory_.push_back(part.payload);

@@ -32,7 +32,7 @@ namespace weir::fabric {
     FUNCTION(ucs_status_string)
 
 struct UcxLibrary {
-#define WEIR_UCX_POINTER(name) decltype(&::name) name = nullptr;
+#define WEIR_UCX_POINTER(name) decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses): a name
     WEIR_UCX_FUNCTIONS(WEIR_UCX_POINTER)
 #undef WEIR_UCX_POINTER
 };

@@ -17,6 +17,22 @@ struct ClusterNodeName {
     bool operator==(const ClusterNodeName&) const = default;
 };
 
+/// Outside of the account, because clang 14 takes them for incomplete within it.
+struct ClusterManagerCounts {
+    std::uint64_t assigned = 0;  ///< blocks, each once
+    std::uint64_t assigned_again = 0;
+};
+struct ClusterBuilderCounts {
+    std::uint64_t complete = 0;  ///< blocks that were built with all parts
+    std::uint64_t incomplete = 0;
+    std::uint64_t empty = 0;
+    std::uint64_t malformed_parts = 0;
+};
+struct ClusterReadoutCounts {
+    std::uint64_t events_too_late = 0;
+    std::uint64_t events_left = 0;  ///< that nobody had taken when it ended
+};
+
 struct ClusterAccount {
     /// What a builder got of one readout node.
     struct Received {
@@ -24,20 +40,9 @@ struct ClusterAccount {
         std::uint64_t late = 0;                        ///< parts whose block had been built without them
         std::map<std::string, std::uint64_t> missing;  ///< parts, by cause
     };
-    struct Manager {
-        std::uint64_t assigned = 0;  ///< blocks, each once
-        std::uint64_t assigned_again = 0;
-    };
-    struct Builder {
-        std::uint64_t complete = 0;  ///< blocks that were built with all parts
-        std::uint64_t incomplete = 0;
-        std::uint64_t empty = 0;
-        std::uint64_t malformed_parts = 0;
-    };
-    struct Readout {
-        std::uint64_t events_too_late = 0;
-        std::uint64_t events_left = 0;  ///< that nobody had taken when it ended
-    };
+    using Manager = ClusterManagerCounts;
+    using Builder = ClusterBuilderCounts;
+    using Readout = ClusterReadoutCounts;
 
     std::string node;
     std::string role;

@@ -125,6 +125,18 @@ TEST_F(Built, APartOfSourcesOfAnotherNodeIsRejectedAndTheOthersStay) {
     EXPECT_EQ(block_.memory().size(), 2U);  // its memory has to be given back all the same
 }
 
+TEST_F(Built, OfARejectedPartNothingIsTaken) {
+    of_first(std::move(EventMaker().add(0, {whole(0, 10), whole(1, 10)})));
+    // Its first source is the node's, its second one is not.
+    cut(std::move(EventMaker().add(0, {whole(0, 10), whole(1, 10)}, 1, store::Cause::evicted)), {2, 1}, memory_,
+        second_);
+    fill();
+    ASSERT_EQ(rejected_.size(), 1U);
+    ASSERT_EQ(block_.events().size(), 1U);
+    EXPECT_EQ(block_.events()[0].messages, 2U);
+    EXPECT_EQ(block_.events()[0].cause, EventCause::timeout);
+}
+
 TEST_F(Built, DamagedPartsDoNoHarm) {
     std::mt19937_64 random(7);
     of_first(std::move(

@@ -16,6 +16,7 @@ NOT_IN_A_REPLAY = {
                 "dropped.malformed.udp_checksum": "is found by devices only: tests/live/ports_test.py provokes it"},
     "messages": {},
     "events": {"vetoed": "no reducer of this version rejects events",
+               "incomplete.node_down": "needs a cluster: tests/live/cluster_kill_test.py provokes it",
                "dropped.not_taken": "needs a consumer of a stream that is not there: stream_test.py provokes it",
                "dropped.reduce_error": "needs a message that is not of the size of its stream, which no decoder lets through: tests/reduce"},
 }

@@ -350,6 +350,7 @@ start_timeout_ms = 60000
         service.ask("PUT", API + "command/execute", "abort")
         live.wait_for(lambda: service.state() == "idle", "idle")
         self.assertLess(time.monotonic() - began, 20, "it waited to the end")
+        live.wait_for(lambda: "start" in service.get("command/allowed"), "end of the abort")
         self.assertIn("somebody asked for that", service.get("status/error"))
         self.assertEqual(list((self.folder / "runs").glob(".*.part")), [])
         service.ask("PUT", API + "command/execute", "start")

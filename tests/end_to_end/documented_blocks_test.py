@@ -64,7 +64,8 @@ class Toml(Case):
                 file.write_bytes(b"")
         file = self.path("page.toml")
         file.write_text(text)
-        done = subprocess.run([WEIR, "run", "--print-config", "--config", file], capture_output=True, text=True, cwd=self.folder)
+        node = re.search(r'(?m)^\[\[node\]\]\nname = "(\w+)"', text)
+        done = subprocess.run([WEIR, "run", "--print-config", "--config", file, *(["--node", node[1]] if node else [])], capture_output=True, text=True, cwd=self.folder)
         return "" if done.returncode == 0 else f"{page}:{line}: {done.stderr.strip()}\n{text}"
 
     def test_every_block_is_a_configuration_or_a_part_of_one(self):

@@ -76,16 +76,16 @@ OptionTable<SinkConfig> shared_options(bool has_path = true) {
 }
 
 /// Those that may be written.
-std::vector<SinkEntry> written_entries() {
-    std::vector<SinkEntry> entries;
-    std::ranges::copy_if(sink_entries(), std::back_inserter(entries),
-                         [](const SinkEntry& entry) { return entry.by_itself.empty(); });
+std::vector<const SinkEntry*> written_entries() {
+    std::vector<const SinkEntry*> entries;
+    for (const SinkEntry& entry : sink_entries())
+        if (entry.by_itself.empty()) entries.push_back(&entry);
     return entries;
 }
 
 std::vector<std::string_view> sink_names() {
     std::vector<std::string_view> names;
-    for (const SinkEntry& entry : written_entries()) names.push_back(entry.kind.name);
+    for (const SinkEntry* entry : written_entries()) names.push_back(entry->kind.name);
     return names;
 }
 
@@ -174,21 +174,21 @@ nlohmann::json sink_json(const SinkConfig& sink) {
 }
 
 void explain_sinks(Reference& out) {
-    const std::vector<SinkEntry> entries = written_entries();
+    const std::vector<const SinkEntry*> entries = written_entries();
     std::vector<Explained> shared = shared_options().explained();
     std::string meanings;
-    for (const SinkEntry& entry : entries)
+    for (const SinkEntry* entry : entries)
         meanings += fmt::format("{}{}",
-                                meanings.empty()            ? ""
-                                : &entry == &entries.back() ? ", or "
-                                                            : ", ",
-                                entry.meaning);
+                                meanings.empty()          ? ""
+                                : entry == entries.back() ? ", or "
+                                                          : ", ",
+                                entry->meaning);
     shared.insert(shared.begin(),
                   {"kind", quoted_words(sink_names()), "required", meanings, {{"enum", sink_names()}}, true});
     out.push_back({"sink", "key", std::move(shared)});
-    for (const SinkEntry& entry : entries)
-        if (!entry.kind.keys.empty())
-            out.push_back({fmt::format("sink.{}", entry.kind.name), "key", entry.kind.explained});
+    for (const SinkEntry* entry : entries)
+        if (!entry->kind.keys.empty())
+            out.push_back({fmt::format("sink.{}", entry->kind.name), "key", entry->kind.explained});
 }
 
 bool goes_to_builders(const SinkConfig& sink) {

@@ -1,6 +1,7 @@
 // What a node knows of another one, and by what it reaches it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -41,6 +42,7 @@ struct Link {
     UcxEndpoint endpoint;           ///< to `life`: one for each, made before it can send anything
     std::uint64_t own_session = 0;  ///< what its messages carry; 0: none are taken
     std::uint64_t its_session = 0;  ///< what messages to it carry
+    std::vector<std::byte> words;   ///< for it, to go with the next active message of words
     bool broken = false;            ///< UCX says so
     bool came = false;              ///< ever
     bool missed = false;            ///< that it does not come has been said

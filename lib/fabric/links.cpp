@@ -221,6 +221,7 @@ bool Links::adopt(Link& link, const Hello& hello, const Frame& frame) {
     link.life = hello.incarnation;
     link.its_session = hello.session;
     link.posted = link.arrived = 0;
+    link.words.clear();
     if (!transfers_.open(link, address_of(frame))) {
         notices_.say(fmt::format(
             "UCX has no way to {} by transports {}; it knows only network interfaces that were up when this process began",

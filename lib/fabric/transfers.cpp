@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <exception>
+#include <stdexcept>
 #include <utility>
 
 #include "cluster/message_bytes.hpp"
@@ -12,12 +13,28 @@ namespace {
 
 constexpr const char* not_understood = "a message came over UCX that no node of this cluster sends; it was dropped";
 
+/// What goes with one active message: an eager one of TCP's in UCX, without another copy.
+constexpr std::size_t words_bytes_max = 4096;
+using WordLength = std::uint32_t;
+
+/// The first of these words; `words` are the others then. Throws std::runtime_error if there is none.
+std::span<const std::byte> take_word(std::span<const std::byte>& words) {
+    WordLength length = 0;
+    if (words.size() < sizeof length) throw std::runtime_error("a word is cut short");
+    std::memcpy(&length, words.data(), sizeof length);
+    words = words.subspan(sizeof length);
+    if (words.size() < length) throw std::runtime_error("a word is cut short");
+    const auto word = words.first(length);
+    words = words.subspan(length);
+    return word;
+}
+
 }  // namespace
 
 struct Transfers::Sending {
     Transfers& owner;
     std::vector<std::byte> header;  ///< UCX reads it until the message has left
-    std::vector<std::byte> data;
+    std::vector<std::byte> words;
     bool has_block = false;
     cluster::Block block = 0;
 };
@@ -55,7 +72,7 @@ ucs_status_t Transfers::on_active(void* self, const void* header, std::size_t he
 
 Transfers::Transfers(UcxWorker& worker, LinkTable& table, Notices& notices, Receiver& receiver, cluster::NodeId self)
     : worker_(worker), table_(table), notices_(notices), receiver_(receiver), self_(self) {
-    worker.receive(ActiveId::word, &on_active<&Transfers::take_word>, this);
+    worker.receive(ActiveId::words, &on_active<&Transfers::take_words>, this);
     worker.receive(ActiveId::part, &on_active<&Transfers::take_part>, this);
     worker.receive(ActiveId::beat, &on_active<&Transfers::take_beat>, this);
 }
@@ -83,13 +100,35 @@ bool Transfers::open(Link& link, std::span<const std::byte> address) noexcept {
 }
 
 void Transfers::send(Link& link, const cluster::Message& message, cluster::Payload payload) {
+    if (!has_payload(message)) return add_word(link, message);
     auto sending = make_sending(link);
-    sending->data = cluster::to_bytes(message);
-    if (!has_payload(message)) return post(link, ActiveId::word, std::move(sending), {});
-    sending->header.insert(sending->header.end(), sending->data.begin(), sending->data.end());
+    const auto bytes = cluster::to_bytes(message);
+    sending->header.insert(sending->header.end(), bytes.begin(), bytes.end());
     sending->has_block = true;
     sending->block = message.block;
     post(link, ActiveId::part, std::move(sending), {memory_of(payload), payload.bytes});
+}
+
+void Transfers::add_word(Link& link, const cluster::Message& message) {
+    const auto bytes = cluster::to_bytes(message);
+    if (link.words.size() + sizeof(WordLength) + bytes.size() > words_bytes_max) post_words(link);
+    if (link.words.empty()) links_with_words_.push_back(link.node);
+    const auto length = static_cast<WordLength>(bytes.size());
+    const auto prefix = std::as_bytes(std::span(&length, 1));
+    link.words.insert(link.words.end(), prefix.begin(), prefix.end());
+    link.words.insert(link.words.end(), bytes.begin(), bytes.end());
+}
+
+void Transfers::flush() {
+    for (const cluster::NodeId node : links_with_words_) post_words(table_.links[node]);
+    links_with_words_.clear();
+}
+
+void Transfers::post_words(Link& link) {
+    if (link.words.empty()) return;
+    auto sending = make_sending(link);
+    sending->words.swap(link.words);
+    post(link, ActiveId::words, std::move(sending), {});
 }
 
 void Transfers::send_beat(Link& link) {
@@ -99,13 +138,13 @@ void Transfers::send_beat(Link& link) {
 std::unique_ptr<Transfers::Sending> Transfers::make_sending(const Link& link) {
     const ActiveHead head{.session = link.its_session, .node = self_};
     const auto bytes = std::as_bytes(std::span(&head, 1));
-    return std::unique_ptr<Sending>(new Sending{.owner = *this, .header = {bytes.begin(), bytes.end()}, .data = {}});
+    return std::unique_ptr<Sending>(new Sending{.owner = *this, .header = {bytes.begin(), bytes.end()}, .words = {}});
 }
 
 void Transfers::post(Link& link, unsigned id, std::unique_ptr<Sending> sending, std::span<const std::byte> data) {
     if (sending->header.size() > worker_.header_bytes_max() || link.broken || !link.endpoint.is_open())
         return finish(*sending);
-    if (id == ActiveId::word) data = sending->data;
+    if (id == ActiveId::words) data = sending->words;
     Sending* const key = sending.get();
     sendings_.emplace(key, std::move(sending));
     ucp_request_param_t param{};
@@ -155,19 +194,18 @@ ucs_status_t Transfers::take_beat(const ActiveHead& head, std::span<const std::b
     return UCS_OK;
 }
 
-ucs_status_t Transfers::take_word(const ActiveHead& head, std::span<const std::byte> /*more*/, void* data,
-                                  std::size_t bytes, bool is_rendezvous) {
+ucs_status_t Transfers::take_words(const ActiveHead& head, std::span<const std::byte> /*more*/, void* data,
+                                   std::size_t bytes, bool is_rendezvous) {
     Link* const link = sender_of(head);
     if (link == nullptr) return UCS_OK;
     ++link->arrived;
     if (!takes_) return UCS_OK;
-    auto message = is_rendezvous ? cluster::Message{.kind = cluster::Kind::part}  // nobody sends words like that
-                                 : cluster::from_bytes({static_cast<const std::byte*>(data), bytes}, nodes());
-    if (has_payload(message)) {
-        notices_.say(not_understood);
-    } else {
+    std::span left(static_cast<const std::byte*>(data), is_rendezvous ? 0 : bytes);  // nobody sends words like that
+    do {
+        auto message = cluster::from_bytes(take_word(left), nodes());
+        if (has_payload(message)) throw std::runtime_error("a part is no word");
         notices_.received(head.node, std::move(message), {});
-    }
+    } while (!left.empty());
     return UCS_OK;
 }
 

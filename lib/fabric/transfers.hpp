@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "fabric/link.hpp"
 #include "fabric/notices.hpp"
@@ -21,9 +22,9 @@ struct ActiveHead {
 
 /// The numbers of active messages.
 struct ActiveId {
-    static constexpr unsigned word = 1;  ///< a cluster::Message
-    static constexpr unsigned part = 2;  ///< one whose payload is the data; the message follows the head
-    static constexpr unsigned beat = 3;  ///< nothing: the way is open
+    static constexpr unsigned words = 1;  ///< cluster::Messages, each after its length in four bytes
+    static constexpr unsigned part = 2;   ///< one whose payload is the data; the message follows the head
+    static constexpr unsigned beat = 3;   ///< nothing: the way is open
 };
 
 class Transfers {
@@ -36,9 +37,12 @@ public:
     /// Makes an endpoint if there is none. It has to be there before the other side sends: for a connection that only
     /// the other side knows of UCX would make one that nobody could close. False: there is no way.
     [[nodiscard]] bool open(Link& link, std::span<const std::byte> address) noexcept;
+    /// A payload leaves at once. Words (messages without one) wait for others to the same node until flush(): each
+    /// active message costs a system call at both ends over TCP, more than anything else does about a small part.
     void send(Link& link, const cluster::Message& message, cluster::Payload payload);
+    void flush();
     void send_beat(Link& link);
-    [[nodiscard]] bool is_flushed() const noexcept { return sendings_.empty(); }
+    [[nodiscard]] bool is_flushed() const noexcept { return sendings_.empty() && links_with_words_.empty(); }
     /// Nothing that comes is taken any more.
     void stop_taking() noexcept { takes_ = false; }
     /// Gives back memory of payload that is on its way. UCX must not run any more.
@@ -59,10 +63,12 @@ private:
 
     [[nodiscard]] std::unique_ptr<Sending> make_sending(const Link& link);
     void post(Link& link, unsigned id, std::unique_ptr<Sending> sending, std::span<const std::byte> data);
+    void add_word(Link& link, const cluster::Message& message);
+    void post_words(Link& link);
     void finish(Sending& sending);
     [[nodiscard]] Link* sender_of(const ActiveHead& head);
-    ucs_status_t take_word(const ActiveHead& head, std::span<const std::byte> more, void* data, std::size_t bytes,
-                           bool is_rendezvous);
+    ucs_status_t take_words(const ActiveHead& head, std::span<const std::byte> more, void* data, std::size_t bytes,
+                            bool is_rendezvous);
     ucs_status_t take_part(const ActiveHead& head, std::span<const std::byte> more, void* data, std::size_t bytes,
                            bool is_rendezvous);
     ucs_status_t take_beat(const ActiveHead& head, std::span<const std::byte> more, void* data, std::size_t bytes,
@@ -77,6 +83,7 @@ private:
     Notices& notices_;
     Receiver& receiver_;
     cluster::NodeId self_;
+    std::vector<cluster::NodeId> links_with_words_;
     Sendings sendings_;
     Landings landings_;
     bool takes_ = true;

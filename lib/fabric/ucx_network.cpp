@@ -75,12 +75,17 @@ public:
     }
 
     bool progress(core::TimeNs now) {
-        const bool did = move(now);
-        return notices_.deliver() || did;
+        bool did = move(now);
+        did |= notices_.deliver();
+        transfers_.flush();
+        return did;
     }
 
     [[nodiscard]] int wait_fd() const noexcept { return links_.wait_fd(); }
-    [[nodiscard]] bool arm() { return is_armed_ = notices_.empty() && worker_->arm(); }
+    [[nodiscard]] bool arm() {
+        transfers_.flush();
+        return is_armed_ = notices_.empty() && worker_->arm();
+    }
     [[nodiscard]] bool is_flushed() const noexcept { return notices_.empty() && transfers_.is_flushed(); }
 
     [[nodiscard]] std::string text() const {
@@ -95,6 +100,7 @@ public:
 private:
     bool move(core::TimeNs now) {
         links_.set_now(now);
+        transfers_.flush();
         int rounds = 0;
         while (rounds < rounds_max && worker_->progress()) ++rounds;
         bool did = rounds > 0;

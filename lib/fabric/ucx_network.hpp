@@ -61,7 +61,8 @@ public:
     ~UcxNetwork() override;
 
     /// To this node itself, too. Message::to and from are filled in already. A payload (its handle is its address) is
-    /// not changed or freed before Receiver::sent.
+    /// not changed or freed before Receiver::sent. Messages without payload leave with the next progress() or arm(),
+    /// those to the same node together.
     void send(cluster::NodeId to, const cluster::Message& message, cluster::Payload payload) override;
 
     /// Moves what can be moved, and tells the receiver. `now`: any clock that only rises. False: nothing was done.

@@ -273,6 +273,21 @@ TEST_F(UcxNetworkTest, CarriesMessagesWithoutPayload) {
     EXPECT_TRUE(members[0].witness.sent_blocks.empty());
 }
 
+TEST_F(UcxNetworkTest, CarriesManyWordsInOrder) {
+    make(2);
+    ASSERT_TRUE(all_up(members));
+    constexpr Block words = 1000;
+    for (Block block = 0; block < words; ++block) {
+        members[0].network->send(1, {.kind = Kind::request, .from = 1, .to = 1, .block = block}, {});
+        if (block % 100 == 50) members[0].network->progress(monotonic_ns());
+    }
+    EXPECT_FALSE(members[0].network->is_flushed()) << "the last ones wait for others";
+    auto& taken = members[1].witness.taken;
+    ASSERT_TRUE(wait_until(members, [&] { return taken.size() == words; }));
+    EXPECT_TRUE(wait_until(members, [&] { return members[0].network->is_flushed(); }));
+    for (Block block = 0; block < words; ++block) EXPECT_EQ(taken[block].message.block, block);
+}
+
 TEST_F(UcxNetworkTest, CarriesManyPartsAtOnce) {
     make(2);
     ASSERT_TRUE(all_up(members));
@@ -483,14 +498,27 @@ TEST_F(UcxNetworkTest, IsNotHarmedByRandomMessages) {
             if (random() % 4 != 0 && header.size() >= sizeof head) std::memcpy(header.data(), &head, sizeof head);
             if (random() % 4 == 0) header.insert(header.end(), good.begin(), good.end());
             auto data = noise(random() % 16 == 0 ? random() % 200000 : random() % 200);
-            if (random() % 2 == 0 && data.size() > 2)
-                data[0] = static_cast<std::byte>(random() % 14), data[1] = std::byte{0};
+            if (random() % 2 == 0 && data.size() > 6) {  // the length and the beginning of a word
+                const auto length = static_cast<std::uint32_t>(data.size() - 4 - random() % 3);
+                std::memcpy(data.data(), &length, sizeof length);
+                data[4] = static_cast<std::byte>(random() % 14), data[5] = std::byte{0};
+            }
             const std::array<std::uint32_t, 3> flags{0, UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_RNDV};
             impostor.send(members, random() % 5, header, data, flags[random() % 3]);
         }
         auto header = std::vector<std::byte>(sizeof(ActiveHead));
         const ActiveHead head{.session = impostor.session, .node = 1};
         std::memcpy(header.data(), &head, sizeof head);
+        // A word, and a piece of another one.
+        const auto ready = cluster::to_bytes({.kind = Kind::ready, .from = 1, .to = 1, .block = 12345});
+        std::vector<std::byte> words{static_cast<std::byte>(ready.size()), std::byte{}, std::byte{}, std::byte{}};
+        words.insert(words.end(), ready.begin(), ready.end());
+        words.insert(words.end(), words.begin(), words.end() - 1);
+        impostor.send(members, ActiveId::words, header, words, UCP_AM_SEND_FLAG_EAGER);
+        ASSERT_TRUE(wait_until(members, [&] {
+            impostor.worker.progress();
+            return !witness.taken.empty() && witness.taken.back().message.block == 12345;
+        }));
         header.insert(header.end(), good.begin(), good.end());
         impostor.send(members, ActiveId::part, header, bytes_of(1000, 5), 0);
         ASSERT_TRUE(wait_until(members, [&] {

@@ -433,7 +433,7 @@ TEST(ListenerModel, RandomStreams) {
 }
 
 TEST(ListenerModel, BurstsAreTheSameAsPacketByPacket) {
-    for (std::uint64_t seed = 1; seed <= weir::test::repeated(std::uint64_t{3000}); ++seed) {
+    for (std::uint64_t seed = 1; seed <= weir::test::repeated(std::uint64_t{1000}); ++seed) {
         Dice dice(seed);
         const Mixed mixed = random_mixed(dice);
         const std::string single = told(mixed, true, seed);

@@ -43,7 +43,6 @@ struct Link {
     std::uint64_t own_session = 0;  ///< what its messages carry; 0: none are taken
     std::uint64_t its_session = 0;  ///< what messages to it carry
     std::vector<std::byte> words;   ///< for it, to go with the next active message of words
-    bool broken = false;            ///< UCX says so
     bool came = false;              ///< ever
     bool missed = false;            ///< that it does not come has been said
     int error = 0;                  ///< why the last try failed

@@ -18,7 +18,7 @@ namespace {
 
 using core::TimeNs;
 
-/// For a connection, and for each word of a meeting.
+/// At least, for a connection and for each word of a meeting: RDMA endpoints may take long to make.
 constexpr TimeNs meeting_ns = 2 * core::ns_per_s;
 /// Until it is said that a node does not come.
 constexpr TimeNs missing_ns = 3 * core::ns_per_s;
@@ -53,6 +53,10 @@ Links::Links(const UcxNetwork::Config& config, LinkTable& table, Notices& notice
     listener_ = listen_at(addresses_[config.self]);
     watch_fd(poll_.get(), listener_.get(), EPOLL_CTL_ADD, EPOLLIN);
     watch_fd(poll_.get(), worker.wait_fd(), EPOLL_CTL_ADD, EPOLLIN);
+}
+
+TimeNs Links::meeting_time() const noexcept {
+    return std::max(meeting_ns, config_.silence_ns);
 }
 
 std::string Links::name_of(cluster::NodeId node) const {
@@ -120,7 +124,8 @@ void Links::accept_callers() {
         if (!socket.is_open()) return;
         if (over_ || callers_.size() >= callers_max) continue;
         const int fd = socket.get();
-        const auto caller = callers_.emplace(fd, Caller{Connection(std::move(socket)), table_.now + meeting_ns}).first;
+        const auto caller =
+            callers_.emplace(fd, Caller{Connection(std::move(socket)), table_.now + meeting_time()}).first;
         watch(caller->second.connection, EPOLL_CTL_ADD);
     }
 }
@@ -192,7 +197,7 @@ void Links::greet(Connection connection, const Frame& frame) {
     if (!adopt(link, hello, frame)) return;
     link.connection = std::make_unique<Connection>(std::move(connection));
     link.stage = Link::Stage::greeted;
-    link.until = table_.now + meeting_ns;
+    link.until = table_.now + meeting_time();
     watch(*link.connection, EPOLL_CTL_ADD);
     link.connection->post(frame_of(hello_for(link), worker_.address()));
 }
@@ -214,10 +219,7 @@ bool Links::is_over(Connection& connection, const Link& link, const Hello& hello
 
 /// What it says of itself. False: UCX cannot reach it.
 bool Links::adopt(Link& link, const Hello& hello, const Frame& frame) {
-    if (link.life != hello.incarnation || link.broken) {
-        link.endpoint.reset();
-        link.broken = false;
-    }
+    if (link.life != hello.incarnation || link.endpoint.has_failed()) worker_.retire(std::move(link.endpoint));
     link.life = hello.incarnation;
     link.its_session = hello.session;
     link.posted = link.arrived = 0;
@@ -342,7 +344,7 @@ void Links::dial(Link& link) {
     }
     link.connection = std::make_unique<Connection>(std::move(*connection));
     link.stage = Link::Stage::connecting;
-    link.until = table_.now + meeting_ns;
+    link.until = table_.now + meeting_time();
     watch(*link.connection, EPOLL_CTL_ADD);
 }
 
@@ -354,8 +356,8 @@ void Links::look_at_up(Link& link) {
     }
     const bool is_silent =
         now - link.heard_at > config_.silence_ns || now - link.messaged_at > silences_of_messages * config_.silence_ns;
-    if (link.broken) drain();
-    if (link.broken || is_silent) return lose(link, true);
+    if (link.endpoint.has_failed()) drain();
+    if (link.endpoint.has_failed() || is_silent) return lose(link, true);
     if (now >= link.beat_at) beat(link);
 }
 
@@ -395,7 +397,7 @@ void Links::lose(Link& link, bool expels) {
         }
         link.gone = std::max(link.gone, link.life);
         notices_.down(link.node, link.life);
-        link.endpoint.reset();
+        worker_.retire(std::move(link.endpoint));
     }
     disconnect(link);
     link.own_session = 0;
@@ -418,7 +420,7 @@ void Links::close() {
         disconnect(link);
         link.own_session = 0;
         link.stage = Link::Stage::away;
-        link.endpoint.reset();
+        worker_.retire(std::move(link.endpoint));
     }
 }
 

@@ -72,6 +72,7 @@ private:
     void end(Link& link);
     void disconnect(Link& link) noexcept;
     void lose(Link& link, bool expels = false);
+    [[nodiscard]] core::TimeNs meeting_time() const noexcept;
     [[nodiscard]] std::string name_of(cluster::NodeId node) const;
 
     const UcxNetwork::Config& config_;

@@ -37,6 +37,10 @@ Member::Member(Config config)
     if (wake_fd_ < 0) throw core::RunError("eventfd: the system gives no more file descriptors");
     begin_life();
     network_text_ = network_->text();
+    thread_ = std::thread([this] {
+        started_.wait(false);
+        run();
+    });
 }
 
 Member::~Member() {
@@ -51,12 +55,14 @@ void Member::build_into(BlockQueue& queue, const WriteFence& fence) {
 }
 
 void Member::start() {
-    thread_ = std::thread([this] { run(); });
+    started_.store(true);
+    started_.notify_one();
 }
 
 void Member::join() {
     if (!thread_.joinable()) return;
     quit_.store(true, std::memory_order_release);
+    start();
     wake();
     thread_.join();
     if (queue_ != nullptr) queue_->ended.store(true, std::memory_order_release);

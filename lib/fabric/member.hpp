@@ -37,6 +37,9 @@ public:
     };
 
     /// Listens from now on; others are heard once it is started. Throws core::RunError.
+    /// Its thread is that of UCX, too, so it is made here, in one that has the rights that it is to have: an RDMA
+    /// device does not talk to a thread whose credentials are not those it was opened with (ib_safe_file_access() in
+    /// Linux).
     explicit Member(Config config);
     ~Member() override;
 
@@ -151,6 +154,7 @@ private:
     std::atomic<bool> done_{false};
     std::atomic<bool> stopping_{false};
     std::atomic<bool> stop_at_once_{false};
+    std::atomic<bool> started_{false};
     std::atomic<bool> quit_{false};
     std::thread thread_;
 };

@@ -35,6 +35,7 @@ struct Transfers::Sending {
     Transfers& owner;
     std::vector<std::byte> header;  ///< UCX reads it until the message has left
     std::vector<std::byte> words;
+    std::shared_ptr<UcxEndpoint::State> way;
     bool has_block = false;
     cluster::Block block = 0;
 };
@@ -85,14 +86,10 @@ void Transfers::give_up() {
     sendings_.clear();
 }
 
-void Transfers::on_failed(void* link, ucp_ep_h /*endpoint*/, ucs_status_t /*status*/) noexcept {
-    static_cast<Link*>(link)->broken = true;
-}
-
 bool Transfers::open(Link& link, std::span<const std::byte> address) noexcept {
     if (link.endpoint.is_open()) return true;
     try {
-        link.endpoint = UcxEndpoint(worker_, address, &on_failed, &link);
+        link.endpoint = UcxEndpoint(worker_, address);
     } catch (const std::exception&) {
         return false;
     }
@@ -138,11 +135,12 @@ void Transfers::send_beat(Link& link) {
 std::unique_ptr<Transfers::Sending> Transfers::make_sending(const Link& link) {
     const ActiveHead head{.session = link.its_session, .node = self_};
     const auto bytes = std::as_bytes(std::span(&head, 1));
-    return std::unique_ptr<Sending>(new Sending{.owner = *this, .header = {bytes.begin(), bytes.end()}, .words = {}});
+    return std::unique_ptr<Sending>(
+        new Sending{.owner = *this, .header = {bytes.begin(), bytes.end()}, .words = {}, .way = link.endpoint.state()});
 }
 
 void Transfers::post(Link& link, unsigned id, std::unique_ptr<Sending> sending, std::span<const std::byte> data) {
-    if (sending->header.size() > worker_.header_bytes_max() || link.broken || !link.endpoint.is_open())
+    if (sending->header.size() > worker_.header_bytes_max() || link.endpoint.has_failed() || !link.endpoint.is_open())
         return finish(*sending);
     if (id == ActiveId::words) data = sending->words;
     Sending* const key = sending.get();
@@ -159,13 +157,15 @@ void Transfers::post(Link& link, unsigned id, std::unique_ptr<Sending> sending, 
     void* const request = ucx().ucp_am_send_nbx(link.endpoint.get(), id, key->header.data(), key->header.size(),
                                                 data.data(), data.size(), &param);
     if (UCS_PTR_IS_PTR(request)) return;  // on_sent() is called
+    key->way->may_close |= UCS_PTR_STATUS(request) == UCS_OK;
     finish(*key);
     sendings_.erase(key);
 }
 
-void Transfers::on_sent(void* request, ucs_status_t /*status*/, void* sending) noexcept {
+void Transfers::on_sent(void* request, ucs_status_t status, void* sending) noexcept {
     ucx().ucp_request_free(request);
     auto* const done = static_cast<Sending*>(sending);
+    done->way->may_close |= status == UCS_OK;
     Transfers& owner = done->owner;
     owner.finish(*done);
     owner.sendings_.erase(done);

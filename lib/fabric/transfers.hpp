@@ -59,7 +59,6 @@ private:
                                   std::size_t bytes, const ucp_am_recv_param_t* param) noexcept;
     static void on_sent(void* request, ucs_status_t status, void* sending) noexcept;
     static void on_landed(void* request, ucs_status_t status, std::size_t bytes, void* landing) noexcept;
-    static void on_failed(void* link, ucp_ep_h endpoint, ucs_status_t status) noexcept;
 
     [[nodiscard]] std::unique_ptr<Sending> make_sending(const Link& link);
     void post(Link& link, unsigned id, std::unique_ptr<Sending> sending, std::span<const std::byte> data);

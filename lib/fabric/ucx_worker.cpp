@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -48,6 +49,11 @@ ucs_status_t drop_active_message(void* /*arg*/, const void* /*header*/, std::siz
 /// UCX 1.13 calls whatever lies in memory for numbers of active messages that are free up to the next power of two.
 constexpr unsigned active_messages = 16;
 
+/// "rc_verbs/mlx5_0:1"
+bool is_rdma(const std::string& transport) {
+    return transport.starts_with("rc_") || transport.starts_with("ud_") || transport.starts_with("dc_");
+}
+
 }  // namespace
 
 UcxWorker::UcxWorker(const std::string& transports, std::size_t peers) {
@@ -64,7 +70,18 @@ UcxWorker::~UcxWorker() {
     close();
 }
 
+void UcxWorker::retire(UcxEndpoint endpoint) {
+    retired_.push_back(std::move(endpoint));
+    std::erase_if(retired_, [](const UcxEndpoint& one) { return one.may_close(); });
+}
+
+/// With endpoints that must not be closed it stays as it is, and keeps what it has until the process ends.
 void UcxWorker::close() noexcept {
+    std::erase_if(retired_, [](const UcxEndpoint& one) { return one.may_close(); });
+    if (!retired_.empty()) {
+        static_cast<void>(new std::vector(std::move(retired_)));
+        return;
+    }
     if (worker_ != nullptr) ucx().ucp_worker_destroy(worker_);
     if (context_ != nullptr) ucx().ucp_cleanup(context_);
 }
@@ -115,19 +132,19 @@ bool UcxWorker::arm() {
     return ucx().ucp_worker_arm(worker_) == UCS_OK;  // else there is something to do first
 }
 
-UcxEndpoint::UcxEndpoint(UcxWorker& worker, std::span<const std::byte> address, ucp_err_handler_cb_t failed,
-                         void* arg) {
+UcxEndpoint::UcxEndpoint(UcxWorker& worker, std::span<const std::byte> address) : state_(std::make_shared<State>()) {
     ucp_ep_params_t params{};
     params.field_mask =
         UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
     params.address = reinterpret_cast<const ucp_address_t*>(address.data());
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    params.err_handler.cb = failed;
-    params.err_handler.arg = arg;
+    params.err_handler.cb = [](void* state, ucp_ep_h, ucs_status_t) { static_cast<State*>(state)->has_failed = true; };
+    params.err_handler.arg = state_.get();
     must_ucx(ucx().ucp_ep_create(worker.get(), &params, &endpoint_), "making an endpoint");
+    state_->may_close = std::ranges::none_of(transports(), is_rdma);
 }
 
-void UcxEndpoint::reset() noexcept {
+void UcxEndpoint::close() noexcept {
     ucp_ep_h const endpoint = std::exchange(endpoint_, nullptr);
     if (endpoint == nullptr) return;
     ucp_request_param_t param{};

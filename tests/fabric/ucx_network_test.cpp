@@ -450,8 +450,7 @@ public:
             return frame.has_value();
         }));
         session = hello_of(*frame).session;
-        endpoint = UcxEndpoint(
-            worker, address_of(*frame), [](void*, ucp_ep_h, ucs_status_t) {}, nullptr);
+        endpoint = UcxEndpoint(worker, address_of(*frame));
         connection->post({.kind = FrameKind::go, .body = {}});
     }
     void send(std::deque<Member>& members, unsigned id, const std::vector<std::byte>& header,

@@ -78,10 +78,8 @@ void UcxWorker::retire(UcxEndpoint endpoint) {
 /// With endpoints that must not be closed it stays as it is, and keeps what it has until the process ends.
 void UcxWorker::close() noexcept {
     std::erase_if(retired_, [](const UcxEndpoint& one) { return one.may_close(); });
-    if (!retired_.empty()) {
-        static_cast<void>(new std::vector(std::move(retired_)));
-        return;
-    }
+    for (UcxEndpoint& endpoint : retired_) endpoint.abandon();
+    if (!retired_.empty()) return;
     if (worker_ != nullptr) ucx().ucp_worker_destroy(worker_);
     if (context_ != nullptr) ucx().ucp_cleanup(context_);
 }

@@ -44,6 +44,8 @@ public:
     }
     [[nodiscard]] const std::shared_ptr<State>& state() const noexcept { return state_; }
     [[nodiscard]] ucp_ep_h get() const noexcept { return endpoint_; }
+    /// It is never closed. Its worker must not run any more.
+    void abandon() noexcept { endpoint_ = nullptr; }
     /// The transports that UCX has chosen for it, such as "tcp/lo".
     [[nodiscard]] std::vector<std::string> transports() const;
 

@@ -20,7 +20,7 @@ NODES = {"ru0": "readout", "ru1": "readout", "bu0": "builder", "bu1": "builder"}
 EVENTS = 200
 ADDRESS = "10.1.0.1"
 
-# Soft-RoCE puts no address in front of a datagram for a port of the same host, and UCX would drop it without a word.
+# Of soft-RoCE, UCX takes datagrams between processes of one host for somebody else's, and would drop them without a word.
 JOB = f"""
 modprobe virtio_net; modprobe rdma_rxe
 interface eth0 {ADDRESS}/24

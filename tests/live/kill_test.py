@@ -119,7 +119,9 @@ class KillTest(live.Case):
 
         moments = {"before": 0, "during": 0, "after": 0}
         promised_in_all = found_in_all = 0
-        for number in range(kills):
+        number = -1
+        # Chance may miss the middle a few times.
+        while (number := number + 1) < kills or (moments["during"] <= kills // 10 and number < 4 * kills):
             name = f"run{number}"
             what = f"seed {seed}, kill {number}"
             process = self.start(name)

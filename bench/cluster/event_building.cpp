@@ -8,7 +8,7 @@ namespace weir::cluster::bench {
 EventBuilding::EventBuilding(const Options& options, NodeId self)
     : options_(options),
       self_(self),
-      network_({options.part_bytes, options.sends, options.receives}, self, options.settings.nodes),
+      network_({options.part_bytes, options.receives}, self, options.settings.nodes),
       node_(options.settings, self, MpiNetwork::first_life, network_, *this) {}
 
 core::TimeNs EventBuilding::now() {

@@ -131,14 +131,13 @@ void MpiNetwork::send_bytes(NodeId to, std::vector<std::byte> bytes, int tag) {
 }
 
 void MpiNetwork::send_parts() {
-    while (!queued_parts_.empty() && (config_.sends == 0 || parts_leaving_ < config_.sends)) {
+    while (!queued_parts_.empty()) {
         const Mail& mail = queued_parts_.front();
         const Block block = mail.message.block;
         requests_.push_back(MPI_REQUEST_NULL);
         sendings_.push_back({.is_part = true, .block = block, .bytes = {}});
         MPI_Isend(part_bytes_.get(), static_cast<int>(config_.part_bytes), MPI_BYTE, mail.node,
                   static_cast<int>(block % tags), parts_, &requests_.back());
-        ++parts_leaving_;
         queued_parts_.pop_front();
     }
 }
@@ -218,7 +217,6 @@ void MpiNetwork::forget_sent(Receiver& receiver) {
         if (i + 1 != sendings_.size()) sendings_[i] = std::move(sendings_.back());
         sendings_.pop_back();
     }
-    parts_leaving_ -= static_cast<std::uint32_t>(left.size());
     for (const Block block : left) receiver.sent(block);
 }
 

@@ -22,7 +22,6 @@ class MpiNetwork final : public Network {
 public:
     struct Config {
         std::uint64_t part_bytes = 0;
-        std::uint32_t sends = 0;     ///< payloads on their way out at a time; 0: all
         std::uint32_t receives = 0;  ///< payloads that may come in at a time
     };
     /// Who is told what has come.
@@ -105,7 +104,6 @@ private:
     Bytes part_bytes_;  ///< first the one part that is sent over and over, then a place for each receive
     std::vector<MPI_Request> requests_;  ///< receives of messages, receives of payloads, sends
     std::vector<Sending> sendings_;      ///< of the requests behind the receives
-    std::uint32_t parts_leaving_ = 0;
     std::deque<Mail> local_;
     std::deque<Mail> queued_parts_;
     std::vector<std::vector<std::byte>> queued_;  ///< messages, each after its size, by node

@@ -64,7 +64,7 @@ Setters setters(Options& options, bool& are_separate) {
         {"--parallel", number(settings.parallel)},
         {"--seed", number(settings.seed)},
         {"--part", number(options.part_bytes)},
-        {"--sends", number(options.sends)},
+        {"--sends", number(settings.sends)},
         {"--receives", number(options.receives)},
         {"--warm", number(options.warm_blocks)},
         {"--measured", number(options.measured_blocks)},

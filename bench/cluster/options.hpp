@@ -19,8 +19,6 @@ struct Options {
     Mode mode = Mode::build;
     Settings settings;  ///< mode build
     std::uint64_t part_bytes = 1U << 20U;
-    /// Payloads that a node has on their way out, however many are wanted of it. 0: all.
-    std::uint32_t sends = 0;
     /// Payloads that a node is ready to take at a time. 0: credits * parallel where builders pull, 32 where readouts
     /// push.
     std::uint32_t receives = 0;

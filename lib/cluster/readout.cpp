@@ -6,6 +6,7 @@ namespace weir::cluster {
 
 Readout::Readout(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application)
     : settings_(settings),
+      self_(self),
       peers_(peers),
       mail_(mail),
       application_(application),
@@ -97,17 +98,19 @@ void Readout::want(Block block, NodeId builder, Incarnation life) {
 }
 
 void Readout::queue(Block block, NodeId builder) {
-    if (settings_.strategy == Strategy::pull) {  // builders take turns
-        send_part(block, builder);
-        return;
+    if (settings_.strategy == Strategy::pull) {
+        if (builder == self_) return send_part(block, builder);  // takes nothing of the network
+        turns_.insert({asked_++, 0, block, builder});
+    } else {
+        const std::uint64_t round = block / settings_.builders.size();
+        turns_.insert({round, order_.place_of(round, builder), block, builder});
     }
-    const std::uint64_t round = block / settings_.builders.size();
-    turns_.insert({round, order_.place_of(round, builder), block, builder});
     send_more();
 }
 
 void Readout::send_more() {
-    while (in_flight_ < settings_.parallel && !turns_.empty()) {
+    const std::uint32_t limit = settings_.strategy == Strategy::pull ? settings_.sends : settings_.parallel;
+    while ((limit == 0 || in_flight_ < limit) && !turns_.empty()) {
         const Turn turn = *turns_.begin();
         turns_.erase(turns_.begin());
         send_part(turn.block, turn.builder);
@@ -126,12 +129,18 @@ void Readout::send_part(Block block, NodeId builder) {
     ++stats_.handed_over;
     ++stats_.handed_to[builder];
     ++held->second.sending;
-    ++in_flight_;
+    if (builder == self_)
+        to_self_.insert(block);
+    else
+        ++in_flight_;
     mail_.to(builder, std::move(message), held->second.payload);
 }
 
 void Readout::sent(Block block) {
-    --in_flight_;
+    if (const auto own = to_self_.find(block); own != to_self_.end())
+        to_self_.erase(own);
+    else
+        --in_flight_;
     if (const auto held = held_.find(block); held != held_.end()) {
         --held->second.sending;
         let_go(held);

@@ -79,6 +79,7 @@ private:
     void let_go(std::map<Block, Held>::iterator held);
 
     const Settings& settings_;
+    NodeId self_;
     const Peers& peers_;
     Mail& mail_;
     Application& application_;
@@ -87,7 +88,9 @@ private:
     std::multimap<Block, Wish> waiting_;                              ///< wanted, and not here yet
     std::multimap<NodeId, std::pair<Block, Incarnation>> unreached_;  ///< wanted by builders that are not here yet
     std::set<Turn> turns_;
-    std::uint32_t in_flight_ = 0;
+    std::uint64_t asked_ = 0;       ///< parts, where builders pull
+    std::uint32_t in_flight_ = 0;   ///< parts on their way over the network
+    std::multiset<Block> to_self_;  ///< and past it
     std::set<Block> released_;
     Block settled_ = 0;
     Block first_ = 0;

@@ -34,6 +34,9 @@ struct Settings {
     std::uint32_t credits = 16;  ///< blocks that a builder has room for
     /// Parts on their way: of one block to a builder that pulls; from a readout node that pushes.
     std::uint32_t parallel = 1;
+    /// Where builders pull: parts that a readout node has on their way out, to all of them. 0: all that are asked for,
+    /// because otherwise a builder that stands still holds up the others.
+    std::uint32_t sends = 0;
     core::TimeNs timeout_ns = 2 * core::ns_per_s;     ///< for the parts of a block, from its assignment
     core::TimeNs join_wait_ns = 10 * core::ns_per_s;  ///< for nodes that are listed, at the start
     std::uint64_t seed = 1;                           ///< of Order::random

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -39,14 +40,15 @@ struct Link {
     cluster::Incarnation life = 0;  ///< of the connection
     cluster::Incarnation gone = 0;  ///< up to which its lives are over
     std::unique_ptr<Connection> connection;
-    UcxEndpoint endpoint;           ///< to `life`: one for each, made before it can send anything
-    std::uint64_t own_session = 0;  ///< what its messages carry; 0: none are taken
-    std::uint64_t its_session = 0;  ///< what messages to it carry
-    std::vector<std::byte> words;   ///< for it, to go with the next active message of words
-    bool came = false;              ///< ever
-    bool missed = false;            ///< that it does not come has been said
-    int error = 0;                  ///< why the last try failed
-    std::uint64_t posted = 0;       ///< active messages of this connection
+    UcxEndpoint endpoint;                   ///< to `life`: one for each, made before it can send anything
+    std::uint64_t own_session = 0;          ///< what its messages carry; 0: none are taken
+    std::uint64_t its_session = 0;          ///< what messages to it carry
+    std::vector<std::byte> words;           ///< for it, to go with the next active message of words
+    std::optional<cluster::Message> ready;  ///< the same: a later Kind::ready says all that it says
+    bool came = false;                      ///< ever
+    bool missed = false;                    ///< that it does not come has been said
+    int error = 0;                          ///< why the last try failed
+    std::uint64_t posted = 0;               ///< active messages of this connection
     std::uint64_t arrived = 0;
     std::uint64_t last = 0;        ///< leaving: how many come in all
     core::TimeNs heard_at = 0;     ///< anything

@@ -224,6 +224,7 @@ bool Links::adopt(Link& link, const Hello& hello, const Frame& frame) {
     link.its_session = hello.session;
     link.posted = link.arrived = 0;
     link.words.clear();
+    link.ready.reset();
     if (!transfers_.open(link, address_of(frame))) {
         notices_.say(fmt::format(
             "UCX has no way to {} by transports {}; it knows only network interfaces that were up when this process began",

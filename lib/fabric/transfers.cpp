@@ -29,6 +29,13 @@ std::span<const std::byte> take_word(std::span<const std::byte>& words) {
     return word;
 }
 
+void append_word(std::vector<std::byte>& words, std::span<const std::byte> bytes) {
+    const auto length = static_cast<WordLength>(bytes.size());
+    const auto prefix = std::as_bytes(std::span(&length, 1));
+    words.insert(words.end(), prefix.begin(), prefix.end());
+    words.insert(words.end(), bytes.begin(), bytes.end());
+}
+
 }  // namespace
 
 struct Transfers::Sending {
@@ -107,13 +114,14 @@ void Transfers::send(Link& link, const cluster::Message& message, cluster::Paylo
 }
 
 void Transfers::add_word(Link& link, const cluster::Message& message) {
+    if (link.words.empty() && !link.ready) links_with_words_.push_back(link.node);
+    if (message.kind == cluster::Kind::ready) {
+        link.ready = message;
+        return;
+    }
     const auto bytes = cluster::to_bytes(message);
     if (link.words.size() + sizeof(WordLength) + bytes.size() > words_bytes_max) post_words(link);
-    if (link.words.empty()) links_with_words_.push_back(link.node);
-    const auto length = static_cast<WordLength>(bytes.size());
-    const auto prefix = std::as_bytes(std::span(&length, 1));
-    link.words.insert(link.words.end(), prefix.begin(), prefix.end());
-    link.words.insert(link.words.end(), bytes.begin(), bytes.end());
+    append_word(link.words, bytes);
 }
 
 void Transfers::flush() {
@@ -122,6 +130,7 @@ void Transfers::flush() {
 }
 
 void Transfers::post_words(Link& link) {
+    if (const auto ready = std::exchange(link.ready, std::nullopt)) append_word(link.words, cluster::to_bytes(*ready));
     if (link.words.empty()) return;
     auto sending = make_sending(link);
     sending->words.swap(link.words);

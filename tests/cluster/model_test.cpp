@@ -35,6 +35,7 @@ Settings random_settings(std::mt19937_64& random) {
             settings.list.insert(settings.list.begin() + static_cast<std::ptrdiff_t>(random() % (node + 1U)), node);
     settings.credits = static_cast<std::uint32_t>(1 + random() % 8);
     settings.parallel = static_cast<std::uint32_t>(1 + random() % 3);
+    settings.sends = static_cast<std::uint32_t>(random() % 4);
     settings.timeout_ns = 400 * core::ns_per_ms;
     settings.join_wait_ns = 200 * core::ns_per_ms;
     settings.seed = random();

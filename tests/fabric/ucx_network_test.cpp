@@ -288,6 +288,22 @@ TEST_F(UcxNetworkTest, CarriesManyWordsInOrder) {
     for (Block block = 0; block < words; ++block) EXPECT_EQ(taken[block].message.block, block);
 }
 
+TEST_F(UcxNetworkTest, CarriesTheLastReadyOfATurn) {
+    make(2);
+    ASSERT_TRUE(all_up(members));
+    for (const Block block : {7U, 8U, 9U})
+        members[0].network->send(1, {.kind = Kind::ready, .from = 1, .to = 1, .block = block}, {});
+    members[0].network->send(1, {.kind = Kind::request, .from = 1, .to = 1, .block = 3}, {});
+    auto& taken = members[1].witness.taken;
+    ASSERT_TRUE(wait_until(members, [&] { return taken.size() >= 2; }));
+    members[0].network->send(1, {.kind = Kind::ready, .from = 1, .to = 1, .block = 10}, {});
+    ASSERT_TRUE(wait_until(members, [&] { return taken.size() >= 3; }));
+    std::vector<Block> blocks;
+    for (const auto& one : taken)
+        if (one.message.kind == Kind::ready) blocks.push_back(one.message.block);
+    EXPECT_EQ(blocks, (std::vector<Block>{9, 10}));
+}
+
 TEST_F(UcxNetworkTest, CarriesManyPartsAtOnce) {
     make(2);
     ASSERT_TRUE(all_up(members));
@@ -761,7 +777,8 @@ TEST_F(UcxNetworkTest, GoesInPeace) {
     ASSERT_TRUE(all_up(members));
     const auto payload = bytes_of(1U << 20U, 1);
     for (Block block = 0; block < 20; ++block) members[2].network->send(0, part_of(block), payload_of(payload));
-    for (Block block = 0; block < 100; ++block) members[2].network->send(1, {.kind = Kind::ready, .block = block}, {});
+    for (Block block = 0; block < 100; ++block)
+        members[2].network->send(1, {.kind = Kind::request, .block = block}, {});
     std::thread goes([network = std::move(members[2].network)]() mutable {
         for (const TimeNs end = monotonic_ns() + patience; !network->is_flushed() && monotonic_ns() < end;)
             network->progress(monotonic_ns());

@@ -541,6 +541,7 @@ TEST_F(UcxNetworkTest, IsNotHarmedByRandomMessages) {
             return !witness.taken.empty() && witness.taken.back().bytes == bytes_of(1000, 5);
         }));
     }
+    EXPECT_EQ(std::ranges::count_if(witness.taken, [](const auto& one) { return one.message.block == 12345; }), 1);
     EXPECT_TRUE(witness.has_said("it was dropped"));
     EXPECT_EQ(witness.said.size(), 1U);
     ASSERT_TRUE(wait_until(members, [&] { return witness.has_logged("down 1.1"); }));

@@ -30,7 +30,7 @@ private:
     };
 
     void receive(NodeId from, const Message& message, Payload payload) override;
-    void sent(Block block) override { node_.sent(block); }
+    void sent(NodeId to, Block block) override { node_.sent(to, block); }
     void hear_mark() override;
     void offer();
     void write();

@@ -127,7 +127,7 @@ void MpiNetwork::send_bytes(NodeId to, std::vector<std::byte> bytes, int tag) {
     MPI_Test(&request, &has_left, MPI_STATUS_IGNORE);
     if (has_left != 0) return;
     requests_.push_back(request);
-    sendings_.push_back({.is_part = false, .block = 0, .bytes = std::move(bytes)});
+    sendings_.push_back({.is_part = false, .to = 0, .block = 0, .bytes = std::move(bytes)});
 }
 
 void MpiNetwork::send_parts() {
@@ -135,7 +135,7 @@ void MpiNetwork::send_parts() {
         const Mail& mail = queued_parts_.front();
         const Block block = mail.message.block;
         requests_.push_back(MPI_REQUEST_NULL);
-        sendings_.push_back({.is_part = true, .block = block, .bytes = {}});
+        sendings_.push_back({.is_part = true, .to = mail.node, .block = block, .bytes = {}});
         MPI_Isend(part_bytes_.get(), static_cast<int>(config_.part_bytes), MPI_BYTE, mail.node,
                   static_cast<int>(block % tags), parts_, &requests_.back());
         queued_parts_.pop_front();
@@ -147,7 +147,7 @@ void MpiNetwork::deliver_local(Receiver& receiver) {
     for (const Mail& mail : std::exchange(local_, {})) {
         const bool has_payload = mail.payload.handle != 0;
         receiver.receive(self_, mail.message, has_payload ? Payload{mail.payload.bytes, received} : Payload{});
-        if (has_payload) receiver.sent(mail.message.block);
+        if (has_payload) receiver.sent(self_, mail.message.block);
     }
 }
 
@@ -204,20 +204,20 @@ Block MpiNetwork::block_of(int tag) const noexcept {
 }
 
 void MpiNetwork::forget_sent(Receiver& receiver) {
-    std::vector<Block> left;
+    std::vector<std::pair<NodeId, Block>> left;
     for (std::size_t i = 0; i < sendings_.size();) {
         MPI_Request& request = requests_[receive_count() + i];
         if (request != MPI_REQUEST_NULL) {
             ++i;
             continue;
         }
-        if (sendings_[i].is_part) left.push_back(sendings_[i].block);
+        if (sendings_[i].is_part) left.emplace_back(sendings_[i].to, sendings_[i].block);
         request = requests_.back();
         requests_.pop_back();
         if (i + 1 != sendings_.size()) sendings_[i] = std::move(sendings_.back());
         sendings_.pop_back();
     }
-    for (const Block block : left) receiver.sent(block);
+    for (const auto& [to, block] : left) receiver.sent(to, block);
 }
 
 }  // namespace weir::cluster::bench

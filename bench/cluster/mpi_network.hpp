@@ -32,7 +32,7 @@ public:
         Receiver& operator=(const Receiver&) = delete;
         virtual ~Receiver() = default;
         virtual void receive(NodeId from, const Message& message, Payload payload) = 0;
-        virtual void sent(Block block) = 0;
+        virtual void sent(NodeId to, Block block) = 0;
         virtual void hear_mark() = 0;
     };
     struct Stats {
@@ -73,6 +73,7 @@ private:
     /// What the requests behind those of the receives send: a payload, or bytes to be kept until they have left.
     struct Sending {
         bool is_part = false;
+        NodeId to = 0;
         Block block = 0;
         std::vector<std::byte> bytes;
     };

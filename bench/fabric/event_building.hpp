@@ -15,7 +15,7 @@ public:
                   Pieces& memory);
 
     void received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) override;
-    void sent(cluster::Block block) override { node_.sent(block); }
+    void sent(cluster::NodeId to, cluster::Block block) override { node_.sent(to, block); }
     bool work(core::TimeNs now) override;
     void go() override;
     cluster::Block pause() override;

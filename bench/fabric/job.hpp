@@ -32,7 +32,7 @@ public:
     virtual ~Job() = default;
 
     virtual void received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) = 0;
-    virtual void sent(cluster::Block block) = 0;
+    virtual void sent(cluster::NodeId to, cluster::Block block) = 0;
     /// False: there was nothing to do.
     virtual bool work(core::TimeNs now) = 0;
     virtual void go() = 0;

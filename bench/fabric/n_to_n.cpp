@@ -52,7 +52,7 @@ void NToN::send_part() {
     network_.send(builder_, message_of(Kind::part, number), {task_.part_bytes, handle_of(part)});
 }
 
-void NToN::sent(Block block) {
+void NToN::sent(NodeId /*to*/, Block block) {
     memory_.give_back(std::exchange(leaving_[block % leaving_.size()], nullptr));
     --sending_;
 }

@@ -13,7 +13,7 @@ public:
     NToN(const Options& options, const Task& task, cluster::NodeId self, cluster::Network& network, Pieces& memory);
 
     void received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) override;
-    void sent(cluster::Block block) override;
+    void sent(cluster::NodeId to, cluster::Block block) override;
     bool work(core::TimeNs now) override;
     void go() override { goes_ = true; }
     cluster::Block pause() override;

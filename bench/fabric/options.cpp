@@ -40,6 +40,8 @@ void set(Options& options, const std::string& key, const std::string& value) {
         options.credits = static_cast<std::uint32_t>(std::stoul(value));
     } else if (key == "--parallel") {
         options.parallel = static_cast<std::uint32_t>(std::stoul(value));
+    } else if (key == "--sends") {
+        options.sends = static_cast<std::uint32_t>(std::stoul(value));
     } else if (key == "--json") {
         options.json = value;
     } else if (key == "--commit") {
@@ -72,6 +74,7 @@ cluster::Settings settings_of(const Options& options) {
     settings.managers.insert(1);
     settings.credits = options.credits;
     settings.parallel = options.parallel;
+    settings.sends = options.sends;
     settings.timeout_ns = settings.join_wait_ns = 3600 * core::ns_per_s;  // no node dies
     return settings;
 }
@@ -95,7 +98,7 @@ Options parse(int count, char** words) {
 
 std::string usage() {
     return "cluster_bench [--quick] [--nodes N] [--transports UCX_TLS] [--sizes KIB,KIB] [--turns N] [--seconds S] "
-           "[--credits N] [--parallel N] [--json FILE]";
+           "[--credits N] [--parallel N] [--sends N] [--json FILE]";
 }
 
 }  // namespace weir::fabric::bench

@@ -108,8 +108,8 @@ void Station::received(NodeId from, const cluster::Message& message, cluster::Pa
     if (is_of_turn) job_->received(from, message, payload);
 }
 
-void Station::sent(cluster::Block block) {
-    job_->sent(block);
+void Station::sent(cluster::NodeId to, cluster::Block block) {
+    job_->sent(to, block);
 }
 
 std::byte* Station::room(std::uint64_t bytes) {

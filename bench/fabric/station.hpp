@@ -20,7 +20,7 @@ private:
     void up(cluster::NodeId node, cluster::Incarnation incarnation) override;
     void down(cluster::NodeId node, cluster::Incarnation incarnation) override;
     void received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) override;
-    void sent(cluster::Block block) override;
+    void sent(cluster::NodeId to, cluster::Block block) override;
     std::byte* room(std::uint64_t bytes) override;
     void give_back(std::byte* memory, std::uint64_t bytes) override;
     void say(const std::string& text) override;

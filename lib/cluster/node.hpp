@@ -29,8 +29,8 @@ public:
     /// That life of it is over, and nothing more comes of it; also if it was never seen.
     void peer_down(NodeId node, Incarnation incarnation, core::TimeNs now);
     void receive(NodeId from, const Message& message, Payload payload, core::TimeNs now);
-    /// The payload of the part of `block` has left, or never will: once for each that was sent.
-    void sent(Block block) { readout_.sent(block); }
+    /// The payload of the part of `block` has left for `to`, or never will: once for each that was sent.
+    void sent(NodeId to, Block block) { readout_.sent(to, block); }
     /// Some times in every interval that matters.
     void look(core::TimeNs now);
 

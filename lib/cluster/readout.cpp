@@ -4,14 +4,27 @@
 
 namespace weir::cluster {
 
+namespace {
+
+std::uint32_t sends_to_each(const Settings& settings) {
+    constexpr std::size_t enough = 8;
+    const std::size_t builders = std::max<std::size_t>(1, settings.builders.size());
+    return settings.sends > 0 ? settings.sends : static_cast<std::uint32_t>((enough + builders - 1) / builders);
+}
+
+}  // namespace
+
 Readout::Readout(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application)
     : settings_(settings),
       self_(self),
       peers_(peers),
       mail_(mail),
       application_(application),
-      order_(settings, self, settings.builders) {
+      order_(settings, self, settings.builders),
+      in_flight_to_max_(sends_to_each(settings)) {
     stats_.handed_to.resize(settings.nodes);
+    asked_.resize(settings.nodes);
+    in_flight_to_.resize(settings.nodes);
 }
 
 Readout::Stats& Readout::Stats::operator+=(const Stats& other) {
@@ -94,23 +107,28 @@ void Readout::want(Block block, NodeId builder, Incarnation life) {
         part.sent_to = builder;
         part.sent_to_life = life;
     }
-    queue(block, builder);
-}
-
-void Readout::queue(Block block, NodeId builder) {
     if (settings_.strategy == Strategy::pull) {
-        if (builder == self_) return send_part(block, builder);  // takes nothing of the network
-        turns_.insert({asked_++, 0, block, builder});
+        asked_[builder].push_back(block);
+        send_asked(builder);
     } else {
         const std::uint64_t round = block / settings_.builders.size();
         turns_.insert({round, order_.place_of(round, builder), block, builder});
+        send_turns();
     }
-    send_more();
 }
 
-void Readout::send_more() {
-    const std::uint32_t limit = settings_.strategy == Strategy::pull ? settings_.sends : settings_.parallel;
-    while ((limit == 0 || in_flight_ < limit) && !turns_.empty()) {
+/// Each builder has a limit of its own, so one that stands still holds up nobody.
+void Readout::send_asked(NodeId builder) {
+    std::deque<Block>& asked = asked_[builder];
+    while (!asked.empty() && in_flight_to_[builder] < in_flight_to_max_) {
+        const Block block = asked.front();
+        asked.pop_front();
+        if (block >= settled_) send_part(block, builder);
+    }
+}
+
+void Readout::send_turns() {
+    while (in_flight_ < settings_.parallel && !turns_.empty()) {
         const Turn turn = *turns_.begin();
         turns_.erase(turns_.begin());
         send_part(turn.block, turn.builder);
@@ -129,23 +147,17 @@ void Readout::send_part(Block block, NodeId builder) {
     ++stats_.handed_over;
     ++stats_.handed_to[builder];
     ++held->second.sending;
-    if (builder == self_)
-        to_self_.insert(block);
-    else
-        ++in_flight_;
+    if (builder != self_) ++in_flight_, ++in_flight_to_[builder];
     mail_.to(builder, std::move(message), held->second.payload);
 }
 
-void Readout::sent(Block block) {
-    if (const auto own = to_self_.find(block); own != to_self_.end())
-        to_self_.erase(own);
-    else
-        --in_flight_;
+void Readout::sent(NodeId builder, Block block) {
+    if (builder != self_) --in_flight_, --in_flight_to_[builder];
     if (const auto held = held_.find(block); held != held_.end()) {
         --held->second.sending;
         let_go(held);
     }
-    send_more();
+    settings_.strategy == Strategy::pull ? send_asked(builder) : send_turns();
 }
 
 void Readout::release(Block block) {
@@ -184,6 +196,7 @@ void Readout::builder_gone(NodeId builder) {
     });
     std::erase_if(waiting_, [builder](const auto& wish) { return wish.second.builder == builder; });
     std::erase_if(turns_, [builder](const Turn& turn) { return turn.builder == builder; });
+    asked_[builder].clear();
 }
 
 void Readout::let_go(std::map<Block, Held>::iterator held) {

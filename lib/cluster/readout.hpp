@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <set>
 #include <vector>
@@ -41,7 +42,7 @@ public:
 
     /// `builder`, in that life of it, is to have the part of `block`.
     void want(Block block, NodeId builder, Incarnation life);
-    void sent(Block block);
+    void sent(NodeId to, Block block);
     void release(Block block);
     /// What became of all blocks before `block` is known, so nobody wants them.
     void settle(Block block);
@@ -73,8 +74,8 @@ private:
     };
     void tell_ready();
     void answer_wishes();
-    void queue(Block block, NodeId builder);
-    void send_more();
+    void send_asked(NodeId builder);
+    void send_turns();
     void send_part(Block block, NodeId builder);
     void let_go(std::map<Block, Held>::iterator held);
 
@@ -87,10 +88,11 @@ private:
     std::map<Block, Held> held_;
     std::multimap<Block, Wish> waiting_;                              ///< wanted, and not here yet
     std::multimap<NodeId, std::pair<Block, Incarnation>> unreached_;  ///< wanted by builders that are not here yet
-    std::set<Turn> turns_;
-    std::uint64_t asked_ = 0;       ///< parts, where builders pull
-    std::uint32_t in_flight_ = 0;   ///< parts on their way over the network
-    std::multiset<Block> to_self_;  ///< and past it
+    std::vector<std::deque<Block>> asked_;                            ///< by each builder that pulls, and not sent yet
+    std::set<Turn> turns_;                                            ///< the same where this node pushes
+    std::vector<std::uint32_t> in_flight_to_;                         ///< parts on their way over the network
+    std::uint32_t in_flight_to_max_;                                  ///< where builders pull
+    std::uint32_t in_flight_ = 0;                                     ///< to all
     std::set<Block> released_;
     Block settled_ = 0;
     Block first_ = 0;

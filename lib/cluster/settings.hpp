@@ -34,8 +34,9 @@ struct Settings {
     std::uint32_t credits = 16;  ///< blocks that a builder has room for
     /// Parts on their way: of one block to a builder that pulls; from a readout node that pushes.
     std::uint32_t parallel = 1;
-    /// Where builders pull: parts that a readout node has on their way out, to all of them. 0: all that are asked for,
-    /// because otherwise a builder that stands still holds up the others.
+    /// Where builders pull: parts that a readout node has on their way to each of them. The fewer these are, the more
+    /// nodes a builder gets parts of at a time: without a limit all its blocks are with the same node, and go to the
+    /// next one together. 0: so many that there are 8 for all builders, but one for each of them at least.
     std::uint32_t sends = 0;
     core::TimeNs timeout_ns = 2 * core::ns_per_s;     ///< for the parts of a block, from its assignment
     core::TimeNs join_wait_ns = 10 * core::ns_per_s;  ///< for nodes that are listed, at the start

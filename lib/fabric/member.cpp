@@ -179,8 +179,8 @@ void Member::received(cluster::NodeId from, const cluster::Message& message, clu
     node_->receive(from, message, payload, now_);
 }
 
-void Member::sent(cluster::Block block) {
-    if (node_ != nullptr) node_->sent(block);
+void Member::sent(cluster::NodeId to, cluster::Block block) {
+    if (node_ != nullptr) node_->sent(to, block);
 }
 
 std::byte* Member::room(std::uint64_t bytes) {

@@ -33,7 +33,7 @@ void Notices::tell(const Own& notice) {
     std::byte* const memory = receiver_.room(bytes);
     if (bytes > 0) std::memcpy(memory, memory_of(notice.payload), bytes);
     receiver_.received(notice.self, notice.message, {bytes, handle_of(memory)});
-    receiver_.sent(notice.message.block);
+    receiver_.sent(notice.self, notice.message.block);
 }
 
 void Notices::drop() {

@@ -19,7 +19,7 @@ public:
 
     void up(cluster::NodeId node, cluster::Incarnation incarnation) { queue_.emplace_back(Up{node, incarnation}); }
     void down(cluster::NodeId node, cluster::Incarnation incarnation) { queue_.emplace_back(Down{node, incarnation}); }
-    void sent(cluster::Block block) { queue_.emplace_back(Sent{block}); }
+    void sent(cluster::NodeId to, cluster::Block block) { queue_.emplace_back(Sent{to, block}); }
     /// `payload` lies in memory that the receiver gave.
     void received(cluster::NodeId from, cluster::Message message, cluster::Payload payload) {
         queue_.emplace_back(Received{from, std::move(message), payload});
@@ -46,6 +46,7 @@ private:
         cluster::Incarnation incarnation;
     };
     struct Sent {
+        cluster::NodeId to;
         cluster::Block block;
     };
     struct Received {
@@ -64,7 +65,7 @@ private:
 
     void tell(const Up& notice) { receiver_.up(notice.node, notice.incarnation); }
     void tell(const Down& notice) { receiver_.down(notice.node, notice.incarnation); }
-    void tell(const Sent& notice) { receiver_.sent(notice.block); }
+    void tell(const Sent& notice) { receiver_.sent(notice.to, notice.block); }
     void tell(const Received& notice) { receiver_.received(notice.from, notice.message, notice.payload); }
     void tell(const Own& notice);
     void tell(const Say& notice) { receiver_.say(notice.text); }

@@ -44,6 +44,7 @@ struct Transfers::Sending {
     std::vector<std::byte> words;
     std::shared_ptr<UcxEndpoint::State> way;
     bool has_block = false;
+    cluster::NodeId to = 0;
     cluster::Block block = 0;
 };
 
@@ -109,6 +110,7 @@ void Transfers::send(Link& link, const cluster::Message& message, cluster::Paylo
     const auto bytes = cluster::to_bytes(message);
     sending->header.insert(sending->header.end(), bytes.begin(), bytes.end());
     sending->has_block = true;
+    sending->to = link.node;
     sending->block = message.block;
     post(link, ActiveId::part, std::move(sending), {memory_of(payload), payload.bytes});
 }
@@ -181,7 +183,7 @@ void Transfers::on_sent(void* request, ucs_status_t status, void* sending) noexc
 }
 
 void Transfers::finish(Sending& sending) {
-    if (sending.has_block) notices_.sent(sending.block);
+    if (sending.has_block) notices_.sent(sending.to, sending.block);
 }
 
 /// Null: none that may send now.

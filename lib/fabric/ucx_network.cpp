@@ -70,7 +70,7 @@ public:
         if (link.stage == Link::Stage::up) {
             transfers_.send(link, message, payload);
         } else if (has_payload(message)) {
-            notices_.sent(message.block);
+            notices_.sent(to, message.block);
         }
     }
 

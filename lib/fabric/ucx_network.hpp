@@ -29,8 +29,8 @@ public:
     virtual void down(cluster::NodeId node, cluster::Incarnation incarnation) = 0;
     /// Payload::handle is the address of memory that room() gave, which is the receiver's again.
     virtual void received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) = 0;
-    /// The payload of the part of `block` has left, or never will: once for each that was sent.
-    virtual void sent(cluster::Block block) = 0;
+    /// As cluster::Node::sent.
+    virtual void sent(cluster::NodeId to, cluster::Block block) = 0;
     /// Memory for a payload that is on its way, at a multiple of 64. Never null.
     [[nodiscard]] virtual std::byte* room(std::uint64_t bytes) = 0;
     /// It did not come after all.

@@ -45,7 +45,8 @@ Settings random_settings(std::mt19937_64& random) {
 World::Outcome run_one(std::uint64_t seed, const Faults& faults) {
     std::mt19937_64 random(seed);
     Settings settings = random_settings(random);
-    if (faults.stalls) settings.join_wait_ns = core::ns_per_s;  // longer than a connection takes, always
+    if (faults.takes_no_parts) settings.strategy = Strategy::pull;  // who pushes has one limit for all
+    if (faults.stalls) settings.join_wait_ns = core::ns_per_s;      // longer than a connection takes, always
     World world(settings, faults, blocks_of_a_run, seed);
     world.run();
     return world.outcome();
@@ -77,6 +78,12 @@ TEST(ClusterModel, WhatANodeDidNotHaveIsMissingAndNothingElse) {
 TEST(ClusterModel, SlowNodesAndStalledMessagesCostPartsAtMost) {
     const World::Outcome all = run_many(300, {.not_taken = 0.05, .slow_node = true, .stalls = true});
     EXPECT_GT(all.complete, all.built / 4);
+}
+
+TEST(ClusterModel, ABuilderThatTakesNoPartsHoldsUpNobody) {
+    const World::Outcome all = run_many(300, {.takes_no_parts = true});
+    EXPECT_GT(all.built, all.complete);
+    EXPECT_GT(all.complete, all.built / 2);
 }
 
 TEST(ClusterModel, WhoeverDiesTheOthersGoOnAndEachLossHasACause) {

@@ -65,7 +65,8 @@ public:
 
     NodeId self;
     Incarnation life;
-    std::set<std::uint64_t> mine;  ///< payload in its memory
+    std::set<std::uint64_t> mine;                  ///< payload in its memory
+    std::map<NodeId, std::uint32_t> on_their_way;  ///< parts, by receiver
     bool has_ended = false;
 
 private:
@@ -196,21 +197,28 @@ void World::carry(Life& from, NodeId to, const Message& message, Payload payload
     if (message.kind == Kind::assign) first_assigned_ = std::min(first_assigned_, message.block);
     if (message.kind == Kind::committed)
         for (Build& build : builds_[message.block]) build.committed |= build.node == to && build.life == message.to;
-    const core::TimeNs arrives = now_ + delay(from.self, to);
+    core::TimeNs arrives = now_ + delay(from.self, to);
     if (payload.handle != 0) {
-        if (!from.mine.contains(payload.handle)) wrong("a part is sent that is not in memory any more");
-        const core::TimeNs leaves = random(2) == 0 ? arrives : arrives + delay(from.self, to);
-        at(leaves, [this, self = from.self, life = from.life, block = message.block, handle = payload.handle] {
-            Life* const me = alive(self, life);
-            if (me == nullptr) return;
-            if (!me->mine.contains(handle)) wrong("a part was released while it was sent");
-            me->node.sent(block);
-        });
+        if (faults_.takes_no_parts && to == slow_ && to != from.self) arrives += 2 * settings_.timeout_ns;
+        leave(from, to, message.block, payload, random(2) == 0 ? arrives : arrives + delay(from.self, to));
     }
     at(arrives, [this, self = from.self, life = from.life, to, to_life = message.to, message, payload] {
         // What a dead node sent may arrive, or not.
         if (alive(self, life) == nullptr && random(2) == 0) return;
         deliver(self, to, to_life, message, payload);
+    });
+}
+
+void World::leave(Life& from, NodeId to, Block block, Payload payload, core::TimeNs leaves) {
+    if (!from.mine.contains(payload.handle)) wrong("a part is sent that is not in memory any more");
+    const bool has_limit = settings_.strategy == Strategy::pull && settings_.sends > 0 && to != from.self;
+    if (++from.on_their_way[to] > settings_.sends && has_limit) wrong("more parts are on their way than may be");
+    at(leaves, [this, self = from.self, life = from.life, to, block, handle = payload.handle] {
+        Life* const me = alive(self, life);
+        if (me == nullptr) return;
+        if (!me->mine.contains(handle)) wrong("a part was released while it was sent");
+        --me->on_their_way[to];
+        me->node.sent(to, block);
     });
 }
 
@@ -346,7 +354,7 @@ void World::check_parts(Block block, const Build& build) {
                 if (!died) wrong(fmt::format("node {} never died", node));
                 break;
             case Part::late:
-                if (!faults_.stalls && !faults_.slow_node)
+                if (!faults_.stalls && !faults_.slow_node && !(faults_.takes_no_parts && build.node == slow_))
                     wrong(fmt::format("the part of block {} of node {} is late", block, node));
                 break;
         }

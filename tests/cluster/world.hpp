@@ -20,9 +20,10 @@ namespace weir::cluster::test {
 struct Faults {
     double crashes = 0;  ///< per node, in the time of the run
     bool come_back = true;
-    double not_taken = 0;    ///< part of the blocks that a readout node does not have
-    bool slow_node = false;  ///< one takes much longer for everything
-    bool stalls = false;     ///< long delays of single messages
+    double not_taken = 0;         ///< part of the blocks that a readout node does not have
+    bool slow_node = false;       ///< one takes much longer for everything
+    bool stalls = false;          ///< long delays of single messages
+    bool takes_no_parts = false;  ///< one builder: no payload reaches it in time, but all words do
 };
 
 class World {
@@ -75,6 +76,7 @@ private:
     void offer(NodeId node, Block block);
     void deliver(NodeId from, NodeId to, Incarnation to_life, const Message& message, Payload payload);
     void carry(Life& from, NodeId to, const Message& message, Payload payload);
+    void leave(Life& from, NodeId to, Block block, Payload payload, core::TimeNs leaves);
     [[nodiscard]] core::TimeNs delay(NodeId from, NodeId to);
     [[nodiscard]] std::uint64_t random(std::uint64_t below) { return random_() % below; }
     [[nodiscard]] bool chance(double p) { return std::bernoulli_distribution(p)(random_); }

@@ -126,7 +126,10 @@ public:
         taken.push_back(std::move(one));
         if (answer) answer(taken.back());
     }
-    void sent(Block block) override { ++sent_blocks[block]; }
+    void sent(NodeId to, Block block) override {
+        ++sent_blocks[block];
+        ++sent_to[to];
+    }
     std::byte* room(std::uint64_t bytes) override {
         ++rooms;
         return static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 64) / 64 * 64));
@@ -146,6 +149,7 @@ public:
     std::vector<std::string> log;
     std::vector<Taken> taken;
     std::map<Block, int> sent_blocks;
+    std::map<NodeId, std::size_t> sent_to;
     std::vector<std::string> said;
     std::function<void(const Taken&)> answer;
     int rooms = 0;
@@ -224,6 +228,7 @@ void exchange_sizes(std::deque<Member>& members) {
         for (const auto& taken : member.witness.taken) EXPECT_TRUE(taken.bytes == payloads[taken.message.block]);
         for (std::size_t i = 0; i < sizes.size(); ++i)
             EXPECT_EQ(member.witness.sent_blocks[i], static_cast<int>(members.size()));
+        for (NodeId to = 0; to < members.size(); ++to) EXPECT_EQ(member.witness.sent_to[to], sizes.size());
         member.witness.taken.clear();
     }
 }

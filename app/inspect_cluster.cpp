@@ -182,6 +182,9 @@ void print_blocks(const ClusterLedger& ledger) {
     std::string text =
         fmt::format("\nblocks: {} assigned; {} built with all parts, {} without some, {} empty, {} lost",
                     assigned_text(blocks), blocks.complete, blocks.incomplete, blocks.empty, blocks.lost);
+    if (blocks.given_up > 0)
+        text +=
+            fmt::format(", {} of those built not written because the sinks of their builder failed", blocks.given_up);
     if (blocks.unaccounted > 0)
         text += fmt::format(", {} found in runs of builders that have left no account", blocks.unaccounted);
     if (blocks.balanced == true) text += "; they balance";

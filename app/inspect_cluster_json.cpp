@@ -117,6 +117,7 @@ json blocks_json(const store::ClusterLedger::Blocks& blocks) {
             {"complete", blocks.complete},
             {"incomplete", blocks.incomplete},
             {"empty", blocks.empty},
+            {"given_up", blocks.given_up},
             {"lost", blocks.lost},
             {"unaccounted", blocks.unaccounted},
             {"balanced", known_or_null(blocks.balanced)},

@@ -25,8 +25,8 @@ struct Options {
     double seconds = 0.5;  ///< that are measured, of each mode in each turn
     std::uint32_t credits = 16;
     std::uint32_t parallel = 4;
-    std::uint32_t sends = 0;      ///< cluster::Settings::sends
-    bool spins = false;  ///< who has nothing to do looks again at once, because there is a CPU for each process
+    std::uint32_t sends = 0;  ///< cluster::Settings::sends
+    bool spins = false;       ///< who has nothing to do looks again at once, because there is a CPU for each process
     std::string json;
     std::string commit = "unknown";
 

@@ -238,6 +238,11 @@ void Builder::ask_again() {
         if (open.stage == Stage::finished) ask_manager(block, open);
 }
 
+std::uint64_t Builder::unwritten() const noexcept {
+    return static_cast<std::uint64_t>(
+        std::ranges::count_if(open_, [](const auto& one) { return one.second.stage == Stage::committed; }));
+}
+
 void Builder::fill(Report& report) const {
     report.credits =
         settings_.credits - std::min<std::uint32_t>(settings_.credits, static_cast<std::uint32_t>(open_.size()));

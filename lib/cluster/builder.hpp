@@ -48,6 +48,8 @@ public:
     void leave() noexcept { leaving_ = true; }
     /// It has no block.
     [[nodiscard]] bool is_idle() const noexcept { return open_.empty(); }
+    /// Counted as built, and not written.
+    [[nodiscard]] std::uint64_t unwritten() const noexcept;
     /// Everybody knows what became of all that it had.
     [[nodiscard]] bool is_settled() const noexcept { return done_.empty(); }
 

@@ -47,6 +47,7 @@ public:
     /// See Builder.
     void leave() noexcept { builder_.leave(); }
     [[nodiscard]] bool is_idle() const noexcept { return builder_.is_idle(); }
+    [[nodiscard]] std::uint64_t unwritten() const noexcept { return builder_.unwritten(); }
     [[nodiscard]] bool is_settled() const noexcept { return builder_.is_settled(); }
     /// Null: somebody else manages.
     [[nodiscard]] const Manager* manager() const noexcept { return manager_.get(); }

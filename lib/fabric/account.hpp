@@ -30,7 +30,8 @@ struct Account {
     std::uint64_t waited_ns = 0;  ///< for room in it
     // A builder:
     std::uint64_t malformed_parts = 0;
-    std::uint64_t blocks_in_hand = 0;  ///< in the pipeline, or on their way to the disk
+    std::uint64_t blocks_in_hand = 0;   ///< in the pipeline, or on their way to the disk
+    std::uint64_t blocks_given_up = 0;  ///< counted as built, and not written when it left because its sinks failed
 };
 
 }  // namespace weir::fabric

@@ -54,6 +54,10 @@ void Member::build_into(BlockQueue& queue, const WriteFence& fence) {
     fence_ = &fence;
 }
 
+void Member::give_up_when(std::function<bool()> has_failed) {
+    has_failed_ = std::move(has_failed);
+}
+
 void Member::start() {
     started_.store(true);
     started_.notify_one();
@@ -199,7 +203,7 @@ void Member::say(const std::string& text) {
 // The thread.
 
 void Member::run() {
-    while (!quit_.load(std::memory_order_acquire)) {
+    while (!quit_.load(std::memory_order_acquire) && !gave_up_.load(std::memory_order_relaxed)) {
         now_ = core::monotonic_ns();
         bool worked = network_->progress(now_);
         if (expelled_) {
@@ -218,6 +222,18 @@ void Member::run() {
     network_.reset();  // the others need not wait for silence
     for (const auto& [part, block] : held_) events_left_ += head_at(part).events;
     publish();
+    if (has_given_up()) {
+        queue_->ended.store(true, std::memory_order_release);
+        done_.store(true, std::memory_order_release);
+    }
+}
+
+/// Once and for all: what the sinks do after that is not asked.
+bool Member::gives_up() {
+    if (has_failed_ == nullptr || !has_failed_()) return false;
+    say("the sinks of this node failed: it leaves the others, which go on without it");
+    gave_up_.store(true, std::memory_order_release);
+    return true;
 }
 
 bool Member::take_offers() {
@@ -270,6 +286,7 @@ bool Member::take_back() {
 bool Member::finish_written() {
     bool worked = false;
     while (!leaving_.empty() && fence_->has_passed(leaving_.front().place)) {
+        if (gives_up()) return true;  // in this order: what has passed since may not be written
         BuiltBlock* const block = leaving_.front().block;
         leaving_.pop_front();
         if (block->life == lives_) node_->written(block->block());
@@ -282,6 +299,7 @@ bool Member::finish_written() {
 
 void Member::look(core::TimeNs now) {
     looked_ns_ = now;
+    if (gives_up()) return;
     node_->look(now);
     consider_leaving(now);
     if (now - published_ns_ >= publish_interval_ns) publish();
@@ -331,6 +349,7 @@ void Member::publish() {
     account.waited_ns = waited_ns_.load(std::memory_order_relaxed);
     account.malformed_parts = malformed_parts_;
     account.blocks_in_hand = blocks_in_hand();
+    if (has_given_up()) account.blocks_given_up = node_->unwritten();
     const std::scoped_lock lock(mutex_);
     account_ = std::move(account);
 }

@@ -45,6 +45,10 @@ public:
 
     /// A builder: before start(). What is given outlives join().
     void build_into(BlockQueue& queue, const WriteFence& fence);
+    /// Likewise. `has_failed`: what leaves the pipeline is not written any more. It is asked in this member's thread,
+    /// which then goes away at once, as if the node had died: what it has not written is given to others, or listed as
+    /// lost. Otherwise it would go on taking blocks, faster than those that have to write theirs.
+    void give_up_when(std::function<bool()> has_failed);
     void start();
     /// The others see it go. Nothing is given or taken any more.
     void join();
@@ -56,6 +60,8 @@ public:
     void close();
     /// Everything has been released, or will not be any more: see Config::leave_ns.
     [[nodiscard]] bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
+    /// It has left the cluster by itself.
+    [[nodiscard]] bool has_given_up() const noexcept { return gave_up_.load(std::memory_order_acquire); }
     /// Somebody waited for room in memory().
     void waited(core::TimeNs ns) noexcept {
         waited_ns_.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
@@ -96,6 +102,7 @@ private:
     bool hand_on();
     bool take_back();
     bool finish_written();
+    bool gives_up();
     void look(core::TimeNs now);
     void consider_leaving(core::TimeNs now);
     void publish();
@@ -130,6 +137,7 @@ private:
     // A builder.
     BlockQueue* queue_ = nullptr;
     const WriteFence* fence_ = nullptr;
+    std::function<bool()> has_failed_;
     std::vector<std::unique_ptr<BuiltBlock>> blocks_;
     std::vector<BuiltBlock*> free_blocks_;
     std::deque<BuiltBlock*> to_hand_on_;
@@ -156,6 +164,7 @@ private:
     std::atomic<bool> stop_at_once_{false};
     std::atomic<bool> started_{false};
     std::atomic<bool> quit_{false};
+    std::atomic<bool> gave_up_{false};
     std::thread thread_;
 };
 

@@ -15,7 +15,7 @@ public:
     virtual ~WriteFence() = default;
     /// Where the output stands now. Any thread.
     virtual void mark(std::vector<std::uint64_t>& place) const = 0;
-    /// All that had left the pipeline by then is written, or lost to an error that the sinks tell of.
+    /// All that had left the pipeline by then is written; or it is lost, and whoever asks the sinks next hears of that.
     [[nodiscard]] virtual bool has_passed(const std::vector<std::uint64_t>& place) const = 0;
 };
 

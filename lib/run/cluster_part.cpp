@@ -93,6 +93,7 @@ nlohmann::json builder_json(const ClusterPart& part, const fabric::Account& acco
               {"incomplete", stats.incomplete},
               {"empty", stats.empty},
               {"in_hand", account.blocks_in_hand},
+              {"given_up", account.blocks_given_up},
               {"open_highest", stats.open_highest}}},
             {"readouts", received_json(part, stats)},
             {"malformed_parts", account.malformed_parts}};
@@ -165,6 +166,10 @@ std::string cluster_text(const ClusterPart& part, const fabric::Account& account
         const cluster::Builder::Stats& stats = account.builder;
         text += fmt::format("cluster: {} blocks assigned, {} built with all parts, {} without some, {} empty\n",
                             stats.assigned, stats.complete, stats.incomplete, stats.empty);
+        if (account.blocks_given_up > 0)
+            text +=
+                fmt::format("  {} of these were not written, because the sinks failed; the others list them as lost\n",
+                            account.blocks_given_up);
     }
     if (!account.losses.empty())
         text += fmt::format("  {} blocks are lost whole: their builder went away, or no node had a part\n",

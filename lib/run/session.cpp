@@ -90,6 +90,7 @@ void Session::start() {
     start_ = std::chrono::steady_clock::now();
     if (answers_ != nullptr) answers_->start();
     if (recorder_ != nullptr) recorder_->start(*pipeline_);
+    if (prepared_.is_builder()) member_->give_up_when([this] { return sinks_.must_stop(pipeline_->sinks()); });
     if (member_ != nullptr) member_->start();
     pipeline_->start();
     started_ = true;
@@ -229,7 +230,7 @@ void Session::leave_cluster() {
     if (member_ == nullptr) return;
     const auto patience = std::chrono::seconds(2) + std::chrono::nanoseconds(member_->config().leave_ns);
     const auto begin = std::chrono::steady_clock::now();
-    if (prepared_.is_builder())
+    if (prepared_.is_builder() && !member_->has_given_up())
         while ((member_->blocks_in_hand() > 0 || !member_->is_done()) &&
                std::chrono::steady_clock::now() - begin < patience)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));

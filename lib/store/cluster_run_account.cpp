@@ -31,7 +31,8 @@ void read_builder_part(const json& builder, ClusterAccount& account) {
     if (!builder.is_object()) return;
     const json& blocks = at_or_null(builder, "blocks");
     account.builder = {account_number(blocks, "complete"), account_number(blocks, "incomplete"),
-                       account_number(blocks, "empty"), account_number(builder, "malformed_parts")};
+                       account_number(blocks, "empty"), account_number(blocks, "given_up"),
+                       account_number(builder, "malformed_parts")};
     const json& readouts = at_or_null(builder, "readouts");
     if (!readouts.is_array()) return;
     for (const json& readout : readouts) {
@@ -98,6 +99,7 @@ ClusterAccount& ClusterAccount::operator+=(const ClusterAccount& other) {
         builder->complete += other.builder->complete;
         builder->incomplete += other.builder->incomplete;
         builder->empty += other.builder->empty;
+        builder->given_up += other.builder->given_up;
         builder->malformed_parts += other.builder->malformed_parts;
     }
     if (other.readout) {

@@ -26,6 +26,7 @@ struct ClusterBuilderCounts {
     std::uint64_t complete = 0;  ///< blocks that were built with all parts
     std::uint64_t incomplete = 0;
     std::uint64_t empty = 0;
+    std::uint64_t given_up = 0;  ///< of these, blocks that it left without having written them
     std::uint64_t malformed_parts = 0;
 };
 struct ClusterReadoutCounts {

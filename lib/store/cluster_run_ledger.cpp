@@ -107,11 +107,14 @@ private:
                 blocks.complete += member.account->builder->complete;
                 blocks.incomplete += member.account->builder->incomplete;
                 blocks.empty += member.account->builder->empty;
+                blocks.given_up += member.account->builder->given_up;
             }
         }
         // A block that nobody has anything of is listed as lost, and counted as empty by its builder.
         const std::uint64_t nothing_held = count_of(ledger_.lost_counts, nothing_held_key);
-        blocks.lost = ledger_.lost_total() - std::min(nothing_held, blocks.empty);
+        const std::uint64_t builder_down = count_of(ledger_.lost_counts, builder_down_key);
+        blocks.lost =
+            ledger_.lost_total() - std::min(nothing_held, blocks.empty) - std::min(builder_down, blocks.given_up);
         blocks.unaccounted = events_.unaccounted_blocks;
     }
 
@@ -132,6 +135,9 @@ private:
                                                  member.is_builder() ? "built" : "assigned",
                                                  member.is_builder() && member.may_manage ? " and assigned" : ""));
             if (member.account) lives = std::max(lives, member.account->lives);
+            // The manager may have taken for built what its builder had not heard of yet.
+            if (member.account && member.account->builder && member.account->builder->given_up > 0)
+                blocks.why.push_back(fmt::format("the sinks of {} failed", name_or_unknown(member)));
         }
         // What a node had in hand when it was taken for dead is counted by it, and is given to another.
         if (lives > 1) blocks.why.emplace_back("the cluster took a node for dead, and it began anew");

@@ -33,7 +33,8 @@ struct ClusterLedger {
         std::uint64_t complete = 0;
         std::uint64_t incomplete = 0;
         std::uint64_t empty = 0;
-        std::uint64_t lost = 0;         ///< whole, and not counted as empty by a builder
+        std::uint64_t given_up = 0;     ///< counted as built by a builder that has not written them
+        std::uint64_t lost = 0;         ///< whole, and not counted by a builder as built or empty
         std::uint64_t unaccounted = 0;  ///< found in runs whose builders have left no account
         std::optional<bool> balanced;   ///< nothing: it cannot be known
         std::vector<std::string> why;   ///< it cannot be known, or does not balance

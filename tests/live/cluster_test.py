@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -425,6 +426,63 @@ class StopTest(ClusterCase):
 
     def test_all_are_told_builders_first(self):
         self.check_all_stop(("bu0", "bu1", "ru0", "ru1"))
+
+
+class FullDiskTest(ClusterCase):
+    """A builder whose disk is full leaves the others, which go on without it; it would take blocks faster than who has to write them."""
+
+    EVENTS = 2000
+
+    def start_with_a_small_disk(self, keys=""):
+        self.configure(cluster=f'transports = "tcp"\n{keys}', sink='kind = "events"\npath = "disks/{node}/run"')
+        disk = self.folder / "disks" / "bu1"
+        disk.mkdir(parents=True)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", str(disk)], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"no tmpfs may be mounted here: {mounted.stderr}")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(disk)])
+        (self.folder / "disks" / "bu0").mkdir()
+        nodes = self.start(self.captures(events=self.EVENTS, rate=1000), "--pace", "recorded")
+        nodes["bu1"].end(status=1)
+        self.assertIn("No space left on device", nodes["bu1"].output)
+        self.assertIn("the sinks of this node failed: it leaves the others", nodes["bu1"].output)
+        self.assertIsNone(nodes["ru0"].process.poll(), "a readout node has ended, too")
+        self.end({name: node for name, node in nodes.items() if name != "bu1"})
+        self.assert_balanced(nodes)
+        self.assertGreater(nodes["bu0"].report["events"]["complete"], self.EVENTS / 2)
+        return nodes, [self.events_of(self.folder / "disks" / name / "run") for name in ("bu0", "bu1")]
+
+    def test_what_it_had_not_written_is_listed(self):
+        nodes, (ours, its) = self.start_with_a_small_disk()
+        self.assertEqual(ours.keys() & its.keys(), set())
+        self.assertGreater(len(its), 16)
+        lost = {loss["block"] for loss in nodes["bu0"].report["cluster"]["lost_blocks"]["list"]}
+        missing = {number // 16 for number in set(range(1, self.EVENTS + 1)) - ours.keys() - its.keys()}
+        self.assertEqual(missing - lost, set(), "blocks are missing, and nobody lists them")
+        self.assertLessEqual(len(lost), 16, "more than it had credits for")
+        blocks = nodes["bu1"].report["cluster"]["builder"]["blocks"]
+        self.assertGreater(blocks["given_up"], 0)
+        self.assertLessEqual(blocks["given_up"], len(lost))
+        self.check_inspect(nodes)
+
+    def check_inspect(self, nodes):
+        """All of it read as one run."""
+        folder = self.folder / "all"
+        folder.mkdir()
+        for name, node in nodes.items():
+            (folder / f"{name}.json").write_text(json.dumps(node.report))
+            if name.startswith("bu"):
+                shutil.copytree(self.folder / "disks" / name / "run", folder / name)
+        done = subprocess.run([live.Weir.program, "inspect", str(folder), "--json"], capture_output=True, text=True, timeout=60 * SLOW)
+        found = json.loads(done.stdout)["cluster"]
+        self.assertIsNot(found["blocks"]["balanced"], False, found["blocks"])
+        self.assertEqual(found["lossless"], "no")
+
+    def test_until_written_others_build_it_again(self):
+        nodes, (ours, its) = self.start_with_a_small_disk('keep = "written"')
+        self.assertEqual(ours.keys() | its.keys(), set(range(1, self.EVENTS + 1)))
+        self.assertLessEqual(len({number // 16 for number in ours.keys() & its.keys()}), 16)
+        self.assert_nothing_lost(nodes)
 
 
 def written_bytes(folder, node):

@@ -309,6 +309,35 @@ TEST_F(ClusterRunTest, AManagerThatIsKilledTakesAlongWhatItAssigned) {
     EXPECT_NE(inspect_folder().text.find("blocks: 1 or more assigned"), std::string::npos);
 }
 
+/// It counts what it had built, and the others list what it had not written of that.
+TEST_F(ClusterRunTest, ABuilderWhoseSinksFailed) {
+    json section = builder_section("bu0", 2);
+    lose_block(section, 3, "builder_down");
+    json its = builder_section("bu1", 2);
+    its["builder"]["blocks"]["given_up"] = 1;
+    write_builder("bu0", events_of({0, 2}), section);
+    write_builder("bu1", events_of({1}), its);
+    write_readouts();
+    const Read all = read();
+    EXPECT_EQ(all.ledger.blocks.given_up, 1U);
+    EXPECT_EQ(all.ledger.blocks.lost, 0U);
+    EXPECT_EQ(all.ledger.blocks.balanced, true);
+    EXPECT_EQ(all.ledger.lossless, "no");
+    EXPECT_NE(inspect_folder().text.find("1 of those built not written"), std::string::npos);
+}
+
+/// Its last answer may not have reached it: the manager has counted a block as built that it has not.
+TEST_F(ClusterRunTest, ABuilderWhoseSinksFailedMayNotKnowAllThatCounts) {
+    json its = builder_section("bu1", 1);
+    its["builder"]["blocks"]["given_up"] = 1;
+    write_builder("bu0", events_of({0, 2}), builder_section("bu0", 2));
+    write_builder("bu1", events_of({1}), its);
+    write_readouts();
+    const Read all = read();
+    EXPECT_EQ(all.ledger.blocks.balanced, std::nullopt);
+    EXPECT_TRUE(all.says("the sinks of bu1 failed"));
+}
+
 TEST_F(ClusterRunTest, LostBlocksAreListedAndWhatIsFoundOfThem) {
     json section = builder_section("bu0", 2);
     lose_block(section, 3, "builder_down");

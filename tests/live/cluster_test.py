@@ -337,6 +337,55 @@ for name in [name for name in dir(SameEventsTest) if name.startswith("test_")]:
     setattr(ReducedTest, name, None)
 
 
+class ManyNodesTest(ClusterCase):
+    """Eight processes, with a manager of its own."""
+
+    NODES = {"ru0": "readout", "bu0": "builder", "ru1": "readout", "bu1": "builder", "ru2": "readout", "bu2": "builder", "ru3": "readout",
+             "ma": "manager"}
+    KEYS = 'transports = "tcp"\norder = "listed"\nlist = ["bu2", "ru3", "bu0", "ru1", "ru0", "bu1", "ru2"]\nblock = 8\nsilence_ms = 20000\ntimeout_ms = 20000'
+
+    def run_all(self, keys=""):
+        more = '[[sink]]\nkind = "hdf5"\npath = "{node}-hdf5"'
+        self.configure(cluster=f"{self.KEYS}\n{keys}", nodes=self.NODES, streams={f"ru{i}": (50001 + i,) for i in range(4)},
+                       sink=f'kind = "events"\npath = "{{node}}"\n{more}')
+        common = ["--format", "ejfat", "--sources", 1, "--bytes", 4000, "--bytes-min", 100, "--rate", 2000, "--events", 600]
+        captures = {f"ru{i}": self.capture(f"ru{i}", *common, "--port", 50001 + i, "--seed", i + 1) for i in range(4)}
+        nodes = self.start(captures, nodes=self.NODES)
+        expected = self.events_of(self.one_node(captures))
+        nodes["ma"].wait_said("cluster: this is ma, a manager")
+        self.end({name: node for name, node in nodes.items() if name != "ma"})
+        nodes["ma"].stop()
+        nodes["ma"].end()
+        return nodes, expected
+
+    def check_all(self, nodes, expected):
+        builders = [name for name, role in self.NODES.items() if role == "builder"]
+        self.assert_all_well(nodes)
+        self.assert_same_events(expected, self.events_of(*(self.folder / name for name in builders)))
+        self.assertEqual(len(expected), 600)
+        for name in builders:
+            self.assertGreater(nodes[name].report["events"]["written"], 0, name)
+            self.check_hdf5(name)
+
+    def check_hdf5(self, builder):
+        """The files of the second sink have the events of the first one."""
+        try:
+            import h5py
+        except ImportError:
+            return
+        with h5py.File(self.folder / f"{builder}-hdf5" / "master.h5") as run:
+            events = run["/entry/events"]
+            self.assertEqual(set(events["number"][()].tolist()), set(self.events_of(self.folder / builder)))
+            self.assertTrue(all(events["complete"][()]))
+            self.assertEqual(run["/entry/sources/id"].shape[0], 4)
+
+    def test_pull_in_listed_order(self):
+        self.check_all(*self.run_all())
+
+    def test_push_in_listed_order_until_written(self):
+        self.check_all(*self.run_all('strategy = "push"\nkeep = "written"'))
+
+
 class StopTest(ClusterCase):
     """Nodes that are told to stop, while events come at the pace at which they came."""
 

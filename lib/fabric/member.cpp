@@ -219,6 +219,7 @@ void Member::run() {
         if (now_ - looked_ns_ >= look_interval_ns) look(now_);
         if (!worked) wait();
     }
+    note_transports();
     network_.reset();  // the others need not wait for silence
     for (const auto& [part, block] : held_) events_left_ += head_at(part).events;
     publish();
@@ -328,9 +329,16 @@ void Member::consider_leaving(core::TimeNs now) {
     if (done) done_.store(true, std::memory_order_release);
 }
 
+/// Connections to who has gone are not there any more.
+void Member::note_transports() {
+    for (std::string& name : network_->transports()) transports_.insert(std::move(name));
+}
+
 void Member::publish() {
     published_ns_ = now_;
     Account account = before_;
+    if (network_ != nullptr) note_transports();
+    account.transports.assign(transports_.begin(), transports_.end());
     account.self = self();
     account.lives = lives_;
     account.readout += node_->readout_stats();

@@ -105,6 +105,7 @@ private:
     bool gives_up();
     void look(core::TimeNs now);
     void consider_leaving(core::TimeNs now);
+    void note_transports();
     void publish();
     void wait();
     void forget(cluster::Payload part, bool is_left);
@@ -116,6 +117,7 @@ private:
     std::unique_ptr<UcxNetwork> network_;
     std::unique_ptr<cluster::Node> node_;
     std::string network_text_;
+    std::set<std::string> transports_;  ///< of all connections that there have been
     int wake_fd_ = -1;
 
     // The thread's own.

@@ -88,13 +88,11 @@ public:
     }
     [[nodiscard]] bool is_flushed() const noexcept { return notices_.empty() && transfers_.is_flushed(); }
 
-    [[nodiscard]] std::string text() const {
-        std::set<std::string> transports;
+    [[nodiscard]] std::vector<std::string> transports() const {
+        std::set<std::string> names;
         for (const Link& link : table_.links)
-            for (std::string& name : link.endpoint.transports()) transports.insert(std::move(name));
-        return transports.empty()
-                   ? fmt::format("UCX {}", ucx().ucp_get_version_string())
-                   : fmt::format("UCX {} over {}", ucx().ucp_get_version_string(), fmt::join(transports, ", "));
+            for (std::string& name : link.endpoint.transports()) names.insert(std::move(name));
+        return {names.begin(), names.end()};
     }
 
 private:
@@ -152,8 +150,14 @@ bool UcxNetwork::is_flushed() const noexcept {
     return state_->is_flushed();
 }
 
+std::vector<std::string> UcxNetwork::transports() const {
+    return state_->transports();
+}
+
 std::string UcxNetwork::text() const {
-    return state_->text();
+    const std::vector<std::string> names = transports();
+    return fmt::format("UCX {}{}{}", ucx().ucp_get_version_string(), names.empty() ? "" : " over ",
+                       fmt::join(names, ", "));
 }
 
 }  // namespace weir::fabric

@@ -74,7 +74,9 @@ public:
     /// Everything that was sent has left, or its receiver is gone.
     [[nodiscard]] bool is_flushed() const noexcept;
 
-    /// What UCX is, and the transports that it has chosen, for the start of a run.
+    /// Those that UCX has chosen so far, to all other nodes: "tcp/eth0".
+    [[nodiscard]] std::vector<std::string> transports() const;
+    /// What UCX is, and these, in a few words.
     [[nodiscard]] std::string text() const;
 
 private:

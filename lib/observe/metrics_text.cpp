@@ -204,6 +204,55 @@ void add_findings(Families& families, const json& findings) {
                      }));
 }
 
+void add_readout_node(Families& families, const json& readout) {
+    if (!readout.is_object()) return;
+    const json& parts = member(readout, "parts");
+    families.add("weir_cluster_parts_offered_total", {}, member(parts, "offered"));
+    families.add("weir_cluster_parts_not_held_total", {}, member(parts, "not_held"));
+    families.add("weir_cluster_parts_too_late_total", {}, member(parts, "too_late"));
+    families.add("weir_cluster_parts_held", {}, member(parts, "held"));
+    add_rows(families, member(readout, "builders"), {{"to", "node"}},
+             {{"weir_cluster_parts_handed_over_total", "handed_over"}});
+    const json& memory = member(readout, "memory");
+    families.add("weir_cluster_memory_used_bytes", {}, member(memory, "used"));
+    families.add("weir_cluster_memory_capacity_bytes", {}, member(memory, "bound"));
+    families.add("weir_cluster_waited_seconds_total", {}, member(memory, "waited_s"));
+}
+
+void add_builder(Families& families, const json& builder) {
+    if (!builder.is_object()) return;
+    const json& blocks = member(builder, "blocks");
+    families.add("weir_cluster_blocks_assigned_total", {}, member(blocks, "assigned"));
+    families.add("weir_cluster_blocks_in_hand", {}, member(blocks, "in_hand"));
+    for (const char* parts : {"complete", "incomplete", "empty"})
+        families.add("weir_cluster_blocks_built_total", {{"parts", parts}}, member(blocks, parts));
+    families.add("weir_cluster_parts_malformed_total", {}, member(builder, "malformed_parts"));
+    const json& readouts = member(builder, "readouts");
+    add_rows(families, readouts, {{"from", "node"}},
+             {{"weir_cluster_parts_received_total", "received"},
+              {"weir_cluster_parts_received_late_total", "received_late"}});
+    if (!readouts.is_array()) return;
+    for (const json& readout : readouts)
+        for (const char* cause : {"node_down", "not_held", "late"})
+            families.add("weir_cluster_parts_missing_total",
+                         {{"from", text_of(member(readout, "node"))}, {"cause", cause}},
+                         member(member(readout, "missing"), cause));
+}
+
+void add_cluster(Families& families, const json& cluster) {
+    if (!cluster.is_object()) return;
+    families.add("weir_cluster_info",
+                 {{"node", text_of(member(cluster, "node"))}, {"role", text_of(member(cluster, "role"))}}, 1);
+    add_rows(families, member(cluster, "nodes"), {{"node", "name"}, {"role", "role"}},
+             {{"weir_cluster_node_up", "up"}});
+    families.add("weir_cluster_manages", {}, member(member(cluster, "manager"), "manages") == true);
+    families.add("weir_cluster_lives", {}, member(cluster, "lives"));
+    for (const char* cause : {"builder_down", "nothing_held"})
+        families.add("weir_cluster_lost_blocks", {{"cause", cause}}, member(member(cluster, "lost_blocks"), cause));
+    add_readout_node(families, member(cluster, "readout"));
+    add_builder(families, member(cluster, "builder"));
+}
+
 /// The program and what it does; of a run only where there is one.
 void add_state(Families& families, const json& document) {
     families.add("weir_build_info", {{"version", text_of(member(document, "version"))}}, 1);
@@ -234,6 +283,7 @@ std::string metrics_text(const json& document) {
     add_findings(families, member(document, "findings"));
     add_sources(families, member(document, "sources"));
     add_pipeline(families, member(document, "pipeline"));
+    add_cluster(families, member(document, "cluster"));
     return families.text();
 }
 

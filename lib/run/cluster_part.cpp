@@ -200,6 +200,7 @@ nlohmann::json cluster_json(const ClusterPart& part, const fabric::Account& acco
     nlohmann::json json = {{"node", part.self().name},           {"role", name_of(part.self().role)},
                            {"block", part.whole.cluster->block}, {"lives", account.lives},
                            {"settled", account.settled},         {"lost_blocks", losses_json(account.losses)}};
+    json["transports"] = account.transports;
     json["nodes"] = nlohmann::json::array();
     const auto& nodes = part.whole.cluster->nodes;
     for (std::size_t node = 0; node < nodes.size(); ++node)
@@ -214,6 +215,12 @@ nlohmann::json cluster_json(const ClusterPart& part, const fabric::Account& acco
                            {"assigned_again", account.manager.assigned_again},
                            {"committed", account.manager.committed},
                            {"lost", account.manager.lost}};
+    return json;
+}
+
+nlohmann::json shown_cluster_json(const ClusterPart& part, const fabric::Account& account) {
+    nlohmann::json json = cluster_json(part, account);
+    json["lost_blocks"].erase("list");
     return json;
 }
 

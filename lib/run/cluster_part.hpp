@@ -38,5 +38,7 @@ void add_cluster_findings(const ClusterPart& part, const fabric::Account& accoun
                           std::vector<pipeline::Finding>& findings);
 /// `cluster` of the report: docs/reference/REPORT.md.
 [[nodiscard]] nlohmann::json cluster_json(const ClusterPart& part, const fabric::Account& account);
+/// The same without lists that grow, for who watches: docs/reference/WATCH_API.md.
+[[nodiscard]] nlohmann::json shown_cluster_json(const ClusterPart& part, const fabric::Account& account);
 
 }  // namespace weir::run

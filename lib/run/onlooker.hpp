@@ -3,7 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -32,6 +33,9 @@ public:
         std::optional<std::uint32_t> number;       ///< nothing: no path of a sink has {run}
         std::vector<std::filesystem::path> paths;  ///< as they will be called
         core::TimeNs started_ns = 0;               ///< UNIX time
+        /// What a node of a cluster says of itself at the moment: "cluster" of the document. Until finish(); empty: the
+        /// run is of none.
+        std::function<nlohmann::json()> cluster{};
     };
 
     virtual ~Onlooker() = default;

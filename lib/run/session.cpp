@@ -95,8 +95,14 @@ void Session::start() {
     pipeline_->start();
     started_ = true;
     if (company_.telemetry != nullptr) company_.telemetry->begin();
-    if (company_.onlooker != nullptr)
-        company_.onlooker->begin(*pipeline_, {sinks_.run_number(), sinks_.final_paths(), pipeline::wall_ns()});
+    if (company_.onlooker != nullptr) company_.onlooker->begin(*pipeline_, facts());
+}
+
+Onlooker::RunFacts Session::facts() const {
+    Onlooker::RunFacts facts{sinks_.run_number(), sinks_.final_paths(), pipeline::wall_ns()};
+    if (member_ != nullptr)
+        facts.cluster = [this] { return shown_cluster_json(*options().cluster, member_->account()); };
+    return facts;
 }
 
 pipeline::Pipeline::Options Session::pipeline_options() const {

@@ -91,6 +91,7 @@ public:
 
 private:
     [[nodiscard]] const RunOptions& options() const noexcept { return prepared_.options(); }
+    [[nodiscard]] Onlooker::RunFacts facts() const;
     [[nodiscard]] pipeline::Pipeline::Options pipeline_options() const;
     void say_start() const;
     void watch_cluster();

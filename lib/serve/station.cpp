@@ -146,6 +146,7 @@ store::LatestEvent* Station::watch_events(const nlohmann::json& start) {
 
 void Station::begin(const pipeline::Pipeline& /*pipeline*/, const RunFacts& facts) {
     view_.emplace(observe::RunView::Options{config_.updates_per_s, latest_event_.get()});
+    cluster_ = facts.cluster;
     run_number_ = facts.number.value_or(static_cast<std::uint32_t>(run_number_ + 1));
     nlohmann::json paths = nlohmann::json::array();
     for (const std::filesystem::path& path : facts.paths) paths.push_back(path.string());
@@ -161,6 +162,7 @@ void Station::look(const pipeline::Pipeline& pipeline, const observe::Watch& wat
     std::optional<nlohmann::json> part = view_->update(pipeline, watch, seconds);
     if (!part) return;
     shown_ = std::move(*part);
+    if (cluster_) shown_["cluster"] = cluster_();
     run_["seconds"] = seconds;
     publish();
 }
@@ -168,6 +170,7 @@ void Station::look(const pipeline::Pipeline& pipeline, const observe::Watch& wat
 void Station::finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
                      const std::vector<pipeline::Finding>& findings, double seconds) {
     shown_ = view_->finish(pipeline, watch, ledger, findings, seconds);
+    if (cluster_) shown_["cluster"] = std::exchange(cluster_, nullptr)();
     run_["seconds"] = seconds;
     has_run_ = false;
     publish();

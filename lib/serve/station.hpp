@@ -87,6 +87,7 @@ private:
     std::shared_ptr<const store::LatestEvent::Picture> served_picture_;
     std::shared_ptr<const std::string> served_body_;  ///< its pixels
     std::optional<observe::RunView> view_;            ///< of the run
+    std::function<nlohmann::json()> cluster_;         ///< RunFacts::cluster of the run
     web::TokenGuard guard_;
     std::optional<web::EventFeed> feed_;  ///< its thread, too, is made in listen()
     web::Api api_;

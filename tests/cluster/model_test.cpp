@@ -95,6 +95,12 @@ TEST(ClusterModel, WhoeverDiesTheOthersGoOnAndEachLossHasACause) {
     EXPECT_LT(all.built_twice, all.built / 1000);
 }
 
+TEST(ClusterModel, TheNextManagerTakesOverAtOnce) {
+    const World::Outcome all = run_many(1000, {.come_back = false, .manager_dies = true});
+    EXPECT_GT(all.deaths, all.runs / 2);
+    EXPECT_LT(all.longest_interregnum_ns, 100 * core::ns_per_ms);  // the news of the death take 30 ms
+}
+
 TEST(ClusterModel, WhoStaysAwayIsDoneWithout) {
     const World::Outcome all = run_many(1000, {.crashes = 0.5, .come_back = false});
     EXPECT_GT(all.deaths, all.runs / 2);

@@ -99,6 +99,7 @@ World::Outcome& World::Outcome::operator+=(const Outcome& other) noexcept {
     built_twice += other.built_twice;
     deaths += other.deaths;
     managers += other.managers;
+    longest_interregnum_ns = std::max(longest_interregnum_ns, other.longest_interregnum_ns);
     return *this;
 }
 
@@ -133,7 +134,8 @@ void World::start(NodeId node) {
     for (NodeId other = 0; other < settings_.nodes; ++other) {
         if (other == node || nodes_[other] == nullptr) continue;
         const auto meet = [&](NodeId who, NodeId whom) {
-            at(now_ + delay(who, whom) * 3, [this, who, whom, my_life = lives_[who], its_life = lives_[whom]] {
+            const core::TimeNs takes = faults_.manager_dies ? static_cast<core::TimeNs>(random(60)) * ns_per_ms : delay(who, whom) * 3;
+            at(now_ + takes, [this, who, whom, my_life = lives_[who], its_life = lives_[whom]] {
                 Life* const me = alive(who, my_life);
                 if (me != nullptr && alive(whom, its_life) != nullptr) me->node.peer_up(whom, its_life, now_);
             });
@@ -156,7 +158,10 @@ void World::kill(NodeId node) {
     ++outcome_.deaths;
     note(fmt::format("node {} dies", node));
     const Incarnation life = nodes_[node]->life;
-    if (nodes_[node]->node.manager() != nullptr) manager_deaths_.push_back(now_);
+    if (nodes_[node]->node.manager() != nullptr) {
+        manager_deaths_.push_back(now_);
+        is_interregnum_ = faults_.manager_dies;
+    }
     deaths_[node].push_back(now_);
     nodes_[node].reset();
     for (NodeId other = 0; other < settings_.nodes; ++other) {
@@ -193,7 +198,12 @@ void World::offer(NodeId node, Block block) {
 }
 
 void World::carry(Life& from, NodeId to, const Message& message, Payload payload) {
-    if (message.kind == Kind::claim) terms_.insert(message.term);
+    if (message.kind == Kind::claim) {
+        terms_.insert(message.term);
+        if (std::exchange(is_interregnum_, false)) outcome_.longest_interregnum_ns = now_ - manager_deaths_.back();
+    }
+    if (message.kind == Kind::assign && first_assigned_ == ~Block{0} && faults_.manager_dies)
+        at(now_ + static_cast<core::TimeNs>(random(30)) * ns_per_ms, [this, manager = from.self] { kill(manager); });
     if (message.kind == Kind::assign) first_assigned_ = std::min(first_assigned_, message.block);
     if (message.kind == Kind::committed)
         for (Build& build : builds_[message.block]) build.committed |= build.node == to && build.life == message.to;

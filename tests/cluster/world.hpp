@@ -23,6 +23,7 @@ struct Faults {
     double not_taken = 0;         ///< part of the blocks that a readout node does not have
     bool slow_node = false;       ///< one takes much longer for everything
     bool stalls = false;          ///< long delays of single messages
+    bool manager_dies = false;    ///< once, soon after it has begun to give out blocks
     bool takes_no_parts = false;  ///< one builder: no payload reaches it in time, but all words do
 };
 
@@ -41,7 +42,8 @@ public:
         std::uint64_t lost = 0;
         std::uint64_t built_twice = 0;  ///< by one that died together with a manager, and again
         std::uint64_t deaths = 0;
-        std::uint64_t managers = 0;  ///< how many reigns there were
+        std::uint64_t managers = 0;               ///< how many reigns there were
+        core::TimeNs longest_interregnum_ns = 0;  ///< Faults::manager_dies: until somebody else has claimed
         Outcome& operator+=(const Outcome& other) noexcept;
     };
     [[nodiscard]] const Outcome& outcome() const noexcept { return outcome_; }
@@ -102,6 +104,7 @@ private:
     std::set<Term> terms_;
     Block first_assigned_ = ~Block{0};  ///< where the run began; whoever is late has blocks from before
     std::vector<core::TimeNs> manager_deaths_;
+    bool is_interregnum_ = false;
     NodeId slow_ = 0;
     std::map<std::uint64_t, Content> contents_;
     std::uint64_t next_handle_ = 1;

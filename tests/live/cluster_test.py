@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 import live
 
@@ -384,6 +385,54 @@ class ManyNodesTest(ClusterCase):
 
     def test_push_in_listed_order_until_written(self):
         self.check_all(*self.run_all('strategy = "push"\nkeep = "written"'))
+
+
+class WatchTest(ClusterCase):
+    """What a node shows of the cluster while it works."""
+
+    def serving(self, name, place):
+        """The same configuration with an address of its own to watch it at."""
+        text = (self.folder / "cluster.toml").read_text()
+        (self.folder / f"{name}.toml").write_text(text + f'[serve]\nlisten = "127.0.0.1:{9400 + place}"\nsocket = "{self.folder}/{name}.sock"\n')
+        return {"config": f"{name}.toml"}
+
+    @staticmethod
+    def get(place, path):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{9400 + place}{path}", timeout=10) as answer:
+                return answer.read().decode()
+        except OSError:
+            return ""
+
+    def metrics(self, place):
+        """{"weir_cluster_parts_held": 3.0, ...}, of the cluster."""
+        return {name: float(value) for name, value in re.findall(r"(?m)^(weir_cluster_\S+) (\S+)$", self.get(place, "/metrics"))}
+
+    def test_a_readout_node_and_a_builder(self):
+        self.configure(cluster='transports = "tcp"\nsilence_ms = 20000\ntimeout_ms = 20000')
+        captures = self.captures(events=6000, rate=1000)
+        nodes = {name: self.node(name, *(["--pace", "recorded"] if role == "readout" else []), capture=captures.get(name), **self.serving(name, place))
+                 for place, (name, role) in enumerate(TWO_AND_TWO.items())}
+        handed = 'weir_cluster_parts_handed_over_total{to="bu1"}'
+        received = 'weir_cluster_parts_received_total{from="ru0"}'
+        live.wait_for(lambda: self.metrics(0).get(handed, 0) > 10 and self.metrics(3).get(received, 0) > 10, "parts in the metrics", timeout_s=20 * SLOW)
+        readout, builder = self.metrics(0), self.metrics(3)
+        for name, role in TWO_AND_TWO.items():
+            self.assertEqual([seen[f'weir_cluster_node_up{{node="{name}",role="{role}"}}'] for seen in (readout, builder)], [1, 1], name)
+        self.assertEqual((readout["weir_cluster_manages"], builder["weir_cluster_manages"], self.metrics(2)["weir_cluster_manages"]), (0, 0, 1))
+        shown = json.loads(self.get(3, "/api/0.1/weir"))["cluster"]
+        self.assertEqual((shown["node"], shown["role"], shown["lives"]), ("bu1", "builder", 1))
+        self.assertNotIn("list", shown["lost_blocks"])
+        nodes["bu0"].process.kill()
+        nodes["bu0"].process.wait()
+        away = 'weir_cluster_node_up{node="bu0",role="builder"}'
+        live.wait_for(lambda: self.metrics(0).get(away) == 0 and self.metrics(3).get(away) == 0, "the death in the metrics", timeout_s=10 * SLOW)
+        live.wait_for(lambda: self.metrics(3)["weir_cluster_manages"] == 1, "the new manager in the metrics", timeout_s=10 * SLOW)
+        del nodes["bu0"]
+        self.end(nodes)
+        for node in nodes.values():
+            self.assertTrue(all(name.startswith("tcp/") for name in node.report["cluster"]["transports"]), node.report["cluster"]["transports"])
+            self.assertGreater(len(node.report["cluster"]["transports"]), 0, node.name)
 
 
 class StopTest(ClusterCase):

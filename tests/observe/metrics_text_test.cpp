@@ -99,6 +99,27 @@ json full_document() {
                            {"missing", {3, 0}},
                            {"last_seen_s", {0.25, nullptr}},
                            {"lagging", {false, true}}};
+    // Of a readout node and a builder at once, which no node is.
+    document["cluster"] = {
+        {"node", "bu0"},
+        {"role", "builder"},
+        {"lives", 2},
+        {"nodes",
+         {{{"name", "ru0"}, {"role", "readout"}, {"up", true}}, {{"name", "bu1"}, {"role", "builder"}, {"up", false}}}},
+        {"lost_blocks", {{"builder_down", 31}, {"nothing_held", 32}}},
+        {"manager", {{"manages", true}}},
+        {"readout",
+         {{"parts", {{"offered", 33}, {"handed_over", 34}, {"not_held", 35}, {"too_late", 36}, {"held", 37}}},
+          {"builders", {{{"node", "bu1"}, {"handed_over", 38}}}},
+          {"memory", {{"used", 39}, {"highest", 40}, {"bound", 41}, {"waited_s", 1.5}}}}},
+        {"builder",
+         {{"blocks", {{"assigned", 42}, {"complete", 43}, {"incomplete", 44}, {"empty", 45}, {"in_hand", 46}}},
+          {"readouts",
+           {{{"node", "ru0"},
+             {"received", 47},
+             {"received_late", 48},
+             {"missing", {{"node_down", 49}, {"not_held", 50}, {"late", 51}}}}}},
+          {"malformed_parts", 52}}}};
     json& pipeline = document["pipeline"];
     pipeline["ports"] = {{{"name", "det0"}, {"link_up", true}}};
     pipeline["lcores"] = {{{"lcore", 2}, {"busy", 0.5}, {"longest_poll_s", 0.0003}}};
@@ -222,6 +243,27 @@ TEST(Metrics, HaveTheRestOfTheDocument) {
     EXPECT_EQ(at("weir_sink_interruptions_total{sink=\"1\",kind=\"stream\"}"), 3);
     EXPECT_EQ(at("weir_sink_failed{sink=\"1\",kind=\"stream\"}"), 1);
     EXPECT_EQ(at("weir_findings{severity=\"note\"}"), 2);
+    EXPECT_EQ(at("weir_cluster_info{node=\"bu0\",role=\"builder\"}"), 1);
+    EXPECT_EQ(at("weir_cluster_node_up{node=\"ru0\",role=\"readout\"}"), 1);
+    EXPECT_EQ(at("weir_cluster_node_up{node=\"bu1\",role=\"builder\"}"), 0);
+    EXPECT_EQ(at("weir_cluster_manages"), 1);
+    EXPECT_EQ(at("weir_cluster_lives"), 2);
+    EXPECT_EQ(at("weir_cluster_lost_blocks{cause=\"nothing_held\"}"), 32);
+    EXPECT_EQ(at("weir_cluster_parts_offered_total"), 33);
+    EXPECT_EQ(at("weir_cluster_parts_not_held_total"), 35);
+    EXPECT_EQ(at("weir_cluster_parts_too_late_total"), 36);
+    EXPECT_EQ(at("weir_cluster_parts_held"), 37);
+    EXPECT_EQ(at("weir_cluster_parts_handed_over_total{to=\"bu1\"}"), 38);
+    EXPECT_EQ(at("weir_cluster_memory_used_bytes"), 39);
+    EXPECT_EQ(at("weir_cluster_memory_capacity_bytes"), 41);
+    EXPECT_EQ(at("weir_cluster_waited_seconds_total"), 1.5);
+    EXPECT_EQ(at("weir_cluster_blocks_assigned_total"), 42);
+    EXPECT_EQ(at("weir_cluster_blocks_built_total{parts=\"incomplete\"}"), 44);
+    EXPECT_EQ(at("weir_cluster_blocks_in_hand"), 46);
+    EXPECT_EQ(at("weir_cluster_parts_received_total{from=\"ru0\"}"), 47);
+    EXPECT_EQ(at("weir_cluster_parts_received_late_total{from=\"ru0\"}"), 48);
+    EXPECT_EQ(at("weir_cluster_parts_missing_total{from=\"ru0\",cause=\"not_held\"}"), 50);
+    EXPECT_EQ(at("weir_cluster_parts_malformed_total"), 52);
     // Each that is listed is there, and nothing else is.
     const std::string text = metrics_text(full_document());
     for (const MetricFamilyInfo& info : other_metrics())
@@ -234,7 +276,7 @@ TEST(Metrics, WithoutARunAreFewAndNothingBreaks) {
     EXPECT_EQ(series_of(metrics_text(json::object())).size(), 1U);
     EXPECT_EQ(series_of(metrics_text(json(nullptr))).size(), 1U);
     json odd = full_document();
-    for (const char* key : {"ledger", "sources", "pipeline", "where", "findings", "run", "status"}) {
+    for (const char* key : {"ledger", "sources", "pipeline", "where", "findings", "run", "status", "cluster"}) {
         json without = full_document();
         without[key] = 5;
         EXPECT_FALSE(metrics_text(without).empty());

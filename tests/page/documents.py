@@ -107,6 +107,32 @@ def running(**more):
     return document
 
 
+def builder():
+    """A builder of a cluster, from which one readout node has gone away."""
+    nodes = [("ru0", "readout", True), ("ru1", "readout", False), ("bu0", "builder", True), ("bu1", "builder", True)]
+    missing = {"ru0": (0, 0, 2), "ru1": (1204, 3, 0)}
+    return running(cluster={
+        "node": "bu0", "role": "builder", "block": 16, "lives": 1, "settled": 58900,
+        "nodes": [{"name": name, "role": role, "up": up} for name, role, up in nodes],
+        "lost_blocks": {"builder_down": 7, "nothing_held": 0},
+        "manager": {"manages": True, "assigned": 58912, "assigned_again": 5, "committed": 58900, "lost": 7},
+        "builder": {"blocks": {"assigned": 29460, "complete": 28250, "incomplete": 1207, "empty": 0, "in_hand": 3, "open_highest": 16},
+                    "readouts": [{"node": name, "received": 29457 - sum(causes), "received_late": 0, "missing": dict(zip(("node_down", "not_held", "late"), causes))}
+                                 for name, causes in missing.items()],
+                    "malformed_parts": 0}})
+
+
+def readout():
+    """A readout node of a cluster."""
+    nodes = [("ru0", "readout"), ("bu0", "builder"), ("bu1", "builder")]
+    return running(cluster={
+        "node": "ru0", "role": "readout", "block": 16, "lives": 1, "settled": 58900, "nodes": [{"name": name, "role": role, "up": True} for name, role in nodes],
+        "lost_blocks": {"builder_down": 0, "nothing_held": 0},
+        "readout": {"parts": {"offered": 58920, "handed_over": 58912, "not_held": 0, "too_late": 0, "held": 12, "held_highest": 40},
+                    "builders": [{"node": "bu0", "handed_over": 29460}, {"node": "bu1", "handed_over": 29452}],
+                    "events": {"too_late": 0, "left": 0}, "memory": {"used": 1 << 20, "highest": 1 << 22, "bound": 1 << 30, "waited_s": 0.0}}})
+
+
 def idle():
     document = running(run=None, where=[], losses=[], findings=[], pipeline=None, ledger={}, bottleneck={"part": "", "sentence": ""}, history=history(0))
     document["status"] = {"state": "idle", "mode": "serve", "since_s": 31.2, "error": ""}
@@ -208,7 +234,7 @@ def hostile():
 
 
 SITUATIONS = {"idle": idle, "running": running, "losing": losing, "lost_before": lost_before, "unknown": unknown, "thousand": thousand, "sixteen": sixteen, "fused": fused,
-              "read_only": read_only, "hostile": hostile}
+              "read_only": read_only, "hostile": hostile, "builder": builder, "readout": readout}
 
 
 def made(name):

@@ -88,6 +88,16 @@ class Agreement(PageCase):
             with self.subTest(name):
                 self.check(name)
 
+    def test_nodes_of_a_cluster(self):
+        common = [*(f"/cluster/nodes/{i}/{name}" for i in range(3) for name in ("name", "role", "up")), "/cluster/node", "/cluster/lost_blocks/builder_down"]
+        self.check("builder", *common, "/cluster/manager/manages",
+                   *(f"/cluster/builder/readouts/{i}/{name}" for i in range(2) for name in ("received", "missing/node_down", "missing/not_held", "missing/late")))
+        hidden = "document.querySelectorAll('#cluster thead th[hidden]').length"
+        self.assertEqual(self.page.evaluate(hidden), 0)
+        self.check("readout", *common, *(f"/cluster/readout/builders/{i}/handed_over" for i in range(2)))
+        self.assertEqual(self.page.evaluate(hidden), 3, "parts that a readout node does not miss")
+        self.check("running")
+        self.assertTrue(self.page.evaluate("document.querySelector('#cluster').hidden"))
     def test_updates(self):
         """An update leaves out what has not changed; the page keeps that."""
         self.serve("running")
@@ -306,7 +316,7 @@ class Use(PageCase):
     def test_fits(self):
         """Nothing has to be scrolled sideways, on a phone, a desk and a wall."""
         self.serve("running")
-        for name in ("losing", "sixteen", "thousand", "idle", "hostile"):
+        for name in ("losing", "sixteen", "thousand", "idle", "hostile", "builder"):
             self.mock.show(documents.made(name))
             for width, height in ((400, 860), (320, 600), (1024, 768), (3840, 2160)):
                 with self.subTest(f"{name} at {width}"):
@@ -325,7 +335,7 @@ class Use(PageCase):
         """Of all text at least 4.5, in both schemes."""
         self.serve("running")
         self.page.evaluate("document.querySelector('#pipeline-table').open = true")
-        for name in ("losing", "running", "unknown", "idle", "lost_before", "thousand"):
+        for name in ("losing", "running", "unknown", "idle", "lost_before", "thousand", "builder"):
             self.mock.show(documents.made(name))
             for dark in (False, True):
                 with self.subTest(name, dark=dark):

@@ -2,6 +2,7 @@
 
 import {Connection} from './connection.js';
 import {Charts} from './charts.js';
+import {Cluster} from './cluster.js';
 import {Commands} from './control.js';
 import {Findings} from './findings.js';
 import {History} from './history.js';
@@ -16,7 +17,7 @@ const shortest_ms = 200;
 
 const history = new History();
 const overview = new Overview();
-const parts = [overview, new Findings(), new Charts(history), new Pipeline(), new Sources(), new Picture(), new Runs(), new Commands()];
+const parts = [overview, new Findings(), new Charts(history), new Pipeline(), new Cluster(), new Sources(), new Picture(), new Runs(), new Commands()];
 
 let newest = null;
 let drawnMs = -Infinity;

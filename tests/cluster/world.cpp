@@ -134,8 +134,7 @@ void World::start(NodeId node) {
     for (NodeId other = 0; other < settings_.nodes; ++other) {
         if (other == node || nodes_[other] == nullptr) continue;
         const auto meet = [&](NodeId who, NodeId whom) {
-            const core::TimeNs takes = faults_.manager_dies ? static_cast<core::TimeNs>(random(60)) * ns_per_ms : delay(who, whom) * 3;
-            at(now_ + takes, [this, who, whom, my_life = lives_[who], its_life = lives_[whom]] {
+            at(now_ + delay(who, whom) * 3, [this, who, whom, my_life = lives_[who], its_life = lives_[whom]] {
                 Life* const me = alive(who, my_life);
                 if (me != nullptr && alive(whom, its_life) != nullptr) me->node.peer_up(whom, its_life, now_);
             });

@@ -85,22 +85,9 @@ json reducers() {
     return list;
 }
 
-json full_document() {
-    const Ledger ledger = full_ledger();
-    json document{{"version", "0.1.0"}, {"name", "det"}, {"host", "daq1"}};
-    document["status"] = {{"state", "running"}, {"mode", "serve"}};
-    document["run"] = {{"number", 7}, {"seconds", 12.5}};
-    document["ledger"] = account_json(ledger);
-    document["ledger"]["reduce"] = reducers();
-    document["where"] = loss_places_json(loss_places(ledger));
-    document["findings"] = {{{"severity", "error"}}, {{"severity", "note"}}, {{"severity", "note"}}};
-    document["sources"] = {{"label", {"det0 udp 50001", "a \"quoted\"\\name"}},
-                           {"packets", {77, 78}},
-                           {"missing", {3, 0}},
-                           {"last_seen_s", {0.25, nullptr}},
-                           {"lagging", {false, true}}};
-    // Of a readout node and a builder at once, which no node is.
-    document["cluster"] = {
+/// Of a readout node and a builder at once, which no node is.
+json cluster() {
+    return {
         {"node", "bu0"},
         {"role", "builder"},
         {"lives", 2},
@@ -120,6 +107,23 @@ json full_document() {
              {"received_late", 48},
              {"missing", {{"node_down", 49}, {"not_held", 50}, {"late", 51}}}}}},
           {"malformed_parts", 52}}}};
+}
+
+json full_document() {
+    const Ledger ledger = full_ledger();
+    json document{{"version", "0.1.0"}, {"name", "det"}, {"host", "daq1"}};
+    document["status"] = {{"state", "running"}, {"mode", "serve"}};
+    document["run"] = {{"number", 7}, {"seconds", 12.5}};
+    document["ledger"] = account_json(ledger);
+    document["ledger"]["reduce"] = reducers();
+    document["where"] = loss_places_json(loss_places(ledger));
+    document["findings"] = {{{"severity", "error"}}, {{"severity", "note"}}, {{"severity", "note"}}};
+    document["sources"] = {{"label", {"det0 udp 50001", "a \"quoted\"\\name"}},
+                           {"packets", {77, 78}},
+                           {"missing", {3, 0}},
+                           {"last_seen_s", {0.25, nullptr}},
+                           {"lagging", {false, true}}};
+    document["cluster"] = cluster();
     json& pipeline = document["pipeline"];
     pipeline["ports"] = {{{"name", "det0"}, {"link_up", true}}};
     pipeline["lcores"] = {{{"lcore", 2}, {"busy", 0.5}, {"longest_poll_s", 0.0003}}};

@@ -169,6 +169,7 @@ void Member::ended() {
 // What the network tells.
 
 void Member::up(cluster::NodeId node, cluster::Incarnation incarnation) {
+    ask_transports_ns_ = now_ + core::ns_per_s;  // the way has been chosen by then
     node_->peer_up(node, incarnation, now_);
 }
 
@@ -231,6 +232,7 @@ void Member::run() {
 
 /// Once and for all: what the sinks do after that is not asked.
 bool Member::gives_up() {
+    if (has_given_up()) return true;
     if (has_failed_ == nullptr || !has_failed_()) return false;
     say("the sinks of this node failed: it leaves the others, which go on without it");
     gave_up_.store(true, std::memory_order_release);
@@ -329,15 +331,16 @@ void Member::consider_leaving(core::TimeNs now) {
     if (done) done_.store(true, std::memory_order_release);
 }
 
-/// Connections to who has gone are not there any more.
+/// Connections to who has gone are not there any more. UCX takes some 0.1 ms to describe one, so it is seldom asked.
 void Member::note_transports() {
+    ask_transports_ns_.reset();
     for (std::string& name : network_->transports()) transports_.insert(std::move(name));
 }
 
 void Member::publish() {
     published_ns_ = now_;
     Account account = before_;
-    if (network_ != nullptr) note_transports();
+    if (ask_transports_ns_ && now_ >= *ask_transports_ns_) note_transports();
     account.transports.assign(transports_.begin(), transports_.end());
     account.self = self();
     account.lives = lives_;

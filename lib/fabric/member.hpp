@@ -118,6 +118,7 @@ private:
     std::unique_ptr<cluster::Node> node_;
     std::string network_text_;
     std::set<std::string> transports_;  ///< of all connections that there have been
+    std::optional<core::TimeNs> ask_transports_ns_;
     int wake_fd_ = -1;
 
     // The thread's own.

@@ -159,7 +159,7 @@ std::vector<std::string> UcxEndpoint::transports() const {
     std::size_t bytes = 0;
     std::FILE* const file = ::open_memstream(&text, &bytes);
     if (file == nullptr) return names;
-    if (is_open()) ucx().ucp_ep_print_info(endpoint_, file);
+    if (is_open() && !has_failed()) ucx().ucp_ep_print_info(endpoint_, file);
     std::fclose(file);
     std::istringstream lines(std::string(text, bytes));
     ::free(text);

@@ -24,16 +24,20 @@ std::vector<NodeId> read_list(const std::string& path) {
     return list;
 }
 
-void set_roles(Settings& settings, bool are_separate) {
+/// `builders`: that do nothing else, evenly spread; 0: every node is readout and builder.
+void set_roles(Settings& settings, std::uint16_t builders) {
+    if (builders > settings.nodes / 2) throw std::invalid_argument("--builders is more than half of the nodes");
+    const unsigned every = builders == 0 ? 1U : settings.nodes / builders;
     for (NodeId node = 0; node < settings.nodes; ++node) {
-        if (!are_separate || node % 2 == 0) settings.readouts.insert(node);
-        if (!are_separate || node % 2 == 1) settings.builders.insert(node);
+        const bool builds = node % every == every - 1 && (builders == 0 || node / every < builders);
+        if (!builds || builders == 0) settings.readouts.insert(node);
+        if (builds) settings.builders.insert(node);
     }
 }
 
 using Setters = std::map<std::string, std::function<void(const std::string&)>>;
 
-Setters setters(Options& options, bool& are_separate) {
+Setters setters(Options& options, std::uint16_t& builders) {
     const auto number = [](auto& where) {
         return [&where](const std::string& word) {
             where = static_cast<std::decay_t<decltype(where)>>(std::stoull(word));
@@ -46,10 +50,7 @@ Setters setters(Options& options, bool& are_separate) {
              options.mode =
                  one_of<Mode>(word, {{"build", Mode::build}, {"n-to-n", Mode::n_to_n}, {"lockstep", Mode::lockstep}});
          }},
-        {"--roles",
-         [&](const std::string& word) {
-             are_separate = one_of<bool>(word, {{"folded", false}, {"separate", true}});
-         }},
+        {"--builders", number(builders)},
         {"--strategy",
          [&](const std::string& word) {
              settings.strategy = one_of<Strategy>(word, {{"pull", Strategy::pull}, {"push", Strategy::push}});
@@ -65,6 +66,10 @@ Setters setters(Options& options, bool& are_separate) {
         {"--seed", number(settings.seed)},
         {"--part", number(options.part_bytes)},
         {"--sends", number(settings.sends)},
+        {"--barrier",
+         [&](const std::string& word) {
+             settings.barrier = one_of<bool>(word, {{"no", false}, {"yes", true}});
+         }},
         {"--receives", number(options.receives)},
         {"--warm", number(options.warm_blocks)},
         {"--measured", number(options.measured_blocks)},
@@ -99,24 +104,24 @@ Options parse(int count, char** words, std::uint16_t nodes) {
     settings.nodes = nodes;
     settings.managers.insert(0);
     settings.timeout_ns = settings.join_wait_ns = 3600 * core::ns_per_s;  // no node dies
-    bool are_separate = false;
-    const Setters known = setters(options, are_separate);
+    std::uint16_t builders = 0;
+    const Setters known = setters(options, builders);
     for (int i = 1; i < count; i += 2) {
         const auto setter = known.find(words[i]);
         if (setter == known.end() || i + 1 == count)
             throw std::invalid_argument(std::string(words[i]) + ": " + usage());
         setter->second(words[i + 1]);
     }
-    set_roles(settings, are_separate);
+    set_roles(settings, builders);
     fill_in(options);
     return options;
 }
 
 std::string usage() {
     Options options;
-    bool are_separate = false;
+    std::uint16_t builders = 0;
     std::string text = "each with a value:";
-    for (const auto& [name, setter] : setters(options, are_separate)) text += " " + name;
+    for (const auto& [name, setter] : setters(options, builders)) text += " " + name;
     return text;
 }
 

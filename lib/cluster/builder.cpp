@@ -9,7 +9,7 @@ Builder::Builder(const Settings& settings, NodeId self, const Peers& peers, Mail
       peers_(peers),
       mail_(mail),
       application_(application),
-      order_(settings, self, settings.readouts) {
+      order_(settings, self, settings.builders, settings.readouts) {
     for (auto* counts : {&stats_.received, &stats_.late, &stats_.not_held, &stats_.node_down, &stats_.timed_out})
         counts->resize(settings.nodes);
 }

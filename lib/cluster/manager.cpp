@@ -9,6 +9,8 @@ namespace {
 
 constexpr core::TimeNs settle_interval_ns = 100 * core::ns_per_ms;
 constexpr Block settle_blocks = 64;
+/// Settings::barrier: for the blocks of a round. Where they take longer the network is not what is short.
+constexpr core::TimeNs round_wait_ns = 50 * core::ns_per_ms;
 
 }  // namespace
 
@@ -48,7 +50,7 @@ bool Manager::report(NodeId node, const Report& report, core::TimeNs now) {
     if (known.reported) return true;
     const bool has_history = !report.open.empty() || !report.committed.empty() || !report.done.empty();
     if (!collecting_ && has_history) return false;  // its blocks have been given to others
-    known = {true, report.first, report.ready, report.ended, report.credits};
+    known = {true, report.first, report.ready, report.ended, report.credits, 0};
     ready_ = std::max(ready_, report.ready);
     credits_ += report.credits;
     any_ended_ |= report.ended;
@@ -62,6 +64,7 @@ bool Manager::report(NodeId node, const Report& report, core::TimeNs now) {
             else
                 unheard_.emplace_back(from, std::move(message));
         mail_.to(node, settled_message(losses_told_));
+        if (settings_.barrier) mail_.to(node, {.kind = Kind::step, .block = step_});
         if (may_commit())
             for (auto& [from, message] : std::exchange(unanswered_, {})) hear(from, message);
     }
@@ -88,6 +91,7 @@ void Manager::go_on_if_all_reported(core::TimeNs now) {
             if (!knows_all_that(report)) return;
     collecting_ = false;
     find_again();
+    if (begun_) step_to(last_step_given());  // how far the others were is not known, and what is late goes at once
     for (auto& [from, message] : std::exchange(unheard_, {})) take(from, message, now);
 }
 
@@ -172,6 +176,9 @@ void Manager::hear(NodeId from, const Message& message) {
             ready_ = std::max(ready_, known.ready);
             any_ended_ |= message.ended;
             break;
+        case Kind::reached:
+            known.reached = std::max(known.reached, message.block);
+            break;
         case Kind::finished:
             if (!is_its_own || at->second.stage == Stage::over) break;
             if (!may_commit()) {
@@ -250,6 +257,34 @@ void Manager::begin_blocks(core::TimeNs now) {
     if (!all && now < begin_by_) return;
     begun_ = true;
     settled_ = next_ = first;
+    step_to(first / settings_.builders.size() * settings_.builders.size());
+}
+
+void Manager::step_to(Block step) {
+    if (!settings_.barrier) return;
+    step_ = step;
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (settings_.readouts.contains(node) && is_there(node)) mail_.to(node, {.kind = Kind::step, .block = step});
+}
+
+/// Of the round in which the last block is that was given out; counted from 1, as Readout does.
+Block Manager::last_step_given() const noexcept {
+    const Block builders = settings_.builders.size();
+    return (next_ + builders - 1) / builders * builders;
+}
+
+/// A round begins when all its blocks have been given out, or none comes for a while.
+void Manager::step_if_all_have_reached(core::TimeNs now) {
+    if (!settings_.barrier || step_ >= last_step_given()) return;
+    if (round_by_ == 0) round_by_ = now + round_wait_ns;
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (settings_.readouts.contains(node) && is_there(node) && nodes_[node].reached < step_) return;
+    const Block builders = settings_.builders.size();
+    const Block round_end = (step_ / builders + 1) * builders;
+    const bool more_comes = !(any_ended_ && next_ >= ready_) && credits_ > 0;
+    if (next_ < round_end && more_comes && now < round_by_) return;
+    step_to(step_ + 1);
+    if (step_ == round_end) round_by_ = 0;
 }
 
 bool Manager::next_builder() {
@@ -322,6 +357,7 @@ void Manager::look(core::TimeNs now) {
     begin_blocks(now);
     if (begun_) {
         give();
+        step_if_all_have_reached(now);
         settle(now, false);
     }
     if (any_ended_ && settled_ >= ready_ && again_.empty()) end_if_all_have(now);

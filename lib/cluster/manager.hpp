@@ -53,6 +53,7 @@ private:
         Block ready = 0;
         bool ended = false;
         std::uint32_t credits = 0;
+        Block reached = 0;  ///< step
     };
 
     void claim(NodeId node);
@@ -66,6 +67,9 @@ private:
     [[nodiscard]] bool next_builder();
     void give_to(Block block, NodeId builder);
     void tell(Block block, NodeId builder);
+    void step_if_all_have_reached(core::TimeNs now);
+    [[nodiscard]] Block last_step_given() const noexcept;
+    void step_to(Block step);
     void lose(Block block, LossCause cause);
     void lose_with_builder(Block block);
     void end_block(Block block);
@@ -91,6 +95,8 @@ private:
     std::set<Block> again_;
     Block settled_;
     Block next_ = 0;
+    Block step_ = 0;             ///< Settings::barrier: up to which readout nodes may send
+    core::TimeNs round_by_ = 0;  ///< its round begins, whole or not; 0: nothing of it has been given out
     Block ready_ = 0;            ///< the highest of all, ever
     std::uint64_t credits_ = 0;  ///< the sum of all that are there
     bool any_ended_ = false;

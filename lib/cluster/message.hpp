@@ -42,6 +42,8 @@ enum class Kind : std::uint8_t {
     done,       ///< builder to manager: `block` needs no memory any more
     release,    ///< builder to readout: the part of `block` is not needed any more
     settled,    ///< manager to all: what became of every block before `block` is known. `losses`
+    step,       ///< manager to readout, where these push in step: send what you have for steps up to `block`
+    reached,    ///< the answer: that has left, up to step `block`
     expelled,   ///< anybody to a node that counts as gone: begin anew
 };
 

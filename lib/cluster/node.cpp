@@ -245,6 +245,7 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
             hear_hello(from, message, now);
             break;
         case Kind::ready:
+        case Kind::reached:
         case Kind::finished:
         case Kind::done:
             if (manager_ != nullptr && message.term == term_) manager_->take(from, message, now);
@@ -264,6 +265,9 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
                 readout_.want(message.block, on_behalf ? message.node : from, on_behalf ? message.life : message.from);
             break;
         }
+        case Kind::step:
+            if (is_from_manager(from, message)) readout_.go(message.block);
+            break;
         case Kind::part:
             builder_.take(from, message, payload);
             break;
@@ -282,6 +286,7 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
 void Node::look(core::TimeNs now) {
     if (expelled_) return;
     builder_.look(now);
+    readout_.look(now);
     if (join_by_ == 0) join_by_ = now + settings_.join_wait_ns;
     if (now >= join_by_)
         for (NodeId node = 0; node < settings_.nodes; ++node)

@@ -6,6 +6,9 @@ namespace weir::cluster {
 
 namespace {
 
+/// A part that has been under way for so long is with a builder that stands still.
+constexpr core::TimeNs standing_ns = 50 * core::ns_per_ms;
+
 std::uint32_t sends_to_each(const Settings& settings) {
     constexpr std::size_t enough = 8;
     const std::size_t builders = std::max<std::size_t>(1, settings.builders.size());
@@ -20,7 +23,7 @@ Readout::Readout(const Settings& settings, NodeId self, const Peers& peers, Mail
       peers_(peers),
       mail_(mail),
       application_(application),
-      order_(settings, self, settings.builders),
+      order_(settings, self, settings.readouts, settings.builders),
       in_flight_to_max_(sends_to_each(settings)) {
     stats_.handed_to.resize(settings.nodes);
     asked_.resize(settings.nodes);
@@ -128,11 +131,54 @@ void Readout::send_asked(NodeId builder) {
 }
 
 void Readout::send_turns() {
-    while (in_flight_ < settings_.parallel && !turns_.empty()) {
-        const Turn turn = *turns_.begin();
-        turns_.erase(turns_.begin());
+    for (auto at = turns_.begin(); at != turns_.end() && may_send_more();) {
+        const Turn turn = *at;
+        if (settings_.barrier && step_of(turn) > step_) break;
+        if (!takes_more(turn.builder)) {
+            ++at;
+            continue;
+        }
+        at = turns_.erase(at);
         send_part(turn.block, turn.builder);
     }
+    tell_reached();
+}
+
+bool Readout::may_send_more() const noexcept {
+    const auto moving = std::ranges::count(on_their_way_, false, &OnItsWay::stands);
+    return static_cast<std::uint64_t>(moving) < settings_.parallel;
+}
+
+bool Readout::takes_more(NodeId builder) const noexcept {
+    return in_flight_to_[builder] < in_flight_to_max_ &&
+           std::ranges::none_of(on_their_way_,
+                                [builder](const OnItsWay& part) { return part.stands && part.builder == builder; });
+}
+
+void Readout::look(core::TimeNs now) {
+    if (settings_.strategy == Strategy::pull) return;
+    for (OnItsWay& part : on_their_way_) {
+        if (part.since == 0) part.since = now;
+        part.stands = now - part.since >= standing_ns;
+    }
+    send_turns();
+}
+
+/// Counted from 1: a round has one for each builder.
+Block Readout::step_of(const Turn& turn) const noexcept {
+    return turn.round * settings_.builders.size() + turn.place + 1;
+}
+
+void Readout::go(Block step) {
+    step_ = std::max(step_, step);
+    told_reached_ = false;
+    send_turns();
+}
+
+void Readout::tell_reached() {
+    if (told_reached_ || !on_their_way_.empty() || (!turns_.empty() && step_of(*turns_.begin()) <= step_)) return;
+    told_reached_ = true;
+    mail_.to_manager({.kind = Kind::reached, .block = step_});
 }
 
 void Readout::send_part(Block block, NodeId builder) {
@@ -147,12 +193,20 @@ void Readout::send_part(Block block, NodeId builder) {
     ++stats_.handed_over;
     ++stats_.handed_to[builder];
     ++held->second.sending;
-    if (builder != self_) ++in_flight_, ++in_flight_to_[builder];
+    if (builder != self_) {
+        on_their_way_.push_back({builder, block});
+        ++in_flight_to_[builder];
+    }
     mail_.to(builder, std::move(message), held->second.payload);
 }
 
 void Readout::sent(NodeId builder, Block block) {
-    if (builder != self_) --in_flight_, --in_flight_to_[builder];
+    if (builder != self_) {
+        const auto part = std::ranges::find_if(
+            on_their_way_, [&](const OnItsWay& one) { return one.builder == builder && one.block == block; });
+        if (part != on_their_way_.end()) on_their_way_.erase(part);
+        --in_flight_to_[builder];
+    }
     if (const auto held = held_.find(block); held != held_.end()) {
         --held->second.sending;
         let_go(held);
@@ -175,6 +229,7 @@ void Readout::settle(Block block) {
     released_.erase(released_.begin(), released_.lower_bound(block));
     waiting_.erase(waiting_.begin(), waiting_.lower_bound(block));
     std::erase_if(turns_, [block](const Turn& turn) { return turn.block < block; });
+    tell_reached();
     for (auto held = held_.begin(); held != held_.end() && held->first < block;) {
         const auto here = held++;
         here->second.released = true;
@@ -196,6 +251,7 @@ void Readout::builder_gone(NodeId builder) {
     });
     std::erase_if(waiting_, [builder](const auto& wish) { return wish.second.builder == builder; });
     std::erase_if(turns_, [builder](const Turn& turn) { return turn.builder == builder; });
+    tell_reached();
     asked_[builder].clear();
 }
 

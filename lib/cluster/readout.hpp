@@ -43,12 +43,15 @@ public:
     /// `builder`, in that life of it, is to have the part of `block`.
     void want(Block block, NodeId builder, Incarnation life);
     void sent(NodeId to, Block block);
+    /// Settings::barrier: what is to be sent in steps up to `step` may be sent.
+    void go(Block step);
     void release(Block block);
     /// What became of all blocks before `block` is known, so nobody wants them.
     void settle(Block block);
     /// One that a manager knew of earlier than this node did.
     void builder_up(NodeId builder);
     void builder_gone(NodeId builder);
+    void look(core::TimeNs now);
 
     void fill(Report& report) const;
     [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
@@ -68,6 +71,12 @@ private:
         NodeId builder = 0;
         auto operator<=>(const Turn&) const = default;
     };
+    struct OnItsWay {
+        NodeId builder = 0;
+        Block block = 0;
+        core::TimeNs since = 0;  ///< 0: nobody has looked since it was sent
+        bool stands = false;
+    };
     struct Wish {
         NodeId builder = 0;
         Incarnation life = 0;
@@ -76,6 +85,10 @@ private:
     void answer_wishes();
     void send_asked(NodeId builder);
     void send_turns();
+    [[nodiscard]] bool may_send_more() const noexcept;
+    [[nodiscard]] bool takes_more(NodeId builder) const noexcept;
+    [[nodiscard]] Block step_of(const Turn& turn) const noexcept;
+    void tell_reached();
     void send_part(Block block, NodeId builder);
     void let_go(std::map<Block, Held>::iterator held);
 
@@ -90,9 +103,11 @@ private:
     std::multimap<NodeId, std::pair<Block, Incarnation>> unreached_;  ///< wanted by builders that are not here yet
     std::vector<std::deque<Block>> asked_;                            ///< by each builder that pulls, and not sent yet
     std::set<Turn> turns_;                                            ///< the same where this node pushes
-    std::vector<std::uint32_t> in_flight_to_;                         ///< parts on their way over the network
-    std::uint32_t in_flight_to_max_;                                  ///< where builders pull
-    std::uint32_t in_flight_ = 0;                                     ///< to all
+    std::vector<OnItsWay> on_their_way_;                              ///< parts, over the network
+    std::vector<std::uint32_t> in_flight_to_;                         ///< how many these are, by builder
+    std::uint32_t in_flight_to_max_;
+    Block step_ = 0;            ///< up to which it may send
+    bool told_reached_ = true;  ///< that it has
     std::set<Block> released_;
     Block settled_ = 0;
     Block first_ = 0;

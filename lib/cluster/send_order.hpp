@@ -11,8 +11,8 @@ namespace weir::cluster {
 
 class SendOrder {
 public:
-    /// `self` is a place among `nodes` as well; nodes that are not in `partners` are left out.
-    SendOrder(const Settings& settings, NodeId self, const NodeSet& partners);
+    /// `alike`: the nodes that do what `self` does, so that each of them begins at another partner.
+    SendOrder(const Settings& settings, NodeId self, const NodeSet& alike, const NodeSet& partners);
 
     /// The partners, in the order for `round`, from 0 on.
     [[nodiscard]] std::vector<NodeId> of(std::uint64_t round) const;
@@ -20,7 +20,7 @@ public:
     [[nodiscard]] std::uint32_t place_of(std::uint64_t round, NodeId partner) const;
 
 private:
-    std::vector<NodeId> partners_;       ///< linear: beginning after self
+    std::vector<NodeId> partners_;       ///< linear: beginning at the first one
     std::vector<std::uint32_t> places_;  ///< by node
     Order order_;
     std::uint64_t seed_;

@@ -32,12 +32,16 @@ struct Settings {
     std::vector<NodeId> list;  ///< Order::listed: every node once
     Keep keep = Keep::assembled;
     std::uint32_t credits = 16;  ///< blocks that a builder has room for
-    /// Parts on their way: of one block to a builder that pulls; from a readout node that pushes.
+    /// Parts on their way: of one block to a builder that pulls; from a readout node that pushes. Of the latter
+    /// those do not count that have been under way for long: their builder stands still, and gets no more for a while.
     std::uint32_t parallel = 1;
-    /// Where builders pull: parts that a readout node has on their way to each of them. The fewer these are, the more
+    /// Parts that a readout node has on their way to each builder. Where builders pull, the fewer these are, the more
     /// nodes a builder gets parts of at a time: without a limit all its blocks are with the same node, and go to the
     /// next one together. 0: so many that there are 8 for all builders, but one for each of them at least.
     std::uint32_t sends = 0;
+    /// Where readout nodes push: they turn to their next builder together, once each of them has sent what it had for
+    /// the one before (linear shift with a barrier). For clusters whose nodes are alike: the slowest one sets the pace.
+    bool barrier = false;
     core::TimeNs timeout_ns = 2 * core::ns_per_s;     ///< for the parts of a block, from its assignment
     core::TimeNs join_wait_ns = 10 * core::ns_per_s;  ///< for nodes that are listed, at the start
     std::uint64_t seed = 1;                           ///< of Order::random

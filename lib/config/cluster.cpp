@@ -176,6 +176,18 @@ OptionTable<ClusterConfig> cluster_options() {
     out.integer(
         "parallel", {1, 4096}, &ClusterConfig::parallel,
         "parts on their way at the same time: of a block to a builder that pulls, from a readout node that pushes");
+    out.boolean(
+           "barrier", &ClusterConfig::barrier,
+           "`strategy = \"push\"` only: readout nodes turn to their next builder together, once each has sent what it "
+           "had for the one before. No two send to the same builder then, as long as all are equally fast; "
+           "the slowest one sets the pace")
+        .check([](TableReader& table, const ClusterConfig& cluster) {
+            if (cluster.barrier && cluster.strategy != cluster::Strategy::push)
+                table.wrong("barrier", "true with strategy = \"pull\"", "false, or strategy = \"push\"");
+            if (cluster.barrier && cluster.order == cluster::Order::random)
+                table.wrong("barrier", "true with order = \"random\", in which nodes meet all the same",
+                            "false, or another order");
+        });
     add_cluster_times(out);
     out.size("memory", {1U << 20, memory_max}, &ClusterConfig::memory_bytes,
              "of a readout node, for parts that are not released yet");
@@ -332,6 +344,7 @@ cluster::Settings cluster_settings(const RunConfig& run) {
     out.keep = from.keep;
     out.credits = from.credits;
     out.parallel = from.parallel;
+    out.barrier = from.barrier;
     out.timeout_ns = from.timeout_ms * core::ns_per_ms;
     out.join_wait_ns = from.join_wait_ms * core::ns_per_ms;
     return out;

@@ -118,11 +118,17 @@ bool PartCutter::has_passed(Open& open, core::TimeNs now) const {
 
 void PartCutter::look(core::TimeNs now, bool is_idle) {
     const bool nothing_comes = is_idle && config_.idle_ns != core::never && now - appended_ns_ >= config_.idle_ns;
-    while (!open_.empty() && !is_in_event() && (nothing_comes || has_passed(open_.begin()->second, now))) send_first();
+    while (may_send_first() && (nothing_comes || has_passed(open_.begin()->second, now))) send_first();
 }
 
-void PartCutter::send_oldest() {
-    if (!open_.empty() && !is_in_event()) send_first();
+bool PartCutter::send_oldest() {
+    const bool may = may_send_first();
+    if (may) send_first();
+    return may;
+}
+
+bool PartCutter::may_send_first() const {
+    return !open_.empty() && !(is_in_event() && current_ == &open_.begin()->second);
 }
 
 void PartCutter::finish() {

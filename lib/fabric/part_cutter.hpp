@@ -59,14 +59,14 @@ public:
     void append(std::span<const std::byte> blocks, core::TimeNs now);
     /// Sends what time has made ready; `is_idle`: and nothing is waiting to be appended.
     void look(core::TimeNs now, bool is_idle);
-    /// Nothing else can make room: the oldest part leaves as it is. Not in the middle of an event.
-    void send_oldest();
+    /// Nothing else can make room: the oldest part leaves as it is. False: there is none, or an event of it is not
+    /// whole.
+    bool send_oldest();
     /// Nothing more comes: all parts leave.
     void finish();
 
     /// Of parts that have not left.
     [[nodiscard]] std::uint64_t open_bytes() const noexcept { return open_bytes_; }
-    [[nodiscard]] bool is_in_event() const noexcept { return blocks_.is_open(); }
     [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
 
 private:
@@ -87,6 +87,8 @@ private:
     [[nodiscard]] std::byte* extend(std::uint64_t bytes);
     [[nodiscard]] PartEvent& event() noexcept;
     [[nodiscard]] bool has_passed(Open& open, core::TimeNs now) const;
+    [[nodiscard]] bool is_in_event() const noexcept { return blocks_.is_open(); }
+    [[nodiscard]] bool may_send_first() const;
     void send_first();
 
     Config config_;

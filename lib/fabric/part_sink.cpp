@@ -17,22 +17,22 @@ std::string PartSink::place() const {
 }
 
 void PartSink::append(std::span<std::byte> blocks) {
-    wait_for_room();
+    wait_for_room(blocks.size());
     cutter_.append(blocks, core::monotonic_ns());
     stats_.bytes += blocks.size();
     ++stats_.blocks;
     count();
 }
 
-/// Whole events can be sent to make room, if nothing else is held.
-void PartSink::wait_for_room() {
+/// For so many bytes more. Where nothing is held but open parts, these are sent to make it; but for that of an
+/// event that is not whole, which is never larger than the bound by much.
+void PartSink::wait_for_room(std::size_t bytes) {
     const core::TimeNs begin = core::monotonic_ns();
     PartMemory& memory = member_.memory();
     bool waited = false;
-    while (!memory.has_room(cutter_.open_bytes()) && !gives_up_.load(std::memory_order_relaxed) &&
-           !cutter_.is_in_event()) {
-        // A part that grows takes twice its size for a moment.
-        if (memory.used() == cutter_.open_bytes()) cutter_.send_oldest();
+    // A part that grows takes twice its size for a moment, and up to twice what is in it.
+    while (!memory.has_room(cutter_.open_bytes() + 2 * bytes) && !gives_up_.load(std::memory_order_relaxed)) {
+        if (memory.used() == cutter_.open_bytes() && !cutter_.send_oldest()) break;
         std::this_thread::sleep_for(std::chrono::microseconds(100));
         waited = true;
     }

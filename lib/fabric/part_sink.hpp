@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -39,7 +40,7 @@ public:
     static constexpr std::array<std::string_view, drop_causes_max> causes{"straggler", "restarted", "too_late", "left"};
 
 private:
-    void wait_for_room();
+    void wait_for_room(std::size_t bytes);
     void count();
 
     Member& member_;

@@ -16,7 +16,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1]).resolve()
-CASES = ["n-to-n", "n-to-n, wrong places", "lockstep", "lockstep, slow node", "pull, 1 credit", "pull, 4 credits"]
+CASES = ["n-to-n", "n-to-n, wrong places", "lockstep", "lockstep, slow node", "push, 1 send, random", "push, in step",
+         "push, in step, wrong places", "push, in step, listed", "pull, 1 credit", "pull, 4 credits"]
 
 
 @unittest.skipIf(shutil.which("smpicxx") is None, "there is no smpicxx (Debian's libsimgrid-dev)")
@@ -29,7 +30,7 @@ class Simulation(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])
             made = json.loads(out.read_text())
         self.assertEqual(set(made["results"]), set(CASES))
-        self.assertEqual(len(made["checks"]), 5, made["checks"])
+        self.assertEqual(len(made["checks"]), 8, made["checks"])
         for name, holds in made["checks"].items():
             with self.subTest(name):
                 self.assertTrue(holds, done.stdout)

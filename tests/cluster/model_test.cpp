@@ -36,6 +36,7 @@ Settings random_settings(std::mt19937_64& random) {
     settings.credits = static_cast<std::uint32_t>(1 + random() % 8);
     settings.parallel = static_cast<std::uint32_t>(1 + random() % 3);
     settings.sends = static_cast<std::uint32_t>(random() % 4);
+    settings.barrier = random() % 2 == 0;
     settings.timeout_ns = 400 * core::ns_per_ms;
     settings.join_wait_ns = 200 * core::ns_per_ms;
     settings.seed = random();
@@ -45,8 +46,8 @@ Settings random_settings(std::mt19937_64& random) {
 World::Outcome run_one(std::uint64_t seed, const Faults& faults) {
     std::mt19937_64 random(seed);
     Settings settings = random_settings(random);
-    if (faults.takes_no_parts) settings.strategy = Strategy::pull;  // who pushes has one limit for all
-    if (faults.stalls) settings.join_wait_ns = core::ns_per_s;      // longer than a connection takes, always
+    if (faults.takes_no_parts) settings.barrier = false;        // who keeps step waits for the slowest
+    if (faults.stalls) settings.join_wait_ns = core::ns_per_s;  // longer than a connection takes, always
     World world(settings, faults, blocks_of_a_run, seed);
     world.run();
     return world.outcome();

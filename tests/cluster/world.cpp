@@ -197,10 +197,10 @@ void World::offer(NodeId node, Block block) {
 }
 
 void World::carry(Life& from, NodeId to, const Message& message, Payload payload) {
-    if (message.kind == Kind::claim) {
-        terms_.insert(message.term);
-        if (std::exchange(is_interregnum_, false)) outcome_.longest_interregnum_ns = now_ - manager_deaths_.back();
-    }
+    if (message.kind == Kind::claim) terms_.insert(message.term);
+    const bool manages = message.kind == Kind::assign || message.kind == Kind::committed;
+    if (manages && std::exchange(is_interregnum_, false))
+        outcome_.longest_interregnum_ns = now_ - manager_deaths_.back();
     if (message.kind == Kind::assign && first_assigned_ == ~Block{0} && faults_.manager_dies)
         at(now_ + static_cast<core::TimeNs>(random(30)) * ns_per_ms, [this, manager = from.self] { kill(manager); });
     if (message.kind == Kind::assign) first_assigned_ = std::min(first_assigned_, message.block);
@@ -220,7 +220,7 @@ void World::carry(Life& from, NodeId to, const Message& message, Payload payload
 
 void World::leave(Life& from, NodeId to, Block block, Payload payload, core::TimeNs leaves) {
     if (!from.mine.contains(payload.handle)) wrong("a part is sent that is not in memory any more");
-    const bool has_limit = settings_.strategy == Strategy::pull && settings_.sends > 0 && to != from.self;
+    const bool has_limit = settings_.sends > 0 && to != from.self;
     if (++from.on_their_way[to] > settings_.sends && has_limit) wrong("more parts are on their way than may be");
     at(leaves, [this, self = from.self, life = from.life, to, block, handle = payload.handle] {
         Life* const me = alive(self, life);

@@ -43,7 +43,7 @@ public:
         std::uint64_t built_twice = 0;  ///< by one that died together with a manager, and again
         std::uint64_t deaths = 0;
         std::uint64_t managers = 0;               ///< how many reigns there were
-        core::TimeNs longest_interregnum_ns = 0;  ///< Faults::manager_dies: until somebody else has claimed
+        core::TimeNs longest_interregnum_ns = 0;  ///< Faults::manager_dies: until somebody else gives out blocks
         Outcome& operator+=(const Outcome& other) noexcept;
     };
     [[nodiscard]] const Outcome& outcome() const noexcept { return outcome_; }

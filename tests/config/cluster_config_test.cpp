@@ -93,12 +93,13 @@ TEST(ClusterConfig, BecomesTheSettingsOfTheProtocol) {
     EXPECT_EQ(usual.keep, cluster::Keep::assembled);
     EXPECT_EQ(usual.credits, 16U);
     EXPECT_EQ(usual.parallel, 4U);
+    EXPECT_FALSE(usual.barrier);
     EXPECT_EQ(usual.timeout_ns, 2 * core::ns_per_s);
     EXPECT_EQ(usual.join_wait_ns, 10 * core::ns_per_s);
 
     const std::string keys =
         "strategy = \"push\"\norder = \"listed\"\nlist = [\"second\", \"left\", \"first\", \"right\"]\n"
-        "keep = \"written\"\ncredits = 3\nparallel = 7\ntimeout_ms = 5\njoin_wait_ms = 0\n"
+        "keep = \"written\"\ncredits = 3\nparallel = 7\nbarrier = true\ntimeout_ms = 5\njoin_wait_ms = 0\n"
         "[[node]]\nname = \"chief\"\naddress = \"localhost:1\"\nrole = \"manager\"\n";
     const RunConfig run = reads_back(
         edited(cluster_text, {{"block = 4\n", keys}, {"role = \"readout\"", "role = \"readout\"\nmanages = true"}}));
@@ -111,6 +112,7 @@ TEST(ClusterConfig, BecomesTheSettingsOfTheProtocol) {
     EXPECT_EQ(told.keep, cluster::Keep::written);
     EXPECT_EQ(told.credits, 3U);
     EXPECT_EQ(told.parallel, 7U);
+    EXPECT_TRUE(told.barrier);
     EXPECT_EQ(told.timeout_ns, 5 * core::ns_per_ms);
     EXPECT_EQ(told.join_wait_ns, 0);
 }
@@ -238,6 +240,9 @@ INSTANTIATE_TEST_SUITE_P(
         wrong_key("Keep", "keep = true", {"cluster.keep: found true", "\"assembled\" or \"written\""}),
         wrong_key("Credits", "credits = 65537", {"cluster.credits", "1..65536"}),
         wrong_key("Parallel", "parallel = 0", {"cluster.parallel", "1..4096"}),
+        wrong_key("BarrierWherePulled", "barrier = true", {"cluster.barrier: found true with strategy", "\"push\""}),
+        wrong_key("BarrierAtRandom", "strategy = \"push\"\norder = \"random\"\nbarrier = true",
+                  {"cluster.barrier: found true with order", "another order"}),
         wrong_key("Timeout", "timeout_ms = 0", {"cluster.timeout_ms", "1..3600000"}),
         wrong_key("JoinWait", "join_wait_ms = -1", {"cluster.join_wait_ms", "0..3600000"}),
         wrong_key("Silence", "silence_ms = 99", {"cluster.silence_ms", "100..3600000"}),

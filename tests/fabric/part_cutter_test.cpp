@@ -103,14 +103,26 @@ TEST_F(Cutter, AnEventMayGoOnInTheNextBuffer) {
     PartCutter cutter(config_, memory_, parts_);
     const std::span<std::byte> blocks = maker.blocks();
     cutter.append(blocks.first(128), 0);
-    EXPECT_TRUE(cutter.is_in_event());
-    cutter.send_oldest();
+    EXPECT_FALSE(cutter.send_oldest());
     EXPECT_TRUE(parts_.all.empty());
     EXPECT_THROW(cutter.finish(), core::RunError);
     cutter.append(blocks.subspan(128), 0);
-    EXPECT_FALSE(cutter.is_in_event());
-    cutter.send_oldest();
+    EXPECT_TRUE(cutter.send_oldest());
     EXPECT_EQ(parts_.all.size(), 1U);
+    EXPECT_FALSE(cutter.send_oldest());
+}
+
+TEST_F(Cutter, APartLeavesInTheMiddleOfAnEventOfALaterBlock) {
+    EventMaker maker;
+    for (std::uint64_t number = 0; number < 4; ++number) maker.add(number, two());
+    const std::size_t whole_bytes = maker.blocks().size();
+    maker.add(4, two());
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(maker.blocks().first(whole_bytes + 128), 0);
+    EXPECT_EQ(parts_.blocks(), std::vector<cluster::Block>{0});
+    cutter.append(maker.blocks().subspan(whole_bytes + 128), 0);
+    cutter.finish();
+    EXPECT_EQ(cutter.stats().events, 5U);
 }
 
 TEST_F(Cutter, WhatHasNotLeftIsGivenBack) {

@@ -7,9 +7,12 @@ write nothing. usage: cluster_kill_test.py WEIR
 """
 
 import os
+import pathlib
 import random
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -30,25 +33,52 @@ WITH_MANAGER = {"ma": "manager", **NODES}
 VICTIMS = [("ru0", NODES), ("bu0", NODES), ("bu1", NODES), ("ma", WITH_MANAGER), ("ru1", WITH_MANAGER), ("bu0", WITH_MANAGER)]
 
 
+def doing(node):
+    """What the threads of a node wait for, and what its TCP connections have not got rid of."""
+    threads = []
+    for task in sorted(pathlib.Path(f"/proc/{node.process.pid}/task").glob("*")):
+        try:
+            name, state = (task / "comm").read_text().strip(), (task / "stat").read_text().rpartition(") ")[2]
+            threads.append(f"{name} {state.split()[0]} {(task / 'wchan').read_text()} {sum(map(int, state.split()[11:13]))}")
+        except OSError:
+            continue  # it has just ended
+    queues = subprocess.run(["ss", "-tnpoH"], capture_output=True, text=True).stdout if shutil.which("ss") else ""
+    stuck = [line for line in queues.splitlines() if f"pid={node.process.pid}," in line and not re.match(r"ESTAB +0 +0 ", line)]
+    return "\n    ".join([node.name, *threads, *stuck])
+
+
 class Growth:
     """When the files of a builder have grown, seen every few milliseconds."""
 
-    def __init__(self, folder, builders):
-        self.folder, self.builders = folder, builders
+    SUSPICIOUS_S = 2.5
+
+    def __init__(self, folder, builders, nodes):
+        self.folder, self.builders, self.nodes = folder, builders, nodes
         self.times = {name: [] for name in builders}
+        self.notes = []
+        self.longest_look = 0  # of this thread itself: what this machine did not let it do in time
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.watch, daemon=True)
         self.thread.start()
 
     def watch(self):
         sizes = dict.fromkeys(self.builders, 0)
+        looked = began = time.monotonic()
+        noted = 0
         while not self.over.wait(0.01):
             now = time.monotonic()
+            self.longest_look = max(self.longest_look, now - looked)
+            looked = now
             for name in self.builders:
                 size = cluster.written_bytes(self.folder, name)
                 if size > sizes[name]:
                     self.times[name].append(now)
                 sizes[name] = size
+                since = now - (self.times[name] or [began])[-1]
+                if since > self.SUSPICIOUS_S and now - noted > 1 and len(self.notes) < 8:
+                    noted = now
+                    living = [node for node in self.nodes.values() if node.process.poll() is None]
+                    self.notes.append(f"nothing of {name} for {since:.1f} s:\n  " + "\n  ".join(map(doing, living)))
 
     def end(self):
         self.over.set()
@@ -162,7 +192,7 @@ class KillTest(cluster.ClusterCase):
     def kill_once(self, nodes, victim, captures, expected, what, restart=None, causes=("node_down",)):
         self.clear()
         started, settings = self.begin(nodes, captures)
-        growth = Growth(self.folder, [name for name in ("bu0", "bu1") if name != victim])
+        growth = Growth(self.folder, [name for name in ("bu0", "bu1") if name != victim], started)
         begun = time.monotonic()
         time.sleep(self.random.uniform(0, 1.2))
         started[victim].stop(signal.SIGKILL)
@@ -179,7 +209,8 @@ class KillTest(cluster.ClusterCase):
         growth.end()
         pause = max(growth.longest_pause(name, killed) for name in growth.builders)
         most = RESTART_PAUSE_S if restart else PAUSE_S
-        self.assertLess(pause, most * cluster.SLOW, f"{what}: a survivor wrote nothing for so long")
+        self.assertLess(pause, most * cluster.SLOW, f"{what}: a survivor wrote nothing for so long; this test itself stood still for "
+                        f"{growth.longest_look:.1f} s\n" + "\n".join(growth.notes))
         self.assert_balanced(others)
         said, found = self.check_events(others, settings, victim, expected, what, causes)
         print(f"{what}: longest pause {pause:.2f} s, {said}", file=sys.stderr)

@@ -269,6 +269,9 @@ class SameEventsTest(ClusterCase):
     def test_ejfat_push(self):
         self.check(self.captures(), cluster='transports = "tcp"\nstrategy = "push"\nblock = 7\norder = "random"')
 
+    def test_ejfat_push_in_step(self):
+        self.check(self.captures(), cluster='transports = "tcp"\nstrategy = "push"\nbarrier = true\nblock = 5')
+
     def test_ejfat_pull_until_written_by_shared_memory(self):
         self.check(self.captures(), cluster='transports = "tcp,sm"\nkeep = "written"')
 
@@ -385,6 +388,80 @@ class ManyNodesTest(ClusterCase):
 
     def test_push_in_listed_order_until_written(self):
         self.check_all(*self.run_all('strategy = "push"\nkeep = "written"'))
+
+    def test_push_in_step_in_listed_order(self):
+        self.check_all(*self.run_all('strategy = "push"\nbarrier = true'))
+
+
+class OtherSinksTest(ClusterCase):
+    """What readout nodes record themselves, and who is sent events by a builder."""
+
+    def test_packets_are_recorded_by_readout_nodes(self):
+        self.configure(sink='kind = "events"\npath = "{node}"\n[[sink]]\nkind = "pcapng"\npath = "{node}.pcapng"')
+        captures = self.captures(events=300)
+        nodes = self.start(captures)
+        self.end(nodes)
+        self.assert_all_well(nodes)
+        recorded = {name: self.folder / f"{name}.pcapng" for name in captures}
+        self.assertFalse((self.folder / "bu0.pcapng").exists())
+        self.assert_same_events(self.events_of(self.folder / "bu0", self.folder / "bu1"), self.events_of(self.one_node(recorded)))
+
+    def test_a_builder_sends_what_it_builds(self):
+        self.configure(cluster='transports = "tcp"\ntimeout_ms = 20000')
+        text = (self.folder / "cluster.toml").read_text()
+        (self.folder / "bu0.toml").write_text(
+            text + f'[[sink]]\nkind = "stream"\nlisten = "tcp://127.0.0.1:31001"\non_full = "wait"\nstart_timeout_ms = 20000\n')
+        receiver = subprocess.Popen([live.Weir.program, "receive", "tcp://127.0.0.1:31001", "--out", "copies", "--series", "1", "--report", "copies.json"],
+                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(receiver.kill)
+        captures = self.captures(events=300)
+        nodes = {name: self.node(name, capture=captures.get(name), **({"config": "bu0.toml"} if name == "bu0" else {})) for name in TWO_AND_TWO}
+        self.end(nodes)
+        said = receiver.communicate(timeout=60 * SLOW)[0]
+        self.assertEqual(receiver.returncode, 0, said)
+        self.assert_all_well(nodes)
+        (copy,) = (self.folder / "copies").iterdir()
+        built = self.events_of(self.folder / "bu0", what=payload_of)
+        self.assertGreater(len(built), 0)
+        self.assert_same_events(built, self.events_of(copy, what=payload_of))
+
+
+class StandingTest(ClusterCase):
+    """A builder that stands still for seconds and counts as there: it costs nothing, and the others go on."""
+
+    def check(self, keys, goes_on=True):
+        self.configure(cluster=f'transports = "tcp"\nsilence_ms = 20000\ntimeout_ms = 60000\nblock = 4\n{keys}')
+        captures = self.captures(events=4000, rate=1000)
+        nodes = self.start(captures, "--pace", "recorded")
+        wait_events(self.folder, nodes)
+        nodes["bu1"].stop(signal.SIGSTOP)
+        time.sleep(0.5)
+        before = written_bytes(self.folder, "bu0")
+        time.sleep(1.5)
+        grown = written_bytes(self.folder, "bu0") - before
+        nodes["bu1"].stop(signal.SIGCONT)
+        if goes_on:
+            self.assertGreater(grown, 1 << 20)
+        self.end(nodes)
+        self.assert_all_well(nodes)
+        self.assert_same_events(self.events_of(self.one_node(captures)), self.events_of(self.folder / "bu0", self.folder / "bu1"))
+        return nodes
+
+    def test_where_builders_pull(self):
+        self.check("")
+
+    def test_where_readout_nodes_push(self):
+        self.check('strategy = "push"')
+
+    def test_where_they_push_in_step_all_wait(self):
+        self.check('strategy = "push"\nbarrier = true', goes_on=False)
+
+    def test_full_memory_of_a_readout_node_is_waited_for(self):
+        nodes = self.check('memory = "4MiB"\ncredits = 256\nkeep = "written"\nbarrier = true\nstrategy = "push"', goes_on=False)
+        for name in ("ru0", "ru1"):
+            memory = nodes[name].report["cluster"]["readout"]["memory"]
+            self.assertGreater(memory["waited_s"], 0.1, name)
+            self.assertLessEqual(memory["highest"], memory["bound"], name)
 
 
 class WatchTest(ClusterCase):

@@ -24,15 +24,16 @@ void PartSink::append(std::span<std::byte> blocks) {
     count();
 }
 
-/// For so many bytes more. Where nothing is held but open parts, these are sent to make it; but for that of an
-/// event that is not whole, which is never larger than the bound by much.
+/// For so many bytes more, as long as others can make it. Where nothing is held but open parts these are sent as they
+/// are, if they could not even grow any more.
 void PartSink::wait_for_room(std::size_t bytes) {
     const core::TimeNs begin = core::monotonic_ns();
     PartMemory& memory = member_.memory();
     bool waited = false;
     // A part that grows takes twice its size for a moment, and up to twice what is in it.
     while (!memory.has_room(cutter_.open_bytes() + 2 * bytes) && !gives_up_.load(std::memory_order_relaxed)) {
-        if (memory.used() == cutter_.open_bytes() && !cutter_.send_oldest()) break;
+        const bool nothing_held = memory.used() == cutter_.open_bytes();
+        if (nothing_held && (memory.has_room(cutter_.open_bytes()) || !cutter_.send_oldest())) break;
         std::this_thread::sleep_for(std::chrono::microseconds(100));
         waited = true;
     }

@@ -6,6 +6,7 @@ WEIR_KILLS says how many (8), WEIR_KILL_SEED repeats a run of the test (the seed
 write nothing. usage: cluster_kill_test.py WEIR
 """
 
+import json
 import os
 import pathlib
 import random
@@ -107,9 +108,11 @@ class KillTest(cluster.ClusterCase):
 
     def settings(self):
         """Silence is never what tells that a node has gone: that would take much longer than a second."""
-        return {"transports": "tcp", "block": BLOCK, "credits": CREDITS, "silence_ms": 20000, "timeout_ms": 15000, "leave_ms": 20000,
-                "strategy": self.random.choice(("pull", "push")), "keep": self.random.choice(("assembled", "written")),
-                "order": self.random.choice(("linear", "random"))}
+        settings = {"transports": "tcp", "block": BLOCK, "credits": CREDITS, "silence_ms": 20000, "timeout_ms": 15000, "leave_ms": 20000,
+                    "strategy": self.random.choice(("pull", "push")), "keep": self.random.choice(("assembled", "written")),
+                    "order": self.random.choice(("linear", "random"))}
+        may_keep_step = settings["strategy"] == "push" and settings["order"] == "linear"
+        return {**settings, "barrier": may_keep_step and self.random.random() < 0.7}
 
     def clear(self):
         """Of what the kill before left."""
@@ -123,8 +126,8 @@ class KillTest(cluster.ClusterCase):
     def begin(self, nodes, captures):
         """A cluster at work; returns its nodes and settings."""
         settings = self.settings()
-        text = "\n".join(f"{key} = {value if isinstance(value, int) else repr(value)}" for key, value in settings.items())
-        self.configure(cluster=text.replace("'", '"'), nodes=nodes, sink='kind = "events"\npath = "{node}/run-{run:06}"')
+        text = "\n".join(f"{key} = {json.dumps(value)}" for key, value in settings.items())
+        self.configure(cluster=text, nodes=nodes, sink='kind = "events"\npath = "{node}/run-{run:06}"')
         started = self.start(captures, "--pace", "recorded", nodes=nodes)
         for name in captures:
             started[name].wait_running()
@@ -198,7 +201,7 @@ class KillTest(cluster.ClusterCase):
         started[victim].stop(signal.SIGKILL)
         killed = time.monotonic()
         started[victim].process.wait()
-        what += f", {victim} killed {killed - begun:.3f} s after the first events, {settings['strategy']}, keep {settings['keep']}, {settings['order']}"
+        what += f", {victim} killed {killed - begun:.3f} s after the first events, {settings['strategy']}, keep {settings['keep']}, {settings['order']}{', in step' if settings['barrier'] else ''}"
         others = {name: node for name, node in started.items() if name != victim}
         if restart:
             others[victim] = restart(victim)

@@ -287,6 +287,9 @@ class SameEventsTest(ClusterCase):
     def test_ejfat_with_faults_push_until_written(self):
         self.check(self.captures(events=2000, options=self.FAULTS), cluster='transports = "tcp"\nstrategy = "push"\nkeep = "written"\nblock = 3')
 
+    def test_the_least_memory(self):
+        self.check(self.captures(), cluster='transports = "tcp"\nmemory = "1MiB"')
+
     def test_one_event_blocks(self):
         self.check(self.captures(events=300), cluster='transports = "tcp"\nblock = 1')
 

@@ -1,6 +1,7 @@
 #include "cluster/builder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::cluster {
 
@@ -10,7 +11,8 @@ Builder::Builder(const Settings& settings, NodeId self, const Peers& peers, Mail
       mail_(mail),
       application_(application),
       order_(settings, self, settings.builders, settings.readouts) {
-    for (auto* counts : {&stats_.received, &stats_.late, &stats_.not_held, &stats_.node_down, &stats_.timed_out})
+    for (auto* counts :
+         {&stats_.received, &stats_.late, &stats_.not_held, &stats_.node_down, &stats_.timed_out, &stats_.awaited_ns})
         counts->resize(settings.nodes);
 }
 
@@ -24,6 +26,7 @@ Builder::Stats& Builder::Stats::operator+=(const Stats& other) {
     add_counts(not_held, other.not_held);
     add_counts(node_down, other.node_down);
     add_counts(timed_out, other.timed_out);
+    add_counts(awaited_ns, other.awaited_ns);
     open_highest = std::max(open_highest, other.open_highest);
     return *this;
 }
@@ -222,7 +225,16 @@ void Builder::settle(Block block) {
         }
 }
 
+void Builder::note_awaited(core::TimeNs now) {
+    const core::TimeNs since = std::exchange(looked_ns_, now);
+    const auto oldest =
+        std::ranges::find_if(open_, [](const auto& one) { return one.second.stage == Stage::collecting; });
+    if (since == 0 || oldest == open_.end() || oldest->second.awaited.size() != 1) return;
+    stats_.awaited_ns[oldest->second.awaited.first()] += static_cast<std::uint64_t>(now - since);
+}
+
 void Builder::look(core::TimeNs now) {
+    note_awaited(now);
     for (auto at = open_.begin(); at != open_.end();) {
         const auto here = at++;
         Open& open = here->second;

@@ -26,6 +26,7 @@ public:
         std::vector<std::uint64_t> not_held;  ///< missing parts of built blocks, by cause, by node
         std::vector<std::uint64_t> node_down;
         std::vector<std::uint64_t> timed_out;
+        std::vector<std::uint64_t> awaited_ns;  ///< how long the oldest block lacked nothing but its part, by node
         std::uint64_t open_highest = 0;
 
         Stats& operator+=(const Stats& other);
@@ -87,6 +88,7 @@ private:
     void give(Block block, const Open& open);
     void end(Blocks::iterator at);
     void count(const Open& open);
+    void note_awaited(core::TimeNs now);
     [[nodiscard]] static bool is_empty(const Open& open);
 
     const Settings& settings_;
@@ -100,6 +102,7 @@ private:
     std::set<Block> done_;   ///< from settled_ on
     std::set<Block> empty_;  ///< of these
     Block settled_ = 0;
+    core::TimeNs looked_ns_ = 0;
     bool leaving_ = false;
     Stats stats_;
 };

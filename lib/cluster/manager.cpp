@@ -333,6 +333,10 @@ void Manager::tell(Block block, NodeId builder) {
 Message Manager::settled_message(std::size_t losses_from) const {
     Message message{.kind = Kind::settled, .ended = ended_, .block = settled_};
     message.losses.assign(losses_.begin() + static_cast<std::ptrdiff_t>(losses_from), losses_.end());
+    if (const auto oldest = blocks_.find(settled_); oldest != blocks_.end() && oldest->second.stage != Stage::over) {
+        message.node = oldest->second.builder;
+        message.life = peers_.incarnation(message.node);
+    }
     return message;
 }
 

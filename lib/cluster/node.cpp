@@ -213,6 +213,10 @@ Report Node::make_report() const {
 
 void Node::hear_settled(const Message& message) {
     losses_.insert(message.losses.begin(), message.losses.end());
+    if (message.block >= settled_) {
+        oldest_with_ = message.node;
+        oldest_with_life_ = message.life;
+    }
     if (message.block > settled_) {
         settled_ = message.block;
         readout_.settle(settled_);
@@ -221,6 +225,11 @@ void Node::hear_settled(const Message& message) {
     if (!message.ended || std::exchange(ended_, true)) return;
     readout_.settle(~Block{0});
     application_.ended();
+}
+
+std::optional<NodeId> Node::oldest_is_with() const noexcept {
+    if (oldest_with_life_ == 0 || oldest_with_life_ <= peers_.gone(oldest_with_)) return std::nullopt;
+    return oldest_with_;
 }
 
 void Node::receive(NodeId from, const Message& message, Payload payload, core::TimeNs now) {

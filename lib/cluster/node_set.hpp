@@ -28,6 +28,12 @@ public:
         for (const std::uint64_t word : words_) count += static_cast<std::size_t>(std::popcount(word));
         return count;
     }
+    /// The lowest; wants one.
+    [[nodiscard]] NodeId first() const noexcept {
+        std::size_t word = 0;
+        while (words_[word] == 0) ++word;
+        return static_cast<NodeId>(word * 64U + static_cast<unsigned>(std::countr_zero(words_[word])));
+    }
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
     [[nodiscard]] const std::vector<std::uint64_t>& words() const noexcept { return words_; }
 

@@ -28,7 +28,8 @@ struct Account {
     std::uint64_t memory_bytes = 0;     ///< of parts, now
     std::uint64_t memory_highest = 0;
     std::uint64_t memory_bound = 0;
-    std::uint64_t waited_ns = 0;  ///< for room in it
+    std::uint64_t waited_ns = 0;               ///< for room in it
+    std::vector<std::uint64_t> waited_for_ns;  ///< of that, while the oldest block was with a builder, by node
     // A builder:
     std::uint64_t malformed_parts = 0;
     std::uint64_t blocks_in_hand = 0;   ///< in the pipeline, or on their way to the disk

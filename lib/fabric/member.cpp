@@ -35,6 +35,7 @@ PartHead& head_at(std::byte* part) {
 Member::Member(Config config)
     : config_(std::move(config)), memory_(config_.memory_bytes), wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (wake_fd_ < 0) throw core::RunError("eventfd: the system gives no more file descriptors");
+    waited_for_ns_.resize(config_.settings.nodes);
     begin_life();
     network_text_ = network_->text();
     thread_ = std::thread([this] {
@@ -301,7 +302,9 @@ bool Member::finish_written() {
 }
 
 void Member::look(core::TimeNs now) {
-    looked_ns_ = now;
+    const core::TimeNs since = std::exchange(looked_ns_, now);
+    if (const auto builder = node_->oldest_is_with(); builder && waiting_.load(std::memory_order_relaxed))
+        waited_for_ns_[*builder] += static_cast<std::uint64_t>(now - since);
     if (gives_up()) return;
     node_->look(now);
     consider_leaving(now);
@@ -357,6 +360,7 @@ void Member::publish() {
     account.memory_bytes = memory_.used();
     account.memory_highest = memory_.used_highest();
     account.memory_bound = memory_.bound();
+    account.waited_for_ns = waited_for_ns_;
     account.waited_ns = waited_ns_.load(std::memory_order_relaxed);
     account.malformed_parts = malformed_parts_;
     account.blocks_in_hand = blocks_in_hand();

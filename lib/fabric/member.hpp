@@ -62,8 +62,10 @@ public:
     [[nodiscard]] bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
     /// It has left the cluster by itself.
     [[nodiscard]] bool has_given_up() const noexcept { return gave_up_.load(std::memory_order_acquire); }
-    /// Somebody waited for room in memory().
+    /// Somebody waits for room in memory(); and has waited.
+    void waits() noexcept { waiting_.store(true, std::memory_order_relaxed); }
     void waited(core::TimeNs ns) noexcept {
+        waiting_.store(false, std::memory_order_relaxed);
         waited_ns_.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
     }
 
@@ -135,6 +137,7 @@ private:
     Account before_;  ///< of lives that are over
     std::uint64_t events_too_late_ = 0;
     std::uint64_t events_left_ = 0;
+    std::vector<std::uint64_t> waited_for_ns_;
     std::uint64_t malformed_parts_ = 0;
 
     // A builder.
@@ -162,6 +165,7 @@ private:
     std::vector<std::string> said_;
     Account account_;
     std::atomic<std::uint64_t> waited_ns_{0};
+    std::atomic<bool> waiting_{false};
     std::atomic<bool> done_{false};
     std::atomic<bool> stopping_{false};
     std::atomic<bool> stop_at_once_{false};

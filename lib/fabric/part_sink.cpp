@@ -34,8 +34,8 @@ void PartSink::wait_for_room(std::size_t bytes) {
     while (!memory.has_room(cutter_.open_bytes() + 2 * bytes) && !gives_up_.load(std::memory_order_relaxed)) {
         const bool nothing_held = memory.used() == cutter_.open_bytes();
         if (nothing_held && (memory.has_room(cutter_.open_bytes()) || !cutter_.send_oldest())) break;
+        if (!std::exchange(waited, true)) member_.waits();
         std::this_thread::sleep_for(std::chrono::microseconds(100));
-        waited = true;
     }
     if (waited) member_.waited(core::monotonic_ns() - begin);
 }

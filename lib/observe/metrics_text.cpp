@@ -212,7 +212,8 @@ void add_readout_node(Families& families, const json& readout) {
     families.add("weir_cluster_parts_too_late_total", {}, member(parts, "too_late"));
     families.add("weir_cluster_parts_held", {}, member(parts, "held"));
     add_rows(families, member(readout, "builders"), {{"to", "node"}},
-             {{"weir_cluster_parts_handed_over_total", "handed_over"}});
+             {{"weir_cluster_parts_handed_over_total", "handed_over"},
+              {"weir_cluster_waited_for_seconds_total", "waited_s"}});
     const json& memory = member(readout, "memory");
     families.add("weir_cluster_memory_used_bytes", {}, member(memory, "used"));
     families.add("weir_cluster_memory_capacity_bytes", {}, member(memory, "bound"));
@@ -230,7 +231,8 @@ void add_builder(Families& families, const json& builder) {
     const json& readouts = member(builder, "readouts");
     add_rows(families, readouts, {{"from", "node"}},
              {{"weir_cluster_parts_received_total", "received"},
-              {"weir_cluster_parts_received_late_total", "received_late"}});
+              {"weir_cluster_parts_received_late_total", "received_late"},
+              {"weir_cluster_awaited_seconds_total", "awaited_s"}});
     if (!readouts.is_array()) return;
     for (const json& readout : readouts)
         for (const char* cause : {"node_down", "not_held", "late"})
@@ -245,7 +247,10 @@ void add_cluster(Families& families, const json& cluster) {
                  {{"node", text_of(member(cluster, "node"))}, {"role", text_of(member(cluster, "role"))}}, 1);
     add_rows(families, member(cluster, "nodes"), {{"node", "name"}, {"role", "role"}},
              {{"weir_cluster_node_up", "up"}});
-    families.add("weir_cluster_manages", {}, member(member(cluster, "manager"), "manages") == true);
+    const json& manager = member(cluster, "manager");
+    families.add("weir_cluster_manages", {}, member(manager, "manages") == true);
+    families.add("weir_cluster_blocks_given_out_total", {}, member(manager, "assigned"));
+    families.add("weir_cluster_blocks_given_out_again_total", {}, member(manager, "assigned_again"));
     families.add("weir_cluster_lives", {}, member(cluster, "lives"));
     for (const char* cause : {"builder_down", "nothing_held"})
         families.add("weir_cluster_lost_blocks", {{"cause", cause}}, member(member(cluster, "lost_blocks"), cause));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -27,18 +28,24 @@ std::vector<cluster::NodeId> readouts_of(const config::RunConfig& whole) {
     return nodes;
 }
 
+std::uint64_t at(const std::vector<std::uint64_t>& counts, std::size_t node) {
+    return node < counts.size() ? counts[node] : 0;
+}
+
+double seconds(std::uint64_t ns) {
+    return static_cast<double>(ns) * 1e-9;
+}
+
 /// Those that have something of what is counted by node, or all of a role.
 nlohmann::json received_json(const ClusterPart& part, const cluster::Builder::Stats& stats) {
     nlohmann::json nodes = nlohmann::json::array();
     const auto& all = part.whole.cluster->nodes;
-    const auto at = [](const std::vector<std::uint64_t>& counts, std::size_t node) {
-        return node < counts.size() ? counts[node] : 0;
-    };
     for (std::size_t node = 0; node < all.size(); ++node)
         if (all[node].role == NodeRole::readout)
             nodes.push_back({{"node", all[node].name},
                              {"received", at(stats.received, node)},
                              {"received_late", at(stats.late, node)},
+                             {"awaited_s", seconds(at(stats.awaited_ns, node))},
                              {"missing",
                               {{"node_down", at(stats.node_down, node)},
                                {"not_held", at(stats.not_held, node)},
@@ -46,13 +53,14 @@ nlohmann::json received_json(const ClusterPart& part, const cluster::Builder::St
     return nodes;
 }
 
-nlohmann::json handed_json(const ClusterPart& part, const cluster::Readout::Stats& stats) {
+nlohmann::json handed_json(const ClusterPart& part, const fabric::Account& account) {
     nlohmann::json nodes = nlohmann::json::array();
     const auto& all = part.whole.cluster->nodes;
     for (std::size_t node = 0; node < all.size(); ++node)
         if (all[node].role == NodeRole::builder)
-            nodes.push_back(
-                {{"node", all[node].name}, {"handed_over", node < stats.handed_to.size() ? stats.handed_to[node] : 0}});
+            nodes.push_back({{"node", all[node].name},
+                             {"handed_over", at(account.readout.handed_to, node)},
+                             {"waited_s", seconds(at(account.waited_for_ns, node))}});
     return nodes;
 }
 
@@ -76,13 +84,23 @@ nlohmann::json readout_json(const ClusterPart& part, const fabric::Account& acco
               {"too_late", stats.dropped},
               {"held", stats.held},
               {"held_highest", stats.held_highest}}},
-            {"builders", handed_json(part, stats)},
+            {"builders", handed_json(part, account)},
             {"events", {{"too_late", account.events_too_late}, {"left", account.events_left}}},
             {"memory",
              {{"used", account.memory_bytes},
               {"highest", account.memory_highest},
               {"bound", account.memory_bound},
-              {"waited_s", static_cast<double>(account.waited_ns) * 1e-9}}}};
+              {"waited_s", seconds(account.waited_ns)}}}};
+}
+
+/// For room in the memory for parts, and for whom most; empty: it did not.
+std::string waited_text(const ClusterPart& part, const fabric::Account& account) {
+    if (account.waited_ns == 0) return {};
+    std::string text = fmt::format("; {:.1f} s waited for room in [cluster] memory", seconds(account.waited_ns));
+    const auto longest = std::ranges::max_element(account.waited_for_ns);
+    if (longest == account.waited_for_ns.end() || *longest < account.waited_ns / 10) return text;
+    const auto node = static_cast<std::size_t>(longest - account.waited_for_ns.begin());
+    return text + fmt::format(", {:.1f} s of it for {}", seconds(*longest), part.whole.cluster->nodes[node].name);
 }
 
 nlohmann::json builder_json(const ClusterPart& part, const fabric::Account& account) {
@@ -157,9 +175,7 @@ std::string cluster_text(const ClusterPart& part, const fabric::Account& account
         const cluster::Readout::Stats& stats = account.readout;
         text += fmt::format("cluster: {} parts offered, {} handed over, {} held at most", stats.offered,
                             stats.handed_over, stats.held_highest);
-        if (account.waited_ns > 0)
-            text += fmt::format("; {:.1f} s waited for room in [cluster] memory",
-                                static_cast<double>(account.waited_ns) * 1e-9);
+        text += waited_text(part, account);
         text += '\n';
     }
     if (part.self().role == NodeRole::builder) {

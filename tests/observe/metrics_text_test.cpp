@@ -94,10 +94,10 @@ json cluster() {
         {"nodes",
          {{{"name", "ru0"}, {"role", "readout"}, {"up", true}}, {{"name", "bu1"}, {"role", "builder"}, {"up", false}}}},
         {"lost_blocks", {{"builder_down", 31}, {"nothing_held", 32}}},
-        {"manager", {{"manages", true}}},
+        {"manager", {{"manages", true}, {"assigned", 53}, {"assigned_again", 54}}},
         {"readout",
          {{"parts", {{"offered", 33}, {"handed_over", 34}, {"not_held", 35}, {"too_late", 36}, {"held", 37}}},
-          {"builders", {{{"node", "bu1"}, {"handed_over", 38}}}},
+          {"builders", {{{"node", "bu1"}, {"handed_over", 38}, {"waited_s", 1.25}}}},
           {"memory", {{"used", 39}, {"highest", 40}, {"bound", 41}, {"waited_s", 1.5}}}}},
         {"builder",
          {{"blocks", {{"assigned", 42}, {"complete", 43}, {"incomplete", 44}, {"empty", 45}, {"in_hand", 46}}},
@@ -105,6 +105,7 @@ json cluster() {
            {{{"node", "ru0"},
              {"received", 47},
              {"received_late", 48},
+             {"awaited_s", 2.5},
              {"missing", {{"node_down", 49}, {"not_held", 50}, {"late", 51}}}}}},
           {"malformed_parts", 52}}}};
 }
@@ -251,6 +252,8 @@ TEST(Metrics, HaveTheRestOfTheDocument) {
     EXPECT_EQ(at("weir_cluster_node_up{node=\"ru0\",role=\"readout\"}"), 1);
     EXPECT_EQ(at("weir_cluster_node_up{node=\"bu1\",role=\"builder\"}"), 0);
     EXPECT_EQ(at("weir_cluster_manages"), 1);
+    EXPECT_EQ(at("weir_cluster_blocks_given_out_total"), 53);
+    EXPECT_EQ(at("weir_cluster_blocks_given_out_again_total"), 54);
     EXPECT_EQ(at("weir_cluster_lives"), 2);
     EXPECT_EQ(at("weir_cluster_lost_blocks{cause=\"nothing_held\"}"), 32);
     EXPECT_EQ(at("weir_cluster_parts_offered_total"), 33);
@@ -258,6 +261,7 @@ TEST(Metrics, HaveTheRestOfTheDocument) {
     EXPECT_EQ(at("weir_cluster_parts_too_late_total"), 36);
     EXPECT_EQ(at("weir_cluster_parts_held"), 37);
     EXPECT_EQ(at("weir_cluster_parts_handed_over_total{to=\"bu1\"}"), 38);
+    EXPECT_EQ(at("weir_cluster_waited_for_seconds_total{to=\"bu1\"}"), 1.25);
     EXPECT_EQ(at("weir_cluster_memory_used_bytes"), 39);
     EXPECT_EQ(at("weir_cluster_memory_capacity_bytes"), 41);
     EXPECT_EQ(at("weir_cluster_waited_seconds_total"), 1.5);
@@ -266,6 +270,7 @@ TEST(Metrics, HaveTheRestOfTheDocument) {
     EXPECT_EQ(at("weir_cluster_blocks_in_hand"), 46);
     EXPECT_EQ(at("weir_cluster_parts_received_total{from=\"ru0\"}"), 47);
     EXPECT_EQ(at("weir_cluster_parts_received_late_total{from=\"ru0\"}"), 48);
+    EXPECT_EQ(at("weir_cluster_awaited_seconds_total{from=\"ru0\"}"), 2.5);
     EXPECT_EQ(at("weir_cluster_parts_missing_total{from=\"ru0\",cause=\"not_held\"}"), 50);
     EXPECT_EQ(at("weir_cluster_parts_malformed_total"), 52);
     // Each that is listed is there, and nothing else is.

@@ -31,6 +31,7 @@ udp_dst = [50001, 50002]
 format = "jungfrau"
 [events]
 sources = 2
+timeout_ms = 5000  # an event takes half a second to be sent
 ip_fragment_timeout_ms = 500  # a shared processor may stop for longer than a network ever takes
 [[sink]]
 kind = "events"

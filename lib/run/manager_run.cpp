@@ -6,26 +6,34 @@
 
 #include "core/say.hpp"
 #include "observe/run_report.hpp"
+#include "run/onlooker.hpp"
 #include "run/run_signals.hpp"
 #include "run/service_manager.hpp"
 
 namespace weir::run {
 
-int execute_manager(const ClusterPart& part, bool quiet, const std::string& report) {
-    observe::ReportFile file(report);
+int execute_manager(const RunOptions& options) {
+    const ClusterPart& part = *options.cluster;
+    observe::ReportFile file(options.report);
     catch_signals();
     const std::unique_ptr<fabric::Member> member = make_member(part);
-    if (!quiet) core::say_text(cluster_start_text(part, *member));
+    const auto show = [&] {
+        if (options.onlooker == nullptr) return;
+        options.onlooker->look_at_cluster([&] { return shown_cluster_json(part, member->account()); });
+    };
+    show();
+    if (!options.quiet) core::say_text(cluster_start_text(part, *member));
     member->start();
     ServiceManager service_manager;
     service_manager.ready(0);
     while (!member->is_done()) {
         if (stop_signal() != 0) member->stopping(false);
         for (const std::string& text : member->take_said()) core::say("cluster: {}\n", text);
+        show();
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     member->join();
-    if (!quiet) core::say_text(cluster_text(part, member->account()));
+    if (!options.quiet) core::say_text(cluster_text(part, member->account()));
     file.write({{"cluster", cluster_json(part, member->account())}});
     return 0;
 }

@@ -64,8 +64,7 @@ int execute_run(RunOptions options) {
         Preparation(std::move(options)).print();
         return 0;
     }
-    if (options.cluster && options.cluster->self().role == config::NodeRole::manager)
-        return execute_manager(*options.cluster, options.quiet, options.report);
+    if (options.cluster && options.cluster->self().role == config::NodeRole::manager) return execute_manager(options);
     port::remove_stale_hugepages();
     Preparation prepared(std::move(options));
     Session session(prepared);

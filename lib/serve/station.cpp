@@ -176,6 +176,14 @@ void Station::finish(const pipeline::Pipeline& pipeline, const observe::Watch& w
     publish();
 }
 
+void Station::look_at_cluster(const std::function<nlohmann::json()>& cluster) {
+    if (!server_) listen();
+    if (has_run_ && Clock::now() - published_ < interval_) return;
+    has_run_ = true;
+    shown_["cluster"] = cluster();
+    publish();
+}
+
 void Station::idle() {
     if (Clock::now() - published_ >= interval_) publish();
 }

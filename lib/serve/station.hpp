@@ -44,6 +44,7 @@ public:
     void look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) override;
     void finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
                 const std::vector<pipeline::Finding>& findings, double seconds) override;
+    void look_at_cluster(const std::function<nlohmann::json()>& cluster) override;
 
     /// While there is no run: shows what has changed, a few times a second.
     void idle();

@@ -456,6 +456,20 @@ class StandingTest(ClusterCase):
     def test_where_readout_nodes_push(self):
         self.check('strategy = "push"')
 
+    def test_a_readout_node_that_stands_still_is_named(self):
+        self.configure(cluster='transports = "tcp"\nsilence_ms = 20000\ntimeout_ms = 60000\nblock = 4')
+        captures = self.captures(events=3000, rate=1000)
+        nodes = self.start(captures, "--pace", "recorded")
+        wait_events(self.folder, nodes)
+        nodes["ru1"].stop(signal.SIGSTOP)
+        time.sleep(1.5)
+        nodes["ru1"].stop(signal.SIGCONT)
+        self.end(nodes)
+        self.assert_all_well(nodes)
+        for name in ("bu0", "bu1"):
+            awaited = {one["node"]: one["awaited_s"] for one in nodes[name].report["cluster"]["builder"]["readouts"]}
+            self.assertGreater(awaited["ru1"], max(1, 2 * awaited["ru0"]), f"{name}: {awaited}")
+
     def test_where_they_push_in_step_all_wait(self):
         self.check('strategy = "push"\nbarrier = true', goes_on=False)
 
@@ -464,6 +478,9 @@ class StandingTest(ClusterCase):
         for name in ("ru0", "ru1"):
             memory = nodes[name].report["cluster"]["readout"]["memory"]
             self.assertGreater(memory["waited_s"], 0.1, name)
+            waited = {one["node"]: one["waited_s"] for one in nodes[name].report["cluster"]["readout"]["builders"]}
+            self.assertGreater(waited["bu1"], 0.5 * memory["waited_s"], f"{name}: {waited}, {memory}")
+            self.assertRegex(nodes[name].output, r"s waited for room in \[cluster\] memory, [0-9.]+ s of it for bu1")
             self.assertLessEqual(memory["highest"], memory["bound"], name)
 
 
@@ -513,6 +530,23 @@ class WatchTest(ClusterCase):
         for node in nodes.values():
             self.assertTrue(all(name.startswith("tcp/") for name in node.report["cluster"]["transports"]), node.report["cluster"]["transports"])
             self.assertGreater(len(node.report["cluster"]["transports"]), 0, node.name)
+
+
+    def test_a_node_that_only_manages(self):
+        nodes = {"ma": "manager", **TWO_AND_TWO}
+        self.configure(nodes=nodes)
+        captures = self.captures(events=2000, rate=1000)
+        started = {"ma": self.node("ma", **self.serving("ma", 0))}
+        live.wait_for(lambda: self.metrics(0).get('weir_cluster_node_up{node="ma",role="manager"}') == 1, "its own metrics", timeout_s=20 * SLOW)
+        for name, role in TWO_AND_TWO.items():
+            started[name] = self.node(name, *(["--pace", "recorded"] if role == "readout" else []), capture=captures.get(name))
+        live.wait_for(lambda: self.metrics(0).get("weir_cluster_blocks_given_out_total", 0) > 5, "blocks that it gave out", timeout_s=20 * SLOW)
+        shown = json.loads(self.get(0, "/api/0.1/weir"))
+        self.assertEqual((shown["cluster"]["node"], shown["cluster"]["role"], shown["status"]["state"], shown["run"]), ("ma", "manager", "running", None))
+        self.assertIn("<html", self.get(0, "/"))
+        self.end(started)
+        self.assert_all_well(started)
+        self.assertEqual(started["ma"].report["cluster"]["manager"]["assigned"], 2000 // 16 + 1)
 
 
 class StopTest(ClusterCase):

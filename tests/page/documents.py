@@ -122,6 +122,16 @@ def builder():
                     "malformed_parts": 0}})
 
 
+def manager():
+    """A node that does nothing but manage, and from which a readout node has gone away."""
+    document = builder()
+    kept = {key: document[key] for key in ("api", "version", "host", "name", "time", "generation")}
+    cluster = {**document["cluster"], "node": "ma", "role": "manager", "lost_blocks": {"builder_down": 0, "nothing_held": 0}}
+    del cluster["builder"]
+    return {**kept, "status": {"state": "running", "mode": "run", "since_s": None, "error": ""}, "command": {"allowed": []}, "config": {}, "run": None, "runs": [],
+            "cluster": cluster}
+
+
 def readout():
     """A readout node of a cluster."""
     nodes = [("ru0", "readout"), ("bu0", "builder"), ("bu1", "builder")]
@@ -234,7 +244,7 @@ def hostile():
 
 
 SITUATIONS = {"idle": idle, "running": running, "losing": losing, "lost_before": lost_before, "unknown": unknown, "thousand": thousand, "sixteen": sixteen, "fused": fused,
-              "read_only": read_only, "hostile": hostile, "builder": builder, "readout": readout}
+              "read_only": read_only, "hostile": hostile, "builder": builder, "manager": manager, "readout": readout}
 
 
 def made(name):

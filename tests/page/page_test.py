@@ -96,6 +96,7 @@ class Agreement(PageCase):
         self.assertEqual(self.page.evaluate(hidden), 0)
         self.check("readout", *common, *(f"/cluster/readout/builders/{i}/handed_over" for i in range(2)))
         self.assertEqual(self.page.evaluate(hidden), 3, "parts that a readout node does not miss")
+        self.check("manager", *common, "/cluster/manager/manages")
         self.check("running")
         self.assertTrue(self.page.evaluate("document.querySelector('#cluster').hidden"))
     def test_updates(self):
@@ -134,6 +135,7 @@ class Verdicts(PageCase):
                 ("lost_before", "lost", "Lost in this run: 4,110 packets late, in weir", "Nothing is being lost now"),
                 ("unknown", "unknown", "No loss seen; unknown on the way", "no sequence numbers in this format"),
                 ("thousand", "losing", "Losing data: 0.5 packets/s missing, on the way", "82"),
+                ("manager", "unknown", "Not here: ru1", "58,912 blocks given out, 5 of them again."),
                 ("idle", "idle", "No run", "Run 6")):
             with self.subTest(name):
                 found = self.verdict(name)

@@ -33,7 +33,18 @@ function sinkTrouble(document) {
   return {what: `${lost}, in the sink ${bad.kind}`, why: bad.error ?? ''};
 }
 
+/** Of a node that has no run of its own. */
+function managing({nodes = [], manager = {}, lost_blocks: lost = {}}) {
+  const away = nodes.filter((node) => !node.up).map((node) => node.name);
+  const detail = `${counted(manager.assigned ?? 0, 'block')} given out${manager.assigned_again > 0 ? `, ${count(manager.assigned_again)} of them again` : ''}.`;
+  const gone = (lost.builder_down ?? 0) + (lost.nothing_held ?? 0);
+  if (gone > 0) return {level: 'lost', headline: `${counted(gone, 'block')} lost whole`, detail};
+  if (away.length > 0) return {level: 'unknown', headline: `Not here: ${away.join(', ')}`, detail};
+  return {level: 'idle', headline: manager.manages ? 'All nodes are here, and this one manages' : 'All nodes are here, and another one manages', detail};
+}
+
 function idle(document) {
+  if (document.cluster) return managing(document.cluster);
   const last = document.runs?.[0];
   if (document.status?.error) return {level: 'lost', headline: `No run: ${document.status.error}`, detail: 'The last command failed. Nothing is being received.'};
   const detail = last

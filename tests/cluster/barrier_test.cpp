@@ -27,8 +27,8 @@ public:
         settle();
     }
 
-    void offer(Block blocks) {
-        for (Block block = 0; block < blocks; ++block)
+    void offer(Block blocks, Block first = 0) {
+        for (Block block = first; block < first + blocks; ++block)
             for (NodeId node = 0; node < node_count; ++node) members_[node]->node.readout().offer(block, {1, 1});
         settle();
     }
@@ -63,6 +63,8 @@ public:
         settle();
     }
 
+    [[nodiscard]] std::uint64_t steps_told() const noexcept { return steps_told_; }
+
     [[nodiscard]] std::uint64_t built() const {
         std::uint64_t sum = 0;
         for (const auto& member : members_) sum += member == nullptr ? 0 : member->node.builder_stats().complete;
@@ -74,6 +76,7 @@ private:
         Member(Hall& hall, const Settings& settings, NodeId self)
             : hall(hall), self(self), node(settings, self, 1, *this, *this) {}
         void send(NodeId to, const Message& message, Payload payload) override {
+            if (message.kind == Kind::step) ++hall.steps_told_;
             if (payload.handle != 0 && to != self)
                 hall.parts_.emplace(self, to, message.block);
             else
@@ -118,6 +121,7 @@ private:
         }
     }
 
+    std::uint64_t steps_told_ = 0;
     std::deque<Word> words_;
     std::deque<std::pair<NodeId, Block>> written_;
     std::set<std::tuple<NodeId, NodeId, Block>> parts_;
@@ -185,6 +189,18 @@ TEST(Barrier, WhoDiesIsNotWaitedForAndTheNextManagerGoesOn) {
             hall.arrive(hall.on_their_way().begin()->first);
         EXPECT_TRUE(hall.on_their_way().empty());
     }
+}
+
+TEST(Barrier, ManagersBeginAtThePresentStep) {
+    Hall hall(in_step(true));
+    hall.offer(9, 30'000);
+    EXPECT_EQ(hall.on_their_way().size(), 3U);
+    EXPECT_LE(hall.steps_told(), 10U);
+    hall.fall(1);  // it managed
+    for (int parts = 0; parts < 40 && !hall.on_their_way().empty(); ++parts)
+        hall.arrive(hall.on_their_way().begin()->first);
+    EXPECT_TRUE(hall.on_their_way().empty());
+    EXPECT_LE(hall.steps_told(), 60U);
 }
 
 }  // namespace

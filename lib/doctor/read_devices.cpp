@@ -1,8 +1,10 @@
 #include "doctor/read_devices.hpp"
 
 #include <fmt/format.h>
+#include <net/if.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <sstream>
 
@@ -100,6 +102,13 @@ std::vector<std::string> interfaces_below(const RootFiles& files, const std::str
     return interfaces;
 }
 
+/// Whether somebody has set the interface up: IFF_UP, not `operstate`, which the kernel writes up to a second later and
+/// which is "down" without a cable, too. One whose flags cannot be read may be up.
+bool is_up(const RootFiles& files, const std::string& name) {
+    const auto text = files.line("/sys/class/net/" + name + "/flags");
+    return !text || (std::strtoul(text->c_str(), nullptr, 16) & IFF_UP) != 0;
+}
+
 PciFacts pci_facts(const RootFiles& files, const std::string& address, const std::vector<port::PciDevice>& devices,
                    const std::set<std::string>& routes) {
     PciFacts facts;
@@ -125,10 +134,7 @@ PciFacts pci_facts(const RootFiles& files, const std::string& address, const std
     read_config_space(files, folder, facts);
     facts.default_route =
         std::ranges::any_of(facts.interfaces, [&](const std::string& name) { return routes.contains(name); });
-    facts.in_use = std::ranges::any_of(facts.interfaces, [&](const std::string& name) {
-        const auto state = files.line("/sys/class/net/" + name + "/operstate");
-        return !state || *state != "down";
-    });
+    facts.in_use = std::ranges::any_of(facts.interfaces, [&](const std::string& name) { return is_up(files, name); });
     return facts;
 }
 

@@ -98,6 +98,7 @@ void RecordedMachine::write_interface(const std::string& name, const std::string
     write(folder + "/mtu", mtu);
     write(folder + "/carrier", carrier);
     write(folder + "/operstate", carrier == "1" ? "up" : "down");
+    write(folder + "/flags", carrier == "1" ? "0x1043" : "0x1002");
     write(folder + "/speed", "10000");
 }
 

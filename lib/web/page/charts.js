@@ -120,6 +120,7 @@ export class Charts {
   constructor(history) {
     this.history = history;
     const parent = byId('charts');
+    this.section = parent.closest('section');
     this.rates = [['packets_per_s', 'Packets', 'packets/s'], ['gbps', 'Data', 'Gb/s'], ['events_per_s', 'Events', 'events/s']]
       .map(([name, title, unit]) => ({name, chart: new Chart(parent, title, unit, `/rates/${name}`)}));
     this.lost = new Chart(parent, 'Lost', 'packets/s', '/rates/lost_per_s');
@@ -127,6 +128,9 @@ export class Charts {
   }
 
   show(document) {
+    // A node that only manages a cluster takes no packets.
+    this.section.hidden = !document.run && !document.rates;
+    if (this.section.hidden) return;
     for (const {name, chart} of this.rates)
       chart.draw(this.history.times, [{name: '', values: this.history.columns[name]}], document.rates?.[name]);
     this.lost.figure.classList.toggle('none', this.history.causes().length === 0);

@@ -26,7 +26,7 @@ export class Findings {
   show(document) {
     const sentence = document.bottleneck?.sentence ?? '';
     this.limits.hidden = sentence === '';
-    show(this.limits.querySelector('span'), '/bottleneck/sentence', 'text', sentence);
+    if (document.bottleneck) show(this.limits.querySelector('span'), '/bottleneck/sentence', 'text', sentence);
     const findings = document.findings ?? [];
     this.nothing.hidden = findings.length > 0;
     keep(this.list, findings, () => html('li', {}, html('strong'), html('span'), ' ', this.link(''), html('span', {class: 'dim'})),

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "assemble/copy_store.hpp"
@@ -39,7 +41,7 @@ static_assert(sizeof(FragmentRef) == 32);
 struct alignas(1024) FragmentBlock {
     static constexpr std::uint32_t capacity = 31;
     FragmentBlock* next = nullptr;
-    std::uint32_t count = 0;
+    std::uint32_t count = 0;      ///< of references; in a message's last block once the message is sealed
     std::uint32_t continued = 0;  ///< a bit for each reference that is of the same packet as the one before it
     alignas(sizeof(FragmentRef)) std::array<FragmentRef, capacity> refs;
 
@@ -83,23 +85,23 @@ struct alignas(core::cache_line_bytes) Message {
     static constexpr std::uint32_t inline_ranges = 6;
     static constexpr std::uint32_t slots_max = inline_ranges * 64;
     static constexpr std::uint32_t meta_bytes_max = 64;
+    static constexpr std::size_t standing_at = 24;  ///< source, state and what follows it
 
-    // Touched for every packet: this line; it ends with the first range, or the first 64 slots.
+    // Touched for every packet: this line, and no other; it ends with the first range, or the first 64 slots.
     std::uint64_t number = 0;  ///< extended to 64 bits, so that a wrapping counter never repeats
     std::uint32_t total = 0;   ///< declared bytes; meaningful if total_known
     std::uint32_t received_bytes = 0;
     std::uint32_t packets = 0;
     std::uint32_t slot_bytes = 0;  ///< not 0: packets of this size, and `slots` says which of them are here
+    std::uint32_t source = 0;      ///< run-wide source id
     MessageState state = MessageState::free;
     bool total_known = false;
     bool complete = false;
     bool announced = false;
-    bool has_claim = false;  ///< a place in EventRoom is kept for its event
-    wire::PacketCounter fallback =
-        wire::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
-    std::uint16_t range_count = 0;
     std::uint32_t epoch = 0;
-    std::uint32_t source = 0;         ///< run-wide source id
+    std::uint16_t range_count = 0;
+    bool has_more_ranges = false;     ///< more_ranges is set
+    bool has_claim = false;           ///< a place in EventRoom is kept for its event
     FragmentRef* next_ref = nullptr;  ///< in the last block, right after its references; nullptr: there is no block
     TimeNs last_ns = 0;               ///< arrival of the last packet that was placed
     union {
@@ -114,9 +116,11 @@ struct alignas(core::cache_line_bytes) Message {
     TimeNs total_ns = 0;            ///< arrival of the packet that declared `total`
     Message* previous = nullptr;    ///< in the list of its state, by time of opening
     Message* next = nullptr;
-    std::uint32_t novelty = 0;   ///< on probation: Source::novelty when it was opened
-    bool slots_refused = false;  ///< its packets are not all of one size
-    bool whole_before = false;   ///< on probation: became whole
+    std::uint32_t novelty = 0;  ///< on probation: Source::novelty when it was opened
+    wire::PacketCounter fallback =
+        wire::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
+    bool slots_refused = false;     ///< its packets are not all of one size
+    bool whole_before = false;      ///< on probation: became whole
     std::uint8_t meta_bytes = 0;
     std::uint16_t owner = 0;                     ///< index of the rx lcore that recycles it
     std::array<std::byte, meta_bytes_max> meta;  ///< detector header of the first packet that arrived
@@ -126,9 +130,34 @@ struct alignas(core::cache_line_bytes) Message {
     }
     /// Unless slot_bytes says otherwise.
     [[nodiscard]] const ByteRange* range_data() const noexcept {
-        return more_ranges != nullptr ? more_ranges->ranges.data() : ranges.data();
+        return has_more_ranges ? more_ranges->ranges.data() : ranges.data();
+    }
+    /// Source, state and what follows it, to be compared at once.
+    [[nodiscard]] std::uint64_t standing() const noexcept {
+        std::uint64_t standing = 0;
+        std::memcpy(&standing, reinterpret_cast<const std::byte*>(this) + standing_at, sizeof standing);
+        return standing;
+    }
+    /// That of a message of `source` which is open and of known size. (What is open is announced, and not complete.)
+    [[nodiscard]] static std::uint64_t open_standing(std::uint32_t source) noexcept {
+        struct Standing {
+            std::uint32_t source;
+            MessageState state;
+            bool total_known, complete, announced;
+        };
+        return std::bit_cast<std::uint64_t>(Standing{source, MessageState::open, true, false, true});
+    }
+    /// While references are added, only `next_ref` says how many the last block has: its own line is left alone.
+    void seal() noexcept {
+        if (next_ref == nullptr) return;
+        FragmentBlock* const last = FragmentBlock::before(next_ref);
+        last->count = static_cast<std::uint32_t>(next_ref - last->refs.data());
     }
 };
+static_assert(offsetof(Message, source) == Message::standing_at &&
+              offsetof(Message, state) == Message::standing_at + 4 &&
+              offsetof(Message, announced) == Message::standing_at + 7);
+static_assert(offsetof(Message, slots) + sizeof(std::uint64_t) == core::cache_line_bytes);
 
 /// From an rx lcore to the builder, by value through the ring.
 struct Descriptor {

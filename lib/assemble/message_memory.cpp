@@ -49,7 +49,7 @@ FragmentBlock* MessageMemory::take_block() noexcept {
 
 void MessageMemory::join_last(Message& message) noexcept {
     FragmentBlock& block = *FragmentBlock::before(message.next_ref);
-    block.continued |= std::uint32_t{1} << (block.count - 1);
+    block.continued |= std::uint32_t{1} << (message.next_ref - 1 - block.refs.data());
     --message.packets;
     packets_.subtract(PacketCounter::in_flight, 1);
 }
@@ -58,12 +58,14 @@ bool MessageMemory::append(Message& message, void* buffer, const std::byte* data
                            std::uint32_t bytes, TimeNs now) noexcept {
     if (!has_room(1)) return false;
     put(message, buffer, data, offset, bytes, now);
+    if (buffer == nullptr) --buffers_held_;
     packets_.add(PacketCounter::in_flight);
     return true;
 }
 
 void MessageMemory::begin_block(Message& message) noexcept {
     FragmentBlock* const fresh = take_block();
+    message.seal();
     (message.next_ref != nullptr ? FragmentBlock::before(message.next_ref)->next : message.first_block) = fresh;
     message.next_ref = fresh->refs.data();
 }
@@ -78,6 +80,8 @@ const std::byte* MessageMemory::copy_out(Message& message, void* buffer, const s
 }
 
 void MessageMemory::splice(Message& into, Message& from) noexcept {
+    into.seal();
+    from.seal();
     for (FragmentBlock* block = from.first_block; block != nullptr;) {
         FragmentBlock* next = block->next;
         block->next = nullptr;
@@ -112,6 +116,7 @@ void MessageMemory::splice(Message& into, Message& from) noexcept {
 }
 
 void MessageMemory::release(Message& message) noexcept {
+    message.seal();
     for (FragmentBlock* block = message.first_block; block != nullptr;) {
         std::uint32_t buffers = 0;
         for (std::uint32_t i = 0; i < block->count; ++i) {

@@ -29,7 +29,8 @@ public:
     /// belongs to the caller). Without a buffer, what is at `data` stays there until the message is recycled.
     [[nodiscard]] bool append(Message& message, void* buffer, const std::byte* data, std::uint32_t offset,
                               std::uint32_t bytes, TimeNs now) noexcept;
-    /// The same where has_room(1) has said yes, and the caller counts the packet as in_flight.
+    /// The same for a packet in a buffer, where has_room(1) has said yes, and the caller counts the packet as
+    /// in_flight. The message has to be sealed before its blocks are looked at.
     void put(Message& message, void* buffer, const std::byte* data, std::uint32_t offset, std::uint32_t bytes,
              TimeNs now) noexcept;
     /// The reference that was appended last is of the packet of the one before it.
@@ -89,12 +90,12 @@ inline void MessageMemory::put(Message& message, void* buffer, const std::byte* 
         if (const std::byte* copied = copy_out(message, buffer, data, bytes); copied != nullptr) {
             buffer = nullptr;
             data = copied;
+            --buffers_held_;
         }
     }
-    buffers_held_ += buffer != nullptr ? 1 : 0;
+    ++buffers_held_;
     FragmentRef* const ref = message.next_ref++;
     *ref = {buffer, data, offset, bytes, now};
-    ++FragmentBlock::before(message.next_ref)->count;
     message.received_bytes += bytes;
     ++message.packets;
     message.last_ns = now;

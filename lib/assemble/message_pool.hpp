@@ -33,7 +33,7 @@ public:
         message->owner = owner_;
         message->first_block = nullptr;
         message->next_ref = nullptr;
-        message->more_ranges = nullptr;
+        message->has_more_ranges = false;
         message->first_ns = message->last_ns = message->total_ns = now;
         message->previous = message->next = nullptr;
         return message;

@@ -52,23 +52,26 @@ void MessageTable::look_ahead(const Arrivals& burst, Guesses& guesses) noexcept 
 
 void MessageTable::add_burst(const Arrivals& burst) noexcept {
     const auto count = static_cast<std::uint32_t>(burst.sources.size());
+    const auto [sources, fragments, buffers, times] = burst;
     Guesses guesses;
     look_ahead(burst, guesses);
     // None takes more than one place.
     const bool roomy = has_room(count);
     std::uint32_t placed = 0;
-    bool moved = false;  // what opens moves its source on, and narrow numbers may mean others then
     for (std::uint32_t i = 0; i < count; ++i) {
-        if (moved) guesses[i].number = guesses[i].from->numbers.number_of(burst.fragments[i].number);
-        if (roomy && place_regular(guesses[i], burst.sources[i], burst.fragments[i], burst.buffers[i], burst.times[i]))
-            [[likely]] {
+        if (roomy && place_regular(guesses[i], sources[i], fragments[i], buffers[i], times[i])) [[likely]] {
             ++placed;
             continue;
         }
         // Counted before anything can become of them.
         packets_.add(PacketCounter::in_flight, std::exchange(placed, 0));
-        add_any(burst.sources[i], burst.fragments[i], burst.buffers[i], burst.times[i]);
-        moved = true;
+        add_any(sources[i], fragments[i], buffers[i], times[i]);
+        // What opens moves its source on, and narrow numbers may mean others then.
+        const Source& moved = *guesses[i].from;
+        if (!moved.numbers.are_narrow()) continue;
+        for (std::uint32_t later = i + 1; later < count; ++later)
+            if (guesses[later].from == &moved)
+                guesses[later].number = guesses[later].from->numbers.number_of(fragments[later].number);
     }
     packets_.add(PacketCounter::in_flight, placed);
 }
@@ -80,13 +83,12 @@ inline bool MessageTable::place_regular(const Guess& guess, std::uint32_t source
     if (guess.message == nullptr) return false;
     Message& message = *guess.message;
     const Source& from = *guess.from;
-    if (message.number != guess.number || message.source != source || message.state != MessageState::open ||
-        message.epoch != from.epoch)
+    // Compared at once. What is open is of its source's epoch.
+    const std::uint64_t odd = (message.number ^ guess.number) | (message.standing() ^ Message::open_standing(source)) |
+                              (message.total ^ fragment.total) | std::uint64_t{!fragment.total_known};
+    if (odd != 0 || now >= from.due_ns || from.probation.is_going_on()) [[unlikely]]
         return false;
-    if (now >= from.due_ns || from.probation.is_going_on()) return false;
-    if (!message.total_known || !fragment.total_known || fragment.total != message.total ||
-        !ReceivedRanges::add_regular(message, fragment.offset, fragment.bytes))
-        return false;
+    if (!ReceivedRanges::add_regular(message, fragment.offset, fragment.bytes)) return false;
     memory_.put(message, buffer, fragment.payload, fragment.offset, fragment.bytes, now);
     if (message.received_bytes == message.total) open_.whole(message, now);
     return true;

@@ -172,14 +172,11 @@ public:
     }
 
     /// Fetches where the message's next reference will be.
-    static void prefetch_place(const Message& message) noexcept {
-        if (message.next_ref == nullptr) return;
-        __builtin_prefetch(message.next_ref, 1);
-        __builtin_prefetch(FragmentBlock::before(message.next_ref), 1);
-    }
+    static void prefetch_place(const Message& message) noexcept { __builtin_prefetch(message.next_ref, 1); }
     /// Visits the references of a message in order of arrival.
     template <class Visitor>
     static void for_each_ref(Message& message, Visitor&& visit) {
+        message.seal();
         for (FragmentBlock* block = message.first_block; block != nullptr; block = block->next)
             for (std::uint32_t i = 0; i < block->count; ++i) visit(block->refs[i]);
     }

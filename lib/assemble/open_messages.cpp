@@ -209,6 +209,7 @@ void OpenMessages::deliver(Message& message, TimeNs now) noexcept {
     Source& from = sources_[message.source];
     if (message.epoch == from.epoch && !numbers_once_) from.memory.remember(message.number, fate_after(message));
     message.state = MessageState::closed;
+    message.seal();
     push(Descriptor::Kind::deliver, message, &message, now);
 }
 

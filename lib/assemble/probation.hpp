@@ -28,7 +28,7 @@ public:
     [[nodiscard]] bool is_full() const noexcept { return count_ == messages_max; }
 
     /// Something may yet speak for a restart, or against it.
-    [[nodiscard]] bool is_going_on() const noexcept { return count_ > 0 || evidence_.messages > 0; }
+    [[nodiscard]] bool is_going_on() const noexcept { return (count_ | evidence_.messages) != 0; }
     /// A message begins, which may come to be on probation.
     void begin(Message& message) const noexcept { message.novelty = novelty_; }
     /// A packet came that is new in the epoch that goes on.

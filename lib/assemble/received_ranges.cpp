@@ -15,13 +15,17 @@ ReceivedRanges::ReceivedRanges(std::uint32_t blocks, bool touch)
     if (touch) core::touch(slab_.get(), memory_bytes(blocks));
 }
 
-RangeBlock* ReceivedRanges::take_block() noexcept {
+/// False: there is none left.
+bool ReceivedRanges::take_block(Message& message) noexcept {
     RangeBlock* block = free_.pop();
     if (block == nullptr && left_ > 0) {
         --left_;
         block = fresh_++;
     }
-    return block;
+    if (block == nullptr) return false;
+    message.more_ranges = block;
+    message.has_more_ranges = true;
+    return true;
 }
 
 RangeResult ReceivedRanges::add_place(Message& message, std::uint32_t begin, std::uint32_t end) noexcept {
@@ -42,8 +46,7 @@ RangeResult ReceivedRanges::add_place(Message& message, std::uint32_t begin, std
         --message.range_count;
     } else if (!touches_left && !touches_right) {
         // As many ranges are allowed as could be written down, should a packet come that does not lie on the grid.
-        if (message.range_count == Message::inline_ranges && message.more_ranges == nullptr &&
-            (message.more_ranges = take_block()) == nullptr)
+        if (message.range_count == Message::inline_ranges && !message.has_more_ranges && !take_block(message))
             return RangeResult::too_fragmented;
         ++message.range_count;
     }
@@ -84,13 +87,13 @@ void ReceivedRanges::use_ranges(Message& message) noexcept {
     assert(count == message.range_count);
     message.ranges = {};
     std::copy_n(ranges.data(), count,
-                message.more_ranges != nullptr ? message.more_ranges->ranges.data() : message.ranges.data());
+                message.has_more_ranges ? message.more_ranges->ranges.data() : message.ranges.data());
     message.slot_bytes = 0;
     message.slots_refused = true;
 }
 
 RangeResult ReceivedRanges::add_range(Message& message, std::uint32_t begin, std::uint32_t end) noexcept {
-    ByteRange* ranges = message.more_ranges != nullptr ? message.more_ranges->ranges.data() : message.ranges.data();
+    ByteRange* ranges = message.has_more_ranges ? message.more_ranges->ranges.data() : message.ranges.data();
     const std::uint32_t count = message.range_count;
     if (count > 0 && ranges[count - 1].end == begin) {  // in order: the common case
         ranges[count - 1].end = end;
@@ -114,12 +117,10 @@ RangeResult ReceivedRanges::add_range(Message& message, std::uint32_t begin, std
     } else if (touches_right) {
         at->begin = begin;
     } else {
-        if (message.more_ranges == nullptr && count == Message::inline_ranges) {
-            RangeBlock* block = take_block();
-            if (block == nullptr) return RangeResult::too_fragmented;
-            std::copy_n(ranges, count, block->ranges.data());
-            message.more_ranges = block;
-            ranges = block->ranges.data();
+        if (!message.has_more_ranges && count == Message::inline_ranges) {
+            if (!take_block(message)) return RangeResult::too_fragmented;
+            std::copy_n(ranges, count, message.more_ranges->ranges.data());
+            ranges = message.more_ranges->ranges.data();
         } else if (count == RangeBlock::capacity) {
             return RangeResult::too_fragmented;
         }

@@ -29,8 +29,10 @@ public:
     /// bits, new, and not past the known total. False: it is neither, and nothing has been done; add_place knows why.
     [[nodiscard]] static bool add_regular(Message& message, std::uint32_t begin, std::uint32_t bytes) noexcept {
         if (message.slot_bytes != 0) return add_slot(message, begin, bytes);
-        if (message.range_count != 1 || message.more_ranges != nullptr || message.ranges[0].end != begin ||
-            bytes == 0 || bytes > message.total - begin)
+        const std::uint32_t odd =
+            (message.range_count ^ 1U) | std::uint32_t{message.has_more_ranges} | (message.ranges[0].end ^ begin);
+        // No bytes are odd, too. What is here ends within the total, so that `begin` does.
+        if (odd != 0 || bytes - 1 >= message.total - begin) [[unlikely]]
             return false;
         message.ranges[0].end += bytes;
         return true;
@@ -39,8 +41,8 @@ public:
     [[nodiscard]] RangeResult add_range(Message& message, std::uint32_t begin, std::uint32_t end) noexcept;
     /// Takes back the block, if the message has one.
     void release(Message& message) noexcept {
-        if (message.more_ranges != nullptr) free_.push(*message.more_ranges);
-        message.more_ranges = nullptr;
+        if (message.has_more_ranges) free_.push(*message.more_ranges);
+        message.has_more_ranges = false;
     }
 
 private:
@@ -50,7 +52,7 @@ private:
     [[nodiscard]] static bool add_slot(Message& message, std::uint32_t begin, std::uint32_t bytes) noexcept;
     [[nodiscard]] static bool use_slots(Message& message, std::uint32_t begin, std::uint32_t end) noexcept;
     static void use_ranges(Message& message) noexcept;
-    [[nodiscard]] RangeBlock* take_block() noexcept;
+    [[nodiscard]] bool take_block(Message& message) noexcept;
 
     std::unique_ptr<RangeBlock, Freer> slab_;
     RangeBlock* fresh_ = nullptr;  ///< blocks from here on have never been used: `left_` of them
@@ -69,7 +71,7 @@ inline bool ReceivedRanges::add_slot(Message& message, std::uint32_t begin, std:
     const bool touches_right = slot + 1 < Message::slots_max && message.has_slot(slot + 1);
     // By arithmetic: of packets in any order no branch could be foretold.
     const int more = 1 - int{touches_left} - int{touches_right};
-    if (message.range_count >= Message::inline_ranges && message.more_ranges == nullptr && more > 0) return false;
+    if (message.range_count >= Message::inline_ranges && !message.has_more_ranges && more > 0) return false;
     message.range_count = static_cast<std::uint16_t>(message.range_count + more);
     message.slots[slot / 64] |= std::uint64_t{1} << (slot % 64);
     return true;

@@ -12,6 +12,8 @@ public:
     /// `bits`: how wide they are on the wire.
     explicit SourceNumbers(unsigned bits) noexcept : bits_(bits), extension_(bits) {}
 
+    /// What a number on the wire stands for depends on those before it.
+    [[nodiscard]] bool are_narrow() const noexcept { return bits_ < 64; }
     /// What a packet says, as a number of 64 bits.
     [[nodiscard]] std::uint64_t number_of(std::uint64_t carried) noexcept {
         return extension_.extend(carried) + shift_;

@@ -17,7 +17,7 @@ template <class Object, class KeyOf>
 class PointerTable {
 public:
     /// Room for `entries_max` objects; twice as many slots at least, so that probing stays short.
-    explicit PointerTable(std::size_t entries_max) : slots_(slots_for(entries_max)) {}
+    explicit PointerTable(std::size_t entries_max) : mask_(slots_for(entries_max) - 1), slots_(mask_ + 1) {}
     [[nodiscard]] static std::uint64_t memory_bytes(std::size_t entries_max) noexcept {
         return std::uint64_t{slots_for(entries_max)} * sizeof(Object*);
     }
@@ -43,7 +43,7 @@ public:
         // Pull back every later entry of the run that may legally live here, so that no tombstone is needed.
         for (std::size_t j = next(i); slots_[j] != nullptr; j = next(j)) {
             const std::size_t wanted = home(key_of(*slots_[j]));
-            if (((j - wanted) & mask()) >= ((j - i) & mask())) {
+            if (((j - wanted) & mask_) >= ((j - i) & mask_)) {
                 slots_[i] = slots_[j];
                 i = j;
             }
@@ -58,10 +58,10 @@ private:
     [[nodiscard]] static std::size_t slots_for(std::size_t entries_max) noexcept {
         return std::bit_ceil(entries_max < 4 ? std::size_t{8} : 2 * entries_max);
     }
-    [[nodiscard]] std::size_t mask() const noexcept { return slots_.size() - 1; }
-    [[nodiscard]] std::size_t home(const NumberKey& key) const noexcept { return hash_of(key) & mask(); }
-    [[nodiscard]] std::size_t next(std::size_t i) const noexcept { return (i + 1) & mask(); }
+    [[nodiscard]] std::size_t home(const NumberKey& key) const noexcept { return hash_of(key) & mask_; }
+    [[nodiscard]] std::size_t next(std::size_t i) const noexcept { return (i + 1) & mask_; }
 
+    std::size_t mask_;
     std::size_t size_ = 0;
     std::vector<Object*> slots_;
 };

@@ -43,8 +43,7 @@ void MessageHeader::take_out(Message& message, const std::byte* header, std::uin
 }
 
 void MessageHeader::shift_ranges(Message& message, std::uint32_t header_bytes) noexcept {
-    assemble::ByteRange* ranges =
-        message.more_ranges != nullptr ? message.more_ranges->ranges.data() : message.ranges.data();
+    assemble::ByteRange* ranges = message.has_more_ranges ? message.more_ranges->ranges.data() : message.ranges.data();
     for (std::uint32_t i = 0; i < message.range_count; ++i)
         ranges[i] = {ranges[i].begin - std::min(ranges[i].begin, header_bytes), ranges[i].end - header_bytes};
     if (message.range_count > 0 && ranges[0].end == 0) {

@@ -1,6 +1,7 @@
 #include "stages/rx/rx_stage.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/one_writer.hpp"
 #include "stages/rx/packet_chain.hpp"
@@ -14,9 +15,6 @@ using port::Packet;
 using wire::PacketCounter;
 
 namespace {
-
-/// A run of RoCE packets, of whatever streams: no index of one, nor Steering::none.
-constexpr std::uint16_t all_roce = steer::Steering::none - 1;
 
 RxEdges::Config edges_of(const RxStage::Config& config) {
     return {config.wait, config.steer_in, config.steer_out, config.descriptors, config.commands, config.recycle};
@@ -285,10 +283,8 @@ steer::Route RxStage::route_of(const Packet& packet, const wire::Datagram& datag
     return steering.is_roce(datagram) ? steering.route_roce(datagram, mark) : steering.route_udp(datagram, mark);
 }
 
-/// The same for packets that mostly come again and again; says whether it is RoCE.
-steer::Route RxStage::route_of_most(const Packet& packet, const wire::Datagram& datagram, bool& roce) noexcept {
-    roce = datagram.dport == wire::roce_port && config_.steering[packet.port]->is_roce(datagram);
-    if (roce) return route_of_roce(packet, datagram);
+/// The same for UDP that mostly comes again and again.
+steer::Route RxStage::route_of_most(const Packet& packet, const wire::Datagram& datagram) noexcept {
     const std::uint32_t key = datagram.dport;
     if (const steer::Route* known = routes_.find(packet.port, datagram, key); known != nullptr) return *known;
     const steer::Route route = route_of(packet, datagram);
@@ -312,65 +308,72 @@ inline wire::Verdict RxStage::parse(const Packet& packet, wire::Datagram& datagr
     return wire::parse_frame(frame_of(packet), packet.captured_bytes, packet.wire_bytes, datagram);
 }
 
-/// The way of each packet: to another lcore, or into a run of packets of one stream, or of RoCE. They are decoded
-/// together: the format is chosen once for all of them.
+/// The way of each packet: to another lcore, or into a run. Most are like one that came before, and join the run.
 void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from) noexcept {
-    const std::uint16_t own = config_.index;
-    std::uint16_t run_stream = steer::Steering::none;
-    std::uint32_t run = 0;
-    const auto end_run = [&]() noexcept {
-        if (run > 0 && run_stream == all_roce)
-            roce_.add_burst({{run_packets_.data(), run}, run_datagrams_.data(), run_routes_.data()}, headers_);
-        else if (run > 0)
-            assemble_run(run_stream, run);
-        run = 0;
-    };
-    const auto begin_run = [&](std::uint16_t stream) noexcept {
-        if (stream != run_stream && run > 0) {
-            const wire::Datagram parsed = run_datagrams_[run];
-            end_run();
-            run_datagrams_[0] = parsed;
-        }
-        run_stream = stream;
-    };
-    const auto join_run = [&](const Packet& packet, std::uint32_t source) noexcept {
-        run_buffers_[run] = packet.mbuf;
-        run_times_[run] = packet.time_ns;
-        run_sources_[run++] = source;
-    };
     for (const Packet& packet : packets) {
         time_ = std::max(time_, packet.time_ns);
-        wire::Datagram& datagram = run_datagrams_[run];
-        const wire::Verdict verdict = parse(packet, datagram);
-        if (verdict != wire::ok) [[unlikely]] {
-            end_run();
-            process_odd(packet, verdict, datagram, from);
-            continue;
-        }
-        // Most packets are of the run's stream, of a sender that came before.
-        if (const steer::Route* known = routes_.find(packet.port, datagram, datagram.dport);
-            known != nullptr && run > 0 && known->stream == run_stream && known->owner == own) [[likely]] {
-            join_run(packet, known->source);
-            continue;
-        }
-        bool roce = false;
-        const steer::Route route = route_of_most(packet, datagram, roce);
-        if (route.stream == steer::Steering::none && !roce) {
-            notes_.unmatched_udp(datagram);
-            table_.reject(packet.mbuf, PacketCounter::unsteered);
-        } else if (route.stream != steer::Steering::none && route.owner != own) {
-            edges_.steer(packet, route.owner);
-        } else if (roce) {
-            begin_run(all_roce);
-            HeaderPrefetch::until(wire::roce_headers_end(run_datagrams_[run]));
-            run_packets_[run] = &packet;
-            run_routes_[run++] = route;
-        } else {
-            begin_run(route.stream);
-            join_run(packet, route.source);
-        }
+        const steer::Route* const known = flows_.find(packet, packet_run_.next());
+        if (known != nullptr && known->stream == packet_run_.stream && known->owner == config_.index) [[likely]]
+            packet_run_.join(packet, known->source);
+        else if (known != nullptr)
+            follow(packet, *known);
+        else
+            process_new(packet, from);
     }
     end_run();
+}
+
+/// One that has to be parsed.
+void RxStage::process_new(const Packet& packet, port::LivePort* from) noexcept {
+    wire::Datagram& datagram = packet_run_.next();
+    if (const wire::Verdict verdict = parse(packet, datagram); verdict != wire::ok) {
+        end_run();
+        return process_odd(packet, verdict, datagram, from);
+    }
+    const steer::Steering& steering = *config_.steering[packet.port];
+    const steer::Route route =
+        steering.is_roce(datagram) ? steer::Route{PacketRun::roce, 0, 0} : route_of_most(packet, datagram);
+    if (route.stream == steer::Steering::none) {
+        notes_.unmatched_udp(datagram);
+        return table_.reject(packet.mbuf, PacketCounter::unsteered);
+    }
+    if (!steering.uses_marks()) flows_.remember(packet, datagram, route);
+    follow(packet, route);
+}
+
+/// A packet that has been parsed goes this way.
+void RxStage::follow(const Packet& packet, const steer::Route& route) noexcept {
+    if (route.stream == PacketRun::roce) return follow_roce(packet, route_of_roce(packet, packet_run_.next()));
+    if (route.owner != config_.index) return edges_.steer(packet, route.owner);
+    begin_run(route.stream);
+    packet_run_.join(packet, route.source);
+}
+
+void RxStage::follow_roce(const Packet& packet, const steer::Route& route) noexcept {
+    if (route.stream != steer::Steering::none && route.owner != config_.index) return edges_.steer(packet, route.owner);
+    begin_run(PacketRun::roce);
+    HeaderPrefetch::until(wire::roce_headers_end(packet_run_.next()));
+    packet_run_.join_roce(packet, route);
+}
+
+/// Of this stream, or of RoCE, with the packet that has just been parsed.
+void RxStage::begin_run(std::uint16_t stream) noexcept {
+    if (stream != packet_run_.stream && packet_run_.count > 0) {
+        const wire::Datagram parsed = packet_run_.next();
+        end_run();
+        packet_run_.next() = parsed;
+    }
+    packet_run_.stream = stream;
+}
+
+void RxStage::end_run() noexcept {
+    const std::uint32_t count = std::exchange(packet_run_.count, 0);
+    if (count == 0) return;
+    if (packet_run_.stream == PacketRun::roce)
+        roce_.add_burst({{packet_run_.packets.data(), count}, packet_run_.datagrams.data(), packet_run_.routes.data()},
+                        headers_);
+    else
+        assemble_run(count);
 }
 
 /// A packet in several buffers, a piece of a datagram, or one that ends here.
@@ -418,39 +421,44 @@ void RxStage::end_packet(const Packet& packet, PacketCounter counter, port::Live
 }
 
 /// The first `count` packets of the run, which are all of one stream: decoded together, then collected.
-void RxStage::assemble_run(std::uint16_t stream_index, std::uint32_t count) noexcept {
+void RxStage::assemble_run(std::uint32_t count) noexcept {
+    const std::uint16_t stream_index = packet_run_.stream;
     const StreamRuntime& stream = streams_[stream_index];
     if (stream.lane_by_port)
-        for (std::uint32_t i = 0; i < count; ++i) run_datagrams_[i].lane = stream.lane_of(run_sources_[i]);
-    stream.format->decode_burst(stream.context, {run_datagrams_.data(), count}, fragments_.data(), verdicts_.data());
+        for (std::uint32_t i = 0; i < count; ++i)
+            packet_run_.datagrams[i].lane = stream.lane_of(packet_run_.sources[i]);
+    stream.format->decode_burst(stream.context, {packet_run_.datagrams.data(), count}, fragments_.data(),
+                                verdicts_.data());
     const bool identified = !RxSources::has_to_identify(stream);
     const bool by_arrival = stream.numbered_by_arrival;
     reduce::FragmentConverter* const converter = config_.converter;
     std::uint32_t good = 0;  // these move to the front
     for (std::uint32_t i = 0; i < count; ++i) {
         const wire::Verdict verdict =
-            identified ? verdicts_[i] : sources_.identify(stream_index, fragments_[i], run_sources_[i], verdicts_[i]);
+            identified ? verdicts_[i]
+                       : sources_.identify(stream_index, fragments_[i], packet_run_.sources[i], verdicts_[i]);
         if (verdict != wire::ok) [[unlikely]] {
-            notes_.refused(stream_index, run_sources_[i], verdict, run_datagrams_[i], run_datagrams_[i].payload_bytes,
-                           fragments_[i]);
-            table_.reject(run_buffers_[i], verdict);
+            notes_.refused(stream_index, packet_run_.sources[i], verdict, packet_run_.datagrams[i],
+                           packet_run_.datagrams[i].payload_bytes, fragments_[i]);
+            table_.reject(packet_run_.buffers[i], verdict);
             continue;
         }
-        sources_.note_and_count(run_sources_[i], run_datagrams_[i]);
+        sources_.note_and_count(packet_run_.sources[i], packet_run_.datagrams[i]);
         headers_.next();
         if (by_arrival) fragments_[i].number = sources_.next_arrival(stream_index);
         if (good != i) [[unlikely]] {
-            run_buffers_[good] = run_buffers_[i];
-            run_times_[good] = run_times_[i];
-            run_sources_[good] = run_sources_[i];
+            packet_run_.buffers[good] = packet_run_.buffers[i];
+            packet_run_.times[good] = packet_run_.times[i];
+            packet_run_.sources[good] = packet_run_.sources[i];
             fragments_[good] = fragments_[i];
         }
-        if (converter != nullptr) converter->convert(run_sources_[good], fragments_[good]);
+        if (converter != nullptr) converter->convert(packet_run_.sources[good], fragments_[good]);
         ++good;
     }
     if (good == 0) return;
-    headers_.expect(*static_cast<rte_mbuf*>(run_buffers_[good - 1]), fragments_[good - 1].payload);
-    table_.add_burst({{run_sources_.data(), good}, fragments_.data(), run_buffers_.data(), run_times_.data()});
+    headers_.expect(*static_cast<rte_mbuf*>(packet_run_.buffers[good - 1]), fragments_[good - 1].payload);
+    table_.add_burst(
+        {{packet_run_.sources.data(), good}, fragments_.data(), packet_run_.buffers.data(), packet_run_.times.data()});
 }
 
 void RxStage::begin_pass(std::uint8_t pass) noexcept {

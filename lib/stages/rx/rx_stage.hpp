@@ -6,7 +6,7 @@
 //   RxSources  sources, their counts and sequence numbers   RxRoce     RoCE, with RxResponder and RxAnswers
 //   RxEdges    rings to and from other lcores               InputTimes up to when all input has come
 //   RxPasses   a capture that is looped                     RxNotes    packets that could not be used
-//   RxBlocks   blocks that a builder of a cluster is given
+//   RxBlocks   blocks that a builder of a cluster is given  KnownFlows frames like ones that came before
 #pragma once
 
 #include <array>
@@ -23,6 +23,8 @@
 #include "stages/record_ring.hpp"
 #include "stages/rx/header_prefetch.hpp"
 #include "stages/rx/input_times.hpp"
+#include "stages/rx/known_flows.hpp"
+#include "stages/rx/packet_run.hpp"
 #include "stages/rx/route_cache.hpp"
 #include "stages/rx/rx_answers.hpp"
 #include "stages/rx/rx_blocks.hpp"
@@ -149,17 +151,21 @@ private:
     void process(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
     void process_passes(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
     void process_some(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
+    void process_new(const port::Packet& packet, port::LivePort* from) noexcept;
     [[nodiscard]] static wire::Verdict parse(const port::Packet& packet, wire::Datagram& datagram) noexcept;
     void process_odd(const port::Packet& packet, wire::Verdict verdict, const wire::Datagram& datagram,
                      port::LivePort* from) noexcept;
     void process_chain(const port::Packet& packet, port::LivePort* from) noexcept;
     [[nodiscard]] steer::Route route_of(const port::Packet& packet, const wire::Datagram& datagram) const noexcept;
-    [[nodiscard]] steer::Route route_of_most(const port::Packet& packet, const wire::Datagram& datagram,
-                                             bool& roce) noexcept;
+    [[nodiscard]] steer::Route route_of_most(const port::Packet& packet, const wire::Datagram& datagram) noexcept;
     [[nodiscard]] steer::Route route_of_roce(const port::Packet& packet, const wire::Datagram& datagram) noexcept;
     void end_packet(const port::Packet& packet, wire::PacketCounter counter, port::LivePort* from) noexcept;
+    void follow(const port::Packet& packet, const steer::Route& route) noexcept;
+    void follow_roce(const port::Packet& packet, const steer::Route& route) noexcept;
     // They are decoded and collected.
-    void assemble_run(std::uint16_t stream, std::uint32_t count) noexcept;
+    void begin_run(std::uint16_t stream) noexcept;
+    void end_run() noexcept;
+    void assemble_run(std::uint32_t count) noexcept;
     // Time goes on, and ends.
     void begin_pass(std::uint8_t pass) noexcept;
     void close_first_pass() noexcept;
@@ -184,22 +190,18 @@ private:
     RxRoce roce_;
     RxBlocks blocks_;
     HeaderPrefetch headers_;
-    RouteCache routes_;       ///< by UDP port
+    KnownFlows flows_;
+    RouteCache routes_;       ///< by UDP port, for what is no known flow
     RouteCache roce_routes_;  ///< by queue pair
     TimeNs time_ = std::numeric_limits<TimeNs>::min();
     bool own_ended_ = false;  ///< ports and feeders have
     bool done_ = false;
 
-    // One burst on its way through the steps, and the run of packets of one stream that is being collected from it.
+    // One burst on its way through the steps.
     port::PacketBatch taken_;
-    std::array<wire::Datagram, burst> run_datagrams_;
-    std::array<std::uint32_t, burst> run_sources_;
+    PacketRun packet_run_;
     std::array<wire::Fragment, burst> fragments_;
     std::array<wire::Verdict, burst> verdicts_;
-    std::array<void*, burst> run_buffers_;
-    std::array<TimeNs, burst> run_times_;
-    std::array<const port::Packet*, burst> run_packets_;  ///< of RoCE
-    std::array<steer::Route, burst> run_routes_;          ///< likewise
 
     std::atomic<std::uint64_t> received_packets_{0};
     std::atomic<std::uint64_t> received_bytes_{0};

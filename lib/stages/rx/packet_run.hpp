@@ -16,6 +16,8 @@ struct PacketRun {
     static constexpr std::uint32_t capacity = port::PacketBatch::capacity;
     /// RoCE, of whatever streams: no index of a stream, nor Steering::none.
     static constexpr std::uint16_t roce = steer::Steering::none - 1;
+    /// The way of RoCE packets until their queue pair is looked at: no rx lcore has it, so that none joins a run by it.
+    static constexpr steer::Route to_queue_pairs{roce, steer::Steering::none, 0};
 
     std::uint16_t stream = steer::Steering::none;
     std::uint32_t count = 0;

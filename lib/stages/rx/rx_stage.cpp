@@ -331,8 +331,7 @@ void RxStage::process_new(const Packet& packet, port::LivePort* from) noexcept {
         return process_odd(packet, verdict, datagram, from);
     }
     const steer::Steering& steering = *config_.steering[packet.port];
-    const steer::Route route =
-        steering.is_roce(datagram) ? steer::Route{PacketRun::roce, 0, 0} : route_of_most(packet, datagram);
+    const steer::Route route = steering.is_roce(datagram) ? PacketRun::to_queue_pairs : route_of_most(packet, datagram);
     if (route.stream == steer::Steering::none) {
         notes_.unmatched_udp(datagram);
         return table_.reject(packet.mbuf, PacketCounter::unsteered);

@@ -284,6 +284,20 @@ TEST_F(RxStageTest, AFrameInMoreBuffersThanAFrameCanHaveIsTruncated) {
     EXPECT_EQ(all.count(PacketCounter::malformed_truncated), 1U);
 }
 
+TEST_F(RxStageTest, NeighboursOfUdpAndRoceGoTheirOwnWays) {
+    Topology all(with_roce());
+    constexpr std::uint64_t events = 5;
+    for (std::uint64_t number = 0; number < events; ++number) {
+        const auto psn = static_cast<std::uint32_t>(4 * number);
+        for (const Bytes& frame : roce_frames_of(1, static_cast<std::uint32_t>(100 + number), 1000, psn))
+            all.feed(make_.make(frame, 1));
+        for (std::uint32_t i = 0; i < 3; ++i) all.feed(make_.make(part_of(0, number, i, 3, 1)));
+    }
+    finish(all);
+    EXPECT_EQ(all.count(PacketCounter::placed), 7 * events);
+    EXPECT_EQ(all.count(EventCounter::complete), 2 * events);
+}
+
 TEST_F(RxStageTest, FaultsOfAFrameInSeveralBuffersAreCountedOnce) {
     Topology all(with_roce());
     wire::FrameSpec nobody = spec_of(0);

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "port/buffers.hpp"
+#include "stages/rx/flow_place.hpp"
 #include "steer/steering.hpp"
 #include "wire/bytes.hpp"
 #include "wire/network.hpp"
@@ -24,7 +25,7 @@ public:
         const std::byte* const udp = ip + wire::ipv4_header_bytes;
         const auto addresses = wire::load_be<std::uint64_t>(ip + 12);
         const auto dport = wire::load_be<std::uint16_t>(udp + 2);
-        const Flow& flow = flows_[place_of(addresses, dport)];
+        const Flow& flow = flows_[flow_place(addresses, dport)];
         // 0 if all is as it was. A frame that is cut, or lies in several buffers, is not plain.
         const std::uint64_t changed = (addresses ^ flow.addresses) | (key_of(packet.port, dport) ^ flow.key) |
                                       (wire::load_le<std::uint32_t>(ip - 2) ^ flow.type) |
@@ -60,7 +61,7 @@ public:
             datagram.ip_header_bytes() != wire::ipv4_header_bytes)
             return;
         const auto addresses = wire::load_be<std::uint64_t>(ip + 12);
-        Flow& flow = flows_[place_of(addresses, datagram.dport)];
+        Flow& flow = flows_[flow_place(addresses, datagram.dport)];
         flow = {.addresses = addresses,
                 .type = wire::load_le<std::uint32_t>(ip - 2),
                 .shape = wire::load_le<std::uint32_t>(ip + 6),
@@ -75,7 +76,6 @@ public:
 private:
     static constexpr std::uint32_t headers_bytes = wire::ipv4_header_bytes + wire::udp_header_bytes;
     static constexpr std::uint32_t plain_bytes = wire::ethernet_header_bytes + headers_bytes;
-    static constexpr std::uint32_t place_bits = 11;
     static constexpr std::uint32_t nobody = 0xffff'ffff;  ///< no key_of
 
     /// In one cache line. Of the header words, as they lie in the frame: those that are the same in each.
@@ -92,13 +92,8 @@ private:
     [[nodiscard]] static std::uint32_t key_of(std::uint8_t port, std::uint16_t dport) noexcept {
         return std::uint32_t{port} << 16U | dport;
     }
-    /// Senders, destinations or UDP ports that count up, alone or together, have places of their own.
-    [[nodiscard]] static std::uint32_t place_of(std::uint64_t addresses, std::uint32_t dport) noexcept {
-        const std::uint64_t mixed = addresses * 0x85EB'CA6B'9E37'79B1U;
-        return (dport + static_cast<std::uint32_t>(mixed >> (64 - place_bits))) % (1U << place_bits);
-    }
 
-    std::array<Flow, 1U << place_bits> flows_{};
+    std::array<Flow, flow_places> flows_{};
 };
 
 }  // namespace weir::stages

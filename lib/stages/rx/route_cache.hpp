@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "stages/rx/flow_place.hpp"
 #include "steer/steering.hpp"
 #include "wire/fragment.hpp"
 
@@ -28,7 +29,6 @@ public:
     }
 
 private:
-    static constexpr std::uint32_t place_bits = 11;
     /// In one cache line.
     struct alignas(32) Entry {
         std::uint64_t addresses = 0;
@@ -42,13 +42,11 @@ private:
         constexpr std::uint64_t used = std::uint64_t{1} << 40U;
         return used | std::uint64_t{port} << 32U | key;
     }
-    /// Senders, destinations or keys that count up, alone or together, have places of their own.
     [[nodiscard]] static std::uint32_t place_of(const wire::Datagram& datagram, std::uint32_t key) noexcept {
-        const std::uint64_t mixed = addresses_of(datagram) * 0x85EB'CA6B'9E37'79B1U;
-        return (key + static_cast<std::uint32_t>(mixed >> (64 - place_bits))) % (1U << place_bits);
+        return flow_place(addresses_of(datagram), key);
     }
 
-    std::array<Entry, 1U << place_bits> entries_{};
+    std::array<Entry, flow_places> entries_{};
 };
 
 }  // namespace weir::stages

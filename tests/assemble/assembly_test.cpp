@@ -268,6 +268,29 @@ TEST(Assembly, KeepsTheFirstPacketsHeaderWithTheMessage) {
     EXPECT_EQ(released, 2u);
 }
 
+TEST(Assembly, PayloadThatIsKeptElsewhereHoldsNoBuffer) {
+    weir::wire::PacketTally packets;
+    weir::assemble::MessageTally messages;
+    static std::uint32_t released = 0;
+    released = 0;
+    MessageTable::Config config;
+    config.buffers_max = 100;
+    config.messages_max = 4;
+    MessageTable table(config, packets, messages, [](void**, std::uint32_t count) { released += count; });
+    std::array<std::byte, 8> payload{};
+    int buffer = 0;
+    Message* message = table.open_unbound(0, 0);
+    ASSERT_NE(message, nullptr);
+    table.append_kept(*message, &buffer, payload.data(), 0, 8, 1);
+    EXPECT_EQ(table.buffers_held(), 0u);
+    ASSERT_TRUE(table.append(*message, &buffer, payload.data(), 8, 8, 1));
+    EXPECT_EQ(table.buffers_held(), 1u);
+    table.abandon(*message, PacketCounter::unbound);
+    table.end_burst();
+    EXPECT_EQ(table.buffers_held(), 0u);
+    EXPECT_EQ(released, 2u);
+}
+
 TEST(Assembly, JoinsMessagesThatTurnedOutToBeOne) {
     weir::wire::PacketTally packets;
     weir::assemble::MessageTally messages;

@@ -50,7 +50,7 @@ bool Manager::report(NodeId node, const Report& report, core::TimeNs now) {
     if (known.reported) return true;
     const bool has_history = !report.open.empty() || !report.committed.empty() || !report.done.empty();
     if (!collecting_ && has_history) return false;  // its blocks have been given to others
-    known = {true, report.first, report.ready, report.ended, report.credits, 0};
+    known = {true, report.first, report.ready, report.ended, report.credits, 0, 0};
     ready_ = std::max(ready_, report.ready);
     credits_ += report.credits;
     any_ended_ |= report.ended;
@@ -178,6 +178,7 @@ void Manager::hear(NodeId from, const Message& message) {
             break;
         case Kind::reached:
             known.reached = std::max(known.reached, message.block);
+            known.stands_with = life_of(message.node, message.life);
             break;
         case Kind::finished:
             if (!is_its_own || at->second.stage == Stage::over) break;
@@ -330,13 +331,23 @@ void Manager::tell(Block block, NodeId builder) {
     mail_.to(builder, std::move(message));
 }
 
+/// A builder that holds up a step holds up all blocks; otherwise it is the one that has the oldest block.
+NodeLife Manager::waits_for() const {
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        const NodeLife builder = nodes_[node].stands_with;
+        if (incarnation_of(builder) > peers_.gone(node_of(builder))) return builder;
+    }
+    const auto oldest = blocks_.find(settled_);
+    if (oldest == blocks_.end() || oldest->second.stage == Stage::over) return 0;
+    return life_of(oldest->second.builder, peers_.incarnation(oldest->second.builder));
+}
+
 Message Manager::settled_message(std::size_t losses_from) const {
     Message message{.kind = Kind::settled, .ended = ended_, .block = settled_};
     message.losses.assign(losses_.begin() + static_cast<std::ptrdiff_t>(losses_from), losses_.end());
-    if (const auto oldest = blocks_.find(settled_); oldest != blocks_.end() && oldest->second.stage != Stage::over) {
-        message.node = oldest->second.builder;
-        message.life = peers_.incarnation(message.node);
-    }
+    const NodeLife builder = waits_for();
+    message.node = node_of(builder);
+    message.life = incarnation_of(builder);
     return message;
 }
 
@@ -345,13 +356,15 @@ void Manager::settle(core::TimeNs now, bool at_once) {
         blocks_.erase(blocks_.begin());
         ++settled_;
     }
-    if (settled_ == settled_told_ && !at_once) return;
     if (!at_once && settled_ - settled_told_ < settle_blocks && now - settled_told_at_ < settle_interval_ns) return;
+    const NodeLife builder = waits_for();
+    if (settled_ == settled_told_ && builder == waits_for_told_ && !at_once) return;
     const Message message = settled_message(losses_told_);
     for (NodeId node = 0; node < settings_.nodes; ++node)
         if (is_there(node)) mail_.to(node, message);
     losses_told_ = losses_.size();
     settled_told_ = settled_;
+    waits_for_told_ = builder;
     settled_told_at_ = now;
 }
 

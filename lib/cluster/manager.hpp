@@ -53,7 +53,8 @@ private:
         Block ready = 0;
         bool ended = false;
         std::uint32_t credits = 0;
-        Block reached = 0;  ///< step
+        Block reached = 0;         ///< step
+        NodeLife stands_with = 0;  ///< a builder that takes nothing from it; 0: none
     };
 
     void claim(NodeId node);
@@ -75,6 +76,7 @@ private:
     void end_block(Block block);
     void end_if_all_have(core::TimeNs now);
     void settle(core::TimeNs now, bool at_once);
+    [[nodiscard]] NodeLife waits_for() const;
     [[nodiscard]] Message settled_message(std::size_t losses_from) const;
     [[nodiscard]] bool may_commit() const;
     [[nodiscard]] bool is_there(NodeId node) const { return peers_.is_up(node) && nodes_[node].reported; }
@@ -105,6 +107,7 @@ private:
     std::vector<Loss> losses_;
     std::size_t losses_told_ = 0;
     Block settled_told_ = 0;
+    NodeLife waits_for_told_ = 0;
     core::TimeNs settled_told_at_ = 0;
     bool ended_ = false;
     Stats stats_;

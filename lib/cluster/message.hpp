@@ -41,9 +41,9 @@ enum class Kind : std::uint8_t {
     committed,  ///< the answer: it is yours for good
     done,       ///< builder to manager: `block` needs no memory any more
     release,    ///< builder to readout: the part of `block` is not needed any more
-    settled,    ///< manager to all: what became of every block before `block`, which `node` has, is known. `losses`
+    settled,    ///< manager to all: what became of every block before `block` is known. `node` is waited for. `losses`
     step,       ///< manager to readout, where these push in step: send what you have for steps up to `block`
-    reached,    ///< the answer: that has left, up to step `block`
+    reached,    ///< the answer: that has left, up to step `block`, or `node` takes nothing
     expelled,   ///< anybody to a node that counts as gone: begin anew
 };
 
@@ -94,8 +94,9 @@ struct Message {
     bool empty = false;    ///< finished: no node had a part
     bool late = false;     ///< claim: the blocks have been given out for a while
     bool managed = false;  ///< hello: `node` manages
-    NodeId node = 0;       ///< request: the builder that is to have the part; hello: who manages; settled: a builder
-    Incarnation life = 0;  ///< of `node`; settled: 0 if nobody has it
+    NodeId node =
+        0;  ///< request: the builder that is to have the part; hello: who manages; settled, reached: a builder
+    Incarnation life = 0;  ///< of `node`; settled, reached: 0 if there is none
     Incarnation from = 0;  ///< of the sender
     Incarnation to = 0;    ///< of the receiver, as the sender knows it
     Term term = 0;

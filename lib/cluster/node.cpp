@@ -214,8 +214,8 @@ Report Node::make_report() const {
 void Node::hear_settled(const Message& message) {
     losses_.insert(message.losses.begin(), message.losses.end());
     if (message.block >= settled_) {
-        oldest_with_ = message.node;
-        oldest_with_life_ = message.life;
+        waits_for_ = message.node;
+        waits_for_life_ = message.life;
     }
     if (message.block > settled_) {
         settled_ = message.block;
@@ -227,9 +227,9 @@ void Node::hear_settled(const Message& message) {
     application_.ended();
 }
 
-std::optional<NodeId> Node::oldest_is_with() const noexcept {
-    if (oldest_with_life_ == 0 || oldest_with_life_ <= peers_.gone(oldest_with_)) return std::nullopt;
-    return oldest_with_;
+std::optional<NodeId> Node::waits_for() const noexcept {
+    if (waits_for_life_ == 0 || waits_for_life_ <= peers_.gone(waits_for_)) return std::nullopt;
+    return waits_for_;
 }
 
 void Node::receive(NodeId from, const Message& message, Payload payload, core::TimeNs now) {

@@ -52,8 +52,8 @@ public:
     /// Null: somebody else manages.
     [[nodiscard]] const Manager* manager() const noexcept { return manager_.get(); }
     [[nodiscard]] Block settled() const noexcept { return settled_; }
-    /// The builder that had the oldest block which is not over, when the manager last said something of it.
-    [[nodiscard]] std::optional<NodeId> oldest_is_with() const noexcept;
+    /// The builder that holds up all blocks, or has the oldest one, when the manager last said something of it.
+    [[nodiscard]] std::optional<NodeId> waits_for() const noexcept;
     /// Blocks that are lost whole, as far as this node has heard.
     [[nodiscard]] const std::set<Loss>& losses() const noexcept { return losses_; }
     [[nodiscard]] bool has_ended() const noexcept { return ended_; }
@@ -103,8 +103,8 @@ private:
     std::optional<std::pair<NodeId, Message>> postponed_;  ///< a claim that is answered once everybody knows this node
     core::TimeNs manager_by_ = 0;                          ///< a manager that this node has only heard of is waited for
     Block settled_ = 0;
-    NodeId oldest_with_ = 0;
-    Incarnation oldest_with_life_ = 0;  ///< 0: with nobody
+    NodeId waits_for_ = 0;
+    Incarnation waits_for_life_ = 0;  ///< 0: nobody
     std::set<Loss> losses_;
     bool ended_ = false;
     bool expelled_ = false;

@@ -1,6 +1,7 @@
 #include "cluster/readout.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::cluster {
 
@@ -162,6 +163,7 @@ void Readout::look(core::TimeNs now) {
         part.stands = now - part.since >= standing_ns;
     }
     send_turns();
+    tell_standing();
 }
 
 /// Counted from 1: a round has one for each builder.
@@ -172,6 +174,7 @@ Block Readout::step_of(const Turn& turn) const noexcept {
 void Readout::go(Block step) {
     step_ = std::max(step_, step);
     told_reached_ = false;
+    told_standing_ = 0;  // the manager may be another one
     send_turns();
 }
 
@@ -179,6 +182,16 @@ void Readout::tell_reached() {
     if (told_reached_ || !on_their_way_.empty() || (!turns_.empty() && step_of(*turns_.begin()) <= step_)) return;
     told_reached_ = true;
     mail_.to_manager({.kind = Kind::reached, .block = step_});
+}
+
+/// In step, the others wait for such a builder as well.
+void Readout::tell_standing() {
+    if (!settings_.barrier) return;
+    const auto part = std::ranges::find(on_their_way_, true, &OnItsWay::stands);
+    const NodeLife builder =
+        part == on_their_way_.end() ? 0 : life_of(part->builder, peers_.incarnation(part->builder));
+    if (std::exchange(told_standing_, builder) == builder) return;
+    mail_.to_manager({.kind = Kind::reached, .node = node_of(builder), .life = incarnation_of(builder)});
 }
 
 void Readout::send_part(Block block, NodeId builder) {

@@ -89,6 +89,7 @@ private:
     [[nodiscard]] bool takes_more(NodeId builder) const noexcept;
     [[nodiscard]] Block step_of(const Turn& turn) const noexcept;
     void tell_reached();
+    void tell_standing();
     void send_part(Block block, NodeId builder);
     void let_go(std::map<Block, Held>::iterator held);
 
@@ -106,8 +107,9 @@ private:
     std::vector<OnItsWay> on_their_way_;                              ///< parts, over the network
     std::vector<std::uint32_t> in_flight_to_;                         ///< how many these are, by builder
     std::uint32_t in_flight_to_max_;
-    Block step_ = 0;            ///< up to which it may send
-    bool told_reached_ = true;  ///< that it has
+    Block step_ = 0;              ///< up to which it may send
+    bool told_reached_ = true;    ///< that it has
+    NodeLife told_standing_ = 0;  ///< a builder that takes nothing, as the manager knows it
     std::set<Block> released_;
     Block settled_ = 0;
     Block first_ = 0;

@@ -29,7 +29,7 @@ struct Account {
     std::uint64_t memory_highest = 0;
     std::uint64_t memory_bound = 0;
     std::uint64_t waited_ns = 0;               ///< for room in it
-    std::vector<std::uint64_t> waited_for_ns;  ///< of that, while the oldest block was with a builder, by node
+    std::vector<std::uint64_t> waited_for_ns;  ///< of that, while the builder was waited for, by node
     // A builder:
     std::uint64_t malformed_parts = 0;
     std::uint64_t blocks_in_hand = 0;   ///< in the pipeline, or on their way to the disk

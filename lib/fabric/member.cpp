@@ -303,7 +303,7 @@ bool Member::finish_written() {
 
 void Member::look(core::TimeNs now) {
     const core::TimeNs since = std::exchange(looked_ns_, now);
-    if (const auto builder = node_->oldest_is_with(); builder && waiting_.load(std::memory_order_relaxed))
+    if (const auto builder = node_->waits_for(); builder && waiting_.load(std::memory_order_relaxed))
         waited_for_ns_[*builder] += static_cast<std::uint64_t>(now - since);
     if (gives_up()) return;
     node_->look(now);

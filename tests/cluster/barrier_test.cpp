@@ -1,147 +1,13 @@
 // Settings::barrier: readout nodes that push turn to the next builder together.
 #include <gtest/gtest.h>
 
-#include <deque>
-#include <map>
-#include <memory>
 #include <set>
-#include <tuple>
 #include <utility>
 
-#include "cluster/node.hpp"
+#include "hall.hpp"
 
-namespace weir::cluster {
+namespace weir::cluster::test {
 namespace {
-
-constexpr NodeId node_count = 3;
-
-/// Nodes that are readout and builder. Words arrive at once and in order; parts when the test says so.
-class Hall {
-public:
-    explicit Hall(const Settings& settings) {
-        for (NodeId node = 0; node < node_count; ++node)
-            members_.push_back(std::make_unique<Member>(*this, settings, node));
-        for (NodeId node = 0; node < node_count; ++node)
-            for (NodeId other = 0; other < node_count; ++other)
-                if (other != node) members_[node]->node.peer_up(other, 1, 1);
-        settle();
-    }
-
-    void offer(Block blocks, Block first = 0) {
-        for (Block block = first; block < first + blocks; ++block)
-            for (NodeId node = 0; node < node_count; ++node) members_[node]->node.readout().offer(block, {1, 1});
-        settle();
-    }
-
-    void close() {
-        for (const auto& member : members_) member->node.readout().close();
-        settle();
-    }
-
-    /// Parts over the network that have not arrived: (from, to).
-    [[nodiscard]] std::set<std::pair<NodeId, NodeId>> on_their_way() const {
-        std::set<std::pair<NodeId, NodeId>> pairs;
-        for (const auto& [from, to, block] : parts_) pairs.emplace(from, to);
-        return pairs;
-    }
-
-    void arrive(NodeId from) {
-        const auto part = *parts_.lower_bound({from, 0, 0});
-        parts_.erase(part);
-        const auto& [sender, to, block] = part;
-        ASSERT_EQ(sender, from);
-        bring(from, to, {.kind = Kind::part, .from = 1, .to = 1, .block = block}, {1, 1});
-        members_[from]->node.sent(to, block);
-        settle();
-    }
-
-    void fall(NodeId node) {
-        members_[node].reset();
-        std::erase_if(parts_, [node](const auto& part) { return std::get<0>(part) == node; });
-        for (const auto& member : members_)
-            if (member != nullptr) member->node.peer_down(node, 1, 2);
-        settle();
-    }
-
-    [[nodiscard]] std::uint64_t steps_told() const noexcept { return steps_told_; }
-
-    [[nodiscard]] std::uint64_t built() const {
-        std::uint64_t sum = 0;
-        for (const auto& member : members_) sum += member == nullptr ? 0 : member->node.builder_stats().complete;
-        return sum;
-    }
-
-private:
-    struct Member final : Network, Application {
-        Member(Hall& hall, const Settings& settings, NodeId self)
-            : hall(hall), self(self), node(settings, self, 1, *this, *this) {}
-        void send(NodeId to, const Message& message, Payload payload) override {
-            if (message.kind == Kind::step) ++hall.steps_told_;
-            if (payload.handle != 0 && to != self)
-                hall.parts_.emplace(self, to, message.block);
-            else
-                hall.words_.push_back({self, to, message, payload});
-        }
-        void built(Block block, std::span<const BuiltPart> /*parts*/) override {
-            hall.written_.emplace_back(self, block);
-        }
-        void release(Payload /*payload*/) override {}
-        void expelled() override { ADD_FAILURE() << "node " << self << " was expelled"; }
-        void ended() override {}
-
-        Hall& hall;
-        NodeId self;
-        Node node;
-    };
-    struct Word {
-        NodeId from = 0;
-        NodeId to = 0;
-        Message message;
-        Payload payload;
-    };
-
-    void bring(NodeId from, NodeId to, const Message& message, Payload payload) {
-        if (members_[to] != nullptr) members_[to]->node.receive(from, message, payload, 2);
-    }
-
-    void settle() {
-        for (const auto& member : members_)
-            if (member != nullptr) member->node.look(2);
-        while (!words_.empty() || !written_.empty()) {
-            if (!words_.empty()) {
-                const Word word = std::move(words_.front());
-                words_.pop_front();
-                bring(word.from, word.to, word.message, word.payload);
-                if (word.payload.handle != 0) members_[word.from]->node.sent(word.to, word.message.block);
-                continue;
-            }
-            const auto [node, block] = written_.front();
-            written_.pop_front();
-            if (members_[node] != nullptr) members_[node]->node.written(block);
-        }
-    }
-
-    std::uint64_t steps_told_ = 0;
-    std::deque<Word> words_;
-    std::deque<std::pair<NodeId, Block>> written_;
-    std::set<std::tuple<NodeId, NodeId, Block>> parts_;
-    std::vector<std::unique_ptr<Member>> members_;
-};
-
-Settings in_step(bool barrier) {
-    Settings settings;
-    settings.nodes = node_count;
-    settings.strategy = Strategy::push;
-    settings.credits = 4;
-    settings.parallel = 1;
-    settings.barrier = barrier;
-    settings.managers.insert(1);
-    settings.managers.insert(2);
-    for (NodeId node = 0; node < node_count; ++node) settings.readouts.insert(node), settings.builders.insert(node);
-    return settings;
-}
-
-using Pairs = std::set<std::pair<NodeId, NodeId>>;
 
 TEST(Barrier, NobodyTurnsToTheNextBuilderBeforeAllHaveSent) {
     Hall hall(in_step(true));
@@ -204,4 +70,4 @@ TEST(Barrier, ManagersBeginAtThePresentStep) {
 }
 
 }  // namespace
-}  // namespace weir::cluster
+}  // namespace weir::cluster::test

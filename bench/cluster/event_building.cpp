@@ -1,14 +1,25 @@
 #include "event_building.hpp"
 
 #include <algorithm>
+#include <random>
 #include <stdexcept>
 
 namespace weir::cluster::bench {
+
+namespace {
+
+/// As clocks that nobody sets differ: the same on every run.
+core::TimeNs ahead_ns(NodeId node, std::uint64_t most_us) {
+    return most_us == 0 ? 0 : static_cast<core::TimeNs>(std::mt19937_64(node)() % (most_us * 1000));
+}
+
+}  // namespace
 
 EventBuilding::EventBuilding(const Options& options, NodeId self)
     : options_(options),
       self_(self),
       network_({options.part_bytes, options.receives}, self, options.settings.nodes),
+      clock_ahead_ns_(ahead_ns(self, options.clocks_apart_us)),
       node_(options.settings, self, MpiNetwork::first_life, network_, *this) {}
 
 core::TimeNs EventBuilding::now() {
@@ -23,7 +34,7 @@ Measured EventBuilding::run() {
         offer();
         write();
         mark();
-        network_.turn(*this);
+        network_.turn(*this, tick());
     }
     if (options_.drain) network_.flush();
     measured_.blocks = node_.builder_stats().complete;
@@ -31,6 +42,15 @@ Measured EventBuilding::run() {
     measured_.messages = network_.stats().messages;
     measured_.held_highest = node_.readout_stats().held_highest;
     return measured_;
+}
+
+/// How long it may sleep, in us; 0: until something comes.
+std::uint32_t EventBuilding::tick() {
+    const core::TimeNs slot_ns = options_.settings.slot_ns;
+    if (slot_ns == 0) return 0;
+    const core::TimeNs shared = now() + clock_ahead_ns_;
+    node_.readout().tick(shared);
+    return static_cast<std::uint32_t>((slot_ns - shared % slot_ns + 999) / 1000);
 }
 
 bool EventBuilding::is_over() const noexcept {

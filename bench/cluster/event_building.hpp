@@ -35,12 +35,14 @@ private:
     void offer();
     void write();
     void mark();
+    [[nodiscard]] std::uint32_t tick();
     [[nodiscard]] bool is_over() const noexcept;
     [[nodiscard]] static core::TimeNs now();
 
     const Options& options_;
     NodeId self_;
     MpiNetwork network_;
+    core::TimeNs clock_ahead_ns_;
     Block next_ = 0;          ///< to be offered
     std::uint64_t held_ = 0;  ///< own parts
     std::deque<Writing> writing_;

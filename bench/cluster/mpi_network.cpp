@@ -1,5 +1,7 @@
 #include "mpi_network.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -100,11 +102,11 @@ void MpiNetwork::mark_all() {
     mark_queued_ = true;
 }
 
-void MpiNetwork::turn(Receiver& receiver) {
+void MpiNetwork::turn(Receiver& receiver, std::uint32_t most_us) {
     send_queued();
     send_parts();
     if (local_.empty() && !mark_queued_)
-        wait(receiver);
+        wait(receiver, most_us);
     else
         deliver_local(receiver);
 }
@@ -151,12 +153,24 @@ void MpiNetwork::deliver_local(Receiver& receiver) {
     }
 }
 
-void MpiNetwork::wait(Receiver& receiver) {
+/// There is no MPI_Waitsome with a limit, so what comes meanwhile is seen at the end.
+void MpiNetwork::wait(Receiver& receiver, std::uint32_t most_us) {
+    if (most_us == 0) {
+        hand_over(receiver, MPI_Waitsome);
+        return;
+    }
+    usleep(most_us);
+    while (hand_over(receiver, MPI_Testsome)) {
+    }
+}
+
+/// `some`: what has come. False: nothing.
+bool MpiNetwork::hand_over(Receiver& receiver, decltype(&MPI_Waitsome) some) {
     const int count = static_cast<int>(requests_.size());
     done_.resize(requests_.size());
     statuses_.resize(requests_.size());
     int done = 0;
-    MPI_Waitsome(count, requests_.data(), &done, done_.data(), statuses_.data());
+    some(count, requests_.data(), &done, done_.data(), statuses_.data());
     for (int i = 0; i < done; ++i) {
         const auto slot = static_cast<std::size_t>(done_[static_cast<std::size_t>(i)]);
         const MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
@@ -166,6 +180,7 @@ void MpiNetwork::wait(Receiver& receiver) {
             hand_over_part(receiver, slot, status);
     }
     forget_sent(receiver);
+    return done > 0;
 }
 
 void MpiNetwork::hand_over_message(Receiver& receiver, std::size_t slot, const MPI_Status& status) {

@@ -52,8 +52,9 @@ public:
     void send(NodeId to, const Message& message, Payload payload) override;
     /// To all nodes, this one too: a word of the benchmark itself.
     void mark_all();
-    /// Sends what is queued and hands over what has come; waits if there is nothing.
-    void turn(Receiver& receiver);
+    /// Sends what is queued and hands over what has come; waits if there is nothing: for anything to come, or for
+    /// `most_us`, if that is not 0.
+    void turn(Receiver& receiver, std::uint32_t most_us);
     /// Until everything that was sent has left.
     void flush();
 
@@ -87,7 +88,8 @@ private:
     void send_bytes(NodeId to, std::vector<std::byte> bytes, int tag);
     void send_parts();
     void deliver_local(Receiver& receiver);
-    void wait(Receiver& receiver);
+    void wait(Receiver& receiver, std::uint32_t most_us);
+    bool hand_over(Receiver& receiver, decltype(&MPI_Waitsome) some);
     void hand_over_message(Receiver& receiver, std::size_t slot, const MPI_Status& status);
     void hand_over_part(Receiver& receiver, std::size_t slot, const MPI_Status& status);
     void forget_sent(Receiver& receiver);

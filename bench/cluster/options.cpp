@@ -70,6 +70,8 @@ Setters setters(Options& options, std::uint16_t& builders) {
          [&](const std::string& word) {
              settings.barrier = one_of<bool>(word, {{"no", false}, {"yes", true}});
          }},
+        {"--slot-us", [&](const std::string& word) { settings.slot_ns = std::stol(word) * 1000; }},
+        {"--clocks-apart-us", number(options.clocks_apart_us)},
         {"--receives", number(options.receives)},
         {"--warm", number(options.warm_blocks)},
         {"--measured", number(options.measured_blocks)},

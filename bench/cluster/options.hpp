@@ -26,9 +26,10 @@ struct Options {
     std::uint64_t measured_blocks = 0;  ///< and during it
     /// Blocks that a readout node holds. 0: what all credits need, and a quarter more.
     std::uint64_t held_blocks = 0;
-    std::optional<NodeId> slow;  ///< a node that is slow to write what it built
-    std::uint64_t slow_us = 0;   ///< for a block, or in lockstep for a part
-    bool drain = false;          ///< build everything that has begun, and check it, instead of stopping at once
+    std::optional<NodeId> slow;         ///< a node that is slow to write what it built
+    std::uint64_t slow_us = 0;          ///< for a block, or in lockstep for a part
+    std::uint64_t clocks_apart_us = 0;  ///< Settings::slot_ns: between the clocks of two nodes, at most
+    bool drain = false;                 ///< build everything that has begun, and check it, instead of stopping at once
 };
 
 /// Throws std::invalid_argument.

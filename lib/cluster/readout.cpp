@@ -114,6 +114,8 @@ void Readout::want(Block block, NodeId builder, Incarnation life) {
     if (settings_.strategy == Strategy::pull) {
         asked_[builder].push_back(block);
         send_asked(builder);
+    } else if (settings_.slot_ns > 0) {
+        asked_[builder].push_back(block);
     } else {
         const std::uint64_t round = block / settings_.builders.size();
         turns_.insert({round, order_.place_of(round, builder), block, builder});
@@ -121,14 +123,37 @@ void Readout::want(Block block, NodeId builder, Incarnation life) {
     }
 }
 
-/// Each builder has a limit of its own, so one that stands still holds up nobody.
-void Readout::send_asked(NodeId builder) {
+bool Readout::send_oldest_asked(NodeId builder) {
     std::deque<Block>& asked = asked_[builder];
-    while (!asked.empty() && in_flight_to_[builder] < in_flight_to_max_) {
+    while (!asked.empty()) {
         const Block block = asked.front();
         asked.pop_front();
-        if (block >= settled_) send_part(block, builder);
+        if (block < settled_) continue;
+        send_part(block, builder);
+        return true;
     }
+    return false;
+}
+
+/// Each builder has a limit of its own, so one that stands still holds up nobody.
+void Readout::send_asked(NodeId builder) {
+    while (in_flight_to_[builder] < in_flight_to_max_ && send_oldest_asked(builder)) {
+    }
+}
+
+/// One part to the builder whose turn it is; one that takes nothing costs nobody else a slot. What comes in the second
+/// half of a slot would be in the way in the next one, and waits for its next turn.
+void Readout::tick(core::TimeNs shared) {
+    const auto slot = static_cast<std::uint64_t>(shared / settings_.slot_ns);
+    const bool has_begun = std::exchange(slot_, slot) == slot;
+    if (has_begun || shared % settings_.slot_ns > settings_.slot_ns / 2) return;
+    const NodeId builder = order_.at(slot % settings_.builders.size());
+    if (takes_more(builder)) send_oldest_asked(builder);
+}
+
+bool Readout::wants_ticks() const noexcept {
+    return settings_.slot_ns > 0 &&
+           std::ranges::any_of(asked_, [](const std::deque<Block>& blocks) { return !blocks.empty(); });
 }
 
 void Readout::send_turns() {

@@ -52,6 +52,10 @@ public:
     void builder_up(NodeId builder);
     void builder_gone(NodeId builder);
     void look(core::TimeNs now);
+    /// Settings::slot_ns: what time it is by the clocks that all nodes share. To be called early in each slot.
+    void tick(core::TimeNs shared);
+    /// Something waits for its slot.
+    [[nodiscard]] bool wants_ticks() const noexcept;
 
     void fill(Report& report) const;
     [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
@@ -83,6 +87,7 @@ private:
     };
     void tell_ready();
     void answer_wishes();
+    bool send_oldest_asked(NodeId builder);
     void send_asked(NodeId builder);
     void send_turns();
     [[nodiscard]] bool may_send_more() const noexcept;
@@ -102,14 +107,15 @@ private:
     std::map<Block, Held> held_;
     std::multimap<Block, Wish> waiting_;                              ///< wanted, and not here yet
     std::multimap<NodeId, std::pair<Block, Incarnation>> unreached_;  ///< wanted by builders that are not here yet
-    std::vector<std::deque<Block>> asked_;                            ///< by each builder that pulls, and not sent yet
-    std::set<Turn> turns_;                                            ///< the same where this node pushes
-    std::vector<OnItsWay> on_their_way_;                              ///< parts, over the network
-    std::vector<std::uint32_t> in_flight_to_;                         ///< how many these are, by builder
+    std::vector<std::deque<Block>> asked_;                            ///< by or for each builder, and not sent yet
+    std::set<Turn> turns_;                     ///< the same where this node pushes, but for slots
+    std::vector<OnItsWay> on_their_way_;       ///< parts, over the network
+    std::vector<std::uint32_t> in_flight_to_;  ///< how many these are, by builder
     std::uint32_t in_flight_to_max_;
     Block step_ = 0;              ///< up to which it may send
     bool told_reached_ = true;    ///< that it has
     NodeLife told_standing_ = 0;  ///< a builder that takes nothing, as the manager knows it
+    std::uint64_t slot_ = 0;
     std::set<Block> released_;
     Block settled_ = 0;
     Block first_ = 0;

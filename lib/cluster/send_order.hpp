@@ -16,7 +16,9 @@ public:
 
     /// The partners, in the order for `round`, from 0 on.
     [[nodiscard]] std::vector<NodeId> of(std::uint64_t round) const;
-    /// The place of `partner` in that order.
+    /// The partner at a place, where the order is the same for all rounds: not Order::random.
+    [[nodiscard]] NodeId at(std::size_t place) const { return partners_[place]; }
+    /// The place of `partner` in the order for `round`.
     [[nodiscard]] std::uint32_t place_of(std::uint64_t round, NodeId partner) const;
 
 private:

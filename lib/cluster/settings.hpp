@@ -42,6 +42,9 @@ struct Settings {
     /// Where readout nodes push: they turn to their next builder together, once each of them has sent what it had for
     /// the one before (linear shift with a barrier). For clusters whose nodes are alike: the slowest one sets the pace.
     bool barrier = false;
+    /// Where readout nodes push: they turn to their next builder at the same time, every so long, and send it one part
+    /// (linear shift by time). For nodes whose clocks agree to much less than that. 0: not by time.
+    core::TimeNs slot_ns = 0;
     core::TimeNs timeout_ns = 2 * core::ns_per_s;     ///< for the parts of a block, from its assignment
     core::TimeNs join_wait_ns = 10 * core::ns_per_s;  ///< for nodes that are listed, at the start
     std::uint64_t seed = 1;                           ///< of Order::random

@@ -143,6 +143,53 @@ void add_order(OptionTable<ClusterConfig>& out) {
         .usually("required with `\"listed\"`");
 }
 
+/// What is wrong with `key` where nodes push in step, if it is `set`.
+void check_steps(TableReader& table, const ClusterConfig& cluster, std::string_view key, std::string_view set,
+                 std::string_view unset) {
+    if (cluster.strategy != cluster::Strategy::push)
+        table.wrong(key, fmt::format("{} with strategy = \"pull\"", set),
+                    fmt::format("{}, or strategy = \"push\"", unset));
+    if (cluster.order == cluster::Order::random)
+        table.wrong(key, fmt::format("{} with order = \"random\", in which nodes meet all the same", set),
+                    fmt::format("{}, or another order", unset));
+}
+
+void add_steps(OptionTable<ClusterConfig>& out) {
+    out.boolean(
+           "barrier", &ClusterConfig::barrier,
+           "`strategy = \"push\"` only: readout nodes turn to their next builder together, once each has sent what it "
+           "had for the one before. No two send to the same builder then, as long as all are equally fast; "
+           "the slowest one sets the pace")
+        .check([](TableReader& table, const ClusterConfig& cluster) {
+            if (cluster.barrier) check_steps(table, cluster, "barrier", "true", "false");
+        });
+    out.integer("slot_us", {0, 1'000'000}, &ClusterConfig::slot_us,
+                "`strategy = \"push\"` only: readout nodes turn to their next builder at the same time, every so long, "
+                "and send it one part: what a part takes on the network, and a little more than the nodes' system "
+                "times differ (PTP). 0: not by time")
+        .check([](TableReader& table, const ClusterConfig& cluster) {
+            if (cluster.slot_us == 0) return;
+            check_steps(table, cluster, "slot_us", std::to_string(cluster.slot_us), "0");
+            if (cluster.barrier)
+                table.wrong("slot_us", fmt::format("{} with barrier = true", cluster.slot_us),
+                            "0, or barrier = false: steps last a fixed time, or until all have sent");
+        });
+}
+
+/// Of all that a builder has room for, a readout node sends it a part each time that its turn comes.
+void check_slots(TableReader& table, const ClusterConfig& cluster) {
+    const auto builders =
+        static_cast<std::uint64_t>(std::ranges::count(cluster.nodes, NodeRole::builder, &ClusterNode::role));
+    const std::uint64_t turns = cluster.credits * builders;
+    const std::uint64_t timeout_us = std::uint64_t{cluster.timeout_ms} * 1000;
+    if (turns * cluster.slot_us <= timeout_us) return;
+    table.wrong("slot_us",
+                fmt::format("{}, with which the last of {} parts for each of {} builders leaves after {} ms",
+                            cluster.slot_us, cluster.credits, builders, turns * cluster.slot_us / 1000),
+                fmt::format("at most {}, fewer credits, or a longer timeout_ms, so that no part comes too late",
+                            timeout_us / turns));
+}
+
 void add_cluster_times(OptionTable<ClusterConfig>& out) {
     constexpr std::uint32_t hour_ms = 3'600'000;
     out.integer("timeout_ms", {1, hour_ms}, &ClusterConfig::timeout_ms,
@@ -176,18 +223,7 @@ OptionTable<ClusterConfig> cluster_options() {
     out.integer(
         "parallel", {1, 4096}, &ClusterConfig::parallel,
         "parts on their way at the same time: of a block to a builder that pulls, from a readout node that pushes");
-    out.boolean(
-           "barrier", &ClusterConfig::barrier,
-           "`strategy = \"push\"` only: readout nodes turn to their next builder together, once each has sent what it "
-           "had for the one before. No two send to the same builder then, as long as all are equally fast; "
-           "the slowest one sets the pace")
-        .check([](TableReader& table, const ClusterConfig& cluster) {
-            if (cluster.barrier && cluster.strategy != cluster::Strategy::push)
-                table.wrong("barrier", "true with strategy = \"pull\"", "false, or strategy = \"push\"");
-            if (cluster.barrier && cluster.order == cluster::Order::random)
-                table.wrong("barrier", "true with order = \"random\", in which nodes meet all the same",
-                            "false, or another order");
-        });
+    add_steps(out);
     add_cluster_times(out);
     out.size("memory", {1U << 20, memory_max}, &ClusterConfig::memory_bytes,
              "of a readout node, for parts that are not released yet");
@@ -244,6 +280,7 @@ void read_cluster(TableReader& root, RunConfig& run) {
     }
     check_roles(cluster);
     if (cluster.order == cluster::Order::listed) check_list(*table, cluster);
+    check_slots(*table, cluster);
     run.cluster = std::move(cluster);
 }
 
@@ -345,6 +382,7 @@ cluster::Settings cluster_settings(const RunConfig& run) {
     out.credits = from.credits;
     out.parallel = from.parallel;
     out.barrier = from.barrier;
+    out.slot_ns = from.slot_us * core::TimeNs{1000};
     out.timeout_ns = from.timeout_ms * core::ns_per_ms;
     out.join_wait_ns = from.join_wait_ms * core::ns_per_ms;
     return out;

@@ -17,6 +17,8 @@ namespace weir::fabric {
 namespace {
 
 constexpr core::TimeNs look_interval_ns = core::ns_per_ms;
+/// Who sleeps for less comes too late.
+constexpr core::TimeNs sleep_ns_min = core::ns_per_ms / 10;
 constexpr core::TimeNs publish_interval_ns = 100 * core::ns_per_ms;
 
 /// Higher for each start of a node, as long as its clock is about right: tenths of seconds since 2026.
@@ -219,7 +221,8 @@ void Member::run() {
         worked |= finish_written();
         worked |= hand_on();
         if (now_ - looked_ns_ >= look_interval_ns) look(now_);
-        if (!worked) wait();
+        const core::TimeNs slot_left = tick();
+        if (!worked) wait(slot_left);
     }
     note_transports();
     network_.reset();  // the others need not wait for silence
@@ -301,6 +304,15 @@ bool Member::finish_written() {
     return worked;
 }
 
+/// What is left of a slot that something waits for the end of.
+core::TimeNs Member::tick() {
+    const core::TimeNs slot_ns = config_.settings.slot_ns;
+    if (slot_ns == 0) return core::never;
+    const core::TimeNs shared = core::clock_ns(CLOCK_REALTIME);
+    node_->readout().tick(shared);
+    return node_->readout().wants_ticks() ? slot_ns - shared % slot_ns : core::never;
+}
+
 void Member::look(core::TimeNs now) {
     const core::TimeNs since = std::exchange(looked_ns_, now);
     if (const auto builder = node_->waits_for(); builder && waiting_.load(std::memory_order_relaxed))
@@ -370,10 +382,10 @@ void Member::publish() {
 }
 
 /// For what comes from the network or from another thread; rings of the pipeline are asked again soon.
-void Member::wait() {
-    if (!network_->arm()) return;
+void Member::wait(core::TimeNs most_ns) {
+    if (most_ns < sleep_ns_min || !network_->arm()) return;
     std::array<pollfd, 2> wanted{pollfd{network_->wait_fd(), POLLIN, 0}, pollfd{wake_fd_, POLLIN, 0}};
-    const timespec most{0, blocks_in_hand() > 0 ? 100'000 : static_cast<long>(look_interval_ns)};
+    const timespec most{0, std::min(most_ns, blocks_in_hand() > 0 ? sleep_ns_min : look_interval_ns)};
     if (::ppoll(wanted.data(), wanted.size(), &most, nullptr) > 0 && (wanted[1].revents & POLLIN) != 0) {
         std::uint64_t count = 0;
         static_cast<void>(::read(wake_fd_, &count, sizeof count));

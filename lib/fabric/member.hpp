@@ -105,11 +105,12 @@ private:
     bool take_back();
     bool finish_written();
     bool gives_up();
+    core::TimeNs tick();
     void look(core::TimeNs now);
     void consider_leaving(core::TimeNs now);
     void note_transports();
     void publish();
-    void wait();
+    void wait(core::TimeNs most_ns);
     void forget(cluster::Payload part, bool is_left);
     void wake() noexcept;
 

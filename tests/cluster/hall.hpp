@@ -56,8 +56,15 @@ public:
         return pairs;
     }
 
-    void arrive(NodeId from) {
-        const auto part = *parts_.lower_bound({from, 0, 0});
+    void tick(core::TimeNs shared) {
+        for (const auto& member : members_)
+            if (member != nullptr) member->node.readout().tick(shared);
+        settle();
+    }
+
+    /// The first part from `from`, to `to` or a node after that.
+    void arrive(NodeId from, NodeId least_to = 0) {
+        const auto part = *parts_.lower_bound({from, least_to, 0});
         parts_.erase(part);
         const auto& [sender, to, block] = part;
         ASSERT_EQ(sender, from);

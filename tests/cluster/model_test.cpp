@@ -39,6 +39,7 @@ Settings random_settings(std::mt19937_64& random) {
     settings.barrier = random() % 2 == 0;
     settings.timeout_ns = 400 * core::ns_per_ms;
     settings.join_wait_ns = 200 * core::ns_per_ms;
+    if (random() % 3 == 0) settings.slot_ns = core::ns_per_ms / 2;
     settings.seed = random();
     return settings;
 }
@@ -46,6 +47,8 @@ Settings random_settings(std::mt19937_64& random) {
 World::Outcome run_one(std::uint64_t seed, const Faults& faults) {
     std::mt19937_64 random(seed);
     Settings settings = random_settings(random);
+    if (settings.slot_ns > 0) settings.barrier = false, settings.strategy = Strategy::push;
+    if (settings.slot_ns > 0 && settings.order == Order::random) settings.order = Order::linear;
     if (faults.takes_no_parts) settings.barrier = false;        // who keeps step waits for the slowest
     if (faults.stalls) settings.join_wait_ns = core::ns_per_s;  // longer than a connection takes, always
     World world(settings, faults, blocks_of_a_run, seed);

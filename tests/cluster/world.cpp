@@ -14,6 +14,7 @@ using core::ns_per_ms;
 constexpr core::TimeNs block_interval_ns = 2 * ns_per_ms;
 constexpr core::TimeNs look_interval_ns = 5 * ns_per_ms;
 constexpr core::TimeNs us = 1000;
+constexpr core::TimeNs tick_interval_ns = 100 * us;
 
 /// With WEIR_MODEL_TRACE in the environment all messages are printed: set WEIR_MODEL_SEED to the run that went wrong.
 bool traces() {
@@ -87,6 +88,7 @@ World::World(Settings settings, Faults faults, Block blocks, std::uint64_t seed)
       deaths_(settings_.nodes),
       offered_(settings_.nodes) {
     slow_ = static_cast<NodeId>(random(settings_.nodes));
+    for (NodeId node = 0; node < settings_.nodes; ++node) clocks_ahead_.push_back(random(2 * ns_per_ms));
 }
 
 World::~World() = default;
@@ -272,6 +274,12 @@ void World::run() {
         at(now_ + look_interval_ns, look);
     };
     at(0, look);
+    std::function<void()> tick = [&] {
+        for (const auto& life : nodes_)
+            if (life != nullptr) life->node.readout().tick(now_ + static_cast<core::TimeNs>(clocks_ahead_[life->self]));
+        at(now_ + tick_interval_ns, tick);
+    };
+    if (settings_.slot_ns > 0) at(0, tick);
     while (now_ < end || !is_over()) {
         Action next = queue_.top();
         queue_.pop();

@@ -100,6 +100,7 @@ private:
     std::priority_queue<Action, std::vector<Action>, std::greater<>> queue_;
     std::vector<std::unique_ptr<Life>> nodes_;
     std::vector<Incarnation> lives_;
+    std::vector<std::uint64_t> clocks_ahead_;        ///< of each node, in ns
     std::vector<std::vector<core::TimeNs>> deaths_;  ///< by node
     std::set<Term> terms_;
     Block first_assigned_ = ~Block{0};  ///< where the run began; whoever is late has blocks from before

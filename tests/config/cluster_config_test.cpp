@@ -94,6 +94,7 @@ TEST(ClusterConfig, BecomesTheSettingsOfTheProtocol) {
     EXPECT_EQ(usual.credits, 16U);
     EXPECT_EQ(usual.parallel, 4U);
     EXPECT_FALSE(usual.barrier);
+    EXPECT_EQ(usual.slot_ns, 0);
     EXPECT_EQ(usual.timeout_ns, 2 * core::ns_per_s);
     EXPECT_EQ(usual.join_wait_ns, 10 * core::ns_per_s);
 
@@ -115,6 +116,10 @@ TEST(ClusterConfig, BecomesTheSettingsOfTheProtocol) {
     EXPECT_TRUE(told.barrier);
     EXPECT_EQ(told.timeout_ns, 5 * core::ns_per_ms);
     EXPECT_EQ(told.join_wait_ns, 0);
+    EXPECT_EQ(
+        cluster_settings(reads_back(edited(cluster_text, {{"block = 4\n", "strategy = \"push\"\nslot_us = 93\n"}})))
+            .slot_ns,
+        93'000);
 }
 
 TEST(ClusterConfig, NodesOfDifferentHostsMayHaveTheSameDeviceAndTheSamePorts) {
@@ -243,6 +248,16 @@ INSTANTIATE_TEST_SUITE_P(
         wrong_key("BarrierWherePulled", "barrier = true", {"cluster.barrier: found true with strategy", "\"push\""}),
         wrong_key("BarrierAtRandom", "strategy = \"push\"\norder = \"random\"\nbarrier = true",
                   {"cluster.barrier: found true with order", "another order"}),
+        wrong_key("Slots", "slot_us = 1000001", {"cluster.slot_us", "0..1000000"}),
+        wrong_key("SlotsWherePulled", "slot_us = 100", {"cluster.slot_us: found 100 with strategy", "\"push\""}),
+        wrong_key("SlotsAtRandom", "strategy = \"push\"\norder = \"random\"\nslot_us = 100",
+                  {"cluster.slot_us: found 100 with order", "another order"}),
+        wrong_key("SlotsAndBarrier", "strategy = \"push\"\nbarrier = true\nslot_us = 100",
+                  {"cluster.slot_us: found 100 with barrier = true", "0, or barrier = false"}),
+        wrong_key(
+            "SlotsTooLong", "strategy = \"push\"\ncredits = 5\ntimeout_ms = 1000\nslot_us = 100001",
+            {"cluster.slot_us: found 100001, with which the last of 5 parts for each of 2 builders leaves after 1000 ms",
+             "at most 100000,"}),
         wrong_key("Timeout", "timeout_ms = 0", {"cluster.timeout_ms", "1..3600000"}),
         wrong_key("JoinWait", "join_wait_ms = -1", {"cluster.join_wait_ms", "0..3600000"}),
         wrong_key("Silence", "silence_ms = 99", {"cluster.silence_ms", "100..3600000"}),

@@ -112,7 +112,8 @@ class KillTest(cluster.ClusterCase):
                     "strategy": self.random.choice(("pull", "push")), "keep": self.random.choice(("assembled", "written")),
                     "order": self.random.choice(("linear", "random"))}
         may_keep_step = settings["strategy"] == "push" and settings["order"] == "linear"
-        return {**settings, "barrier": may_keep_step and self.random.random() < 0.7}
+        step = self.random.choice(("", "barrier", "time")) if may_keep_step else ""
+        return {**settings, **{"": {}, "barrier": {"barrier": True}, "time": {"slot_us": 200}}[step]}
 
     def clear(self):
         """Of what the kill before left."""
@@ -201,7 +202,7 @@ class KillTest(cluster.ClusterCase):
         started[victim].stop(signal.SIGKILL)
         killed = time.monotonic()
         started[victim].process.wait()
-        what += f", {victim} killed {killed - begun:.3f} s after the first events, {settings['strategy']}, keep {settings['keep']}, {settings['order']}{', in step' if settings['barrier'] else ''}"
+        what += f", {victim} killed {killed - begun:.3f} s after the first events, {settings['strategy']}, keep {settings['keep']}, {settings['order']}{', in step' if 'barrier' in settings else ', by time' if 'slot_us' in settings else ''}"
         others = {name: node for name, node in started.items() if name != victim}
         if restart:
             others[victim] = restart(victim)

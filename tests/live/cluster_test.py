@@ -395,6 +395,9 @@ class ManyNodesTest(ClusterCase):
     def test_push_in_step_in_listed_order(self):
         self.check_all(*self.run_all('strategy = "push"\nbarrier = true'))
 
+    def test_push_by_time_in_listed_order(self):
+        self.check_all(*self.run_all('strategy = "push"\nslot_us = 200'))
+
 
 class OtherSinksTest(ClusterCase):
     """What readout nodes record themselves, and who is sent events by a builder."""
@@ -469,6 +472,9 @@ class StandingTest(ClusterCase):
         for name in ("bu0", "bu1"):
             awaited = {one["node"]: one["awaited_s"] for one in nodes[name].report["cluster"]["builder"]["readouts"]}
             self.assertGreater(awaited["ru1"], max(1, 2 * awaited["ru0"]), f"{name}: {awaited}")
+
+    def test_where_readout_nodes_push_by_time(self):
+        self.check('strategy = "push"\nslot_us = 200')
 
     def test_where_they_push_in_step_all_wait(self):
         self.check('strategy = "push"\nbarrier = true', goes_on=False)

@@ -27,8 +27,7 @@ core::TimeNs EventBuilding::now() {
 }
 
 Measured EventBuilding::run() {
-    for (NodeId node = 0; node < options_.settings.nodes; ++node)
-        if (node != self_) node_.peer_up(node, MpiNetwork::first_life, now());
+    meet_all();
     while (!is_over()) {
         node_.look(now());
         offer();
@@ -51,6 +50,16 @@ std::uint32_t EventBuilding::tick() {
     const core::TimeNs shared = now() + clock_ahead_ns_;
     node_.readout().tick(shared);
     return static_cast<std::uint32_t>((slot_ns - shared % slot_ns + 999) / 1000);
+}
+
+/// One after another, no two the same: the simulator goes through all words on their way whenever one arrives.
+void EventBuilding::meet_all() {
+    constexpr std::uint32_t between_us = 3;
+    const std::uint32_t nodes = options_.settings.nodes;
+    for (std::uint32_t step = 1; step < nodes; ++step) {
+        node_.peer_up(static_cast<NodeId>((self_ + step) % nodes), MpiNetwork::first_life, now());
+        network_.turn(*this, between_us);
+    }
 }
 
 bool EventBuilding::is_over() const noexcept {

@@ -32,6 +32,7 @@ private:
     void receive(NodeId from, const Message& message, Payload payload) override;
     void sent(NodeId to, Block block) override { node_.sent(to, block); }
     void hear_mark() override;
+    void meet_all();
     void offer();
     void write();
     void mark();

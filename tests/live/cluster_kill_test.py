@@ -259,7 +259,7 @@ class KillTest(cluster.ClusterCase):
         self.assertEqual(others[victim].report["cluster"]["lives"], 1, what)
 
     def test_started_again_at_once(self):
-        self.EVENTS = 5000
+        self.EVENTS = 8000  # long enough for a node that comes back slowly, on a busy machine
         captures = self.captures(events=self.EVENTS, rate=RATE)
         expected = self.expect(captures)
 

@@ -56,6 +56,8 @@ public:
         return pairs;
     }
 
+    [[nodiscard]] std::size_t parts_on_their_way() const { return parts_.size(); }
+
     void tick(core::TimeNs shared) {
         for (const auto& member : members_)
             if (member != nullptr) member->node.readout().tick(shared);

@@ -226,9 +226,13 @@ class Case(live.Case):
         self.assertEqual(packets["received"], packets["placed"] + packets["control"] + packets["unsteered"] + parts)
 
 
+def mac(place):
+    return f"52:54:00:00:77:{place}"
+
+
 def nic(model, place, identity, options=""):
     """QEMU arguments of a NIC at PCI address 00:PLACE.0 (hexadecimal) on the network `identity`."""
-    return ["-device", f"{model},netdev={identity},addr=0x{place},romfile=,mac=52:54:00:00:77:{place}{options}"]
+    return ["-device", f"{model},netdev={identity},addr=0x{place},romfile=,mac={mac(place)}{options}"]
 
 
 def tap(name, identity, address=None):

@@ -28,6 +28,8 @@ def with_stream(stream, events="sources = 2\ntimeout_ms = 500"):
 
 EJFAT = with_stream('transport = "udp"\nudp_dst = [19522, 19523]\nformat = "ejfat"')
 ROCE = with_stream('transport = "roce"\nqp = [0x11, 0x12]\nformat = "message"\nevent = "immediate"')
+# Until nothing has come for so long, which includes the time that the sender takes to start: on a busy machine seconds.
+UNTIL_IDLE = ("--idle-exit", 6, "--duration", 60)
 JUNGFRAU = with_stream('transport = "udp"\nudp_dst = [50001, 50002]\nformat = "jungfrau"')
 
 
@@ -99,7 +101,7 @@ class NetworkTest(live.Case):
         self.assertIn("lladdr", neighbours)
 
     def test_jungfrau_from_weir_send(self):
-        run = self.weir(EXAMPLE, "--idle-exit", 2, "--duration", 30)
+        run = self.weir(EXAMPLE, *UNTIL_IDLE)
         self.wait_reachable(run)
         options = ["--sources", 2, "--events", 30, "--seed", 5]
         sent = self.send(*options, "--rate", 20, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
@@ -117,7 +119,7 @@ class NetworkTest(live.Case):
         self.assertNotIn("whole", done.stdout)
 
     def test_the_first_packets_wait_for_arp(self):
-        run = self.weir(EXAMPLE, "--idle-exit", 2, "--duration", 30)
+        run = self.weir(EXAMPLE, *UNTIL_IDLE)
         run.wait_running()
         # As fast as it goes, and nobody has asked for the address before.
         sent = self.send("--sources", 2, "--events", 2, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
@@ -125,7 +127,7 @@ class NetworkTest(live.Case):
         self.assert_account(run, sent=sent["packets"]["sent"])
 
     def test_faults_of_the_sender_are_in_the_account(self):
-        run = self.weir(EXAMPLE, "--idle-exit", 2, "--duration", 30)
+        run = self.weir(EXAMPLE, *UNTIL_IDLE)
         self.wait_reachable(run)
         sent = self.send("--sources", 2, "--events", 30, "--seed", 6, "--rate", 20, "--drop", 0.002, "--duplicate", 0.003,
                          "--truncate", 0.001, "--reorder", 20, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
@@ -141,7 +143,7 @@ class NetworkTest(live.Case):
 
     def test_what_the_ring_drops_is_in_the_account(self):
         # A ring of 16 frames, and a sender that does not wait.
-        run = self.weir(JUNGFRAU.replace("iface=det0", "iface=det0,framecnt=16"), "--idle-exit", 2, "--duration", 30)
+        run = self.weir(JUNGFRAU.replace("iface=det0", "iface=det0,framecnt=16"), *UNTIL_IDLE)
         self.wait_reachable(run)
         sent = self.send("--sources", 2, "--events", 40, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
         run.end()

@@ -106,7 +106,7 @@ class DropsTest(live.Case):
         self.assertEqual(device["missed"] + device["no_buffer"] + elsewhere, lost, device)
         self.assertEqual(report["device_missed"], lost - elsewhere)
 
-    OPTIONS = ("--duration", 40, "--idle-exit", 1.5)
+    OPTIONS = ("--duration", 40, "--idle-exit", 3)
 
     def veth(self, mtu):
         network = live.Network()

@@ -12,6 +12,7 @@ import live
 from devices_test import needs
 
 OPTIONS = ("--sources", 3, "--events", 4, "--seed", 9)  # few enough for the rings between lcores, however slow these are
+SENDER_STARTS = ("--idle-exit", 6, "--duration", 60)  # after the run: on a busy machine that takes seconds
 LCORES = '\n[lcores]\nrx = {}\nbuild = {}\nwork = {}\nidle = "sleep"\n'
 
 
@@ -88,7 +89,7 @@ class QueuesTest(Case):
         self.addCleanup(network.close)
         device = "net_af_packet0,iface=det0,qpairs=2,framesz=16384,blocksz=65536"
         text = config(device, 2, LCORES.format([0, 1], [2, 3], [4]), more=f'address = "{live.RECEIVER}/24"\nmbuf_bytes = 16640')
-        run = self.weir(text, "--duration", 30, "--idle-exit", 2)
+        run = self.weir(text, *SENDER_STARTS)
         run.wait_running()
         options = ("--sources", 3, "--events", 4, "--seed", 9)
         sent = self.send(*options, "--rate", 10, "--to", f"udp:{live.RECEIVER}:50001", where=network.there())
@@ -122,7 +123,7 @@ class SegmentsTest(Case):
         needs("net_virtio")
         path = self.folder / "v.sock"
         text = config(f"net_vhost0,iface={path}", mtu=1500)
-        run = self.weir(text, "--idle-exit", 2, "--duration", 30)
+        run = self.weir(text, *SENDER_STARTS)
         run.wait_running()
         sent = self.send(*OPTIONS, "--rate", 60, "--to", f"device:net_virtio_user0,path={path},queue_size=1024")["packets"]["sent"]
         report = run.end()

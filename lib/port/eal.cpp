@@ -166,6 +166,8 @@ void start_eal(const EalConfig& config) {
         if (const std::string nodes = node_memory(config); !nodes.empty()) args.push_back("--socket-mem=" + nodes);
     }
     if (!config.telemetry.empty()) take_telemetry_name(config.telemetry, args);
+    const OnlyNamedDrivers drivers(config.pci.empty() ? config.drivers : std::nullopt);
+    args.insert(args.end(), drivers.arguments().begin(), drivers.arguments().end());
     // Drivers with a socket to another process write to it when that process may have gone: an error, not the end.
     ::signal(SIGPIPE, SIG_IGN);
     std::vector<char*> argv;

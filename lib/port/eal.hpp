@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "port/drivers.hpp"
+
 namespace weir::port {
 
 struct EalConfig {
@@ -13,6 +15,7 @@ struct EalConfig {
     std::uint64_t memory_bytes = 0;     ///< pools, rings and tables that live in EAL memory, all sums added up
     std::vector<std::uint64_t> node_memory_bytes;  ///< of it, taken at the start on each NUMA node; with hugepages only
     std::vector<std::string> pci;                  ///< PCI addresses; when there are any, hugepages are used
+    Drivers drivers = std::nullopt;                ///< that are loaded; with `pci` all of them
     std::string telemetry;  ///< DPDK's telemetry answers under this file prefix; empty: it is off
     /// CPUs that an lcore can be bound to, and those that the calling thread and the threads that it starts keep to;
     /// empty: those that the process has.

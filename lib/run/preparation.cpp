@@ -109,9 +109,13 @@ port::EalConfig Preparation::eal() const {
     eal.telemetry = options_.telemetry;
     eal.memory_bytes = plan_.eal_memory_bytes;
     eal.node_memory_bytes = plan_.node_memory_bytes;
-    if (!is_live()) return eal;
-    for (const config::PortConfig& port : options_.config.ports)
-        if (config::is_pci_address(port.device)) eal.pci.push_back(port.devargs());
+    std::vector<std::string> devices;
+    if (is_live())
+        for (const config::PortConfig& port : options_.config.ports) {
+            devices.push_back(port.device);
+            if (config::is_pci_address(port.device)) eal.pci.push_back(port.devargs());
+        }
+    eal.drivers = port::drivers_of(devices);
     return eal;
 }
 

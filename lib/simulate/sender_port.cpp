@@ -62,6 +62,7 @@ SenderPort::Eal::Eal(const std::string& device, std::uint16_t queues) {
     port::EalConfig config;
     config.memory_bytes = port::BufferPool::memory_bytes({buffers(queues), room_bytes}) + (64U << 20);
     if (config::is_pci_address(device)) config.pci.push_back(device);
+    config.drivers = port::drivers_of({device});
     config.pin = false;
     start_eal(config);
 }

@@ -35,6 +35,12 @@ double pedestal_of(std::uint64_t seed, std::uint32_t row, std::uint32_t column) 
     return 2550 + chip + pixel + slope;
 }
 
+// What adds nothing to a mean of 0.02 and more, to the last bit, is not computed: for most pixels that is everything.
+double decaying(double peak, double exponent) noexcept {
+    constexpr double exponent_max = 60;
+    return exponent > exponent_max ? 0 : peak * std::exp(-exponent);
+}
+
 // Mean number of photons at a distance from the beam: the shadow of the beam stop, the direct scatter around it, and
 // rings.
 double mean_photons(double radius) noexcept {
@@ -42,17 +48,18 @@ double mean_photons(double radius) noexcept {
     if (radius < beam_stop_pixels) {
         return 0;
     }
-    double mean = 0.02 + 60 * std::exp(-(radius - beam_stop_pixels) / 9);
+    double mean = 0.02 + decaying(60, (radius - beam_stop_pixels) / 9);
     constexpr std::array<std::array<double, 3>, 4> rings{
         {{120, 3.0, 3.0}, {205, 3.5, 1.5}, {310, 4.0, 2.2}, {430, 5.0, 0.9}}};  // radius, width, peak
     for (const auto& [ring, width, peak] : rings) {
         const double distance = (radius - ring) / width;
-        mean += peak * std::exp(-0.5 * distance * distance);
+        mean += decaying(peak, 0.5 * distance * distance);
     }
     return mean;
 }
 
-double poisson(double mean, std::uint64_t seed, std::uint64_t pixel) noexcept {
+// `none`: the probability of no photon, exp(-mean).
+double poisson(double mean, double none, std::uint64_t seed, std::uint64_t pixel) noexcept {
     if (mean > 12) {  // close enough to normal; twelve uniforms would do, four are enough for a picture
         double sum = -2;
         for (std::uint64_t i = 0; i < 4; ++i) {
@@ -61,7 +68,7 @@ double poisson(double mean, std::uint64_t seed, std::uint64_t pixel) noexcept {
         return std::max(0.0, std::round(mean + sum * std::sqrt(3 * mean)));
     }
     const double wanted = chance(seed, pixel);
-    double term = std::exp(-mean);
+    double term = none;
     double sum = term;
     double count = 0;
     while (sum < wanted && count < 60) {
@@ -82,10 +89,11 @@ DetectorImages::DetectorImages(std::uint32_t modules, std::uint64_t seed)
     for (std::uint32_t row = 0; row < rows_; ++row) {
         for (std::uint32_t column = 0; column < columns; ++column) {
             const double mean = mean_photons(std::hypot(row - 0.5 * rows_, column - 0.5 * columns));
+            const double none = std::exp(-mean);
             const double pedestal = pedestal_of(seed, row, column);
             const std::uint64_t pixel = std::uint64_t{row} * columns + column;
             for (std::uint32_t variant = 0; variant < variants_; ++variant) {
-                const double photons = poisson(mean, seed + 100 + 10 * variant, pixel);
+                const double photons = poisson(mean, none, seed + 100 + 10 * variant, pixel);
                 base_[(std::size_t{variant} * rows_) * columns + pixel] = to_pixel(pedestal, photons);
             }
         }

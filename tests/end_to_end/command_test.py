@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the command line and the file system can do wrong: the exit status, what is said, and what is left behind."""
 import os
+import re
 import subprocess
 import unittest
 
@@ -36,6 +37,15 @@ class Command(Case):
         self.before = sorted(os.listdir(self.folder))
         self.refused(1, self.capture, "--config", self.settings, "--out", self.path("run"), words=["run exists"])
         weir("inspect", self.path("run"), trap=False)
+
+    def test_a_replay_loads_no_drivers_of_devices(self):
+        done = subprocess.run([WEIR, "replay", self.capture, "--config", self.settings, "--out", self.path("run"), "--quiet"], capture_output=True,
+                              text=True, env={**os.environ, "LD_DEBUG": "files"})
+        self.assertEqual(done.returncode, 0)
+        loaded = set(re.findall(r"calling init: .*/dpdk/pmds-[^/]*/librte_(\w+)\.so", done.stderr))
+        # What pools are made of, the ring that the simulated detector is, and what these need.
+        self.assertLessEqual({"mempool_ring", "mempool_stack"}, loaded)
+        self.assertLessEqual(loaded, {"mempool_ring", "mempool_stack", "net_ring", "bus_vdev"})
 
     def test_no_such_directory(self):
         self.refused(1, self.capture, "--config", self.settings, "--out", self.path("no") / "run", words=["no directory", self.path("no")])

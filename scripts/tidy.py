@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Keeps the house tidy: a limit on the length of functions, words that must not be merged, habits of headers.
 
-With --headers it compiles every header on its own that no source begins with: --compiler C++ and the flags after `--`.
+With --headers it compiles every header on its own that no source begins with: --compiler C++ and the flags after `--`;
+--layers core,wire those of these layers only.
 One line per violation; exit status 1 if there is any. The limit is a ratchet: lower it when the code allows it.
 usage: tidy.py [ROOT]
-       tidy.py --headers [ROOT] --compiler g++ -- FLAGS...
+       tidy.py --headers [ROOT] --compiler g++ [--layers LIST] -- FLAGS...
 """
 
 import argparse
@@ -151,8 +152,9 @@ def is_first_of_its_source(root, header):
     return first is not None and "lib/" + first.group(1) == header
 
 
-def check_headers(root, compiler, flags):
+def check_headers(root, compiler, flags, layers=None):
     headers = [n for n in project_files(root) if n.startswith("lib/") and n.endswith(".hpp") and not is_first_of_its_source(root, n)]
+    headers = [n for n in headers if layers is None or n.split("/")[1] in layers]
     headers = [n.removeprefix("lib/") for n in headers]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda h: compile_alone(root, h, compiler, flags), headers)
@@ -166,9 +168,10 @@ def main():
     parser.add_argument("root", nargs="?", default=pathlib.Path(__file__).resolve().parent.parent, type=pathlib.Path)
     parser.add_argument("--headers", action="store_true")
     parser.add_argument("--compiler", default="g++")
+    parser.add_argument("--layers", type=lambda text: text.split(","))
     options = parser.parse_args(arguments[:split])
     flags = arguments[split + 1 :]
-    problems = check_headers(options.root, options.compiler, flags) if options.headers else check_tree(options.root)
+    problems = check_headers(options.root, options.compiler, flags, options.layers) if options.headers else check_tree(options.root)
     for problem in problems:
         print(problem)
     print(f"tidy: {len(problems)} problems")

@@ -203,6 +203,8 @@ class Tidy(Tree):
         found = tidy.check_headers(self.root, "g++", ["-std=c++20"])
         self.assertEqual(len(found), 1, found)
         self.assertIn("core/needy.hpp: does not compile alone", found[0])
+        self.assertEqual(len(tidy.check_headers(self.root, "g++", ["-std=c++20"], ["core"])), 1)
+        self.assertEqual(tidy.check_headers(self.root, "g++", ["-std=c++20"], ["port"]), [])
 
     def test_a_header_that_the_build_compiles_alone_is_not_compiled_again(self):
         (self.root / "lib/port/port.hpp").unlink()

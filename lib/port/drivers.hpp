@@ -1,5 +1,5 @@
 // Which of DPDK's drivers a process loads. EAL loads all that are installed, some 150 shared objects, also where no
-// device is opened: half of the CPU time that the replay of a small capture takes.
+// device is opened: a third of the CPU time that the replay of a small capture took.
 #pragma once
 
 #include <optional>

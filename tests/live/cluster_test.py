@@ -203,7 +203,10 @@ class ClusterCase(live.Case):
                 self.assert_account(node)
 
     def assert_blocks(self, nodes, left_by=None):
-        """Blocks that were given to a builder were built, or were empty; or it has left them to others, who built them instead."""
+        """Blocks that were given to a builder were built, or were empty; or it has left them to others, who built them instead.
+
+        What is given to a builder while it leaves may reach nobody. It is given again.
+        """
         given = 0
         for node in nodes.values():
             if node.report["cluster"]["role"] != "builder":
@@ -215,7 +218,9 @@ class ClusterCase(live.Case):
             self.assertEqual(blocks["in_hand"], 0, node.name)
             self.assertEqual(node.report["cluster"]["builder"]["malformed_parts"], 0, node.name)
         managers = [node.report["cluster"]["manager"] for node in nodes.values() if "manager" in node.report["cluster"]]
-        self.assertEqual(given, sum(manager["assigned"] + manager["assigned_again"] for manager in managers))
+        assigned, again = (sum(manager[key] for manager in managers) for key in ("assigned", "assigned_again"))
+        self.assertGreaterEqual(given, assigned if left_by else assigned + again)
+        self.assertLessEqual(given, assigned + again)
 
     def assert_nothing_lost(self, nodes):
         for node in nodes.values():
@@ -485,7 +490,8 @@ class StandingTest(ClusterCase):
             memory = nodes[name].report["cluster"]["readout"]["memory"]
             self.assertGreater(memory["waited_s"], 0.1, name)
             waited = {one["node"]: one["waited_s"] for one in nodes[name].report["cluster"]["readout"]["builders"]}
-            self.assertGreater(waited["bu1"], 0.5 * memory["waited_s"], f"{name}: {waited}, {memory}")
+            # It stands for two seconds, and on a slow machine there is no room at other times either.
+            self.assertGreater(waited["bu1"], min(0.8, 0.5 * memory["waited_s"]), f"{name}: {waited}, {memory}")
             self.assertRegex(nodes[name].output, r"s waited for room in \[cluster\] memory, [0-9.]+ s of it for bu1")
             self.assertLessEqual(memory["highest"], memory["bound"], name)
 

@@ -33,9 +33,9 @@ void RunPorts::make_simulator(std::uint32_t index, port::LivePortConfig& live) {
     std::uint32_t sources = 0;
     for (const config::StreamConfig& stream : config_.streams)
         if (stream.port == index) sources += stream.source_count;
-    simulators_.push_back(std::make_unique<stages::SimulatorFeeder>(
-        stages::SimulatorFeeder::parse_device(config.device, sources, config_.formats), config.name,
-        pools_.of_queue(index, 0)));
+    auto simulator = stages::SimulatorFeeder::parse_device(config.device, sources, config_.formats);
+    simulator.queue_entries = config.rx_descriptors;
+    simulators_.push_back(std::make_unique<stages::SimulatorFeeder>(simulator, config.name, pools_.of_queue(index, 0)));
     live.device = simulators_.back()->device();
     live.args.reset();
     live.queues = 1;

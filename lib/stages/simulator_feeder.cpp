@@ -124,7 +124,7 @@ SimulatorFeeder::SimulatorFeeder(const Config& config, const std::string& name, 
             fmt::format("port '{}': the simulated detector sends frames of {} bytes; "
                         "raise mtu (a buffer now holds {})",
                         name, simulator_->frame_bytes_max(), pool.room_bytes()));
-    ring_ = ::rte_ring_create(("sim_" + name).c_str(), ring_entries, SOCKET_ID_ANY,
+    ring_ = ::rte_ring_create(("sim_" + name).c_str(), config.queue_entries, SOCKET_ID_ANY,
                               RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
     if (ring_ == nullptr) throw core::RunError(fmt::format("no memory for the queue of port '{}'", name));
     // The device also wants a transmit ring; nothing is ever sent to a simulated detector.

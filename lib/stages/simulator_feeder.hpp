@@ -25,6 +25,7 @@ public:
         simulate::SimulatorConfig simulator;
         double events_per_s =
             0;  ///< 0: as fast as the pipeline takes them; otherwise like a detector, which does not wait
+        std::uint32_t queue_entries = 1024;  ///< of the device's queue
     };
 
     /// Reads "sim,format=jungfrau,events=1000,rate=100,drop=0.001,seed=1,..." for `sources` sources; `formats` are the
@@ -46,8 +47,6 @@ public:
     [[nodiscard]] std::uint64_t missed() const noexcept { return missed_.load(std::memory_order_relaxed); }
     /// Everything was sent, and taken.
     [[nodiscard]] bool drained() const noexcept;
-    /// Entries of the device's queue.
-    static constexpr std::uint32_t ring_entries = 1024;
 
 private:
     void run(const RunSignals& signals);

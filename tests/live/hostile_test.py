@@ -22,6 +22,7 @@ class HostileTest(live.Case):
         (self.folder / "token").chmod(0o600)
         # What may not cost events are the clients: a machine that stands still for half a second, or its disk, is none of them.
         text = config(SIMULATED, memory="512MiB").replace("[events]\n", "[events]\ntimeout_ms = 10000\n")
+        text = text.replace('name = "det0"\n', 'name = "det0"\nrx_descriptors = 4096\n')
         self.service = Service(self.folder, text, "--start")
         self.addCleanup(self.service.close)
         live.wait_for(lambda: self.service.state() == "running", "run")

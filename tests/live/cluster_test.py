@@ -492,7 +492,8 @@ class StandingTest(ClusterCase):
             waited = {one["node"]: one["waited_s"] for one in nodes[name].report["cluster"]["readout"]["builders"]}
             # It stands for two seconds, and on a slow machine there is no room at other times either.
             self.assertGreater(waited["bu1"], min(0.8, 0.5 * memory["waited_s"]), f"{name}: {waited}, {memory}")
-            self.assertRegex(nodes[name].output, r"s waited for room in \[cluster\] memory, [0-9.]+ s of it for bu1")
+            longest = max(waited, key=waited.get)
+            self.assertRegex(nodes[name].output, rf"s waited for room in \[cluster\] memory, [0-9.]+ s of it for {longest}")
             self.assertLessEqual(memory["highest"], memory["bound"], name)
 
 
@@ -603,8 +604,7 @@ class StopTest(ClusterCase):
         time.sleep(0.5)
         nodes[name].stop()
         nodes[name].end(timeout_s=20)
-        self.assertIsNone(nodes["ru1"].process.poll(), "a readout node has ended, too")
-        self.end(nodes)
+        self.end(nodes)  # readout nodes not before they have read everything: that is what is found below
         self.assert_balanced(nodes)
         self.assert_blocks(nodes, left_by=name)
         self.assert_nothing_lost(nodes)
@@ -840,6 +840,7 @@ class Bridge:
 
     def close(self):
         for name, role in self.nodes.items():
+            subprocess.run(["ip", "link", "delete", f"{name}-c"])  # with its namespace it would go some time later
             subprocess.run(["ip", "netns", "delete", name])
             if role == "readout":
                 subprocess.run(["ip", "netns", "delete", f"{name}-sender"])

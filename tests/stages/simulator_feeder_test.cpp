@@ -5,8 +5,6 @@
 #include <rte_mbuf.h>
 
 #include <array>
-#include <chrono>
-#include <thread>
 
 #include "port/buffers.hpp"
 #include "stages/stage.hpp"

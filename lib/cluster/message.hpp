@@ -32,7 +32,8 @@ using Term = std::uint64_t;
 enum class Kind : std::uint8_t {
     claim,      ///< manager to all: I manage. `term`, `gone`
     report,     ///< the answer: what I have. `report`
-    hello,      ///< to a node that came, or whose claim is too old: `term`, `gone`, and `node` manages if `managed`
+    hello,      ///< to a node that came, or whose claim is too old: `term`, `gone`, and `node` manages if `managed`;
+                ///< and to all when the run is over: `ended`
     ready,      ///< readout to manager: blocks from `first` up to before `block` are here, or never will be
     assign,     ///< manager to builder: `block` is yours; `members` have parts
     request,    ///< builder, or manager where readouts push, to readout: send the part of `block` to `node`
@@ -90,7 +91,7 @@ struct Report {
 struct Message {
     Kind kind = Kind::claim;
     Part part = Part::whole;
-    bool ended = false;    ///< ready, settled: nothing more comes
+    bool ended = false;    ///< ready, settled, hello: nothing more comes
     bool empty = false;    ///< finished: no node had a part
     bool late = false;     ///< claim: the blocks have been given out for a while
     bool managed = false;  ///< hello: `node` manages

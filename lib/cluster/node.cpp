@@ -161,7 +161,8 @@ void Node::hear_gone(const std::vector<NodeLife>& list, core::TimeNs now) {
 }
 
 void Node::say_hello(NodeId node) {
-    Message message{.kind = Kind::hello, .managed = has_manager_, .node = manager_id_, .life = manager_life_};
+    Message message{
+        .kind = Kind::hello, .ended = ended_, .managed = has_manager_, .node = manager_id_, .life = manager_life_};
     message.gone = peers_.all_gone();
     to(node, std::move(message), {});
 }
@@ -184,6 +185,7 @@ void Node::hear_hello(NodeId from, const Message& message, core::TimeNs now) {
         }
     }
     hear_gone(message.gone, now);
+    if (message.ended) hear_end();
     look(now);
 }
 
@@ -222,8 +224,17 @@ void Node::hear_settled(const Message& message) {
         readout_.settle(settled_);
         builder_.settle(settled_);
     }
-    if (!message.ended || std::exchange(ended_, true)) return;
+    if (message.ended) hear_end();
+}
+
+/// Who hears of it leaves, the manager as well. Others may learn that it has gone before they hear from it, and would
+/// wait for a word that the next manager, which may have left too, does not say again: so everybody says it.
+void Node::hear_end() {
+    if (std::exchange(ended_, true)) return;
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (node != self_) say_hello(node);
     readout_.settle(~Block{0});
+    builder_.settle(~Block{0});
     application_.ended();
 }
 

@@ -71,6 +71,7 @@ private:
     void follow(NodeId manager, const Message& claim, core::TimeNs now);
     void hear_gone(const std::vector<NodeLife>& list, core::TimeNs now);
     void hear_settled(const Message& message);
+    void hear_end();
     void resign();
     void say_hello(NodeId node);
     void hear_hello(NodeId from, const Message& message, core::TimeNs now);

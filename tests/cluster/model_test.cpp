@@ -110,6 +110,13 @@ TEST(ClusterModel, WhoStaysAwayIsDoneWithout) {
     EXPECT_GT(all.deaths, all.runs / 2);
 }
 
+/// Also the manager, before others have heard from it that the run has ended.
+TEST(ClusterModel, WhoeverLeavesFirstTheOthersHearOfTheEnd) {
+    run_many(1000, {.leaves = true});
+    run_many(1000, {.slow_node = true, .stalls = true, .leaves = true});
+    run_many(1000, {.crashes = 0.5, .come_back = false, .leaves = true});
+}
+
 TEST(ClusterModel, EverythingAtOnce) {
     const World::Outcome all = run_many(1000, {.crashes = 1.0, .not_taken = 0.05, .slow_node = true, .stalls = true});
     EXPECT_GT(all.deaths, all.runs);

@@ -55,7 +55,14 @@ public:
         mine.erase(payload.handle);
     }
     void expelled() override { world_.wrong(fmt::format("node {} is alive and was expelled", self)); }
-    void ended() override { has_ended = true; }
+    void ended() override {
+        has_ended = true;
+        if (!world_.faults_.leaves) return;
+        world_.at(world_.now_ + static_cast<core::TimeNs>(world_.random(20)) * ns_per_ms,
+                  [&world = world_, self = self, life = life] {
+                      if (Life* const me = world.alive(self, life)) world.depart(*me);
+                  });
+    }
 
     Payload make(Block block, NodeId of) {
         const std::uint64_t handle = world_.next_handle_++;
@@ -68,7 +75,9 @@ public:
     Incarnation life;
     std::set<std::uint64_t> mine;                  ///< payload in its memory
     std::map<NodeId, std::uint32_t> on_their_way;  ///< parts, by receiver
+    std::map<NodeId, core::TimeNs> arrivals;       ///< of the last message that was sent to each
     bool has_ended = false;
+    bool has_left = false;
 
 private:
     World& world_;
@@ -154,7 +163,7 @@ void World::kill(NodeId node) {
             if (other != node && nodes_[other] != nullptr && set.contains(other)) ++count;
         return count;
     };
-    if (nodes_[node] == nullptr || living < 2) return;
+    if (nodes_[node] == nullptr || nodes_[node]->has_left || living < 2) return;
     if (roles(settings_.readouts) == 0 || roles(settings_.builders) == 0 || roles(settings_.managers) == 0) return;
     ++outcome_.deaths;
     note(fmt::format("node {} dies", node));
@@ -176,6 +185,20 @@ void World::kill(NodeId node) {
         at(now_ + static_cast<core::TimeNs>(1 + random(150)) * ns_per_ms, [this, node] {
             if (nodes_[node] == nullptr) start(node);
         });
+}
+
+/// Others hear of it when they have all that it sent.
+void World::depart(Life& life) {
+    note(fmt::format("node {} leaves", life.self));
+    life.has_left = true;
+    for (NodeId other = 0; other < settings_.nodes; ++other) {
+        if (other == life.self) continue;
+        at(std::max(now_, life.arrivals[other]) + delay(life.self, other),
+           [this, other, node = life.self, its = life.life, other_life = lives_[other]] {
+               Life* const who = alive(other, other_life);
+               if (who != nullptr && !who->has_left) who->node.peer_down(node, its, now_);
+           });
+    }
 }
 
 void World::plan_deaths() {
@@ -213,6 +236,7 @@ void World::carry(Life& from, NodeId to, const Message& message, Payload payload
         if (faults_.takes_no_parts && to == slow_ && to != from.self) arrives += 2 * settings_.timeout_ns;
         leave(from, to, message.block, payload, random(2) == 0 ? arrives : arrives + delay(from.self, to));
     }
+    from.arrivals[to] = std::max(from.arrivals[to], arrives);
     at(arrives, [this, self = from.self, life = from.life, to, to_life = message.to, message, payload] {
         // What a dead node sent may arrive, or not.
         if (alive(self, life) == nullptr && random(2) == 0) return;
@@ -235,7 +259,7 @@ void World::leave(Life& from, NodeId to, Block block, Payload payload, core::Tim
 
 void World::deliver(NodeId from, NodeId to, Incarnation to_life, const Message& message, Payload payload) {
     Life* const life = alive(to, to_life);
-    if (life == nullptr) return;
+    if (life == nullptr || life->has_left) return;
     Payload copy;
     if (payload.handle != 0) {
         const Content& content = contents_.at(payload.handle);
@@ -266,7 +290,7 @@ void World::run() {
     const core::TimeNs limit = end + 60 * core::ns_per_s;
     std::function<void()> look = [&] {
         for (const auto& life : nodes_) {
-            if (life == nullptr) continue;
+            if (life == nullptr || life->has_left) continue;
             life->node.look(now_);
             if (now_ > end) life->node.readout().close();
         }
@@ -276,7 +300,7 @@ void World::run() {
     at(0, look);
     std::function<void()> tick = [&] {
         for (const auto& life : nodes_)
-            if (life != nullptr) life->node.readout().tick(now_ + static_cast<core::TimeNs>(clocks_ahead_[life->self]));
+            if (life != nullptr && !life->has_left) life->node.readout().tick(now_ + static_cast<core::TimeNs>(clocks_ahead_[life->self]));
         at(now_ + tick_interval_ns, tick);
     };
     if (settings_.slot_ns > 0) at(0, tick);

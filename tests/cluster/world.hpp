@@ -25,6 +25,7 @@ struct Faults {
     bool stalls = false;          ///< long delays of single messages
     bool manager_dies = false;    ///< once, soon after it has begun to give out blocks
     bool takes_no_parts = false;  ///< one builder: no payload reaches it in time, but all words do
+    bool leaves = false;          ///< who has heard that the run has ended goes, as a process does
 };
 
 class World {
@@ -74,6 +75,7 @@ private:
     void at(core::TimeNs time, std::function<void()> act);
     void start(NodeId node);
     void kill(NodeId node);
+    void depart(Life& life);
     void plan_deaths();
     void offer(NodeId node, Block block);
     void deliver(NodeId from, NodeId to, Incarnation to_life, const Message& message, Payload payload);

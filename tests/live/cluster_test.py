@@ -599,7 +599,7 @@ class StopTest(ClusterCase):
         self.assertGreater(sum(not event[0] for event in found.values()), 300)
         self.assertGreater(self.missing_parts(nodes, "ru0", "node_down"), 0)
 
-    def check_builder_leaves(self, name, keys="leave_ms = 500"):
+    def check_builder_leaves(self, name, keys="leave_ms = 1500"):
         nodes = self.start_recorded(keys)
         time.sleep(0.5)
         nodes[name].stop()
@@ -620,7 +620,7 @@ class StopTest(ClusterCase):
         self.check_builder_leaves("bu1")
 
     def test_a_builder_leaves_push_until_written(self):
-        self.check_builder_leaves("bu1", 'leave_ms = 500\nstrategy = "push"\nkeep = "written"')
+        self.check_builder_leaves("bu1", 'leave_ms = 1500\nstrategy = "push"\nkeep = "written"')
 
     def test_readout_nodes_that_wait_for_nobody(self):
         """The builders end all the same when they have written what they got."""
@@ -655,7 +655,7 @@ class StopTest(ClusterCase):
 class FullDiskTest(ClusterCase):
     """A builder whose disk is full leaves the others, which go on without it; it would take blocks faster than who has to write them."""
 
-    EVENTS = 2000
+    EVENTS = 4000
 
     def start_with_a_small_disk(self, keys=""):
         self.configure(cluster=f'transports = "tcp"\n{keys}', sink='kind = "events"\npath = "disks/{node}/run"')
@@ -851,6 +851,7 @@ class NetworkTest(ClusterCase):
     """Each node in a network namespace of its own, at a bridge; packets come from UDP sockets."""
 
     OPTIONS = ["--format", "ejfat", "--sources", 2, "--bytes", 4000, "--bytes-min", 100]
+    EVENTS = 6000  # for 12 s, in which a node falls silent and comes back
 
     def setUp(self):
         super().setUp()
@@ -907,7 +908,7 @@ class NetworkTest(ClusterCase):
             self.assertEqual(nodes[name].report["events"]["complete"], 1000)
         self.assert_same_events(self.expected(1000), self.events_of(self.folder / "bu0", self.folder / "bu1", what=payload_of))
 
-    def start_sending(self, keys, events):
+    def start_sending(self, keys, events=EVENTS):
         self.configure_there(keys)
         nodes = self.start_there()
         sender = threading.Thread(target=self.send_to_both, args=(events, 500))
@@ -949,7 +950,7 @@ class NetworkTest(ClusterCase):
         self.assertEqual(self.found(), dict.fromkeys(range(1, 2001), (True, "none")))
 
     def test_a_builder_falls_silent_and_comes_back(self):
-        nodes, sender = self.start_sending("silence_ms = 1000\nleave_ms = 2000\ntimeout_ms = 5000", events=4000)
+        nodes, sender = self.start_sending("silence_ms = 1000\nleave_ms = 2000\ntimeout_ms = 5000")
         self.silence(nodes, "bu1")
         sender.join()
         self.stop_all(nodes)
@@ -957,12 +958,12 @@ class NetworkTest(ClusterCase):
         self.assertEqual(nodes["bu1"].report["cluster"]["lives"], 2)
         lost = {loss["block"] for node in nodes.values() for loss in node.report["cluster"]["lost_blocks"]["list"]}
         found = self.found()
-        missing = {number // 16 for number in range(1, 4001)} - {number // 16 for number in found}
+        missing = {number // 16 for number in range(1, self.EVENTS + 1)} - {number // 16 for number in found}
         self.assertEqual(missing - lost, set(), "blocks are missing, and nobody lists them")
         self.assertTrue(all(event[0] for event in found.values()), "not all events are complete")
 
     def test_a_readout_node_falls_silent_and_comes_back(self):
-        nodes, sender = self.start_sending("silence_ms = 1000\nleave_ms = 2000\ntimeout_ms = 5000", events=4000)
+        nodes, sender = self.start_sending("silence_ms = 1000\nleave_ms = 2000\ntimeout_ms = 5000")
         self.silence(nodes, "ru0")
         sender.join()
         self.stop_all(nodes)
@@ -972,7 +973,7 @@ class NetworkTest(ClusterCase):
         self.assertEqual(nodes["ru0"].report["cluster"]["lives"], 2)
         self.assertGreater(self.missing_parts(nodes, "ru0", "node_down"), 0)
         found = self.found()
-        self.assertEqual(set(found), set(range(1, 4001)))
+        self.assertEqual(set(found), set(range(1, self.EVENTS + 1)))
         causes = {cause for complete, cause in found.values() if not complete}
         self.assertEqual(causes - {"timeout"}, {"node_down"})  # it has no part of blocks from before it came back
         complete = [number for number, event in found.items() if event[0]]

@@ -220,4 +220,12 @@ Ledger collect(const pipeline::Pipeline& pipeline) {
     return ledger;
 }
 
+pipeline::Usage usage_of(const pipeline::Pipeline& pipeline, const Ledger& ledger, double seconds) {
+    pipeline::Usage usage = pipeline.usage(seconds);
+    for (const Ledger::Device& device : ledger.devices)
+        usage.missed_packets +=
+            device.missed.value_or(0) - std::min(device.missed.value_or(0), device.missed_by_interface);
+    return usage;
+}
+
 }  // namespace weir::observe

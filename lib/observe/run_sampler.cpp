@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "observe/ledger_collect.hpp"
 #include "observe/seen.hpp"
 #include "observe/watch.hpp"
 #include "pipeline/pipeline.hpp"
@@ -30,7 +31,7 @@ RunSample RunSampler::take(const pipeline::Pipeline& pipeline, const Watch& watc
     sample.levels = pipeline.levels();
     if (pipeline.is_live() && ledger.stream_packets() == 0)
         sample.nothing = seen_words(ledger, watch.observations(pipeline, ledger, seconds));
-    const pipeline::Usage usage = pipeline.usage(seconds);
+    const pipeline::Usage usage = usage_of(pipeline, ledger, seconds);
     sample.usage = usage;
     sample.recorder = recorder_of(pipeline);
     sample.usage -= last_usage_;

@@ -138,7 +138,8 @@ json RunView::finish(const pipeline::Pipeline& pipeline, const Watch& watch, con
     findings_ = shown_findings_json(findings);
     const double step_s = seconds - made_s_.value_or(0);
     json document = make(pipeline, watch, sampler_.take(pipeline, watch, ledger, seconds), step_s);
-    document["bottleneck"] = limit_json(watch.decisive(pipeline.usage(seconds)));  // of the run, as the report has it
+    document["bottleneck"] =
+        limit_json(watch.decisive(usage_of(pipeline, ledger, seconds)));  // of the run, as the report has it
     return document;
 }
 

@@ -107,6 +107,7 @@ Usage& Usage::operator+=(const Usage& other) {
     }
     refused_packets += other.refused_packets;
     evicted_events += other.evicted_events;
+    missed_packets += other.missed_packets;
     return *this;
 }
 
@@ -122,6 +123,7 @@ Usage& Usage::operator-=(const Usage& other) {
     }
     refused_packets -= other.refused_packets;
     evicted_events -= other.evicted_events;
+    missed_packets -= other.missed_packets;
     return *this;
 }
 
@@ -132,6 +134,8 @@ Bottleneck find_bottleneck(const Usage& usage) {
         return {"memory", fmt::format("memory: events were evicted or refused at its limit{}: "
                                       "events stay open for too long, or are larger than was planned for",
                                       spare_text(usage))};
+    if (usage.missed_packets > 0)
+        return {"queue", fmt::format("receive queue: it was full when an lcore came back to it{}", spare_text(usage))};
     if (!usage.reader.has_value()) return {"sender", "sender: nothing was waiting" + spare_text(usage)};
     if (usage.reader->pacing_s > paced * usage.seconds)
         return {"pace", "pace: nothing was waiting for anything but the time of the next packet" + spare_text(usage)};

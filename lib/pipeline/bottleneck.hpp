@@ -39,6 +39,8 @@ struct Usage {
     /// Packets of events that were refused for want of room, or left out on purpose to prevent that.
     std::uint64_t refused_packets = 0;
     std::uint64_t evicted_events = 0;
+    /// Packets that found the receive queue of a device full; devices are asked by observe::usage_of().
+    std::uint64_t missed_packets = 0;
 
     /// Both of the same run.
     Usage& operator+=(const Usage& other);
@@ -46,7 +48,7 @@ struct Usage {
 };
 
 struct Bottleneck {
-    std::string part;      ///< "writer", "work0", "memory", "reader", "pace", "sender", ...
+    std::string part;      ///< "writer", "work0", "memory", "queue", "reader", "pace", "sender", ...
     std::string sentence;  ///< "writer: ring full0 full in 83 % of polls; the disk took 1.20 GB/s"
 };
 

@@ -356,7 +356,7 @@ Session::Result Session::finish() {
     put_verdict(result.report, verdict);
     result.report["findings"] = findings_json(findings);
     result.report["rates"] = rates_json(ledger, seconds_, watch_.active_seconds());
-    const pipeline::Usage usage = pipeline_->usage(seconds_);
+    const pipeline::Usage usage = observe::usage_of(*pipeline_, ledger, seconds_);
     const pipeline::Usage decisive = watch_.decisive(usage);
     result.report["bottleneck"] = bottleneck_json(decisive);
     result.report["stages"] = stages_json(usage);

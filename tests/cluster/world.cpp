@@ -300,7 +300,8 @@ void World::run() {
     at(0, look);
     std::function<void()> tick = [&] {
         for (const auto& life : nodes_)
-            if (life != nullptr && !life->has_left) life->node.readout().tick(now_ + static_cast<core::TimeNs>(clocks_ahead_[life->self]));
+            if (life != nullptr && !life->has_left)
+                life->node.readout().tick(now_ + static_cast<core::TimeNs>(clocks_ahead_[life->self]));
         at(now_ + tick_interval_ns, tick);
     };
     if (settings_.slot_ns > 0) at(0, tick);

@@ -210,6 +210,27 @@ class EndOfRun(CauseCase):
         self.assertIn("s in which packets came", done.stdout)
 
 
+class ReceiveQueue(CauseCase):
+    """A detector that sends all at once to an lcore that sleeps now and then."""
+
+    def run_with(self, descriptors):
+        text = config(stream(sources=1), sources=1, more='[lcores]\nidle = "sleep"')
+        text = text.replace('"net_null0"', f'"sim,rate=1000000,events=31"\nrx_descriptors = {descriptors}')
+        weir("run", "--config", self.path("queue.toml", text), "--report", self.path("queue.json"), "--out", self.folder / f"of{descriptors}")
+        return json.loads((self.folder / "queue.json").read_text())
+
+    def test_a_short_one_is_what_limits_the_run(self):
+        report = self.run_with(64)
+        self.assertGreater(report["device_missed"], 0)
+        self.assertEqual(report["bottleneck"]["part"], "queue", report["bottleneck"])
+        self.assertEqual(report["lossless"], "no")
+
+    def test_one_with_room_for_all_loses_nothing(self):
+        report = self.run_with(4096)
+        self.assertEqual((report["device_missed"], report["packets"]["placed"]), (0, 31 * 128))
+        self.assertNotEqual(report["bottleneck"]["part"], "queue")
+
+
 class Sent(CauseCase):
     def test_nobody_listens(self):
         report = self.path("s.json")

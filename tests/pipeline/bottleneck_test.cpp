@@ -78,6 +78,14 @@ TEST(Bottleneck, IsMemoryWhereEventsAreLostAndEverybodyHasTime) {
     expect(usage, "memory", {"evicted or refused at its limit", "60 % of the time"});
 }
 
+TEST(Bottleneck, IsTheReceiveQueueWhereADeviceDroppedAndEverybodyHasTime) {
+    Usage usage = live();
+    usage.missed_packets = 3;
+    expect(usage, "queue", {"receive queue: it was full", "60 % of the time"});
+    usage.stages[0].polls = usage.lcores[0].turns = polls(1000);
+    expect(usage, "rx0", {"no idle polls"});
+}
+
 TEST(Bottleneck, OfAReplayCanBeTheReaderOrThePace) {
     Usage usage = live();
     usage.reader = Usage::Reader{1, 0};

@@ -43,7 +43,7 @@ public:
     /// pipeline; null: nothing.
     [[nodiscard]] virtual store::LatestEvent* watch_events(const nlohmann::json& start) = 0;
     /// The pipeline runs.
-    virtual void begin(const pipeline::Pipeline& pipeline, const RunFacts& facts) = 0;
+    virtual void begin(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const RunFacts& facts) = 0;
     /// Every few milliseconds; `seconds` since the start.
     virtual void look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) = 0;
     /// The account is drawn up: what is shown now agrees with the report. The pipeline goes after this.

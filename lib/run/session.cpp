@@ -95,7 +95,7 @@ void Session::start() {
     pipeline_->start();
     started_ = true;
     if (company_.telemetry != nullptr) company_.telemetry->begin();
-    if (company_.onlooker != nullptr) company_.onlooker->begin(*pipeline_, facts());
+    if (company_.onlooker != nullptr) company_.onlooker->begin(*pipeline_, watch_, facts());
 }
 
 Onlooker::RunFacts Session::facts() const {

@@ -144,7 +144,8 @@ store::LatestEvent* Station::watch_events(const nlohmann::json& start) {
     return latest_event_.get();
 }
 
-void Station::begin(const pipeline::Pipeline& /*pipeline*/, const RunFacts& facts) {
+/// There is an account of the run, and none of the one before, as soon as anybody can know that it runs.
+void Station::begin(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const RunFacts& facts) {
     view_.emplace(observe::RunView::Options{config_.updates_per_s, latest_event_.get()});
     cluster_ = facts.cluster;
     run_number_ = facts.number.value_or(static_cast<std::uint32_t>(run_number_ + 1));
@@ -156,6 +157,7 @@ void Station::begin(const pipeline::Pipeline& /*pipeline*/, const RunFacts& fact
             {"seconds", 0.0},
             {"stop_reason", ""}};
     has_run_ = true;
+    look(pipeline, watch, 0);
 }
 
 void Station::look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) {

@@ -40,7 +40,7 @@ public:
     void listen();
 
     [[nodiscard]] store::LatestEvent* watch_events(const nlohmann::json& start) override;
-    void begin(const pipeline::Pipeline& pipeline, const RunFacts& facts) override;
+    void begin(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const RunFacts& facts) override;
     void look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) override;
     void finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
                 const std::vector<pipeline::Finding>& findings, double seconds) override;

@@ -180,6 +180,31 @@ class ServeTest(live.Case):
         service.end()
         self.assertEqual(service.log()[-1]["to"], "ended")
 
+    def test_as_soon_as_a_run_is_said_to_run_there_is_its_account(self):
+        service = self.service()
+        documents = []
+        over = threading.Event()
+
+        def ask_on():
+            while not over.is_set():
+                documents.append(service.get(""))
+
+        asking = threading.Thread(target=ask_on)
+        asking.start()
+        self.addCleanup(asking.join)
+        self.addCleanup(over.set)
+        for _ in range(5):
+            service.command("start")
+            service.command("stop")
+        over.set()
+        asking.join()
+        running = [document for document in documents if document["status"]["state"] == "running"]
+        self.assertEqual({document["run"]["number"] for document in running}, {1, 2, 3, 4, 5})
+        for document in running:
+            self.assertIn("ledger", document, document["run"])
+            self.assertNotIn("balanced", document["ledger"], "that is of the run before")
+        service.end()
+
     def test_what_a_state_does_not_allow_is_refused(self):
         service = self.service(None, "--start")
         live.wait_for(lambda: service.state() == "running", "run")

@@ -199,6 +199,7 @@ struct LapRunner::Stages {
         }
         config.table.range_blocks = 4096;
         config.table.horizon = 2 * (open_max + queued_max);
+        config.table.touch = true;
         config.table.timeout_ns = timeout_ns;
         config.table.number_bits.assign(sources, kind.roce ? 32 : streams[0].context.number_bits);
         if (kind.roce) {
@@ -244,6 +245,7 @@ struct LapRunner::Stages {
         config.builder.event_room = &event_room;
         config.builder.timeout_ns = timeout_ns;
         config.builder.horizon = 2 * (open_max + queued_max);
+        config.builder.touch = true;
         config.builder.owner.assign(sources, 0);
         config.builder.number_bits = number_bits;
         config.builder.messages_max = messages_max;

@@ -30,7 +30,7 @@ EventBuilder::EventBuilder(const Config& config, wire::PacketTally& packets, Mes
       admission_(admission_of(config)),
       now_(std::numeric_limits<TimeNs>::min()),
       commands_(config.rx_count, commands_of(config)) {
-    for (std::uint32_t i = 0; i < epochs_remembered; ++i) memory_.emplace_back(config.horizon, i);
+    for (std::uint32_t i = 0; i < epochs_remembered; ++i) memory_.emplace_back(config.horizon, i, config.touch);
 }
 
 /// Open and queued ones; as many again that are closing and wait for rx lcores to hand over their last messages (all

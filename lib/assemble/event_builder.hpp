@@ -38,6 +38,7 @@ public:
             16;  ///< events handed downstream and not released yet (all shards); then new ones wait or are refused
         TimeNs timeout_ns = 500 * core::ns_per_ms;
         std::uint32_t horizon = 1024;
+        bool touch = false;  ///< as in MessageConfig
         /// No event number comes twice, and the end of each is told (Descriptor::Kind::end): nothing is remembered of
         /// numbers, and nothing times out.
         bool ends_told = false;

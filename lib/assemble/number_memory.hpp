@@ -7,9 +7,9 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "core/flat_table.hpp"
+#include "core/zeroed_array.hpp"
 #include "wire/packet_counter.hpp"
 
 namespace weir::assemble {
@@ -73,8 +73,9 @@ private:
 
 class NumberMemory {
 public:
-    NumberMemory(std::uint32_t horizon, std::uint64_t scope = 0)
-        : scope_(scope), ring_(std::max<std::uint32_t>(horizon, 4)), fates_(ring_.size()) {}
+    /// `touch`: as in MessageConfig.
+    explicit NumberMemory(std::uint32_t horizon, std::uint64_t scope = 0, bool touch = true)
+        : scope_(scope), ring_(std::max<std::uint32_t>(horizon, 4), touch), fates_(ring_.size(), touch) {}
 
     [[nodiscard]] static std::uint64_t memory_bytes(std::uint32_t horizon) noexcept {
         const std::uint64_t numbers = std::max<std::uint32_t>(horizon, 4);
@@ -146,7 +147,7 @@ private:
     }
 
     std::uint64_t scope_;
-    std::vector<std::uint64_t> ring_;
+    core::ZeroedArray<std::uint64_t> ring_;
     std::size_t oldest_ = 0;
     std::size_t count_ = 0;
     core::FlatTable<Neighbours> fates_;

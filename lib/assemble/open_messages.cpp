@@ -32,7 +32,7 @@ OpenMessages::OpenMessages(const MessageConfig& config, wire::PacketTally& packe
       pending_(ShardOf(config.shards, config.number_bits), pending_of(config)) {
     sources_.reserve(config.sources);
     for (std::uint32_t i = 0; i < config.sources; ++i) {
-        sources_.emplace_back(horizon_of(config, i), bits_of(config, i));
+        sources_.emplace_back(horizon_of(config, i), bits_of(config, i), config.touch);
         sources_.back().refused_until_ns = std::numeric_limits<TimeNs>::min();
     }
 }

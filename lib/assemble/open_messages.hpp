@@ -39,7 +39,7 @@ public:
 
     /// What is known of one source.
     struct Source {
-        Source(std::uint32_t horizon, unsigned bits) : numbers(bits), memory(horizon) {}
+        Source(std::uint32_t horizon, unsigned bits, bool touch) : numbers(bits), memory(horizon, 0, touch) {}
         TimeNs due_ns = never;  ///< nothing in the lists is due before
         Probation probation;
         SourceNumbers numbers;

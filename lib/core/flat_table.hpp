@@ -6,7 +6,8 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "core/zeroed_array.hpp"
 
 namespace weir::core {
 
@@ -30,8 +31,9 @@ struct NumberKey {
 template <class Value>
 class FlatTable {
 public:
-    /// Room for `entries_max` entries; twice as many slots, so that probing stays short.
-    explicit FlatTable(std::size_t entries_max) : entries_max_(entries_max), slots_(slots_for(entries_max)) {}
+    /// Room for `entries_max` entries; twice as many slots, so that probing stays short. `touch`: as in ZeroedArray.
+    explicit FlatTable(std::size_t entries_max, bool touch = true)
+        : entries_max_(entries_max), slots_(slots_for(entries_max), touch) {}
 
     [[nodiscard]] static std::uint64_t memory_bytes(std::size_t entries_max) noexcept {
         return std::uint64_t{slots_for(entries_max)} * sizeof(Slot);
@@ -88,7 +90,7 @@ private:
 
     std::size_t entries_max_;
     std::size_t size_ = 0;
-    std::vector<Slot> slots_;
+    ZeroedArray<Slot> slots_;
 };
 
 }  // namespace weir::core

@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #include "core/resident_memory.hpp"
 
@@ -26,7 +27,11 @@ public:
         std::memcpy(items_.get(), other.items_.get(), size_ * sizeof(T));
     }
     ZeroedArray(ZeroedArray&&) noexcept = default;
-    ZeroedArray& operator=(const ZeroedArray& other) { return *this = ZeroedArray(other); }
+    ZeroedArray& operator=(const ZeroedArray& other) {
+        ZeroedArray copy(other);
+        *this = std::move(copy);
+        return *this;
+    }
     ZeroedArray& operator=(ZeroedArray&&) noexcept = default;
     ~ZeroedArray() = default;
 

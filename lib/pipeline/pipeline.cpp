@@ -249,6 +249,7 @@ stages::BuildStage::Config Pipeline::build_config() {
     build.builder.queued_max = plan.queued_max;
     build.builder.timeout_ns = config.events.timeout_ms * core::ns_per_ms;
     build.builder.horizon = plan.horizon;
+    build.builder.touch = is_live();
     build.builder.wait = options_.wait;
     build.builder.overload = config.events.overload;
     build.builder.prescale = config.events.prescale;

@@ -6,12 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
-#include <new>
 #include <type_traits>
 
-#include "core/resident_memory.hpp"
+#include "core/zeroed_array.hpp"
 #include "roce/psn.hpp"
 #include "wire/packet_counter.hpp"
 
@@ -58,16 +55,12 @@ public:
     /// `size` is rounded up to a power of two.
     /// Its memory is zero, and without `touch` not touched before it is used.
     explicit PsnRing(std::uint32_t size, bool touch = false)
-        : size_(std::bit_ceil(std::max<std::uint32_t>(size, 16))),
-          cells_(static_cast<PsnCell*>(std::calloc(size_, sizeof(PsnCell)))) {
-        if (cells_ == nullptr) throw std::bad_alloc();
-        if (touch) core::touch(cells_.get(), size_ * sizeof(PsnCell));
-    }
+        : cells_(std::bit_ceil(std::max<std::uint32_t>(size, 16)), touch) {}
 
     [[nodiscard]] Psn newest() const noexcept { return newest_; }
     /// The lowest PSN that still has a cell.
     [[nodiscard]] Psn oldest() const noexcept { return newest_ - size() + 1; }
-    [[nodiscard]] Psn size() const noexcept { return static_cast<Psn>(size_); }
+    [[nodiscard]] Psn size() const noexcept { return static_cast<Psn>(cells_.size()); }
 
     /// The PSN nearest to the newest one with these 24 bits.
     [[nodiscard]] Psn extend(std::uint32_t psn) const noexcept {
@@ -100,12 +93,10 @@ public:
     }
 
 private:
-    [[nodiscard]] std::size_t index(Psn psn) const noexcept { return static_cast<std::size_t>(psn) & (size_ - 1); }
-    struct Freer {
-        void operator()(void* memory) const noexcept { std::free(memory); }
-    };
-    std::size_t size_;
-    std::unique_ptr<PsnCell[], Freer> cells_;
+    [[nodiscard]] std::size_t index(Psn psn) const noexcept {
+        return static_cast<std::size_t>(psn) & (cells_.size() - 1);
+    }
+    core::ZeroedArray<PsnCell> cells_;
     Psn newest_ = 0;
     Psn lowest_ = 1;  ///< nothing below has been set since the restart
 };

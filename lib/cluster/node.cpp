@@ -160,9 +160,9 @@ void Node::hear_gone(const std::vector<NodeLife>& list, core::TimeNs now) {
     }
 }
 
-void Node::say_hello(NodeId node) {
+void Node::say_hello(NodeId node, bool ended) {
     Message message{
-        .kind = Kind::hello, .ended = ended_, .managed = has_manager_, .node = manager_id_, .life = manager_life_};
+        .kind = Kind::hello, .ended = ended, .managed = has_manager_, .node = manager_id_, .life = manager_life_};
     message.gone = peers_.all_gone();
     to(node, std::move(message), {});
 }
@@ -228,11 +228,12 @@ void Node::hear_settled(const Message& message) {
 }
 
 /// Who hears of it leaves, the manager as well. Others may learn that it has gone before they hear from it, and would
-/// wait for a word that the next manager, which may have left too, does not say again: so everybody says it.
+/// wait for a word that the next manager, which may have left too, does not say again: so everybody says it. Once: who
+/// comes while this node is still writing may have been started for the next run.
 void Node::hear_end() {
     if (std::exchange(ended_, true)) return;
     for (NodeId node = 0; node < settings_.nodes; ++node)
-        if (node != self_) say_hello(node);
+        if (node != self_) say_hello(node, true);
     readout_.settle(~Block{0});
     builder_.settle(~Block{0});
     application_.ended();

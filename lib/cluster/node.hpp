@@ -73,7 +73,7 @@ private:
     void hear_settled(const Message& message);
     void hear_end();
     void resign();
-    void say_hello(NodeId node);
+    void say_hello(NodeId node, bool ended = false);
     void hear_hello(NodeId from, const Message& message, core::TimeNs now);
     void gone(NodeId node, Incarnation incarnation, core::TimeNs now);
     [[nodiscard]] Report make_report() const;

@@ -16,6 +16,14 @@ inline constexpr bool sanitized = false;
 inline constexpr bool sanitized = false;
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool thread_sanitized = true;
+#elif defined(__has_feature)
+inline constexpr bool thread_sanitized = __has_feature(thread_sanitizer);
+#else
+inline constexpr bool thread_sanitized = false;
+#endif
+
 /// How often a test repeats itself that does so `times` times without a sanitizer.
 template <class T>
 [[nodiscard]] constexpr T repeated(T times) {

@@ -13,6 +13,7 @@
 
 #include "command.hpp"
 #include "core/error.hpp"
+#include "core/refused_memory.hpp"
 #include "core/say.hpp"
 #include "help.hpp"
 #include "process.hpp"
@@ -54,7 +55,7 @@ int output_failed(int status) {
 }
 
 std::string out_of_memory_text(const std::string& command) {
-    const RefusedMemory refused = refused_memory();
+    const core::RefusedMemory refused = core::refused_memory();
     return fmt::format(
         "{}: out of memory{}{}", command, refused.what != nullptr ? fmt::format(" for {}", refused.what) : "",
         refused.bytes > 0 ? fmt::format(": there were no {} more bytes in one piece", refused.bytes) : "");

@@ -5,12 +5,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <new>
 
-#include "core/doing.hpp"
+#include "core/refused_memory.hpp"
 
 // GCC says it with macros, clang with features.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -21,21 +20,12 @@
 #endif
 #endif
 
-namespace {
-
-std::atomic<std::size_t> refused_bytes{0};
-std::atomic<const char*> refused_what{nullptr};
-
-}  // namespace
-
 // As the standard library's own, and keeps in mind what there was no memory for. The sanitizers have theirs. Not
 // inlined, lest GCC sees one side of malloc() and free() and not the other.
 #ifndef WEIR_SANITIZED
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
     if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-    refused_bytes.store(bytes);
-    refused_what.store(weir::core::Doing::now());
-    throw std::bad_alloc();
+    weir::core::refuse_memory(bytes);
 }
 
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
@@ -48,10 +38,6 @@ std::atomic<const char*> refused_what{nullptr};
 #endif
 
 namespace weir::app {
-
-RefusedMemory refused_memory() noexcept {
-    return {refused_bytes.load(), refused_what.load()};
-}
 
 void open_standard_descriptors() noexcept {
     for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {

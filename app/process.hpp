@@ -1,8 +1,6 @@
 // What the whole process is made ready for before a command runs.
 #pragma once
 
-#include <cstddef>
-
 namespace weir::app {
 
 /// Opens /dev/null where standard input, output or error is closed: the next file that is opened would get its number,
@@ -12,13 +10,6 @@ void open_standard_descriptors() noexcept;
 /// A write that fails says so, to whoever writes, instead of ending the process: to a reader that has left (SIGPIPE),
 /// to a file that may not grow any more (SIGXFSZ).
 void let_writes_fail() noexcept;
-
-/// What was asked for in vain, after a std::bad_alloc that came of `new`.
-struct RefusedMemory {
-    std::size_t bytes = 0;       ///< 0: not known
-    const char* what = nullptr;  ///< core::Doing::now(); null: not known
-};
-[[nodiscard]] RefusedMemory refused_memory() noexcept;
 
 /// Standard output goes to a pipe, or the like, that nobody reads any more.
 [[nodiscard]] bool output_reader_left() noexcept;

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "assemble/free_list.hpp"
+#include "core/refused_memory.hpp"
 #include "core/resident_memory.hpp"
 #include "core/units.hpp"
 
@@ -31,7 +32,7 @@ public:
         if (cells == 0) return;
         memory_.reset(
             static_cast<std::byte*>(std::aligned_alloc(core::cache_line_bytes, std::size_t{cells} * cell_bytes)));
-        if (memory_ == nullptr) throw std::bad_alloc();
+        if (memory_ == nullptr) core::refuse_memory(std::size_t{cells} * cell_bytes);
         fresh_ = memory_.get();
         if (touch) core::touch(fresh_, std::size_t{cells} * cell_bytes);
     }

@@ -1,8 +1,8 @@
 #include "assemble/message_memory.hpp"
 
 #include <algorithm>
-#include <new>
 
+#include "core/refused_memory.hpp"
 #include "core/resident_memory.hpp"
 
 namespace weir::assemble {
@@ -19,7 +19,7 @@ MessageMemory::MessageMemory(const MessageConfig& config, wire::PacketTally& pac
       fresh_(slab_.get()),
       blocks_free_(static_cast<std::uint32_t>(blocks_of(config))),
       copies_(config.copy_cells, config.copy_cell_bytes, config.touch) {
-    if (slab_ == nullptr) throw std::bad_alloc();
+    if (slab_ == nullptr) core::refuse_memory(memory_bytes(config));
     if (config.touch) core::touch(slab_.get(), memory_bytes(config));
     to_release_.resize(release_max);
 }

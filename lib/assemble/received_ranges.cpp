@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <new>
 
+#include "core/refused_memory.hpp"
 #include "core/resident_memory.hpp"
 
 namespace weir::assemble {
 
 ReceivedRanges::ReceivedRanges(std::uint32_t blocks, bool touch)
     : slab_(static_cast<RangeBlock*>(std::malloc(memory_bytes(blocks)))), fresh_(slab_.get()), left_(blocks) {
-    if (slab_ == nullptr) throw std::bad_alloc();
+    if (slab_ == nullptr) core::refuse_memory(memory_bytes(blocks));
     if (touch) core::touch(slab_.get(), memory_bytes(blocks));
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/refused_memory.hpp"
 
 namespace weir::bench {
 namespace {
@@ -76,7 +77,7 @@ void ReceiveRing::make_buffer_ring() {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     const std::size_t bytes = (buffers_max * sizeof(io_uring_buf) + page - 1) / page * page;
     places_.reset(static_cast<io_uring_buf_ring*>(std::aligned_alloc(page, bytes)));
-    if (places_ == nullptr) throw std::bad_alloc();
+    if (places_ == nullptr) core::refuse_memory(bytes);
     std::memset(places_.get(), 0, bytes);
     io_uring_buf_reg about{};
     about.ring_addr = reinterpret_cast<std::uintptr_t>(places_.get());

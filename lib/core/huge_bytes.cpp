@@ -3,8 +3,9 @@
 #include <sys/mman.h>
 
 #include <cstring>
-#include <new>
 #include <utility>
+
+#include "core/refused_memory.hpp"
 
 namespace weir::core {
 
@@ -16,7 +17,7 @@ HugeBytes::HugeBytes(std::size_t bytes) : bytes_(bytes) {
     void* memory = ::mmap(nullptr, mapped_, protection, flags | MAP_HUGETLB | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED) {
         memory = ::mmap(nullptr, mapped_, protection, flags, -1, 0);
-        if (memory == MAP_FAILED) throw std::bad_alloc();
+        if (memory == MAP_FAILED) refuse_memory(mapped_);
         static_cast<void>(::madvise(memory, mapped_, MADV_HUGEPAGE));  // not there in every kernel
         std::memset(memory, 0, bytes);
     }

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <type_traits>
 #include <utility>
 
+#include "core/refused_memory.hpp"
 #include "core/resident_memory.hpp"
 
 namespace weir::core {
@@ -20,7 +20,7 @@ class ZeroedArray {
 public:
     /// `touch`: its pages are made resident at once, rather than when they are used. Throws std::bad_alloc.
     ZeroedArray(std::size_t size, bool touch) : size_(size), items_(static_cast<T*>(std::calloc(size, sizeof(T)))) {
-        if (items_ == nullptr) throw std::bad_alloc();
+        if (items_ == nullptr) refuse_memory(size * sizeof(T));
         if (touch) core::touch(items_.get(), size * sizeof(T));
     }
     ZeroedArray(const ZeroedArray& other) : ZeroedArray(other.size_, false) {

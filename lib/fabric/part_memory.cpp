@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <new>
 
+#include "core/refused_memory.hpp"
 #include "fabric/part_format.hpp"
 
 namespace weir::fabric {
@@ -38,7 +38,7 @@ PartMemory::Piece PartMemory::take(std::uint64_t bytes) {
         free_bytes_ -= capacity;
     } else {
         data = static_cast<std::byte*>(std::aligned_alloc(part_align, capacity));
-        if (data == nullptr) throw std::bad_alloc();
+        if (data == nullptr) core::refuse_memory(capacity);
     }
     taken_.emplace(data, capacity);
     const std::uint64_t used = used_.load(std::memory_order_relaxed) + capacity;

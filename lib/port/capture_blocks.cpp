@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <new>
 
+#include "core/refused_memory.hpp"
 #include "core/tsan.hpp"
 
 namespace weir::port {
@@ -29,7 +29,7 @@ CaptureBlocks::CaptureBlocks(std::uint32_t blocks) : blocks_(blocks) {
     pool_ = std::make_unique<BufferPool>("captures", pool_config(blocks));
     const std::size_t bytes = blocks_.size() * store::CaptureInput::memory_bytes;
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
+    if (memory == MAP_FAILED) core::refuse_memory(bytes);
     static_cast<void>(::madvise(memory, bytes, MADV_HUGEPAGE));  // advice
     memory_ = static_cast<std::byte*>(memory);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {

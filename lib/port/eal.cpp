@@ -9,15 +9,20 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
+#include <thread>
 
+#include "core/doing.hpp"
 #include "core/error.hpp"
+#include "core/refused_memory.hpp"
 #include "core/say.hpp"
 
 namespace weir::port {
@@ -139,6 +144,20 @@ std::string LogCapture::text() {
 
 namespace {
 
+/// EAL ends the process where there is no room for the thread of an lcore, so that is tried before. `bytes`: what EAL
+/// takes apart from that. Throws std::bad_alloc, or std::system_error.
+void try_room(std::uint64_t bytes, std::size_t threads) {
+    const core::Doing doing("DPDK");
+    void* const memory = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) core::refuse_memory(bytes);
+    const auto unmap = [bytes](void* mapped) { ::munmap(mapped, bytes); };
+    const std::unique_ptr<void, decltype(unmap)> held(memory, unmap);
+    std::mutex gate;
+    std::vector<std::jthread> tried;
+    const std::scoped_lock closed(gate);  // opens first, on every way out
+    for (std::size_t i = 0; i < threads; ++i) tried.emplace_back([&gate] { const std::scoped_lock passed(gate); });
+}
+
 /// "512,0,128": MiB by node; empty if nothing is to be taken. The rest comes when it is needed, from where there is
 /// some.
 std::string node_memory(const EalConfig& config) {
@@ -172,6 +191,9 @@ void start_eal(const EalConfig& config) {
     ::signal(SIGPIPE, SIG_IGN);
     std::vector<char*> argv;
     for (std::string& arg : args) argv.push_back(arg.data());
+    constexpr std::uint64_t own_bytes = std::uint64_t{8} << 20U;  // its tables
+    constexpr std::size_t own_threads = 2;                        // for interrupts, and where it answers others
+    try_room(own_bytes + (config.pci.empty() ? mib << 20U : 0), config.lcores.size() + own_threads);
     const LogCapture log;
     if (::rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
         const std::string reason = LogCapture::text();

@@ -25,7 +25,7 @@ struct EalConfig {
 };
 
 /// Starts EAL; the calling thread becomes the main lcore, which runs no stage. Throws core::RunError with DPDK's
-/// reason.
+/// reason; std::bad_alloc or std::system_error where there is no room for its memory or its threads.
 void start_eal(const EalConfig& config);
 void stop_eal() noexcept;
 

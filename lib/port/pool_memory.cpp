@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <new>
 
 #include "core/one_writer.hpp"
+#include "core/refused_memory.hpp"
 #include "core/tsan.hpp"
 
 namespace weir::port {
@@ -17,7 +17,7 @@ PoolMemory::PoolMemory(rte_mempool* pool)
       bytes_(element_bytes_ * pool->size),
       missing_(pool->size) {
     void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
+    if (memory == MAP_FAILED) core::refuse_memory(bytes_);
     static_cast<void>(::madvise(memory, bytes_, MADV_HUGEPAGE));  // advice
     memory_ = static_cast<std::byte*>(memory);
 }

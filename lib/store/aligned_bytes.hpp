@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
-#include <new>
 #include <span>
+
+#include "core/refused_memory.hpp"
 
 namespace weir::store {
 
@@ -19,7 +20,7 @@ public:
         : memory_(
               static_cast<std::byte*>(std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment))),
           bytes_(bytes) {
-        if (memory_ == nullptr) throw std::bad_alloc();
+        if (memory_ == nullptr) core::refuse_memory(bytes);
     }
     [[nodiscard]] std::span<std::byte> span() const noexcept { return {memory_.get(), bytes_}; }
 

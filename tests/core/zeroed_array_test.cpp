@@ -26,9 +26,10 @@ double resident_part(ZeroedArray<std::uint64_t>& array) {
 }
 
 TEST(ZeroedArray, CostsNothingBeforeItIsUsedUnlessItIsTouched) {
-    if (weir::test::thread_sanitized) GTEST_SKIP() << "the thread sanitizer's calloc() touches all that it gives";
     ZeroedArray<std::uint64_t> idle(size, false);
-    EXPECT_LT(resident_part(idle), 0.5);
+    if (!weir::test::thread_sanitized) {  // its calloc() touches all that it gives
+        EXPECT_LT(resident_part(idle), 0.5);
+    }
     ZeroedArray<std::uint64_t> touched(size, true);
     EXPECT_EQ(resident_part(touched), 1.0);
 }

@@ -108,26 +108,51 @@ class Descriptors(Case):
 
     @unittest.skipUnless(TRAP, "the sanitizers reserve more address space than any limit")
     def test_no_memory(self):
-        # Between what the program itself takes and what the run needs, each step finds its allocation refused.
         self.path("big.toml", GOOD.replace("sources = 1", "sources = 1\nmemory = \"64MiB\""))
-        said = set()
-        for limit_mib in range(240, 460, 2):
-            done = self.limited(resource.RLIMIT_AS, limit_mib << 20, "replay", self.capture, "--config", self.path("big.toml"),
-                                "--out", self.path("run"), "--quiet")
+        too_little, enough = 64, 4096  # MiB of address space
+        while enough - too_little > 1:
+            between = (too_little + enough) // 2
+            too_little, enough = (too_little, between) if self.run_with(between).returncode == 0 else (between, enough)
+        # Below that the run is refused its last step first, then the one before, and so on.
+        named = set()
+        for limit_mib in range(enough - 1, enough - 160, -3):
+            done = self.run_with(limit_mib)
+            if done.returncode == 0:
+                continue
+            self.assertEqual(done.returncode, 1, done.stderr)
+            found = re.search(r"out of memory for ([a-z ]+): there were no \d+ more bytes", done.stderr)
+            self.assertTrue(found or "memory" in done.stderr.lower() or "DPDK could not start" in done.stderr, done.stderr)
+            if found:
+                named.add(found.group(1))
+        self.assertLessEqual({"packet buffers", "the bookkeeping of messages and sources", "the bookkeeping of events"}, named)
+
+    def run_with(self, limit_mib):
+        """A run in that much address space. What is left of it, if anything, is whole."""
+        done = self.limited(resource.RLIMIT_AS, limit_mib << 20, "replay", self.capture, "--config", self.path("big.toml"),
+                            "--out", self.path("run"), "--quiet")
+        self.assertFalse(self.path(".run.part").exists())
+        if self.path("run").exists():  # perhaps only what is said of it had no room
+            weir("inspect", self.path("run"), trap=False)
+            shutil.rmtree(self.path("run"))
+        return done
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to be somebody whose threads are counted")
+    def test_no_room_for_threads(self):
+        self.folder.chmod(0o777)
+        somebody = ["setpriv", "--reuid=54321", "--clear-groups"]
+        if subprocess.run([*somebody, WEIR, "--version"], capture_output=True).returncode != 0:
+            self.skipTest("nobody may not run this program")
+        for threads in range(1, 17):
+            run = self.path(f"run{threads}")
+            done = subprocess.run([*somebody, "prlimit", f"--nproc={threads}", WEIR, "replay", self.capture, "--config", self.settings, "--out",
+                                   run, "--quiet"], capture_output=True, text=True, timeout=60)
             if done.returncode == 0:
                 break
             self.assertEqual(done.returncode, 1, done.stderr)
-            self.assertFalse(self.path(".run.part").exists())
-            if self.path("run").exists():  # it was all written, and only what is said of it had no room
-                weir("inspect", self.path("run"), trap=False)
-                shutil.rmtree(self.path("run"))
-            found = re.search(r"out of memory for ([a-z ]+): there were no \d+ more bytes", done.stderr)
-            self.assertTrue(found or "DPDK could not start" in done.stderr or "no room for another thread" in done.stderr or "memory" in done.stderr.lower(), done.stderr)
-            if found:
-                said.add(found.group(1))
+            self.assertIn("no room for another thread", done.stderr)
+            self.assertFalse(run.exists())
+        self.assertGreater(threads, 1)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertGreater(len(said), 0, "nothing was ever named")
-        print(f"# named: {', '.join(sorted(said))}")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
+#include "core/refused_memory.hpp"
 #include "core/resident_memory.hpp"
 #include "core/units.hpp"
 #include "roce/message_header.hpp"
@@ -63,7 +63,7 @@ FrameMemory::FrameMemory(std::vector<Responder::SourceConfig>& sources, std::spa
 
 void FrameMemory::add(Region& region, Sender& sender, bool touch) {
     auto* memory = static_cast<std::byte*>(std::calloc(1, memory_bytes(region)));
-    if (memory == nullptr) throw std::bad_alloc();
+    if (memory == nullptr) core::refuse_memory(memory_bytes(region));
     if (touch) core::touch(memory, memory_bytes(region));
     memory_.emplace_back(memory);
     lent_.push_back(std::make_unique<std::uint8_t[]>(region.count));

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <new>
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/refused_memory.hpp"
 #include "store/capture/byte_stream.hpp"
 
 namespace weir::store {
@@ -72,7 +72,7 @@ class GzipSource final : public CompressedSource {
 public:
     explicit GzipSource(std::unique_ptr<ByteStream> from) : CompressedSource(std::move(from)) {
         constexpr int gzip_only = 16;  // added to the window bits: zlib's manual, inflateInit2
-        if (inflateInit2(&stream_, MAX_WBITS + gzip_only) != Z_OK) throw std::bad_alloc();
+        if (inflateInit2(&stream_, MAX_WBITS + gzip_only) != Z_OK) core::refuse_memory(0);
     }
     ~GzipSource() override { inflateEnd(&stream_); }
     GzipSource(const GzipSource&) = delete;
@@ -123,7 +123,7 @@ class ZstdSource final : public CompressedSource {
 public:
     explicit ZstdSource(std::unique_ptr<ByteStream> from)
         : CompressedSource(std::move(from)), stream_(ZSTD_createDStream()) {
-        if (stream_ == nullptr) throw std::bad_alloc();
+        if (stream_ == nullptr) core::refuse_memory(0);
     }
     ~ZstdSource() override { ZSTD_freeDStream(stream_); }
     ZstdSource(const ZstdSource&) = delete;

@@ -167,10 +167,11 @@ class Case(unittest.TestCase):
         self.assertTrue(run.out.is_dir(), "the run has not got its name")
 
     def send(self, *options, where=()):
-        """`weir send` to its end; returns its account. `--rate` is a quarter where sanitizers slow the receiver down."""
+        """`weir send` to its end; returns its account. `--rate`: what of it is bearable."""
         options = list(options)
-        if "--rate" in options and "ASAN_OPTIONS" in os.environ:
-            options[options.index("--rate") + 1] /= 4
+        if "--rate" in options:
+            at = options.index("--rate") + 1
+            options[at] = bearable(options[at])
         report = self.folder / f"sent{len(list(self.folder.glob('sent*')))}.json"
         done = subprocess.run([*where, Weir.program, "send", "--quiet", "--report", str(report), *map(str, options)],
                               capture_output=True, text=True, timeout=60)
@@ -221,8 +222,14 @@ def wait_for(condition, what, timeout_s=10):
         time.sleep(0.005)
 
 
+def bearable(rate):
+    """A quarter where sanitizers slow the receiver down."""
+    return rate / 4 if "ASAN_OPTIONS" in os.environ else rate
+
+
 def paced(items, per_second):
-    """Yields the items at this rate, in small bursts; never catches up with more than 5 ms."""
+    """Yields the items at this rate, or what of it is bearable, in small bursts; never catches up with more than 5 ms."""
+    per_second = bearable(per_second)
     due = time.monotonic()
     for count, item in enumerate(items):
         yield item

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -120,8 +121,12 @@ void encode(reduce::PixelChain& chain, std::size_t& at) {
     benchmark::DoNotOptimize(chain.end_event());
 }
 
-void chain(benchmark::State& state, reduce::PixelType type, std::unique_ptr<reduce::PieceCodec> codec) {
-    reduce::PixelChain chain(chain_config(type), std::move(codec));
+/// `threshold`: of sparse pieces; 1.2 keeps one pixel in sixty.
+void chain(benchmark::State& state, reduce::PixelType type, std::unique_ptr<reduce::PieceCodec> codec,
+           std::optional<float> threshold = std::nullopt) {
+    reduce::PixelChain::Config config = chain_config(type);
+    if (threshold) config.selection.sparse = reduce::SparseConfig{threshold, nullptr, std::nullopt};
+    reduce::PixelChain chain(config, std::move(codec));
     std::size_t at = 0;
     for (auto _ : state) encode(chain, at);
     set_rates(state);
@@ -200,6 +205,8 @@ void register_all() {
             [type](benchmark::State& state) { chain(state, type, nullptr); });
     benchmark::RegisterBenchmark("chain/arrive_u16_at_event", [](benchmark::State& state) { arrive(state, false); });
     benchmark::RegisterBenchmark("chain/arrive_u16_at_fragment", [](benchmark::State& state) { arrive(state, true); });
+    benchmark::RegisterBenchmark("chain/f32_sparse",
+                                 [](benchmark::State& state) { chain(state, reduce::PixelType::f32, nullptr, 1.2F); });
     benchmark::RegisterBenchmark("chain/u16_zstd", [](benchmark::State& state) {
         chain(state, reduce::PixelType::u16, reduce::make_zstd_codec(1));
     });

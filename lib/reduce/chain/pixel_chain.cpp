@@ -69,6 +69,14 @@ void PixelChain::begin_source(std::uint32_t source, const assemble::Message* mes
     selection_.begin_source(module_, cell_, at_);
 }
 
+/// What is read of the chunk after this one, of `pixels`, while memory would have nothing to do. All of it is no
+/// better.
+void PixelChain::fetch_next(const PixelCalibration& values, std::size_t pixels) const noexcept {
+    constexpr std::size_t most_pixels = RawPixels::chunk_pixels / 2;
+    fetch_maps(values, pixels, std::min(pixels + most_pixels, jungfrau_pixels - at_));
+    raw_.fetch(most_pixels);
+}
+
 void PixelChain::convert_chunk(std::span<float> energy) noexcept {
     if (usable_) {
         PixelNoise noise;
@@ -76,6 +84,7 @@ void PixelChain::convert_chunk(std::span<float> energy) noexcept {
         const SpecialPixels special = reduce::convert(raw_.next(energy.size()), values, energy);
         bad_ += special.bad;
         saturated_ += special.saturated;
+        if (selection_.makes_pieces()) fetch_next(values, energy.size());
         selection_.take(energy, noise);
     } else {
         std::ranges::fill(energy, std::numeric_limits<float>::quiet_NaN());

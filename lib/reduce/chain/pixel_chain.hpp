@@ -75,6 +75,7 @@ private:
     void gather_converted(std::size_t pixels, std::byte* out) noexcept;
     /// The next energies, at most a chunk.
     void convert_chunk(std::span<float> energy) noexcept;
+    void fetch_next(const PixelCalibration& values, std::size_t pixels) const noexcept;
     [[nodiscard]] PixelCalibration calibration(PixelNoise& noise) const noexcept;
 
     Config config_;

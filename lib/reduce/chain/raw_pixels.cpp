@@ -52,6 +52,17 @@ std::span<const std::uint16_t> RawPixels::next(std::size_t pixels) noexcept {
     return {reinterpret_cast<const std::uint16_t*>(data), pixels};
 }
 
+void RawPixels::fetch(std::size_t pixels) const noexcept {
+    std::span<const std::byte> next;
+    if (at_ < piece_.end)
+        next = {piece_.data + (std::max(at_, piece_.begin) - piece_.begin), piece_.end - std::max(at_, piece_.begin)};
+    else if (piece_.next < refs_.refs().size())
+        next = {refs_.refs()[piece_.next]->data, refs_.refs()[piece_.next]->bytes};
+    constexpr int second_level = 2;
+    for (std::size_t at = 0; at < std::min(next.size(), 2 * pixels); at += 64)
+        __builtin_prefetch(next.data() + at, 0, second_level);
+}
+
 std::span<const std::uint16_t> RawPixels::gather(std::uint32_t begin, std::uint32_t end) noexcept {
     const auto low = static_cast<std::byte>(missing_word_);
     const auto high = static_cast<std::byte>(missing_word_ >> 8U);

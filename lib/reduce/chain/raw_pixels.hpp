@@ -27,6 +27,8 @@ public:
     /// The next `pixels` (1..chunk_pixels); a pixel of which a byte did not come is `missing_word`. Valid until the
     /// next call.
     [[nodiscard]] std::span<const std::uint16_t> next(std::size_t pixels) noexcept;
+    /// Asks for what next() reads next, at most so many pixels, into the second-level cache.
+    void fetch(std::size_t pixels) const noexcept;
     /// Pixels of the message that next() gave although they did not come.
     [[nodiscard]] std::uint64_t missing() const noexcept { return missing_; }
 

@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "export_target.hpp"
-#include "reduce/mfp/multi_event.hpp"
+#include "reduce/mfp/mep_view.hpp"
 #include "run_text.hpp"
 #include "store/mdf_record.hpp"
 #include "store/payload_info.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reduce/mfp/multi_event.hpp"
+#include "reduce/mfp/mep_view.hpp"
 #include "store/run_reader.hpp"
 
 namespace weir::app {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reduce/made_message.hpp"
+#include "reduce/mfp/mep_view.hpp"
 #include "reduce/mfp/multi_event.hpp"
 
 namespace {

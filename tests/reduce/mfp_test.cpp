@@ -11,6 +11,7 @@
 #include <random>
 
 #include "reduce/made_message.hpp"
+#include "reduce/mfp/mep_view.hpp"
 #include "reduce/mfp/multi_event.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
+#include "reduce/mfp/mep_view.hpp"
+
 #include <algorithm>
 #include <cstring>
-
-#include "reduce/mfp/multi_event.hpp"
 
 #include "reduce/mfp/layout.hpp"
 

@@ -1,13 +1,11 @@
 // Multi-event packets: the multi-fragment packets of all sources for one block of events, put together. In two orders,
 // both specified byte by byte in docs/reference/reduce/mfp.md: source by source, as LHCb's event builder of late 2019
-// has it ("mep"), or event by event ("events"). Written piece by piece on a worker, read back from any bytes.
+// has it ("mep"), or event by event ("events"). Written piece by piece on a worker; mep_view.hpp reads it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "reduce/mfp/block.hpp"
@@ -92,37 +90,6 @@ private:
     std::size_t source_ = 0;   ///< whose block is written
     std::uint64_t index_ = 0;  ///< entry of the table, or fragment
     std::uint64_t done_ = 0;   ///< bytes of that fragment that were written; running offset in tables
-};
-
-/// One event out of a multi-event packet.
-struct MepFragment {
-    MepSource source;
-    std::uint8_t type = 0;
-    std::span<const std::byte> bytes;
-};
-
-/// Reads a packet. Made for any bytes: nothing is believed before it is checked.
-class MepView {
-public:
-    /// Nothing, and the reason in `problem`, if this is no packet. `bytes` must outlive the view.
-    static std::optional<MepView> parse(std::span<const std::byte> bytes, std::string& problem);
-
-    [[nodiscard]] MepOrder order() const noexcept { return order_; }
-    [[nodiscard]] std::uint64_t first_event() const noexcept { return first_event_; }
-    [[nodiscard]] std::uint32_t events() const noexcept { return events_; }
-    [[nodiscard]] const std::vector<MepSource>& sources() const noexcept { return sources_; }
-    [[nodiscard]] MepFragment fragment(std::uint32_t event, std::size_t source) const;
-
-private:
-    bool parse_sources(std::span<const std::byte> bytes, std::string& problem);
-    bool parse_events(std::span<const std::byte> bytes, std::string& problem);
-
-    MepOrder order_ = MepOrder::sources;
-    std::uint64_t first_event_ = 0;
-    std::uint32_t events_ = 0;
-    std::vector<MepSource> sources_;
-    std::vector<std::uint8_t> types_;               ///< [source][event]
-    std::vector<std::span<const std::byte>> data_;  ///< [source][event]
 };
 
 }  // namespace weir::reduce

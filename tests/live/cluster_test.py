@@ -880,7 +880,6 @@ class NetworkTest(ClusterCase):
         senders = [threading.Thread(target=send_to, args=(place,)) for place in (0, 1)]
         for sender in senders:
             sender.start()
-            time.sleep(0.05)  # reports have numbers
         for sender in senders:
             sender.join()
         self.assertEqual(set(sent), {"ru0", "ru1"})

@@ -6,6 +6,7 @@ exit status 77, with the reason printed.
 """
 
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -139,6 +140,7 @@ class Case(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weir-live-"))
         self.folder.chmod(0o755)
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.sendings = itertools.count()
 
     def weir(self, config, *options, **more):
         run = Weir(self.folder, config, *options, **more)
@@ -172,7 +174,7 @@ class Case(unittest.TestCase):
         if "--rate" in options:
             at = options.index("--rate") + 1
             options[at] = bearable(options[at])
-        report = self.folder / f"sent{len(list(self.folder.glob('sent*')))}.json"
+        report = self.folder / f"sent{next(self.sendings)}.json"  # each its own: senders may run at the same time
         done = subprocess.run([*where, Weir.program, "send", "--quiet", "--report", str(report), *map(str, options)],
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)

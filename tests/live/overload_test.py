@@ -284,7 +284,7 @@ class FrozenDiskTest(live.Case):
         thread = threading.Thread(target=lambda: sent.update(self.send("--sources", 2, "--events", 60, "--seed", 4, "--rate", 200, "--to", target)))
         thread.start()
         live.wait_for(lambda: self.waits(), "stage that waits", timeout_s=20)
-        time.sleep(1)  # for a good part of the run, so that the writer is what limits all of it
+        time.sleep(4)  # most of the run, also where the sender takes seconds to start, so that the writer is what limits it
         self.frozen.unlink()
         thread.join(30)
         report = run.end()

@@ -16,6 +16,7 @@
 #include "export_target.hpp"
 #include "options/text.hpp"
 #include "options_common.hpp"
+#include "output_file.hpp"
 #include "run_text.hpp"
 #include "store/run_path.hpp"
 #include "terminal.hpp"

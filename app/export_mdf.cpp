@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "export_target.hpp"
+#include "output_file.hpp"
 #include "reduce/mfp/mep_view.hpp"
 #include "run_text.hpp"
 #include "store/mdf_record.hpp"

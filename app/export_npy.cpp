@@ -11,6 +11,8 @@
 
 #include "core/error.hpp"
 #include "export_target.hpp"
+#include "output_file.hpp"
+#include "output_folder.hpp"
 #include "reduce/pixels/pixels.hpp"
 #include "run_text.hpp"
 #include "store/json_members.hpp"

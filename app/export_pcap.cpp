@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "export_target.hpp"
+#include "output_file.hpp"
 #include "packet_maker.hpp"
 #include "run_text.hpp"
 #include "store/capture/writer.hpp"

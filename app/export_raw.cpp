@@ -3,6 +3,8 @@
 
 #include "core/error.hpp"
 #include "export_target.hpp"
+#include "output_file.hpp"
+#include "output_folder.hpp"
 #include "run_text.hpp"
 
 namespace weir::app {

@@ -1,17 +1,15 @@
-// What `weir export` writes to: one class per format, given one event after the other. And the file they write into.
+// What `weir export` writes to: one class per format, given one event after the other.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
 #include "filled_message.hpp"
-#include "store/file.hpp"
 #include "store/run_reader.hpp"
 
 namespace weir::app {
@@ -42,50 +40,6 @@ struct ExportEvent {
     std::vector<Message> messages;  ///< one per source of the event, empty for those left out
 };
 
-/// A new file under a hidden name that gets its own when all is in it, so that half an export does not look like one.
-/// All throw core::RunError.
-class OutputFile {
-public:
-    explicit OutputFile(std::filesystem::path path);
-    ~OutputFile();
-    OutputFile(const OutputFile&) = delete;
-    OutputFile& operator=(const OutputFile&) = delete;
-    void append(std::span<const std::byte> bytes);
-    void append(const std::string& text) { append(std::as_bytes(std::span(text))); }
-    void append_zeros(std::uint64_t count);
-    /// Overwrites what was appended before.
-    void rewrite(std::uint64_t offset, const std::string& text);
-    [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_ + buffer_.size(); }
-    [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-    void finish();
-
-private:
-    void flush();
-    std::filesystem::path path_;
-    std::filesystem::path hidden_;
-    store::File file_;
-    std::vector<std::byte> buffer_;
-    std::uint64_t bytes_ = 0;  ///< written
-    bool finished_ = false;
-};
-
-/// The same for a directory; what is in it goes, too, if the export ends early.
-class OutputFolder {
-public:
-    explicit OutputFolder(std::filesystem::path path);
-    ~OutputFolder();
-    OutputFolder(const OutputFolder&) = delete;
-    OutputFolder& operator=(const OutputFolder&) = delete;
-    /// Where the files of the folder are to be written until finish().
-    [[nodiscard]] const std::filesystem::path& hidden() const noexcept { return hidden_; }
-    void finish();
-
-private:
-    std::filesystem::path path_;
-    std::filesystem::path hidden_;
-    bool finished_ = false;
-};
-
 /// An event cannot be had in this format, but others can: it is left out, and said.
 struct EventRefused : core::RunError {
     using core::RunError::RunError;
@@ -114,8 +68,5 @@ MakeTarget make_pcap_target;
 MakeTarget make_pcapng_target;
 MakeTarget make_hdf5_target;
 MakeTarget make_mdf_target;
-
-/// Throws core::RunError if `path` or its hidden name exists.
-void refuse_existing(const std::filesystem::path& path);
 
 }  // namespace weir::app

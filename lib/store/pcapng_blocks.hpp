@@ -1,5 +1,5 @@
 // The blocks of a pcapng file, as bytes: draft-ietf-opsawg-pcapng (version 1.0), in the order of this machine. Time
-// stamps have nanoseconds. Only what weir writes; store/capture/pcapng.cpp reads.
+// stamps have nanoseconds. Only what weir writes; store/capture/pcapng_parser.cpp reads.
 #pragma once
 
 #include <array>

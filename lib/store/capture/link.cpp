@@ -1,6 +1,7 @@
 #include "store/capture/link.hpp"
 
 #include <fmt/format.h>
+#include <pcap/pcap.h>
 
 #include <algorithm>
 #include <span>
@@ -49,6 +50,11 @@ bool has_ethertype(std::uint16_t hardware) noexcept {
 }
 
 }  // namespace
+
+std::string link_text(std::uint32_t link) {
+    const char* name = pcap_datalink_val_to_name(static_cast<int>(link));
+    return fmt::format("{} ({})", link, name != nullptr ? name : "unknown");
+}
 
 bool CaptureLink::is_known(std::uint32_t link) noexcept {
     constexpr std::array known{link_ethernet, link_null, link_raw_bsd, link_raw, link_loop,

@@ -8,9 +8,15 @@
 #include <memory>
 #include <string>
 
-#include "store/capture/parser.hpp"
+#include "store/capture/reader.hpp"
 
 namespace weir::store {
+
+/// A LINKTYPE_ value.
+inline constexpr std::uint32_t link_ethernet = 1;
+
+/// "101 (RAW)".
+[[nodiscard]] std::string link_text(std::uint32_t link);
 
 class CaptureLink {
 public:

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "store/capture/library_parser.hpp"
 #include "store/capture/link.hpp"
-#include "store/capture/parser.hpp"
+#include "store/capture/pcapng_parser.hpp"
+#include "store/capture/stored_numbers.hpp"
 
 namespace weir::store {
 

@@ -1,10 +1,10 @@
-// The file or directory that an export is written to. See export_target.hpp.
+#include "output_file.hpp"
+
 #include <fmt/core.h>
 
 #include <array>
 
 #include "core/error.hpp"
-#include "export_target.hpp"
 #include "store/run_path.hpp"
 
 namespace weir::app {
@@ -17,12 +17,6 @@ void refuse_existing(const std::filesystem::path& path) {
         if (std::filesystem::exists(std::filesystem::symlink_status(name, error)))
             throw core::RunError(
                 fmt::format("{} exists already; choose another path (--out), or move it away", name.string()));
-}
-
-void refuse_too_large(const store::EventInfo& event, const ExportOptions& options) {
-    const std::string problem =
-        too_large_text(filled_bytes(event, options.source), event.content_bytes(), options.event_bytes_max);
-    if (!problem.empty()) throw EventRefused(problem + "; --max-event raises that");
 }
 
 OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)), hidden_(store::hidden_path(path_)) {
@@ -66,23 +60,6 @@ void OutputFile::flush() {
 void OutputFile::finish() {
     flush();
     file_.close();
-    store::rename_new(hidden_, path_);
-    finished_ = true;
-}
-
-OutputFolder::OutputFolder(std::filesystem::path path) : path_(std::move(path)), hidden_(store::hidden_path(path_)) {
-    refuse_existing(path_);
-    std::error_code error;
-    if (!std::filesystem::create_directory(hidden_, error))
-        throw core::RunError(fmt::format("cannot create {}: {}", hidden_.string(), error.message()));
-}
-
-OutputFolder::~OutputFolder() {
-    std::error_code error;
-    if (!finished_) std::filesystem::remove_all(hidden_, error);
-}
-
-void OutputFolder::finish() {
     store::rename_new(hidden_, path_);
     finished_ = true;
 }

@@ -1,30 +1,15 @@
-// The parts of CaptureReader: what parses pcapng, and what hands rare kinds of pcap to libpcap. Internal to it.
+// The part of CaptureReader that parses pcapng. Internal to it.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "store/capture/link.hpp"
 #include "store/capture/reader.hpp"
 
-struct pcap;
-
 namespace weir::store {
-
-/// libpcap's largest packet on Ethernet (MAXIMUM_SNAPLEN). A larger length in a file is damage.
-inline constexpr std::uint32_t capture_bytes_max = 262144;
-inline constexpr std::uint32_t link_ethernet = 1;
-
-/// What a snapshot length of a file means: 0 and what no int holds stand for no limit.
-[[nodiscard]] std::uint32_t snapshot_of(std::uint32_t stored) noexcept;
-
-/// Seconds and nanoseconds of any size as a time: clamped to what TimeNs holds, never negative.
-[[nodiscard]] core::TimeNs capture_time(std::int64_t seconds, std::int64_t fraction_ns) noexcept;
-
-/// "101 (RAW)".
-[[nodiscard]] std::string link_text(std::uint32_t link);
 
 /// pcapng as in draft-ietf-opsawg-pcapng: sections in one byte order, any number of interfaces of one link type and
 /// snapshot length, Enhanced, Simple and (obsolete) Packet Blocks; all other blocks are skipped.
@@ -64,28 +49,6 @@ private:
     std::uint32_t link_ = link_ethernet;           ///< likewise
     std::vector<Interface> interfaces_;
     std::string reason_;
-};
-
-/// libpcap over the same bytes.
-class LibraryParser {
-public:
-    LibraryParser() = default;
-    ~LibraryParser();
-    LibraryParser(const LibraryParser&) = delete;
-    LibraryParser& operator=(const LibraryParser&) = delete;
-    /// Returns why it cannot be read, or "". From then on the input is libpcap's.
-    [[nodiscard]] std::string open(CaptureInput& input);
-    /// 1: a record; 0: the proper end; -1: damage, see reason().
-    [[nodiscard]] int next(CaptureRecord& record) noexcept;
-    [[nodiscard]] std::string reason() const;
-    /// After open().
-    [[nodiscard]] std::uint32_t link() const noexcept;
-    /// The reader that owns the input has moved.
-    void moved_to(CaptureInput& input) noexcept { input_ = &input; }
-
-private:
-    CaptureInput* input_ = nullptr;
-    pcap* handle_ = nullptr;
 };
 
 }  // namespace weir::store

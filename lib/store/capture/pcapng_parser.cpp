@@ -1,11 +1,12 @@
+#include "store/capture/pcapng_parser.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "store/capture/link.hpp"
-#include "store/capture/parser.hpp"
 #include "store/capture/pcapng_format.hpp"
+#include "store/capture/stored_numbers.hpp"
 
 namespace weir::store {
 

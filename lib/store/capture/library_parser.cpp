@@ -1,34 +1,15 @@
-// libpcap for the kinds of pcap that are too rare to be parsed here, and for the reasons why something is none.
-#include <fmt/format.h>
+#include "store/capture/library_parser.hpp"
+
 #include <pcap/pcap.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <limits>
 
 #include "store/capture/link.hpp"
-#include "store/capture/parser.hpp"
+#include "store/capture/stored_numbers.hpp"
 
 namespace weir::store {
-
-std::uint32_t snapshot_of(std::uint32_t stored) noexcept {
-    const bool limits = stored != 0 && stored <= static_cast<std::uint32_t>(std::numeric_limits<std::int32_t>::max());
-    return limits ? stored : capture_bytes_max;
-}
-
-core::TimeNs capture_time(std::int64_t seconds, std::int64_t fraction_ns) noexcept {
-    // pcapng time stamps have 64 bits and any resolution, so a damaged one can be beyond what TimeNs holds.
-    constexpr std::int64_t last_s = std::numeric_limits<core::TimeNs>::max() / core::ns_per_s - 8;
-    // A damaged pcap record can hold 2^32 microseconds.
-    return std::clamp<std::int64_t>(seconds, 0, last_s) * core::ns_per_s +
-           std::clamp<std::int64_t>(fraction_ns, 0, 5 * core::ns_per_s);
-}
-
-std::string link_text(std::uint32_t link) {
-    const char* name = pcap_datalink_val_to_name(static_cast<int>(link));
-    return fmt::format("{} ({})", link, name != nullptr ? name : "unknown");
-}
 
 LibraryParser::~LibraryParser() {
     if (handle_ != nullptr) pcap_close(handle_);

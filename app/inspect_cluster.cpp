@@ -1,4 +1,3 @@
-// A cluster's run for people. See inspect_cluster.hpp.
 #include "inspect_cluster.hpp"
 
 #include <fmt/core.h>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "assemble/event_cause.hpp"
+#include "inspect_cluster_json.hpp"
 #include "run_text.hpp"
 #include "terminal.hpp"
 

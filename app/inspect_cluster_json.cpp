@@ -1,8 +1,7 @@
-// A cluster's run for programs. See inspect_cluster.hpp.
+#include "inspect_cluster_json.hpp"
+
 #include <nlohmann/json.hpp>
 #include <optional>
-
-#include "inspect_cluster.hpp"
 
 namespace weir::app {
 

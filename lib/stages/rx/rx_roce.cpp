@@ -56,7 +56,7 @@ void RxRoce::decode(const Arrivals& burst, HeaderPrefetch& headers) noexcept {
     const std::size_t count = burst.packets.size();
     std::size_t fetched = 1;
     for (std::size_t i = 0; i < count; ++i) {
-        headers.next();
+        if (i % HeaderPrefetch::together == 0) headers.next(HeaderPrefetch::together);
         const bool check = checks_icrc(burst.routes[i]);
         const std::size_t wanted = check ? std::min(count, i + 1 + HeaderPrefetch::bodies_ahead(*burst.packets[i])) : 0;
         for (; fetched < wanted; ++fetched)

@@ -100,8 +100,14 @@ public:
                 TimeNs now) noexcept {
         return memory_.append(message, buffer, data, offset, bytes, now);
     }
-    /// The same for a payload that lies at `data` in memory of the caller's, who keeps it there until the message is
-    /// recycled (Message::lease): the buffer goes back at once. There must be room.
+    /// The same where has_room has said yes. The caller counts the packet as in_flight, with `took`.
+    void put(Message& message, void* buffer, const std::byte* data, std::uint32_t offset, std::uint32_t bytes,
+             TimeNs now) noexcept {
+        memory_.put(message, buffer, data, offset, bytes, now);
+    }
+    void took(std::uint32_t packets) noexcept { packets_.add(wire::PacketCounter::in_flight, packets); }
+    /// The same as `append` for a payload that lies at `data` in memory of the caller's, who keeps it there until the
+    /// message is recycled (Message::lease): the buffer goes back at once. There must be room.
     void append_kept(Message& message, void* buffer, const std::byte* data, std::uint32_t offset, std::uint32_t bytes,
                      TimeNs now) noexcept;
     /// Moves everything in `from` after what is in `into` and recycles the empty `from`: two runs were one message.

@@ -118,6 +118,16 @@ public:
         set(at);
         core::add(counts.seen);
     }
+    /// The `count` PSNs after the newest have come, one after the other.
+    void add_next(std::uint32_t count, PsnCounts& counts) noexcept {
+        core::add(counts.expected, count);
+        core::add(counts.seen, count);
+        for (; count > 0; --count) set(++newest_);
+    }
+    /// This PSN is the newest that has come.
+    [[nodiscard]] bool ends_with(std::uint32_t psn) const noexcept {
+        return begun_ && (static_cast<std::uint32_t>(newest_) & 0xffffff) == psn;
+    }
     /// How far this PSN is ahead of the newest one; negative: behind it. The shorter way around.
     [[nodiscard]] std::int64_t ahead(std::uint32_t psn) const noexcept {
         return begun_ ? static_cast<std::int32_t>((psn - static_cast<std::uint32_t>(newest_)) << 8U) >> 8 : 0;

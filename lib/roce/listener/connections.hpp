@@ -104,6 +104,7 @@ public:
                                    std::uint64_t{psn_window} * sizeof(PsnCell) + psn_window / 8);
     }
 
+    [[nodiscard]] std::size_t sources() const noexcept { return sources_.size(); }
     [[nodiscard]] bool has(std::uint32_t source_id) const noexcept {
         return source_id < slot_by_source_.size() && slot_by_source_[source_id] != no_run;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/one_writer.hpp"
 
@@ -41,12 +42,19 @@ Listener::Listener(const Config& config, MessageTable& table, wire::PacketTally&
       connections_(config.sources, config.more_connections, config.psn_window, config.touch, table, packets),
       runs_(config.runs_max, connections_, table),
       numbers_(connections_, runs_, config.timeout_ns),
-      closing_(connections_, runs_, numbers_, config.runs_max, table) {}
+      closing_(connections_, runs_, numbers_, config.runs_max, table),
+      stretches_(connections_.sources()) {}
 
 void Listener::add(std::uint32_t source_id, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
+    const std::uint32_t source = connections_.slot_of(source_id);
+    settle(stretches_[source]);
+    add_one(source, packet, buffer, now);
+}
+
+void Listener::add_one(std::uint32_t source, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
     if (has_wrong_length(packet)) return table_.reject(buffer, PacketCounter::malformed_roce_length);
     expire_runs(table_.due_by(now));
-    Connection& connection = connection_of(source_id, packet, now);
+    Connection& connection = connection_of(source, packet, now);
     expire_held(connection, table_.due_by(now));
     if (!connection.seen) {
         connection.seen = true;
@@ -71,23 +79,34 @@ void Listener::add(std::uint32_t source_id, const RocePacket& packet, void* buff
     add_near(connection, psn, packet, buffer, now);
 }
 
-/// For each packet the connection that it is probably of, and the run that it probably goes on with: they may be any,
-/// so that nothing comes of them here.
-void Listener::look_ahead(const Arrivals& burst, Guesses& guesses) noexcept {
+/// Fetches for each packet what it probably touches. All guesses may be wrong, so that nothing comes of them here.
+void Listener::look_ahead(const Arrivals& burst) noexcept {
     const std::size_t count = burst.packets.size();
     std::array<const PsnCell*, burst_max> before;
     std::array<Message*, burst_max> messages;
+    std::size_t others = 0;  // than those that go on with a stretch
     for (std::size_t i = 0; i < count; ++i) {
-        guesses[i] = &connections_.recent(connections_.slot_of(burst.sources[i]));
-        const PsnRing& ring = guesses[i]->ring;
+        const std::uint32_t source = connections_.slot_of(burst.sources[i]);
+        const Stretch& stretch = stretches_[source];
+        before[i] = nullptr;
+        messages[i] = stretch.message;
+        if (stretch.going_on()) {
+            __builtin_prefetch(messages[i], 1);
+            continue;
+        }
+        const PsnRing& ring = connections_.recent(source).ring;
         before[i] = &ring.probable(ring.extend(burst.packets[i].psn) - 1);
         __builtin_prefetch(before[i], 1);
+        ++others;
     }
-    for (std::size_t i = 0; i < count; ++i)
-        if (before[i]->in_run()) runs_.prefetch(before[i]->run());
-    for (std::size_t i = 0; i < count; ++i) {
-        messages[i] = before[i]->in_run() ? runs_[before[i]->run()].message : nullptr;
-        __builtin_prefetch(messages[i], 1);
+    if (others > 0) {
+        for (std::size_t i = 0; i < count; ++i)
+            if (before[i] != nullptr && before[i]->in_run()) runs_.prefetch(before[i]->run());
+        for (std::size_t i = 0; i < count; ++i) {
+            if (before[i] == nullptr) continue;
+            messages[i] = before[i]->in_run() ? runs_[before[i]->run()].message : nullptr;
+            __builtin_prefetch(messages[i], 1);
+        }
     }
     if (runs_.count() < look_far_runs) return;
     for (std::size_t i = 0; i < count; ++i)
@@ -95,17 +114,84 @@ void Listener::look_ahead(const Arrivals& burst, Guesses& guesses) noexcept {
 }
 
 void Listener::add_burst(const Arrivals& burst) noexcept {
-    Guesses guesses;
-    look_ahead(burst, guesses);
-    for (std::size_t i = 0; i < burst.packets.size(); ++i)
-        if (!add_regular(*guesses[i], burst.sources[i], burst.packets[i], burst.buffers[i], burst.times[i]))
-            add(burst.sources[i], burst.packets[i], burst.buffers[i], burst.times[i]);
+    look_ahead(burst);
+    const auto count = static_cast<std::uint32_t>(burst.packets.size());
+    bool roomy = table_.has_room(count);
+    std::uint32_t placed = 0;
+    TimeNs oldest = oldest_ns();
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const RocePacket& packet = burst.packets[i];
+        const TimeNs now = burst.times[i];
+        const std::uint32_t source = connections_.slot_of(burst.sources[i]);
+        Stretch& stretch = stretches_[source];
+        if (stretch.goes_on_with(packet) && roomy && table_.due_by(now) - oldest < timeout_ns_) [[likely]] {
+            table_.put(*stretch.message, burst.buffers[i], packet.payload, stretch.offset, packet.bytes, now);
+            stretch.step(now);
+            ++placed;
+            continue;
+        }
+        // Counted before anything can become of them.
+        table_.took(std::exchange(placed, 0));
+        settle(stretch);
+        if (!add_regular(source, packet, burst.buffers[i], now)) add_one(source, packet, burst.buffers[i], now);
+        begin_stretch(stretch, source, packet);
+        roomy = table_.has_room(count - i - 1);
+        oldest = oldest_ns();
+    }
+    table_.took(placed);
+    heard_ = unsettled_ = true;
 }
 
-/// The way of nearly every packet. False: it is odd, or the guess is wrong, and nothing has been done.
-bool Listener::add_regular(Connection& connection, std::uint32_t source_id, const RocePacket& packet, void* buffer,
-                           TimeNs now) noexcept {
-    const std::uint32_t source = connections_.slot_of(source_id);
+/// From this packet on, if nothing speaks against it. No run but the one that grows may be near: PSNs that are noted
+/// late push none out of the ring then, and none is in the way.
+void Listener::begin_stretch(Stretch& stretch, std::uint32_t source, const RocePacket& packet) noexcept {
+    if (packet.ends()) return;
+    const Connection& connection = connections_.recent(source);
+    const PsnRing& ring = connection.ring;
+    const Psn psn = ring.extend(packet.psn);
+    if (!connections_.is_of(connection, source, packet) || !connection.seen || connection.held_count > 0) return;
+    if (psn != ring.newest() || !runs_.is_before(connection, ring.at(psn), psn + 1)) return;
+    const std::uint32_t index = ring.at(psn).run();
+    const Run& run = runs_[index];
+    if (!run.has_first || run.has_last || run.pmtu == 0 || !runs_.is_alone(connection, index)) return;
+    if (!connection.account.ends_with(packet.psn)) return;
+    const std::uint32_t room = connection.config->max_message_bytes - run.message->received_bytes;
+    const auto left = static_cast<std::uint8_t>(std::min(Stretch::longest, room / run.pmtu));
+    if (left == 0) return;
+    stretch = {.address_pair = packet.address_pair,
+               .source_qp = packet.source_qp,
+               .psn = (packet.psn + 1) & psn_mask,
+               .bytes = run.pmtu,
+               .offset = static_cast<std::uint32_t>(psn + 1 - run.begin) * run.pmtu,
+               .connection = connection.slot,
+               .run = index,
+               .message = run.message,
+               .transport = packet.transport,
+               .is_write = run.is_write,
+               .left = left};
+}
+
+/// Its packets are noted as `add_regular` would have done it, and it ends. Whoever looks at a connection, or changes
+/// it, does so after this.
+void Listener::settle(Stretch& stretch) noexcept {
+    stretch.psn = Stretch::nobody;
+    const std::uint32_t taken = std::exchange(stretch.taken, std::uint8_t{0});
+    if (taken == 0) return;
+    Connection& connection = connections_[stretch.connection];
+    connection.ring.advance(taken, PsnCell::of_run(stretch.run));
+    connection.account.add_next(taken, connections_.counts_of(connection));
+    runs_[stretch.run].end += taken;
+    connections_.heard_of(connection, stretch.last_ns);
+}
+
+void Listener::settle_all() noexcept {
+    for (Stretch& stretch : stretches_) settle(stretch);
+}
+
+/// The way of the next MIDDLE or LAST of a message whose beginning is here. False: it is odd, or of another connection
+/// than the one before, and nothing has been done.
+bool Listener::add_regular(std::uint32_t source, const RocePacket& packet, void* buffer, TimeNs now) noexcept {
+    Connection& connection = connections_.recent(source);
     PsnRing& ring = connection.ring;
     if (!connections_.is_of(connection, source, packet) || !connection.seen || connection.held_count > 0) return false;
     const Psn psn = ring.extend(packet.psn);
@@ -124,10 +210,10 @@ bool Listener::add_regular(Connection& connection, std::uint32_t source_id, cons
     return true;
 }
 
-Connection& Listener::connection_of(std::uint32_t source_id, const RocePacket& packet, TimeNs now) noexcept {
-    const std::uint32_t source = connections_.slot_of(source_id);
+Connection& Listener::connection_of(std::uint32_t source, const RocePacket& packet, TimeNs now) noexcept {
     if (Connection* known = connections_.find(source, packet, now); known != nullptr) [[likely]]
         return *known;
+    settle_all();  // who has been silent for longest, and what is to be closed
     Connection& connection = connections_.place_for(source);
     closing_.close_all(connection, now);
     connections_.connect(connection, source, packet, now);
@@ -236,7 +322,9 @@ void Listener::start_era(Connection& connection, Psn psn, TimeNs now) noexcept {
 }
 
 void Listener::note(std::uint32_t source_id, const RocePacket& packet, TimeNs now) noexcept {
-    Connection& connection = connection_of(source_id, packet, now);
+    const std::uint32_t source = connections_.slot_of(source_id);
+    settle(stretches_[source]);
+    Connection& connection = connection_of(source, packet, now);
     connection.account.add(packet.psn, connections_.counts_of(connection));
 }
 
@@ -252,8 +340,10 @@ void Listener::count_used(Connection& connection, const RocePacket& packet) noex
 }
 
 void Listener::skip(std::uint32_t source_id, const RocePacket& packet, TimeNs now) noexcept {
+    const std::uint32_t source = connections_.slot_of(source_id);
+    settle(stretches_[source]);
     expire_runs(table_.due_by(now));
-    Connection& connection = connection_of(source_id, packet, now);
+    Connection& connection = connection_of(source, packet, now);
     count_used(connection, packet);
     if (!connection.seen) return;
     const Psn first = connection.ring.extend(packet.psn);
@@ -284,7 +374,13 @@ void Listener::skip(std::uint32_t source_id, const RocePacket& packet, TimeNs no
 }
 
 void Listener::expire_runs(TimeNs now) noexcept {
-    while (is_due(now)) closing_.close(runs_.oldest(), now);
+    while (is_due(now)) close_oldest(now);
+}
+
+void Listener::close_oldest(TimeNs now) noexcept {
+    const std::uint32_t run = runs_.oldest();
+    settle(stretches_[connections_[runs_[run].connection].source]);
+    closing_.close(run, now);
 }
 
 void Listener::expire_held(Connection& connection, TimeNs now) noexcept {
@@ -293,12 +389,14 @@ void Listener::expire_held(Connection& connection, TimeNs now) noexcept {
 }
 
 void Listener::expire(TimeNs now) noexcept {
+    if (!std::exchange(heard_, false) && std::exchange(unsettled_, false)) settle_all();
     expire_runs(now);
     if (!connections_.any_held()) return;
     for (Connection& connection : connections_.all()) expire_held(connection, now);
 }
 
 void Listener::finish(TimeNs now) noexcept {
+    settle_all();
     while (runs_.oldest() != no_run) closing_.close(runs_.oldest(), now);
     for (Connection& connection : connections_.all()) connections_.drop_held(connection);
 }
@@ -310,6 +408,7 @@ void Listener::begin_pass(TimeNs now) noexcept {
 
 void Listener::forget(std::uint32_t source_id, TimeNs now, std::optional<std::uint32_t> first_psn) noexcept {
     const std::uint32_t source = connections_.slot_of(source_id);
+    settle(stretches_[source]);
     for (Connection& connection : connections_.all()) {
         if (!connections_.is_of(connection, source)) continue;
         closing_.close_all(connection, now);
@@ -320,7 +419,7 @@ void Listener::forget(std::uint32_t source_id, TimeNs now, std::optional<std::ui
 
 bool Listener::evict_oldest(TimeNs now) noexcept {
     if (runs_.oldest() == no_run) return false;
-    closing_.close(runs_.oldest(), now);
+    close_oldest(now);
     return true;
 }
 

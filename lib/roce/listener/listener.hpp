@@ -34,6 +34,7 @@
 #include "roce/listener/connections.hpp"
 #include "roce/listener/message_numbers.hpp"
 #include "roce/listener/runs.hpp"
+#include "roce/listener/stretch.hpp"
 #include "roce/message_source.hpp"
 #include "roce/psn_account.hpp"
 #include "wire/roce.hpp"
@@ -92,7 +93,8 @@ public:
     /// Adds all of them in order. Takes their buffers: each ends in a message or is given back.
     ///
     /// In two passes, as MessageTable::add_burst: the first fetches what the second touches, and the second places the
-    /// next MIDDLE or LAST of a message whose beginning is here. Whatever is odd in any respect goes through `add`.
+    /// next packets of messages whose beginning is here: those in a stretch, and others of which little has to be
+    /// looked at. Whatever is odd in any respect goes through `add`.
     void add_burst(const Arrivals& burst) noexcept;
     /// The same for one packet, by the way that knows every case.
     void add(std::uint32_t source, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
@@ -125,7 +127,7 @@ public:
     void forget(std::uint32_t source, TimeNs now, std::optional<std::uint32_t> first_psn = {}) noexcept;
 
     [[nodiscard]] bool listens_to(std::uint32_t source) const noexcept { return connections_.has(source); }
-    /// Which PSNs of `source` came; for any thread.
+    /// Which PSNs of `source` came; for any thread. Up to Stretch::longest behind while packets come.
     [[nodiscard]] PsnCounts::Values psn_counts(std::uint32_t source) const noexcept {
         return connections_.counts_of(source).values();
     }
@@ -134,12 +136,15 @@ public:
     [[nodiscard]] std::uint32_t runs() const noexcept { return runs_.count(); }
 
 private:
-    using Guesses = std::array<Connection*, burst_max>;
-    void look_ahead(const Arrivals& burst, Guesses& guesses) noexcept;
-    [[nodiscard]] bool add_regular(Connection& connection, std::uint32_t source_id, const wire::RocePacket& packet,
-                                   void* buffer, TimeNs now) noexcept;
-    [[nodiscard]] Connection& connection_of(std::uint32_t source_id, const wire::RocePacket& packet,
-                                            TimeNs now) noexcept;
+    void look_ahead(const Arrivals& burst) noexcept;
+    void add_one(std::uint32_t source, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
+    void begin_stretch(Stretch& stretch, std::uint32_t source, const wire::RocePacket& packet) noexcept;
+    void settle(Stretch& stretch) noexcept;
+    void settle_all() noexcept;
+    void close_oldest(TimeNs now) noexcept;
+    [[nodiscard]] bool add_regular(std::uint32_t source, const wire::RocePacket& packet, void* buffer,
+                                   TimeNs now) noexcept;
+    [[nodiscard]] Connection& connection_of(std::uint32_t source, const wire::RocePacket& packet, TimeNs now) noexcept;
     void add_near(Connection& connection, Psn psn, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
     void add_far(Connection& connection, Psn psn, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
     void repeated(Connection& connection, Psn psn, PsnCell cell, const wire::RocePacket& packet, void* buffer,
@@ -152,9 +157,7 @@ private:
     void restart(Connection& connection, Psn first, TimeNs now) noexcept;
     void close_beyond_window(Connection& connection, TimeNs now) noexcept;
     void count_used(Connection& connection, const wire::RocePacket& packet) noexcept;
-    [[nodiscard]] bool is_due(TimeNs now) const noexcept {
-        return runs_.oldest() != no_run && now - runs_[runs_.oldest()].first_ns >= timeout_ns_;
-    }
+    [[nodiscard]] bool is_due(TimeNs now) const noexcept { return now - oldest_ns() >= timeout_ns_; }
     void expire_runs(TimeNs now) noexcept;
     void expire_held(Connection& connection, TimeNs now) noexcept;
 
@@ -167,6 +170,9 @@ private:
     Runs runs_;
     MessageNumbers numbers_;
     Closing closing_;
+    std::vector<Stretch> stretches_;  ///< of each source
+    bool heard_ = false;              ///< packets, since the last expire()
+    bool unsettled_ = false;          ///< stretches may have packets that are not noted
 };
 
 }  // namespace weir::roce

@@ -85,6 +85,10 @@ public:
     /// The cell that the next step of `advance` gives to a new PSN: that of `oldest()`.
     [[nodiscard]] PsnCell leaving() const noexcept { return cells_[index(newest_ + 1)]; }
     void advance() noexcept { cells_[index(++newest_)] = PsnCell(); }
+    /// So many steps, and all that is new is this. Nothing of what leaves matters to anybody.
+    void advance(std::uint32_t steps, PsnCell cell) noexcept {
+        for (; steps > 0; --steps) cells_[index(++newest_)] = cell;
+    }
     /// Forgets everything; the ring then ends at `newest`.
     void restart(Psn newest) noexcept {
         for (Psn psn = std::max(lowest_, oldest()); psn <= newest_; ++psn) cells_[index(psn)] = PsnCell();

@@ -53,6 +53,10 @@ public:
     /// beginning is here, and nothing speaks against it; else no_run. `place` would put it there.
     [[nodiscard]] std::uint32_t continued(const Connection& connection, Psn psn,
                                           const wire::RocePacket& packet) const noexcept;
+    /// Whether the connection has this run and no other.
+    [[nodiscard]] bool is_alone(const Connection& connection, std::uint32_t run) const noexcept {
+        return connection.runs.first() == run && runs_[run].of_connection.next == no_run;
+    }
     /// Takes such a packet, for which the table has room.
     void go_on(std::uint32_t run, Connection& connection, Psn psn, const wire::RocePacket& packet, void* buffer,
                TimeNs now) noexcept;

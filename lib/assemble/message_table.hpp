@@ -100,7 +100,7 @@ public:
                 TimeNs now) noexcept {
         return memory_.append(message, buffer, data, offset, bytes, now);
     }
-    /// The same where has_room has said yes. The caller counts the packet as in_flight, with `took`.
+    /// The same for a packet in a buffer, where has_room has said yes. The caller counts it as in_flight, with `took`.
     void put(Message& message, void* buffer, const std::byte* data, std::uint32_t offset, std::uint32_t bytes,
              TimeNs now) noexcept {
         memory_.put(message, buffer, data, offset, bytes, now);

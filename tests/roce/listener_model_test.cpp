@@ -87,6 +87,7 @@ struct Plan {
     Mode mode = Mode::immediate;
     wire::RoceTransport transport = wire::RoceTransport::uc;
     std::uint32_t senders = 1;
+    std::uint32_t packets_max = 12;  ///< of a message
 };
 
 Plan random_plan(Dice& dice) {
@@ -105,7 +106,7 @@ Plan random_plan(Dice& dice) {
 
 std::uint32_t random_size(Dice& dice, const Plan& plan, std::uint32_t pmtu) {
     if (plan.transport == wire::RoceTransport::ud) return 4 + dice.below(pmtu - 3);
-    const std::uint32_t bytes = dice.below(dice.chance(0.2) ? 600 : pmtu * (1 + dice.below(12)));
+    const std::uint32_t bytes = dice.below(dice.chance(0.2) ? 600 : pmtu * (1 + dice.below(plan.packets_max)));
     // Where the number does not tell, every packet has a word that says whose it is.
     return plan.mode == Mode::immediate ? bytes : (bytes + 4) & ~3U;
 }
@@ -346,6 +347,7 @@ Mixed random_mixed(Dice& dice) {
     for (std::uint32_t source = 0; source < sources; ++source) {
         Plan plan = random_plan(dice);
         if (dice.chance(0.5)) plan.loss = plan.repeat = plan.displacement = 0;
+        if (dice.chance(0.1)) plan.packets_max = 2 * Stretch::longest + 20;
         Listener::SourceConfig& config = out.config.sources[source];
         constexpr NumberBy ways[] = {NumberBy::immediate, NumberBy::arrival, NumberBy::count, NumberBy::count};
         config.source = source;
@@ -384,6 +386,7 @@ Mixed random_mixed(Dice& dice) {
 std::string told(const Mixed& mixed, bool one_by_one, std::uint64_t seed) {
     Dice dice(seed);
     Harness harness(mixed.config);
+    const auto sources = static_cast<std::uint32_t>(mixed.config.sources.size());
     for (std::span<const Arrived> left(mixed.arrived); !left.empty();) {
         const std::size_t count = random_burst(dice, left.size());
         harness.add_burst(left.first(count), one_by_one);
@@ -395,6 +398,11 @@ std::string told(const Mixed& mixed, bool one_by_one, std::uint64_t seed) {
             read.dma_length = dice.below(5000);
             harness.skip(read, last.now, last.source);
         }
+        if (dice.chance(0.01)) harness.forget(last.now, {}, dice.below(sources));
+        if (dice.chance(0.02)) static_cast<void>(harness.listener.evict_oldest(last.now));
+        if (dice.chance(0.02)) harness.listener.expire_messages(last.now);
+        if (dice.chance(0.01)) harness.listener.note(last.source, last.packet, last.now);
+        harness.drain(last.now);
         left = left.subspan(count);
     }
     harness.finish(mixed.arrived.empty() ? 0 : mixed.arrived.back().now);
@@ -403,7 +411,7 @@ std::string told(const Mixed& mixed, bool one_by_one, std::uint64_t seed) {
         text << wire::packet_counters[i].name << ' ' << harness.packets.get(static_cast<PacketCounter>(i)) << '\n';
     for (std::size_t i = 0; i < core::count_of<assemble::MessageCounter>; ++i)
         text << "messages " << i << ' ' << harness.messages.get(static_cast<assemble::MessageCounter>(i)) << '\n';
-    for (std::uint32_t source = 0; source < mixed.config.sources.size(); ++source) {
+    for (std::uint32_t source = 0; source < sources; ++source) {
         const PsnCounts::Values psns = harness.listener.psn_counts(source);
         text << "PSNs " << psns.expected << ' ' << psns.seen << ' ' << psns.out_of_order << ' ' << psns.repeated << ' '
              << psns.restarts << ' ' << psns.jumps << ' ' << psns.jump_psns << ' ' << psns.unnumbered << ' '

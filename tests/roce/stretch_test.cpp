@@ -4,6 +4,8 @@
 namespace weir::roce::test {
 namespace {
 
+using Bytes = std::vector<std::byte>;
+
 constexpr std::uint32_t packets_in_all = 200;
 constexpr std::uint32_t burst = 32;
 
@@ -97,6 +99,33 @@ TEST_F(StretchTest, DoesNotGoOnWithAWholeMessage) {
     EXPECT_EQ(harness.delivered[0].total, 3 * pmtu);
     for (const PacketCounter counter : {PacketCounter::placed, PacketCounter::unbound, PacketCounter::duplicate})
         EXPECT_EQ(harness.packets.get(counter), single.packets.get(counter));
+}
+
+TEST_F(StretchTest, IsOfPacketsOfTheSizeThatIsKnownOfItsPeer) {
+    // Two messages in packets of different sizes, and the middle of the first comes last; then one of the second again,
+    // which would begin a stretch. A READ uses as many PSNs as packets of the size that came last have room for.
+    const Bytes first = payload_of(1, 2 * pmtu + 100);
+    const Bytes second = payload_of(2, 3 * pmtu / 2 + 100);
+    const auto large = packets_of({wire::RoceTransport::uc, false, 1, pmtu}, first, 0);
+    const auto small = packets_of({wire::RoceTransport::uc, false, 2, pmtu / 2}, second, 3);
+    std::vector<Arrived> mixed;
+    for (const wire::RocePacket& packet :
+         {large[0], large[2], small[0], small[1], large[1], small[1], small[2], small[3]})
+        mixed.push_back({packet, 1000 * static_cast<core::TimeNs>(mixed.size() + 1)});
+    wire::RocePacket read = small[3];
+    read.psn = 7;
+    read.dma_length = 4 * pmtu;
+    std::vector<std::uint64_t> expected;
+    for (const bool one_by_one : {true, false}) {
+        Harness harness({});
+        harness.add_burst(mixed, one_by_one);
+        harness.skip(read, mixed.back().now, 0);
+        harness.finish(mixed.back().now);
+        EXPECT_EQ(harness.delivered.size(), 2U);
+        expected.push_back(harness.psn_counts().expected);
+    }
+    EXPECT_EQ(expected[0], 15U);
+    EXPECT_EQ(expected[1], 15U);
 }
 
 TEST_F(StretchTest, EndsWhereItsPeerIsForgotten) {

@@ -153,8 +153,9 @@ void Listener::begin_stretch(Stretch& stretch, std::uint32_t source, const RoceP
     if (psn != ring.newest() || !runs_.is_before(connection, ring.at(psn), psn + 1)) return;
     const std::uint32_t index = ring.at(psn).run();
     const Run& run = runs_[index];
-    if (!run.has_first || run.has_last || run.pmtu == 0 || !runs_.is_alone(connection, index)) return;
-    if (!connection.account.ends_with(packet.psn)) return;
+    if (!run.has_first || run.has_last || !runs_.is_alone(connection, index)) return;
+    // Each packet notes its size; these need not, if it is the one that is noted.
+    if (connection.pmtu != run.pmtu || !connection.account.ends_with(packet.psn)) return;
     const std::uint32_t room = connection.config->max_message_bytes - run.message->received_bytes;
     const auto left = static_cast<std::uint8_t>(std::min(Stretch::longest, room / run.pmtu));
     if (left == 0) return;

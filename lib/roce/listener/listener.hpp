@@ -76,7 +76,7 @@ public:
     Listener(const Config& config, assemble::MessageTable& table, wire::PacketTally& packets);
     /// What the connections of so many sources take, if all of it is used.
     [[nodiscard]] static std::uint64_t memory_bytes(std::size_t sources, std::uint32_t psn_window) noexcept {
-        return Connections::memory_bytes(sources, more_connections_default, psn_window);
+        return Connections::memory_bytes(sources, more_connections_default, psn_window) + sources * sizeof(Stretch);
     }
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
@@ -94,7 +94,7 @@ public:
     ///
     /// In two passes, as MessageTable::add_burst: the first fetches what the second touches, and the second places the
     /// next packets of messages whose beginning is here: those in a stretch, and others of which little has to be
-    /// looked at. Whatever is odd in any respect goes through `add`.
+    /// looked at. Whatever is odd in any respect takes the way of `add`.
     void add_burst(const Arrivals& burst) noexcept;
     /// The same for one packet, by the way that knows every case.
     void add(std::uint32_t source, const wire::RocePacket& packet, void* buffer, TimeNs now) noexcept;
@@ -127,7 +127,8 @@ public:
     void forget(std::uint32_t source, TimeNs now, std::optional<std::uint32_t> first_psn = {}) noexcept;
 
     [[nodiscard]] bool listens_to(std::uint32_t source) const noexcept { return connections_.has(source); }
-    /// Which PSNs of `source` came; for any thread. Up to Stretch::longest behind while packets come.
+    /// Which PSNs of `source` came; for any thread. While packets come, of any source, up to Stretch::longest behind,
+    /// in what was expected and what was seen alike.
     [[nodiscard]] PsnCounts::Values psn_counts(std::uint32_t source) const noexcept {
         return connections_.counts_of(source).values();
     }

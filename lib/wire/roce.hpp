@@ -58,6 +58,7 @@ struct RocePacket {
     std::uint64_t address_pair = 0;  ///< tells apart who sends to whom: both addresses, or a mix of them (IPv6)
     std::uint64_t address = 0;       ///< of the sender, as roce_address gives it
 
+    bool operator==(const RocePacket&) const = default;
     /// Of a message.
     [[nodiscard]] constexpr bool starts() const noexcept {
         return place == RocePlace::first || place == RocePlace::only;

@@ -7,7 +7,7 @@
 #include <random>
 #include <tuple>
 
-#include "../wire/wire_support.hpp"
+#include "received.hpp"
 #include "wire/encode.hpp"
 
 namespace weir::stages::test {
@@ -17,30 +17,8 @@ using steer::Route;
 using wire::Datagram;
 using wire::FrameSpec;
 using wire::test::Bytes;
-using wire::test::Exact;
 
 constexpr std::size_t ip_at = 14;
-
-/// A packet of a port, with nothing after its last byte.
-struct Received {
-    explicit Received(const Bytes& frame, std::uint8_t port = 0) : Received(frame, frame.size(), port) {}
-    Received(const Bytes& frame, std::size_t captured, std::uint8_t port)
-        : bytes(std::span<const std::byte>(frame).first(captured)) {
-        mbuf.buf_addr = const_cast<std::byte*>(bytes.data());
-        mbuf.nb_segs = 1;
-        packet.mbuf = &mbuf;
-        packet.wire_bytes = static_cast<std::uint32_t>(frame.size());
-        packet.captured_bytes = static_cast<std::uint16_t>(captured);
-        packet.port = port;
-    }
-    [[nodiscard]] wire::Verdict parse(Datagram& out) const {
-        return wire::parse_any_frame(bytes.data(), packet.captured_bytes, packet.wire_bytes, out);
-    }
-
-    Exact bytes;
-    rte_mbuf mbuf{};
-    port::Packet packet;
-};
 
 /// Remembers a frame as the rx lcore does.
 void remember(KnownFlows& flows, const Received& received, const Route& route) {

@@ -8,6 +8,7 @@
 #include "port/packet_batch.hpp"
 #include "steer/steering.hpp"
 #include "wire/fragment.hpp"
+#include "wire/roce.hpp"
 
 namespace weir::stages {
 
@@ -25,8 +26,10 @@ struct PacketRun {
     std::array<core::TimeNs, capacity> times;  ///< these three not of RoCE
     std::array<void*, capacity> buffers;
     std::array<std::uint32_t, capacity> sources;
-    std::array<const port::Packet*, capacity> packets;  ///< these two of RoCE
+    std::array<const port::Packet*, capacity> packets;  ///< these four of RoCE
     std::array<steer::Route, capacity> routes;
+    std::array<bool, capacity> decoded;  ///< nothing is wrong with it, and this is what it says:
+    std::array<wire::RocePacket, capacity> roce_packets;
 
     /// Where a packet that may join is described.
     [[nodiscard]] wire::Datagram& next() noexcept { return datagrams[count]; }
@@ -35,8 +38,10 @@ struct PacketRun {
         times[count] = packet.time_ns;
         sources[count++] = source;
     }
-    void join_roce(const port::Packet& packet, const steer::Route& route) noexcept {
+    /// `known`: roce_packets has it.
+    void join_roce(const port::Packet& packet, const steer::Route& route, bool known) noexcept {
         packets[count] = &packet;
+        decoded[count] = known;
         routes[count++] = route;
     }
 };

@@ -57,11 +57,15 @@ void RxRoce::decode(const Arrivals& burst, HeaderPrefetch& headers) noexcept {
     std::size_t fetched = 1;
     for (std::size_t i = 0; i < count; ++i) {
         if (i % HeaderPrefetch::together == 0) headers.next(HeaderPrefetch::together);
+        verdicts_[i] = wire::ok;
+        if (burst.decoded[i]) continue;
         const bool check = checks_icrc(burst.routes[i]);
         const std::size_t wanted = check ? std::min(count, i + 1 + HeaderPrefetch::bodies_ahead(*burst.packets[i])) : 0;
         for (; fetched < wanted; ++fetched)
             if (checks_icrc(burst.routes[fetched])) HeaderPrefetch::body(*burst.packets[fetched]);
-        verdicts_[i] = wire::decode_roce(burst.datagrams[i], check, decoded_[i]);
+        verdicts_[i] = wire::decode_roce(burst.datagrams[i], check, burst.roce[i]);
+        if (!check && verdicts_[i] == wire::ok)
+            known_.remember(*burst.packets[i], burst.datagrams[i], burst.roce[i], burst.routes[i]);
     }
     // The few packets with more headers are seen to when their opcode is known.
     headers.expect(*burst.packets.back()->mbuf, burst.datagrams[count - 1].payload + wire::roce_bth_bytes);
@@ -81,18 +85,18 @@ void RxRoce::add_burst(const Arrivals& burst, HeaderPrefetch& headers) noexcept 
             times_[i] = packet.time_ns;
             continue;
         }
-        listen(listened, i);
+        listen(burst, listened, i);
         listened = i + 1;
-        add(packet, burst.datagrams[i], route, decoded_[i], verdicts_[i]);
+        add(packet, burst.datagrams[i], route, burst.roce[i], verdicts_[i]);
     }
-    listen(listened, count);
+    listen(burst, listened, count);
 }
 
 /// These packets of the burst are the listener's.
-void RxRoce::listen(std::size_t begin, std::size_t end) noexcept {
+void RxRoce::listen(const Arrivals& burst, std::size_t begin, std::size_t end) noexcept {
     if (begin == end) return;
-    listener_->add_burst({std::span(decoded_).subspan(begin, end - begin), sources_.data() + begin,
-                          buffers_.data() + begin, times_.data() + begin});
+    listener_->add_burst(
+        {{burst.roce + begin, end - begin}, sources_.data() + begin, buffers_.data() + begin, times_.data() + begin});
 }
 
 /// The way of a packet for whatever decode_roce says of it.

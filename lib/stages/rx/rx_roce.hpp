@@ -10,6 +10,7 @@
 
 #include "roce/listener/listener.hpp"
 #include "stages/rx/header_prefetch.hpp"
+#include "stages/rx/known_queue_pairs.hpp"
 #include "stages/rx/rx_responder.hpp"
 #include "wire/roce.hpp"
 
@@ -36,7 +37,15 @@ public:
         std::span<const port::Packet* const> packets;
         const wire::Datagram* datagrams = nullptr;
         const steer::Route* routes = nullptr;
+        const bool* decoded = nullptr;
+        wire::RocePacket* roce = nullptr;  ///< set where decoded, and for all of them afterwards
     };
+    /// The way of a packet like one that came before, and what it says; nullptr: it has to be decoded. `datagram` is of
+    /// a known flow.
+    [[nodiscard]] const steer::Route* find(const port::Packet& packet, const wire::Datagram& datagram,
+                                           wire::RocePacket& out) const noexcept {
+        return known_.find(packet.port, datagram, out);
+    }
     /// Takes over all of them, in order.
     void add_burst(const Arrivals& burst, HeaderPrefetch& headers) noexcept;
 
@@ -76,7 +85,7 @@ private:
         return route.stream != steer::Steering::none ? around_.streams[route.stream].check_icrc : check_unmatched_icrc_;
     }
     void decode(const Arrivals& burst, HeaderPrefetch& headers) noexcept;
-    void listen(std::size_t begin, std::size_t end) noexcept;
+    void listen(const Arrivals& burst, std::size_t begin, std::size_t end) noexcept;
     void add(const port::Packet& packet, const wire::Datagram& datagram, const steer::Route& route,
              const wire::RocePacket& roce, wire::Verdict verdict) noexcept;
 
@@ -85,8 +94,8 @@ private:
     std::unique_ptr<roce::Listener> listener_;  ///< only where packets may come in any order, or with gaps
     std::unique_ptr<RxResponder> responder_;    ///< only where queue pairs are answered
 
+    KnownQueuePairs known_;
     // One burst.
-    std::array<wire::RocePacket, burst> decoded_;
     std::array<wire::Verdict, burst> verdicts_;
     std::array<std::uint32_t, burst> sources_;
     std::array<void*, burst> buffers_;

@@ -315,12 +315,22 @@ void RxStage::process_some(std::span<const Packet> packets, port::LivePort* from
         const steer::Route* const known = flows_.find(packet, packet_run_.next());
         if (known != nullptr && known->stream == packet_run_.stream && known->owner == config_.index) [[likely]]
             packet_run_.join(packet, known->source);
-        else if (known != nullptr)
-            follow(packet, *known);
-        else
+        else if (known == nullptr)
             process_new(packet, from);
+        else if (known->stream != PacketRun::roce || !join_known_roce(packet))
+            follow(packet, *known);
     }
     end_run();
+}
+
+/// A packet of a known flow of RoCE: in a run of RoCE, and like one that came before.
+inline bool RxStage::join_known_roce(const Packet& packet) noexcept {
+    if (packet_run_.stream != PacketRun::roce) return false;
+    const std::uint32_t place = packet_run_.count;
+    const steer::Route* const route = roce_.find(packet, packet_run_.next(), packet_run_.roce_packets[place]);
+    if (route == nullptr) return false;
+    packet_run_.join_roce(packet, *route, true);
+    return true;
 }
 
 /// One that has to be parsed.
@@ -352,7 +362,7 @@ void RxStage::follow_roce(const Packet& packet, const steer::Route& route) noexc
     if (route.stream != steer::Steering::none && route.owner != config_.index) return edges_.steer(packet, route.owner);
     begin_run(PacketRun::roce);
     HeaderPrefetch::until(wire::roce_headers_end(packet_run_.next()));
-    packet_run_.join_roce(packet, route);
+    packet_run_.join_roce(packet, route, false);
 }
 
 /// Of this stream, or of RoCE, with the packet that has just been parsed.
@@ -369,7 +379,11 @@ void RxStage::end_run() noexcept {
     const std::uint32_t count = std::exchange(packet_run_.count, 0);
     if (count == 0) return;
     if (packet_run_.stream == PacketRun::roce)
-        roce_.add_burst({{packet_run_.packets.data(), count}, packet_run_.datagrams.data(), packet_run_.routes.data()},
+        roce_.add_burst({{packet_run_.packets.data(), count},
+                         packet_run_.datagrams.data(),
+                         packet_run_.routes.data(),
+                         packet_run_.decoded.data(),
+                         packet_run_.roce_packets.data()},
                         headers_);
     else
         assemble_run(count);

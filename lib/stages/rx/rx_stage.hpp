@@ -151,6 +151,7 @@ private:
     void process(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
     void process_passes(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
     void process_some(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
+    [[nodiscard]] bool join_known_roce(const port::Packet& packet) noexcept;
     void process_new(const port::Packet& packet, port::LivePort* from) noexcept;
     [[nodiscard]] static wire::Verdict parse(const port::Packet& packet, wire::Datagram& datagram) noexcept;
     void process_odd(const port::Packet& packet, wire::Verdict verdict, const wire::Datagram& datagram,

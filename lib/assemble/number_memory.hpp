@@ -84,35 +84,36 @@ public:
 
     /// Remembers that `number` has left and where packets that still come for it are counted.
     void remember(std::uint64_t number, wire::PacketCounter fate) noexcept {
-        Neighbours* block = fates_.find(block_of(number));
+        Neighbours* block = find(number, newest_block_);
         if (block != nullptr && block->fates[place_of(number)] != none) {
             block->fates[place_of(number)] = fate;
             return;
         }
         if (count_ == ring_.size()) {
             forget(ring_[oldest_]);
-            oldest_ = (oldest_ + 1) % ring_.size();
+            oldest_ = place_in_ring(1);
             --count_;
-            block = fates_.find(block_of(number));  // which may have gone with it, or lie elsewhere
+            block = find(number, newest_block_);  // which may have gone with it, or lie elsewhere
         }
-        ring_[(oldest_ + count_++) % ring_.size()] = number;
+        ring_[place_in_ring(count_++)] = number;
         if (block == nullptr) {
             fates_.insert(block_of(number), {});
-            block = fates_.find(block_of(number));
+            forget_found();
+            block = find(number, newest_block_);
         }
         block->fates[place_of(number)] = fate;
         ++block->count;
     }
     /// Where a packet for `number` is counted if the number has left; nothing if it may still open.
     [[nodiscard]] std::optional<wire::PacketCounter> fate(std::uint64_t number) noexcept {
-        if (const Neighbours* block = fates_.find(block_of(number));
+        if (const Neighbours* block = find(number, asked_block_);
             block != nullptr && block->fates[place_of(number)] != none)
             return block->fates[place_of(number)];
         if (too_old(number)) return wire::PacketCounter::late;
         return std::nullopt;
     }
     void clear() noexcept {
-        for (std::size_t i = 0; i < count_; ++i) forget(ring_[(oldest_ + i) % ring_.size()]);
+        for (std::size_t i = 0; i < count_; ++i) forget(ring_[place_in_ring(i)]);
         oldest_ = count_ = 0;
     }
 
@@ -131,18 +132,40 @@ private:
     }
     [[nodiscard]] static std::size_t place_of(std::uint64_t number) noexcept { return number % neighbours; }
 
+    /// Where `number` and its neighbours were found, or were not. Each kind of question mostly asks for the neighbours
+    /// that it asked for last, and the table is large.
+    struct Found {
+        std::uint64_t block = 0;
+        bool known = false;
+        Neighbours* at = nullptr;
+    };
+    [[nodiscard]] Neighbours* find(std::uint64_t number, Found& found) noexcept {
+        if (!found.known || found.block != number / neighbours)
+            found = {number / neighbours, true, fates_.find(block_of(number))};
+        return found.at;
+    }
+    /// Slots of the table have moved, or there is one more.
+    void forget_found() noexcept { newest_block_.known = oldest_block_.known = asked_block_.known = false; }
+
     /// It is remembered.
     void forget(std::uint64_t number) noexcept {
-        Neighbours& block = *fates_.find(block_of(number));
+        Neighbours& block = *find(number, oldest_block_);
         block.fates[place_of(number)] = none;
-        if (--block.count == 0) fates_.erase(block_of(number));
+        if (--block.count > 0) return;
+        fates_.erase(block_of(number));
+        forget_found();
+    }
+    /// Of the number that has been remembered for the `age`-th longest, from 0.
+    [[nodiscard]] std::size_t place_in_ring(std::size_t age) const noexcept {
+        const std::size_t place = oldest_ + age;
+        return place < ring_.size() ? place : place - ring_.size();
     }
     /// Below what is remembered: two of the three oldest are ahead of it, so that one wild number among them decides
     /// nothing. Ahead is meant modulo 2^64, so that a counter may wrap there too.
     [[nodiscard]] bool too_old(std::uint64_t number) const noexcept {
         if (count_ < ring_.size()) return false;  // nothing has been forgotten yet
         unsigned ahead = 0;
-        for (std::size_t i = 0; i < 3; ++i) ahead += is_after(ring_[(oldest_ + i) % ring_.size()], number) ? 1U : 0U;
+        for (std::size_t i = 0; i < 3; ++i) ahead += is_after(ring_[place_in_ring(i)], number) ? 1U : 0U;
         return ahead >= 2;
     }
 
@@ -151,6 +174,9 @@ private:
     std::size_t oldest_ = 0;
     std::size_t count_ = 0;
     core::FlatTable<Neighbours> fates_;
+    Found newest_block_;
+    Found oldest_block_;
+    Found asked_block_;
 };
 
 }  // namespace weir::assemble

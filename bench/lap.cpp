@@ -190,13 +190,7 @@ struct LapRunner::Stages {
         config.table.sources = sources;
         config.table.messages_max = messages_max;
         config.table.buffers_max = setup.pool->size;
-        if (setup.assembly_copies) {
-            config.table.copy_bytes_max = kind.payload_bytes;
-            config.table.copy_cell_bytes = 65536;
-            const std::uint32_t in_cell = (config.table.copy_cell_bytes - 64) / kind.payload_bytes;
-            config.table.copy_cells =
-                (2 * setup.open_events + 256) * sources * ((kind.packets + in_cell - 1) / in_cell);
-        }
+        size_copies(kind, setup, config.table.copies);
         config.table.range_blocks = 4096;
         config.table.horizon = 2 * (open_max + queued_max);
         config.table.touch = true;
@@ -212,6 +206,17 @@ struct LapRunner::Stages {
         if (kind.responder) answer(kind, config);
         number_bits = config.table.number_bits;
         rx = std::make_unique<stages::RxStage>(config, streams, rx_signals, signals);
+    }
+
+    /// Cells as a plan has them; as many as the open events need.
+    void size_copies(const StreamKind& kind, const LapSetup& setup, assemble::CopyConfig& copies) const {
+        if (setup.assembly == config::AssemblyMode::reference) return;
+        const bool all = setup.assembly == config::AssemblyMode::copy;
+        copies.at_once_bytes = all ? kind.payload_bytes : assemble::CopyConfig::small_bytes;
+        if (kind.payload_bytes > copies.at_once_bytes) return;
+        if (all) copies.cell_bytes = 65536;
+        const std::uint32_t in_cell = copies.in_cell(kind.payload_bytes);
+        copies.cells = (2 * setup.open_events + 256) * sources * ((kind.packets + in_cell - 1) / in_cell);
     }
 
     /// As a configuration with service = "rc" does it; the answers go to a ring, as those of a replay.
@@ -292,7 +297,7 @@ public:
     }
 
     template <class Stages>
-    void poll(Stages& stages) noexcept {
+    std::uint32_t poll(Stages& stages) noexcept {
         std::array<Event*, 32> taken;
         const std::uint32_t count = stages.events.pop(taken);
         for (std::uint32_t i = 0; i < count; ++i) {
@@ -304,6 +309,7 @@ public:
             ++events_;
         }
         stages.released.push({taken.data(), count});
+        return count;
     }
 
     [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
@@ -377,7 +383,8 @@ void LapRunner::run_stages(Mode mode, const WorkingSet& set, Lap& lap) {
     {
         const Stopwatch stopwatch(lap);
         for (std::uint32_t idle = 0; !stuck;) {
-            const std::uint32_t count = device.receive(packets);
+            // A worker that falls behind is waited for, as a replay does it.
+            const std::uint32_t count = stages->events.count() < stages->queued_max / 2 ? device.receive(packets) : 0;
             if (count > 0)
                 stages->packets.push({packets.data(), count});
             else if (device.ended())
@@ -388,8 +395,10 @@ void LapRunner::run_stages(Mode mode, const WorkingSet& set, Lap& lap) {
             if (mode == Mode::store)
                 work += stages->work->poll(now);
             else
-                consumer.poll(*stages);
-            if (device.ended() && stages->rx->buffers_held() == 0 && stages->signals.builders_finished()) break;
+                work += consumer.poll(*stages);
+            // Copies hold no buffers: what is left of them is work.
+            if (work == 0 && device.ended() && stages->rx->buffers_held() == 0 && stages->signals.builders_finished())
+                break;
             idle = work > 0 ? 0 : idle + 1;
             stuck = idle > 100'000;
         }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "config/run_config.hpp"
 #include "port/buffers.hpp"
 #include "working_set.hpp"
 
@@ -87,9 +88,9 @@ inline constexpr std::uint32_t open_events_max = 1024;
 
 struct LapSetup {
     rte_mempool* pool = nullptr;
-    bool device_copies = false;                   ///< frames lie in the mbufs' own rooms; else in the working set
-    bool assembly_copies = false;                 ///< assembly = "copy"
-    std::uint32_t open_events = open_events_max;  ///< that the cells for copies are enough for
+    bool device_copies = false;  ///< frames lie in the mbufs' own rooms; else in the working set
+    config::AssemblyMode assembly = config::AssemblyMode::automatic;  ///< with as many buffers as it likes
+    std::uint32_t open_events = open_events_max;                      ///< that the cells for copies are enough for
 };
 
 class LapRunner {

@@ -206,7 +206,7 @@ struct Sizes {
               << 20U) {
         memory_bytes = set_bytes;
         for (StreamKind kind : stream_kinds()) {
-            if (!options.names.empty() && !options.names.contains(std::string(kind.name))) continue;
+            if (options.names.empty() ? kind.only_if_named : !options.names.contains(std::string(kind.name))) continue;
             kind.sources = options.sources.value_or(kind.sources);
             kinds.push_back(kind);
             memory_bytes = std::max(memory_bytes, WorkingSet::bytes_needed(kind, open_most(options, kind)));

@@ -14,6 +14,8 @@
 
 namespace weir::bench {
 
+using config::AssemblyMode;
+
 namespace {
 
 constexpr std::uint32_t room_bytes = 9216;  // a jumbo frame, whatever the packets' size: as a port with MTU 9000 has it
@@ -59,7 +61,7 @@ public:
                     if (buffers < buffers_needed(kind, open) && open > 1) continue;
                     for (const char* ops : {"lf_stack", "stack", "ring_mp_mc"}) {
                         const Pool pool = make_pool(ops, buffers);
-                        LapRunner runner(kind, {pool.get(), true, false, open}, outputs_);
+                        LapRunner runner(kind, {pool.get(), true, AssemblyMode::reference, open}, outputs_);
                         nlohmann::json row{{"name", name}, {"open_events", open}, {"pool", ops}, {"buffers", buffers}};
                         measure(row, runner, set, {Mode::touch, Mode::assemble, Mode::consume});
                         fmt::print("{:28}{:>6}  {:12}{:>9}{}\n", name, open, ops, buffers, columns(row));
@@ -73,25 +75,26 @@ public:
     nlohmann::json assembly() {
         fmt::print("{:28}{:>6}  {:11}{:12}{:>9}  cycles per packet\n", "case", "open", "assembly", "frames by",
                    "buffers");
-        for (const char* name :
-             {"jungfrau-8k", "ejfat-1k", "roce-write-4k-icrc-ignored", "roce-write-4k-icrc-checked"}) {
+        for (const char* name : {"jungfrau-8k", "ejfat-1k", "ejfat-256", "ejfat-128", "ejfat-64", "ejfat-64-alone",
+                                 "roce-write-4k-icrc-ignored", "roce-write-4k-icrc-checked"}) {
             const StreamKind& kind = kind_of(name);
             for (const std::uint32_t open : {1U, 64U, 256U}) {
                 const WorkingSet set(memory_, input_.set_bytes, kind, {open, false, open});
                 for (const bool device_copies : {false, true})
-                    for (const bool assembly_copies : {false, true}) {
-                        const std::uint32_t buffers = assembly_copies ? 2047 : buffers_needed(kind, open);
+                    for (const AssemblyMode assembly : {AssemblyMode::reference, AssemblyMode::copy}) {
+                        const bool copies = assembly == AssemblyMode::copy;
+                        const std::uint32_t buffers = copies ? 2047 : buffers_needed(kind, open);
                         const Pool pool = make_pool("lf_stack", buffers);
-                        LapRunner runner(kind, {pool.get(), device_copies, assembly_copies, open}, outputs_);
-                        const char* assembly = assembly_copies ? "copy" : "reference";
+                        LapRunner runner(kind, {pool.get(), device_copies, assembly, open}, outputs_);
+                        const char* name_of_assembly = copies ? "copy" : "reference";
                         const char* device = device_copies ? "this core" : "cold memory";
                         nlohmann::json row{{"name", name},
                                            {"open_events", open},
-                                           {"assembly", assembly},
+                                           {"assembly", name_of_assembly},
                                            {"frames_by", device},
                                            {"buffers", buffers}};
                         measure(row, runner, set, {Mode::touch, Mode::assemble, Mode::consume});
-                        fmt::print("{:28}{:>6}  {:11}{:12}{:>9}{}\n", name, open, assembly, device, buffers,
+                        fmt::print("{:28}{:>6}  {:11}{:12}{:>9}{}\n", name, open, name_of_assembly, device, buffers,
                                    columns(row));
                     }
             }

@@ -23,18 +23,31 @@ constexpr std::uint16_t first_port = 50001;
 constexpr std::uint32_t first_qp = 0x11;
 constexpr std::uint32_t network_header_bytes = 42;
 
-constexpr std::array<StreamKind, 8> kinds{{
+constexpr std::uint32_t ejfat_last_byte = network_header_bytes + 19;
+
+/// As of triggers.
+constexpr StreamKind small_packets(std::string_view name, std::uint32_t bytes, std::uint32_t packets) {
+    StreamKind kind{name, "ejfat", false, false, bytes, packets, ejfat_last_byte};
+    kind.only_if_named = true;
+    return kind;
+}
+
+constexpr std::array<StreamKind, 12> kinds{{
     // A module on two interfaces: each sends half of a frame.
     {"jungfrau-8k", "jungfrau", false, false, 8192, 64, network_header_bytes + 47},
     // 32 KiB buffers behind the RE header alone, as they leave the load balancer.
-    {"ejfat-1k", "ejfat", false, false, 1024, 32, network_header_bytes + 19},
+    {"ejfat-1k", "ejfat", false, false, 1024, 32, ejfat_last_byte},
     {"roce-write-4k-icrc-ignored", "message", true, false, 4096, 16, network_header_bytes + 11},
     {"roce-write-4k-icrc-checked", "message", true, true, 4096, 16, network_header_bytes + 11},
     // The same bytes as UDP fragments and as reliable WRITEs that are answered.
-    {"ejfat-4k", "ejfat", false, false, 4096, 16, network_header_bytes + 19},
+    {"ejfat-4k", "ejfat", false, false, 4096, 16, ejfat_last_byte},
     {"roce-write-1k-icrc-checked", "message", true, true, 1024, 32, network_header_bytes + 11},
     {"roce-write-1k-responder", "message", true, true, 1024, 32, network_header_bytes + 11, 2, true},
     {"roce-write-4k-responder", "message", true, true, 4096, 16, network_header_bytes + 11, 2, true},
+    small_packets("ejfat-256", 256, 64),
+    small_packets("ejfat-128", 128, 64),
+    small_packets("ejfat-64", 64, 64),
+    small_packets("ejfat-64-alone", 64, 1),
 }};
 
 constexpr std::array<StreamKind, 3> kinds_of_spead{{

@@ -25,6 +25,7 @@ struct StreamKind {
     /// roce: the responder rules on each packet and answers are built. Messages of a queue pair then come one after the
     /// other and in order, as they must on a reliable connection.
     bool responder = false;
+    bool only_if_named = false;  ///< not of a run that names no case
 
     [[nodiscard]] std::uint32_t message_bytes() const noexcept { return payload_bytes * packets; }
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "assemble/copy_store.hpp"
 #include "assemble/event_room.hpp"
 #include "core/units.hpp"
 
@@ -15,12 +16,7 @@ struct MessageConfig {
     std::uint32_t sources = 1;         ///< run-wide number of sources; source ids are below it
     std::uint32_t messages_max = 64;   ///< messages at once: open, unbound, on probation and not yet recycled
     std::uint32_t buffers_max = 4096;  ///< references (so received buffers) held at once
-    // Payload of up to copy_bytes_max bytes is copied, and its buffer given back at once, while at least
-    // copy_above_held buffers are held: 0 for always.
-    std::uint32_t copy_bytes_max = 0;
-    std::uint32_t copy_above_held = 0;
-    std::uint32_t copy_cells = 0;
-    std::uint32_t copy_cell_bytes = 4096;
+    CopyConfig copies{};
     std::uint32_t range_blocks = 16;  ///< messages at once with more separate ranges than fit inline
     std::uint32_t horizon = 1024;     ///< closed event numbers remembered, per source
     std::uint32_t message_bytes_max = 16U << 20;

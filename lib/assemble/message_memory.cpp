@@ -11,14 +11,15 @@ using wire::PacketCounter;
 
 MessageMemory::MessageMemory(const MessageConfig& config, wire::PacketTally& packets, BufferRelease release)
     : buffers_max_(config.buffers_max),
-      copy_bytes_max_(config.copy_bytes_max),
-      copy_above_held_(config.copy_above_held),
+      copied_bytes_max_(config.copies.payload_bytes_max()),
+      copying_(config.copies),
       packets_(packets),
       release_(release),
       slab_(static_cast<FragmentBlock*>(std::aligned_alloc(alignof(FragmentBlock), memory_bytes(config)))),
       fresh_(slab_.get()),
-      blocks_free_(static_cast<std::uint32_t>(blocks_of(config))),
-      copies_(config.copy_cells, config.copy_cell_bytes, config.touch) {
+      blocks_(static_cast<std::uint32_t>(blocks_of(config))),
+      blocks_free_(blocks_),
+      copies_(config.copies, config.touch) {
     if (slab_ == nullptr) core::refuse_memory(memory_bytes(config));
     if (config.touch) core::touch(slab_.get(), memory_bytes(config));
     to_release_.resize(release_max);
@@ -29,13 +30,13 @@ std::uint64_t MessageMemory::memory_bytes(const MessageConfig& config) noexcept 
 }
 
 /// Two neighbouring blocks hold at least 32 references together (splice joins what fits into one), and each message
-/// that holds a buffer or a cell has one block that is not full yet. Of copied payload, a cell of many tiny packets
-/// needs more; then blocks are what runs out first.
+/// that holds a buffer or a cell has one block that is not full yet. A cell of payload of less than 128 bytes needs
+/// more than one; where all are, blocks are what runs out first.
 std::size_t MessageMemory::blocks_of(const MessageConfig& config) noexcept {
-    const std::size_t holders = std::size_t{config.buffers_max} + config.copy_cells;
+    const std::size_t holders = std::size_t{config.buffers_max} + config.copies.cells;
     const std::size_t messages =
         config.keeps ? config.messages_max : std::min<std::size_t>(config.messages_max, holders);
-    return config.buffers_max / 16 + messages + config.copy_cells + 1;
+    return config.buffers_max / 16 + messages + config.copies.cells + 1;
 }
 
 FragmentBlock* MessageMemory::take_block() noexcept {
@@ -70,10 +71,10 @@ void MessageMemory::begin_block(Message& message) noexcept {
     message.next_ref = fresh->refs.data();
 }
 
-/// Small payload is copied out of its buffer when buffers are short. The place to which it went, or nullptr.
+/// Copies small payload out of its buffer: always, or once buffers are short. Returns where it went, or nullptr.
 const std::byte* MessageMemory::copy_out(Message& message, void* buffer, const std::byte* data,
                                          std::uint32_t bytes) noexcept {
-    if (buffer == nullptr || buffers_held_ < copy_above_held_) return nullptr;
+    if (buffer == nullptr || (bytes > copying_.at_once_bytes && buffers_held_ < copying_.above_held)) return nullptr;
     const std::byte* const copied = copies_.put(message.cells, data, bytes);
     if (copied != nullptr) give_back(buffer);
     return copied;

@@ -12,6 +12,7 @@
 #include "assemble/free_list.hpp"
 #include "assemble/message.hpp"
 #include "assemble/message_config.hpp"
+#include "assemble/overload.hpp"
 #include "wire/packet_counter.hpp"
 
 namespace weir::assemble {
@@ -54,6 +55,11 @@ public:
         return blocks_free_ >= packets && buffers_held_ + packets <= buffers_max_;
     }
     [[nodiscard]] std::uint32_t buffers_held() const noexcept { return buffers_held_; }
+    [[nodiscard]] std::uint32_t cells_held() const noexcept { return copying_.cells - copies_.free_cells(); }
+    /// How full it is, of buffers and of references to payload. (Without cells there still are buffers.)
+    [[nodiscard]] Fill fill() const noexcept {
+        return std::max(fill_of(buffers_held_, buffers_max_), fill_of(blocks_ - blocks_free_, blocks_));
+    }
 
 private:
     struct Freer {
@@ -66,13 +72,14 @@ private:
                                             std::uint32_t bytes) noexcept;
 
     std::uint32_t buffers_max_;
-    std::uint32_t copy_bytes_max_;
-    std::uint32_t copy_above_held_;
+    std::uint32_t copied_bytes_max_;  ///< of payload that is copied sometimes, or always
+    CopyConfig copying_;
     wire::PacketTally& packets_;
     BufferRelease release_;
     std::unique_ptr<FragmentBlock, Freer> slab_;
     FragmentBlock* fresh_ = nullptr;  ///< blocks from here on have never been used
     FreeList<FragmentBlock> free_;
+    std::uint32_t blocks_;
     std::uint32_t blocks_free_;
     std::uint32_t buffers_held_ = 0;
     CopyStore copies_;
@@ -86,7 +93,7 @@ inline void MessageMemory::put(Message& message, void* buffer, const std::byte* 
     if (FragmentBlock::is_end(message.next_ref)) [[unlikely]]
         begin_block(message);
     // No bytes are never copied.
-    if (bytes - 1 < copy_bytes_max_) [[unlikely]] {
+    if (bytes - 1 < copied_bytes_max_) {
         if (const std::byte* copied = copy_out(message, buffer, data, bytes); copied != nullptr) {
             buffer = nullptr;
             data = copied;

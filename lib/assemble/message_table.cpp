@@ -16,11 +16,19 @@ namespace {
 /// With fewer messages open, their references are in the second-level cache anyway.
 constexpr std::size_t look_far_open = 64;
 
+/// All of it; the header's last line is there already.
+void fetch_payload(const wire::Fragment& fragment) noexcept {
+    constexpr std::uint32_t line = core::cache_line_bytes;
+    for (std::uint32_t at = 0; at < fragment.bytes; at += line)
+        __builtin_prefetch(fragment.payload + std::min(at + line, fragment.bytes) - 1);
+}
+
 }  // namespace
 
 MessageTable::MessageTable(const Config& config, wire::PacketTally& packets, MessageTally& messages,
                            BufferRelease release)
     : config_(config),
+      fetched_bytes_max_(std::min(config.copies.at_once_bytes, CopyConfig::small_bytes)),
       packets_(packets),
       messages_(messages),
       memory_(config, packets, release),
@@ -43,6 +51,7 @@ void MessageTable::look_ahead(const Arrivals& burst, Guesses& guesses) noexcept 
         const std::uint64_t number = from.numbers.number_of(burst.fragments[i].number);
         Message* message = open_.index().guess(MessageIndex::key_of(burst.sources[i], number, from.epoch));
         __builtin_prefetch(message, 1);
+        if (burst.fragments[i].bytes <= fetched_bytes_max_) fetch_payload(burst.fragments[i]);
         guesses[i] = {message, &from, number};
     }
     if (open_.index().size() < look_far_open) return;

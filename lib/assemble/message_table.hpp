@@ -167,14 +167,14 @@ public:
     void end_burst() noexcept { memory_.end_burst(); }
 
     [[nodiscard]] std::uint32_t buffers_held() const noexcept { return memory_.buffers_held(); }
+    [[nodiscard]] std::uint32_t cells_held() const noexcept { return memory_.cells_held(); }
     [[nodiscard]] std::uint32_t buffers_max() const noexcept { return config_.buffers_max; }
     /// Whether `packets` more packets find room, whatever they carry.
     [[nodiscard]] bool has_room(std::uint32_t packets) const noexcept { return memory_.has_room(packets); }
     [[nodiscard]] std::uint32_t messages_free() const noexcept { return open_.pool().free_count(); }
-    /// How full it is: of buffers and of messages, whichever is closer to its limit.
+    /// How full it is: of what payload takes and of messages, whichever is closer to its limit.
     [[nodiscard]] Fill fill() const noexcept {
-        return std::max(fill_of(buffers_held(), config_.buffers_max),
-                        fill_of(config_.messages_max - messages_free(), config_.messages_max));
+        return std::max(memory_.fill(), fill_of(config_.messages_max - messages_free(), config_.messages_max));
     }
 
     /// Fetches where the message's next reference will be.
@@ -211,6 +211,7 @@ private:
     void commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;
 
     Config config_;
+    std::uint32_t fetched_bytes_max_;  ///< of payload that is fetched before it is placed, to be copied
     wire::PacketTally& packets_;
     MessageTally& messages_;
     MessageMemory memory_;

@@ -77,6 +77,9 @@ public:
     explicit NumberMemory(std::uint32_t horizon, std::uint64_t scope = 0, bool touch = true)
         : scope_(scope), ring_(std::max<std::uint32_t>(horizon, 4), touch), fates_(ring_.size(), touch) {}
 
+    NumberMemory(NumberMemory&&) = default;
+    NumberMemory& operator=(NumberMemory&&) = default;
+
     [[nodiscard]] static std::uint64_t memory_bytes(std::uint32_t horizon) noexcept {
         const std::uint64_t numbers = std::max<std::uint32_t>(horizon, 4);
         return numbers * sizeof(std::uint64_t) + core::FlatTable<Neighbours>::memory_bytes(numbers);

@@ -24,11 +24,9 @@ assemble::MessageConfig config_of(const PacketPlan& plan, double packets_per_s, 
     config.timeout_ns = static_cast<core::TimeNs>((timeout_s + times_of_message * message_s) * 1e9);
     config.touch = true;
     if (copies) {
-        config.copy_bytes_max = plan.bytes;
-        config.copy_cell_bytes = std::max(65536U, (plan.bytes + 255) / 64 * 64);
-        const std::uint64_t per_cell = (config.copy_cell_bytes - 64) / plan.bytes;
-        config.copy_cells =
-            static_cast<std::uint32_t>(config.buffers_max / std::max<std::uint64_t>(1, per_cell)) + open_max;
+        config.copies.at_once_bytes = plan.bytes;
+        config.copies.cell_bytes = std::max(65536U, (plan.bytes + 255) / 64 * 64);
+        config.copies.cells = config.buffers_max / config.copies.in_cell(plan.bytes) + open_max;
     }
     return config;
 }

@@ -97,7 +97,8 @@ json lcores_json(const pipeline::Pipeline& pipeline) {
         lcores[fmt::format("rx{}", i)] = {{"lcore", plan.rx[i]},
                                           {"received_packets", rx.received_packets()},
                                           {"received_bytes", rx.received_bytes()},
-                                          {"buffers_held", rx.buffers_held()}};
+                                          {"buffers_held", rx.buffers_held()},
+                                          {"cells_held", rx.cells_held()}};
     }
     for (std::size_t i = 0; i < pipeline.build().size(); ++i) {
         const stages::BuildStage& build = *pipeline.build()[i];

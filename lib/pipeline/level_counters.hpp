@@ -46,7 +46,7 @@ inline constexpr std::array level_counters = {
                                "or given to the device. The last of them gone, packets are lost."),
     core::CounterInfo::highest(
         "memory",
-        "Packet buffers held by messages, as a part of what `[events] memory` allows. "
+        "Bytes of the packet buffers and the copies that messages hold, as a part of what `[events] memory` allows. "
         "At 100 % events are evicted or refused: a source is silent, `timeout_ms` is long for the rate, "
         "or the sink is slow."),
     core::CounterInfo::highest("open",

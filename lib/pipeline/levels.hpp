@@ -31,7 +31,7 @@ struct Levels {
     };
 
     Level buffers;  ///< packet buffers out of the pool
-    Level memory;   ///< packet buffers that messages hold, of those that `memory` allows them
+    Level memory;   ///< bytes of packet buffers and copies that messages hold, of those that `memory` allows them
     Level open;     ///< events
     Level queued;   ///< events on their way to the sink
     Level writer;   ///< output buffers that wait for the disk

@@ -21,7 +21,7 @@ std::uint64_t refused(const wire::PacketTally& packets) {
 /// One message could have every reference there is; the list takes no memory before it is used.
 std::uint32_t refs_max_of(const plan::Plan& plan) noexcept {
     return assemble::FragmentBlock::capacity *
-           (plan.buffers_per_rx / 16 + plan.messages_per_rx + plan.copy_cells_per_rx + 1);
+           (plan.buffers_per_rx / 16 + plan.messages_per_rx + plan.copies.cells + 1);
 }
 
 /// A message waits for its packets, then its event for the other messages; and nobody looks all the time.
@@ -124,10 +124,7 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
         stage.table.sources = static_cast<std::uint32_t>(config.sources.size());
         stage.table.messages_max = plan.messages_per_rx;
         stage.table.buffers_max = plan.buffers_per_rx;
-        stage.table.copy_bytes_max = plan.copy_bytes_max;
-        stage.table.copy_above_held = plan.copy_above_held;
-        stage.table.copy_cells = plan.copy_cells_per_rx;
-        stage.table.copy_cell_bytes = plan.copy_cell_bytes;
+        stage.table.copies = plan.copies;
         stage.table.range_blocks = plan.range_blocks_per_rx;
         stage.table.horizon = plan.horizon;
         for (const std::uint16_t owner : owners_) stage.table.own.push_back(owner == i ? 1 : 0);
@@ -163,7 +160,7 @@ void Pipeline::build_for_cluster(stages::RxStage::Config& stage) const {
     stage.blocks_max = blocks_of(*options_.builder);
     stage.table.numbers_once = true;
     stage.table.keeps = true;
-    stage.table.copy_bytes_max = 0;
+    stage.table.copies.at_once_bytes = stage.table.copies.bytes_max = 0;
     stage.listener.sources.clear();
 }
 
@@ -342,11 +339,15 @@ void Pipeline::join() {
 Levels Pipeline::levels() const {
     Levels levels;
     levels.buffers = ports_.pools().level();
+    const plan::Plan& plan = options_.plan;
+    const auto bytes_of = [&plan](std::uint64_t buffers, std::uint64_t cells) {
+        return buffers * plan.room_bytes + cells * plan.copies.cell_bytes;
+    };
     for (const auto& rx : rx_) {
-        levels.memory.used += rx->buffers_held();
-        levels.memory.highest += rx->buffers_highest();
+        levels.memory.used += bytes_of(rx->buffers_held(), rx->cells_held());
+        levels.memory.highest += bytes_of(rx->buffers_highest(), rx->cells_highest());
     }
-    levels.memory.size = std::uint64_t{options_.plan.buffers_per_rx} * rx_.size();
+    levels.memory.size = bytes_of(plan.buffers_per_rx, plan.copies.cells) * rx_.size();
     levels.open.size = options_.plan.open_max;
     levels.queued.size = options_.plan.queued_max;
     for (const auto& build : build_) {

@@ -47,7 +47,7 @@ std::uint64_t rx_bytes(const config::RunConfig& config, const Plan& plan, const 
     std::fill_n(table.own.begin(), std::min(own.all, table.sources), std::uint8_t{1});
     table.messages_max = plan.messages_per_rx;
     table.buffers_max = plan.buffers_per_rx;
-    table.copy_cells = plan.copy_cells_per_rx;
+    table.copies = plan.copies;
     table.range_blocks = plan.range_blocks_per_rx;
     table.horizon = plan.horizon;
     table.keeps = std::ranges::any_of(config.streams, [](const config::StreamConfig& stream) {
@@ -132,7 +132,7 @@ std::string MemoryNeed::text() const {
 MemoryNeed memory_need(const config::RunConfig& config, const Plan& plan) {
     MemoryNeed need;
     need.dpdk_bytes = plan.buffer_memory_bytes;
-    need.copies_bytes = std::uint64_t{plan.copy_cells_per_rx} * plan.copy_cell_bytes * plan.rx.size();
+    need.copies_bytes = std::uint64_t{plan.copies.cells} * plan.copies.cell_bytes * plan.rx.size();
     need.bookkeeping_bytes = bookkeeping(config, plan);
     need.captures_bytes = std::uint64_t{plan.capture_blocks} * store::CaptureInput::memory_bytes;
     for (const config::StreamConfig& stream : config.streams)

@@ -62,10 +62,11 @@ std::uint64_t buffers_per_event(const std::vector<stages::SourceGeometry>& geome
 }
 
 /// Cells that the messages of one whole event take when all payload is copied.
-std::uint64_t cells_per_event(const std::vector<stages::SourceGeometry>& geometry, std::uint32_t cell_bytes) {
+std::uint64_t cells_per_event(const std::vector<stages::SourceGeometry>& geometry, const assemble::CopyConfig& copies) {
     std::uint64_t cells = 0;
     for (const stages::SourceGeometry& source : geometry) {
-        const std::uint64_t in_cell = (cell_bytes - sizeof(assemble::CopyCell)) / source.packet_payload_bytes;
+        // Larger payload comes in IP fragments, each of which is copied.
+        const std::uint64_t in_cell = std::max(1U, copies.in_cell(source.packet_payload_bytes));
         const std::uint64_t packets =
             (source.message_bytes + source.packet_payload_bytes - 1) / source.packet_payload_bytes;
         cells += (packets + in_cell - 1) / in_cell;
@@ -81,10 +82,10 @@ void size_events(const config::RunConfig& config, const std::vector<stages::Sour
     const auto rx_count = static_cast<std::uint64_t>(plan.rx.size());
     std::uint64_t per_event = buffers_per_event(geometry);
     std::uint64_t buffers = plan.buffers_for_events * rx_count;
-    if (per_event > 0 && plan.copy_cells_for_events > 0) {
+    if (per_event > 0 && plan.cells_for_events > 0) {
         // Fixed sizes have cells only if everything is copied; then cells are what an event takes.
-        per_event = cells_per_event(geometry, plan.copy_cell_bytes);
-        buffers = plan.copy_cells_for_events * rx_count;
+        per_event = cells_per_event(geometry, plan.copies);
+        buffers = plan.cells_for_events * rx_count;
     }
     // Without known sizes the bookkeeping is what is bounded: this many messages at once. A few events must be open
     // however many sources there are; more than that, where they are very many, only if the operator wants it.
@@ -96,7 +97,8 @@ void size_events(const config::RunConfig& config, const std::vector<stages::Sour
         const std::uint64_t by_memory = std::max<std::uint64_t>(1, buffers * 4 / 5 / per_event);
         if (by_memory < open) {
             open = by_memory;
-            plan.open_limit = fmt::format("memory, {} packet buffers for an event", per_event);
+            plan.open_limit = fmt::format("memory, {} {} for an event", per_event,
+                                          plan.cells_for_events > 0 ? "cells for copies" : "packet buffers");
         }
     }
     if (config.events.window.has_value() && *config.events.window <= open) {
@@ -183,34 +185,35 @@ void size_buffers(const config::RunConfig& config, const std::vector<stages::Sou
     const auto rx_count = static_cast<std::uint64_t>(plan.rx.size());
     const std::uint64_t element = plan.room_bytes + 512;
     const bool fixed = buffers_per_event(geometry) > 0;
-    const std::uint32_t small_bytes = plan.room_bytes / 4;
+    const std::uint32_t wasteful_bytes = plan.room_bytes / 4;
     const bool may_be_small = std::ranges::any_of(geometry, [&](const stages::SourceGeometry& source) {
-        return source.packet_payload_bytes == 0 || source.packet_payload_bytes <= small_bytes;
+        return source.packet_payload_bytes <= wasteful_bytes;  // 0: not known
     });
     std::uint64_t for_buffers = config.events.memory_bytes;
     if (config.events.assembly == config::AssemblyMode::copy) {
         // Everything is copied, so the buffers only have to bridge a burst; a small pool stays in cache.
         for_buffers = std::min<std::uint64_t>(for_buffers / 8, 2048 * element * rx_count);
-        plan.copy_bytes_max = plan.room_bytes;
-        plan.copy_cell_bytes = fixed ? 65536 : 16384;
+        plan.copies.at_once_bytes = plan.room_bytes;
+        plan.copies.cell_bytes = fixed ? 65536 : 16384;
     } else if (config.events.assembly == config::AssemblyMode::automatic && may_be_small && !fixed) {
-        // References while there is plenty; payload that would waste most of its buffer is copied once half are held.
+        // What would waste most of its buffer is copied once half of them are held, and what is small at once, which
+        // is quicker. A replay has read it into the cache just before, and refers to it.
         for_buffers /= 2;
-        plan.copy_bytes_max = small_bytes;
-        plan.copy_cell_bytes = 4096;
+        plan.copies.at_once_bytes = input.replay ? 0 : assemble::CopyConfig::small_bytes;
+        plan.copies.bytes_max = wasteful_bytes;
     }
     const std::uint64_t for_cells = config.events.memory_bytes - for_buffers;
     const auto for_each_rx = [rx_count](std::uint64_t count) { return static_cast<std::uint32_t>(count / rx_count); };
     plan.buffers_for_events = std::max(for_each_rx(for_buffers / element), 4 * port::PacketBatch::capacity);
-    plan.copy_cells_for_events = plan.copy_bytes_max > 0 ? for_each_rx(for_cells / plan.copy_cell_bytes) : 0;
+    plan.cells_for_events = plan.copies.payload_bytes_max() > 0 ? for_each_rx(for_cells / plan.copies.cell_bytes) : 0;
     plan.buffers_per_rx = plan.buffers_for_events;
-    plan.copy_cells_per_rx = plan.copy_cells_for_events;
+    plan.copies.cells = plan.cells_for_events;
     if (input.replay) {
         // Messages hold no more buffers than the capture has packets, whichever rx lcore they are on; more would only
         // take time at the start. Four times as many leave the pieces of datagrams, which get a quarter, enough.
         const std::uint64_t packets = 4 * input.capture_packets + 1024;
         plan.buffers_per_rx = static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.buffers_per_rx, packets));
-        plan.copy_cells_per_rx = static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.copy_cells_per_rx, packets));
+        plan.copies.cells = static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.copies.cells, packets));
         // Blocks hold what is in the ring, in open events and on its way to the sink, as long as that is little; what
         // is beyond them is copied into buffers. So they come on top of the memory for events, but as a small part of
         // it.
@@ -219,7 +222,7 @@ void size_buffers(const config::RunConfig& config, const std::vector<stages::Sou
             std::min({blocks_max, config.events.memory_bytes / 4 / store::CaptureInput::memory_bytes,
                       input.capture_bytes / store::CaptureInput::read_bytes + 1}));
     }
-    plan.copy_above_held = config.events.assembly == config::AssemblyMode::copy ? 0 : plan.buffers_per_rx / 2;
+    plan.copies.above_held = plan.buffers_per_rx / 2;
 }
 
 /// Room for the pieces of IP datagrams. Interleaved, every source may have begun one of eight pieces; the rest is for
@@ -295,6 +298,15 @@ std::string reduce_text(const config::ReduceMemory& memory) {
     return fmt::format("reducers: {} MiB of ordinary memory ({})\n", whole_mib(memory.sum()), parts);
 }
 
+std::string copies_text(const assemble::CopyConfig& copies, std::size_t rx_count) {
+    std::vector<std::string> what;
+    if (copies.at_once_bytes > 0) what.push_back(fmt::format("up to {} bytes", copies.at_once_bytes));
+    if (copies.bytes_max > 0)
+        what.push_back(fmt::format("up to {} bytes once half the buffers are held", copies.bytes_max));
+    return fmt::format("copies: payload {}, into {} cells of {} KiB\n", fmt::join(what, ", and "),
+                       std::uint64_t{copies.cells} * rx_count, copies.cell_bytes >> 10U);
+}
+
 }  // namespace
 
 std::string Plan::text() const {
@@ -315,10 +327,7 @@ std::string Plan::text() const {
         text += fmt::format("  node {}: {} MiB\n", node, node_memory_bytes[node] >> 20U);
     text += reduce_text(reduce);
     text += fmt::format("memory: {}\n", memory.text());
-    if (copy_cells_per_rx > 0)
-        text += fmt::format("copies: payload up to {} bytes{}, into {} cells of {} KiB\n", copy_bytes_max,
-                            copy_above_held > 0 ? " once half the buffers are held" : "",
-                            std::uint64_t{copy_cells_per_rx} * rx.size(), copy_cell_bytes >> 10U);
+    if (copies.cells > 0) text += copies_text(copies, rx.size());
     return text;
 }
 

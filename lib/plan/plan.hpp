@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "assemble/copy_store.hpp"
 #include "config/reduce_memory.hpp"
 #include "config/run_config.hpp"
 #include "plan/memory_need.hpp"
@@ -48,10 +49,10 @@ struct Plan {
     std::uint32_t horizon = 0;
 
     // buffers
-    std::uint32_t room_bytes = 0;             ///< of a packet buffer
-    std::uint32_t buffers_for_events = 0;     ///< that `memory` is enough for, per rx lcore
-    std::uint32_t copy_cells_for_events = 0;  ///< likewise
-    std::uint32_t buffers_per_rx = 0;         ///< that the messages of one rx lcore can hold
+    std::uint32_t room_bytes = 0;          ///< of a packet buffer
+    std::uint32_t buffers_for_events = 0;  ///< that `memory` is enough for, per rx lcore
+    std::uint32_t cells_for_events = 0;    ///< likewise, for copied payload
+    std::uint32_t buffers_per_rx = 0;      ///< that the messages of one rx lcore can hold
     struct Pool {
         std::uint32_t rx = 0;  ///< index of the rx lcore whose queues take from it
         int node = port::any_node;
@@ -61,10 +62,7 @@ struct Plan {
     std::vector<Pool> pools;
     std::uint32_t pool_buffers = 0;         ///< of all pools
     port::IpReassembly::Config reassembly;  ///< of each rx lcore
-    std::uint32_t copy_bytes_max = 0;       ///< payload up to this size may be copied out of its buffer
-    std::uint32_t copy_above_held = 0;      ///< once so many buffers of an rx lcore are held
-    std::uint32_t copy_cells_per_rx = 0;
-    std::uint32_t copy_cell_bytes = 4096;
+    assemble::CopyConfig copies;            ///< of each rx lcore
     std::uint32_t messages_per_rx = 0;
     std::uint32_t message_bytes_max = 0;
     std::uint32_t roce_runs = 0;   ///< per rx lcore

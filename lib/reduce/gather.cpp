@@ -91,6 +91,14 @@ void fetch_packet(const FragmentRef& ref) noexcept {
         __builtin_prefetch(ref.data + at, 0, second_level);
 }
 
+/// The reference at the cursor is begun: it is no longer one that is coming.
+void begin_ref(std::span<const FragmentRef* const> refs, GatherCursor& cursor) noexcept {
+    if (cursor.ref < cursor.fetched)
+        cursor.coming_bytes -= refs[cursor.ref]->bytes;
+    else
+        cursor.fetched = cursor.ref + 1;
+}
+
 /// Asks for the packets that come next, as long as fewer bytes than `fetch_bytes` are on their way: with one small
 /// packet at a time, none would come faster than one wait for memory after the other.
 void fetch_ahead(std::span<const FragmentRef* const> refs, GatherCursor& cursor) noexcept {
@@ -101,28 +109,39 @@ void fetch_ahead(std::span<const FragmentRef* const> refs, GatherCursor& cursor)
     }
 }
 
+/// What to copy next, `bytes_max` at most, and moves the cursor past it: of one packet, or of several small ones whose
+/// payload lies in a row, as when it was copied out of its buffers.
+std::span<const std::byte> next_row(std::span<const FragmentRef* const> refs, GatherCursor& cursor,
+                                    std::size_t bytes_max) noexcept {
+    constexpr std::size_t long_enough_bytes = 2048;
+    const std::byte* const from = refs[cursor.ref]->data + cursor.done_bytes;
+    std::size_t bytes = refs[cursor.ref]->bytes - cursor.done_bytes;
+    while (bytes <= bytes_max) {
+        ++cursor.ref;
+        cursor.done_bytes = 0;
+        if (bytes == bytes_max || bytes >= long_enough_bytes || cursor.ref == refs.size() ||
+            refs[cursor.ref]->data != from + bytes)
+            return {from, bytes};
+        begin_ref(refs, cursor);
+        bytes += refs[cursor.ref]->bytes;
+    }
+    cursor.done_bytes = static_cast<std::uint32_t>(refs[cursor.ref]->bytes - (bytes - bytes_max));
+    return {from, bytes_max};
+}
+
 }  // namespace
 
 std::size_t gather(const SortedRefs& message, GatherCursor& cursor, std::span<std::byte> out) noexcept {
     const auto refs = message.refs();
     std::size_t done = 0;
     while (cursor.ref < refs.size() && done < out.size()) {
-        const FragmentRef& ref = *refs[cursor.ref];
         if (cursor.done_bytes == 0) {
-            if (cursor.fetched == 0)
-                cursor.fetched = 1;
-            else
-                cursor.coming_bytes -= ref.bytes;  // asked for before
+            begin_ref(refs, cursor);
             fetch_ahead(refs, cursor);
         }
-        const std::size_t bytes = std::min<std::size_t>(ref.bytes - cursor.done_bytes, out.size() - done);
-        std::memcpy(out.data() + done, ref.data + cursor.done_bytes, bytes);
-        done += bytes;
-        cursor.done_bytes += static_cast<std::uint32_t>(bytes);
-        if (cursor.done_bytes == ref.bytes) {
-            ++cursor.ref;
-            cursor.done_bytes = 0;
-        }
+        const std::span<const std::byte> row = next_row(refs, cursor, out.size() - done);
+        std::memcpy(out.data() + done, row.data(), row.size());
+        done += row.size();
     }
     return done;
 }

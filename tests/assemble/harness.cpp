@@ -26,6 +26,7 @@ Harness::Harness(const Limits& limits)
         from.message_bytes_max = limits_.message_bytes_max;
         from.timeout_ns = limits_.timeout_ns;
         from.number_bits = bits;
+        from.copies = limits_.copies;
         from.shards = limits_.shards;
         tables_.push_back(
             std::make_unique<MessageTable>(from, packet_tallies_[rx], message_tallies_[rx], &Harness::release));
@@ -65,10 +66,14 @@ void Harness::release(void** buffers, std::uint32_t count) {
     }
 }
 
-Harness::Buffer& Harness::make_buffer(std::uint32_t bytes, std::size_t index) {
+Harness::Buffer& Harness::make_buffer(std::size_t index, const Packet& packet) {
     Buffer& buffer = buffers_.emplace_back();
     buffer.packet = index;
-    buffer.bytes.resize(bytes);
+    buffer.source = packet.source;
+    buffer.number = packet.number;
+    buffer.offset = packet.offset;
+    buffer.time_ns = packet.time_ns;
+    buffer.bytes.resize(packet.bytes);
     for (std::size_t i = 0; i < buffer.bytes.size(); ++i) buffer.bytes[i] = content(buffer.packet, i);
     return buffer;
 }
@@ -90,7 +95,7 @@ void Harness::add_to(MessageTable& table, std::span<const Numbered> packets) {
     std::vector<void*> buffers;
     std::vector<TimeNs> times;
     for (const auto& [packet, index] : packets) {
-        Buffer& buffer = make_buffer(packet->bytes, index);
+        Buffer& buffer = make_buffer(index, *packet);
         sources.push_back(packet->source);
         fragments.push_back(fragment_of(*packet, buffer));
         buffers.push_back(&buffer);
@@ -135,7 +140,10 @@ void Harness::add_in_pieces(const Packet& packet, std::uint32_t pieces, MessageT
     const std::uint32_t step = (packet.bytes + pieces - 1) / pieces;
     for (std::uint32_t i = 0; i < pieces; ++i) {
         const std::uint32_t begin = std::min(i * step, packet.bytes);
-        Buffer& buffer = make_buffer(std::min(step, packet.bytes - begin), buffers_.size());
+        Packet part = packet;
+        part.offset += begin;
+        part.bytes = std::min(step, packet.bytes - begin);
+        Buffer& buffer = make_buffer(buffers_.size(), part);
         buffer.continued = i > 0 && are == MessageTable::PiecesAre::one_packet;
         parts.push_back({&buffer, buffer.bytes.data(), static_cast<std::uint32_t>(buffer.bytes.size())});
     }
@@ -149,7 +157,9 @@ void Harness::bind(std::uint32_t source, std::uint64_t number, std::uint32_t tot
     MessageTable& table = *tables_[source % limits_.rx_count];
     Message* message = table.open_unbound(source, parts.front().time_ns);
     for (const Part& part : parts) {
-        Buffer& buffer = make_buffer(part.bytes, buffers_.size());
+        Buffer& buffer = make_buffer(
+            buffers_.size(),
+            {.source = source, .number = number, .offset = part.offset, .bytes = part.bytes, .time_ns = part.time_ns});
         if (!table.append(*message, &buffer, buffer.bytes.data(), part.offset, part.bytes, part.time_ns) ||
             table.add_range(*message, part.offset, part.offset + part.bytes) != RangeResult::added)
             faults_ += "a part does not fit\n";
@@ -239,15 +249,30 @@ void Harness::give_back(Event& event, std::uint32_t shard) {
     builders_[shard]->release(event);
 }
 
-void Harness::check_ref(const FragmentRef& ref) {
-    const Buffer& buffer = *static_cast<const Buffer*>(ref.buffer);
-    if (buffer.released != 0) faults_ += "a buffer was released before its event left\n";
-    if (ref.data != buffer.bytes.data() || ref.bytes != buffer.bytes.size()) faults_ += "a reference is not a packet\n";
-    for (std::size_t i = 0; i < buffer.bytes.size(); ++i)
-        if (buffer.bytes[i] != content(buffer.packet, i)) {
-            faults_ += "payload changed\n";
-            break;
-        }
+const Harness::Buffer* Harness::buffer_of(const FragmentRef& ref, const Message& message) const {
+    if (ref.buffer != nullptr) return static_cast<const Buffer*>(ref.buffer);
+    for (const Buffer& buffer : buffers_)
+        if (buffer.source == message.source && (buffer.number ^ message.number) << (64 - limits_.number_bits) == 0 &&
+            buffer.offset == ref.offset && buffer.time_ns == ref.time_ns && buffer.bytes.size() == ref.bytes &&
+            has_content(ref, buffer.packet))
+            return &buffer;
+    return nullptr;
+}
+
+bool Harness::has_content(const FragmentRef& ref, std::size_t packet) {
+    for (std::size_t i = 0; i < ref.bytes; ++i)
+        if (ref.data[i] != content(packet, i)) return false;
+    return true;
+}
+
+void Harness::check_ref(const FragmentRef& ref, const Buffer& buffer) {
+    const bool copied = ref.buffer == nullptr;
+    copied_ += copied ? 1 : 0;
+    if (!copied && buffer.released != 0) faults_ += "a buffer was released before its event left\n";
+    if (copied && ref.bytes > limits_.copies.at_once_bytes) faults_ += "a payload should not have been copied\n";
+    if ((ref.data == buffer.bytes.data()) == copied || ref.bytes != buffer.bytes.size())
+        faults_ += "a reference is not a packet\n";
+    if (!has_content(ref, buffer.packet)) faults_ += "payload changed\n";
 }
 
 EventResult Harness::result_of(const Event& event) {
@@ -265,11 +290,16 @@ EventResult Harness::result_of(const Event& event) {
         std::uint32_t packets = 0;
         MessageTable::for_each_ref(*message, [&](const FragmentRef& ref) {
             if (ref.bytes == 0 && !(message->total_known && message->total == 0)) return;  // trimmed
-            check_ref(ref);
+            const Buffer* const buffer = buffer_of(ref, *message);
+            if (buffer == nullptr) {
+                faults_ += "a copy of nothing\n";
+                return;
+            }
+            check_ref(ref, *buffer);
             have.emplace_back(ref.offset, ref.offset + ref.bytes);
             bytes += ref.bytes;
-            if (static_cast<const Buffer*>(ref.buffer)->continued) return;
-            to.packets.push_back(static_cast<const Buffer*>(ref.buffer)->packet);
+            if (buffer->continued) return;
+            to.packets.push_back(buffer->packet);
             ++packets;
         });
         if (bytes != message->received_bytes || packets != message->packets) faults_ += "message sums are off\n";

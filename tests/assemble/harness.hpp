@@ -44,6 +44,7 @@ struct Limits {
     std::uint32_t message_bytes_max = 1U << 20;
     TimeNs timeout_ns = 1000;
     unsigned number_bits = 64;
+    CopyConfig copies{};
     bool wait = false;
     bool bursts =
         false;  ///< packets go through MessageTable::add_burst, as many as come together, and not through add_any
@@ -117,6 +118,9 @@ public:
     /// After the end: what does not add up, leaked, was released twice or read after release; empty if nothing.
     [[nodiscard]] std::string faults() const;
 
+    /// Payloads of events that left which had been copied out of their buffers.
+    [[nodiscard]] std::uint64_t copied() const noexcept { return copied_; }
+
     EventBuilder& builder(std::size_t shard = 0) { return *builders_[shard]; }
     /// Events in each shard that is used.
     [[nodiscard]] std::vector<std::uint64_t> opened_by_shard() const;
@@ -128,6 +132,10 @@ private:
     struct Buffer {
         std::vector<std::byte> bytes;
         std::size_t packet = 0;
+        std::uint32_t source = 0;
+        std::uint64_t number = 0;
+        std::uint32_t offset = 0;
+        TimeNs time_ns = 0;
         std::uint32_t released = 0;
         bool continued = false;  ///< of the packet of the buffer before
     };
@@ -147,7 +155,8 @@ private:
 
     static void release(void** buffers, std::uint32_t count);
     static std::byte content(std::size_t packet, std::size_t at);
-    Buffer& make_buffer(std::uint32_t bytes, std::size_t index);
+    static bool has_content(const FragmentRef& ref, std::size_t packet);
+    Buffer& make_buffer(std::size_t index, const Packet& packet);
     [[nodiscard]] wire::Fragment fragment_of(const Packet& packet, Buffer& buffer) const;
     void add_to(MessageTable& table, std::span<const Numbered> packets);
     void exchange();
@@ -155,7 +164,9 @@ private:
     void give_back(Event& event, std::uint32_t shard);
     void finish_builders();
     [[nodiscard]] EventResult result_of(const Event& event);
-    void check_ref(const FragmentRef& ref);
+    /// The buffer that the payload is in, or was copied out of.
+    [[nodiscard]] const Buffer* buffer_of(const FragmentRef& ref, const Message& message) const;
+    void check_ref(const FragmentRef& ref, const Buffer& buffer);
     void poll_rx(Rx& rx, MessageTable& table, std::mt19937_64& random);
     void poll_builder(std::uint32_t shard, std::vector<Rx>& rxs, std::mt19937_64& random);
     [[nodiscard]] std::uint64_t left_side() const;
@@ -172,6 +183,7 @@ private:
     bool frozen_ = false;
     TimeNs now_ = std::numeric_limits<TimeNs>::min();
     std::uint64_t placed_bytes_ = 0;
+    std::uint64_t copied_ = 0;
     std::string faults_;
 };
 

@@ -119,6 +119,13 @@ private:
     std::ostringstream text_;
 };
 
+/// Small payload is copied while there are cells: of some streams all of it, of others until cells are short.
+CopyConfig some_copies(std::uint64_t seed) {
+    return {.at_once_bytes = static_cast<std::uint32_t>(seed % 5 * 40),
+            .cells = static_cast<std::uint32_t>(seed % 3 == 0 ? 4 : 200),
+            .cell_bytes = seed % 2 == 0 ? 256U : 4096U};
+}
+
 std::string run(std::uint64_t seed) {
     const Stream stream = StreamMaker(seed).make();
     Oracle oracle(stream.limits, stream.ranges_max);
@@ -139,6 +146,7 @@ std::string run(std::uint64_t seed) {
     std::string text = compare("fused", fused, true);
     Limits in_bursts = stream.limits;
     in_bursts.bursts = true;
+    in_bursts.copies = some_copies(seed);
     Harness fused_bursts(in_bursts);
     for (const Packet& packet : packets) fused_bursts.add(packet);
     fused_bursts.finish();
@@ -200,6 +208,7 @@ std::string compare_ways(std::uint64_t seed) {
     Harness single(limits);
     single.run_spread(packets, seed);
     limits.bursts = true;
+    limits.copies = some_copies(seed);
     Harness bursts(limits);
     bursts.run_spread(packets, seed);
     return bursts.faults() + differences(single, bursts);
@@ -225,6 +234,23 @@ TEST(Model, BurstsAreTheSameAsPacketByPacket) {
 
 TEST(Model, AgreesWithTheOracle) {
     check_streams(run);
+}
+
+TEST(Model, CopiesSomePayloadAndRefersToSome) {
+    std::uint64_t copied = 0;
+    std::uint64_t placed = 0;
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+        const Stream stream = StreamMaker(seed).make();
+        Limits limits = stream.limits;
+        limits.copies = some_copies(seed);
+        Harness harness(limits);
+        for (const Sent& sent : stream.sent) harness.add(sent.packet);
+        harness.finish();
+        copied += harness.copied();
+        placed += harness.count(PacketCounter::placed);
+    }
+    EXPECT_GT(copied, placed / 4);
+    EXPECT_GT(placed - copied, placed / 4);
 }
 
 TEST(Model, MeetsEveryKindOfFault) {

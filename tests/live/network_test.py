@@ -5,6 +5,7 @@ The configuration is examples/live-af-packet.toml as it is; variants change the 
 """
 
 import json
+import os
 import re
 import resource
 import socket
@@ -12,6 +13,7 @@ import struct
 import time
 
 import live
+from telemetry_test import Client
 
 EXAMPLE = live.ROOT / "examples/live-af-packet.toml"
 PROFILE = live.ROOT / "pmd-config/net_af_packet.toml"
@@ -188,6 +190,42 @@ class NetworkTest(live.Case):
         run.end()
         self.assert_account(run, sent=sent["packets"]["sent"])
         self.check_digests(run, self.expected_digests(EJFAT, *options))
+
+    def check_small_payload(self, *sizes):
+        """A live run copies it, a replay refers to it; both make the same events."""
+        run = self.weir(EJFAT, "--events", 400, "--duration", 30)
+        self.wait_reachable(run)
+        options = ["--format", "ejfat", "--sources", 2, *sizes, "--events", 400, "--seed", 3]
+        sent = self.send(*options, "--rate", 2000, "--to", f"udp:{live.RECEIVER}", where=self.network.there())
+        run.end()
+        self.assertIn("copies: payload up to 128 bytes, and up to", run.errors)
+        self.assert_account(run, sent=sent["packets"]["sent"])
+        self.check_digests(run, self.expected_digests(EJFAT, *options))
+
+    def test_messages_of_one_small_packet(self):
+        self.check_small_payload("--bytes", 128)
+
+    def test_messages_that_end_in_a_small_packet(self):
+        self.check_small_payload("--bytes", 1500, "--mtu", 576)
+
+    def test_small_payload_holds_no_buffers(self):
+        """Messages of one source, whose events wait for the other."""
+        name = f"weir-small-{os.getpid()}"
+        run = self.weir(EJFAT.replace("timeout_ms = 500", "timeout_ms = 60000"), "--duration", 40, "--telemetry", name)
+        self.wait_reachable(run)
+        client = Client(name)
+        self.addCleanup(client.socket.close)
+        self.send("--format", "ejfat", "--bytes", 128, "--bytes-min", 100, "--events", 50, "--rate", 1000, "--to", f"udp:{live.RECEIVER}",
+                  where=self.network.there())
+
+        def held():
+            lcore = next(lcore for rx, lcore in client.ask("/weir/lcores").items() if rx.startswith("rx"))
+            return lcore["cells_held"], lcore["buffers_held"]
+
+        live.wait_for(lambda: held() == (50, 0), "fifty copies")
+        run.stop()
+        run.end()
+        self.assert_account(run, sent=50)
 
     def test_roce_uc_write_through_a_device(self):
         run = self.weir(ROCE, "--events", 100, "--duration", 30)

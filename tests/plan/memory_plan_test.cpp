@@ -195,6 +195,50 @@ TEST(MemoryPlan, AReplaysBuffersAreInTheSumAndNotTakenByEal) {
     EXPECT_LT(plan.eal_memory_bytes, std::uint64_t{plan.pools[0].buffers} * plan.room_bytes / 4);
 }
 
+Plan plan_of_sizes(const std::vector<stages::SourceGeometry>& geometry, const std::string& assembly = "auto",
+                   bool replay = false) {
+    const config::RunConfig config =
+        config::parse_config(of_sources(geometry.size(), "assembly = \"" + assembly + "\""), "test.toml");
+    PlanInput input;
+    input.host = FakeHost{.nodes = 1, .cores_per_node = 2}.make();
+    input.replay = replay;
+    input.capture_packets = 1000;
+    return make_plan(config, geometry, input);
+}
+
+TEST(MemoryPlan, SmallPayloadIsCopiedWhereSizesAreNotKnown) {
+    constexpr stages::SourceGeometry large{1U << 20U, 8192};
+    constexpr stages::SourceGeometry small{4096, 64};
+    constexpr stages::SourceGeometry unknown{};
+    EXPECT_EQ(plan_of_sizes({large, large}).copies.cells, 0U);
+    EXPECT_EQ(plan_of_sizes({large, small}).copies.cells, 0U);
+    EXPECT_EQ(plan_of_sizes({unknown, large}, "reference").copies.cells, 0U);
+
+    const Plan live = plan_of_sizes({unknown, large});
+    const std::string wasteful = std::to_string(live.room_bytes / 4) + " bytes once half the buffers are held, into ";
+    EXPECT_GT(live.copies.cells, 0U);
+    EXPECT_EQ(live.copies.at_once_bytes, 128U);
+    EXPECT_EQ(live.copies.bytes_max, live.room_bytes / 4);
+    EXPECT_EQ(live.copies.above_held, live.buffers_per_rx / 2);
+    EXPECT_NE(live.text().find("\ncopies: payload up to 128 bytes, and up to " + wasteful), std::string::npos)
+        << live.text();
+
+    const Plan replay = plan_of_sizes({unknown, large}, "auto", true);
+    EXPECT_EQ(replay.copies.at_once_bytes, 0U) << "what is read from a file is in the cache";
+    EXPECT_EQ(replay.copies.bytes_max, live.copies.bytes_max);
+    EXPECT_NE(replay.text().find("\ncopies: payload up to " + wasteful), std::string::npos) << replay.text();
+}
+
+TEST(MemoryPlan, CellsSayHowManyEventsAreOpenWhereEverythingIsCopied) {
+    constexpr stages::SourceGeometry frame{1U << 20U, 8192};
+    const Plan plan = plan_of_sizes({frame, frame}, "copy");
+    EXPECT_EQ(plan.copies.at_once_bytes, plan.room_bytes);
+    // Seven packets fit into a cell of 64 KiB, which has a head.
+    EXPECT_EQ(plan.open_max, plan.cells_for_events * 4 / 5 / (2 * ((128 + 6) / 7)));
+    EXPECT_NE(plan.text().find("38 cells for copies for an event"), std::string::npos) << plan.text();
+    EXPECT_GT(plan_of_sizes({{4 * 65500, 65500}}, "copy").open_max, 0U) << "a payload that no cell has room for";
+}
+
 TEST(MemoryPlan, BookkeepingOfVeryManySourcesIsBounded) {
     constexpr std::uint64_t sources = 65536;
     const Plan plan = plan_of_sizes_unknown(of_sources(sources));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -169,6 +170,29 @@ TEST(Gather, EqualPacketsInAnyOrder) {
     }
 }
 
+TEST(Gather, PayloadThatLiesInARow) {
+    std::mt19937 random(7);
+    for (const std::uint32_t packet : {1u, 16u, 48u, 64u, 100u, 128u, 1024u, 3000u}) {
+        for (const bool shuffled : {false, true}) {
+            for (const bool row_breaks : {false, true}) {
+                constexpr std::uint32_t count = 200;
+                const auto whole = bytes_of(packet, std::size_t{count} * packet);
+                std::vector<std::uint32_t> order(count);
+                std::iota(order.begin(), order.end(), 0U);
+                // In a row but for a few, or nowhere.
+                if (shuffled) std::shuffle(order.begin(), order.end(), random);
+                MadeMessage made;
+                made.copy_from_here((std::size_t{packet} + 15) * (row_breaks ? count / 2 : count));
+                for (const std::uint32_t i : order)
+                    made.add(i * packet, {whole.begin() + i * packet, whole.begin() + (i + 1) * packet});
+                for (const std::size_t step : {std::size_t{1}, std::size_t{100}, std::size_t{2048}, std::size_t{4096},
+                                               whole.size() - 1, whole.size(), whole.size() + 1})
+                    ASSERT_EQ(all_of(made.message(), step), whole) << packet << " " << step;
+            }
+        }
+    }
+}
+
 TEST(Gather, RandomMessagesOverManyBlocks) {
     const unsigned seed = std::random_device{}();
     RecordProperty("seed", static_cast<int>(seed));
@@ -189,7 +213,10 @@ TEST(Gather, RandomMessagesOverManyBlocks) {
         }
         if (round % 2 == 0) std::shuffle(parts.begin(), parts.end(), random);
         MadeMessage made;
-        for (const auto& [at, bytes] : parts) made.add(at, bytes);
+        for (const auto& [at, bytes] : parts) {
+            if (random() % 20 == 0) made.copy_from_here(random() % 4096);
+            made.add(at, bytes);
+        }
         EXPECT_EQ(all_of(made.message(), random() % 4096 + 1), expected);
     }
 }

@@ -1,9 +1,11 @@
 // Messages for tests, without an assembler.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "assemble/message.hpp"
@@ -17,8 +19,13 @@ using assemble::Message;
 /// A message whose fragments lie in buffers of their own, in the order in which they were added.
 class MadeMessage {
 public:
+    /// What is added from here on, up to so many bytes, lies in one piece of memory, each fragment aligned.
+    void copy_from_here(std::size_t bytes) {
+        buffers_.emplace_back(bytes);
+        copies_ = buffers_.back();
+    }
     void add(std::uint32_t offset, const std::vector<std::byte>& bytes) {
-        buffers_.push_back(bytes);
+        const std::byte* const data = place(bytes);
         if (blocks_.empty() || blocks_.back().count == FragmentBlock::capacity) {
             blocks_.emplace_back();
             if (blocks_.size() > 1) blocks_[blocks_.size() - 2].next = &blocks_.back();
@@ -26,7 +33,7 @@ public:
         }
         FragmentBlock& block = blocks_.back();
         FragmentRef& ref = block.refs[block.count++];
-        ref.data = buffers_.back().data();
+        ref.data = data;
         ref.offset = offset;
         ref.bytes = static_cast<std::uint32_t>(bytes.size());
         message_.received_bytes += ref.bytes;
@@ -47,9 +54,19 @@ public:
     [[nodiscard]] const Message& message() const { return message_; }
 
 private:
+    const std::byte* place(const std::vector<std::byte>& bytes) {
+        if (bytes.size() > copies_.size()) return buffers_.emplace_back(bytes).data();
+        std::byte* const at = copies_.data();
+        std::ranges::copy(bytes, at);
+        copies_ = copies_.subspan(std::min<std::size_t>(
+            copies_.size(), assemble::CopyCell::aligned(static_cast<std::uint32_t>(bytes.size()))));
+        return at;
+    }
+
     Message message_{};
     std::deque<FragmentBlock> blocks_;
     std::deque<std::vector<std::byte>> buffers_;
+    std::span<std::byte> copies_;  ///< room that is left for them
 };
 
 }  // namespace weir::test

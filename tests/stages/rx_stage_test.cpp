@@ -347,8 +347,8 @@ TEST_F(RxStageTest, WaitsWhereItsBuffersAreAllHeldAndLosesNothing) {
 TEST_F(RxStageTest, CopiedPayloadGivesBuffersBackAtOnceAndCellsComeBack) {
     Shape shape = one_source();
     shape.with_rx = [](RxStage::Config& config) {
-        config.table.copy_bytes_max = 256;
-        config.table.copy_cells = 8;
+        config.table.copies.at_once_bytes = 256;
+        config.table.copies.cells = 8;
     };
     Topology all(shape);
     // Many times more than there are cells; if one stayed away, the last messages would hold buffers.

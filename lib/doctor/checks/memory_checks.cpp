@@ -154,8 +154,8 @@ std::vector<Finding> check_memory(const Case& subject) {
 /// buffer to itself unless it is copied.
 std::uint64_t event_room(const plan::Plan& plan, std::uint32_t payload) {
     const std::uint64_t buffers = std::uint64_t{plan.buffers_per_rx} * plan.rx.size();
-    if (plan.copy_cells_per_rx == 0) return buffers * payload;
-    return buffers * plan.room_bytes + std::uint64_t{plan.copy_cells_per_rx} * plan.rx.size() * plan.copy_cell_bytes;
+    if (plan.copies.cells == 0) return buffers * payload;
+    return buffers * plan.room_bytes + std::uint64_t{plan.copies.cells} * plan.rx.size() * plan.copies.cell_bytes;
 }
 
 std::vector<Finding> check_event_memory(const Case& subject) {

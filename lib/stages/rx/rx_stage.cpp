@@ -516,6 +516,9 @@ void RxStage::publish_buffers() noexcept {
     buffers_held_.store(held, std::memory_order_relaxed);
     if (held > buffers_highest_.load(std::memory_order_relaxed))
         buffers_highest_.store(held, std::memory_order_relaxed);
+    const std::uint32_t cells = table_.cells_held();
+    cells_held_.store(cells, std::memory_order_relaxed);
+    if (cells > cells_highest_.load(std::memory_order_relaxed)) cells_highest_.store(cells, std::memory_order_relaxed);
 }
 
 }  // namespace weir::stages

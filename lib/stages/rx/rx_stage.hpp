@@ -128,6 +128,10 @@ public:
     [[nodiscard]] std::uint32_t buffers_highest() const noexcept {
         return buffers_highest_.load(std::memory_order_relaxed);
     }
+    [[nodiscard]] std::uint32_t cells_held() const noexcept { return cells_held_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint32_t cells_highest() const noexcept {
+        return cells_highest_.load(std::memory_order_relaxed);
+    }
 
 private:
     static constexpr std::uint32_t burst = port::PacketBatch::capacity;
@@ -208,6 +212,8 @@ private:
     std::atomic<std::uint64_t> received_bytes_{0};
     std::atomic<std::uint32_t> buffers_held_{0};
     std::atomic<std::uint32_t> buffers_highest_{0};
+    std::atomic<std::uint32_t> cells_held_{0};
+    std::atomic<std::uint32_t> cells_highest_{0};
 };
 
 }  // namespace weir::stages

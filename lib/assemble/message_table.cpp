@@ -48,7 +48,7 @@ void MessageTable::look_ahead(const Arrivals& burst, Guesses& guesses) noexcept 
     const std::size_t count = burst.sources.size();
     for (std::size_t i = 0; i < count; ++i) {
         Source& from = open_.source(burst.sources[i]);
-        const std::uint64_t number = from.numbers.number_of(burst.fragments[i].number);
+        const std::uint64_t number = from.numbers.guess_of(burst.fragments[i].number);
         Message* message = open_.index().guess(MessageIndex::key_of(burst.sources[i], number, from.epoch));
         __builtin_prefetch(message, 1);
         if (burst.fragments[i].bytes <= fetched_bytes_max_) fetch_payload(burst.fragments[i]);
@@ -80,7 +80,7 @@ void MessageTable::add_burst(const Arrivals& burst) noexcept {
         if (!moved.numbers.are_narrow()) continue;
         for (std::uint32_t later = i + 1; later < count; ++later)
             if (guesses[later].from == &moved)
-                guesses[later].number = guesses[later].from->numbers.number_of(fragments[later].number);
+                guesses[later].number = guesses[later].from->numbers.guess_of(fragments[later].number);
     }
     packets_.add(PacketCounter::in_flight, placed);
 }

@@ -40,12 +40,17 @@ public:
     explicit NumberExtension(unsigned bits) noexcept
         : bits_(bits), near_(bits < 4 ? std::uint64_t{1} << (bits - 1) : std::uint64_t{1} << (bits - 2)) {}
 
+    /// The first number of all is the reference for those that follow.
     [[nodiscard]] std::uint64_t extend(std::uint64_t carried) noexcept {
-        if (bits_ >= 64) return carried;
         if (!seen_) {
             seen_ = true;
             reference_ = candidate_ = carried;
         }
+        return guess(carried);
+    }
+    /// What `extend` would say. The packet may not be one that counts.
+    [[nodiscard]] std::uint64_t guess(std::uint64_t carried) const noexcept {
+        if (bits_ >= 64 || !seen_) return carried;
         const std::uint64_t number = extend_number(carried, reference_, bits_);
         if (is_near(number, reference_)) return number;
         const std::uint64_t other = extend_number(carried, candidate_, bits_);

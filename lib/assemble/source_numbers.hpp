@@ -18,6 +18,10 @@ public:
     [[nodiscard]] std::uint64_t number_of(std::uint64_t carried) noexcept {
         return extension_.extend(carried) + shift_;
     }
+    /// The same, for a packet of which nothing is known yet: it changes nothing.
+    [[nodiscard]] std::uint64_t guess_of(std::uint64_t carried) const noexcept {
+        return extension_.guess(carried) + shift_;
+    }
     /// A message begins under this number.
     void opened(std::uint64_t number) noexcept {
         extension_.opened(number - shift_);

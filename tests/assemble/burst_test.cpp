@@ -98,6 +98,28 @@ TEST(BurstsOfNarrowNumbers, AreAsIfPacketsCameOneByOne) {
     EXPECT_EQ(opened[1], opened[0]);
 }
 
+/// A packet that ends before its number counts does not say where the numbers begin.
+TEST(BurstsOfNarrowNumbers, DoNotBeginWithMalformedPackets) {
+    MessageTable::Config config;
+    config.sources = 1;
+    config.messages_max = 16;
+    config.buffers_max = 16;
+    config.number_bits = {16};
+    wire::PacketTally packets;
+    MessageTally messages;
+    MessageTable table(config, packets, messages, release);
+    int buffer = 0;
+    const std::vector<wire::Fragment> burst = {piece(60000, 300, 101), piece(50000, 300, 101), piece(3, 0),
+                                               piece(3, 100)};
+    const std::vector<std::uint32_t> sources(burst.size(), 0);
+    const std::vector<void*> buffers(burst.size(), &buffer);
+    const std::vector<TimeNs> times(burst.size(), 1);
+    table.add_burst({sources, burst.data(), buffers.data(), times.data()});
+    EXPECT_EQ(packets.get(PacketCounter::malformed_range), 2U);
+    ASSERT_EQ(table.pending().size(), 1U);
+    EXPECT_EQ(table.pending()[0].number, 3U);
+}
+
 TEST_F(Bursts, HoldMessagesThatBeginAndEndInThem) {
     std::vector<wire::Fragment> fragments;
     for (std::uint64_t number = 1; number <= 3; ++number)

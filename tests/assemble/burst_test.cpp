@@ -35,11 +35,14 @@ wire::Fragment piece(std::uint64_t number, std::uint32_t offset, std::uint32_t b
 
 class Bursts : public testing::Test {
 protected:
-    Bursts() {
+    Bursts() { make(64); }
+    /// A new table, for numbers of so many bits.
+    void make(std::uint8_t number_bits) {
         MessageTable::Config config;
         config.sources = 2;
         config.messages_max = 2048;
         config.buffers_max = 8192;
+        config.number_bits = {number_bits, number_bits};
         table_ = std::make_unique<MessageTable>(config, packets_, messages_, release);
     }
     void add(const std::vector<wire::Fragment>& fragments, std::uint32_t source = 0) {
@@ -70,54 +73,28 @@ protected:
 };
 
 /// What opens in a burst moves its source on: the same eight bits are another number after it.
-TEST(BurstsOfNarrowNumbers, AreAsIfPacketsCameOneByOne) {
-    const std::vector<wire::Fragment> before = {piece(90, 0), piece(100, 0)};
+TEST_F(Bursts, OfNarrowNumbersAreAsIfPacketsCameOneByOne) {
     const std::vector<wire::Fragment> burst = {piece(220, 0), piece(221, 0), piece(90, 100)};
-    std::uint64_t opened[2];
     for (const bool together : {false, true}) {
-        MessageTable::Config config;
-        config.sources = 1;
-        config.messages_max = 16;
-        config.buffers_max = 16;
-        config.number_bits = {8};
-        wire::PacketTally packets;
-        MessageTally messages;
-        MessageTable table(config, packets, messages, release);
-        int buffer = 0;
-        for (const wire::Fragment& fragment : before) table.add(0, fragment, &buffer, 1);
-        const std::vector<std::uint32_t> sources(burst.size(), 0);
-        const std::vector<void*> buffers(burst.size(), &buffer);
-        const std::vector<TimeNs> times(burst.size(), 1);
+        make(8);
+        const std::uint64_t before = messages_.get(MessageCounter::opened);
+        add(piece(90, 0));
+        add(piece(100, 0));
         if (together)
-            table.add_burst({sources, burst.data(), buffers.data(), times.data()});
+            add(burst);
         else
-            for (const wire::Fragment& fragment : burst) table.add(0, fragment, &buffer, 1);
-        opened[together ? 1 : 0] = messages.get(MessageCounter::opened);
+            for (const wire::Fragment& fragment : burst) add(fragment);
+        EXPECT_EQ(messages_.get(MessageCounter::opened) - before, 5U);  // 90 is 346 by then
     }
-    EXPECT_EQ(opened[0], 5U);  // 90 is 346 by then
-    EXPECT_EQ(opened[1], opened[0]);
 }
 
 /// A packet that ends before its number counts does not say where the numbers begin.
-TEST(BurstsOfNarrowNumbers, DoNotBeginWithMalformedPackets) {
-    MessageTable::Config config;
-    config.sources = 1;
-    config.messages_max = 16;
-    config.buffers_max = 16;
-    config.number_bits = {16};
-    wire::PacketTally packets;
-    MessageTally messages;
-    MessageTable table(config, packets, messages, release);
-    int buffer = 0;
-    const std::vector<wire::Fragment> burst = {piece(60000, 300, 101), piece(50000, 300, 101), piece(3, 0),
-                                               piece(3, 100)};
-    const std::vector<std::uint32_t> sources(burst.size(), 0);
-    const std::vector<void*> buffers(burst.size(), &buffer);
-    const std::vector<TimeNs> times(burst.size(), 1);
-    table.add_burst({sources, burst.data(), buffers.data(), times.data()});
-    EXPECT_EQ(packets.get(PacketCounter::malformed_range), 2U);
-    ASSERT_EQ(table.pending().size(), 1U);
-    EXPECT_EQ(table.pending()[0].number, 3U);
+TEST_F(Bursts, OfNarrowNumbersDoNotBeginWithMalformedPackets) {
+    make(16);
+    add({piece(60000, 300, 101), piece(50000, 300, 101), piece(3, 0), piece(3, 100)});
+    EXPECT_EQ(packets_.get(PacketCounter::malformed_range), 2U);
+    ASSERT_EQ(table_->pending().size(), 1U);
+    EXPECT_EQ(table_->pending()[0].number, 3U);
 }
 
 TEST_F(Bursts, HoldMessagesThatBeginAndEndInThem) {

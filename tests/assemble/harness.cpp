@@ -489,6 +489,7 @@ std::string Harness::faults() const {
         expect(builder->in_use() == 0 && builder->open_count() == 0 && builder->queued_count() == 0, "events: held");
     for (const auto& table : tables_) {
         expect(table->buffers_held() == 0, "a table holds buffers");
+        expect(table->cells_held() == 0, "a table holds copies");
         expect(table->messages_free() == limits_.messages_max, "a table lost message slots");
         expect(table->all_sent(), "descriptors were left");
     }

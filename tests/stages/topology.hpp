@@ -262,9 +262,10 @@ public:
     [[nodiscard]] std::string not_given_back(const port::BufferPool& pool) const {
         std::string text;
         if (pool.in_use() != 0) text += std::to_string(pool.in_use()) + " packet buffers\n";
-        for (const auto& rx : rx_)
+        for (const auto& rx : rx_) {
             if (rx->buffers_held() != 0) text += std::to_string(rx->buffers_held()) + " references\n";
-        if (rx->cells_held() != 0) text += std::to_string(rx->cells_held()) + " copies\n";
+            if (rx->cells_held() != 0) text += std::to_string(rx->cells_held()) + " copies\n";
+        }
         for (const auto& ring : free_)
             if (ring->count() != shape_.output_buffers) text += "output buffers\n";
         for (const auto& ring : recycle_)

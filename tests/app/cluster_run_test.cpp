@@ -7,14 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "../../app/command.hpp"
+#include "../store/support.hpp"
+#include "command.hpp"
 #include "core/error.hpp"
 #include "store/cluster_run.hpp"
 #include "store/cluster_run_events.hpp"
 #include "store/cluster_run_ledger.hpp"
 #include "store/run_path.hpp"
 #include "store/run_recovery.hpp"
-#include "support.hpp"
 
 namespace weir::app {
 Command inspect_entry();

@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "../../app/command.hpp"
 #include "../sanitized.hpp"
+#include "../store/support.hpp"
+#include "command.hpp"
 #include "core/error.hpp"
 #include "store/run_path.hpp"
 #include "store/sha256.hpp"
-#include "support.hpp"
 
 namespace weir::app {
 Command inspect_entry();

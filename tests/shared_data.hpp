@@ -8,8 +8,7 @@ namespace weir::test {
 
 inline std::filesystem::path shared_data() {
     const char* set = std::getenv("WEIR_SHARED");
-    return set != nullptr ? std::filesystem::path(set)
-                          : std::filesystem::path(WEIR_SOURCE_ROOT).parent_path() / "shared";
+    return set != nullptr ? std::filesystem::path(set) : source_root().parent_path() / "shared";
 }
 
 }  // namespace weir::test

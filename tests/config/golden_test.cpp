@@ -11,11 +11,12 @@
 #include <sstream>
 
 #include "config/run_config.hpp"
+#include "source_root.hpp"
 
 namespace weir::config::test {
 namespace {
 
-const std::filesystem::path folder = std::filesystem::path(WEIR_SOURCE_ROOT) / "tests/config/golden";
+const std::filesystem::path folder = weir::test::source_root() / "tests/config/golden";
 
 std::string content(const std::filesystem::path& file) {
     std::ostringstream out;

@@ -7,13 +7,14 @@
 #include <iterator>
 
 #include "config/run_config.hpp"
+#include "source_root.hpp"
 
 namespace weir::config::test {
 namespace {
 
 TEST(ConfigReference, ThePageIsWhatTheDescriptionsSay) {
     const std::string name = "docs/reference/CONFIGURATION.md";
-    std::ifstream in(std::string(WEIR_SOURCE_ROOT) + "/" + name);
+    std::ifstream in(weir::test::source_root() / name);
     const std::string page{std::istreambuf_iterator<char>(in), {}};
     EXPECT_TRUE(options::filled_in(page, config_reference()) == page)
         << name << " is stale: run `build/app/weir explain --page " << name << " > new.md`, look at it, and commit it";

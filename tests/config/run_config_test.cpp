@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "case.hpp"
+#include "source_root.hpp"
 
 namespace weir::config {
 namespace {
@@ -20,7 +21,7 @@ using test::edited;
 using test::roce_text;
 using test::udp_text;
 
-const std::filesystem::path source_root = WEIR_SOURCE_ROOT;
+const std::filesystem::path source_root = weir::test::source_root();
 
 class ConfigFiles : public testing::Test {
 protected:

@@ -8,13 +8,14 @@
 
 #include "core/error.hpp"
 #include "doctor/check.hpp"
+#include "source_root.hpp"
 
 namespace weir::doctor::test {
 namespace {
 
 TEST(DoctorPages, AreWhatTheProgramSays) {
     for (const char* name : {"docs/guides/DOCTOR.md", "docs/guides/SIZING.md"}) {
-        std::ifstream in(std::string(WEIR_SOURCE_ROOT) + "/" + name);
+        std::ifstream in(weir::test::source_root() / name);
         const std::string page{std::istreambuf_iterator<char>(in), {}};
         EXPECT_TRUE(filled_page(page) == page) << name << " is stale: run `build/app/weir doctor --page " << name
                                                << " > new.md`, look at it, and commit it";

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "assemble/counters.hpp"
+#include "source_root.hpp"
 #include "wire/packet_counter.hpp"
 
 namespace {
@@ -83,7 +84,7 @@ TEST(Counters, FindAllOfOneName) {
 }
 
 TEST(Counters, DocumentationIsWhatTheTableMakes) {
-    const std::string path = std::string(WEIR_SOURCE_ROOT) + "/docs/reference/COUNTERS.md";
+    const std::string path = weir::test::source_root() / "docs/reference/COUNTERS.md";
     std::ifstream file(path);
     ASSERT_TRUE(file) << path << " is missing";
     std::ostringstream text;

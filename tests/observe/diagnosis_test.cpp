@@ -12,6 +12,7 @@
 #include "assemble/counters.hpp"
 #include "observe/counter_sections.hpp"
 #include "set_counter.hpp"
+#include "source_root.hpp"
 #include "wire/packet_counter.hpp"
 
 namespace {
@@ -359,7 +360,7 @@ const Case cases[] = {
 };
 
 TEST(Diagnosis, NamesTheCauseOfEachLossAndWhereToReadOn) {
-    std::ifstream file(std::string(WEIR_SOURCE_ROOT) + "/docs/guides/LOSSES.md");
+    std::ifstream file(weir::test::source_root() / "docs/guides/LOSSES.md");
     std::ostringstream page;
     page << file.rdbuf();
     for (const Case& one : cases) {
@@ -457,7 +458,7 @@ TEST(Diagnosis, CountsNoPacketTwice) {
 
 /// The names under which a page's sections can be linked to.
 std::set<std::string> anchors_of(const std::string& page) {
-    std::ifstream file(std::string(WEIR_SOURCE_ROOT) + "/" + page);
+    std::ifstream file(weir::test::source_root() / page);
     std::set<std::string> anchors;
     for (std::string line; std::getline(file, line);) {
         if (!line.starts_with("## ")) continue;

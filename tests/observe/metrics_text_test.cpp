@@ -19,6 +19,7 @@
 #include "pipeline/level_counters.hpp"
 #include "roce/responder/answer_counter.hpp"
 #include "set_counter.hpp"
+#include "source_root.hpp"
 #include "temporary_directory.hpp"
 
 namespace {
@@ -318,7 +319,7 @@ TEST(Metrics, AreTakenByPromtool) {
 }
 
 TEST(Metrics, TheirPageIsMadeOfTheTables) {
-    const std::string path = WEIR_SOURCE_ROOT "/docs/reference/METRICS.md";
+    const std::string path = weir::test::source_root() / "docs/reference/METRICS.md";
     std::stringstream page;
     page << std::ifstream(path).rdbuf();
     const std::string expected = metrics_markdown();

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "source_root.hpp"
 #include "store/sha256.hpp"
 #include "support.hpp"
 
@@ -28,8 +29,7 @@ class Documentation : public testing::TestWithParam<std::uint16_t> {};
 
 TEST_P(Documentation, ItsPythonReaderReadsARun) {
     const bool reduced = GetParam() >= format_version_reduced;
-    const std::string page =
-        text_of(std::filesystem::path(WEIR_SOURCE_ROOT) / "docs" / "reference" / "EVENT_FILE_READER.md");
+    const std::string page = text_of(weir::test::source_root() / "docs" / "reference" / "EVENT_FILE_READER.md");
     const std::string fence = "```python\n";
     const std::size_t start = page.find(fence);
     ASSERT_NE(start, std::string::npos);

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "options/option.hpp"
+#include "source_root.hpp"
 #include "wire/format.hpp"
 #include "wire_support.hpp"
 
@@ -38,7 +39,7 @@ TEST(Formats, TableHasThemAll) {
 }
 
 std::string text_of(const std::string& name) {
-    std::ifstream in(std::string(WEIR_SOURCE_ROOT) + "/" + name);
+    std::ifstream in(weir::test::source_root() / name);
     return {std::istreambuf_iterator<char>(in), {}};
 }
 

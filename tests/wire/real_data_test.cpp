@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 
+#include "source_root.hpp"
 #include "wire/format.hpp"
 #include "wire/roce.hpp"
 #include "wire_support.hpp"
@@ -19,7 +20,7 @@ using Counts = std::map<Verdict, int>;
 
 fs::path data_folder() {
     const char* shared = std::getenv("WEIR_SHARED");
-    return (shared != nullptr ? fs::path(shared) : fs::path(WEIR_SOURCE_ROOT).parent_path() / "shared") / "data";
+    return (shared != nullptr ? fs::path(shared) : weir::test::source_root().parent_path() / "shared") / "data";
 }
 
 /// The frames of a classic little-endian pcap file, or nothing.

@@ -4,9 +4,11 @@ program without cases as one.
 
 Names what failed and what was skipped, with its reason, on stderr; prints "PASSED FAILED SKIPPED" on stdout. A reason that is not in
 tests/allowed_skips.txt counts as a failure.
-usage: count_tests.py BUILD_FOLDER
+usage: count_tests.py BUILD_FOLDER [--times FILE]
+  --times FILE  the seconds that each program took are added to this file, a line each
 """
 
+import argparse
 import json
 import os
 import pathlib
@@ -14,7 +16,11 @@ import re
 import sys
 import xml.etree.ElementTree
 
-logs = pathlib.Path(sys.argv[1]) / "meson-logs"
+parser = argparse.ArgumentParser()
+parser.add_argument("folder", type=pathlib.Path)
+parser.add_argument("--times", type=pathlib.Path)
+options = parser.parse_args()
+logs = options.folder / "meson-logs"
 passed = failed = skipped = 0
 failed_cases = {}  # program -> cases that failed
 cases_of = {}  # program -> cases
@@ -66,8 +72,12 @@ for suite in xml.etree.ElementTree.parse(junit).getroot() if junit.exists() else
         else:
             passed += 1
 
-for line in (logs / "testlog.json").read_text().splitlines():
-    test = json.loads(line)
+tests = [json.loads(line) for line in (logs / "testlog.json").read_text().splitlines()]
+if options.times:
+    with open(options.times, "a") as times:
+        times.writelines(f"{test['duration']:.0f} {options.folder.name}: {test['name'].split(' / ')[-1]}\n" for test in tests)
+
+for test in tests:
     name = test["name"].split(" / ")[-1]
     good = test["result"] in ("OK", "EXPECTEDFAIL")
     if test["result"] == "SKIP" and not cases_of.get(name):

@@ -138,11 +138,57 @@ def check_tree(root):
     return problems
 
 
-def compile_alone(root, header, compiler, flags):
+def complaint(root, headers, compiler, flags):
+    """What the compiler says first of a source that includes these, one after the other; None if nothing."""
     run = subprocess.run([compiler, "-fsyntax-only", "-x", "c++", "-I", root / "lib", *flags, "-"], cwd=root,
-                         input=f'#include "{header}"\n', capture_output=True, text=True)
+                         input="".join(f'#include "{header}"\n' for header in headers), capture_output=True, text=True)
     first = next((line for line in run.stderr.splitlines() if "error" in line), run.stderr.strip()[:200])
-    return None if run.returncode == 0 else f"{header}: does not compile alone: {first}"
+    return None if run.returncode == 0 else first
+
+
+def included_by(root, header, known):
+    """The headers of ours that it includes, and those that they include. `known` remembers."""
+    if header not in known:
+        known[header] = set()
+        text = (root / "lib" / header).read_text()
+        for name in re.findall(r'^#include\s*"(.*)"', text, re.MULTILINE):
+            if (root / "lib" / name).exists():
+                known[header] |= {name} | included_by(root, name, known)
+    return known[header]
+
+
+def chains(root, headers):
+    """The headers in as few lists as there can be in which each includes the one before. So nothing is before a header that it does not
+    include itself, and one source with the list compiles each as if it were alone: a matching of headers with the next one."""
+    known = {}
+    after = {a: [b for b in headers if a in included_by(root, b, known)] for a in headers}
+    before = {}
+
+    def match(a, tried):
+        for b in after[a]:
+            if b not in tried:
+                tried.add(b)
+                if b not in before or match(before[b], tried):
+                    before[b] = a
+                    return True
+        return False
+
+    for header in headers:
+        match(header, set())
+    following = {a: b for b, a in before.items()}
+    for header in headers:
+        if header not in before:
+            chain = [header]
+            while chain[-1] in following:
+                chain.append(following[chain[-1]])
+            yield chain
+
+
+def compile_alone(root, chain, compiler, flags):
+    if complaint(root, chain, compiler, flags) is None:
+        return []
+    alone = [(header, complaint(root, [header], compiler, flags)) for header in chain]
+    return [f"{header}: does not compile alone: {why}" for header, why in alone if why is not None]
 
 
 def is_first_of_its_source(root, header):
@@ -156,9 +202,9 @@ def check_headers(root, compiler, flags, layers=None):
     headers = [n for n in project_files(root) if n.startswith("lib/") and n.endswith(".hpp") and not is_first_of_its_source(root, n)]
     headers = [n for n in headers if layers is None or n.split("/")[1] in layers]
     headers = [n.removeprefix("lib/") for n in headers]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(lambda h: compile_alone(root, h, compiler, flags), headers)
-    return [problem for problem in found if problem]
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        found = pool.map(lambda chain: compile_alone(root, chain, compiler, flags), chains(root, headers))
+    return sorted(problem for problems in found for problem in problems)
 
 
 def main():

@@ -206,6 +206,16 @@ class Tidy(Tree):
         self.assertEqual(len(tidy.check_headers(self.root, "g++", ["-std=c++20"], ["core"])), 1)
         self.assertEqual(tidy.check_headers(self.root, "g++", ["-std=c++20"], ["port"]), [])
 
+    def test_headers_that_are_compiled_together_do_not_help_each_other(self):
+        (self.root / "lib/port/port.hpp").unlink()
+        self.write("lib/core/first.hpp", "#pragma once\n#include <string>\n")
+        self.write("lib/core/second.hpp", '#pragma once\n#include "core/first.hpp"\ninline std::string f() { return {}; }\n')
+        self.write("lib/core/third.hpp", '#pragma once\n#include "core/second.hpp"\ninline std::vector<int> g() { return {}; }\n')
+        self.write("lib/core/other.hpp", "#pragma once\ninline std::string h() { return {}; }\n")
+        self.assertIn(["core/first.hpp", "core/second.hpp", "core/third.hpp"], list(tidy.chains(self.root, [f"core/{n}.hpp" for n in ("third", "second", "first", "other")])))
+        found = tidy.check_headers(self.root, "g++", ["-std=c++20"])
+        self.assertEqual([problem.split(":")[0] for problem in found], ["core/other.hpp", "core/third.hpp"], found)
+
     def test_a_header_that_the_build_compiles_alone_is_not_compiled_again(self):
         (self.root / "lib/port/port.hpp").unlink()
         self.write("lib/core/needy.hpp", "#pragma once\ninline std::string f() { return {}; }\n")

@@ -51,7 +51,7 @@ class QueuesTest(live.Case):
         needs("net_af_packet", root=True)
         network = self.veth()
         text = self.config(2)
-        run = self.weir(text, "--events", 40, "--duration", 30)
+        run = self.weir(text, "--events", 40, "--duration", live.PATIENCE_S)
         run.wait_running()
         sent = self.send(*OPTIONS, "--rate", 80, "--to", f"udp:{live.RECEIVER}", where=network.there())
         taken = self.check(run, sent, text, OPTIONS, 2)
@@ -62,7 +62,7 @@ class QueuesTest(live.Case):
         needs("net_af_packet", root=True)
         network = self.veth()
         text = self.config(2, lcores="rx = [0]\nbuild = [0]\nwork = [0]")  # one lcore polls both
-        run = self.weir(text, "--events", 40, "--duration", 30)
+        run = self.weir(text, "--events", 40, "--duration", live.PATIENCE_S)
         run.wait_running()
         sent = self.send(*OPTIONS, "--rate", 80, "--to", "device:net_af_packet0,iface=gen0", where=network.there())
         self.check(run, sent, text, OPTIONS, 2)
@@ -71,7 +71,7 @@ class QueuesTest(live.Case):
         needs("net_memif")
         socket = self.folder / "m.sock"
         text = self.config(2, f"net_memif0,socket={socket},socket-abstract=no", "net_memif.toml")
-        run = self.weir(text, "--events", 40, "--duration", 30)
+        run = self.weir(text, "--events", 40, "--duration", live.PATIENCE_S)
         run.wait_running()
         sent = self.send(*OPTIONS, "--rate", 80, "--queues", 2, "--to", f"device:net_memif0,role=client,id=0,socket={socket},socket-abstract=no,rsize=11,bsize=10240")
         self.assertTrue(all(self.check(run, sent, text, OPTIONS, 2)), "both rings were used")
@@ -81,7 +81,7 @@ class QueuesTest(live.Case):
         if not live.os.path.exists("/dev/net/tun"):
             self.skipTest("the kernel has no TUN/TAP (/dev/net/tun)")
         text = self.config(2, "net_tap0,iface=weir0", "net_tap.toml")
-        run = self.weir(text, "--events", 40, "--duration", 30)
+        run = self.weir(text, "--events", 40, "--duration", live.PATIENCE_S)
         run.wait_running()
         subprocess.run(["ip", "address", "add", f"{live.SENDER}/24", "dev", "weir0"], check=True)
         sent = self.send(*OPTIONS, "--rate", 40, "--to", f"udp:{live.RECEIVER}")
@@ -91,10 +91,8 @@ class QueuesTest(live.Case):
         needs("net_af_xdp", root=True)
         network = self.veth(2, 3200)
         text = self.config(2, "net_af_xdp0,iface=det0", "net_af_xdp.toml")
-        run = self.weir(text, "--events", 40, "--duration", 30)
-        run.running.wait(30)
-        live.time.sleep(0.2)
-        if run.process.poll() is not None:
+        run = self.weir(text, "--events", 40, "--duration", live.PATIENCE_S)
+        if not run.gets_going():
             said = "\n".join(run.lines)
             if "combined queue count" in said:
                 self.skipTest("net_af_xdp takes several queues only of interfaces with combined channels, which veth has not")

@@ -4,7 +4,6 @@
 Each configuration is the shipped example; only names and paths are replaced. usage: devices_test.py WEIR
 """
 
-import json
 import os
 import pathlib
 import re
@@ -54,17 +53,16 @@ class DevicesTest(live.Case):
     def test_memif(self):
         needs("net_memif")
         path = self.folder / "m.sock"
-        run = self.weir(self.example("memif", ("/tmp/weir-memif.sock", path)), "--duration", 30, "--progress", f"json:{self.folder}/p")
+        run = self.weir(self.example("memif", ("/tmp/weir-memif.sock", path)), "--duration", live.PATIENCE_S)
         run.wait_running()
         client = f"device:net_memif0,role=client,id=0,socket={path},socket-abstract=no,rsize=11"
         refused = subprocess.run([live.Weir.program, "send", "--sources", "2", "--events", "1", "--to", client + ",bsize=2048"], text=True,
-                                 capture_output=True, timeout=30)
+                                 capture_output=True, timeout=live.PATIENCE_S)
         self.assertEqual(refused.returncode, 2, refused.stderr)
         self.assertIn("bsize=2048 is smaller than a frame", refused.stderr)
         sent = self.send(*self.JUNGFRAU, "--rate", 40, "--to", client + ",bsize=10240")
         # Once the sender has left, the driver forgets what it received.
-        seen = lambda: [json.loads(line)["events"]["complete"] for line in (self.folder / "p").read_text().splitlines()]
-        live.wait_for(lambda: 12 in seen(), "complete events")
+        run.wait_progress(lambda one: one["events"]["complete"] == 12, "complete events")
         run.stop()
         device = self.check(run, sent, self.JUNGFRAU)
         self.assertEqual(device, {"port": "det0", "driver": "net_memif", "received": sent["packets"]["sent"], "missed": 0, "no_buffer": 0})
@@ -73,7 +71,7 @@ class DevicesTest(live.Case):
         needs("net_vhost")
         needs("net_virtio")
         path = self.folder / "v.sock"
-        run = self.weir(self.example("vhost", ("/tmp/weir-vhost.sock", path)), "--events", 12, "--duration", 30)
+        run = self.weir(self.example("vhost", ("/tmp/weir-vhost.sock", path)), "--events", 12, "--duration", live.PATIENCE_S)
         run.wait_running()
         sent = self.send(*self.JUNGFRAU, "--rate", 40, "--to", f"device:net_virtio_user0,path={path},queue_size=1024")
         device = self.check(run, sent, self.JUNGFRAU)
@@ -83,7 +81,7 @@ class DevicesTest(live.Case):
         needs("net_tap")
         if not os.path.exists("/dev/net/tun"):
             self.skipTest("the kernel has no TUN/TAP (/dev/net/tun)")
-        run = self.weir(self.example("tap"), "--events", 12, "--duration", 30)
+        run = self.weir(self.example("tap"), "--events", 12, "--duration", live.PATIENCE_S)
         run.wait_running()
         live.subprocess.run(["ip", "address", "add", f"{live.SENDER}/24", "dev", "weir0"], check=True)
         self.assertIn("mtu 9000", subprocess.run(["ip", "link", "show", "weir0"], capture_output=True, text=True).stdout)
@@ -103,9 +101,8 @@ class DevicesTest(live.Case):
         self.addCleanup(network.close)
         subprocess.run(["ip", "link", "set", "det0", "mtu", "3200"], check=True)
         subprocess.run(network.there("ip", "link", "set", "gen0", "mtu", "3200"), check=True)
-        run = self.weir(self.example("af-xdp"), "--events", 40, "--duration", 30)
-        run.running.wait(30)
-        if run.process.poll() is not None:
+        run = self.weir(self.example("af-xdp"), "--events", 40, "--duration", live.PATIENCE_S)
+        if not run.gets_going():
             said = "\n".join(run.lines)
             if any(word in said for word in ("not permitted", "not supported", "Invalid argument")):
                 self.skipTest(f"the kernel lets no XDP socket be made here: {run.lines[-1]}")
@@ -121,7 +118,7 @@ class DevicesTest(live.Case):
     def test_pcap(self):
         needs("net_pcap")
         sent = self.send(*self.JUNGFRAU, "--to", self.folder / "run.pcap")
-        run = self.weir(self.example("pcap"), "--idle-exit", 1, "--duration", 20)
+        run = self.weir(self.example("pcap"), "--idle-exit", 1, "--duration", live.PATIENCE_S)
         self.check(run, sent, self.JUNGFRAU)
         self.assertEqual(run.report["stopped_by"], "--idle-exit")
 
@@ -133,7 +130,7 @@ class ErrorsTest(live.Case):
         text = re.sub(r"(?m)^device = .*\nprofile = .*\n", port + "\n", text)
         file.write_text(text)
         done = subprocess.run([*through, live.Weir.program, "run", "--config", str(file), "--out", str(self.folder / "run"), "--quiet"],
-                              capture_output=True, text=True, timeout=30)
+                              capture_output=True, text=True, timeout=live.PATIENCE_S)
         self.assertEqual(done.returncode, status, done.stderr)
         for word in words:
             self.assertIn(word, done.stderr)

@@ -19,7 +19,7 @@ class ErrorTest(live.Case):
         for hidden in (False, True):
             sink = ["--out", str(self.folder / "run")] if hidden else []
             done = subprocess.run([live.Weir.program, "run", "--config", str(file), *sink, *map(str, options)], capture_output=True,
-                                  text=True, timeout=60, cwd=self.folder)
+                                  text=True, timeout=live.PATIENCE_S, cwd=self.folder)
             self.assertEqual(done.returncode, status, done.stderr)
             message = [line for line in done.stderr.splitlines() if line.startswith("weir: ")]
             self.assertEqual(len(message), 1, done.stderr)
@@ -59,7 +59,7 @@ class ErrorTest(live.Case):
         file = self.folder / "c.toml"
         file.write_text(config("net_null0"))
         done = subprocess.run([live.Weir.program, "run", "--config", str(file), "--out", "/proc/no/run"], capture_output=True, text=True,
-                              timeout=30)
+                              timeout=live.PATIENCE_S)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("/proc/no", done.stderr)
 
@@ -76,7 +76,7 @@ class RunNumberTest(live.Case):
         (self.folder / "good.toml").write_text(config("sim,format=jungfrau,events=2"))
         for name in ("bad", "good", "bad", "good"):
             subprocess.run([live.Weir.program, "run", "--config", f"{name}.toml", "--quiet"], cwd=self.folder, capture_output=True,
-                           timeout=30)
+                           timeout=live.PATIENCE_S)
         runs = sorted(path.name for path in (self.folder / "runs").iterdir() if path.is_dir())
         self.assertEqual(len(runs), 2)
         self.assertTrue(all(not name.startswith(".") for name in runs), runs)

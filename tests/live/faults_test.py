@@ -10,7 +10,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import time
 
 import live
 
@@ -51,7 +50,7 @@ class FaultTest(live.Case):
     def fails(self, faults, *words, named, text=None, verified=None):
         """The run fails with these words; what it calls written is there, and under its name if `named`."""
         run = self.faulty(faults, text)
-        report = run.end(status=1, timeout_s=30)
+        report = run.end(status=1)
         self.assert_account(run)
         message = [line for line in run.lines if line.startswith("weir: ")]
         self.assertEqual(len(message), 1, run.errors)
@@ -72,7 +71,7 @@ class FaultTest(live.Case):
 
     def works(self, faults, text=None):
         run = self.faulty(faults, text)
-        report = run.end(timeout_s=30)
+        report = run.end()
         self.assert_account(run)
         self.assert_no_leftovers(run)
         self.assertEqual(report["events"]["written"], EVENTS)
@@ -130,9 +129,9 @@ class FaultTest(live.Case):
     def test_removed_while_it_runs(self):
         run = self.faulty("", config(events=0))
         run.wait_running()
-        time.sleep(0.3)
+        run.wait_events(10)
         shutil.rmtree(self.folder / ".run.part")
-        report = run.end(status=1, timeout_s=30)
+        report = run.end(status=1)
         self.assert_account(run)
         self.assertIn("removed", run.errors)
         self.assertEqual(report["events"]["written"], 0)
@@ -143,7 +142,7 @@ class FaultTest(live.Case):
         file = self.folder / "refused.toml"
         file.write_text(text or config())
         done = subprocess.run([live.Weir.program, "run", "--config", str(file), "--out", str(out)], capture_output=True, text=True,
-                              timeout=30, user=user)
+                              timeout=live.PATIENCE_S, user=user)
         self.assertEqual(done.returncode, 1, done.stderr)
         message = [line for line in done.stderr.splitlines() if line.startswith("weir: ")]
         self.assertEqual(len(message), 1, done.stderr)
@@ -170,18 +169,19 @@ class FaultTest(live.Case):
     def test_two_runs_to_one_path(self):
         for attempt in range(3):
             runs = [self.faulty("", config(events=5), name=name) for name in (f"twice{attempt}",) * 2]
-            statuses = sorted(run.process.wait(30) for run in runs)
+            statuses = sorted(run.process.wait(live.PATIENCE_S) for run in runs)
             self.assertEqual(statuses, [0, 1])
             for run in runs:
-                run.reader.join(5)
+                run.reader.join(live.PATIENCE_S)
                 if run.process.returncode == 1:
                     self.assertIn("exists already", run.lines[-1])
             self.assertEqual(len(runs[0].inspect()["events"]), 5)
 
     def test_it_warns_before_the_disk_is_full(self):
-        report_run = self.faulty("", config(events=0, rate=100, sink="full_warning_seconds = 1073741824"), more=("--duration", 2.6))
-        report = report_run.end()
-        self.assertTrue(any("warning: the disk will be full soon" in line for line in report_run.lines), report_run.errors)
+        run = self.faulty("", config(events=0, rate=100, sink="full_warning_seconds = 1073741824"))
+        run.wait_for(lambda: any("warning: the disk will be full soon" in line for line in run.lines), "warning")
+        run.stop()
+        report = run.end()
         self.assertIn("free", report["warnings"][0])
         self.assertGreater(report["disk"]["free_bytes"], 0)
 
@@ -190,7 +190,7 @@ class FaultTest(live.Case):
         run.wait_running()
         numbers = []
         for copy in ("first", "second"):
-            time.sleep(0.4)
+            run.wait_events(len(run.events_so_far()) + 20)
             shutil.copytree(self.folder / ".run.part", self.folder / copy)
             inspected = run.inspect(self.folder / copy, status=1)
             self.assertIn("not closed", inspected["errors"][0])

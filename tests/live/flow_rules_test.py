@@ -54,7 +54,7 @@ idle = "sleep"
 
     def receive(self, keys, *more):
         """Twelve events and some noise; returns the finished run."""
-        run = self.weir(self.config(keys), "--events", 12, "--duration", 30)
+        run = self.weir(self.config(keys), "--events", 12, "--duration", live.PATIENCE_S)
         run.wait_running()
         options = ("--sources", 2, "--events", 12, "--seed", 4)
         with self.network.socket_there(socket.AF_INET, socket.SOCK_DGRAM) as other:

@@ -20,9 +20,9 @@ class HostileTest(live.Case):
         super().setUp()
         (self.folder / "token").write_text("a token of some length")
         (self.folder / "token").chmod(0o600)
-        # What may not cost events are the clients: a machine that stands still for half a second, or its disk, is none of them.
-        text = config(SIMULATED, memory="512MiB").replace("[events]\n", "[events]\ntimeout_ms = 10000\n")
-        text = text.replace('name = "det0"\n', 'name = "det0"\nrx_descriptors = 4096\n')
+        # What may not cost events are the clients: a machine that stands still for a second, or its disk, is none of them.
+        slow = SIMULATED.replace("rate=40", "rate=10")  # its queue lasts for a second and a half
+        text = config(slow, memory="512MiB").replace("[events]\n", "[events]\ntimeout_ms = 60000\n")
         self.service = Service(self.folder, text, "--start")
         self.addCleanup(self.service.close)
         live.wait_for(lambda: self.service.state() == "running", "run")
@@ -36,7 +36,7 @@ class HostileTest(live.Case):
 
     def ask(self, raw):
         """The status that is answered; 0: the connection was closed without an answer."""
-        with socket.create_connection(("127.0.0.1", self.service.port), timeout=10) as one:
+        with socket.create_connection(("127.0.0.1", self.service.port), timeout=live.PATIENCE_S) as one:
             try:
                 one.sendall(raw)
                 answer = one.recv(65536)
@@ -51,7 +51,7 @@ class HostileTest(live.Case):
     def assert_unharmed(self):
         """The run goes on, and has lost nothing."""
         self.assertEqual(self.service.state(), "running")
-        live.wait_for(lambda: self.service.get("ledger/events/complete") > 10, "event")
+        self.service.wait_events(11)
         self.service.command("stop")
         report = self.service.report(1)
         self.assertTrue(report["balanced"])
@@ -72,16 +72,14 @@ class HostileTest(live.Case):
                     one.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
             except OSError:
                 pass  # turned away
-        began = time.monotonic()
         self.assertEqual(self.service.state(), "running", "over the UNIX socket")
-        self.assertLess(time.monotonic() - began, 5)
         for _ in range(20):
             for one in self.sockets[:200]:
                 try:
                     one.sendall(b"x")
                 except OSError:
                     pass
-            time.sleep(0.02)
+            time.sleep(0.02)  # so that each byte is a packet of its own
         self.assert_unharmed()
 
     def test_garbage(self):

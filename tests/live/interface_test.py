@@ -47,7 +47,7 @@ class InterfaceTest(live.Case):
 
     def test_frames_that_are_too_long_for_the_interface_are_missed(self):
         self.set_mtu(1500)
-        run = self.weir(datagrams(1500), "--events", 3, "--duration", 30)
+        run = self.weir(datagrams(1500), "--events", 3, "--duration", live.PATIENCE_S)
         run.wait_running()
         self.send_datagrams([8000] * 5 + [100] * 3)
         report = run.end()
@@ -68,7 +68,7 @@ class InterfaceTest(live.Case):
             self.assertIn(words, run.errors)
 
     def test_an_mtu_that_sinks_during_the_run_is_said(self):
-        run = self.weir(datagrams(9000), "--events", 2, "--duration", 30)
+        run = self.weir(datagrams(9000), "--events", 2, "--duration", live.PATIENCE_S)
         run.wait_running()
         self.set_mtu(1500)
         self.send_datagrams([8000] * 4 + [100] * 2)
@@ -78,12 +78,13 @@ class InterfaceTest(live.Case):
         self.assertIn("from 9000 to 1500", " ".join(report["warnings"]))
 
     def test_frames_that_come_while_the_interface_goes_down_are_missed(self):
-        run = self.weir(datagrams(1500), "--duration", 30)
+        run = self.weir(datagrams(1500), "--duration", live.PATIENCE_S)
         run.wait_running()
         before = self.refused()
         self.send_datagrams([100])
+        run.wait_received(1)
         with self.network.socket_there(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + live.PATIENCE_S
             # The kernel closes the sender's end a moment later, at most once a second.
             while self.refused() == before and time.monotonic() < deadline:
                 for state in ("down", "up"):
@@ -106,9 +107,10 @@ class InterfaceTest(live.Case):
         return int(errors) + int(dropped)
 
     def test_an_interface_that_goes_leaves_its_losses_unknown(self):
-        run = self.weir(datagrams(9000), "--duration", 30)
+        run = self.weir(datagrams(9000), "--duration", live.PATIENCE_S)
         run.wait_running()
         self.send_datagrams([100] * 2)
+        run.wait_received(2)
         subprocess.run(["ip", "link", "delete", "det0"], check=True)
         run.stop()
         report = run.end()

@@ -97,15 +97,15 @@ class KernelDeviceTest(live.Case):
                 sender.send(frame)
 
     def test_what_finds_no_room_in_the_ring_is_missed(self):
-        run = self.weir(DATAGRAMS.replace("iface=det0", "iface=det0,ring=1"), "--duration", 30)
+        run = self.weir(DATAGRAMS.replace("iface=det0", "iface=det0,ring=1"), "--duration", live.PATIENCE_S)
         run.wait_running()
         self.send_datagrams(10, 8000)
-        run.stop(signal.SIGSTOP)
-        self.send_datagrams(1200, 8000)  # nine times the ring: it does not stand still at once
+        live.stand_still(run.process.pid)
+        self.send_datagrams(1200, 8000)  # nine times the ring
         run.stop(signal.SIGCONT)
-        time.sleep(0.5)
+        run.wait_quiet()
         self.send_datagrams(10, 8000)
-        time.sleep(0.5)
+        run.wait_quiet()
         run.stop()
         report = run.end()
         self.assert_account(run)
@@ -118,7 +118,7 @@ class KernelDeviceTest(live.Case):
 
     def test_vlan_tags_are_where_they_were(self):
         config = DATAGRAMS + '[[sink]]\nkind = "pcapng"\npath = "packets"\n'
-        run = self.weir(config, "--events", 4, "--duration", 30)
+        run = self.weir(config, "--events", 4, "--duration", live.PATIENCE_S)
         run.wait_running()
         tags = [b"", b"\x81\x00\x20\x07", b"\x88\xa8\x00\x09", b"\x88\xa8\x00\x09\x81\x00\x00\x08"]
         frames = [self.frame(bytes([65 + i]) * 300, tag) for i, tag in enumerate(tags)]
@@ -139,7 +139,7 @@ class KernelDeviceTest(live.Case):
         for wanted in (True, False):
             with self.subTest(wanted):
                 text = DATAGRAMS.replace('address =', f"promiscuous = {str(wanted).lower()}\naddress =")
-                run = self.weir(text, "--events", 1, "--duration", 30, name=f"run{wanted}")
+                run = self.weir(text, "--events", 1, "--duration", live.PATIENCE_S, name=f"run{wanted}")
                 run.wait_running()
                 self.assertEqual(promiscuity(), int(wanted))
                 self.send_datagrams(1)
@@ -147,14 +147,14 @@ class KernelDeviceTest(live.Case):
                 self.assertEqual(promiscuity(), 0)
 
     def test_packets_have_the_kernel_s_time(self):
-        run = self.weir(DATAGRAMS, "--events", 3, "--duration", 30)
+        run = self.weir(DATAGRAMS, "--events", 3, "--duration", live.PATIENCE_S)
         run.wait_running()
         sent = []
         for _ in range(3):
             before = time.time_ns()
             self.send_datagrams(1)
             sent.append((before, time.time_ns()))
-            time.sleep(0.1)
+            time.sleep(0.1)  # each in a block of the ring of its own, also where blocks are closed by time
         report = run.end()
         stamps = report["ports"][0]["timestamps"]
         late = 0
@@ -168,7 +168,7 @@ class KernelDeviceTest(live.Case):
         self.assertLessEqual(late, stamps["moved"])
 
     def test_the_time_of_the_poll_if_asked_for(self):
-        run = self.weir(DATAGRAMS.replace("address =", 'timestamps = "software"\naddress ='), "--events", 1, "--duration", 30)
+        run = self.weir(DATAGRAMS.replace("address =", 'timestamps = "software"\naddress ='), "--events", 1, "--duration", live.PATIENCE_S)
         run.wait_running()
         self.send_datagrams(1)
         self.assertEqual(run.end()["ports"][0]["timestamps"]["source"], "software")
@@ -186,16 +186,16 @@ class KernelDeviceTest(live.Case):
                 while not stop.is_set():
                     sender.sendto(bytes(1000), (live.RECEIVER, 50001))
                     sent += 1
-                    time.sleep(0.0005)
+                    time.sleep(0.0005)  # so that the ring does not overflow
         sending = threading.Thread(target=send)
         sending.start()
         # Blocks for the moment between the last look before the run and the first look of the lcore.
-        run = self.weir(DATAGRAMS.replace("iface=det0", "iface=det0,ring=16"), "--duration", 30)
-        run.wait_running()
-        time.sleep(0.3)
+        run = self.weir(DATAGRAMS.replace("iface=det0", "iface=det0,ring=16"), "--duration", live.PATIENCE_S)
+        self.addCleanup(stop.set)
+        run.wait_received(100)
         stop.set()
         sending.join()
-        time.sleep(0.3)
+        run.wait_quiet()
         run.stop()
         report = run.end()
         self.assert_account(run)
@@ -208,7 +208,7 @@ class KernelDeviceTest(live.Case):
 
     def test_two_ports_may_have_two_interfaces_and_not_one(self):
         text = DATAGRAMS.replace("[[stream]]", '[[port]]\nname = "det1"\ndevice = "kernel,iface=lo"\nmtu = 1500\n[[stream]]', 1)
-        run = self.weir(text, "--events", 1, "--duration", 30)
+        run = self.weir(text, "--events", 1, "--duration", live.PATIENCE_S)
         run.wait_running()
         self.send_datagrams(1)
         self.assertEqual(len(run.end()["ports"]), 2)
@@ -233,12 +233,12 @@ class KernelDeviceTest(live.Case):
                                      stderr=subprocess.PIPE, text=True)
             while probe.poll() is None:
                 sender.sendto(bytes(500), (live.RECEIVER, 50001))
-                time.sleep(0.01)
+                time.sleep(0.01)  # it needs some, and not all of a processor
             said = probe.communicate()
         self.assertIn("50001", said[0], said)
         config = self.folder / "doctor.toml"
         config.write_text(DATAGRAMS)
-        done = subprocess.run([live.Weir.program, "doctor", "--config", str(config), "--json"], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([live.Weir.program, "doctor", "--config", str(config), "--json"], capture_output=True, text=True, timeout=live.PATIENCE_S)
         findings = json.loads(done.stdout)["findings"]
         about = {finding["check"]: finding for finding in findings if "det0" in json.dumps(finding)}
         self.assertIn("interface", about, findings)

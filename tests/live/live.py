@@ -5,6 +5,7 @@ interfaces, mounts and processes are gone at its end, however it ends. Where nam
 exit status 77, with the reason printed.
 """
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -23,6 +24,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SKIPPED = 77
+# How long what is waited for may take. It ends a hang, and is no demand: on a busy machine what takes a moment takes many seconds.
+PATIENCE_S = 120
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import sandbox  # noqa: E402
@@ -62,6 +65,84 @@ def main(sandbox_required=False, more_arguments=0):
     sys.exit(SKIPPED if result.skipped and len(result.skipped) >= result.testsRun else 0)
 
 
+class Disturbed(Exception):
+    """What a trial raises when the machine has not let it be what it was meant to be; says why."""
+
+
+def repeated(trial, attempts=5):
+    """What trial(attempt) returns; once more where it was disturbed."""
+    for attempt in range(attempts):
+        try:
+            return trial(attempt)
+        except Disturbed as why:
+            print(f"disturbed, attempt {attempt + 1} of {attempts}: {why}", file=sys.stderr)
+    raise AssertionError(f"all {attempts} attempts were disturbed")
+
+
+class Stalls:
+    """While it is entered: how long this program or one of these processes wanted a processor and got none, at most."""
+
+    def __init__(self, *processes):
+        self.processes = [os.getpid(), *processes]
+        self.longest_s = 0
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+
+    def waited(self):
+        """{thread: seconds in which it could have run and did not}"""
+        waited = {}
+        for task in (task for process in self.processes for task in pathlib.Path(f"/proc/{process}/task").glob("*")):
+            with contextlib.suppress(OSError):  # it has just ended
+                waited[task] = int((task / "schedstat").read_text().split()[1]) / 1e9
+        return waited
+
+    def watch(self):
+        before, looked = self.waited(), time.monotonic()
+        while not self.over.wait(0.1):
+            now, at = self.waited(), time.monotonic()
+            waits = (seconds - before.get(task, 0) for task, seconds in now.items())
+            self.longest_s = max(self.longest_s, at - looked - 0.1, *waits)  # the first where all of the machine stood still
+            before, looked = now, at
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+def stand_still(*processes):
+    """Stops them, and returns when none of their threads runs any more."""
+    tasks = [pathlib.Path(f"/proc/{process}/task") for process in processes]
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    state = lambda task: (task / "stat").read_text().rpartition(") ")[2][0]
+    wait_for(lambda: all(state(task) == "T" for folder in tasks for task in folder.iterdir()), "standstill")
+
+
+def whole_events(segment, limit=1 << 60):
+    """Event numbers of an event file whose last block ends within the first `limit` bytes: from the block headers, read here."""
+    at, found = 0, []
+    with open(segment, "rb") as file:
+        end = min(limit, os.fstat(file.fileno()).st_size)
+        while at + 64 <= end:
+            file.seek(at)
+            magic, _, kind, _, stored, _, _, _, _, flags, _, _, event = struct.unpack("<4sHHIIQIIBBHIQ", file.read(48))
+            if magic != b"WEIR":
+                break
+            at += 64 + (stored + 63) // 64 * 64
+            if at <= end and kind == 4 and flags & 1:
+                found.append(event)
+    return found
+
+
+def whole_events_in(path):
+    """Of all segments of a run, finished or not."""
+    return [event for file in sorted(path.glob("events-*.weir")) for event in whole_events(file)]
+
+
 class Weir:
     """One `weir run`: started, watched, ended; its report, its account and its events are checked."""
 
@@ -79,6 +160,9 @@ class Weir:
         self.lines = []
         self.running = threading.Event()
         self.output_file = pathlib.Path(folder) / f"{name}.txt"
+        self.progress_file = pathlib.Path(folder) / f"{name}.progress"
+        if "--progress" not in options:
+            options = (*options, "--progress", f"json:{self.progress_file}")
         with open(self.output_file, "w") as output:
             self.process = subprocess.Popen(
                 [self.program, "run", "--config", str(config_file), "--out", str(self.out), "--report", str(self.report_file),
@@ -93,23 +177,71 @@ class Weir:
                 self.running.set()
         self.running.set()
 
-    def wait_running(self, timeout_s=30):
-        self.running.wait(timeout_s)
-        if self.process.poll() is not None or not any(line.startswith("running") for line in self.lines):
+    def gets_going(self):
+        """Waits until it runs, or has ended: then it does not."""
+        self.running.wait(PATIENCE_S)
+        if any(line.startswith("running") for line in self.lines):
+            return self.process.poll() is None
+        self.process.wait(PATIENCE_S)
+        return False
+
+    def wait_running(self):
+        if not self.gets_going():
             raise AssertionError("weir run did not get going:\n" + "\n".join(self.lines))
+
+    def wait_for(self, condition, what):
+        """Until it is so; not longer than the run lasts."""
+        wait_for(lambda: condition() or self.process.poll() is not None, what)
+        if not condition():
+            raise AssertionError(f"no {what} in this run:\n" + "\n".join(self.lines[-10:]))
+
+    def objects(self):
+        """What it has said with `--progress json`, once a second."""
+        text = self.progress_file.read_text() if self.progress_file.exists() else ""
+        return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
+
+    def wait_progress(self, condition, what):
+        """Until there is an object of which the condition holds, which is returned."""
+        self.wait_for(lambda: any(map(condition, self.objects())), what)
+        return next(filter(condition, self.objects()))
+
+    def wait_received(self, packets):
+        """So many of those that are for it."""
+        count = lambda seen: seen["received"] - sum(seen["not_for_us"].values())
+        return self.wait_progress(lambda one: count(one["packets"]) >= packets, f"{packets} received packets")
+
+    def wait_quiet(self):
+        """Until all rx lcores have polled and found nothing, for a second of the run that began after this was called."""
+        known = len(self.objects())
+
+        def quiet(one):
+            polls = [stage["polls"] for name, stage in one["stages"].items() if name.startswith("rx")]
+            return all(poll["idle"] > 0 and poll["busy"] == 0 and not any(poll["blocked"].values()) for poll in polls)
+
+        self.wait_for(lambda: any(map(quiet, self.objects()[known + 1:])), "second in which nothing comes")
+
+    def events_so_far(self):
+        """Numbers of the events that are whole on disk while it runs."""
+        try:
+            return whole_events_in(self.out.with_name(f".{self.out.name}.part"))
+        except FileNotFoundError:  # it has got its name in this moment
+            return []
+
+    def wait_events(self, count):
+        self.wait_for(lambda: len(self.events_so_far()) >= count, f"{count} events on disk")
 
     def stop(self, number=signal.SIGINT):
         self.process.send_signal(number)
 
-    def end(self, status=0, timeout_s=60):
+    def end(self, status=0):
         """Waits for the end; the exit status must be this. Returns the report."""
         try:
-            self.process.wait(timeout_s)
+            self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError(f"weir run did not end within {timeout_s} s:\n" + "\n".join(self.lines[-10:])) from None
-        self.reader.join(5)
+            raise AssertionError(f"weir run did not end within {PATIENCE_S} s:\n" + "\n".join(self.lines[-10:])) from None
+        self.reader.join(PATIENCE_S)
         self.errors = "\n".join(self.lines)
         self.output = self.output_file.read_text()
         if self.process.returncode != status:
@@ -122,12 +254,12 @@ class Weir:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        self.reader.join(5)
+        self.reader.join(PATIENCE_S)
         self.process.stderr.close()
 
     def inspect(self, path=None, status=0):
         done = subprocess.run([self.program, "inspect", str(path or self.out), "--json", "--digest", "sha256"], capture_output=True,
-                              text=True, timeout=120)
+                              text=True, timeout=PATIENCE_S)
         if done.returncode != status:
             raise AssertionError(f"weir inspect: exit status {done.returncode}\n{done.stderr}\n{done.stdout[-1000:]}")
         return json.loads(done.stdout)
@@ -176,7 +308,7 @@ class Case(unittest.TestCase):
             options[at] = bearable(options[at])
         report = self.folder / f"sent{next(self.sendings)}.json"  # each its own: senders may run at the same time
         done = subprocess.run([*where, Weir.program, "send", "--quiet", "--report", str(report), *map(str, options)],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(report.read_text())
 
@@ -187,7 +319,7 @@ class Case(unittest.TestCase):
         config_file = self.folder / "expected.toml"
         config_file.write_text(config)
         subprocess.run([Weir.program, "replay", str(capture), "--config", str(config_file), "--quiet", "--out",
-                        str(self.folder / "expected")], check=True, timeout=60)
+                        str(self.folder / "expected")], check=True, timeout=PATIENCE_S)
         done = subprocess.run([Weir.program, "inspect", str(self.folder / "expected"), "--json", "--digest", "sha256"], check=True,
                               capture_output=True, text=True)
         return {event["id"]: event["sha256"] for event in json.loads(done.stdout)["events"]}
@@ -216,11 +348,11 @@ class Jungfrau:
         return out
 
 
-def wait_for(condition, what, timeout_s=10):
-    end = time.monotonic() + timeout_s
+def wait_for(condition, what):
+    end = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError(f"no {what} within {timeout_s} s")
+            raise AssertionError(f"no {what} within {PATIENCE_S} s")
         time.sleep(0.005)
 
 

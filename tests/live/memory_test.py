@@ -50,7 +50,7 @@ class MemoryTest(live.Case):
         return file
 
     def test_it_is_there_before_packets_come(self):
-        run = self.weir(CONFIG % "64MiB", "--duration", 30)
+        run = self.weir(CONFIG % "64MiB", "--duration", live.PATIENCE_S)
         run.wait_running()
         planned = re.search(r"(?m)^memory: (\d+) MiB: packet buffers and rings (\d+) MiB", "\n".join(run.lines))
         self.assertTrue(planned, run.lines)
@@ -68,7 +68,7 @@ class MemoryTest(live.Case):
         file = self.written(CONFIG % "16MiB")
         done = subprocess.run(["prlimit", "--memlock=65536:65536", "setpriv", "--bounding-set", "-ipc_lock", "--inh-caps", "-ipc_lock",
                                live.Weir.program, "run", "--config", file, "--duration", "1", "--report", self.folder / "r.json"],
-                              capture_output=True, text=True, timeout=30)
+                              capture_output=True, text=True, timeout=live.PATIENCE_S)
         self.assertEqual(done.stderr.count("memory is not locked"), 1, done.stderr)
         self.assertIn("RLIMIT_MEMLOCK is 64 KiB", done.stderr)
         self.assertTrue(json.loads((self.folder / "r.json").read_text())["balanced"])

@@ -4,13 +4,11 @@
 The configuration is examples/live-af-packet.toml as it is; variants change the stream only. usage: network_test.py WEIR
 """
 
-import json
 import os
 import re
 import resource
 import socket
 import struct
-import time
 
 import live
 from telemetry_test import Client
@@ -30,8 +28,8 @@ def with_stream(stream, events="sources = 2\ntimeout_ms = 500"):
 
 EJFAT = with_stream('transport = "udp"\nudp_dst = [19522, 19523]\nformat = "ejfat"')
 ROCE = with_stream('transport = "roce"\nqp = [0x11, 0x12]\nformat = "message"\nevent = "immediate"')
-# Until nothing has come for so long, which includes the time that the sender takes to start: on a busy machine seconds.
-UNTIL_IDLE = ("--idle-exit", 6, "--duration", 60)
+# Until nothing has come for so long, which includes the time that the sender takes to start: on a busy machine many seconds.
+UNTIL_IDLE = ("--idle-exit", 20, "--duration", live.PATIENCE_S)
 JUNGFRAU = with_stream('transport = "udp"\nudp_dst = [50001, 50002]\nformat = "jungfrau"')
 
 
@@ -60,7 +58,7 @@ class NetworkTest(live.Case):
     def ping(self, count):
         """Echo requests from the sender's kernel; returns how many were answered with the same bytes."""
         with self.network.socket_there(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
-            raw.settimeout(2)
+            raw.settimeout(live.PATIENCE_S)
             answered = 0
             for number in range(count):
                 body = struct.pack("!BBHHH", 8, 0, 0, 0x1234, number) + bytes(range(56))
@@ -84,7 +82,7 @@ class NetworkTest(live.Case):
         self.assert_no_leftovers(run)
 
     def test_jungfrau_from_a_python_socket(self):
-        run = self.weir(EXAMPLE, "--events", 30, "--duration", 30)
+        run = self.weir(EXAMPLE, "--events", 30, "--duration", live.PATIENCE_S)
         run.wait_running()
         self.assertEqual(self.ping(3), 3)
         detector = live.Jungfrau(modules=2, seed=2)
@@ -121,19 +119,23 @@ class NetworkTest(live.Case):
         self.assertNotIn("whole", done.stdout)
 
     def test_the_first_packets_wait_for_arp(self):
-        run = self.weir(EXAMPLE, *UNTIL_IDLE)
+        run = self.weir(EXAMPLE, "--duration", live.PATIENCE_S)
         run.wait_running()
         # As fast as it goes, and nobody has asked for the address before.
         sent = self.send("--sources", 2, "--events", 2, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
+        run.wait_received(sent["packets"]["sent"])
+        run.stop()
         run.end()
         self.assert_account(run, sent=sent["packets"]["sent"])
 
     def test_faults_of_the_sender_are_in_the_account(self):
-        run = self.weir(EXAMPLE, *UNTIL_IDLE)
+        run = self.weir(EXAMPLE, "--duration", live.PATIENCE_S)
         self.wait_reachable(run)
         sent = self.send("--sources", 2, "--events", 30, "--seed", 6, "--rate", 20, "--drop", 0.002, "--duplicate", 0.003,
                          "--truncate", 0.001, "--reorder", 20, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
         self.assertGreater(sent["packets"]["dropped"], 0)
+        run.wait_received(sent["packets"]["sent"])
+        run.stop()
         run.end()
         report = run.report
         self.assert_account(run, sent=sent["packets"]["sent"])
@@ -145,11 +147,12 @@ class NetworkTest(live.Case):
 
     def test_what_the_ring_drops_is_in_the_account(self):
         # A ring of 16 frames, and a sender that does not wait.
-        run = self.weir(JUNGFRAU.replace("iface=det0", "iface=det0,framecnt=16"), *UNTIL_IDLE)
+        run = self.weir(JUNGFRAU.replace("iface=det0", "iface=det0,framecnt=16"), "--duration", live.PATIENCE_S)
         self.wait_reachable(run)
         sent = self.send("--sources", 2, "--events", 40, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
-        run.end()
-        report = run.report
+        run.wait_quiet()
+        run.stop()
+        report = run.end()
         self.assert_account(run)
         got = report["packets"]["received"] - sum(report["packets"]["not_for_us"].values())
         self.assertGreater(report["device_missed"], 0)
@@ -166,11 +169,10 @@ class NetworkTest(live.Case):
         refused.end(status=1)
         self.assertIn("frame_room", refused.errors)
         self.assertIn("--force", refused.errors)
-        run = self.weir(text, "--duration", 30, "--force", "--progress", f"json:{self.folder}/p")
+        run = self.weir(text, "--duration", live.PATIENCE_S, "--force")
         self.wait_reachable(run)
         sent = self.send("--sources", 2, "--events", 2, "--rate", 20, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
-        live.wait_for(lambda: any(json.loads(line)["packets"]["received"] >= sent["packets"]["sent"] for line in
-                                  (self.folder / "p").read_text().splitlines()), "packets")
+        run.wait_progress(lambda one: one["packets"]["received"] >= sent["packets"]["sent"], "packets")
         run.stop()
         report = run.end()
         self.assert_account(run)
@@ -182,7 +184,7 @@ class NetworkTest(live.Case):
         self.assertIn(found[0]["sentence"], run.output)
 
     def test_ejfat(self):
-        run = self.weir(EJFAT, "--events", 100, "--duration", 30)
+        run = self.weir(EJFAT, "--events", 100, "--duration", live.PATIENCE_S)
         self.wait_reachable(run)
         options = ["--format", "ejfat", "--lb", "--sources", 2, "--bytes", 200000, "--events", 100, "--seed", 7]
         sent = self.send(*options, "--gbps", 0.4, "--to", f"udp:{live.RECEIVER}", where=self.network.there())
@@ -193,7 +195,7 @@ class NetworkTest(live.Case):
 
     def check_small_payload(self, *sizes):
         """A live run copies it, a replay refers to it; both make the same events."""
-        run = self.weir(EJFAT, "--events", 400, "--duration", 30)
+        run = self.weir(EJFAT, "--events", 400, "--duration", live.PATIENCE_S)
         self.wait_reachable(run)
         options = ["--format", "ejfat", "--sources", 2, *sizes, "--events", 400, "--seed", 3]
         sent = self.send(*options, "--rate", 2000, "--to", f"udp:{live.RECEIVER}", where=self.network.there())
@@ -211,7 +213,7 @@ class NetworkTest(live.Case):
     def test_small_payload_holds_no_buffers(self):
         """Messages of one source, whose events wait for the other."""
         name = f"weir-small-{os.getpid()}"
-        run = self.weir(EJFAT.replace("timeout_ms = 500", "timeout_ms = 60000"), "--duration", 40, "--telemetry", name)
+        run = self.weir(EJFAT.replace("timeout_ms = 500", "timeout_ms = 60000"), "--duration", live.PATIENCE_S, "--telemetry", name)
         self.wait_reachable(run)
         client = Client(name)
         self.addCleanup(client.socket.close)
@@ -228,7 +230,7 @@ class NetworkTest(live.Case):
         self.assert_account(run, sent=50)
 
     def test_roce_uc_write_through_a_device(self):
-        run = self.weir(ROCE, "--events", 100, "--duration", 30)
+        run = self.weir(ROCE, "--events", 100, "--duration", live.PATIENCE_S)
         self.wait_reachable(run)
         options = ["--format", "message", "--transport", "roce-write", "--sources", 2, "--bytes", 100000, "--mtu", 4096, "--events", 100,
                    "--first-psn", 16777000, "--seed", 8]
@@ -240,7 +242,7 @@ class NetworkTest(live.Case):
         self.check_digests(run, self.expected_digests(ROCE, *options))
 
     def test_roce_through_a_kernel_socket(self):
-        run = self.weir(ROCE, "--events", 50, "--duration", 30)
+        run = self.weir(ROCE, "--events", 50, "--duration", live.PATIENCE_S)
         self.wait_reachable(run)
         options = ["--format", "message", "--transport", "roce-send", "--sources", 2, "--bytes", 60000, "--mtu", 1024, "--events", 50,
                    "--seed", 9]

@@ -7,7 +7,6 @@ usage: overload_test.py WEIR FROZEN_DISK_LIBRARY
 
 import json
 import os
-import pathlib
 import re
 import signal
 import socket
@@ -71,7 +70,7 @@ class Sender:
             self.socket.sendto(header + bytes(bytes_each), (live.RECEIVER, PORT))
             self.sent += 1
             if pause_s > 0:
-                time.sleep(pause_s)
+                time.sleep(pause_s)  # so that no ring overflows
 
 
 class DropsTest(live.Case):
@@ -79,17 +78,14 @@ class DropsTest(live.Case):
 
     BURST = 4000
 
-    def received(self):
-        lines = (self.folder / "progress").read_text().splitlines()
-        return json.loads(lines[-1])["packets"]["placed"] if lines else 0
-
     def stand_still(self, run, sender):
         """Some packets arrive, many while weir stands still, some afterwards, so that the loss has a beginning and an end."""
         sender.send(50, 0.002)
-        run.process.send_signal(signal.SIGSTOP)
+        run.wait_progress(lambda one: one["packets"]["placed"] > 0, "first packets")
+        live.stand_still(run.process.pid)
         sender.send(self.BURST)
-        run.process.send_signal(signal.SIGCONT)
-        time.sleep(0.3)
+        run.stop(signal.SIGCONT)
+        run.wait_quiet()
         sender.send(50, 0.002)
         report = run.end()
         self.assert_account(run)
@@ -106,7 +102,8 @@ class DropsTest(live.Case):
         self.assertEqual(device["missed"] + device["no_buffer"] + elsewhere, lost, device)
         self.assertEqual(report["device_missed"], lost - elsewhere)
 
-    OPTIONS = ("--duration", 40, "--idle-exit", 3)
+    OPTIONS = ("--duration", live.PATIENCE_S)
+    UNTIL_IDLE = (*OPTIONS, "--idle-exit", 10)  # longer than it takes to see that nothing comes any more
 
     def veth(self, mtu):
         network = live.Network()
@@ -131,7 +128,7 @@ class DropsTest(live.Case):
     def test_af_packet(self):
         needs("net_af_packet", root=True)
         network = self.veth(1500)
-        run = self.weir(config("net_af_packet0,iface=det0,framecnt=64", "net_af_packet"), *self.OPTIONS)
+        run = self.weir(config("net_af_packet0,iface=det0,framecnt=64", "net_af_packet"), *self.UNTIL_IDLE)
         run.wait_running()
         sender = self.sender_on(network)
         report = self.stand_still(run, sender)
@@ -140,9 +137,8 @@ class DropsTest(live.Case):
     def test_af_xdp(self):
         needs("net_af_xdp", root=True)
         network = self.veth(1500)
-        run = self.weir(config("net_af_xdp0,iface=det0", "net_af_xdp", more="rx_descriptors = 512"), *self.OPTIONS)
-        run.running.wait(30)
-        if run.process.poll() is not None:
+        run = self.weir(config("net_af_xdp0,iface=det0", "net_af_xdp", more="rx_descriptors = 512"), *self.UNTIL_IDLE)
+        if not run.gets_going():
             said = "\n".join(run.lines)
             if any(word in said for word in ("not permitted", "not supported", "Invalid argument")):
                 self.skipTest(f"the kernel lets no XDP socket be made here: {run.lines[-1]}")
@@ -157,7 +153,7 @@ class DropsTest(live.Case):
         if not os.path.exists("/dev/net/tun"):
             self.skipTest("the kernel has no TUN/TAP (/dev/net/tun)")
         no_ipv6()
-        run = self.weir(config("net_tap0,iface=weir0", "net_tap"), *self.OPTIONS)
+        run = self.weir(config("net_tap0,iface=weir0", "net_tap"), *self.UNTIL_IDLE)
         run.wait_running()
         subprocess.run(["ip", "address", "add", f"{live.SENDER}/24", "dev", "weir0"], check=True)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -174,11 +170,13 @@ class DropsTest(live.Case):
         options = ("--format", "ess", "--sources", 1, "--events", 6000, "--rate", 6000, "--bytes", 1200, "--bytes-min", 1200, "--port", PORT)
         thread = threading.Thread(target=lambda: sent.update(self.send(*options, "--to", target)))
         thread.start()
-        live.wait_for(lambda: self.received() > 0, "first packets")
-        run.process.send_signal(signal.SIGSTOP)
-        time.sleep(0.5)
-        run.process.send_signal(signal.SIGCONT)
-        thread.join(30)
+        run.wait_progress(lambda one: one["packets"]["placed"] > 0, "first packets")
+        live.stand_still(run.process.pid)
+        time.sleep(0.5)  # the link fills meanwhile, which nobody says
+        run.stop(signal.SIGCONT)
+        thread.join(live.PATIENCE_S)
+        run.wait_received(sent["packets"]["sent"])
+        run.stop()
         report = run.end()
         self.assert_account(run, sent=sent["packets"]["sent"])
         self.assertEqual((report["device_missed"], report["wire_loss"]), (0, 0))
@@ -189,7 +187,7 @@ class DropsTest(live.Case):
     def test_memif(self):
         needs("net_memif")
         path = self.folder / "m.sock"
-        run = self.weir(config(f"net_memif0,socket={path},socket-abstract=no", "net_memif"), *self.OPTIONS, "--progress", f"json:{self.folder}/progress")
+        run = self.weir(config(f"net_memif0,socket={path},socket-abstract=no", "net_memif"), *self.OPTIONS)
         run.wait_running()
         self.stopped_while_a_link_waits(run, f"device:net_memif0,role=client,id=0,socket={path},socket-abstract=no,rsize=9")
 
@@ -197,7 +195,7 @@ class DropsTest(live.Case):
         needs("net_vhost")
         needs("net_virtio")
         path = self.folder / "v.sock"
-        run = self.weir(config(f"net_vhost0,iface={path}", "net_vhost"), *self.OPTIONS, "--progress", f"json:{self.folder}/progress")
+        run = self.weir(config(f"net_vhost0,iface={path}", "net_vhost"), *self.OPTIONS)
         run.wait_running()
         self.stopped_while_a_link_waits(run, f"device:net_virtio_user0,path={path},queue_size=256")
 
@@ -244,11 +242,11 @@ class FrozenDiskTest(live.Case):
     def test_prescaling_keeps_every_third_event_until_the_disk_is_back(self):
         run = self.weir(readout("sim,format=jungfrau,rate=25,seed=3", "prescale:3"), environment=self.environment)
         run.wait_running()
-        time.sleep(0.6)
+        run.wait_events(10)
         self.frozen.touch()
-        time.sleep(1.5)
+        run.wait_progress(lambda one: one["events"]["refused"]["prescaled"] > 15, "events that are left out")
         self.frozen.unlink()
-        time.sleep(0.8)
+        run.wait_events(len(run.events_so_far()) + 40)  # more than memory has events
         run.stop()
         report = run.end()
         self.assert_account(run)
@@ -267,26 +265,30 @@ class FrozenDiskTest(live.Case):
         self.assertGreater(report["overload"]["kept"], 0)
         self.assert_names_the_writer(run)
 
-    def waits(self):
-        """Whether rx or build lcores have been waiting for room in the last second."""
-        lines = (self.folder / "progress").read_text().splitlines()
-        stages = json.loads(lines[-1])["stages"] if lines else {}
+    @staticmethod
+    def waits(one):
+        """Whether rx or build lcores were waiting for room in the second before this object."""
+        stages = one["stages"]
         return any(stages[name]["polls"]["blocked"] for name in ("rx0", "build0") if name in stages)
+
+    def waited_for_most_of(self, run):
+        """So that the writer is what limits it, also where the sender takes seconds to start."""
+        waits = [self.waits(one) for one in run.objects()]
+        return sum(waits) > 4 and sum(waits) > 2 * waits.count(False)
 
     def test_input_that_waits_loses_nothing(self):
         needs("net_memif")
         path = self.folder / "m.sock"
-        run = self.weir(readout(f"net_memif0,socket={path},socket-abstract=no", "wait", profile=f'profile = "{PROFILES}/net_memif.toml"'), "--duration", 40, "--events", 60, "--progress", f"json:{self.folder}/progress", environment=self.environment)
+        run = self.weir(readout(f"net_memif0,socket={path},socket-abstract=no", "wait", profile=f'profile = "{PROFILES}/net_memif.toml"'), "--duration", live.PATIENCE_S, "--events", 60, environment=self.environment)
         run.wait_running()
         sent = {}
         target = f"device:net_memif0,role=client,id=0,socket={path},socket-abstract=no,rsize=9,bsize=10240"
         self.frozen.touch()
         thread = threading.Thread(target=lambda: sent.update(self.send("--sources", 2, "--events", 60, "--seed", 4, "--rate", 200, "--to", target)))
         thread.start()
-        live.wait_for(lambda: self.waits(), "stage that waits", timeout_s=20)
-        time.sleep(4)  # most of the run, also where the sender takes seconds to start, so that the writer is what limits it
+        run.wait_for(lambda: self.waited_for_most_of(run), "stage that waits")
         self.frozen.unlink()
-        thread.join(30)
+        thread.join(live.PATIENCE_S)
         report = run.end()
         self.assert_account(run, sent=sent["packets"]["sent"])
         self.assertEqual(sum(report["packets"]["dropped"].values()), 0)

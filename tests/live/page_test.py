@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import sys
-import time
 import unittest
 
 import live
@@ -51,11 +50,11 @@ class PageTest(live.Case):
         self.assertEqual(page.text("#state").strip().split()[0], "idle")
         self.service.command("start")
         page.wait("document.querySelector('#state').dataset.state === 'running'")
-        time.sleep(2)
+        self.service.wait_events(11)
         page.wait("document.querySelector('#picture canvas') !== null")
         self.service.command("stop")
         page.wait("document.querySelector('#state').dataset.state === 'idle'")
-        time.sleep(1)
+        live.wait_for(lambda: not page_checks.disagreements(self.service.get(""), page_checks.shown_values(page)), "page of the end")
         page_checks.settle(page)
         report = self.service.report(1)
         self.assertGreater(report["events"]["complete"], 10)

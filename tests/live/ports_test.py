@@ -7,6 +7,7 @@ usage: ports_test.py WEIR
 
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -40,7 +41,7 @@ class TapTest(live.Case):
             self.skipTest("the kernel has no TUN/TAP (/dev/net/tun)")
 
     def start(self, text=TAP, *options):
-        run = self.weir(text, "--duration", 30, *options)
+        run = self.weir(text, "--duration", live.PATIENCE_S, *options)
         run.wait_running()
         self.raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
         self.addCleanup(self.raw.close)
@@ -64,7 +65,7 @@ class TapTest(live.Case):
         sent = [self.frame(b"data", good=True), self.frame(b"data", good=False), self.frame(b"data!", good=False), self.frame(b"data", udp_checksum=0)]
         for frame in sent:
             self.raw.send(frame)
-        time.sleep(0.3)
+        run.wait_progress(lambda one: one["packets"]["dropped"]["malformed.udp_checksum"] + one["packets"]["unsteered"] >= 4, "all four")
         run.stop()
         report = run.end()
         self.assert_account(run)
@@ -75,7 +76,7 @@ class TapTest(live.Case):
     def test_wrong_checksums_are_believed_where_they_are_to_be_ignored(self):
         run = self.start(TAP.replace('name = "det0"', 'name = "det0"\nchecksums = "ignore"\npromiscuous = false\nflow_control = "off"'), "--allow-empty")
         self.raw.send(self.frame(b"data", good=False))
-        time.sleep(0.3)
+        run.wait_progress(lambda one: one["packets"]["dropped"]["malformed.udp_checksum"] + one["packets"]["unsteered"] >= 1, "the one")
         run.stop()
         report = run.end()
         self.assert_account(run)
@@ -98,13 +99,11 @@ class TapTest(live.Case):
         self.assertRegex(run.output, "the link is DOWN|the link of port det0 is down")  # with a packet of the kernel's before it, or without
 
     def ask(self, run):
-        """SIGUSR1: what is said about nothing having come, within a second."""
+        """SIGUSR1: what is said about nothing having come. What a run says by itself has whole seconds."""
         before = len(run.lines)
-        asked = time.monotonic()
         run.process.send_signal(signal.SIGUSR1)
-        answer = lambda: [line for line in run.lines[before:] if line.startswith("nothing has come for any stream")]
-        live.wait_for(answer, "answer to SIGUSR1")
-        self.took = time.monotonic() - asked
+        answer = lambda: [line for line in run.lines[before:] if re.match(r"nothing has come for any stream in \d+\.\d s", line)]
+        run.wait_for(answer, "answer to SIGUSR1")
         return answer()[0]
 
 
@@ -122,17 +121,16 @@ class SeenTest(live.Case):
 
     def test_packets_for_another_port_and_arp(self):
         name = f"weir-ports-{os.getpid()}"
-        run = self.weir(JUNGFRAU, "--duration", 30, "--progress", "line", "--telemetry", name, "--allow-empty")
+        run = self.weir(JUNGFRAU, "--duration", live.PATIENCE_S, "--progress", "line", "--telemetry", name, "--allow-empty")
         run.wait_running()
         client = Client(name)
         self.addCleanup(client.socket.close)
         with self.network.socket_there(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             for _ in range(20):
                 sender.sendto(b"x" * 100, (live.RECEIVER, 50009))
-                time.sleep(0.005)
+                time.sleep(0.005)  # while it asks for the way, a kernel keeps few packets
         live.wait_for(lambda: client.ask("/weir/seen")["unsteered"] >= 18, "packets in telemetry")
         said = self.ask(run)
-        self.assertLess(self.took, 5)  # a second on a machine with nothing else to do
         self.assertRegex(said, r"port det0 \(net_af_packet\): link up, \d+ packets, [1-9]\d* answers")
         self.assertRegex(said, r"[1-9]\d* ARP")
         self.assertRegex(said, r"\d+ to no stream: UDP port 50009 from 10\.1\.0\.10 \(\d+\)")
@@ -153,7 +151,9 @@ class SeenTest(live.Case):
         # The kernel takes up to a second to tell the other end.
         link = lambda: "LOWER_UP" not in subprocess.run(["ip", "link", "show", "det0"], capture_output=True, text=True).stdout
         live.wait_for(link, "loss of the link")
-        run = self.weir(JUNGFRAU.replace('name = "det0"', 'name = "det0"\nlink_wait_s = 1'), "--duration", 6)
+        run = self.weir(JUNGFRAU.replace('name = "det0"', 'name = "det0"\nlink_wait_s = 1'))
+        run.wait_for(lambda: any(line.startswith("nothing has come") for line in run.lines), "word of it")
+        run.stop()
         report = run.end(status=1)
         self.assertIn("port det0: waiting for its link, 1 s at most", run.errors)
         self.assertIn("warning: port det0 has no link after 1 s", run.errors)
@@ -179,7 +179,7 @@ class SeenTest(live.Case):
                             ('timestamps = "hardware"', 'timestamps = "hardware"')):
             file.write_text(text.replace('name = "det0"', f'name = "det0"\n{more}'))
             done = subprocess.run([live.Weir.program, "run", "--config", str(file), "--out", str(self.folder / "no")], capture_output=True,
-                                  text=True, timeout=30)
+                                  text=True, timeout=live.PATIENCE_S)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(words, done.stderr)
             self.assertIn("'det0'", done.stderr)
@@ -192,7 +192,7 @@ class VirtioUserTest(live.Case):
         path = self.folder / "v.sock"
         profile = live.ROOT / "pmd-config/net_virtio_user.toml"
         run = self.weir(config(f"net_virtio_user0,path={path}").replace('name = "det0"', f'name = "det0"\nprofile = "{profile}"'), "--events", 6,
-                        "--duration", 30)
+                        "--duration", live.PATIENCE_S)
         live.wait_for(path.exists, "socket")  # the driver waits there for the other side, before the run begins
         sent = self.send("--sources", 2, "--events", 6, "--rate", 40, "--to", f"device:net_vhost0,iface={path},client=1")
         report = run.end()
@@ -208,7 +208,7 @@ class VirtioUserTest(live.Case):
 class TimeTest(live.Case):
     def test_the_clock_is_named_and_its_error_stated_and_times_are_those_of_the_system(self):
         before = time.time_ns()
-        run = self.weir(config("sim,format=jungfrau,rate=40,events=20,seed=3"), "--duration", 30)
+        run = self.weir(config("sim,format=jungfrau,rate=40,events=20,seed=3"), "--duration", live.PATIENCE_S)
         report = run.end()
         after = time.time_ns()
         clock = report["machine"]["clock"]
@@ -237,8 +237,8 @@ class StartTest(live.Case):
                                    f"device:net_memif0,role=server,id=0,socket={path},socket-abstract=no,bsize=10240"], stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: (sender.kill(), sender.wait(), sender.stderr.close()))
         live.wait_for(path.exists, "socket of the sender")
-        run = self.weir(text, "--events", 12, "--duration", 30)
-        self.assertEqual(sender.wait(30), 0, sender.stderr.read())
+        run = self.weir(text, "--events", 12, "--duration", live.PATIENCE_S)
+        self.assertEqual(sender.wait(live.PATIENCE_S), 0, sender.stderr.read())
         run.end()
         sent = json.loads(report_file.read_text())
         self.assert_account(run, sent=sent["packets"]["sent"])
@@ -262,20 +262,20 @@ class StartTest(live.Case):
                         out.sendto(ejfat(number, offset, 2000), (live.RECEIVER, 19522))
                     number += 1
                     sent[0] = number
-                    time.sleep(0.002)
+                    time.sleep(0.002)  # so that no ring overflows
 
         thread = threading.Thread(target=sender)
         thread.start()
         try:
             live.wait_for(lambda: sent[0] > 50, "sender")
-            run = self.weir(text, "--duration", 30)
+            run = self.weir(text, "--duration", live.PATIENCE_S)
             run.wait_running()
             at = sent[0]
             live.wait_for(lambda: sent[0] > at + 300, "more packets")
         finally:
             stop.set()
             thread.join()
-        time.sleep(0.2)
+        run.wait_quiet()
         run.stop()
         report = run.end()
         self.assert_account(run)

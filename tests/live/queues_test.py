@@ -12,7 +12,6 @@ import live
 from devices_test import needs
 
 OPTIONS = ("--sources", 3, "--events", 4, "--seed", 9)  # few enough for the rings between lcores, however slow these are
-SENDER_STARTS = ("--idle-exit", 6, "--duration", 60)  # after the run: on a busy machine that takes seconds
 LCORES = '\n[lcores]\nrx = {}\nbuild = {}\nwork = {}\nidle = "sleep"\n'
 
 
@@ -73,7 +72,7 @@ class QueuesTest(Case):
                 files = self.split(capture, queues)
                 device = ",".join(["net_pcap0", *(f"rx_pcap={file}" for file in files)])
                 text = config(device, queues, lcores)
-                run = self.weir(text, "--idle-exit", 0.5, "--duration", 20, name=f"run{queues}{len(lcores)}")
+                run = self.weir(text, "--idle-exit", 0.5, "--duration", live.PATIENCE_S, name=f"run{queues}{len(lcores)}")
                 self.check(run, sent, OPTIONS, text, expected)
 
     def test_more_queues_than_the_device_has(self):
@@ -89,10 +88,12 @@ class QueuesTest(Case):
         self.addCleanup(network.close)
         device = "net_af_packet0,iface=det0,qpairs=2,framesz=16384,blocksz=65536"
         text = config(device, 2, LCORES.format([0, 1], [2, 3], [4]), more=f'address = "{live.RECEIVER}/24"\nmbuf_bytes = 16640')
-        run = self.weir(text, *SENDER_STARTS)
+        run = self.weir(text, "--duration", live.PATIENCE_S)
         run.wait_running()
         options = ("--sources", 3, "--events", 4, "--seed", 9)
         sent = self.send(*options, "--rate", 10, "--to", f"udp:{live.RECEIVER}:50001", where=network.there())
+        run.wait_received(sent["packets"]["sent"])
+        run.stop()
         report = self.check(run, sent["packets"]["sent"], options, text)
         self.assertGreaterEqual(report["packets"]["not_for_us"]["arp"], 1)  # and it was answered: the sender found the way
 
@@ -104,7 +105,7 @@ class SegmentsTest(Case):
         needs("net_pcap")
         capture, sent = self.capture(*OPTIONS)
         text = config(f"net_pcap0,rx_pcap={capture}", 1, LCORES.format([0, 1], [0, 1], [1]), mtu=1500)
-        self.check(self.weir(text, "--idle-exit", 0.5, "--duration", 20), sent, OPTIONS, text)
+        self.check(self.weir(text, "--idle-exit", 0.5, "--duration", live.PATIENCE_S), sent, OPTIONS, text)
 
     def test_headers_in_several_buffers(self):
         needs("net_pcap")
@@ -116,16 +117,18 @@ class SegmentsTest(Case):
         text = config(f"net_pcap0,rx_pcap={self.folder / 'all.pcap'}", mtu=68, streams='udp_dst = "50001-50002"\nformat = "long"', sources=2) + form
         file.write_text(form)
         _, sent = self.capture(*options)
-        self.check(self.weir(text, "--idle-exit", 0.5, "--duration", 20), sent, options, text)
+        self.check(self.weir(text, "--idle-exit", 0.5, "--duration", live.PATIENCE_S), sent, options, text)
 
     def test_from_a_guest(self):
         needs("net_vhost")
         needs("net_virtio")
         path = self.folder / "v.sock"
         text = config(f"net_vhost0,iface={path}", mtu=1500)
-        run = self.weir(text, *SENDER_STARTS)
+        run = self.weir(text, "--duration", live.PATIENCE_S)
         run.wait_running()
         sent = self.send(*OPTIONS, "--rate", 60, "--to", f"device:net_virtio_user0,path={path},queue_size=1024")["packets"]["sent"]
+        run.wait_quiet()
+        run.stop()
         report = run.end()
         self.assert_account(run)
         # What is still in the queue when the sender leaves goes with it.

@@ -10,7 +10,6 @@ import os
 import struct
 import subprocess
 import sys
-import time
 
 import live
 from devices_test import PROFILES, needs
@@ -57,7 +56,7 @@ FAULTS = ("--drop", 0.01, "--duplicate", 0.01, "--truncate", 0.005, "--corrupt",
 class RcTest(live.Case):
     def start(self, device, service="rc", memory="64MiB", rkey="0x1234", peers=PEERS, **more):
         keys = REGION.format(rkey=rkey) + (peers if service == "rc" else "")
-        run = self.weir(CONFIG.format(device=device, profile=PROFILES / f"{device.split(',')[0].rstrip('0')}.toml", service=service, keys=keys, memory=memory), "--duration", 60, **more)
+        run = self.weir(CONFIG.format(device=device, profile=PROFILES / f"{device.split(',')[0].rstrip('0')}.toml", service=service, keys=keys, memory=memory), "--duration", live.PATIENCE_S, **more)
         run.wait_running()
         return run
 
@@ -70,7 +69,7 @@ class RcTest(live.Case):
         report = self.folder / "sent.json"
         command = [*where, live.Weir.program, "send", "--format", "message", "--transport", transport, "--service", "rc", "--sources", 2,
                    "--local-qp", "0x21", "--seed", 5, "--digests", "--timeout", 20, "--retry", retry, "--report", report, *options, "--to", to]
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=live.PATIENCE_S)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return json.loads(report.read_text()), done.stdout
 
@@ -92,6 +91,7 @@ class RcTest(live.Case):
         device, to = self.memif()
         run = self.start(device)
         sent, said = self.send_rc(to, "--events", 60, "--bytes", 30000, "--mtu", 1024, *FAULTS, "--drop-answers", 0.02)
+        run.wait_received(sent["packets"]["sent"])  # what was sent again, too
         report = self.check(run, sent, 60)
         self.assertGreater(sent["packets"]["dropped"], 0)
         self.assertGreater(sent["recovery"]["answers_dropped"], 0)
@@ -127,7 +127,7 @@ class RcTest(live.Case):
         text = CONFIG.format(device=device, profile=PROFILES / "net_memif.toml", service=service, keys=keys, memory="64MiB")
         text = text.replace('format = "message"\nevent = "immediate"', 'format = "jungfrau"').replace("timeout_ms = 30000", "timeout_ms = 5000")
         text += f'[[reduce]]\nkind = "jungfrau"\npedestal = [["{g0}", "{g0}"], ["{g1}", "{g1}"], ["{g2}", "{g2}"]]\ngain = [41.0, -1.439, -0.1145]\n'
-        run = self.weir(text, "--duration", 60)
+        run = self.weir(text, "--duration", live.PATIENCE_S)
         run.wait_running()
         report = self.folder / "sent.json"
         command = [live.Weir.program, "send", "--format", "jungfrau", "--rows", ROWS, "--transport", "roce-write", "--service", service, "--sources", 2, "--regions", 8,
@@ -136,15 +136,16 @@ class RcTest(live.Case):
             command += ["--local-qp", "0x21", "--timeout", 20, "--retry", 50]
         else:
             command += ["--rate", 200]
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=live.PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        sent = json.loads(report.read_text())
         if service == "uc":
-            time.sleep(0.5)
+            run.wait_received(sent["packets"]["sent"])
         run.stop()
         run.end()
         self.assert_account(run)
         self.assertTrue(run.inspect()["verified"])
-        return run, json.loads(report.read_text())
+        return run, sent
 
     def test_frames_by_write_are_whole_whatever_is_lost(self):
         run, sent = self.frames("rc", *FAULTS, "--drop-answers", 0.02)
@@ -174,7 +175,7 @@ class RcTest(live.Case):
         needs("net_af_packet")
         network = live.Network()
         self.addCleanup(network.close)
-        run = self.weir(self.example("roce-rc"), "--duration", 60)
+        run = self.weir(self.example("roce-rc"), "--duration", live.PATIENCE_S)
         run.wait_running()
         sent, _ = self.send_rc("device:net_af_packet0,iface=gen0", "--events", 30, "--bytes", 60000, "--mtu", 4096, "--va", "0x10000000", "--rkey",
                                "0x1234", where=network.there())
@@ -183,13 +184,13 @@ class RcTest(live.Case):
     def test_queue_pairs_are_agreed_on_as_perftest_does(self):
         device, to = self.memif()
         text = self.example("perftest").replace('"net_af_packet0,iface=det0"', f'"{device}"').replace("net_af_packet.toml", "net_memif.toml")
-        run = self.weir(text, "--duration", 60)
+        run = self.weir(text, "--duration", live.PATIENCE_S)
         run.wait_running()
         for _ in range(2):  # one client after the other: its queue pair is another's when it has gone
             report = self.folder / "sent.json"
             done = subprocess.run([live.Weir.program, "send", "--format", "message", "--transport", "roce-write", "--service", "rc", "--sources", "1",
                                    "--bytes", "30000", "--mtu", "4096", "--events", "20", "--connect", "127.0.0.1", "--report", str(report), "--to", to],
-                                  capture_output=True, text=True, timeout=60)
+                                  capture_output=True, text=True, timeout=live.PATIENCE_S)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertEqual(json.loads(report.read_text())["messages"], {"posted": 20, "acknowledged": 20, "failed": 0})
         run.stop()
@@ -209,10 +210,10 @@ class RcTest(live.Case):
         sender = live.threading.Thread(target=lambda: self.sent.append(self.send_rc(to, "--events", 400, "--bytes", 65536, "--bytes-min", 65536)))
         self.sent = []
         sender.start()
-        time.sleep(2)
+        run.wait_progress(lambda one: one["packets"]["dropped"]["roce.not_ready"] > 0, "sender that is told to wait")
         self.assertTrue(sender.is_alive(), "52 MB do not go into a memory of 16 MiB")
         frozen.unlink()
-        sender.join(40)
+        sender.join(live.PATIENCE_S)
         self.assertEqual(len(self.sent), 1)
         sent = self.sent[0][0]
         self.assertGreater(sent["recovery"]["rnr_waits"], 0)
@@ -255,8 +256,7 @@ class RcTest(live.Case):
         run = self.start(device, service="uc")
         sent = self.send("--format", "message", "--transport", "roce-write", "--sources", 2, "--events", 200, "--bytes", 30000, "--seed", 6, "--drop",
                          0.01, "--to", to)
-        # Nobody acknowledges: let it take what is on the way.
-        time.sleep(0.5)
+        run.wait_received(sent["packets"]["sent"])  # nobody acknowledges
         run.stop()
         report = run.end()
         self.assert_account(run, sent=sent["packets"]["sent"])

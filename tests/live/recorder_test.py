@@ -83,7 +83,7 @@ class RecorderTest(live.Case):
 
     def test_several_rx_lcores_write_one_capture(self):
         sent = {"det0": (19522, 400, 300), "det1": (19523, 300, 250)}
-        ports = "".join(f'[[port]]\nname = "{name}"\ndevice = "sim,format=ejfat,rate={rate},events={events},seed={udp},bytes=40000,port={udp}"\n'
+        ports = "".join(f'[[port]]\nname = "{name}"\nrx_descriptors = 4096\ndevice = "sim,format=ejfat,rate={rate},events={events},seed={udp},bytes=40000,port={udp}"\n'
                         for name, (udp, rate, events) in sent.items())
         streams = "".join(f'[[stream]]\nport = "{name}"\ntransport = "udp"\nudp_dst = {udp}\nformat = "ejfat"\n'
                           for name, (udp, _, _) in sent.items())
@@ -152,7 +152,7 @@ class RecorderTest(live.Case):
         file = self.folder / "left.toml"
         file.write_text(config("none", detector="ejfat"))
         done = subprocess.run([live.Weir.program, "replay", str(hidden), "--config", str(file), "--out", str(self.folder / "left"), "--quiet"],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=live.PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(len(run.inspect(self.folder / "left")["events"]), 10)
 
@@ -171,9 +171,9 @@ class NetworkTest(live.Case):
         payloads = [bytes([i]) * (100 + 80 * i) for i in range(100)]
         for payload in payloads:
             sender.sendto(payload, (live.RECEIVER, 7777))  # nobody's: recorded all the same
-            time.sleep(0.001)
+            time.sleep(0.001)  # so that no ring overflows
         sender.close()
-        time.sleep(0.3)
+        run.wait_progress(lambda one: one["packets"]["unsteered"] >= 100 and one["recorder"]["written"] == one["packets"]["received"], "all of it")
         end = time.time_ns()
         run.stop()
         report = run.end()

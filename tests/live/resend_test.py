@@ -24,7 +24,7 @@ class Resend(live.Case):
     def resend(self, capture, *options, where=()):
         report = self.folder / "wire.json"
         done = subprocess.run([*where, live.Weir.program, "replay", str(capture), *map(str, options), "--report", str(report)], capture_output=True,
-                              text=True, timeout=60)
+                              text=True, timeout=live.PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         found = json.loads(report.read_text())
         self.assertTrue(found["balanced"])
@@ -36,8 +36,8 @@ class Resend(live.Case):
         config = self.folder / "direct.toml"
         config.write_text(text)
         direct = self.folder / "direct"
-        subprocess.run([live.Weir.program, "replay", str(capture), "--config", str(config), "--out", str(direct), "--quiet"], check=True, timeout=60)
-        done = subprocess.run([live.Weir.program, "diff", str(run.out), str(direct)], capture_output=True, text=True, timeout=60)
+        subprocess.run([live.Weir.program, "replay", str(capture), "--config", str(config), "--out", str(direct), "--quiet"], check=True, timeout=live.PATIENCE_S)
+        done = subprocess.run([live.Weir.program, "diff", str(run.out), str(direct)], capture_output=True, text=True, timeout=live.PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("12 events in both: 12 the same, 0 not", done.stdout)
 
@@ -45,11 +45,10 @@ class Resend(live.Case):
         needs("net_memif")
         capture, path = self.folder / "c.pcap", self.folder / "m.sock"
         self.send(*JUNGFRAU, "--to", capture)
-        run = self.weir(self.example("memif", ("/tmp/weir-memif.sock", path)), "--duration", 30, "--progress", f"json:{self.folder}/p")
+        run = self.weir(self.example("memif", ("/tmp/weir-memif.sock", path)), "--duration", live.PATIENCE_S)
         run.wait_running()
         found = self.resend(capture, "--to", f"device:net_memif0,role=client,id=0,socket={path},socket-abstract=no,rsize=11,bsize=10240")
-        seen = lambda: [json.loads(line)["events"]["complete"] for line in (self.folder / "p").read_text().splitlines()]
-        live.wait_for(lambda: 12 in seen(), "complete events")
+        run.wait_progress(lambda one: one["events"]["complete"] == 12, "complete events")
         run.stop()
         run.end()
         self.assert_account(run, sent=found["packets"]["sent"])
@@ -62,7 +61,7 @@ class Resend(live.Case):
         self.addCleanup(network.close)
         capture = self.folder / "c.pcap"
         self.send(*JUNGFRAU, "--to", capture)
-        run = self.weir(self.example("af-packet"), "--events", 12, "--duration", 30)
+        run = self.weir(self.example("af-packet"), "--events", 12, "--duration", live.PATIENCE_S)
         run.wait_running()
         found = self.resend(capture, "--to", f"udp:{live.RECEIVER}", "--pace", "x0.2", where=network.there())
         self.assertEqual(found["packets"]["sent"], 12 * 2 * 128)

@@ -91,7 +91,7 @@ class Requester:
         self.socket = network.socket_there(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
         self.socket.bind(("gen0", 0x0800))
 
-    def run(self, patience_s=40):
+    def run(self, patience_s=live.PATIENCE_S):
         end, sent, waiting_since = time.monotonic() + patience_s, 0, time.monotonic()
         while self.acknowledged < len(self.packets) and self.fatal is None:
             if time.monotonic() > end:

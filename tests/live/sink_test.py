@@ -31,28 +31,33 @@ class FrozenTest(live.Case):
         self.environment = {**os.environ, "LD_PRELOAD": FROZEN_DISK, "WEIR_FROZEN": str(self.frozen)}
 
     def test_five_seconds_cost_whole_events_and_nothing_else(self):
+        live.repeated(self.freeze_for_five_seconds)
+
+    def freeze_for_five_seconds(self, attempt):
         rate = 20  # more than memory holds in five seconds, and less than any disk takes afterwards
-        run = self.weir(config(f"sim,format=jungfrau,rate={rate},seed=3"), "--progress", "line", environment=self.environment)
+        run = self.weir(config(f"sim,format=jungfrau,rate={rate},seed=3"), "--progress", "line", environment=self.environment, name=f"run{attempt}")
         run.wait_running()
-        time.sleep(1.5)
+        run.wait_events(rate)
         self.frozen.touch()
         frozen = time.monotonic()
-        time.sleep(5)
+        lines = len(progress(run))
+        run.wait_for(lambda: len(progress(run)) >= lines + 6, "five seconds of the run")  # the first line began before
         self.frozen.unlink()
-        self.assertLess(time.monotonic() - frozen, 8)
-        time.sleep(2)
+        held = 2 * 64 // 4  # events in memory, and as much again
+        run.wait_events(len(run.events_so_far()) + held + 2 * rate)
+        cost_s = time.monotonic() - frozen
         run.stop()
         report = run.end()
+        if report["device_missed"] > 0:
+            raise live.Disturbed("the detector found no room in its queue")
         self.assert_account(run)
         self.assert_no_leftovers(run)
 
         # rx went on polling at the detector's rate while nothing could be written, and nothing was lost in front of weir.
         packets, events = report["packets"], report["events"]
-        during = [per_second for seconds, per_second in progress(run) if 3 <= seconds <= 6]
-        self.assertGreaterEqual(len(during), 3, run.errors)
-        for per_second in during:
-            self.assertGreater(per_second, 0.85 * rate * 256, run.errors)
-        self.assertEqual(report["device_missed"], 0)
+        during = [per_second for _, per_second in progress(run)[lines + 1:lines + 6]]
+        self.assertEqual(len(during), 5, run.errors)
+        self.assertGreater(sum(during) / len(during), 0.85 * rate * 256, run.errors)
 
         # Every loss is a whole event, for want of the sink: of each event all packets are there, or none.
         lost = packets["dropped"]["queue_full"]
@@ -70,7 +75,7 @@ class FrozenTest(live.Case):
         self.assertEqual(lost % 256, 0 if cut or in_the_last == 0 else in_the_last)
         self.assertEqual(events["complete"] + lost // 256, sent_events)
         self.assertGreater(lost // 256, rate)
-        self.assertLess(lost // 256, 7 * rate)
+        self.assertLess(lost // 256, (cost_s + 2) * rate)
 
         # Before and after it every event is complete.
         numbers = [event["id"] for event in inspected["events"]]
@@ -79,16 +84,21 @@ class FrozenTest(live.Case):
         self.assertGreater(max(numbers) - missing[-1], rate)
 
     def test_sizes_that_are_not_known_beforehand(self):
+        live.repeated(self.freeze_where_sizes_are_not_known)
+
+    def freeze_where_sizes_are_not_known(self, attempt):
         run = self.weir(config("sim,format=ejfat,rate=200,bytes=200000,seed=3", detector="ejfat", memory="16MiB"),
-                        environment=self.environment)
+                        environment=self.environment, name=f"run{attempt}")
         run.wait_running()
-        time.sleep(0.5)
+        run.wait_events(20)
         self.frozen.touch()
-        time.sleep(2)
+        run.wait_progress(lambda one: one["packets"]["dropped"]["no_room"] > 1000, "packets that find no room")
         self.frozen.unlink()
-        time.sleep(1)
+        run.wait_events(len(run.events_so_far()) + 150)
         run.stop()
         report = run.end()
+        if report["device_missed"] > 0:
+            raise live.Disturbed("the detector found no room in its queue")
         self.assert_account(run)
         self.assertGreater(report["packets"]["dropped"]["no_room"], 0)
         self.assertEqual({name for name, n in report["packets"]["dropped"].items() if n > 0}, {"no_room"})
@@ -98,19 +108,18 @@ class FrozenTest(live.Case):
         inspected = run.inspect()
         self.assertTrue(inspected["verified"])
         self.assertLessEqual(sum(not event["complete"] for event in inspected["events"]), 2)
-        self.assertEqual(report["device_missed"], 0)
 
     def test_a_second_signal_is_the_way_out(self):
         run = self.weir(config("sim,format=jungfrau,rate=40,seed=3"), environment=self.environment)
         run.wait_running()
-        time.sleep(2)
+        run.wait_events(21)
         self.frozen.touch()
-        time.sleep(0.3)
         run.stop()
-        time.sleep(1.5)
+        run.wait_for(lambda: any(line.startswith("SIGINT") for line in run.lines), "word of the signal")
+        time.sleep(1.5)  # a second signal within a second is the first one; and nothing may happen, however long one waits
         self.assertIsNone(run.process.poll(), "it waits for the disk")
         run.stop()
-        self.assertEqual(run.process.wait(10), -signal.SIGINT)
+        self.assertEqual(run.process.wait(live.PATIENCE_S), -signal.SIGINT)
         hidden = run.out.with_name(f".{run.out.name}.part")
         self.assertGreater(len(run.inspect(hidden, status=1)["events"]), 20)
 
@@ -144,7 +153,7 @@ class FullTest(live.Case):
         file = self.folder / "c.toml"
         file.write_text(config("sim,format=jungfrau,events=5"))
         done = subprocess.run([live.Weir.program, "run", "--config", str(file), "--out", str(self.folder / "run"), "--report",
-                               str(self.folder / "no" / "r.json")], capture_output=True, text=True, timeout=30)
+                               str(self.folder / "no" / "r.json")], capture_output=True, text=True, timeout=live.PATIENCE_S)
         self.assertEqual(done.returncode, 1)
         self.assertIn("--report", done.stderr)
         self.assertFalse((self.folder / "run").exists())

@@ -22,7 +22,7 @@ class Client:
         root = "/var/run" if os.getuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", "/tmp")
         self.folder = pathlib.Path(root) / "dpdk" / name
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(20)
+        self.socket.settimeout(live.PATIENCE_S)
         self.socket.connect(str(self.folder / "dpdk_telemetry.v2"))
         self.greeting = json.loads(self.socket.recv(1 << 16))
 
@@ -92,7 +92,7 @@ class TelemetryTest(live.Case):
         second, two = self.run_with(f"weir-b-{os.getpid()}", rate=20)
         self.assertNotEqual(one.greeting["pid"], two.greeting["pid"])
         refused = subprocess.run([live.Weir.program, "run", "--config", str(self.folder / f"weir-a-{os.getpid()}.toml"), "--telemetry",
-                                  f"weir-a-{os.getpid()}", "--out", str(self.folder / "no")], capture_output=True, text=True, timeout=30)
+                                  f"weir-a-{os.getpid()}", "--out", str(self.folder / "no")], capture_output=True, text=True, timeout=live.PATIENCE_S)
         self.assertEqual(refused.returncode, 1, refused.stderr)
         self.assertIn("another program answers", refused.stderr)
         self.assertGreaterEqual(one.ask("/weir/ledger")["packets"]["received"], 0)
@@ -106,7 +106,7 @@ class TelemetryTest(live.Case):
         file = self.folder / "c.toml"
         file.write_text(config("sim,format=jungfrau,events=2"))
         wrong = subprocess.run([live.Weir.program, "run", "--config", str(file), "--telemetry", "a/b"], capture_output=True, text=True,
-                               timeout=30)
+                               timeout=live.PATIENCE_S)
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("accepted: letters", wrong.stderr)
 

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
 import live
@@ -54,8 +53,8 @@ class SoakTest(live.Case):
         self.addCleanup(process.kill)
         return process
 
-    def ended(self, process, status, timeout_s=250):  # a minute, and more where the machine is busy
-        said, _ = process.communicate(timeout=timeout_s)
+    def ended(self, process, status):
+        said, _ = process.communicate(timeout=5 * live.PATIENCE_S)  # a minute, and more where the machine is busy
         self.assertEqual(process.returncode, status, said)
         return said
 
@@ -90,9 +89,12 @@ class SoakTest(live.Case):
         self.assertTrue(all(run["verified"] and not run["directory"].startswith(".") for run in crashed), crashed)
 
     def wait_for_data(self, process, name):
-        live.wait_for(lambda: process.poll() is not None or list(self.folder.glob(f"{name}/run-0001/memory.csv")), "run", 40)
+        live.wait_for(lambda: process.poll() is not None or self.has_data(name), "run")
         self.assertIsNone(process.poll(), "it has ended")
-        time.sleep(1)
+
+    def has_data(self, name):
+        """Its first run has been looked at a few times."""
+        return any(file.read_text().count("\n") > 3 for file in self.folder.glob(f"{name}/run-0001/memory.csv"))
 
     def others(self):
         """Processes of this test that are still there."""
@@ -109,10 +111,10 @@ class SoakTest(live.Case):
         killed = self.soak(5, "killed")
         self.wait_for_data(background, "background")
         background.send_signal(signal.SIGTERM)
-        self.assertIn("All held, though it was ended early", self.ended(background, 0, 100))
+        self.assertIn("All held, though it was ended early", self.ended(background, 0))
         self.wait_for_data(interrupted, "interrupted")
         interrupted.send_signal(signal.SIGINT)
-        said = self.ended(interrupted, 0, 100)
+        said = self.ended(interrupted, 0)
         self.assertIn("All held, though it was ended early", said)
         self.assertTrue(self.result("interrupted")["interrupted"])
         self.assertEqual(os.listdir(self.folder / "interrupted" / "data"), [], "its disk is still mounted")
@@ -121,7 +123,7 @@ class SoakTest(live.Case):
         self.assertGreater(len(self.others()), 2)
         killed.kill()
         killed.wait()
-        live.wait_for(lambda: not self.others(), f"end of {self.others()}", 10)
+        live.wait_for(lambda: not self.others(), f"end of {self.others()}")
         self.assertEqual(os.listdir(self.folder / "killed" / "data"), [])
 
 

@@ -1,7 +1,5 @@
 #include "fabric/ucx_library.hpp"
 
-#include <dlfcn.h>
-#include <fmt/format.h>
 #include <signal.h>
 
 #include <array>
@@ -9,13 +7,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "core/error.hpp"
-
 namespace weir::fabric {
 
 namespace {
-
-constexpr const char* ucx_file = "libucp.so.0";
 
 /// What UCX would do to a program by itself. Who sets one of these for a run gets what they ask for.
 constexpr std::array<std::pair<const char*, const char*>, 9> ucx_defaults{{
@@ -58,28 +52,10 @@ private:
     stack_t stack_{};
 };
 
-[[noreturn]] void throw_not_loaded(const char* what) {
-    const char* const why = ::dlerror();
-    throw core::RunError(
-        fmt::format("UCX {}: apt-get install libucx0 ({})", what, why == nullptr ? "no reason is known" : why));
-}
-
-template <class Function>
-void find_function(void* library, const char* name, Function& function) {
-    function = reinterpret_cast<Function>(::dlsym(library, name));
-    if (function == nullptr) throw_not_loaded("is too old or too new");
-}
-
 UcxLibrary load_ucx() {
     for (const auto& [name, value] : ucx_defaults) ::setenv(name, value, 0);
     const SignalActions kept;
-    void* const library = ::dlopen(ucx_file, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw_not_loaded("is not installed");
-    UcxLibrary functions;
-#define WEIR_UCX_FIND(name) find_function(library, #name, functions.name);
-    WEIR_UCX_FUNCTIONS(WEIR_UCX_FIND)
-#undef WEIR_UCX_FIND
-    return functions;
+    return {};
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,6 +22,7 @@
 #include "reduce/pack/packer.hpp"
 #include "store/block_writer.hpp"
 #include "stream/sink.hpp"
+#include "stream/zmq_library.hpp"
 
 namespace {
 
@@ -86,20 +86,21 @@ Image make_image(std::span<std::byte> memory, std::uint64_t number, std::size_t 
 /// The consumer: takes messages until an empty one or the end of a series, and answers with how many bytes came.
 [[noreturn]] void consume(const std::string& address, int answer) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    void* const context = ::zmq_ctx_new();
-    void* const socket = ::zmq_socket(context, ZMQ_PULL);
-    ::zmq_setsockopt(socket, ZMQ_RCVHWM, &queue, sizeof queue);
-    ::zmq_connect(socket, address.c_str());
+    void* const context = stream::zmq().zmq_ctx_new();
+    void* const socket = stream::zmq().zmq_socket(context, ZMQ_PULL);
+    stream::zmq().zmq_setsockopt(socket, ZMQ_RCVHWM, &queue, sizeof queue);
+    stream::zmq().zmq_connect(socket, address.c_str());
     std::uint64_t bytes = 0;
     for (bool last = false; !last;) {
         zmq_msg_t message;
-        ::zmq_msg_init(&message);
-        if (::zmq_msg_recv(&message, socket, 0) < 0) ::_exit(1);
-        const std::string_view text(static_cast<const char*>(::zmq_msg_data(&message)), ::zmq_msg_size(&message));
+        stream::zmq().zmq_msg_init(&message);
+        if (stream::zmq().zmq_msg_recv(&message, socket, 0) < 0) ::_exit(1);
+        const std::string_view text(static_cast<const char*>(stream::zmq().zmq_msg_data(&message)),
+                                    stream::zmq().zmq_msg_size(&message));
         bytes += text.size();
         // The end of a series begins with a map and "type": "end".
         last = text.empty() || text.substr(0, 32).find("cend") != std::string_view::npos;
-        ::zmq_msg_close(&message);
+        stream::zmq().zmq_msg_close(&message);
     }
     const bool told = ::write(answer, &bytes, sizeof bytes) == sizeof bytes;
     ::_exit(told ? 0 : 1);
@@ -153,13 +154,13 @@ double plain(const std::vector<std::vector<std::byte>>& messages, std::size_t co
     socket.set(ZMQ_SNDHWM, queue);
     socket.set(ZMQ_LINGER, -1);
     static_cast<void>(socket.bind(address));
-    ::zmq_send(socket.get(), "start", 5, 0);  // blocks until the consumer is there
+    stream::zmq().zmq_send(socket.get(), "start", 5, 0);  // blocks until the consumer is there
     const auto begin = steady_clock::now();
     for (std::size_t i = 0; i < count; ++i) {
         const auto& message = messages[i % messages.size()];
-        ::zmq_send(socket.get(), message.data(), message.size(), 0);
+        stream::zmq().zmq_send(socket.get(), message.data(), message.size(), 0);
     }
-    ::zmq_send(socket.get(), "", 0, 0);
+    stream::zmq().zmq_send(socket.get(), "", 0, 0);
     return mib_per_s(consumer.bytes(), begin);
 }
 

@@ -7,9 +7,22 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/loaded_library.hpp"
+
 namespace weir::run {
 
 namespace {
+
+struct SystemdLibrary {
+    core::LoadedLibrary library{"libsystemd", "libsystemd.so.0", "libsystemd0"};
+    WEIR_LIBRARY_FUNCTION(sd_notify);
+    WEIR_LIBRARY_FUNCTION(sd_watchdog_enabled);
+};
+
+const SystemdLibrary& systemd() {
+    static const SystemdLibrary functions;
+    return functions;
+}
 
 constexpr std::uint64_t hour_us = 3'600'000'000;
 
@@ -23,11 +36,12 @@ std::string one_line(std::string text) {
 
 ServiceManager::ServiceManager() : listens_(std::getenv("NOTIFY_SOCKET") != nullptr) {
     std::uint64_t interval_us = 0;
-    if (listens_ && ::sd_watchdog_enabled(0, &interval_us) > 0) watchdog_s_ = 1e-6 * static_cast<double>(interval_us);
+    if (listens_ && systemd().sd_watchdog_enabled(0, &interval_us) > 0)
+        watchdog_s_ = 1e-6 * static_cast<double>(interval_us);
 }
 
 void ServiceManager::tell(const std::string& lines) {
-    ::sd_notify(0, lines.c_str());
+    systemd().sd_notify(0, lines.c_str());
 }
 
 void ServiceManager::ready(double seconds) {

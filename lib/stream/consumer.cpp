@@ -1,13 +1,13 @@
 #include "stream/consumer.hpp"
 
 #include <fmt/format.h>
-#include <zmq.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "core/error.hpp"
+#include "stream/zmq_library.hpp"
 
 namespace weir::stream {
 
@@ -21,8 +21,8 @@ constexpr int watched_events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONN
 ZmqSocket watch(const ZmqContext& context, const ZmqSocket& socket) {
     static std::atomic<std::uint64_t> number{0};
     const std::string address = fmt::format("inproc://consumer-{}", number.fetch_add(1));
-    if (::zmq_socket_monitor(socket.get(), address.c_str(), watched_events) != 0)
-        throw core::RunError(fmt::format("cannot watch a ZeroMQ socket: {}", ::zmq_strerror(::zmq_errno())));
+    if (zmq().zmq_socket_monitor(socket.get(), address.c_str(), watched_events) != 0)
+        throw core::RunError(fmt::format("cannot watch a ZeroMQ socket: {}", zmq().zmq_strerror(zmq().zmq_errno())));
     ZmqSocket monitor(context, ZMQ_PAIR);
     monitor.connect(address);
     return monitor;
@@ -41,17 +41,18 @@ Consumer::Consumer(const ZmqContext& context, const Config& config)
 void Consumer::look() {
     for (;;) {
         zmq_msg_t frame;
-        ::zmq_msg_init(&frame);
-        const bool came = ::zmq_msg_recv(&frame, monitor_.get(), ZMQ_DONTWAIT) >= 0;
+        zmq().zmq_msg_init(&frame);
+        const bool came = zmq().zmq_msg_recv(&frame, monitor_.get(), ZMQ_DONTWAIT) >= 0;
         std::uint16_t what = 0;
-        if (came && ::zmq_msg_size(&frame) >= sizeof what) std::memcpy(&what, ::zmq_msg_data(&frame), sizeof what);
-        const bool more = came && ::zmq_msg_more(&frame) != 0;
-        ::zmq_msg_close(&frame);
+        if (came && zmq().zmq_msg_size(&frame) >= sizeof what)
+            std::memcpy(&what, zmq().zmq_msg_data(&frame), sizeof what);
+        const bool more = came && zmq().zmq_msg_more(&frame) != 0;
+        zmq().zmq_msg_close(&frame);
         if (!came) return;
         if (more) {  // the address, which is our own
-            ::zmq_msg_init(&frame);
-            ::zmq_msg_recv(&frame, monitor_.get(), ZMQ_DONTWAIT);
-            ::zmq_msg_close(&frame);
+            zmq().zmq_msg_init(&frame);
+            zmq().zmq_msg_recv(&frame, monitor_.get(), ZMQ_DONTWAIT);
+            zmq().zmq_msg_close(&frame);
         }
         take_notice(what);
     }
@@ -71,7 +72,7 @@ void Consumer::take_notice(std::uint16_t what) {
         // else it would do so only some milliseconds later.
         int state = 0;
         std::size_t bytes = sizeof state;
-        ::zmq_getsockopt(socket_.get(), ZMQ_EVENTS, &state, &bytes);
+        zmq().zmq_getsockopt(socket_.get(), ZMQ_EVENTS, &state, &bytes);
     } else if (what == ZMQ_EVENT_DISCONNECTED && !was_none && connected_ > 0) {
         --connected_;
         if (!ended_ || on_the_way() > 0) ++account_.left;  // it cannot have all
@@ -99,17 +100,17 @@ std::optional<DropCause> Consumer::send(const MessagePtr& message) {
     auto shipment = std::make_unique<Shipment>(Shipment{message, on_the_way_});
     zmq_msg_t out;
     // ZeroMQ reads the bytes and never writes them.
-    if (::zmq_msg_init_data(&out, const_cast<std::byte*>(bytes.data()), bytes.size(), free_shipment, shipment.get()) !=
-        0)
+    if (zmq().zmq_msg_init_data(&out, const_cast<std::byte*>(bytes.data()), bytes.size(), free_shipment,
+                                shipment.get()) != 0)
         throw core::RunError("no memory for a ZeroMQ message");
     on_the_way_->messages.fetch_add(1, std::memory_order_relaxed);
     on_the_way_->bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
     shipment.release();  // free_shipment() has it now, whatever comes of the message
-    if (::zmq_msg_send(&out, socket_.get(), ZMQ_DONTWAIT) >= 0) return {};
-    const int error = ::zmq_errno();
-    ::zmq_msg_close(&out);
+    if (zmq().zmq_msg_send(&out, socket_.get(), ZMQ_DONTWAIT) >= 0) return {};
+    const int error = zmq().zmq_errno();
+    zmq().zmq_msg_close(&out);
     if (error != EAGAIN && error != EINTR)
-        throw core::RunError(fmt::format("cannot send to {}: {}", address_, ::zmq_strerror(error)));
+        throw core::RunError(fmt::format("cannot send to {}: {}", address_, zmq().zmq_strerror(error)));
     return DropCause::consumer_behind;
 }
 

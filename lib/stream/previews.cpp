@@ -1,13 +1,12 @@
 #include "stream/previews.hpp"
 
-#include <zmq.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "store/payload_info.hpp"
+#include "stream/zmq_library.hpp"
 
 namespace weir::stream {
 
@@ -79,7 +78,7 @@ Previews::Previews(const ZmqContext& context, const std::string& listen, std::ui
 }
 
 void Previews::publish(std::span<const std::byte> message) {
-    ::zmq_send(socket_.get(), message.data(), message.size(), ZMQ_DONTWAIT);
+    zmq().zmq_send(socket_.get(), message.data(), message.size(), ZMQ_DONTWAIT);
 }
 
 void Previews::publish(const Series& series, std::uint64_t image_id, const store::EventInfo& event,

@@ -1,7 +1,6 @@
 #include "stream/receiver.hpp"
 
 #include <fmt/format.h>
-#include <zmq.h>
 
 #include <algorithm>
 #include <cctype>
@@ -10,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "store/run_path.hpp"
+#include "stream/zmq_library.hpp"
 
 namespace weir::stream {
 
@@ -98,7 +98,7 @@ std::string text_of(const nlohmann::json& json) {
 ZmqSocket pull_from(const ZmqContext& context, const std::string& address) {
     ZmqSocket socket(context, ZMQ_PULL);
     socket.set(ZMQ_RCVHWM, messages_waiting);
-    if (::zmq_setsockopt(socket.get(), ZMQ_MAXMSGSIZE, &message_bytes_max, sizeof message_bytes_max) != 0)
+    if (zmq().zmq_setsockopt(socket.get(), ZMQ_MAXMSGSIZE, &message_bytes_max, sizeof message_bytes_max) != 0)
         throw core::RunError("ZeroMQ refuses a limit of the size of messages");
     try {
         socket.connect(address);
@@ -172,17 +172,17 @@ Receiver::~Receiver() = default;
 
 bool Receiver::receive(std::chrono::milliseconds patience) {
     zmq_pollitem_t item{socket_.get(), 0, ZMQ_POLLIN, 0};
-    if (::zmq_poll(&item, 1, static_cast<long>(patience.count())) <= 0) return false;
+    if (zmq().zmq_poll(&item, 1, static_cast<long>(patience.count())) <= 0) return false;
     zmq_msg_t message;
-    ::zmq_msg_init(&message);
-    const bool came = ::zmq_msg_recv(&message, socket_.get(), ZMQ_DONTWAIT) >= 0;
+    zmq().zmq_msg_init(&message);
+    const bool came = zmq().zmq_msg_recv(&message, socket_.get(), ZMQ_DONTWAIT) >= 0;
     try {
-        if (came) take({static_cast<const std::byte*>(::zmq_msg_data(&message)), ::zmq_msg_size(&message)});
+        if (came) take({static_cast<const std::byte*>(zmq().zmq_msg_data(&message)), zmq().zmq_msg_size(&message)});
     } catch (const std::exception&) {
-        ::zmq_msg_close(&message);
+        zmq().zmq_msg_close(&message);
         throw;
     }
-    ::zmq_msg_close(&message);
+    zmq().zmq_msg_close(&message);
     return came;
 }
 

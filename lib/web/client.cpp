@@ -12,11 +12,31 @@
 #include <mutex>
 
 #include "core/error.hpp"
+#include "core/loaded_library.hpp"
 #include "web/tree.hpp"
 
 namespace weir::web {
 
 namespace {
+
+struct CurlLibrary {
+    core::LoadedLibrary library{"libcurl", "libcurl.so.4", "libcurl4"};
+    WEIR_LIBRARY_FUNCTION(curl_easy_cleanup);
+    WEIR_LIBRARY_FUNCTION(curl_easy_getinfo);
+    WEIR_LIBRARY_FUNCTION(curl_easy_init);
+    WEIR_LIBRARY_FUNCTION(curl_easy_perform);
+    WEIR_LIBRARY_FUNCTION(curl_easy_reset);
+    WEIR_LIBRARY_FUNCTION(curl_easy_setopt);
+    WEIR_LIBRARY_FUNCTION(curl_easy_strerror);
+    WEIR_LIBRARY_FUNCTION(curl_global_init);
+    WEIR_LIBRARY_FUNCTION(curl_slist_append);
+    WEIR_LIBRARY_FUNCTION(curl_slist_free_all);
+};
+
+const CurlLibrary& curl() {
+    static const CurlLibrary functions;
+    return functions;
+}
 
 constexpr std::size_t answer_bytes_max = 64U << 20U;
 constexpr std::string_view client_root = "/api/0.1/weir";
@@ -41,11 +61,11 @@ struct Client::Curl {
     explicit Curl(Options from)
         : options(std::move(from)), place(options.socket.empty() ? options.url : "unix:" + options.socket) {
         static std::once_flag once;
-        std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
-        handle = curl_easy_init();
+        std::call_once(once, [] { curl().curl_global_init(CURL_GLOBAL_DEFAULT); });
+        handle = curl().curl_easy_init();
         if (handle == nullptr) throw core::RunError("libcurl does not start");
     }
-    ~Curl() { curl_easy_cleanup(handle); }
+    ~Curl() { curl().curl_easy_cleanup(handle); }
     Curl(const Curl&) = delete;
     Curl& operator=(const Curl&) = delete;
 
@@ -62,31 +82,31 @@ Client::Answer Client::Curl::ask(std::string_view path, const std::string* body)
                                                     : fmt::format("{}/{}", client_root, path);
     const std::string url = (options.socket.empty() ? options.url : "http://localhost") + below;
     Answer answer;
-    curl_easy_reset(handle);  // keeps the connection
-    curl_easy_setopt(handle, CURLOPT_URL, url.c_str());
-    curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(handle, CURLOPT_NOPROXY, options.socket.empty() ? nullptr : "*");
-    curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(options.patience.count()));
-    curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_answer);
-    curl_easy_setopt(handle, CURLOPT_WRITEDATA, &answer.text);
-    if (!options.socket.empty()) curl_easy_setopt(handle, CURLOPT_UNIX_SOCKET_PATH, options.socket.c_str());
-    curl_slist* headers = curl_slist_append(nullptr, "Accept: application/json");
+    curl().curl_easy_reset(handle);  // keeps the connection
+    curl().curl_easy_setopt(handle, CURLOPT_URL, url.c_str());
+    curl().curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl().curl_easy_setopt(handle, CURLOPT_NOPROXY, options.socket.empty() ? nullptr : "*");
+    curl().curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    curl().curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(options.patience.count()));
+    curl().curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_answer);
+    curl().curl_easy_setopt(handle, CURLOPT_WRITEDATA, &answer.text);
+    if (!options.socket.empty()) curl().curl_easy_setopt(handle, CURLOPT_UNIX_SOCKET_PATH, options.socket.c_str());
+    curl_slist* headers = curl().curl_slist_append(nullptr, "Accept: application/json");
     if (body != nullptr) {
-        curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, "PUT");
-        curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body->c_str());
-        curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, static_cast<long>(body->size()));
-        headers = curl_slist_append(headers, "Content-Type: application/json");
+        curl().curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, "PUT");
+        curl().curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body->c_str());
+        curl().curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, static_cast<long>(body->size()));
+        headers = curl().curl_slist_append(headers, "Content-Type: application/json");
         if (!options.token.empty())
-            headers = curl_slist_append(headers, ("Authorization: Bearer " + options.token).c_str());
+            headers = curl().curl_slist_append(headers, ("Authorization: Bearer " + options.token).c_str());
     }
-    const std::unique_ptr<curl_slist, void (*)(curl_slist*)> kept(headers, curl_slist_free_all);
-    curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
-    const CURLcode result = curl_easy_perform(handle);
+    const std::unique_ptr<curl_slist, void (*)(curl_slist*)> kept(headers, curl().curl_slist_free_all);
+    curl().curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
+    const CURLcode result = curl().curl_easy_perform(handle);
     if (result != CURLE_OK)
-        throw core::RunError(fmt::format("{} does not answer: {}", place, curl_easy_strerror(result)));
+        throw core::RunError(fmt::format("{} does not answer: {}", place, curl().curl_easy_strerror(result)));
     long status = 0;
-    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    curl().curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
     answer.status = static_cast<int>(status);
     try {
         answer.body = parse_bounded(answer.text);

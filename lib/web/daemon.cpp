@@ -12,12 +12,34 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/loaded_library.hpp"
 #include "web/event_feed.hpp"
 #include "web/url.hpp"
 
 namespace weir::web {
 
 namespace {
+
+struct MhdLibrary {
+    core::LoadedLibrary library{"libmicrohttpd", "libmicrohttpd.so.12", "libmicrohttpd12"};
+    WEIR_LIBRARY_FUNCTION(MHD_add_response_header);
+    WEIR_LIBRARY_FUNCTION(MHD_create_response_from_buffer_with_free_callback_cls);
+    WEIR_LIBRARY_FUNCTION(MHD_create_response_from_callback);
+    WEIR_LIBRARY_FUNCTION(MHD_destroy_response);
+    WEIR_LIBRARY_FUNCTION(MHD_get_connection_info);
+    WEIR_LIBRARY_FUNCTION(MHD_get_connection_values);
+    WEIR_LIBRARY_FUNCTION(MHD_get_response_header);
+    WEIR_LIBRARY_FUNCTION(MHD_queue_response);
+    WEIR_LIBRARY_FUNCTION(MHD_resume_connection);
+    WEIR_LIBRARY_FUNCTION(MHD_start_daemon);
+    WEIR_LIBRARY_FUNCTION(MHD_stop_daemon);
+    WEIR_LIBRARY_FUNCTION(MHD_suspend_connection);
+};
+
+const MhdLibrary& mhd() {
+    static const MhdLibrary functions;
+    return functions;
+}
 
 /// Beyond this a body is not even read on, to be able to answer.
 constexpr std::size_t swallowed_bytes_max = 1U << 20U;
@@ -50,7 +72,7 @@ struct UpdateStream {
           connection(its),
           patience(its_patience),
           viewer(
-              feed, [to] { MHD_suspend_connection(to); }, [to] { MHD_resume_connection(to); }) {}
+              feed, [to] { mhd().MHD_suspend_connection(to); }, [to] { mhd().MHD_resume_connection(to); }) {}
 
     Connections& connections;
     Connections::Connection* connection;
@@ -81,7 +103,7 @@ ssize_t next_bytes(void* of, std::uint64_t, char* into, std::size_t room) {
 MHD_Response* mhd_response(const Response& response) {
     // libmicrohttpd only reads it, and gives it back when it is sent.
     auto* kept = new std::shared_ptr<const std::string>(response.body);
-    auto* made = MHD_create_response_from_buffer_with_free_callback_cls(
+    auto* made = mhd().MHD_create_response_from_buffer_with_free_callback_cls(
         (*kept)->size(), const_cast<char*>((*kept)->data()),
         [](void* of) { delete static_cast<std::shared_ptr<const std::string>*>(of); }, kept);
     if (made == nullptr) delete kept;
@@ -89,14 +111,14 @@ MHD_Response* mhd_response(const Response& response) {
 }
 
 void add_headers(MHD_Response* made, const Response& response) {
-    MHD_add_response_header(made, "Content-Type", response.type.c_str());
-    for (const auto& [name, value] : response.headers) MHD_add_response_header(made, name.c_str(), value.c_str());
+    mhd().MHD_add_response_header(made, "Content-Type", response.type.c_str());
+    for (const auto& [name, value] : response.headers) mhd().MHD_add_response_header(made, name.c_str(), value.c_str());
     for (const auto& [name, value] : usual_headers)
-        if (MHD_get_response_header(made, name) == nullptr) MHD_add_response_header(made, name, value);
+        if (mhd().MHD_get_response_header(made, name) == nullptr) mhd().MHD_add_response_header(made, name, value);
 }
 
 std::string peer_of(MHD_Connection* connection) {
-    const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const auto* info = mhd().MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const sockaddr* address = info == nullptr ? nullptr : info->client_addr;
     if (address == nullptr || (address->sa_family != AF_INET && address->sa_family != AF_INET6)) return {};
     char text[NI_MAXHOST] = "";
@@ -133,7 +155,7 @@ Response too_large_response(std::size_t limit) {
 
 struct Daemon::Callbacks {
     static Connections::Connection* its_connection(MHD_Connection* connection) {
-        const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        const auto* info = mhd().MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         return static_cast<Connections::Connection*>(info->socket_context);
     }
 
@@ -145,7 +167,7 @@ struct Daemon::Callbacks {
                                  MHD_ConnectionNotificationCode what) {
         auto& daemon = *static_cast<Daemon*>(of);
         if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-            const int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+            const int fd = mhd().MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
             *context = daemon.connections_.opened(fd, Connections::Clock::now() + daemon.limits_.request);
         } else {
             daemon.connections_.closed(static_cast<Connections::Connection*>(*context));
@@ -166,8 +188,8 @@ struct Daemon::Callbacks {
         auto exchange = std::make_unique<Exchange>();
         Request& request = exchange->request;
         request.method = method;
-        MHD_get_connection_values(connection, MHD_HEADER_KIND, take_header, &request);
-        MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_query, &request);
+        mhd().MHD_get_connection_values(connection, MHD_HEADER_KIND, take_header, &request);
+        mhd().MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_query, &request);
         request.local = daemon.listener_.is_unix();
         request.peer = request.local ? "" : peer_of(connection);
         auto path = percent_decoded(url);
@@ -195,14 +217,14 @@ struct Daemon::Callbacks {
         } else {
             auto* stream =
                 new UpdateStream(*response.feed, connection, daemon.connections_, its, daemon.limits_.response);
-            made = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, connection_memory / 2, next_bytes, stream,
-                                                     [](void* of) { delete static_cast<UpdateStream*>(of); });
+            made = mhd().MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, connection_memory / 2, next_bytes, stream,
+                                                           [](void* of) { delete static_cast<UpdateStream*>(of); });
             if (made == nullptr) delete stream;
         }
         if (made == nullptr) return MHD_NO;
         add_headers(made, response);
-        const MHD_Result queued = MHD_queue_response(connection, static_cast<unsigned>(response.status), made);
-        MHD_destroy_response(made);
+        const MHD_Result queued = mhd().MHD_queue_response(connection, static_cast<unsigned>(response.status), made);
+        mhd().MHD_destroy_response(made);
         return queued;
     }
 
@@ -244,18 +266,18 @@ Daemon::Daemon(Listener listener, const Routes& routes, TokenGuard* guard, Limit
       connections_(limits.connections) {
     const int fd = listener_.release();
     // At its own limit libmicrohttpd would no longer accept, and clients would wait without being told.
-    mhd_ =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, &Callbacks::admit,
-                         this, &Callbacks::request, this, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-                         limits.connections + 1U, MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory,
-                         MHD_OPTION_NOTIFY_CONNECTION, &Callbacks::opened_or_closed, this, MHD_OPTION_NOTIFY_COMPLETED,
-                         &Callbacks::completed, this, MHD_OPTION_UNESCAPE_CALLBACK, &Callbacks::leave_escaped, nullptr,
-                         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+    mhd_ = mhd().MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, &Callbacks::admit, this,
+        &Callbacks::request, this, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, limits.connections + 1U,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory, MHD_OPTION_NOTIFY_CONNECTION,
+        &Callbacks::opened_or_closed, this, MHD_OPTION_NOTIFY_COMPLETED, &Callbacks::completed, this,
+        MHD_OPTION_UNESCAPE_CALLBACK, &Callbacks::leave_escaped, nullptr, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (mhd_ == nullptr) throw core::RunError(fmt::format("{}: libmicrohttpd does not start", listener_.url()));
 }
 
 Daemon::~Daemon() {
-    MHD_stop_daemon(mhd_);
+    mhd().MHD_stop_daemon(mhd_);
 }
 
 }  // namespace weir::web

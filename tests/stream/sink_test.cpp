@@ -1,7 +1,6 @@
 // The stream sink with real ZeroMQ: what arrives, what is dropped and why, and that the account is right. Nothing here
 // depends on how long something takes: it waits for what has to happen.
 #include <gtest/gtest.h>
-#include <zmq.h>
 
 #include <atomic>
 #include <chrono>
@@ -14,6 +13,7 @@
 #include "reduce/pack/unpacker.hpp"
 #include "stream/sink.hpp"
 #include "stream/stream_message.hpp"
+#include "stream/zmq_library.hpp"
 
 namespace weir::stream {
 namespace {
@@ -45,20 +45,20 @@ class Puller {
 public:
     explicit Puller(const std::string& address, int type = ZMQ_PULL, int queue = 1000) : socket_(context_, type) {
         socket_.set(ZMQ_RCVHWM, queue);
-        if (type == ZMQ_SUB) ::zmq_setsockopt(socket_.get(), ZMQ_SUBSCRIBE, "", 0);
+        if (type == ZMQ_SUB) zmq().zmq_setsockopt(socket_.get(), ZMQ_SUBSCRIBE, "", 0);
         socket_.connect(address);
     }
     /// The next message; nothing if none comes in ten seconds.
     std::vector<std::byte> take(int patience_ms = 10'000) {
         socket_.set(ZMQ_RCVTIMEO, patience_ms);
         zmq_msg_t message;
-        ::zmq_msg_init(&message);
+        zmq().zmq_msg_init(&message);
         std::vector<std::byte> out;
-        if (::zmq_msg_recv(&message, socket_.get(), 0) >= 0) {
-            const auto* bytes = static_cast<const std::byte*>(::zmq_msg_data(&message));
-            out.assign(bytes, bytes + ::zmq_msg_size(&message));
+        if (zmq().zmq_msg_recv(&message, socket_.get(), 0) >= 0) {
+            const auto* bytes = static_cast<const std::byte*>(zmq().zmq_msg_data(&message));
+            out.assign(bytes, bytes + zmq().zmq_msg_size(&message));
         }
-        ::zmq_msg_close(&message);
+        zmq().zmq_msg_close(&message);
         return out;
     }
 

@@ -1,21 +1,21 @@
 #include "store/capture/library_parser.hpp"
 
-#include <pcap/pcap.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
 
 #include "store/capture/link.hpp"
+#include "store/capture/pcap_library.hpp"
 #include "store/capture/stored_numbers.hpp"
 
 namespace weir::store {
 
 LibraryParser::~LibraryParser() {
-    if (handle_ != nullptr) pcap_close(handle_);
+    if (handle_ != nullptr) pcap().pcap_close(handle_);
 }
 
 std::string LibraryParser::open(CaptureInput& input) {
+    const PcapLibrary& library = pcap();
     input_ = &input;
     cookie_io_functions_t calls{};
     calls.read = [](void* self, char* out, std::size_t bytes) -> ssize_t {
@@ -25,7 +25,7 @@ std::string LibraryParser::open(CaptureInput& input) {
     std::FILE* stream = ::fopencookie(this, "rb", calls);
     if (stream == nullptr) return "no memory";
     std::array<char, PCAP_ERRBUF_SIZE> reason{};
-    handle_ = pcap_fopen_offline_with_tstamp_precision(stream, PCAP_TSTAMP_PRECISION_NANO, reason.data());
+    handle_ = library.pcap_fopen_offline_with_tstamp_precision(stream, PCAP_TSTAMP_PRECISION_NANO, reason.data());
     if (handle_ == nullptr) {
         std::fclose(stream);
         return reason.data();
@@ -34,13 +34,13 @@ std::string LibraryParser::open(CaptureInput& input) {
 }
 
 std::uint32_t LibraryParser::link() const noexcept {
-    return static_cast<std::uint32_t>(pcap_datalink(handle_));
+    return static_cast<std::uint32_t>(pcap().pcap_datalink(handle_));
 }
 
 int LibraryParser::next(CaptureRecord& record) noexcept {
     pcap_pkthdr* header = nullptr;
     const unsigned char* data = nullptr;
-    const int got = pcap_next_ex(handle_, &header, &data);
+    const int got = pcap().pcap_next_ex(handle_, &header, &data);
     if (got != 1) return got == PCAP_ERROR_BREAK ? 0 : -1;  // for a file, "break" is its proper end
     record.bytes = std::as_bytes(std::span(data, header->caplen));
     record.wire_bytes = std::max(header->len, header->caplen);
@@ -50,7 +50,7 @@ int LibraryParser::next(CaptureRecord& record) noexcept {
 }
 
 std::string LibraryParser::reason() const {
-    return pcap_geterr(handle_);
+    return pcap().pcap_geterr(handle_);
 }
 
 }  // namespace weir::store

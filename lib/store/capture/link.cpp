@@ -1,10 +1,11 @@
 #include "store/capture/link.hpp"
 
 #include <fmt/format.h>
-#include <pcap/pcap.h>
 
 #include <algorithm>
 #include <span>
+
+#include "store/capture/pcap_library.hpp"
 
 namespace weir::store {
 
@@ -52,7 +53,7 @@ bool has_ethertype(std::uint16_t hardware) noexcept {
 }  // namespace
 
 std::string link_text(std::uint32_t link) {
-    const char* name = pcap_datalink_val_to_name(static_cast<int>(link));
+    const char* name = pcap().pcap_datalink_val_to_name(static_cast<int>(link));
     return fmt::format("{} ({})", link, name != nullptr ? name : "unknown");
 }
 

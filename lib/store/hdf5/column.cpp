@@ -14,7 +14,7 @@ constexpr hsize_t chunk_bytes = hsize_t{32} << 10;
 
 Column::Column(const Library& library, hid_t parent, const std::string& name, hid_t type,
                std::vector<hsize_t> row_shape, const std::string& about)
-    : type_(type), row_shape_(std::move(row_shape)), row_bytes_(H5Tget_size(type)) {
+    : type_(type), row_shape_(std::move(row_shape)), row_bytes_(h5().H5Tget_size(type)) {
     for (const hsize_t side : row_shape_) row_bytes_ *= side;
     std::vector<hsize_t> shape{0};
     shape.insert(shape.end(), row_shape_.begin(), row_shape_.end());
@@ -23,11 +23,12 @@ Column::Column(const Library& library, hid_t parent, const std::string& name, hi
     std::vector<hsize_t> chunk = shape;
     chunk[0] = std::max<hsize_t>(1, chunk_bytes / std::max<std::size_t>(1, row_bytes_));
     const auto rank = static_cast<int>(shape.size());
-    const Handle space = library.own(H5Screate_simple(rank, shape.data(), most.data()), H5Sclose);
-    const Handle creation = library.own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-    library.check(H5Pset_chunk(creation.get(), rank, chunk.data()));
-    dataset_ = library.own(
-        H5Dcreate2(parent, name.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT), H5Dclose);
+    const Handle space = library.own(h5().H5Screate_simple(rank, shape.data(), most.data()), h5().H5Sclose);
+    const Handle creation = library.own(h5().H5Pcreate(h5().H5P_CLS_DATASET_CREATE_ID_g), h5().H5Pclose);
+    library.check(h5().H5Pset_chunk(creation.get(), rank, chunk.data()));
+    dataset_ =
+        library.own(h5().H5Dcreate2(parent, name.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+                    h5().H5Dclose);
     if (!about.empty()) library.put_attribute(dataset_.get(), "description", about);
 }
 
@@ -36,15 +37,15 @@ void Column::append(const Library& library) {
     if (count == 0) return;
     std::vector<hsize_t> size{rows_ + count};
     size.insert(size.end(), row_shape_.begin(), row_shape_.end());
-    library.check(H5Dset_extent(dataset_.get(), size.data()));
-    const Handle in_file = library.own(H5Dget_space(dataset_.get()), H5Sclose);
+    library.check(h5().H5Dset_extent(dataset_.get(), size.data()));
+    const Handle in_file = library.own(h5().H5Dget_space(dataset_.get()), h5().H5Sclose);
     std::vector<hsize_t> start(size.size(), 0);
     start[0] = rows_;
     size[0] = count;
-    library.check(H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, size.data(), nullptr));
+    library.check(h5().H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, size.data(), nullptr));
     const Handle in_memory =
-        library.own(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr), H5Sclose);
-    library.check(H5Dwrite(dataset_.get(), type_, in_memory.get(), in_file.get(), H5P_DEFAULT, pending_.data()));
+        library.own(h5().H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr), h5().H5Sclose);
+    library.check(h5().H5Dwrite(dataset_.get(), type_, in_memory.get(), in_file.get(), H5P_DEFAULT, pending_.data()));
     rows_ += count;
     pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(count * row_bytes_));
 }

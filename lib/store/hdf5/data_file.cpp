@@ -18,36 +18,36 @@ namespace {
 constexpr hsize_t metadata_block_bytes = hsize_t{64} << 10;
 
 Handle create_file(const Library& library) {
-    const Handle access = library.own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    const Handle access = library.own(h5().H5Pcreate(h5().H5P_CLS_FILE_ACCESS_ID_g), h5().H5Pclose);
     // SWMR needs the formats of HDF5 1.10; later ones would shut out readers.
-    library.check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110));
-    library.check(H5Pset_meta_block_size(access.get(), metadata_block_bytes));
+    library.check(h5().H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110));
+    library.check(h5().H5Pset_meta_block_size(access.get(), metadata_block_bytes));
     // On file systems without locks: go on without.
-    library.check(H5Pset_file_locking(access.get(), true, true));
-    return library.own(H5Fcreate(library.path().c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), H5Fclose);
+    library.check(h5().H5Pset_file_locking(access.get(), true, true));
+    return library.own(h5().H5Fcreate(library.path().c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), h5().H5Fclose);
 }
 
 }  // namespace
 
 Handle element_type(const Library& library, const Layout& layout) {
-    const auto copy = [&](hid_t type) { return library.own(H5Tcopy(type), H5Tclose); };
+    const auto copy = [&](hid_t type) { return library.own(h5().H5Tcopy(type), h5().H5Tclose); };
     switch (layout.element) {
         case Element::u8:
-            return copy(H5T_STD_U8LE);
+            return copy(h5().H5T_STD_U8LE_g);
         case Element::u16:
-            return copy(H5T_STD_U16LE);
+            return copy(h5().H5T_STD_U16LE_g);
         case Element::i16:
-            return copy(H5T_STD_I16LE);
+            return copy(h5().H5T_STD_I16LE_g);
         case Element::f32:
-            return copy(H5T_IEEE_F32LE);
+            return copy(h5().H5T_IEEE_F32LE_g);
         case Element::f16:
             break;
     }
     // IEEE 754 binary16: sign at bit 15, 5 bits of exponent from bit 10, 10 bits of mantissa.
-    Handle half = copy(H5T_IEEE_F32LE);
-    library.check(H5Tset_fields(half.get(), 15, 10, 5, 0, 10));
-    library.check(H5Tset_size(half.get(), 2));
-    library.check(H5Tset_ebias(half.get(), 15));
+    Handle half = copy(h5().H5T_IEEE_F32LE_g);
+    library.check(h5().H5Tset_fields(half.get(), 15, 10, 5, 0, 10));
+    library.check(h5().H5Tset_size(half.get(), 2));
+    library.check(h5().H5Tset_ebias(half.get(), 15));
     return half;
 }
 
@@ -72,20 +72,20 @@ DataFile::DataFile(const std::filesystem::path& path, const Layout& layout, cons
     library_.put_attribute(entry_.get(), "weir_first_event", begin.events);
     library_.put_attribute(entry_.get(), "weir_first_missing", begin.missing);
     if (!layout.image) library_.put_attribute(entry_.get(), "weir_first_payload_byte", begin.payload_bytes);
-    library_.check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL));
-    library_.check(H5Fstart_swmr_write(file_.get()));
+    library_.check(h5().H5Fflush(file_.get(), H5F_SCOPE_LOCAL));
+    library_.check(h5().H5Fstart_swmr_write(file_.get()));
 }
 
 Handle DataFile::creation_properties(int rank, const hsize_t* chunk) const {
-    Handle creation = library_.own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-    library_.check(H5Pset_chunk(creation.get(), rank, chunk));
+    Handle creation = library_.own(h5().H5Pcreate(h5().H5P_CLS_DATASET_CREATE_ID_g), h5().H5Pclose);
+    library_.check(h5().H5Pset_chunk(creation.get(), rank, chunk));
     const Handle type = element_type(library_, layout_);
     const auto fill = layout_.fill();
-    library_.check(H5Pset_fill_value(creation.get(), type.get(), fill.data()));
+    library_.check(h5().H5Pset_fill_value(creation.get(), type.get(), fill.data()));
     if (layout_.description.codec != Codec::raw) {
         const Filter filter = filter_of(layout_.description.codec, element_bytes(layout_.element));
-        library_.check(H5Pset_filter(creation.get(), filter.number, H5Z_FLAG_MANDATORY, filter.parameters.size(),
-                                     filter.parameters.data()));
+        library_.check(h5().H5Pset_filter(creation.get(), filter.number, H5Z_FLAG_MANDATORY, filter.parameters.size(),
+                                          filter.parameters.data()));
     }
     return creation;
 }
@@ -94,11 +94,12 @@ void DataFile::create_image(hid_t parent) {
     const hsize_t now[] = {0, layout_.image_rows(), layout_.columns};
     const hsize_t most[] = {H5S_UNLIMITED, layout_.image_rows(), layout_.columns};
     const hsize_t chunk[] = {1, layout_.chunk_rows, layout_.columns};
-    const Handle space = library_.own(H5Screate_simple(3, now, most), H5Sclose);
+    const Handle space = library_.own(h5().H5Screate_simple(3, now, most), h5().H5Sclose);
     const Handle type = element_type(library_, layout_);
     const Handle creation = creation_properties(3, chunk);
-    data_ = library_.own(H5Dcreate2(parent, "data", type.get(), space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
-                         H5Dclose);
+    data_ =
+        library_.own(h5().H5Dcreate2(parent, "data", type.get(), space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+                     h5().H5Dclose);
     put_data_attributes(library_, data_.get(), layout_);
 }
 
@@ -106,24 +107,25 @@ void DataFile::create_stream(hid_t parent) {
     const hsize_t now[] = {0};
     const hsize_t most[] = {H5S_UNLIMITED};
     const hsize_t chunk[] = {Layout::stream_chunk_bytes};
-    const Handle space = library_.own(H5Screate_simple(1, now, most), H5Sclose);
+    const Handle space = library_.own(h5().H5Screate_simple(1, now, most), h5().H5Sclose);
     const Handle type = element_type(library_, layout_);
     const Handle creation = creation_properties(1, chunk);
     data_ = library_.own(
-        H5Dcreate2(parent, "payload", type.get(), space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT), H5Dclose);
+        h5().H5Dcreate2(parent, "payload", type.get(), space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+        h5().H5Dclose);
     put_data_attributes(library_, data_.get(), layout_);
     tail_.reserve(Layout::stream_chunk_bytes);
 }
 
 void DataFile::begin_image() {
     const hsize_t size[] = {events() + 1, layout_.image_rows(), layout_.columns};
-    library_.check(H5Dset_extent(data_.get(), size));
+    library_.check(h5().H5Dset_extent(data_.get(), size));
     image_open_ = true;
 }
 
 void DataFile::write_chunk(const hsize_t* offset, std::span<const std::byte> stored, bool filtered) {
     const std::uint32_t skipped = filtered || layout_.description.codec == Codec::raw ? 0 : 1;
-    library_.check(H5Dwrite_chunk(data_.get(), H5P_DEFAULT, skipped, offset, stored.size(), stored.data()));
+    library_.check(h5().H5Dwrite_chunk(data_.get(), H5P_DEFAULT, skipped, offset, stored.size(), stored.data()));
     bytes_ += stored.size();
 }
 
@@ -142,7 +144,7 @@ void DataFile::write_tail(bool whole) {
     if (tail_.empty()) return;
     const std::uint64_t begin = stream_bytes_ - tail_.size();
     const hsize_t size[] = {stream_bytes_};
-    library_.check(H5Dset_extent(data_.get(), size));
+    library_.check(h5().H5Dset_extent(data_.get(), size));
     const hsize_t offset[] = {begin};
     // A chunk that changes its length moves, and in a file that is being followed the old place is not used again.
     const std::span<const std::byte> encoded =
@@ -196,14 +198,14 @@ void DataFile::drop_event() noexcept {
 void DataFile::flush() {
     if (!file_.is_open()) return;
     write_tail(tail_.size() == Layout::stream_chunk_bytes);
-    library_.check(H5Dflush(data_.get()));
+    library_.check(h5().H5Dflush(data_.get()));
     tables_->append(library_);
-    library_.check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL));
+    library_.check(h5().H5Fflush(file_.get(), H5F_SCOPE_LOCAL));
 }
 
 void DataFile::sync() {
     void* descriptor = nullptr;
-    library_.check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &descriptor));
+    library_.check(h5().H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &descriptor));
     if (::fdatasync(*static_cast<const int*>(descriptor)) != 0)
         throw core::RunError(write_error_text("cannot sync", path(), errno));
 }
@@ -213,7 +215,7 @@ void DataFile::close() {
     // The room that an event took which did not become whole.
     if (layout_.image && H5I_INVALID_HID != data_.get()) {
         const hsize_t size[] = {events(), layout_.image_rows(), layout_.columns};
-        library_.check(H5Dset_extent(data_.get(), size));
+        library_.check(h5().H5Dset_extent(data_.get(), size));
     }
     flush();
     sync();

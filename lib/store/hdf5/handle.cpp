@@ -26,14 +26,15 @@ std::size_t refuse_to_filter(unsigned, std::size_t, const unsigned*, std::size_t
 }
 
 bool start_library() {
-    H5dont_atexit();
-    H5open();
+    h5().H5dont_atexit();
+    h5().H5check_version(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
+    h5().H5open();
     // Numbers from The HDF Group's list of registered filters.
     static const std::pair<H5Z_filter_t, const char*> filters[] = {
         {32004, "lz4"}, {32008, "bitshuffle; see https://github.com/kiyo-masui/bitshuffle"}, {32015, "zstd"}};
     for (const auto& [number, name] : filters) {
         const H5Z_class2_t filter{H5Z_CLASS_T_VERS, number, 1, 1, name, nullptr, nullptr, refuse_to_filter};
-        H5Zregister(&filter);
+        h5().H5Zregister(&filter);
     }
     return true;
 }
@@ -59,7 +60,7 @@ herr_t look_at_error(unsigned depth, const H5E_error2_t* error, void* to) {
 Session::Session() : lock_(library_mutex()) {
     static const bool started = start_library();
     static_cast<void>(started);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    h5().H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
 Handle& Handle::operator=(Handle&& other) noexcept {
@@ -82,7 +83,7 @@ bool Handle::close() noexcept {
 
 void throw_library_error(const std::string& what, const std::filesystem::path& path) {
     Trouble trouble;
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, look_at_error, &trouble);
+    h5().H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, look_at_error, &trouble);
     if (trouble.error_number != 0) throw core::RunError(write_error_text(what, path, trouble.error_number));
     throw core::RunError(fmt::format("{} {}: HDF5 says: {}", what, path.string(),
                                      trouble.deepest.empty() ? "nothing" : trouble.deepest));
@@ -98,27 +99,28 @@ void Library::check(herr_t result) const {
 }
 
 Handle Library::text_type(std::size_t bytes) const {
-    Handle type = own(H5Tcopy(H5T_C_S1), H5Tclose);
-    check(H5Tset_size(type.get(), bytes == 0 ? 1 : bytes));
-    check(H5Tset_cset(type.get(), H5T_CSET_UTF8));
-    check(H5Tset_strpad(type.get(), H5T_STR_NULLPAD));
+    Handle type = own(h5().H5Tcopy(h5().H5T_C_S1_g), h5().H5Tclose);
+    check(h5().H5Tset_size(type.get(), bytes == 0 ? 1 : bytes));
+    check(h5().H5Tset_cset(type.get(), H5T_CSET_UTF8));
+    check(h5().H5Tset_strpad(type.get(), H5T_STR_NULLPAD));
     return type;
 }
 
 Handle Library::create_group(hid_t parent, const std::string& name, const std::string& nexus_class) const {
-    Handle group = own(H5Gcreate2(parent, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
+    Handle group = own(h5().H5Gcreate2(parent, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), h5().H5Gclose);
     put_attribute(group.get(), "NX_class", nexus_class);
     return group;
 }
 
 void Library::put_attribute(hid_t object, const std::string& name, hid_t type, std::span<const hsize_t> shape,
                             const void* values) const {
-    const Handle space = own(
-        shape.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
-        H5Sclose);
+    const Handle space =
+        own(shape.empty() ? h5().H5Screate(H5S_SCALAR)
+                          : h5().H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
+            h5().H5Sclose);
     const Handle attribute =
-        own(H5Acreate2(object, name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
-    check(H5Awrite(attribute.get(), type, values));
+        own(h5().H5Acreate2(object, name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT), h5().H5Aclose);
+    check(h5().H5Awrite(attribute.get(), type, values));
 }
 
 void Library::put_attribute(hid_t object, const std::string& name, std::string_view text) const {
@@ -127,11 +129,11 @@ void Library::put_attribute(hid_t object, const std::string& name, std::string_v
 }
 
 void Library::put_attribute(hid_t object, const std::string& name, double value) const {
-    put_attribute(object, name, H5T_NATIVE_DOUBLE, {}, &value);
+    put_attribute(object, name, h5().H5T_NATIVE_DOUBLE_g, {}, &value);
 }
 
 void Library::put_attribute(hid_t object, const std::string& name, std::uint64_t value) const {
-    put_attribute(object, name, H5T_NATIVE_UINT64, {}, &value);
+    put_attribute(object, name, h5().H5T_NATIVE_UINT64_g, {}, &value);
 }
 
 void Library::put_texts(hid_t object, const std::string& name, const std::vector<std::string>& texts) const {
@@ -145,12 +147,13 @@ void Library::put_texts(hid_t object, const std::string& name, const std::vector
 
 Handle Library::put_dataset(hid_t parent, const std::string& name, hid_t type, std::span<const hsize_t> shape,
                             const void* values) const {
-    const Handle space = own(
-        shape.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
-        H5Sclose);
-    Handle dataset =
-        own(H5Dcreate2(parent, name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Dclose);
-    check(H5Dwrite(dataset.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+    const Handle space =
+        own(shape.empty() ? h5().H5Screate(H5S_SCALAR)
+                          : h5().H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
+            h5().H5Sclose);
+    Handle dataset = own(
+        h5().H5Dcreate2(parent, name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), h5().H5Dclose);
+    check(h5().H5Dwrite(dataset.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
     return dataset;
 }
 
@@ -160,7 +163,7 @@ Handle Library::put_text(hid_t parent, const std::string& name, std::string_view
 }
 
 Handle Library::put_number(hid_t parent, const std::string& name, double value, const std::string& units) const {
-    Handle dataset = put_dataset(parent, name, H5T_NATIVE_DOUBLE, {}, &value);
+    Handle dataset = put_dataset(parent, name, h5().H5T_NATIVE_DOUBLE_g, {}, &value);
     if (!units.empty()) put_attribute(dataset.get(), "units", units);
     return dataset;
 }

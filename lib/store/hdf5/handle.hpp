@@ -2,8 +2,6 @@
 // standard error. For ordinary threads: the library allocates, locks and blocks.
 #pragma once
 
-#include <hdf5.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
@@ -12,6 +10,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "store/hdf5/hdf5_library.hpp"
 
 namespace weir::store::hdf5 {
 

@@ -32,12 +32,12 @@ public:
             growing = growing || part.growing;
         }
         const Handle space = simple_space(total, growing);
-        const Handle creation = library_.own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-        if (fill != nullptr) library_.check(H5Pset_fill_value(creation.get(), type_, fill));
+        const Handle creation = library_.own(h5().H5Pcreate(h5().H5P_CLS_DATASET_CREATE_ID_g), h5().H5Pclose);
+        if (fill != nullptr) library_.check(h5().H5Pset_fill_value(creation.get(), type_, fill));
         for (const Part& part : parts)
             if (part.rows > 0 || part.growing) map(creation.get(), space.get(), path, part);
-        return library_.own(H5Dcreate2(parent, name, type_, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
-                            H5Dclose);
+        return library_.own(h5().H5Dcreate2(parent, name, type_, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+                            h5().H5Dclose);
     }
 
 private:
@@ -46,7 +46,8 @@ private:
         now.insert(now.end(), row_shape_.begin(), row_shape_.end());
         std::vector<hsize_t> most = now;
         if (growing) most[0] = H5S_UNLIMITED;
-        return library_.own(H5Screate_simple(static_cast<int>(now.size()), now.data(), most.data()), H5Sclose);
+        return library_.own(h5().H5Screate_simple(static_cast<int>(now.size()), now.data(), most.data()),
+                            h5().H5Sclose);
     }
 
     void select(hid_t space, std::uint64_t first, const Part& part) const {
@@ -60,15 +61,15 @@ private:
         }
         const std::vector<hsize_t> stride = block;
         library_.check(
-            H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), stride.data(), count.data(), block.data()));
+            h5().H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), stride.data(), count.data(), block.data()));
     }
 
     void map(hid_t creation, hid_t space, const std::string& path, const Part& part) const {
         const Handle source = simple_space(part.rows, part.growing);
         select(source.get(), 0, part);
-        const Handle here = library_.own(H5Scopy(space), H5Sclose);
+        const Handle here = library_.own(h5().H5Scopy(space), h5().H5Sclose);
         select(here.get(), part.first, part);
-        library_.check(H5Pset_virtual(creation, here.get(), part.file->c_str(), path.c_str(), source.get()));
+        library_.check(h5().H5Pset_virtual(creation, here.get(), part.file->c_str(), path.c_str(), source.get()));
     }
 
     const Library& library_;
@@ -125,8 +126,8 @@ void put_data(const Library& library, hid_t entry, const MasterContent& content)
         group.get(), name, path, parts_of(content, layout.image ? Counted::events : Counted::payload), fill.data());
     put_data_attributes(library, dataset.get(), layout);
     for (std::size_t i = 0; i < content.files.size(); ++i)
-        library.check(H5Lcreate_external(content.files[i].name.c_str(), path.c_str(), group.get(),
-                                         fmt::format("{}_{:06}", name, i).c_str(), H5P_DEFAULT, H5P_DEFAULT));
+        library.check(h5().H5Lcreate_external(content.files[i].name.c_str(), path.c_str(), group.get(),
+                                              fmt::format("{}_{:06}", name, i).c_str(), H5P_DEFAULT, H5P_DEFAULT));
 }
 
 /// What is known only at the end. The files are an NXmx if all that it requires is there, and not before.
@@ -137,7 +138,7 @@ void put_closing(const Library& library, hid_t entry, const MasterContent& conte
     if (content.layout && content.layout->image &&
         missing_for_nxmx(content.layout->description, content.text.nexus).empty())
         library.put_text(entry, "definition", "NXmx");
-    const Handle weir = library.own(H5Gopen2(entry, "weir", H5P_DEFAULT), H5Gclose);
+    const Handle weir = library.own(h5().H5Gopen2(entry, "weir", H5P_DEFAULT), h5().H5Gclose);
     for (const auto& [name, value] : content.closing.items())
         if (name != "start" && name.find('/') == std::string::npos)
             library.put_text(weir.get(), name, value.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -151,10 +152,10 @@ std::string data_name(std::uint64_t number) {
 
 void write_master(const std::filesystem::path& path, const MasterContent& content) {
     const Library library(path);
-    const Handle access = library.own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-    library.check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110));
-    library.check(H5Pset_file_locking(access.get(), true, true));
-    Handle file = library.own(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), H5Fclose);
+    const Handle access = library.own(h5().H5Pcreate(h5().H5P_CLS_FILE_ACCESS_ID_g), h5().H5Pclose);
+    library.check(h5().H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110));
+    library.check(h5().H5Pset_file_locking(access.get(), true, true));
+    Handle file = library.own(h5().H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), h5().H5Fclose);
     {
         const Handle entry = put_entry(library, file.get(), content.text);
         if (content.layout) {
@@ -164,7 +165,7 @@ void write_master(const std::filesystem::path& path, const MasterContent& conten
         }
         put_closing(library, entry.get(), content);
     }
-    library.check(H5Fflush(file.get(), H5F_SCOPE_LOCAL));
+    library.check(h5().H5Fflush(file.get(), H5F_SCOPE_LOCAL));
     if (!file.close()) throw_library_error("cannot close", path);
 }
 

@@ -27,9 +27,9 @@ void put_axis(const Library& library, hid_t group, const char* name, double metr
     const Handle axis = library.put_number(group, name, metres, "m");
     library.put_attribute(axis.get(), "transformation_type", "translation");
     const hsize_t shape[] = {3};
-    library.put_attribute(axis.get(), "vector", H5T_NATIVE_DOUBLE, shape, vector.data());
+    library.put_attribute(axis.get(), "vector", h5().H5T_NATIVE_DOUBLE_g, shape, vector.data());
     constexpr std::array<double, 3> nowhere{};
-    library.put_attribute(axis.get(), "offset", H5T_NATIVE_DOUBLE, shape, nowhere.data());
+    library.put_attribute(axis.get(), "offset", h5().H5T_NATIVE_DOUBLE_g, shape, nowhere.data());
     library.put_attribute(axis.get(), "offset_units", "m");
     library.put_attribute(axis.get(), "depends_on", depends_on);
 }
@@ -45,8 +45,8 @@ void put_modules(const Library& library, hid_t detector, const Layout& layout, c
         const hsize_t shape[] = {2};
         const std::uint64_t origin[] = {i * layout.rows, 0};
         const std::uint64_t size[] = {layout.rows, layout.columns};
-        static_cast<void>(library.put_dataset(module.get(), "data_origin", H5T_NATIVE_UINT64, shape, origin));
-        static_cast<void>(library.put_dataset(module.get(), "data_size", H5T_NATIVE_UINT64, shape, size));
+        static_cast<void>(library.put_dataset(module.get(), "data_origin", h5().H5T_NATIVE_UINT64_g, shape, origin));
+        static_cast<void>(library.put_dataset(module.get(), "data_size", h5().H5T_NATIVE_UINT64_g, shape, size));
         if (pixel && nexus.fast_direction)
             put_axis(library, module.get(), "fast_pixel_direction", *pixel * metres_per_um, *nexus.fast_direction,
                      depends_on);
@@ -71,7 +71,7 @@ std::string put_position(const Library& library, hid_t detector, const Nexus& ne
 void put_detector(const Library& library, hid_t instrument, const Layout& layout, const Nexus& nexus) {
     const Handle detector = library.create_group(instrument, "detector", "NXdetector");
     const hid_t id = detector.get();
-    library.check(H5Lcreate_soft("/entry/data/data", id, "data", H5P_DEFAULT, H5P_DEFAULT));
+    library.check(h5().H5Lcreate_soft("/entry/data/data", id, "data", H5P_DEFAULT, H5P_DEFAULT));
     if (const std::string name = detector_name(layout, nexus); !name.empty()) library.put_text(id, "description", name);
     if (!nexus.sensor_material.empty()) library.put_text(id, "sensor_material", nexus.sensor_material);
     if (nexus.sensor_thickness_um)
@@ -86,15 +86,15 @@ void put_detector(const Library& library, hid_t instrument, const Layout& layout
     }
     if (image_of(layout.description.format).columns > 0) {
         const std::int32_t bits = 16;
-        static_cast<void>(library.put_dataset(id, "bit_depth_readout", H5T_NATIVE_INT32, {}, &bits));
+        static_cast<void>(library.put_dataset(id, "bit_depth_readout", h5().H5T_NATIVE_INT32_g, {}, &bits));
     }
     // What lies above is a marker.
     if (layout.description.content == Content::pixels &&
         (layout.element == Element::u16 || layout.element == Element::i16)) {
         const std::int32_t most = layout.element == Element::u16 ? 65533 : 32766;
         const std::int32_t least = layout.element == Element::u16 ? 0 : -32767;
-        static_cast<void>(library.put_dataset(id, "saturation_value", H5T_NATIVE_INT32, {}, &most));
-        static_cast<void>(library.put_dataset(id, "underload_value", H5T_NATIVE_INT32, {}, &least));
+        static_cast<void>(library.put_dataset(id, "saturation_value", h5().H5T_NATIVE_INT32_g, {}, &most));
+        static_cast<void>(library.put_dataset(id, "underload_value", h5().H5T_NATIVE_INT32_g, {}, &least));
     }
     put_modules(library, id, layout, nexus, put_position(library, id, nexus));
 }
@@ -158,7 +158,7 @@ Handle put_data_group(const Library& library, hid_t entry, const Layout& layout)
     if (layout.image) library.put_texts(data.get(), "axes", {"event", ".", "."});
     // The event numbers, as the axis of a plot.
     if (layout.image)
-        library.check(H5Lcreate_soft("/entry/events/number", data.get(), "event", H5P_DEFAULT, H5P_DEFAULT));
+        library.check(h5().H5Lcreate_soft("/entry/events/number", data.get(), "event", H5P_DEFAULT, H5P_DEFAULT));
     return data;
 }
 
@@ -183,9 +183,9 @@ void put_data_attributes(const Library& library, hid_t dataset, const Layout& la
 }
 
 void put_source_ids(const Library& library, hid_t entry, const Layout& layout) {
-    const Handle group = library.own(H5Gopen2(entry, "sources", H5P_DEFAULT), H5Gclose);
+    const Handle group = library.own(h5().H5Gopen2(entry, "sources", H5P_DEFAULT), h5().H5Gclose);
     const hsize_t shape[] = {layout.sources.size()};
-    const Handle ids = library.put_dataset(group.get(), "id", H5T_NATIVE_UINT32, shape, layout.sources.data());
+    const Handle ids = library.put_dataset(group.get(), "id", h5().H5T_NATIVE_UINT32_g, shape, layout.sources.data());
     library.put_attribute(ids.get(), "description", "of the sources, in the order of the columns beside this");
 }
 

@@ -32,16 +32,16 @@ std::vector<std::filesystem::path> data_files(const std::filesystem::path& hidde
 void unmark(const std::filesystem::path& path, std::string_view interrupted) {
     const Session session;
     const Library library(path);
-    const Handle access = library.own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-    library.check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110));
-    library.check(H5Pset_file_locking(access.get(), true, true));
+    const Handle access = library.own(h5().H5Pcreate(h5().H5P_CLS_FILE_ACCESS_ID_g), h5().H5Pclose);
+    library.check(h5().H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110));
+    library.check(h5().H5Pset_file_locking(access.get(), true, true));
     const hbool_t clear = 1;
-    library.check(H5Pset(access.get(), "clear_status_flags", &clear));
-    Handle file = library.own(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), H5Fclose);
-    const Handle entry = library.own(H5Gopen2(file.get(), "/entry", H5P_DEFAULT), H5Gclose);
-    if (!interrupted.empty() && H5Aexists(entry.get(), "weir_interrupted") == 0)
+    library.check(h5().H5Pset(access.get(), "clear_status_flags", &clear));
+    Handle file = library.own(h5().H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), h5().H5Fclose);
+    const Handle entry = library.own(h5().H5Gopen2(file.get(), "/entry", H5P_DEFAULT), h5().H5Gclose);
+    if (!interrupted.empty() && h5().H5Aexists(entry.get(), "weir_interrupted") == 0)
         library.put_attribute(entry.get(), "weir_interrupted", interrupted);
-    library.check(H5Fflush(file.get(), H5F_SCOPE_LOCAL));
+    library.check(h5().H5Fflush(file.get(), H5F_SCOPE_LOCAL));
     if (!file.close()) throw_library_error("cannot close", path);
     File::open_to_mend(path).sync();
 }

@@ -25,38 +25,38 @@ void add_source_column(Kinds& kinds, const Layout& layout, const char* name, hid
 }
 
 void add_events(Kinds& kinds) {
-    add_event_column(kinds, "number", H5T_NATIVE_UINT64, "event number, unique within its epoch",
+    add_event_column(kinds, "number", h5().H5T_NATIVE_UINT64_g, "event number, unique within its epoch",
                      [](const EventInfo& event) { return event.id; });
-    add_event_column(kinds, "epoch", H5T_NATIVE_UINT32, "counts restarts of the detector",
+    add_event_column(kinds, "epoch", h5().H5T_NATIVE_UINT32_g, "counts restarts of the detector",
                      [](const EventInfo& event) { return event.epoch; });
-    add_event_column(kinds, "first_ns", H5T_NATIVE_INT64, "arrival of the first packet, ns since 1970-01-01 UTC",
+    add_event_column(kinds, "first_ns", h5().H5T_NATIVE_INT64_g, "arrival of the first packet, ns since 1970-01-01 UTC",
                      [](const EventInfo& event) { return event.first_ns; });
-    add_event_column(kinds, "last_ns", H5T_NATIVE_INT64, "arrival of the last packet, ns since 1970-01-01 UTC",
+    add_event_column(kinds, "last_ns", h5().H5T_NATIVE_INT64_g, "arrival of the last packet, ns since 1970-01-01 UTC",
                      [](const EventInfo& event) { return event.last_ns; });
-    add_event_column(kinds, "complete", H5T_NATIVE_UINT8, "1: as many sources as make an event, and all of each",
+    add_event_column(kinds, "complete", h5().H5T_NATIVE_UINT8_g, "1: as many sources as make an event, and all of each",
                      [](const EventInfo& event) { return std::uint8_t{event.complete}; });
     add_event_column(
-        kinds, "cause", H5T_NATIVE_UINT8,
+        kinds, "cause", h5().H5T_NATIVE_UINT8_g,
         "why it is incomplete: 0 it is not, 1 timeout, 2 evicted, 3 end of run, 4 no room, 5 ended with gaps",
         [](const EventInfo& event) { return static_cast<std::uint8_t>(event.cause); });
-    add_event_column(kinds, "packets", H5T_NATIVE_UINT64, "received",
+    add_event_column(kinds, "packets", h5().H5T_NATIVE_UINT64_g, "received",
                      [](const EventInfo& event) { return event.packets; });
-    add_event_column(kinds, "payload_bytes", H5T_NATIVE_UINT64, "received, all sources together",
+    add_event_column(kinds, "payload_bytes", h5().H5T_NATIVE_UINT64_g, "received, all sources together",
                      [](const EventInfo& event) { return event.payload_bytes; });
-    add_event_column(kinds, "veto", H5T_NATIVE_UINT8,
+    add_event_column(kinds, "veto", h5().H5T_NATIVE_UINT8_g,
                      "0 none was asked, 1 passed, 2 would have been left out and was kept as a control",
                      [](const EventInfo& event) { return static_cast<std::uint8_t>(event.veto); });
-    add_event_column(kinds, "pixels_above", H5T_NATIVE_UINT32,
+    add_event_column(kinds, "pixels_above", h5().H5T_NATIVE_UINT32_g,
                      "pixels above the threshold of the veto, or kept by the sparse reducer",
                      [](const EventInfo& event) { return event.pixels_above; });
-    add_event_column(kinds, "peaks", H5T_NATIVE_UINT32, "found by the veto reducer",
+    add_event_column(kinds, "peaks", h5().H5T_NATIVE_UINT32_g, "found by the veto reducer",
                      [](const EventInfo& event) { return event.peaks; });
 }
 
 void add_headers(Kinds& kinds, const Layout& layout) {
     kinds.push_back({"sources",
                      "header",
-                     H5T_NATIVE_UINT8,
+                     h5().H5T_NATIVE_UINT8_g,
                      {layout.sources.size(), SourceBody::meta_bytes_max},
                      "detector header of the packet that came first, as received",
                      true,
@@ -67,28 +67,28 @@ void add_headers(Kinds& kinds, const Layout& layout) {
                              column.put_bytes(header);
                          }
                      }});
-    add_source_column(kinds, layout, "header_bytes", H5T_NATIVE_UINT8, "how much of header is used",
+    add_source_column(kinds, layout, "header_bytes", h5().H5T_NATIVE_UINT8_g, "how much of header is used",
                       [](const SourceInfo& source) { return static_cast<std::uint8_t>(source.meta.size()); });
 }
 
 void add_sources(Kinds& kinds, const Layout& layout) {
-    add_source_column(kinds, layout, "state", H5T_NATIVE_UINT8,
+    add_source_column(kinds, layout, "state", h5().H5T_NATIVE_UINT8_g,
                       "0 complete, 1 partial, 2 size unknown, 3 absent, 4 absent and size unknown",
                       [](const SourceInfo& source) { return static_cast<std::uint8_t>(source.state); });
-    add_source_column(kinds, layout, "declared_bytes", H5T_NATIVE_UINT64, "size of the message; 0 if not known",
+    add_source_column(kinds, layout, "declared_bytes", h5().H5T_NATIVE_UINT64_g, "size of the message; 0 if not known",
                       [](const SourceInfo& source) { return source.declared_bytes; });
-    add_source_column(kinds, layout, "received_bytes", H5T_NATIVE_UINT64, "of the message",
+    add_source_column(kinds, layout, "received_bytes", h5().H5T_NATIVE_UINT64_g, "of the message",
                       [](const SourceInfo& source) { return source.received_bytes; });
-    add_source_column(kinds, layout, "packets", H5T_NATIVE_UINT32, "received",
+    add_source_column(kinds, layout, "packets", h5().H5T_NATIVE_UINT32_g, "received",
                       [](const SourceInfo& source) { return source.packets; });
-    add_source_column(kinds, layout, "first_ns", H5T_NATIVE_INT64,
+    add_source_column(kinds, layout, "first_ns", h5().H5T_NATIVE_INT64_g,
                       "arrival of its first packet, ns since 1970-01-01 UTC; 0 if none",
                       [](const SourceInfo& source) { return source.first_ns; });
-    add_source_column(kinds, layout, "last_ns", H5T_NATIVE_INT64, "arrival of its last packet",
+    add_source_column(kinds, layout, "last_ns", h5().H5T_NATIVE_INT64_g, "arrival of its last packet",
                       [](const SourceInfo& source) { return source.last_ns; });
     add_headers(kinds, layout);
     const std::vector<hsize_t> shape{layout.sources.size()};
-    kinds.push_back({"sources", "missing_first", H5T_NATIVE_UINT64, shape,
+    kinds.push_back({"sources", "missing_first", h5().H5T_NATIVE_UINT64_g, shape,
                      "its first row in /entry/missing, counted over the run", true,
                      [](Column& column, const EventRow& row) {
                          std::uint64_t first = row.first_missing;
@@ -97,15 +97,15 @@ void add_sources(Kinds& kinds, const Layout& layout) {
                              first += source.missing.size();
                          }
                      }});
-    add_source_column(kinds, layout, "missing_count", H5T_NATIVE_UINT32, "its rows in /entry/missing",
+    add_source_column(kinds, layout, "missing_count", h5().H5T_NATIVE_UINT32_g, "its rows in /entry/missing",
                       [](const SourceInfo& source) { return static_cast<std::uint32_t>(source.missing.size()); });
     if (layout.image) return;
-    kinds.push_back({"sources", "payload_offset", H5T_NATIVE_UINT64, shape,
+    kinds.push_back({"sources", "payload_offset", h5().H5T_NATIVE_UINT64_g, shape,
                      "where its bytes begin in /entry/data/payload, counted over the run", true,
                      [](Column& column, const EventRow& row) {
                          for (const std::uint64_t offset : row.payload_offsets) column.put(offset);
                      }});
-    kinds.push_back({"sources", "payload_bytes", H5T_NATIVE_UINT64, shape, "how many bytes are there", true,
+    kinds.push_back({"sources", "payload_bytes", h5().H5T_NATIVE_UINT64_g, shape, "how many bytes are there", true,
                      [](Column& column, const EventRow& row) {
                          for (const SourceInfo& source : row.event.sources)
                              column.put(payload_bytes(row.event, source));
@@ -114,10 +114,11 @@ void add_sources(Kinds& kinds, const Layout& layout) {
 
 template <class Get>
 void add_missing_column(Kinds& kinds, const char* name, const char* about, Get get) {
-    kinds.push_back({"missing", name, H5T_NATIVE_UINT32, {}, about, false, [get](Column& column, const EventRow& row) {
-                         for (const SourceInfo& source : row.event.sources)
-                             for (const MissingRange& range : source.missing) column.put(get(range));
-                     }});
+    kinds.push_back(
+        {"missing", name, h5().H5T_NATIVE_UINT32_g, {}, about, false, [get](Column& column, const EventRow& row) {
+             for (const SourceInfo& source : row.event.sources)
+                 for (const MissingRange& range : source.missing) column.put(get(range));
+         }});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The choice of tests that `scripts/test` runs (meson's suites `unit` and `quick`) uses every command, format, reducer and sink."""
+"""The choice of tests that `scripts/test` runs (meson's suites `unit` and `quick`) uses every command, format, reducer and sink;
+and the names that it takes."""
 
 import json
 import pathlib
@@ -50,6 +51,37 @@ class Choice(unittest.TestCase):
         sinks = [name for name in names("lib/config/sinks", "sinks") if name != "cluster"]  # nobody writes that: [cluster] stands for it
         self.assertEqual(self.missing(sinks, r'kind = "{}"'), [])
         self.assertIn("[cluster]", self.text)
+
+
+class Names(unittest.TestCase):
+    def meant(self, *names, status=0):
+        done = subprocess.run([sys.executable, ROOT / "scripts" / "test_names.py", BUILD, *names], capture_output=True, text=True)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout.splitlines() if status == 0 else done.stderr
+
+    def test_a_room_and_all_its_programs(self):
+        self.assertEqual(self.meant("steer"), ["steer "])
+        self.assertEqual(sorted(self.meant("lib/port", "port")), ["port ", "port_eal "])
+
+    def test_a_part_of_a_name_that_several_share(self):
+        self.assertEqual(sorted(self.meant("recorder")), ["live_recorder ", "replay_recorder "])
+
+    def test_a_file(self):
+        self.assertEqual(self.meant(ROOT / "tests" / "live" / "rc_test.py"), ["live_rc "])
+        self.assertEqual(self.meant(ROOT / "lib" / "steer" / "steering.cpp"), ["steer "])
+
+    def test_a_file_of_a_program_by_its_cases(self):
+        [line] = self.meant(ROOT / "tests" / "steer" / "steering_test.cpp")
+        program, cases = line.split()
+        self.assertEqual(program, "steer")
+        self.assertIn("Steering.*", cases.split(":"))
+
+    def test_a_name_that_nothing_has(self):
+        self.assertIn("did you mean steer", self.meant("stear", status=2))
+        self.assertIn("scripts/test --only guest", self.meant("guest_pci", status=2))
+
+    def test_what_has_to_be_built(self):
+        self.assertEqual(set(self.meant("--targets", "live_rc")[0].split()), {"app/weir", "tests/live/libweir_frozen_disk.so"})
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "source_root.hpp"
+
 namespace weir::test {
 
 inline std::filesystem::path shared_data() {

@@ -1,5 +1,4 @@
-// Whether a sanitizer is at work: everything takes a few times as long then, and tests that repeat themselves do so
-// less often.
+// Whether a sanitizer is at work: everything takes a few times as long then (effort.hpp).
 #pragma once
 
 namespace weir::test {
@@ -23,11 +22,5 @@ inline constexpr bool thread_sanitized = __has_feature(thread_sanitizer);
 #else
 inline constexpr bool thread_sanitized = false;
 #endif
-
-/// How often a test repeats itself that does so `times` times without a sanitizer.
-template <class T>
-[[nodiscard]] constexpr T repeated(T times) {
-    return sanitized ? (times + 7) / 8 : times;
-}
 
 }  // namespace weir::test

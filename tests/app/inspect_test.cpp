@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "../sanitized.hpp"
 #include "../store/support.hpp"
 #include "command.hpp"
 #include "core/error.hpp"
+#include "effort.hpp"
 #include "store/run_path.hpp"
 #include "store/sha256.hpp"
 
@@ -201,7 +201,7 @@ std::uint64_t bytes_read() {
 }
 
 TEST_F(Inspect, ManyEventsAreListedFromTheIndex) {
-    constexpr std::uint64_t count = weir::test::repeated(100'000);
+    const std::uint64_t count = weir::test::repeated(100'000);
     std::vector<TestEvent> many;
     for (std::uint64_t id = 0; id < count; ++id) many.push_back(image_event(id, {{1, 2, 3}}));
     const auto path = directory_ / "many";

@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "effort.hpp"
 #include "harness.hpp"
-#include "sanitized.hpp"
 
 namespace {
 

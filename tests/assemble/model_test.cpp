@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "../sanitized.hpp"
+#include "effort.hpp"
 #include "stream.hpp"
 
 namespace {
@@ -13,8 +13,6 @@ namespace {
 using namespace weir::assemble;
 using namespace weir::assemble::test;
 using weir::wire::PacketCounter;
-
-constexpr std::uint64_t default_runs = weir::test::sanitized ? 250 : 10'000;
 
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
     const char* text = std::getenv(name);
@@ -217,7 +215,8 @@ std::string compare_ways(std::uint64_t seed) {
 /// `check` says what is wrong with one random stream, for many of them.
 void check_streams(std::string (*check)(std::uint64_t seed)) {
     const std::uint64_t only = from_environment("WEIR_MODEL_SEED", 0);
-    const std::uint64_t runs = only != 0 ? 1 : from_environment("WEIR_MODEL_RUNS", default_runs);
+    const std::uint64_t usual = weir::test::repeated(10'000, {.sanitized = 40});
+    const std::uint64_t runs = only != 0 ? 1 : from_environment("WEIR_MODEL_RUNS", usual);
     int failures = 0;
     for (std::uint64_t i = 0; i < runs && failures < 3; ++i) {
         const std::uint64_t seed = only != 0 ? only : i + 1;

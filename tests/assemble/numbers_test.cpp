@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "effort.hpp"
 #include "harness.hpp"
-#include "sanitized.hpp"
 
 namespace {
 
@@ -126,7 +126,7 @@ TEST(Numbers, MeetWhereOnlyOneSourceIsBehindAWrapAndTimeOutThere) {
 }
 
 TEST(Numbers, ThatAreWildCostOneOpenEventAndNothingElse) {
-    constexpr unsigned every = weir::test::sanitized ? 5 : 1;
+    const unsigned every = weir::test::one_in({.sanitized = 5, .quick = 5});
     for (const unsigned bits : {16U, 32U, 64U}) {
         for (unsigned flipped = 10; flipped < bits; flipped += every) {
             for (const std::uint64_t at : {0ULL, 1ULL, 7ULL, 8ULL}) {  // the very first packets too

@@ -7,6 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "effort.hpp"
+
 namespace weir::assemble {
 namespace {
 
@@ -84,7 +86,7 @@ TEST(SequenceTracker, EveryPacketOnceAndInOrderMissesNothing) {
 }
 
 TEST(SequenceTracker, IsExactUnderLossDisorderAndRepetition) {
-    for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    for (std::uint64_t seed = 0; seed < weir::test::repeated(std::uint64_t{400}, {.sanitized = 1}); ++seed) {
         const unsigned bits = std::array{12U, 13U, 16U, 24U, 32U, 48U, 64U}[seed % 7];
         EXPECT_TRUE(expect_exact(seed, {.bits = bits,
                                         .loss = static_cast<double>(seed % 10) * 0.05,
@@ -94,7 +96,7 @@ TEST(SequenceTracker, IsExactUnderLossDisorderAndRepetition) {
 }
 
 TEST(SequenceTracker, NarrowCountersAreExactWithinHalfTheirTurn) {
-    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    for (std::uint64_t seed = 0; seed < weir::test::repeated(std::uint64_t{100}, {.sanitized = 1}); ++seed) {
         const unsigned bits = 6 + static_cast<unsigned>(seed % 5);
         EXPECT_TRUE(
             expect_exact(seed, {.bits = bits, .loss = 0.1, .reorder = static_cast<double>((1U << (bits - 1)) / 4)}));
@@ -102,7 +104,7 @@ TEST(SequenceTracker, NarrowCountersAreExactWithinHalfTheirTurn) {
 }
 
 TEST(SequenceTracker, CountsLossesLongerThanItsWindow) {
-    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    for (std::uint64_t seed = 0; seed < weir::test::repeated(std::uint64_t{200}, {.sanitized = 1}); ++seed) {
         const unsigned bits = std::array{26U, 32U, 48U, 64U}[seed % 4];
         const std::uint64_t longest = std::array{1000, 2100, 4200, 100'000}[seed / 4 % 4];
         EXPECT_TRUE(
@@ -112,7 +114,7 @@ TEST(SequenceTracker, CountsLossesLongerThanItsWindow) {
 
 TEST(SequenceTracker, DisorderAroundLongLossesIsExactAsFarAsTheWindowReaches) {
     int exact = 0;
-    for (std::uint64_t seed = 0; seed < 300; ++seed)
+    for (std::uint64_t seed = 0; seed < weir::test::repeated(std::uint64_t{300}, {.sanitized = 1}); ++seed)
         exact += expect_exact(seed, {.bits = 32,
                                      .loss = 0.1,
                                      .burst = 0.1,
@@ -121,7 +123,7 @@ TEST(SequenceTracker, DisorderAroundLongLossesIsExactAsFarAsTheWindowReaches) {
                                      .reorder = static_cast<double>(seed % 5) * 20})
                      ? 1
                      : 0;
-    EXPECT_GT(exact, 100);
+    EXPECT_GT(exact, weir::test::repeated(100, {.sanitized = 1}));
 }
 
 TEST(SequenceTracker, SmallLossesOfATwelveBitCounterAreExactUpToHalfATurn) {

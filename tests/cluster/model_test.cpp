@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "sanitized.hpp"
+#include "effort.hpp"
 #include "world.hpp"
 
 namespace weir::cluster::test {
@@ -59,7 +59,7 @@ World::Outcome run_one(std::uint64_t seed, const Faults& faults) {
 /// The sum of the outcomes of so many runs, each with a seed of its own.
 World::Outcome run_many(std::uint64_t usual, const Faults& faults) {
     const std::uint64_t first = number_of("WEIR_MODEL_SEED", 1);
-    const std::uint64_t count = number_of("WEIR_MODEL_RUNS", weir::test::sanitized ? usual / 10 : usual);
+    const std::uint64_t count = number_of("WEIR_MODEL_RUNS", weir::test::repeated(usual, {.sanitized = 10}));
     World::Outcome all{.runs = 0};
     for (std::uint64_t seed = first; seed < first + count; ++seed) all += run_one(seed, faults);
     EXPECT_EQ(all.runs, count);

@@ -29,11 +29,11 @@
 #include "cluster/message_bytes.hpp"
 #include "core/clock_ns.hpp"
 #include "core/error.hpp"
+#include "effort.hpp"
 #include "fabric/control_frame.hpp"
 #include "fabric/control_socket.hpp"
 #include "fabric/transfers.hpp"
 #include "fabric/ucx_worker.hpp"
-#include "sanitized.hpp"
 
 namespace weir::fabric {
 namespace {

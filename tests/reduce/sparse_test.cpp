@@ -8,12 +8,12 @@
 
 #include "core/error.hpp"
 #include "core/hot_thread.hpp"
+#include "effort.hpp"
 #include "every_target.hpp"
 #include "floats.hpp"
 #include "real_frames.hpp"
 #include "reduce/pixels/pixels.hpp"
 #include "reduce/sparse/noise_thresholds.hpp"
-#include "sanitized.hpp"
 #include "sparse_cases.hpp"
 
 namespace weir::reduce {

@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "../sanitized.hpp"
+#include "effort.hpp"
 #include "listener_harness.hpp"
 #include "roce/initiator/initiator.hpp"
 #include "roce/responder/responder.hpp"

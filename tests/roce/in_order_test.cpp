@@ -4,9 +4,9 @@
 #include <random>
 #include <tuple>
 
+#include "effort.hpp"
 #include "listener_harness.hpp"
 #include "roce/responder/responder.hpp"
-#include "sanitized.hpp"
 
 namespace weir::roce::test {
 namespace {
@@ -613,7 +613,7 @@ void expect_same(const Harness& a, const Harness& b, std::uint32_t sources) {
 
 TEST(InOrder, MakesTheSameOfPacketsInOrderAsTheListener) {
     std::size_t delivered = 0, partial = 0;
-    for (std::uint64_t seed = 1; seed <= weir::test::repeated(100); ++seed) {
+    for (std::uint64_t seed = 1; seed <= weir::test::repeated(std::uint64_t{100}); ++seed) {
         SCOPED_TRACE(testing::Message() << "seed " << seed);
         Play listened(seed, false);
         listened.run();
@@ -704,7 +704,7 @@ private:
 
 TEST(InOrder, BehindAResponderMakesTheSameAsTheListener) {
     std::size_t delivered = 0, repeated = 0;
-    for (std::uint64_t seed = 1; seed <= weir::test::repeated(100); ++seed) {
+    for (std::uint64_t seed = 1; seed <= weir::test::repeated(std::uint64_t{100}); ++seed) {
         SCOPED_TRACE(testing::Message() << "seed " << seed);
         const bool start_known = seed % 2 == 0;
         Answered listened(seed, false, start_known);

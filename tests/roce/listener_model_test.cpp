@@ -5,7 +5,7 @@
 #include <random>
 #include <sstream>
 
-#include "../sanitized.hpp"
+#include "effort.hpp"
 #include "listener_harness.hpp"
 
 namespace weir::roce::test {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "sanitized.hpp"
+#include "effort.hpp"
 
 namespace {
 

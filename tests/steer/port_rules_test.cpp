@@ -1,7 +1,7 @@
 // Who does a rule: a device that takes some rules and does what it took, one that takes all and does nothing, one that
 // refuses. Whatever it does, packets end as they would with weir alone, and what does nothing is found out.
 #include "steer/port_rules.hpp"
-#include "../sanitized.hpp"
+#include "effort.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "../sanitized.hpp"
 #include "core/error.hpp"
+#include "effort.hpp"
 #include "memory_sources.hpp"
 #include "store/run_path.hpp"
 #include "support.hpp"

@@ -7,8 +7,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "../sanitized.hpp"
 #include "core/error.hpp"
+#include "effort.hpp"
 #include "store/disk_watch.hpp"
 #include "store/manifest.hpp"
 #include "store/run_directory.hpp"

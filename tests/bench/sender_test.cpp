@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iostream>
 #include <vector>
 
 namespace {
@@ -18,7 +19,10 @@ const PacketPlan sent_plan{.trial = 1, .bytes = 1000, .packets = 4};
 class CountingSender : public Sender {
 public:
     explicit CountingSender(std::uint64_t most = UINT64_MAX) : most_(most) {}
-    void prepare(const PacketPlan&) override { sent_ = 0; }
+    void prepare(const PacketPlan&) override {
+        sent_ = calls_ = 0;
+        largest_ = 0;
+    }
     std::uint32_t send(std::uint64_t first, std::uint32_t count) override {
         EXPECT_EQ(first, sent_);
         EXPECT_LE(count, burst());
@@ -42,8 +46,14 @@ class SendLoad : public testing::Test {
 protected:
     std::atomic<bool> asked_{false};
     std::atomic<bool> gone_{false};
+    /// A trial in which this process had to wait for a CPU is repeated, and says so: it ends before everything is sent.
     SenderCounts send(Sender& sender, const Load& load) {
-        return send_load(sender, sent_plan, load, "", {asked_, gone_});
+        constexpr double bearable_s = 0.01;
+        for (int tries = 1;; ++tries) {
+            const SenderCounts counts = send_load(sender, sent_plan, load, "", {asked_, gone_});
+            if (counts.lag_max_s < bearable_s || tries == 100) return counts;
+            std::cout << "repeated: the sender was late by " << counts.lag_max_s << " s\n";
+        }
     }
 };
 

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/say.hpp"
+#include "core/sha256.hpp"
 #include "event_order.hpp"
 #include "filled_message.hpp"
 #include "inspect_cluster.hpp"
@@ -22,7 +23,6 @@
 #include "store/json_members.hpp"
 #include "store/pixel_image.hpp"
 #include "store/run_reader.hpp"
-#include "store/sha256.hpp"
 #include "terminal.hpp"
 
 namespace weir::app {
@@ -269,7 +269,8 @@ json run_json(const RunReader& run, const store::Verification& result, const jso
 
 /// Events are printed as soon as none that comes before them is to be read: a run can have more of them than memory.
 int print_json(const RunReader& run, const Options& options) {
-    store::Sha256 digest;
+    std::optional<core::Sha256> digest;
+    if (options.digest) digest.emplace();
     store::ScanHooks hooks;
     bool first = true;
     EventOrder order(run, true, [&](const std::string& text, bool) {
@@ -278,11 +279,11 @@ int print_json(const RunReader& run, const Options& options) {
     });
     MultiEventReader packets;
     hooks.begin = [&](const EventInfo& event) {
-        digest.reset();
+        if (digest) digest->reset();
         packets.begin(event);
     };
     hooks.payload = [&](std::span<const std::byte> bytes) {
-        if (options.digest) digest.update(bytes);
+        if (digest) digest->update(bytes);
         packets.payload(bytes);
     };
     hooks.end = [&](const EventInfo& event) {
@@ -290,7 +291,7 @@ int print_json(const RunReader& run, const Options& options) {
         if (options.incomplete && event.complete) return order.put(event, {});
         json object = event_json(event);
         if (packet) object["multi_event"] = multi_event_json(*packet);
-        if (options.digest) object["sha256"] = digest.hex();
+        if (digest) object["sha256"] = digest->hex();
         order.put(event, dump(object));
     };
     std::cout << "{\"events\": [";

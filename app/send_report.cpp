@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "core/error.hpp"
-#include "store/sha256.hpp"
+#include "core/sha256.hpp"
 
 namespace weir::app {
 
@@ -101,7 +101,7 @@ json packets_of(const simulate::RcSender::Source& source) {
 
 /// What `weir inspect --digest sha256` says of an event that is complete.
 std::string digest_of(simulate::Simulator& simulator, std::uint64_t event) {
-    store::Sha256 digest;
+    core::Sha256 digest;
     std::vector<std::byte> content;
     for (std::uint32_t source = 0; source < simulator.config().sources; ++source) {
         content.resize(simulator.message_bytes(event, source));

@@ -3,8 +3,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,8 +10,9 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <span>
 
-#include "core/error.hpp"
+#include "core/sha256.hpp"
 
 namespace weir::web {
 
@@ -46,6 +45,14 @@ std::string address_key(const std::string& peer) {
     return text;
 }
 
+/// Takes as long whatever is the same of them.
+template <class Digest>
+bool same(const Digest& left, const Digest& right) {
+    std::byte different{};
+    for (std::size_t i = 0; i < left.size(); ++i) different |= left[i] ^ right[i];
+    return different == std::byte{};
+}
+
 struct FileDescriptor {
     int fd;
     ~FileDescriptor() {
@@ -56,10 +63,9 @@ struct FileDescriptor {
 }  // namespace
 
 TokenGuard::Digest TokenGuard::digest_of(std::string_view token) {
-    Digest digest{};
-    if (EVP_Digest(token.data(), token.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1)
-        throw core::RunError("SHA-256 is not to be had of OpenSSL");
-    return digest;
+    core::Sha256 sha;
+    sha.update(std::as_bytes(std::span(token)));
+    return sha.digest();
 }
 
 void TokenGuard::look_at_file() {
@@ -97,7 +103,7 @@ void TokenGuard::look_at_file() {
     }
     digest_ = digest_of(token);
     trouble_.clear();
-    OPENSSL_cleanse(bytes, sizeof bytes);
+    explicit_bzero(bytes, sizeof bytes);
 }
 
 void TokenGuard::note_wrong(const std::string& address, Clock::time_point now) {
@@ -123,7 +129,7 @@ std::optional<Response> TokenGuard::refusal(const Request& request, Clock::time_
     const std::string_view token = shown_token(request);
     if (!token.empty()) {
         const Digest shown = digest_of(token);
-        if (CRYPTO_memcmp(shown.data(), digest_->data(), shown.size()) == 0) {
+        if (same(shown, *digest_)) {
             wrong_.erase(address);
             return {};
         }

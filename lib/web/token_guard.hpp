@@ -38,7 +38,7 @@ public:
     [[nodiscard]] std::string trouble();
 
 private:
-    using Digest = std::array<unsigned char, 32>;
+    using Digest = std::array<std::byte, 32>;
 
     /// What is known of the file without reading it.
     struct Stamp {

@@ -9,9 +9,9 @@
 #include "../store/support.hpp"
 #include "command.hpp"
 #include "core/error.hpp"
+#include "core/sha256.hpp"
 #include "effort.hpp"
 #include "store/run_path.hpp"
-#include "store/sha256.hpp"
 
 namespace weir::app {
 Command inspect_entry();
@@ -93,7 +93,7 @@ TEST_F(Inspect, JsonHasTheKeysThatScriptsRelyOn) {
     EXPECT_EQ(all["ledger"]["events"]["written"], 3);
     ASSERT_EQ(all["events"].size(), 3U);
     for (std::size_t i = 0; i < 3; ++i) {
-        Sha256 digest;
+        core::Sha256 digest;
         digest.update(events_[i].payload());
         EXPECT_EQ(all["events"][i]["sha256"], digest.hex());
         EXPECT_EQ(all["events"][i]["id"], events_[i].id);

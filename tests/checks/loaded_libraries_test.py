@@ -127,6 +127,11 @@ class LoadedLibraries(unittest.TestCase):
         self.check_missed("libzmq.so.5", "receive", "tcp://127.0.0.1:1", "--out", self.folder / "received")
         self.check_missed("libzmq.so.5", *self.replay("stream", 'listen = "tcp://127.0.0.1:31001"\n'))
 
+    def test_without_libcrypto(self):
+        self.assertEqual(run(*self.replay("events", self.run_folder())).returncode, 0)
+        self.check_missed("libcrypto.so.3", "inspect", self.folder / "run", "--json", "--digest", "sha256")
+        self.assertEqual(self.without("libcrypto.so.3", "inspect", self.folder / "run", "--json").returncode, 0)
+
     def test_without_libcurl(self):
         self.check_missed("libcurl.so.4", "ctl", "--socket", "/nonexistent/x.sock")
 

@@ -69,7 +69,7 @@ class Content(unittest.TestCase):
         program = (self.folder / "usr/bin/weir").read_bytes()
         depends = must("dpkg-deb", "-f", package("weir"), "Depends")
         for name, file in (("libcurl4", b"libcurl.so.4"), ("libhdf5-103-1", b"libhdf5_serial.so.103"), ("libmicrohttpd12", b"libmicrohttpd.so.12"),
-                           ("libncursesw6", b"libncursesw.so.6"), ("libpcap0.8", b"libpcap.so.0.8"), ("libsystemd0", b"libsystemd.so.0"),
+                           ("libncursesw6", b"libncursesw.so.6"), ("libpcap0.8", b"libpcap.so.0.8"), ("libssl3", b"libcrypto.so.3"), ("libsystemd0", b"libsystemd.so.0"),
                            ("libzmq5", b"libzmq.so.5")):
             self.assertTrue(file + b"\0" in program, file)
             self.assertIn(name, re.split(r"[, ]+", depends))

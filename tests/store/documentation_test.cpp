@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <sstream>
 
+#include "core/sha256.hpp"
 #include "source_root.hpp"
-#include "store/sha256.hpp"
 #include "support.hpp"
 
 namespace weir::store::test {
@@ -50,7 +50,7 @@ TEST_P(Documentation, ItsPythonReaderReadsARun) {
         std::uint64_t missing = 0;
         for (const TestSource& source : event.sources)
             for (const auto& range : source.missing) missing += range.end - range.begin;
-        Sha256 digest;
+        core::Sha256 digest;
         digest.update(event.payload());
         expected << event.epoch << ' ' << event.id << ' ' << (event.cause == Cause::complete) << ' '
                  << event.payload().size() << ' ' << missing << ' ' << digest.hex() << '\n';

@@ -35,6 +35,7 @@ public:
             if (slots_[first + i].value == too_long_value) return {i, false, false};
             slots_[first + i].at_ns = core::monotonic_ns();
             sent.push_back(slots_[first + i]);
+            ++taken_in_all;
         }
         if (stop != nullptr && static_cast<int>(sent.size()) >= stop_after) *stop = true;
         return {taken, false, false};
@@ -46,6 +47,7 @@ public:
     std::string failure() const override { return "it is broken"; }
 
     std::vector<Note> sent;
+    std::atomic<int> taken_in_all{0};  // for another thread
     std::uint32_t most = 5;
     int too_long_value = -1;
     int fails_after = -1;
@@ -119,7 +121,8 @@ TEST_F(TimedSenders, TheFileMayBeSlow) {
     std::thread writer([this] {
         for (int i = 0; i < 20; ++i) {
             put(i, 1000 * i);
-            std::this_thread::sleep_for(std::chrono::microseconds(200));
+            while (target_.taken_in_all <= i) std::this_thread::yield();
+            std::this_thread::sleep_for(std::chrono::microseconds(200));  // in which the sender finds nothing
         }
         ring_.end();
     });

@@ -263,7 +263,7 @@ TEST(RcSender, StopsWhenAskedAndFinishesWhatIsUnderWay) {
     Sending sending(roce(0));
     RcSender::Result result;
     std::thread sender([&] { result = sending.send(); });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // any moment will do
     sending.stop = true;
     sender.join();
     EXPECT_TRUE(result.interrupted);

@@ -99,7 +99,7 @@ protected:
     }
     OutputBuffer* take(Worker& worker) {
         std::array<OutputBuffer*, 1> taken;
-        for (int i = 0; i < 20'000; ++i) {
+        for (int i = 0; i < 60'000; ++i) {
             if (worker.free.pop(taken) == 1) return taken[0];
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }

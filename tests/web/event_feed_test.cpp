@@ -15,13 +15,13 @@ struct Watching {
         : viewer(
               feed, [this] { ++suspended; }, [this] { ++resumed; }) {}
 
-    /// The next piece, once there is one; "end" at the end, "" if none comes within ten seconds.
+    /// The next piece, once there is one; "end" at the end, "" if none comes within a minute.
     std::string next() {
-        for (int i = 0; i < 10'000; ++i) {
+        for (int i = 0; i < 60'000; ++i) {
             const EventFeed::Viewer::Piece piece = viewer.next();
             if (piece.end) return "end";
             if (piece.bytes) return *piece.bytes;
-            for (; resumed < suspended && i < 10'000; ++i) std::this_thread::sleep_for(1ms);
+            for (; resumed < suspended && i < 60'000; ++i) std::this_thread::sleep_for(1ms);
         }
         return {};
     }

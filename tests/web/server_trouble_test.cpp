@@ -64,7 +64,7 @@ TEST_F(ServerTroubleTest, MalformedAndDeepBodiesAreRefused) {
 }
 
 TEST_F(ServerTroubleTest, AClientThatNeverFinishesItsRequestIsShutDown) {
-    start({.request = 200ms});
+    start({.request = 2s});  // who asks properly is answered in less, also by a busy machine
     RawClient silent = tcp();
     RawClient half = tcp();
     half.send("GET /api HTTP/1.1\r\nHost: local");
@@ -73,7 +73,7 @@ TEST_F(ServerTroubleTest, AClientThatNeverFinishesItsRequestIsShutDown) {
     RawClient drip = tcp();
     bool cut_off = false;
     drip.send("GET /api HTTP/1.1\r\n");
-    for (int i = 0; i < 2000 && !cut_off; ++i) {  // never idle for long
+    for (int i = 0; i < 12'000 && !cut_off; ++i) {  // never idle for long
         cut_off = !drip.send("X: y\r\n");
         std::this_thread::sleep_for(5ms);
         if (i % 20 == 0) {
@@ -88,14 +88,14 @@ TEST_F(ServerTroubleTest, AClientThatNeverFinishesItsRequestIsShutDown) {
 }
 
 TEST_F(ServerTroubleTest, AClientThatDoesNotTakeItsAnswerIsShutDown) {
-    start({.response = 200ms});
+    start({.response = 2s});
     RawClient slow = tcp();
     slow.send("GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n");
     RawClient viewer = tcp();
     viewer.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_NE(viewer.read_until("\r\n\r\n"), "");
     feed_.publish(std::string(32U << 20U, 'x'));
-    for (int i = 0; i < 1000 && server_->counts().connections.too_slow < 2; ++i) {
+    for (int i = 0; i < 6000 && server_->counts().connections.too_slow < 2; ++i) {
         EXPECT_TRUE(answers());
         std::this_thread::sleep_for(10ms);
     }
@@ -105,12 +105,12 @@ TEST_F(ServerTroubleTest, AClientThatDoesNotTakeItsAnswerIsShutDown) {
 }
 
 TEST_F(ServerTroubleTest, AViewerMayBeQuietForLonger) {
-    start({.request = 50ms, .response = 50ms});
+    start({.request = 1s, .response = 1s});
     RawClient viewer = tcp();
     viewer.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_NE(viewer.read_until("\r\n\r\n"), "");
-    for (int i = 0; i < 5; ++i) {
-        std::this_thread::sleep_for(100ms);
+    for (int i = 0; i < 2; ++i) {
+        std::this_thread::sleep_for(1500ms);  // longer than any other client may be
         feed_.publish(std::to_string(i));
         EXPECT_NE(viewer.read_until("\n\n").find("data: " + std::to_string(i)), std::string::npos);
     }
@@ -133,7 +133,7 @@ TEST_F(ServerTroubleTest, AThousandConnectionsAreTurnedAwayBeyondTheLimit) {
     clients.front().send("GET /api HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_NE(clients.front().read_until("{\"api\":0.1}\n"), "");
     clients.clear();
-    for (int i = 0; i < 1000 && server_->counts().connections.open > 0; ++i) std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 6000 && server_->counts().connections.open > 0; ++i) std::this_thread::sleep_for(10ms);
     EXPECT_TRUE(answers());
 }
 

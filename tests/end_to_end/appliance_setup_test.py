@@ -74,7 +74,7 @@ class Setup(support.Case):
     ALL = {"DEVICES": ADDRESS, "HUGEPAGES": '"0:512 1:64"', "LCORES": "2-5"}
 
     def setup(self, *options, status=0):
-        done = subprocess.run([SCRIPT, "--root", self.root, "--weir", support.WEIR, *options], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([SCRIPT, "--root", self.root, "--weir", support.WEIR, *options], capture_output=True, text=True, timeout=support.TIMEOUT_S)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
@@ -309,7 +309,7 @@ class Units(support.Case):
             text = (support.ROOT / "systemd" / unit.name.replace("@det", "@")).read_text()
             # Programs that are here; nothing else is of another host.
             unit.write_text(text.replace("/usr/bin/weir", "/bin/true").replace("/usr/sbin/weir-setup", "/bin/true"))
-        done = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, timeout=support.TIMEOUT_S)
         said = [line for line in done.stderr.splitlines() if "weir" in line]
         self.assertEqual((done.returncode, said), (0, []), done.stderr)
 

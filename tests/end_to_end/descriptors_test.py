@@ -12,7 +12,7 @@ import time
 import unittest
 
 from packets import EJFAT_PORT, ejfat, pcap_bytes, stamped, udp
-from support import TRAP, WEIR, Case, config, main, stream, weir
+from support import TRAP, TIMEOUT_S, WEIR, Case, config, main, stream, weir
 
 EVENTS = 40
 GOOD = config(stream(format="ejfat", sources=1), sources=1)
@@ -28,7 +28,7 @@ class Descriptors(Case):
     def replay(self, **options):
         """A replay with progress, so that there is something to say while it runs."""
         return subprocess.run([WEIR, "replay", self.capture, "--config", self.settings, "--out", self.path("run"), "--report",
-                               self.path("r.json"), "--progress=line", "--pace", "x0.0005"], timeout=60, **options)
+                               self.path("r.json"), "--progress=line", "--pace", "x0.0005"], timeout=TIMEOUT_S, **options)
 
     def whole(self):
         """The run is as if it had been heard."""
@@ -63,14 +63,14 @@ class Descriptors(Case):
 
     def test_standard_output_is_full(self):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([WEIR, "explain", "packets"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            done = subprocess.run([WEIR, "explain", "packets"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 1)
         self.assertIn("weir: cannot write to standard output", done.stderr)
 
     def limited(self, limit, size, *args, env=None):
         def set_limit():
             resource.setrlimit(limit, (size, size))
-        return subprocess.run([WEIR, *map(str, args)], capture_output=True, text=True, timeout=60, preexec_fn=set_limit, env=env)
+        return subprocess.run([WEIR, *map(str, args)], capture_output=True, text=True, timeout=TIMEOUT_S, preexec_fn=set_limit, env=env)
 
     def test_files_may_not_grow(self):
         weir("replay", self.capture, "--config", self.settings, "--out", self.path("run"), "--quiet")
@@ -95,11 +95,12 @@ class Descriptors(Case):
         self.addCleanup(run.kill)
         run.stderr.read(1)  # it has begun to speak
         run.stderr.close()
-        while not self.path(".run.part").exists() and run.poll() is None:
+        status = f"/proc/{run.pid}/status"
+        caught = lambda: int(re.search(r"SigCgt:\t(\w+)", open(status).read())[1], 16) >> signal.SIGHUP - 1 & 1
+        while run.poll() is None and not (self.path(".run.part").exists() and caught()):
             time.sleep(0.01)
-        time.sleep(0.3)
         run.send_signal(signal.SIGHUP)
-        run.wait(30)
+        run.wait(TIMEOUT_S)
         self.assertGreaterEqual(run.returncode, 0)  # ended by itself
         report = json.loads(self.path("r.json").read_text())
         self.assertTrue(report["balanced"])
@@ -155,7 +156,7 @@ class Descriptors(Case):
         for threads in range(1, 17):
             run = self.path(f"run{threads}")
             done = subprocess.run([*somebody, "prlimit", f"--nproc={threads}", WEIR, "replay", self.capture, "--config", self.settings, "--out",
-                                   run, "--quiet"], capture_output=True, text=True, timeout=60)
+                                   run, "--quiet"], capture_output=True, text=True, timeout=TIMEOUT_S)
             if done.returncode == 0:
                 break
             self.assertEqual(done.returncode, 1, done.stderr)

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from sinks_test import mounts_work
-from support import WEIR, Case, config, main, stream, weir
+from support import TIMEOUT_S, WEIR, Case, config, main, stream, weir
 
 EVENTS = 60
 
@@ -51,7 +51,7 @@ class Direct(Case):
                           'rc=$?; "$2" inspect "$1"/*run* "$1"/.*run* --json --digest sha256 > "$6" 2>/dev/null || '
                           '"$2" inspect "$(ls -dA "$1"/* "$1"/.[!.]* 2>/dev/null | grep run | head -n 1)" --json > "$6"; exit $rc')
                 done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", disk, WEIR, self.capture, settings, report, listing],
-                                      capture_output=True, text=True, timeout=120)
+                                      capture_output=True, text=True, timeout=TIMEOUT_S)
                 self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
                 account = json.loads(report.read_text())
                 self.assertIs(account["balanced"], True)

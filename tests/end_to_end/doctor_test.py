@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from support import WEIR, main, weir
+from support import TIMEOUT_S, WEIR, main, weir
 
 KEYS = {"check", "status", "found", "wanted", "why", "mend", "about", "sure", "fix"}
 
@@ -102,7 +102,7 @@ class Doctor(unittest.TestCase):
         self.machine()
         def fix(*more, answers=""):
             done = subprocess.run([WEIR, "doctor", "--root", self.root, "--only", "governor", "--only", "socket_buffer", "--fix", *more],
-                                  input=answers, capture_output=True, text=True, timeout=60)
+                                  input=answers, capture_output=True, text=True, timeout=TIMEOUT_S)
             self.assertEqual(done.returncode, 0, done.stderr)
             return done.stdout
         governor = self.root / "sys/devices/system/cpu/cpu2/cpufreq/scaling_governor"

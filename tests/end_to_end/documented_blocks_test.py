@@ -10,7 +10,7 @@ import sys
 
 import numpy_python  # noqa: F401  goes on under an interpreter that has numpy, or skips
 
-from support import ROOT, WEIR, Case, config, main, stream, weir
+from support import ROOT, TIMEOUT_S, WEIR, Case, config, main, stream, weir
 
 sys.path.insert(0, str(ROOT / "tests" / "live"))
 import documented  # noqa: E402
@@ -158,7 +158,7 @@ class Python(Case):
         self.assertEqual(len(blocks), len(READING))
 
     def python(self, page, text):
-        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=self.folder, timeout=60,
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=self.folder, timeout=TIMEOUT_S,
                               env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
         self.assertEqual(done.returncode, 0, f"{page}\n{text}\n{done.stderr}")
 

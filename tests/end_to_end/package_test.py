@@ -13,7 +13,7 @@ import time
 import numpy_python  # noqa: F401  goes on under an interpreter that has numpy, or skips
 
 from packets import EJFAT_PORT, ejfat, pcap_bytes, stamped, udp
-from support import ROOT, WEIR, Case, config, main, stream, weir as command
+from support import ROOT, TIMEOUT_S, WEIR, Case, config, main, stream, weir as command
 
 sys.path.insert(0, str(ROOT / "python"))
 import numpy  # noqa: E402
@@ -141,14 +141,15 @@ class Growing(Case):
         self.out = self.path("run")
         text = config(stream(), events='memory = "64MiB"\n', more='[lcores]\nidle = "sleep"\n')
         settings = self.path("c.toml", text.replace("net_null0", "sim,format=jungfrau,rate=40"))
-        self.process = subprocess.Popen([WEIR, "run", "--config", settings, "--out", self.out, "--duration", "2", "--quiet"])
+        self.process = subprocess.Popen([WEIR, "run", "--config", settings, "--out", self.out, "--quiet"])
         self.addCleanup(self.process.wait)
         self.addCleanup(self.process.kill)
         self.run_ = self.opened()
 
     def opened(self):
         """As soon as something of it is there. By the name that it will have."""
-        for _ in range(1200):
+        end = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < end:
             try:
                 run = weir.open(self.out)
                 if len(run):
@@ -158,14 +159,19 @@ class Growing(Case):
             time.sleep(0.05)
         self.fail("nothing was written")
 
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+
     def test_every_event_comes_once(self):
         run, found = self.run_, []
         self.assertEqual((run.closed, run.being_written, run.lossless), (False, True, "unknown"))
         self.assertIn("being written", repr(run))
-        for event in run.follow(poll_s=0.01, timeout_s=60):
+        for event in run.follow(poll_s=0.01, timeout_s=TIMEOUT_S):
             found.append(event.id)
             self.assertEqual(event.array().shape, (2, 512, 1024))
-        self.assertEqual(self.process.wait(60), 0)
+            if len(found) == 50:
+                self.stop()
+        self.assertEqual(self.process.wait(TIMEOUT_S), 0)
         self.assertEqual((len(found), len(set(found))), (run.manifest["events"],) * 2)
         self.assertEqual((run.closed, run.being_written, run.path.name), (True, False, "run"))
         self.assertEqual((sorted(found), run.verify()), ([event.id for event in run], []))
@@ -173,7 +179,10 @@ class Growing(Case):
     def test_refresh_finds_more(self):
         run = self.run_
         before = len(run)
-        self.assertEqual(self.process.wait(60), 0)
+        while len(self.opened()) <= before:
+            time.sleep(0.01)
+        self.stop()
+        self.assertEqual(self.process.wait(TIMEOUT_S), 0)
         self.assertTrue(run.refresh())
         self.assertEqual((len(run), run.closed), (run.manifest["events"], True))
         self.assertGreater(len(run), before)

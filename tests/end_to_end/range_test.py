@@ -8,7 +8,7 @@ import struct
 import subprocess
 
 from packets import EJFAT_PORT, START_NS, ejfat, jungfrau, pcap_bytes, pcapng_bytes, stamped, udp
-from support import TRAP, WEIR, Case, config, main, stream, weir
+from support import TRAP, TIMEOUT_S, WEIR, Case, config, main, stream, weir
 
 TWO = config(stream(format="ejfat"))
 STEP_NS = 1_000_000
@@ -88,10 +88,10 @@ class Range(Case):
         for data in (pcap_bytes(self.records), gzip.compress(pcapng_bytes(self.records))):
             report = self.path("r.json")
             command = [WEIR, "replay", "-", "--config", settings, "--out", self.folder / f"out{len(data)}", "--report", report, "--require-lossless"]
-            done = subprocess.run(command, input=data, capture_output=True, timeout=60)
+            done = subprocess.run(command, input=data, capture_output=True, timeout=TIMEOUT_S)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(b"10 complete", done.stdout)
-        done = subprocess.run([WEIR, "replay", "-", "-", "--config", settings], input=b"", capture_output=True, timeout=60)
+        done = subprocess.run([WEIR, "replay", "-", "-", "--config", settings], input=b"", capture_output=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"only once", done.stderr)
 

@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from support import WEIR, Case, config, main, stream, weir
+from support import TIMEOUT_S, WEIR, Case, config, main, stream, weir
 
 EVENTS = 40
 
@@ -61,7 +61,7 @@ class Sinks(Case):
         report = self.folder / "full.json"
         script = 'mount -t tmpfs -o size=4m weir-full "$1" && shift && "$@"; exit $?'
         done = subprocess.run(["unshare", "-m", "sh", "-c", script, str(disk), str(disk), WEIR, "replay", self.capture, "--config", settings,
-                               "--out", self.folder / "first", "--report", report], capture_output=True, text=True, timeout=120)
+                               "--out", self.folder / "first", "--report", report], capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return json.loads(report.read_text()), done.stdout + done.stderr
 

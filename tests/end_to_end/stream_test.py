@@ -21,7 +21,7 @@ import zmq
 import zstandard
 
 from packets import JUNGFRAU_PORT, jungfrau, pcap_bytes, stamped, udp
-from support import ROOT, WEIR, Case, config, main, stream, weir
+from support import ROOT, TIMEOUT_S, WEIR, Case, config, main, stream, weir
 
 TYPES = {64: "u1", 69: "<u2", 70: "<u4", 72: "i1", 77: "<i2", 78: "<i4", 84: "<f2", 85: "<f4", 86: "<f8"}
 EVENTS = 12
@@ -255,11 +255,11 @@ class Stream(Case):
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(process.kill)
         first.finish()
-        time.sleep(0.2)
+        time.sleep(0.2)  # for nothing to happen
         self.assertIsNone(process.poll(), "it waits")
         second = Consumer(self.port)
         second.finish()
-        said = process.communicate(timeout=60)[0]
+        said = process.communicate(timeout=TIMEOUT_S)[0]
         self.assertEqual(process.returncode, 3, said)
         ids = [m["image_id"] for m in first.of("image")]
         self.assertEqual(ids, [0, 1, 2])
@@ -281,10 +281,10 @@ class Stream(Case):
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(process.kill)
         consumer.finish()
-        time.sleep(0.2)
+        time.sleep(0.2)  # for nothing to happen
         self.assertIsNone(process.poll(), "it waits")
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[0]
+        said = process.communicate(timeout=TIMEOUT_S)[0]
         self.assertEqual(process.returncode, 0, said)
         report = json.loads(report.read_text())
         self.assertIs(report["balanced"], True)
@@ -329,7 +329,7 @@ class Stream(Case):
                 self.port = free_port()
                 process = self.receiving("--series", 1, "--json", "--report", self.folder / f"{name}.json")
                 result = self.replay(self.capture, self.text(sinks(self.port, *WAIT), reducers))
-                out, error = process.communicate(timeout=60)
+                out, error = process.communicate(timeout=TIMEOUT_S)
                 self.assertEqual(process.returncode, 0, out + error)
                 account = json.loads(out)
                 self.assertEqual(account, json.loads((self.folder / f"{name}.json").read_text()))
@@ -359,7 +359,7 @@ class Stream(Case):
         for i, image in enumerate(images):
             server.send(cbor2.dumps({"type": "image", **ids, "image_id": i, "data": {f"threshold_{c + 1}": typed(image[c], i % 2) for c in range(2)}}))
         server.send(cbor2.dumps({"type": "end", **ids}))
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=TIMEOUT_S)
         self.assertEqual(process.returncode, 0, out + error)
         account = json.loads(out)
         self.assertEqual((account["lossless"], account["series"][0]["received"]), ("yes", 6))
@@ -379,7 +379,7 @@ class Stream(Case):
         image = cbor2.dumps({"type": "image", **ids, "image_id": 0, "data": {"a": cbor2.CBORTag(40, [[2, 2], cbor2.CBORTag(69, b"12345678")])}})
         for message in (b"", b"\xff", b"\x9b" + b"\xff" * 8, b"\xc1" * 100000, cbor2.dumps([1]), image[:-1], image.replace(b"\x82\x02\x02", b"\x82\x02\x03"), image):
             server.send(message)
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=TIMEOUT_S)
         self.assertEqual(process.returncode, 3, out + error)
         account = json.loads(out)
         self.assertEqual((account["messages"], account["malformed"], account["events"], account["lossless"]), (8, 7, 1, "no"))
@@ -402,7 +402,7 @@ class Stream(Case):
         process = subprocess.Popen([sys.executable, client, f"tcp://127.0.0.1:{self.port}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(process.kill)
         self.replay(self.capture, self.text(sinks(self.port, *WAIT), '[[reduce]]\nkind = "pack"\ncodec = "bitshuffle-lz4"\n'))
-        lines = process.communicate(timeout=60)[0].splitlines()
+        lines = process.communicate(timeout=TIMEOUT_S)[0].splitlines()
         self.assertEqual(process.returncode, 0, lines)
         self.assertEqual(len(lines), EVENTS + 1, lines)
         self.assertEqual(lines[1], f"1 2 ({2 * ROWS}, {COLUMNS}) uint16 {self.frames[2].sum()}")

@@ -11,7 +11,7 @@ import zlib
 
 from packets import (EJFAT_PORT, START_NS, UC, datagram, ejfat, ethernet, ipv4, ones_sum, pcap_bytes, pcapng_bytes, roce, roce_message,
                      stamped, udp)
-from support import ROOT, WEIR, Case, config, main, stream, weir
+from support import ROOT, TIMEOUT_S, WEIR, Case, config, main, stream, weir
 
 NULL = "device:net_null0"
 
@@ -211,7 +211,7 @@ class Wire(Case):
             one = socket.socket(family, socket.SOCK_DGRAM)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
             one.bind((host, 0))
-            one.settimeout(5)
+            one.settimeout(TIMEOUT_S)
             self.addCleanup(one.close)
             sockets.append(one)
         return sockets
@@ -280,7 +280,7 @@ class Wire(Case):
         while b"  2 packets" not in told:
             told += os.read(process.stderr.fileno(), 1000) or self.fail(f"it ended: {told}")
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[0].decode()
+        said = process.communicate(timeout=TIMEOUT_S)[0].decode()
         self.assertEqual(process.returncode, 0)
         found = json.loads(report.read_text())
         self.assertEqual((found["packets"]["sent"], found["packets"]["not_sent"]["unsent"]), (2, 200))
@@ -289,7 +289,7 @@ class Wire(Case):
 
     def test_from_standard_input(self):
         data = pcap_bytes(stamped(self.events(3)))
-        done = subprocess.run([WEIR, "replay", "-", "--to", NULL], input=data, capture_output=True, timeout=60)
+        done = subprocess.run([WEIR, "replay", "-", "--to", NULL], input=data, capture_output=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(b"sent 6 packets", done.stdout)
 

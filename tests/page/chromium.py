@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 def program():

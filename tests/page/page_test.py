@@ -206,17 +206,17 @@ class Connections(PageCase):
     def test_at_most_five_draws_a_second(self):
         self.serve("running")
         self.page.evaluate("window.draws = 0; new MutationObserver(() => ++window.draws).observe(document.querySelector('#run'), {subtree: true, childList: true, characterData: true})")
-        end = time.monotonic() + 2
+        draws = lambda: self.page.evaluate("window.draws")
+        begun = time.monotonic()
         seconds = 100
-        while time.monotonic() < end:
+        while time.monotonic() < begun + 2 or draws() < 2:
             document = documents.made("running")
             seconds += 1
             document["run"]["seconds"] = seconds
             self.mock.show(document)
             time.sleep(0.02)
-        # Two seconds and what is on its way: eleven times, with one more for a slow machine.
-        self.assertLessEqual(self.page.evaluate("window.draws"), 13)
-        self.assertGreaterEqual(self.page.evaluate("window.draws"), 2)
+        drawn = draws()
+        self.assertLessEqual(drawn, 5 * (time.monotonic() - begun) + 3)  # and what is on its way
 
 
 class Safety(PageCase):
@@ -284,7 +284,7 @@ class Commands(PageCase):
         self.clean(but=("401",))
 
     def wait_for_commands(self, number):
-        end = time.monotonic() + 10
+        end = time.monotonic() + chromium.PATIENCE_S
         while len(self.mock.commands) < number and time.monotonic() < end:
             self.page.wait("true")
             time.sleep(0.02)
@@ -493,7 +493,7 @@ class Pictures(PageCase):
         document["run"]["seconds"] = 130
         self.mock.show(document)
         self.page.wait("/2 min 10 s/.test(document.querySelector('#run').textContent)")
-        time.sleep(0.7)
+        time.sleep(0.7)  # for nothing to come: a picture is asked for twice a second at most
         self.assertEqual(self.mock.requests.count("/picture"), asked)
         self.assertIn("94100", self.page.text(".event p"))
 
@@ -502,7 +502,7 @@ class Pictures(PageCase):
         document = documents.made("running")
         document["picture"].update(generation=10, event=95000)
         self.mock.show(document)
-        for _ in range(20):  # documents go on; the picture is asked for at most twice a second
+        for _ in range(10 * chromium.PATIENCE_S):  # documents go on; the picture is asked for at most twice a second
             if "95000" in self.page.evaluate("document.querySelector('canvas.pixels').getAttribute('aria-label')"):
                 break
             time.sleep(0.1)

@@ -31,7 +31,7 @@ class Terminal:
             os.execve(WEIR, [WEIR, "top", "--url", url], {**os.environ, "TERM": term, "LANG": "C.UTF-8"})
         self.written = ""
 
-    def wait(self, words, patience_s=30):
+    def wait(self, words, patience_s=120):
         end = time.monotonic() + patience_s
         while words not in self.plain():
             if time.monotonic() > end:
@@ -43,7 +43,7 @@ class Terminal:
             try:
                 self.written += os.read(self.terminal, 65536).decode(errors="replace")
             except OSError:  # it has ended
-                time.sleep(0.05)
+                time.sleep(0.05)  # its exit status comes a moment later
 
     def plain(self):
         """What was written, without what moves the cursor and colours."""
@@ -54,7 +54,7 @@ class Terminal:
         os.write(self.terminal, keys.encode())
 
     def status(self):
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while time.monotonic() < end:
             done, status = os.waitpid(self.process, os.WNOHANG)
             if done:

@@ -27,9 +27,16 @@ class BenchTest(live.Case):
 
     def bench(self, *options, status=0, prefix=()):
         """A measurement to its end; returns its results and what it said."""
+        return live.repeated(lambda _: self.bench_once(*options, status=status, prefix=prefix))
+
+    def bench_once(self, *options, status, prefix):
         out = self.folder / "bench.json"
-        done = subprocess.run([*prefix, live.Weir.program, "bench", *map(str, options), "--json", str(out)], capture_output=True, text=True,
-                              timeout=100)
+        with live.Stalls() as stalls:
+            done = subprocess.run([*prefix, live.Weir.program, "bench", *map(str, options), "--json", str(out)], capture_output=True, text=True,
+                                  timeout=3 * live.PATIENCE_S)  # a search has many trials
+        self.stood_still_s = stalls.longest_s
+        if done.returncode != status and live.NOT_HEARD in done.stderr:
+            raise live.Disturbed(done.stderr)
         self.assertEqual(done.returncode, status, done.stderr)
         return json.loads(out.read_text()) if out.exists() else None, done.stdout + done.stderr
 
@@ -71,7 +78,16 @@ class BenchTest(live.Case):
             if trial["valid"] and trial["loss_ratio"] > 0.2:
                 self.assertEqual(max(trial["lost"], key=trial["lost"].get), "kernel")
 
+    def assert_all_received(self, trial, point, lost=0):
+        held_up_s = max(self.stood_still_s, trial["latency_s"]["max"])
+        if trial["received"] + lost != trial["sent"] and held_up_s > 0.03:  # a ring may last no longer
+            raise live.Disturbed(f"somebody was held up for {held_up_s:.2f} s: {point}")
+        self.assertEqual(trial["received"] + lost, trial["sent"], point)
+
     def test_every_transport_receives_every_packet_at_a_low_rate(self):
+        live.repeated(lambda _: self.receive_by_every_transport())
+
+    def receive_by_every_transport(self):
         results, said = self.bench("--loopback", "--bytes", 2048, "--at", "2kpps", "--seconds", 0.5, "--depth", "receive,assemble")
         points = results["results"]
         by_depth = {depth: [point["transport"] for point in points if point["depth"] == depth] for depth in ("receive", "assemble")}
@@ -88,7 +104,7 @@ class BenchTest(live.Case):
             if trial["valid"] and point["transport"] != "udp-socket":
                 # A ring of blocks that are closed after milliseconds is short at a low rate; the kernel counts what did not fit.
                 was_held_up = point["transport"] == "packet-mmap" and trial["latency_s"]["max"] > 0.03
-                self.assertEqual(trial["received"] + (trial["lost"]["kernel"] if was_held_up else 0), trial["sent"], point)
+                self.assert_all_received(trial, point, trial["lost"]["kernel"] if was_held_up else 0)
                 if point["depth"] == "assemble":
                     # A receiver that is held up in the middle of a message for longer than it waits gives the message up.
                     self.assertGreater(trial["assembled"], 0.8 * trial["sent"])
@@ -97,6 +113,9 @@ class BenchTest(live.Case):
         self.assertIn("dpdk-udp", said)
 
     def every_packet(self, *options, prefix=()):
+        return live.repeated(lambda _: self.every_packet_once(*options, prefix=prefix))
+
+    def every_packet_once(self, *options, prefix):
         results, _ = self.bench("--loopback", "--bytes", 2048, "--at", "2kpps", "--seconds", 0.5, *options, prefix=prefix)
         for point in results["results"]:
             self.assertEqual(point["not_available"], "", point)
@@ -104,7 +123,7 @@ class BenchTest(live.Case):
             self.assert_account(trial)
             self.assertGreater(trial["sent"], 0)
             if trial["valid"]:
-                self.assertEqual(trial["received"], trial["sent"], point)
+                self.assert_all_received(trial, point)
         return {(point["transport"], point["depth"]): point["sender"] for point in results["results"]}
 
     def test_a_dpdk_sender_loses_nothing(self):
@@ -129,7 +148,7 @@ class BenchTest(live.Case):
 
     def test_what_the_network_is_made_to_do_is_found(self):
         trial = self.valid_trial("--loopback", "--transport", "packet-mmap", "--bytes", 500, "--sender-fault", "drop=0.02,duplicate=0.01,reorder=4,seed=5",
-                                 "--at", "10kpps", "--seconds", 2)
+                                 "--at", "4kpps", "--seconds", 5)
         self.assert_account(trial)
         self.assertLess(abs(trial["lost"]["wire"] / 400 - 1), 0.3)
         self.assertLess(abs(trial["duplicates"] / 200 - 1), 0.4)
@@ -205,53 +224,49 @@ class BenchTest(live.Case):
             _, said = self.bench("--client", "10.7.0.2", "--token", "abc", "--address", "10.7.0.1", "--at", "1kpps", status=1, prefix=hosts.at("client"))
             self.assertIn("10.7.0.1 is no address of this host: nothing will be sent there", said)
             server.send_signal(signal.SIGINT)
-            self.assertEqual(server.wait(10), 0)
+            self.assertEqual(server.wait(live.PATIENCE_S), 0)
 
     def test_the_end_of_one_side_is_the_end_of_the_other(self):
         with Hosts() as hosts:
             command = [*hosts.at("client"), live.Weir.program, "bench", "--client", "10.7.0.2", "--token", "abc", "--transport", "udp-tuned", "--bytes", "1000",
-                       "--at", "2kpps", "--seconds", "60"]
+                       "--at", "2kpps", "--seconds", "600"]
             for victim in ("server", "client"):
                 server = hosts.server(self)
                 client = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
                 self.addCleanup(client.kill)
                 hosts.wait_for_packets(200)
-                begun = time.monotonic()
                 {"server": server, "client": client}[victim].kill()
                 if victim == "server":
-                    said = client.communicate(timeout=10)[1]
+                    said = client.communicate(timeout=live.PATIENCE_S)[1]
                     self.assertEqual(client.returncode, 1)
-                    self.assertLess(time.monotonic() - begun, 5)
                     self.assertIn("the other side has hung up", said)
                     sent = hosts.packets_sent()
-                    time.sleep(0.5)
+                    time.sleep(0.5)  # for nothing to come
                     self.assertLess(hosts.packets_sent() - sent, 20, "somebody is still sending")
                 else:
                     client.communicate()
                     self.assertTrue(self.said(server, "the other side has hung up"))
-                    self.assertLess(time.monotonic() - begun, 5)
                     server.send_signal(signal.SIGINT)
-                    self.assertEqual(server.wait(10), 0)
-                server.wait(10)
+                    self.assertEqual(server.wait(live.PATIENCE_S), 0)
+                server.wait(live.PATIENCE_S)
 
     def test_a_machine_that_was_held_up_goes_on(self):
         with Hosts() as hosts:
             server = hosts.server(self)
             client = subprocess.Popen([*hosts.at("client"), live.Weir.program, "bench", "--client", "10.7.0.2", "--token", "abc", "--transport", "udp-tuned",
-                                       "--bytes", "1000", "--at", "1kpps", "--seconds", "3"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+                                       "--bytes", "1000", "--at", "1kpps", "--seconds", "5"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
             self.addCleanup(client.kill)
             hosts.wait_for_packets(200)
             processes = [client.pid, server.pid, *self.children_of(server.pid)]
             self.assertEqual(len(processes), 3)
-            for process in processes:
-                os.kill(process, signal.SIGSTOP)
-            time.sleep(5)
+            live.stand_still(*processes)
+            time.sleep(5)  # longer than one side waits for a word of the other
             for process in processes:
                 os.kill(process, signal.SIGCONT)
-            said = client.communicate(timeout=20)[1]
+            said = client.communicate(timeout=live.PATIENCE_S)[1]
             self.assertEqual(client.returncode, 0, said)
             server.send_signal(signal.SIGINT)
-            self.assertEqual(server.wait(10), 0)
+            self.assertEqual(server.wait(live.PATIENCE_S), 0)
 
     def test_who_goes_before_everything_else_still_says_that_it_lives(self):
         results, _ = self.bench("--loopback", "--transport", "packet-mmap", "--bytes", 1000, "--at", "20kpps", "--seconds", 6, prefix=("chrt", "-f", "10"))
@@ -261,16 +276,16 @@ class BenchTest(live.Case):
         with Hosts() as hosts:
             server = hosts.server(self)
             client = subprocess.Popen([*hosts.at("client"), live.Weir.program, "bench", "--client", "10.7.0.2", "--token", "abc", "--transport", "udp-tuned",
-                                       "--bytes", "1000", "--at", "1kpps", "--seconds", "30"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+                                       "--bytes", "1000", "--at", "1kpps", "--seconds", "600"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
             self.addCleanup(client.kill)
             hosts.wait_for_packets(200)
             for process in self.children_of(server.pid):
                 os.kill(process, signal.SIGSEGV)
-            said = client.communicate(timeout=10)[1]
+            said = client.communicate(timeout=live.PATIENCE_S)[1]
             self.assertEqual(client.returncode, 1)
             self.assertIn("the server's process was ended by signal 11", said)
             server.send_signal(signal.SIGINT)
-            self.assertEqual(server.wait(10), 0)
+            self.assertEqual(server.wait(live.PATIENCE_S), 0)
 
     def test_files_that_cannot_be_written_are_said(self):
         options = ("--loopback", "--transport", "packet-mmap", "--bytes", 1000, "--at", "1kpps", "--seconds", 0.1)
@@ -336,7 +351,7 @@ class BenchTest(live.Case):
             if line.startswith("2/"):
                 break
         client.send_signal(signal.SIGINT)
-        client.communicate(timeout=10)
+        client.communicate(timeout=live.PATIENCE_S)
         self.assertEqual(client.returncode, 1)
         self.assertGreaterEqual(len(json.loads(out.read_text())["results"]), 2)
 
@@ -435,11 +450,7 @@ class Hosts:
 
     def wait_for_packets(self, count):
         begin = self.packets_sent()
-        for _ in range(200):
-            if self.packets_sent() > begin + count:
-                return
-            time.sleep(0.05)
-        raise AssertionError("nothing is sent")
+        live.wait_for(lambda: self.packets_sent() > begin + count, f"{count} packets sent")
 
 
 if __name__ == "__main__":

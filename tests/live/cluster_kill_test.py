@@ -26,7 +26,8 @@ KILLS = int(os.environ.get("WEIR_KILLS", 8))
 BLOCK = 16
 CREDITS = 16
 RATE = 1000
-PAUSE_S = float(os.environ.get("WEIR_KILL_PAUSE_S", 3))  # some tenths of a second, where nothing else wants the CPUs
+# Some tenths of a second, where nothing else wants the CPUs. If a survivor waited for the silence of who was killed it would be 20 s.
+PAUSE_S = float(os.environ.get("WEIR_KILL_PAUSE_S", 10))
 RESTART_PAUSE_S = PAUSE_S + 4  # a readout node that is started again may be behind the others by a second or two
 NODES = cluster.TWO_AND_TWO
 WITH_MANAGER = {"ma": "manager", **NODES}
@@ -198,7 +199,7 @@ class KillTest(cluster.ClusterCase):
         started, settings = self.begin(nodes, captures)
         growth = Growth(self.folder, [name for name in ("bu0", "bu1") if name != victim], started)
         begun = time.monotonic()
-        time.sleep(self.random.uniform(0, 1.2))
+        time.sleep(self.random.uniform(0, 1.2))  # any moment will do
         started[victim].stop(signal.SIGKILL)
         killed = time.monotonic()
         started[victim].process.wait()
@@ -207,13 +208,15 @@ class KillTest(cluster.ClusterCase):
         if restart:
             others[victim] = restart(victim)
         try:
-            self.end(others, timeout_s=60)
+            self.end(others)
         except AssertionError as error:
             raise AssertionError(f"{what}: {error}") from None
-        growth.end()
+        finally:
+            growth.end()
+            self.stood_still_s = growth.longest_look
         pause = max(growth.longest_pause(name, killed) for name in growth.builders)
         most = RESTART_PAUSE_S if restart else PAUSE_S
-        self.assertLess(pause, most * cluster.SLOW, f"{what}: a survivor wrote nothing for so long; this test itself stood still for "
+        self.assertLess(pause, most, f"{what}: a survivor wrote nothing for so long; this test itself stood still for "
                         f"{growth.longest_look:.1f} s\n" + "\n".join(growth.notes))
         self.assert_balanced(others)
         said, found = self.check_events(others, settings, victim, expected, what, causes)
@@ -232,11 +235,21 @@ class KillTest(cluster.ClusterCase):
         for number in range(kills):
             victim, nodes = VICTIMS[number % len(VICTIMS)]
             try:
-                kill(victim, nodes, f"seed {self.seed}, kill {number}")
+                live.repeated(lambda attempt: self.unless_disturbed(kill, victim, nodes, f"seed {self.seed}, kill {number}, attempt {attempt}"))
             except AssertionError as error:
                 failures.append(str(error))
                 print(f"FAILED: {error}", file=sys.stderr)
         self.assertEqual(failures, [], f"{len(failures)} of {kills} went wrong")
+
+    def unless_disturbed(self, kill, victim, nodes, what):
+        """A machine that stood still for seconds may have run one node much later than another."""
+        self.stood_still_s = 0
+        try:
+            kill(victim, nodes, what)
+        except AssertionError as error:
+            if self.stood_still_s > 2:
+                raise live.Disturbed(f"this test stood still for {self.stood_still_s:.1f} s: {error}") from None
+            raise
 
     def test_again_and_again(self):
         captures = self.captures(events=self.EVENTS, rate=RATE)

@@ -706,9 +706,13 @@ class FullDiskTest(ClusterCase):
 
 def written_bytes(folder, node):
     """Of the events of this builder, finished or not."""
-    files = [*folder.glob(f".{node}.part/events-*"), *folder.glob(f"{node}/events-*"), *folder.glob(f"{node}/run-*/events-*"),
-             *folder.glob(f"{node}/.run-*.part/events-*")]
-    return sum(file.stat().st_size for file in files)
+    while True:
+        try:
+            files = [*folder.glob(f".{node}.part/events-*"), *folder.glob(f"{node}/events-*"), *folder.glob(f"{node}/run-*/events-*"),
+                     *folder.glob(f"{node}/.run-*.part/events-*")]
+            return sum(file.stat().st_size for file in files)
+        except FileNotFoundError:  # a run has got its name in this moment
+            pass
 
 
 def wait_events(folder, nodes):

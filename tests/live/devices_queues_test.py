@@ -13,7 +13,7 @@ from devices_test import PROFILES, needs
 from network_test import with_stream
 
 SOURCES = 4
-STREAM = with_stream('transport = "udp"\nudp_dst = "19522-19525"\nformat = "ejfat"', f"sources = {SOURCES}\nmemory = \"128MiB\"\ntimeout_ms = 2000")
+STREAM = with_stream('transport = "udp"\nudp_dst = "19522-19525"\nformat = "ejfat"', f"sources = {SOURCES}\nmemory = \"128MiB\"\ntimeout_ms = 20000")
 OPTIONS = ("--format", "ejfat", "--sources", SOURCES, "--events", 40, "--bytes", 20000, "--seed", 4)
 
 

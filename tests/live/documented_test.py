@@ -62,7 +62,7 @@ ON_THE_VETH = {"examples/live-af-packet.toml", "examples/live-af-xdp.toml", "exa
                "examples/flow-rules.toml"}
 # Pages that take a weir for granted which can be asked.
 ASKED = {"docs/guides/TOP.md", "docs/reference/WATCH_API.md"}
-SEND_S = 30  # how long a sender without an end sends at most; less when the run has written something
+SEND_S = 5  # how long a sender without an end sends where no run writes
 TREE = ("README.md", "docs", "examples", "formats", "flows", "pmd-config", "scripts", "systemd", "python")
 
 EJFAT = """[[port]]
@@ -109,17 +109,13 @@ class Documented(unittest.TestCase):
         self.addCleanup(subprocess.run, ["umount", "-l", "/tmp"])
         self.run_now = None
 
-    def shell(self, text, timeout_s=120):
+    def shell(self, text, timeout_s=3 * live.PATIENCE_S):
         """Runs it; an endless sender is ended as Ctrl-C does. The exit status, and what was said."""
         endless = "weir send" in text and not re.search(r"--(events|duration)\b", text)
         process = subprocess.Popen(["bash", "-c", f"exec {text}" if endless else text], cwd=self.folder,
                                    env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
         if endless:
-            before = self.written()
-            end = time.monotonic() + SEND_S
-            while time.monotonic() < end and self.written() < before + (1 << 20) and process.poll() is None:
-                time.sleep(0.1)
-            time.sleep(0.5)
+            self.let_send(process)
             process.send_signal(signal.SIGINT)
         try:
             said, _ = process.communicate(timeout=timeout_s)
@@ -127,6 +123,20 @@ class Documented(unittest.TestCase):
             process.kill()
             said = process.communicate()[0] + f"\n(did not end within {timeout_s} s)"
         return process.returncode, said
+
+    def measured(self, text):
+        status, said = self.shell(text)
+        if status != 0 and live.NOT_HEARD in said:
+            raise live.Disturbed(said)
+        return status, said
+
+    def let_send(self, process):
+        """Until the page's run has written something; there may be none."""
+        before = self.written()
+        if self.run_now is None or self.run_now.poll() is not None or self.serves:
+            time.sleep(SEND_S)
+            return
+        live.wait_for(lambda: self.written() >= before + (1 << 20) or process.poll() is not None or self.run_now.poll() is not None, "events of the page's run")
 
     def written(self):
         """Bytes of the runs that are being written."""
@@ -140,7 +150,7 @@ class Documented(unittest.TestCase):
         self.run_now = subprocess.Popen(["bash", "-c", f"exec {text}"], cwd=self.folder, env=self.environment, stdout=self.run_said,
                                         stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         self.addCleanup(self.run_now.kill)
-        live.wait_for(lambda: self.run_now.poll() is not None or re.search("(?m)^(running|serving)", self.said()), "line that says running", 60)
+        live.wait_for(lambda: self.run_now.poll() is not None or re.search("(?m)^(running|serving)", self.said()), "line that says running")
 
     def said(self):
         return (self.folder / "said").read_text()
@@ -151,10 +161,10 @@ class Documented(unittest.TestCase):
         if run is None:
             return ""
         if run.poll() is None:
-            time.sleep(0.3)
+            self.let_take(run)
             run.send_signal(signal.SIGINT)
         try:
-            run.wait(60)
+            run.wait(live.PATIENCE_S)
         except subprocess.TimeoutExpired:
             run.kill()
             return "weir run did not end\n" + self.said()
@@ -171,6 +181,12 @@ class Documented(unittest.TestCase):
         if not any(event["complete"] for event in json.loads(inspected)["events"]):
             return f"weir run: no event is complete\n{said}"
         return ""
+
+    def let_take(self, run):
+        """Until it has written an event, if it is one that writes."""
+        events = lambda: [event for folder in (*self.folder.glob("runs/.*.part"), *self.folder.glob("tmp/.*.part")) for event in live.whole_events_in(folder)]
+        if not self.serves:
+            live.wait_for(lambda: run.poll() is not None or events(), "event of the page's run")
 
     def run_page(self, page, commands):
         problems = []
@@ -191,7 +207,7 @@ class Documented(unittest.TestCase):
                     problems.append(f"{command}: exit status {self.run_now.returncode}\n{self.said()[-1500:]}")
                     self.run_now = None
             else:
-                status, said = self.shell(text)
+                status, said = live.repeated(lambda _: self.measured(text))
                 if status != 0:
                     problems.append(f"{command}: exit status {status}\n{said[-1500:]}")
         problem = self.finish()

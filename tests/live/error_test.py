@@ -41,7 +41,7 @@ class ErrorTest(live.Case):
         self.fails(config("net_null0,nosuch=1"), 1, "'det0'", "net_null0")
 
     def test_more_queues_than_the_device_has(self):
-        text = config("net_af_packet0,iface=lo,qpairs=2").replace('name = "det0"', 'name = "det0"\nqueues = 64')
+        text = config("net_af_packet0,iface=lo,qpairs=2").replace("rx_descriptors = 4096", "queues = 64")
         self.fails(text, 1, "'det0'", "64", "queues")
 
     def test_the_same_device_twice(self):

@@ -42,6 +42,7 @@ format = "jungfrau"
 [events]
 sources = 2
 memory = "256MiB"
+timeout_ms = 20000
 [[sink]]
 kind = "events"
 path = "run"
@@ -62,7 +63,7 @@ idle = "sleep"
             other.sendto(b"noise", (live.RECEIVER, 10))
         sent = self.send(*options, "--rate", 20, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
         run.end()
-        self.assertEqual(run.report["events"]["complete"], 12, f"{run.report['packets']} {run.errors}")
+        self.assertEqual(run.report["events"]["complete"], 12, f"{run.report['events']} {run.report['packets']} {run.errors}")
         self.assertEqual(run.report["packets"]["placed"], sent["packets"]["sent"])
         self.assertTrue(run.report["balanced"], run.errors)
         return run, run.report["flows"][0]

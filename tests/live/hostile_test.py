@@ -22,7 +22,7 @@ class HostileTest(live.Case):
         (self.folder / "token").chmod(0o600)
         # What may not cost events are the clients: a machine that stands still for a second, or its disk, is none of them.
         slow = SIMULATED.replace("rate=40", "rate=10")  # its queue lasts for a second and a half
-        text = config(slow, memory="512MiB").replace("[events]\n", "[events]\ntimeout_ms = 60000\n")
+        text = config(slow, memory="512MiB")
         self.service = Service(self.folder, text, "--start")
         self.addCleanup(self.service.close)
         live.wait_for(lambda: self.service.state() == "running", "run")

@@ -65,6 +65,16 @@ def main(sandbox_required=False, more_arguments=0):
     sys.exit(SKIPPED if result.skipped and len(result.skipped) >= result.testsRun else 0)
 
 
+def patient(text):
+    """A shipped configuration that gives events much more time: a machine that stands still for half a second is no loss."""
+    assert text.count("timeout_ms = 500\n") == 1, text
+    return text.replace("timeout_ms = 500\n", "timeout_ms = 20000\n")
+
+
+# What `weir bench` says where a process had no processor for seconds.
+NOT_HEARD = "the other side has not been heard for four seconds"
+
+
 class Disturbed(Exception):
     """What a trial raises when the machine has not let it be what it was meant to be; says why."""
 

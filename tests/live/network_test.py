@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`weir run` on a kernel interface: net_af_packet on one end of a veth, jumbo frames from ordinary programs at the other end.
 
-The configuration is examples/live-af-packet.toml as it is; variants change the stream only. usage: network_test.py WEIR
+The configuration is examples/live-af-packet.toml with a longer timeout; variants change the stream only. usage: network_test.py WEIR
 """
 
 import os
@@ -13,15 +13,14 @@ import struct
 import live
 from telemetry_test import Client
 
-EXAMPLE = live.ROOT / "examples/live-af-packet.toml"
 PROFILE = live.ROOT / "pmd-config/net_af_packet.toml"
+EXAMPLE = live.patient((live.ROOT / "examples/live-af-packet.toml").read_text()).replace("../pmd-config/net_af_packet.toml", str(PROFILE))
 
 
-def with_stream(stream, events="sources = 2\ntimeout_ms = 500"):
+def with_stream(stream, events="sources = 2\ntimeout_ms = 20000"):
     """The example with another [[stream]]."""
-    text = EXAMPLE.read_text().replace("../pmd-config/net_af_packet.toml", str(PROFILE))
     text, count = re.subn(r"(?s)\[\[stream\]\].*?\[events\].*?(?=\[\[sink\]\])",
-                          f'[[stream]]\nport = "det0"\n{stream}\n[events]\n{events}\n', text)
+                          f'[[stream]]\nport = "det0"\n{stream}\n[events]\n{events}\n', EXAMPLE)
     assert count == 1
     return text
 
@@ -213,7 +212,7 @@ class NetworkTest(live.Case):
     def test_small_payload_holds_no_buffers(self):
         """Messages of one source, whose events wait for the other."""
         name = f"weir-small-{os.getpid()}"
-        run = self.weir(EJFAT.replace("timeout_ms = 500", "timeout_ms = 60000"), "--duration", live.PATIENCE_S, "--telemetry", name)
+        run = self.weir(EJFAT.replace("timeout_ms = 20000", "timeout_ms = 60000"), "--duration", live.PATIENCE_S, "--telemetry", name)
         self.wait_reachable(run)
         client = Client(name)
         self.addCleanup(client.socket.close)

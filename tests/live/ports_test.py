@@ -250,7 +250,7 @@ class StartTest(live.Case):
         network = live.Network()
         self.addCleanup(network.close)
         subprocess.run(network.there("ip", "neigh", "add", live.RECEIVER, "lladdr", "02:00:00:00:00:02", "dev", "gen0"), check=True)
-        text = with_stream('transport = "udp"\nudp_dst = 19522\nformat = "ejfat"', "sources = 1\ntimeout_ms = 300")
+        text = with_stream('transport = "udp"\nudp_dst = 19522\nformat = "ejfat"', "sources = 1\ntimeout_ms = 20000")
         stop = threading.Event()
         sent = [0]
 

@@ -40,7 +40,7 @@ class RecorderTest(live.Case):
 
     def test_the_flight_recorder_saves_what_is_asked_for(self):
         name = f"weir-record-{os.getpid()}"
-        run = self.run_with('packets = "incomplete"\nseconds = 5\nafter = 0.1\nbefore = 0.2\nmemory = "32MiB"\n', "--telemetry", name)
+        run = self.run_with('packets = "incomplete"\nseconds = 30\nafter = 0.1\nbefore = 0.2\nmemory = "32MiB"\n', "--telemetry", name)
         client = Client(name)
         self.addCleanup(client.socket.close)
         live.wait_for(lambda: client.ask("/weir/recorder")["seen"] > 50, "packets")
@@ -90,7 +90,7 @@ class RecorderTest(live.Case):
         path = self.folder / "run"
         sink = f'[[sink]]\nkind = "pcapng"\npath = "{path}"\nkeep_free = "0B"\nmemory = "64MiB"\n'
         progress = self.folder / "progress"
-        run = self.weir(f'{ports}{streams}[events]\nsources = 2\nmemory = "16MiB"\ntimeout_ms = 5000\n{sink}'
+        run = self.weir(f'{ports}{streams}[events]\nsources = 2\nmemory = "16MiB"\ntimeout_ms = 20000\n{sink}'
                         '[lcores]\nrx = [0, 1]\nbuild = [0]\nwork = [1]\nidle = "sleep"\n', "--progress", f"json:{progress}")
         report = run.end()
         self.assert_account(run)

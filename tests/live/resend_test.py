@@ -15,7 +15,7 @@ JUNGFRAU = ("--sources", 2, "--events", 12, "--seed", 4, "--rate", 40)
 
 class Resend(live.Case):
     def example(self, name, *replacements):
-        text = (live.ROOT / f"examples/live-{name}.toml").read_text()
+        text = live.patient((live.ROOT / f"examples/live-{name}.toml").read_text())
         for old, new in (('"../pmd-config/', f'"{PROFILES}/'), *replacements):
             self.assertIn(old, text)
             text = text.replace(old, str(new))

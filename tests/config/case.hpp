@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "config/run_config.hpp"
@@ -23,7 +24,15 @@ inline RunConfig reads_back(std::string_view text) {
     return run;
 }
 
+/// What an edit replaces and by what, and words of a message. Views, so that a compiler has little to do for each of
+/// the hundreds of literals; a Case has copies.
+using NewEdits = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+using Parts = std::initializer_list<std::string_view>;
+
 struct Case {
+    Case(std::string_view its_name, std::string_view text, NewEdits made, Parts said)
+        : name(its_name), base(text), edits(made.begin(), made.end()), parts(said.begin(), said.end()) {}
+
     std::string name;
     std::string_view base;
     Edits edits;                     // the line that ends in #! after them is the one that must be named
@@ -39,9 +48,8 @@ inline std::string udp_with(const std::string& format, const std::string& keys) 
     return edited(udp_text, {{"format = \"jungfrau\"", "format = \"" + format + "\"\n" + keys}});
 }
 /// One that is refused.
-inline Case wrong_stream(const std::string& name, const std::string& format, const std::string& keys,
-                         std::vector<std::string> parts) {
-    return {name, udp_text, {{"format = \"jungfrau\"", "format = \"" + format + "\"\n" + keys}}, std::move(parts)};
+inline Case wrong_stream(std::string_view name, const std::string& format, const std::string& keys, Parts parts) {
+    return {name, udp_text, {{"format = \"jungfrau\"", "format = \"" + format + "\"\n" + keys}}, parts};
 }
 
 class ConfigError : public testing::TestWithParam<Case> {};

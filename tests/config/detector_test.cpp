@@ -65,38 +65,34 @@ TEST_P(ConfigDetectorError, NamesLineKeyFoundAndAccepted) {
     expect_refused(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Stream, ConfigDetectorError,
-    testing::Values(
-        wrong_stream("RowsStep", "jungfrau", "rows = 100 #!",
-                     {"stream.rows", "rows = 100", "8 to 512 rows, in steps of 8"}),
-        wrong_stream("RowsZero", "jungfrau", "rows = 0 #!", {"stream.rows", "steps of 8"}),
-        wrong_stream("RowsTooMany", "jungfrau", "rows = 1024 #!", {"stream.rows", "8 to 512"}),
-        wrong_stream("RowsText", "jungfrau", "rows = \"all\" #!", {"stream.rows", "an integer"}),
-        wrong_stream("RowsOfMoench", "moench", "rows = 200 #!", {"stream.rows", "16 to 400 rows, in steps of 16"}),
-        wrong_stream("RowsOfEiger", "eiger", "rows = 6 #!", {"stream.rows", "steps of 4 with pixels of 16 bits"}),
-        wrong_stream("RowsOfEigerTwelveBits", "eiger", "bit_depth = 12\nrows = 8 #!", {"stream.rows", "steps of 16"}),
-        wrong_stream("RowsElsewhere", "ejfat", "rows = 8 #!", {"stream.rows", "\"jungfrau\", \"moench\" or \"eiger\""}),
-        wrong_stream("BitDepth", "eiger", "bit_depth = 10 #!", {"stream.bit_depth", "4, 8, 12, 16 or 32"}),
-        wrong_stream("BitDepthElsewhere", "jungfrau", "bit_depth = 16 #!", {"stream.bit_depth", "format = \"eiger\""}),
-        wrong_stream("Tengiga", "eiger", "tengiga = 1 #!", {"stream.tengiga", "true or false"}),
-        wrong_stream("TengigaElsewhere", "moench", "tengiga = true #!", {"stream.tengiga", "format = \"eiger\""}),
-        wrong_stream("InterfacesOfEiger", "eiger", "interfaces = 2 #!",
-                     {"stream.interfaces", "\"jungfrau\" or \"moench\""})),
-    case_name);
+const std::vector<Case> detector_cases{
+    wrong_stream("RowsStep", "jungfrau", "rows = 100 #!",
+                 {"stream.rows", "rows = 100", "8 to 512 rows, in steps of 8"}),
+    wrong_stream("RowsZero", "jungfrau", "rows = 0 #!", {"stream.rows", "steps of 8"}),
+    wrong_stream("RowsTooMany", "jungfrau", "rows = 1024 #!", {"stream.rows", "8 to 512"}),
+    wrong_stream("RowsText", "jungfrau", "rows = \"all\" #!", {"stream.rows", "an integer"}),
+    wrong_stream("RowsOfMoench", "moench", "rows = 200 #!", {"stream.rows", "16 to 400 rows, in steps of 16"}),
+    wrong_stream("RowsOfEiger", "eiger", "rows = 6 #!", {"stream.rows", "steps of 4 with pixels of 16 bits"}),
+    wrong_stream("RowsOfEigerTwelveBits", "eiger", "bit_depth = 12\nrows = 8 #!", {"stream.rows", "steps of 16"}),
+    wrong_stream("RowsElsewhere", "ejfat", "rows = 8 #!", {"stream.rows", "\"jungfrau\", \"moench\" or \"eiger\""}),
+    wrong_stream("BitDepth", "eiger", "bit_depth = 10 #!", {"stream.bit_depth", "4, 8, 12, 16 or 32"}),
+    wrong_stream("BitDepthElsewhere", "jungfrau", "bit_depth = 16 #!", {"stream.bit_depth", "format = \"eiger\""}),
+    wrong_stream("Tengiga", "eiger", "tengiga = 1 #!", {"stream.tengiga", "true or false"}),
+    wrong_stream("TengigaElsewhere", "moench", "tengiga = true #!", {"stream.tengiga", "format = \"eiger\""}),
+    wrong_stream("InterfacesOfEiger", "eiger", "interfaces = 2 #!",
+                 {"stream.interfaces", "\"jungfrau\" or \"moench\""})};
+INSTANTIATE_TEST_SUITE_P(Stream, ConfigDetectorError, testing::ValuesIn(detector_cases), case_name);
 
-Case total(const std::string& name, const std::string& text, std::vector<std::string> parts) {
-    return {name, declared_text, {{"packets = 64", text}}, std::move(parts)};
+Case total(std::string_view name, const std::string& text, Parts parts) {
+    return {name, declared_text, {{"packets = 64", text}}, parts};
 }
 
-INSTANTIATE_TEST_SUITE_P(DeclaredTotal, ConfigDetectorError,
-                         testing::Values(total("Zero", "total = 0 #!", {"format.total", "1 to 4294967295"}),
-                                         total("Boolean", "total = true #!",
-                                               {"format.total", "a field", "a number of bytes"}),
-                                         total("Word", "total = \"all\" #!", {"format.total", "\"16MiB\""}),
-                                         total("AndPackets", "packets = 64\ntotal = 12800 #!",
-                                               {"format.total: found both packets and total"})),
-                         case_name);
+const std::vector<Case> declared_total_cases{
+    total("Zero", "total = 0 #!", {"format.total", "1 to 4294967295"}),
+    total("Boolean", "total = true #!", {"format.total", "a field", "a number of bytes"}),
+    total("Word", "total = \"all\" #!", {"format.total", "\"16MiB\""}),
+    total("AndPackets", "packets = 64\ntotal = 12800 #!", {"format.total: found both packets and total"})};
+INSTANTIATE_TEST_SUITE_P(DeclaredTotal, ConfigDetectorError, testing::ValuesIn(declared_total_cases), case_name);
 
 }  // namespace
 }  // namespace weir::config::test

@@ -61,31 +61,26 @@ exchange = "perftest"
 )";
 const std::string key = "exchange = \"perftest\"";
 
-INSTANTIATE_TEST_SUITE_P(
-    Keys, ConfigExchangeError,
-    testing::Values(
-        Case{"OfUdp", udp_text, {{udp_dst, udp_dst + "\nexchange = \"perftest\" #!"}}, {"stream.exchange", "roce"}},
-        Case{"ListenOfUdp", udp_text, {{udp_dst, udp_dst + "\nlisten = \"0.0.0.0\" #!"}}, {"stream.listen", "roce"}},
-        Case{"Word", text, {{key, "exchange = \"cm\" #!"}}, {"stream.exchange", "\"none\" or \"perftest\""}},
-        Case{"ListenWithout", roce_text, {{"event =", "listen = \"0.0.0.0\" #!\nevent ="}}, {"stream.listen"}},
-        Case{"ListenName", text, {{key, key + "\nlisten = \"localhost\" #!"}}, {"stream.listen", "\"localhost\""}},
-        Case{"ListenPort", text, {{key, key + "\nlisten = \"10.0.0.1:70000\" #!"}}, {"stream.listen", "18515"}},
-        Case{"ListenNoPort", text, {{key, key + "\nlisten = \"10.0.0.1:\" #!"}}, {"stream.listen"}},
-        Case{"ListenPortZero", text, {{key, key + "\nlisten = \"10.0.0.1:0\" #!"}}, {"stream.listen"}},
-        Case{"Listening",
-             text,
-             {{"service = \"rc\"", "service = \"listen\""}, {key, key + " #!"}},
-             {"\"rc\", \"uc\" or"}},
-        Case{"Peer", text, {{key, key + "\npeer = [{ qp = 1 }, { qp = 2 }] #!"}}, {"stream.peer", "says who it is"}},
-        Case{"NoAddress",
-             text,
-             {{"address = \"10.1.0.2/24\"\n", ""}, {key, key + " #!"}},
-             {"stream.exchange", "IPv4 address"}},
-        Case{"TwoAtOnePlace",
-             two,
-             {{key, key + "\nlisten = \"10.0.0.1\""}, {"qp = [19]", "qp = [19]\nlisten = \"0.0.0.0:18515\" #!"}},
-             {"stream.listen", "18515", "a port of its own"}}),
-    case_name);
+const std::vector<Case> keys_cases{
+    Case{"OfUdp", udp_text, {{udp_dst, udp_dst + "\nexchange = \"perftest\" #!"}}, {"stream.exchange", "roce"}},
+    Case{"ListenOfUdp", udp_text, {{udp_dst, udp_dst + "\nlisten = \"0.0.0.0\" #!"}}, {"stream.listen", "roce"}},
+    Case{"Word", text, {{key, "exchange = \"cm\" #!"}}, {"stream.exchange", "\"none\" or \"perftest\""}},
+    Case{"ListenWithout", roce_text, {{"event =", "listen = \"0.0.0.0\" #!\nevent ="}}, {"stream.listen"}},
+    Case{"ListenName", text, {{key, key + "\nlisten = \"localhost\" #!"}}, {"stream.listen", "\"localhost\""}},
+    Case{"ListenPort", text, {{key, key + "\nlisten = \"10.0.0.1:70000\" #!"}}, {"stream.listen", "18515"}},
+    Case{"ListenNoPort", text, {{key, key + "\nlisten = \"10.0.0.1:\" #!"}}, {"stream.listen"}},
+    Case{"ListenPortZero", text, {{key, key + "\nlisten = \"10.0.0.1:0\" #!"}}, {"stream.listen"}},
+    Case{"Listening", text, {{"service = \"rc\"", "service = \"listen\""}, {key, key + " #!"}}, {"\"rc\", \"uc\" or"}},
+    Case{"Peer", text, {{key, key + "\npeer = [{ qp = 1 }, { qp = 2 }] #!"}}, {"stream.peer", "says who it is"}},
+    Case{"NoAddress",
+         text,
+         {{"address = \"10.1.0.2/24\"\n", ""}, {key, key + " #!"}},
+         {"stream.exchange", "IPv4 address"}},
+    Case{"TwoAtOnePlace",
+         two,
+         {{key, key + "\nlisten = \"10.0.0.1\""}, {"qp = [19]", "qp = [19]\nlisten = \"0.0.0.0:18515\" #!"}},
+         {"stream.listen", "18515", "a port of its own"}}};
+INSTANTIATE_TEST_SUITE_P(Keys, ConfigExchangeError, testing::ValuesIn(keys_cases), case_name);
 
 }  // namespace
 }  // namespace weir::config::test

@@ -70,37 +70,31 @@ TEST_P(ConfigPackError, NamesLineKeyFoundAndAccepted) {
     expect_refused(GetParam());
 }
 
-Case bad_pack(std::string name, std::string_view base, const std::string& keys, std::vector<std::string> parts,
+Case bad_pack(std::string_view name, std::string_view base, const std::string& keys, Parts parts,
               const std::string& before = "", const std::string& first = "[[reduce]]\n") {
-    return {std::move(name),
-            base,
-            {{"[[sink]]", before + first + "kind = \"pack\"\n" + keys + "[[sink]]"}},
-            std::move(parts)};
+    return {name, base, {{"[[sink]]", before + first + "kind = \"pack\"\n" + keys + "[[sink]]"}}, parts};
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Pack, ConfigPackError,
-    testing::Values(
-        bad_pack("Codec", udp_text, "codec = \"gzip\" #!\n",
-                 {"reduce.codec: found the string \"gzip\"", "\"bitshuffle-lz4\""}),
-        bad_pack("LevelOfLz4", udp_text, "level = 10 #!\n", {"reduce.level: found the integer 10", "1..9"}),
-        bad_pack("LevelOfZstd", udp_text, "codec = \"zstd\"\nlevel = 0 #!\n",
-                 {"reduce.level: found the integer 0", "1..19"}),
-        bad_pack("LevelOfBits", udp_text, "codec = \"bits\"\nlevel = 1 #!\n",
-                 {"reduce.level", "\"bits\" has no levels"}),
-        bad_pack("ElementsOfZstd", udp_text, "codec = \"zstd\"\nelement_bytes = 2 #!\n",
-                 {"reduce.element_bytes", "does not ask"}),
-        bad_pack("ElementsOfThree", udp_text, "element_bytes = 3 #!\n",
-                 {"reduce.element_bytes: found the integer 3", "1, 2, 4 or 8"}),
-        bad_pack("ElementsUnknown", declared_text, "", {"reduce.element_bytes: found nothing", "1, 2, 4 or 8"}, "",
-                 "[[reduce]] #!\n"),
-        bad_pack("ElementsOfAnotherType", udp_text, "element_bytes = 2\n",
-                 {"reduce.element_bytes: found the integer 2", "4, as the output \"f32\""}, energies("f32"),
-                 "[[reduce]] #!\n"),
-        bad_pack("BitsOfFloats", udp_text, "codec = \"bits\"\n",
-                 {"reduce.codec", "\"bits\" after \"jungfrau\"", "whole numbers"}, energies("f16"), "[[reduce]] #!\n"),
-        bad_pack("Twice", udp_text, "[[reduce]] #!\nkind = \"zstd\"\n", {"reduce.kind", "\"pack\" in line"})),
-    case_name);
+const std::vector<Case> pack_cases{
+    bad_pack("Codec", udp_text, "codec = \"gzip\" #!\n",
+             {"reduce.codec: found the string \"gzip\"", "\"bitshuffle-lz4\""}),
+    bad_pack("LevelOfLz4", udp_text, "level = 10 #!\n", {"reduce.level: found the integer 10", "1..9"}),
+    bad_pack("LevelOfZstd", udp_text, "codec = \"zstd\"\nlevel = 0 #!\n",
+             {"reduce.level: found the integer 0", "1..19"}),
+    bad_pack("LevelOfBits", udp_text, "codec = \"bits\"\nlevel = 1 #!\n", {"reduce.level", "\"bits\" has no levels"}),
+    bad_pack("ElementsOfZstd", udp_text, "codec = \"zstd\"\nelement_bytes = 2 #!\n",
+             {"reduce.element_bytes", "does not ask"}),
+    bad_pack("ElementsOfThree", udp_text, "element_bytes = 3 #!\n",
+             {"reduce.element_bytes: found the integer 3", "1, 2, 4 or 8"}),
+    bad_pack("ElementsUnknown", declared_text, "", {"reduce.element_bytes: found nothing", "1, 2, 4 or 8"}, "",
+             "[[reduce]] #!\n"),
+    bad_pack("ElementsOfAnotherType", udp_text, "element_bytes = 2\n",
+             {"reduce.element_bytes: found the integer 2", "4, as the output \"f32\""}, energies("f32"),
+             "[[reduce]] #!\n"),
+    bad_pack("BitsOfFloats", udp_text, "codec = \"bits\"\n",
+             {"reduce.codec", "\"bits\" after \"jungfrau\"", "whole numbers"}, energies("f16"), "[[reduce]] #!\n"),
+    bad_pack("Twice", udp_text, "[[reduce]] #!\nkind = \"zstd\"\n", {"reduce.kind", "\"pack\" in line"})};
+INSTANTIATE_TEST_SUITE_P(Pack, ConfigPackError, testing::ValuesIn(pack_cases), case_name);
 
 }  // namespace
 }  // namespace weir::config::test

@@ -44,36 +44,31 @@ TEST_P(ConfigReadoutError, NamesLineKeyFoundAndAccepted) {
     expect_refused(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Stream, ConfigReadoutError,
-    testing::Values(
-        wrong_stream("PacketsPerPulse", "ess", "packets_per_pulse = 2 #!", {"stream.packets_per_pulse", "1"}),
-        wrong_stream("PacketsPerPulseElsewhere", "dune", "packets_per_pulse = 1 #!",
-                     {"stream.packets_per_pulse", "format = \"ess\""}),
-        wrong_stream("AddressBits", "spead", "address_bits = 44 #!",
-                     {"stream.address_bits", "found 44", "48 (SPEAD-64-48) or 40"}),
-        wrong_stream("AddressBitsRange", "spead", "address_bits = 64 #!", {"stream.address_bits", "64"}),
-        wrong_stream("AddressBitsElsewhere", "ess", "address_bits = 48 #!",
-                     {"stream.address_bits", "format = \"spead\""}),
-        wrong_stream("EventItemWide", "spead", "event_item = 0x800000 #!", {"stream.event_item", "1..8388607"}),
-        wrong_stream("EventItemWideForItsFlavour", "spead", "address_bits = 48\nevent_item = 0x8000 #!",
-                     {"stream.event_item", "1..32767"}),
-        wrong_stream("EventItemOfTheHeap", "spead", "event_item = 3 #!",
-                     {"stream.event_item", "item 3", "the heap counter"}),
-        wrong_stream("EventItemNull", "spead", "event_item = 0 #!", {"stream.event_item"}),
-        wrong_stream("SourceItem", "spead", "source_item = 6 #!", {"stream.source_item", "item 6"}),
-        wrong_stream("SourceItemElsewhere", "ejfat", "source_item = 9 #!",
-                     {"stream.source_item", "format = \"spead\""}),
-        wrong_stream("HeapBytes", "spead", "heap_bytes = 0 #!", {"stream.heap_bytes"}),
-        wrong_stream("HeapBytesElsewhere", "jungfrau", "heap_bytes = 9 #!",
-                     {"stream.heap_bytes", "format = \"spead\""}),
-        wrong_stream("HeapBytesBeyondTheBound", "spead", "heap_bytes = 4096\nmax_message_bytes = 100 #!",
-                     {"stream.max_message_bytes", "at least the 4KiB"}),
-        Case{"NoSourceItem",
-             udp_text,
-             {{"[[stream]]", "[[stream]] #!"}, {"format = \"jungfrau\"", "format = \"spead\"\nsource_by = \"header\""}},
-             {"stream.source_item: found nothing", "source_by = \"header\""}}),
-    case_name);
+const std::vector<Case> readout_cases{
+    wrong_stream("PacketsPerPulse", "ess", "packets_per_pulse = 2 #!", {"stream.packets_per_pulse", "1"}),
+    wrong_stream("PacketsPerPulseElsewhere", "dune", "packets_per_pulse = 1 #!",
+                 {"stream.packets_per_pulse", "format = \"ess\""}),
+    wrong_stream("AddressBits", "spead", "address_bits = 44 #!",
+                 {"stream.address_bits", "found 44", "48 (SPEAD-64-48) or 40"}),
+    wrong_stream("AddressBitsRange", "spead", "address_bits = 64 #!", {"stream.address_bits", "64"}),
+    wrong_stream("AddressBitsElsewhere", "ess", "address_bits = 48 #!", {"stream.address_bits", "format = \"spead\""}),
+    wrong_stream("EventItemWide", "spead", "event_item = 0x800000 #!", {"stream.event_item", "1..8388607"}),
+    wrong_stream("EventItemWideForItsFlavour", "spead", "address_bits = 48\nevent_item = 0x8000 #!",
+                 {"stream.event_item", "1..32767"}),
+    wrong_stream("EventItemOfTheHeap", "spead", "event_item = 3 #!",
+                 {"stream.event_item", "item 3", "the heap counter"}),
+    wrong_stream("EventItemNull", "spead", "event_item = 0 #!", {"stream.event_item"}),
+    wrong_stream("SourceItem", "spead", "source_item = 6 #!", {"stream.source_item", "item 6"}),
+    wrong_stream("SourceItemElsewhere", "ejfat", "source_item = 9 #!", {"stream.source_item", "format = \"spead\""}),
+    wrong_stream("HeapBytes", "spead", "heap_bytes = 0 #!", {"stream.heap_bytes"}),
+    wrong_stream("HeapBytesElsewhere", "jungfrau", "heap_bytes = 9 #!", {"stream.heap_bytes", "format = \"spead\""}),
+    wrong_stream("HeapBytesBeyondTheBound", "spead", "heap_bytes = 4096\nmax_message_bytes = 100 #!",
+                 {"stream.max_message_bytes", "at least the 4KiB"}),
+    Case{"NoSourceItem",
+         udp_text,
+         {{"[[stream]]", "[[stream]] #!"}, {"format = \"jungfrau\"", "format = \"spead\"\nsource_by = \"header\""}},
+         {"stream.source_item: found nothing", "source_by = \"header\""}}};
+INSTANTIATE_TEST_SUITE_P(Stream, ConfigReadoutError, testing::ValuesIn(readout_cases), case_name);
 
 }  // namespace
 }  // namespace weir::config::test

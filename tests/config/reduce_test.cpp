@@ -178,21 +178,19 @@ TEST(ConfigReduce, PedestalsStandBeforeWhatUsesThem) {
     EXPECT_EQ(behind->found, "\"pedestal\" where there are energies from \"jungfrau\" in line 9");
 }
 
-Case bad_pedestal(std::string name, const std::string& keys, std::vector<std::string> parts) {
+Case bad_pedestal(std::string_view name, const std::string& keys, Parts parts) {
     static std::vector<std::string> kept;
     kept.reserve(64);
     kept.push_back(with(udp_text, "[[reduce]]\nkind = \"pedestal\"\n"));
-    return {std::move(name),
-            kept.back(),
-            {{"[[reduce]]\nkind = \"pedestal\"\n", "[[reduce]]\nkind = \"pedestal\"\n" + keys}},
-            std::move(parts)};
+    return {
+        name, kept.back(), {{"[[reduce]]\nkind = \"pedestal\"\n", "[[reduce]]\nkind = \"pedestal\"\n" + keys}}, parts};
 }
 
-Case bad_reducer(std::string name, const std::string& from, const std::string& to, std::vector<std::string> parts) {
+Case bad_reducer(std::string_view name, const std::string& from, const std::string& to, Parts parts) {
     static std::vector<std::string> kept;  // what the edits are made on
     kept.reserve(64);
     kept.push_back(jungfrau());
-    return {std::move(name), kept.back(), {{from, to}}, std::move(parts)};
+    return {name, kept.back(), {{from, to}}, parts};
 }
 
 TEST(ConfigReduce, PacketsHaveOneVersionOrOneForEachSource) {
@@ -215,59 +213,55 @@ TEST_P(ConfigReduceError, NamesLineKeyFoundAndAccepted) {
     expect_refused(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Reducers, ConfigReduceError,
-    testing::Values(
-        bad_reducer("NoPedestal", "[[reduce]]\nkind = \"jungfrau\"\npedestal = [\"g0.f32\", \"g1.f32\", \"g2.f32\"]\n",
-                    "[[reduce]] #!\nkind = \"jungfrau\"\n", {"reduce.pedestal: found nothing"}),
-        bad_reducer("PedestalOfTwo", "\"g1.f32\", \"g2.f32\"]", "\"g1.f32\"] #!", {"reduce.pedestal", "three entries"}),
-        bad_reducer("PedestalNumber", "\"g1.f32\", \"g2.f32\"]", "2700, \"g2.f32\"] #!",
-                    {"reduce.pedestal: found the integer 2700", "a file"}),
-        bad_reducer("PedestalEmptyList", "\"g1.f32\", \"g2.f32\"]", "[], \"g2.f32\"] #!",
-                    {"reduce.pedestal", "a file for each"}),
-        bad_reducer("GainOfTwo", "-1.439, -0.1145]", "-1.439] #!", {"reduce.gain", "three entries"}),
-        bad_reducer("FragmentsOfFloats", "41.0, -1.439, -0.1145]", "41.0, -1.439, -0.1145]\nat = \"fragment\" #!",
-                    {"reduce.at", "f16"}),
-        bad_reducer("GainMisspelt", "gain = [41.0, -1.439, -0.1145]", "gian = [41.0, -1.439, -0.1145] #!",
-                    {"reduce.\"gian\": found an unknown key; did you mean \"gain\"?"}),
-        bad_reducer("KindMisspelt", "kind = \"jungfrau\"", "knid = \"jungfrau\" #!",
-                    {"reduce.\"knid\": found an unknown key; did you mean \"kind\"?"}),
-        bad_reducer("GainZero", "41.0, -1.439, -0.1145]", "0, -1.439, -0.1145] #!", {"reduce.gain", "1e-6"}),
-        bad_reducer("GainNan", "41.0, -1.439, -0.1145]", "nan, -1.439, -0.1145] #!", {"reduce.gain", "1e-6"}),
-        bad_reducer("GainFlag", "41.0, -1.439, -0.1145]", "true, -1.439, -0.1145] #!", {"reduce.gain", "a file"}),
-        bad_reducer("Units", "[[reduce]]", "[[reduce]] #!\nunit = \"photon\"",
-                    {"reduce.photon_kev: found nothing", "gain_unit"}),
-        bad_reducer("Output", "pedestal =", "output = \"f64\" #!\npedestal =", {"reduce.output", "\"f16\""}),
-        bad_reducer("PhotonEnergy", "pedestal =", "photon_kev = 0 #!\npedestal =", {"reduce.photon_kev", "0.001"}),
-        bad_reducer("CellsZero", "pedestal =", "storage_cells = 0 #!\npedestal =", {"reduce.storage_cells", "1..64"}),
-        bad_reducer("CellFieldAlone", "pedestal =", "storage_cell = { offset = 40, bytes = 4 } #!\npedestal =",
-                    {"reduce.storage_cell", "storage_cells"}),
-        bad_reducer("CellFieldOutside",
-                    "pedestal =", "storage_cells = 2\nstorage_cell = { offset = 46, bytes = 4 } #!\npedestal =",
-                    {"reduce.storage_cell.offset", "48 bytes"}),
-        bad_reducer("Level", "pedestal =", "level = 3 #!\npedestal =", {"reduce.\"level\"", "an unknown key"}),
-        Case{"NotPixels",
-             declared_text,
-             {{"[[sink]]", "[[reduce]] #!\n" + jungfrau_keys + "[[sink]]"}},
-             {"reduce.kind", "bytes as received", "format = \"jungfrau\""}}),
-    case_name);
+const std::vector<Case> reducers_cases{
+    bad_reducer("NoPedestal", "[[reduce]]\nkind = \"jungfrau\"\npedestal = [\"g0.f32\", \"g1.f32\", \"g2.f32\"]\n",
+                "[[reduce]] #!\nkind = \"jungfrau\"\n", {"reduce.pedestal: found nothing"}),
+    bad_reducer("PedestalOfTwo", "\"g1.f32\", \"g2.f32\"]", "\"g1.f32\"] #!", {"reduce.pedestal", "three entries"}),
+    bad_reducer("PedestalNumber", "\"g1.f32\", \"g2.f32\"]", "2700, \"g2.f32\"] #!",
+                {"reduce.pedestal: found the integer 2700", "a file"}),
+    bad_reducer("PedestalEmptyList", "\"g1.f32\", \"g2.f32\"]", "[], \"g2.f32\"] #!",
+                {"reduce.pedestal", "a file for each"}),
+    bad_reducer("GainOfTwo", "-1.439, -0.1145]", "-1.439] #!", {"reduce.gain", "three entries"}),
+    bad_reducer("FragmentsOfFloats", "41.0, -1.439, -0.1145]", "41.0, -1.439, -0.1145]\nat = \"fragment\" #!",
+                {"reduce.at", "f16"}),
+    bad_reducer("GainMisspelt", "gain = [41.0, -1.439, -0.1145]", "gian = [41.0, -1.439, -0.1145] #!",
+                {"reduce.\"gian\": found an unknown key; did you mean \"gain\"?"}),
+    bad_reducer("KindMisspelt", "kind = \"jungfrau\"", "knid = \"jungfrau\" #!",
+                {"reduce.\"knid\": found an unknown key; did you mean \"kind\"?"}),
+    bad_reducer("GainZero", "41.0, -1.439, -0.1145]", "0, -1.439, -0.1145] #!", {"reduce.gain", "1e-6"}),
+    bad_reducer("GainNan", "41.0, -1.439, -0.1145]", "nan, -1.439, -0.1145] #!", {"reduce.gain", "1e-6"}),
+    bad_reducer("GainFlag", "41.0, -1.439, -0.1145]", "true, -1.439, -0.1145] #!", {"reduce.gain", "a file"}),
+    bad_reducer("Units", "[[reduce]]", "[[reduce]] #!\nunit = \"photon\"",
+                {"reduce.photon_kev: found nothing", "gain_unit"}),
+    bad_reducer("Output", "pedestal =", "output = \"f64\" #!\npedestal =", {"reduce.output", "\"f16\""}),
+    bad_reducer("PhotonEnergy", "pedestal =", "photon_kev = 0 #!\npedestal =", {"reduce.photon_kev", "0.001"}),
+    bad_reducer("CellsZero", "pedestal =", "storage_cells = 0 #!\npedestal =", {"reduce.storage_cells", "1..64"}),
+    bad_reducer("CellFieldAlone", "pedestal =", "storage_cell = { offset = 40, bytes = 4 } #!\npedestal =",
+                {"reduce.storage_cell", "storage_cells"}),
+    bad_reducer("CellFieldOutside",
+                "pedestal =", "storage_cells = 2\nstorage_cell = { offset = 46, bytes = 4 } #!\npedestal =",
+                {"reduce.storage_cell.offset", "48 bytes"}),
+    bad_reducer("Level", "pedestal =", "level = 3 #!\npedestal =", {"reduce.\"level\"", "an unknown key"}),
+    Case{"NotPixels",
+         declared_text,
+         {{"[[sink]]", "[[reduce]] #!\n" + jungfrau_keys + "[[sink]]"}},
+         {"reduce.kind", "bytes as received", "format = \"jungfrau\""}}};
+INSTANTIATE_TEST_SUITE_P(Reducers, ConfigReduceError, testing::ValuesIn(reducers_cases), case_name);
 
-INSTANTIATE_TEST_SUITE_P(
-    Pedestals, ConfigReduceError,
-    testing::Values(
-        Case{"NoneDark",
-             udp_text,
-             {{"[[sink]]", "[[reduce]] #!\nkind = \"pedestal\"\n[[sink]]"}},
-             {"reduce.every: found nothing", "flag = {", "all = true"}},
-        bad_pedestal("TwoWays", "every = 10 #!\nall = true\n", {"reduce.every: found 2 ways"}),
-        bad_pedestal("FlagOutside", "flag = { offset = 46, bytes = 4 } #!\n", {"reduce.flag.offset", "48 bytes"}),
-        bad_pedestal("FlagKey", "flag = { offset = 40, bytes = 4, valu = 1 } #!\n", {"reduce.flag", "\"valu\""}),
-        bad_pedestal("Gain", "all = true\ngain = 3 #!\n", {"reduce.gain", "0..2"}),
-        bad_pedestal("IntervalTooShort", "every = 100\ninterval = 50 #!\n", {"reduce.interval", "100.."}),
-        bad_pedestal("IntervalTooLong", "all = true\ninterval = 65536 #!\n", {"reduce.interval", "1..65535"}),
-        bad_pedestal("LastOfNothing", "all = true\nstart = \"last\" #!\n", {"reduce.start", "snapshots = \"DIR\""}),
-        bad_pedestal("TwoRms", "all = true\nstart = \"a.json\"\nrms = \"b\" #!\n", {"reduce.rms", "snapshot"})),
-    case_name);
+const std::vector<Case> pedestals_cases{
+    Case{"NoneDark",
+         udp_text,
+         {{"[[sink]]", "[[reduce]] #!\nkind = \"pedestal\"\n[[sink]]"}},
+         {"reduce.every: found nothing", "flag = {", "all = true"}},
+    bad_pedestal("TwoWays", "every = 10 #!\nall = true\n", {"reduce.every: found 2 ways"}),
+    bad_pedestal("FlagOutside", "flag = { offset = 46, bytes = 4 } #!\n", {"reduce.flag.offset", "48 bytes"}),
+    bad_pedestal("FlagKey", "flag = { offset = 40, bytes = 4, valu = 1 } #!\n", {"reduce.flag", "\"valu\""}),
+    bad_pedestal("Gain", "all = true\ngain = 3 #!\n", {"reduce.gain", "0..2"}),
+    bad_pedestal("IntervalTooShort", "every = 100\ninterval = 50 #!\n", {"reduce.interval", "100.."}),
+    bad_pedestal("IntervalTooLong", "all = true\ninterval = 65536 #!\n", {"reduce.interval", "1..65535"}),
+    bad_pedestal("LastOfNothing", "all = true\nstart = \"last\" #!\n", {"reduce.start", "snapshots = \"DIR\""}),
+    bad_pedestal("TwoRms", "all = true\nstart = \"a.json\"\nrms = \"b\" #!\n", {"reduce.rms", "snapshot"})};
+INSTANTIATE_TEST_SUITE_P(Pedestals, ConfigReduceError, testing::ValuesIn(pedestals_cases), case_name);
 
 }  // namespace
 }  // namespace weir::config::test

@@ -85,11 +85,11 @@ TEST(ConfigSelect, OrderIsEnergiesThenVetoThenSparseThenCompression) {
     EXPECT_EQ(run.reduce[2].kind(), "sparse");
 }
 
-Case bad_selection(std::string name, const std::string& reducers, std::vector<std::string> parts) {
+Case bad_selection(std::string_view name, const std::string& reducers, Parts parts) {
     static std::vector<std::string> kept;  // what the edits are made on
     kept.reserve(64);
     kept.push_back(with(reducers));
-    return {std::move(name), kept.back(), {}, std::move(parts)};
+    return {name, kept.back(), {}, parts};
 }
 const std::string veto_bad = "[[reduce]] #!\nkind = \"veto\"\n";
 
@@ -99,41 +99,37 @@ TEST_P(ConfigSelectError, NamesLineKeyFoundAndAccepted) {
     expect_refused(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Select, ConfigSelectError,
-    testing::Values(
-        bad_selection("VetoThreshold", veto_bad + "min_pixels = 1\n", {"reduce.threshold: found nothing", "the unit"}),
-        bad_selection("VetoAsksNothing", veto_bad + "threshold = 1\n",
-                      {"reduce.min_pixels: found nothing", "max_peaks"}),
-        bad_selection("MinPixels", veto + "min_pixels = 0 #!\n", {"reduce.min_pixels", "1..4294967295"}),
-        bad_selection("MaxBelowMin", veto + "min_pixels = 9\nmax_pixels = 8 #!\n",
-                      {"reduce.max_pixels: found 8", "min_pixels, which is 9"}),
-        bad_selection("MaxPeaksBelowMin", veto + "min_peaks = 9\nmax_peaks = 8 #!\n",
-                      {"reduce.max_peaks: found 8", "min_peaks, which is 9"}),
-        bad_selection("RequireAlone", veto + "min_pixels = 9\nrequire = \"any\" #!\n",
-                      {"reduce.require", "both min_pixels"}),
-        bad_selection("Require", veto + "min_pixels = 9\nmin_peaks = 9\nrequire = \"one\" #!\n",
-                      {"reduce.require", "\"any\""}),
-        bad_selection("Incomplete", veto + "min_pixels = 9\nincomplete = \"drop\" #!\n",
-                      {"reduce.incomplete", "\"judge\""}),
-        bad_selection("SnrWithoutPeaks", veto + "min_pixels = 9\nsnr = 5 #!\n", {"reduce.snr", "min_peaks"}),
-        bad_selection("Radius", veto + "min_peaks = 1\npeak_radius = 4 #!\n", {"reduce.peak_radius", "1..3"}),
-        bad_selection("BackgroundInPeak", veto + "min_peaks = 1\npeak_radius = 2\nbackground_radius = 2 #!\n",
-                      {"reduce.background_radius", "3..15"}),
-        bad_selection("PeakPixels", veto + "min_peaks = 1\npeak_radius = 1\nmin_peak_pixels = 10 #!\n",
-                      {"reduce.min_peak_pixels", "1..9"}),
-        bad_selection("VetoOfSparse",
-                      sparse + "threshold = 1\n[[reduce]] #!\nkind = \"veto\"\nthreshold = 1\nmin_pixels = 1\n",
-                      {"reduce.kind", "sparse pieces", "\"veto\" after \"jungfrau\""}),
-        bad_selection("SparseAsksNothing", "[[reduce]] #!\nkind = \"sparse\"\n",
-                      {"reduce.threshold: found nothing", "sigma"}),
-        bad_selection("SparseNoNoise", "[[reduce]] #!\nkind = \"sparse\"\nsigma = 5\n",
-                      {"reduce.rms: found nothing", "\"pedestal\""}),
-        bad_selection("SparseRmsAlone", sparse + "threshold = 1\nrms = \"rms.f32\" #!\n", {"reduce.rms", "sigma"}),
-        bad_selection("SparseNan", sparse + "threshold = nan #!\n", {"reduce.threshold"}),
-        bad_selection("SparseNoFile", sparse + "sigma = 5\nrms = 7 #!\n",
-                      {"reduce.rms: found the integer 7", "a file"})),
-    case_name);
+const std::vector<Case> select_cases{
+    bad_selection("VetoThreshold", veto_bad + "min_pixels = 1\n", {"reduce.threshold: found nothing", "the unit"}),
+    bad_selection("VetoAsksNothing", veto_bad + "threshold = 1\n", {"reduce.min_pixels: found nothing", "max_peaks"}),
+    bad_selection("MinPixels", veto + "min_pixels = 0 #!\n", {"reduce.min_pixels", "1..4294967295"}),
+    bad_selection("MaxBelowMin", veto + "min_pixels = 9\nmax_pixels = 8 #!\n",
+                  {"reduce.max_pixels: found 8", "min_pixels, which is 9"}),
+    bad_selection("MaxPeaksBelowMin", veto + "min_peaks = 9\nmax_peaks = 8 #!\n",
+                  {"reduce.max_peaks: found 8", "min_peaks, which is 9"}),
+    bad_selection("RequireAlone", veto + "min_pixels = 9\nrequire = \"any\" #!\n",
+                  {"reduce.require", "both min_pixels"}),
+    bad_selection("Require", veto + "min_pixels = 9\nmin_peaks = 9\nrequire = \"one\" #!\n",
+                  {"reduce.require", "\"any\""}),
+    bad_selection("Incomplete", veto + "min_pixels = 9\nincomplete = \"drop\" #!\n",
+                  {"reduce.incomplete", "\"judge\""}),
+    bad_selection("SnrWithoutPeaks", veto + "min_pixels = 9\nsnr = 5 #!\n", {"reduce.snr", "min_peaks"}),
+    bad_selection("Radius", veto + "min_peaks = 1\npeak_radius = 4 #!\n", {"reduce.peak_radius", "1..3"}),
+    bad_selection("BackgroundInPeak", veto + "min_peaks = 1\npeak_radius = 2\nbackground_radius = 2 #!\n",
+                  {"reduce.background_radius", "3..15"}),
+    bad_selection("PeakPixels", veto + "min_peaks = 1\npeak_radius = 1\nmin_peak_pixels = 10 #!\n",
+                  {"reduce.min_peak_pixels", "1..9"}),
+    bad_selection("VetoOfSparse",
+                  sparse + "threshold = 1\n[[reduce]] #!\nkind = \"veto\"\nthreshold = 1\nmin_pixels = 1\n",
+                  {"reduce.kind", "sparse pieces", "\"veto\" after \"jungfrau\""}),
+    bad_selection("SparseAsksNothing", "[[reduce]] #!\nkind = \"sparse\"\n",
+                  {"reduce.threshold: found nothing", "sigma"}),
+    bad_selection("SparseNoNoise", "[[reduce]] #!\nkind = \"sparse\"\nsigma = 5\n",
+                  {"reduce.rms: found nothing", "\"pedestal\""}),
+    bad_selection("SparseRmsAlone", sparse + "threshold = 1\nrms = \"rms.f32\" #!\n", {"reduce.rms", "sigma"}),
+    bad_selection("SparseNan", sparse + "threshold = nan #!\n", {"reduce.threshold"}),
+    bad_selection("SparseNoFile", sparse + "sigma = 5\nrms = 7 #!\n", {"reduce.rms: found the integer 7", "a file"})};
+INSTANTIATE_TEST_SUITE_P(Select, ConfigSelectError, testing::ValuesIn(select_cases), case_name);
 
 }  // namespace
 }  // namespace weir::config::test

@@ -38,11 +38,11 @@ template <class T>
 std::string brief(const OptionTable<T>& options, const T& from, std::string_view table, std::size_t index,
                   const Remarks& remarks) {
     std::string out = comment_lines(remarks(table, index, ""));
-    for (const Option<T>& option : options.all()) {
-        if (!option.belongs(from)) continue;
+    for (const options::AnyOption& option : options.all()) {
+        if (!option.belongs(&from)) continue;
         const std::string remark = remarks(table, index, option.key());
-        if (option.is_default(from) && remark.empty()) continue;
-        std::string line = option.line(from);
+        if (option.is_default(&from) && remark.empty()) continue;
+        std::string line = option.line(&from);
         constexpr std::string_view mark = "  # default\n";
         if (line.ends_with(mark)) line.replace(line.size() - mark.size(), mark.size(), "\n");
         if (!line.empty() && line.front() != '#') out += commented_line(std::move(line), remark);

@@ -43,7 +43,7 @@ void check_shift(TableReader& table, const WrittenField& out) {
 }
 
 void add_value(OptionTable<WrittenField>& out, FieldExtra extra) {
-    Option<WrittenField>& value = out.add("value", "integer", "the number that the field has");
+    const Option<WrittenField> value = out.add("value", "integer", "the number that the field has");
     value.reads([](TableReader& table, WrittenField& into) {
         into.value = static_cast<std::uint64_t>(*table.signed_integer("value"));
     });

@@ -22,8 +22,8 @@ std::string files_text(const nlohmann::json& files);
 
 /// A key that takes one file, or a list of them.
 template <class T>
-options::Option<T>& add_files(options::OptionTable<T>& out, std::string_view key, std::string kind,
-                              std::vector<std::filesystem::path> T::*member, std::string_view meaning) {
+options::Option<T> add_files(options::OptionTable<T>& out, std::string_view key, std::string kind,
+                             std::vector<std::filesystem::path> T::*member, std::string_view meaning) {
     return out.add(key, std::move(kind), meaning)
         .reads([key = std::string(key), member](TableReader& table, T& into) {
             into.*member = read_files(table, key, *table.get(key));

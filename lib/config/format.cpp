@@ -19,8 +19,8 @@ void check_name(TableReader& table, const DeclaredSpec& spec) {
 }
 
 /// A key that has a field of the header.
-Option<DeclaredSpec>& add_field(OptionTable<DeclaredSpec>& out, const char* key,
-                                std::optional<wire::DeclaredField> DeclaredSpec::*member, std::string_view meaning) {
+Option<DeclaredSpec> add_field(OptionTable<DeclaredSpec>& out, const char* key,
+                               std::optional<wire::DeclaredField> DeclaredSpec::*member, std::string_view meaning) {
     return out.add(key, "field", meaning)
         .reads([key, member](TableReader& table, DeclaredSpec& spec) {
             spec.*member = read_field(*table.table(key), spec.header_bytes).field;

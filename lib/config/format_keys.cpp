@@ -52,8 +52,8 @@ void add_format_keys(OptionTable<StreamConfig>& out) {
         if (entry.describe == nullptr || std::ranges::find(done, entry.describe) != done.end()) continue;
         done.push_back(entry.describe);
         const auto described = entry.describe();
-        for (const Option<wire::FormatOptions>& option : described.all())
-            out.add(option.within<StreamConfig>(&StreamConfig::own))
+        for (const options::AnyOption& option : described.all())
+            out.add_of_part(option, &StreamConfig::own)
                 .refused_where(only_of(formats_with(option.key())))
                 .also_check(agrees_with_format(option.key()));
     }
@@ -76,7 +76,7 @@ wire::FormatOptions read_format_keys(const wire::FormatEntry& format, const nloh
     options::TableReader table(values, "stream", "the report");
     const auto described = format.describe();
     for (const auto& option : described.all())
-        if (std::ranges::find(format.keys, option.key()) != format.keys.end()) option.read(table, options);
+        if (std::ranges::find(format.keys, option.key()) != format.keys.end()) option.read(table, &options);
     return options;
 }
 

@@ -11,9 +11,9 @@ struct Kind {
     std::string_view name;
     std::vector<std::string> keys;  ///< its own
     /// Of a table in which unknown keys have been looked for.
-    std::function<Held(TableReader&)> read;
-    std::function<std::string(const Held&)> print;
-    std::function<nlohmann::json(const Held&)> report;
+    Callback<Held(TableReader&)> read;
+    Callback<std::string(const Held&)> print;
+    Callback<nlohmann::json(const Held&)> report;
     std::vector<Explained> explained;
     bool (*holds)(const Held&) = nullptr;  ///< whether these are options of this kind
 
@@ -23,18 +23,19 @@ struct Kind {
 };
 
 template <class T>
-Kind kind_of(std::string_view name, const OptionTable<T>& options) {
-    const auto keys = options.keys();
+Kind kind_of(std::string_view name, const OptionTable<T>& described) {
+    const std::shared_ptr<const AnyTable> options = std::make_shared<AnyTable>(described);
+    const auto keys = options->keys();
     return {name,
             {keys.begin(), keys.end()},
             [options](TableReader& table) {
                 T out{};
-                options.read_values(table, out);
+                options->read_values(table, &out);
                 return Held(std::move(out));
             },
-            [options](const Held& from) { return options.print(*from.get_if<T>()); },
-            [options](const Held& from) { return options.report(*from.get_if<T>()); },
-            options.explained(),
+            [options](const Held& from) { return options->print(from.get_if<T>()); },
+            [options](const Held& from) { return options->report(from.get_if<T>()); },
+            options->explained(),
             [](const Held& from) { return from.get_if<T>() != nullptr; }};
 }
 

@@ -19,6 +19,14 @@ json size_schema(Bounds bounds) {
     return {{"anyOf", {integer_schema(bounds), text}}};
 }
 
+json boolean_schema() {
+    return {{"type", "boolean"}};
+}
+
+json words_schema(const std::vector<std::string_view>& words) {
+    return {{"enum", words}};
+}
+
 json text_schema() {
     return {{"type", "string"}, {"minLength", 1}};
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <vector>
 
 namespace weir::options {
@@ -14,7 +15,10 @@ struct Explained;
 [[nodiscard]] nlohmann::json number_schema(double min, double max);
 /// A number of bytes, or text like "16MiB".
 [[nodiscard]] nlohmann::json size_schema(Bounds bounds);
+[[nodiscard]] nlohmann::json boolean_schema();
 [[nodiscard]] nlohmann::json text_schema();
+/// One of these.
+[[nodiscard]] nlohmann::json words_schema(const std::vector<std::string_view>& words);
 [[nodiscard]] nlohmann::json name_schema();
 /// One integer, a range as text, or a list of both.
 [[nodiscard]] nlohmann::json integers_schema(Bounds bounds);

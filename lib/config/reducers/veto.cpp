@@ -37,8 +37,8 @@ std::string no_peaks(const VetoOptions& veto) {
 
 /// A distance between pixels, or a number of them, whose bounds follow from those before it.
 template <class BoundsOf>
-Option<VetoOptions>& add_distance(OptionTable<VetoOptions>& out, std::string_view key, std::string kind,
-                                  std::uint32_t PeakOptions::*member, BoundsOf bounds, std::string_view meaning) {
+Option<VetoOptions> add_distance(OptionTable<VetoOptions>& out, std::string_view key, std::string kind,
+                                 std::uint32_t PeakOptions::*member, BoundsOf bounds, std::string_view meaning) {
     return out.add(key, std::move(kind), meaning)
         .refused_where(no_peaks)
         .reads([key = std::string(key), member, bounds](TableReader& table, VetoOptions& veto) {
@@ -98,7 +98,7 @@ OptionTable<VetoOptions> veto_options() {
                "a pixel counts when its energy is above this, in the `unit` of `jungfrau`")
         .required("the energy above which a pixel is counted, in the unit of the jungfrau before it");
     const auto count = [&out](std::string_view key, std::uint64_t least,
-                              std::optional<std::uint32_t> VetoOptions::*member, std::string_view meaning) -> auto& {
+                              std::optional<std::uint32_t> VetoOptions::*member, std::string_view meaning) {
         return out.integer(key, {least, count_max}, member, meaning).unset("not asked");
     };
     count("min_pixels", 1, &VetoOptions::pixels_min, "keep only events with so many pixels above the threshold");

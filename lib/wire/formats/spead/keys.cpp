@@ -16,8 +16,7 @@ options::OptionTable<FormatOptions> spead_keys() {
         };
     };
     options::OptionTable<FormatOptions> out;
-    const auto item = [&](std::string_view key, std::uint32_t SpeadOptions::*member,
-                          std::string_view meaning) -> auto& {
+    const auto item = [&](std::string_view key, std::uint32_t SpeadOptions::*member, std::string_view meaning) {
         return out.add(key, "item id", meaning)
             .written(options::hex_text)
             .shows([member](const FormatOptions& format) { return value_of(format.spead.*member); })

@@ -192,7 +192,7 @@ class VirtioUserTest(live.Case):
         path = self.folder / "v.sock"
         profile = live.ROOT / "pmd-config/net_virtio_user.toml"
         run = self.weir(config(f"net_virtio_user0,path={path}").replace('name = "det0"', f'name = "det0"\nprofile = "{profile}"'), "--events", 6,
-                        "--duration", live.PATIENCE_S)
+                        "--idle-exit", 10, "--duration", live.PATIENCE_S)
         live.wait_for(path.exists, "socket")  # the driver waits there for the other side, before the run begins
         sent = self.send("--sources", 2, "--events", 6, "--rate", 40, "--to", f"device:net_vhost0,iface={path},client=1")
         report = run.end()

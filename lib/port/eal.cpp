@@ -5,6 +5,7 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
+#include <rte_malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "core/doing.hpp"
@@ -72,9 +74,6 @@ std::string lcore_map(const EalConfig& config) {
     while (std::ranges::find(config.lcores, main) != config.lcores.end()) --main;
     std::string map = fmt::format("{}@({})", main, fmt::join(or_all(config.other_cpus), ","));
     for (const std::uint32_t lcore : config.lcores) {
-        if (lcore >= RTE_MAX_LCORE)
-            throw core::UsageError(
-                fmt::format("[lcores]: found lcore {}; accepted: 0 to {}", lcore, RTE_MAX_LCORE - 1));
         const bool own = config.pin && std::ranges::find(cpus, lcore) != cpus.end();
         map += own ? fmt::format(",{0}@{0}", lcore) : fmt::format(",{}@({})", lcore, all);
     }
@@ -167,9 +166,24 @@ std::string node_memory(const EalConfig& config) {
     return fmt::format("{}", fmt::join(mib, ","));
 }
 
-}  // namespace
+/// What the StandingEal was started with, if there is one.
+std::optional<EalConfig> standing;
 
-void start_eal(const EalConfig& config) {
+/// Empty, or what is asked for and is not there.
+std::string lacking(const EalConfig& has, const EalConfig& needs) {
+    if (!needs.pci.empty()) return "PCI devices";
+    if (!needs.telemetry.empty()) return "telemetry";
+    for (const std::uint32_t lcore : needs.lcores)
+        if (std::ranges::find(has.lcores, lcore) == has.lcores.end()) return fmt::format("lcore {}", lcore);
+    if (has.drivers && !needs.drivers) return "all drivers";
+    for (const std::string& driver : needs.drivers.value_or(std::vector<std::string>()))
+        if (has.drivers && std::ranges::find(*has.drivers, driver) == has.drivers->end()) return "the driver " + driver;
+    if (const std::uint64_t free = StandingEal::free_bytes(); needs.memory_bytes > free)
+        return fmt::format("{} bytes of memory, of which it has {}", needs.memory_bytes, free);
+    return {};
+}
+
+void begin_eal(const EalConfig& config) {
     const std::string lcores = lcore_map(config);
     const std::size_t split = lcores.find(' ');
     std::vector<std::string> args = {"weir", "--lcores=" + lcores.substr(0, split), lcores.substr(split + 1),
@@ -204,8 +218,38 @@ void start_eal(const EalConfig& config) {
     if (const std::string remarks = LogCapture::text(); !remarks.empty()) core::say("{}\n", remarks);
 }
 
+}  // namespace
+
+void start_eal(const EalConfig& config) {
+    for (const std::uint32_t lcore : config.lcores)
+        if (lcore >= RTE_MAX_LCORE)
+            throw core::UsageError(
+                fmt::format("[lcores]: found lcore {}; accepted: 0 to {}", lcore, RTE_MAX_LCORE - 1));
+    if (!standing) return begin_eal(config);
+    if (const std::string what = lacking(*standing, config); !what.empty())
+        throw core::RunError("DPDK runs already, and was started without " + what);
+}
+
 void stop_eal() noexcept {
-    ::rte_eal_cleanup();
+    if (!standing) ::rte_eal_cleanup();
+}
+
+StandingEal::StandingEal(const EalConfig& config) {
+    begin_eal(config);
+    standing = config;
+}
+
+std::uint64_t StandingEal::free_bytes() noexcept {
+    std::uint64_t bytes = 0;
+    for (unsigned i = 0; i < ::rte_socket_count(); ++i)
+        if (rte_malloc_socket_stats heap{}; ::rte_malloc_get_socket_stats(::rte_socket_id_by_idx(i), &heap) == 0)
+            bytes += heap.heap_freesz_bytes;
+    return bytes;
+}
+
+StandingEal::~StandingEal() {
+    standing.reset();
+    stop_eal();
 }
 
 }  // namespace weir::port

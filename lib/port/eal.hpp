@@ -25,9 +25,24 @@ struct EalConfig {
 };
 
 /// Starts EAL; the calling thread becomes the main lcore, which runs no stage. Throws core::RunError with DPDK's
-/// reason; std::bad_alloc or std::system_error where there is no room for its memory or its threads.
+/// reason; std::bad_alloc or std::system_error where there is no room for its memory or its threads. While there is a
+/// StandingEal, nothing is started and nothing is stopped; core::RunError then says what it lacks.
 void start_eal(const EalConfig& config);
 void stop_eal() noexcept;
+
+/// EAL for whatever comes one after the other in a process, each of which would start its own. One per process, as EAL.
+/// Lcores are bound as `config` says, whatever is asked for later.
+class StandingEal {
+public:
+    /// Throws as start_eal().
+    explicit StandingEal(const EalConfig& config);
+    ~StandingEal();
+    StandingEal(const StandingEal&) = delete;
+    StandingEal& operator=(const StandingEal&) = delete;
+
+    /// Of its memory, what nobody has at the moment.
+    [[nodiscard]] static std::uint64_t free_bytes() noexcept;
+};
 
 /// What DPDK and its drivers log goes to stderr, but while one of these lives it is collected: it is the reason for a
 /// step that failed, and belongs into the message about it. One at a time; after start_eal.

@@ -48,7 +48,8 @@ struct RunOptions {
 };
 
 /// Returns the exit status: 0, 1 (the run failed) or 3 (it worked, but --require-lossless did not hold). Throws
-/// core::UsageError and core::RunError. EAL can be started once per process, so this can be called once.
+/// core::UsageError and core::RunError. EAL can be started once per process, so this can be called once, unless there
+/// is a port::StandingEal.
 int execute_run(RunOptions options);
 
 }  // namespace weir::run

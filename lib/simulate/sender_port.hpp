@@ -9,7 +9,7 @@
 
 namespace weir::simulate {
 
-/// Starts EAL, which can happen only once in a process.
+/// Starts EAL (port::start_eal), which can happen only once in a process.
 class SenderPort {
 public:
     /// Frames of net_af_packet's ring and of what is received beside; more than any jumbo frame.

@@ -10,7 +10,7 @@ import sys
 
 import numpy_python  # noqa: F401  goes on under an interpreter that has numpy, or skips
 
-from support import ROOT, TIMEOUT_S, WEIR, Case, config, main, stream, weir
+from support import ROOT, TIMEOUT_S, Case, config, main, stream, weir
 
 sys.path.insert(0, str(ROOT / "tests" / "live"))
 import documented  # noqa: E402
@@ -65,7 +65,7 @@ class Toml(Case):
         file = self.path("page.toml")
         file.write_text(text)
         node = re.search(r'(?m)^\[\[node\]\]\nname = "(\w+)"', text)
-        done = subprocess.run([WEIR, "run", "--print-config", "--config", file, *(["--node", node[1]] if node else [])], capture_output=True, text=True, cwd=self.folder)
+        done = weir("run", "--print-config", "--config", file, *(["--node", node[1]] if node else []), status=None, cwd=self.folder)
         return "" if done.returncode == 0 else f"{page}:{line}: {done.stderr.strip()}\n{text}"
 
     def test_every_block_is_a_configuration_or_a_part_of_one(self):

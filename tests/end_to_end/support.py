@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+from driver import Died, Driver, Twin, can_be_repeated
 from packets import EJFAT_PORT, JUNGFRAU_PORT, QUEUE_PAIR
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -18,15 +19,74 @@ TRAP = os.environ.get("WEIR_MALLOC_TRAP", "")
 TIMEOUT_S = 120
 
 
-def weir(*args, status=0, trap=True, **options):
-    """Runs the program; fails unless it exits with `status` (None: whatever it likes)."""
-    environment = dict(os.environ)
-    if TRAP and trap:
-        environment["LD_PRELOAD"] = TRAP
-    done = subprocess.run([WEIR, *map(str, args)], capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, **options)
+# Executes subcommands as the program does, many in one process (driver.py). Where it is not given the program is started.
+DRIVER = os.environ.get("WEIR_DRIVER", "")
+drivers = []  # at most one
+twins = []  # the replays that the program did besides: one per file
+
+
+def weir(*args, status=0, trap=True, process=False, cwd=None, **options):
+    """What the program does; fails unless it exits with `status` (None: whatever it likes). By the driver, unless it is to be a `process`
+    of its own, or one is needed."""
+    args, folder = [str(arg) for arg in args], pathlib.Path(cwd or os.getcwd())
+    if process or options or not DRIVER or needs_process(args):
+        done = started(args, trap, cwd=cwd, **options)
+    elif args[0] == "replay" and not twins and can_be_repeated(args, folder):
+        done = by_both(args, folder)
+    else:
+        done = driven(args, folder)
     if status is not None and done.returncode != status:
-        raise AssertionError(f"weir {' '.join(map(str, args))}: exit {done.returncode}, expected {status}\n{done.stdout}{done.stderr}")
+        raise AssertionError(f"weir {' '.join(args)}: exit {done.returncode}, expected {status}\n{done.stdout}{done.stderr}")
     return done
+
+
+def needs_process(args):
+    """Devices stay in a process, and so do capabilities that are given up; some commands start processes, or wait for signals."""
+    command = args[0] if args else ""
+    if command == "run":
+        return "--print-config" not in args
+    return command not in ("replay", "send", "inspect", "export", "diff", "probe", "explain", "flows") or \
+        any(arg.startswith(("udp:", "device:", "rdma:", "/dev/")) or arg == "-" for arg in args)
+
+
+def environment(trap):
+    return {**os.environ, "LD_PRELOAD": TRAP} if TRAP and trap else None
+
+
+def started(args, trap, **options):
+    return subprocess.run([WEIR, *args], capture_output=True, text=True, timeout=TIMEOUT_S, **{"env": environment(trap)} | options)
+
+
+def driven(args, folder):
+    if not drivers:
+        drivers.append(Driver(DRIVER, environment(trap=True), TIMEOUT_S))
+    try:
+        return drivers[0].run(args, folder)
+    except Died:
+        drivers.clear()
+        raise
+
+
+def events_in(run):
+    """By (epoch, id), as `weir inspect` has them; None: it is no event file."""
+    said = driven(["inspect", str(run), "--json", "--digest", "sha256"], run.parent).stdout
+    return {f"{event['epoch']}/{event['id']}": event for event in json.loads(said)["events"]} if said else None
+
+
+def by_both(args, folder):
+    """The proof, in each file of tests, that the driver is the program: the same status, report and events."""
+    twin = Twin(args, folder)
+    twins.append(twin)
+    try:
+        ours, theirs = started(twin.args, trap=True, cwd=folder), driven(args, folder)
+        differences = twin.differences(events_in)
+    finally:
+        twin.remove()
+    if ours.returncode != theirs.returncode:
+        differences.insert(0, f"exit {theirs.returncode} in the driver, {ours.returncode} as the program\n{theirs.stderr}{ours.stderr}")
+    if differences:
+        raise AssertionError("\n".join([f"weir {' '.join(args)}: not the same", *differences]))
+    return theirs
 
 
 def stream(transport="udp", format="jungfrau", sources=2, first=None, **keys):
@@ -183,6 +243,12 @@ class Tap(unittest.TestResult):
 
     addFailure = addError
 
+    def fail(self, name, said):
+        """What is no test of its own."""
+        self.count += 1
+        self.errors.append((name, said))
+        print("\n".join("# " + line for line in said.splitlines()), f"not ok {self.count} - {name}", sep="\n", flush=True)
+
     def addSubTest(self, test, subtest, err):
         if err is not None:
             super().addError(test, err)
@@ -197,5 +263,8 @@ def main():
     tests = loader.loadTestsFromNames(sys.argv[1:], module) if sys.argv[1:] else loader.loadTestsFromModule(module)
     result = Tap()
     tests.run(result)
+    for driver in drivers:
+        if said := driver.close():
+            result.fail("the driver", said)
     print(f"1..{result.count}", flush=True)
     sys.exit(0 if result.wasSuccessful() else 1)

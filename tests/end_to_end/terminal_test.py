@@ -81,6 +81,7 @@ class Terminal(Case):
 
     def test_export(self):
         run = write_received(self.path("run"), [(1, [(0, 8, b"12345678", [])]), (2, [(0, (1 << 32) - 1, b"1", [(1, (1 << 32) - 2)])])], [19522])
+        self.addCleanup(os.chdir, os.getcwd())
         os.chdir(self.folder)
         text, status = on_terminal(50, "export", "run", "--to", "raw", "--out", "o1")
         self.assertEqual(status, 1)

@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WEIR = os.environ.get("WEIR") or str(ROOT / "build" / "app" / "weir")
 # Ends the program when a polling lcore allocates (tests/core/malloc_trap.cpp); absent in sanitizer builds.
 TRAP = os.environ.get("WEIR_MALLOC_TRAP", "")
-TIMEOUT_S = 120
+TIMEOUT_S = 300
 
 
 # Executes subcommands as the program does, many in one process (driver.py). Where it is not given the program is started.

@@ -67,9 +67,9 @@ class Driver:
         return f"the driver ended with {self.process.returncode}\n{said}" if self.process.returncode != 0 else ""
 
 
-# Of a report: what takes as long as it takes, how often lcores looked, what followed from both, and where it was written. Padding depends
+# Of a report: what takes as long as it takes, how full the disk is, how often lcores looked, what followed from both, and where it was written. Padding depends
 # on which worker had what.
-TIMED = {"seconds", "rates", "bottleneck", "stages", "levels", "path", "out", "cycles", "free_bytes", "queue_depth", "bytes.stored", "sinks.bytes"}
+TIMED = {"seconds", "rates", "disk", "findings", "bottleneck", "stages", "levels", "path", "out", "cycles", "free_bytes", "queue_depth", "bytes.stored", "sinks.bytes"}
 
 
 def without_times(value, name=""):

@@ -140,7 +140,7 @@ class Appliance(guest.Case):
                 out.sendto(b"", (live.RECEIVER, 9))
             found = subprocess.run(["ip", "neighbour", "show", live.RECEIVER], capture_output=True, text=True).stdout
             return "lladdr" in found
-        live.wait_for(reached, f"answer from weir\n{machine.said()[-3000:]}", 60)
+        live.wait_for(reached, f"answer from weir\n{machine.said()[-3000:]}")
 
     def options(self, events, seed):
         return ["--format", "ejfat", "--sources", 2, "--events", events, "--bytes", BYTES, "--bytes-min", BYTES, "--mtu", 8000, "--seed", seed]

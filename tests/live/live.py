@@ -358,11 +358,11 @@ class Jungfrau:
         return out
 
 
-def wait_for(condition, what):
-    end = time.monotonic() + PATIENCE_S
+def wait_for(condition, what, limit_s=PATIENCE_S):
+    end = time.monotonic() + limit_s
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError(f"no {what} within {PATIENCE_S} s")
+            raise AssertionError(f"no {what} within {limit_s} s")
         time.sleep(0.005)
 
 

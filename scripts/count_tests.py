@@ -4,7 +4,8 @@ program without cases as one.
 
 Names what failed and what was skipped, with its reason, on stderr; prints "PASSED FAILED SKIPPED" on stdout. A reason that is not in
 tests/allowed_skips.txt counts as a failure.
-usage: count_tests.py BUILD_FOLDER [--times FILE]
+usage: count_tests.py BUILD_FOLDER [--log NAME] [--times FILE]
+  --log NAME    what `meson test --logbase` was given
   --times FILE  the seconds that each program took are added to this file, a line each
 """
 
@@ -18,6 +19,7 @@ import xml.etree.ElementTree
 
 parser = argparse.ArgumentParser()
 parser.add_argument("folder", type=pathlib.Path)
+parser.add_argument("--log", default="testlog")
 parser.add_argument("--times", type=pathlib.Path)
 options = parser.parse_args()
 logs = options.folder / "meson-logs"
@@ -49,7 +51,7 @@ def skip_counts(name, reason):
     return (1, 0) if allowed else (0, 1)
 
 
-junit = logs / "testlog.junit.xml"
+junit = logs / f"{options.log}.junit.xml"
 for suite in xml.etree.ElementTree.parse(junit).getroot() if junit.exists() else ():
     # "project.program.Suite" for GoogleTest, "project.program" for TAP; a plain program is a case of the suite "project".
     program = (suite.get("name") or "").split(".", 2)
@@ -72,7 +74,7 @@ for suite in xml.etree.ElementTree.parse(junit).getroot() if junit.exists() else
         else:
             passed += 1
 
-tests = [json.loads(line) for line in (logs / "testlog.json").read_text().splitlines()]
+tests = [json.loads(line) for line in (logs / f"{options.log}.json").read_text().splitlines()]
 if options.times:
     with open(options.times, "a") as times:
         times.writelines(f"{test['duration']:.0f} {options.folder.name}: {test['name'].split(' / ')[-1]}\n" for test in tests)

@@ -231,11 +231,12 @@ class CountTests(Tree):
       <testcase name="c" status="run" result="skipped"><skipped message="needs\n root"/></testcase></testsuite>
       <testsuite name="weir"><testcase name="layers"/></testsuite></testsuites>"""
 
-    def count(self, results, junit=JUNIT):
+    def count(self, results, junit=JUNIT, log="testlog"):
         lines = [json.dumps({"name": f"weir:unit / {name}", "result": result}) for name, result in results.items()]
-        self.write("meson-logs/testlog.json", "\n".join(lines) + "\n")
-        self.write("meson-logs/testlog.junit.xml", junit)
-        run = subprocess.run([sys.executable, SCRIPTS / "count_tests.py", self.root], capture_output=True, text=True, check=True)
+        self.write(f"meson-logs/{log}.json", "\n".join(lines) + "\n")
+        self.write(f"meson-logs/{log}.junit.xml", junit)
+        options = [] if log == "testlog" else ["--log", log]
+        run = subprocess.run([sys.executable, SCRIPTS / "count_tests.py", self.root, *options], capture_output=True, text=True, check=True)
         return run.stdout.strip(), run.stderr
 
     def test_cases_and_plain_programs_add_up(self):
@@ -243,6 +244,10 @@ class CountTests(Tree):
         self.assertEqual(counts, "2 1 1")
         self.assertIn("FAILED  core: Suite.b", notes)
         self.assertIn("skipped core: Suite.c: needs root", notes)
+
+    def test_two_runs_in_one_folder_have_logs_of_their_own(self):
+        self.assertEqual(self.count({"core": "FAIL", "layers": "OK"})[0], "2 1 1")
+        self.assertEqual(self.count({"other": "OK"}, "<testsuites/>", log="guestlog")[0], "1 0 0")
 
     def test_a_program_that_crashed_after_passing_cases(self):
         good = '<testsuites><testsuite name="weir.core.S"><testcase name="a" status="run"/></testsuite></testsuites>'

@@ -113,7 +113,7 @@ protected:
         });
     }
     void serve_until(const std::function<bool()>& condition) {
-        for (int i = 0; i < 2000 && !condition(); ++i) {
+        for (int i = 0; i < 60'000 && !condition(); ++i) {
             server->serve(now);
             ::usleep(1000);
         }

@@ -41,6 +41,7 @@ struct Task {
     std::uint32_t pause_ms = 0;
     std::uint64_t file_limit = 0;
     bool hang = false;
+    bool in_step = false;  ///< a character from standard input for each event, until its end
     bool nexus = false;
     bool sparse = false;  ///< f32: only values above 899.5 are kept, as CSR pieces
     hdf5::Writer::Config config;
@@ -269,6 +270,8 @@ Task task_of(const std::vector<std::string>& args) {
             task.cut_event = number();
         else if (key == "hang")
             task.hang = true;
+        else if (key == "in_step")
+            task.in_step = true;
         else if (key == "nexus")
             task.nexus = true;
         else if (key == "sparse")
@@ -325,6 +328,7 @@ int run(const Task& task) {
                 ::usleep(task.pause_ms * 1000);
                 sink.sync_if_due();
                 say(fmt::format("written {} synced {}", sink.stats().events, sink.stats().synced_events));
+                if (task.in_step) std::getchar();
             }
         }
         worker.flush();

@@ -70,8 +70,8 @@ class Hdf5Case(Case):
     def start(self, name="run", **task):
         task.setdefault("content", "received")
         process = subprocess.Popen([FEED, f"path={self.path(name)}", *(f"{key}={value}" for key, value in task.items())],
-                                   stdout=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: (process.kill(), process.wait(), process.stdout.close()))
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.kill(), process.wait(), process.stdin.close(), process.stdout.close()))
         return process, self.path(f".{name}.part")
 
     def check_images(self, file, task, events):
@@ -324,9 +324,10 @@ class Running(Hdf5Case):
 
     def test_a_reader_follows_the_data_file_and_the_master(self):
         task = {"content": "received", "events": 60, "rows": 64, "missing_every": 4, "pause_ms": 15, "events_per_file": 25, "codec": "lz4",
-                "pieces": "raw"}
+                "pieces": "raw", "in_step": "yes"}
         process, part = self.start(**task)
-        self.lines_until(process, lambda line: "synced 0" not in line)
+        on = lambda: print(end=".", file=process.stdin, flush=True)  # it is not written faster than it is looked at
+        self.lines_until(process, lambda line: "synced 0" not in line or on())
         seen = []
         with h5py.File(part / "data-000000.h5", "r", swmr=True) as file:
             number, data = file["/entry/events/number"], file["/entry/data/data"]
@@ -341,14 +342,17 @@ class Running(Hdf5Case):
                     last = number.shape[0] - 1
                     self.assertEqual(number[last], 1000 + last)
                     numpy.testing.assert_array_equal(data[last], image(task, last))
-                time.sleep(0.005)
-        self.assertGreater(len(seen), 2, "it was written faster than it was looked at")
-        self.lines_until(process, lambda line: int(line.split()[3]) >= 27)
+                on()
+                self.lines_until(process, lambda line: True)
+        self.assertGreater(len(seen), 2)
+        on()
+        self.lines_until(process, lambda line: int(line.split()[3]) >= 27 or on())
         with h5py.File(part / "master.h5", "r", swmr=True) as file:
             count = file["/entry/events/number"].shape[0]
             self.assertGreaterEqual(count, 27)
             for event in (0, 24, 25, count - 1):
                 numpy.testing.assert_array_equal(file["/entry/data/data"][event], image(task, event))
+        process.stdin.close()
         process.wait(timeout=60)
         with h5py.File(self.path("run", None) / "master.h5") as file:
             self.check_images(file, task, range(60))

@@ -91,7 +91,7 @@ class Cluster(live.Case):
             (self.shared / name).write_text(configuration(in_cluster))
         self.on_the_host("replay", "all.pcap", "--config", "one.toml", "--out", "one")
         network = ["-netdev", "user,id=n0,restrict=on", *guest.nic("virtio-net-pci", "10", "n0")]
-        said = guest.Guest(self.shared, JOB, *network, cpus=2, memory=1536, limit_s=500).wait()
+        said = guest.Guest(self.shared, JOB, *network, cpus=2, memory=1536, limit_s=1000).wait()
 
         expected, found = self.events_of("one"), self.events_of("bu0", "bu1")
         self.assertEqual(len(expected), EVENTS)

@@ -65,16 +65,22 @@ while at < len(data):
     out.send(data[at + 16:at + 16 + size])
     at, sent = at + 16 + size, sent + 1
     time.sleep(0.002)
-print("injected", sent)
+print("injected", sent, flush=True)
+
+# weir has them when it looks for more, as it says each second, and there are none.
+def received():
+    return [line.split('"received":')[1].split(",")[0] for line in open("/tmp/progress").read().split("\\n")[:-1]]
+before = len(received())
+while len(said := received()) < before + 3 or len(set(said[-3:])) > 1:
+    time.sleep(0.1)
 """
 
 JOB = """
 modprobe tun; modprobe sch_multiq; modprobe sch_ingress; modprobe cls_flower; modprobe act_skbedit; modprobe act_gact; modprobe act_mirred
 sysctl -q net.ipv6.conf.all.disable_ipv6=1 2>/dev/null || echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6
-start_run --duration 120
+start_run --duration 600 --progress json:/tmp/progress
 cat /tmp/errors
 python3 $share/inject.py $share/packets.pcap dtap0 || fail "injecting"
-sleep 2
 kill -INT $run
 end_run
 """

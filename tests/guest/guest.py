@@ -44,7 +44,7 @@ wait_for() { # wait_for SECONDS COMMAND...: until the command succeeds
 start_run() { # start_run OPTION...: weir run in the background; its messages go to /tmp/errors
     weir run --config $share/config.toml --out /tmp/run --report $share/report.json "$@" 2>/tmp/errors &
     run=$!
-    wait_for 60 sh -c "grep -q ^running /tmp/errors || ! kill -0 $run"
+    wait_for 300 sh -c "grep -q ^running /tmp/errors || ! kill -0 $run"
     grep -q ^running /tmp/errors || { wait $run; emulated $?; cat /tmp/errors; fail "weir run did not get going"; }
 }
 end_run() { # waits for its end
@@ -57,7 +57,7 @@ hugepages() { # hugepages MIB
     mount -t hugetlbfs none /dev/hugepages
 }
 interface() { # interface NAME ADDRESS: up, jumbo frames, no offloads
-    wait_for 10 test -d /sys/class/net/$1 || fail "there is no $1"
+    wait_for 60 test -d /sys/class/net/$1 || fail "there is no $1"
     ip link set $1 mtu 9000 up; ip address add $2 dev $1
     ethtool -K $1 tx off tso off gso off gro off >/dev/null 2>&1
 }
@@ -67,7 +67,7 @@ interface() { # interface NAME ADDRESS: up, jumbo frames, no offloads
 class Guest:
     """One guest at work. `wait` returns what the job printed."""
 
-    def __init__(self, folder, job, *qemu, name="job", cpus=1, memory=768, append="", limit_s=150):
+    def __init__(self, folder, job, *qemu, name="job", cpus=1, memory=768, append="", limit_s=600):
         self.folder, self.name, self.limit_s = pathlib.Path(folder), name, limit_s
         script = self.folder / f"{name}.sh"
         script.write_text(PROLOGUE + job)
@@ -116,7 +116,7 @@ done
         new.write_text(text)
         new.rename(self.folder / f"do.{self.count}")
 
-    def run(self, commands, status=0, limit_s=90):
+    def run(self, commands, status=0, limit_s=400):
         """What the commands printed; their exit status must be this."""
         self.give(commands + "\n")
         ended = self.folder / f"status.{self.count}"

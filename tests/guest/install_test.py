@@ -42,7 +42,7 @@ class Host(guest.Commands, guest.Machine):
 
     def reboot(self):
         self.give("systemctl reboot; sleep 1000")
-        self.wait_off(120)
+        self.wait_off(400)
 
 
 class Install(guest.Case):
@@ -66,9 +66,9 @@ class Install(guest.Case):
         shutil.copy(guest.package(), self.folder / "weir_0_amd64.deb")
         self.send(*self.options(3), "--to", self.folder / "yesterday.pcap")
         host = self.boot("first")
-        host.run("apt-get update -q", limit_s=300)
+        host.run("apt-get update -q", limit_s=600)
 
-        host.run("cd /share && DEBIAN_FRONTEND=noninteractive apt install -y ./weir_*.deb", limit_s=500)
+        host.run("cd /share && DEBIAN_FRONTEND=noninteractive apt install -y ./weir_*.deb", limit_s=600)
         host.run("weir probe /share/yesterday.pcap >/etc/weir/det.toml")
         # The device is what a capture does not know; with an address weir answers ARP.
         host.run(f"""sed -i 's|^device = .*|device = "{NIC}"\\naddress = "{live.RECEIVER}/24"|' /etc/weir/det.toml && grep -q {NIC} /etc/weir/det.toml""")
@@ -76,15 +76,16 @@ class Install(guest.Case):
         said = host.run("weir doctor --config /etc/weir/det.toml", 1)
         self.assertRegex(said, r"error +hugepages")
         self.assertRegex(said, r"wanted +driver vfio-pci")
-        host.run("systemctl enable --now weir@det", limit_s=200)
+        host.run("systemctl enable --now weir@det")
         host.reboot()
 
         host = self.boot("second")
-        host.run("until [ $(systemctl is-active weir@det) = active ]; do sleep 1; done", limit_s=200)
+        host.run("until [ $(systemctl is-active weir@det) = active ]; do sleep 1; done")
         print(f"{host.seconds():.1f} s from power-on to an active weir@det", flush=True)
         # What the first start made before the reboot is run 1.
         sent = self.send(*self.options(5), "--rate", 20, "--to", f"udp:{live.RECEIVER}")
-        host.run("sleep 3; systemctl stop weir@det && journalctl -u weir@det -b --no-pager && cp -r /var/lib/weir/runs /share/runs", limit_s=200)
+        host.run(f"until systemctl show --property StatusText weir@det | grep -q ' {EVENTS} events'; do sleep 1; done")
+        host.run("systemctl stop weir@det && journalctl -u weir@det -b --no-pager && cp -r /var/lib/weir/runs /share/runs")
         host.end()
         run = sorted((self.folder / "runs").iterdir())[-1]
         done = subprocess.run([live.Weir.program, "inspect", str(run), "--json", "--digest", "sha256"], check=True, capture_output=True, text=True)

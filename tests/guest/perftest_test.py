@@ -69,7 +69,7 @@ class Perftest(live.Case):
         shutil.copy(live.Weir.program, cls.shared)
         networks = guest.tap("det0", "n0") + guest.tap("mgmt0", "n1", "10.2.0.1/24")
         cls.client = guest.Shell(cls.shared, SETUP, *networks, *guest.nic("virtio-net-pci", "10", "n0"),
-                                 *guest.nic("virtio-net-pci", "11", "n1"), limit_s=500)
+                                 *guest.nic("virtio-net-pci", "11", "n1"), limit_s=1000)
         cls.addClassCleanup(cls.client.end)
         cls.client.run("cat /sys/class/infiniband/rxe0/ports/1/state | grep ACTIVE")
 

@@ -234,6 +234,14 @@ private:
     BlockWriter writer_;
 };
 
+bool* flag_of(Task& task, std::string_view key) {
+    return key == "hang"      ? &task.hang
+           : key == "in_step" ? &task.in_step
+           : key == "nexus"   ? &task.nexus
+           : key == "sparse"  ? &task.sparse
+                              : nullptr;
+}
+
 Task task_of(const std::vector<std::string>& args) {
     Task task;
     task.config.sync_interval_ns = 50 * core::ns_per_ms;
@@ -268,14 +276,8 @@ Task task_of(const std::vector<std::string>& args) {
             task.file_limit = number();
         else if (key == "cut_event")
             task.cut_event = number();
-        else if (key == "hang")
-            task.hang = true;
-        else if (key == "in_step")
-            task.in_step = true;
-        else if (key == "nexus")
-            task.nexus = true;
-        else if (key == "sparse")
-            task.sparse = true;
+        else if (bool* const flag = flag_of(task, key); flag != nullptr)
+            *flag = true;
         else
             throw core::UsageError("what is " + arg + "?");
     }

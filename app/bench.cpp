@@ -22,6 +22,7 @@
 #include <random>
 #include <thread>
 
+#include "bench/control_listener.hpp"
 #include "bench/loopback.hpp"
 #include "bench/measurement.hpp"
 #include "bench/report_html.hpp"
@@ -94,7 +95,8 @@ void serve_in_a_process(bench::ControlListener& listener, bench::FileDescriptor 
     int status = 0;
     while (::waitpid(child, &status, WNOHANG) == 0) {
         if (run::stop_signal() != 0) ::kill(child, SIGKILL);
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        if (bench::FileDescriptor other = listener.accept(0.005))
+            listener.turn_away(std::move(other), "the server is busy with another client");
     }
     if (run::stop_signal() != 0)
         bench::say_left(socket, "the server was stopped");

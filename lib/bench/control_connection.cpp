@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "core/foreign_json.hpp"
 
 namespace weir::bench {
 namespace {
@@ -142,19 +143,20 @@ bool ControlConnection::read_lines(std::string& rest) {
     }
     rest.append(bytes.data(), static_cast<std::size_t>(count));
     for (std::size_t line = rest.find('\n'); line != std::string::npos; line = rest.find('\n')) {
-        nlohmann::json message = nlohmann::json::parse(rest.substr(0, line), nullptr, false);
+        std::optional<nlohmann::json> message = core::read_json(std::string_view(rest).substr(0, line));
         rest.erase(0, line + 1);
-        if (!message.is_object() || !message.contains("type") || !message["type"].is_string()) {
+        const std::string type = message && message->is_object() ? core::text_member(*message, "type", "") : "";
+        if (type.empty()) {
             end("the other side does not speak the protocol of weir bench");
             return false;
         }
-        if (message["type"] == "alive") continue;
-        if (message["type"] == "left") {
-            end(message.value("what", "the other side has left"));
+        if (type == "alive") continue;
+        if (type == "left") {
+            end(core::text_member(*message, "what", "the other side has left"));
             return false;
         }
         const std::lock_guard lock(mutex_);
-        messages_.push_back(std::move(message));
+        messages_.push_back(*std::move(message));
         arrived_.notify_all();
     }
     if (rest.size() <= line_bytes_max) return true;
@@ -195,7 +197,7 @@ nlohmann::json ControlConnection::receive(double patience_s) {
                                           : fmt::format("the other side gave no answer for {:g} s", patience_s));
     nlohmann::json message = std::move(messages_.front());
     messages_.pop_front();
-    if (message["type"] == "error") throw RefusedError(message.value("what", "the other side failed"));
+    if (message["type"] == "error") throw RefusedError(core::text_member(message, "what", "the other side failed"));
     return message;
 }
 
@@ -219,33 +221,6 @@ std::string ControlConnection::other_address() const {
     socklen_t bytes = sizeof address;
     ::getpeername(socket_.get(), reinterpret_cast<sockaddr*>(&address), &bytes);
     return address_text(address);
-}
-
-void say_left(const FileDescriptor& socket, const std::string& why) {
-    const std::string line = nlohmann::json({{"type", "left"}, {"what", why}}).dump() + '\n';
-    (void)::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-ControlListener::ControlListener(const std::string& text, std::uint16_t port)
-    : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    const int yes = 1;
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    socklen_t bytes = sizeof address;
-    if (::inet_pton(AF_INET, text.c_str(), &address.sin_addr) != 1)
-        throw core::UsageError(fmt::format("{}: no IPv4 address", text));
-    if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-        ::listen(socket_.get(), 4) != 0 ||
-        ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &bytes) != 0)
-        throw core::RunError(fmt::format("cannot listen on {}:{}: {}", text, port, std::strerror(errno)));
-    port_ = ntohs(address.sin_port);
-}
-
-FileDescriptor ControlListener::accept(double patience_s) {
-    if (!ready(socket_.get(), POLLIN, static_cast<int>(patience_s * 1000))) return {};
-    return FileDescriptor(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
 }
 
 }  // namespace weir::bench

@@ -64,22 +64,4 @@ private:
     std::thread thread_;
 };
 
-/// For who holds the same socket in another process: why nobody will answer any more.
-void say_left(const FileDescriptor& socket, const std::string& why);
-
-class ControlListener {
-public:
-    /// Port 0: any. Throws core::RunError with what the system said.
-    ControlListener(const std::string& address, std::uint16_t port);
-    [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
-    /// For a process that has inherited it.
-    void close() noexcept { socket_.reset(); }
-    /// The socket of the next client; none when none came for `patience_s`.
-    [[nodiscard]] FileDescriptor accept(double patience_s);
-
-private:
-    FileDescriptor socket_;
-    std::uint16_t port_ = 0;
-};
-
 }  // namespace weir::bench

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/foreign_json.hpp"
 
 namespace weir::bench {
 namespace {
@@ -272,10 +273,10 @@ Results results_from_json(const json& from) {
 Results read_results(const std::string& path) {
     std::ifstream file(path);
     if (!file) throw core::RunError(fmt::format("{}: {}", path, std::strerror(errno)));
-    const json read = json::parse(file, nullptr, false);
-    if (read.is_discarded()) throw core::RunError(fmt::format("{}: no JSON", path));
+    const std::optional<json> read = core::read_json(std::string(std::istreambuf_iterator(file), {}));
+    if (!read) throw core::RunError(fmt::format("{}: no JSON", path));
     try {
-        return results_from_json(read);
+        return results_from_json(*read);
     } catch (const core::RunError& error) {
         throw core::RunError(fmt::format("{}: {}", path, error.what()));
     }

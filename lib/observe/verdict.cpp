@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/foreign_json.hpp"
 
 namespace weir::observe {
 
@@ -154,7 +155,8 @@ Expectation Expectation::of_reports(const std::vector<std::string>& files) {
     for (const std::string& file : files) {
         std::ifstream in(file);
         if (!in) throw core::UsageError(fmt::format("--sent {}: cannot be read", file));
-        const nlohmann::json report = nlohmann::json::parse(in, nullptr, false);
+        const auto read = core::read_json(std::string(std::istreambuf_iterator(in), {}));
+        const nlohmann::json report = read.value_or(nullptr);
         const auto number = [&](const char* key) -> std::uint64_t {
             const auto events = report.is_object() ? report.find("events") : report.end();
             if (!report.is_object() || events == report.end() || !events->is_object() || !events->contains(key) ||

@@ -3,12 +3,12 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "core/crc32c.hpp"
 #include "core/error.hpp"
+#include "core/foreign_json.hpp"
 #include "store/format.hpp"
 
 namespace weir::store {
@@ -26,31 +26,10 @@ std::string tail(std::string_view before) {
     return fmt::format("{}{:08x}{}", checksum_key, crc, ending);
 }
 
-/// Brackets inside brackets, at the deepest place.
-std::size_t nesting_depth(std::string_view text) {
-    std::size_t depth = 0;
-    std::size_t deepest = 0;
-    bool in_string = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (in_string && c == '\\') ++i;
-        if (c == '"') in_string = !in_string;
-        if (in_string) continue;
-        if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
-        if ((c == ']' || c == '}') && depth > 0) --depth;
-    }
-    return deepest;
-}
-
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text) {
-    // Printing a document again takes stack for every level.
-    constexpr std::size_t depth_max = 100;
-    if (nesting_depth(text) > depth_max) return nullptr;
-    nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
-    if (document.is_discarded()) return nullptr;
-    return document;
+    return core::read_json(text).value_or(nullptr);
 }
 
 std::string segment_name(std::uint32_t segment) {

@@ -11,6 +11,7 @@
 
 #include "core/crc32c.hpp"
 #include "core/error.hpp"
+#include "core/foreign_json.hpp"
 #include "reduce/pixels/calibration.hpp"
 #include "store/file.hpp"
 
@@ -102,12 +103,11 @@ std::vector<std::byte> read_all(const std::filesystem::path& path) {
 
 json read_json(const std::filesystem::path& path) {
     const std::vector<std::byte> bytes = read_all(path);
-    json about = json::parse(reinterpret_cast<const char*>(bytes.data()),
-                             reinterpret_cast<const char*>(bytes.data() + bytes.size()), nullptr, false);
-    if (about.is_discarded() || !about.is_object() || about.value("format", json()) != format_name)
+    std::optional<json> about = core::read_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (!about || !about->is_object() || about->value("format", json()) != format_name)
         throw UsageError(
             fmt::format("{}: not the JSON file of a snapshot of pedestals ('{}')", path.string(), format_name));
-    return about;
+    return *std::move(about);
 }
 
 void take_about(const json& about, PedestalSnapshot& out) {

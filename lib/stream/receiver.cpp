@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "core/error.hpp"
+#include "core/foreign_json.hpp"
 #include "store/run_path.hpp"
 #include "stream/zmq_library.hpp"
 
@@ -31,25 +32,13 @@ std::string as_name(std::string_view text) {
     return name;
 }
 
-/// Whether a text can be read as JSON without recursion going too deep.
-bool is_shallow(std::string_view text) {
-    constexpr int deepest = 64;
-    int depth = 0;
-    for (const char c : text) {
-        if (c == '{' || c == '[') ++depth;
-        if (c == '}' || c == ']') --depth;
-        if (depth > deepest) return false;
-    }
-    return true;
-}
-
 /// What a weir that sends knows of its run: the same as in its event files.
 nlohmann::json sender_start(const StreamMessage& start) {
     const CborValue* const text = start.extra("start_json");
     const std::string_view json = text != nullptr ? text->as_text() : std::string_view{};
-    if (json.empty() || json.size() > start_json_max || !is_shallow(json)) return nlohmann::json::object();
-    nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
-    return parsed.is_object() ? parsed : nlohmann::json::object();
+    if (json.size() > start_json_max) return nlohmann::json::object();
+    std::optional<nlohmann::json> read = core::read_json(json);
+    return read && read->is_object() ? *std::move(read) : nlohmann::json::object();
 }
 
 nlohmann::json scalar_json(const CborValue& value) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/foreign_json.hpp"
 
 namespace weir::web {
 
@@ -13,25 +14,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t levels_max = 16;
-
-/// How deeply lists and tables of a JSON text are nested, whether it is well-formed or not.
-std::size_t levels_in(std::string_view text) {
-    std::size_t now = 0;
-    std::size_t most = 0;
-    bool quoted = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (quoted && c == '\\')
-            ++i;
-        else if (c == '"')
-            quoted = !quoted;
-        else if (!quoted && (c == '[' || c == '{'))
-            most = std::max(most, ++now);
-        else if (!quoted && (c == ']' || c == '}') && now > 0)
-            --now;
-    }
-    return most;
-}
 
 const char* type_name(const json& value) {
     if (value.is_boolean()) return "bool";
@@ -94,12 +76,9 @@ json tree_answer(const json& found, std::span<const std::string_view> path, bool
 }
 
 json parse_bounded(std::string_view text) {
-    if (levels_in(text) > levels_max) throw core::UsageError("the body is nested more than 16 levels deep");
-    try {
-        return json::parse(text);
-    } catch (const json::exception&) {  // its words quote the body
-        throw core::UsageError("the body is not JSON");
-    }
+    if (core::json_levels(text) > levels_max) throw core::UsageError("the body is nested more than 16 levels deep");
+    if (std::optional<json> read = core::read_json(text)) return *std::move(read);
+    throw core::UsageError("the body is not JSON");
 }
 
 Changes changes_of(const std::string& path, const json& body) {

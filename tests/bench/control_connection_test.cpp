@@ -7,7 +7,11 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "bench/control_listener.hpp"
 #include "core/error.hpp"
 
 namespace {
@@ -28,6 +32,8 @@ struct Pair {
     std::unique_ptr<ControlConnection> server = accepted(listener);
 };
 
+constexpr std::string_view alive = "{\"type\":\"alive\"}\n";
+
 /// A side that does as it likes.
 FileDescriptor raw_client(const ControlListener& listener) {
     FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -37,6 +43,10 @@ FileDescriptor raw_client(const ControlListener& listener) {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     return socket;
+}
+
+void tell(const FileDescriptor& client, std::string_view text) {
+    EXPECT_EQ(::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
 }
 
 std::string failure_of(ControlConnection& connection, double patience_s) {
@@ -96,6 +106,7 @@ TEST(ControlConnection, ASideThatLeavesSaysWhy) {
 TEST(ControlConnection, ASilentSideIsNoticedWithinFiveSeconds) {
     ControlListener listener("127.0.0.1", 0);
     const FileDescriptor silent = raw_client(listener);
+    tell(silent, alive);
     const auto server = accepted(listener);
     const auto begun = std::chrono::steady_clock::now();
     EXPECT_EQ(failure_of(*server, 60), "the other side has not been heard for four seconds");
@@ -103,15 +114,77 @@ TEST(ControlConnection, ASilentSideIsNoticedWithinFiveSeconds) {
 }
 
 TEST(ControlConnection, SomebodyWhoSpeaksSomethingElseIsSentAway) {
-    for (const std::string& said : {std::string("GET / HTTP/1.1\r\n"), std::string("{}\n"), std::string("[1]\n"),
-                                    std::string("{\"type\": 5}\n"), std::string(2 << 20, 'x')}) {
+    // Nesting that would need more stack than there is, beside brackets in a text that seem to close it.
+    const std::string deep = R"({"type":"x","a":")" + std::string(100'000, ']') + R"(","b":)" +
+                             std::string(100'000, '[') + std::string(100'000, ']') + "}\n";
+    for (const std::string& said :
+         {std::string("GET / HTTP/1.1\r\n"), std::string("{}\n"), std::string("[1]\n"), std::string("{\"type\": 5}\n"),
+          std::string("{\"type\":\"\"}\n"), std::string(2 << 20, 'x'), deep}) {
         ControlListener listener("127.0.0.1", 0);
         const FileDescriptor client = raw_client(listener);
+        tell(client, alive);
         const auto server = accepted(listener);
         ASSERT_NE(server, nullptr);
         (void)::send(client.get(), said.data(), said.size(), MSG_NOSIGNAL);
         EXPECT_EQ(failure_of(*server, 10), "the other side does not speak the protocol of weir bench");
     }
+}
+
+TEST(ControlConnection, WordsOfAnotherKindThanTextAreNone) {
+    for (const auto& [said, failure] : {std::pair(R"({"type":"left","what":5})", "the other side has left"),
+                                        std::pair(R"({"type":"left"})", "the other side has left"),
+                                        std::pair(R"({"type":"left","what":[[]]})", "the other side has left"),
+                                        std::pair(R"({"type":"error","what":{}})", "the other side failed")}) {
+        ControlListener listener("127.0.0.1", 0);
+        const FileDescriptor client = raw_client(listener);
+        tell(client, std::string(said) + "\n");
+        const auto server = accepted(listener);
+        ASSERT_NE(server, nullptr);
+        EXPECT_EQ(failure_of(*server, 60), failure) << said;
+    }
+}
+
+TEST(ControlListener, WhoIsSilentHoldsNobodyUp) {
+    ControlListener listener("127.0.0.1", 0);
+    const FileDescriptor silent = raw_client(listener);
+    const FileDescriptor half = raw_client(listener);
+    tell(half, "{\"type\":");
+    { const FileDescriptor gone = raw_client(listener); }
+    EXPECT_FALSE(listener.accept(0.05));
+    const FileDescriptor client = raw_client(listener);
+    tell(client, R"({"type":"hello","n":7})" "\n");
+    const auto server = accepted(listener);
+    ASSERT_NE(server, nullptr);
+    EXPECT_EQ(server->receive("hello", 60)["n"], 7);
+    tell(half, "\"late\"}\n");
+    const auto other = accepted(listener);
+    ASSERT_NE(other, nullptr);
+    EXPECT_NO_THROW((void)other->receive("late", 60));
+}
+
+TEST(ControlListener, ManySilentOnesDoNotUseUpItsDescriptors) {
+    ControlListener listener("127.0.0.1", 0);
+    std::vector<FileDescriptor> silent;
+    for (int i = 0; i < 200; ++i) {
+        silent.push_back(raw_client(listener));
+        EXPECT_FALSE(listener.accept(0));
+    }
+    char byte = 0;
+    EXPECT_EQ(::recv(silent.front().get(), &byte, 1, 0), 0) << "it has been let go";
+    const FileDescriptor client = raw_client(listener);
+    tell(client, alive);
+    EXPECT_NE(accepted(listener), nullptr);
+}
+
+TEST(ControlListener, WhoIsTurnedAwayReadsWhy) {
+    ControlListener listener("127.0.0.1", 0);
+    const auto client = ControlConnection::connect("127.0.0.1", listener.port(), 0);
+    client->send({{"type", "hello"}, {"text", std::string(60'000, 'x')}});
+    FileDescriptor socket = listener.accept(60);
+    ASSERT_TRUE(socket);
+    listener.turn_away(std::move(socket), "busy");
+    EXPECT_EQ(failure_of(*client, 60), "busy");
+    EXPECT_FALSE(listener.accept(0));
 }
 
 TEST(ControlConnection, NobodyThereIsSaid) {

@@ -1,0 +1,46 @@
+// Where a server of a benchmark waits for clients, and what it tells those whose turn it is not.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <string>
+
+#include "bench/file_descriptor.hpp"
+
+namespace weir::bench {
+
+/// For who holds the same socket in another process: why nobody will answer any more.
+void say_left(const FileDescriptor& socket, const std::string& why);
+
+/// A client is who has said something: others may be connected and silent without holding anybody up. They are let go
+/// after ten seconds, or when there are too many.
+class ControlListener {
+public:
+    /// Port 0: any. Throws core::RunError with what the system said.
+    ControlListener(const std::string& address, std::uint16_t port);
+    [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+    /// For a process that has inherited it.
+    void close() noexcept;
+    /// The socket of the next client; none when none came for `patience_s`.
+    [[nodiscard]] FileDescriptor accept(double patience_s);
+    /// Tells the client that it has come in vain.
+    void turn_away(FileDescriptor client, const std::string& why);
+
+private:
+    using Clock = std::chrono::steady_clock;
+    struct Waiting {
+        FileDescriptor socket;
+        Clock::time_point until;
+    };
+    void take_new();
+    [[nodiscard]] FileDescriptor take_speaking();
+    void let_go();
+
+    FileDescriptor socket_;
+    std::uint16_t port_ = 0;
+    std::list<Waiting> silent_;
+    std::list<Waiting> leaving_;  ///< have been told, and may not have read it
+};
+
+}  // namespace weir::bench

@@ -144,14 +144,22 @@ int receive_command(const std::vector<std::string>& args) {
     observe::ReportFile report(options->report);
     stream::Receiver receiver(options->address, options->out);
     catch_interrupts();
-    receive_all(receiver, *options);
-    receiver.finish();
+    try {
+        receive_all(receiver, *options);
+        receiver.finish();
+    } catch (const core::RunError& error) {
+        receiver.fail(error.what());
+    }
     const stream::ReceiveAccount& account = receiver.account();
     const nlohmann::json json = stream::receive_json(account);
     report.write(json);
     if (!options->quiet && options->json)
         fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     if (!options->quiet && !options->json) fmt::print("{}", account_text(account));
+    if (!account.failed.empty()) {
+        core::say("weir receive: {}\n", account.failed);
+        return 1;
+    }
     if (account.events() == 0) {
         core::say("weir receive: no event came from {}\n", options->address);
         return 1;

@@ -118,8 +118,7 @@ void ControlListener::turn_away(FileDescriptor client, const std::string& why) {
 
 /// Closed while there is something to read, a connection would be reset, and what was said with it.
 void ControlListener::let_go() {
-    leaving_.remove_if(
-        [](const Waiting& one) { return !empties(one.socket.get()) || Clock::now() > one.until; });
+    leaving_.remove_if([](const Waiting& one) { return !empties(one.socket.get()) || Clock::now() > one.until; });
 }
 
 }  // namespace weir::bench

@@ -103,7 +103,8 @@ std::optional<std::uint64_t> total(const StreamMessage& end, std::string_view ke
     if (value == nullptr) return {};
     if (value->kind != CborValue::Kind::map) return value->as_unsigned();
     std::uint64_t sum = 0;
-    for (std::size_t i = 1; i < value->items.size(); i += 2) sum += value->items[i].as_unsigned().value_or(0);
+    for (std::size_t i = 1; i < value->items.size(); i += 2)
+        if (__builtin_add_overflow(sum, value->items[i].as_unsigned().value_or(0), &sum)) return UINT64_MAX;
     return sum;
 }
 
@@ -121,7 +122,9 @@ std::string_view SeriesAccount::lossless(std::string& why) const {
         why = fmt::format("{} events of series {} are incomplete: the sender had no more of them", incomplete, id);
         return "no";
     }
-    if (!ended)
+    if (announced && *announced < received)
+        why = fmt::format("the sender of series {} says that it had {} events, and {} came", id, *announced, received);
+    else if (!ended)
         why = fmt::format("the end of series {} never came", id);
     else if (!announced)
         why = fmt::format("the sender of series {} does not say how many events there were", id);
@@ -137,6 +140,10 @@ std::uint64_t ReceiveAccount::events() const noexcept {
 std::string_view ReceiveAccount::lossless(std::vector<std::string>& why) const {
     std::string_view all = series.empty() ? "unknown" : "yes";
     if (series.empty()) why.emplace_back("no series came");
+    if (!failed.empty()) {
+        all = "no";
+        why.push_back(failed);
+    }
     if (malformed > 0) {
         all = "no";
         why.push_back(fmt::format("{} messages could not be understood", malformed));
@@ -274,6 +281,11 @@ void Receiver::take_end(const StreamMessage& message) {
     finish();
 }
 
+void Receiver::fail(const std::string& why) {
+    account_.failed = why;
+    run_.reset();
+}
+
 void Receiver::finish() {
     if (run_ == nullptr) return;
     SeriesAccount& series = account_.series.back();
@@ -308,6 +320,7 @@ nlohmann::json receive_json(const ReceiveAccount& account) {
     std::vector<std::string> why;
     out["lossless"] = account.lossless(why);
     out["evidence"] = why;
+    if (!account.failed.empty()) out["error"] = account.failed;
     return out;
 }
 

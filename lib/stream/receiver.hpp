@@ -42,6 +42,7 @@ struct ReceiveAccount {
     std::uint64_t unknown = 0;          ///< messages of a type that nobody knows, passed over
     std::vector<std::string> problems;  ///< the first of what was wrong with them
     std::vector<SeriesAccount> series;  ///< in the order in which they came
+    std::string failed;                 ///< why nothing more was written; empty: nothing failed
     [[nodiscard]] std::uint64_t events() const noexcept;
     /// "yes", "no" or "unknown", over all, with reasons.
     [[nodiscard]] std::string_view lossless(std::vector<std::string>& why) const;
@@ -62,6 +63,8 @@ public:
     void take(std::span<const std::byte> message);
     /// Closes the run that is open.
     void finish();
+    /// Nothing more can be written, which is why one of the others threw; what there is of the run stays as it is.
+    void fail(const std::string& why);
 
     [[nodiscard]] const ReceiveAccount& account() const noexcept { return account_; }
 

@@ -31,6 +31,11 @@ void put_date(CborWriter& to, std::string_view key, std::string_view date) {
     to.text(date);
 }
 
+void begin_message(CborWriter& to, std::uint64_t pairs) {
+    to.tag(tag_self_described);
+    to.map(pairs);
+}
+
 void put_ids(CborWriter& to, std::string_view type, const Series& series) {
     to.text("type");
     to.text(type);
@@ -136,7 +141,7 @@ const ElementType& element_type_of(store::hdf5::Element element) {
 }
 
 void put_start(CborWriter& to, const Series& series, const Layout* layout, std::uint64_t next_image) {
-    to.map(layout != nullptr ? 10 : 6);
+    begin_message(to, layout != nullptr ? 10 : 6);
     put_ids(to, "start", series);
     put_date(to, "arm_date", series.arm_date);
     put_number(to, "number_of_images", 0);  // nobody knows
@@ -168,7 +173,7 @@ void put_start(CborWriter& to, const Series& series, const Layout* layout, std::
 
 void put_event_head(CborWriter& to, std::string_view type, const Series& series, std::uint64_t image_id,
                     const EventInfo& event, const std::pair<std::uint32_t, std::uint32_t>* preview) {
-    to.map(10);
+    begin_message(to, 10);
     put_ids(to, type, series);
     put_number(to, "image_id", image_id);
     put_date(to, "series_date", store::hdf5::iso_time(series.date_ns));
@@ -199,7 +204,7 @@ void put_image_data(CborWriter& to, std::uint64_t rows, std::uint64_t columns, c
 }
 
 void put_end(CborWriter& to, const Series& series, const Totals& totals) {
-    to.map(4);
+    begin_message(to, 4);
     put_ids(to, "end", series);
     to.text("user_data");
     to.map(3);

@@ -222,6 +222,7 @@ const CborValue* StreamMessage::extra(std::string_view key) const noexcept {
 std::optional<StreamMessage> read_message(std::span<const std::byte> bytes, std::string& problem) {
     auto value = parse_cbor(bytes, problem);
     if (!value) return {};
+    if (value->tagged(tag_self_described) != nullptr) value = CborValue(std::move(value->items.front()));
     const CborValue* const type = value->find("type");
     if (type == nullptr || type->kind != CborValue::Kind::text) {
         problem = "no map with a type";

@@ -152,7 +152,8 @@ TEST(ControlListener, WhoIsSilentHoldsNobodyUp) {
     { const FileDescriptor gone = raw_client(listener); }
     EXPECT_FALSE(listener.accept(0.05));
     const FileDescriptor client = raw_client(listener);
-    tell(client, R"({"type":"hello","n":7})" "\n");
+    tell(client, R"({"type":"hello","n":7})"
+                 "\n");
     const auto server = accepted(listener);
     ASSERT_NE(server, nullptr);
     EXPECT_EQ(server->receive("hello", 60)["n"], 7);

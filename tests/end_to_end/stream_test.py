@@ -74,6 +74,7 @@ class Decoder:
         return tag
 
     def decode(self, data):
+        assert data.startswith(b"\xd9\xd9\xf7"), "a message says that it is CBOR: tag 55799"
         message = cbor2.loads(data, tag_hook=self.tag_hook)
         assert next(iter(message)) == "type", message
         return message

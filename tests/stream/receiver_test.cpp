@@ -130,6 +130,8 @@ TEST(Receiver, WhatWeirSendsIsTheSameRunAgain) {
 /// A sender as the standard describes one.
 struct Foreign {
     CborWriter out;
+    bool self_described = false;
+    std::string start_json;
     std::vector<std::byte> pixels = test::as_bytes(test::noise(std::size_t{100} * 30, 5));
 
     std::vector<std::byte> done() {
@@ -138,6 +140,7 @@ struct Foreign {
         return bytes;
     }
     void ids(std::string_view type, std::uint64_t keys, std::uint64_t series = 3) {
+        if (self_described) out.tag(55799);
         out.map(keys + 3);
         out.text("type");
         out.text(type);
@@ -147,15 +150,30 @@ struct Foreign {
         out.text("01H../x y");
     }
     std::vector<std::byte> start(std::uint64_t images, std::uint64_t series = 3) {
-        ids("start", 2, series);
+        ids("start", start_json.empty() ? 2 : 3, series);
+        if (!start_json.empty()) {
+            out.text("user_data");
+            out.map(1);
+            out.text("start_json");
+            out.text(start_json);
+        }
         out.text("number_of_images");
         out.integer(images);
         out.text("image_dtype");
         out.text("uint16");
         return done();
     }
-    std::vector<std::byte> end() {
-        ids("end", 0);
+    std::vector<std::byte> end(const std::vector<std::uint64_t>& dropped = {}) {
+        ids("end", dropped.empty() ? 0 : 1);
+        if (dropped.empty()) return done();
+        out.text("user_data");
+        out.map(1);
+        out.text("dropped");
+        out.map(dropped.size());
+        for (const std::uint64_t count : dropped) {
+            out.text("cause");
+            out.integer(count);
+        }
         return done();
     }
     std::vector<std::byte> image(std::uint64_t id, std::optional<Codec> codec = {}, std::uint64_t rows = 30,
@@ -211,6 +229,75 @@ TEST(Receiver, TakesTheStreamsOfOtherSenders) {
         EXPECT_EQ(event.second, both);
     }
     EXPECT_EQ(series.path, (folder / "01H.._x_y").string());  // no path of the sender's choice
+}
+
+TEST(Receiver, ASenderThatContradictsItselfProvesNothing) {
+    const TemporaryDirectory folder;
+    Foreign sender;
+    Receiver receiver(nowhere, folder.path());
+    receiver.take(sender.start(2));
+    for (std::uint64_t id = 0; id < 3; ++id) receiver.take(sender.image(id));
+    receiver.take(sender.end());
+    std::string why;
+    EXPECT_EQ(receiver.account().series.front().lossless(why), "unknown");
+    EXPECT_EQ(why, "the sender of series 3 says that it had 2 events, and 3 came");
+}
+
+TEST(Receiver, CountsOfWhatWasDroppedDoNotWrap) {
+    const TemporaryDirectory folder;
+    Foreign sender;
+    Receiver receiver(nowhere, folder.path());
+    receiver.take(sender.start(1));
+    receiver.take(sender.image(0));
+    receiver.take(sender.end({std::uint64_t{1} << 63U, std::uint64_t{1} << 63U}));
+    const SeriesAccount& series = receiver.account().series.front();
+    std::string why;
+    EXPECT_EQ(series.dropped, UINT64_MAX);
+    EXPECT_EQ(series.lossless(why), "no");
+}
+
+TEST(Receiver, TheTagThatSaysThatItIsCborIsTakenOff) {
+    const TemporaryDirectory folder;
+    Foreign sender;
+    sender.self_described = true;
+    Receiver receiver(nowhere, folder.path());
+    receiver.take(sender.start(1));
+    receiver.take(sender.image(0, Codec::bitshuffle_lz4));
+    receiver.take(sender.end());
+    EXPECT_EQ(receiver.account().malformed, 0U);
+    EXPECT_EQ(receiver.account().events(), 1U);
+    std::string why;
+    EXPECT_EQ(receiver.account().series.front().lossless(why), "yes") << why;
+}
+
+TEST(Receiver, WhenTheDiskFailsTheAccountSaysSo) {
+    const TemporaryDirectory folder;
+    Foreign sender;
+    Receiver receiver(nowhere, folder.path());
+    receiver.take(sender.start(2));
+    receiver.take(sender.image(0));
+    receiver.fail("cannot write x: No space left on device");
+    receiver.finish();
+    std::vector<std::string> why;
+    EXPECT_EQ(receiver.account().lossless(why), "no");
+    EXPECT_EQ(why.front(), "cannot write x: No space left on device");
+    EXPECT_EQ(receive_json(receiver.account())["error"], why.front());
+    EXPECT_EQ(receiver.account().events(), 1U);
+}
+
+TEST(Receiver, NestingInATextOfTheSendersEndsNothing) {
+    for (const std::size_t levels : {std::size_t{60}, std::size_t{100'000}}) {
+        const TemporaryDirectory folder;
+        Foreign sender;
+        const std::string closed(levels, ']');
+        sender.start_json = R"({"a":")" + closed + R"(","b":)" + std::string(levels, '[') + closed + "}";
+        Receiver receiver(nowhere, folder.path());
+        receiver.take(sender.start(1));
+        receiver.take(sender.image(0));
+        receiver.take(sender.end());
+        const store::RunReader run(receiver.account().series.front().path);
+        EXPECT_EQ(run.start()["start"].contains("b"), levels == 60) << run.start().dump();
+    }
 }
 
 TEST(Receiver, GapsOfNumbersAreMissing) {

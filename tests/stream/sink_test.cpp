@@ -75,6 +75,10 @@ struct Read {
 std::unique_ptr<Read> next_message(Puller& puller) {
     auto read = std::make_unique<Read>();
     read->bytes = puller.take();
+    // DECTRIS' reference parser takes nothing that does not begin with tag 55799.
+    constexpr std::array self_described{std::byte{0xd9}, std::byte{0xd9}, std::byte{0xf7}};
+    EXPECT_TRUE(
+        std::ranges::equal(std::span(read->bytes).first(std::min<std::size_t>(read->bytes.size(), 3)), self_described));
     std::string problem;
     auto message = read_message(read->bytes, problem);
     EXPECT_TRUE(message) << problem;

@@ -14,6 +14,28 @@ namespace {
 
 constexpr std::size_t comment_bytes_max = 4096;
 
+web::Controls::Outcome put(CommandDesk::NextRun& next, std::string_view path, const nlohmann::json& value) {
+    if (path == "config/duration_s") {
+        if (!value.is_null() && !(value.is_number() && value.get<double>() >= 0 && value.get<double>() < 1e9))
+            return {400, "config/duration_s: accepted: a number of seconds, or 0 for no limit"};
+        const double seconds = value.is_null() ? 0 : value.get<double>();
+        next.duration_s = seconds > 0 ? std::optional(seconds) : std::nullopt;
+    } else if (path == "config/events") {
+        if (!value.is_null() && !value.is_number_unsigned())
+            return {400, "config/events: accepted: a whole number, or 0 for no limit"};
+        const std::uint64_t events = value.is_null() ? 0 : value.get<std::uint64_t>();
+        next.events = events > 0 ? std::optional(events) : std::nullopt;
+    } else if (path == "config/comment") {
+        if (!value.is_null() && !(value.is_string() && value.get_ref<const std::string&>().size() <= comment_bytes_max))
+            return {400, fmt::format("config/comment: accepted: a text of at most {} bytes", comment_bytes_max)};
+        next.comment = value.is_null() ? "" : value.get<std::string>();
+    } else {
+        return {404, fmt::format("{} cannot be set; accepted: config/duration_s, config/events, config/comment",
+                                 path.substr(0, 64))};
+    }
+    return {};
+}
+
 }  // namespace
 
 /// Whether it may be asked for. One at a time; only giving up goes past another one.
@@ -36,50 +58,31 @@ std::string CommandDesk::refusal(Command command) const {
                        allowed.empty() ? "nothing" : allowed);
 }
 
-web::Controls::Outcome CommandDesk::execute(std::string_view name) {
+web::Controls::Outcome CommandDesk::apply(std::span<const Value> values, std::string_view command) {
+    Outcome outcome = apply_all(values, command);
+    if (outcome.status < 300 && changed_) changed_();
+    return outcome;
+}
+
+/// Under one lock: nobody starts a run between two of them.
+web::Controls::Outcome CommandDesk::apply_all(std::span<const Value> values, std::string_view name) {
     const std::optional<Command> command = command_of(name);
-    if (!command) return {404, fmt::format("there is no command \"{}\"", name.substr(0, 64))};
-    Outcome outcome = accept(*command);
-    if (outcome.status == 202 && changed_) changed_();
+    if (!name.empty() && !command) return {404, fmt::format("there is no command \"{}\"", name.substr(0, 64))};
+    const std::lock_guard lock(mutex_);
+    NextRun next = next_;
+    for (const auto& [path, value] : values)
+        if (const Outcome wrong = put(next, path, value); wrong.status >= 300) return wrong;
+    Outcome outcome = command ? accept(*command) : Outcome{200, "for the next run"};
+    if (outcome.status < 300) next_ = std::move(next);
     return outcome;
 }
 
 web::Controls::Outcome CommandDesk::accept(Command command) {
-    const std::lock_guard lock(mutex_);
     if (!is_free(command)) return {409, refusal(command)};
     if (command == Command::abort) abort_ = true;
     if (command != Command::abort || !asked_) asked_ = command;
     last_ = {std::string(name_of(command)), time_text(pipeline::wall_ns()), false, "", ""};
     return {202, fmt::format("{}: under way", name_of(command))};
-}
-
-web::Controls::Outcome CommandDesk::set(std::string_view path, const nlohmann::json& value) {
-    Outcome outcome = keep(path, value);
-    if (outcome.status == 200 && changed_) changed_();
-    return outcome;
-}
-
-web::Controls::Outcome CommandDesk::keep(std::string_view path, const nlohmann::json& value) {
-    const std::lock_guard lock(mutex_);
-    if (path == "config/duration_s") {
-        if (!value.is_null() && !(value.is_number() && value.get<double>() >= 0 && value.get<double>() < 1e9))
-            return {400, "config/duration_s: accepted: a number of seconds, or 0 for no limit"};
-        const double seconds = value.is_null() ? 0 : value.get<double>();
-        next_.duration_s = seconds > 0 ? std::optional(seconds) : std::nullopt;
-    } else if (path == "config/events") {
-        if (!value.is_null() && !value.is_number_unsigned())
-            return {400, "config/events: accepted: a whole number, or 0 for no limit"};
-        const std::uint64_t events = value.is_null() ? 0 : value.get<std::uint64_t>();
-        next_.events = events > 0 ? std::optional(events) : std::nullopt;
-    } else if (path == "config/comment") {
-        if (!value.is_null() && !(value.is_string() && value.get_ref<const std::string&>().size() <= comment_bytes_max))
-            return {400, fmt::format("config/comment: accepted: a text of at most {} bytes", comment_bytes_max)};
-        next_.comment = value.is_null() ? "" : value.get<std::string>();
-    } else {
-        return {404, fmt::format("{} cannot be set; accepted: config/duration_s, config/events, config/comment",
-                                 path.substr(0, 64))};
-    }
-    return {200, "for the next run"};
 }
 
 State CommandDesk::state() const {

@@ -32,11 +32,10 @@ public:
 
     // Any thread.
 
-    /// 202: the control thread will do it; 404: there is no such command; 409: not in this state, or another one is
-    /// under way.
-    [[nodiscard]] Outcome execute(std::string_view command) override;
-    /// "config/duration_s", "config/events", "config/comment"; 0 or null takes it back.
-    [[nodiscard]] Outcome set(std::string_view path, const nlohmann::json& value) override;
+    /// Values are "config/duration_s", "config/events", "config/comment"; 0 or null takes one back. 200: they are set,
+    /// and there is no command; 202: the control thread will do it; 400: no such value; 404: there is no such command
+    /// or nothing to set; 409: not in this state, or another command is under way.
+    [[nodiscard]] Outcome apply(std::span<const Value> values, std::string_view command) override;
 
     [[nodiscard]] State state() const;
     [[nodiscard]] NextRun next_run() const;
@@ -66,8 +65,8 @@ private:
         std::string error;
     };
 
+    [[nodiscard]] Outcome apply_all(std::span<const Value> values, std::string_view command);
     [[nodiscard]] Outcome accept(Command command);
-    [[nodiscard]] Outcome keep(std::string_view path, const nlohmann::json& value);
     [[nodiscard]] bool is_free(Command command) const;
     [[nodiscard]] std::string refusal(Command command) const;
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -151,6 +152,13 @@ void Service::move_to(State state, nlohmann::json more) {
     station_.refresh();
 }
 
+void Service::happened(Happening what, nlohmann::json more) {
+    const std::optional<State> state = after(desk_.state(), what);
+    if (!state)
+        throw std::logic_error("internal error: this cannot happen while " + std::string(name_of(desk_.state())));
+    move_to(*state, std::move(more));
+}
+
 void Service::finish_commands(const std::string& message, const std::string& error) {
     if (under_way_) desk_.done(*std::exchange(under_way_, std::nullopt), message, error);
     if (std::exchange(aborting_, false)) desk_.done(Command::abort, message);
@@ -187,7 +195,7 @@ std::unique_ptr<run::Session> Service::arm(RunHistory::Run& run) {
 void Service::one_run(Command by) {
     under_way_ = by;
     desk_.set_error({});
-    move_to(State::arming, {});
+    move_to(after(desk_.state(), Command::start), {});
     RunHistory::Run run;
     std::unique_ptr<run::Session> session;
     const auto begin = std::chrono::steady_clock::now();
@@ -200,7 +208,7 @@ void Service::one_run(Command by) {
         if (station_.has_run()) station_.set_run_ended("it could not be started");
         desk_.set_error(error.what());
         aborting_ = desk_.wants_abort();
-        move_to(State::idle, {{"error", error.what()}});
+        happened(Happening::failed, {{"error", error.what()}});
         finish_commands({}, error.what());
         return;
     }
@@ -210,8 +218,8 @@ void Service::one_run(Command by) {
     number_ = run.number;
     nlohmann::json paths = nlohmann::json::array();
     for (const std::filesystem::path& path : run.paths) paths.push_back(path.string());
-    move_to(State::running,
-            {{"run", run.number}, {"paths", std::move(paths)}, {"arm_s", arm_s}, {"comment", run.comment}});
+    happened(Happening::armed,
+             {{"run", run.number}, {"paths", std::move(paths)}, {"arm_s", arm_s}, {"comment", run.comment}});
     finish_commands(fmt::format("run {}, started in {:.0f} ms", run.number, arm_s * 1e3), {});
     core::say("running: run {}, started in {:.0f} ms\n", run.number, arm_s * 1e3);
     try {
@@ -227,7 +235,10 @@ void Service::one_run(Command by) {
         start_next_ = false;
         station_.set_run_ended("it failed");
         desk_.set_error(error.what());
-        move_to(State::idle, {{"run", run.number}, {"error", error.what()}});
+        if (desk_.state() == State::running)
+            happened(Happening::ending, {{"run", run.number}, {"reason", "it failed"}});
+        if (desk_.state() == State::stopping)
+            happened(Happening::closed, {{"run", run.number}, {"error", error.what()}});
         finish_commands({}, error.what());
     }
 }
@@ -239,7 +250,7 @@ void Service::control(run::Session& session) {
         if (!aborting_ && desk_.wants_abort()) obey(session, Command::abort);
         if (run::stop_signal() != 0) service_manager_.stopping(session.stop_reason());
         if (session.is_stopping() && desk_.state() == State::running)
-            move_to(State::stopping, {{"run", number_}, {"reason", session.stop_reason()}});
+            happened(Happening::ending, {{"run", number_}, {"reason", session.stop_reason()}});
         const std::string said = service_manager_.look(
             seconds(), [&] { return session.pipeline().usage(session.seconds()).lcores; },
             [&] { return fmt::format("run {}: {}", number_, session.line()); });
@@ -248,7 +259,7 @@ void Service::control(run::Session& session) {
         std::this_thread::sleep_for(turn_pause);
     }
     if (desk_.state() == State::running)
-        move_to(State::stopping, {{"run", number_}, {"reason", session.stop_reason()}});
+        happened(Happening::ending, {{"run", number_}, {"reason", session.stop_reason()}});
 }
 
 void Service::obey(run::Session& session, Command command) {
@@ -318,7 +329,7 @@ void Service::end_run(run::Session& session, RunHistory::Run& run) {
     line["run"] = line["number"];
     line.erase("number");
     station_.set_run_ended(session.stop_reason());
-    move_to(State::idle, std::move(line));
+    happened(Happening::closed, std::move(line));
     // Of new_run only half is done.
     if (!start_next_) finish_commands(fmt::format("run {} ended", run.number), result.failure);
 }

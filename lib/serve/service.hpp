@@ -48,6 +48,7 @@ private:
     void end_run(run::Session& session, RunHistory::Run& run);
     std::string save_report(const nlohmann::json& report, const std::string& what);
     void move_to(State state, nlohmann::json more);
+    void happened(Happening what, nlohmann::json more);
     void refuse(Command command);
     void finish_commands(const std::string& message, const std::string& error);
     void say_leftovers();

@@ -101,20 +101,25 @@ Response Api::apply(const std::string& path, const json& body) const {
     if (changes.empty()) return error_response(400, "the body changes nothing");
     if (std::ranges::count_if(changes, is_command) > 1) return error_response(400, "one command at a time");
     std::stable_partition(changes.begin(), changes.end(), [](const auto& change) { return !is_command(change); });
-    Controls::Outcome outcome;
-    for (const auto& [at, value] : changes) {
-        outcome = change(at, value);
-        if (outcome.status >= 300) return error_response(outcome.status, outcome.message);
+    for (const auto& [at, value] : changes)
+        if (const Controls::Outcome wrong = refusal(at, value); wrong.status >= 300)
+            return error_response(wrong.status, wrong.message);
+    std::string command;
+    std::span<const Controls::Value> values = changes;
+    if (is_command(changes.back())) {
+        command = command_in(changes.back().first, changes.back().second);
+        values = values.first(values.size() - 1);
     }
+    const Controls::Outcome outcome = options_.controls->apply(values, command);
+    if (outcome.status >= 300) return error_response(outcome.status, outcome.message);
     json answer = {{"value", changes.back().second}};
     if (!outcome.message.empty()) answer["message"] = outcome.message;
     return json_response(answer, outcome.status);
 }
 
-Controls::Outcome Api::change(const std::string& path, const json& value) const {
-    if (const std::string command = command_in(path, value); !command.empty())
-        return options_.controls->execute(command);
-    if (path.starts_with("config/")) return options_.controls->set(path, value);
+/// What is wrong with a change for whoever looks at the tree only.
+Controls::Outcome Api::refusal(const std::string& path, const json& value) const {
+    if (path.starts_with("config/") || !command_in(path, value).empty()) return {};
     if (path.starts_with("command/"))
         return {400, "accepted: the name of a command for command/execute, true for command/NAME/execute"};
     const auto parts = path_parts(path);

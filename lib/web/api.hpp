@@ -30,7 +30,7 @@ private:
     [[nodiscard]] Response get(const Request& request) const;
     [[nodiscard]] Response put(const Request& request) const;
     [[nodiscard]] Response apply(const std::string& path, const nlohmann::json& body) const;
-    [[nodiscard]] Controls::Outcome change(const std::string& path, const nlohmann::json& value) const;
+    [[nodiscard]] Controls::Outcome refusal(const std::string& path, const nlohmann::json& value) const;
 
     Options options_;
 };

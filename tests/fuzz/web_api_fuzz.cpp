@@ -22,15 +22,12 @@ using nlohmann::json;
 
 class CountingControls : public Controls {
 public:
-    Outcome execute(std::string_view command) override {
-        if (command.empty()) std::abort();
+    Outcome apply(std::span<const Value> values, std::string_view command) override {
+        if (values.empty() && command.empty()) std::abort();
+        for (const Value& value : values)
+            if (!value.first.starts_with("config/")) std::abort();
         ++calls;
-        return {202, std::string(command)};
-    }
-    Outcome set(std::string_view path, const json&) override {
-        if (!path.starts_with("config/")) std::abort();
-        ++calls;
-        return {200, std::string(path)};
+        return {command.empty() ? 200 : 202, std::string(command)};
     }
     int calls = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -115,6 +116,25 @@ TEST(CommandDesk, NonsenseIsRefusedAndChangesNothing) {
     EXPECT_EQ(desk.set("config/name", "other").status, 404);
     EXPECT_EQ(desk.set("status/state", "running").status, 404);
     EXPECT_EQ(desk.next_run().events, 7U);
+}
+
+TEST(CommandDesk, ARequestIsDoneWholeOrNotAtAll) {
+    CommandDesk desk(false);
+    ASSERT_EQ(desk.set("config/duration_s", 10).status, 200);
+    using Value = web::Controls::Value;
+    const std::array wrong{Value{"config/duration_s", 5}, Value{"config/events", -1}};
+    EXPECT_EQ(desk.apply(wrong, {}).status, 400);
+    EXPECT_EQ(desk.apply(wrong, "start").status, 400);
+    const std::array right{Value{"config/duration_s", 5}, Value{"config/events", 7U}};
+    EXPECT_EQ(desk.apply(right, "stop").status, 409) << "nothing runs";
+    EXPECT_EQ(desk.apply(right, "nonsense").status, 404);
+    EXPECT_EQ(desk.next_run().duration_s, 10);
+    EXPECT_FALSE(desk.next_run().events.has_value());
+    EXPECT_FALSE(desk.take().has_value());
+    EXPECT_EQ(desk.apply(right, "start").status, 202);
+    EXPECT_EQ(desk.next_run().duration_s, 5);
+    EXPECT_EQ(desk.next_run().events, 7U);
+    EXPECT_EQ(desk.take(), Command::start);
 }
 
 TEST(CommandDesk, OfManyAtOnceExactlyOneStarts) {

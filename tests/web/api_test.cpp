@@ -90,6 +90,13 @@ TEST_F(ApiTest, AValueThatDoesNotFitKeepsTheCommandFromBeingExecuted) {
     EXPECT_EQ(controls_.calls(), Calls{"set config/unknown 3"});
 }
 
+TEST_F(ApiTest, OfARequestWithSomethingReadOnlyInItNothingIsSet) {
+    EXPECT_EQ(put("", R"({"config": {"events": 3}, "status": {"state": "running"}})"), 400);
+    EXPECT_EQ(put("", R"({"config": {"events": 3}, "command": {"execute": 5}})"), 400);
+    EXPECT_EQ(put("", R"({"config": {"events": 3}, "nothing": 1})"), 404);
+    EXPECT_EQ(controls_.calls(), Calls{});
+}
+
 TEST_F(ApiTest, RefusesWhatChangesNothingThatCanBeChanged) {
     for (const auto& [path, body] : std::vector<std::pair<std::string, std::string>>{
              {"/status/state", "\"running\""},

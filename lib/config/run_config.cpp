@@ -119,6 +119,7 @@ OptionTable<EventsConfig> events_options() {
         .shows([](const EventsConfig& events) { return nlohmann::json(overload_text(events)); });
     out.integer("horizon", {1, 1U << 20}, &EventsConfig::horizon,
                 "closed event numbers that are remembered, per source: what still comes for them is `late`")
+        .unset("1024; less with more than 4096 sources")
         .usually("1024; less with more than 4096 sources");
     out.add("stride", "1..1099511627776, `\"learn\"`, `\"sparse\"`",
             "how far apart the numbers of consecutive events are. "

@@ -173,7 +173,7 @@ struct EventsConfig {
     AssemblyMode assembly = AssemblyMode::automatic;
     OverloadMode overload = OverloadMode::evict_oldest;
     std::uint32_t prescale = 1;    ///< OverloadMode::prescale: of how many events one is kept
-    std::uint32_t horizon = 1024;  ///< closed event numbers remembered, per source
+    std::optional<std::uint32_t> horizon;  ///< closed event numbers remembered, per source
     /// How far apart the numbers of consecutive events are; stride_sparse: not evenly. Nothing: learnt from the data.
     std::optional<std::uint64_t> stride;
     static constexpr std::uint64_t stride_sparse = 0;

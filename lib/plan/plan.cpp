@@ -113,9 +113,9 @@ void size_events(const config::RunConfig& config, const std::vector<stages::Sour
         std::min<std::uint64_t>({queue_by_memory, queue_by_bookkeeping, 1024, 16 + open * 4}));
     // Numbers are remembered for each source; of very many fewer, unless the operator says how many.
     constexpr std::uint64_t numbers_max = 1U << 22U;
-    std::uint64_t horizon = config.events.horizon;
-    if (horizon == config::EventsConfig().horizon)
-        horizon = std::min(horizon, std::max<std::uint64_t>(64, numbers_max / sources));
+    constexpr std::uint64_t usual = 1024;
+    const std::uint64_t horizon =
+        config.events.horizon.value_or(std::min(usual, std::max<std::uint64_t>(64, numbers_max / sources)));
     plan.horizon = std::max(static_cast<std::uint32_t>(horizon), 2 * (plan.open_max + plan.queued_max));
 }
 

@@ -24,7 +24,7 @@ class Tree(unittest.TestCase):
         self.write("lib/meson.build", "libraries = ['core', 'wire', 'port']\n")
         self.write("lib/core/meson.build", "sources = files()\n")
         self.write("lib/wire/meson.build", "uses = ['core']\n")
-        self.write("lib/port/meson.build", "uses = ['wire']\n")
+        self.write("lib/port/meson.build", "uses = ['wire']\nexternal = [dpdk_dep, fmt_dep]\n")
         self.write("app/main.cpp", '#include "port/port.hpp"\n#include "run.hpp"\n#include <rte_version.h>\nint main() {}\n')
         self.write("lib/core/units.hpp", "#pragma once\n#include <cstdint>\n")
         self.write("lib/wire/frame.hpp", '#pragma once\n#include "core/units.hpp"\n')
@@ -64,6 +64,12 @@ class Layers(Tree):
             self.write(f"lib/{layer}/bad.cpp", "#include <rte_mbuf.h>\n")
             self.expect("must compile without DPDK")
             (self.root / f"lib/{layer}/bad.cpp").unlink()
+
+    def test_dpdk_in_a_layer_that_does_not_name_it(self):
+        self.write("lib/meson.build", "libraries = ['core', 'wire', 'port', 'options']\n")
+        self.write("lib/options/meson.build", "uses = ['core']\nexternal = [fmt_dep]\n")
+        self.write("lib/options/bad.cpp", "#include <rte_mbuf.h>\n")
+        self.expect("options must compile without DPDK")
 
     def test_dpdk_in_quotes_or_in_a_folder(self):
         self.write("lib/core/bad.cpp", '#include "dpdk/rte_mbuf.h"\n')

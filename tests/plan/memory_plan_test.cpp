@@ -252,6 +252,12 @@ TEST(MemoryPlan, BookkeepingOfVeryManySourcesIsBounded) {
     EXPECT_EQ(fewer.horizon, 1024U);
 }
 
+TEST(MemoryPlan, AHorizonThatIsSetIsKeptAlsoWhereItIsTheUsualOne) {
+    EXPECT_EQ(plan_of_sizes_unknown(of_sources(8192)).horizon, 512U);
+    EXPECT_EQ(plan_of_sizes_unknown(of_sources(8192, "horizon = 1024")).horizon, 1024U);
+    EXPECT_EQ(plan_of_sizes_unknown(of_sources(8192, "horizon = 1025")).horizon, 1025U);
+}
+
 std::string refusal(const std::string& text, std::uint64_t free_bytes) {
     const config::RunConfig config = config::parse_config(text, "test.toml");
     const auto plan_for = [&](std::uint64_t memory_bytes) { return plan_of_sizes_unknown(text, memory_bytes); };

@@ -8,11 +8,14 @@
 
 #include "command.hpp"
 #include "core/error.hpp"
+#include "core/nearest.hpp"
+#include "core/printable.hpp"
 #include "core/say.hpp"
 #include "options_common.hpp"
 #include "terminal.hpp"
 #include "watch_target.hpp"
 #include "watch_text.hpp"
+#include "watch_verdict.hpp"
 
 namespace weir::app {
 
@@ -57,21 +60,37 @@ struct CtlOptions {
     double wait_s = 0;
 };
 
+const std::vector<std::string> commands{"start", "stop", "new-run", "snapshot", "flight-record", "abort"};
+
 /// As the API calls it: "new-run" is new_run. Empty if it is none.
 std::string api_command(std::string name) {
-    constexpr std::string_view known[] = {"start", "stop", "new_run", "snapshot", "flight_record", "abort"};
+    std::ranges::replace(name, '_', '-');
+    if (std::ranges::find(commands, name) == commands.end()) return "";
     std::ranges::replace(name, '-', '_');
-    return std::ranges::find(known, name) != std::end(known) ? name : "";
+    return name;
+}
+
+/// "; did you mean start?", or nothing.
+std::string suggestion(const std::string& word) {
+    std::vector<std::string> known = commands;
+    known.insert(known.end(), {"status", "get", "set"});
+    const std::vector<std::string> close = core::closest(word, known, 2);
+    return close.empty() ? "" : fmt::format("; did you mean {}?", close.front());
 }
 
 /// The body, if it was answered well. Throws core::RunError with what the other side says.
 json well(web::Client::Answer answer, const std::string& what) {
-    if (!answer.good()) throw core::RunError(fmt::format("ctl: {}: {}", what, answer.error()));
+    if (!answer.good()) throw core::RunError(fmt::format("ctl: {}: {}", what, core::printable(answer.error())));
     return std::move(answer.body);
+}
+
+std::string stranger(const web::Client& client) {
+    return fmt::format("ctl: {} answers something else than a weir", client.place());
 }
 
 int show_status(web::Client& client, const CtlOptions& options) {
     const json document = well(client.get(""), "status");
+    if (watch_words(document, "/status/state").empty()) throw core::RunError(stranger(client));
     std::cout << (options.as_json ? document.dump(2) + "\n" : watch_text(document));
     return 0;
 }
@@ -82,7 +101,7 @@ int get_path(web::Client& client, const CtlOptions& options) {
     // A value is the only thing that the answer says; a table may have a key of that name among others.
     if (!options.as_json && found.is_object() && found.size() == 1 && found.contains("value")) found = found["value"];
     if (!options.as_json && found.is_string())
-        std::cout << found.get<std::string>() << '\n';
+        std::cout << core::printable(found.get<std::string>()) << '\n';
     else
         std::cout << found.dump(2) << '\n';
     return 0;
@@ -114,12 +133,12 @@ int wait_for(web::Client& client, const std::string& command, const json& before
         if (last.value("accepted", "") == before.value("accepted", "") || !last.value("done", false)) continue;
         if (options.as_json) std::cout << last.dump() << '\n';
         if (last.value("command", "") != command)
-            throw core::RunError(
-                fmt::format("ctl: {} was followed by {}, which is done", command, last.value("command", "")));
+            throw core::RunError(fmt::format("ctl: {} was followed by {}, which is done", command,
+                                             core::printable(last.value("command", ""))));
         if (const std::string error = last.value("error", ""); !error.empty())
-            throw core::RunError(fmt::format("ctl: {}: {}", command, error));
+            throw core::RunError(fmt::format("ctl: {}: {}", command, core::printable(error)));
         if (const std::string message = last.value("message", ""); !options.as_json && !message.empty())
-            std::cout << message << '\n';
+            std::cout << core::printable(message) << '\n';
         return 0;
     }
     throw core::RunError(fmt::format("ctl: {} is not done after {:g} s; it goes on, and `weir ctl` says how it is",
@@ -135,7 +154,7 @@ int execute(web::Client& client, const std::string& command, const CtlOptions& o
     if (options.as_json)
         std::cout << body.dump() << '\n';
     else if (const std::string message = body.value("message", ""); !message.empty())
-        std::cout << message << '\n';
+        std::cout << core::printable(message) << '\n';
     return 0;
 }
 
@@ -143,7 +162,8 @@ void check_words(const CtlOptions& options) {
     const std::string& name = options.words.front();
     const std::size_t wanted = name == "get" ? 2 : name == "set" ? 3 : 1;
     if (wanted == 1 && name != "status" && api_command(name).empty())
-        throw core::UsageError(fmt::format("ctl: there is no command '{}' (weir ctl --help)", name));
+        throw core::UsageError(
+            fmt::format("ctl: there is no command '{}'{} (weir ctl --help)", name, suggestion(name)));
     if (options.words.size() != wanted)
         throw core::UsageError(fmt::format("ctl: {} (weir ctl --help)", name == "get" ? "get takes a PATH"
                                                                         : name == "set"
@@ -182,8 +202,7 @@ int ctl_command(const std::vector<std::string>& args) {
         if (name == "set") return set_path(client, options);
         return execute(client, api_command(name), options);
     } catch (const json::exception& error) {
-        throw core::RunError(
-            fmt::format("ctl: {} answers something else than a weir: {}", client.place(), error.what()));
+        throw core::RunError(fmt::format("{}: {}", stranger(client), core::printable(error.what())));
     }
 }
 

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "core/printable.hpp"
+
 namespace weir::app {
 
 namespace {
@@ -15,8 +19,9 @@ const json& part_of(const json& document, const char* pointer) {
 }
 
 std::string json_words(const json& value) {
-    if (value.is_string()) return value.get<std::string>();
-    return value.is_null() ? "" : value.dump(-1, ' ', false, json::error_handler_t::replace);
+    if (value.is_null()) return {};
+    return core::printable(value.is_string() ? value.get<std::string>()
+                                             : value.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 double json_number(const json& value) {
@@ -24,7 +29,8 @@ double json_number(const json& value) {
 }
 
 std::string elapsed_text(double seconds) {
-    const auto whole = static_cast<std::uint64_t>(seconds < 0 ? 0 : seconds);
+    constexpr double longest = 1e15;
+    const auto whole = static_cast<std::uint64_t>(std::clamp(seconds, 0.0, longest));
     if (whole < 60) return fmt::format("{} s", whole);
     if (whole < 3600) return fmt::format("{}:{:02} min", whole / 60, whole % 60);
     return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/printable.hpp"
 #include "watch_numbers.hpp"
 
 namespace weir::app {
@@ -153,13 +154,8 @@ const Json& watch_value(const Json& document, const char* pointer) {
 std::string watch_words(const Json& document, const char* pointer) {
     const Json& value = watch_value(document, pointer);
     if (value.is_null()) return {};
-    std::string text =
-        value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-    constexpr char first_printable = ' ';
-    constexpr char deleted = 127;
-    std::ranges::replace_if(
-        text, [](char c) { return (c >= 0 && c < first_printable) || c == deleted; }, '?');
-    return text;
+    return core::printable(value.is_string() ? value.get<std::string>()
+                                             : value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 double watch_number(const Json& document, const char* pointer) {

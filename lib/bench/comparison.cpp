@@ -11,6 +11,7 @@
 #include "bench/number_text.hpp"
 #include "bench/rank_test.hpp"
 #include "bench/result_table.hpp"
+#include "core/printable.hpp"
 
 namespace weir::bench {
 namespace {
@@ -253,7 +254,7 @@ bool changed_for_the_worse(const Comparison& comparison) {
 }
 
 std::string comparison_text(const Comparison& comparison, std::size_t width) {
-    const auto paragraph = [width](const std::string& text) { return wrapped(printable(text), width, 0) + '\n'; };
+    const auto paragraph = [width](const std::string& text) { return wrapped(core::printable(text), width, 0) + '\n'; };
     std::string text = paragraph("before: " + comparison.before) + paragraph("after: " + comparison.after);
     for (const std::string& note : comparison.notes) text += paragraph("note: " + note);
     text += '\n' + table_text(table_of(comparison), width) + '\n';

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/number_text.hpp"
+#include "core/printable.hpp"
 
 namespace weir::bench {
 namespace {
@@ -31,7 +32,7 @@ std::string across_row(std::string_view style, std::size_t columns, const std::s
 
 std::string escaped(std::string_view text) {
     std::string safe;
-    for (const char c : printable(text)) switch (c) {
+    for (const char c : core::printable(text)) switch (c) {
             case '&':
                 safe += "&amp;";
                 break;

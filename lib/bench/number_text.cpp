@@ -47,15 +47,4 @@ std::string usec_text(double seconds) {
     return number_text(seconds * 1e6, 3);
 }
 
-std::string printable(std::string_view text) {
-    std::string clean;
-    for (const char c : text) {
-        if (c == '\n' || c == '\t')
-            clean += ' ';
-        else
-            clean += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-    }
-    return clean;
-}
-
 }  // namespace weir::bench

@@ -26,7 +26,4 @@ namespace weir::bench {
 /// Seconds as microseconds, without the unit.
 [[nodiscard]] std::string usec_text(double seconds);
 
-/// With spaces or '?' in place of characters that move a terminal's cursor or that XML forbids.
-[[nodiscard]] std::string printable(std::string_view text);
-
 }  // namespace weir::bench

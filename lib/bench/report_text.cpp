@@ -6,6 +6,7 @@
 
 #include "bench/number_text.hpp"
 #include "bench/result_table.hpp"
+#include "core/printable.hpp"
 #include "search/goal.hpp"
 
 namespace weir::bench {
@@ -23,8 +24,9 @@ std::string host_text(const HostFacts& host, std::size_t width) {
     say("", host.interface);
     say("virtual by ", host.virtual_by);
     say("weir ", host.weir);
-    std::string text = wrapped(printable(facts), width, 0) + '\n';
-    for (const std::string& remark : host.remarks) text += wrapped("remark: " + printable(remark), width, 4) + '\n';
+    std::string text = wrapped(core::printable(facts), width, 0) + '\n';
+    for (const std::string& remark : host.remarks)
+        text += wrapped("remark: " + core::printable(remark), width, 4) + '\n';
     return text;
 }
 
@@ -55,7 +57,7 @@ std::vector<std::string> goal_texts(const Results& results) {
 
 std::string report_text(const Results& results, std::size_t width) {
     const std::vector<PointGroup> groups = group_points(results);
-    const auto paragraph = [width](const std::string& text) { return wrapped(printable(text), width, 0) + '\n'; };
+    const auto paragraph = [width](const std::string& text) { return wrapped(core::printable(text), width, 0) + '\n'; };
     std::string text = paragraph(results.title.empty() ? "weir bench" : results.title);
     if (!results.link.empty() || !results.started.empty())
         text += paragraph(fmt::format("{}{}{}", results.started, results.started.empty() ? "" : ", ", results.link));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bench/number_text.hpp"
+#include "core/printable.hpp"
 
 namespace weir::bench {
 namespace {
@@ -34,13 +35,13 @@ public:
         std::string text;
         std::string heading;
         for (const Row& row : table_.rows) {
-            if (const std::string next = above_ ? printable(table_.heading(row)) : std::string{};
+            if (const std::string next = above_ ? core::printable(table_.heading(row)) : std::string{};
                 text.empty() || next != heading) {
                 if (!next.empty()) text += (text.empty() ? "" : "\n") + wrapped(next, width_, 0) + '\n';
                 text += header();
                 heading = next;
             }
-            text += line([&row](std::size_t i) { return printable(row.cells[i]); });
+            text += line([&row](std::size_t i) { return core::printable(row.cells[i]); });
             for (const std::string& note : notes_of(row)) text += wrapped(note, width_, note_indent) + '\n';
         }
         return text;
@@ -91,11 +92,11 @@ private:
         for (const std::size_t i : below_)
             if (!row.cells[i].empty())
                 moved += fmt::format("{}{}: {}{}{}", moved.empty() ? "" : "; ", table_.columns[i].name,
-                                     printable(row.cells[i]), table_.columns[i].unit.empty() ? "" : " ",
+                                     core::printable(row.cells[i]), table_.columns[i].unit.empty() ? "" : " ",
                                      table_.columns[i].unit);
         std::vector<std::string> notes;
         if (!moved.empty()) notes.push_back(moved);
-        for (const std::string& note : row.notes) notes.push_back(printable(note));
+        for (const std::string& note : row.notes) notes.push_back(core::printable(note));
         return notes;
     }
 

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/foreign_json.hpp"
+#include "core/printable.hpp"
 #include "store/run_path.hpp"
 #include "stream/zmq_library.hpp"
 
@@ -207,7 +208,7 @@ void Receiver::take(std::span<const std::byte> bytes) {
 
 void Receiver::complain(const std::string& what) {
     if (account_.problems.size() < problems_listed)
-        account_.problems.push_back(fmt::format("message {}: {}", account_.messages, what));
+        account_.problems.push_back(fmt::format("message {}: {}", account_.messages, core::printable(what)));
 }
 
 bool Receiver::is_open(const StreamMessage& message) const {

@@ -61,7 +61,7 @@ class Api(http.server.BaseHTTPRequestHandler):
             return self.answer(409, {"error": "stop is not possible while idle"})
         self.server.looks_until_done = self.server.looks
         self.server.document["command"]["last"] = {"command": self.server.last_command or value, "accepted": str(len(self.server.puts)), "done": False,
-                                                   "message": "run 7", "error": self.server.error}
+                                                   "message": self.server.message, "error": self.server.error}
         return self.answer(202, {"value": value, "message": f"{value}: under way"})
 
 
@@ -87,6 +87,7 @@ class Ctl(unittest.TestCase):
                            "where": [{"place": "kernel", "title": "in the kernel", "packets": None, "evidence": "nobody counts there"}],
                            "run": None, "command": {"last": {"command": "", "accepted": "", "done": True, "message": "", "error": ""}}}
         server.puts, server.looks, server.looks_until_done, server.error, server.last_command, server.wants_token = [], 3, 0, "", "", False
+        server.message = "run 7"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         self.addCleanup(server.server_close)
@@ -130,6 +131,32 @@ class Ctl(unittest.TestCase):
         self.assertIn("snapshot is not done after 0.2 s", self.ctl("--wait", "0.2", "snapshot", status=1))
         self.server.looks, self.server.last_command = 1, "abort"
         self.assertIn("start was followed by abort", self.ctl("start", status=1))
+
+    def test_who_answers_and_is_no_weir_is_said(self):
+        for document in ({}, {"hello": "world"}, {"status": "ok"}, {"status": {"state": ""}}):
+            self.server.document = document
+            self.assertIn("answers something else than a weir", self.ctl(status=1))
+
+    def test_nothing_that_the_other_side_says_steers_the_terminal(self):
+        evil = "\x1b]0;title\x07\x1b[2J\u009b31m\r\x7f"
+        self.server.document |= {"name": evil, "host": evil, "losses": [{"cause": evil, "packets": 12, "per_s": 0.5}],
+                                 "where": [{"place": "kernel", "title": evil, "packets": None, "evidence": evil}],
+                                 "findings": [{"severity": evil, "text": evil}], "bottleneck": {"part": "x", "sentence": evil},
+                                 "run": {"number": 7, "seconds": 75.0, "paths": [evil]}}
+        self.server.document["status"]["error"] = evil
+        said = [self.ctl(), self.ctl("get", "name")]
+        self.server.error = evil
+        said.append(self.ctl("start", status=1))
+        self.server.error, self.server.message = "", evil
+        said.append(self.ctl("start"))
+        for text in said:
+            self.assertIn("]0;title", text)
+            self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]")
+
+    def test_a_word_that_is_nearly_a_command(self):
+        self.assertIn("did you mean start?", self.ctl("strat", status=2))
+        self.assertIn("did you mean flight-record?", self.ctl("flight-recrod", status=2))
+        self.assertNotIn("did you mean", self.ctl("xyzzy", status=2))
 
     def test_values(self):
         self.assertEqual(self.ctl("get", "status/state"), "idle\n")

@@ -255,6 +255,31 @@ class BenchTest(live.Case):
                     self.assertEqual(server.wait(live.PATIENCE_S), 0)
                 server.wait(live.PATIENCE_S)
 
+    def test_strangers_hold_nobody_up_and_end_nothing(self):
+        stranger = "import socket, sys; s = socket.create_connection(('10.7.0.2', 7474)); s.sendall(bytes.fromhex(sys.argv[1])); print('there', flush=True); sys.stdin.read()"
+        with Hosts() as hosts:
+            server = hosts.server(self)
+
+            def connects(said):
+                process = subprocess.Popen([*hosts.at("client"), sys.executable, "-c", stranger, said.encode().hex()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                self.addCleanup(lambda: (process.kill(), process.communicate()))
+                self.assertEqual(process.stdout.readline(), "there\n")
+
+            for said in ('{"type":"left","what":5}\n', '{"type":"error","what":[]}\n', '{"type":"hello","version":"x"}\n'):
+                connects(said)
+                self.assertTrue(self.said(server, "10.7.0.1: "))
+            for said in ("", '{"type":'):
+                connects(said)
+            client = subprocess.Popen([*hosts.at("client"), live.Weir.program, "bench", "--client", "10.7.0.2", "--token", "abc", "--transport", "udp-tuned",
+                                       "--bytes", "1000", "--at", "1kpps", "--seconds", "600"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            self.addCleanup(client.kill)
+            hosts.wait_for_packets(200)
+            _, said = self.bench("--client", "10.7.0.2", "--token", "abc", "--at", "1kpps", status=1, prefix=hosts.at("client"))
+            self.assertIn("the server is busy with another client", said)
+            self.assertIsNone(client.poll())
+            server.send_signal(signal.SIGINT)
+            self.assertEqual(server.wait(live.PATIENCE_S), 0)
+
     def test_a_machine_that_was_held_up_goes_on(self):
         with Hosts() as hosts:
             server = hosts.server(self)

@@ -172,7 +172,7 @@ struct EventsConfig {
     IncompleteMode incomplete = IncompleteMode::keep;
     AssemblyMode assembly = AssemblyMode::automatic;
     OverloadMode overload = OverloadMode::evict_oldest;
-    std::uint32_t prescale = 1;    ///< OverloadMode::prescale: of how many events one is kept
+    std::uint32_t prescale = 1;            ///< OverloadMode::prescale: of how many events one is kept
     std::optional<std::uint32_t> horizon;  ///< closed event numbers remembered, per source
     /// How far apart the numbers of consecutive events are; stride_sparse: not evenly. Nothing: learnt from the data.
     std::optional<std::uint64_t> stride;

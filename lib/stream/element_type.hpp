@@ -44,7 +44,8 @@ constexpr const ElementType* element_type_named(std::string_view name) noexcept 
 inline constexpr std::uint64_t tag_multi_dimensional = 40;
 inline constexpr std::uint64_t tag_compressed = 56500;
 inline constexpr std::uint64_t tag_date = 0;
-/// Of a whole message: "this is CBOR" (RFC 8949, section 3.4.6). DECTRIS' servers send it, and their clients ask for it.
+/// Of a whole message: "this is CBOR" (RFC 8949, section 3.4.6). DECTRIS' servers send it, and their clients ask for
+/// it.
 inline constexpr std::uint64_t tag_self_described = 55799;
 
 }  // namespace weir::stream

@@ -1,6 +1,6 @@
 // The sender and the receiver by DPDK, in two processes that share memory (net_memif): every packet arrives.
-#include "bench/control_listener.hpp"
 #include "bench/dpdk_sender.hpp"
+#include "bench/control_listener.hpp"
 
 #include <gtest/gtest.h>
 

@@ -36,13 +36,13 @@ Said heard(int socket) noexcept {
     return text.size() == bytes.size() || text.find('\n') != text.npos ? Said::something : Said::nothing;
 }
 
-/// False: the other side has closed it.
+/// False: the other side has closed it. Who sends without end is not read without end.
 bool empties(int socket) noexcept {
+    constexpr int reads_max = 256;
     std::array<char, 4096> bytes;
-    ssize_t count = 0;
-    do count = ::recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
-    while (count > 0);
-    return count < 0 && (errno == EAGAIN || errno == EINTR);
+    ssize_t count = 1;
+    for (int i = 0; i < reads_max && count > 0; ++i) count = ::recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 }  // namespace

@@ -95,8 +95,8 @@ void serve_in_a_process(bench::ControlListener& listener, bench::FileDescriptor 
     int status = 0;
     while (::waitpid(child, &status, WNOHANG) == 0) {
         if (run::stop_signal() != 0) ::kill(child, SIGKILL);
-        if (bench::FileDescriptor other = listener.accept(0.005))
-            listener.turn_away(std::move(other), "the server is busy with another client");
+        if (bench::is_open(socket)) listener.turn_away_others("the server is busy with another client");
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     if (run::stop_signal() != 0)
         bench::say_left(socket, "the server was stopped");

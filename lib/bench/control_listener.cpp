@@ -19,9 +19,10 @@
 namespace weir::bench {
 namespace {
 
-constexpr std::size_t silent_max = 64;
+constexpr std::size_t waiting_max = 64;
 constexpr auto silence_max = std::chrono::seconds(10);
 constexpr auto leaving_max = std::chrono::seconds(2);
+constexpr auto same_client_max = std::chrono::seconds(1);
 constexpr auto speaking_every = std::chrono::milliseconds(5);
 
 enum class Said { nothing, something, goodbye };
@@ -52,6 +53,10 @@ void say_left(const FileDescriptor& socket, const std::string& why) {
     (void)::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+bool is_open(const FileDescriptor& socket) noexcept {
+    return heard(socket.get()) != Said::goodbye;
+}
+
 ControlListener::ControlListener(const std::string& text, std::uint16_t port)
     : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
     sockaddr_in address{};
@@ -71,7 +76,7 @@ ControlListener::ControlListener(const std::string& text, std::uint16_t port)
 
 void ControlListener::close() noexcept {
     socket_.reset();
-    silent_.clear();
+    waiting_.clear();
     leaving_.clear();
 }
 
@@ -80,45 +85,54 @@ FileDescriptor ControlListener::accept(double patience_s) {
     while (true) {
         take_new();
         let_go();
-        if (FileDescriptor client = take_speaking()) return client;
+        if (const auto found = std::ranges::find_if(waiting_, &Waiting::speaks); found != waiting_.end()) {
+            FileDescriptor client = std::move(found->socket);
+            waiting_.erase(found);
+            return client;
+        }
         const std::chrono::duration<double> left = give_up - Clock::now();
         if (left.count() <= 0) return {};
         pollfd one{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-        const auto wait = std::min<std::chrono::duration<double>>(left, silent_.empty() ? left : speaking_every);
+        const auto wait = std::min<std::chrono::duration<double>>(left, waiting_.empty() ? left : speaking_every);
         (void)::poll(&one, 1, static_cast<int>(wait.count() * 1000) + 1);
     }
 }
 
 void ControlListener::take_new() {
     while (FileDescriptor socket{::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)}) {
-        if (silent_.size() == silent_max) silent_.pop_front();
-        silent_.push_back({std::move(socket), Clock::now() + silence_max});
+        if (waiting_.size() == waiting_max) waiting_.pop_front();
+        waiting_.push_back({std::move(socket), Clock::now()});
     }
 }
 
-FileDescriptor ControlListener::take_speaking() {
-    for (auto it = silent_.begin(); it != silent_.end();) {
-        const Said said = heard(it->socket.get());
-        if (said == Said::something) {
-            FileDescriptor client = std::move(it->socket);
-            silent_.erase(it);
-            return client;
-        }
-        it = said == Said::goodbye || Clock::now() > it->until ? silent_.erase(it) : std::next(it);
-    }
-    return {};
-}
-
-void ControlListener::turn_away(FileDescriptor client, const std::string& why) {
-    (void)empties(client.get());
-    say_left(client, why);
-    ::shutdown(client.get(), SHUT_WR);
-    leaving_.push_back({std::move(client), Clock::now() + leaving_max});
-}
-
-/// Closed while there is something to read, a connection would be reset, and what was said with it.
+/// Lets those go who say nothing, or have been told and have had the time to read it.
 void ControlListener::let_go() {
-    leaving_.remove_if([](const Waiting& one) { return !empties(one.socket.get()) || Clock::now() > one.until; });
+    const auto now = Clock::now();
+    for (Waiting& one : waiting_) {
+        const Said said = heard(one.socket.get());
+        if (said == Said::something && !one.speaks) one = {std::move(one.socket), now, true};
+        if (said == Said::goodbye) one.socket.reset();
+    }
+    waiting_.remove_if(
+        [now](const Waiting& one) { return !one.socket || (!one.speaks && now - one.since > silence_max); });
+    // Closed while there is something to read, a connection would be reset, and what was said with it.
+    leaving_.remove_if(
+        [now](const Waiting& one) { return !empties(one.socket.get()) || now - one.since > leaving_max; });
+}
+
+void ControlListener::turn_away_others(const std::string& why) {
+    take_new();
+    let_go();
+    const auto now = Clock::now();
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+        const auto one = it++;
+        if (!one->speaks || now - one->since < same_client_max) continue;
+        (void)empties(one->socket.get());
+        say_left(one->socket, why);
+        ::shutdown(one->socket.get(), SHUT_WR);
+        one->since = now;
+        leaving_.splice(leaving_.end(), waiting_, one);
+    }
 }
 
 }  // namespace weir::bench

@@ -13,6 +13,9 @@ namespace weir::bench {
 /// For who holds the same socket in another process: why nobody will answer any more.
 void say_left(const FileDescriptor& socket, const std::string& why);
 
+/// The other side has not hung up. For who holds the same socket in another process, which reads it.
+[[nodiscard]] bool is_open(const FileDescriptor& socket) noexcept;
+
 /// A client is who has said something: others may be connected and silent without holding anybody up. They are let go
 /// after ten seconds, or when there are too many.
 class ControlListener {
@@ -24,22 +27,23 @@ public:
     void close() noexcept;
     /// The socket of the next client; none when none came for `patience_s`.
     [[nodiscard]] FileDescriptor accept(double patience_s);
-    /// Tells the client that it has come in vain.
-    void turn_away(FileDescriptor client, const std::string& why);
+    /// Somebody else is served. Who has been a client for a second is told why it comes in vain; until then it may be
+    /// the same one, which has hung up and comes with its next measurement.
+    void turn_away_others(const std::string& why);
 
 private:
     using Clock = std::chrono::steady_clock;
     struct Waiting {
         FileDescriptor socket;
-        Clock::time_point until;
+        Clock::time_point since;
+        bool speaks = false;  ///< since then
     };
     void take_new();
-    [[nodiscard]] FileDescriptor take_speaking();
     void let_go();
 
     FileDescriptor socket_;
     std::uint16_t port_ = 0;
-    std::list<Waiting> silent_;
+    std::list<Waiting> waiting_;
     std::list<Waiting> leaving_;  ///< have been told, and may not have read it
 };
 

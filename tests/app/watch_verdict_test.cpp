@@ -63,7 +63,7 @@ TEST(WatchVerdict, WhatNeverCameIsNoGoodNews) {
 TEST(WatchVerdict, WordsCannotChangeATerminal) {
     nlohmann::json document = watched_run();
     document["name"] = "a\x1b[2Jb\x7f\n";
-    EXPECT_EQ(watch_words(document, "/name"), "a?[2Jb??");
+    EXPECT_EQ(watch_words(document, "/name"), "a?[2Jb? ");
     EXPECT_EQ(watch_words(document, "/nothing/there"), "");
 }
 

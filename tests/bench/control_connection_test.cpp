@@ -5,9 +5,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -181,11 +183,42 @@ TEST(ControlListener, WhoIsTurnedAwayReadsWhy) {
     ControlListener listener("127.0.0.1", 0);
     const auto client = ControlConnection::connect("127.0.0.1", listener.port(), 0);
     client->send({{"type", "hello"}, {"text", std::string(60'000, 'x')}});
-    FileDescriptor socket = listener.accept(60);
-    ASSERT_TRUE(socket);
-    listener.turn_away(std::move(socket), "busy");
+    for (int i = 0; i < 60'000 && !client->gone(); ++i) {
+        listener.turn_away_others("busy");
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     EXPECT_EQ(failure_of(*client, 60), "busy");
     EXPECT_FALSE(listener.accept(0));
+}
+
+TEST(ControlListener, WhoComesBackAtOnceIsServedNext) {
+    ControlListener listener("127.0.0.1", 0);
+    auto client = ControlConnection::connect("127.0.0.1", listener.port(), 0);
+    const FileDescriptor first = listener.accept(60);
+    ASSERT_TRUE(first);
+    EXPECT_TRUE(weir::bench::is_open(first));
+    client.reset();
+    client = ControlConnection::connect("127.0.0.1", listener.port(), 0);
+    client->send({{"type", "hello"}});
+    listener.turn_away_others("busy");
+    const auto second = accepted(listener);
+    ASSERT_NE(second, nullptr);
+    EXPECT_NO_THROW((void)second->receive("hello", 60));
+}
+
+TEST(ControlListener, WhoHangsUpIsNoticedByWhoDoesNotRead) {
+    ControlListener listener("127.0.0.1", 0);
+    FileDescriptor client = raw_client(listener);
+    tell(client, alive);
+    const FileDescriptor socket = listener.accept(60);
+    ASSERT_TRUE(socket);
+    std::array<char, 100> bytes;
+    EXPECT_GT(::recv(socket.get(), bytes.data(), bytes.size(), 0), 0);
+    EXPECT_TRUE(weir::bench::is_open(socket));
+    client.reset();
+    for (int i = 0; i < 60'000 && weir::bench::is_open(socket); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_FALSE(weir::bench::is_open(socket));
 }
 
 TEST(ControlConnection, NobodyThereIsSaid) {

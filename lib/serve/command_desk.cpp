@@ -71,7 +71,7 @@ web::Controls::Outcome CommandDesk::apply_all(std::span<const Value> values, std
     const std::lock_guard lock(mutex_);
     NextRun next = next_;
     for (const auto& [path, value] : values)
-        if (const Outcome wrong = put(next, path, value); wrong.status >= 300) return wrong;
+        if (Outcome wrong = put(next, path, value); wrong.status >= 300) return wrong;
     Outcome outcome = command ? accept(*command) : Outcome{200, "for the next run"};
     if (outcome.status < 300) next_ = std::move(next);
     return outcome;

@@ -24,7 +24,7 @@ LeftoverRuns::LeftoverRuns(const config::RunConfig& config, const std::string& o
     if (!leftovers_.empty()) thread_ = std::thread(&LeftoverRuns::work, this);
 }
 
-LeftoverRuns::~LeftoverRuns() {
+void LeftoverRuns::stop() {
     {
         const std::lock_guard lock(mutex_);
         stop_ = true;

@@ -18,10 +18,12 @@ public:
     /// Looks where the sinks of the configuration write, and begins. `out`: --out, which the first of them writes to
     /// instead. The thread inherits the CPUs and the rights of this one.
     LeftoverRuns(const config::RunConfig& config, const std::string& out);
-    /// What is not done is left as it was, for the next start.
-    ~LeftoverRuns();
+    ~LeftoverRuns() { stop(); }
     LeftoverRuns(const LeftoverRuns&) = delete;
     LeftoverRuns& operator=(const LeftoverRuns&) = delete;
+
+    /// Ends it; there is a line of all that was done. What is not done is left as it was, for the next start.
+    void stop();
 
     struct Line {
         std::string text;

@@ -54,7 +54,9 @@ void control(Session& session, ServiceManager& service_manager, LeftoverRuns* le
         if (session.is_stopping() && !std::exchange(told_stopping, true))
             service_manager.stopping(session.stop_reason());
     }
-    if (leftovers != nullptr) say_recovered(*leftovers, session);
+    if (leftovers == nullptr) return;
+    leftovers->stop();
+    say_recovered(*leftovers, session);
 }
 
 }  // namespace
@@ -88,7 +90,6 @@ int execute_run(RunOptions options) {
         leftovers = std::make_unique<LeftoverRuns>(prepared.options().config, prepared.options().out);
     }
     control(session, service_manager, leftovers.get());
-    leftovers.reset();
     return session.finish().status;
 }
 

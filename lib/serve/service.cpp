@@ -114,6 +114,8 @@ int Service::run() {
     }
     const std::string reason = fmt::format("SIG{}", ::sigabbrev_np(run::stop_signal()));
     service_manager_.stopping(reason);
+    leftovers_->stop();
+    say_leftovers();
     const std::string trouble = log_.add({{"event", "service"}, {"to", "ended"}, {"reason", reason}});
     if (!trouble.empty()) core::say("warning: {}\n", trouble);
     return 0;

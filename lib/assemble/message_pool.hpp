@@ -27,7 +27,8 @@ public:
         message->source = source;
         message->total = message->received_bytes = message->packets = message->slot_bytes = 0;
         message->range_count = 0;
-        message->total_known = message->complete = message->announced = message->whole_before = false;
+        message->total_known = message->complete = message->of_other_sender = message->whole_before = false;
+        message->origin = {};
         message->slots_refused = false;
         message->meta_bytes = 0;
         message->owner = owner_;

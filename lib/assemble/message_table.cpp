@@ -94,7 +94,7 @@ inline bool MessageTable::place_regular(const Guess& guess, std::uint32_t source
     const Source& from = *guess.from;
     // Compared at once. What is open is of its source's epoch.
     const std::uint64_t odd = (message.number ^ guess.number) | (message.standing() ^ Message::open_standing(source)) |
-                              (message.total ^ fragment.total) | std::uint64_t{!fragment.total_known};
+                              (message.total ^ fragment.total) | std::uint64_t{!fragment.total_known} | fragment.sender;
     if (odd != 0 || now >= from.due_ns || from.probation.is_going_on()) [[unlikely]]
         return false;
     if (!ReceivedRanges::add_regular(message, fragment.offset, fragment.bytes)) return false;
@@ -106,7 +106,7 @@ inline bool MessageTable::place_regular(const Guess& guess, std::uint32_t source
 void MessageTable::add_any(std::uint32_t source, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept {
     if (Source& from = open_.source(source); now >= from.due_ns) open_.expire(from, now);
     Message* message = nullptr;
-    const PacketCounter verdict = admit(source, fragment, 1, now, message);
+    const PacketCounter verdict = admit(source, fragment, origin_of(fragment, fragment.bytes), 1, now, message);
     if (verdict != PacketCounter::in_flight) return reject(buffer, verdict);
     commit(*message, fragment, buffer, now);
 }
@@ -116,7 +116,12 @@ void MessageTable::add_pieces(std::uint32_t source, const wire::Fragment& fragme
     const bool together = are == PiecesAre::one_packet;
     if (Source& from = open_.source(source); now >= from.due_ns) open_.expire(from, now);
     Message* message = nullptr;
-    const PacketCounter verdict = admit(source, fragment, static_cast<std::uint32_t>(pieces.size()), now, message);
+    // What fragment.payload points to may be a copy of the headers, with little after them.
+    wire::Fragment first = fragment;
+    first.payload = pieces.front().data;
+    const Origin origin = origin_of(first, pieces.front().bytes);
+    first.payload = nullptr;  // there is no one place with all of it
+    const PacketCounter verdict = admit(source, first, origin, static_cast<std::uint32_t>(pieces.size()), now, message);
     if (verdict != PacketCounter::in_flight) {
         for (const Piece& piece : pieces) {
             if (together && &piece != pieces.data())
@@ -142,8 +147,8 @@ void MessageTable::add_pieces(std::uint32_t source, const wire::Fragment& fragme
 
 /// Finds or opens the message that a payload in `buffers` buffers joins, and takes its range: in_flight, or the counter
 /// in which it ends.
-PacketCounter MessageTable::admit(std::uint32_t source, const wire::Fragment& fragment, std::uint32_t buffers,
-                                  TimeNs now, Message*& message) noexcept {
+PacketCounter MessageTable::admit(std::uint32_t source, const wire::Fragment& fragment, Origin origin,
+                                  std::uint32_t buffers, TimeNs now, Message*& message) noexcept {
     Source& from = open_.source(source);
     // Everything that can refuse the packet comes first.
     const std::uint64_t end = std::uint64_t{fragment.offset} + fragment.bytes;
@@ -153,23 +158,32 @@ PacketCounter MessageTable::admit(std::uint32_t source, const wire::Fragment& fr
                                                             : PacketCounter::malformed_message_size;
     if (fragment.bytes == 0 && !(fragment.total_known && fragment.total == 0))
         return PacketCounter::malformed_payload_length;
-    PacketCounter verdict = PacketCounter::no_room;
-    message = find_or_open(source, fragment, now, verdict);
-    if (message == nullptr) return verdict;
+    PacketCounter fate = PacketCounter::no_room;
+    message = find_or_open(source, fragment, origin, now, fate);
+    if (message == nullptr) return fate;
     const bool probation = message->state == MessageState::probation;
     if (!has_room(buffers)) {
-        verdict = probation ? message->fallback : PacketCounter::no_room;
+        const PacketCounter end = probation ? message->fallback : PacketCounter::no_room;
         probation ? open_.cancel(*message) : open_.refuse_open(*message, now);
-        return verdict;
+        return end;
     }
-    verdict = check(*message, fragment);
-    // What is late stays late, whatever else is wrong with it.
-    if (verdict != PacketCounter::in_flight) return probation ? *contradicts(message->fallback, fragment) : verdict;
-    if (!probation && from.probation.is_going_on()) from.probation.something_new();
-    return PacketCounter::in_flight;
+    const PacketCounter verdict = check(*message, fragment, origin);
+    if (probation) return admit_on_probation(*message, verdict, fate);
+    if (verdict == PacketCounter::in_flight && from.probation.is_going_on()) from.probation.something_new();
+    return verdict;
 }
 
-Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
+/// What is late stays late, whatever else is wrong with it. With one packet that is no copy, the message is none.
+PacketCounter MessageTable::admit_on_probation(Message& message, PacketCounter verdict, PacketCounter fate) noexcept {
+    const bool contradicts = fate == PacketCounter::conflict || verdict == PacketCounter::conflict;
+    const PacketCounter end =
+        contradicts && message.fallback == PacketCounter::duplicate ? PacketCounter::conflict : message.fallback;
+    if (verdict != PacketCounter::in_flight) return end;
+    message.fallback = end;
+    return verdict;
+}
+
+Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& fragment, Origin origin, TimeNs now,
                                     PacketCounter& verdict) noexcept {
     Source& from = open_.source(source);
     const std::uint64_t number = from.numbers.number_of(fragment.number);
@@ -178,7 +192,7 @@ Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& 
     if (message != nullptr && !restarting) return message;
     std::optional<PacketCounter> fate =
         message != nullptr ? PacketCounter::late : OpenMessages::fate_of(from, number, restarting);
-    fate = contradicts(fate, fragment);
+    if (fate) fate = OpenMessages::fate_of_packet(*fate, from, number, fragment, origin);
     if (fate.has_value() && is_refusal(*fate) && now < from.refused_until_ns) {
         verdict = *fate;
         return nullptr;
@@ -187,9 +201,10 @@ Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& 
     if (fate.has_value()) {
         verdict = *fate;
         message = open_.index().find(source, number, from.epoch + 1);
-        return message != nullptr || !room ? message : open_.open_probation(source, number, *fate, now);
+        if (message != nullptr && message->origin.sender != origin.sender) return nullptr;
+        return message != nullptr || !room ? message : open_.open_probation(source, number, *fate, origin, now);
     }
-    message = room ? open_.open(source, number, fragment, now) : nullptr;
+    message = room ? open_.open(source, number, fragment, origin, now) : nullptr;
     if (message == nullptr) {
         open_.refuse(source, number, now);
         verdict = PacketCounter::no_room;
@@ -197,16 +212,13 @@ Message* MessageTable::find_or_open(std::uint32_t source, const wire::Fragment& 
     return message;
 }
 
-/// A packet that has not been here before is no duplicate: the sender uses the number of a whole message twice.
-std::optional<PacketCounter> MessageTable::contradicts(std::optional<PacketCounter> fate,
-                                                       const wire::Fragment& fragment) noexcept {
-    return fate == PacketCounter::duplicate && fragment.fresh ? PacketCounter::conflict : fate;
-}
-
 /// Whether the packet fits its message: in_flight, or where it is counted. Takes its range if it does.
-PacketCounter MessageTable::check(Message& message, const wire::Fragment& fragment) noexcept {
+PacketCounter MessageTable::check(Message& message, const wire::Fragment& fragment, Origin origin) noexcept {
     const std::uint32_t end = fragment.offset + fragment.bytes;
-    if (message.complete) return PacketCounter::duplicate;  // on probation; nothing is open and complete
+    if (fragment.sender != message.origin.sender) return PacketCounter::conflict;
+    // On probation; nothing is open and complete.
+    if (message.complete)
+        return is_copy(message, fragment, origin) ? PacketCounter::duplicate : PacketCounter::conflict;
     if (fragment.total_known && !message.total_known && message.range_count > 0 &&
         message.range_data()[message.range_count - 1].end > fragment.total)
         return PacketCounter::conflict;  // declared for the first time, after packets that do not fit
@@ -217,13 +229,22 @@ PacketCounter MessageTable::check(Message& message, const wire::Fragment& fragme
         case RangeResult::added:
             break;
         case RangeResult::duplicate:
-            return PacketCounter::duplicate;
+            return is_copy(message, fragment, origin) ? PacketCounter::duplicate : PacketCounter::conflict;
         case RangeResult::conflict:
             return PacketCounter::conflict;
         case RangeResult::too_fragmented:
             return PacketCounter::too_fragmented;
     }
     return PacketCounter::in_flight;
+}
+
+/// Of a packet whose range is there: nothing shows that it is another one than that which brought it. Payload is looked
+/// at where it came in one piece.
+bool MessageTable::is_copy(Message& message, const wire::Fragment& fragment, Origin origin) noexcept {
+    if (fragment.fresh || !may_be_copies(message.origin, origin)) return false;
+    if (fragment.payload == nullptr) return true;
+    const FragmentRef* const there = MessageMemory::find(message, fragment.offset, fragment.bytes);
+    return there == nullptr || std::memcmp(there->data, fragment.payload, fragment.bytes) == 0;
 }
 
 /// What the payload's header says of the message.

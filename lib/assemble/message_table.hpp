@@ -19,6 +19,7 @@
 #include "assemble/message_memory.hpp"
 #include "assemble/number_range.hpp"
 #include "assemble/open_messages.hpp"
+#include "assemble/origin.hpp"
 #include "assemble/overload.hpp"
 #include "assemble/received_ranges.hpp"
 #include "wire/fragment.hpp"
@@ -199,13 +200,14 @@ private:
     void look_ahead(const Arrivals& burst, Guesses& guesses) noexcept;
     [[nodiscard]] bool place_regular(const Guess& guess, std::uint32_t source, const wire::Fragment& fragment,
                                      void* buffer, TimeNs now) noexcept;
-    [[nodiscard]] Message* find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
+    [[nodiscard]] Message* find_or_open(std::uint32_t source, const wire::Fragment& fragment, Origin origin, TimeNs now,
                                         wire::PacketCounter& verdict) noexcept;
-    [[nodiscard]] static std::optional<wire::PacketCounter> contradicts(std::optional<wire::PacketCounter> fate,
-                                                                        const wire::Fragment& fragment) noexcept;
-    [[nodiscard]] wire::PacketCounter check(Message& message, const wire::Fragment& fragment) noexcept;
-    [[nodiscard]] wire::PacketCounter admit(std::uint32_t source, const wire::Fragment& fragment, std::uint32_t buffers,
-                                            TimeNs now, Message*& message) noexcept;
+    [[nodiscard]] wire::PacketCounter check(Message& message, const wire::Fragment& fragment, Origin origin) noexcept;
+    [[nodiscard]] static bool is_copy(Message& message, const wire::Fragment& fragment, Origin origin) noexcept;
+    [[nodiscard]] wire::PacketCounter admit(std::uint32_t source, const wire::Fragment& fragment, Origin origin,
+                                            std::uint32_t buffers, TimeNs now, Message*& message) noexcept;
+    [[nodiscard]] static wire::PacketCounter admit_on_probation(Message& message, wire::PacketCounter verdict,
+                                                                wire::PacketCounter fate) noexcept;
     static void describe(Message& message, const wire::Fragment& fragment, TimeNs now) noexcept;
     void deliver_if_whole(Message& message, TimeNs now) noexcept;
     void commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;

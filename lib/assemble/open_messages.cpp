@@ -64,7 +64,8 @@ std::uint64_t OpenMessages::memory_bytes(const MessageConfig& config) noexcept {
     bytes += MessageIndex::memory_bytes(config.messages_max);
     bytes += pending_of(config) * sizeof(Descriptor);
     for (std::uint32_t i = 0; i < config.sources; ++i)
-        bytes += sizeof(Source) + NumberMemory::memory_bytes(horizon_of(config, i));
+        bytes += sizeof(Source) + NumberMemory::memory_bytes(horizon_of(config, i)) +
+                 Origins::memory_bytes(horizon_of(config, i));
     return bytes;
 }
 
@@ -113,7 +114,7 @@ void OpenMessages::forget_place(Message& message) noexcept {
         from.probation.remove(message);
 }
 
-Message* OpenMessages::open(std::uint32_t source, std::uint64_t number, const wire::Fragment& fragment,
+Message* OpenMessages::open(std::uint32_t source, std::uint64_t number, const wire::Fragment& fragment, Origin origin,
                             TimeNs now) noexcept {
     Source& from = sources_[source];
     cancel_probation(source);  // the old numbering goes on, so there was no restart
@@ -123,16 +124,18 @@ Message* OpenMessages::open(std::uint32_t source, std::uint64_t number, const wi
     message->epoch = from.epoch;
     message->total = fragment.total;
     message->total_known = fragment.total_known;
+    message->origin = origin;
+    message->of_other_sender = origin.sender != 0;
+    from.probation.epoch_of(origin.sender);
     opened(source, number);
     index_.insert(*message);
     list(*message, MessageState::open);
     messages_.add(MessageCounter::opened);
-    message->announced = true;
     push(Descriptor::Kind::announce, *message, nullptr, now);
     return message;
 }
 
-Message* OpenMessages::open_probation(std::uint32_t source, std::uint64_t number, PacketCounter fate,
+Message* OpenMessages::open_probation(std::uint32_t source, std::uint64_t number, PacketCounter fate, Origin origin,
                                       TimeNs now) noexcept {
     Source& from = sources_[source];
     if (from.probation.is_full()) cancel(*from.probation.messages().first());
@@ -143,6 +146,8 @@ Message* OpenMessages::open_probation(std::uint32_t source, std::uint64_t number
     message->number = number;
     message->epoch = from.epoch + 1;
     message->fallback = fate;
+    message->origin = origin;
+    message->of_other_sender = origin.sender != 0;
     index_.insert(*message);
     list(*message, MessageState::probation);
     messages_.add(MessageCounter::opened);
@@ -204,10 +209,21 @@ std::optional<PacketCounter> OpenMessages::fate_of(Source& from, std::uint64_t n
     return fate;
 }
 
+PacketCounter OpenMessages::fate_of_packet(PacketCounter fate, const Source& from, std::uint64_t number,
+                                           const wire::Fragment& fragment, Origin origin) noexcept {
+    if (fate != PacketCounter::duplicate) return fate;
+    if (fragment.fresh) return PacketCounter::conflict;
+    const std::optional<Origin> before = from.origins.find(number);
+    return before && !may_be_copies(*before, origin) ? PacketCounter::conflict : fate;
+}
+
 void OpenMessages::deliver(Message& message, TimeNs now) noexcept {
     forget_place(message);
     Source& from = sources_[message.source];
-    if (message.epoch == from.epoch && !numbers_once_) from.memory.remember(message.number, fate_after(message));
+    if (message.epoch == from.epoch && !numbers_once_) {
+        from.memory.remember(message.number, fate_after(message));
+        if (message.complete) from.origins.remember(message.number, message.origin);
+    }
     message.state = MessageState::closed;
     message.seal();
     push(Descriptor::Kind::deliver, message, &message, now);
@@ -287,6 +303,7 @@ void OpenMessages::restart(std::uint32_t source, TimeNs now) noexcept {
     while (Message* message = from.open.first()) deliver(*message, now);
     ++from.epoch;
     from.memory.clear();
+    from.origins.clear();
     const Probation::Run run = from.probation.take_run();
     // What came before the run did is a straggler. If the run's first message has timed out, all others are younger.
     const Message* first = index_.find(source, run.first, from.epoch);
@@ -301,11 +318,11 @@ void OpenMessages::restart(std::uint32_t source, TimeNs now) noexcept {
         } else {
             from.probation.remove(*message);
             list(*message, MessageState::open);
-            message->announced = true;
             push(Descriptor::Kind::announce, *message, nullptr, now);
         }
         message = next;
     }
+    from.probation.epoch_of(run.sender);
     from.numbers.restart(run.last);
     pass_numbers_.add(source, run.first);
     pass_numbers_.add(source, run.last);
@@ -387,6 +404,7 @@ void OpenMessages::begin_pass(std::uint64_t shift, std::uint32_t epoch, TimeNs n
         while (Message* message = from.open.first()) deliver(*message, now);
         from.epoch = epoch;
         from.memory.clear();
+        from.origins.clear();
     }
 }
 

@@ -21,6 +21,7 @@
 #include "assemble/message_pool.hpp"
 #include "assemble/number_memory.hpp"
 #include "assemble/number_range.hpp"
+#include "assemble/origin.hpp"
 #include "assemble/overload.hpp"
 #include "assemble/pass_numbers.hpp"
 #include "assemble/probation.hpp"
@@ -39,13 +40,15 @@ public:
 
     /// What is known of one source.
     struct Source {
-        Source(std::uint32_t horizon, unsigned bits, bool touch) : numbers(bits), memory(horizon, 0, touch) {}
+        Source(std::uint32_t horizon, unsigned bits, bool touch)
+            : numbers(bits), memory(horizon, 0, touch), origins(horizon, touch) {}
         TimeNs due_ns = never;  ///< nothing in the lists is due before
         Probation probation;
         SourceNumbers numbers;
         std::uint32_t epoch = 0;
         TimeNs refused_until_ns;  ///< until then a refused number is refused; later it is just an old one
         NumberMemory memory;
+        Origins origins;
         MessageList open;  ///< number known, collecting
     };
     [[nodiscard]] Source& source(std::uint32_t source) noexcept { return sources_[source]; }
@@ -53,16 +56,23 @@ public:
     [[nodiscard]] MessageIndex& index() noexcept { return index_; }
     [[nodiscard]] const MessagePool& pool() const noexcept { return pool_; }
 
+    // A packet's `origin` is that of a message which it begins.
+
     /// Where a packet for a number that is not open goes if it does not begin a new epoch; nothing for a new number.
     [[nodiscard]] static std::optional<wire::PacketCounter> fate_of(Source& from, std::uint64_t number,
                                                                     bool restarting) noexcept;
+    /// The same after a look at the packet: for a number that has been whole it is a duplicate only if it is not fresh,
+    /// and came from the same sender with the same header; else the number is used twice.
+    [[nodiscard]] static wire::PacketCounter fate_of_packet(wire::PacketCounter fate, const Source& from,
+                                                            std::uint64_t number, const wire::Fragment& fragment,
+                                                            Origin origin) noexcept;
 
     // Beginnings: nullptr when there is no slot.
 
     [[nodiscard]] Message* open(std::uint32_t source, std::uint64_t number, const wire::Fragment& fragment,
-                                TimeNs now) noexcept;
+                                Origin origin, TimeNs now) noexcept;
     [[nodiscard]] Message* open_probation(std::uint32_t source, std::uint64_t number, wire::PacketCounter fate,
-                                          TimeNs now) noexcept;
+                                          Origin origin, TimeNs now) noexcept;
     [[nodiscard]] Message* open_unbound(std::uint32_t source, TimeNs now) noexcept;
     [[nodiscard]] bool claim_event() noexcept {
         if (event_room_ == nullptr) return true;

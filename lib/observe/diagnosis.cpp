@@ -433,6 +433,39 @@ void pipeline_limits(Case& c) {
 }
 
 /// What no stream wants: of this detector, as far as that shows, or of others.
+/// "source 0 (det0 udp 50001) had 640 packets from 10.0.0.1 and 320 from 10.0.0.2", of those with several senders.
+std::string senders_text(const Case& c) {
+    constexpr std::size_t shown_max = 3;
+    std::string text;
+    std::size_t found = 0;
+    for (std::size_t s = 0; s < c.ledger.sources.size(); ++s) {
+        const std::vector<Ledger::Sender>& senders = c.ledger.sources[s].senders;
+        if (senders.empty() || ++found > shown_max) continue;
+        text += fmt::format("{}{} had ", found == 1 ? "" : "; ", c.label(s));
+        for (std::size_t i = 0; i < std::min(shown_max, senders.size()); ++i)
+            text += fmt::format("{}{} packets from {}", i == 0 ? "" : ", ", senders[i].packets, senders[i].address);
+        if (senders.size() > shown_max) text += fmt::format(" and others from {} more", senders.size() - shown_max);
+    }
+    if (found > shown_max) text += fmt::format("; and {} more sources", found - shown_max);
+    return text;
+}
+
+void contradictions(Case& c) {
+    const std::uint64_t count = c.get(PacketCounter::conflict);
+    if (count == 0) return;
+    if (const std::string senders = senders_text(c); !senders.empty())
+        return c.add(
+            "dropped.conflict", count, "conflict",
+            fmt::format("packets came under a number that another packet had used: {}. Give each sender a source of "
+                        "its own (its own UDP port, or `source_by = \"address\"`); if they are one detector, set "
+                        "`senders = \"any\"`",
+                        senders));
+    c.add(
+        "dropped.conflict", count, "conflict",
+        "packets came under a number that another packet had used, with other data: two senders behind one address, a "
+        "detector whose number stands still, or wrong offsets");
+}
+
 void unsteered(Case& c) {
     const std::uint64_t kin = c.ledger.unmatched.possible_losses;
     const std::uint64_t count = c.get(PacketCounter::unsteered);
@@ -515,6 +548,7 @@ std::vector<pipeline::Finding> diagnose(const Ledger& ledger, const Observations
     cut_frames(c);
     roce(c);
     pipeline_limits(c);
+    contradictions(c);
     unsteered(c);
     remarks(c);
     others(c);

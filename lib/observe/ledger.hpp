@@ -33,11 +33,17 @@ struct Ledger {
         std::uint32_t psn = 0;      ///< expected next
         std::uint32_t msn = 0;      ///< messages completed, modulo 2^24
     };
+    struct Sender {
+        std::string address;
+        std::uint64_t packets = 0;
+    };
     struct Source {
         std::uint64_t packets = 0;
         std::uint64_t missing_packets = 0;
         std::uint64_t refused = 0;         ///< came for it and were malformed; 0 where only the header says the source
         std::uint64_t missing_at_end = 0;  ///< of them, those that may not have been sent yet
+        /// Where its packets came from, if that is more than one address, and senders = "one": the first one first.
+        std::vector<Sender> senders{};
     };
     /// Of the packets, those that came in IP fragments.
     struct IpFragments {

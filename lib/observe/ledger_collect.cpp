@@ -7,6 +7,7 @@
 #include "config/counted_numbers.hpp"
 #include "config/device_facts.hpp"
 #include "config/names.hpp"
+#include "observe/address_text.hpp"
 #include "observe/sink_account.hpp"
 #include "pipeline/pipeline.hpp"
 
@@ -146,6 +147,18 @@ void collect_sinks(const pipeline::Pipeline& pipeline, Ledger& ledger) {
     ledger.events_synced = account.synced;
 }
 
+/// The packets of all but the first are counted by sender.
+void collect_senders(const stages::RxStage& rx, Ledger& ledger) {
+    for (const stages::OtherSenders::Sender& sender : rx.other_senders().list()) {
+        Ledger::Source& source = ledger.sources[sender.source];
+        if (source.senders.empty())
+            source.senders.push_back({address_text(rx.notes().address_of(sender.source)), source.packets});
+        source.senders.push_back({address_text(sender.address), sender.packets});
+        Ledger::Sender& first = source.senders.front();
+        first.packets -= std::min(first.packets, sender.packets);
+    }
+}
+
 void collect_rx(const pipeline::Pipeline& pipeline, Ledger& ledger) {
     for (const auto& rx : pipeline.rx()) {
         add(ledger.packets, rx->packets());
@@ -163,6 +176,7 @@ void collect_rx(const pipeline::Pipeline& pipeline, Ledger& ledger) {
             ledger.sources[s].missing_packets += rx->missing_packets(s);
         }
     }
+    for (const auto& rx : pipeline.rx()) collect_senders(*rx, ledger);
     ledger.rule_dropped_of_streams = pipeline.flows().dropped_of_streams(pipeline.rx());
 }
 

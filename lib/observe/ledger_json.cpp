@@ -99,6 +99,13 @@ nlohmann::json account_json(const Ledger& ledger) {
     return result;
 }
 
+nlohmann::json senders_json(const Ledger::Source& source) {
+    nlohmann::json senders = nlohmann::json::array();
+    for (const Ledger::Sender& sender : source.senders)
+        senders.push_back({{"address", sender.address}, {"packets", sender.packets}});
+    return senders;
+}
+
 nlohmann::json ledger_json(const Ledger& ledger) {
     nlohmann::json result = account_json(ledger);
     nlohmann::json& sources = result["sources"] = nlohmann::json::array();
@@ -107,6 +114,7 @@ nlohmann::json ledger_json(const Ledger& ledger) {
                            {"packets", ledger.sources[i].packets},
                            {"missing_packets", ledger.sources[i].missing_packets},
                            {"refused", ledger.sources[i].refused}});
+        if (!ledger.sources[i].senders.empty()) sources.back()["senders"] = senders_json(ledger.sources[i]);
         if (ledger.numbers) sources.back()["numbers_missing"] = source_numbers_json(*ledger.numbers, i);
     }
     return result;

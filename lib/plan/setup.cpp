@@ -57,6 +57,7 @@ std::vector<stages::StreamRuntime> make_streams(const config::RunConfig& config)
         stream.roce = from.transport == config::Transport::roce;
         stream.check_icrc = from.icrc == config::IcrcMode::check;
         stream.source_in_header = from.source_by == config::SourceBy::header;
+        stream.any_sender = stream.roce || from.senders == config::Senders::any;
         stream.first_source = from.first_source;
         stream.source_count = from.source_count;
         stream.source_ids = core::NumberIndex(from.source_ids);

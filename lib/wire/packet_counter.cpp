@@ -186,8 +186,8 @@ constinit const std::array<core::CounterInfo, core::count_of<PacketCounter>> pac
      "or a sender that repeats itself. No data is lost. With RC, the number says how much the sender had to repeat: "
      "look for losses or slow acknowledgements."},
     {conflict, "dropped.conflict",
-     "Data that overlaps what had arrived without being the same range, contradicts the message's size or end, "
-     "or is a second message under the number of a whole one. Two senders use the same source, "
+     "Data for a place that other data had taken: from another sender, with another header or payload, or overlapping "
+     "without being the same range; or it contradicts the message's size or end. Two senders use the same source, "
      "stream or event number, or firmware sends wrong offsets; with `dune` and `ess`, "
      "several streams or packets per pulse share a source (`source_ids`, `packets_per_pulse`). "
      "The first data is kept."},

@@ -7,7 +7,7 @@ import re
 import struct
 
 from packets import ejfat, jungfrau, pcap_bytes, spead, stamped, udp
-from support import ROOT, Case, config, main, stream, weir
+from support import ROOT, Case, config, digest, main, stream, weir
 
 ROUND_ROBIN_SOURCE = "10.1.0.10"
 
@@ -90,6 +90,93 @@ class RoundRobin(CauseCase):
         random.Random(5).shuffle(frames[-1000:])
         result = self.replay(self.capture(frames), text, "--require-lossless")
         self.assertEqual((result.report["events"]["complete"], result.packets), (16, {"placed": 16 * 256}))
+
+
+class SeveralSenders(CauseCase):
+    """Detectors that send to one UDP port under the same numbers."""
+    FRAMES = 7
+
+    def pixels(self, sender, number, packet):
+        return random.Random(f"{sender} {number} {packet}").randbytes(8192)
+
+    def packets(self, sender, number, pixels_of=None):
+        source = f"10.1.0.{10 + sender}"
+        return [udp(jungfrau(number, packet, self.pixels(sender if pixels_of is None else pixels_of, number, packet)), 50001, source=source)
+                for packet in range(128)]
+
+    def in_turn(self):
+        for number in range(1, self.FRAMES + 1):
+            for pair in zip(self.packets(1, number), self.packets(0, number)):
+                yield from pair
+
+    def test_in_turn_no_event_is_of_both_and_both_are_named(self):
+        capture = self.capture(self.in_turn())
+        result = self.replay(capture, config(stream(sources=1), sources=1), "--require-lossless", status=3)
+        self.balanced(result)
+        self.assertEqual(result.report["events"]["complete"], self.FRAMES)
+        self.assertEqual(result.report["packets"]["dropped"]["conflict"], self.FRAMES * 128)
+        self.assertEqual(result.report["packets"]["dropped"]["duplicate"], 0)
+        self.assertEqual(result.report["lossless"], "no")
+        finding = self.finding(result, "dropped.conflict")
+        for text in ("10.1.0.10", "10.1.0.11", 'senders = "any"', f"{self.FRAMES * 128} packets from"):
+            self.assertIn(text, finding["sentence"])
+        self.assertEqual([(s["address"], s["packets"]) for s in result.report["sources"][0]["senders"]],
+                         [("10.1.0.11", self.FRAMES * 128), ("10.1.0.10", self.FRAMES * 128)])
+        for number in range(1, self.FRAMES + 1):
+            pixels = b"".join(self.pixels(1, number, packet) for packet in range(128))
+            self.assertEqual(result.digests[0, number], digest(pixels), number)
+
+    def test_by_address_they_are_two_sources(self):
+        settings = config(stream(sources=1, source_by='"address"', src=["10.1.0.10", "10.1.0.11"]), sources=2)
+        result = self.replay(self.capture(self.in_turn()), settings, "--require-lossless")
+        self.assertEqual(result.report["events"]["complete"], self.FRAMES)
+        self.assertNotIn("senders", result.report["sources"][0])
+
+    def halves(self):
+        """One detector that sends the packets of a frame from two addresses in turn."""
+        for number in range(1, self.FRAMES + 1):
+            pairs = zip(self.packets(1, number, pixels_of=0), self.packets(0, number))
+            yield from (pair[packet % 2] for packet, pair in enumerate(pairs))
+
+    def test_any_sender_is_taken_on_request(self):
+        capture = self.capture(self.halves())
+        refused = self.replay(capture, config(stream(sources=1), sources=1), "--require-lossless", status=3)
+        self.assertEqual(refused.report["events"]["complete"], 0)
+        self.assertEqual(refused.report["packets"]["dropped"]["conflict"], self.FRAMES * 64)
+        result = self.replay(capture, config(stream(sources=1, senders='"any"'), sources=1), "--require-lossless")
+        self.assertEqual(result.report["events"]["complete"], self.FRAMES)
+
+    def test_udp_source_ports_may_differ(self):
+        frames = [bytearray(frame) for number in range(1, 4) for frame in frame_of(number, 50001)]
+        for i, frame in enumerate(frames):
+            frame[34:36] = struct.pack(">H", 40000 + i)
+        result = self.replay(self.capture(map(bytes, frames)), config(stream(sources=1), sources=1), "--require-lossless")
+        self.assertEqual(result.report["events"]["complete"], 3)
+
+    def test_the_two_interfaces_of_a_module_have_two_addresses(self):
+        def packets(number):
+            for packet in range(64):
+                for row in (0, 1):
+                    data = bytearray(jungfrau(number, packet))
+                    data[34] = row
+                    yield udp(bytes(data), 50001, source=f"10.1.0.{10 + row}")
+        settings = config(stream(sources=1, source_by='"header"', source_ids=[0], interfaces=2), sources=1)
+        result = self.replay(self.capture(f for n in range(1, 6) for f in packets(n)), settings, "--require-lossless")
+        self.assertEqual(result.report["events"]["complete"], 5)
+
+    def test_a_number_that_stands_still_is_no_copy(self):
+        frames = [udp(jungfrau(1, packet, self.pixels(0, image, packet)), 50001) for image in range(8) for packet in range(128)]
+        result = self.replay(self.capture(frames), config(stream(sources=1), sources=1), "--require-lossless", status=3)
+        self.balanced(result)
+        self.assertEqual(result.report["events"]["complete"], 1)
+        self.assertEqual(result.report["packets"]["dropped"]["conflict"], 7 * 128)
+        self.assertIn("number stands still", self.finding(result, "dropped.conflict")["sentence"])
+
+    def test_a_link_that_is_seen_twice_makes_copies(self):
+        frames = [frame for number in range(1, 6) for packet in self.packets(0, number) for frame in (packet, packet)]
+        result = self.replay(self.capture(frames), config(stream(sources=1), sources=1), "--require-lossless")
+        self.assertEqual(result.report["packets"]["dropped"]["duplicate"], 5 * 128)
+        self.assertEqual(result.report["packets"]["dropped"]["conflict"], 0)
 
 
 class Geometry(CauseCase):

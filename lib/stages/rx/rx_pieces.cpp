@@ -108,7 +108,11 @@ void RxPieces::assemble(const Packet& packet, const std::byte* head, wire::Datag
         around_.notes.refused(route.stream, source, verdict, datagram, stream.context.header_read_bytes, fragment);
         return reject(around_.table, packet, verdict);
     }
-    around_.sources.note(source, datagram);
+    fragment.sender = around_.sources.sender_of(source, datagram, fragment.lane);
+    if (fragment.sender == OtherSenders::too_many) {
+        around_.sources.count(source);
+        return reject(around_.table, packet, PacketCounter::conflict);
+    }
     const auto skip = static_cast<std::uint32_t>(fragment.payload - head);
     if (!packet.scattered() && skip > packet.mbuf->data_len)
         return reject(around_.table, packet, PacketCounter::malformed_truncated);

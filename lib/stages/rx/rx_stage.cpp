@@ -456,7 +456,13 @@ void RxStage::assemble_run(std::uint32_t count) noexcept {
             table_.reject(packet_run_.buffers[i], verdict);
             continue;
         }
-        sources_.note_and_count(packet_run_.sources[i], packet_run_.datagrams[i]);
+        const std::uint32_t source = packet_run_.sources[i];
+        fragments_[i].sender = sources_.sender_of(source, packet_run_.datagrams[i], fragments_[i].lane);
+        sources_.count(source);
+        if (fragments_[i].sender == OtherSenders::too_many) [[unlikely]] {
+            table_.reject(packet_run_.buffers[i], PacketCounter::conflict);
+            continue;
+        }
         headers_.next();
         if (by_arrival) fragments_[i].number = sources_.next_arrival(stream_index);
         if (good != i) [[unlikely]] {

@@ -112,6 +112,7 @@ public:
     [[nodiscard]] const RxRules& rules() const noexcept { return rules_; }
     /// Of packets that were refused, and of those that match no stream.
     [[nodiscard]] const RxNotes& notes() const noexcept { return notes_; }
+    [[nodiscard]] const OtherSenders& other_senders() const noexcept { return sources_.other_senders(); }
     /// What messages were opened under in the first pass over a capture; read when the lcore has closed it.
     [[nodiscard]] const assemble::NumberRange& numbers() const noexcept { return table_.numbers(); }
     [[nodiscard]] std::uint32_t newest_epoch() const noexcept { return table_.newest_epoch(); }

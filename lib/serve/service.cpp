@@ -63,15 +63,16 @@ void check_paths(const config::RunConfig& config, const config::ServeConfig& ser
         if (!config.sinks[i].has_path() || path.find("{run") != std::string::npos ||
             path.find("{date}") != std::string::npos)
             continue;
-        throw core::UsageError(
-            fmt::format("sink {}: path = \"{}\" is the same for all runs, and no run overwrites another one; accepted by "
-                        "weir serve: a path with {{run}} in it, as \"runs/{{name}}-{{run:06}}\"",
-                        i, path));
+        throw core::UsageError(fmt::format(
+            "sink {}: path = \"{}\" is the same for all runs, and no run overwrites another one; accepted by "
+            "weir serve: a path with {{run}} in it, as \"runs/{{name}}-{{run:06}}\"",
+            i, path));
     }
     if (serve.reports.empty()) return;
     std::error_code error;
     std::filesystem::create_directories(serve.reports, error);
-    if (!error && !std::filesystem::is_directory(serve.reports)) error = std::make_error_code(std::errc::not_a_directory);
+    if (!error && !std::filesystem::is_directory(serve.reports))
+        error = std::make_error_code(std::errc::not_a_directory);
     if (!error && ::access(serve.reports.c_str(), W_OK) != 0) error = {errno, std::generic_category()};
     if (error) throw core::RunError(fmt::format("serve.reports: {}: {}", serve.reports, error.message()));
 }

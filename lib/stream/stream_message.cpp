@@ -86,6 +86,8 @@ std::optional<StreamedChannel> read_channel(std::string_view name, const CborVal
     channel.raw_bytes = pixels * channel.type->bytes;
     const auto says = channel.codec ? reduce::pack::decoded_bytes(*channel.codec, channel.bytes) : channel.bytes.size();
     if (says != channel.raw_bytes) return fail(problem, "an image has not as many bytes as its shape says");
+    const auto at_most = channel.codec ? reduce::pack::decoded_bytes_max(*channel.codec, channel.bytes.size()) : says;
+    if (at_most && channel.raw_bytes > *at_most) return fail(problem, "an image claims more bytes than it can hold");
     return channel;
 }
 

@@ -66,6 +66,7 @@ Raw packed(Packer& packer, const Raw& raw) {
 void expect_back(const Raw& stored, Codec codec, std::size_t element_bytes, const Raw& raw) {
     Unpacker unpacker;
     EXPECT_EQ(decoded_bytes(codec, stored), raw.size());
+    EXPECT_LE(raw.size(), decoded_bytes_max(codec, stored.size()).value_or(raw.size()));
     Raw out(raw.size());
     const std::string_view wrong = unpacker.unpack(codec, element_bytes, stored, out);
     EXPECT_TRUE(wrong.empty()) << wrong;
@@ -142,6 +143,14 @@ TEST(Pack, WorksAtEveryLevel) {
                 expect_back(stored, codec, 2, part);
             }
         }
+    }
+}
+
+TEST(Pack, NothingGetsShorterThanIsSaidToBePossible) {
+    const Raw zeros(24U << 20U);
+    for (const Codec codec : {Codec::zstd, Codec::lz4, Codec::bitshuffle_lz4, Codec::bitshuffle_zstd}) {
+        Packer packer({codec, codec == Codec::zstd || codec == Codec::bitshuffle_zstd ? 19 : 1, 2, false}, zeros.size());
+        expect_back(packed(packer, zeros), codec, 2, zeros);
     }
 }
 

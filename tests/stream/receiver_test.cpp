@@ -365,6 +365,36 @@ TEST(Receiver, CountsWhatItCannotUnderstand) {
     EXPECT_EQ(receiver.account().lossless(why), "no");
 }
 
+// A hundred bytes that say that they are a GiB, which would be taken before they are looked at.
+TEST(Receiver, AnImageIsNotBelievedToBeMoreThanItsBytesCanHold) {
+    for (const char* codec : {"bslz4", "bszstd", "lz4"}) {
+        Foreign sender;
+        sender.ids("image", 2);
+        sender.out.text("image_id");
+        sender.out.integer(0);
+        sender.out.text("data");
+        sender.out.map(1);
+        sender.out.text("threshold_1");
+        sender.out.tag(40);
+        sender.out.array(2);
+        sender.out.array(2);
+        sender.out.integer(1 << 14);
+        sender.out.integer(1 << 15);
+        sender.out.tag(69);
+        sender.out.tag(56500);
+        sender.out.array(3);
+        sender.out.text(codec);
+        sender.out.integer(2);
+        std::vector<std::byte> packed(40);
+        packed[4] = std::byte{0x40};  // 2^30, in 64 bits
+        packed[10] = std::byte{0x20};
+        sender.out.bytes(packed);
+        std::string problem;
+        EXPECT_FALSE(read_message(sender.done(), problem).has_value()) << codec;
+        EXPECT_NE(problem.find("claims more bytes"), std::string::npos) << codec << ": " << problem;
+    }
+}
+
 /// One message of each kind, changed in some places: whatever comes out of it, the run verifies.
 TEST(Receiver, ChangedMessagesNeverMakeARunThatDoesNotVerify) {
     Foreign sender;

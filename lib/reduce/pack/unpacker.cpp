@@ -40,6 +40,25 @@ std::optional<std::uint64_t> decoded_bytes(Codec codec, std::span<const std::byt
     return {};
 }
 
+std::optional<std::uint64_t> decoded_bytes_max(Codec codec, std::uint64_t packed_bytes) noexcept {
+    constexpr std::uint64_t lz4_factor = 255;
+    constexpr std::uint64_t zstd_block_bytes = 128U << 10U;
+    constexpr std::uint64_t zstd_packed_bytes = 4;  // a header of three, and the byte that is repeated
+    switch (codec) {
+        case Codec::raw:
+            return packed_bytes;
+        case Codec::zstd:
+        case Codec::bitshuffle_zstd:
+            return packed_bytes / zstd_packed_bytes * zstd_block_bytes;
+        case Codec::lz4:
+        case Codec::bitshuffle_lz4:
+            return lz4_factor * packed_bytes;
+        case Codec::bits:
+            break;
+    }
+    return {};
+}
+
 void Unpacker::Freer::operator()(void* context) const noexcept {
     ::ZSTD_freeDCtx(static_cast<ZSTD_DCtx*>(context));
 }

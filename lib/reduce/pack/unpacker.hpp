@@ -16,6 +16,9 @@ namespace weir::reduce::pack {
 /// What a packed piece says of the size that it decodes to; nothing if it does not say. Bounded by nothing: check it
 /// before memory is taken for it.
 [[nodiscard]] std::optional<std::uint64_t> decoded_bytes(Codec codec, std::span<const std::byte> in);
+/// The most that so many bytes can decode to, whatever they are: of LZ4 a byte of a length stands for 255 bytes, of
+/// zstd a block of 4 bytes for 128 KiB (RFC 8878, section 3.1.1.2.4). Nothing: of this codec there is no such limit.
+[[nodiscard]] std::optional<std::uint64_t> decoded_bytes_max(Codec codec, std::uint64_t packed_bytes) noexcept;
 
 class Unpacker {
 public:

@@ -80,8 +80,8 @@ public:
 
     NodeId self;
     Incarnation life;
-    std::set<std::uint64_t> mine;                  ///< payload in its memory
-    std::set<std::uint64_t> unsent;                ///< of these, parts that were offered, and that nobody was sent
+    std::set<std::uint64_t> mine;    ///< payload in its memory
+    std::set<std::uint64_t> unsent;  ///< of these, parts that were offered, and that nobody was sent
     std::uint64_t dropped = 0;
     std::map<NodeId, std::uint32_t> on_their_way;  ///< parts, by receiver
     std::map<NodeId, core::TimeNs> arrivals;       ///< of the last message that was sent to each

@@ -149,7 +149,8 @@ TEST(Pack, WorksAtEveryLevel) {
 TEST(Pack, NothingGetsShorterThanIsSaidToBePossible) {
     const Raw zeros(24U << 20U);
     for (const Codec codec : {Codec::zstd, Codec::lz4, Codec::bitshuffle_lz4, Codec::bitshuffle_zstd}) {
-        Packer packer({codec, codec == Codec::zstd || codec == Codec::bitshuffle_zstd ? 19 : 1, 2, false}, zeros.size());
+        Packer packer({codec, codec == Codec::zstd || codec == Codec::bitshuffle_zstd ? 19 : 1, 2, false},
+                      zeros.size());
         expect_back(packed(packer, zeros), codec, 2, zeros);
     }
 }

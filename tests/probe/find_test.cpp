@@ -81,6 +81,26 @@ TEST(Find, SeveralPortsOfOneSourceAreNoSources) {
     EXPECT_EQ(findings.streams.front().complete, 8U);
 }
 
+TEST(Find, AFrameThatWasCutIsReadAsFarAsItGoes) {
+    PacketSample sample;
+    for (std::uint64_t frame = 1; frame < 4; ++frame)
+        for (std::uint32_t packet = 0; packet < 128; ++packet) {
+            const Bytes whole = udp_frame(jungfrau(frame, packet), 50001);
+            sample.add(std::span(whole).first(96), static_cast<std::uint32_t>(whole.size()), 0);
+        }
+    const Findings findings = found_in(sample);
+    ASSERT_TRUE(findings.recognised());
+    EXPECT_EQ(findings.cut_frames, 384U);
+    EXPECT_EQ(findings.streams.front().complete, 3U);
+    EXPECT_EQ(findings.streams.front().rejected, 0U);
+    // Not even the UDP header: nothing to read.
+    PacketSample shorter;
+    const Bytes whole = udp_frame(jungfrau(1, 1), 50001);
+    for (std::size_t bytes = 0; bytes < 42; ++bytes)
+        shorter.add(std::span(whole).first(bytes), static_cast<std::uint32_t>(whole.size()), 0);
+    EXPECT_EQ(shorter.datagrams().size(), 0U);
+}
+
 TEST(Find, ChanceIsNoConfidence) {
     wire::Recognition one;
     one.share = 1;

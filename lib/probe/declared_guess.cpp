@@ -224,7 +224,8 @@ std::optional<Place> place_in_message(const Values& values, const std::vector<st
     if (halves_of_one(event.field, field, event.order, step, last)) return std::nullopt;
     const std::uint32_t fields_end = std::max(event.field.offset + event.field.bytes, field.offset + field.bytes);
     const auto unit = unit_of(step, fields_end, longest);
-    if (!unit) return std::nullopt;
+    // Without payload there is nothing to place.
+    if (!unit || fields_end >= longest) return std::nullopt;
     const std::uint64_t places = last / step + 1;
     std::map<std::size_t, std::set<std::uint64_t>> by_event;
     for (std::size_t i = 0; i < values.size(); ++i) by_event[events[i]].insert(values[i]);
@@ -440,7 +441,8 @@ DeclaredGuess described(const Choice& choice, std::uint32_t room) {
     if (choice.place) taken.push_back(choice.place->field);
     std::uint32_t end = 0;
     for (const DeclaredField& field : taken) end = std::max(end, field.offset + field.bytes);
-    const std::uint32_t quiet = quiet_until(choice.packets, end, room);
+    const std::uint32_t header_most = choice.place ? std::min(room, longest_of(choice.packets) - 1) : room;
+    const std::uint32_t quiet = quiet_until(choice.packets, end, header_most);
     if (const auto run = constant_run(choice.packets, quiet, taken)) {
         describe_mark(out, *run, choice.packets.front());
         end = std::max(end, run->offset + run->bytes);

@@ -196,6 +196,10 @@ void StreamFinder::guess_flows() {
         const auto guess = guess_from(flow, open);
         if (!guess) continue;
         wire::DeclaredSpec spec = guess->spec;
+        if (recognise_declared(spec, packets_of(std::span(&flow, 1))).share == 0) {
+            what_[flow] = "some number counts, but no description fits its packets";
+            continue;
+        }
         if (guesses++ > 0) spec.name += fmt::format("-{}", guesses);
         constexpr double no_more_than_a_guess = 0.4;
         Group& group = groups_.emplace_back();

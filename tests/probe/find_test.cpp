@@ -95,6 +95,24 @@ Bytes numbered(std::uint32_t mark, std::uint64_t number, std::size_t bytes) {
     return out;
 }
 
+/// Event and index, and nothing else: no format can be made of it, and that is no error.
+TEST(Find, PacketsThatAreAllHeader) {
+    for (const std::size_t bytes : {8, 9, 10, 16}) {
+        PacketSample sample;
+        for (std::uint32_t i = 0; i < 200; ++i) {
+            Bytes packet;
+            test::put_be(packet, 1000 + i / 4, 4);
+            test::put_be(packet, i % 4, 4);
+            packet.resize(bytes, std::byte{7});
+            add(sample, udp_frame(packet, 7001));
+        }
+        const Findings findings = found_in(sample);
+        if (findings.recognised()) {
+            EXPECT_NO_THROW(static_cast<void>(propose(findings, ""))) << bytes;
+        }
+    }
+}
+
 /// Streams that share a port have addresses that tell them apart, or one of them is left out.
 TEST(Find, OnePortInTwoStreams) {
     for (const std::uint8_t second : {10, 11}) {

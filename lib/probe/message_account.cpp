@@ -71,6 +71,7 @@ void MessageAccount::finish_event(const Event& event) {
         message_bytes_max_ = std::max(message_bytes_max_, message.total);
     }
     event_bytes_ = std::max(event_bytes_, bytes);
+    met_ += event.size() == sources_.size() ? 1 : 0;
     if (!complete) return;
     ++complete_;
     packets_complete_ += packets;
@@ -104,6 +105,7 @@ void MessageAccount::report(FoundStream& out) const {
     out.numbers = numbers_of(numbers);
     out.events = events_.size();
     out.complete = complete_;
+    out.met = met_;
     out.event_bytes = event_bytes_;
     out.message_packets = message_packets_;
     out.message_bytes_min = message_bytes_max_ == 0 ? 0 : message_bytes_min_;

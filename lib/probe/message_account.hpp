@@ -67,6 +67,7 @@ private:
     std::map<std::uint64_t, Event> events_;
     std::uint64_t packets_complete_ = 0;
     std::uint64_t complete_ = 0;
+    std::uint64_t met_ = 0;  ///< events with something of all sources
     std::uint64_t event_bytes_ = 0;
     std::uint32_t message_packets_ = 0;
     std::uint64_t message_bytes_min_ = UINT64_MAX;

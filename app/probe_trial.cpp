@@ -170,6 +170,8 @@ private:
         if (stages::RxSources::has_to_identify(stream))
             verdict = sources_.identify(route.stream, fragment, source, verdict);
         if (verdict != wire::ok) return table_.reject(buffer, verdict);
+        fragment.sender = sources_.sender_of(source, datagram, fragment.lane);
+        if (fragment.sender == stages::OtherSenders::too_many) return table_.reject(buffer, PacketCounter::conflict);
         if (stream.numbered_by_arrival) fragment.number = sources_.next_arrival(route.stream);
         fragment.payload = payload_not_kept();
         table_.add(source, fragment, buffer, now_);

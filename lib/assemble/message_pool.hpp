@@ -29,6 +29,7 @@ public:
         message->range_count = 0;
         message->total_known = message->complete = message->announced = message->whole_before = false;
         message->slots_refused = false;
+        message->in_sequence = message->begun = message->ended = false;
         message->meta_bytes = 0;
         message->owner = owner_;
         message->first_block = nullptr;

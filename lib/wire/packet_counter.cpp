@@ -189,7 +189,8 @@ constinit const std::array<core::CounterInfo, core::count_of<PacketCounter>> pac
      "Data that overlaps what had arrived without being the same range, contradicts the message's size or end, "
      "or is a second message under the number of a whole one. Two senders use the same source, "
      "stream or event number, or firmware sends wrong offsets; with `dune` and `ess`, "
-     "several streams or packets per pulse share a source (`source_ids`, `packets_per_pulse`). "
+     "several streams or output queues share a source (`source_ids`), "
+     "or a pulse has more packets than `packets_per_pulse`. "
      "The first data is kept."},
     {too_fragmented, "dropped.too_fragmented",
      "Messages that arrived in more separate pieces than weir tracks. Extreme reordering or loss: "

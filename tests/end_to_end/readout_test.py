@@ -8,7 +8,7 @@ import random
 import re
 import struct
 
-from packets import dune, dune_source, ess, pcap_bytes, read_pcapng, spead, stamped, udp
+from packets import datagram, dune, dune_source, ess, ethernet, ipv4, pcap_bytes, read_pcapng, spead, stamped, udp
 from support import ROOT, Case, config, digest, gaps, main, stream, weir
 
 DATA = pathlib.Path(os.environ.get("WEIR_SHARED") or ROOT.parent / "shared") / "data"
@@ -199,6 +199,19 @@ class EssPulses(Readout):
                 self.assertEqual(result.report["events"]["complete"], 300)
                 for n, (_, event) in enumerate(sorted(result.events.items())):
                     self.assertEqual(event["sha256"], digest(*(bytes([n & 255, p]) * 300 for p in range(21))))
+
+    def test_packets_in_ip_fragments(self):
+        frames = []
+        for n in range(20):
+            for p in range(3):
+                whole = datagram(ess((1000 + n, 0), bytes([n, p]) * 1000, n * 3 + p), PORT)
+                pieces = [ethernet(ipv4(whole[:1200], flags=0x2000)), ethernet(ipv4(whole[1200:], flags=1200 // 8))]
+                frames += pieces if p == 1 else [udp(whole[8:], PORT)]
+        text = config(stream(format="ess", sources=1, first=PORT), sources=1)
+        result = self.replay(self.path("pieces.pcap", pcap_bytes(stamped(frames))), text, "--require-lossless")
+        self.assertEqual(result.packets, {"placed": len(frames)})
+        for n, (_, event) in enumerate(sorted(result.events.items())):
+            self.assertEqual((event["complete"], event["sha256"]), (True, digest(*(bytes([n, p]) * 1000 for p in range(3)))))
 
     def test_a_capture_again_and_again(self):
         frames = [udp(ess((1000 + n, 0), bytes([n, p]) * 50, n * 3 + p), PORT) for n in range(40) for p in range(3)]

@@ -123,6 +123,10 @@ struct alignas(core::cache_line_bytes) Message {
         wire::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
     bool slots_refused = false;     ///< its packets are not all of one size
     bool whole_before = false;      ///< on probation: became whole
+    bool in_sequence = false;       ///< `offset` of its references, and its ranges, are SequenceOrder's places
+    bool begun = false;             ///< in_sequence: what came before its first packet was something else
+    bool ended = false;             ///< in_sequence: and so was what came after its last one
+    std::uint32_t first_sequence = 0;
     std::uint8_t meta_bytes = 0;
     std::uint16_t owner = 0;                     ///< index of the rx lcore that recycles it
     std::array<std::byte, meta_bytes_max> meta;  ///< detector header of the first packet that arrived

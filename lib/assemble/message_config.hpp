@@ -22,6 +22,7 @@ struct MessageConfig {
     std::uint32_t message_bytes_max = 16U << 20;
     core::TimeNs timeout_ns = 500 * core::ns_per_ms;
     std::vector<std::uint8_t> number_bits{};  ///< per source: width of the event number on the wire, 1..64
+    std::vector<std::uint8_t> in_sequence{};  ///< per source: see Fragment::in_sequence; empty: none of them
     bool follows_numbers = false;             ///< a looped capture: keeps numbers() until begin_pass
     std::uint32_t shards = 1;                 ///< of the builder
     EventRoom* event_room = nullptr;          ///< null: nobody claims places for events

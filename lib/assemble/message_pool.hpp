@@ -30,6 +30,7 @@ public:
         message->total_known = message->complete = message->of_other_sender = message->whole_before = false;
         message->origin = {};
         message->slots_refused = false;
+        message->in_sequence = message->begun = message->ended = false;
         message->meta_bytes = 0;
         message->owner = owner_;
         message->first_block = nullptr;

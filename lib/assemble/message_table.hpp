@@ -74,6 +74,8 @@ public:
     /// As `add`, for a payload that lies in several buffers: they end together.
     void add_pieces(std::uint32_t source, const wire::Fragment& fragment, std::span<const Piece> pieces, TimeNs now,
                     PiecesAre are = PiecesAre::packets) noexcept;
+    /// A heartbeat came, which has a number among the packets of its source (Fragment::in_sequence).
+    void note_heartbeat(std::uint32_t source, const wire::Fragment& fragment, TimeNs now) noexcept;
     /// A buffer that is done with and of which nothing is to be counted.
     void give_back(void* buffer) noexcept { memory_.give_back(buffer); }
 
@@ -208,6 +210,17 @@ private:
                                             std::uint32_t buffers, TimeNs now, Message*& message) noexcept;
     [[nodiscard]] static wire::PacketCounter admit_on_probation(Message& message, wire::PacketCounter verdict,
                                                                 wire::PacketCounter fate) noexcept;
+    void expire_before(std::uint32_t source, TimeNs now) noexcept;
+    [[nodiscard]] static std::uint32_t offset_of(Message& message, const wire::Fragment& fragment) noexcept;
+    [[nodiscard]] wire::PacketCounter check_in_sequence(Message& message, const wire::Fragment& fragment) noexcept;
+    void follow_sequence(std::uint32_t source, const wire::Fragment& fragment, wire::PacketCounter verdict,
+                         Message* joined, TimeNs now) noexcept;
+    void connect(Message& message, std::uint32_t sequence, TimeNs now) noexcept;
+    [[nodiscard]] std::uint32_t take_heartbeats(Message& message, std::uint32_t from, std::uint32_t step) noexcept;
+    void meet(std::uint32_t source, std::uint32_t sequence, TimeNs now) noexcept;
+    [[nodiscard]] Message* collecting(std::uint32_t source, const SequenceOrder::Owner* owner) noexcept;
+    void end_if_proven(Message& message, TimeNs now) noexcept;
+    void end_first(std::uint32_t source, TimeNs now) noexcept;
     static void describe(Message& message, const wire::Fragment& fragment, TimeNs now) noexcept;
     void deliver_if_whole(Message& message, TimeNs now) noexcept;
     void commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;

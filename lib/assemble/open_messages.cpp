@@ -28,12 +28,14 @@ OpenMessages::OpenMessages(const MessageConfig& config, wire::PacketTally& packe
       ranges_(ranges),
       pool_(config.messages_max, config.owner),
       index_(config.messages_max),
+      order_(config),
       pass_numbers_(pass_numbers_of(config)),
       pending_(ShardOf(config.shards, config.number_bits), pending_of(config)) {
     sources_.reserve(config.sources);
     for (std::uint32_t i = 0; i < config.sources; ++i) {
         sources_.emplace_back(horizon_of(config, i), bits_of(config, i), config.touch);
         sources_.back().refused_until_ns = std::numeric_limits<TimeNs>::min();
+        sources_.back().in_sequence = order_.follows(i);
     }
 }
 
@@ -62,6 +64,7 @@ std::size_t OpenMessages::pending_of(const MessageConfig& config) noexcept {
 std::uint64_t OpenMessages::memory_bytes(const MessageConfig& config) noexcept {
     std::uint64_t bytes = std::uint64_t{config.messages_max} * sizeof(Message);
     bytes += MessageIndex::memory_bytes(config.messages_max);
+    bytes += SequenceOrder::memory_bytes(config);
     bytes += pending_of(config) * sizeof(Descriptor);
     for (std::uint32_t i = 0; i < config.sources; ++i)
         bytes += sizeof(Source) + NumberMemory::memory_bytes(horizon_of(config, i)) +
@@ -100,7 +103,8 @@ void OpenMessages::list(Message& message, MessageState state) noexcept {
         from.probation.insert(message);
     else
         from.open.insert(message);
-    from.due_ns = std::min(from.due_ns, deadline_of(message.first_ns, timeout_ns_));
+    const TimeNs timeout_ns = from.in_sequence ? timeout_ns_ / 2 : timeout_ns_;
+    from.due_ns = std::min(from.due_ns, deadline_of(message.first_ns, timeout_ns));
     due_ns_ = std::min(due_ns_, from.due_ns);
 }
 
@@ -212,13 +216,16 @@ std::optional<PacketCounter> OpenMessages::fate_of(Source& from, std::uint64_t n
 PacketCounter OpenMessages::fate_of_packet(PacketCounter fate, const Source& from, std::uint64_t number,
                                            const wire::Fragment& fragment, Origin origin) noexcept {
     if (fate != PacketCounter::duplicate) return fate;
-    if (fragment.fresh) return PacketCounter::conflict;
+    // A message of any number of packets may have ended without this one.
+    if (fragment.fresh)
+        return fragment.in_sequence && fragment.total == 0 ? PacketCounter::late : PacketCounter::conflict;
     const std::optional<Origin> before = from.origins.find(number);
     return before && !may_be_copies(*before, origin) ? PacketCounter::conflict : fate;
 }
 
 void OpenMessages::deliver(Message& message, TimeNs now) noexcept {
     forget_place(message);
+    if (message.in_sequence) order_.lay_out(message, ranges_);
     Source& from = sources_[message.source];
     if (message.epoch == from.epoch && !numbers_once_) {
         from.memory.remember(message.number, fate_after(message));
@@ -227,6 +234,12 @@ void OpenMessages::deliver(Message& message, TimeNs now) noexcept {
     message.state = MessageState::closed;
     message.seal();
     push(Descriptor::Kind::deliver, message, &message, now);
+}
+
+/// Nothing more comes, for a reason that says nothing of the message.
+void OpenMessages::deliver_rest(Message& message, TimeNs now) noexcept {
+    message.complete = message.in_sequence && order_.misses_nothing(message);
+    deliver(message, now);
 }
 
 void OpenMessages::whole(Message& message, TimeNs now) noexcept {
@@ -300,7 +313,7 @@ bool OpenMessages::cancel_oldest_probation() noexcept {
 void OpenMessages::restart(std::uint32_t source, TimeNs now) noexcept {
     Source& from = sources_[source];
     // No packet can join what is open from before any more, and the builder wants no answers from two epochs at once.
-    while (Message* message = from.open.first()) deliver(*message, now);
+    while (Message* message = from.open.first()) deliver_rest(*message, now);
     ++from.epoch;
     from.memory.clear();
     from.origins.clear();
@@ -346,6 +359,7 @@ void OpenMessages::expire(Source& from, TimeNs now) noexcept {
     now = due_by(now);
     if (now < from.due_ns) return;
     from.due_ns = never;
+    if (from.in_sequence) end_silent(from, now);
     for (const MessageList* list : {&from.open, &from.probation.messages()}) {
         while (Message* message = list->first()) {
             const TimeNs due_ns = deadline_of(message->first_ns, timeout_ns_);
@@ -355,6 +369,20 @@ void OpenMessages::expire(Source& from, TimeNs now) noexcept {
             }
             list == &from.open ? deliver(*message, now) : cancel(*message);
         }
+    }
+}
+
+/// Of messages in sequence whose end nothing has shown, those that miss nothing end after half of the time-out (then,
+/// however late that is noticed): their events are still open, and whole. The others have the whole of it.
+void OpenMessages::end_silent(Source& from, TimeNs now) noexcept {
+    for (Message* message = from.open.first(); message != nullptr;) {
+        Message* const next = message->next;
+        if (const TimeNs due_ns = deadline_of(message->first_ns, timeout_ns_ / 2); due_ns > now) {
+            from.due_ns = due_ns;
+            return;
+        }
+        if (order_.misses_nothing(*message)) whole(*message, deadline_of(message->first_ns, timeout_ns_ / 2));
+        message = next;
     }
 }
 
@@ -371,7 +399,7 @@ void OpenMessages::finish(TimeNs now) noexcept {
     expire(now);
     for (std::uint32_t source = 0; source < sources_.size(); ++source) {
         cancel_probation(source);
-        while (Message* message = sources_[source].open.first()) deliver(*message, now);
+        while (Message* message = sources_[source].open.first()) deliver_rest(*message, now);
     }
     memory_.end_burst();
 }
@@ -395,13 +423,14 @@ std::uint32_t OpenMessages::newest_epoch() const noexcept {
 
 void OpenMessages::begin_pass(std::uint64_t shift, std::uint32_t epoch, TimeNs now) noexcept {
     pass_numbers_.end();
+    order_.begin_anew();
     for (std::uint32_t source = 0; source < sources_.size(); ++source) {
         Source& from = sources_[source];
         cancel_probation(source);
         from.numbers.begin_pass(shift);
         if (epoch <= from.epoch) continue;
         // Others have restarted more often in a pass. As in restart: two epochs at once are too many.
-        while (Message* message = from.open.first()) deliver(*message, now);
+        while (Message* message = from.open.first()) deliver_rest(*message, now);
         from.epoch = epoch;
         from.memory.clear();
         from.origins.clear();

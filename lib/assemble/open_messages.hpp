@@ -26,6 +26,7 @@
 #include "assemble/pass_numbers.hpp"
 #include "assemble/probation.hpp"
 #include "assemble/received_ranges.hpp"
+#include "assemble/sequence_order.hpp"
 #include "assemble/source_numbers.hpp"
 #include "wire/fragment.hpp"
 #include "wire/packet_counter.hpp"
@@ -42,7 +43,8 @@ public:
     struct Source {
         Source(std::uint32_t horizon, unsigned bits, bool touch)
             : numbers(bits), memory(horizon, 0, touch), origins(horizon, touch) {}
-        TimeNs due_ns = never;  ///< nothing in the lists is due before
+        TimeNs due_ns = never;     ///< nothing in the lists is due before
+        bool in_sequence = false;  ///< see Fragment::in_sequence
         Probation probation;
         SourceNumbers numbers;
         std::uint32_t epoch = 0;
@@ -55,6 +57,7 @@ public:
     /// Of those that are open or on probation.
     [[nodiscard]] MessageIndex& index() noexcept { return index_; }
     [[nodiscard]] const MessagePool& pool() const noexcept { return pool_; }
+    [[nodiscard]] SequenceOrder& order() noexcept { return order_; }
 
     // A packet's `origin` is that of a message which it begins.
 
@@ -126,6 +129,8 @@ private:
     void forget_place(Message& message) noexcept;
     void push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept;
     void deliver(Message& message, TimeNs now) noexcept;
+    void deliver_rest(Message& message, TimeNs now) noexcept;
+    void end_silent(Source& from, TimeNs now) noexcept;
     void whole_on_probation(Message& message, TimeNs now) noexcept;
     void restart(std::uint32_t source, TimeNs now) noexcept;
     void cancel_probation(std::uint32_t source) noexcept;
@@ -142,6 +147,7 @@ private:
     std::vector<Source> sources_;
     MessagePool pool_;
     MessageIndex index_;
+    SequenceOrder order_;
     bool claim_in_hand_ = false;  ///< for the next message
     TimeNs due_ns_ = never;       ///< no source's due_ns is before
     TimeNs held_ns_ = std::numeric_limits<TimeNs>::max();

@@ -17,7 +17,7 @@ namespace weir::assemble {
 /// Of one packet, which begins a message.
 struct Origin {
     std::uint16_t sender = 0;  ///< wire::Fragment::sender
-    /// Of the packet at offset 0, its header and the first bytes of its payload in a few bits; 0: not known. Of two
+    /// Of the packet at offset 0 (where packets have one), its header and the first bytes of its payload in a few bits; 0: not known. Of two
     /// packets that differ, one pair in 65536 has the same.
     std::uint16_t print = 0;
 };
@@ -43,7 +43,7 @@ inline constexpr std::uint32_t print_payload_bytes = 32;
 /// `payload_bytes`: of payload at fragment.payload, as many as are as they were sent.
 [[nodiscard]] inline Origin origin_of(const wire::Fragment& fragment, std::uint32_t payload_bytes) noexcept {
     Origin origin{.sender = fragment.sender};
-    if (fragment.offset != 0) return origin;
+    if (fragment.offset != 0 || fragment.in_sequence) return origin;
     std::uint64_t sum = weighed_sum(fragment.header, fragment.header_bytes, 0xD6E8'FEB8'6659'FD93U);
     payload_bytes = std::min({payload_bytes, fragment.bytes, print_payload_bytes});
     sum += weighed_sum(fragment.payload, payload_bytes, 0xA076'1D64'78BD'642FU);

@@ -315,11 +315,18 @@ void overload(Case& c) {
 /// What the header itself says it is.
 std::string header_sentence(const Case& c) {
     const std::string other = "packets do not begin with a header of the stream's format";
+    std::vector<Observations::Count> own;
     std::vector<Observations::Count> named;
-    std::ranges::copy_if(c.seen.headers, std::back_inserter(named), [](const auto& h) { return !h.what.empty(); });
-    if (named.empty())
-        return other + ": another format, a newer firmware, or another sender; nothing that weir knows has such a one";
-    return fmt::format("{}: they look like {}", other, Case::most(named, ""));
+    for (const Observations::Count& seen : c.seen.headers)
+        if (!seen.what.empty()) (seen.own_format ? own : named).push_back(seen);
+    std::string text;
+    if (!own.empty())
+        text = "packets have the mark of the stream's format and a header that this version does not read: " +
+               Case::most(own, "");
+    if (!named.empty())
+        text += fmt::format("{}{}: they look like {}", text.empty() ? "" : "; other ", other, Case::most(named, ""));
+    if (!text.empty()) return text;
+    return other + ": another format, a newer firmware, or another sender; nothing that weir knows has such a one";
 }
 
 std::string source_sentence(const Case& c) {

@@ -44,6 +44,7 @@ struct Observations {
     struct Count {
         std::string what;
         std::uint64_t packets = 0;
+        bool own_format = false;  ///< headers: it has the mark of the stream's own format
     };
 
     bool replay = false;
@@ -60,7 +61,7 @@ struct Observations {
     std::vector<Count> wrong_lengths;  ///< "4144 bytes in a stream of jungfrau"
     std::vector<Count> unknown_ids;    ///< that headers name as their source: "7"
     std::string known_ids;             ///< of the sources that headers name: "1, 2"
-    /// What packets with another header are: "eiger (slsDetector header version 2)", "" if that cannot be told, or
+    /// What refused packets are: "eiger (slsDetector header version 2)", "" if that cannot be told, or
     /// "mine with byte_order = \"big\"".
     std::vector<Count> headers;
 };

@@ -13,9 +13,13 @@ namespace weir::observe {
 
 namespace {
 
-std::string header_text(const stages::StreamRuntime& stream, const config::StreamConfig& config, std::uint32_t header) {
-    if (header != stages::RxNotes::other_byte_order) return wire::header_text(wire::Header::unpack(header));
-    return fmt::format("{} with byte_order = \"{}\"", config.format, stream.context.big_endian ? "little" : "big");
+Observations::Count header_count(const stages::StreamRuntime& stream, const config::StreamConfig& config,
+                                 std::uint32_t packed) {
+    if (packed == stages::RxNotes::other_byte_order)
+        return {
+            fmt::format("{} with byte_order = \"{}\"", config.format, stream.context.big_endian ? "little" : "big")};
+    const wire::Header header = wire::Header::unpack(packed);
+    return {.what = wire::header_text(header), .own_format = wire::header_format(header) == config.format};
 }
 
 std::string known_ids(const config::RunConfig& config) {
@@ -55,7 +59,10 @@ std::vector<Observations::Count> merged(const pipeline::Pipeline& pipeline, Samp
         for (const auto& entry : samples(*rx).entries())
             if (entry.count > 0) sums[entry.value] += entry.count;
     std::vector<Observations::Count> counts;
-    for (const auto& [value, packets] : sums) counts.push_back({text(value), packets});
+    for (const auto& [value, packets] : sums) {
+        counts.push_back(text(value));
+        counts.back().packets = packets;
+    }
     std::ranges::stable_sort(counts, std::ranges::greater{}, &Observations::Count::packets);
     return counts;
 }
@@ -155,18 +162,19 @@ Observations Watch::observations(const pipeline::Pipeline& pipeline, const Ledge
         pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().wrong_lengths(); },
         [&](std::uint64_t value) {
             const stages::StreamRuntime& stream = options.streams[value >> 32U];
-            return fmt::format("{} bytes in a stream of {}", static_cast<std::uint32_t>(value), stream.format->name);
+            return Observations::Count{
+                fmt::format("{} bytes in a stream of {}", static_cast<std::uint32_t>(value), stream.format->name)};
         });
     seen.unknown_ids = merged(
         pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().unknown_ids(); },
-        [](std::uint64_t value) { return std::to_string(static_cast<std::uint32_t>(value)); });
+        [](std::uint64_t value) { return Observations::Count{std::to_string(static_cast<std::uint32_t>(value))}; });
     seen.known_ids = known_ids(options.config);
     seen.headers = merged(
         pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().headers(); },
         [&](std::uint64_t value) {
             const auto stream = static_cast<std::size_t>(value >> 32U);
-            return header_text(options.streams[stream], options.config.streams[stream],
-                               static_cast<std::uint32_t>(value));
+            return header_count(options.streams[stream], options.config.streams[stream],
+                                static_cast<std::uint32_t>(value));
         });
     return seen;
 }

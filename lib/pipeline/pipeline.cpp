@@ -132,6 +132,7 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
         stage.table.message_bytes_max = plan.message_bytes_max;
         stage.table.timeout_ns = config.events.timeout_ms * core::ns_per_ms;
         stage.table.number_bits = number_bits();
+        if (!is_builder()) stage.table.in_sequence = plan::make_in_sequence(config, options_.streams);
         stage.reassembly = plan.reassembly;
         stage.reassembly.node = plan.memory_node(plan.rx[i]);
         if (is_live() && configs.size() > 1) stage.pool = ports_.pools().of_rx(i);

@@ -129,6 +129,17 @@ std::vector<stages::SourceGeometry> make_geometry(const config::RunConfig& confi
     return geometry;
 }
 
+std::vector<std::uint8_t> make_in_sequence(const config::RunConfig& config,
+                                           const std::vector<stages::StreamRuntime>& streams) {
+    std::vector<std::uint8_t> ordered;
+    for (const config::SourceConfig& source : config.sources) {
+        const stages::StreamRuntime& stream = streams[source.stream];
+        ordered.push_back(!stream.roce && stream.context.in_sequence ? 1 : 0);
+    }
+    if (std::ranges::none_of(ordered, [](std::uint8_t one) { return one != 0; })) ordered.clear();
+    return ordered;
+}
+
 std::vector<std::uint8_t> make_number_bits(const config::RunConfig& config,
                                            const std::vector<stages::StreamRuntime>& streams) {
     std::vector<std::uint8_t> bits;

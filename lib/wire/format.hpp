@@ -75,7 +75,7 @@ struct SlsOptions {
 
 /// ess: the keys of the stream, key for key.
 struct EssOptions {
-    std::uint32_t packets_per_pulse = 1;  ///< of a source
+    std::uint32_t packets_per_pulse = 0;  ///< of a source; 0: any number
 
     bool operator==(const EssOptions&) const = default;
 };
@@ -143,6 +143,7 @@ struct FormatContext {
     /// Width of the counter that numbers every packet of a source (Fragment::sequence); 0: the format has none. With
     /// one, decoders set `sequence` and `header_source` of packets that are `control`, too.
     std::uint8_t sequence_bits = 0;
+    bool in_sequence = false;  ///< Fragment::in_sequence is set
 
     SlsContext sls{};  ///< jungfrau, moench, eiger only
 

@@ -189,7 +189,8 @@ constinit const std::array<core::CounterInfo, core::count_of<PacketCounter>> pac
      "Data for a place that other data had taken: from another sender, with another header or payload, or overlapping "
      "without being the same range; or it contradicts the message's size or end. Two senders use the same source, "
      "stream or event number, or firmware sends wrong offsets; with `dune` and `ess`, "
-     "several streams or packets per pulse share a source (`source_ids`, `packets_per_pulse`). "
+     "several streams or output queues share a source (`source_ids`), "
+     "or a pulse has more packets than `packets_per_pulse`. "
      "The first data is kept."},
     {too_fragmented, "dropped.too_fragmented",
      "Messages that arrived in more separate pieces than weir tracks. Extreme reordering or loss: "

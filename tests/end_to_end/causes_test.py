@@ -244,6 +244,18 @@ class Malformed(CauseCase):
                                             "dropped.malformed.header")
                 self.assertIn(name, sentence)
 
+    def test_a_newer_header_of_the_own_format_is_no_other_detector(self):
+        cases = (("ejfat", lambda n: ejfat(n, bytes(100), version=3), "RE header version 3"),
+                 ("ejfat", lambda n: ejfat(n, bytes(100), balancer=2, version=3), 'load balancer header "LB" version 2, RE header version 3'),
+                 ("ejfat", lambda n: ejfat(n, bytes(100), balancer=4), 'load balancer header "LB" version 4, RE header version 1'),
+                 ("jungfrau", lambda n: jungfrau(n, n, version=3), "slsDetector header version 3"))
+        for name, packet, what in cases:
+            with self.subTest(format=name, header=what):
+                sentence = self.one_finding([udp(packet(n), 50001) for n in range(1, 40)],
+                                            config(stream(format=name, sources=1, first=50001), sources=1), "dropped.malformed.header")
+                self.assertIn(what, sentence)
+                self.assertNotIn("look like", sentence)
+
     def test_the_other_byte_order(self):
         text = ('[[format]]\nname = "mine"\nbyte_order = "little"\nheader_bytes = 8\nevent = { offset = 0, bytes = 4 }\n'
                 'magic = { offset = 4, bytes = 4, value = 0x12345678 }\n')

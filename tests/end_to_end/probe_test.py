@@ -72,6 +72,8 @@ class Sent(ProbeCase):
         two = ("--format", "ejfat", "--sources", 2, "--bytes", 40000)
         self.check(two, config(stream(format="ejfat")), events=40)
         self.check((*two, "--lb", 2), config(stream(format="ejfat")), events=40)
+        self.check((*two, "--re", 2), config(stream(format="ejfat")), events=40)
+        self.check((*two, "--re", 2, "--lb", 2), config(stream(format="ejfat")), events=40)
         self.check((*two, "--one-port"), config(stream(format="ejfat", sources=1, source_by='"header"', source_ids=[0, 1])), events=40)
 
     def test_packets_that_are_whole_messages(self):

@@ -152,6 +152,16 @@ const Case cases[] = {
      "dropped.malformed.header",
      1000,
      "geometry"},
+    {"a header of the stream's own format that is newer",
+     [](Ledger& l, Observations& o) {
+         set(l, PacketCounter::malformed_header, 60);
+         o.headers = {{"ejfat (RE header version 3)", 50, true}, {"", 10}};
+     },
+     {"have the mark of the stream's format and a header that this version does not read: "
+      "ejfat (RE header version 3) (50 packets)"},
+     "dropped.malformed.header",
+     60,
+     "geometry"},
     {"a header that nobody knows",
      [](Ledger& l, Observations& o) {
          set(l, PacketCounter::malformed_header, 5);

@@ -31,7 +31,10 @@ void RxSources::track(std::uint16_t stream, wire::Fragment& fragment, std::uint3
                       wire::Verdict verdict) noexcept {
     const StreamRuntime& runtime = streams_[stream];
     if (verdict == wire::PacketCounter::control) {
-        if (!find_source(runtime, fragment, source)) return;
+        if (!find_source(runtime, fragment, source)) {
+            fragment.in_sequence = false;
+            return;
+        }
         count(source);
     } else if (verdict != wire::ok) {
         return;

@@ -453,6 +453,8 @@ void RxStage::assemble_run(std::uint32_t count) noexcept {
         if (verdict != wire::ok) [[unlikely]] {
             notes_.refused(stream_index, packet_run_.sources[i], verdict, packet_run_.datagrams[i],
                            packet_run_.datagrams[i].payload_bytes, fragments_[i]);
+            if (verdict == PacketCounter::control && stream.context.in_sequence && fragments_[i].in_sequence)
+                table_.note_heartbeat(packet_run_.sources[i], fragments_[i], packet_run_.times[i]);
             table_.reject(packet_run_.buffers[i], verdict);
             continue;
         }

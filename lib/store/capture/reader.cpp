@@ -236,8 +236,8 @@ std::string CaptureReader::cut_off_text() const {
 std::string CaptureReader::zeros_text() const {
     if (zero_bytes_ == 0) return {};
     return fmt::format(
-        "{}: {} bytes behind record {} are zeros where records should be, and are no packets: what was to be there was "
-        "never written",
+        "{}: {} bytes behind record {} are zeros where records should be, and are no packets: what was to be there is "
+        "not known",
         name_, zero_bytes_, zeros_after_);
 }
 

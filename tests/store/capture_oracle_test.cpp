@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "capture_bytes.hpp"
 #include "capture_oracle.hpp"
 #include "memory_sources.hpp"
+#include "source_root.hpp"
 
 namespace weir::store {
 namespace {
@@ -79,6 +83,18 @@ TEST(CaptureOracle, AllBlocksOfPcapngAreRead) {
         EXPECT_EQ(times[3], 0) << "a Simple Packet Block has no time";
         EXPECT_EQ(times[5], 1700000000009000000);
     }
+}
+
+TEST(CaptureOracle, TheCapturesOfTheseTests) {
+    unsigned compared = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(weir::test::source_root() / "tests/captures")) {
+        if (entry.path().extension() != ".pcap") continue;
+        std::ifstream in(entry.path(), std::ios::binary);
+        const Bytes file{std::istreambuf_iterator<char>(in), {}};
+        EXPECT_EQ(disagreement(span_of(file)), "") << entry.path();
+        ++compared;
+    }
+    EXPECT_GE(compared, 8U);
 }
 
 TEST(CaptureOracle, FilesCutAtEveryByte) {

@@ -49,7 +49,18 @@ struct Case {
     /// Where packets without a stream went, as a half sentence; or nothing.
     [[nodiscard]] std::string elsewhere(const char* words) const {
         const auto& list = ledger.unmatched.list;
-        return list.empty() ? "" : fmt::format("{}{} ({} packets)", words, list.front().what, list.front().packets);
+        std::string text =
+            list.empty() ? "" : fmt::format("{}{} ({} packets)", words, list.front().what, list.front().packets);
+        if (ledger.capture && ledger.capture->other_link > 0)
+            text += fmt::format(", or is among the {} packets of the capture's interfaces that are not read",
+                                ledger.capture->other_link);
+        return text;
+    }
+    /// Nothing came of a source before the place where a capture could not be read any further, and events that may
+    /// reach beyond it are all that lack it.
+    [[nodiscard]] bool may_come_later(const Ledger::Source& source) const {
+        return ledger.is_unread() && source.missing_packets == source.missing_at_end &&
+               ledger.incomplete() <= ledger.capture->cut_events;
     }
     /// Packets of a source came, and were refused for a reason that has its own sentence.
     [[nodiscard]] bool came_and_was_refused(std::size_t source) const {
@@ -78,7 +89,8 @@ std::string why_nothing_came(const Observations& seen) {
 void nothing_came(Case& c) {
     if (c.ledger.received > 0 || c.ledger.is_share) return;
     c.add("device.received", 0, "nothing-came",
-          c.seen.replay ? "the capture has no packet" : "no packet came at all: " + why_nothing_came(c.seen));
+          c.seen.replay ? "the capture has no packet that is read"
+                        : "no packet came at all: " + why_nothing_came(c.seen));
 }
 
 void silent_sources(Case& c) {
@@ -94,13 +106,16 @@ void silent_sources(Case& c) {
         const double silent = s < c.seen.sources.size() ? c.seen.sources[s].silent_s : 0;
         if (source.packets > 0 && silent == 0) continue;
         c.unexplained -= std::min(c.unexplained, source.missing_packets);
-        if (source.packets == 0 && c.came_and_was_refused(s)) continue;
+        if (source.packets == 0 && (c.came_and_was_refused(s) || c.may_come_later(source))) continue;
         if (source.packets == 0) {
             const std::uint64_t others = all / std::max<std::size_t>(1, c.ledger.sources.size() - 1);
             c.add("events.incomplete.timeout", source.missing_packets, "silent-source",
                   fmt::format("{} sent nothing, while the others sent {} packets each on average: it is off, "
                               "or sends elsewhere{}",
                               c.label(s), others, c.elsewhere("; without a stream are packets to ")));
+            // Then nobody knows.
+            c.findings.back().possible = c.ledger.capture && c.ledger.capture->other_link > 0;
+            c.findings.back().loss = !c.findings.back().possible;
         } else {
             c.add("events.incomplete.timeout", source.missing_packets, "silent-source",
                   c.seen.going_on
@@ -494,6 +509,24 @@ void unsteered(Case& c) {
           false);
 }
 
+/// What was not read of a capture: packets of this detector may be there.
+void unread(Case& c) {
+    if (!c.ledger.capture) return;
+    const std::uint64_t open = c.ledger.capture->cut_events;
+    for (const std::string& text : c.ledger.capture->unread) {
+        const bool first = &text == c.ledger.capture->unread.data();
+        c.add("events.incomplete.end_of_run", first ? c.ledger.missing_at_end : 0, "unread",
+              first && open > 0 ? fmt::format("{}; what {} incomplete event{} may be there", text, open,
+                                              open == 1 ? " lacks" : "s lack")
+                                : text,
+              false);
+        c.findings.back().possible = true;
+    }
+    if (const std::uint64_t others = c.ledger.capture->other_link; others > 0)
+        c.add("capture.other_link", others, "unread",
+              "packets are of interfaces of the capture that are not read, because they are no Ethernet", false);
+}
+
 void remarks(Case& c) {
     if (const std::uint64_t count = c.get(PacketCounter::duplicate); count > 0)
         c.add("dropped.duplicate", count, "duplicate",
@@ -506,7 +539,7 @@ void remarks(Case& c) {
                                                "`flows` in the report says by which"
                                              : "packets were dropped by flow rules, as asked; none was of a stream",
                               "docs/guides/FLOWS.md#in-a-run"});
-    if (c.ledger.missing_at_end > 0)
+    if (c.ledger.missing_at_end > 0 && !c.ledger.is_unread())
         c.add(
             "events.incomplete.end_of_run", c.ledger.missing_at_end, "end-of-run",
             fmt::format("packets may not have been sent yet when the run ended: those that the sources were busy with, "
@@ -557,6 +590,7 @@ std::vector<pipeline::Finding> diagnose(const Ledger& ledger, const Observations
     pipeline_limits(c);
     contradictions(c);
     unsteered(c);
+    unread(c);
     remarks(c);
     others(c);
     std::ranges::stable_sort(c.findings, [](const pipeline::Finding& a, const pipeline::Finding& b) {

@@ -94,10 +94,11 @@ std::optional<std::uint64_t> Ledger::wire_loss() const {
     // Sequence numbers tell only if nothing that did arrive was thrown away here: it would be missing just the same.
     if (!sequence_known || (!all_sequenced && (lost_packets() > 0 || get(EventCounter::dropped_incomplete) > 0)))
         return std::nullopt;
-    if (unread_packets() > 0) return std::nullopt;
+    if (unread_packets() > 0 || is_unread()) return std::nullopt;
     if (stream_packets() == 0) return std::nullopt;
     // What a device dropped may have been whole events, in which nothing is missing because nothing of them came.
     const std::uint64_t missing = std::max(missing_packets(), device_missed);
+    if (missing > 0 && capture && capture->other_link > 0) return std::nullopt;
     if (!numbers || all_sequenced) return missing;
     if (!numbers->why_unknown().empty()) return std::nullopt;
     return std::max(missing_packets() + numbers->missing() * packets_per_event, device_missed);

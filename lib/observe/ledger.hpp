@@ -53,6 +53,14 @@ struct Ledger {
         std::string reusing_source;               ///< the first address that did so
     };
 
+    /// What a replay left out.
+    struct Capture {
+        std::uint64_t skipped = 0;        ///< records outside the range of time that was asked for
+        std::uint64_t other_link = 0;     ///< packets of interfaces that are not read
+        std::vector<std::string> unread;  ///< sentences: where a file could not be read; once the reader has ended
+        std::uint64_t cut_events = 0;     ///< incomplete ones that reach to where it could not, or began later
+    };
+
     /// What packets pass before a device has them.
     enum class Before : std::uint8_t {
         nothing,  ///< the device is the card, or a card that is made up
@@ -103,6 +111,7 @@ struct Ledger {
     core::Latencies latency;          ///< of complete events in live runs; docs/reference/REPORT.md
     std::uint64_t device_missed = 0;  ///< what devices say they dropped; not every device tells
     std::vector<Device> devices;      ///< live input; empty in a replay
+    std::optional<Capture> capture;   ///< nothing in live runs
     IpFragments ip_fragments;
     std::vector<Source> sources;
     std::vector<ReducerReport> reducers;  ///< in the order of the chain
@@ -139,6 +148,8 @@ struct Ledger {
     [[nodiscard]] std::uint64_t get(assemble::MessageCounter c) const { return messages[static_cast<std::size_t>(c)]; }
     [[nodiscard]] std::uint64_t get(assemble::EventCounter c) const { return events[static_cast<std::size_t>(c)]; }
     [[nodiscard]] std::uint64_t incomplete() const;
+    /// A capture could not be read to its end: what was open there may be whole, and more may have come.
+    [[nodiscard]] bool is_unread() const { return capture && !capture->unread.empty(); }
     /// Packets that weir had and that are not in an event for lack of anything but need: all of `dropped` but
     /// duplicates, and of what flow rules drop only what belonged to a stream.
     [[nodiscard]] std::uint64_t lost_packets() const;

@@ -33,6 +33,8 @@ void collect_input(const pipeline::Pipeline& pipeline, Ledger& ledger) {
         ledger.received = pipeline.capture()->records();
         ledger.received_bytes = pipeline.capture()->record_bytes();
         ledger.received_by = "capture reader";
+        ledger.capture = {pipeline.capture()->skipped(), pipeline.capture()->other_link(), pipeline.capture()->unread(),
+                          0};
         add(ledger.packets, pipeline.capture()->packets());
         return;
     }
@@ -202,11 +204,12 @@ void collect_work(const pipeline::Pipeline& pipeline, Ledger& ledger) {
         ledger.stored_bytes += worker->stored_bytes();
         ledger.latency.add(worker->latency());
         ledger.missing_together += worker->missing_together();
+        if (ledger.capture) ledger.capture->cut_events += worker->cut_events();
         for (std::uint32_t s = 0; s < ledger.sources.size(); ++s)
             ledger.sources[s].missing_packets += worker->missing_packets(s);
     }
-    // A capture, and a detector that has sent everything, have nothing more to come.
-    if (!pipeline.is_live() || pipeline.input_exhausted()) return;
+    // A capture that was read to its end, and a detector that has sent everything, have nothing more to come.
+    if ((!pipeline.is_live() && !ledger.is_unread()) || pipeline.input_exhausted()) return;
     for (std::uint32_t s = 0; s < ledger.sources.size(); ++s) {
         std::vector<stages::CutOff::Summary> workers;
         for (const auto& worker : pipeline.work()) workers.push_back(worker->cut_off(s));

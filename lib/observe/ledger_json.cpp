@@ -80,6 +80,10 @@ nlohmann::json account_json(const Ledger& ledger) {
         if (device.missed_by_interface > 0) one["missed_by_interface"] = device.missed_by_interface;
         result["devices"].push_back(std::move(one));
     }
+    if (ledger.capture)
+        result["capture"] = {{"skipped", ledger.capture->skipped},
+                             {"other_link", ledger.capture->other_link},
+                             {"unread", ledger.capture->unread}};
     if (!ledger.psns.empty()) result["roce"] = queue_pairs_json(ledger);
     result["ip_fragments"] = {{"fragments", ledger.ip_fragments.fragments},
                               {"datagrams", ledger.ip_fragments.datagrams},

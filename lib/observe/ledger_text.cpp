@@ -73,6 +73,9 @@ std::string ledger_text(const Ledger& ledger, double seconds, double active_seco
     if (ledger.get(PacketCounter::unsteered) + ledger.get(PacketCounter::control) > 0)
         text += fmt::format("          no stream wants them: {}, control: {}\n", ledger.get(PacketCounter::unsteered),
                             ledger.get(PacketCounter::control));
+    if (ledger.capture && ledger.capture->other_link > 0)
+        text += fmt::format("          and {} of interfaces that are not read, because they are no Ethernet\n",
+                            ledger.capture->other_link);
     text += fragments_text(ledger.ip_fragments);
     text += queue_pairs_text(ledger) + psns_text(ledger.psns);
     text += fmt::format("events    {} complete, {} incomplete, {} written\n", ledger.get(EventCounter::complete),

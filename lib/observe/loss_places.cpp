@@ -181,6 +181,7 @@ struct Way {
 
 private:
     [[nodiscard]] static std::string why(const Ledger& ledger) {
+        if (ledger.is_unread()) return "the capture could not be read to its end";
         if (!ledger.sequence_known)
             return "of some sources neither the size of a message is known nor do packets carry sequence numbers";
         if (ledger.all_sequenced) return {};

@@ -24,11 +24,16 @@ std::string counted(std::uint64_t n, const char* what) {
 struct Proof {
     const Ledger& ledger;
     const Expectation& expected;
+    std::vector<std::string> unread;  ///< of captures: what may be there and was not seen
     std::vector<std::string> lost;
     std::vector<std::string> unknown;
     std::vector<std::string> known;
 
     [[nodiscard]] std::uint64_t get(EventCounter counter) const { return ledger.get(counter); }
+    /// Where what never came belongs: it may be on an interface of the capture that is not read.
+    [[nodiscard]] std::vector<std::string>& absent() {
+        return ledger.capture && ledger.capture->other_link > 0 ? unknown : lost;
+    }
     /// Distinct events of which anything came.
     [[nodiscard]] std::uint64_t events_seen() const {
         return get(EventCounter::opened) + get(EventCounter::refused_no_room) + get(EventCounter::refused_queue_full) +
@@ -54,18 +59,34 @@ void before(Proof& proof) {
     if (proof.ledger.device_missed > 0)
         proof.lost.push_back(fmt::format("the device dropped {}", counted(proof.ledger.device_missed, "packet")));
     if (const std::uint64_t packets = proof.ledger.missing_packets(); packets > 0)
-        proof.lost.push_back(fmt::format("{} never came", counted(packets, "packet")));
+        proof.absent().push_back(fmt::format("{} never came", counted(packets, "packet")));
 }
 
 /// Events that are not whole. Those that were open when a live run ended may have been cut off by that alone.
 void incomplete(Proof& proof) {
-    const std::uint64_t cut = proof.ledger.missing_at_end > 0 ? proof.get(EventCounter::incomplete_end_of_run) : 0;
+    const bool is_unread = proof.ledger.is_unread();
+    const std::uint64_t open = is_unread                         ? proof.ledger.capture->cut_events
+                               : proof.ledger.missing_at_end > 0 ? proof.get(EventCounter::incomplete_end_of_run)
+                                                                 : 0;
+    const std::uint64_t cut = std::min(open, proof.ledger.incomplete());
     if (const std::uint64_t events = proof.ledger.incomplete() - cut; events > 0)
-        proof.lost.push_back(
+        proof.absent().push_back(
             fmt::format("{} incomplete", events == 1 ? "1 event is" : fmt::format("{} events are", events)));
     if (cut > 0)
-        proof.unknown.push_back(fmt::format(
-            "the end of the run cut {} off: what is missing there may not have been sent yet", counted(cut, "event")));
+        proof.unknown.push_back(fmt::format("the end of {} cut {} off: what is missing there may {}",
+                                            is_unread ? "what could be read" : "the run", counted(cut, "event"),
+                                            is_unread ? "be in the rest of the capture" : "not have been sent yet"));
+}
+
+/// What a capture was to have, and could not be read; and what was left out, if that can be what is missing.
+void unread(Proof& proof) {
+    if (!proof.ledger.capture) return;
+    proof.unread = proof.ledger.capture->unread;
+    const std::uint64_t others = proof.ledger.capture->other_link;
+    if (others > 0 && (!proof.lost.empty() || !proof.unknown.empty()))
+        proof.unread.push_back(
+            fmt::format("{} of the capture's other interfaces {} not read: what is missing may be there",
+                        counted(others, "packet"), others == 1 ? "was" : "were"));
 }
 
 /// Whole events, by their numbers. True if none can be missing unseen.
@@ -74,7 +95,8 @@ bool numbers(Proof& proof) {
     const NumberReport& report = *proof.ledger.numbers;
     if (!report.why_unknown().empty()) return false;
     if (const std::uint64_t missing = report.missing(); missing > 0) {
-        proof.lost.push_back(fmt::format("{} never came at all: {}", counted(missing, "event"), ranges_text(report)));
+        proof.absent().push_back(
+            fmt::format("{} never came at all: {}", counted(missing, "event"), ranges_text(report)));
         return true;
     }
     const auto& epochs = report.run.epochs;
@@ -194,7 +216,7 @@ std::string_view name_of(Lossless lossless) noexcept {
 }
 
 Verdict judge(const Ledger& ledger, const Expectation& expected) {
-    Proof proof{ledger, expected, {}, {}, {}};
+    Proof proof{ledger, expected, {}, {}, {}, {}};
     Verdict verdict;
     verdict.came = ledger.stream_packets() > 0;
     here(proof);
@@ -206,13 +228,16 @@ Verdict judge(const Ledger& ledger, const Expectation& expected) {
                                                      : fmt::format("{} came, none of them for a configured stream",
                                                                    counted(ledger.received, "packet")));
     if (verdict.came || expected.events) whole_events(proof);
+    unread(proof);
     const auto take = [&](Lossless lossless, std::vector<std::string>& from) {
         verdict.lossless = lossless;
         verdict.evidence.insert(verdict.evidence.end(), from.begin(), from.end());
     };
     if (!proof.lost.empty()) {
         take(Lossless::no, proof.lost);
-    } else if (!proof.unknown.empty()) {
+        take(Lossless::no, proof.unread);
+    } else if (!proof.unread.empty() || !proof.unknown.empty()) {
+        take(Lossless::unknown, proof.unread);
         take(Lossless::unknown, proof.unknown);
     } else {
         take(Lossless::yes, proof.known);

@@ -63,9 +63,13 @@ Pipeline::Pipeline(Options options)
     if (any_answers(options_.config) && !options_.wait)
         event_room_ = std::make_unique<assemble::EventRoom>(static_cast<std::uint32_t>(plan.build.size()),
                                                             plan.open_max + plan.queued_max);
-    make_work();  // its memory is there before the first packet may come
+    const auto make_inputs = [&] {
+        inputs_ = std::make_unique<RunInputs>(plan, options_.capture, blocks_.get(), ports_, rings_);
+    };
+    if (options_.capture.has_value()) make_inputs();  // sends nothing before start(), and workers ask it
+    make_work();                                      // its memory is there before the first packet may come
     if (is_builder()) options_.builder->build_into(*blocks_, *fence_);
-    inputs_ = std::make_unique<RunInputs>(plan, options_.capture, blocks_.get(), ports_, rings_);
+    if (inputs_ == nullptr) make_inputs();
     flows_ = std::make_unique<RunFlows>(options_.config, owners_, plan.placement, inputs_->ports());
     make_rx(connect_rx());
     if (stages::PassSignals* const passes = inputs_->passes(); passes != nullptr)
@@ -222,6 +226,8 @@ void Pipeline::make_work() {
             config.build.push_back({&rings_.events(worker, shard), &rings_.released(worker, shard)});
         for (std::size_t rx = 0; rx < plan.rx.size(); ++rx) config.recycle.push_back(&rings_.recycle(worker, rx));
         config.clock = clock_.get();
+        if (inputs_ != nullptr && inputs_->capture() != nullptr) config.cut_ns = &inputs_->capture()->cut_ns();
+        config.timeout_ns = options_.config.events.timeout_ms * core::ns_per_ms;
         if (is_builder()) config.flush_after_ns = 5 * core::ns_per_ms;  // credits come back when events are written
         config.sources_needed = options_.config.events.sources;
         config.sources = options_.geometry;

@@ -209,18 +209,27 @@ bool WorkStage::step_sources() noexcept {
         const std::uint64_t packets = missing_bytes > 0 ? account_missing(source_, missing_bytes) : 0;
         note_gaps(source_, {missing_.data(), gaps}, packets);
     }
+    if (is_behind_cut()) core::add(cut_events_, 1);
     if (event_gaps_ > 1 && event_gaps_ == event_->messages.size()) core::add(missing_together_, event_missing_);
     phase_ = Phase::payload;
     return true;
 }
 
+/// What the event in hand lacks may be where a capture could not be read.
+bool WorkStage::is_behind_cut() const noexcept {
+    if (event_->cause == EventCause::complete || config_.cut_ns == nullptr) return false;
+    const TimeNs cut_ns = config_.cut_ns->load(std::memory_order_acquire);
+    return cut_ns != never && event_->first_ns >= cut_ns - config_.timeout_ns;
+}
+
 /// For who asks at the end why they are missing.
 void WorkStage::note_gaps(std::uint32_t source, std::span<const assemble::ByteRange> gaps,
                           std::uint64_t packets) noexcept {
+    const bool may_come = event_->cause == EventCause::end_of_run || is_behind_cut();
     if (event_->messages[source] != nullptr) {
         always_missing_[source].add(gaps);
-        cut_off_[source].add_present(event_->first_ns, event_->cause == EventCause::end_of_run ? packets : 0);
-    } else if (event_->cause == EventCause::end_of_run) {
+        cut_off_[source].add_present(event_->first_ns, may_come ? packets : 0);
+    } else if (may_come) {
         cut_off_[source].add_absent(event_->first_ns, packets);
     }
 }

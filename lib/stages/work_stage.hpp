@@ -52,6 +52,9 @@ public:
         OutputFence* fence = nullptr;            ///< somebody wants to know what is written
         std::uint32_t index = 0;                 ///< of the worker
         const port::LiveClock* clock = nullptr;  ///< of live input: how long events take is looked at
+        /// From when on something is missing that a capture may have, and core::never; null: no capture is read.
+        const std::atomic<TimeNs>* cut_ns = nullptr;
+        TimeNs timeout_ns = 0;  ///< of events
         TimeNs flush_after_ns =
             100 * core::ns_per_ms;  ///< a buffer that is not full goes to the writer after this long
     };
@@ -68,6 +71,8 @@ public:
     }
     /// What of it may not have been sent yet when the run was ended.
     [[nodiscard]] CutOff::Summary cut_off(std::uint32_t source) const noexcept { return cut_off_[source].summary(); }
+    /// Incomplete events that were open where a capture could not be read any further, or began later.
+    [[nodiscard]] std::uint64_t cut_events() const noexcept { return cut_events_.load(std::memory_order_relaxed); }
     /// Of all missing packets, those of events in which every source of several misses something.
     [[nodiscard]] std::uint64_t missing_together() const noexcept {
         return missing_together_.load(std::memory_order_relaxed);
@@ -93,6 +98,7 @@ private:
     [[nodiscard]] bool step_payload() noexcept;
     [[nodiscard]] std::uint64_t account_missing(std::uint32_t source, std::uint64_t missing_bytes) noexcept;
     void note_gaps(std::uint32_t source, std::span<const assemble::ByteRange> gaps, std::uint64_t packets) noexcept;
+    [[nodiscard]] bool is_behind_cut() const noexcept;
     void note_latency() noexcept;
     void release_event() noexcept;
     [[nodiscard]] bool ensure_buffer() noexcept;
@@ -110,6 +116,7 @@ private:
     std::vector<std::atomic<std::uint64_t>> missing_packets_;
     std::vector<AlwaysMissing> always_missing_;  ///< per source
     std::vector<CutOff> cut_off_;                ///< per source
+    std::atomic<std::uint64_t> cut_events_{0};
     std::atomic<std::uint64_t> missing_together_{0};
     std::uint64_t event_missing_ = 0;  ///< packets that the event in hand misses, and in how many of its sources
     std::size_t event_gaps_ = 0;

@@ -69,6 +69,31 @@ const VerdictCase verdict_cases[] = {
          l.missing_at_end = l.sources[0].missing_packets = 5;
      },
      Lossless::unknown, "may not have been sent yet"},
+    {"a capture that could not be read to its end",
+     [](Ledger& l) { l.capture = Ledger::Capture{.unread = {"c.pcap: cut off"}}; }, Lossless::unknown,
+     "c.pcap: cut off"},
+    {"what was open there",
+     [](Ledger& l) {
+         l.capture = Ledger::Capture{.unread = {"c.pcap: cut off"}, .cut_events = 2};
+         set(l, EventCounter::incomplete_end_of_run, 1);
+         set(l, EventCounter::incomplete_timeout, 1);
+         l.missing_at_end = l.sources[0].missing_packets = 5;
+     },
+     Lossless::unknown, "the end of what could be read cut 2 events off"},
+    {"a loss before it",
+     [](Ledger& l) {
+         l.capture = Ledger::Capture{.unread = {"c.pcap: cut off"}, .cut_events = 2};
+         set(l, EventCounter::incomplete_timeout, 3);
+     },
+     Lossless::no, "c.pcap: cut off"},
+    {"other interfaces, and nothing is missing", [](Ledger& l) { l.capture = Ledger::Capture{.other_link = 9}; },
+     Lossless::yes, "all 10"},
+    {"what is missing may be on other interfaces",
+     [](Ledger& l) {
+         l.capture = Ledger::Capture{.other_link = 1};
+         l.sources[1].missing_packets = 4;
+     },
+     Lossless::unknown, "1 packet of the capture's other interfaces was not read"},
     {"cut off, and lost besides",
      [](Ledger& l) {
          set(l, EventCounter::incomplete_end_of_run, 2);

@@ -133,7 +133,7 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
         stage.table.timeout_ns = config.events.timeout_ms * core::ns_per_ms;
         stage.table.number_bits = number_bits();
         stage.reassembly = plan.reassembly;
-        stage.reassembly.node = plan.memory_node(plan.rx[i]);
+        stage.header_bytes = plan.header_bytes;
         if (is_live() && configs.size() > 1) stage.pool = ports_.pools().of_rx(i);
         stage.listener.sources = plan::make_roce_sources(config, options_.streams, owners_, stage.index);
         stage.listener.timeout_ns = stage.table.timeout_ns;
@@ -150,7 +150,7 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
             stage.record = &options_.recorder->ring(i);
             options_.recorder->connect(i, *rx_signals_[i], options_.wait);
         }
-        const port::PreferNode memory(stage.reassembly.node);
+        const port::PreferNode memory(plan.memory_node(plan.rx[i]));
         rx_.push_back(std::make_unique<stages::RxStage>(stage, options_.streams, *rx_signals_[i], signals_));
     }
 }

@@ -62,6 +62,7 @@ struct Plan {
     std::vector<Pool> pools;
     std::uint32_t pool_buffers = 0;         ///< of all pools
     port::IpReassembly::Config reassembly;  ///< of each rx lcore
+    std::uint32_t header_bytes = 0;         ///< of a frame: all headers lie within
     assemble::CopyConfig copies;            ///< of each rx lcore
     std::uint32_t messages_per_rx = 0;
     std::uint32_t message_bytes_max = 0;

@@ -47,7 +47,8 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
       passes_(config.passes, config.index),
       times_(own_inputs(config), config.steer_in.size()),
       edges_(edges_of(config), own, table_, times_, own_inputs(config), passes_),
-      pieces_(config.reassembly, {streams, sources_, notes_, table_, packets_, config.converter}),
+      pieces_(config.reassembly, config.header_bytes, {streams, sources_, notes_, table_, packets_, config.converter}),
+      steered_pieces_max_(std::min(port::IpReassembly::pieces_max, config.reassembly.buffers_max)),
       answers_(config.answer_ports, config.answer_log),
       roce_(config.listener, responder_of(config), {streams, sources_, notes_, table_, packets_, answers_}),
       blocks_(config.blocks, config.blocks_max, {sources_, table_}) {}
@@ -80,8 +81,10 @@ bool RxStage::flush_steered() noexcept {
 }
 
 bool RxStage::may_take() noexcept {
-    // Every packet of a burst may complete a datagram of pieces that wait.
-    const bool room = table_.has_room(burst + pieces_.held()) &&
+    // Every packet of a burst may complete a datagram of pieces that wait, here; the one that is next in the ring of
+    // another lcore may have as many as there are.
+    const std::uint32_t most = config_.wait && edges_.inputs() > 1 ? std::max(burst, steered_pieces_max_) : burst;
+    const bool room = table_.has_room(most + pieces_.held()) &&
                       (config_.pool == nullptr || config_.pool->available() >= pool_reserve);
     edges_.ask_for_room(!room);
     if (!room) {

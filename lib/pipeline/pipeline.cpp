@@ -123,6 +123,8 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
         stage.table.shards = static_cast<std::uint32_t>(plan.build.size());
         stage.table.sources = static_cast<std::uint32_t>(config.sources.size());
         stage.table.messages_max = plan.messages_per_rx;
+        stage.table.probation_max = plan.probation_per_source;
+        stage.table.waits = options_.wait;
         stage.table.buffers_max = plan.buffers_per_rx;
         stage.table.copies = plan.copies;
         stage.table.range_blocks = plan.range_blocks_per_rx;

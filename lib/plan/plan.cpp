@@ -164,8 +164,10 @@ void size_rings(const config::RunConfig& config, Plan& plan) {
     plan.roce_runs = roce ? 16384 : 0;
     const std::uint32_t own_sources = largest_share(config, plan.placement);
     const std::uint32_t over = shards > 1 ? shards * (assemble::ShardBoard::asked_max + 1) : 0;
-    const auto waiting = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(messages_max / own_sources, 16, 64));
-    plan.messages_per_rx = (plan.open_max + plan.queued_max + over + waiting) * own_sources +
+    // As many as a source that has begun again may interleave.
+    plan.probation_per_source =
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(messages_max / own_sources, 16, 64));
+    plan.messages_per_rx = (plan.open_max + plan.queued_max + over + plan.probation_per_source) * own_sources +
                            4 * port::PacketBatch::capacity + plan.roce_runs;
     plan.range_blocks_per_rx = std::min<std::uint32_t>(plan.messages_per_rx, 16384);
     plan.psn_window = psn_window(plan, own_sources);

@@ -109,7 +109,7 @@ bool RxStage::may_take() noexcept {
         return false;
     }
     if (table_.messages_free() <= burst) {
-        if (run_.builders_empty()) roce_.make_room(time_);
+        if (!table_.cancel_oldest_probation() && run_.builders_empty()) roce_.make_room(time_);
         blocked(Blocked::memory);
         return false;
     }

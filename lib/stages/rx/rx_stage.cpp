@@ -346,7 +346,7 @@ void RxStage::process_new(const Packet& packet, port::LivePort* from) noexcept {
     const steer::Steering& steering = *config_.steering[packet.port];
     const steer::Route route = steering.is_roce(datagram) ? PacketRun::to_queue_pairs : route_of_most(packet, datagram);
     if (route.stream == steer::Steering::none) {
-        notes_.unmatched_udp(datagram);
+        notes_.unmatched_udp(datagram, frame_of(packet));
         return table_.reject(packet.mbuf, PacketCounter::unsteered);
     }
     if (!steering.uses_marks()) flows_.remember(packet, datagram, route);
@@ -419,7 +419,7 @@ void RxStage::process_chain(const Packet& packet, port::LivePort* from) noexcept
     if (verdict != wire::ok) return reject(table_, packet, verdict);
     const steer::Route route = route_of(packet, datagram);
     if (route.stream == steer::Steering::none) {
-        if (!roce) notes_.unmatched_udp(datagram);
+        if (!roce) notes_.unmatched_udp(datagram, head);
         reject(table_, packet, PacketCounter::unsteered);
     } else if (roce) {
         reject(table_, packet, PacketCounter::ip_fragment_roce);
@@ -433,6 +433,8 @@ void RxStage::process_chain(const Packet& packet, port::LivePort* from) noexcept
 void RxStage::end_packet(const Packet& packet, PacketCounter counter, port::LivePort* from) noexcept {
     if (from != nullptr && (counter == PacketCounter::not_for_us_arp || counter == PacketCounter::not_for_us_icmp))
         from->answer({frame_of(packet), packet.captured_bytes}, counter);
+    if (counter == PacketCounter::not_for_us_ethertype || counter == PacketCounter::not_for_us_ip_protocol)
+        notes_.foreign({frame_of(packet), packet.captured_bytes});
     table_.reject(packet.mbuf, counter);
 }
 

@@ -58,7 +58,7 @@ std::uint32_t IpReassembly::buckets_of(const Config& config) noexcept {
 
 std::uint64_t IpReassembly::memory_bytes(const Config& config) noexcept {
     return std::uint64_t{config.buffers_max} * sizeof(Held) + std::uint64_t{config.datagrams_max} * sizeof(Waiting) +
-           std::uint64_t{buckets_of(config)} * sizeof(Waiting*) + prints_max * sizeof(Print) +
+           std::uint64_t{buckets_of(config)} * sizeof(void*) + prints_max * sizeof(Print) +
            senders_max * sizeof(Sender) + ended_max * sizeof(Ended);
 }
 

@@ -139,7 +139,8 @@ public:
     void hold_time(TimeNs time) noexcept { open_.hold_time(time); }
     /// Up to when things are due once a packet of `now` has come.
     [[nodiscard]] TimeNs due_by(TimeNs now) const noexcept { return open_.due_by(now); }
-    /// Buffers are short: ends the oldest message on probation. False when there is none.
+    /// Buffers or messages are short: ends the oldest message on probation. False when there is none, or when waiting
+    /// for messages that come back is enough (Config::waits).
     bool cancel_oldest_probation() noexcept { return open_.cancel_oldest_probation(); }
     /// End of run: delivers every open message as it is and ends probation.
     void finish(TimeNs now) noexcept { open_.finish(now); }

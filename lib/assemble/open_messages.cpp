@@ -21,6 +21,8 @@ OpenMessages::OpenMessages(const MessageConfig& config, wire::PacketTally& packe
                            MessageMemory& memory, ReceivedRanges& ranges)
     : timeout_ns_(config.timeout_ns),
       numbers_once_(config.numbers_once),
+      waits_(config.waits),
+      probation_max_(config.probation_max),
       event_room_(config.event_room),
       packets_(packets),
       messages_(messages),
@@ -90,6 +92,13 @@ void OpenMessages::push(Descriptor::Kind kind, const Message& message, Message* 
                    .message = handed});
 }
 
+/// It comes back by command.
+void OpenMessages::hand_over(Descriptor::Kind kind, Message& message, TimeNs now) noexcept {
+    message.state = MessageState::closed;
+    ++handed_over_;
+    push(kind, message, &message, now);
+}
+
 /// A message begins under this number.
 void OpenMessages::opened(std::uint32_t source, std::uint64_t number) noexcept {
     sources_[source].numbers.opened(number);
@@ -142,9 +151,10 @@ Message* OpenMessages::open(std::uint32_t source, std::uint64_t number, const wi
 Message* OpenMessages::open_probation(std::uint32_t source, std::uint64_t number, PacketCounter fate, Origin origin,
                                       TimeNs now) noexcept {
     Source& from = sources_[source];
-    if (from.probation.is_full()) cancel(*from.probation.messages().first());
-    // Probation may not take the last places: it is most likely a straggler.
-    if (pool_.free_count() <= pool_.size() / 8) return nullptr;
+    make_probation_room(from);
+    // Probation may not take the last places: it is most likely a straggler. Where the input waits for places, there
+    // are enough for everybody, and how many are free for the moment is a question of pace.
+    if (!waits_ && pool_.free_count() <= pool_.size() / 8) return nullptr;
     Message* message = allocate(source, now);
     if (message == nullptr) return nullptr;
     message->number = number;
@@ -189,7 +199,7 @@ void OpenMessages::bind_and_deliver(Message& message, std::uint64_t carried, Tim
         if ((is_refusal(*fate) && now < from.refused_until_ns) ||
             index_.find(message.source, number, from.epoch + 1) != nullptr)
             return abandon(message, *fate);
-        if (from.probation.is_full()) cancel(*from.probation.messages().first());
+        make_probation_room(from);
         message.epoch = from.epoch + 1;
         message.fallback = *fate;
         index_.insert(message);
@@ -231,9 +241,8 @@ void OpenMessages::deliver(Message& message, TimeNs now) noexcept {
         from.memory.remember(message.number, fate_after(message));
         if (message.complete) from.origins.remember(message.number, message.origin);
     }
-    message.state = MessageState::closed;
     message.seal();
-    push(Descriptor::Kind::deliver, message, &message, now);
+    hand_over(Descriptor::Kind::deliver, message, now);
 }
 
 /// Nothing more comes, for a reason that says nothing of the message.
@@ -274,8 +283,7 @@ void OpenMessages::refuse_open(Message& message, TimeNs now) noexcept {
     release_memory(message);
     from.memory.remember(message.number, PacketCounter::no_room);
     from.refused_until_ns = deadline_of(now, timeout_ns_);
-    message.state = MessageState::closed;
-    push(Descriptor::Kind::refuse, message, &message, now);
+    hand_over(Descriptor::Kind::refuse, message, now);
 }
 
 void OpenMessages::settle(const Message& message, PacketCounter counter) noexcept {
@@ -299,7 +307,12 @@ void OpenMessages::cancel_probation(std::uint32_t source) noexcept {
     from.probation.end();
 }
 
+void OpenMessages::make_probation_room(Source& from) noexcept {
+    if (from.probation.count() >= probation_max_) cancel(*from.probation.messages().first());
+}
+
 bool OpenMessages::cancel_oldest_probation() noexcept {
+    if (waits_ && handed_over_ > 0) return false;  // these make room when they come back
     Message* oldest = nullptr;
     for (const Source& from : sources_)
         if (Message* first = from.probation.messages().first(); first != nullptr)
@@ -405,7 +418,10 @@ void OpenMessages::finish(TimeNs now) noexcept {
 }
 
 void OpenMessages::execute(const Command& command, TimeNs now) noexcept {
-    if (command.kind == Command::Kind::recycle) return recycle(*command.message);
+    if (command.kind == Command::Kind::recycle) {
+        --handed_over_;
+        return recycle(*command.message);
+    }
     Source& from = sources_[command.source];
     if (Message* message = index_.find(command.source, command.number, command.epoch);
         message != nullptr && message->state == MessageState::open)

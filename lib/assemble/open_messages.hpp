@@ -128,17 +128,22 @@ private:
     void list(Message& message, MessageState state) noexcept;
     void forget_place(Message& message) noexcept;
     void push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept;
+    void hand_over(Descriptor::Kind kind, Message& message, TimeNs now) noexcept;
     void deliver(Message& message, TimeNs now) noexcept;
     void deliver_rest(Message& message, TimeNs now) noexcept;
     void end_silent(Source& from, TimeNs now) noexcept;
     void whole_on_probation(Message& message, TimeNs now) noexcept;
     void restart(std::uint32_t source, TimeNs now) noexcept;
     void cancel_probation(std::uint32_t source) noexcept;
+    void make_probation_room(Source& from) noexcept;
     void settle(const Message& message, wire::PacketCounter counter) noexcept;
     void release_memory(Message& message) noexcept;
 
     TimeNs timeout_ns_;
     bool numbers_once_;
+    bool waits_;
+    std::uint32_t probation_max_;
+    std::uint32_t handed_over_ = 0;  ///< messages that the builder has, or that are on their way back
     EventRoom* event_room_;
     wire::PacketTally& packets_;
     MessageTally& messages_;

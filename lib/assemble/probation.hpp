@@ -12,9 +12,6 @@ namespace weir::assemble {
 
 class Probation {
 public:
-    /// As many messages as a restarted source may interleave.
-    static constexpr std::uint32_t messages_max = 64;
-
     [[nodiscard]] MessageList& messages() noexcept { return messages_; }
     [[nodiscard]] const MessageList& messages() const noexcept { return messages_; }
     void insert(Message& message) noexcept {
@@ -25,7 +22,7 @@ public:
         messages_.remove(message);
         --count_;
     }
-    [[nodiscard]] bool is_full() const noexcept { return count_ == messages_max; }
+    [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
 
     /// Something may yet speak for a restart, or against it.
     [[nodiscard]] bool is_going_on() const noexcept { return (count_ | evidence_.messages) != 0; }

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "observe/seen.hpp"
 
@@ -242,6 +244,14 @@ void numbers(Case& c) {
 void late(Case& c) {
     const std::uint64_t count = c.get(PacketCounter::late);
     if (count == 0) return;
+    if (c.seen.stamps_ran_back_s * 1000 > c.seen.timeout_ms) {
+        c.add("dropped.late", count, "late",
+              fmt::format("packets came for events that had left: stamps in the capture run back by up to {:.1f} s, so "
+                          "before that one was far ahead (a clock was set, or jumped), and at that moment every open "
+                          "event was older than {} ms",
+                          c.seen.stamps_ran_back_s, c.seen.timeout_ms));
+        return;
+    }
     const std::uint64_t evicted = c.get(EventCounter::incomplete_evicted);
     const std::uint64_t timeouts = c.get(EventCounter::incomplete_timeout);
     if (evicted > timeouts) {
@@ -357,7 +367,17 @@ std::string source_sentence(const Case& c) {
 }
 
 void geometry(Case& c) {
-    if (const std::uint64_t count = c.get(PacketCounter::malformed_payload_length); count > 0)
+    const std::uint64_t count_of_all = c.get(PacketCounter::malformed_payload_length);
+    std::uint64_t merged = 0;
+    for (const Observations::Count& one : c.seen.merged) merged += one.packets;
+    merged = std::min(merged, count_of_all);
+    if (merged > 0)
+        c.add("dropped.malformed.payload_length", merged, "merged",
+              fmt::format("packets are several datagrams of the detector that were handed over as one (GRO, LRO or "
+                          "GSO){}: switch that off where they come in, `ethtool -K DEV gro off lro off`, and on veth "
+                          "or tap where they are sent, `ethtool -K DEV tso off gso off tx off`",
+                          Case::most(c.seen.merged, ": ")));
+    if (const std::uint64_t count = count_of_all - merged; count > 0)
         c.add("dropped.malformed.payload_length", count, "geometry",
               fmt::format("packets have a payload of the wrong length{}: "
                           "the stream's format or geometry is not what the detector sends",
@@ -527,6 +547,28 @@ void unread(Case& c) {
               "packets are of interfaces of the capture that are not read, because they are no Ethernet", false);
 }
 
+/// Where a switch mirrors into a tunnel, or a network is laid over another.
+void encapsulated(Case& c) {
+    std::uint64_t count = 0;
+    for (const Observations::Count& one : c.seen.encapsulated) count += one.packets;
+    if (count == 0) return;
+    const std::array<std::pair<const char*, std::uint64_t>, 3> counters{{
+        {"packets.not_for_us.ip_protocol", c.get(PacketCounter::not_for_us_ip_protocol)},
+        {"packets.not_for_us.ethertype", c.get(PacketCounter::not_for_us_ethertype)},
+        {"packets.unsteered", c.get(PacketCounter::unsteered)},
+    }};
+    const auto* most = std::ranges::max_element(counters, {}, [](const auto& one) { return one.second; });
+    const bool nothing_else = c.ledger.stream_packets() == 0;
+    c.add(most->first, count, "encapsulated",
+          fmt::format("packets have others inside, which weir does not read: {}. If the detector's data are in them, "
+                      "have the switch mirror to a local port (SPAN) or send without the tunnel, the labels or the "
+                      "second tag{}",
+                      Case::most(c.seen.encapsulated, ""),
+                      c.seen.take_off.empty() ? "" : "; from a capture it is taken off by `" + c.seen.take_off + "`"),
+          false);
+    c.findings.back().possible = nothing_else;
+}
+
 void remarks(Case& c) {
     if (const std::uint64_t count = c.get(PacketCounter::duplicate); count > 0)
         c.add("dropped.duplicate", count, "duplicate",
@@ -591,6 +633,7 @@ std::vector<pipeline::Finding> diagnose(const Ledger& ledger, const Observations
     contradictions(c);
     unsteered(c);
     unread(c);
+    encapsulated(c);
     remarks(c);
     others(c);
     std::ranges::stable_sort(c.findings, [](const pipeline::Finding& a, const pipeline::Finding& b) {

@@ -7,6 +7,7 @@
 
 #include "observe/geometry_hint.hpp"
 #include "pipeline/pipeline.hpp"
+#include "wire/encapsulation.hpp"
 #include "wire/recognise.hpp"
 
 namespace weir::observe {
@@ -164,6 +165,24 @@ Observations Watch::observations(const pipeline::Pipeline& pipeline, const Ledge
             const stages::StreamRuntime& stream = options.streams[value >> 32U];
             return Observations::Count{
                 fmt::format("{} bytes in a stream of {}", static_cast<std::uint32_t>(value), stream.format->name)};
+        });
+    if (pipeline.capture() != nullptr)
+        seen.stamps_ran_back_s = static_cast<double>(pipeline.capture()->ran_back_ns()) / core::ns_per_s;
+    seen.merged = merged(
+        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().merged(); },
+        [&](std::uint64_t value) {
+            const std::uint64_t count = value >> 16U & 0xffff;
+            const std::uint64_t bytes = value & 0xffff;
+            return fmt::format("{} bytes = {} x {} in a stream of {}", bytes, count, bytes / count,
+                               options.streams[value >> 32U].format->name);
+        });
+    seen.encapsulated = merged(
+        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().encapsulated(); },
+        [&](std::uint64_t value) {
+            const auto by = static_cast<wire::Encapsulation>(value & 0xff);
+            if (const std::uint64_t bytes = value >> 8U; bytes > 0 && seen.take_off.empty())
+                seen.take_off = fmt::format("editcap -L -C {} IN OUT", bytes);
+            return std::string(wire::name_of(by));
         });
     seen.unknown_ids = merged(
         pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().unknown_ids(); },

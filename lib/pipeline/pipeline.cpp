@@ -127,6 +127,8 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
         stage.table.shards = static_cast<std::uint32_t>(plan.build.size());
         stage.table.sources = static_cast<std::uint32_t>(config.sources.size());
         stage.table.messages_max = plan.messages_per_rx;
+        stage.table.probation_max = plan.probation_per_source;
+        stage.table.waits = options_.wait;
         stage.table.buffers_max = plan.buffers_per_rx;
         stage.table.copies = plan.copies;
         stage.table.range_blocks = plan.range_blocks_per_rx;
@@ -138,7 +140,7 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
         stage.table.number_bits = number_bits();
         if (!is_builder()) stage.table.in_sequence = plan::make_in_sequence(config, options_.streams);
         stage.reassembly = plan.reassembly;
-        stage.reassembly.node = plan.memory_node(plan.rx[i]);
+        stage.header_bytes = plan.header_bytes;
         if (is_live() && configs.size() > 1) stage.pool = ports_.pools().of_rx(i);
         stage.listener.sources = plan::make_roce_sources(config, options_.streams, owners_, stage.index);
         stage.listener.timeout_ns = stage.table.timeout_ns;
@@ -155,7 +157,7 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
             stage.record = &options_.recorder->ring(i);
             options_.recorder->connect(i, *rx_signals_[i], options_.wait);
         }
-        const port::PreferNode memory(stage.reassembly.node);
+        const port::PreferNode memory(plan.memory_node(plan.rx[i]));
         rx_.push_back(std::make_unique<stages::RxStage>(stage, options_.streams, *rx_signals_[i], signals_));
     }
 }

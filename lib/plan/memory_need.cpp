@@ -65,6 +65,7 @@ std::uint64_t rx_bytes(const config::RunConfig& config, const Plan& plan, const 
     bytes += table.sources * (counters_bytes + sizeof(assemble::SequenceTracker));
     if (own.listened > 0) bytes += roce::Listener::memory_bytes(own.listened, plan.psn_window);
     bytes += roce::InOrderReceiver::memory_bytes(own.reliable, plan.psn_window);
+    bytes += port::IpReassembly::memory_bytes(plan.reassembly);
     return bytes;
 }
 

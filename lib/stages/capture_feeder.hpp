@@ -73,6 +73,7 @@ public:
     [[nodiscard]] const wire::PacketTally& packets() const noexcept { return packets_; }
     /// Sentences about the files; for after join().
     [[nodiscard]] std::vector<std::string> warnings() const { return source_.warnings(); }
+    [[nodiscard]] core::TimeNs ran_back_ns() const noexcept { return source_.ran_back_ns(); }
 
 private:
     void run(const RunSignals& signals);

@@ -82,7 +82,10 @@ bool CaptureSource::next(Item& out) noexcept {
         return true;
     }
     if (records_++ == 0) first_ns_ = stamp;
-    time_ns_ = std::max(time_ns_, sum(stamp, shift_ns_));
+    const TimeNs time = sum(stamp, shift_ns_);
+    if (time < time_ns_ && time_ns_ - time > ran_back_ns()) [[unlikely]]
+        ran_back_ns_.store(time_ns_ - time, std::memory_order_relaxed);
+    time_ns_ = std::max(time_ns_, time);
     out = {&given_->record, static_cast<std::size_t>(given_ - files_.data()), time_ns_};
     return true;
 }

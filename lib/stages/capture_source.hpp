@@ -43,6 +43,8 @@ public:
     [[nodiscard]] core::TimeNs first_ns() const noexcept { return first_ns_; }
     /// Records outside of the range of time that was asked for; for any thread.
     [[nodiscard]] std::uint64_t skipped() const noexcept { return skipped_.load(std::memory_order_relaxed); }
+    /// The furthest that a stamp was before one that came earlier in its file; for any thread.
+    [[nodiscard]] core::TimeNs ran_back_ns() const noexcept { return ran_back_ns_.load(std::memory_order_relaxed); }
     /// How often the files have been read, the one under way included.
     [[nodiscard]] std::uint32_t passes() const noexcept { return passes_; }
     /// Packets of interfaces that are not read; for any thread.
@@ -82,6 +84,7 @@ private:
     std::atomic<std::uint64_t> skipped_{0};
     std::atomic<std::uint64_t> other_link_{0};
     std::atomic<core::TimeNs> cut_ns_{core::never};
+    std::atomic<core::TimeNs> ran_back_ns_{0};
     std::uint32_t passes_ = 1;
     std::vector<std::string> unread_;  ///< of passes that are over
     std::vector<std::string> warnings_;

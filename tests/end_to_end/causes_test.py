@@ -6,7 +6,7 @@ import random
 import re
 import struct
 
-from packets import ejfat, jungfrau, pcap_bytes, spead, stamped, udp
+from packets import datagram, ejfat, ethernet, ipv4, jungfrau, pcap_bytes, spead, stamped, udp
 from support import ROOT, Case, config, digest, main, stream, weir
 
 ROUND_ROBIN_SOURCE = "10.1.0.10"
@@ -28,6 +28,88 @@ class CauseCase(Case):
         found = [f for f in result.report["findings"] if f["counter"] == counter]
         self.assertTrue(found, result.report["findings"])
         return found[0]
+
+
+class OnTheWay(CauseCase):
+    """What a kernel, a switch or a network makes of the detector's packets."""
+    SMALL = """[[format]]
+name = "small"
+header_bytes = 16
+event = { offset = 0, bytes = 8 }
+index = { offset = 8, bytes = 4 }
+magic = { offset = 12, bytes = 4, value = 0xCAFE }
+payload_bytes = 1024
+packets = 8
+"""
+
+    def test_datagrams_that_were_handed_over_as_one_are_no_wrong_geometry(self):
+        def part(event, index):
+            return struct.pack("<QII", event, index, 0xCAFE) + bytes([index]) * 1024
+
+        text = config(stream(format="small", sources=1), sources=1, more=self.SMALL)
+        for count in (2, 4, 8):
+            with self.subTest(count=count):
+                frames = [udp(b"".join(part(n, at + i) for i in range(count)), 50001) for n in range(1, 11) for at in range(0, 8, count)]
+                result = self.replay(self.capture(frames), text)
+                first = result.report["findings"][0]
+                self.assertEqual((first["counter"], first["packets"]), ("dropped.malformed.payload_length", len(frames)))
+                self.assertIn(f"{count * 1040} bytes = {count} x 1040", first["sentence"])
+                self.assertIn("ethtool -K DEV gro off", first["sentence"])
+                self.assertNotIn("geometry", result.output)
+        # Another length is no sum of packets, though it is a multiple.
+        frames = [udp(part(n, 0) + bytes(1040), 50001) for n in range(1, 11)]
+        result = self.replay(self.capture(frames), text)
+        self.assertIn("geometry", result.report["findings"][0]["sentence"])
+
+    def test_a_stamp_far_ahead_is_named_as_the_cause(self):
+        # Two datagrams to an event; the clock is 160 s ahead for one packet, while three events are open.
+        half = 100
+        frames = [udp(ejfat(n, bytes(half), offset=at * half, total=2 * half), 19522)
+                  for first in range(1, 40, 3) for at in (0, 1) for n in range(first, first + 3)]
+        records = stamped(frames)
+        time, frame = records[38]
+        records[38] = (time + 160 * 10**9, frame)
+        text = config(stream(format="ejfat", sources=1), sources=1)
+        result = self.replay(self.path("ahead.pcap", pcap_bytes(records)), text)
+        self.assertGreater(result.packets["dropped.late"], 0)
+        sentence = self.finding(result, "dropped.late")["sentence"]
+        self.assertIn("run back by up to 160.0 s", sentence)
+        self.assertIn("a clock was set", sentence)
+        # A little disorder is none.
+        frames = stamped(frames)
+        frames[10], frames[11] = frames[11], frames[10]
+        self.assertNotIn("run back", self.replay(self.path("swapped.pcap", pcap_bytes(frames)), text).output)
+
+    def test_what_the_packets_are_inside_of_is_named(self):
+        inner = udp(jungfrau(1, 0), 50001)
+
+        def gre(kind, more=b"", flags=0):
+            return ethernet(ipv4(struct.pack("!HH", flags, kind) + more + inner, protocol=47))
+
+        cases = {
+            "ERSPAN I over GRE": (gre(0x88be), 38),
+            "ERSPAN II over GRE": (gre(0x88be, bytes(4) + b"\x10" + bytes(7), 0x1000), 50),
+            "ERSPAN III over GRE": (gre(0x22eb, bytes(4) + b"\x20" + bytes(11), 0x1000), 54),
+            "Ethernet over GRE": (gre(0x6558, bytes(4), 0x2000), 42),
+            "MPLS": (ethernet(bytes.fromhex("00010140") + inner[14:], 0x8847), 0),
+            "0x9100": (ethernet(bytes.fromhex("00058100") + b"\0\5" + inner[12:], 0x9100), 0),
+            "VXLAN": (udp(b"\x08" + bytes(7) + inner, 4789), 50),
+            "Geneve": (udp(bytes.fromhex("0000655800000500") + inner, 6081), 50),
+            "IP in IP": (ethernet(ipv4(inner[14:], protocol=4)), 0),
+        }
+        for name, (frame, front) in cases.items():
+            with self.subTest(name=name):
+                result = self.replay(self.capture([frame] * 20), config(stream(sources=1), sources=1), "--allow-empty")
+                found = [f for f in result.report["findings"] if name in f["sentence"]]
+                self.assertEqual([f["packets"] for f in found], [20], result.report["findings"])
+                self.assertIn("20 packets", found[0]["sentence"])
+                self.assertEqual("editcap" in found[0]["sentence"], front > 0)
+                if front:
+                    self.assertIn(f"editcap -L -C {front} ", found[0]["sentence"])
+                    self.assertEqual(frame[front:], inner)
+        plain = self.replay(self.capture([inner, ethernet(ipv4(bytes(20), protocol=6)), ethernet(bytes(46), 0x88cc)]),
+                            config(stream(sources=1), sources=1))
+        self.assertNotIn("others inside", plain.output)
 
 
 class RoundRobin(CauseCase):

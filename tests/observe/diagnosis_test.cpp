@@ -318,6 +318,27 @@ const Case cases[] = {
      "dropped.malformed.payload_length",
      80,
      "geometry"},
+    {"a stamp far ahead",
+     [](Ledger& l, Observations& o) {
+         set(l, PacketCounter::late, 70);
+         set(l, EventCounter::incomplete_timeout, 3);
+         o.replay = true;
+         o.stamps_ran_back_s = 160;
+     },
+     {"run back by up to 160.0 s", "a clock was set"},
+     "dropped.late",
+     70,
+     "late"},
+    {"datagrams below the MTU as one",
+     [](Ledger& l, Observations& o) {
+         set(l, PacketCounter::malformed_payload_length, 80);
+         o.wrong_lengths = {{"4160 bytes in a stream of mine", 80}};
+         o.merged = {{"4160 bytes = 4 x 1040 in a stream of mine", 80}};
+     },
+     {"GRO, LRO or GSO", "4160 bytes = 4 x 1040 in a stream of mine (80 packets)", "ethtool -K DEV gro off lro off"},
+     "dropped.malformed.payload_length",
+     80,
+     "merged"},
     {"af_packet cuts",
      [](Ledger& l, Observations&) { set(l, PacketCounter::malformed_ip_length, 9); },
      {"`framesz`"},

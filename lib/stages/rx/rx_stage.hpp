@@ -86,6 +86,8 @@ public:
         AnswerRing* answer_log = nullptr;               ///< a replay whose answers are kept
         roce::QueuePairControl* queue_pairs = nullptr;  ///< from where they are connected during the run
         port::IpReassembly::Config reassembly;
+        /// From the start of a frame: all headers of any packet lie within.
+        std::uint32_t header_bytes = 640;
     };
 
     /// Everything that is referred to outlives the stage. Throws core::RunError when EAL memory does not suffice, and
@@ -192,6 +194,7 @@ private:
     InputTimes times_;  ///< ports, feeders, rings from other rx lcores
     RxEdges edges_;
     RxPieces pieces_;
+    std::uint32_t steered_pieces_max_;  ///< of a datagram that another rx lcore has put together
     RxAnswers answers_;
     RxRoce roce_;
     RxBlocks blocks_;

@@ -152,7 +152,7 @@ TEST(Declared, WrapBits) {
 /// Seconds, and which of 25,000 packets in each.
 DeclaredSpec of_two_fields() {
     DeclaredSpec spec;
-    spec.name = "seconds";
+    spec.name = "mydet";
     spec.header_bytes = 8;
     spec.event = DeclaredField{.offset = 0, .bytes = 4, .mask = 0x3fffffff};
     spec.event_part = DeclaredField{.offset = 4, .bytes = 3};
@@ -365,6 +365,7 @@ TEST(Declared, ContradictionsNameTheKey) {
         {"event.count", [](auto& s) { s = of_two_fields(), s.event_count = 1; }},
         {"event.count", [](auto& s) { s = of_two_fields(), s.event_count = (1U << 24U) + 1; }},
         {"event.count", [](auto& s) { s = of_two_fields(), s.event_count = ~std::uint64_t{0}; }},
+        {"event.count", [](auto& s) { s = of_two_fields(), s.event->mask.reset(), s.event->bytes = 8; }},
         {"event.wrap_bits", [](auto& s) { s.wrap_bits = 0; }},
         {"offset:", [&](auto& s) { s.offset = field; }},
         {"total:", [&](auto& s) { s.total = field; }},

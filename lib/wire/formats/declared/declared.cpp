@@ -104,7 +104,7 @@ void compile_event(const DeclaredSpec& spec, FormatContext& context) {
         refuse(spec, "event.wrap_bits", "found beside a second field, whose `count` says where it wraps");
     if (width < width_min)
         refuse(spec, "event", "the first of two fields has " + std::to_string(width) + " bits, at least 24 accepted");
-    if (spec.event_count < 2 || spec.event_count > ~std::uint64_t{0} / (context.event.mask + 1))
+    if (spec.event_count < 2 || context.event.mask >= ~std::uint64_t{0} / spec.event_count)
         refuse(
             spec, "event.count",
             std::to_string(spec.event_count) + " found; accepted: from 2 on, and so that the number fits into 64 bits");

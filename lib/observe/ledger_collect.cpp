@@ -86,8 +86,13 @@ void add_missing_psns(Ledger& ledger) {
         source.missing_packets = report.lost() + beyond;
         source.missing_at_end = std::min(source.missing_at_end, beyond);
         source.missing_guessed = std::min(source.missing_guessed, beyond);
+        auto& at_start = source.ends.cut_at_start.packets;
+        at_start = std::min(at_start, beyond - source.missing_at_end);
     }
-    for (const Ledger::Source& source : ledger.sources) ledger.missing_at_end += source.missing_at_end;
+    for (const Ledger::Source& source : ledger.sources) {
+        ledger.missing_at_end += source.missing_at_end;
+        ledger.missing_at_start += source.ends.cut_at_start.packets;
+    }
 }
 
 stages::EventSpan::Summary span_of_events(const pipeline::Pipeline& pipeline) {
@@ -118,7 +123,6 @@ void collect_ends(const pipeline::Pipeline& pipeline, Ledger& ledger) {
         Ledger::Source& source = ledger.sources[s];
         const stages::SourceSpan::Summary span = stages::SourceSpan::join(spans);
         source.ends = judge_ends(span, run, ledger.input_stopped);
-        ledger.missing_at_start += source.ends.cut_at_start.packets;
         ledger.cut_at_start = std::max(ledger.cut_at_start, source.ends.cut_at_start.events);
         if (source.ends.stopped) stopped_events = std::max(stopped_events, source.ends.stopped->events);
         // A detector that has sent everything has nothing more to come; one that goes on may be in any event.

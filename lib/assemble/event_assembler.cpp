@@ -160,7 +160,7 @@ void EventAssembler::advance(core::TimeNs now) {
 void EventAssembler::finish() {
     table_.finish(now_);
     exchange();
-    builder_.finish();
+    builder_.finish(builder_.newest_whole_ns());
     builder_.end_input();
     exchange();
 }

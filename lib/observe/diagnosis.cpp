@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "observe/counted.hpp"
 #include "observe/seen.hpp"
 
 namespace weir::observe {
@@ -95,6 +96,32 @@ void nothing_came(Case& c) {
                         : "no packet came at all: " + why_nothing_came(c.seen));
 }
 
+/// How many of a source's missing packets one cause has, and whether that is a guess.
+void add_outage(Case& c, std::size_t s, const SourceEnds::Outage& outage, std::string sentence) {
+    const Ledger::Source& source = c.ledger.sources[s];
+    const std::uint64_t packets = std::min(outage.packets, c.unexplained);
+    c.unexplained -= packets;
+    c.add("events.incomplete.timeout", packets, "silent-source", std::move(sentence));
+    c.findings.back().about = source.missing_guessed > 0;
+}
+
+/// A source that took part in events and for a row of them did not. True: it is said.
+bool absent_for_a_time(Case& c, std::size_t s) {
+    const SourceEnds& ends = c.ledger.sources[s].ends;
+    if (c.seen.going_on) return false;
+    if (ends.began_late)
+        add_outage(c, s, *ends.began_late,
+                   fmt::format("{} began late: the first {} of the run have nothing of it; it was first seen at {}",
+                               c.label(s), counted(ends.began_late->events, "event"), seen_at_text(*ends.began_late)));
+    if (ends.stopped)
+        add_outage(c, s, *ends.stopped,
+                   fmt::format("{} stopped sending, while others went on: the last {} of the run have nothing of it; "
+                               "it was last seen at {}, for event {}",
+                               c.label(s), counted(ends.stopped->events, "event"), seen_at_text(*ends.stopped),
+                               ends.stopped->number));
+    return ends.stopped.has_value();
+}
+
 void silent_sources(Case& c) {
     const std::uint64_t all = sum_of_sources(c.ledger);
     if (c.ledger.stream_packets() == 0 && c.ledger.received > 0)
@@ -106,6 +133,7 @@ void silent_sources(Case& c) {
     for (std::size_t s = 0; s < c.ledger.sources.size(); ++s) {
         const Ledger::Source& source = c.ledger.sources[s];
         const double silent = s < c.seen.sources.size() ? c.seen.sources[s].silent_s : 0;
+        if (source.packets > 0 && absent_for_a_time(c, s)) continue;
         if (source.packets > 0 && silent == 0) continue;
         c.unexplained -= std::min(c.unexplained, source.missing_packets);
         if (source.packets == 0 && (c.came_and_was_refused(s) || c.may_come_later(source))) continue;
@@ -136,7 +164,20 @@ std::string pause_text(const Observations::Port& port) {
                        port.pause_after_s);
 }
 
+/// What devices say they dropped, where every packet of the streams came.
+void foreign_drops(Case& c) {
+    for (const Observations::Port& port : c.seen.ports)
+        if (const std::uint64_t packets = port.missed + port.no_buffer; packets > 0)
+            c.add("device.missed", packets, "device",
+                  fmt::format("packets were dropped before weir could see them, says the device of port {} ({}), but "
+                              "numbers show that every packet of the streams came: these were other traffic, "
+                              "or the driver counts wrongly",
+                              port.name, port.driver),
+                  false);
+}
+
 void devices(Case& c) {
+    if (c.ledger.all_came()) return foreign_drops(c);
     for (const Observations::Port& port : c.seen.ports) {
         const std::uint64_t by_interface = std::min(port.missed, port.missed_by_interface);
         if (by_interface > 0)
@@ -197,6 +238,15 @@ void same_missing(Case& c) {
     }
 }
 
+/// Which sources miss a packet or two: too few to show where they went.
+std::string few_missing(const Case& c) {
+    std::string text;
+    for (std::size_t s = 0; s < c.ledger.sources.size(); ++s)
+        if (const Ledger::Source& source = c.ledger.sources[s]; source.packets > 0 && source.missing_packets > 0)
+            text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", source.missing_packets, c.label(s));
+    return text + "; too few to show a pattern";
+}
+
 /// What never came, by how it is spread over the sources.
 void missing(Case& c) {
     if (c.unexplained == 0) return;
@@ -208,8 +258,11 @@ void missing(Case& c) {
     const auto most = std::ranges::max_element(sources, {}, of_active);
     const auto part = [&](std::uint64_t of) { return static_cast<double>(of) / static_cast<double>(missing); };
     std::string pattern;
+    constexpr std::uint64_t pattern_min = 4;  // fewer show none
     if (missing == 0)
         pattern = "of sources whose message sizes are not known";
+    else if (c.unexplained < pattern_min)
+        pattern = few_missing(c);
     else if (sources.size() == 1)
         pattern = "the only source has gaps: look at its cable, the switch and the sender's own account";
     else if (part(of_active(*most)) >= nearly_all)
@@ -227,7 +280,9 @@ void missing(Case& c) {
         !c.ledger.devices.empty() && c.ledger.device_missed == 0 &&
         std::ranges::all_of(c.ledger.devices, [](const auto& device) { return device.missed.has_value(); });
     c.add("events.incomplete.timeout", c.unexplained, "missing",
-          fmt::format("packets never came: {}{}", pattern, told ? "; the device reports no loss of its own" : ""));
+          fmt::format("packet{} never came: {}{}", c.unexplained == 1 ? "" : "s", pattern,
+                      told ? "; the device reports no loss of its own" : ""));
+    c.findings.back().about = c.ledger.missing_is_guessed();
 }
 
 /// Whole events, by the gaps in their numbers.
@@ -236,9 +291,10 @@ void numbers(Case& c) {
     const std::uint64_t events = c.ledger.numbers->missing();
     if (events == 0) return;
     c.add("events.opened", 0, "numbers",
-          fmt::format("nothing came of {} events, numbers {}: the detector skipped them, "
-                      "or everything of them was lost before weir (on the way, or while nobody recorded)",
-                      events, ranges_text(*c.ledger.numbers)));
+          fmt::format("nothing came of {}, number{} {}: the detector skipped {}, "
+                      "or everything was lost before weir (on the way, or while nobody recorded)",
+                      counted(events, "event"), events == 1 ? "" : "s", ranges_text(*c.ledger.numbers),
+                      events == 1 ? "it" : "them"));
 }
 
 void late(Case& c) {
@@ -581,13 +637,36 @@ void remarks(Case& c) {
                                                "`flows` in the report says by which"
                                              : "packets were dropped by flow rules, as asked; none was of a stream",
                               "docs/guides/FLOWS.md#in-a-run"});
-    if (c.ledger.missing_at_end > 0 && !c.ledger.is_unread())
-        c.add(
-            "events.incomplete.end_of_run", c.ledger.missing_at_end, "end-of-run",
-            fmt::format("packets may not have been sent yet when the run ended: those that the sources were busy with, "
-                        "of {} events that were open then",
-                        c.get(EventCounter::incomplete_end_of_run)),
-            false);
+    if (c.ledger.missing_at_end > 0 && !c.ledger.is_unread()) {
+        const char* what = c.ledger.input_stopped ? "packets may follow where the replay stopped reading"
+                           : c.seen.replay        ? "packets may have come after the capture ended"
+                                                  : "packets may not have been sent yet when the run ended";
+        c.add("events.incomplete.end_of_run", c.ledger.missing_at_end, "end-of-run",
+              fmt::format("{}: those that the sources were busy with, of {} open then", what,
+                          counted(c.get(EventCounter::incomplete_end_of_run), "event") +
+                              (c.get(EventCounter::incomplete_end_of_run) == 1 ? " that was" : " that were")),
+              false);
+    }
+    if (c.ledger.missing_at_start > 0)
+        c.add("events.incomplete.timeout", c.ledger.missing_at_start, "end-of-run",
+              fmt::format("packets may have been sent before the run began: those that {} at its beginning {}",
+                          counted(c.ledger.cut_at_start, "event"), c.ledger.cut_at_start == 1 ? "lacks" : "lack"),
+              false);
+}
+
+/// Events that are not whole, where nothing else says a word about it.
+void unexplained_events(Case& c) {
+    const std::uint64_t cut = c.ledger.cut_at_end + c.ledger.cut_at_start;
+    const std::uint64_t events = c.ledger.incomplete() - std::min(c.ledger.incomplete(), cut);
+    if (events == 0 || std::ranges::any_of(c.findings, [](const auto& finding) { return finding.loss; })) return;
+    std::string who;
+    for (std::size_t s = 0; s < c.ledger.sources.size(); ++s)
+        if (c.ledger.numbers && s < c.ledger.numbers->sources.size() && c.ledger.numbers->sources[s].absent > 0)
+            who += fmt::format("{}{} sent nothing for {}", who.empty() ? ": " : ", ", c.label(s),
+                               counted(c.ledger.numbers->sources[s].absent, "event"));
+    c.add("events.incomplete.timeout", 0, "missing",
+          fmt::format("{} not whole{}; how many packets that are is not known",
+                      events == 1 ? "1 event is" : fmt::format("{} events are", events), who));
 }
 
 /// Whatever counter has no sentence of its own: the first sentence of its explanation.
@@ -636,6 +715,7 @@ std::vector<pipeline::Finding> diagnose(const Ledger& ledger, const Observations
     encapsulated(c);
     remarks(c);
     others(c);
+    unexplained_events(c);
     std::ranges::stable_sort(c.findings, [](const pipeline::Finding& a, const pipeline::Finding& b) {
         const bool first = a.loss || a.possible;
         return first != (b.loss || b.possible) ? first : a.packets > b.packets;

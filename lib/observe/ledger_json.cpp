@@ -119,6 +119,8 @@ nlohmann::json ledger_json(const Ledger& ledger) {
                            {"missing_packets", ledger.sources[i].missing_packets},
                            {"refused", ledger.sources[i].refused}});
         if (!ledger.sources[i].senders.empty()) sources.back()["senders"] = senders_json(ledger.sources[i]);
+        if (ledger.sources[i].missing_guessed > 0)
+            sources.back()["missing_guessed"] = ledger.sources[i].missing_guessed;
         if (ledger.numbers) sources.back()["numbers_missing"] = source_numbers_json(*ledger.numbers, i);
     }
     return result;

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/foreign_json.hpp"
+#include "observe/counted.hpp"
 
 namespace weir::observe {
 
@@ -15,10 +16,6 @@ using assemble::EventCounter;
 using wire::PacketCounter;
 
 namespace {
-
-std::string counted(std::uint64_t n, const char* what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
 
 /// What is known to be lost, what might be, and what shows that nothing is.
 struct Proof {
@@ -56,26 +53,34 @@ void here(Proof& proof) {
 }
 
 void before(Proof& proof) {
-    if (proof.ledger.device_missed > 0)
-        proof.lost.push_back(fmt::format("the device dropped {}", counted(proof.ledger.device_missed, "packet")));
+    if (const std::uint64_t packets = proof.ledger.device_losses(); packets > 0)
+        proof.lost.push_back(fmt::format("the device dropped {}", counted(packets, "packet")));
+    else if (proof.ledger.device_missed > 0)
+        proof.known.push_back(fmt::format("the device says it dropped {}, but none of a stream is missing",
+                                          counted(proof.ledger.device_missed, "packet")));
     if (const std::uint64_t packets = proof.ledger.missing_packets(); packets > 0)
-        proof.absent().push_back(fmt::format("{} never came", counted(packets, "packet")));
+        proof.absent().push_back(fmt::format("{}{} never came", proof.ledger.missing_is_guessed() ? "about " : "",
+                                             counted(packets, "packet")));
 }
 
-/// Events that are not whole. Those that were open when a live run ended may have been cut off by that alone.
+/// Events that are not whole. Those at the beginning and the end of a run may have been cut off by that alone.
 void incomplete(Proof& proof) {
     const bool is_unread = proof.ledger.is_unread();
-    const std::uint64_t open = is_unread                         ? proof.ledger.capture->cut_events
-                               : proof.ledger.missing_at_end > 0 ? proof.get(EventCounter::incomplete_end_of_run)
-                                                                 : 0;
-    const std::uint64_t cut = std::min(open, proof.ledger.incomplete());
-    if (const std::uint64_t events = proof.ledger.incomplete() - cut; events > 0)
+    const std::uint64_t all = proof.ledger.incomplete();
+    const std::uint64_t cut = std::min(all, proof.ledger.cut_at_end);
+    const std::uint64_t before = std::min(all - cut, proof.ledger.cut_at_start);
+    if (const std::uint64_t events = all - cut - before; events > 0)
         proof.absent().push_back(
             fmt::format("{} incomplete", events == 1 ? "1 event is" : fmt::format("{} events are", events)));
     if (cut > 0)
         proof.unknown.push_back(fmt::format("the end of {} cut {} off: what is missing there may {}",
                                             is_unread ? "what could be read" : "the run", counted(cut, "event"),
                                             is_unread ? "be in the rest of the capture" : "not have been sent yet"));
+    if (before > 0)
+        proof.unknown.push_back(
+            fmt::format("the run began in the middle of {}: what is missing there may have been "
+                        "sent before",
+                        counted(before, "event")));
 }
 
 /// What a capture was to have, and could not be read; and what was left out, if that can be what is missing.
@@ -99,6 +104,9 @@ bool numbers(Proof& proof) {
             fmt::format("{} never came at all: {}", counted(missing, "event"), ranges_text(report)));
         return true;
     }
+    if (const auto wrap = report.run.wrap())
+        proof.known.push_back(fmt::format("event numbers go from {} to {} where their counter begins again, {}",
+                                          wrap->from, wrap->to, counted(wrap->times, "time")));
     const auto& epochs = report.run.epochs;
     const std::uint64_t seen = report.run.seen();
     if (seen == 1)

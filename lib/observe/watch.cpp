@@ -173,8 +173,8 @@ Observations Watch::observations(const pipeline::Pipeline& pipeline, const Ledge
         [&](std::uint64_t value) {
             const std::uint64_t count = value >> 16U & 0xffff;
             const std::uint64_t bytes = value & 0xffff;
-            return fmt::format("{} bytes = {} x {} in a stream of {}", bytes, count, bytes / count,
-                               options.streams[value >> 32U].format->name);
+            return Observations::Count{fmt::format("{} bytes = {} x {} in a stream of {}", bytes, count, bytes / count,
+                                                   options.streams[value >> 32U].format->name)};
         });
     seen.encapsulated = merged(
         pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().encapsulated(); },
@@ -182,7 +182,7 @@ Observations Watch::observations(const pipeline::Pipeline& pipeline, const Ledge
             const auto by = static_cast<wire::Encapsulation>(value & 0xff);
             if (const std::uint64_t bytes = value >> 8U; bytes > 0 && seen.take_off.empty())
                 seen.take_off = fmt::format("editcap -L -C {} IN OUT", bytes);
-            return std::string(wire::name_of(by));
+            return Observations::Count{std::string(wire::name_of(by))};
         });
     seen.unknown_ids = merged(
         pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().unknown_ids(); },

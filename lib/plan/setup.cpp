@@ -123,6 +123,8 @@ std::vector<stages::SourceGeometry> make_geometry(const config::RunConfig& confi
             known.message_bytes = stream.context.message_bytes;
             known.packet_payload_bytes = stream.context.payload_bytes;
             known.sequenced = stream.sequenced();
+            known.message_packets = stream.context.packets_per_message;
+            known.lane_bytes = stream.context.sls.lane_packets * stream.context.payload_bytes;
         }
         geometry.push_back(known);
     }

@@ -338,6 +338,21 @@ std::string Service::save_report(const nlohmann::json& report, const std::string
     return path;
 }
 
+namespace {
+
+/// "lossless no: 3 packets never came; 2 events are incomplete", from the report of a run.
+std::string answer_text(const nlohmann::json& report) {
+    std::string text = fmt::format("lossless {}", report.value("lossless", "unknown"));
+    std::string_view between = ": ";
+    for (const nlohmann::json& line : report.value("evidence", nlohmann::json::array())) {
+        text += fmt::format("{}{}", between, line.get<std::string>());
+        between = "; ";
+    }
+    return text;
+}
+
+}  // namespace
+
 void Service::end_run(run::Session& session, RunHistory::Run& run) {
     run::Session::Result result = session.finish();
     run.ended_ns = pipeline::wall_ns();
@@ -359,7 +374,8 @@ void Service::end_run(run::Session& session, RunHistory::Run& run) {
     station_.set_run_ended(session.stop_reason());
     happened(Happening::closed, std::move(line));
     // Of new_run only half is done.
-    if (!start_next_) finish_commands(fmt::format("run {} ended", run.number), result.failure);
+    if (!start_next_)
+        finish_commands(fmt::format("run {} ended: {}", run.number, answer_text(result.report)), result.failure);
 }
 
 }  // namespace weir::serve

@@ -61,6 +61,8 @@ public:
     [[nodiscard]] std::vector<std::string> unread() const {
         return ended_.load(std::memory_order_acquire) ? source_.unread() : std::vector<std::string>();
     }
+    /// It was told to stop before it had read everything.
+    [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_.load(std::memory_order_relaxed); }
     /// How often the files have been read, the one under way included; for after join().
     [[nodiscard]] std::uint32_t passes() const noexcept { return source_.passes(); }
     /// Records taken from the files so far, without those skipped.
@@ -97,6 +99,7 @@ private:
     TimeNs wall_start_ns_ = 0;
     std::uint64_t pushed_ = 0;  ///< packets that are in the ring, or were
     wire::PacketTally packets_;
+    std::atomic<bool> was_stopped_{false};
     std::atomic<std::uint64_t> records_{0};
     std::atomic<std::uint64_t> record_bytes_{0};
     std::atomic<std::uint64_t> waiting_ns_{0};

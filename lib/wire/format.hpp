@@ -39,8 +39,12 @@ struct DeclaredSpec {
     std::uint32_t header_bytes = 0;
     std::optional<DeclaredField> event;      ///< required
     std::optional<std::uint32_t> wrap_bits;  ///< event.wrap_bits: width of the event counter, default the field's width
-    std::optional<DeclaredField> index;      ///< packet index: offset = index * payload_bytes
-    std::optional<DeclaredField> offset;     ///< byte offset; neither index nor offset: every packet is a whole message
+    /// The event number's second part: `event` counts seconds, this one the `event_count` samples of each. The number
+    /// is event * event_count + event_part.
+    std::optional<DeclaredField> event_part{};
+    std::uint64_t event_count = 0;
+    std::optional<DeclaredField> index;   ///< packet index: offset = index * payload_bytes
+    std::optional<DeclaredField> offset;  ///< byte offset; neither index nor offset: every packet is a whole message
     std::optional<std::uint32_t> payload_bytes;
     std::optional<std::uint32_t> packets;      ///< per message: total = packets * payload_bytes
     std::optional<DeclaredField> total;        ///< bytes of the whole message, in the header
@@ -151,6 +155,8 @@ struct FormatContext {
     bool big_endian = false;
     std::uint64_t magic_value = 0;
     FieldReader event{};
+    FieldReader event_part{};
+    std::uint64_t event_count = 0;
     FieldReader index{};
     FieldReader offset{};
     FieldReader total{};

@@ -194,10 +194,15 @@ void Harness::finish() {
 }
 
 void Harness::finish_builders() {
+    TimeNs newest_whole_ns = std::numeric_limits<TimeNs>::min();
+    for (auto& builder : builders_) {
+        builder->end_input();
+        newest_whole_ns = std::max(newest_whole_ns, builder->newest_whole_ns());
+    }
     for (auto& builder : builders_) {
         builder->advance(now_);
-        builder->finish();
-        builder->end_input();
+        builder->finish(newest_whole_ns);
+        builder->meet_shards();
     }
 }
 

@@ -202,7 +202,7 @@ class Counters(Case):
     def test_incomplete_dropped(self):
         result = self.exactly(config(stream(format="ejfat", sources=1), sources=1, events='incomplete = "drop"\n'),
                               [event(1, total=8), event(2)], {"placed": 2})
-        self.count(result, "events", opened=2, complete=1, incomplete__end_of_run=1, dropped__incomplete=1, written=1)
+        self.count(result, "events", opened=2, complete=1, incomplete__timeout=1, dropped__incomplete=1, written=1)
 
     def test_messages_without_a_place(self):
         # A lone MIDDLE has no number; a number that has been before, in a message of its own, is a repetition.
@@ -241,7 +241,7 @@ class Counters(Case):
         frames = [event(n, total=8) for n in range(1, 8)] + [event(n, offset=4, total=8) for n in (1, 2, 3)] + [event(8), event(9)]
         result = self.exactly(text, frames, {"placed": 9, "dropped.prescaled": 3})
         self.count(result, "messages", opened=9, delivered=6, refused__prescaled=3)
-        self.count(result, "events", opened=6, refused__prescaled=3, complete=5, incomplete__end_of_run=1, written=6)
+        self.count(result, "events", opened=6, refused__prescaled=3, complete=5, incomplete__timeout=1, written=6)
         self.assertEqual(sorted(number for _, number in result.events), [1, 2, 3, 5, 8, 9])
         self.assertEqual(result.report["overload"], {"policy": "prescale:5", "input_waits": True, "times": 1, "kept": 1, "refused": 3})
         SEEN["packets"].add("dropped.prescaled")

@@ -226,6 +226,27 @@ const Case cases[] = {
      "events.incomplete.timeout",
      30,
      "missing"},
+    {"one packet is no pattern",
+     [](Ledger& l, Observations&) { l.sources[1].missing_packets = 1; },
+     {"packet never came: 1 of source 1 (det0 udp 50002); too few to show a pattern"},
+     "events.incomplete.timeout",
+     1,
+     "missing"},
+    {"a source stops",
+     [](Ledger& l, Observations&) {
+         l.sources[1].missing_packets = 300;
+         l.sources[1].ends.stopped = {300, 300, 1'790'000'000'039'803'000, 1'790'000'000'000'000'000, 4711};
+     },
+     {"source 1 (det0 udp 50002) stopped sending", "the last 300 events", "2026-09-21", "0.040 s after", "event 4711"},
+     "events.incomplete.timeout",
+     300,
+     "silent-source"},
+    {"events are not whole, and nothing says why",
+     [](Ledger& l, Observations&) { set(l, EventCounter::incomplete_timeout, 2); },
+     {"2 events are not whole"},
+     "events.incomplete.timeout",
+     0,
+     "missing"},
     {"all sources lose together",
      [](Ledger& l, Observations&) {
          for (auto& source : l.sources) source.missing_packets = 10;

@@ -241,7 +241,7 @@ private:
         if (listener_) listener_->finish(now_);
         table_.finish(now_);
         exchange();
-        builder_.finish();
+        builder_.finish(builder_.newest_whole_ns());
         builder_.end_input();
         exchange();
         out_.done = true;

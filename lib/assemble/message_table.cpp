@@ -258,7 +258,8 @@ PacketCounter MessageTable::check(Message& message, const wire::Fragment& fragme
         return PacketCounter::conflict;  // the first declared total wins
     if (fragment.bytes == 0) return PacketCounter::in_flight;
     const PacketCounter counter = counter_of_range(ranges_.add_place(message, fragment.offset, end));
-    return counter == PacketCounter::duplicate && !is_copy(message, fragment, origin) ? PacketCounter::conflict : counter;
+    return counter == PacketCounter::duplicate && !is_copy(message, fragment, origin) ? PacketCounter::conflict
+                                                                                      : counter;
 }
 
 /// The same for a packet whose number is its place.

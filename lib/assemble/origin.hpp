@@ -17,8 +17,8 @@ namespace weir::assemble {
 /// Of one packet, which begins a message.
 struct Origin {
     std::uint16_t sender = 0;  ///< wire::Fragment::sender
-    /// Of the packet at offset 0 (where packets have one), its header and the first bytes of its payload in a few bits; 0: not known. Of two
-    /// packets that differ, one pair in 65536 has the same.
+    /// Of the packet at offset 0 (where packets have one), its header and the first bytes of its payload in a few bits;
+    /// 0: not known. Of two packets that differ, one pair in 65536 has the same.
     std::uint16_t print = 0;
 };
 

@@ -66,6 +66,7 @@ assemble::MessageConfig trial_messages(const config::RunConfig& run, const std::
         out.message_bytes_max = std::max(out.message_bytes_max, stream.context.message_bytes_max);
     out.timeout_ns = run.events.timeout_ms * core::ns_per_ms;
     out.number_bits = plan::make_number_bits(run, streams);
+    out.in_sequence = plan::make_in_sequence(run, streams);
     return out;
 }
 
@@ -169,6 +170,8 @@ private:
         std::uint32_t source = route.source;
         if (stages::RxSources::has_to_identify(stream))
             verdict = sources_.identify(route.stream, fragment, source, verdict);
+        if (verdict == PacketCounter::control && stream.context.in_sequence && fragment.in_sequence)
+            table_.note_heartbeat(source, fragment, now_);
         if (verdict != wire::ok) return table_.reject(buffer, verdict);
         fragment.sender = sources_.sender_of(source, datagram, fragment.lane);
         if (fragment.sender == stages::OtherSenders::too_many) return table_.reject(buffer, PacketCounter::conflict);

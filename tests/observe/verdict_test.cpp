@@ -106,6 +106,7 @@ const VerdictCase verdict_cases[] = {
     {"what was open there",
      [](Ledger& l) {
          l.capture = Ledger::Capture{.unread = {"c.pcap: cut off"}, .cut_events = 2};
+         l.cut_at_end = 2;
          set(l, EventCounter::incomplete_end_of_run, 1);
          set(l, EventCounter::incomplete_timeout, 1);
          l.missing_at_end = l.sources[0].missing_packets = 5;
@@ -114,6 +115,7 @@ const VerdictCase verdict_cases[] = {
     {"a loss before it",
      [](Ledger& l) {
          l.capture = Ledger::Capture{.unread = {"c.pcap: cut off"}, .cut_events = 2};
+         l.cut_at_end = 2;
          set(l, EventCounter::incomplete_timeout, 3);
      },
      Lossless::no, "c.pcap: cut off"},

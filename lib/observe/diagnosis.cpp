@@ -658,7 +658,9 @@ void remarks(Case& c) {
 void unexplained_events(Case& c) {
     const std::uint64_t cut = c.ledger.cut_at_end + c.ledger.cut_at_start;
     const std::uint64_t events = c.ledger.incomplete() - std::min(c.ledger.incomplete(), cut);
-    if (events == 0 || std::ranges::any_of(c.findings, [](const auto& finding) { return finding.loss; })) return;
+    // A possible one says a word, too: what is missing may be on an interface of the capture that is not read.
+    const auto says_something = [](const auto& finding) { return finding.loss || finding.possible; };
+    if (events == 0 || std::ranges::any_of(c.findings, says_something)) return;
     std::string who;
     for (std::size_t s = 0; s < c.ledger.sources.size(); ++s)
         if (c.ledger.numbers && s < c.ledger.numbers->sources.size() && c.ledger.numbers->sources[s].absent > 0)

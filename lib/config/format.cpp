@@ -55,7 +55,7 @@ void add_event(OptionTable<DeclaredSpec>& out) {
         })
         .shows([](const DeclaredSpec& spec) {
             if (!spec.event) return nlohmann::json();
-            const nlohmann::json first = field_json({*spec.event, {}, spec.wrap_bits});
+            nlohmann::json first = field_json({*spec.event, {}, spec.wrap_bits});
             if (!spec.event_part) return first;
             return nlohmann::json::array({first, field_json({*spec.event_part, {}, {}, spec.event_count})});
         })

@@ -50,7 +50,7 @@ TEST(Senders, DoNotCompleteEachOthersMessages) {
         for (const bool swapped : {false, true}) {
             Harness harness({.sources = 1, .bursts = bursts});
             for (std::uint32_t index = 0; index < 4; ++index)
-                harness.add(from(index < 2 == swapped ? 1 : 0, piece(0, 7, index, 4, 1)));
+                harness.add(from((index < 2) == swapped ? 1 : 0, piece(0, 7, index, 4, 1)));
             finish_without_faults(harness);
             EXPECT_EQ(complete(harness), 0u);
             EXPECT_EQ(harness.count(PacketCounter::conflict), 2u);

@@ -119,11 +119,11 @@ const VerdictCase verdict_cases[] = {
          set(l, EventCounter::incomplete_timeout, 3);
      },
      Lossless::no, "c.pcap: cut off"},
-    {"other interfaces, and nothing is missing", [](Ledger& l) { l.capture = Ledger::Capture{.other_link = 9}; },
-     Lossless::yes, "all 10"},
+    {"other interfaces, and nothing is missing",
+     [](Ledger& l) { l.capture = Ledger::Capture{.unread = {}, .other_link = 9}; }, Lossless::yes, "all 10"},
     {"what is missing may be on other interfaces",
      [](Ledger& l) {
-         l.capture = Ledger::Capture{.other_link = 1};
+         l.capture = Ledger::Capture{.unread = {}, .other_link = 1};
          l.sources[1].missing_packets = 4;
      },
      Lossless::unknown, "1 packet of the capture's other interfaces was not read"},

@@ -528,7 +528,9 @@ TEST_F(IpReassemblyTest, DoesWhatASimpleAccountSays) {
             Bytes frame = piece_of(of.frame, of.spec, piece.cut, of.identification);
             if (piece.other_bytes) frame.back() ^= std::byte{1};
             const auto made = give(frame, now);
-            if (made) EXPECT_EQ(*made, of.payload);
+            if (made) {
+                EXPECT_EQ(*made, of.payload);
+            }
             whole += made ? 1 : 0;
             accounts[piece.datagram].add(piece.cut, piece.other_bytes);
         }

@@ -35,6 +35,7 @@ inline constexpr std::uint32_t print_payload_bytes = 32;
         sum += (word ^ word >> 32U) * factor;
         factor += 0x9E37'79B9'7F4A'7C15U << 1U;
     }
+    if (bytes == 0) return sum;  // of which there may be no place
     std::uint64_t word = 0;
     std::memcpy(&word, data, bytes);
     return sum + (word ^ word >> 32U) * factor;

@@ -120,10 +120,10 @@ const VerdictCase verdict_cases[] = {
      },
      Lossless::no, "c.pcap: cut off"},
     {"other interfaces, and nothing is missing",
-     [](Ledger& l) { l.capture = Ledger::Capture{.unread = {}, .other_link = 9}; }, Lossless::yes, "all 10"},
+     [](Ledger& l) { l.capture = Ledger::Capture{.other_link = 9, .unread = {}}; }, Lossless::yes, "all 10"},
     {"what is missing may be on other interfaces",
      [](Ledger& l) {
-         l.capture = Ledger::Capture{.unread = {}, .other_link = 1};
+         l.capture = Ledger::Capture{.other_link = 1, .unread = {}};
          l.sources[1].missing_packets = 4;
      },
      Lossless::unknown, "1 packet of the capture's other interfaces was not read"},

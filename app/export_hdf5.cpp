@@ -55,6 +55,7 @@ public:
         config.start_json = start_of(run);
         config.codec = codec_of(options);
         config.nexus = config::nexus_of(recorded_nexus(nlohmann::json::parse(config.start_json)), options.nexus);
+        if (options.source) config.modules = 1;
         writer_.emplace(config);
         try {
             check_definition(!(config.nexus == store::hdf5::Nexus{}));

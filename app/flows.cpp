@@ -77,7 +77,7 @@ Result classify(const steer::Classifier& classifier, const std::string& capture,
         }
         ++result.packets;
     }
-    if (reader.cut_off()) core::say("warning: {}\n", reader.cut_off_text());
+    for (const std::string& warning : reader.warnings()) core::say("warning: {}\n", warning);
     return result;
 }
 

@@ -13,9 +13,9 @@
 #include "probe/find.hpp"
 #include "probe/findings_text.hpp"
 #include "probe/packet_view.hpp"
-#include "probe/proposal.hpp"
 #include "probe_input.hpp"
 #include "probe_replay.hpp"
+#include "probe_trial.hpp"
 #include "terminal.hpp"
 
 namespace weir::app {
@@ -28,10 +28,11 @@ constexpr const char* probe_usage = R"(weir probe CAPTURE|PORT [options]
 
 Looks at a capture (pcap or pcapng, gzip, zstd, "-" for standard input), or listens on a port for some seconds: which
 transports, formats and sources are there, how they are set up, and what is missing already. Prints a configuration
-with comments that runs as it is (standard output), and what it saw and why (standard error). The first 200,000 packets
-or 2 GB are looked at. PORT is an interface of the kernel (eth1), a PCI address, or a virtual device of DPDK.
+with comments that runs as it is (standard output), and what it saw and why (standard error). What it proposes it has
+tried on these packets, and says what came out. The first 200,000 packets or 2 GB are looked at. PORT is an interface
+of the kernel (eth1), a PCI address, or a virtual device of DPDK.
 
-Exit status: 0 a configuration was proposed, 1 nothing was recognised, or it cannot be read.
+Exit status: 0 a configuration was proposed, 1 there is none to propose, or it cannot be read.
 
 Examples:
   weir probe run7.pcap > det.toml
@@ -162,7 +163,7 @@ int probe_command(const std::vector<std::string>& args) {
     findings.cut_off = input.cut_off;
     if (asked.packet.number != 0) return show_packet(asked, sample, findings);
 
-    const std::string proposed = findings.recognised() ? probe::propose(findings, device) : "";
+    const std::string proposed = propose_tried(findings, sample, device);
     if (asked.json) {
         nlohmann::json json = probe::findings_json(findings);
         json["configuration"] = proposed.empty() ? nlohmann::json() : nlohmann::json(proposed);

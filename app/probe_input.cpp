@@ -1,5 +1,7 @@
 #include "probe_input.hpp"
 
+#include <fmt/ranges.h>
+
 #include <array>
 #include <filesystem>
 #include <span>
@@ -68,7 +70,7 @@ ProbeInput read_capture(const std::string& file, probe::PacketSample& sample, Ke
     }
     out.records = reader.records();
     out.sample_only = sample.full() && reader.next(record);
-    out.cut_off = reader.cut_off_text();
+    out.cut_off = fmt::format("{}", fmt::join(reader.warnings(), "\n"));
     return out;
 }
 

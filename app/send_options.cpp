@@ -281,6 +281,10 @@ po::options_description describe(SendOptions& options) {
         simulator.lb_version = static_cast<std::uint8_t>(std::min(version, 255U));
     }),
         "ejfat: with a load balancer header of this version");
+    add("re", po::value<unsigned>()->value_name("1|2")->notifier([&simulator](unsigned version) {
+        simulator.re_version = static_cast<std::uint8_t>(std::min(version, 255U));
+    }),
+        "ejfat: version of the reassembly header, 1 if not given");
     add("first-event", number_option("first-event", &simulator.first_event, "1"), "number of the first event");
     add("port", number_option("port", &simulator.port),
         "udp: port of source 0 (50001, ejfat 19522, ess 9000, spead 7148); the others count on");

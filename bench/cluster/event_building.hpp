@@ -20,6 +20,7 @@ public:
 
     void built(Block block, std::span<const BuiltPart> parts) override;
     void release(Payload payload) override;
+    void drop(Payload payload) override { release(payload); }
     void expelled() override;
     void ended() override { has_ended_ = true; }
 

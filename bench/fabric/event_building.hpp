@@ -26,6 +26,7 @@ public:
 private:
     void built(cluster::Block block, std::span<const cluster::BuiltPart> parts) override;
     void release(cluster::Payload payload) override { memory_.give_back(memory_of(payload)); }
+    void drop(cluster::Payload payload) override { release(payload); }
     void expelled() override;
     void ended() override { has_ended_ = true; }
     bool offer();

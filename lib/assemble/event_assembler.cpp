@@ -46,6 +46,7 @@ MessageConfig messages_of(const EventAssembler::Config& config, const wire::Form
     messages.message_bytes_max = context.message_bytes_max;
     messages.timeout_ns = config.timeout_ns;
     messages.number_bits = number_bits_of(config, context);
+    if (context.in_sequence) messages.in_sequence.assign(config.sources, 1);
     return messages;
 }
 
@@ -140,10 +141,12 @@ wire::Verdict EventAssembler::add(std::uint32_t source, std::span<const std::byt
     wire::Fragment fragment;
     wire::Verdict verdict = wire::ok;
     config_.format->decode_burst(context_, {&datagram, 1}, &fragment, &verdict);
-    if (verdict == wire::ok)
+    if (verdict == wire::ok) {
         table_.add(source, fragment, buffer, now_);
-    else
+    } else {
+        if (verdict == wire::Verdict::control && context_.in_sequence) table_.note_heartbeat(source, fragment, now_);
         table_.reject(buffer, verdict);
+    }
     exchange();
     return verdict;
 }
@@ -157,7 +160,7 @@ void EventAssembler::advance(core::TimeNs now) {
 void EventAssembler::finish() {
     table_.finish(now_);
     exchange();
-    builder_.finish();
+    builder_.finish(builder_.newest_whole_ns());
     builder_.end_input();
     exchange();
 }

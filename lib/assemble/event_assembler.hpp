@@ -55,7 +55,7 @@ public:
     using Handler = std::function<void(const AssembledEvent&)>;
 
     /// Throws core::UsageError if the format cannot have these options, or does not number its events. Sequence numbers
-    /// of packets, where a format has them, are not followed.
+    /// of packets, where a format has them, put the packets of a message in order; lost ones are not counted.
     EventAssembler(const Config& config, Handler handler);
     ~EventAssembler();
     EventAssembler(const EventAssembler&) = delete;

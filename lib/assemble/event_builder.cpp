@@ -285,10 +285,11 @@ void EventBuilder::trim(Message& message, TimeNs deadline_ns) noexcept {
 void EventBuilder::close(Event& event, EventCause cause) noexcept {
     event.cause = cause;
     event.state = EventState::closing;
+    if (cause == EventCause::complete) newest_whole_ns_ = std::max(newest_whole_ns_, event.first_ns);
     event.last_ns = event.first_ns;
     // What ends before its deadline takes what has come until now, however late an rx lcore learns of it; and all that
     // is here, which may be ahead of the time that rx lcores vouch for.
-    if (cause != EventCause::timeout) {
+    if (cause != EventCause::timeout || now_ < event.deadline_ns) {
         TimeNs end = now_;
         for (const Message* message : event.messages)
             if (message != nullptr) end = std::max(end, message->last_ns);
@@ -340,8 +341,11 @@ bool EventBuilder::evict_oldest() noexcept {
     return true;
 }
 
-void EventBuilder::finish() noexcept {
-    while (open_.first() != nullptr) close(*open_.first(), EventCause::end_of_run);
+void EventBuilder::finish(TimeNs newest_whole_ns) noexcept {
+    while (open_.first() != nullptr) {
+        Event& event = *open_.first();
+        close(event, event.first_ns < newest_whole_ns ? EventCause::timeout : EventCause::end_of_run);
+    }
 }
 
 void EventBuilder::meet_shards() noexcept {

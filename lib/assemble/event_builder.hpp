@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -72,8 +73,11 @@ public:
     void make_room() noexcept;
     /// Closes the event that was opened first. False when none is open.
     bool evict_oldest() noexcept;
-    /// Every rx lcore has delivered all it had: closes what is open.
-    void finish() noexcept;
+    /// Every rx lcore has delivered all it had: closes what is open. An event that began before the newest whole one,
+    /// of any shard, was passed by every source: that it is not whole has nothing to do with the end.
+    void finish(TimeNs newest_whole_ns) noexcept;
+    /// When the newest event that became whole here began.
+    [[nodiscard]] TimeNs newest_whole_ns() const noexcept { return newest_whole_ns_; }
 
     /// The next closed event, in order of closing, once all of its messages are here; nullptr when there is none.
     [[nodiscard]] Event* pop_closed() noexcept;
@@ -175,6 +179,7 @@ private:
     ShardLink shards_;
     EventAdmission admission_;
     TimeNs now_;
+    TimeNs newest_whole_ns_ = std::numeric_limits<TimeNs>::min();
     std::uint64_t sequence_ = 0;
     std::uint64_t placed_bytes_ = 0;
     CommandQueues commands_;

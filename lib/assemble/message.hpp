@@ -11,6 +11,7 @@
 
 #include "assemble/copy_store.hpp"
 #include "assemble/event_cause.hpp"
+#include "assemble/origin.hpp"
 #include "core/units.hpp"
 #include "wire/packet_counter.hpp"
 
@@ -97,7 +98,7 @@ struct alignas(core::cache_line_bytes) Message {
     MessageState state = MessageState::free;
     bool total_known = false;
     bool complete = false;
-    bool announced = false;
+    bool of_other_sender = false;  ///< origin.sender is not 0: none of its packets is regular
     std::uint32_t epoch = 0;
     std::uint16_t range_count = 0;
     bool has_more_ranges = false;     ///< more_ranges is set
@@ -113,6 +114,7 @@ struct alignas(core::cache_line_bytes) Message {
     std::uint8_t* lease = nullptr;  ///< payload lies in memory that is lent until it is recycled; then this becomes 0
     CopyCell* cells = nullptr;      ///< payload that was copied out of its buffers
     TimeNs first_ns = 0;            ///< arrival of the first packet
+    Origin origin;                  ///< of the first packet
     TimeNs total_ns = 0;            ///< arrival of the packet that declared `total`
     Message* previous = nullptr;    ///< in the list of its state, by time of opening
     Message* next = nullptr;
@@ -121,6 +123,10 @@ struct alignas(core::cache_line_bytes) Message {
         wire::PacketCounter::late;  ///< on probation: where its packets go if it comes to nothing
     bool slots_refused = false;     ///< its packets are not all of one size
     bool whole_before = false;      ///< on probation: became whole
+    bool in_sequence = false;       ///< `offset` of its references, and its ranges, are SequenceOrder's places
+    bool begun = false;             ///< in_sequence: what came before its first packet was something else
+    bool ended = false;             ///< in_sequence: and so was what came after its last one
+    std::uint32_t first_sequence = 0;
     std::uint8_t meta_bytes = 0;
     std::uint16_t owner = 0;                     ///< index of the rx lcore that recycles it
     std::array<std::byte, meta_bytes_max> meta;  ///< detector header of the first packet that arrived
@@ -138,14 +144,15 @@ struct alignas(core::cache_line_bytes) Message {
         std::memcpy(&standing, reinterpret_cast<const std::byte*>(this) + standing_at, sizeof standing);
         return standing;
     }
-    /// That of a message of `source` which is open and of known size. (What is open is announced, and not complete.)
+    /// That of a message of `source` which is open, of known size, and from the source's first sender. (What is open is
+    /// not complete.)
     [[nodiscard]] static std::uint64_t open_standing(std::uint32_t source) noexcept {
         struct Standing {
             std::uint32_t source;
             MessageState state;
-            bool total_known, complete, announced;
+            bool total_known, complete, of_other_sender;
         };
-        return std::bit_cast<std::uint64_t>(Standing{source, MessageState::open, true, false, true});
+        return std::bit_cast<std::uint64_t>(Standing{source, MessageState::open, true, false, false});
     }
     /// While references are added, only `next_ref` says how many the last block has: its own line is left alone.
     void seal() noexcept {
@@ -156,7 +163,7 @@ struct alignas(core::cache_line_bytes) Message {
 };
 static_assert(offsetof(Message, source) == Message::standing_at &&
               offsetof(Message, state) == Message::standing_at + 4 &&
-              offsetof(Message, announced) == Message::standing_at + 7);
+              offsetof(Message, of_other_sender) == Message::standing_at + 7);
 static_assert(offsetof(Message, slots) + sizeof(std::uint64_t) == core::cache_line_bytes);
 
 /// From an rx lcore to the builder, by value through the ring.

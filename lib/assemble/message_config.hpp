@@ -22,10 +22,15 @@ struct MessageConfig {
     std::uint32_t message_bytes_max = 16U << 20;
     core::TimeNs timeout_ns = 500 * core::ns_per_ms;
     std::vector<std::uint8_t> number_bits{};  ///< per source: width of the event number on the wire, 1..64
-    bool follows_numbers = false;             ///< a looped capture: keeps numbers() until begin_pass
-    std::uint32_t shards = 1;                 ///< of the builder
-    EventRoom* event_room = nullptr;          ///< null: nobody claims places for events
-    std::vector<std::uint8_t> own{};          ///< per source: its packets come here; empty: those of all do
+    std::vector<std::uint8_t> in_sequence{};  ///< per source: see Fragment::in_sequence; empty: none of them
+    /// Messages on probation, per source; the pool has room for so many beside all others.
+    std::uint32_t probation_max = 64;
+    /// The input waits until there is room, so nothing is given up for want of it that may get some yet.
+    bool waits = false;
+    bool follows_numbers = false;     ///< a looped capture: keeps numbers() until begin_pass
+    std::uint32_t shards = 1;         ///< of the builder
+    EventRoom* event_room = nullptr;  ///< null: nobody claims places for events
+    std::vector<std::uint8_t> own{};  ///< per source: its packets come here; empty: those of all do
     /// No event number comes twice, and none is another one's: nothing is remembered of numbers.
     bool numbers_once = false;
     bool keeps = false;  ///< append_kept is used: messages without buffers or cells

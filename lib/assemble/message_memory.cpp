@@ -1,6 +1,7 @@
 #include "assemble/message_memory.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "core/refused_memory.hpp"
 #include "core/resident_memory.hpp"
@@ -78,6 +79,22 @@ const std::byte* MessageMemory::copy_out(Message& message, void* buffer, const s
     const std::byte* const copied = copies_.put(message.cells, data, bytes);
     if (copied != nullptr) give_back(buffer);
     return copied;
+}
+
+const FragmentRef* MessageMemory::find(Message& message, std::uint32_t offset, std::uint32_t bytes) noexcept {
+    if (message.next_ref == nullptr) return nullptr;
+    message.seal();
+    const auto in = [&](const FragmentBlock& block) -> const FragmentRef* {
+        const std::span refs(block.refs.data(), block.count);
+        const auto at = std::ranges::find_if(
+            refs, [&](const FragmentRef& ref) { return ref.offset == offset && ref.bytes == bytes; });
+        return at != refs.end() ? &*at : nullptr;
+    };
+    const FragmentBlock* const last = FragmentBlock::before(message.next_ref);
+    const FragmentRef* found = in(*last);
+    for (const FragmentBlock* block = message.first_block; found == nullptr && block != last; block = block->next)
+        found = in(*block);
+    return found;
 }
 
 void MessageMemory::splice(Message& into, Message& from) noexcept {

@@ -36,6 +36,8 @@ public:
              TimeNs now) noexcept;
     /// The reference that was appended last is of the packet of the one before it.
     void join_last(Message& message) noexcept;
+    /// The payload of these bytes, where one reference has just them; else nullptr. What came last is looked at first.
+    [[nodiscard]] static const FragmentRef* find(Message& message, std::uint32_t offset, std::uint32_t bytes) noexcept;
     /// Moves everything in `from` after what is in `into`.
     void splice(Message& into, Message& from) noexcept;
     /// The message holds nothing any more.

@@ -27,8 +27,10 @@ public:
         message->source = source;
         message->total = message->received_bytes = message->packets = message->slot_bytes = 0;
         message->range_count = 0;
-        message->total_known = message->complete = message->announced = message->whole_before = false;
+        message->total_known = message->complete = message->of_other_sender = message->whole_before = false;
+        message->origin = {};
         message->slots_refused = false;
+        message->in_sequence = message->begun = message->ended = false;
         message->meta_bytes = 0;
         message->owner = owner_;
         message->first_block = nullptr;

@@ -19,6 +19,7 @@
 #include "assemble/message_memory.hpp"
 #include "assemble/number_range.hpp"
 #include "assemble/open_messages.hpp"
+#include "assemble/origin.hpp"
 #include "assemble/overload.hpp"
 #include "assemble/received_ranges.hpp"
 #include "wire/fragment.hpp"
@@ -73,6 +74,8 @@ public:
     /// As `add`, for a payload that lies in several buffers: they end together.
     void add_pieces(std::uint32_t source, const wire::Fragment& fragment, std::span<const Piece> pieces, TimeNs now,
                     PiecesAre are = PiecesAre::packets) noexcept;
+    /// A heartbeat came, which has a number among the packets of its source (Fragment::in_sequence).
+    void note_heartbeat(std::uint32_t source, const wire::Fragment& fragment, TimeNs now) noexcept;
     /// A buffer that is done with and of which nothing is to be counted.
     void give_back(void* buffer) noexcept { memory_.give_back(buffer); }
 
@@ -136,7 +139,8 @@ public:
     void hold_time(TimeNs time) noexcept { open_.hold_time(time); }
     /// Up to when things are due once a packet of `now` has come.
     [[nodiscard]] TimeNs due_by(TimeNs now) const noexcept { return open_.due_by(now); }
-    /// Buffers are short: ends the oldest message on probation. False when there is none.
+    /// Buffers or messages are short: ends the oldest message on probation. False when there is none, or when waiting
+    /// for messages that come back is enough (Config::waits).
     bool cancel_oldest_probation() noexcept { return open_.cancel_oldest_probation(); }
     /// End of run: delivers every open message as it is and ends probation.
     void finish(TimeNs now) noexcept { open_.finish(now); }
@@ -199,13 +203,25 @@ private:
     void look_ahead(const Arrivals& burst, Guesses& guesses) noexcept;
     [[nodiscard]] bool place_regular(const Guess& guess, std::uint32_t source, const wire::Fragment& fragment,
                                      void* buffer, TimeNs now) noexcept;
-    [[nodiscard]] Message* find_or_open(std::uint32_t source, const wire::Fragment& fragment, TimeNs now,
+    [[nodiscard]] Message* find_or_open(std::uint32_t source, const wire::Fragment& fragment, Origin origin, TimeNs now,
                                         wire::PacketCounter& verdict) noexcept;
-    [[nodiscard]] static std::optional<wire::PacketCounter> contradicts(std::optional<wire::PacketCounter> fate,
-                                                                        const wire::Fragment& fragment) noexcept;
-    [[nodiscard]] wire::PacketCounter check(Message& message, const wire::Fragment& fragment) noexcept;
-    [[nodiscard]] wire::PacketCounter admit(std::uint32_t source, const wire::Fragment& fragment, std::uint32_t buffers,
-                                            TimeNs now, Message*& message) noexcept;
+    [[nodiscard]] wire::PacketCounter check(Message& message, const wire::Fragment& fragment, Origin origin) noexcept;
+    [[nodiscard]] static bool is_copy(Message& message, const wire::Fragment& fragment, Origin origin) noexcept;
+    [[nodiscard]] wire::PacketCounter admit(std::uint32_t source, const wire::Fragment& fragment, Origin origin,
+                                            std::uint32_t buffers, TimeNs now, Message*& message) noexcept;
+    [[nodiscard]] static wire::PacketCounter admit_on_probation(Message& message, wire::PacketCounter verdict,
+                                                                wire::PacketCounter fate) noexcept;
+    void expire_before(std::uint32_t source, TimeNs now) noexcept;
+    [[nodiscard]] static std::uint32_t offset_of(Message& message, const wire::Fragment& fragment) noexcept;
+    [[nodiscard]] wire::PacketCounter check_in_sequence(Message& message, const wire::Fragment& fragment) noexcept;
+    void follow_sequence(std::uint32_t source, const wire::Fragment& fragment, wire::PacketCounter verdict,
+                         Message* joined, TimeNs now) noexcept;
+    void connect(Message& message, std::uint32_t sequence, TimeNs now) noexcept;
+    [[nodiscard]] std::uint32_t take_heartbeats(Message& message, std::uint32_t from, std::uint32_t step) noexcept;
+    void meet(std::uint32_t source, std::uint32_t sequence, TimeNs now) noexcept;
+    [[nodiscard]] Message* collecting(std::uint32_t source, const SequenceOrder::Owner* owner) noexcept;
+    void end_if_proven(Message& message, TimeNs now) noexcept;
+    void end_first(std::uint32_t source, TimeNs now) noexcept;
     static void describe(Message& message, const wire::Fragment& fragment, TimeNs now) noexcept;
     void deliver_if_whole(Message& message, TimeNs now) noexcept;
     void commit(Message& message, const wire::Fragment& fragment, void* buffer, TimeNs now) noexcept;

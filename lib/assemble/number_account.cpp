@@ -205,6 +205,36 @@ NumberAccount::Result NumberAccount::result(std::optional<std::uint64_t> declare
     return found;
 }
 
+void NumberAccount::judge_wraps(Result& found, std::uint64_t turn) {
+    constexpr std::uint64_t turn_min = 256;  // a loss ends at the wrap of a narrower one every now and then
+    if (turn < turn_min || found.counting != Counting::counted || found.stride != 1 || found.ranges_left_out > 0)
+        return;
+    const std::uint64_t wraps = found.last / turn - found.first / turn;
+    if (wraps == 0 || found.first % turn == 0) return;
+    Result::Wrap wrap;
+    std::uint64_t numbers = 0;
+    const auto is_at_wrap = [&](const Range& range) {
+        const std::uint64_t to = (range.last + 1) % turn;
+        return to == 0 || (to == 1 && range.last - range.first < turn);
+    };
+    for (const Range& range : found.ranges) {
+        if (!is_at_wrap(range)) continue;
+        const Result::Wrap one{wrap.times + 1, (range.first - 1) % turn, (range.last + 1) % turn, false};
+        if (wrap.times > 0 && (one.from != wrap.from || one.to != wrap.to)) return;
+        wrap = one;
+        numbers += range.last - range.first + 1;
+    }
+    // A loss that ends where the counter begins again is rare, unless it is one among others that do not.
+    const bool leaves_out_zero = wrap.to == 1 && wrap.from == turn - 1;
+    const bool is_early = wrap.from < turn - turn / turn_min;
+    if (wrap.times != wraps || (!leaves_out_zero && !is_early)) return;
+    wrap.sure = leaves_out_zero || wrap.times > 1;
+    found.wrap = wrap;
+    if (!wrap.sure) return;
+    found.missing -= std::min(found.missing, numbers);
+    std::erase_if(found.ranges, is_at_wrap);
+}
+
 void NumberAccount::forget_after(Offset number) {
     auto next = runs_.upper_bound(number);
     if (next != runs_.begin() && last_of(*std::prev(next)) > number) next = split(std::prev(next), number);

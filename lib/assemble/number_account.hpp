@@ -44,6 +44,14 @@ public:
         std::uint64_t ranges_left_out = 0;
         std::uint64_t jumps = 0;  ///< steps of more than gap_max numbers: what lies between is not counted as missing
         std::uint64_t odd = 0;    ///< steps that are no multiple of the stride
+        /// How the counter begins again, where it leaves numbers of its field out: GigE Vision's goes from 65535 to 1.
+        struct Wrap {
+            std::uint64_t times = 0;  ///< 0: it leaves none out, as far as was seen
+            std::uint64_t from = 0;   ///< the last number of a turn, as carried
+            std::uint64_t to = 0;     ///< the first
+            bool sure = false;        ///< the numbers between are not missing; otherwise they may be a loss
+        };
+        Wrap wrap{};
     };
 
     /// `count` numbers from `first` on, `step` apart. Each number once; a repeated one is ignored.
@@ -51,6 +59,8 @@ public:
 
     /// `declared`: the stride, where it is known. `odd_allowed`: steps that need not be multiples of the stride.
     [[nodiscard]] Result result(std::optional<std::uint64_t> declared = {}, std::uint64_t odd_allowed = 0) const;
+    /// Looks at the gaps where a counter of `turn` numbers begins again. Those that are all alike are the counter's.
+    static void judge_wraps(Result& found, std::uint64_t turn);
     /// As if no number above `last` had been seen yet.
     [[nodiscard]] Result result_up_to(std::uint64_t last, std::optional<std::uint64_t> declared = {}) const;
 

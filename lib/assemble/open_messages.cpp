@@ -21,6 +21,8 @@ OpenMessages::OpenMessages(const MessageConfig& config, wire::PacketTally& packe
                            MessageMemory& memory, ReceivedRanges& ranges)
     : timeout_ns_(config.timeout_ns),
       numbers_once_(config.numbers_once),
+      waits_(config.waits),
+      probation_max_(config.probation_max),
       event_room_(config.event_room),
       packets_(packets),
       messages_(messages),
@@ -28,12 +30,14 @@ OpenMessages::OpenMessages(const MessageConfig& config, wire::PacketTally& packe
       ranges_(ranges),
       pool_(config.messages_max, config.owner),
       index_(config.messages_max),
+      order_(config),
       pass_numbers_(pass_numbers_of(config)),
       pending_(ShardOf(config.shards, config.number_bits), pending_of(config)) {
     sources_.reserve(config.sources);
     for (std::uint32_t i = 0; i < config.sources; ++i) {
         sources_.emplace_back(horizon_of(config, i), bits_of(config, i), config.touch);
         sources_.back().refused_until_ns = std::numeric_limits<TimeNs>::min();
+        sources_.back().in_sequence = order_.follows(i);
     }
 }
 
@@ -62,9 +66,11 @@ std::size_t OpenMessages::pending_of(const MessageConfig& config) noexcept {
 std::uint64_t OpenMessages::memory_bytes(const MessageConfig& config) noexcept {
     std::uint64_t bytes = std::uint64_t{config.messages_max} * sizeof(Message);
     bytes += MessageIndex::memory_bytes(config.messages_max);
+    bytes += SequenceOrder::memory_bytes(config);
     bytes += pending_of(config) * sizeof(Descriptor);
     for (std::uint32_t i = 0; i < config.sources; ++i)
-        bytes += sizeof(Source) + NumberMemory::memory_bytes(horizon_of(config, i));
+        bytes += sizeof(Source) + NumberMemory::memory_bytes(horizon_of(config, i)) +
+                 Origins::memory_bytes(horizon_of(config, i));
     return bytes;
 }
 
@@ -86,6 +92,13 @@ void OpenMessages::push(Descriptor::Kind kind, const Message& message, Message* 
                    .message = handed});
 }
 
+/// It comes back by command.
+void OpenMessages::hand_over(Descriptor::Kind kind, Message& message, TimeNs now) noexcept {
+    message.state = MessageState::closed;
+    ++handed_over_;
+    push(kind, message, &message, now);
+}
+
 /// A message begins under this number.
 void OpenMessages::opened(std::uint32_t source, std::uint64_t number) noexcept {
     sources_[source].numbers.opened(number);
@@ -99,7 +112,8 @@ void OpenMessages::list(Message& message, MessageState state) noexcept {
         from.probation.insert(message);
     else
         from.open.insert(message);
-    from.due_ns = std::min(from.due_ns, deadline_of(message.first_ns, timeout_ns_));
+    const TimeNs timeout_ns = from.in_sequence ? timeout_ns_ / 2 : timeout_ns_;
+    from.due_ns = std::min(from.due_ns, deadline_of(message.first_ns, timeout_ns));
     due_ns_ = std::min(due_ns_, from.due_ns);
 }
 
@@ -113,7 +127,7 @@ void OpenMessages::forget_place(Message& message) noexcept {
         from.probation.remove(message);
 }
 
-Message* OpenMessages::open(std::uint32_t source, std::uint64_t number, const wire::Fragment& fragment,
+Message* OpenMessages::open(std::uint32_t source, std::uint64_t number, const wire::Fragment& fragment, Origin origin,
                             TimeNs now) noexcept {
     Source& from = sources_[source];
     cancel_probation(source);  // the old numbering goes on, so there was no restart
@@ -123,26 +137,31 @@ Message* OpenMessages::open(std::uint32_t source, std::uint64_t number, const wi
     message->epoch = from.epoch;
     message->total = fragment.total;
     message->total_known = fragment.total_known;
+    message->origin = origin;
+    message->of_other_sender = origin.sender != 0;
+    from.probation.epoch_of(origin.sender);
     opened(source, number);
     index_.insert(*message);
     list(*message, MessageState::open);
     messages_.add(MessageCounter::opened);
-    message->announced = true;
     push(Descriptor::Kind::announce, *message, nullptr, now);
     return message;
 }
 
-Message* OpenMessages::open_probation(std::uint32_t source, std::uint64_t number, PacketCounter fate,
+Message* OpenMessages::open_probation(std::uint32_t source, std::uint64_t number, PacketCounter fate, Origin origin,
                                       TimeNs now) noexcept {
     Source& from = sources_[source];
-    if (from.probation.is_full()) cancel(*from.probation.messages().first());
-    // Probation may not take the last places: it is most likely a straggler.
-    if (pool_.free_count() <= pool_.size() / 8) return nullptr;
+    make_probation_room(from);
+    // Probation may not take the last places: it is most likely a straggler. Where the input waits for places, there
+    // are enough for everybody, and how many are free for the moment is a question of pace.
+    if (!waits_ && pool_.free_count() <= pool_.size() / 8) return nullptr;
     Message* message = allocate(source, now);
     if (message == nullptr) return nullptr;
     message->number = number;
     message->epoch = from.epoch + 1;
     message->fallback = fate;
+    message->origin = origin;
+    message->of_other_sender = origin.sender != 0;
     index_.insert(*message);
     list(*message, MessageState::probation);
     messages_.add(MessageCounter::opened);
@@ -180,7 +199,7 @@ void OpenMessages::bind_and_deliver(Message& message, std::uint64_t carried, Tim
         if ((is_refusal(*fate) && now < from.refused_until_ns) ||
             index_.find(message.source, number, from.epoch + 1) != nullptr)
             return abandon(message, *fate);
-        if (from.probation.is_full()) cancel(*from.probation.messages().first());
+        make_probation_room(from);
         message.epoch = from.epoch + 1;
         message.fallback = *fate;
         index_.insert(message);
@@ -204,13 +223,32 @@ std::optional<PacketCounter> OpenMessages::fate_of(Source& from, std::uint64_t n
     return fate;
 }
 
+PacketCounter OpenMessages::fate_of_packet(PacketCounter fate, const Source& from, std::uint64_t number,
+                                           const wire::Fragment& fragment, Origin origin) noexcept {
+    if (fate != PacketCounter::duplicate) return fate;
+    // A message of any number of packets may have ended without this one.
+    if (fragment.fresh)
+        return fragment.in_sequence && fragment.total == 0 ? PacketCounter::late : PacketCounter::conflict;
+    const std::optional<Origin> before = from.origins.find(number);
+    return before && !may_be_copies(*before, origin) ? PacketCounter::conflict : fate;
+}
+
 void OpenMessages::deliver(Message& message, TimeNs now) noexcept {
     forget_place(message);
+    if (message.in_sequence) order_.lay_out(message, ranges_);
     Source& from = sources_[message.source];
-    if (message.epoch == from.epoch && !numbers_once_) from.memory.remember(message.number, fate_after(message));
-    message.state = MessageState::closed;
+    if (message.epoch == from.epoch && !numbers_once_) {
+        from.memory.remember(message.number, fate_after(message));
+        if (message.complete) from.origins.remember(message.number, message.origin);
+    }
     message.seal();
-    push(Descriptor::Kind::deliver, message, &message, now);
+    hand_over(Descriptor::Kind::deliver, message, now);
+}
+
+/// Nothing more comes, for a reason that says nothing of the message.
+void OpenMessages::deliver_rest(Message& message, TimeNs now) noexcept {
+    message.complete = message.in_sequence && order_.misses_nothing(message);
+    deliver(message, now);
 }
 
 void OpenMessages::whole(Message& message, TimeNs now) noexcept {
@@ -245,8 +283,7 @@ void OpenMessages::refuse_open(Message& message, TimeNs now) noexcept {
     release_memory(message);
     from.memory.remember(message.number, PacketCounter::no_room);
     from.refused_until_ns = deadline_of(now, timeout_ns_);
-    message.state = MessageState::closed;
-    push(Descriptor::Kind::refuse, message, &message, now);
+    hand_over(Descriptor::Kind::refuse, message, now);
 }
 
 void OpenMessages::settle(const Message& message, PacketCounter counter) noexcept {
@@ -270,7 +307,12 @@ void OpenMessages::cancel_probation(std::uint32_t source) noexcept {
     from.probation.end();
 }
 
+void OpenMessages::make_probation_room(Source& from) noexcept {
+    if (from.probation.count() >= probation_max_) cancel(*from.probation.messages().first());
+}
+
 bool OpenMessages::cancel_oldest_probation() noexcept {
+    if (waits_ && handed_over_ > 0) return false;  // these make room when they come back
     Message* oldest = nullptr;
     for (const Source& from : sources_)
         if (Message* first = from.probation.messages().first(); first != nullptr)
@@ -284,9 +326,10 @@ bool OpenMessages::cancel_oldest_probation() noexcept {
 void OpenMessages::restart(std::uint32_t source, TimeNs now) noexcept {
     Source& from = sources_[source];
     // No packet can join what is open from before any more, and the builder wants no answers from two epochs at once.
-    while (Message* message = from.open.first()) deliver(*message, now);
+    while (Message* message = from.open.first()) deliver_rest(*message, now);
     ++from.epoch;
     from.memory.clear();
+    from.origins.clear();
     const Probation::Run run = from.probation.take_run();
     // What came before the run did is a straggler. If the run's first message has timed out, all others are younger.
     const Message* first = index_.find(source, run.first, from.epoch);
@@ -301,11 +344,11 @@ void OpenMessages::restart(std::uint32_t source, TimeNs now) noexcept {
         } else {
             from.probation.remove(*message);
             list(*message, MessageState::open);
-            message->announced = true;
             push(Descriptor::Kind::announce, *message, nullptr, now);
         }
         message = next;
     }
+    from.probation.epoch_of(run.sender);
     from.numbers.restart(run.last);
     pass_numbers_.add(source, run.first);
     pass_numbers_.add(source, run.last);
@@ -329,6 +372,7 @@ void OpenMessages::expire(Source& from, TimeNs now) noexcept {
     now = due_by(now);
     if (now < from.due_ns) return;
     from.due_ns = never;
+    if (from.in_sequence) end_silent(from, now);
     for (const MessageList* list : {&from.open, &from.probation.messages()}) {
         while (Message* message = list->first()) {
             const TimeNs due_ns = deadline_of(message->first_ns, timeout_ns_);
@@ -338,6 +382,20 @@ void OpenMessages::expire(Source& from, TimeNs now) noexcept {
             }
             list == &from.open ? deliver(*message, now) : cancel(*message);
         }
+    }
+}
+
+/// Of messages in sequence whose end nothing has shown, those that miss nothing end after half of the time-out (then,
+/// however late that is noticed): their events are still open, and whole. The others have the whole of it.
+void OpenMessages::end_silent(Source& from, TimeNs now) noexcept {
+    for (Message* message = from.open.first(); message != nullptr;) {
+        Message* const next = message->next;
+        if (const TimeNs due_ns = deadline_of(message->first_ns, timeout_ns_ / 2); due_ns > now) {
+            from.due_ns = due_ns;
+            return;
+        }
+        if (order_.misses_nothing(*message)) whole(*message, deadline_of(message->first_ns, timeout_ns_ / 2));
+        message = next;
     }
 }
 
@@ -354,13 +412,16 @@ void OpenMessages::finish(TimeNs now) noexcept {
     expire(now);
     for (std::uint32_t source = 0; source < sources_.size(); ++source) {
         cancel_probation(source);
-        while (Message* message = sources_[source].open.first()) deliver(*message, now);
+        while (Message* message = sources_[source].open.first()) deliver_rest(*message, now);
     }
     memory_.end_burst();
 }
 
 void OpenMessages::execute(const Command& command, TimeNs now) noexcept {
-    if (command.kind == Command::Kind::recycle) return recycle(*command.message);
+    if (command.kind == Command::Kind::recycle) {
+        --handed_over_;
+        return recycle(*command.message);
+    }
     Source& from = sources_[command.source];
     if (Message* message = index_.find(command.source, command.number, command.epoch);
         message != nullptr && message->state == MessageState::open)
@@ -378,15 +439,17 @@ std::uint32_t OpenMessages::newest_epoch() const noexcept {
 
 void OpenMessages::begin_pass(std::uint64_t shift, std::uint32_t epoch, TimeNs now) noexcept {
     pass_numbers_.end();
+    order_.begin_anew();
     for (std::uint32_t source = 0; source < sources_.size(); ++source) {
         Source& from = sources_[source];
         cancel_probation(source);
         from.numbers.begin_pass(shift);
         if (epoch <= from.epoch) continue;
         // Others have restarted more often in a pass. As in restart: two epochs at once are too many.
-        while (Message* message = from.open.first()) deliver(*message, now);
+        while (Message* message = from.open.first()) deliver_rest(*message, now);
         from.epoch = epoch;
         from.memory.clear();
+        from.origins.clear();
     }
 }
 

@@ -21,10 +21,12 @@
 #include "assemble/message_pool.hpp"
 #include "assemble/number_memory.hpp"
 #include "assemble/number_range.hpp"
+#include "assemble/origin.hpp"
 #include "assemble/overload.hpp"
 #include "assemble/pass_numbers.hpp"
 #include "assemble/probation.hpp"
 #include "assemble/received_ranges.hpp"
+#include "assemble/sequence_order.hpp"
 #include "assemble/source_numbers.hpp"
 #include "wire/fragment.hpp"
 #include "wire/packet_counter.hpp"
@@ -39,30 +41,41 @@ public:
 
     /// What is known of one source.
     struct Source {
-        Source(std::uint32_t horizon, unsigned bits, bool touch) : numbers(bits), memory(horizon, 0, touch) {}
-        TimeNs due_ns = never;  ///< nothing in the lists is due before
+        Source(std::uint32_t horizon, unsigned bits, bool touch)
+            : numbers(bits), memory(horizon, 0, touch), origins(horizon, touch) {}
+        TimeNs due_ns = never;     ///< nothing in the lists is due before
+        bool in_sequence = false;  ///< see Fragment::in_sequence
         Probation probation;
         SourceNumbers numbers;
         std::uint32_t epoch = 0;
         TimeNs refused_until_ns;  ///< until then a refused number is refused; later it is just an old one
         NumberMemory memory;
+        Origins origins;
         MessageList open;  ///< number known, collecting
     };
     [[nodiscard]] Source& source(std::uint32_t source) noexcept { return sources_[source]; }
     /// Of those that are open or on probation.
     [[nodiscard]] MessageIndex& index() noexcept { return index_; }
     [[nodiscard]] const MessagePool& pool() const noexcept { return pool_; }
+    [[nodiscard]] SequenceOrder& order() noexcept { return order_; }
+
+    // A packet's `origin` is that of a message which it begins.
 
     /// Where a packet for a number that is not open goes if it does not begin a new epoch; nothing for a new number.
     [[nodiscard]] static std::optional<wire::PacketCounter> fate_of(Source& from, std::uint64_t number,
                                                                     bool restarting) noexcept;
+    /// The same after a look at the packet: for a number that has been whole it is a duplicate only if it is not fresh,
+    /// and came from the same sender with the same header; else the number is used twice.
+    [[nodiscard]] static wire::PacketCounter fate_of_packet(wire::PacketCounter fate, const Source& from,
+                                                            std::uint64_t number, const wire::Fragment& fragment,
+                                                            Origin origin) noexcept;
 
     // Beginnings: nullptr when there is no slot.
 
     [[nodiscard]] Message* open(std::uint32_t source, std::uint64_t number, const wire::Fragment& fragment,
-                                TimeNs now) noexcept;
+                                Origin origin, TimeNs now) noexcept;
     [[nodiscard]] Message* open_probation(std::uint32_t source, std::uint64_t number, wire::PacketCounter fate,
-                                          TimeNs now) noexcept;
+                                          Origin origin, TimeNs now) noexcept;
     [[nodiscard]] Message* open_unbound(std::uint32_t source, TimeNs now) noexcept;
     [[nodiscard]] bool claim_event() noexcept {
         if (event_room_ == nullptr) return true;
@@ -115,15 +128,22 @@ private:
     void list(Message& message, MessageState state) noexcept;
     void forget_place(Message& message) noexcept;
     void push(Descriptor::Kind kind, const Message& message, Message* handed, TimeNs now) noexcept;
+    void hand_over(Descriptor::Kind kind, Message& message, TimeNs now) noexcept;
     void deliver(Message& message, TimeNs now) noexcept;
+    void deliver_rest(Message& message, TimeNs now) noexcept;
+    void end_silent(Source& from, TimeNs now) noexcept;
     void whole_on_probation(Message& message, TimeNs now) noexcept;
     void restart(std::uint32_t source, TimeNs now) noexcept;
     void cancel_probation(std::uint32_t source) noexcept;
+    void make_probation_room(Source& from) noexcept;
     void settle(const Message& message, wire::PacketCounter counter) noexcept;
     void release_memory(Message& message) noexcept;
 
     TimeNs timeout_ns_;
     bool numbers_once_;
+    bool waits_;
+    std::uint32_t probation_max_;
+    std::uint32_t handed_over_ = 0;  ///< messages that the builder has, or that are on their way back
     EventRoom* event_room_;
     wire::PacketTally& packets_;
     MessageTally& messages_;
@@ -132,6 +152,7 @@ private:
     std::vector<Source> sources_;
     MessagePool pool_;
     MessageIndex index_;
+    SequenceOrder order_;
     bool claim_in_hand_ = false;  ///< for the next message
     TimeNs due_ns_ = never;       ///< no source's due_ns is before
     TimeNs held_ns_ = std::numeric_limits<TimeNs>::max();

@@ -23,7 +23,7 @@ std::string host_text(const HostFacts& host, std::size_t width) {
     say("", host.system);
     say("", host.interface);
     say("virtual by ", host.virtual_by);
-    say("weir ", host.weir);
+    say("", host.weir);  // "weir 0.1.0"
     std::string text = wrapped(core::printable(facts), width, 0) + '\n';
     for (const std::string& remark : host.remarks)
         text += wrapped("remark: " + core::printable(remark), width, 4) + '\n';

@@ -37,6 +37,8 @@ public:
     virtual void built(Block block, std::span<const BuiltPart> parts) = 0;
     /// Nobody needs the payload any more: it was released by its builder, or came for nothing.
     virtual void release(Payload payload) = 0;
+    /// The same for a part of this node's that nobody was sent, so that it is in no block.
+    virtual void drop(Payload payload) = 0;
     /// The cluster takes this node for dead. It has to begin anew, with a higher incarnation.
     virtual void expelled() = 0;
     /// Nothing more will come: all readout nodes have ended, and what became of all blocks is known.

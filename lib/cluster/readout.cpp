@@ -51,7 +51,7 @@ void Readout::offer(Block block, Payload payload) {
     ++stats_.offered;
     if (block < settled_) {  // the others had waited for long enough
         ++stats_.dropped;
-        application_.release(payload);
+        application_.drop(payload);
     } else {
         held_[block].payload = payload;
         stats_.held_highest = std::max(stats_.held_highest, ++stats_.held);
@@ -89,7 +89,7 @@ void Readout::drop_before(Block block) {
     for (auto held = held_.begin(); held != held_.end() && held->first < block;) {
         const auto here = held++;
         if (here->second.released) continue;
-        ++stats_.dropped;
+        if (here->second.was_sent) ++stats_.dropped;  // the others are when they go
         here->second.released = true;
         let_go(here);
     }
@@ -231,6 +231,7 @@ void Readout::send_part(Block block, NodeId builder) {
     ++stats_.handed_over;
     ++stats_.handed_to[builder];
     ++held->second.sending;
+    held->second.was_sent = true;
     if (builder != self_) {
         on_their_way_.push_back({builder, block});
         ++in_flight_to_[builder];
@@ -295,10 +296,12 @@ void Readout::builder_gone(NodeId builder) {
 
 void Readout::let_go(std::map<Block, Held>::iterator held) {
     if (!held->second.released || held->second.sending > 0) return;
-    const Payload payload = held->second.payload;
+    const Held part = held->second;
     held_.erase(held);
     --stats_.held;
-    application_.release(payload);
+    if (part.was_sent) return application_.release(part.payload);
+    ++stats_.dropped;
+    application_.drop(part.payload);
 }
 
 void Readout::fill(Report& report) const {

@@ -21,8 +21,9 @@ public:
         std::uint64_t offered = 0;
         std::uint64_t handed_over = 0;  ///< parts that were sent; more than once if a builder went away
         std::uint64_t not_held = 0;     ///< parts that somebody wanted and that are not here
-        std::uint64_t dropped = 0;      ///< parts that had to go before they were released
-        std::uint64_t held = 0;         ///< now
+        std::uint64_t dropped =
+            0;  ///< parts that had to go before they were released, or were released and nobody was sent them
+        std::uint64_t held = 0;  ///< now
         std::uint64_t held_highest = 0;
         std::vector<std::uint64_t> handed_to;  ///< of those handed over, by node
 
@@ -65,6 +66,7 @@ private:
         Payload payload;
         std::uint32_t sending = 0;
         bool released = false;
+        bool was_sent = false;
         NodeId sent_to = 0;
         Incarnation sent_to_life = 0;  ///< 0: to nobody
     };

@@ -84,7 +84,8 @@ OptionTable<WrittenField> field_options(std::uint32_t header_bytes, FieldExtra e
         .unset(0, "")
         .usually("0")
         .check(check_shift);
-    if (extra != FieldExtra::none && extra != FieldExtra::wrap_bits) add_value(out, extra);
+    const bool with_value = extra == FieldExtra::value || extra == FieldExtra::own_value || extra == FieldExtra::all;
+    if (with_value) add_value(out, extra);
     if (extra == FieldExtra::wrap_bits || extra == FieldExtra::all)
         out.add("wrap_bits", "integer", "the width of the counter, if it is narrower than the field")
             .reads([](TableReader& table, WrittenField& into) {
@@ -92,6 +93,14 @@ OptionTable<WrittenField> field_options(std::uint32_t header_bytes, FieldExtra e
                 into.wrap_bits = static_cast<std::uint32_t>(*table.integer("wrap_bits", {1, width}));
             })
             .shows([](const WrittenField& from) { return value_of(from.wrap_bits); });
+    if (extra == FieldExtra::count || extra == FieldExtra::all) {
+        const auto count = out.add("count", "integer", "numbers of a second field, before the first goes on by one")
+                               .reads([](TableReader& table, WrittenField& into) {
+                                   into.count = *table.integer("count", {2, ~std::uint64_t{0} >> 1U});
+                               })
+                               .shows([](const WrittenField& from) { return value_of(from.count); });
+        if (extra == FieldExtra::count) count.required("how many numbers the second field has: packets per second");
+    }
     return out;
 }
 

@@ -19,6 +19,7 @@ struct WrittenField {
     wire::DeclaredField field;
     std::optional<std::uint64_t> value;      ///< that it always has, after mask and shift
     std::optional<std::uint32_t> wrap_bits;  ///< width of the counter in it
+    std::optional<std::uint64_t> count{};    ///< numbers that it has before the field in front of it goes on by one
 };
 
 /// Which of those may.
@@ -27,6 +28,7 @@ enum class FieldExtra : std::uint8_t {
     value,      ///< any
     own_value,  ///< required, and one that the field can hold
     wrap_bits,
+    count,  ///< required
     all,
 };
 

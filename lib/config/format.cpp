@@ -32,16 +32,36 @@ Option<DeclaredSpec> add_field(OptionTable<DeclaredSpec>& out, const char* key,
 }
 
 void add_event(OptionTable<DeclaredSpec>& out) {
-    add_field(out, "event", &DeclaredSpec::event,
-              "the event number. May also have `wrap_bits`: the width of the counter, if it is narrower than the field")
+    add_field(
+        out, "event", &DeclaredSpec::event,
+        "the event number. May also have `wrap_bits`: the width of the counter, if it is narrower than the field. "
+        "Two fields, [{...}, {..., count = N}], are a number of two parts: seconds, and which of N in each")
         .required("where the event number is: event = { offset = 0, bytes = 8 }")
+        .kind("field, or two")
         .reads([](TableReader& table, DeclaredSpec& spec) {
-            const WrittenField read = read_field(*table.table("event"), spec.header_bytes, FieldExtra::wrap_bits);
-            spec.event = read.field;
-            spec.wrap_bits = read.wrap_bits;
+            const toml::array* both = table.get("event")->as_array();
+            if (both == nullptr || !both->is_homogeneous(toml::node_type::table)) {
+                const WrittenField read = read_field(*table.table("event"), spec.header_bytes, FieldExtra::wrap_bits);
+                spec.event = read.field;
+                spec.wrap_bits = read.wrap_bits;
+                return;
+            }
+            std::vector<TableReader> fields = table.tables("event");
+            if (fields.size() != 2) table.wrong("event", fmt::format("{} fields", fields.size()), "one field, or two");
+            spec.event = read_field(fields.front(), spec.header_bytes).field;
+            const WrittenField second = read_field(fields.back(), spec.header_bytes, FieldExtra::count);
+            spec.event_part = second.field;
+            spec.event_count = *second.count;
         })
         .shows([](const DeclaredSpec& spec) {
-            return spec.event ? field_json({*spec.event, {}, spec.wrap_bits}) : nlohmann::json();
+            if (!spec.event) return nlohmann::json();
+            nlohmann::json first = field_json({*spec.event, {}, spec.wrap_bits});
+            if (!spec.event_part) return first;
+            return nlohmann::json::array({first, field_json({*spec.event_part, {}, {}, spec.event_count})});
+        })
+        .written([](const nlohmann::json& value) {
+            return value.is_array() ? fmt::format("[{}, {}]", field_text(value[0]), field_text(value[1]))
+                                    : field_text(value);
         });
 }
 

@@ -15,6 +15,7 @@ using options::Named;
 inline constexpr std::array transport_names{Named{"udp", Transport::udp}, Named{"roce", Transport::roce}};
 inline constexpr std::array source_by_names{Named{"port", SourceBy::port}, Named{"address", SourceBy::address},
                                             Named{"header", SourceBy::header}};
+inline constexpr std::array senders_names{Named{"one", Senders::one}, Named{"any", Senders::any}};
 inline constexpr std::array event_by_names{Named{"format", EventBy::format}, Named{"immediate", EventBy::immediate},
                                            Named{"count", EventBy::count}, Named{"arrival", EventBy::arrival}};
 inline constexpr std::array icrc_names{Named{"check", IcrcMode::check}, Named{"ignore", IcrcMode::ignore}};

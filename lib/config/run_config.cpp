@@ -8,6 +8,7 @@
 #include <fstream>
 #include <tuple>
 
+#include "config/format_text.hpp"
 #include "config/parts.hpp"
 
 namespace weir::config {
@@ -208,8 +209,12 @@ RunConfig load_config(const std::filesystem::path& file) {
 }
 
 std::vector<wire::DeclaredSpec> load_formats(const std::filesystem::path& file) {
-    const std::string name = file.string();
-    const toml::table document = parse_toml(read_text(file), name);
+    return parse_formats(read_text(file), file.string());
+}
+
+std::vector<wire::DeclaredSpec> parse_formats(std::string_view text, std::string_view file_name) {
+    const std::string name(file_name);
+    const toml::table document = parse_toml(text, name);
     TableReader root(document, "", name);
     return read_formats(root);
 }

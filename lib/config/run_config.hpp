@@ -34,6 +34,8 @@ using options::Place;
 enum class Transport : std::uint8_t { udp, roce };
 /// What tells the sources of a UDP stream apart.
 enum class SourceBy : std::uint8_t { port, address, header };
+/// Where the packets of one message may come from: one IP address, or any.
+enum class Senders : std::uint8_t { one, any };
 /// Where a message's event number comes from.
 enum class EventBy : std::uint8_t {
     format,     ///< the detector header
@@ -139,6 +141,7 @@ struct StreamConfig {
     wire::FormatOptions own;                     ///< the keys of the format; see format_options
     std::vector<std::uint16_t> udp_dst;          ///< udp
     SourceBy source_by = SourceBy::port;         ///< udp
+    Senders senders = Senders::one;              ///< udp
     std::vector<std::uint32_t> source_ids;       ///< udp, source_by = header: the header's ids in source order
     std::vector<std::uint32_t> qp;               ///< roce: destination queue pair of each source, 24 bits
     IcrcMode icrc = IcrcMode::check;             ///< roce

@@ -99,6 +99,10 @@ void add_udp(OptionTable<StreamConfig>& out) {
             if (stream.source_by == SourceBy::address && stream.src.empty())
                 table.missing("src", "the address of each source, because source_by = \"address\"");
         });
+    out.choice("senders", senders_names, &StreamConfig::senders,
+               "udp only: whether the packets of one message come from one IP address, so that those from another are "
+               "`conflict`, or from any")
+        .refused_where(not_a_source);
     out.integers("source_ids", {0, 0xffff'ffff}, "source id", &StreamConfig::source_ids,
                  "udp with `source_by = \"header\"`: the ids in source order. Left out, they count from 0, "
                  "for as many sources as `events.sources` leaves after the other streams")

@@ -165,6 +165,10 @@ void Member::release(cluster::Payload payload) {
     memory_.give_back(data);
 }
 
+void Member::drop(cluster::Payload payload) {
+    forget(payload, false);
+}
+
 void Member::ended() {
     has_ended_ = true;
 }
@@ -252,11 +256,9 @@ bool Member::take_offers() {
         closes = close_wanted_ && !closed_;
     }
     for (const Offer& offer : offers) {
-        const std::uint64_t dropped = node_->readout_stats().dropped;
         const PartHead head = head_at(offer.part);
         held_.emplace(offer.part, offer.block);
         node_->readout().offer(offer.block, {head.bytes, reinterpret_cast<std::uint64_t>(offer.part)});
-        if (node_->readout_stats().dropped != dropped) events_too_late_ += head.events;
         offered_ = offer.block + 1;
     }
     if (closes) {

@@ -86,6 +86,7 @@ private:
     // cluster::Application
     void built(cluster::Block block, std::span<const cluster::BuiltPart> parts) override;
     void release(cluster::Payload payload) override;
+    void drop(cluster::Payload payload) override;
     void expelled() override { expelled_ = true; }
     void ended() override;
     // Receiver

@@ -16,6 +16,7 @@
 #include "reduce/sparse/sparse_counter.hpp"
 #include "reduce/veto/veto_counter.hpp"
 #include "roce/responder/answer_counter.hpp"
+#include "stages/capture_counters.hpp"
 #include "wire/packet_counter.hpp"
 
 namespace weir::observe {
@@ -63,6 +64,7 @@ constexpr Page pages[] = {
     {"events.dropped.reduce_error", "reduce-error"},
     {"events.dropped.write_error", "write-error"},
     {"events.dropped.not_taken", "not-taken"},
+    {"capture.", "unread"},
     {"device.received", "nothing-came"},
     {"device.", "device"},
     {"rings.", "rings"},
@@ -118,6 +120,9 @@ std::span<const CounterSection> counter_sections() {
          reduce::codec_counters},
         {"device", "What each device says itself, per port, in the report's `devices`. Not part of the ledger's sums.",
          port::device_counters},
+        {"capture",
+         "What a replay found in its files and left out, in the report's `capture`. Not part of the ledger's sums.",
+         stages::capture_counters},
         {"rings", "How full the rings between lcores and threads are: only while a run goes on, in `--progress json`.",
          pipeline::ring_counters},
         {"levels", "How full buffers and queues are: only while a run goes on, on the progress line and in JSON.",

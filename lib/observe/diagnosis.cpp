@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <utility>
 
+#include "observe/counted.hpp"
 #include "observe/seen.hpp"
 
 namespace weir::observe {
@@ -49,7 +52,18 @@ struct Case {
     /// Where packets without a stream went, as a half sentence; or nothing.
     [[nodiscard]] std::string elsewhere(const char* words) const {
         const auto& list = ledger.unmatched.list;
-        return list.empty() ? "" : fmt::format("{}{} ({} packets)", words, list.front().what, list.front().packets);
+        std::string text =
+            list.empty() ? "" : fmt::format("{}{} ({} packets)", words, list.front().what, list.front().packets);
+        if (ledger.capture && ledger.capture->other_link > 0)
+            text += fmt::format(", or is among the {} packets of the capture's interfaces that are not read",
+                                ledger.capture->other_link);
+        return text;
+    }
+    /// Nothing came of a source before the place where a capture could not be read any further, and events that may
+    /// reach beyond it are all that lack it.
+    [[nodiscard]] bool may_come_later(const Ledger::Source& source) const {
+        return ledger.is_unread() && source.missing_packets == source.missing_at_end &&
+               ledger.incomplete() <= ledger.capture->cut_events;
     }
     /// Packets of a source came, and were refused for a reason that has its own sentence.
     [[nodiscard]] bool came_and_was_refused(std::size_t source) const {
@@ -78,7 +92,34 @@ std::string why_nothing_came(const Observations& seen) {
 void nothing_came(Case& c) {
     if (c.ledger.received > 0 || c.ledger.is_share) return;
     c.add("device.received", 0, "nothing-came",
-          c.seen.replay ? "the capture has no packet" : "no packet came at all: " + why_nothing_came(c.seen));
+          c.seen.replay ? "the capture has no packet that is read"
+                        : "no packet came at all: " + why_nothing_came(c.seen));
+}
+
+/// How many of a source's missing packets one cause has, and whether that is a guess.
+void add_outage(Case& c, std::size_t s, const SourceEnds::Outage& outage, std::string sentence) {
+    const Ledger::Source& source = c.ledger.sources[s];
+    const std::uint64_t packets = std::min(outage.packets, c.unexplained);
+    c.unexplained -= packets;
+    c.add("events.incomplete.timeout", packets, "silent-source", std::move(sentence));
+    c.findings.back().about = source.missing_guessed > 0;
+}
+
+/// A source that took part in events and for a row of them did not. True: it is said.
+bool absent_for_a_time(Case& c, std::size_t s) {
+    const SourceEnds& ends = c.ledger.sources[s].ends;
+    if (c.seen.going_on) return false;
+    if (ends.began_late)
+        add_outage(c, s, *ends.began_late,
+                   fmt::format("{} began late: the first {} of the run have nothing of it; it was first seen at {}",
+                               c.label(s), counted(ends.began_late->events, "event"), seen_at_text(*ends.began_late)));
+    if (ends.stopped)
+        add_outage(c, s, *ends.stopped,
+                   fmt::format("{} stopped sending, while others went on: the last {} of the run have nothing of it; "
+                               "it was last seen at {}, for event {}",
+                               c.label(s), counted(ends.stopped->events, "event"), seen_at_text(*ends.stopped),
+                               ends.stopped->number));
+    return ends.stopped.has_value();
 }
 
 void silent_sources(Case& c) {
@@ -92,15 +133,19 @@ void silent_sources(Case& c) {
     for (std::size_t s = 0; s < c.ledger.sources.size(); ++s) {
         const Ledger::Source& source = c.ledger.sources[s];
         const double silent = s < c.seen.sources.size() ? c.seen.sources[s].silent_s : 0;
+        if (source.packets > 0 && absent_for_a_time(c, s)) continue;
         if (source.packets > 0 && silent == 0) continue;
         c.unexplained -= std::min(c.unexplained, source.missing_packets);
-        if (source.packets == 0 && c.came_and_was_refused(s)) continue;
+        if (source.packets == 0 && (c.came_and_was_refused(s) || c.may_come_later(source))) continue;
         if (source.packets == 0) {
             const std::uint64_t others = all / std::max<std::size_t>(1, c.ledger.sources.size() - 1);
             c.add("events.incomplete.timeout", source.missing_packets, "silent-source",
                   fmt::format("{} sent nothing, while the others sent {} packets each on average: it is off, "
                               "or sends elsewhere{}",
                               c.label(s), others, c.elsewhere("; without a stream are packets to ")));
+            // Then nobody knows.
+            c.findings.back().possible = c.ledger.capture && c.ledger.capture->other_link > 0;
+            c.findings.back().loss = !c.findings.back().possible;
         } else {
             c.add("events.incomplete.timeout", source.missing_packets, "silent-source",
                   c.seen.going_on
@@ -119,7 +164,20 @@ std::string pause_text(const Observations::Port& port) {
                        port.pause_after_s);
 }
 
+/// What devices say they dropped, where every packet of the streams came.
+void foreign_drops(Case& c) {
+    for (const Observations::Port& port : c.seen.ports)
+        if (const std::uint64_t packets = port.missed + port.no_buffer; packets > 0)
+            c.add("device.missed", packets, "device",
+                  fmt::format("packets were dropped before weir could see them, says the device of port {} ({}), but "
+                              "numbers show that every packet of the streams came: these were other traffic, "
+                              "or the driver counts wrongly",
+                              port.name, port.driver),
+                  false);
+}
+
 void devices(Case& c) {
+    if (c.ledger.all_came()) return foreign_drops(c);
     for (const Observations::Port& port : c.seen.ports) {
         const std::uint64_t by_interface = std::min(port.missed, port.missed_by_interface);
         if (by_interface > 0)
@@ -180,6 +238,15 @@ void same_missing(Case& c) {
     }
 }
 
+/// Which sources miss a packet or two: too few to show where they went.
+std::string few_missing(const Case& c) {
+    std::string text;
+    for (std::size_t s = 0; s < c.ledger.sources.size(); ++s)
+        if (const Ledger::Source& source = c.ledger.sources[s]; source.packets > 0 && source.missing_packets > 0)
+            text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", source.missing_packets, c.label(s));
+    return text + "; too few to show a pattern";
+}
+
 /// What never came, by how it is spread over the sources.
 void missing(Case& c) {
     if (c.unexplained == 0) return;
@@ -191,8 +258,11 @@ void missing(Case& c) {
     const auto most = std::ranges::max_element(sources, {}, of_active);
     const auto part = [&](std::uint64_t of) { return static_cast<double>(of) / static_cast<double>(missing); };
     std::string pattern;
+    constexpr std::uint64_t pattern_min = 4;  // fewer show none
     if (missing == 0)
         pattern = "of sources whose message sizes are not known";
+    else if (c.unexplained < pattern_min)
+        pattern = few_missing(c);
     else if (sources.size() == 1)
         pattern = "the only source has gaps: look at its cable, the switch and the sender's own account";
     else if (part(of_active(*most)) >= nearly_all)
@@ -210,7 +280,9 @@ void missing(Case& c) {
         !c.ledger.devices.empty() && c.ledger.device_missed == 0 &&
         std::ranges::all_of(c.ledger.devices, [](const auto& device) { return device.missed.has_value(); });
     c.add("events.incomplete.timeout", c.unexplained, "missing",
-          fmt::format("packets never came: {}{}", pattern, told ? "; the device reports no loss of its own" : ""));
+          fmt::format("packet{} never came: {}{}", c.unexplained == 1 ? "" : "s", pattern,
+                      told ? "; the device reports no loss of its own" : ""));
+    c.findings.back().about = c.ledger.missing_is_guessed();
 }
 
 /// Whole events, by the gaps in their numbers.
@@ -219,14 +291,23 @@ void numbers(Case& c) {
     const std::uint64_t events = c.ledger.numbers->missing();
     if (events == 0) return;
     c.add("events.opened", 0, "numbers",
-          fmt::format("nothing came of {} events, numbers {}: the detector skipped them, "
-                      "or everything of them was lost before weir (on the way, or while nobody recorded)",
-                      events, ranges_text(*c.ledger.numbers)));
+          fmt::format("nothing came of {}, number{} {}: the detector skipped {}, "
+                      "or everything was lost before weir (on the way, or while nobody recorded)",
+                      counted(events, "event"), events == 1 ? "" : "s", ranges_text(*c.ledger.numbers),
+                      events == 1 ? "it" : "them"));
 }
 
 void late(Case& c) {
     const std::uint64_t count = c.get(PacketCounter::late);
     if (count == 0) return;
+    if (c.seen.stamps_ran_back_s * 1000 > c.seen.timeout_ms) {
+        c.add("dropped.late", count, "late",
+              fmt::format("packets came for events that had left: stamps in the capture run back by up to {:.1f} s, so "
+                          "before that one was far ahead (a clock was set, or jumped), and at that moment every open "
+                          "event was older than {} ms",
+                          c.seen.stamps_ran_back_s, c.seen.timeout_ms));
+        return;
+    }
     const std::uint64_t evicted = c.get(EventCounter::incomplete_evicted);
     const std::uint64_t timeouts = c.get(EventCounter::incomplete_timeout);
     if (evicted > timeouts) {
@@ -315,11 +396,18 @@ void overload(Case& c) {
 /// What the header itself says it is.
 std::string header_sentence(const Case& c) {
     const std::string other = "packets do not begin with a header of the stream's format";
+    std::vector<Observations::Count> own;
     std::vector<Observations::Count> named;
-    std::ranges::copy_if(c.seen.headers, std::back_inserter(named), [](const auto& h) { return !h.what.empty(); });
-    if (named.empty())
-        return other + ": another format, a newer firmware, or another sender; nothing that weir knows has such a one";
-    return fmt::format("{}: they look like {}", other, Case::most(named, ""));
+    for (const Observations::Count& seen : c.seen.headers)
+        if (!seen.what.empty()) (seen.own_format ? own : named).push_back(seen);
+    std::string text;
+    if (!own.empty())
+        text = "packets have the mark of the stream's format and a header that this version does not read: " +
+               Case::most(own, "");
+    if (!named.empty())
+        text += fmt::format("{}{}: they look like {}", text.empty() ? "" : "; other ", other, Case::most(named, ""));
+    if (!text.empty()) return text;
+    return other + ": another format, a newer firmware, or another sender; nothing that weir knows has such a one";
 }
 
 std::string source_sentence(const Case& c) {
@@ -335,7 +423,17 @@ std::string source_sentence(const Case& c) {
 }
 
 void geometry(Case& c) {
-    if (const std::uint64_t count = c.get(PacketCounter::malformed_payload_length); count > 0)
+    const std::uint64_t count_of_all = c.get(PacketCounter::malformed_payload_length);
+    std::uint64_t merged = 0;
+    for (const Observations::Count& one : c.seen.merged) merged += one.packets;
+    merged = std::min(merged, count_of_all);
+    if (merged > 0)
+        c.add("dropped.malformed.payload_length", merged, "merged",
+              fmt::format("packets are several datagrams of the detector that were handed over as one (GRO, LRO or "
+                          "GSO){}: switch that off where they come in, `ethtool -K DEV gro off lro off`, and on veth "
+                          "or tap where they are sent, `ethtool -K DEV tso off gso off tx off`",
+                          Case::most(c.seen.merged, ": ")));
+    if (const std::uint64_t count = count_of_all - merged; count > 0)
         c.add("dropped.malformed.payload_length", count, "geometry",
               fmt::format("packets have a payload of the wrong length{}: "
                           "the stream's format or geometry is not what the detector sends",
@@ -433,6 +531,39 @@ void pipeline_limits(Case& c) {
 }
 
 /// What no stream wants: of this detector, as far as that shows, or of others.
+/// "source 0 (det0 udp 50001) had 640 packets from 10.0.0.1 and 320 from 10.0.0.2", of those with several senders.
+std::string senders_text(const Case& c) {
+    constexpr std::size_t shown_max = 3;
+    std::string text;
+    std::size_t found = 0;
+    for (std::size_t s = 0; s < c.ledger.sources.size(); ++s) {
+        const std::vector<Ledger::Sender>& senders = c.ledger.sources[s].senders;
+        if (senders.empty() || ++found > shown_max) continue;
+        text += fmt::format("{}{} had ", found == 1 ? "" : "; ", c.label(s));
+        for (std::size_t i = 0; i < std::min(shown_max, senders.size()); ++i)
+            text += fmt::format("{}{} packets from {}", i == 0 ? "" : ", ", senders[i].packets, senders[i].address);
+        if (senders.size() > shown_max) text += fmt::format(" and others from {} more", senders.size() - shown_max);
+    }
+    if (found > shown_max) text += fmt::format("; and {} more sources", found - shown_max);
+    return text;
+}
+
+void contradictions(Case& c) {
+    const std::uint64_t count = c.get(PacketCounter::conflict);
+    if (count == 0) return;
+    if (const std::string senders = senders_text(c); !senders.empty())
+        return c.add(
+            "dropped.conflict", count, "conflict",
+            fmt::format("packets came under a number that another packet had used: {}. Give each sender a source of "
+                        "its own (its own UDP port, or `source_by = \"address\"`); if they are one detector, set "
+                        "`senders = \"any\"`",
+                        senders));
+    c.add(
+        "dropped.conflict", count, "conflict",
+        "packets came under a number that another packet had used, with other data: two senders behind one address, a "
+        "detector whose number stands still, or wrong offsets");
+}
+
 void unsteered(Case& c) {
     const std::uint64_t kin = c.ledger.unmatched.possible_losses;
     const std::uint64_t count = c.get(PacketCounter::unsteered);
@@ -454,6 +585,46 @@ void unsteered(Case& c) {
           false);
 }
 
+/// What was not read of a capture: packets of this detector may be there.
+void unread(Case& c) {
+    if (!c.ledger.capture) return;
+    const std::uint64_t open = c.ledger.capture->cut_events;
+    for (const std::string& text : c.ledger.capture->unread) {
+        const bool first = &text == c.ledger.capture->unread.data();
+        c.add("events.incomplete.end_of_run", first ? c.ledger.missing_at_end : 0, "unread",
+              first && open > 0 ? fmt::format("{}; what {} incomplete event{} may be there", text, open,
+                                              open == 1 ? " lacks" : "s lack")
+                                : text,
+              false);
+        c.findings.back().possible = true;
+    }
+    if (const std::uint64_t others = c.ledger.capture->other_link; others > 0)
+        c.add("capture.other_link", others, "unread",
+              "packets are of interfaces of the capture that are not read, because they are no Ethernet", false);
+}
+
+/// Where a switch mirrors into a tunnel, or a network is laid over another.
+void encapsulated(Case& c) {
+    std::uint64_t count = 0;
+    for (const Observations::Count& one : c.seen.encapsulated) count += one.packets;
+    if (count == 0) return;
+    const std::array<std::pair<const char*, std::uint64_t>, 3> counters{{
+        {"packets.not_for_us.ip_protocol", c.get(PacketCounter::not_for_us_ip_protocol)},
+        {"packets.not_for_us.ethertype", c.get(PacketCounter::not_for_us_ethertype)},
+        {"packets.unsteered", c.get(PacketCounter::unsteered)},
+    }};
+    const auto* most = std::ranges::max_element(counters, {}, [](const auto& one) { return one.second; });
+    const bool nothing_else = c.ledger.stream_packets() == 0;
+    c.add(most->first, count, "encapsulated",
+          fmt::format("packets have others inside, which weir does not read: {}. If the detector's data are in them, "
+                      "have the switch mirror to a local port (SPAN) or send without the tunnel, the labels or the "
+                      "second tag{}",
+                      Case::most(c.seen.encapsulated, ""),
+                      c.seen.take_off.empty() ? "" : "; from a capture it is taken off by `" + c.seen.take_off + "`"),
+          false);
+    c.findings.back().possible = nothing_else;
+}
+
 void remarks(Case& c) {
     if (const std::uint64_t count = c.get(PacketCounter::duplicate); count > 0)
         c.add("dropped.duplicate", count, "duplicate",
@@ -466,13 +637,38 @@ void remarks(Case& c) {
                                                "`flows` in the report says by which"
                                              : "packets were dropped by flow rules, as asked; none was of a stream",
                               "docs/guides/FLOWS.md#in-a-run"});
-    if (c.ledger.missing_at_end > 0)
-        c.add(
-            "events.incomplete.end_of_run", c.ledger.missing_at_end, "end-of-run",
-            fmt::format("packets may not have been sent yet when the run ended: those that the sources were busy with, "
-                        "of {} events that were open then",
-                        c.get(EventCounter::incomplete_end_of_run)),
-            false);
+    if (c.ledger.missing_at_end > 0 && !c.ledger.is_unread()) {
+        const char* what = c.ledger.input_stopped ? "packets may follow where the replay stopped reading"
+                           : c.seen.replay        ? "packets may have come after the capture ended"
+                                                  : "packets may not have been sent yet when the run ended";
+        c.add("events.incomplete.end_of_run", c.ledger.missing_at_end, "end-of-run",
+              fmt::format("{}: those that the sources were busy with, of {} open then", what,
+                          counted(c.get(EventCounter::incomplete_end_of_run), "event") +
+                              (c.get(EventCounter::incomplete_end_of_run) == 1 ? " that was" : " that were")),
+              false);
+    }
+    if (c.ledger.missing_at_start > 0)
+        c.add("events.incomplete.timeout", c.ledger.missing_at_start, "end-of-run",
+              fmt::format("packets may have been sent before the run began: those that {} at its beginning {}",
+                          counted(c.ledger.cut_at_start, "event"), c.ledger.cut_at_start == 1 ? "lacks" : "lack"),
+              false);
+}
+
+/// Events that are not whole, where nothing else says a word about it.
+void unexplained_events(Case& c) {
+    const std::uint64_t cut = c.ledger.cut_at_end + c.ledger.cut_at_start;
+    const std::uint64_t events = c.ledger.incomplete() - std::min(c.ledger.incomplete(), cut);
+    // A possible one says a word, too: what is missing may be on an interface of the capture that is not read.
+    const auto says_something = [](const auto& finding) { return finding.loss || finding.possible; };
+    if (events == 0 || std::ranges::any_of(c.findings, says_something)) return;
+    std::string who;
+    for (std::size_t s = 0; s < c.ledger.sources.size(); ++s)
+        if (c.ledger.numbers && s < c.ledger.numbers->sources.size() && c.ledger.numbers->sources[s].absent > 0)
+            who += fmt::format("{}{} sent nothing for {}", who.empty() ? ": " : ", ", c.label(s),
+                               counted(c.ledger.numbers->sources[s].absent, "event"));
+    c.add("events.incomplete.timeout", 0, "missing",
+          fmt::format("{} not whole{}; how many packets that are is not known",
+                      events == 1 ? "1 event is" : fmt::format("{} events are", events), who));
 }
 
 /// Whatever counter has no sentence of its own: the first sentence of its explanation.
@@ -515,9 +711,13 @@ std::vector<pipeline::Finding> diagnose(const Ledger& ledger, const Observations
     cut_frames(c);
     roce(c);
     pipeline_limits(c);
+    contradictions(c);
     unsteered(c);
+    unread(c);
+    encapsulated(c);
     remarks(c);
     others(c);
+    unexplained_events(c);
     std::ranges::stable_sort(c.findings, [](const pipeline::Finding& a, const pipeline::Finding& b) {
         const bool first = a.loss || a.possible;
         return first != (b.loss || b.possible) ? first : a.packets > b.packets;

@@ -44,6 +44,7 @@ struct Observations {
     struct Count {
         std::string what;
         std::uint64_t packets = 0;
+        bool own_format = false;  ///< headers: it has the mark of the stream's own format
     };
 
     bool replay = false;
@@ -58,9 +59,15 @@ struct Observations {
     std::vector<Source> sources;
     std::vector<Port> ports;           ///< empty in a replay
     std::vector<Count> wrong_lengths;  ///< "4144 bytes in a stream of jungfrau"
-    std::vector<Count> unknown_ids;    ///< that headers name as their source: "7"
-    std::string known_ids;             ///< of the sources that headers name: "1, 2"
-    /// What packets with another header are: "eiger (slsDetector header version 2)", "" if that cannot be told, or
+    /// Datagrams that are several, handed over as one: "4160 bytes = 4 x 1040 in a stream of mine".
+    std::vector<Count> merged;
+    /// Frames inside of others: "ERSPAN II over GRE"; and how to take that off, as far as it can be said.
+    std::vector<Count> encapsulated;
+    std::string take_off;
+    double stamps_ran_back_s = 0;    ///< a replay: the furthest between one stamp and a later one
+    std::vector<Count> unknown_ids;  ///< that headers name as their source: "7"
+    std::string known_ids;           ///< of the sources that headers name: "1, 2"
+    /// What refused packets are: "eiger (slsDetector header version 2)", "" if that cannot be told, or
     /// "mine with byte_order = \"big\"".
     std::vector<Count> headers;
 };

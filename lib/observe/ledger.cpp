@@ -48,7 +48,21 @@ std::uint64_t Ledger::lost_packets() const {
 std::uint64_t Ledger::missing_packets() const {
     std::uint64_t missing = 0;
     for (const Source& source : sources) missing += source.missing_packets;
-    return missing - std::min(missing, missing_at_end);
+    return missing - std::min(missing, missing_at_end + missing_at_start);
+}
+
+bool Ledger::missing_is_guessed() const {
+    return missing_packets() > 0 &&
+           std::ranges::any_of(sources, [](const Source& source) { return source.missing_guessed > 0; });
+}
+
+bool Ledger::all_came() const {
+    for (const Source& source : sources)
+        if (source.missing_packets > 0) return false;
+    if (stream_packets() == 0 || sources.empty() || unread_packets() > 0) return false;
+    if (all_sequenced) return true;
+    return numbers && numbers->why_unknown().empty() && numbers->missing() == 0 && numbers_unknown_because.empty() &&
+           incomplete() == 0 && lost_packets() == 0 && sources_needed >= sources.size();
 }
 
 std::uint64_t Ledger::lost_psns() const {
@@ -65,7 +79,7 @@ std::vector<Ledger::Loss> Ledger::losses() const {
         if (packets[i] > 0 && is_loss(i)) found.push_back({name.substr(prefix.size()), packets[i]});
     }
     if (rule_dropped_of_streams > 0) found.push_back({"flow_rule", rule_dropped_of_streams});
-    if (device_missed > 0) found.push_back({"device", device_missed});
+    if (const std::uint64_t missed = device_losses(); missed > 0) found.push_back({"device", missed});
     if (const std::uint64_t missing = missing_packets(); missing > 0) found.push_back({"missing", missing});
     std::ranges::stable_sort(found, std::ranges::greater{}, &Loss::packets);
     return found;
@@ -94,13 +108,14 @@ std::optional<std::uint64_t> Ledger::wire_loss() const {
     // Sequence numbers tell only if nothing that did arrive was thrown away here: it would be missing just the same.
     if (!sequence_known || (!all_sequenced && (lost_packets() > 0 || get(EventCounter::dropped_incomplete) > 0)))
         return std::nullopt;
-    if (unread_packets() > 0) return std::nullopt;
+    if (unread_packets() > 0 || is_unread()) return std::nullopt;
     if (stream_packets() == 0) return std::nullopt;
     // What a device dropped may have been whole events, in which nothing is missing because nothing of them came.
-    const std::uint64_t missing = std::max(missing_packets(), device_missed);
+    const std::uint64_t missing = std::max(missing_packets(), device_losses());
+    if (missing > 0 && capture && capture->other_link > 0) return std::nullopt;
     if (!numbers || all_sequenced) return missing;
     if (!numbers->why_unknown().empty()) return std::nullopt;
-    return std::max(missing_packets() + numbers->missing() * packets_per_event, device_missed);
+    return std::max(missing_packets() + numbers->missing() * packets_per_event, device_losses());
 }
 
 std::string Ledger::imbalance() const {

@@ -16,6 +16,7 @@
 #include "observe/number_report.hpp"
 #include "observe/psn_report.hpp"
 #include "observe/reduce_report.hpp"
+#include "observe/source_ends.hpp"
 #include "observe/unmatched_senders.hpp"
 #include "roce/responder/answer_counter.hpp"
 #include "store/disk_watch.hpp"
@@ -33,11 +34,19 @@ struct Ledger {
         std::uint32_t psn = 0;      ///< expected next
         std::uint32_t msn = 0;      ///< messages completed, modulo 2^24
     };
+    struct Sender {
+        std::string address;
+        std::uint64_t packets = 0;
+    };
     struct Source {
         std::uint64_t packets = 0;
         std::uint64_t missing_packets = 0;
-        std::uint64_t refused = 0;         ///< came for it and were malformed; 0 where only the header says the source
-        std::uint64_t missing_at_end = 0;  ///< of them, those that may not have been sent yet
+        std::uint64_t refused = 0;          ///< came for it and were malformed; 0 where only the header says the source
+        std::uint64_t missing_at_end = 0;   ///< of the missing ones, those that may not have been sent yet
+        std::uint64_t missing_guessed = 0;  ///< of the missing ones, those whose number is a guess
+        /// Where its packets came from, if that is more than one address, and senders = "one": the first one first.
+        std::vector<Sender> senders{};
+        SourceEnds ends{};
     };
     /// Of the packets, those that came in IP fragments.
     struct IpFragments {
@@ -45,6 +54,14 @@ struct Ledger {
         std::uint64_t datagrams = 0;              ///< put together from them
         std::uint64_t reused_identification = 0;  ///< of these, with the identification of the one before
         std::string reusing_source;               ///< the first address that did so
+    };
+
+    /// What a replay left out.
+    struct Capture {
+        std::uint64_t skipped = 0;        ///< records outside the range of time that was asked for
+        std::uint64_t other_link = 0;     ///< packets of interfaces that are not read
+        std::vector<std::string> unread;  ///< sentences: where a file could not be read; once the reader has ended
+        std::uint64_t cut_events = 0;     ///< incomplete ones that reach to where it could not, or began later
     };
 
     /// What packets pass before a device has them.
@@ -97,11 +114,16 @@ struct Ledger {
     core::Latencies latency;          ///< of complete events in live runs; docs/reference/REPORT.md
     std::uint64_t device_missed = 0;  ///< what devices say they dropped; not every device tells
     std::vector<Device> devices;      ///< live input; empty in a replay
+    std::optional<Capture> capture;   ///< nothing in live runs
     IpFragments ip_fragments;
     std::vector<Source> sources;
     std::vector<ReducerReport> reducers;  ///< in the order of the chain
     std::uint64_t missing_together = 0;   ///< of the missing packets, those of events in which every source misses some
     std::uint64_t missing_at_end = 0;     ///< of the missing packets, those that may not have been sent yet
+    std::uint64_t missing_at_start = 0;   ///< ... and those that may have been sent before the run began
+    std::uint64_t cut_at_end = 0;         ///< incomplete events that lack only the former
+    std::uint64_t cut_at_start = 0;       ///< ... only the latter
+    bool input_stopped = false;           ///< a capture was not read to its end
     UnmatchedSenders unmatched;           ///< of the unsteered packets
     std::uint64_t rule_dropped_of_streams = 0;  ///< of dropped.flow_rule: packets that belonged to a stream
     /// `[events] overload`, and what Overload::prescale came to: summed over the builders.
@@ -133,6 +155,8 @@ struct Ledger {
     [[nodiscard]] std::uint64_t get(assemble::MessageCounter c) const { return messages[static_cast<std::size_t>(c)]; }
     [[nodiscard]] std::uint64_t get(assemble::EventCounter c) const { return events[static_cast<std::size_t>(c)]; }
     [[nodiscard]] std::uint64_t incomplete() const;
+    /// A capture could not be read to its end: what was open there may be whole, and more may have come.
+    [[nodiscard]] bool is_unread() const { return capture && !capture->unread.empty(); }
     /// Packets that weir had and that are not in an event for lack of anything but need: all of `dropped` but
     /// duplicates, and of what flow rules drop only what belonged to a stream.
     [[nodiscard]] std::uint64_t lost_packets() const;
@@ -145,8 +169,15 @@ struct Ledger {
         std::uint64_t packets = 0;
     };
     [[nodiscard]] std::vector<Loss> losses() const;
-    /// Packets of incomplete events, or numbered ones, that never came; not those that the end of the run cut off.
+    /// Packets of incomplete events, or numbered ones, that never came; not those that lie beyond its beginning or end.
     [[nodiscard]] std::uint64_t missing_packets() const;
+    /// How many they are is a guess: neither a format nor a sequence number says so.
+    [[nodiscard]] bool missing_is_guessed() const;
+    /// Numbers prove that every packet of the streams came, from the first to the last: what devices say they dropped
+    /// was none of them. They count what others send, too, and some count wrongly.
+    [[nodiscard]] bool all_came() const;
+    /// What devices say they dropped, as far as it may be data of the streams.
+    [[nodiscard]] std::uint64_t device_losses() const { return all_came() ? 0 : device_missed; }
     /// Of them, those that nobody saw by the packet sequence numbers of RoCE: no other counter has them.
     [[nodiscard]] std::uint64_t lost_psns() const;
     /// Packets that weir had and did not get as far as to read: their sequence numbers are missing just the same.

@@ -7,6 +7,7 @@
 #include "config/counted_numbers.hpp"
 #include "config/device_facts.hpp"
 #include "config/names.hpp"
+#include "observe/address_text.hpp"
 #include "observe/sink_account.hpp"
 #include "pipeline/pipeline.hpp"
 
@@ -32,6 +33,8 @@ void collect_input(const pipeline::Pipeline& pipeline, Ledger& ledger) {
         ledger.received = pipeline.capture()->records();
         ledger.received_bytes = pipeline.capture()->record_bytes();
         ledger.received_by = "capture reader";
+        ledger.capture = {pipeline.capture()->skipped(), pipeline.capture()->other_link(), pipeline.capture()->unread(),
+                          0};
         add(ledger.packets, pipeline.capture()->packets());
         return;
     }
@@ -85,8 +88,58 @@ void add_missing_psns(Ledger& ledger) {
             kept_all ? source.missing_packets - std::min(source.missing_packets, report.lost()) : 0;
         source.missing_packets = report.lost() + beyond;
         source.missing_at_end = std::min(source.missing_at_end, beyond);
+        source.missing_guessed = std::min(source.missing_guessed, beyond);
+        auto& at_start = source.ends.cut_at_start.packets;
+        at_start = std::min(at_start, beyond - source.missing_at_end);
     }
-    for (const Ledger::Source& source : ledger.sources) ledger.missing_at_end += source.missing_at_end;
+    for (const Ledger::Source& source : ledger.sources) {
+        ledger.missing_at_end += source.missing_at_end;
+        ledger.missing_at_start += source.ends.cut_at_start.packets;
+    }
+}
+
+stages::EventSpan::Summary span_of_events(const pipeline::Pipeline& pipeline) {
+    stages::EventSpan::Summary all;
+    for (const auto& worker : pipeline.work()) {
+        const stages::EventSpan::Summary one = worker->event_span();
+        all.first_ns = std::min(all.first_ns, one.first_ns);
+        all.last_ns = std::max(all.last_ns, one.last_ns);
+        all.longest_ns = std::max(all.longest_ns, one.longest_ns);
+    }
+    return all;
+}
+
+/// What lies beyond the beginning and the end of the recording, and which sources began late or stopped.
+void collect_ends(const pipeline::Pipeline& pipeline, Ledger& ledger) {
+    if (ledger.is_share) return;  // other builders have the events before and after
+    ledger.input_stopped = ledger.is_unread() || (pipeline.capture() != nullptr && pipeline.capture()->was_stopped());
+    const stages::EventSpan::Summary run = span_of_events(pipeline);
+    bool is_cut = false;
+    std::uint64_t stopped_events = 0;
+    for (std::uint32_t s = 0; s < ledger.sources.size(); ++s) {
+        std::vector<stages::SourceSpan::Summary> spans;
+        std::vector<stages::CutOff::Summary> cuts;
+        for (const auto& worker : pipeline.work()) {
+            spans.push_back(worker->source_span(s));
+            cuts.push_back(worker->cut_off(s));
+        }
+        Ledger::Source& source = ledger.sources[s];
+        const stages::SourceSpan::Summary span = stages::SourceSpan::join(spans);
+        source.ends = judge_ends(span, run, ledger.input_stopped);
+        if (ledger.is_unread()) source.ends.stopped.reset();  // it may go on behind what could be read
+        ledger.cut_at_start = std::max(ledger.cut_at_start, source.ends.cut_at_start.events);
+        if (source.ends.stopped) stopped_events = std::max(stopped_events, source.ends.stopped->events);
+        // A detector that has sent everything has nothing more to come; one that goes on may be in any event.
+        const bool goes_on = pipeline.is_live() && !pipeline.input_exhausted();
+        const bool reaches_beyond =
+            !source.ends.stopped && (goes_on || ledger.is_unread() || (!pipeline.is_live() && source.ends.cut_at_end));
+        if (reaches_beyond) source.missing_at_end = cut_off_packets(cuts);
+        is_cut |= source.missing_at_end > 0 || (reaches_beyond && span.after.events > 0 && source.ends.cut_at_end);
+    }
+    const std::uint64_t open_at_end = ledger.get(EventCounter::incomplete_end_of_run);
+    if (is_cut) ledger.cut_at_end = open_at_end - std::min(open_at_end, stopped_events);
+    if (ledger.is_unread()) ledger.cut_at_end = ledger.capture->cut_events;
+    ledger.cut_at_start = std::min(ledger.cut_at_start, ledger.incomplete() - open_at_end);
 }
 
 /// Whether what is missing of a source is known.
@@ -97,9 +150,12 @@ void judge_sequences(const pipeline::Pipeline& pipeline, Ledger& ledger) {
     ledger.sequence_known = ledger.all_sequenced = true;
     for (std::size_t i = 0; i < geometry.size(); ++i) {
         const bool sequenced = geometry[i].sequenced || numbered[i];
-        ledger.sequence_known &= sequenced || (geometry[i].message_bytes > 0 && geometry[i].packet_payload_bytes > 0);
+        ledger.sequence_known &= sequenced || geometry[i].message_packets > 0 ||
+                                 (geometry[i].message_bytes > 0 && geometry[i].packet_payload_bytes > 0);
         ledger.all_sequenced &= sequenced;
-        if (geometry[i].packet_payload_bytes > 0)
+        if (geometry[i].message_packets > 0)
+            ledger.packets_per_event += geometry[i].message_packets;
+        else if (geometry[i].packet_payload_bytes > 0)
             ledger.packets_per_event +=
                 (geometry[i].message_bytes + geometry[i].packet_payload_bytes - 1) / geometry[i].packet_payload_bytes;
     }
@@ -146,6 +202,18 @@ void collect_sinks(const pipeline::Pipeline& pipeline, Ledger& ledger) {
     ledger.events_synced = account.synced;
 }
 
+/// The packets of all but the first are counted by sender.
+void collect_senders(const stages::RxStage& rx, Ledger& ledger) {
+    for (const stages::OtherSenders::Sender& sender : rx.other_senders().list()) {
+        Ledger::Source& source = ledger.sources[sender.source];
+        if (source.senders.empty())
+            source.senders.push_back({address_text(rx.notes().address_of(sender.source)), source.packets});
+        source.senders.push_back({address_text(sender.address), sender.packets});
+        Ledger::Sender& first = source.senders.front();
+        first.packets -= std::min(first.packets, sender.packets);
+    }
+}
+
 void collect_rx(const pipeline::Pipeline& pipeline, Ledger& ledger) {
     for (const auto& rx : pipeline.rx()) {
         add(ledger.packets, rx->packets());
@@ -163,6 +231,7 @@ void collect_rx(const pipeline::Pipeline& pipeline, Ledger& ledger) {
             ledger.sources[s].missing_packets += rx->missing_packets(s);
         }
     }
+    for (const auto& rx : pipeline.rx()) collect_senders(*rx, ledger);
     ledger.rule_dropped_of_streams = pipeline.flows().dropped_of_streams(pipeline.rx());
 }
 
@@ -188,16 +257,15 @@ void collect_work(const pipeline::Pipeline& pipeline, Ledger& ledger) {
         ledger.stored_bytes += worker->stored_bytes();
         ledger.latency.add(worker->latency());
         ledger.missing_together += worker->missing_together();
-        for (std::uint32_t s = 0; s < ledger.sources.size(); ++s)
-            ledger.sources[s].missing_packets += worker->missing_packets(s);
+        if (ledger.capture) ledger.capture->cut_events += worker->cut_events();
     }
-    // A capture, and a detector that has sent everything, have nothing more to come.
-    if (!pipeline.is_live() || pipeline.input_exhausted()) return;
     for (std::uint32_t s = 0; s < ledger.sources.size(); ++s) {
-        std::vector<stages::CutOff::Summary> workers;
-        for (const auto& worker : pipeline.work()) workers.push_back(worker->cut_off(s));
-        ledger.sources[s].missing_at_end = cut_off_packets(workers);
+        stages::MissingPackets::Summary missing;
+        for (const auto& worker : pipeline.work()) missing.join(worker->missing_packets(s));
+        ledger.sources[s].missing_packets += missing.exact + missing.guessed();
+        ledger.sources[s].missing_guessed = missing.guessed();
     }
+    collect_ends(pipeline, ledger);
 }
 
 }  // namespace

@@ -80,6 +80,10 @@ nlohmann::json account_json(const Ledger& ledger) {
         if (device.missed_by_interface > 0) one["missed_by_interface"] = device.missed_by_interface;
         result["devices"].push_back(std::move(one));
     }
+    if (ledger.capture)
+        result["capture"] = {{"skipped", ledger.capture->skipped},
+                             {"other_link", ledger.capture->other_link},
+                             {"unread", ledger.capture->unread}};
     if (!ledger.psns.empty()) result["roce"] = queue_pairs_json(ledger);
     result["ip_fragments"] = {{"fragments", ledger.ip_fragments.fragments},
                               {"datagrams", ledger.ip_fragments.datagrams},
@@ -99,6 +103,13 @@ nlohmann::json account_json(const Ledger& ledger) {
     return result;
 }
 
+nlohmann::json senders_json(const Ledger::Source& source) {
+    nlohmann::json senders = nlohmann::json::array();
+    for (const Ledger::Sender& sender : source.senders)
+        senders.push_back({{"address", sender.address}, {"packets", sender.packets}});
+    return senders;
+}
+
 nlohmann::json ledger_json(const Ledger& ledger) {
     nlohmann::json result = account_json(ledger);
     nlohmann::json& sources = result["sources"] = nlohmann::json::array();
@@ -107,6 +118,9 @@ nlohmann::json ledger_json(const Ledger& ledger) {
                            {"packets", ledger.sources[i].packets},
                            {"missing_packets", ledger.sources[i].missing_packets},
                            {"refused", ledger.sources[i].refused}});
+        if (!ledger.sources[i].senders.empty()) sources.back()["senders"] = senders_json(ledger.sources[i]);
+        if (ledger.sources[i].missing_guessed > 0)
+            sources.back()["missing_guessed"] = ledger.sources[i].missing_guessed;
         if (ledger.numbers) sources.back()["numbers_missing"] = source_numbers_json(*ledger.numbers, i);
     }
     return result;

@@ -73,6 +73,9 @@ std::string ledger_text(const Ledger& ledger, double seconds, double active_seco
     if (ledger.get(PacketCounter::unsteered) + ledger.get(PacketCounter::control) > 0)
         text += fmt::format("          no stream wants them: {}, control: {}\n", ledger.get(PacketCounter::unsteered),
                             ledger.get(PacketCounter::control));
+    if (ledger.capture && ledger.capture->other_link > 0)
+        text += fmt::format("          and {} of interfaces that are not read, because they are no Ethernet\n",
+                            ledger.capture->other_link);
     text += fragments_text(ledger.ip_fragments);
     text += queue_pairs_text(ledger) + psns_text(ledger.psns);
     text += fmt::format("events    {} complete, {} incomplete, {} written\n", ledger.get(EventCounter::complete),
@@ -87,11 +90,14 @@ std::string ledger_text(const Ledger& ledger, double seconds, double active_seco
         text += fmt::format("          not written because of: {}\n", why);
     for (std::size_t i = 0; i < ledger.sources.size() && i < 32; ++i)
         if (ledger.sources[i].missing_packets > 0)
-            text += fmt::format("source {}  {} packets, {} missing\n", i, ledger.sources[i].packets,
-                                ledger.sources[i].missing_packets);
+            text +=
+                fmt::format("source {}  {} packets, {}{} missing\n", i, ledger.sources[i].packets,
+                            ledger.sources[i].missing_guessed > 0 ? "about " : "", ledger.sources[i].missing_packets);
     const auto loss = ledger.wire_loss();
     if (ledger.missing_at_end > 0)
         text += fmt::format("          the end of the run cut {} of them off\n", ledger.missing_at_end);
+    if (ledger.missing_at_start > 0)
+        text += fmt::format("          {} of them may have been sent before the run began\n", ledger.missing_at_start);
     text += fmt::format("lost before weir: {}", loss.has_value() ? std::to_string(*loss) + " packets" : "unknown");
     if (ledger.device_missed > 0) text += fmt::format(" (the device says it dropped {})", ledger.device_missed);
     if (idle_for_long(seconds, active_seconds))

@@ -34,7 +34,12 @@ struct Sum {
     bool unknown = false;
     std::string evidence;
 
-    [[nodiscard]] LossPlace place(std::string_view name, std::string_view title) && {
+    [[nodiscard]] LossPlace place(const Ledger& ledger, std::string_view name, std::string_view title) && {
+        if (packets > 0 && ledger.all_came()) {
+            evidence += "; by their numbers none of them was of a stream";
+            packets = 0;
+            unknown = false;
+        }
         if (unknown && packets > 0) evidence = "at least: " + evidence;
         return {name, title, unknown && packets == 0 ? std::nullopt : std::optional(packets), std::move(evidence)};
     }
@@ -119,7 +124,7 @@ LossPlace in_nic(const Ledger& ledger) {
                                                        port_text(device), packets_text(*device.missed)));
         }
     }
-    return std::move(sum).place("nic", "in the NIC");
+    return std::move(sum).place(ledger, "nic", "in the NIC");
 }
 
 LossPlace in_kernel(const Ledger& ledger) {
@@ -146,7 +151,7 @@ LossPlace in_kernel(const Ledger& ledger) {
         if (device.missed == 0) add_clause(sum.evidence, fmt::format("it counts none for {}", port_text(device)));
     }
     if (sum.evidence.empty()) sum.evidence = "the kernel is not on the way of these packets";
-    return std::move(sum).place("kernel", "in the kernel");
+    return std::move(sum).place(ledger, "kernel", "in the kernel");
 }
 
 /// What event numbers say, at the end or so far; null while they say nothing yet.
@@ -168,19 +173,20 @@ struct Way {
     std::uint64_t at_least = 0;
     std::string why_not_all;  ///< more may have been lost unseen; empty: it would have shown
 
-    explicit Way(const Ledger& ledger) : missing(ledger.missing_packets()), elsewhere(ledger.device_missed) {
+    explicit Way(const Ledger& ledger) : missing(ledger.missing_packets()), elsewhere(ledger.device_losses()) {
         // What carries a number was seen, whatever became of it later.
         elsewhere += ledger.all_sequenced ? ledger.unread_packets() : ledger.lost_packets();
         if (!ledger.all_sequenced) missing += absent_events(ledger) * ledger.packets_per_event;
         at_least = missing - std::min(missing, elsewhere);
         // What the PSNs of RoCE miss and weir did not throw away unread is in no other counter.
-        const std::uint64_t other = ledger.unread_packets() + ledger.device_missed;
+        const std::uint64_t other = ledger.unread_packets() + ledger.device_losses();
         at_least = std::max(at_least, ledger.lost_psns() - std::min(ledger.lost_psns(), other));
         why_not_all = why(ledger);
     }
 
 private:
     [[nodiscard]] static std::string why(const Ledger& ledger) {
+        if (ledger.is_unread()) return "the capture could not be read to its end";
         if (!ledger.sequence_known)
             return "of some sources neither the size of a message is known nor do packets carry sequence numbers";
         if (ledger.all_sequenced) return {};

@@ -52,8 +52,8 @@ std::string with_unit(std::string_view section, std::string_view counter) {
     if (name == "cycles") return "seconds";
     if (name == "bytes_in") return "in_bytes";
     if (name == "bytes_out") return "out_bytes";
-    const bool of_packets =
-        section == "device" || (section == "recorder" && (name == "seen" || name == "written" || name == "left_out"));
+    const bool of_packets = section == "device" || section == "capture" ||
+                            (section == "recorder" && (name == "seen" || name == "written" || name == "left_out"));
     return of_packets ? name + "_packets" : name;
 }
 

@@ -102,6 +102,7 @@ void add_ledger(Families& families, const json& ledger) {
     add_section(families, "packets", packets);
     add_section(families, "messages", member(ledger, "messages"));
     add_section(families, "events", member(ledger, "events"));
+    add_section(families, "capture", member(ledger, "capture"));
     add_section(families, "answers", member(member(ledger, "roce"), "answers"));
     add_reducers(families, member(ledger, "reduce"));
     if (const json& devices = member(ledger, "devices"); devices.is_array())

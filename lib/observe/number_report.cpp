@@ -89,6 +89,22 @@ NumberReport rules_of(const pipeline::Pipeline& pipeline) {
     return report;
 }
 
+/// Numbers that the field of the event number has, where only the field says how it wraps: a description of it may say
+/// more (`wrap_bits`), and built-in formats have all of them.
+std::uint64_t undeclared_turn(const pipeline::Pipeline& pipeline) {
+    const config::RunConfig& config = pipeline.options().config;
+    std::uint64_t turn = 0;
+    for (std::size_t i = 0; i < config.streams.size(); ++i) {
+        const unsigned bits = pipeline.options().streams[i].context.number_bits;
+        const auto spec = std::ranges::find(config.formats, config.streams[i].format, &wire::DeclaredSpec::name);
+        if (spec == config.formats.end() || spec->wrap_bits || bits > 32) return 0;
+        const std::uint64_t one = std::uint64_t{1} << bits;
+        if (turn != 0 && turn != one) return 0;
+        turn = one;
+    }
+    return turn;
+}
+
 std::optional<std::uint64_t> declared_stride(const pipeline::Pipeline& pipeline) {
     const std::optional<std::uint64_t> stride = pipeline.options().config.events.stride;
     return stride == config::EventsConfig::stride_sparse ? std::nullopt : stride;
@@ -106,6 +122,11 @@ std::string NumberReport::why_unknown() const {
     if (run.jumps() > 0)
         return fmt::format("event numbers jump {} times by more than {}: a damaged number, or a counter that was set",
                            run.jumps(), assemble::NumberAccount::gap_max);
+    if (const auto wrap = run.wrap(); wrap && !wrap->sure)
+        return fmt::format(
+            "event numbers go from {} to {}, either because their counter begins again there or because the events "
+            "between were lost (`event.wrap_bits` says that it has all numbers of its field)",
+            wrap->from, wrap->to);
     if (declared && run.odd() > 0)
         return fmt::format("{} steps between event numbers are no multiple of `events.stride`", run.odd());
     if (const auto stride = run.stride(); counts_frames && !declared && stride && *stride != 1)
@@ -119,7 +140,8 @@ std::string NumberReport::why_unknown() const {
 std::optional<NumberReport> report_settled_numbers(const pipeline::Pipeline& pipeline) {
     if (!pipeline.is_live()) return std::nullopt;
     NumberReport report = rules_of(pipeline);
-    std::optional<pipeline::EventNumbers::Summary> settled = pipeline.numbers().settled(declared_stride(pipeline));
+    std::optional<pipeline::EventNumbers::Summary> settled =
+        pipeline.numbers().settled(declared_stride(pipeline), undeclared_turn(pipeline));
     if (!settled) return std::nullopt;
     report.run = *std::move(settled);
     return report;
@@ -128,7 +150,8 @@ std::optional<NumberReport> report_settled_numbers(const pipeline::Pipeline& pip
 NumberReport report_numbers(const pipeline::Pipeline& pipeline) {
     const pipeline::Pipeline::Options& options = pipeline.options();
     NumberReport report = rules_of(pipeline);
-    report.run = pipeline.numbers().summary(declared_stride(pipeline), options.capture ? options.capture->loop : 1);
+    report.run = pipeline.numbers().summary(declared_stride(pipeline), options.capture ? options.capture->loop : 1,
+                                            undeclared_turn(pipeline));
     if (options.config.events.sources < options.config.sources.size()) return report;
     report.sources.resize(options.config.sources.size());
     for (std::uint32_t s = 0; s < report.sources.size(); ++s) {
@@ -162,6 +185,8 @@ nlohmann::json numbers_json(const NumberReport& report) {
         return json;
     }
     if (const auto stride = report.run.stride()) json["stride"] = *stride;
+    if (const auto wrap = report.run.wrap())
+        json["wrap"] = {{"from", wrap->from}, {"to", wrap->to}, {"times", wrap->times}};
     const std::vector<NumberReport::Range> ranges = all_ranges(report);
     json["ranges"] = ranges_json(ranges);
     std::uint64_t listed = 0;

@@ -1,6 +1,5 @@
 #include "observe/unmatched_senders.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "observe/address_text.hpp"
 #include "pipeline/pipeline.hpp"
 
 namespace weir::observe {
@@ -15,12 +15,6 @@ namespace weir::observe {
 namespace {
 
 using Sender = stages::RxNotes::Sender;
-
-std::string address_text(const stages::SenderAddress& address) {
-    std::array<char, INET6_ADDRSTRLEN> text{};
-    ::inet_ntop(address.ipv6 ? AF_INET6 : AF_INET, address.bytes.data(), text.data(), text.size());
-    return text.data();
-}
 
 bool is_set(const stages::SenderAddress& address) {
     return std::ranges::any_of(address.bytes, [](std::uint8_t byte) { return byte != 0; });

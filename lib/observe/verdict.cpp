@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/foreign_json.hpp"
+#include "observe/counted.hpp"
 
 namespace weir::observe {
 
@@ -16,19 +17,20 @@ using wire::PacketCounter;
 
 namespace {
 
-std::string counted(std::uint64_t n, const char* what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
 /// What is known to be lost, what might be, and what shows that nothing is.
 struct Proof {
     const Ledger& ledger;
     const Expectation& expected;
+    std::vector<std::string> unread;  ///< of captures: what may be there and was not seen
     std::vector<std::string> lost;
     std::vector<std::string> unknown;
     std::vector<std::string> known;
 
     [[nodiscard]] std::uint64_t get(EventCounter counter) const { return ledger.get(counter); }
+    /// Where what never came belongs: it may be on an interface of the capture that is not read.
+    [[nodiscard]] std::vector<std::string>& absent() {
+        return ledger.capture && ledger.capture->other_link > 0 ? unknown : lost;
+    }
     /// Distinct events of which anything came.
     [[nodiscard]] std::uint64_t events_seen() const {
         return get(EventCounter::opened) + get(EventCounter::refused_no_room) + get(EventCounter::refused_queue_full) +
@@ -51,21 +53,45 @@ void here(Proof& proof) {
 }
 
 void before(Proof& proof) {
-    if (proof.ledger.device_missed > 0)
-        proof.lost.push_back(fmt::format("the device dropped {}", counted(proof.ledger.device_missed, "packet")));
+    if (const std::uint64_t packets = proof.ledger.device_losses(); packets > 0)
+        proof.lost.push_back(fmt::format("the device dropped {}", counted(packets, "packet")));
+    else if (proof.ledger.device_missed > 0)
+        proof.known.push_back(fmt::format("the device says it dropped {}, but none of a stream is missing",
+                                          counted(proof.ledger.device_missed, "packet")));
     if (const std::uint64_t packets = proof.ledger.missing_packets(); packets > 0)
-        proof.lost.push_back(fmt::format("{} never came", counted(packets, "packet")));
+        proof.absent().push_back(fmt::format("{}{} never came", proof.ledger.missing_is_guessed() ? "about " : "",
+                                             counted(packets, "packet")));
 }
 
-/// Events that are not whole. Those that were open when a live run ended may have been cut off by that alone.
+/// Events that are not whole. Those at the beginning and the end of a run may have been cut off by that alone.
 void incomplete(Proof& proof) {
-    const std::uint64_t cut = proof.ledger.missing_at_end > 0 ? proof.get(EventCounter::incomplete_end_of_run) : 0;
-    if (const std::uint64_t events = proof.ledger.incomplete() - cut; events > 0)
-        proof.lost.push_back(
+    const bool is_unread = proof.ledger.is_unread();
+    const std::uint64_t all = proof.ledger.incomplete();
+    const std::uint64_t cut = std::min(all, proof.ledger.cut_at_end);
+    const std::uint64_t before = std::min(all - cut, proof.ledger.cut_at_start);
+    if (const std::uint64_t events = all - cut - before; events > 0)
+        proof.absent().push_back(
             fmt::format("{} incomplete", events == 1 ? "1 event is" : fmt::format("{} events are", events)));
     if (cut > 0)
-        proof.unknown.push_back(fmt::format(
-            "the end of the run cut {} off: what is missing there may not have been sent yet", counted(cut, "event")));
+        proof.unknown.push_back(fmt::format("the end of {} cut {} off: what is missing there may {}",
+                                            is_unread ? "what could be read" : "the run", counted(cut, "event"),
+                                            is_unread ? "be in the rest of the capture" : "not have been sent yet"));
+    if (before > 0)
+        proof.unknown.push_back(
+            fmt::format("the run began in the middle of {}: what is missing there may have been "
+                        "sent before",
+                        counted(before, "event")));
+}
+
+/// What a capture was to have, and could not be read; and what was left out, if that can be what is missing.
+void unread(Proof& proof) {
+    if (!proof.ledger.capture) return;
+    proof.unread = proof.ledger.capture->unread;
+    const std::uint64_t others = proof.ledger.capture->other_link;
+    if (others > 0 && (!proof.lost.empty() || !proof.unknown.empty()))
+        proof.unread.push_back(
+            fmt::format("{} of the capture's other interfaces {} not read: what is missing may be there",
+                        counted(others, "packet"), others == 1 ? "was" : "were"));
 }
 
 /// Whole events, by their numbers. True if none can be missing unseen.
@@ -74,9 +100,13 @@ bool numbers(Proof& proof) {
     const NumberReport& report = *proof.ledger.numbers;
     if (!report.why_unknown().empty()) return false;
     if (const std::uint64_t missing = report.missing(); missing > 0) {
-        proof.lost.push_back(fmt::format("{} never came at all: {}", counted(missing, "event"), ranges_text(report)));
+        proof.absent().push_back(
+            fmt::format("{} never came at all: {}", counted(missing, "event"), ranges_text(report)));
         return true;
     }
+    if (const auto wrap = report.run.wrap())
+        proof.known.push_back(fmt::format("event numbers go from {} to {} where their counter begins again, {}",
+                                          wrap->from, wrap->to, counted(wrap->times, "time")));
     const auto& epochs = report.run.epochs;
     const std::uint64_t seen = report.run.seen();
     if (seen == 1)
@@ -194,7 +224,7 @@ std::string_view name_of(Lossless lossless) noexcept {
 }
 
 Verdict judge(const Ledger& ledger, const Expectation& expected) {
-    Proof proof{ledger, expected, {}, {}, {}};
+    Proof proof{ledger, expected, {}, {}, {}, {}};
     Verdict verdict;
     verdict.came = ledger.stream_packets() > 0;
     here(proof);
@@ -206,13 +236,16 @@ Verdict judge(const Ledger& ledger, const Expectation& expected) {
                                                      : fmt::format("{} came, none of them for a configured stream",
                                                                    counted(ledger.received, "packet")));
     if (verdict.came || expected.events) whole_events(proof);
+    unread(proof);
     const auto take = [&](Lossless lossless, std::vector<std::string>& from) {
         verdict.lossless = lossless;
         verdict.evidence.insert(verdict.evidence.end(), from.begin(), from.end());
     };
     if (!proof.lost.empty()) {
         take(Lossless::no, proof.lost);
-    } else if (!proof.unknown.empty()) {
+        take(Lossless::no, proof.unread);
+    } else if (!proof.unread.empty() || !proof.unknown.empty()) {
+        take(Lossless::unknown, proof.unread);
         take(Lossless::unknown, proof.unknown);
     } else {
         take(Lossless::yes, proof.known);

@@ -7,15 +7,20 @@
 
 #include "observe/geometry_hint.hpp"
 #include "pipeline/pipeline.hpp"
+#include "wire/encapsulation.hpp"
 #include "wire/recognise.hpp"
 
 namespace weir::observe {
 
 namespace {
 
-std::string header_text(const stages::StreamRuntime& stream, const config::StreamConfig& config, std::uint32_t header) {
-    if (header != stages::RxNotes::other_byte_order) return wire::header_text(wire::Header::unpack(header));
-    return fmt::format("{} with byte_order = \"{}\"", config.format, stream.context.big_endian ? "little" : "big");
+Observations::Count header_count(const stages::StreamRuntime& stream, const config::StreamConfig& config,
+                                 std::uint32_t packed) {
+    if (packed == stages::RxNotes::other_byte_order)
+        return {
+            fmt::format("{} with byte_order = \"{}\"", config.format, stream.context.big_endian ? "little" : "big")};
+    const wire::Header header = wire::Header::unpack(packed);
+    return {.what = wire::header_text(header), .own_format = wire::header_format(header) == config.format};
 }
 
 std::string known_ids(const config::RunConfig& config) {
@@ -55,7 +60,10 @@ std::vector<Observations::Count> merged(const pipeline::Pipeline& pipeline, Samp
         for (const auto& entry : samples(*rx).entries())
             if (entry.count > 0) sums[entry.value] += entry.count;
     std::vector<Observations::Count> counts;
-    for (const auto& [value, packets] : sums) counts.push_back({text(value), packets});
+    for (const auto& [value, packets] : sums) {
+        counts.push_back(text(value));
+        counts.back().packets = packets;
+    }
     std::ranges::stable_sort(counts, std::ranges::greater{}, &Observations::Count::packets);
     return counts;
 }
@@ -71,6 +79,47 @@ void note_pause(const plan::Plan& plan, std::size_t index, const std::vector<pip
         port.pause_s = pause_s;
         port.pause_after_s = static_cast<double>(lcore->pause_after_ns) * 1e-9;
     }
+}
+
+/// What refused packets, and those of no stream, are.
+void note_odd_packets(const pipeline::Pipeline& pipeline, Observations& seen) {
+    const pipeline::Pipeline::Options& options = pipeline.options();
+    seen.wrong_lengths = merged(
+        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().wrong_lengths(); },
+        [&](std::uint64_t value) {
+            const stages::StreamRuntime& stream = options.streams[value >> 32U];
+            return Observations::Count{
+                fmt::format("{} bytes in a stream of {}", static_cast<std::uint32_t>(value), stream.format->name)};
+        });
+    if (pipeline.capture() != nullptr)
+        seen.stamps_ran_back_s = static_cast<double>(pipeline.capture()->ran_back_ns()) / core::ns_per_s;
+    seen.merged = merged(
+        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().merged(); },
+        [&](std::uint64_t value) {
+            const std::uint64_t count = value >> 16U & 0xffff;
+            const std::uint64_t bytes = value & 0xffff;
+            return Observations::Count{fmt::format("{} bytes = {} x {} in a stream of {}", bytes, count, bytes / count,
+                                                   options.streams[value >> 32U].format->name)};
+        });
+    seen.encapsulated = merged(
+        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().encapsulated(); },
+        [&](std::uint64_t value) {
+            const auto by = static_cast<wire::Encapsulation>(value & 0xff);
+            if (const std::uint64_t bytes = value >> 8U; bytes > 0 && seen.take_off.empty())
+                seen.take_off = fmt::format("editcap -L -C {} IN OUT", bytes);
+            return Observations::Count{std::string(wire::name_of(by))};
+        });
+    seen.unknown_ids = merged(
+        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().unknown_ids(); },
+        [](std::uint64_t value) { return Observations::Count{std::to_string(static_cast<std::uint32_t>(value))}; });
+    seen.known_ids = known_ids(options.config);
+    seen.headers = merged(
+        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().headers(); },
+        [&](std::uint64_t value) {
+            const auto stream = static_cast<std::size_t>(value >> 32U);
+            return header_count(options.streams[stream], options.config.streams[stream],
+                                static_cast<std::uint32_t>(value));
+        });
 }
 
 }  // namespace
@@ -151,23 +200,7 @@ Observations Watch::observations(const pipeline::Pipeline& pipeline, const Ledge
                               link.mbps, device.missed_by_interface, port.setup().interface});
         note_pause(options.plan, i, lcores, seen.ports.back());
     }
-    seen.wrong_lengths = merged(
-        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().wrong_lengths(); },
-        [&](std::uint64_t value) {
-            const stages::StreamRuntime& stream = options.streams[value >> 32U];
-            return fmt::format("{} bytes in a stream of {}", static_cast<std::uint32_t>(value), stream.format->name);
-        });
-    seen.unknown_ids = merged(
-        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().unknown_ids(); },
-        [](std::uint64_t value) { return std::to_string(static_cast<std::uint32_t>(value)); });
-    seen.known_ids = known_ids(options.config);
-    seen.headers = merged(
-        pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().headers(); },
-        [&](std::uint64_t value) {
-            const auto stream = static_cast<std::size_t>(value >> 32U);
-            return header_text(options.streams[stream], options.config.streams[stream],
-                               static_cast<std::uint32_t>(value));
-        });
+    note_odd_packets(pipeline, seen);
     return seen;
 }
 

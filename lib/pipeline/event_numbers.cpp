@@ -27,6 +27,12 @@ std::uint64_t EventNumbers::Summary::jumps() const {
     return sum_of(epochs, &assemble::NumberAccount::Result::jumps);
 }
 
+std::optional<assemble::NumberAccount::Result::Wrap> EventNumbers::Summary::wrap() const {
+    for (const auto& epoch : epochs)
+        if (epoch.wrap.times > 0) return epoch.wrap;
+    return std::nullopt;
+}
+
 std::uint64_t EventNumbers::Summary::odd() const {
     return sum_of(epochs, &assemble::NumberAccount::Result::odd);
 }
@@ -70,20 +76,26 @@ std::uint64_t EventNumbers::unlogged() const {
     return count;
 }
 
-EventNumbers::Summary EventNumbers::summary(std::optional<std::uint64_t> declared, std::uint32_t passes) const {
+EventNumbers::Summary EventNumbers::summary(std::optional<std::uint64_t> declared, std::uint32_t passes,
+                                            std::uint64_t turn) const {
     Summary summary;
-    for (const auto& [epoch, account] : epochs_) summary.epochs.push_back(account.result(declared, passes - 1));
+    for (const auto& [epoch, account] : epochs_) {
+        summary.epochs.push_back(account.result(declared, passes - 1));
+        if (passes == 1) assemble::NumberAccount::judge_wraps(summary.epochs.back(), turn);
+    }
     summary.unlogged = unlogged();
     return summary;
 }
 
-std::optional<EventNumbers::Summary> EventNumbers::settled(std::optional<std::uint64_t> declared) const {
+std::optional<EventNumbers::Summary> EventNumbers::settled(std::optional<std::uint64_t> declared,
+                                                           std::uint64_t turn) const {
     if (!settled_.up_to()) return std::nullopt;
     const auto [last_epoch, last] = *settled_.up_to();
     Summary summary;
     for (const auto& [epoch, account] : epochs_) {
         if (epoch > last_epoch) break;
         summary.epochs.push_back(epoch < last_epoch ? account.result(declared) : account.result_up_to(last, declared));
+        assemble::NumberAccount::judge_wraps(summary.epochs.back(), turn);
     }
     summary.unlogged = unlogged();
     return summary;

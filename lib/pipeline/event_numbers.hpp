@@ -28,6 +28,8 @@ public:
         /// Exact where all() are counted.
         [[nodiscard]] std::uint64_t missing() const;
         [[nodiscard]] std::uint64_t jumps() const;
+        /// The counter leaves numbers of its field out where it begins again; nothing: not as far as was seen.
+        [[nodiscard]] std::optional<assemble::NumberAccount::Result::Wrap> wrap() const;
         [[nodiscard]] std::uint64_t odd() const;
         /// Every epoch has numbers with a stride, or one number.
         [[nodiscard]] bool counted() const;
@@ -43,9 +45,11 @@ public:
     void look(core::TimeNs now);
     /// `declared`: the stride, where it is known; `passes`: of a looped capture, each of which may begin off the
     /// stride.
-    [[nodiscard]] Summary summary(std::optional<std::uint64_t> declared, std::uint32_t passes) const;
+    /// `turn`: numbers that the counter's field has; 0: it does not begin again, or is known to have all of them.
+    [[nodiscard]] Summary summary(std::optional<std::uint64_t> declared, std::uint32_t passes,
+                                  std::uint64_t turn) const;
     /// The same of the numbers that are settled, while the run goes on; nothing: none is.
-    [[nodiscard]] std::optional<Summary> settled(std::optional<std::uint64_t> declared) const;
+    [[nodiscard]] std::optional<Summary> settled(std::optional<std::uint64_t> declared, std::uint64_t turn) const;
 
 private:
     [[nodiscard]] std::uint64_t unlogged() const;

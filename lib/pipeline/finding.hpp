@@ -15,11 +15,13 @@ struct Finding {
     std::string sentence;
     std::string page;       ///< where to read on, with the section
     bool possible = false;  ///< data of this detector may have been lost; `loss` is false then
+    bool about = false;     ///< `packets` is a guess
 };
 
 /// "lost ..." or "remark ...", with where to read on; empty if there are none.
 [[nodiscard]] std::string findings_text(const std::vector<Finding>& findings);
-/// [{"counter", "packets", "loss", "possible", "sentence", "page"}, ...]
+/// [{"counter", "packets", "loss", "possible", "sentence", "page"}, ...], with "about": true where the number is a
+/// guess
 [[nodiscard]] nlohmann::json findings_json(const std::vector<Finding>& findings);
 
 }  // namespace weir::pipeline

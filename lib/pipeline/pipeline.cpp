@@ -63,9 +63,13 @@ Pipeline::Pipeline(Options options)
     if (any_answers(options_.config) && !options_.wait)
         event_room_ = std::make_unique<assemble::EventRoom>(static_cast<std::uint32_t>(plan.build.size()),
                                                             plan.open_max + plan.queued_max);
-    make_work();  // its memory is there before the first packet may come
+    const auto make_inputs = [&] {
+        inputs_ = std::make_unique<RunInputs>(plan, options_.capture, blocks_.get(), ports_, rings_);
+    };
+    if (options_.capture.has_value()) make_inputs();  // sends nothing before start(), and workers ask it
+    make_work();                                      // its memory is there before the first packet may come
     if (is_builder()) options_.builder->build_into(*blocks_, *fence_);
-    inputs_ = std::make_unique<RunInputs>(plan, options_.capture, blocks_.get(), ports_, rings_);
+    if (inputs_ == nullptr) make_inputs();
     flows_ = std::make_unique<RunFlows>(options_.config, owners_, plan.placement, inputs_->ports());
     make_rx(connect_rx());
     if (stages::PassSignals* const passes = inputs_->passes(); passes != nullptr)
@@ -123,6 +127,8 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
         stage.table.shards = static_cast<std::uint32_t>(plan.build.size());
         stage.table.sources = static_cast<std::uint32_t>(config.sources.size());
         stage.table.messages_max = plan.messages_per_rx;
+        stage.table.probation_max = plan.probation_per_source;
+        stage.table.waits = options_.wait;
         stage.table.buffers_max = plan.buffers_per_rx;
         stage.table.copies = plan.copies;
         stage.table.range_blocks = plan.range_blocks_per_rx;
@@ -132,8 +138,9 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
         stage.table.message_bytes_max = plan.message_bytes_max;
         stage.table.timeout_ns = config.events.timeout_ms * core::ns_per_ms;
         stage.table.number_bits = number_bits();
+        if (!is_builder()) stage.table.in_sequence = plan::make_in_sequence(config, options_.streams);
         stage.reassembly = plan.reassembly;
-        stage.reassembly.node = plan.memory_node(plan.rx[i]);
+        stage.header_bytes = plan.header_bytes;
         if (is_live() && configs.size() > 1) stage.pool = ports_.pools().of_rx(i);
         stage.listener.sources = plan::make_roce_sources(config, options_.streams, owners_, stage.index);
         stage.listener.timeout_ns = stage.table.timeout_ns;
@@ -150,7 +157,7 @@ void Pipeline::make_rx(std::vector<stages::RxStage::Config> configs) {
             stage.record = &options_.recorder->ring(i);
             options_.recorder->connect(i, *rx_signals_[i], options_.wait);
         }
-        const port::PreferNode memory(stage.reassembly.node);
+        const port::PreferNode memory(plan.memory_node(plan.rx[i]));
         rx_.push_back(std::make_unique<stages::RxStage>(stage, options_.streams, *rx_signals_[i], signals_));
     }
 }
@@ -221,6 +228,8 @@ void Pipeline::make_work() {
             config.build.push_back({&rings_.events(worker, shard), &rings_.released(worker, shard)});
         for (std::size_t rx = 0; rx < plan.rx.size(); ++rx) config.recycle.push_back(&rings_.recycle(worker, rx));
         config.clock = clock_.get();
+        if (inputs_ != nullptr && inputs_->capture() != nullptr) config.cut_ns = &inputs_->capture()->cut_ns();
+        config.timeout_ns = options_.config.events.timeout_ms * core::ns_per_ms;
         if (is_builder()) config.flush_after_ns = 5 * core::ns_per_ms;  // credits come back when events are written
         config.sources_needed = options_.config.events.sources;
         config.sources = options_.geometry;

@@ -35,7 +35,14 @@ struct OwnSources {
     std::uint32_t all = 0;
     std::uint32_t listened = 0;  ///< RoCE, in any order
     std::uint32_t reliable = 0;  ///< RoCE, connections that are answered
+    std::uint32_t ordered = 0;   ///< UDP, messages in order of sequence numbers
 };
+
+bool is_ordered(const config::RunConfig& config, const config::StreamConfig& stream) {
+    const wire::FormatEntry* const format = wire::find_format(stream.format);
+    return format != nullptr && stream.transport == config::Transport::udp &&
+           format->make_context(config::format_options(config, stream)).in_sequence;
+}
 
 /// Of one rx lcore: messages, sources, and what they are found by.
 std::uint64_t rx_bytes(const config::RunConfig& config, const Plan& plan, const OwnSources& own) {
@@ -45,6 +52,7 @@ std::uint64_t rx_bytes(const config::RunConfig& config, const Plan& plan, const 
     table.sources = static_cast<std::uint32_t>(config.sources.size());
     table.own.assign(table.sources, 0);
     std::fill_n(table.own.begin(), std::min(own.all, table.sources), std::uint8_t{1});
+    if (own.ordered > 0) table.in_sequence.assign(std::min(own.ordered, table.sources), 1);
     table.messages_max = plan.messages_per_rx;
     table.buffers_max = plan.buffers_per_rx;
     table.copies = plan.copies;
@@ -57,6 +65,7 @@ std::uint64_t rx_bytes(const config::RunConfig& config, const Plan& plan, const 
     bytes += table.sources * (counters_bytes + sizeof(assemble::SequenceTracker));
     if (own.listened > 0) bytes += roce::Listener::memory_bytes(own.listened, plan.psn_window);
     bytes += roce::InOrderReceiver::memory_bytes(own.reliable, plan.psn_window);
+    bytes += port::IpReassembly::memory_bytes(plan.reassembly);
     return bytes;
 }
 
@@ -67,6 +76,7 @@ std::uint64_t bookkeeping(const config::RunConfig& config, const Plan& plan) {
         OwnSources& share = shares[owners[source]];
         const config::StreamConfig& stream = config.streams[config.sources[source].stream];
         ++share.all;
+        if (is_ordered(config, stream)) ++share.ordered;
         if (stream.transport == config::Transport::roce)
             ++(stream.roce.service == roce::Service::rc ? share.reliable : share.listened);
     }

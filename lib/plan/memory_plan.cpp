@@ -102,7 +102,6 @@ std::map<int, std::uint64_t> sums(const config::RunConfig& config, const Plan& p
         here += (rx_count - 1) * port::Ring<port::Packet>::memory_bytes(plan.steer_ring);
         here += plan.build.size() * port::Ring<assemble::Command>::memory_bytes(plan.descriptor_ring);
         here += work_count * port::Ring<assemble::Message*>::memory_bytes(plan.messages_per_rx);
-        here += port::IpReassembly::memory_bytes(plan.reassembly);
     }
     for (const std::uint32_t lcore : plan.build) {
         std::uint64_t& here = bytes[plan.memory_node(lcore)];

@@ -164,8 +164,10 @@ void size_rings(const config::RunConfig& config, Plan& plan) {
     plan.roce_runs = roce ? 16384 : 0;
     const std::uint32_t own_sources = largest_share(config, plan.placement);
     const std::uint32_t over = shards > 1 ? shards * (assemble::ShardBoard::asked_max + 1) : 0;
-    const auto waiting = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(messages_max / own_sources, 16, 64));
-    plan.messages_per_rx = (plan.open_max + plan.queued_max + over + waiting) * own_sources +
+    // As many as a source that has begun again may interleave.
+    plan.probation_per_source =
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(messages_max / own_sources, 16, 64));
+    plan.messages_per_rx = (plan.open_max + plan.queued_max + over + plan.probation_per_source) * own_sources +
                            4 * port::PacketBatch::capacity + plan.roce_runs;
     plan.range_blocks_per_rx = std::min<std::uint32_t>(plan.messages_per_rx, 16384);
     plan.psn_window = psn_window(plan, own_sources);
@@ -225,21 +227,34 @@ void size_buffers(const config::RunConfig& config, const std::vector<stages::Sou
     plan.copies.above_held = plan.buffers_per_rx / 2;
 }
 
-/// Room for the pieces of IP datagrams. Interleaved, every source may have begun one of eight pieces; the rest is for
-/// those that lost a piece and wait for their time-out. A quarter of what messages can hold at most, so that in a
-/// replay what waits here never keeps the messages from room that they were promised.
+/// Pieces that the largest datagram comes in, over a path like the ports' links. What a capture's path was like nobody
+/// says.
+std::uint32_t pieces_of_largest(const config::RunConfig& config, const PlanInput& input) {
+    constexpr std::uint32_t datagram_bytes = 65535;
+    constexpr std::uint32_t usual_mtu = 1500;
+    constexpr std::uint32_t headers_bytes = wire::ipv6_header_bytes + wire::ipv6_fragment_header_bytes;
+    std::uint32_t mtu = input.replay ? usual_mtu : datagram_bytes;
+    for (const config::PortConfig& port : config.ports)
+        mtu = std::min(mtu, std::max<std::uint32_t>(port.mtu, 2 * headers_bytes));
+    const std::uint32_t piece_bytes = (mtu - headers_bytes) / 8 * 8;
+    return std::min((datagram_bytes + piece_bytes - 1) / piece_bytes, port::IpReassembly::pieces_max);
+}
+
+/// Room for the pieces of IP datagrams. Interleaved, every source may have begun one of 64 KiB, which with jumbo frames
+/// has eight pieces; the rest is for those that lost a piece and wait for their time-out. A quarter of what messages
+/// can hold at most, so that in a replay what waits here never keeps the messages from room that they were promised.
 void size_reassembly(const config::RunConfig& config, const std::vector<stages::SourceGeometry>& geometry,
-                     const std::vector<std::uint32_t>& header_bytes, Plan& plan) {
+                     const PlanInput& input, Plan& plan) {
     constexpr std::uint32_t pieces_for_losses = 256;
     const auto sources = static_cast<std::uint32_t>(geometry.size());
     plan.reassembly.buffers_max =
-        std::min(pieces_for_losses + sources * port::IpReassembly::pieces_max, plan.buffers_per_rx / 4);
+        std::min(pieces_for_losses + sources * pieces_of_largest(config, input), plan.buffers_per_rx / 4);
     plan.reassembly.datagrams_max = plan.reassembly.buffers_max / 2;  // whole ones have at least two pieces
     plan.reassembly.timeout_ns = config.events.ip_fragment_timeout_ms * core::ns_per_ms;
     // Headers of all layers with every extension that is followed, and what the formats read.
-    plan.reassembly.header_bytes = wire::ethernet_header_bytes + 2 * wire::vlan_tag_bytes + wire::ipv6_header_bytes +
-                                   wire::ipv6_extension_bytes_max + wire::udp_header_bytes +
-                                   (header_bytes.empty() ? 0 : *std::ranges::max_element(header_bytes));
+    plan.header_bytes = wire::ethernet_header_bytes + 2 * wire::vlan_tag_bytes + wire::ipv6_header_bytes +
+                        wire::ipv6_extension_bytes_max + wire::udp_header_bytes +
+                        (input.header_bytes.empty() ? 0 : *std::ranges::max_element(input.header_bytes));
 }
 
 }  // namespace
@@ -262,7 +277,7 @@ Plan make_plan(const config::RunConfig& config, const std::vector<stages::Source
                          config::buffer_room_bytes(port.devargs(), port.mtu)});
     plan.room_bytes = std::min<std::uint32_t>((room + 63) / 64 * 64, 65535 - 128);
     size_buffers(config, geometry, input, plan);
-    size_reassembly(config, geometry, input.header_bytes, plan);
+    size_reassembly(config, geometry, input, plan);
     size_events(config, geometry, plan);
     std::uint32_t largest = 0;
     for (const config::StreamConfig& stream : config.streams)

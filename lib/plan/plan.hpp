@@ -62,8 +62,10 @@ struct Plan {
     std::vector<Pool> pools;
     std::uint32_t pool_buffers = 0;         ///< of all pools
     port::IpReassembly::Config reassembly;  ///< of each rx lcore
+    std::uint32_t header_bytes = 0;         ///< of a frame: all headers lie within
     assemble::CopyConfig copies;            ///< of each rx lcore
     std::uint32_t messages_per_rx = 0;
+    std::uint32_t probation_per_source = 0;  ///< messages
     std::uint32_t message_bytes_max = 0;
     std::uint32_t roce_runs = 0;   ///< per rx lcore
     std::uint32_t psn_window = 0;  ///< PSNs remembered per RoCE connection

@@ -57,6 +57,7 @@ std::vector<stages::StreamRuntime> make_streams(const config::RunConfig& config)
         stream.roce = from.transport == config::Transport::roce;
         stream.check_icrc = from.icrc == config::IcrcMode::check;
         stream.source_in_header = from.source_by == config::SourceBy::header;
+        stream.any_sender = stream.roce || from.senders == config::Senders::any;
         stream.first_source = from.first_source;
         stream.source_count = from.source_count;
         stream.source_ids = core::NumberIndex(from.source_ids);
@@ -122,10 +123,23 @@ std::vector<stages::SourceGeometry> make_geometry(const config::RunConfig& confi
             known.message_bytes = stream.context.message_bytes;
             known.packet_payload_bytes = stream.context.payload_bytes;
             known.sequenced = stream.sequenced();
+            known.message_packets = stream.context.packets_per_message;
+            known.lane_bytes = stream.context.sls.lane_packets * stream.context.payload_bytes;
         }
         geometry.push_back(known);
     }
     return geometry;
+}
+
+std::vector<std::uint8_t> make_in_sequence(const config::RunConfig& config,
+                                           const std::vector<stages::StreamRuntime>& streams) {
+    std::vector<std::uint8_t> ordered;
+    for (const config::SourceConfig& source : config.sources) {
+        const stages::StreamRuntime& stream = streams[source.stream];
+        ordered.push_back(!stream.roce && stream.context.in_sequence ? 1 : 0);
+    }
+    if (std::ranges::none_of(ordered, [](std::uint8_t one) { return one != 0; })) ordered.clear();
+    return ordered;
 }
 
 std::vector<std::uint8_t> make_number_bits(const config::RunConfig& config,

@@ -29,6 +29,10 @@ namespace weir::plan {
                                                                 const std::vector<stages::StreamRuntime>& streams);
 
 /// Per source: width of its event number on the wire.
+/// Of each source: whether its messages are put in order by sequence numbers. Empty: of none.
+[[nodiscard]] std::vector<std::uint8_t> make_in_sequence(const config::RunConfig& config,
+                                                         const std::vector<stages::StreamRuntime>& streams);
+
 [[nodiscard]] std::vector<std::uint8_t> make_number_bits(const config::RunConfig& config,
                                                          const std::vector<stages::StreamRuntime>& streams);
 

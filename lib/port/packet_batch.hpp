@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "port/buffers.hpp"
 #include "port/ring.hpp"
@@ -37,6 +38,13 @@ public:
     /// Takes over up to `wanted` packets of a ring, as far as there is room, and says how many.
     std::uint32_t pull_from(Ring<Packet>& ring, std::uint32_t wanted = capacity) noexcept {
         const std::uint32_t count = ring.pop(room().first(wanted < capacity - end_ ? wanted : capacity - end_));
+        filled(count);
+        return count;
+    }
+    /// The same for packets as long as `wanted` says so of the next one.
+    template <class Wanted>
+    std::uint32_t pull_while(Ring<Packet>& ring, Wanted&& wanted) noexcept {
+        const std::uint32_t count = ring.pop_while(room(), std::forward<Wanted>(wanted));
         filled(count);
         return count;
     }

@@ -77,6 +77,24 @@ public:
         ::rte_ring_dequeue_zc_elem_finish(ring_, popped);
         return popped;
     }
+    /// Takes elements out as long as `wanted` says so of the next one, up to `items.size()`, and says how many.
+    template <class Wanted>
+    std::uint32_t pop_while(std::span<T> items, Wanted&& wanted) noexcept {
+        rte_ring_zc_data found;
+        const std::uint32_t there = ::rte_ring_dequeue_zc_burst_elem_start(
+            ring_, element_bytes, static_cast<unsigned>(items.size()), &found, nullptr);
+        if (there == 0) return 0;
+        std::uint32_t count = 0;
+        for (; count < there; ++count) {
+            const bool wrapped = count >= found.n1;
+            const auto* const from = static_cast<const std::byte*>(wrapped ? found.ptr2 : found.ptr1);
+            const std::uint32_t at = wrapped ? count - found.n1 : count;
+            std::memcpy(&items[count], from + std::size_t{element_bytes} * at, element_bytes);
+            if (!wanted(items[count])) break;
+        }
+        ::rte_ring_dequeue_zc_elem_finish(ring_, count);
+        return count;
+    }
     /// Elements in it; for any thread, approximate while producer and consumer work, never more than capacity().
     [[nodiscard]] std::uint32_t count() const noexcept {
         // As rte_ring_count, with loads that a thread outside may do.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "probe/rdma_finder.hpp"
 #include "probe/stream_finder.hpp"
@@ -22,6 +23,7 @@ std::vector<FoundFlow> flows_of(const PacketSample& sample, const std::vector<st
                         .bytes = flow.payload_bytes,
                         .payload_min = flow.payload_min,
                         .payload_max = flow.payload_max,
+                        .ip_bytes_max = flow.ip_bytes_max,
                         .sports = flow.sports.size(),
                         .what = what[i]};
         if (flow.key.vlan != no_vlan) found.vlan = flow.key.vlan;
@@ -48,23 +50,79 @@ bool meets(const FoundStream& a, const FoundStream& b) {
            b.numbers.first <= a.numbers.last && a.numbers.stride == b.numbers.stride;
 }
 
+/// Where others send to a stream's UDP ports, it says who its own senders are; failing that, whom they send to.
+void name_senders(FoundStream& found, const PacketSample& sample) {
+    constexpr std::size_t named_most = 256;
+    if (found.stream.transport != config::Transport::udp) return;
+    std::set<IpText> from;
+    std::set<IpText> to;
+    for (const std::uint32_t flow : found.flows) {
+        from.insert(sample.flows()[flow].key.src);
+        to.insert(sample.flows()[flow].key.dst);
+    }
+    bool others = false;
+    bool other_senders = true;
+    for (std::uint32_t flow = 0; flow < sample.flows().size(); ++flow) {
+        const FlowKey& key = sample.flows()[flow].key;
+        if (std::ranges::find(found.stream.udp_dst, key.dport) == found.stream.udp_dst.end() ||
+            std::ranges::find(found.flows, flow) != found.flows.end())
+            continue;
+        others = true;
+        other_senders = other_senders && !from.contains(key.src);
+    }
+    if (!others) return;
+    const std::set<IpText>& named = other_senders ? from : to;
+    std::vector<config::IpAddress>& list = other_senders ? found.stream.src : found.stream.dst;
+    if (!list.empty() || named.size() > named_most) return;
+    for (const IpText& address : named) list.push_back(*config::parse_ip_address(address.text()));
+}
+
+/// Whether some packet could be of both.
+bool claims_the_same(const FoundStream& a, const FoundStream& b) {
+    const auto overlap = [](const std::vector<config::IpAddress>& first, const std::vector<config::IpAddress>& second) {
+        return first.empty() || second.empty() || std::ranges::any_of(first, [&](const config::IpAddress& address) {
+                   return std::ranges::find(second, address) != second.end();
+               });
+    };
+    const bool same_port = std::ranges::any_of(a.stream.udp_dst, [&](std::uint16_t port) {
+        return std::ranges::find(b.stream.udp_dst, port) != b.stream.udp_dst.end();
+    });
+    return same_port && overlap(a.stream.src, b.stream.src) && overlap(a.stream.dst, b.stream.dst);
+}
+
+/// Why a stream is none, whatever else is there.
+std::string fault_of(const FoundStream& found) {
+    if (found.packets > 0 && found.rejected >= found.packets) return "not one of its packets is accepted";
+    if (found.basis != Basis::guess) return "";
+    if (found.rejected * 2 > found.packets) return "it is a guess that fits the lesser part of its packets";
+    return found.complete == 0 ? "it is a guess, and no event is whole with it" : "";
+}
+
+std::string reason_against(const FoundStream& other, const FoundStream& main) {
+    const bool counted = other.stream.event == config::EventBy::count || main.stream.event == config::EventBy::count;
+    if (other.basis == Basis::guess && main.basis != Basis::guess) return "its format is only a guess";
+    if (main.stream.event == config::EventBy::arrival || other.stream.event == config::EventBy::arrival)
+        return "events numbered by arrival have one source";
+    if (counted || !meets(main, other)) return "its event numbers are not those of the first stream: a run of its own";
+    return "";
+}
+
 /// The largest stream is proposed, and with it those that share its events.
 void choose(std::vector<FoundStream>& streams) {
-    if (streams.empty()) return;
-    const FoundStream& main = streams.front();
-    for (FoundStream& other : streams) {
-        if (&other == &main) continue;
-        const bool counted =
-            other.stream.event == config::EventBy::count || main.stream.event == config::EventBy::count;
-        if (other.basis == Basis::guess && main.basis != Basis::guess)
-            other.left_out = "its format is only a guess";
-        else if (main.stream.event == config::EventBy::arrival || other.stream.event == config::EventBy::arrival)
-            other.left_out = "events numbered by arrival have one source";
-        else if (counted || !meets(main, other))
-            other.left_out = "its event numbers are not those of the first stream: a run of its own";
+    const auto proposed = [](const FoundStream& found) { return found.left_out.empty(); };
+    for (FoundStream& found : streams) found.left_out = fault_of(found);
+    std::stable_partition(streams.begin(), streams.end(), proposed);
+    for (std::size_t i = 1; i < streams.size(); ++i) {
+        FoundStream& other = streams[i];
+        if (!proposed(other)) break;
+        other.left_out = reason_against(other, streams.front());
+        const auto before = std::span(streams).first(i);
+        if (proposed(other) && std::ranges::any_of(before, [&](const FoundStream& earlier) {
+                return proposed(earlier) && claims_the_same(earlier, other);
+            }))
+            other.left_out = "it shares a UDP port with another stream, and no address tells the two apart";
     }
-    std::stable_partition(streams.begin(), streams.end(),
-                          [](const FoundStream& found) { return found.left_out.empty(); });
+    std::stable_partition(streams.begin(), streams.end(), proposed);
 }
 
 void add_remarks(Findings& out) {
@@ -102,11 +160,19 @@ Findings find(const PacketSample& sample, const std::vector<wire::DeclaredSpec>&
     out.streams.insert(out.streams.end(), udp.begin(), udp.end());
     std::ranges::stable_sort(out.streams, std::greater<>(),
                              [](const FoundStream& each) { return std::pair(each.basis != Basis::guess, each.bytes); });
+    for (FoundStream& found : out.streams) name_senders(found, sample);
     choose(out.streams);
     out.flows = flows_of(sample, what);
     out.others = others_of(sample);
     add_remarks(out);
     return out;
+}
+
+void Findings::leave_out(std::size_t index, const std::string& why) {
+    streams[index].left_out = why;
+    remarks.push_back(fmt::format("{} is not proposed: {}", streams[index].stream.format, why));
+    std::stable_partition(streams.begin(), streams.end(),
+                          [](const FoundStream& found) { return found.left_out.empty(); });
 }
 
 std::string_view basis_text(Basis basis) noexcept {
@@ -115,6 +181,8 @@ std::string_view basis_text(Basis basis) noexcept {
             return "recognised";
         case Basis::declared:
             return "your [[format]]";
+        case Basis::shipped:
+            return "a [[format]] that weir ships";
         case Basis::rdma:
             return "RDMA messages";
         case Basis::guess:

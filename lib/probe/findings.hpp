@@ -17,6 +17,7 @@ namespace weir::probe {
 enum class Basis : std::uint8_t {
     format,    ///< a format of weir's has marks that the packets have
     declared,  ///< a [[format]] that the user named fits
+    shipped,   ///< a [[format]] of formats/*.toml fits
     rdma,      ///< RoCEv2 says where messages begin and end
     guess,     ///< a [[format]] made up from what is constant and what counts
     message,   ///< nothing of the payload is understood: each datagram is an event
@@ -62,6 +63,7 @@ struct FoundStream {
     std::uint64_t control = 0;          ///< heartbeats and the like
     std::uint64_t events = 0;           ///< numbers seen; of RDMA without numbers: messages
     std::uint64_t complete = 0;         ///< all sources whole
+    std::uint64_t met = 0;              ///< something of all sources; 0: it was not looked at
     std::uint64_t event_bytes = 0;      ///< the largest
     std::uint32_t message_packets = 0;  ///< the most packets of one message
     std::uint64_t message_bytes_min = 0;
@@ -84,9 +86,24 @@ struct FoundFlow {
     std::uint64_t bytes = 0;  ///< of payload
     std::uint32_t payload_min = 0;
     std::uint32_t payload_max = 0;
+    std::uint32_t ip_bytes_max = 0;  ///< the largest IP packet
     std::size_t sports = 0;
     bool reversed = false;  ///< there is a flow the other way between the two: a conversation
     std::string what;       ///< the format it was taken for, or why none
+};
+
+/// What came of the sample when it went through the assembly of a run with the proposed configuration.
+struct Trial {
+    bool done = false;
+    std::string why_not{};  ///< it was not done
+    std::uint64_t events = 0;
+    std::uint64_t complete = 0;
+    std::uint64_t cut_packets = 0;  ///< taken for whole here; a replay of the capture drops them as truncated
+    /// Packets of the proposed streams that went into no event, by counter.
+    std::vector<std::pair<std::string, std::uint64_t>> lost{};
+
+    /// A replay of the same packets gives no complete event.
+    [[nodiscard]] bool gives_nothing() const noexcept { return done && complete == 0; }
 };
 
 struct Findings {
@@ -103,9 +120,20 @@ struct Findings {
     std::vector<FoundFlow> flows;
     std::vector<FoundStream> streams;  ///< the proposed ones first
     std::vector<std::string> remarks;
+    Trial trial;  ///< of the proposed streams
+    /// How many sources make an event complete, where these are not all: they do not count together.
+    std::optional<std::uint32_t> sources_needed{};
 
     /// There is something to make a configuration of.
     [[nodiscard]] bool recognised() const noexcept { return !streams.empty() && streams.front().left_out.empty(); }
+    /// The streams that the configuration has: the first ones.
+    [[nodiscard]] std::size_t proposed() const noexcept {
+        std::size_t count = 0;
+        while (count < streams.size() && streams[count].left_out.empty()) ++count;
+        return count;
+    }
+    /// The proposal does without this one; `remarks` says so, too.
+    void leave_out(std::size_t index, const std::string& why);
     [[nodiscard]] double seconds() const noexcept { return static_cast<double>(last_ns - first_ns) * 1e-9; }
 };
 

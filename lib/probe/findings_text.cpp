@@ -77,6 +77,79 @@ std::string stream_text(const FoundStream& found) {
     return out;
 }
 
+std::string lost_text(const Trial& trial) {
+    std::string out;
+    for (const auto& [name, count] : trial.lost)
+        out += fmt::format("{}{} {}", out.empty() ? "; packets: " : ", ", count, name);
+    return out;
+}
+
+/// What the proposal does with these packets.
+std::string trial_text(const Findings& findings) {
+    const Trial& trial = findings.trial;
+    if (!findings.recognised()) return "";
+    if (!trial.done)
+        return trial.why_not.empty() ? "" : fmt::format("\nthe configuration was not tried: {}\n", trial.why_not);
+    std::string out = "\nthe configuration, tried on these packets: ";
+    if (trial.gives_nothing())
+        out += fmt::format("NOTHING COMES OUT WHOLE: of {} events none is complete", trial.events);
+    else
+        out += fmt::format("{} of {} events whole", trial.complete, trial.events);
+    out += lost_text(trial) + "\n";
+    if (trial.cut_packets > 0)
+        out +=
+            fmt::format("their headers say so: of this capture a replay gives less, since {} packets were cut in it\n",
+                        trial.cut_packets);
+    return out;
+}
+
+nlohmann::json stream_json(const FoundStream& found) {
+    nlohmann::json stream{{"format", found.stream.format},
+                          {"basis", basis_text(found.basis)},
+                          {"confidence", found.confidence},
+                          {"evidence", found.evidence},
+                          {"doubts", found.doubts},
+                          {"proposed", found.left_out.empty()},
+                          {"left_out", found.left_out},
+                          {"packets", found.packets},
+                          {"bytes", found.bytes},
+                          {"rejected", found.rejected},
+                          {"control", found.control},
+                          {"events", found.events},
+                          {"complete", found.complete},
+                          {"event_bytes", found.event_bytes},
+                          {"message_packets", found.message_packets},
+                          {"packets_per_second", per_second(found.packets, found.first_ns, found.last_ns)},
+                          {"gbps", per_second(found.bytes * 8, found.first_ns, found.last_ns) * 1e-9},
+                          {"events_per_second", per_second(found.events, found.first_ns, found.last_ns)},
+                          {"numbers",
+                           {{"first", found.numbers.first},
+                            {"last", found.numbers.last},
+                            {"distinct", found.numbers.distinct},
+                            {"stride", found.numbers.stride},
+                            {"missing", found.numbers.missing}}}};
+    stream["sources"] = nlohmann::json::array();
+    for (const FoundSource& source : found.sources)
+        stream["sources"].push_back(
+            {{"label", source.label},
+             {"packets", source.packets},
+             {"bytes", source.bytes},
+             {"messages", source.messages},
+             {"whole", source.whole},
+             {"duplicates", source.duplicates},
+             {"disordered", source.disordered},
+             {"missing_packets", source.missing_packets ? nlohmann::json(*source.missing_packets) : nlohmann::json()}});
+    return stream;
+}
+
+nlohmann::json trial_json(const Trial& trial) {
+    nlohmann::json out{
+        {"done", trial.done},         {"why_not", trial.why_not},         {"events", trial.events},
+        {"complete", trial.complete}, {"cut_packets", trial.cut_packets}, {"lost", nlohmann::json::object()}};
+    for (const auto& [name, count] : trial.lost) out["lost"][name] = count;
+    return out;
+}
+
 }  // namespace
 
 std::string findings_text(const Findings& findings) {
@@ -86,9 +159,13 @@ std::string findings_text(const Findings& findings) {
     if (!findings.cut_off.empty()) out += findings.cut_off + "\n";
     out += flows_table(findings);
     for (const FoundStream& found : findings.streams) out += stream_text(found);
+    out += trial_text(findings);
     if (!findings.remarks.empty()) out += "\n";
     for (const std::string& remark : findings.remarks) out += remark + "\n";
-    if (!findings.recognised()) out += "\nnothing was recognised: there is no configuration to propose\n";
+    if (!findings.recognised())
+        out += fmt::format(
+            "\n{}: there is no configuration to propose\n",
+            findings.streams.empty() ? "nothing was recognised" : "nothing was recognised that gives whole events");
     return out;
 }
 
@@ -117,45 +194,9 @@ nlohmann::json findings_json(const Findings& findings) {
                                 {"payload_min", flow.payload_min},
                                 {"payload_max", flow.payload_max},
                                 {"what", flow.what}});
+    out["trial"] = trial_json(findings.trial);
     out["streams"] = nlohmann::json::array();
-    for (const FoundStream& found : findings.streams) {
-        nlohmann::json stream{{"format", found.stream.format},
-                              {"basis", basis_text(found.basis)},
-                              {"confidence", found.confidence},
-                              {"evidence", found.evidence},
-                              {"doubts", found.doubts},
-                              {"proposed", found.left_out.empty()},
-                              {"packets", found.packets},
-                              {"bytes", found.bytes},
-                              {"rejected", found.rejected},
-                              {"control", found.control},
-                              {"events", found.events},
-                              {"complete", found.complete},
-                              {"event_bytes", found.event_bytes},
-                              {"message_packets", found.message_packets},
-                              {"packets_per_second", per_second(found.packets, found.first_ns, found.last_ns)},
-                              {"gbps", per_second(found.bytes * 8, found.first_ns, found.last_ns) * 1e-9},
-                              {"events_per_second", per_second(found.events, found.first_ns, found.last_ns)},
-                              {"numbers",
-                               {{"first", found.numbers.first},
-                                {"last", found.numbers.last},
-                                {"distinct", found.numbers.distinct},
-                                {"stride", found.numbers.stride},
-                                {"missing", found.numbers.missing}}}};
-        stream["sources"] = nlohmann::json::array();
-        for (const FoundSource& source : found.sources)
-            stream["sources"].push_back(
-                {{"label", source.label},
-                 {"packets", source.packets},
-                 {"bytes", source.bytes},
-                 {"messages", source.messages},
-                 {"whole", source.whole},
-                 {"duplicates", source.duplicates},
-                 {"disordered", source.disordered},
-                 {"missing_packets",
-                  source.missing_packets ? nlohmann::json(*source.missing_packets) : nlohmann::json()}});
-        out["streams"].push_back(std::move(stream));
-    }
+    for (const FoundStream& found : findings.streams) out["streams"].push_back(stream_json(found));
     return out;
 }
 

@@ -1,36 +1,33 @@
 #include "probe/fragment_join.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "wire/bytes.hpp"
 #include "wire/network.hpp"
 
 namespace weir::probe {
-namespace {
 
-struct PiecePlace {
-    std::uint32_t id = 0;
-    std::uint32_t offset = 0;
-    bool more = false;
-};
-
-/// RFC 791 section 3.1; RFC 8200 section 4.5, whose header lies right before the piece.
-PiecePlace place_of(const wire::Datagram& piece) {
-    if (piece.ipv6) {
-        const std::byte* header = piece.payload - wire::ipv6_fragment_header_bytes;
-        const std::uint32_t field = wire::load_be<std::uint16_t>(header + 2);
-        return {wire::load_be<std::uint32_t>(header + 4), field & 0xfff8U, (field & 1U) != 0};
+/// As in a run (port::IpReassembly): copies of a piece say nothing, an overlap or a second end spoils the datagram, and
+/// so do more pieces than are put together.
+bool FragmentJoin::fits(Open& open, const wire::PiecePlace& place) {
+    const auto after = open.pieces.upper_bound(place.begin);
+    const auto next = after == open.pieces.begin() ? after : std::prev(after);
+    for (auto at = next; at != open.pieces.end() && at->first < place.end; ++at) {
+        if (at->first == place.begin && at->second == place.end) return false;
+        open.spoiled = open.spoiled || at->second > place.begin;
     }
-    const std::uint32_t field = wire::load_be<std::uint16_t>(piece.ip + 6);
-    return {wire::load_be<std::uint16_t>(piece.ip + 4), (field & 0x1fffU) * 8, (field & 0x2000U) != 0};
+    const std::uint32_t furthest = open.pieces.empty() ? 0 : std::prev(open.pieces.end())->second;
+    open.spoiled = open.spoiled || open.pieces.size() == wire::ip_pieces_max ||
+                   (open.total == 0 ? place.last && furthest >= place.end
+                                    : place.last != (place.end == open.total) || place.end > open.total);
+    return !open.spoiled;
 }
-
-}  // namespace
 
 std::optional<FragmentJoin::Whole> FragmentJoin::add(const wire::Datagram& piece, std::uint32_t head_bytes,
                                                      core::TimeNs time_ns) {
-    const PiecePlace place = place_of(piece);
-    const Key key{IpText::source_of(piece), IpText::destination_of(piece), place.id};
+    const wire::PiecePlace place = wire::place_of(piece);
+    const Key key{IpText::source_of(piece), IpText::destination_of(piece), place.identification};
     const auto [at, fresh] = open_.try_emplace(key);
     Open& open = at->second;
     if (fresh) {
@@ -42,10 +39,11 @@ std::optional<FragmentJoin::Whole> FragmentJoin::add(const wire::Datagram& piece
             order_.pop_front();
         }
     }
-    if (!open.pieces.emplace(place.offset, piece.payload_bytes).second) return std::nullopt;
+    if (!fits(open, place)) return std::nullopt;
+    open.pieces.emplace(place.begin, place.end);
     open.bytes += piece.payload_bytes;
-    if (!place.more) open.total = place.offset + piece.payload_bytes;
-    if (place.offset == 0 && piece.payload_bytes >= wire::udp_header_bytes) {
+    if (place.last) open.total = place.end;
+    if (place.begin == 0 && piece.payload_bytes >= wire::udp_header_bytes) {
         open.whole.sport = wire::load_be<std::uint16_t>(piece.payload);
         open.whole.dport = wire::load_be<std::uint16_t>(piece.payload + 2);
         const std::uint32_t bytes = std::min(piece.payload_bytes - wire::udp_header_bytes, head_bytes);

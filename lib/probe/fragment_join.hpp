@@ -10,6 +10,7 @@
 
 #include "core/units.hpp"
 #include "probe/ip_text.hpp"
+#include "wire/network.hpp"
 
 namespace weir::probe {
 
@@ -42,10 +43,13 @@ private:
     };
     struct Open {
         Whole whole;
-        std::map<std::uint32_t, std::uint32_t> pieces;  ///< offset → bytes
+        std::map<std::uint32_t, std::uint32_t> pieces;  ///< begin → end
         std::uint32_t bytes = 0;
         std::uint32_t total = 0;  ///< 0: the last piece has not come
+        bool spoiled = false;     ///< it never becomes whole
     };
+
+    [[nodiscard]] static bool fits(Open& open, const wire::PiecePlace& place);
 
     std::map<Key, Open> open_;
     std::deque<Key> order_;

@@ -24,23 +24,29 @@ void MessageAccount::add(std::uint32_t index, const wire::Fragment& fragment, co
     ++source.packets;
     source.bytes += fragment.bytes;
     follow(index, fragment.sequence);
-    const bool earlier = fragment.number < source.highest ||
-                         (fragment.number == source.highest && fragment.offset < source.highest_offset);
+    const auto [at, fresh] = events_[fragment.number].try_emplace(index);
+    Message& message = at->second;
+    if (fresh) {
+        message.first_ns = message.last_ns = time_ns;
+        message.in_sequence = fragment.in_sequence;
+        message.first_sequence = fragment.sequence;
+    }
+    const std::uint32_t offset = place_of(message, fragment);
+    const bool earlier =
+        fragment.number < source.highest || (fragment.number == source.highest && offset < source.highest_offset);
     if (source.begun && earlier) ++source.disordered;
     if (!source.begun || !earlier) {
         source.highest = fragment.number;
-        source.highest_offset = fragment.offset;
+        source.highest_offset = offset;
     }
     source.begun = true;
-    const auto [at, fresh] = events_[fragment.number].try_emplace(index);
-    Message& message = at->second;
-    if (fresh) message.first_ns = message.last_ns = time_ns;
-    const auto place = std::ranges::lower_bound(message.offsets, fragment.offset);
-    if (place != message.offsets.end() && *place == fragment.offset) {
+    if (fragment.in_sequence) source.sequences.insert(fragment.sequence);
+    const auto place = std::ranges::lower_bound(message.offsets, offset);
+    if (place != message.offsets.end() && *place == offset) {
         ++source.duplicates;
         return;
     }
-    message.offsets.insert(place, fragment.offset);
+    message.offsets.insert(place, offset);
     message.bytes += fragment.bytes;
     ++message.packets;
     message.first_ns = std::min(message.first_ns, time_ns);
@@ -48,6 +54,28 @@ void MessageAccount::add(std::uint32_t index, const wire::Fragment& fragment, co
     if (!fragment.total_known || message.total_known) return;
     message.total = fragment.total;
     message.total_known = true;
+}
+
+void MessageAccount::add_control(std::uint32_t source, const wire::Fragment& fragment) {
+    follow(source, fragment.sequence);
+    if (fragment.in_sequence) sources_[source].sequences.insert(fragment.sequence);
+}
+
+std::uint32_t MessageAccount::place_of(const Message& message, const wire::Fragment& fragment) noexcept {
+    constexpr std::uint32_t middle = 1U << 31U;  // so that packets before the first that came are before it
+    return message.in_sequence ? fragment.sequence - message.first_sequence + middle : fragment.offset;
+}
+
+/// Of a message in sequence: no number is missing in it, nor right before or after it. (The first and the last one of a
+/// source have no neighbour on one side.)
+bool MessageAccount::is_whole(const Source& source, const Message& message) {
+    if (!message.in_sequence) return message.total_known && message.bytes >= message.total;
+    const std::uint32_t first = message.first_sequence + (message.offsets.front() - (1U << 31U));
+    const std::uint32_t last = first + message.packets - 1;
+    const auto came = [&](std::uint32_t sequence) { return source.sequences.contains(sequence); };
+    return message.offsets.back() - message.offsets.front() + 1 == message.packets &&
+           (first == *source.sequences.begin() || came(first - 1)) &&
+           (last == *source.sequences.rbegin() || came(last + 1));
 }
 
 void MessageAccount::finish_event(const Event& event) {
@@ -59,18 +87,21 @@ void MessageAccount::finish_event(const Event& event) {
     for (const auto& [index, message] : event) {
         Source& source = sources_[index];
         ++source.messages;
-        source.whole += message.whole() ? 1 : 0;
-        complete = complete && message.whole();
+        const bool whole = is_whole(source, message);
+        source.whole += whole ? 1 : 0;
+        complete = complete && whole;
         packets += message.packets;
         bytes += message.total_known ? message.total : message.bytes;
         first = std::min(first, message.first_ns);
         last = std::max(last, message.last_ns);
         message_packets_ = std::max(message_packets_, message.packets);
-        if (!message.whole()) continue;
-        message_bytes_min_ = std::min(message_bytes_min_, message.total);
-        message_bytes_max_ = std::max(message_bytes_max_, message.total);
+        if (!whole) continue;
+        const std::uint64_t total = message.in_sequence ? message.bytes : message.total;
+        message_bytes_min_ = std::min(message_bytes_min_, total);
+        message_bytes_max_ = std::max(message_bytes_max_, total);
     }
     event_bytes_ = std::max(event_bytes_, bytes);
+    met_ += event.size() == sources_.size() ? 1 : 0;
     if (!complete) return;
     ++complete_;
     packets_complete_ += packets;
@@ -104,6 +135,7 @@ void MessageAccount::report(FoundStream& out) const {
     out.numbers = numbers_of(numbers);
     out.events = events_.size();
     out.complete = complete_;
+    out.met = met_;
     out.event_bytes = event_bytes_;
     out.message_packets = message_packets_;
     out.message_bytes_min = message_bytes_max_ == 0 ? 0 : message_bytes_min_;

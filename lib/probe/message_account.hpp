@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -20,7 +21,7 @@ public:
 
     void add(std::uint32_t source, const wire::Fragment& fragment, core::TimeNs time_ns);
     /// A packet without event data that has a sequence number all the same.
-    void add_control(std::uint32_t source, const wire::Fragment& fragment) { follow(source, fragment.sequence); }
+    void add_control(std::uint32_t source, const wire::Fragment& fragment);
     /// Everything is in; once.
     void finish();
 
@@ -33,17 +34,18 @@ public:
 
 private:
     struct Message {
-        std::vector<std::uint32_t> offsets;  ///< sorted
+        std::vector<std::uint32_t> offsets;  ///< sorted; in_sequence: numbers from that of the first packet
         std::uint64_t bytes = 0;
         std::uint64_t total = 0;
         bool total_known = false;
+        bool in_sequence = false;  ///< wire::Fragment::in_sequence
+        std::uint32_t first_sequence = 0;
         std::uint32_t packets = 0;  ///< without duplicates
         core::TimeNs first_ns = 0;
         core::TimeNs last_ns = 0;
-
-        [[nodiscard]] bool whole() const noexcept { return total_known && bytes >= total; }
     };
     struct Source {
+        std::set<std::uint32_t> sequences;  ///< all that came, where messages are in sequence
         std::uint64_t packets = 0;
         std::uint64_t bytes = 0;
         std::uint64_t messages = 0;
@@ -61,12 +63,16 @@ private:
 
     void follow(std::uint32_t source, std::uint32_t sequence);
     void finish_event(const Event& event);
+    /// Where a packet lies in its message: all of it is only compared.
+    [[nodiscard]] static std::uint32_t place_of(const Message& message, const wire::Fragment& fragment) noexcept;
+    [[nodiscard]] static bool is_whole(const Source& source, const Message& message);
 
     std::vector<Source> sources_;
     unsigned sequence_bits_;
     std::map<std::uint64_t, Event> events_;
     std::uint64_t packets_complete_ = 0;
     std::uint64_t complete_ = 0;
+    std::uint64_t met_ = 0;  ///< events with something of all sources
     std::uint64_t event_bytes_ = 0;
     std::uint32_t message_packets_ = 0;
     std::uint64_t message_bytes_min_ = UINT64_MAX;

@@ -27,21 +27,53 @@ void PacketSample::add(std::span<const std::byte> frame, std::uint32_t wire_byte
     if (frame.size() < wire_bytes) ++cut_frames_;
     frame_bytes_ = wire_bytes;
     wire::Datagram datagram;
-    const wire::Verdict verdict =
-        wire::parse_frame(frame.data(), static_cast<std::uint32_t>(frame.size()), wire_bytes, datagram);
+    const wire::Verdict verdict = parse(frame, wire_bytes, datagram);
     if (verdict == wire::ok)
-        return add_datagram(datagram, {datagram.payload, datagram.payload_bytes}, vlan_of(frame), time_ns);
-    if (verdict != wire::Verdict::malformed_ip_fragment || !datagram.fragment) return others_.add(verdict);
-    const auto whole = join_.add(datagram, limits_.head_bytes, time_ns);
+        add_datagram(datagram, {datagram.payload, readable_bytes_}, vlan_of(frame), time_ns);
+    else if (verdict == wire::Verdict::malformed_ip_fragment && datagram.fragment)
+        add_piece(datagram, vlan_of(frame), time_ns);
+    else
+        others_.add(verdict);
+}
+
+/// A frame that was cut is read as far as it goes: its headers say how long it was.
+wire::Verdict PacketSample::parse(std::span<const std::byte> frame, std::uint32_t wire_bytes, wire::Datagram& out) {
+    constexpr std::uint32_t frame_bytes_most = 1U << 17U;
+    const auto captured = static_cast<std::uint32_t>(frame.size());
+    frame_cut_ = false;
+    const wire::Verdict verdict = wire::parse_frame(frame.data(), captured, wire_bytes, out);
+    readable_bytes_ = out.payload_bytes;
+    if (verdict != wire::Verdict::malformed_truncated || captured >= wire_bytes || wire_bytes > frame_bytes_most)
+        return verdict;
+    stretched_.assign(frame.begin(), frame.end());
+    stretched_.resize(wire_bytes);
+    out = {};
+    const wire::Verdict whole = wire::parse_frame(stretched_.data(), wire_bytes, wire_bytes, out);
+    const bool piece = whole == wire::Verdict::malformed_ip_fragment && out.fragment;
+    if (whole != wire::ok && !piece) return verdict;
+    const auto headers = static_cast<std::uint32_t>(out.payload - stretched_.data());
+    // The first piece of a datagram has the UDP header.
+    if (captured < headers + (piece ? wire::udp_header_bytes : 0)) return verdict;
+    frame_cut_ = true;
+    readable_bytes_ = std::min(out.payload_bytes, captured - headers);
+    return whole;
+}
+
+void PacketSample::add_piece(const wire::Datagram& piece, std::uint16_t vlan, core::TimeNs time_ns) {
+    wire::Datagram datagram = piece;
+    const std::uint32_t readable =
+        frame_cut_ ? std::min(limits_.head_bytes, readable_bytes_ - wire::udp_header_bytes) : limits_.head_bytes;
+    const auto whole = join_.add(datagram, readable, time_ns);
     if (!whole) return;
     datagram.sport = whole->sport;
     datagram.dport = whole->dport;
     datagram.payload_bytes = whole->payload_bytes;
     // As in a run: nobody checks the iCRC of pieces.
     if (datagram.dport == wire::roce_port) return others_.add(wire::Verdict::ip_fragment_roce);
-    add_datagram(datagram, whole->head, vlan_of(frame), whole->first_ns);
-    if (const auto at = index_.find(
-            {IpText::source_of(datagram), IpText::destination_of(datagram), datagram.dport, vlan_of(frame)});
+    frame_cut_ = frame_cut_ || whole->head.size() < std::min(limits_.head_bytes, whole->payload_bytes);
+    add_datagram(datagram, whole->head, vlan, whole->first_ns);
+    if (const auto at =
+            index_.find({IpText::source_of(datagram), IpText::destination_of(datagram), datagram.dport, vlan});
         at != index_.end())
         flows_[at->second].fragments += whole->pieces;
 }
@@ -70,19 +102,25 @@ void PacketSample::add_datagram(const wire::Datagram& datagram, std::span<const 
     flow->wire_bytes += frame_bytes_;
     flow->payload_min = std::min(flow->payload_min, datagram.payload_bytes);
     flow->payload_max = std::max(flow->payload_max, datagram.payload_bytes);
+    flow->ip_bytes_max = std::max(flow->ip_bytes_max, datagram.ip_bytes);
     flow->first_ns = std::min(flow->first_ns, time_ns);
     flow->last_ns = std::max(flow->last_ns, time_ns);
     if (flow->sports.size() < sports_max) flow->sports.insert(datagram.sport);
     const auto index = static_cast<std::uint32_t>(flow - flows_.data());
     if (datagram.dport == wire::roce_port) return add_request(datagram, index, time_ns);
     const std::span<const std::byte> kept = head.first(std::min<std::size_t>(head.size(), limits_.head_bytes));
-    datagrams_.push_back({time_ns, index, datagram.payload_bytes, static_cast<std::uint32_t>(kept.size()), keep(kept)});
+    datagrams_.push_back(
+        {time_ns, index, datagram.payload_bytes, static_cast<std::uint32_t>(kept.size()), keep(kept), frame_cut_});
 }
 
 void PacketSample::add_request(const wire::Datagram& datagram, std::uint32_t flow, core::TimeNs time_ns) {
     constexpr std::size_t qps_max = 1024;
-    SampledRequest request{.time_ns = time_ns, .flow = flow, .packet = {}};
-    wire::Verdict verdict = wire::decode_roce(datagram, true, request.packet);
+    SampledRequest request{.time_ns = time_ns, .flow = flow, .cut = frame_cut_, .packet = {}};
+    if (frame_cut_ && (readable_bytes_ < wire::roce_bth_bytes ||
+                       wire::roce_headers_end(datagram) > datagram.payload + readable_bytes_))
+        return others_.add(wire::Verdict::malformed_truncated);
+    // The checksum goes over what was cut off, too.
+    wire::Verdict verdict = wire::decode_roce(datagram, !frame_cut_, request.packet);
     if (verdict == wire::Verdict::malformed_bad_icrc) {
         request.bad_icrc = true;
         verdict = wire::decode_roce(datagram, false, request.packet);
@@ -94,7 +132,9 @@ void PacketSample::add_request(const wire::Datagram& datagram, std::uint32_t flo
             known.insert(request.packet.qp);
     if (verdict != wire::ok) return others_.add(verdict);
     constexpr std::uint32_t head_bytes = 64;
-    const std::span<const std::byte> kept(request.packet.payload, std::min(request.packet.bytes, head_bytes));
+    const auto headers = static_cast<std::uint32_t>(request.packet.payload - datagram.payload);
+    const std::uint32_t there = frame_cut_ ? readable_bytes_ - std::min(readable_bytes_, headers) : head_bytes;
+    const std::span<const std::byte> kept(request.packet.payload, std::min({request.packet.bytes, head_bytes, there}));
     request.head_bytes = static_cast<std::uint32_t>(kept.size());
     request.head_at = keep(kept);
     request.packet.payload = nullptr;

@@ -47,6 +47,7 @@ struct Flow {
     std::uint64_t fragments = 0;  ///< packets that were pieces of its datagrams
     std::uint32_t payload_min = 0;
     std::uint32_t payload_max = 0;
+    std::uint32_t ip_bytes_max = 0;    ///< the largest IP packet, of a fragmented datagram the piece that came last
     std::set<std::uint16_t> sports{};  ///< of the senders, the first few
     core::TimeNs first_ns = 0;
     core::TimeNs last_ns = 0;
@@ -59,6 +60,7 @@ struct SampledDatagram {
     std::uint32_t payload_bytes = 0;
     std::uint32_t head_bytes = 0;
     std::uint64_t head_at = 0;
+    bool cut = false;  ///< the capture has only the beginning of its frame
 };
 
 /// A SEND or WRITE request. Pointers in `packet` mean nothing any more.
@@ -66,6 +68,7 @@ struct SampledRequest {
     core::TimeNs time_ns = 0;
     std::uint32_t flow = 0;
     bool bad_icrc = false;
+    bool cut = false;              ///< the capture has only the beginning of its frame
     std::uint32_t head_bytes = 0;  ///< of the payload
     std::uint64_t head_at = 0;
     wire::RocePacket packet;
@@ -107,6 +110,8 @@ public:
     [[nodiscard]] std::uint64_t unfollowed() const noexcept { return unfollowed_; }
 
 private:
+    [[nodiscard]] wire::Verdict parse(std::span<const std::byte> frame, std::uint32_t wire_bytes, wire::Datagram& out);
+    void add_piece(const wire::Datagram& piece, std::uint16_t vlan, core::TimeNs time_ns);
     void add_datagram(const wire::Datagram& datagram, std::span<const std::byte> head, std::uint16_t vlan,
                       core::TimeNs time_ns);
     void add_request(const wire::Datagram& datagram, std::uint32_t flow, core::TimeNs time_ns);
@@ -126,7 +131,11 @@ private:
     std::uint64_t bytes_ = 0;
     std::uint64_t cut_frames_ = 0;
     std::uint64_t unfollowed_ = 0;
-    std::uint32_t frame_bytes_ = 0;  ///< on the wire, of the frame that is looked at
+    // Of the frame that is looked at.
+    std::uint32_t frame_bytes_ = 0;     ///< on the wire
+    bool frame_cut_ = false;            ///< not all of it was captured
+    std::uint32_t readable_bytes_ = 0;  ///< captured of what is behind the headers
+    std::vector<std::byte> stretched_;  ///< a frame that was cut, with zeros for the rest
     core::TimeNs first_ns_ = 0;
     core::TimeNs last_ns_ = 0;
 };

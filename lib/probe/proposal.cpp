@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "config/commented.hpp"
+#include "config/device_facts.hpp"
 #include "config/sinks/events.hpp"
 #include "options/text.hpp"
 
@@ -18,7 +19,7 @@ using config::EventBy;
 using config::RunConfig;
 using config::SourceBy;
 
-constexpr std::uint32_t mtu_usual = 9000;
+constexpr std::uint16_t mtu_usual = 9000;
 constexpr std::uint64_t mebi = 1U << 20U;
 
 /// Of an event from its first packet to its last, with room for what a busy network adds.
@@ -37,12 +38,39 @@ std::uint32_t message_bytes_of(const FoundStream& found) {
                     found.spec->packets.value_or(0) * found.spec->payload_bytes.value_or(0));
 }
 
-RunConfig run_of(std::span<const FoundStream> streams, const std::string& device) {
+/// The one address that everything was sent to, if it is a host's: weir answers for it. Its network is not in packets.
+std::string address_of(const Findings& findings) {
+    std::set<std::string> all;
+    for (const FoundStream& found : findings.streams)
+        for (const std::uint32_t flow : found.flows)
+            if (found.left_out.empty()) all.insert(findings.flows[flow].dst);
+    if (all.size() != 1) return "";
+    const auto address = config::parse_ip_address(*all.begin());
+    constexpr std::uint8_t groups = 224;  // IPv4 multicast, and above it what is reserved, and broadcast
+    constexpr std::uint8_t groups_v6 = 0xff;
+    if (!address || address->bytes[0] >= (address->v6 ? groups_v6 : groups) || address->bytes[0] == 0) return "";
+    return address->text + (address->v6 ? "/64" : "/24");
+}
+
+/// As it has to be for the largest packet of the streams.
+std::uint16_t mtu_of(const Findings& findings, const std::string& device) {
+    std::uint32_t largest = mtu_usual;
+    for (const FoundStream& found : findings.streams)
+        for (const std::uint32_t flow : found.flows)
+            if (found.left_out.empty()) largest = std::max(largest, findings.flows[flow].ip_bytes_max);
+    const auto mtu = static_cast<std::uint16_t>(std::min<std::uint32_t>(largest, 65535));
+    return config::frame_room_problem(device, mtu).empty() ? mtu : mtu_usual;
+}
+
+RunConfig run_of(const Findings& findings, const std::string& device) {
+    const std::span<const FoundStream> streams = std::span(findings.streams).first(findings.proposed());
     RunConfig run;
     run.name = streams.front().stream.format;
     config::PortConfig port;
     port.name = "det0";
     port.device = device.empty() ? "net_null0" : device;
+    port.mtu = mtu_of(findings, port.device);
+    if (!device.empty()) port.address = address_of(findings);
     std::uint64_t memory = 256 * mebi;
     std::uint64_t event_bytes = 0;
     std::uint64_t frames = 0;
@@ -66,6 +94,7 @@ RunConfig run_of(std::span<const FoundStream> streams, const std::string& device
     constexpr std::uint64_t memory_most = std::uint64_t{64} << 30U;
     memory = std::max({memory, std::bit_ceil(std::min(event_bytes * events_open, memory_most)),
                        frames == 0 ? 0 : std::bit_ceil(frames * 2)});
+    run.events.sources = findings.sources_needed.value_or(run.events.sources);
     run.events.memory_bytes = memory;
     run.events.timeout_ms = timeout_ms(longest);
     run.ports.push_back(port);
@@ -138,7 +167,12 @@ std::string left_out_text(const Findings& findings) {
     return out;
 }
 
-std::string event_remark(std::span<const FoundStream> streams) {
+std::string event_remark(std::span<const FoundStream> streams, const Trial& trial) {
+    if (trial.gives_nothing())
+        return fmt::format("tried: NOT ONE of {} events is whole in what was looked at", trial.events);
+    if (trial.done)
+        return fmt::format("tried: {} of {} events whole in what was looked at{}", trial.complete, trial.events,
+                           trial.cut_packets > 0 ? ", by the headers: packets were cut" : "");
     std::string out;
     for (const FoundStream& found : streams)
         out += fmt::format("{}{} of {} events whole", out.empty() ? "" : "; ", found.complete, found.events);
@@ -148,9 +182,8 @@ std::string event_remark(std::span<const FoundStream> streams) {
 }  // namespace
 
 std::string propose(const Findings& findings, const std::string& device) {
-    const auto end = std::ranges::find_if(findings.streams, [](const auto& found) { return !found.left_out.empty(); });
-    const std::span<const FoundStream> streams(findings.streams.begin(), end);
-    const RunConfig run = run_of(streams, device);
+    const std::span<const FoundStream> streams = std::span(findings.streams).first(findings.proposed());
+    const RunConfig run = run_of(findings, device);
     const auto remarks = [&](std::string_view table, std::size_t index, std::string_view key) -> std::string {
         if (table == "stream") return key.empty() ? stream_remark(streams[index]) : key_remark(streams[index], key);
         if (table == "format" && key.empty())
@@ -160,14 +193,19 @@ std::string propose(const Findings& findings, const std::string& device) {
                            "detector's manual.";
         if (table == "port" && key == "device" && device.empty())
             return "replay ignores it; for a run: the NIC's PCI address, or \"kernel,iface=eth1\"";
-        if (table == "events" && key == "sources") return event_remark(streams);
+        if (table == "port" && key == "mtu" && run.ports.front().mtu != mtu_usual)
+            return "as large as the largest packet here";
+        if (table == "port" && key == "address" && !run.ports.front().address.empty())
+            return "everything was sent to it, and weir answers ARP and ping for it; the prefix length is a guess";
+        if (table == "events" && key == "sources") return event_remark(streams, findings.trial);
         if (table == "events" && key == "memory") return "for open events; more lets slow sources fall further behind";
         return "";
     };
     std::string text = headline(findings) + config::print_commented(run, remarks) + left_out_text(findings);
     // What is proposed has to be what it says it is.
     const RunConfig back = config::parse_config(text, "proposed.toml");
-    if (back.events.sources != back.sources.size() || back.streams.size() != streams.size())
+    if (back.events.sources != findings.sources_needed.value_or(static_cast<std::uint32_t>(back.sources.size())) ||
+        back.streams.size() != streams.size())
         throw std::logic_error("the proposed configuration does not have the sources that were found");
     return text;
 }

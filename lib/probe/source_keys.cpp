@@ -54,6 +54,15 @@ wire::FormatOptions decoder_options(const config::StreamConfig& stream, const wi
     return out;
 }
 
+std::uint32_t header_needed(const wire::FormatEntry& format, const wire::FormatContext& context,
+                            const wire::DeclaredSpec& spec) {
+    if (!format.described) return context.header_read_bytes;
+    std::uint32_t end = 0;
+    for (const auto* field : {&spec.event, &spec.index, &spec.offset, &spec.total, &spec.magic, &spec.source})
+        if (*field) end = std::max(end, (*field)->offset + (*field)->bytes);
+    return end;
+}
+
 std::vector<std::uint32_t> header_ids(const wire::FormatEntry& format, const wire::FormatOptions& own,
                                       std::span<const wire::SampledPacket> packets) {
     constexpr std::size_t ids_most = 1024;
@@ -61,10 +70,12 @@ std::vector<std::uint32_t> header_ids(const wire::FormatEntry& format, const wir
     options.sls.lane_by = wire::LaneBy::row;
     const wire::FormatContext context = format.make_context(options);
     if (!context.carries_source) return {};
+    const std::uint32_t needed = header_needed(format, context, own.declared);
     std::map<std::uint32_t, std::size_t> seen;
     for (const wire::SampledPacket& packet : packets) {
-        if (packet.head.size() < std::min(packet.payload_bytes, context.header_read_bytes)) continue;
-        const wire::Datagram datagram{.payload = packet.head.data(), .payload_bytes = packet.payload_bytes};
+        if (packet.head.size() < std::min(packet.payload_bytes, needed)) continue;
+        const PaddedHead head(packet.head);
+        const wire::Datagram datagram{.payload = head.data(), .payload_bytes = packet.payload_bytes};
         wire::Fragment fragment;
         wire::Verdict verdict{};
         format.decode_burst(context, std::span(&datagram, 1), &fragment, &verdict);
@@ -95,10 +106,12 @@ wire::Recognition recognise_declared(const wire::DeclaredSpec& spec, std::span<c
     } catch (const core::UsageError&) {
         return out;
     }
+    const std::uint32_t needed = header_needed(format, context, spec);
     std::size_t fit = 0;
     for (const wire::SampledPacket& packet : packets) {
-        if (packet.head.size() < std::min(packet.payload_bytes, context.header_read_bytes)) continue;
-        const wire::Datagram datagram{.payload = packet.head.data(), .payload_bytes = packet.payload_bytes};
+        if (packet.head.size() < std::min(packet.payload_bytes, needed)) continue;
+        const PaddedHead head(packet.head);
+        const wire::Datagram datagram{.payload = head.data(), .payload_bytes = packet.payload_bytes};
         wire::Fragment fragment;
         wire::Verdict verdict{};
         format.decode_burst(context, std::span(&datagram, 1), &fragment, &verdict);

@@ -1,6 +1,8 @@
 // What tells the sources of a UDP stream apart, as its configuration says it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -33,6 +35,22 @@ private:
 
 /// What the format's decoder is made with in such a stream.
 [[nodiscard]] wire::FormatOptions decoder_options(const config::StreamConfig& stream, const wire::FormatOptions& own);
+
+/// How much of a packet has to be there for its header to be read: of a described one up to its last field.
+[[nodiscard]] std::uint32_t header_needed(const wire::FormatEntry& format, const wire::FormatContext& context,
+                                          const wire::DeclaredSpec& spec);
+
+/// The beginning of a packet as decoders want it: with room for the longest header, zeros where nothing was kept.
+class PaddedHead {
+public:
+    explicit PaddedHead(std::span<const std::byte> head) noexcept {
+        std::copy_n(head.begin(), std::min(head.size(), bytes_.size()), bytes_.begin());
+    }
+    [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
+
+private:
+    std::array<std::byte, 640> bytes_{};  ///< more than any format reads (SampleLimits::head_bytes)
+};
 
 /// The source ids that the headers have, rising; those of single packets are taken for damage. Empty where the format
 /// has none, or they are too many to be sources.

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "probe/declared_guess.hpp"
 #include "probe/message_account.hpp"
+#include "probe/shipped_formats.hpp"
 #include "probe/source_keys.hpp"
 
 namespace weir::probe {
@@ -20,6 +21,43 @@ using config::StreamConfig;
 
 constexpr double believed = 0.6;                 ///< confidence from which on a flow is of a format
 constexpr std::size_t flow_packets_max = 20000;  ///< packets of a flow, or of several
+
+/// Whether what is called one source is several senders, each with numbers of its own.
+class SenderCheck {
+public:
+    void add(std::uint32_t source, const IpText& sender, std::uint64_t number) {
+        if (numbers_.try_emplace({source, number}, sender).first->second != sender) ++in_one_message_;
+        Range& range = ranges_[source].try_emplace(sender, Range{number, number}).first->second;
+        range = {std::min(range.first, number), std::max(range.last, number)};
+    }
+    /// A source has packets of several senders.
+    [[nodiscard]] bool shared() const {
+        return std::ranges::any_of(ranges_, [](const auto& entry) { return entry.second.size() > 1; });
+    }
+    /// Packets in messages that another sender began, and senders that count somewhere else.
+    [[nodiscard]] std::uint64_t mixed() const {
+        std::uint64_t out = in_one_message_;
+        for (const auto& [source, senders] : ranges_)
+            for (auto at = senders.begin(); at != senders.end(); ++at)
+                out += std::any_of(senders.begin(), at,
+                                   [at](const auto& other) { return apart(at->second, other.second); })
+                           ? 1
+                           : 0;
+        return out;
+    }
+
+private:
+    struct Range {
+        std::uint64_t first = 0;
+        std::uint64_t last = 0;
+    };
+    static bool apart(const Range& a, const Range& b) {
+        return a.last != a.first && b.last != b.first && (a.last < b.first || b.last < a.first);
+    }
+    std::uint64_t in_one_message_ = 0;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, IpText> numbers_;
+    std::map<std::uint32_t, std::map<IpText, Range>> ranges_;
+};
 
 }  // namespace
 
@@ -54,6 +92,8 @@ StreamFinder::Group StreamFinder::recognise(std::span<const std::uint32_t> flows
             consider(format, wire::marks_of(format).recognise(packets), Basis::format);
     for (const wire::DeclaredSpec& spec : declared_)
         consider(wire::described_format(), recognise_declared(spec, packets), Basis::declared);
+    for (const wire::DeclaredSpec& spec : shipped_formats())
+        consider(wire::described_format(), recognise_declared(spec, packets), Basis::shipped);
     return best;
 }
 
@@ -105,6 +145,35 @@ void StreamFinder::join_groups() {
     groups_ = std::move(joined);
 }
 
+/// Whether the other side sends as well, and not only an answer now and then.
+bool StreamFinder::is_conversation(std::uint32_t flow) const {
+    constexpr std::uint64_t answers = 10;
+    const FlowKey& key = sample_.flows()[flow].key;
+    std::uint64_t there = 0;
+    std::uint64_t back = 0;
+    for (const Flow& other : sample_.flows()) {
+        if (other.key.src == key.src && other.key.dst == key.dst) there += other.datagrams;
+        if (other.key.src == key.dst && other.key.dst == key.src) back += other.datagrams;
+    }
+    return back * answers > there;
+}
+
+/// From the packets of one flow, with those of others that look like its own.
+std::optional<DeclaredGuess> StreamFinder::guess_from(std::uint32_t flow, const std::set<std::uint32_t>& open) {
+    constexpr std::size_t others_most = 16;
+    constexpr std::size_t packets_most = 512;  // of each
+    const Flow& own = sample_.flows()[flow];
+    std::vector<FlowPackets> others;
+    for (const std::uint32_t index : open) {
+        const Flow& other = sample_.flows()[index];
+        if (others.size() == others_most) break;
+        if (index == flow || other.payload_max != own.payload_max || other.payload_min < own.payload_min) continue;
+        others.push_back(packets_of(std::span(&index, 1)));
+        if (others.back().size() > packets_most) others.back().resize(packets_most);
+    }
+    return guess_declared(packets_of(std::span(&flow, 1)), what_[flow], others);
+}
+
 /// What is made up from the largest flow that nothing else fits, others may have as well.
 void StreamFinder::guess_flows() {
     std::set<std::uint32_t> open;
@@ -119,22 +188,31 @@ void StreamFinder::guess_flows() {
     if (by_size.size() > tried_most) by_size.resize(tried_most);
     for (const std::uint32_t flow : by_size) {
         if (!open.contains(flow)) continue;
-        auto guess = guess_declared(packets_of(std::span(&flow, 1)), what_[flow]);
+        if (is_conversation(flow)) {
+            what_[flow] = "a conversation, with packets both ways";
+            open.erase(flow);
+            continue;
+        }
+        const auto guess = guess_from(flow, open);
         if (!guess) continue;
-        if (guesses++ > 0) guess->spec.name += fmt::format("-{}", guesses);
+        wire::DeclaredSpec spec = guess->spec;
+        if (recognise_declared(spec, packets_of(std::span(&flow, 1))).share == 0) {
+            what_[flow] = "some number counts, but no description fits its packets";
+            continue;
+        }
+        if (guesses++ > 0) spec.name += fmt::format("-{}", guesses);
         constexpr double no_more_than_a_guess = 0.4;
         Group& group = groups_.emplace_back();
         group.basis = Basis::guess;
         group.format = &wire::described_format();
-        group.options.declared = guess->spec;
+        group.options.declared = spec;
         group.confidence = no_more_than_a_guess;
         group.evidence = guess->evidence;
         group.doubts = guess->doubts;
         const std::set<std::uint32_t> left = open;
         for (const std::uint32_t other : left) {
             constexpr double fits = 0.8;
-            if (other != flow && recognise_declared(guess->spec, packets_of(std::span(&other, 1))).share < fits)
-                continue;
+            if (other != flow && recognise_declared(spec, packets_of(std::span(&other, 1))).share < fits) continue;
             group.flows.push_back(other);
             open.erase(other);
         }
@@ -166,8 +244,10 @@ std::vector<StreamConfig> StreamFinder::settings_of(const Group& group) const {
     return out;
 }
 
-FoundStream StreamFinder::tried(const Group& group, const StreamConfig& stream, std::uint64_t& packets_complete) const {
-    FoundStream out{.stream = stream, .basis = group.basis, .confidence = group.confidence};
+StreamFinder::Tried StreamFinder::tried(const Group& group, const StreamConfig& stream) const {
+    Tried result;
+    FoundStream& out = result.found;
+    out = {.stream = stream, .basis = group.basis, .confidence = group.confidence};
     out.evidence = group.evidence;
     out.doubts = group.doubts;
     out.flows = group.flows;
@@ -178,6 +258,8 @@ FoundStream StreamFinder::tried(const Group& group, const StreamConfig& stream, 
     const wire::FormatContext context = group.format->make_context(decoder_options(stream, group.options));
     MessageAccount account(keys.count(), context.sequence_bits);
     const std::set<std::uint32_t> flows(group.flows.begin(), group.flows.end());
+    const std::uint32_t needed = header_needed(*group.format, context, group.options.declared);
+    SenderCheck senders;
     out.first_ns = std::numeric_limits<core::TimeNs>::max();
     for (const SampledDatagram& sampled : sample_.datagrams()) {
         if (!flows.contains(sampled.flow)) continue;
@@ -185,46 +267,61 @@ FoundStream StreamFinder::tried(const Group& group, const StreamConfig& stream, 
         ++out.packets;
         out.first_ns = std::min(out.first_ns, sampled.time_ns);
         out.last_ns = std::max(out.last_ns, sampled.time_ns);
-        if (sampled.head_bytes < std::min(sampled.payload_bytes, context.header_read_bytes)) {
+        if (sampled.head_bytes < std::min(sampled.payload_bytes, needed)) {
             ++out.rejected;
             continue;
         }
+        const PaddedHead head(sample_.head(sampled));
         const wire::Datagram datagram{
-            .payload = sample_.head(sampled).data(), .payload_bytes = sampled.payload_bytes, .lane = keys.lane(flow)};
+            .payload = head.data(), .payload_bytes = sampled.payload_bytes, .lane = keys.lane(flow)};
         wire::Fragment fragment;
         wire::Verdict verdict{};
         group.format->decode_burst(context, std::span(&datagram, 1), &fragment, &verdict);
         const auto source = keys.find(flow, fragment.header_source);
-        if (verdict == wire::ok && source)
+        const bool good = verdict == wire::ok && source;
+        if (good) {
             account.add(*source, fragment, sampled.time_ns);
-        else if (verdict == wire::Verdict::control && source)
+            senders.add(*source, flow.src, fragment.number);
+        } else if (verdict == wire::Verdict::control && source) {
             account.add_control(*source, fragment);
-        (verdict == wire::Verdict::control ? out.control : out.rejected) += verdict == wire::ok && source ? 0 : 1;
+        }
+        (verdict == wire::Verdict::control ? out.control : out.rejected) += good ? 0 : 1;
     }
     account.finish();
     account.report(out);
     for (const std::uint32_t flow : group.flows) out.bytes += sample_.flows()[flow].wire_bytes;
-    packets_complete = account.packets_complete();
-    return out;
+    if (out.packets > 0)
+        out.confidence = std::min(out.confidence,
+                                  static_cast<double>(out.packets - out.rejected) / static_cast<double>(out.packets));
+    result.mixed = senders.mixed();
+    result.shared = senders.shared();
+    result.complete = account.packets_complete();
+    for (const FoundSource& source : out.sources) {
+        result.placed += source.packets - source.duplicates;
+        result.whole += source.whole;
+    }
+    return result;
 }
 
+/// What assembles most is right; where several do, the plainest. No message has the packets of two senders, as long as
+/// there are messages with those of one.
 FoundStream StreamFinder::stream_of(const Group& group) const {
-    std::optional<FoundStream> best;
-    std::uint64_t best_complete = 0;
-    std::uint64_t best_placed = 0;
-    for (const StreamConfig& stream : settings_of(group)) {
-        std::uint64_t complete = 0;
-        FoundStream found = tried(group, stream, complete);
-        std::uint64_t placed = 0;
-        for (const FoundSource& source : found.sources) placed += source.packets - source.duplicates;
-        // What assembles most is right; where several do, the plainest.
-        if (best && std::pair(complete, placed) <= std::pair(best_complete, best_placed)) continue;
-        best = std::move(found);
-        best_complete = complete;
-        best_placed = placed;
+    std::vector<Tried> all;
+    for (const StreamConfig& stream : settings_of(group)) all.push_back(tried(group, stream));
+    const bool apart = std::ranges::any_of(all, [](const Tried& each) { return each.mixed == 0 && each.whole > 0; });
+    Tried* best = nullptr;
+    for (Tried& each : all) {
+        if (apart && each.mixed > 0) continue;
+        if (best == nullptr || std::pair(each.complete, each.placed) > std::pair(best->complete, best->placed))
+            best = &each;
     }
-    FoundStream out = std::move(*best);
+    FoundStream out = std::move(best->found);
     forget_unused_source(out, *group.format);
+    if (best->mixed > 0)
+        out.doubts.push_back(
+            fmt::format("{} packets have the event number of another sender's on the same port: perhaps "
+                        "these are two sources, and source_by = \"address\" tells them apart",
+                        best->mixed));
     if (out.complete == 0 && out.events != 0)
         out.doubts.push_back(out.sources.size() > 1
                                  ? "no event has all its sources whole: perhaps they do not count alike"

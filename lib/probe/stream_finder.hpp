@@ -2,9 +2,12 @@
 // their sources apart.
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "probe/declared_guess.hpp"
 #include "probe/findings.hpp"
 #include "probe/packet_sample.hpp"
 #include "wire/recognition.hpp"
@@ -34,13 +37,22 @@ private:
     [[nodiscard]] std::vector<wire::SampledPacket> packets_of(std::span<const std::uint32_t> flows) const;
     [[nodiscard]] Group recognise(std::span<const std::uint32_t> flows) const;
     void recognise_flows();
+    [[nodiscard]] std::optional<DeclaredGuess> guess_from(std::uint32_t flow, const std::set<std::uint32_t>& open);
     void guess_flows();
     void join_groups();
     [[nodiscard]] FoundStream stream_of(const Group& group) const;
     [[nodiscard]] std::vector<config::StreamConfig> settings_of(const Group& group) const;
-    /// What becomes of the group's packets with these settings.
-    [[nodiscard]] FoundStream tried(const Group& group, const config::StreamConfig& stream,
-                                    std::uint64_t& packets_complete) const;
+    /// What becomes of a group's packets with some settings.
+    struct Tried {
+        FoundStream found{};
+        std::uint64_t complete = 0;  ///< packets of events of which all sources are whole
+        std::uint64_t placed = 0;    ///< packets that brought something new
+        std::uint64_t whole = 0;     ///< messages
+        std::uint64_t mixed = 0;     ///< packets in messages of other senders (SenderCheck)
+        bool shared = false;         ///< a source has several senders
+    };
+    [[nodiscard]] Tried tried(const Group& group, const config::StreamConfig& stream) const;
+    [[nodiscard]] bool is_conversation(std::uint32_t flow) const;
     void add_message(std::vector<FoundStream>& out) const;
 
     const PacketSample& sample_;

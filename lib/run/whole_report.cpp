@@ -32,10 +32,11 @@ nlohmann::json whole_report(const RunParts& run, const observe::Ledger& ledger, 
         if (nlohmann::json exchanges = run.exchanges->report(); !exchanges.empty())
             report["exchanges"] = std::move(exchanges);
     if (const stages::CaptureFeeder* capture = run.pipeline.capture(); capture != nullptr)
-        report["capture"] = {
-            {"files", run.options.capture->files}, {"records", capture->records() + capture->skipped()},
-            {"skipped", capture->skipped()},       {"bytes", capture->record_bytes()},
-            {"passes", capture->passes()},         {"numbers_per_pass", run.pipeline.numbers_per_pass()}};
+        report["capture"].update({{"files", run.options.capture->files},
+                                  {"records", ledger.received + ledger.capture->skipped + ledger.capture->other_link},
+                                  {"bytes", ledger.received_bytes},
+                                  {"passes", capture->passes()},
+                                  {"numbers_per_pass", run.pipeline.numbers_per_pass()}});
     if (run.recorder != nullptr) report["recorder"] = run.recorder->json();
     const std::vector<std::filesystem::path> paths = run.sinks.paths();
     for (const std::filesystem::path& path : paths)

@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 #include <linux/capability.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -50,6 +53,28 @@ std::set<std::filesystem::path> fixed_folders(const config::RunConfig& config) {
         pedestal != nullptr && !pedestal->snapshots.empty())
         folders.insert(pedestal->snapshots);
     return folders;
+}
+
+/// What would go wrong at the second start only, or when the first run ends. Makes the folder for reports. Throws
+/// core::UsageError and core::RunError.
+void check_paths(const config::RunConfig& config, const config::ServeConfig& serve) {
+    for (std::size_t i = 0; i < config.sinks.size(); ++i) {
+        const std::string& path = config.sinks[i].path;
+        if (!config.sinks[i].has_path() || path.find("{run") != std::string::npos ||
+            path.find("{date}") != std::string::npos)
+            continue;
+        throw core::UsageError(fmt::format(
+            "sink {}: path = \"{}\" is the same for all runs, and no run overwrites another one; accepted by "
+            "weir serve: a path with {{run}} in it, as \"runs/{{name}}-{{run:06}}\"",
+            i, path));
+    }
+    if (serve.reports.empty()) return;
+    std::error_code error;
+    std::filesystem::create_directories(serve.reports, error);
+    if (!error && !std::filesystem::is_directory(serve.reports))
+        error = std::make_error_code(std::errc::not_a_directory);
+    if (!error && ::access(serve.reports.c_str(), W_OK) != 0) error = {errno, std::generic_category()};
+    if (error) throw core::RunError(fmt::format("serve.reports: {}: {}", serve.reports, error.message()));
 }
 
 }  // namespace
@@ -95,6 +120,7 @@ void Service::drop_privileges() {
 }
 
 int Service::run() {
+    check_paths(prepared_.options().config, config_);
     open_devices();
     station_.listen();
     drop_privileges();
@@ -312,6 +338,21 @@ std::string Service::save_report(const nlohmann::json& report, const std::string
     return path;
 }
 
+namespace {
+
+/// "lossless no: 3 packets never came; 2 events are incomplete", from the report of a run.
+std::string answer_text(const nlohmann::json& report) {
+    std::string text = fmt::format("lossless {}", report.value("lossless", "unknown"));
+    std::string_view between = ": ";
+    for (const nlohmann::json& line : report.value("evidence", nlohmann::json::array())) {
+        text += fmt::format("{}{}", between, line.get<std::string>());
+        between = "; ";
+    }
+    return text;
+}
+
+}  // namespace
+
 void Service::end_run(run::Session& session, RunHistory::Run& run) {
     run::Session::Result result = session.finish();
     run.ended_ns = pipeline::wall_ns();
@@ -333,7 +374,8 @@ void Service::end_run(run::Session& session, RunHistory::Run& run) {
     station_.set_run_ended(session.stop_reason());
     happened(Happening::closed, std::move(line));
     // Of new_run only half is done.
-    if (!start_next_) finish_commands(fmt::format("run {} ended", run.number), result.failure);
+    if (!start_next_)
+        finish_commands(fmt::format("run {} ended: {}", run.number, answer_text(result.report)), result.failure);
 }
 
 }  // namespace weir::serve

@@ -161,6 +161,10 @@ void check(const SimulatorConfig& config, const SimulationEntry& entry, const wi
             "--lb belongs to --format " + names_where([](const auto& one) { return one.load_balancer; }, ", ", ", "));
     require(config.lb_version == 0 || config.lb_version == 2 || config.lb_version == 3,
             fmt::format("--lb {}: load balancer header version 2 or 3 is accepted", config.lb_version));
+    require(config.re_version == 1 || entry.load_balancer,
+            "--re belongs to --format " + names_where([](const auto& one) { return one.load_balancer; }, ", ", ", "));
+    require(config.re_version == 1 || config.re_version == 2,
+            fmt::format("--re {}: reassembly header version 1 or 2 is accepted", config.re_version));
     require(!roce || config.port == wire::roce_port, "--port: RoCEv2 has one port, 4791; --qp sets the queue pairs");
     require(config.port >= 1 && config.port + (roce || config.one_port ? 0 : config.sources - 1) <= 65535,
             fmt::format("--port {}: {} sources need the ports up to {}", config.port, config.sources,

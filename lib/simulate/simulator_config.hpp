@@ -30,6 +30,7 @@ struct SimulatorConfig {
     std::uint32_t bytes_min = 1;               ///< messages of no fixed size: sizes are drawn evenly from here
     std::uint32_t bytes_max = 0;               ///< to here; 0 means 20000, or what one datagram holds
     std::uint8_t lb_version = 0;               ///< ejfat: load balancer header 2 or 3, or none
+    std::uint8_t re_version = 1;               ///< ejfat: reassembly header 1 or 2
     std::uint32_t mtu = 0;                     ///< udp: IP MTU, 0 means 9000; roce: path MTU, 0 means 4096
     wire::RoceTransport service =
         wire::RoceTransport::uc;  ///< roce: uc, rc or ud; the frames of rc are those of a sender that nobody answers

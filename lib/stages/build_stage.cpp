@@ -151,13 +151,22 @@ void BuildStage::finish_if_done() noexcept {
         for (const Input& input : inputs_)
             if (!input.finished) return;
         input_done_ = true;
+        builder_.end_input();
+        own().newest_whole_ns.store(builder_.newest_whole_ns(), std::memory_order_relaxed);
+        own().input_done.store(true, std::memory_order_release);
+    }
+    if (!closed_all_) {
+        // What the others have decides why an event here is not whole.
+        const std::optional<TimeNs> newest_whole_ns = signals_.newest_whole_ns();
+        if (!newest_whole_ns.has_value()) return;
+        closed_all_ = true;
         // What was due when the input ended timed out, however late that is noticed here.
         TimeNs last = std::numeric_limits<TimeNs>::min();
         for (const RxEdge& edge : config_.rx)
             last = std::max(last, edge.signals->watermark.load(std::memory_order_acquire));
         builder_.advance(last);
-        builder_.finish();
-        builder_.end_input();
+        builder_.finish(*newest_whole_ns);
+        builder_.meet_shards();
     } else if (builder_.in_use() == builder_.queued_count()) {
         for (std::uint32_t rx = 0; rx < config_.rx.size(); ++rx)
             if (!builder_.commands(rx).empty()) return;

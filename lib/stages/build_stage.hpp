@@ -91,6 +91,7 @@ private:
     Absences absences_;
     std::vector<Input> inputs_;
     bool input_done_ = false;
+    bool closed_all_ = false;  ///< after it: what was open
     std::atomic<std::uint64_t> placed_bytes_{0};
     std::atomic<std::uint32_t> open_events_{0};
     std::atomic<std::uint32_t> queued_events_{0};

@@ -146,7 +146,12 @@ void CaptureFeeder::hand_over(const store::CaptureReader::Record& record, std::u
 
 void CaptureFeeder::run_once(const RunSignals& signals) {
     CaptureSource::Item item;
-    while (!signals.stop_input.load(std::memory_order_relaxed) && source_.next(item)) {
+    for (;;) {
+        if (signals.stop_input.load(std::memory_order_relaxed)) {
+            was_stopped_.store(true, std::memory_order_relaxed);
+            return;
+        }
+        if (!source_.next(item)) return;
         if (item.record == nullptr) continue;
         keep_pace(item.time_ns, signals);
         core::add(records_, 1);

@@ -54,6 +54,15 @@ public:
     [[nodiscard]] const std::atomic<bool>& ended() const noexcept { return ended_; }
     /// Records outside the range of time that was asked for.
     [[nodiscard]] std::uint64_t skipped() const noexcept { return source_.skipped(); }
+    /// Packets of interfaces that are not read.
+    [[nodiscard]] std::uint64_t other_link() const noexcept { return source_.other_link(); }
+    [[nodiscard]] const std::atomic<TimeNs>& cut_ns() const noexcept { return source_.cut_ns(); }
+    /// Sentences about what could not be read of the files; none before it has ended.
+    [[nodiscard]] std::vector<std::string> unread() const {
+        return ended_.load(std::memory_order_acquire) ? source_.unread() : std::vector<std::string>();
+    }
+    /// It was told to stop before it had read everything.
+    [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_.load(std::memory_order_relaxed); }
     /// How often the files have been read, the one under way included; for after join().
     [[nodiscard]] std::uint32_t passes() const noexcept { return source_.passes(); }
     /// Records taken from the files so far, without those skipped.
@@ -64,8 +73,9 @@ public:
     [[nodiscard]] std::uint64_t pacing_ns() const noexcept { return pacing_ns_.load(std::memory_order_relaxed); }
     /// Packets that ended here: oversized, or without room.
     [[nodiscard]] const wire::PacketTally& packets() const noexcept { return packets_; }
-    /// Sentences about files that were cut off; for after join().
+    /// Sentences about the files; for after join().
     [[nodiscard]] std::vector<std::string> warnings() const { return source_.warnings(); }
+    [[nodiscard]] core::TimeNs ran_back_ns() const noexcept { return source_.ran_back_ns(); }
 
 private:
     void run(const RunSignals& signals);
@@ -89,6 +99,7 @@ private:
     TimeNs wall_start_ns_ = 0;
     std::uint64_t pushed_ = 0;  ///< packets that are in the ring, or were
     wire::PacketTally packets_;
+    std::atomic<bool> was_stopped_{false};
     std::atomic<std::uint64_t> records_{0};
     std::atomic<std::uint64_t> record_bytes_{0};
     std::atomic<std::uint64_t> waiting_ns_{0};

@@ -22,14 +22,30 @@ TimeNs difference(TimeNs a, TimeNs b) noexcept {
     return a < 0 ? std::numeric_limits<TimeNs>::min() : std::numeric_limits<TimeNs>::max();
 }
 
+void add_new(std::vector<std::string>& texts, const std::vector<std::string>& more) {
+    for (const std::string& text : more)
+        if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
+}
+
 }  // namespace
 
 CaptureSource::CaptureSource(const Config& config, store::BlockLender* lender) : config_(config), lender_(lender) {
-    for (const std::string& file : config.files) files_.push_back({store::CaptureReader(file, lender), {}, false});
+    for (const std::string& file : config.files) files_.push_back({store::CaptureReader(file, lender), {}});
+}
+
+void CaptureSource::read(File& file) noexcept {
+    file.has_record = file.reader.next(file.record);
+    if (!file.has_record && !file.reader.unread().empty())
+        cut_ns_.store(std::min(cut_ns_.load(std::memory_order_relaxed), std::max<TimeNs>(0, time_ns_)),
+                      std::memory_order_release);
+    const std::uint64_t other_link = file.reader.other_link();
+    if (other_link == file.other_link) return;
+    core::add(other_link_, other_link - file.other_link);
+    file.other_link = other_link;
 }
 
 void CaptureSource::read_first() noexcept {
-    for (File& file : files_) file.has_record = file.reader.next(file.record);
+    for (File& file : files_) read(file);
     given_ = nullptr;
 }
 
@@ -56,7 +72,7 @@ bool CaptureSource::next(Item& out) noexcept {
         set_range();
         begun_ = true;
     }
-    if (given_ != nullptr) given_->has_record = given_->reader.next(given_->record);
+    if (given_ != nullptr) read(*given_);
     given_ = earliest();
     if (given_ == nullptr) return false;
     const TimeNs stamp = given_->record.time_ns;
@@ -66,7 +82,10 @@ bool CaptureSource::next(Item& out) noexcept {
         return true;
     }
     if (records_++ == 0) first_ns_ = stamp;
-    time_ns_ = std::max(time_ns_, sum(stamp, shift_ns_));
+    const TimeNs time = sum(stamp, shift_ns_);
+    if (time < time_ns_ && time_ns_ - time > ran_back_ns()) [[unlikely]]
+        ran_back_ns_.store(time_ns_ - time, std::memory_order_relaxed);
+    time_ns_ = std::max(time_ns_, time);
     out = {&given_->record, static_cast<std::size_t>(given_ - files_.data()), time_ns_};
     return true;
 }
@@ -77,10 +96,15 @@ bool CaptureSource::next_pass() {
     const TimeNs span = difference(difference(time_ns_, shift_ns_), first_ns_);
     const auto step = std::max<TimeNs>(1, span / static_cast<TimeNs>(records_per_pass_));
     if (__builtin_add_overflow(shift_ns_, sum(span, step), &shift_ns_)) return false;
+    unread_ = unread();
     warnings_ = warnings();
     try {
-        for (File& file : files_) file.reader = store::CaptureReader(file.reader.name(), lender_);
+        for (File& file : files_) {
+            file.reader = store::CaptureReader(file.reader.name(), lender_);
+            file.other_link = 0;
+        }
     } catch (const std::exception& error) {
+        unread_.emplace_back(error.what());
         warnings_.emplace_back(error.what());
         return false;
     }
@@ -89,11 +113,15 @@ bool CaptureSource::next_pass() {
     return true;
 }
 
+std::vector<std::string> CaptureSource::unread() const {
+    std::vector<std::string> texts = unread_;
+    for (const File& file : files_) add_new(texts, file.reader.unread());
+    return texts;
+}
+
 std::vector<std::string> CaptureSource::warnings() const {
     std::vector<std::string> texts = warnings_;
-    for (const File& file : files_)
-        if (file.reader.cut_off() && std::ranges::find(texts, file.reader.cut_off_text()) == texts.end())
-            texts.push_back(file.reader.cut_off_text());
+    for (const File& file : files_) add_new(texts, file.reader.warnings());
     return texts;
 }
 

@@ -43,9 +43,18 @@ public:
     [[nodiscard]] core::TimeNs first_ns() const noexcept { return first_ns_; }
     /// Records outside of the range of time that was asked for; for any thread.
     [[nodiscard]] std::uint64_t skipped() const noexcept { return skipped_.load(std::memory_order_relaxed); }
+    /// The furthest that a stamp was before one that came earlier in its file; for any thread.
+    [[nodiscard]] core::TimeNs ran_back_ns() const noexcept { return ran_back_ns_.load(std::memory_order_relaxed); }
     /// How often the files have been read, the one under way included.
     [[nodiscard]] std::uint32_t passes() const noexcept { return passes_; }
-    /// Sentences about files that were cut off.
+    /// Packets of interfaces that are not read; for any thread.
+    [[nodiscard]] std::uint64_t other_link() const noexcept { return other_link_.load(std::memory_order_relaxed); }
+    /// From when on something is missing because a file could not be read any further; core::never: nothing is. For any
+    /// thread, which sees it before what the other files have after that time.
+    [[nodiscard]] const std::atomic<core::TimeNs>& cut_ns() const noexcept { return cut_ns_; }
+    /// Sentences about what could not be read of the files.
+    [[nodiscard]] std::vector<std::string> unread() const;
+    /// These, and others about what is in them.
     [[nodiscard]] std::vector<std::string> warnings() const;
 
 private:
@@ -53,7 +62,9 @@ private:
         store::CaptureReader reader;
         store::CaptureRecord record;
         bool has_record = false;
+        std::uint64_t other_link = 0;  ///< of its packets, those that are counted
     };
+    void read(File& file) noexcept;
     [[nodiscard]] File* earliest() noexcept;
     void read_first() noexcept;
     void set_range() noexcept;
@@ -71,8 +82,12 @@ private:
     std::uint64_t records_ = 0;           ///< of all passes, without those skipped
     std::uint64_t records_per_pass_ = 0;  ///< of the first pass, once it is over
     std::atomic<std::uint64_t> skipped_{0};
+    std::atomic<std::uint64_t> other_link_{0};
+    std::atomic<core::TimeNs> cut_ns_{core::never};
+    std::atomic<core::TimeNs> ran_back_ns_{0};
     std::uint32_t passes_ = 1;
-    std::vector<std::string> warnings_;  ///< of passes that are over
+    std::vector<std::string> unread_;  ///< of passes that are over
+    std::vector<std::string> warnings_;
 };
 
 }  // namespace weir::stages

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <rte_cycles.h>
+#include <algorithm>
 #include <array>
 
 #include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "assemble/overload.hpp"
@@ -67,6 +69,9 @@ constexpr std::uint32_t builders_max = 16;
 struct alignas(core::cache_line_bytes) BuildSignals {
     std::atomic<bool> empty{true};      ///< no event is open or queued
     std::atomic<bool> finished{false};  ///< the last event is in the ring
+    /// Once `input_done`: when its newest whole event began.
+    std::atomic<TimeNs> newest_whole_ns{std::numeric_limits<TimeNs>::min()};
+    std::atomic<bool> input_done{false};
     /// Events of a lower Event::sequence have left: they are in the workers' rings, or dropped.
     std::atomic<std::uint64_t> left{0};
 };
@@ -84,6 +89,15 @@ struct RunSignals {
         for (std::uint32_t i = 0; i < builders; ++i)
             if (!build[i].empty.load(std::memory_order_relaxed)) return false;
         return true;
+    }
+    /// When the newest whole event of all began, once every shard has taken all its input.
+    [[nodiscard]] std::optional<TimeNs> newest_whole_ns() const noexcept {
+        TimeNs newest = std::numeric_limits<TimeNs>::min();
+        for (std::uint32_t i = 0; i < builders; ++i) {
+            if (!build[i].input_done.load(std::memory_order_acquire)) return std::nullopt;
+            newest = std::max(newest, build[i].newest_whole_ns.load(std::memory_order_relaxed));
+        }
+        return newest;
     }
     /// The last event is in a worker's ring.
     [[nodiscard]] bool builders_finished() const noexcept {

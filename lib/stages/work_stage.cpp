@@ -21,17 +21,14 @@ WorkStage::WorkStage(const Config& config, std::unique_ptr<EventEncoder> encoder
       missing_(store::BlockWriter::missing_count_max),
       missing_packets_(config.sources.size()),
       always_missing_(config.sources.size()),
-      cut_off_(config.sources.size()) {
+      cut_off_(config.sources.size()),
+      source_spans_(config.sources.size()) {
     if (!config.to_file) {
         null_memory_ = std::make_unique<std::byte[]>(config.null_buffer_bytes + 64);
         auto* first = null_memory_.get();
         first += (64 - reinterpret_cast<std::uintptr_t>(first) % 64) % 64;
         null_buffer_.memory = {first, config.null_buffer_bytes};
     }
-}
-
-std::uint64_t WorkStage::missing_packets(std::uint32_t source) const noexcept {
-    return missing_packets_[source].load(std::memory_order_relaxed);
 }
 
 std::vector<reduce::ReducerCounters> WorkStage::reducers() const {
@@ -206,35 +203,83 @@ bool WorkStage::step_sources() noexcept {
             flush();
             return true;
         }
-        const std::uint64_t packets = missing_bytes > 0 ? account_missing(source_, missing_bytes) : 0;
-        note_gaps(source_, {missing_.data(), gaps}, packets);
+        account_source(source_, {{missing_.data(), gaps}, missing_bytes});
     }
+    if (is_behind_cut()) core::add(cut_events_, 1);
     if (event_gaps_ > 1 && event_gaps_ == event_->messages.size()) core::add(missing_together_, event_missing_);
+    event_span_.add(event_->first_ns, event_->last_ns, event_->cause == EventCause::complete);
     phase_ = Phase::payload;
     return true;
 }
 
-/// For who asks at the end why they are missing.
-void WorkStage::note_gaps(std::uint32_t source, std::span<const assemble::ByteRange> gaps,
-                          std::uint64_t packets) noexcept {
-    if (event_->messages[source] != nullptr) {
-        always_missing_[source].add(gaps);
-        cut_off_[source].add_present(event_->first_ns, event_->cause == EventCause::end_of_run ? packets : 0);
-    } else if (event_->cause == EventCause::end_of_run) {
-        cut_off_[source].add_absent(event_->first_ns, packets);
-    }
+/// What the event in hand lacks may be where a capture could not be read.
+bool WorkStage::is_behind_cut() const noexcept {
+    if (event_->cause == EventCause::complete || config_.cut_ns == nullptr) return false;
+    const TimeNs cut_ns = config_.cut_ns->load(std::memory_order_acquire);
+    return cut_ns != never && event_->first_ns >= cut_ns - config_.timeout_ns;
 }
 
-/// Returns how many packets that were.
-std::uint64_t WorkStage::account_missing(std::uint32_t source, std::uint64_t missing_bytes) noexcept {
-    if (config_.sources[source].sequenced) return 0;
-    std::uint64_t packet_bytes = config_.sources[source].packet_payload_bytes;
-    if (packet_bytes == 0 && event_->messages[source] != nullptr) packet_bytes = refs_.largest_bytes();
-    if (packet_bytes == 0) return 0;
-    const std::uint64_t packets = (missing_bytes + packet_bytes - 1) / packet_bytes;
-    core::add(missing_packets_[source], packets);
+/// What the event in hand has and lacks of a source: how much, and for who asks at the end why.
+void WorkStage::account_source(std::uint32_t source, const Lack& lack) noexcept {
+    const Message* message = event_->messages[source];
+    const std::uint64_t packets = message == nullptr || !message->complete ? count_missing(source, lack) : 0;
+    const bool at_end = event_->cause == EventCause::end_of_run || is_behind_cut();
+    if (message == nullptr) {
+        source_spans_[source].add_absent(event_->first_ns, packets);
+        if (at_end) cut_off_[source].add_absent(event_->first_ns, packets);
+        return;
+    }
+    if (message->complete && config_.sources[source].message_bytes == 0) missing_packets_[source].add_whole(*message);
+    always_missing_[source].add(lack.gaps);
+    source_spans_[source].add_present(event_->first_ns, event_->number, message->last_ns,
+                                      packets > 0 ? count_gaps(source, lack.gaps, true) : 0);
+    // A detector sends on after the end of a run, whatever came of an event. A capture has what came until its end: of
+    // a message only what was to come last can lie beyond it.
+    const bool live = config_.clock != nullptr;
+    std::uint64_t cut_off = 0;
+    if (at_end && packets > 0) cut_off = live ? packets : count_gaps(source, lack.gaps, false);
+    cut_off_[source].add_present(event_->first_ns, cut_off);
+}
+
+/// Returns how many packets that are, as far as can be told by now.
+std::uint64_t WorkStage::count_missing(std::uint32_t source, const Lack& lack) noexcept {
+    const SourceGeometry& geometry = config_.sources[source];
+    if (geometry.sequenced) return 0;
+    MissingPackets& missing = missing_packets_[source];
+    const bool absent = event_->messages[source] == nullptr;
+    std::uint64_t packets = 0;
+    if (absent && geometry.message_packets > 0) {
+        packets = geometry.message_packets;
+        missing.add_exact(packets);
+    } else if (absent && lack.bytes == 0) {
+        packets = missing.add_absent();
+    } else if (geometry.packet_payload_bytes > 0) {
+        packets = (lack.bytes + geometry.packet_payload_bytes - 1) / geometry.packet_payload_bytes;
+        missing.add_exact(packets);
+    } else if (lack.bytes > 0) {
+        packets = missing.add_gaps(lack.gaps, absent ? 0 : refs_.largest_bytes());
+    }
+    if (packets == 0) return 0;
     event_missing_ += packets;
     ++event_gaps_;
+    return packets;
+}
+
+/// Packets of the gaps that lie where a message, or a part of it that is sent on its own, begins or ends.
+std::uint64_t WorkStage::count_gaps(std::uint32_t source, std::span<const assemble::ByteRange> gaps,
+                                    bool at_begin) const noexcept {
+    const Message& message = *event_->messages[source];
+    const SourceGeometry& geometry = config_.sources[source];
+    const std::uint32_t part =
+        geometry.lane_bytes > 0 ? geometry.lane_bytes : std::max<std::uint32_t>(message.total, 1);
+    std::uint64_t packets = 0;
+    for (const assemble::ByteRange& gap : gaps) {
+        if ((at_begin ? gap.begin : gap.end) % part != 0) continue;
+        const std::uint64_t bytes = gap.end - gap.begin;
+        packets += geometry.packet_payload_bytes > 0
+                       ? (bytes + geometry.packet_payload_bytes - 1) / geometry.packet_payload_bytes
+                       : missing_packets_[source].packets_in(bytes);
+    }
     return packets;
 }
 

@@ -15,7 +15,9 @@
 #include "stages/cut_off.hpp"
 #include "stages/event_encoder.hpp"
 #include "stages/event_handle.hpp"
+#include "stages/missing_packets.hpp"
 #include "stages/output_fence.hpp"
+#include "stages/source_span.hpp"
 #include "stages/stage.hpp"
 #include "store/block_writer.hpp"
 
@@ -26,6 +28,8 @@ struct SourceGeometry {
     std::uint32_t message_bytes = 0;         ///< 0: not fixed
     std::uint32_t packet_payload_bytes = 0;  ///< 0: not fixed
     bool sequenced = false;                  ///< what is missing is known from sequence numbers, on the rx lcores
+    std::uint32_t message_packets = 0;       ///< 0: not fixed
+    std::uint32_t lane_bytes = 0;            ///< a message is sent in parts of so many bytes at once; 0: in one
 };
 
 class PedestalWorker;
@@ -52,6 +56,9 @@ public:
         OutputFence* fence = nullptr;            ///< somebody wants to know what is written
         std::uint32_t index = 0;                 ///< of the worker
         const port::LiveClock* clock = nullptr;  ///< of live input: how long events take is looked at
+        /// From when on something is missing that a capture may have, and core::never; null: no capture is read.
+        const std::atomic<TimeNs>* cut_ns = nullptr;
+        TimeNs timeout_ns = 0;  ///< of events
         TimeNs flush_after_ns =
             100 * core::ns_per_ms;  ///< a buffer that is not full goes to the writer after this long
     };
@@ -61,13 +68,22 @@ public:
 
     [[nodiscard]] const assemble::EventTally& events() const noexcept { return events_; }
     [[nodiscard]] bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
-    [[nodiscard]] std::uint64_t missing_packets(std::uint32_t source) const noexcept;
+    [[nodiscard]] MissingPackets::Summary missing_packets(std::uint32_t source) const noexcept {
+        return missing_packets_[source].summary();
+    }
     /// What was missing in every message of the source.
     [[nodiscard]] AlwaysMissing::Summary always_missing(std::uint32_t source) const {
         return always_missing_[source].summary();
     }
     /// What of it may not have been sent yet when the run was ended.
     [[nodiscard]] CutOff::Summary cut_off(std::uint32_t source) const noexcept { return cut_off_[source].summary(); }
+    /// Incomplete events that were open where a capture could not be read any further, or began later.
+    [[nodiscard]] std::uint64_t cut_events() const noexcept { return cut_events_.load(std::memory_order_relaxed); }
+    /// Which events had something of the source.
+    [[nodiscard]] SourceSpan::Summary source_span(std::uint32_t source) const noexcept {
+        return source_spans_[source].summary();
+    }
+    [[nodiscard]] EventSpan::Summary event_span() const noexcept { return event_span_.summary(); }
     /// Of all missing packets, those of events in which every source of several misses something.
     [[nodiscard]] std::uint64_t missing_together() const noexcept {
         return missing_together_.load(std::memory_order_relaxed);
@@ -91,8 +107,16 @@ private:
     [[nodiscard]] bool step_event() noexcept;
     [[nodiscard]] bool step_sources() noexcept;
     [[nodiscard]] bool step_payload() noexcept;
-    [[nodiscard]] std::uint64_t account_missing(std::uint32_t source, std::uint64_t missing_bytes) noexcept;
-    void note_gaps(std::uint32_t source, std::span<const assemble::ByteRange> gaps, std::uint64_t packets) noexcept;
+    [[nodiscard]] bool is_behind_cut() const noexcept;
+    /// What a source lacks in the event in hand.
+    struct Lack {
+        std::span<const assemble::ByteRange> gaps;  ///< the first of them
+        std::uint64_t bytes = 0;                    ///< of all; 0 also where nothing came and no size is known
+    };
+    void account_source(std::uint32_t source, const Lack& lack) noexcept;
+    [[nodiscard]] std::uint64_t count_missing(std::uint32_t source, const Lack& lack) noexcept;
+    [[nodiscard]] std::uint64_t count_gaps(std::uint32_t source, std::span<const assemble::ByteRange> gaps,
+                                           bool at_begin) const noexcept;
     void note_latency() noexcept;
     void release_event() noexcept;
     [[nodiscard]] bool ensure_buffer() noexcept;
@@ -107,9 +131,12 @@ private:
     reduce::SortedRefs refs_;
     std::vector<assemble::ByteRange> received_;
     std::vector<assemble::ByteRange> missing_;
-    std::vector<std::atomic<std::uint64_t>> missing_packets_;
-    std::vector<AlwaysMissing> always_missing_;  ///< per source
-    std::vector<CutOff> cut_off_;                ///< per source
+    std::vector<MissingPackets> missing_packets_;  ///< per source
+    std::vector<AlwaysMissing> always_missing_;    ///< per source
+    std::vector<CutOff> cut_off_;                  ///< per source
+    std::vector<SourceSpan> source_spans_;         ///< per source
+    EventSpan event_span_;
+    std::atomic<std::uint64_t> cut_events_{0};
     std::atomic<std::uint64_t> missing_together_{0};
     std::uint64_t event_missing_ = 0;  ///< packets that the event in hand misses, and in how many of its sources
     std::size_t event_gaps_ = 0;

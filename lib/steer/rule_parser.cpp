@@ -200,10 +200,7 @@ private:
             if (current_.empty()) fail("'/'");
             fail(fmt::format("'/', or one of: {}", names_of(current_)));
         }
-        if (first) {
-            --at_;
-            fail("an item: eth, vlan, ipv4, ipv6, udp");
-        }
+        // No item at all is any packet, as `eth` alone.
     }
 
     void item(bool first) {

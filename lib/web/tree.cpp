@@ -26,7 +26,8 @@ const char* type_name(const json& value) {
 json with_types(const json& value, bool writeable) {
     if (value.is_object()) {
         json out = json::object();
-        for (const auto& [key, inner] : value.items()) out[key] = with_types(inner, writeable || key == "config");
+        for (const auto& [key, inner] : value.items())
+            out[tree_name(key)] = with_types(inner, writeable || key == "config");
         return out;
     }
     if (value.is_array()) {
@@ -36,6 +37,19 @@ json with_types(const json& value, bool writeable) {
     }
     const char* type = type_name(value);
     return type == nullptr ? value : json{{"value", value}, {"type", type}, {"writeable", writeable}};
+}
+
+/// The same document with the tree's names.
+json with_tree_names(const json& value) {
+    if (value.is_array()) {
+        json out = json::array();
+        for (const json& inner : value) out.push_back(with_tree_names(inner));
+        return out;
+    }
+    if (!value.is_object()) return value;
+    json out = json::object();
+    for (const auto& [key, inner] : value.items()) out[tree_name(key)] = with_tree_names(inner);
+    return out;
 }
 
 void collect_changes(const std::string& path, const json& body, Changes& out) {
@@ -50,11 +64,23 @@ void collect_changes(const std::string& path, const json& body, Changes& out) {
 
 }  // namespace
 
+std::string tree_name(std::string_view name) {
+    std::string out(name);
+    const auto fits = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    std::ranges::replace_if(
+        out, [&](char c) { return !fits(c); }, '_');
+    return out;
+}
+
 const json* find_in(const json& document, std::span<const std::string_view> path) {
     const json* at = &document;
     for (const std::string_view part : path) {
         if (at->is_object()) {
-            const auto found = at->find(part);
+            auto found = at->find(part);
+            for (auto other = at->begin(); found == at->end() && other != at->end(); ++other)
+                if (tree_name(other.key()) == part) found = other;
             if (found == at->end()) return nullptr;
             at = &*found;
         } else if (at->is_array()) {
@@ -71,7 +97,7 @@ const json* find_in(const json& document, std::span<const std::string_view> path
 
 json tree_answer(const json& found, std::span<const std::string_view> path, bool with_metadata) {
     const bool writeable = std::ranges::find(path, "config") != path.end();
-    json out = with_metadata ? with_types(found, writeable) : found;
+    json out = with_metadata ? with_types(found, writeable) : with_tree_names(found);
     return out.is_object() ? out : json{{"value", std::move(out)}};
 }
 

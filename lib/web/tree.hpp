@@ -10,7 +10,12 @@
 
 namespace weir::web {
 
-/// What is at the path, elements of arrays by their index; null if there is nothing.
+/// A name of the document as it is in the tree: odin-control's and EPICS' clients make names of their own of those in
+/// it, and take letters, digits and `_`. The counter `malformed.header` is `malformed_header`.
+[[nodiscard]] std::string tree_name(std::string_view name);
+
+/// What is at the path, elements of arrays by their index; null if there is nothing. Names are the tree's or the
+/// document's own.
 [[nodiscard]] const nlohmann::json* find_in(const nlohmann::json& document, std::span<const std::string_view> path);
 
 /// What GET answers: of a table itself, of everything else {"value": v}. With metadata, each single value, of the

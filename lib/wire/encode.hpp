@@ -77,6 +77,7 @@ struct EjfatHeader {
     std::uint32_t total = 0;   ///< bytes of the whole buffer
     std::uint64_t event = 0;
     std::uint8_t lb_version = 0;  ///< 0: no load balancer header; 2 or 3
+    std::uint8_t re_version = 1;  ///< 1 or 2, whatever the load balancer header has
     std::uint16_t entropy = 0;    ///< v2: entropy, v3: port select
     std::uint64_t tick = 0;       ///< load balancer event number
 };

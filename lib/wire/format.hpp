@@ -39,8 +39,12 @@ struct DeclaredSpec {
     std::uint32_t header_bytes = 0;
     std::optional<DeclaredField> event;      ///< required
     std::optional<std::uint32_t> wrap_bits;  ///< event.wrap_bits: width of the event counter, default the field's width
-    std::optional<DeclaredField> index;      ///< packet index: offset = index * payload_bytes
-    std::optional<DeclaredField> offset;     ///< byte offset; neither index nor offset: every packet is a whole message
+    /// The event number's second part: `event` counts seconds, this one the `event_count` samples of each. The number
+    /// is event * event_count + event_part.
+    std::optional<DeclaredField> event_part{};
+    std::uint64_t event_count = 0;
+    std::optional<DeclaredField> index;   ///< packet index: offset = index * payload_bytes
+    std::optional<DeclaredField> offset;  ///< byte offset; neither index nor offset: every packet is a whole message
     std::optional<std::uint32_t> payload_bytes;
     std::optional<std::uint32_t> packets;      ///< per message: total = packets * payload_bytes
     std::optional<DeclaredField> total;        ///< bytes of the whole message, in the header
@@ -75,7 +79,7 @@ struct SlsOptions {
 
 /// ess: the keys of the stream, key for key.
 struct EssOptions {
-    std::uint32_t packets_per_pulse = 1;  ///< of a source
+    std::uint32_t packets_per_pulse = 0;  ///< of a source; 0: any number
 
     bool operator==(const EssOptions&) const = default;
 };
@@ -143,6 +147,7 @@ struct FormatContext {
     /// Width of the counter that numbers every packet of a source (Fragment::sequence); 0: the format has none. With
     /// one, decoders set `sequence` and `header_source` of packets that are `control`, too.
     std::uint8_t sequence_bits = 0;
+    bool in_sequence = false;  ///< Fragment::in_sequence is set
 
     SlsContext sls{};  ///< jungfrau, moench, eiger only
 
@@ -150,6 +155,8 @@ struct FormatContext {
     bool big_endian = false;
     std::uint64_t magic_value = 0;
     FieldReader event{};
+    FieldReader event_part{};
+    std::uint64_t event_count = 0;
     FieldReader index{};
     FieldReader offset{};
     FieldReader total{};

@@ -52,7 +52,14 @@ struct Fragment {
     bool total_known = false;
     /// Its sequence number says that this is no copy of a packet that has been here. Set after the decoder.
     bool fresh = false;
+    /// Its place in its message is that of `sequence` among the message's packets: `offset` says nothing. `total` is
+    /// how many packets they are, or 0 if that is not known. Heartbeats (`control`) between them have it, too.
+    bool in_sequence = false;
     std::uint32_t sequence = 0;  ///< the source's packet counter, `FormatContext::sequence_bits` wide if it has one
+    /// Which host it came from: 0 is the one that the source's first packet came from. Set after the decoder.
+    std::uint16_t sender = 0;
+    /// Which interface of its module it came from, where one source has two, which have addresses of their own.
+    std::uint8_t lane = 0;
 };
 
 }  // namespace weir::wire

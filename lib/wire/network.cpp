@@ -68,8 +68,10 @@ Verdict parse_udp(const std::byte* ip, std::uint32_t header_bytes, std::uint32_t
 Verdict parse_fragment(const std::byte* ip, std::uint32_t header_bytes, std::uint32_t ip_bytes, std::uint32_t offset,
                        bool more, Datagram& out) noexcept {
     const std::uint32_t bytes = ip_bytes - header_bytes;
-    // All but the last are multiples of 8 bytes, and no datagram is longer than an IPv4 length can say.
-    out.fragment = bytes > 0 && (!more || bytes % 8 == 0) && offset + bytes <= 65535 - header_bytes;
+    // All but the last are multiples of 8 bytes, and no datagram is longer than a length can say: that of IPv4 is with
+    // the header.
+    const std::uint32_t bytes_max = 65535 - (out.ipv6 ? 0 : header_bytes);
+    out.fragment = bytes > 0 && (!more || bytes % 8 == 0) && offset + bytes <= bytes_max;
     out.ip = ip;
     out.ip_bytes = ip_bytes;
     out.payload = ip + header_bytes;

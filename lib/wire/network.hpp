@@ -107,6 +107,31 @@ inline void describe_ipv4_addresses(const std::byte* ip, Datagram& out) noexcept
     return true;
 }
 
+/// Pieces of one datagram, at most: 64 KiB in pieces of 512 bytes, as the smallest MTU that IPv4 hosts agree on makes.
+inline constexpr std::uint32_t ip_pieces_max = 128;
+
+/// Where a piece (see parse_frame) lies in its datagram, and of which it is a part beside its addresses. RFC 791
+/// section 3.1; RFC 8200 section 4.5, whose header lies right before the piece.
+struct PiecePlace {
+    std::uint32_t identification = 0;
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+    bool last = false;
+};
+[[nodiscard]] inline PiecePlace place_of(const Datagram& piece) noexcept {
+    PiecePlace place;
+    if (piece.ipv6) {
+        const std::byte* const header = piece.payload - ipv6_fragment_header_bytes;
+        const std::uint32_t field = load_be<std::uint16_t>(header + 2);
+        place = {load_be<std::uint32_t>(header + 4), field & 0xfff8U, 0, (field & 1U) == 0};
+    } else {
+        const std::uint32_t field = load_be<std::uint16_t>(piece.ip + 6);
+        place = {load_be<std::uint16_t>(piece.ip + 4), (field & 0x1fffU) * 8, 0, (field & 0x2000U) == 0};
+    }
+    place.end = place.begin + piece.payload_bytes;
+    return place;
+}
+
 /// parse_frame, by the way that knows every case.
 [[nodiscard]] Verdict parse_any_frame(const std::byte* frame, std::uint32_t captured_bytes, std::uint32_t wire_bytes,
                                       Datagram& out) noexcept;

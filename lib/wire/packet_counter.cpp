@@ -118,12 +118,12 @@ constinit const std::array<core::CounterInfo, core::count_of<PacketCounter>> pac
      "Fragments were lost on the way, and each takes its whole datagram along: set jumbo frames (MTU 9000) "
      "on every port between the detector and this box, so that nothing is fragmented."},
     {ip_fragment_too_many, "dropped.ip_fragment.too_many",
-     "IP fragments of datagrams that were cut into more than 8, which is the most that DPDK puts together. "
-     "Raise the MTU on the way from the detector, or send smaller datagrams: with MTU 1500 up to 11832 bytes fit."},
+     "IP fragments of datagrams that were cut into more than 128. No usual MTU does that to a datagram of 64 KiB; "
+     "fragments of less than 512 bytes do: look at a capture, and raise the MTU on the way from the detector."},
     {ip_fragment_conflict, "dropped.ip_fragment.conflict",
-     "IP fragments that contradict others of their datagram: the same one twice, overlapping, or beyond its end. "
-     "A mirrored link seen twice, or a sender that uses one identification for several datagrams: "
-     "see `ip_fragments` in the report. The whole datagram is given up."},
+     "IP fragments that contradict others of their datagram: the same place with other bytes, overlapping, "
+     "or beyond its end. A sender that uses one identification for several datagrams (see `ip_fragments` "
+     "in the report), or somebody who tries things. The whole datagram is given up."},
     {ip_fragment_no_room, "dropped.ip_fragment.no_room",
      "IP fragments for which there was no place beside those that wait for their rest. Many senders at once, "
      "or heavy loss of fragments: shorten `ip_fragment_timeout_ms`, "
@@ -186,10 +186,11 @@ constinit const std::array<core::CounterInfo, core::count_of<PacketCounter>> pac
      "or a sender that repeats itself. No data is lost. With RC, the number says how much the sender had to repeat: "
      "look for losses or slow acknowledgements."},
     {conflict, "dropped.conflict",
-     "Data that overlaps what had arrived without being the same range, contradicts the message's size or end, "
-     "or is a second message under the number of a whole one. Two senders use the same source, "
+     "Data for a place that other data had taken: from another sender, with another header or payload, or overlapping "
+     "without being the same range; or it contradicts the message's size or end. Two senders use the same source, "
      "stream or event number, or firmware sends wrong offsets; with `dune` and `ess`, "
-     "several streams or packets per pulse share a source (`source_ids`, `packets_per_pulse`). "
+     "several streams or output queues share a source (`source_ids`), "
+     "or a pulse has more packets than `packets_per_pulse`. "
      "The first data is kept."},
     {too_fragmented, "dropped.too_fragmented",
      "Messages that arrived in more separate pieces than weir tracks. Extreme reordering or loss: "

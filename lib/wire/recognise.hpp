@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace weir::wire {
 
@@ -13,8 +14,8 @@ enum class HeaderKind : std::uint8_t { unknown, sls, ejfat, ejfat_lb, ejfat_sync
 
 struct Header {
     HeaderKind kind = HeaderKind::unknown;
-    std::uint8_t type = 0;     ///< sls: detector type
-    std::uint8_t version = 0;  ///< sls and the load balancer: of the header
+    std::uint8_t type = 0;     ///< sls: detector type; ejfat: RE version * 16, + 1: reserved bits are set
+    std::uint8_t version = 0;  ///< sls, ess and the load balancer: of the header
 
     /// In 24 bits, for a table of counts.
     [[nodiscard]] std::uint32_t packed() const noexcept {
@@ -32,5 +33,8 @@ struct Header {
 
 /// "eiger (slsDetector header, version 2)"; empty for `unknown`.
 [[nodiscard]] std::string header_text(const Header& header);
+
+/// The name of the format that has such headers: "eiger". Empty for `unknown`.
+[[nodiscard]] std::string_view header_format(const Header& header) noexcept;
 
 }  // namespace weir::wire

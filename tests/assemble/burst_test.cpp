@@ -45,6 +45,18 @@ protected:
         config.number_bits = {number_bits, number_bits};
         table_ = std::make_unique<MessageTable>(config, packets_, messages_, release);
     }
+    /// A new table of few messages; `waits`: Config::waits.
+    void make_small(bool waits) {
+        MessageTable::Config config;
+        config.sources = 2;
+        config.messages_max = 64;
+        config.buffers_max = 512;
+        config.waits = waits;
+        table_ = std::make_unique<MessageTable>(config, packets_, messages_, release);
+    }
+    void add_whole(std::uint64_t number) {
+        add({piece(number, 0), piece(number, 100), piece(number, 200), piece(number, 300)});
+    }
     void add(const std::vector<wire::Fragment>& fragments, std::uint32_t source = 0) {
         const std::vector<std::uint32_t> sources(fragments.size(), source);
         const std::vector<void*> buffers(fragments.size(), &buffer_);
@@ -173,6 +185,34 @@ TEST_F(Bursts, ARegularPacketSpeaksAgainstARestart) {
     EXPECT_EQ(table_->newest_epoch(), 0u);  // three whole messages again, but something new came between them
     add(whole(4));
     EXPECT_EQ(table_->newest_epoch(), 1u);
+}
+
+// How many messages are with the builder for the moment is a question of pace, where the input waits for them.
+TEST_F(Bursts, ARestartIsNoticedHoweverFullTheTableIs) {
+    for (const bool waits : {false, true}) {
+        make_small(waits);
+        const std::uint64_t duplicates = packets_.get(PacketCounter::duplicate);
+        for (std::uint64_t number = 1; number <= 59; ++number) add_whole(number);
+        for (std::uint64_t number = 1; number <= 4; ++number) {
+            add_whole(number);
+            EXPECT_FALSE(waits && table_->cancel_oldest_probation()) << "the others come back";
+        }
+        EXPECT_EQ(table_->newest_epoch(), waits ? 1U : 0U);
+        EXPECT_EQ(packets_.get(PacketCounter::duplicate) - duplicates, waits ? 0U : 16U) << "a straggler, most likely";
+        EXPECT_EQ(delivered().size(), waits ? 63U : 59U);
+    }
+}
+
+TEST_F(Bursts, WhereNothingComesBackProbationMakesRoom) {
+    make_small(true);
+    add_whole(1);
+    add({piece(2, 0), piece(2, 100)});
+    add({piece(1, 0), piece(1, 100)});  // on probation
+    EXPECT_FALSE(table_->cancel_oldest_probation());
+    EXPECT_EQ(delivered().size(), 1U);
+    EXPECT_TRUE(table_->cancel_oldest_probation());
+    EXPECT_EQ(packets_.get(PacketCounter::duplicate), 2U);
+    EXPECT_FALSE(table_->cancel_oldest_probation());
 }
 
 TEST_F(Bursts, LookAtEveryPacketOfAGrid) {

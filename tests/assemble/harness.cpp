@@ -54,8 +54,11 @@ Harness::Harness(const Limits& limits)
                                                            event_tallies_[to.shard]));
 }
 
-std::byte Harness::content(std::size_t packet, std::size_t at) {
-    return static_cast<std::byte>((packet * 131 + (packet >> 8U) * 17 + at * 7 + (at >> 8U)) & 0xFFU);
+std::byte Harness::content(const Buffer& buffer, std::size_t at) {
+    at += buffer.offset;
+    return static_cast<std::byte>(
+        (buffer.number * 131 + (buffer.number >> 8U) * 17 + buffer.source * 29 + buffer.salt + at * 7 + (at >> 8U)) &
+        0xFFU);
 }
 
 void Harness::release(void** buffers, std::uint32_t count) {
@@ -68,13 +71,15 @@ void Harness::release(void** buffers, std::uint32_t count) {
 
 Harness::Buffer& Harness::make_buffer(std::size_t index, const Packet& packet) {
     Buffer& buffer = buffers_.emplace_back();
-    buffer.packet = index;
+    buffer.packet = first_copies_.try_emplace(copy_key(packet), index).first->second;
     buffer.source = packet.source;
     buffer.number = packet.number;
     buffer.offset = packet.offset;
+    buffer.salt = packet.salt;
+    buffer.header = std::byte{packet.header};
     buffer.time_ns = packet.time_ns;
     buffer.bytes.resize(packet.bytes);
-    for (std::size_t i = 0; i < buffer.bytes.size(); ++i) buffer.bytes[i] = content(buffer.packet, i);
+    for (std::size_t i = 0; i < buffer.bytes.size(); ++i) buffer.bytes[i] = content(buffer, i);
     return buffer;
 }
 
@@ -86,6 +91,10 @@ wire::Fragment Harness::fragment_of(const Packet& packet, Buffer& buffer) const 
     fragment.bytes = packet.bytes;
     fragment.total = packet.total_known ? packet.total : 0;
     fragment.total_known = packet.total_known;
+    fragment.header = &buffer.header;
+    fragment.header_bytes = 1;
+    fragment.sender = packet.sender;
+    fragment.fresh = packet.fresh;
     return fragment;
 }
 
@@ -185,10 +194,15 @@ void Harness::finish() {
 }
 
 void Harness::finish_builders() {
+    TimeNs newest_whole_ns = std::numeric_limits<TimeNs>::min();
+    for (auto& builder : builders_) {
+        builder->end_input();
+        newest_whole_ns = std::max(newest_whole_ns, builder->newest_whole_ns());
+    }
     for (auto& builder : builders_) {
         builder->advance(now_);
-        builder->finish();
-        builder->end_input();
+        builder->finish(newest_whole_ns);
+        builder->meet_shards();
     }
 }
 
@@ -254,14 +268,14 @@ const Harness::Buffer* Harness::buffer_of(const FragmentRef& ref, const Message&
     for (const Buffer& buffer : buffers_)
         if (buffer.source == message.source && (buffer.number ^ message.number) << (64 - limits_.number_bits) == 0 &&
             buffer.offset == ref.offset && buffer.time_ns == ref.time_ns && buffer.bytes.size() == ref.bytes &&
-            has_content(ref, buffer.packet))
+            has_content(ref, buffer))
             return &buffer;
     return nullptr;
 }
 
-bool Harness::has_content(const FragmentRef& ref, std::size_t packet) {
+bool Harness::has_content(const FragmentRef& ref, const Buffer& buffer) {
     for (std::size_t i = 0; i < ref.bytes; ++i)
-        if (ref.data[i] != content(packet, i)) return false;
+        if (ref.data[i] != content(buffer, i)) return false;
     return true;
 }
 
@@ -272,7 +286,7 @@ void Harness::check_ref(const FragmentRef& ref, const Buffer& buffer) {
     if (copied && ref.bytes > limits_.copies.at_once_bytes) faults_ += "a payload should not have been copied\n";
     if ((ref.data == buffer.bytes.data()) == copied || ref.bytes != buffer.bytes.size())
         faults_ += "a reference is not a packet\n";
-    if (!has_content(ref, buffer.packet)) faults_ += "payload changed\n";
+    if (!has_content(ref, buffer)) faults_ += "payload changed\n";
 }
 
 EventResult Harness::result_of(const Event& event) {

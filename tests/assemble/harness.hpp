@@ -12,6 +12,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,11 @@ struct Packet {
     std::uint32_t total = 0;
     TimeNs time_ns = 0;
     bool total_known = true;
+    // What tells it from another packet for the same place:
+    std::uint16_t sender = 0;
+    std::uint8_t salt = 0;    ///< another payload
+    std::uint8_t header = 0;  ///< of one byte
+    bool fresh = false;
 };
 
 struct Limits {
@@ -52,12 +58,18 @@ struct Limits {
     std::uint32_t prescale = 1;
 };
 
+/// Packets that agree in this are copies of each other: once copied out of its buffer, one looks like the other.
+using CopyKey = std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint32_t, TimeNs, std::uint8_t>;
+[[nodiscard]] inline CopyKey copy_key(const Packet& packet) {
+    return {packet.source, packet.number, packet.offset, packet.bytes, packet.time_ns, packet.salt};
+}
+
 /// One message of an event that left.
 struct MessageResult {
     bool complete = false;
     bool total_known = false;
     std::uint32_t total = 0;
-    std::vector<std::size_t> packets;                              ///< those placed, by order of adding, sorted
+    std::vector<std::size_t> packets;  ///< those placed, each as the first of its copies, sorted
     std::vector<std::pair<std::uint32_t, std::uint32_t>> missing;  ///< [begin, end), derived from what is there
     bool operator==(const MessageResult&) const = default;
 };
@@ -135,6 +147,8 @@ private:
         std::uint32_t source = 0;
         std::uint64_t number = 0;
         std::uint32_t offset = 0;
+        std::uint8_t salt = 0;
+        std::byte header{};
         TimeNs time_ns = 0;
         std::uint32_t released = 0;
         bool continued = false;  ///< of the packet of the buffer before
@@ -154,8 +168,9 @@ private:
     };
 
     static void release(void** buffers, std::uint32_t count);
-    static std::byte content(std::size_t packet, std::size_t at);
-    static bool has_content(const FragmentRef& ref, std::size_t packet);
+    /// Of a copy the same as of what it is a copy of.
+    static std::byte content(const Buffer& buffer, std::size_t at);
+    static bool has_content(const FragmentRef& ref, const Buffer& buffer);
     Buffer& make_buffer(std::size_t index, const Packet& packet);
     [[nodiscard]] wire::Fragment fragment_of(const Packet& packet, Buffer& buffer) const;
     void add_to(MessageTable& table, std::span<const Numbered> packets);
@@ -173,6 +188,7 @@ private:
 
     Limits limits_;
     std::deque<Buffer> buffers_;
+    std::map<CopyKey, std::size_t> first_copies_;
     std::deque<wire::PacketTally> packet_tallies_;  // one per rx, then one per shard
     std::deque<assemble::MessageTally> message_tallies_;
     std::deque<assemble::EventTally> event_tallies_;  // per shard

@@ -129,8 +129,9 @@ std::string run(std::uint64_t seed) {
     Oracle oracle(stream.limits, stream.ranges_max);
     Harness fused(stream.limits);
     std::vector<Packet> packets;
+    std::map<CopyKey, std::size_t> first_copies;
     for (const Sent& sent : stream.sent) {
-        oracle.add(sent, packets.size());
+        oracle.add(sent, first_copies.try_emplace(copy_key(sent.packet), packets.size()).first->second);
         fused.add(sent.packet);
         packets.push_back(sent.packet);
     }

@@ -30,6 +30,57 @@ TEST(NumberAccount, NothingAndOneNumber) {
     EXPECT_EQ(one.missing, 0U);
 }
 
+/// The numbers of a counter that begins again at `to` after `from`, a field of `turn` numbers on its way.
+NumberAccount::Result wrapping(std::uint64_t from, std::uint64_t to, std::uint64_t turn, unsigned times,
+                               const std::set<std::uint64_t>& lost = {}) {
+    NumberAccount account;
+    std::uint64_t number = from - 10;
+    for (unsigned i = 0; i <= times; ++i) {
+        const std::uint64_t last = i < times ? i * turn + from : i * turn + to + 10;
+        for (; number <= last; ++number)
+            if (!lost.contains(number)) account.add(number, 0, 1);
+        number = (i + 1) * turn + to;
+    }
+    NumberAccount::Result found = account.result();
+    NumberAccount::judge_wraps(found, turn);
+    return found;
+}
+
+TEST(NumberAccount, ACounterThatLeavesOutZeroMissesNothing) {
+    const auto found = wrapping(65535, 1, 65536, 1);
+    EXPECT_EQ(found.missing, 0U);
+    EXPECT_TRUE(found.ranges.empty());
+    EXPECT_TRUE(found.wrap.sure);
+    EXPECT_EQ(found.wrap.from, 65535U);
+    EXPECT_EQ(found.wrap.to, 1U);
+    const auto lost = wrapping(65535, 1, 65536, 3, {2 * 65536 + 40000, 2 * 65536 + 40001});
+    EXPECT_EQ(lost.missing, 2U);
+    EXPECT_EQ(lost.wrap.times, 3U);
+}
+
+TEST(NumberAccount, ACounterThatHasZeroCanLoseIt) {
+    // It is there at another wrap, or at the beginning.
+    NumberAccount twice;
+    for (std::uint64_t number = 65000; number < 3 * 65536; ++number)
+        if (number != 65536) twice.add(number, 0, 1);
+    NumberAccount::Result found = twice.result();
+    NumberAccount::judge_wraps(found, 65536);
+    EXPECT_EQ(found.missing, 1U);
+    EXPECT_EQ(found.wrap.times, 0U);
+    // More than that is missing, up to the wrap.
+    EXPECT_EQ(wrapping(65535, 1, 65536, 1, {65534, 65535}).missing, 3U);
+}
+
+TEST(NumberAccount, ACounterThatBeginsAgainEarly) {
+    const auto twice = wrapping(59999, 0, 65536, 2);
+    EXPECT_EQ(twice.missing, 0U);
+    EXPECT_TRUE(twice.wrap.sure);
+    const auto once = wrapping(59999, 0, 65536, 1);
+    EXPECT_EQ(once.missing, 5536U);
+    EXPECT_EQ(once.wrap.times, 1U);
+    EXPECT_FALSE(once.wrap.sure) << "a loss can look like that";
+}
+
 TEST(NumberAccount, TwoCapturesOfOneRun) {
     const auto found = of({1, 2, 3, 4, 5, 100, 101, 102, 103, 104}).result();
     EXPECT_EQ(found.counting, Counting::counted);

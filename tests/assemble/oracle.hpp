@@ -43,7 +43,14 @@ public:
         ++counters[static_cast<std::size_t>(place(sent, index))];
     }
     void finish() {
-        while (!open_.empty()) close(open_.front(), EventCause::end_of_run);
+        TimeNs newest_whole_ns = std::numeric_limits<TimeNs>::min();
+        for (const auto& [key, event] : events)
+            if (!event.open && !event.refused && event.cause == EventCause::complete)
+                newest_whole_ns = std::max(newest_whole_ns, event.first_ns);
+        while (!open_.empty()) {
+            const bool passed = events[open_.front()].first_ns < newest_whole_ns;
+            close(open_.front(), passed ? EventCause::timeout : EventCause::end_of_run);
+        }
     }
 
     std::map<Key, Event> events;

@@ -109,6 +109,7 @@ private:
             hall.written_.emplace_back(self, block);
         }
         void release(Payload /*payload*/) override {}
+        void drop(Payload /*payload*/) override {}
         void expelled() override { ADD_FAILURE() << "node " << self << " was expelled"; }
         void ended() override {}
 

@@ -51,8 +51,15 @@ public:
     void release(Payload payload) override {
         Content& content = world_.contents_.at(payload.handle);
         if (content.free) world_.wrong(fmt::format("a part of block {} is released twice", content.block));
+        if (unsent.contains(payload.handle))
+            world_.wrong(fmt::format("nobody was sent the part of block {}, and it is not counted", content.block));
         content.free = true;
         mine.erase(payload.handle);
+    }
+    void drop(Payload payload) override {
+        ++dropped;
+        if (unsent.erase(payload.handle) == 0) world_.wrong("a part was sent, and is counted as dropped");
+        release(payload);
     }
     void expelled() override { world_.wrong(fmt::format("node {} is alive and was expelled", self)); }
     void ended() override {
@@ -73,7 +80,9 @@ public:
 
     NodeId self;
     Incarnation life;
-    std::set<std::uint64_t> mine;                  ///< payload in its memory
+    std::set<std::uint64_t> mine;    ///< payload in its memory
+    std::set<std::uint64_t> unsent;  ///< of these, parts that were offered, and that nobody was sent
+    std::uint64_t dropped = 0;
     std::map<NodeId, std::uint32_t> on_their_way;  ///< parts, by receiver
     std::map<NodeId, core::TimeNs> arrivals;       ///< of the last message that was sent to each
     bool has_ended = false;
@@ -218,7 +227,9 @@ void World::offer(NodeId node, Block block) {
         return;
     }
     offered_[node].insert(block);
-    life->node.readout().offer(block, life->make(block, node));
+    const Payload part = life->make(block, node);
+    life->unsent.insert(part.handle);
+    life->node.readout().offer(block, part);
 }
 
 void World::carry(Life& from, NodeId to, const Message& message, Payload payload) {
@@ -233,6 +244,7 @@ void World::carry(Life& from, NodeId to, const Message& message, Payload payload
         for (Build& build : builds_[message.block]) build.committed |= build.node == to && build.life == message.to;
     core::TimeNs arrives = now_ + delay(from.self, to);
     if (payload.handle != 0) {
+        from.unsent.erase(payload.handle);
         if (faults_.takes_no_parts && to == slow_ && to != from.self) arrives += 2 * settings_.timeout_ns;
         leave(from, to, message.block, payload, random(2) == 0 ? arrives : arrives + delay(from.self, to));
     }
@@ -331,6 +343,7 @@ void World::check() {
         settled = std::max(settled, life->node.settled());
         if (life->node.builder_stats().open_highest > settings_.credits)
             wrong("a builder had more blocks than credits");
+        if (life->node.readout_stats().dropped != life->dropped) wrong("other parts were dropped than are counted");
         if (life->node.readout_stats().held > 0) wrong(fmt::format("node {} still holds parts", life->self));
         if (!life->mine.empty()) wrong(fmt::format("node {} has {} parts in memory", life->self, life->mine.size()));
     }

@@ -95,8 +95,8 @@ constexpr List lists[] = {
     {"KEYS of a peer", "address, qp"},
     {"KEYS of a region", "backing, bytes, count, qp, rkey, stride, va, write"},
     {"KEYS of nexus",
-     "beam_center, detector, distance_mm, fast_direction, instrument, pixel_size_um, sample, sensor_material, "
-     "sensor_thickness_um, slow_direction, source, title, total_flux, wavelength_angstrom"},
+     "beam_center, detector, distance_mm, fast_direction, instrument, module_gap, pixel_size_um, sample, "
+     "sensor_material, sensor_thickness_um, slow_direction, source, title, total_flux, wavelength_angstrom"},
     {"KEYS of a layout",
      "byte_order, first_event, fragment_align, fragments, header_bytes, length, magic, size_bytes, size_in_fragment, "
      "table_align, type_bytes"}};

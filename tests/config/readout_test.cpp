@@ -12,6 +12,9 @@ TEST(ConfigReadout, KeysReachTheDecoder) {
     };
     EXPECT_EQ(context("dune", "").sequence_bits, 12);
     EXPECT_EQ(context("ess", "packets_per_pulse = 1").sequence_bits, 32);
+    EXPECT_FALSE(context("ess", "packets_per_pulse = 1").in_sequence);
+    EXPECT_TRUE(context("ess", "").in_sequence);
+    EXPECT_EQ(context("ess", "packets_per_pulse = 21").packets_per_message, 21U);
     const wire::FormatContext plain = context("spead", "");
     EXPECT_EQ(plain.number_bits, 48);
     EXPECT_EQ(plain.message_bytes, 0U);
@@ -45,7 +48,7 @@ TEST_P(ConfigReadoutError, NamesLineKeyFoundAndAccepted) {
 }
 
 const std::vector<Case> readout_cases{
-    wrong_stream("PacketsPerPulse", "ess", "packets_per_pulse = 2 #!", {"stream.packets_per_pulse", "1"}),
+    wrong_stream("PacketsPerPulse", "ess", "packets_per_pulse = 16385 #!", {"stream.packets_per_pulse", "0..16384"}),
     wrong_stream("PacketsPerPulseElsewhere", "dune", "packets_per_pulse = 1 #!",
                  {"stream.packets_per_pulse", "format = \"ess\""}),
     wrong_stream("AddressBits", "spead", "address_bits = 44 #!",

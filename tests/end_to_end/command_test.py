@@ -100,6 +100,20 @@ class Command(Case):
                 self.refused(2, self.capture, "--config", self.path("bad.toml"), "--out", self.path("run"), "--report", self.path("r.json"),
                              words=[f"bad.toml:{line}:", key, "found", "accepted"])
 
+    def test_a_service_is_refused_what_would_fail_later(self):
+        def serve(text, status):
+            return weir("serve", "--config", self.path("serve.toml", text), status=status).stderr
+        reports = self.path("deep") / "reports"
+        text = GOOD + f'[serve]\nreports = "{reports}"\n'
+        said = serve(text, 2)  # the second run would find the first one's path taken
+        for word in ("sink 0", '"unused"', "{run}"):
+            self.assertIn(word, said)
+        self.assertFalse(reports.exists())
+        self.path("deep", "a file")
+        said = serve(text.replace('"unused"', '"run-{run}"'), 1)  # the report of the first run would have no place
+        for word in ("serve.reports", str(reports)):
+            self.assertIn(word, said)
+
     def test_lossless(self):
         lossy = self.path("l.pcap", pcap_bytes(stamped([udp(ejfat(1, b"data", total=9), EJFAT_PORT), udp(ejfat(2, b"data"), EJFAT_PORT)])))
         foreign = self.path("f.pcap", pcap_bytes(stamped([udp(ejfat(1, b"data"), EJFAT_PORT), udp(b"?", 9, source="10.9.0.1"), udp(ejfat(1, b"data"), EJFAT_PORT)])))

@@ -100,7 +100,7 @@ class Diff(Case):
         events = {event["id"]: event for event in found["events"]}
         self.assertEqual(set(events), {3, 6})
         self.assertEqual(events[6], {"epoch": 0, "id": 6, "in": "first"})
-        self.assertEqual(events[3]["changes"], {"complete": [True, False], "cause": ["none", "end_of_run"]})
+        self.assertEqual(events[3]["changes"], {"complete": [True, False], "cause": ["none", "timeout"]})
         source = events[3]["sources"]
         self.assertEqual([(one["id"], one["changes"]) for one in source],
                          [(0, {"state": ["complete", "partial"], "received": [600, 300], "missing": [[], [[300, 300]]]})])

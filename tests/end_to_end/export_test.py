@@ -89,8 +89,8 @@ class Packets(Case):
         self.assertEqual(file.names, ["det0"])
         self.assertEqual(len(file.packets), len(frames))
         self.assertEqual([text for packet in file.packets for text in packet[3]],
-                         ["event 1 complete", "event 2 incomplete: end_of_run, source 1 misses 1000 bytes",
-                          "event 3 incomplete: end_of_run, source 0 misses everything", "event 4 complete"])
+                         ["event 1 complete", "event 2 incomplete: timeout, source 1 misses 1000 bytes",
+                          "event 3 incomplete: timeout, source 0 misses everything", "event 4 complete"])
         self.assertEqual(file.statistics, [{4: len(frames), 8: len(frames)}])
         second = self.replay(exported, config(stream(format="ejfat")))
         self.assertEqual({key: (e["complete"], e["sha256"]) for key, e in second.events.items()},

@@ -19,7 +19,8 @@ from packets import EJFAT_PORT, ejfat, pcap_bytes, stamped, udp  # noqa: E402
 from support import ROOT, ZSTD, WEIR, Case, config, main, stream, weir  # noqa: E402
 
 NEXUS = ('nexus = { instrument = "beamline", source = "ring", sample = "none", sensor_material = "Si", sensor_thickness_um = 320, '
-         "wavelength_angstrom = 1.0, total_flux = 1e12, fast_direction = [-1, 0, 0], slow_direction = [0, -1, 0] }\n")
+         "wavelength_angstrom = 1.0, total_flux = 1e12, distance_mm = 150, beam_center = [512, 530], module_gap = 36, "
+         "fast_direction = [-1, 0, 0], slow_direction = [0, -1, 0] }\n")
 
 
 def text(value):
@@ -118,9 +119,10 @@ class Sink(Case):
             return weir("export", run, "--to", "hdf5", "--out", self.path(name), *more, status=status, trap=False)
 
         known = {"instrument": "beam line, 2", "source": "ring", "sample": '7 "x"', "sensor_material": "Si", "sensor_thickness_um": "320",
-                 "wavelength_angstrom": "1", "total_flux": "1e12", "fast_direction": "[-1, 0, 0]", "slow_direction": "[0, -1, 0]"}
+                 "wavelength_angstrom": "1", "total_flux": "1e12", "distance_mm": "150.5", "beam_center": "[512.5, 256]",
+                 "fast_direction": "[-1, 0, 0]", "slow_direction": "[0, -1, 0]"}
         said = [word for key, value in known.items() for word in ("--nexus", f"{key}={value}")]
-        export("whole", "--definition", "NXmx", *said, "--nexus", "beam_center=[512.5, 256]", "--nexus", "distance_mm=150.5")
+        export("whole", "--definition", "NXmx", *said)
         with h5py.File(self.path("whole") / "master.h5") as file:
             self.assertEqual(text(file["/entry/definition"]), "NXmx")
             self.assertEqual(text(file["/entry/sample/name"]), '7 "x"')

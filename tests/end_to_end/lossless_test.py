@@ -62,7 +62,8 @@ class Lossless(Case):
         skipped = [f for n in range(1, 41) for s in range(2) if not (s == 1 and n % 5 == 0) and n not in (7, 8, 22)
                    for f in [udp(ejfat(n, bytes(100), total=100), EJFAT_PORT + s)]]
         result = self.judged(skipped, EJFAT, "--require-lossless", status=3)
-        self.says(result, "no", "8 events are incomplete", "3 events never came at all: 7-8, 22")
+        # The recording may have ended before what event 40 lacks.
+        self.says(result, "no", "7 events are incomplete", "3 events never came at all: 7-8, 22")
         first, second = (s["numbers_missing"] for s in result.report["sources"])
         self.assertEqual(first, {"total": 3, "ranges": [[7, 8], [22, 22]], "numbers_left_out": 0})
         self.assertEqual(second["total"], 11)

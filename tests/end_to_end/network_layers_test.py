@@ -29,11 +29,11 @@ def udp6(payload, port, extensions=(), **addresses):
     return ethernet(ipv6(datagram(payload, port), extensions=extensions, **addresses), 0x86dd)
 
 
-def cut(payload, port, number, step=1480, version=4, source=None):
-    """The frames of one datagram, fragmented as a router of a small MTU does it; `number` is its identification."""
+def cut(payload, port, number, step=1480, version=4, source=None, begin=0):
+    """The frames of one datagram from byte `begin` on, fragmented as a router of a small MTU does it; `number` is its identification."""
     whole = datagram(payload, port)
     out = []
-    for at in range(0, len(whole), step):
+    for at in range(begin, len(whole), step):
         part, more = whole[at:at + step], at + step < len(whole)
         if version == 6:
             header = b"\0" + struct.pack("!HI", at | more, number)
@@ -120,10 +120,53 @@ class NetworkLayers(Case):
             frames += group[:2] if n == 2 else group[1:] if n == 4 else [group[0], *group] if n == 6 else group
         records = stamped(frames) + [(START_NS + 10**9, udp(ejfat(9, b"x"), EJFAT_PORT)), (START_NS + 10**9 + 1, groups[8][0])]
         result = self.run_frames(records)
-        # A repeated first fragment gives up what is there; the rest of that datagram waits in vain. So does what came at the end.
-        self.assertEqual(result.packets, {"placed": 5 * 3 + 1, "dropped.ip_fragment.timeout": 2 + 2 + 2 + 1,
-                                          "dropped.ip_fragment.conflict": 2})
-        self.check_events(result, {**{n: data[n] for n in (1, 3, 5, 7, 8)}, 9: b"x"})
+        # What came at the end waits in vain.
+        self.assertEqual(result.packets, {"placed": 6 * 3 + 1, "dropped.ip_fragment.timeout": 2 + 2 + 1, "dropped.duplicate": 1})
+        self.check_events(result, {**{n: data[n] for n in (1, 3, 5, 6, 7, 8)}, 9: b"x"})
+
+    def test_a_mirror_that_shows_every_fragment_twice_loses_nothing(self):
+        data = {n: noise(8000, n) for n in range(1, 193)}
+        for version in (4, 6):
+            frames = [frame for n in data for frame in cut(ejfat(n, data[n]), EJFAT_PORT, n, version=version) for _ in range(2)]
+            result = self.run_frames(frames, EJFAT, "--require-lossless")
+            self.assertEqual(result.packets, {"placed": len(frames) // 2, "dropped.duplicate": len(frames) // 2})
+            self.check_events(result, data)
+            self.assertEqual(result.report["ip_fragments"]["reused_identification"], 0)
+
+    def test_the_same_place_with_other_bytes_spoils_its_datagram_alone(self):
+        data = {n: noise(4000, n) for n in range(1, 5)}
+        groups = {n: cut(ejfat(n, data[n]), EJFAT_PORT, n) for n in data}
+        other = groups[2][1][:-1] + bytes([groups[2][1][-1] ^ 1])
+        frames = groups[1] + groups[2][:2] + [other] + groups[2][2:] + groups[3] + groups[4]
+        result = self.run_frames(frames)
+        self.assertEqual(result.packets, {"placed": 9, "dropped.ip_fragment.conflict": 4})
+        self.check_events(result, {n: data[n] for n in (1, 3, 4)})
+
+    def test_a_small_first_fragment(self):
+        # All headers are in it, or in several, or it ends within UDP's payload; a capture's buffers end where the frame ends.
+        for version in (4, 6):
+            for first in (8, 16, 24, 48, 104, 552, 1480):
+                data = {n: noise(4000, n) for n in range(1, 5)}
+                frames = []
+                for n in data:
+                    group = cut(ejfat(n, data[n]), EJFAT_PORT, n, step=first, version=version)
+                    whole = cut(ejfat(n, data[n]), EJFAT_PORT, n, step=1480, version=version, begin=first)
+                    frames += [group[0], *whole] if n % 2 else [*whole, group[0]]
+                with self.subTest(version=version, first=first):
+                    result = self.run_frames(frames, EJFAT, "--require-lossless")
+                    self.assertEqual(result.packets, {"placed": len(frames)})
+                    self.check_events(result, data)
+
+    def test_datagrams_up_to_the_largest(self):
+        for version, largest in ((4, 65507), (6, 65527)):
+            sizes = (11_833, 24_000, 47_000, largest - 20)
+            data = {n: noise(size, n) for n, size in enumerate(sizes, 1)}
+            for step in (552, 1232, 1480, 8952):
+                frames = [frame for n in data for frame in cut(ejfat(n, data[n]), EJFAT_PORT, n, step=step, version=version)]
+                with self.subTest(version=version, step=step):
+                    result = self.run_frames(frames, EJFAT, "--require-lossless")
+                    self.assertEqual(result.packets, {"placed": len(frames)})
+                    self.check_events(result, data)
 
     def test_random_losses_and_repetitions_balance(self):
         for version in (4, 6):
@@ -141,9 +184,9 @@ class NetworkLayers(Case):
             self.assertGreater(result.packets["dropped.ip_fragment.timeout"], 0)
 
     def test_too_many_fragments_are_named(self):
-        result = self.run_frames(cut(ejfat(1, noise(8000, 1)), EJFAT_PORT, 1, step=800) + cut(ejfat(2, b"x" * 6000), EJFAT_PORT, 2, step=800))
-        self.assertEqual(result.packets, {"placed": 8, "dropped.ip_fragment.too_many": 11})
-        self.check_events(result, {2: b"x" * 6000})
+        result = self.run_frames(cut(ejfat(1, noise(1100, 1)), EJFAT_PORT, 1, step=8) + cut(ejfat(2, b"x" * 960), EJFAT_PORT, 2, step=8))
+        self.assertEqual(result.packets, {"placed": 124, "dropped.ip_fragment.too_many": 141})
+        self.check_events(result, {2: b"x" * 960})
 
     def test_a_source_that_reuses_its_identification_is_named(self):
         data = {n: noise(3000, n) for n in range(1, 6)}

@@ -62,6 +62,17 @@ class Overload(Case):
                 result = self.run_with(policy, more=FUSED)
                 self.assertEqual(result.packets, {"placed": 2 * EVENTS})
 
+    def test_a_detector_that_begins_again_loses_nothing_however_slow_the_worker_is(self):
+        # Far more messages than there are places for: most wait for the worker when the next restart comes.
+        starts, events = 12, 1000
+        frames = [udp(ejfat(n, b"%4d" % n * 50), EJFAT_PORT) for _ in range(starts) for n in range(1, events + 1)]
+        path = self.path("restarts.pcap", pcap_bytes(stamped(frames, step_ns=1000)))
+        for more in (SLOW, FUSED, ""):
+            with self.subTest(more=more):
+                result = self.replay(path, config(stream(format="ejfat", sources=1), sources=1, more=more), "--require-lossless")
+                self.assertEqual(result.packets, {"placed": starts * events})
+                self.assertEqual(set(result.events), {(start, n) for start in range(starts) for n in range(1, events + 1)})
+
     def test_the_slow_worker_is_named(self):
         # Long enough that the beginning and the end make no difference.
         text = config(stream(format="ejfat", sources=1), sources=1, events="window = 8\n", sink='kind = "null"', more=SLOW)

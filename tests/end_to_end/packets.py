@@ -46,10 +46,10 @@ def jungfrau(number, packet, pixels=None, kind=3, version=2, module=0):
     return header + (bytes([number & 0xff, packet & 0xff]) * 4096 if pixels is None else pixels)
 
 
-def ejfat(number, data, offset=0, total=None, source=0, balancer=None):
+def ejfat(number, data, offset=0, total=None, source=0, balancer=None, version=1):
     total = len(data) if total is None else total
     front = b"" if balancer is None else struct.pack("!2sBBHHQ", b"LB", balancer, 1, 0, 0, number)
-    return front + struct.pack("!HHIIQ", 0x1000, source, offset, total, number) + data
+    return front + struct.pack("!HHIIQ", version << 12, source, offset, total, number) + data
 
 
 def dune(timestamp, data, sequence=0, detector=3, crate=0, slot=0, stream=0, words=None):

@@ -7,10 +7,11 @@ import os
 import pathlib
 import random
 import re
+import struct
 import subprocess
 import tempfile
 
-from packets import jungfrau, pcap_bytes, stamped, udp
+from packets import ejfat, jungfrau, pcap_bytes, roce_message, stamped, udp
 from support import ROOT, TIMEOUT_S, WEIR, Case, config, main, stream, weir
 
 DATA = pathlib.Path(os.environ.get("WEIR_SHARED") or ROOT.parent / "shared") / "data"
@@ -71,6 +72,8 @@ class Sent(ProbeCase):
         two = ("--format", "ejfat", "--sources", 2, "--bytes", 40000)
         self.check(two, config(stream(format="ejfat")), events=40)
         self.check((*two, "--lb", 2), config(stream(format="ejfat")), events=40)
+        self.check((*two, "--re", 2), config(stream(format="ejfat")), events=40)
+        self.check((*two, "--re", 2, "--lb", 2), config(stream(format="ejfat")), events=40)
         self.check((*two, "--one-port"), config(stream(format="ejfat", sources=1, source_by='"header"', source_ids=[0, 1])), events=40)
 
     def test_packets_that_are_whole_messages(self):
@@ -90,11 +93,11 @@ class Sent(ProbeCase):
         self.assertIn("not understood", text)
 
     def test_declared_formats(self):
-        # Found without being told, and with the description at hand.
+        # Found without being told, because weir ships it, and with the description at hand.
         hexitec = ("--format", "hexitec", "--config", ROOT / "formats" / "hexitec.toml", "--sources", 2)
         by_hand = HEXITEC + config(stream(format="hexitec"))
         text = self.check(hexitec, by_hand, events=40)
-        self.assertIn("A GUESS", text)
+        self.assertNotIn("A GUESS", text)
         text = self.check(hexitec, by_hand, "--formats", ROOT / "formats" / "hexitec.toml", events=40)
         self.assertNotIn("A GUESS", text)
         srs = ("--format", "srs", "--config", ROOT / "formats" / "srs.toml", "--sources", 2, "--port", 6006, "--source-id", 1, "--bytes", 1200)
@@ -251,6 +254,190 @@ class Replayed(ProbeCase):
         self.assertEqual(picture.read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
         listed = json.loads(weir("inspect", self.folder / "run", "--json", trap=False).stdout)
         self.assertEqual([event["complete"] for event in listed["events"]], [True] * 3)
+
+
+class Tried(ProbeCase):
+    """What is proposed was tried: what is said of it is what a replay gives."""
+    def tried(self, name, frames, *args, step_ns=1000):
+        """Probes the frames, checks what is said of the trial against a replay, and gives what was found."""
+        capture = self.path(f"{name}.pcap", pcap_bytes(stamped(frames, step_ns=step_ns)))
+        found = json.loads(self.probe(capture, "--json", *args)[0])
+        self.assertTrue(found["trial"]["done"], found["trial"])
+        result = self.replay(capture, found["configuration"])
+        complete = sum(event["complete"] for event in result.events.values())
+        self.assertEqual((found["trial"]["complete"], found["trial"]["events"]), (complete, len(result.events)), found["configuration"])
+        self.assertEqual(self.probe(capture, *args)[0], found["configuration"])
+        return found
+
+    def whole(self, name, frames, events, *args, **how):
+        found = self.tried(name, frames, *args, **how)
+        self.assertEqual((found["trial"]["complete"], found["trial"]["events"], found["trial"]["lost"]), (events, events, {}), found["configuration"])
+        self.assertEqual(found["streams"][0]["complete"], events)
+        return found
+
+    def boards(self, order, events=100, first=1000, packets=4, boards=4, one_port=False):
+        """Header of 16 bytes: mark, event, index, board, sequence; each board is a source."""
+        rng = random.Random(1)
+        return [udp(struct.pack(order + "IIHHI", 0xcafebabe, first + event, index, board, event * packets + index) + rng.randbytes(256),
+                    6000 if one_port else 6000 + board, source=f"10.9.0.{10 + board}")
+                for event in range(events) for index in range(packets) for board in range(boards)]
+
+    def test_headers_in_either_byte_order(self):
+        for name, order in (("little", "<"), ("big", ">")):
+            for case, how in (("ports", {}), ("addresses", {"one_port": True}), ("few", {"events": 20}), ("one", {"boards": 1}),
+                              ("wide", {"first": 70000, "events": 300}), ("past", {"first": 65500, "events": 80})):
+                with self.subTest(order=name, case=case):
+                    found = self.whole(f"{name}_{case}", self.boards(order, **how), how.get("events", 100))
+                    self.assertEqual('byte_order = "big"' in found["configuration"], name == "big")
+                    self.assertEqual(len(found["streams"][0]["sources"]), how.get("boards", 4))
+                    self.assertEqual(found["streams"][0]["numbers"]["first"], how.get("first", 1000))
+
+    def test_a_counter_in_wide_steps_is_one(self):
+        rng = random.Random(2)
+        for order in "<>":
+            for step in (1, 16, 100, 1000):
+                with self.subTest(order=order, step=step):
+                    frames = [udp(struct.pack(order + "QI", 0x55aa00000000, 5000 + step * i) + rng.randbytes(800), 4346) for i in range(600)]
+                    found = self.whole("counter", frames, 600)
+                    self.assertEqual(found["streams"][0]["numbers"]["stride"], step)
+
+    def test_an_index_in_wide_steps(self):
+        # As a lidar counts columns: 16 in a packet, 1024 in a frame.
+        rng = random.Random(3)
+        for order in "<>":
+            with self.subTest(order=order):
+                frames = [udp(struct.pack(order + "QHH", 10**9 + 7919 * (64 * frame + i), 16 * i, 300 + frame) + rng.randbytes(1268), 7502)
+                          for frame in range(20) for i in range(64)]
+                self.whole("columns", frames, 20)
+
+    def test_a_number_that_begins_anew_every_second(self):
+        # A telescope's stations: second, and block in it in steps of 16.
+        rng = random.Random(8)
+        frames = [udp(struct.pack("<BBHBBHII", 3, 0, 0x1234 + port, 0, 61, 16, 1_700_000_000 + (500 + i) // 2000, 16 * ((500 + i) % 2000)) +
+                      rng.randbytes(300), 16011 + port) for i in range(1800) for port in range(2)]
+        found = self.tried("stations", frames)
+        self.assertGreater(found["trial"]["complete"], 1700)
+
+    def test_packets_of_an_event_are_not_taken_for_copies(self):
+        # An index from 1 on is none that can be declared: without it the packets of an event look alike.
+        rng = random.Random(9)
+        frames = [udp(struct.pack(">II", i // 8, i % 8 + 1) + rng.randbytes(512), 8000) for i in range(400)]
+        text, said = self.probe(self.path("from_one.pcap", pcap_bytes(stamped(frames))), status=1)
+        self.assertEqual(text, "")
+        self.assertIn("350 dropped.duplicate", " ".join(said.split()))
+
+    def test_two_headers_on_one_port(self):
+        rng = random.Random(4)
+        for two_targets in (False, True):
+            with self.subTest(two_targets=two_targets):
+                frames = []
+                for i in range(200):
+                    frames.append(udp(struct.pack(">II", 0x11112222, 100 + i) + rng.randbytes(200), 7001, source="10.9.0.1"))
+                    frames.append(udp(struct.pack("<HHI", 7, 9, 100 + i) + rng.randbytes(100), 7001, source="10.9.0.1" if two_targets else "10.9.0.2",
+                                      target="10.9.0.8" if two_targets else "10.1.0.2"))
+                found = self.tried("port", frames)
+                self.assertGreaterEqual(found["trial"]["complete"], 200)
+
+    def test_what_shares_a_flow_ends_well(self):
+        # Some of many headers in one flow: whatever is proposed, it runs.
+        rng = random.Random(5)
+        for hosts in (1, 3):
+            frames = [udp(struct.pack(">IIH", 0xbfcdb4be + i % 3, i // 5, i % 7) + rng.randbytes(rng.randrange(20, 90)), 7001 - i % 2,
+                          source=f"10.9.0.{i % hosts + 1}", target=f"10.9.0.{i % 2 + 11}") for i in range(300)]
+            capture = self.path(f"mixed{hosts}.pcap", pcap_bytes(stamped(frames)))
+            done = weir("probe", capture, "--json", status=None, trap=False)
+            self.assertIn(done.returncode, (0, 1), done.stderr)
+            found = json.loads(done.stdout)
+            self.assertEqual(done.returncode, 0 if found["configuration"] else 1)
+            if found["configuration"]:
+                self.assertEqual(sum(e["complete"] for e in self.replay(capture, found["configuration"]).events.values()), found["trial"]["complete"])
+
+    def test_what_gives_nothing_is_said_to(self):
+        # Every frame lacks a packet: the format is certain, and not one frame comes out whole.
+        frames = [udp(jungfrau(n, p), 50001) for n in range(3) for p in range(128) if p != 5 + n]
+        capture = self.path("holes.pcap", pcap_bytes(stamped(frames)))
+        text, said = self.probe(capture)
+        self.assertIn('format = "jungfrau"', text)
+        self.assertIn("NOT ONE of 3 events is whole", text)
+        self.assertIn("NOTHING COMES OUT WHOLE", " ".join(said.split()))
+
+    def test_a_guess_without_a_whole_event_is_only_described(self):
+        rng = random.Random(6)
+        frames = [udp(struct.pack("<III", 0xfeed1234, n, p) + rng.randbytes(500), 7100) for n in range(40) for p in range(8) if p != n % 8]
+        capture = self.path("guess.pcap", pcap_bytes(stamped(frames)))
+        text, said = self.probe(capture, status=1)
+        self.assertEqual(text, "")
+        self.assertIn("count events", said)
+        self.assertIn("no event is whole with it", " ".join(said.split()))
+
+    def test_large_datagrams_have_a_larger_mtu(self):
+        rng = random.Random(7)
+        frames = [udp(struct.pack("<II", 0xabcd0123, i) + rng.randbytes(9400), 7200) for i in range(40)]
+        found = self.whole("large", frames, 40)
+        self.assertIn(f"mtu = {20 + 8 + 8 + 9400}", found["configuration"])
+
+    def test_cut_frames_are_read_as_far_as_they_go(self):
+        frames = [udp(jungfrau(n, p), 50001) for n in range(20) for p in range(56, 72)]
+        cut = [(time, frame[:96], len(frame)) for time, frame in stamped(frames)]
+        capture = self.path("cut.pcap", pcap_bytes(cut))
+        found = json.loads(self.probe(capture, "--json")[0])
+        best = found["streams"][0]
+        self.assertEqual((best["format"], best["complete"], best["events"], best["message_packets"]), ("jungfrau", 20, 20, 16))
+        self.assertEqual((found["trial"]["complete"], found["trial"]["cut_packets"]), (20, 320))
+        whole = json.loads(self.probe(self.path("whole.pcap", pcap_bytes(stamped(frames))), "--json")[0])
+        self.assertEqual(best["sources"], whole["streams"][0]["sources"])
+        self.assertIn("320 packets were cut", " ".join(self.probe(capture)[1].split()))
+        # The same through a VLAN, from a queue pair, and of a format that is not known.
+        tagged = [(time, (frame[:12] + b"\x81\x00\x00\x64" + frame[12:])[:100], len(frame) + 4) for time, frame in stamped(frames)]
+        found = json.loads(self.probe(self.path("tagged.pcap", pcap_bytes(tagged)), "--json")[0])
+        self.assertEqual((found["streams"][0]["complete"], found["flows"][0]["vlan"]), (20, 100))
+        guessed = [(time, frame[:96], len(frame)) for time, frame in stamped(self.boards("<"))]
+        found = json.loads(self.probe(self.path("guessed.pcap", pcap_bytes(guessed)), "--json")[0])
+        self.assertEqual(found["streams"][0]["complete"], 100)
+        messages = [frame for n in range(20) for frame in roce_message(bytes(5000), 5 * n, immediate=n)]
+        rdma = [(time, frame[:96], len(frame)) for time, frame in stamped(messages)]
+        found = json.loads(self.probe(self.path("rdma.pcap", pcap_bytes(rdma)), "--json")[0])
+        self.assertEqual((found["streams"][0]["basis"], found["streams"][0]["complete"], found["trial"]["complete"]), ("RDMA messages", 20, 20))
+
+    def srs(self, card, number, records=10):
+        return struct.pack(">I3sBII", number, b"VM3", card << 4, 7 * number, 0) + bytes(6 * records)
+
+    def test_two_cards_on_one_port_are_two_sources(self):
+        # Some numbers are in both: one source would take them for duplicates.
+        for cards, second in (((1, 2), 1000), ((1, 1), 1000), ((1, 2), 990_000)):
+            with self.subTest(cards=cards, second=second):
+                frames = [udp(self.srs(card, first + i), 6006, source=host) for i in range(60)
+                          for card, first, host in ((cards[0], 1000, "10.0.0.2"), (cards[1], second, "10.0.0.3"))]
+                found = self.tried("cards", frames)
+                self.assertEqual(found["streams"][0]["format"], "srs")
+                self.assertIn("source_by", found["configuration"])
+                self.assertEqual(len(found["streams"][0]["sources"]), 2)
+                self.assertEqual(found["trial"]["lost"], {})
+                self.assertEqual(found["trial"]["complete"], 60 if second == 1000 else 120)
+
+    def test_formats_that_are_shipped_need_no_name(self):
+        for name, options in (("srs", ("--port", 6006, "--source-id", 1, "--bytes", 1200)), ("hexitec", ())):
+            with self.subTest(format=name):
+                capture, _ = self.send(f"{name}.pcap", "--format", name, "--config", ROOT / "formats" / f"{name}.toml", "--events", 40, "--sources", 1,
+                                       *options)
+                found = json.loads(self.probe(capture, "--json")[0])
+                self.assertEqual((found["streams"][0]["format"], found["trial"]["complete"]), (name, 40))
+                self.assertNotIn("A GUESS", found["configuration"])
+                self.complete(self.replay(capture, found["configuration"]))
+
+    def test_a_larger_head_of_a_shipped_format(self):
+        # 2 x 6 heads: the same header, 20 packets of a frame.
+        frames = [udp(struct.pack("<QII", n, p, (p == 0) << 31 | (p == 19) << 30) + bytes(48) + bytes([n, p]) * 3840, 61649)
+                  for n in range(10) for p in range(20)]
+        found = self.whole("heads", frames, 10)
+        self.assertEqual(found["streams"][0]["format"], "hexitec-2x6")
+
+    def test_no_confidence_in_what_is_refused(self):
+        one = bytearray(ejfat(1, bytes(100), total=50))
+        capture = self.path("one.pcap", pcap_bytes(stamped([udp(bytes(one), 19522)])))
+        done = weir("probe", capture, "--json", status=None, trap=False)
+        for found in json.loads(done.stdout)["streams"]:
+            self.assertTrue(found["rejected"] < found["packets"] or found["confidence"] == 0, found)
 
 
 class Real(ProbeCase):

@@ -8,8 +8,8 @@ import random
 import re
 import struct
 
-from packets import dune, dune_source, ess, pcap_bytes, read_pcapng, spead, stamped, udp
-from support import ROOT, Case, config, digest, gaps, main, stream
+from packets import datagram, dune, dune_source, ess, ethernet, ipv4, pcap_bytes, read_pcapng, spead, stamped, udp
+from support import ROOT, Case, config, digest, gaps, main, stream, weir
 
 DATA = pathlib.Path(os.environ.get("WEIR_SHARED") or ROOT.parent / "shared") / "data"
 PORT = 9000
@@ -130,6 +130,128 @@ class Dune(Readout):
         self.run_packets(packets, config(example("dune")), "--require-lossless")
 
 
+class EssPulses(Readout):
+    """Any number of packets for a pulse, without any setting."""
+    STREAM = dict(format="ess", sources=1, first=PORT, source_by='"header"', source_ids=[0, 1])
+
+    def packets(self, count, most=40, version=0, heartbeats=0.0):
+        r, out, sequence = random.Random(count), [], [2**32 - 50, 7]
+        for n in range(count):
+            pulse = (1000 + n // 14, n % 14 * 6289464)
+            for source in (0, 1):
+                for _ in range(r.randint(1, most)):
+                    data = b"" if r.random() < heartbeats else r.randbytes(20 * r.randrange(1, 60))
+                    out.append(Sent(source, pulse[0] << 32 | pulse[1], sequence[source], data,
+                                    udp(ess(pulse, data, sequence[source], source, version), PORT), sequence[source]))
+                    sequence[source] += 1
+        return out
+
+    def check(self, packets, **keys):
+        settings = config(stream(**self.STREAM, **keys), events="timeout_ms = 20000\n")
+        frames = [p.frame for p in packets]
+        result = self.replay(self.path(f"p{self.runs}.pcap", pcap_bytes(stamped(frames))), settings)
+        mine = {(p.source, p.offset): p for p in packets if p.data}
+        expected = {"placed": len(mine), "dropped.duplicate": sum(bool(p.data) for p in packets) - len(mine),
+                    "control": sum(not p.data for p in packets)}
+        self.assertEqual(result.packets, {k: v for k, v in expected.items() if v})
+        self.assertEqual(result.report["packets"]["received"], len(frames))
+        numbers = {s: {p.sequence for p in packets if p.source == s} for s in (0, 1)}
+        self.check_missing(result, numbers)
+        came = collections.defaultdict(lambda: ({}, {}))
+        for p in packets:
+            came[p.event][p.source][p.sequence] = p.data
+        with_data = {e: both for e, both in came.items() if any(any(one.values()) for one in both)}
+        self.assertEqual({n for _, n in result.events}, set(with_data))
+        whole = 0
+        for (_, number), event in result.events.items():
+            both = with_data[number]
+            parts = [[one[s] for s in sorted(one)] for one in both]
+            self.assertEqual(event["sha256"], digest(*(part for source in parts for part in source)), f"event {number}")
+            complete = all(any(one.values()) for one in both)
+            for source, one in enumerate(both):
+                beside = lambda s: s in numbers[source] or not min(numbers[source]) <= s <= max(numbers[source])
+                if one:
+                    complete = complete and len(one) == max(one) - min(one) + 1 and beside(min(one) - 1) and beside(max(one) + 1)
+            self.assertEqual(event["complete"], complete, f"event {number}")
+            whole += complete
+        self.assertEqual(result.report["events"]["complete"], whole)
+        return whole, result
+
+    def test_losses_copies_and_disorder(self):
+        for seed, (most, heartbeats) in enumerate(((40, 0.0), (21, 0.1), (2, 0.0), (1, 0.2))):
+            with self.subTest(most=most, heartbeats=heartbeats):
+                packets = disturb(self.packets(200, most, seed % 2, heartbeats), seed, drop=0.01 if most > 20 else 0.05)
+                whole, result = self.check(packets)
+                self.assertGreater(whole, 20)
+                self.assertLess(whole, len(result.events))
+
+    def test_a_generator_with_21_packets_a_pulse_loses_nothing(self):
+        packets = []
+        for n in range(300):
+            pulse = (1000 + n // 14, n % 14 * 6289464)
+            packets += [udp(ess(pulse, bytes([n & 255, p]) * 300, n * 21 + p), PORT) for p in range(21)]
+        text = config(stream(format="ess", sources=1, first=PORT), sources=1)
+        for name, times in (("fast", stamped(packets)), ("slow", [(1_700_000_000 * 10**9 + i // 21 * 71_428_571 + i % 21 * 1000, f)
+                                                                  for i, f in enumerate(packets)])):
+            with self.subTest(times=name):
+                result = self.replay(self.path(f"{name}.pcap", pcap_bytes(times)), text, "--require-lossless")
+                self.assertEqual(result.packets, {"placed": 6300})
+                self.assertEqual(result.report["events"]["complete"], 300)
+                for n, (_, event) in enumerate(sorted(result.events.items())):
+                    self.assertEqual(event["sha256"], digest(*(bytes([n & 255, p]) * 300 for p in range(21))))
+
+    def test_packets_in_ip_fragments(self):
+        frames = []
+        for n in range(20):
+            for p in range(3):
+                whole = datagram(ess((1000 + n, 0), bytes([n, p]) * 1000, n * 3 + p), PORT)
+                pieces = [ethernet(ipv4(whole[:1200], flags=0x2000)), ethernet(ipv4(whole[1200:], flags=1200 // 8))]
+                frames += pieces if p == 1 else [udp(whole[8:], PORT)]
+        text = config(stream(format="ess", sources=1, first=PORT), sources=1)
+        result = self.replay(self.path("pieces.pcap", pcap_bytes(stamped(frames))), text, "--require-lossless")
+        self.assertEqual(result.packets, {"placed": len(frames)})
+        for n, (_, event) in enumerate(sorted(result.events.items())):
+            self.assertEqual((event["complete"], event["sha256"]), (True, digest(*(bytes([n, p]) * 1000 for p in range(3)))))
+
+    def test_a_capture_again_and_again(self):
+        frames = [udp(ess((1000 + n, 0), bytes([n, p]) * 50, n * 3 + p), PORT) for n in range(40) for p in range(3)]
+        text = config(stream(format="ess", sources=1, first=PORT), sources=1)
+        result = self.replay(self.path("again.pcap", pcap_bytes(stamped(frames))), text, "--loop", 3)
+        self.assertEqual(result.packets, {"placed": 360})
+        self.assertEqual(result.report["events"]["complete"], 120)
+
+    def test_the_time_out_ends_what_no_pulse_follows(self):
+        # A pulse a second, and a time-out of 200 ms: none is ended by the next one in time.
+        frames = [(1_700_000_000 * 10**9 + n * 10**9 + p * 1000, udp(ess((1000 + n, 0), bytes([n, p]) * 50, n * 3 + p), PORT))
+                  for n in range(20) for p in range(3)]
+        text = config(stream(format="ess", sources=1, first=PORT), sources=1, events="timeout_ms = 200\n")
+        result = self.replay(self.path("seconds.pcap", pcap_bytes(frames)), text, "--require-lossless")
+        self.assertEqual(result.report["events"]["complete"], 20)
+        del frames[25]
+        result = self.replay(self.path("gap.pcap", pcap_bytes(frames)), text, "--require-lossless", status=3)
+        self.assertEqual((result.report["events"]["complete"], result.report["wire_loss"]), (19, 1))
+        self.assertEqual(result.report["events"]["incomplete"]["timeout"], 1)
+
+    def test_a_declared_number_of_packets(self):
+        packets = [p for n in range(100) for p in
+                   [Sent(0, (1000 + n) << 32, n * 5 + i, bytes([n, i]) * 40, udp(ess((1000 + n, 0), bytes([n, i]) * 40, n * 5 + i), PORT), n * 5 + i)
+                    for i in range(5)]]
+        kept = [p for p in packets if p.sequence not in (5, 24, 250)]
+        extra = udp(ess((1099, 0), b"more", 500), PORT)
+        text = config(stream(format="ess", sources=1, first=PORT, packets_per_pulse=5), sources=1)
+        result = self.run_packets(disturb(kept, 3, drop=0) + [extra], text, extra={"dropped.conflict": 1})
+        self.assertEqual(result.report["events"]["complete"], 97)
+        self.assertEqual(result.report["wire_loss"], 3)
+
+    def test_probe_proposes_what_replays_whole(self):
+        packets = self.packets(60, 21)
+        capture = self.path("probe.pcap", pcap_bytes(stamped([p.frame for p in packets])))
+        text = weir("probe", capture).stdout
+        result = self.replay(capture, text, "--require-lossless")
+        self.assertEqual(result.packets, {"placed": len(packets)})
+        self.assertEqual(result.report["events"]["complete"], 60)
+
+
 class Ess(Readout):
     def packets(self, count, version=0, heartbeats=()):
         """Two sources at 14 Hz; heartbeats of a source are numbered with its data."""
@@ -147,7 +269,7 @@ class Ess(Readout):
         return out
 
     def settings(self):
-        return config(stream(format="ess", sources=1, first=PORT, source_by='"header"', source_ids=[0, 1]))
+        return config(stream(format="ess", sources=1, first=PORT, source_by='"header"', source_ids=[0, 1], packets_per_pulse=1))
 
     def check(self, packets):
         plain = [p if isinstance(p, Sent) else p[2] for p in packets]
@@ -205,8 +327,8 @@ class Ess(Readout):
             seconds, ticks = struct.unpack_from("<II", payload, 10)
             yield queue, seconds << 32 | ticks, payload[30:], struct.unpack_from("<I", payload, 26)[0], frame
 
-    def real_settings(self):
-        return config(stream(format="ess", sources=1, first=PORT, source_by='"address"', src='["192.168.10.1", "192.168.10.2"]'))
+    def real_settings(self, **keys):
+        return config(stream(format="ess", sources=1, first=PORT, source_by='"address"', src='["192.168.10.1", "192.168.10.2"]', **keys))
 
     def test_a_real_capture_message_by_message(self):
         events = collections.defaultdict(dict)
@@ -225,7 +347,7 @@ class Ess(Readout):
         packets = [Sent(s, pulse, 0, data, frame, number) for s, pulse, data, number, frame in self.read_capture()]
         for seed, drop in ((1, 0.02), (2, 0.3)):
             kept = disturb(packets, seed, drop=drop, duplicate=0.1, reorder=6)
-            result = self.run_packets(kept, self.real_settings())
+            result = self.run_packets(kept, self.real_settings(packets_per_pulse=1))
             self.check_contents(result, kept, 2)
             lost = self.check_missing(result, {s: [p.sequence for p in kept if p.source == s] for s in (0, 1)})
             self.assertGreater(sum(lost.values()), 0)

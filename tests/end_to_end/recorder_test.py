@@ -120,7 +120,7 @@ class Recorder(Case):
         file, = self.saved()
         self.assertEqual(file.comments, ["event 2 incomplete: timeout, source 1 misses 2 packets"])
         later = [text for packet in file.packets for text in packet[3]] + file.last_words
-        self.assertEqual(later, ["event 3 incomplete: end_of_run, source 0 misses everything"])
+        self.assertEqual(later, ["event 3 incomplete: timeout, source 0 misses everything"])
 
     def test_triggers_close_together_make_one_file_and_others_more(self):
         lost = [(100, 0, 0), (112, 1, 3), (300, 0, 1)]

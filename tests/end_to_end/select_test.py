@@ -171,7 +171,8 @@ class Select(Case):
         self.assertEqual({number for _, number in judge.events}, {3})
         self.check_said(judge.events[0, 3], veto="passed", pixels_above=10)
         self.assertEqual(judge.report["events"]["vetoed"], 2)
-        self.assertEqual(judge.report["events"]["incomplete"]["end_of_run"], 2)
+        incomplete = judge.report["events"]["incomplete"]
+        self.assertEqual((incomplete["timeout"], incomplete["end_of_run"]), (1, 1))
 
     def test_what_sparse_keeps_comes_back_and_the_rest_is_nothing_or_unknown(self):
         events = {n: self.frames() for n in (1, 2)}

@@ -146,7 +146,7 @@ class Sent(SentCase):
 
     def test_ess(self):
         self.check_udp(("--format", "ess", "--sources", 3, "--events", 150, "--bytes", 1500, "--seed", 11),
-                       config(stream(format="ess", sources=3, first=9000), sources=3), ess_piece, "all")
+                       config(stream(format="ess", sources=3, first=9000, packets_per_pulse=1), sources=3), ess_piece, "all")
 
     def test_spead(self):
         self.check_udp(("--format", "spead", "--sources", 3, "--events", 60, "--bytes", 40000, "--mtu", 1500, "--seed", 12),

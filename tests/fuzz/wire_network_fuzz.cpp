@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "wire/encapsulation.hpp"
 #include "wire/network.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -13,6 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto bytes = static_cast<std::uint32_t>(size - 1);
     const auto frame = std::make_unique<std::byte[]>(bytes);
     std::memcpy(frame.get(), data + 1, bytes);
+    if (const auto found = encapsulation_of({frame.get(), bytes}); found && *name_of(found->by) == 0) std::abort();
     Datagram datagram;
     const Verdict verdict = parse_frame(frame.get(), bytes, bytes + data[0], datagram);
     if (verdict >= Verdict::count_) std::abort();
@@ -29,6 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         std::abort();
     if (datagram.ipv6 != (std::to_integer<unsigned>(*datagram.ip) >> 4 == 6)) std::abort();
     if (datagram.ipv6 && datagram.ip_header_bytes() > ipv6_header_bytes + ipv6_extension_bytes_max) std::abort();
+    if (!piece) static_cast<void>(encapsulation_of_udp(datagram.dport, {datagram.payload, datagram.payload_bytes}, 0));
     std::uint32_t sum = 0;
     for (std::uint32_t i = 0; i < datagram.payload_bytes; ++i)
         sum += std::to_integer<std::uint32_t>(datagram.payload[i]);

@@ -37,6 +37,7 @@ port = "det0"
 transport = "udp"
 udp_dst = {PORT}
 format = "ess"
+packets_per_pulse = 1
 [events]
 sources = 1
 timeout_ms = 60000

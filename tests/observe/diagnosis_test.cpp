@@ -152,6 +152,16 @@ const Case cases[] = {
      "dropped.malformed.header",
      1000,
      "geometry"},
+    {"a header of the stream's own format that is newer",
+     [](Ledger& l, Observations& o) {
+         set(l, PacketCounter::malformed_header, 60);
+         o.headers = {{"ejfat (RE header version 3)", 50, true}, {"", 10}};
+     },
+     {"have the mark of the stream's format and a header that this version does not read: "
+      "ejfat (RE header version 3) (50 packets)"},
+     "dropped.malformed.header",
+     60,
+     "geometry"},
     {"a header that nobody knows",
      [](Ledger& l, Observations& o) {
          set(l, PacketCounter::malformed_header, 5);
@@ -215,6 +225,27 @@ const Case cases[] = {
      {"never came", "30 of 30 are of source 1", "cable"},
      "events.incomplete.timeout",
      30,
+     "missing"},
+    {"one packet is no pattern",
+     [](Ledger& l, Observations&) { l.sources[1].missing_packets = 1; },
+     {"packet never came: 1 of source 1 (det0 udp 50002); too few to show a pattern"},
+     "events.incomplete.timeout",
+     1,
+     "missing"},
+    {"a source stops",
+     [](Ledger& l, Observations&) {
+         l.sources[1].missing_packets = 300;
+         l.sources[1].ends.stopped = {300, 300, 1'790'000'000'039'803'000, 1'790'000'000'000'000'000, 4711};
+     },
+     {"source 1 (det0 udp 50002) stopped sending", "the last 300 events", "2026-09-21", "0.040 s after", "event 4711"},
+     "events.incomplete.timeout",
+     300,
+     "silent-source"},
+    {"events are not whole, and nothing says why",
+     [](Ledger& l, Observations&) { set(l, EventCounter::incomplete_timeout, 2); },
+     {"2 events are not whole"},
+     "events.incomplete.timeout",
+     0,
      "missing"},
     {"all sources lose together",
      [](Ledger& l, Observations&) {
@@ -308,6 +339,27 @@ const Case cases[] = {
      "dropped.malformed.payload_length",
      80,
      "geometry"},
+    {"a stamp far ahead",
+     [](Ledger& l, Observations& o) {
+         set(l, PacketCounter::late, 70);
+         set(l, EventCounter::incomplete_timeout, 3);
+         o.replay = true;
+         o.stamps_ran_back_s = 160;
+     },
+     {"run back by up to 160.0 s", "a clock was set"},
+     "dropped.late",
+     70,
+     "late"},
+    {"datagrams below the MTU as one",
+     [](Ledger& l, Observations& o) {
+         set(l, PacketCounter::malformed_payload_length, 80);
+         o.wrong_lengths = {{"4160 bytes in a stream of mine", 80}};
+         o.merged = {{"4160 bytes = 4 x 1040 in a stream of mine", 80}};
+     },
+     {"GRO, LRO or GSO", "4160 bytes = 4 x 1040 in a stream of mine (80 packets)", "ethtool -K DEV gro off lro off"},
+     "dropped.malformed.payload_length",
+     80,
+     "merged"},
     {"af_packet cuts",
      [](Ledger& l, Observations&) { set(l, PacketCounter::malformed_ip_length, 9); },
      {"`framesz`"},

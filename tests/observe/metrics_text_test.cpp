@@ -63,6 +63,7 @@ Ledger full_ledger() {
     ledger.stored_bytes = 8;
     ledger.devices = {{"det0", "net_af_packet", 5001, 5002, 5003, 5004, Ledger::Before::kernel, "veth0"}};
     ledger.device_missed = 10005;
+    ledger.capture = {70'001, 70'002, {}, 0};
     ledger.psns.resize(1);
     ledger.sources = {{77, 3}, {78, 0}};
     ledger.sequence_known = true;

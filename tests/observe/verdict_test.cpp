@@ -60,19 +60,78 @@ const VerdictCase verdict_cases[] = {
     {"a packet found no place", [](Ledger& l) { set(l, PacketCounter::late, 1); }, Lossless::no, "1 packet came"},
     {"a damaged packet", [](Ledger& l) { set(l, PacketCounter::malformed_header, 2); }, Lossless::no, "2 packets came"},
     {"a repeated packet", [](Ledger& l) { set(l, PacketCounter::duplicate, 2); }, Lossless::yes, "all 10"},
-    {"the device dropped", [](Ledger& l) { l.device_missed = 3; }, Lossless::no, "the device dropped 3 packets"},
+    {"the device dropped",
+     [](Ledger& l) {
+         l.device_missed = 3;
+         l.numbers.reset();
+     },
+     Lossless::no, "the device dropped 3 packets"},
+    {"the device dropped what was in a gap",
+     [](Ledger& l) {
+         l.device_missed = 3;
+         l.numbers->run.epochs = {numbers(NumberAccount::Counting::counted, 1, 11, 1)};
+     },
+     Lossless::no, "the device dropped 3 packets"},
+    {"the device dropped packets of others", [](Ledger& l) { l.device_missed = 3; }, Lossless::yes,
+     "the device says it dropped 3 packets, but none of a stream is missing"},
+    {"the device dropped packets of others, says each packet's number",
+     [](Ledger& l) {
+         l.device_missed = 3;
+         l.all_sequenced = l.sequence_known = true;
+         l.numbers.reset();
+     },
+     Lossless::yes, "the device says it dropped 3 packets, but none of a stream is missing"},
+    {"packets whose number is a guess",
+     [](Ledger& l) { l.sources[1].missing_packets = l.sources[1].missing_guessed = 4; }, Lossless::no,
+     "about 4 packets never came"},
+    {"cut off by the beginning",
+     [](Ledger& l) {
+         set(l, EventCounter::incomplete_timeout, 1);
+         l.missing_at_start = l.sources[0].missing_packets = 2;
+         l.cut_at_start = 1;
+     },
+     Lossless::unknown, "the run began in the middle of 1 event"},
     {"packets missing", [](Ledger& l) { l.sources[1].missing_packets = 4; }, Lossless::no, "4 packets never came"},
     {"an incomplete event", [](Ledger& l) { set(l, EventCounter::incomplete_timeout, 1); }, Lossless::no, "1 event is"},
     {"cut off by the end",
      [](Ledger& l) {
          set(l, EventCounter::incomplete_end_of_run, 2);
+         l.cut_at_end = 2;
          l.missing_at_end = l.sources[0].missing_packets = 5;
      },
      Lossless::unknown, "may not have been sent yet"},
+    {"a capture that could not be read to its end",
+     [](Ledger& l) { l.capture = Ledger::Capture{.unread = {"c.pcap: cut off"}}; }, Lossless::unknown,
+     "c.pcap: cut off"},
+    {"what was open there",
+     [](Ledger& l) {
+         l.capture = Ledger::Capture{.unread = {"c.pcap: cut off"}, .cut_events = 2};
+         l.cut_at_end = 2;
+         set(l, EventCounter::incomplete_end_of_run, 1);
+         set(l, EventCounter::incomplete_timeout, 1);
+         l.missing_at_end = l.sources[0].missing_packets = 5;
+     },
+     Lossless::unknown, "the end of what could be read cut 2 events off"},
+    {"a loss before it",
+     [](Ledger& l) {
+         l.capture = Ledger::Capture{.unread = {"c.pcap: cut off"}, .cut_events = 2};
+         l.cut_at_end = 2;
+         set(l, EventCounter::incomplete_timeout, 3);
+     },
+     Lossless::no, "c.pcap: cut off"},
+    {"other interfaces, and nothing is missing",
+     [](Ledger& l) { l.capture = Ledger::Capture{.other_link = 9, .unread = {}}; }, Lossless::yes, "all 10"},
+    {"what is missing may be on other interfaces",
+     [](Ledger& l) {
+         l.capture = Ledger::Capture{.other_link = 1, .unread = {}};
+         l.sources[1].missing_packets = 4;
+     },
+     Lossless::unknown, "1 packet of the capture's other interfaces was not read"},
     {"cut off, and lost besides",
      [](Ledger& l) {
          set(l, EventCounter::incomplete_end_of_run, 2);
          set(l, EventCounter::incomplete_timeout, 1);
+         l.cut_at_end = 2;
          l.missing_at_end = 5;
          l.sources[0].missing_packets = 8;
      },

@@ -103,6 +103,7 @@ protected:
         rte_mbuf* mbuf = pool_->allocate();
         std::memcpy(rte_pktmbuf_mtod(mbuf, void*), frame.data(), frame.size());
         mbuf->data_len = static_cast<std::uint16_t>(frame.size());
+        mbuf->buf_len = static_cast<std::uint16_t>(mbuf->data_off + frame.size());  // as in a capture: no tailroom
         mbuf->pkt_len = static_cast<std::uint32_t>(frame.size());
         const auto bytes = static_cast<std::uint32_t>(frame.size());
         wire::Datagram piece;
@@ -137,7 +138,6 @@ protected:
                           rte_pktmbuf_mtod(at, const std::byte*) + at->data_len);
         EXPECT_EQ(segments, whole->nb_segs);
         EXPECT_EQ(linear.size(), whole->pkt_len);
-        first_bytes_ = whole->data_len;
         joined_ += segments;
         rte_pktmbuf_free(whole);
         wire::Datagram datagram;
@@ -156,7 +156,6 @@ protected:
     std::map<PacketCounter, std::uint32_t> ended_;
     std::uint32_t given_ = 0;
     std::uint32_t joined_ = 0;
-    std::uint32_t first_bytes_ = 0;
 };
 
 TEST_F(IpReassemblyTest, PutsPiecesTogetherInEveryOrder) {
@@ -217,14 +216,17 @@ TEST_F(IpReassemblyTest, IPv6ExtensionHeadersBeforeTheFragmentHeaderAreTakenOut)
     EXPECT_EQ(whole, payload);
 }
 
-TEST_F(IpReassemblyTest, HeadersLieInTheFirstBufferHoweverSmallTheFirstPieceIs) {
-    const wire::FrameSpec spec = spec_of(false);
+TEST_F(IpReassemblyTest, TheFirstPieceMayBeAsSmallAsAPieceCanBe) {
     const Bytes payload = pattern(1200, 4);
-    EXPECT_EQ(give(wire::make_udp_frame(spec, payload), spec,
-                   {{0, 8, false}, {8, 16, false}, {16, 608, false}, {608, 1208, true}}),
-              payload);
-    EXPECT_EQ(first_bytes_, 640U);
-    EXPECT_EQ(joined_, 4U);  // an emptied buffer is a packet all the same
+    std::uint32_t identification = 0;
+    for (const bool ipv6 : {false, true})
+        for (const std::uint32_t first : {8U, 16U, 104U, 552U, 1200U}) {
+            const wire::FrameSpec spec = spec_of(ipv6);
+            const Bytes frame = wire::make_udp_frame(spec, payload);
+            EXPECT_EQ(give(frame, spec, {{0, first, false}, {first, 1208, true}}, ++identification), payload);
+            EXPECT_EQ(give(frame, spec, {{first, 1208, true}, {0, first, false}}, ++identification), payload);
+        }
+    EXPECT_EQ(joined_, 40U);
 }
 
 TEST_F(IpReassemblyTest, WhatStaysWithoutItsRestTimesOut) {
@@ -257,16 +259,34 @@ TEST_F(IpReassemblyTest, TheTimeOutDoesNotDependOnWhenItIsLookedFor) {
     EXPECT_EQ(give(frame, spec, {cuts[1]}, 8, start_ns + 50 * ms), payload);
 }
 
-TEST_F(IpReassemblyTest, MoreThanEightPiecesAreTooManyAndAllOfThemSaySo) {
+TEST_F(IpReassemblyTest, MorePiecesThanTheBoundAreTooManyAndAllOfThemSaySo) {
+    constexpr std::uint32_t most = IpReassembly::pieces_max;
     for (const bool ipv6 : {false, true}) {
         const wire::FrameSpec spec = spec_of(ipv6);
-        const Bytes payload = pattern(8 * 104 - 8, 7);
-        EXPECT_EQ(give(wire::make_udp_frame(spec, payload), spec, cuts_of(8 * 104, 104), 1), payload);
-        const Bytes larger = wire::make_udp_frame(spec, pattern(12 * 104 - 8, 8));
-        EXPECT_FALSE(give(larger, spec, cuts_of(12 * 104, 104), 2));
+        const Bytes payload = pattern(most * 104 - 8, 7);
+        EXPECT_EQ(give(wire::make_udp_frame(spec, payload), spec, cuts_of(most * 104, 104), 1), payload);
+        const Bytes larger = wire::make_udp_frame(spec, pattern((most + 4) * 104 - 8, 8));
+        EXPECT_FALSE(give(larger, spec, cuts_of((most + 4) * 104, 104), 2));
         EXPECT_EQ(reassembly_->held(), 0U);
     }
-    expect_ended({{PacketCounter::ip_fragment_too_many, 24}});
+    expect_ended({{PacketCounter::ip_fragment_too_many, 2 * (most + 4)}});
+}
+
+TEST_F(IpReassemblyTest, TheLargestDatagramsAreTakenAtEveryUsualMtu) {
+    for (const bool ipv6 : {false, true}) {
+        const wire::FrameSpec spec = spec_of(ipv6);
+        const std::uint32_t bytes = 65535 - (ipv6 ? 0 : 20);  // the length of IPv4 is with the header
+        const Bytes payload = pattern(bytes - 8, 12);
+        const Bytes frame = wire::make_udp_frame(spec, payload);
+        std::uint32_t identification = 0;
+        for (const std::uint32_t step : {512U, 552U, 1232U, 1448U, 1480U, 1976U}) {
+            std::vector<Cut> cuts = cuts_of(bytes, step);
+            EXPECT_EQ(give(frame, spec, cuts, ++identification), payload) << step;
+            std::ranges::reverse(cuts);
+            EXPECT_EQ(give(frame, spec, cuts, ++identification), payload) << step;
+        }
+    }
+    expect_ended({});
 }
 
 TEST_F(IpReassemblyTest, ContradictionsEndTheWholeDatagram) {
@@ -278,14 +298,100 @@ TEST_F(IpReassemblyTest, ContradictionsEndTheWholeDatagram) {
         EXPECT_EQ(reassembly_->held(), 0U);
         expect_ended({{PacketCounter::ip_fragment_conflict, static_cast<std::uint32_t>(cuts.size())}});
     };
-    conflicts({{0, 1000, false}, {0, 1000, false}});
-    conflicts({{2000, 3008, true}, {2000, 3008, true}});
-    conflicts({{0, 1000, false}, {1000, 2000, false}, {1000, 2000, false}, {2000, 3008, true}});
+    // Overlaps, though the bytes agree: no network makes them of one datagram.
     conflicts({{0, 1000, false}, {992, 2000, false}, {2000, 3008, true}});
-    conflicts({{1000, 2000, false}, {0, 1000, false}, {0, 1000, false}});
+    conflicts({{1000, 2000, false}, {0, 1008, false}, {2000, 3008, true}});
+    conflicts({{1000, 1504, false}, {0, 2000, false}});
+    // Two ends, or something behind the end.
     conflicts({{2504, 3008, false}, {2000, 2504, true}, {0, 2000, false}});
-    // A hole where something else came twice: the sum is right, the datagram is not.
-    conflicts({{0, 1000, false}, {0 + 1000, 1504, false}, {1000, 1504, false}, {2008, 3008, true}});
+    conflicts({{2000, 2504, true}, {2504, 3008, false}});
+    conflicts({{2000, 2504, true}, {2504, 3008, true}});
+    conflicts({{2000, 3008, true}, {2000, 2504, true}});
+    conflicts({{2000, 2504, false}, {2000, 2504, true}});
+    conflicts({{2000, 2504, true}, {2000, 2504, false}});
+}
+
+TEST_F(IpReassemblyTest, APieceThatCameTwiceIsADuplicateWhereverItComesAgain) {
+    for (const bool ipv6 : {false, true}) {
+        const wire::FrameSpec spec = spec_of(ipv6);
+        const Bytes payload = pattern(3000, 9);
+        const Bytes frame = wire::make_udp_frame(spec, payload);
+        const std::vector<Cut> cuts = cuts_of(3008, 1000);
+        std::uint32_t identification = 0;
+        for (std::size_t twice = 0; twice < cuts.size(); ++twice)
+            for (std::size_t after = twice; after + 1 < cuts.size(); ++after) {
+                ended_.clear();
+                std::vector<Cut> given = cuts;
+                given.insert(given.begin() + static_cast<std::ptrdiff_t>(after) + 1, cuts[twice]);
+                EXPECT_EQ(give(frame, spec, given, ++identification), payload);
+                expect_ended({{PacketCounter::duplicate, 1}});
+            }
+        // A part of what is there, as on the way over another path.
+        ended_.clear();
+        EXPECT_EQ(give(frame, spec, {cuts[0], cuts[1], {904, 1104, false}, cuts[2], cuts[3]}, ++identification),
+                  payload);
+        expect_ended({{PacketCounter::duplicate, 1}});
+    }
+    EXPECT_EQ(reassembly_->held(), 0U);
+}
+
+TEST_F(IpReassemblyTest, TheSamePlaceWithOtherBytesIsAContradiction) {
+    const wire::FrameSpec spec = spec_of(false);
+    const Bytes frame = wire::make_udp_frame(spec, pattern(3000, 9));
+    const std::vector<Cut> cuts = cuts_of(3008, 1000);
+    for (std::size_t changed = 0; changed < 3; ++changed) {
+        ended_.clear();
+        Bytes other = frame;
+        other[34 + cuts[changed].end - 1] ^= std::byte{1};  // one bit, at the piece's end
+        give(frame, spec, {cuts.begin(), cuts.begin() + 3}, 7, start_ns + static_cast<TimeNs>(changed) * 100 * ms);
+        EXPECT_FALSE(give(other, spec, {cuts[changed]}, 7, start_ns + static_cast<TimeNs>(changed) * 100 * ms));
+        // Its rest must not be joined with another.
+        EXPECT_FALSE(give(frame, spec, cuts, 7, start_ns + static_cast<TimeNs>(changed) * 100 * ms));
+        expect_ended({{PacketCounter::ip_fragment_conflict, 8}});
+    }
+    EXPECT_FALSE(give(frame, spec, {cuts[0], cuts[1], cuts[2]}, 7, start_ns + 221 * ms));
+    EXPECT_TRUE(give(frame, spec, {cuts[3]}, 7, start_ns + 221 * ms)) << "after the time-out it is another one";
+}
+
+// On a mirrored link every packet comes twice: the copy of a datagram's last piece comes when it is whole.
+TEST_F(IpReassemblyTest, WhatComesTwiceAfterItsDatagramIsWholeIsADuplicate) {
+    for (const bool ipv6 : {false, true}) {
+        ended_.clear();
+        make({.datagrams_max = 4, .buffers_max = 8});
+        const wire::FrameSpec spec = spec_of(ipv6);
+        std::uint32_t whole = 0;
+        for (std::uint32_t identification = 0; identification < 50; ++identification) {
+            const Bytes payload = pattern(3000, identification);
+            const Bytes frame = wire::make_udp_frame(spec, payload);
+            for (const Cut& cut : cuts_of(3008, 1000))
+                for (int copy = 0; copy < 2; ++copy)
+                    if (const auto made = give(piece_of(frame, spec, cut, identification))) {
+                        EXPECT_EQ(*made, payload);
+                        ++whole;
+                    }
+        }
+        EXPECT_EQ(whole, 50U) << "copies take nobody's place";
+        reassembly_->expire(start_ns + 100 * ms);
+        take_ended();
+        expect_ended({{PacketCounter::duplicate, 200}});
+        EXPECT_EQ(reassembly_->counts().reused_identification, 0U);
+    }
+}
+
+TEST_F(IpReassemblyTest, CopiesOfADatagramDoNotMixIntoTheNextOfThatIdentification) {
+    const wire::FrameSpec spec = spec_of(false);
+    const Bytes first = pattern(1600, 20);
+    const Bytes second = pattern(1600, 21);
+    const Bytes frame = wire::make_udp_frame(spec, first);
+    const Bytes next = wire::make_udp_frame(spec, second);
+    const std::vector<Cut> cuts = cuts_of(1608, 1000);
+    EXPECT_EQ(give(frame, spec, cuts, 7), first);
+    EXPECT_FALSE(give(frame, spec, {cuts[1]}, 7));  // once more
+    EXPECT_EQ(give(next, spec, cuts, 7), second);
+    expect_ended({{PacketCounter::duplicate, 1}});
+    // All of it once more: what becomes of that is decided where event numbers are known.
+    EXPECT_EQ(give(next, spec, cuts, 7), second);
+    EXPECT_EQ(reassembly_->counts().reused_identification, 1U);
 }
 
 TEST_F(IpReassemblyTest, AFullTableTakesNothingMoreAndLosesNothing) {
@@ -308,13 +414,13 @@ TEST_F(IpReassemblyTest, AFullTableTakesNothingMoreAndLosesNothing) {
 }
 
 TEST_F(IpReassemblyTest, ASourceThatUsesOneIdentificationAgainIsNamed) {
-    const Bytes payload = pattern(1600, 11);
     const std::vector<Cut> cuts = cuts_of(1608, 1000);
     wire::FrameSpec good = spec_of(false);
     wire::FrameSpec bad = good;
     bad.src = 0x0a010063;
     EXPECT_EQ(reassembly_->reusing_source(), "");
     for (std::uint32_t i = 0; i < 5; ++i) {
+        const Bytes payload = pattern(1600, i);
         EXPECT_EQ(give(wire::make_udp_frame(good, payload), good, cuts, i), payload);
         EXPECT_EQ(give(wire::make_udp_frame(bad, payload), bad, cuts, 219), payload);
     }
@@ -322,8 +428,128 @@ TEST_F(IpReassemblyTest, ASourceThatUsesOneIdentificationAgainIsNamed) {
     EXPECT_EQ(reassembly_->reusing_source(), "10.1.0.99");
     const wire::FrameSpec ipv6 = spec_of(true);
     make({});
-    for (int i = 0; i < 2; ++i) give(wire::make_udp_frame(ipv6, payload), ipv6, cuts, 0xabcdef01);
+    for (std::uint32_t i = 0; i < 2; ++i) give(wire::make_udp_frame(ipv6, pattern(1600, i)), ipv6, cuts, 0xabcdef01);
     EXPECT_EQ(reassembly_->reusing_source(), "fd00::1");
+}
+
+/// What has to become of the pieces of one datagram, by the simplest account that there is.
+class ExpectedDatagram {
+public:
+    explicit ExpectedDatagram(std::uint32_t bytes) : bytes_(bytes) {}
+
+    /// Where the piece ends at once, if it does; in_flight: it waits, or makes the datagram whole.
+    void add(const Cut& cut, bool other_bytes) {
+        if (contradicted_) return tell(PacketCounter::ip_fragment_conflict, 1);
+        const auto [at, fresh] = pieces_.try_emplace(cut.begin, other_bytes);
+        if (!fresh && at->second != other_bytes) {
+            contradicted_ = true;
+            return tell(PacketCounter::ip_fragment_conflict, std::exchange(waiting_, 0) + 1);
+        }
+        if (!fresh) return tell(PacketCounter::duplicate, 1);
+        ++waiting_;
+        there_ += cut.end - cut.begin;
+        if (there_ < bytes_) return;
+        ++whole;
+        joined += std::exchange(waiting_, 0);
+        there_ = 0;
+        pieces_.clear();
+    }
+    void end() { tell(whole > 0 ? PacketCounter::duplicate : PacketCounter::ip_fragment_timeout, waiting_); }
+
+    std::map<PacketCounter, std::uint32_t> ended;
+    std::uint32_t whole = 0;
+    std::uint32_t joined = 0;
+
+private:
+    void tell(PacketCounter counter, std::uint32_t packets) {
+        if (packets > 0) ended[counter] += packets;
+    }
+
+    std::uint32_t bytes_;
+    std::map<std::uint32_t, bool> pieces_;
+    std::uint32_t there_ = 0;
+    std::uint32_t waiting_ = 0;
+    bool contradicted_ = false;
+};
+
+struct SentPiece {
+    std::size_t datagram = 0;
+    Cut cut;
+    bool other_bytes = false;
+};
+
+struct SentDatagram {
+    wire::FrameSpec spec;
+    Bytes payload;
+    Bytes frame;
+    std::uint32_t identification = 0;
+};
+
+/// Its pieces, some twice, some not at all; of one in five a piece comes with other bytes, and then never all of it.
+void send(std::vector<SentPiece>& out, std::size_t datagram, std::uint32_t bytes, std::mt19937& random) {
+    const auto step =
+        std::max<std::uint32_t>(8 * (1 + (random() % 240)), (bytes / IpReassembly::pieces_max + 8) / 8 * 8);
+    const std::vector<Cut> cuts = cuts_of(bytes, std::min(step, (bytes - 1) / 8 * 8));
+    const bool contradicts = random() % 5 == 0 && cuts.size() > 2;
+    const std::size_t lost = contradicts || random() % 6 == 0 ? random() % cuts.size() : cuts.size();
+    for (std::size_t i = 0; i < cuts.size(); ++i)
+        for (unsigned copies = i == lost ? 0 : random() % 12 == 0 ? 2 : 1; copies > 0; --copies)
+            out.push_back({datagram, cuts[i], false});
+    if (contradicts) out.push_back({datagram, cuts[(lost + 1) % cuts.size()], true});
+}
+
+TEST_F(IpReassemblyTest, DoesWhatASimpleAccountSays) {
+    const unsigned seed = std::random_device{}();
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    make({.datagrams_max = 64, .buffers_max = 1500});
+    TimeNs now = start_ns;
+    std::map<PacketCounter, std::uint32_t> expected;
+    std::uint32_t whole = 0;
+    std::uint32_t joined = 0;
+    for (std::uint32_t round = 0; round < 60; ++round) {
+        std::vector<SentDatagram> sent;
+        std::vector<ExpectedDatagram> accounts;
+        std::vector<SentPiece> pieces;
+        for (std::uint32_t i = 0; i < 1 + random() % 8; ++i) {
+            SentDatagram one{spec_of(random() % 2 == 0),
+                             pattern(9 + random() % (i % 3 == 0 ? 65'400 : 3000), random()),
+                             {},
+                             round * 16 + i};
+            one.frame = wire::make_udp_frame(one.spec, one.payload);
+            const auto bytes = static_cast<std::uint32_t>(one.payload.size() + 8);
+            send(pieces, i, bytes, random);
+            sent.push_back(std::move(one));
+            accounts.emplace_back(bytes);
+        }
+        if (round % 4 != 0) std::ranges::shuffle(pieces, random);
+        for (const SentPiece& piece : pieces) {
+            const SentDatagram& of = sent[piece.datagram];
+            Bytes frame = piece_of(of.frame, of.spec, piece.cut, of.identification);
+            if (piece.other_bytes) frame.back() ^= std::byte{1};
+            const auto made = give(frame, now);
+            if (made) {
+                EXPECT_EQ(*made, of.payload);
+            }
+            whole += made ? 1 : 0;
+            accounts[piece.datagram].add(piece.cut, piece.other_bytes);
+        }
+        now += 30 * ms;
+        reassembly_->expire(now);
+        take_ended();
+        for (ExpectedDatagram& account : accounts) {
+            account.end();
+            for (const auto& [counter, count] : account.ended) expected[counter] += count;
+            whole -= account.whole;
+            joined += account.joined;
+        }
+        ASSERT_EQ(whole, 0U);
+        ASSERT_EQ(joined_, joined);
+        ASSERT_EQ(ended_, expected);
+        ASSERT_EQ(reassembly_->held(), 0U);
+    }
+    EXPECT_GT(joined_, 1000U);
+    EXPECT_EQ(expected.size(), 3U) << "duplicate, conflict, timeout";
 }
 
 // Random storms: cut at random, reordered, lost, repeated, of two kinds, with too few identifications. Every packet

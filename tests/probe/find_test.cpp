@@ -1,13 +1,18 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "frames.hpp"
 #include "probe/find.hpp"
 #include "probe/findings_text.hpp"
 #include "probe/packet_view.hpp"
 #include "probe/proposal.hpp"
+#include "probe/shipped_formats.hpp"
+#include "source_root.hpp"
 #include "wire/recognition.hpp"
 
 namespace weir::probe {
@@ -79,6 +84,110 @@ TEST(Find, SeveralPortsOfOneSourceAreNoSources) {
     EXPECT_EQ(findings.streams.front().sources.size(), 2U);
     EXPECT_EQ(findings.streams.front().stream.udp_dst.size(), 4U);
     EXPECT_EQ(findings.streams.front().complete, 8U);
+}
+
+Bytes numbered(std::uint32_t mark, std::uint64_t number, std::size_t bytes) {
+    Bytes out;
+    test::put_be(out, mark, 4);
+    test::put_be(out, number, 4);
+    out.resize(bytes, std::byte{0x55});
+    for (std::size_t i = 8; i < bytes; ++i) out[i] = static_cast<std::byte>(number * 131 + i * i);
+    return out;
+}
+
+/// Event and index, and nothing else: no format can be made of it, and that is no error.
+TEST(Find, PacketsThatAreAllHeader) {
+    for (const std::size_t bytes : {8, 9, 10, 16}) {
+        PacketSample sample;
+        for (std::uint32_t i = 0; i < 200; ++i) {
+            Bytes packet;
+            test::put_be(packet, 1000 + i / 4, 4);
+            test::put_be(packet, i % 4, 4);
+            packet.resize(bytes, std::byte{7});
+            add(sample, udp_frame(packet, 7001));
+        }
+        const Findings findings = found_in(sample);
+        if (findings.recognised()) {
+            EXPECT_NO_THROW(static_cast<void>(propose(findings, ""))) << bytes;
+        }
+    }
+}
+
+/// Streams that share a port have addresses that tell them apart, or one of them is left out.
+TEST(Find, OnePortInTwoStreams) {
+    for (const std::uint8_t second : {10, 11}) {
+        PacketSample sample;
+        for (std::uint32_t i = 0; i < 100; ++i) {
+            add(sample, udp_frame(numbered(0x12345678, i, 300), 7001, 10));
+            Bytes other = numbered(0x9abcdef0, i, 100);
+            std::ranges::reverse(std::span(other).subspan(4, 4));
+            add(sample, udp_frame(other, 7001, second));
+        }
+        const Findings findings = found_in(sample);
+        if (findings.recognised()) {
+            EXPECT_NO_THROW(static_cast<void>(propose(findings, "")));
+        }
+        if (second == 11) {
+            ASSERT_EQ(findings.streams.size(), 2U);
+            EXPECT_EQ(findings.streams[0].stream.src.size(), 1U);
+            EXPECT_EQ(findings.streams[1].stream.src.size(), 1U);
+        }
+    }
+}
+
+TEST(Find, AConversationIsNoDetector) {
+    PacketSample sample;
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        add(sample, udp_frame(numbered(0x12345678, i, 300), 7001));
+        Bytes back = udp_frame(numbered(0x12345678, i, 60), 7000);
+        std::swap_ranges(back.begin() + 26, back.begin() + 30, back.begin() + 30);  // the addresses
+        add(sample, back);
+    }
+    EXPECT_FALSE(found_in(sample).recognised());
+}
+
+TEST(Find, APortGetsTheAddressAndTheMtuThatWereSeen) {
+    PacketSample sample;
+    for (std::uint32_t i = 0; i < 40; ++i) add(sample, udp_frame(numbered(0x12345678, i, 9700), 7001));
+    const Findings findings = found_in(sample);
+    ASSERT_TRUE(findings.recognised());
+    const config::RunConfig live = config::parse_config(propose(findings, "0000:3b:00.0"), "t.toml");
+    EXPECT_EQ(live.ports.front().address, "10.1.0.2/24");
+    EXPECT_EQ(live.ports.front().mtu, 9728);
+    EXPECT_EQ(config::parse_config(propose(findings, ""), "t.toml").ports.front().address, "");
+}
+
+TEST(Find, AFrameThatWasCutIsReadAsFarAsItGoes) {
+    PacketSample sample;
+    for (std::uint64_t frame = 1; frame < 4; ++frame)
+        for (std::uint32_t packet = 0; packet < 128; ++packet) {
+            const Bytes whole = udp_frame(jungfrau(frame, packet), 50001);
+            sample.add(std::span(whole).first(96), static_cast<std::uint32_t>(whole.size()), 0);
+        }
+    const Findings findings = found_in(sample);
+    ASSERT_TRUE(findings.recognised());
+    EXPECT_EQ(findings.cut_frames, 384U);
+    EXPECT_EQ(findings.streams.front().complete, 3U);
+    EXPECT_EQ(findings.streams.front().rejected, 0U);
+    // Not even the UDP header: nothing to read.
+    PacketSample shorter;
+    const Bytes whole = udp_frame(jungfrau(1, 1), 50001);
+    for (std::size_t bytes = 0; bytes < 42; ++bytes)
+        shorter.add(std::span(whole).first(bytes), static_cast<std::uint32_t>(whole.size()), 0);
+    EXPECT_EQ(shorter.datagrams().size(), 0U);
+}
+
+/// What weir ships it also tries: every description of formats/.
+TEST(Find, AllShippedFormatsAreTried) {
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(weir::test::source_root() / "formats"))
+        files += entry.path().extension() == ".toml" ? 1 : 0;
+    EXPECT_EQ(shipped_files().size(), files);
+    std::set<std::string> names;
+    for (const wire::DeclaredSpec& spec : shipped_formats()) names.insert(spec.name);
+    EXPECT_TRUE(names.contains("srs"));
+    EXPECT_TRUE(names.contains("hexitec-2x6"));
+    EXPECT_EQ(names.size(), shipped_formats().size());
 }
 
 TEST(Find, ChanceIsNoConfidence) {

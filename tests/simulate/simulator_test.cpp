@@ -403,6 +403,8 @@ TEST(Simulator, RefusesWhatContradictsItself) {
         {{.format = "dune", .transport = send}, "--format dune"},
         {{.lb_version = 2}, "--lb"},
         {{.format = ejfat, .lb_version = 4}, "--lb 4"},
+        {{.re_version = 2}, "--re"},
+        {{.format = ejfat, .re_version = 3}, "--re 3"},
         {{.format = message, .transport = send, .mtu = 1500}, "--mtu 1500"},
         {{.format = message, .transport = send, .mtu = 128}, "--mtu 128"},
         {{.mtu = 1500}, "--mtu 1500"},

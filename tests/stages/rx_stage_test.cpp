@@ -255,9 +255,21 @@ TEST_F(RxStageTest, PiecesThatWaitAtTheEndAreGivenUp) {
     EXPECT_EQ(all.count(PacketCounter::ip_fragment_timeout), 1U);
 }
 
+// All headers lie in several buffers then, and one of them carries nothing but headers.
+TEST_F(RxStageTest, HeadersOfADatagramMayLieInSeveralPieces) {
+    for (const std::uint32_t step : {8U, 16U, 24U, 552U}) {
+        Topology all(one_source());
+        const std::vector<Bytes> pieces = fragments_of(frame_of({0, 7, 0, 900, 900, 0}), step, 3);
+        for (const Bytes& piece : pieces) all.feed(make_.make(piece, 1));
+        finish(all);
+        EXPECT_EQ(all.count(PacketCounter::placed), pieces.size()) << step;
+        EXPECT_EQ(all.count(EventCounter::complete), 1U) << step;
+    }
+}
+
 TEST_F(RxStageTest, APieceOfTooManyEndsThemAll) {
     Topology all(one_source());
-    const std::vector<Bytes> pieces = fragments_of(frame_of({0, 7, 0, 1500, 1500, 0}), 128, 3);
+    const std::vector<Bytes> pieces = fragments_of(frame_of({0, 7, 0, 1500, 1500, 0}), 8, 3);
     ASSERT_GT(pieces.size(), port::IpReassembly::pieces_max);
     for (const Bytes& piece : pieces) all.feed(make_.make(piece, 1));
     finish(all);
@@ -422,6 +434,25 @@ TEST_F(TwoRxTest, DatagramsInPiecesAreSteeredWhole) {
     finish(all);
     EXPECT_EQ(all.count(PacketCounter::placed), 4U);
     EXPECT_EQ(all.count(EventCounter::complete), 1U);
+}
+
+// Where room is for a few of them, the other lcore takes what it has room for, and nobody waits for ever.
+TEST_F(TwoRxTest, DatagramsInManyPiecesAreSteeredThroughLittleRoom) {
+    Topology all(two());
+    constexpr std::uint64_t events = 60;
+    std::size_t packets = 0;
+    for (std::uint64_t number = 0; number < events; ++number) {
+        const Part part{1, number, 0, 900, 900, static_cast<TimeNs>(number)};
+        for (const Bytes& piece : fragments_of(frame_of(part), 8, static_cast<std::uint16_t>(number))) {
+            all.feed(make_.make(piece, part.time));
+            ++packets;
+        }
+        all.feed(make_.make({.source = 0, .number = number, .time = part.time}));
+        ++packets;
+    }
+    finish(all);
+    EXPECT_EQ(all.count(PacketCounter::placed), packets);
+    EXPECT_EQ(all.count(EventCounter::complete), events);
 }
 
 TEST_F(TwoRxTest, OneThatRunsAheadInTimeClosesNothingOfTheOther) {

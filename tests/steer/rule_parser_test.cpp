@@ -52,6 +52,14 @@ TEST(RuleParser, ReadsWhatTestpmdReads) {
     EXPECT_EQ(rule.actions[1], (Action{ActionKind::queue, 2, {}}));
 }
 
+TEST(RuleParser, NoItemIsAnyPacket) {
+    const FlowRule none = one("flow create 0 ingress pattern end actions queue index 1 / end");
+    EXPECT_EQ(to_text(none), to_text(one("flow create 0 ingress pattern eth / end actions queue index 1 / end")));
+    EXPECT_TRUE(none.conditions.empty());
+    EXPECT_FALSE(none.needs_network);
+    EXPECT_FALSE(none.tags_exact);
+}
+
 TEST(RuleParser, LinesCommentsAndPriorities) {
     const auto rules = parse_rules(
         "# detectors\n\nflow create 1 priority 5 ingress pattern eth / end actions drop / end # the rest\r\n"
@@ -154,7 +162,7 @@ TEST(RuleParser, MistakesNameFileLineColumnAndWhatWasExpected) {
         {"flow create 0 ingress pattern eth / end actions rss types tcp end", "found 'tcp'; expected: a type"},
         {"flow create 0 ingress pattern eth / end actions drop / end now",
          "found 'now'; expected: the end of the line"},
-        {"flow create 0 ingress pattern end actions drop / end", "expected: an item"},
+        {"flow create 0 ingress pattern / end actions drop / end", "expected: an item"},
         {"flow create 0 ingress pattern eth actions", "found 'actions'; expected: '/', or one of: dst, src, type"},
     };
     for (const auto& [text, expected] : cases)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::store::test {
@@ -72,6 +73,34 @@ inline Bytes pcapng_record(bool big_endian, std::uint64_t ticks, const Bytes& fr
     out.u32(6).u32(32 + padded).u32(0).u32(ticks >> 32).u32(ticks & 0xffffffffU);
     out.u32(frame.size()).u32(wire_bytes != 0 ? wire_bytes : frame.size()).append(frame);
     return out.append(Bytes(padded - frame.size(), 0)).u32(32 + padded).bytes;
+}
+
+/// A block of pcapng with this body.
+inline Bytes block(bool big_endian, std::uint32_t type, const Bytes& body) {
+    const std::size_t padded = (body.size() + 3) / 4 * 4;
+    Builder out(big_endian);
+    out.u32(type).u32(12 + padded).append(body).append(Bytes(padded - body.size(), 0)).u32(12 + padded);
+    return out.bytes;
+}
+
+/// An interface with the options given as (code, value).
+inline Bytes interface(bool big_endian, const std::vector<std::pair<std::uint16_t, Bytes>>& options, unsigned link = 1,
+                       std::uint32_t snapshot = 262144) {
+    Builder out(big_endian);
+    out.u16(link).u16(0).u32(snapshot);
+    for (const auto& [code, value] : options)
+        out.u16(code).u16(value.size()).append(value).append(Bytes((4 - value.size() % 4) % 4, 0));
+    out.u16(0).u16(0);
+    return block(big_endian, 1, out.bytes);
+}
+
+/// An Enhanced Packet Block; four bytes of the packet are not in it.
+inline Bytes enhanced(bool big_endian, std::uint32_t which, std::uint64_t ticks, const Bytes& frame,
+                      const Bytes& options) {
+    Builder out(big_endian);
+    out.u32(which).u32(ticks >> 32U).u32(ticks & 0xffffffffU).u32(frame.size()).u32(frame.size() + 4).append(frame);
+    out.append(Bytes((4 - frame.size() % 4) % 4, 0)).append(options);
+    return block(big_endian, 6, out.bytes);
 }
 
 inline Bytes join(std::initializer_list<Bytes> parts) {

@@ -116,14 +116,5 @@ TEST(CaptureLink, ARecordThatIsTooShortForItsOwnHeaderIsStillARecord) {
     }
 }
 
-TEST(CaptureLink, IsOneForAllInterfacesOfAFile) {
-    const Bytes file = join({test::pcapng_header(false, 9, 113), test::pcapng_header(false, 9, 1)});
-    CaptureReader reader(std::make_unique<MemoryStream>(std::as_bytes(std::span(file))), "test");
-    CaptureReader::Record record;
-    EXPECT_FALSE(reader.next(record));
-    EXPECT_NE(reader.cut_off_text().find("1 (EN10MB) after one of 113 (LINUX_SLL)"), std::string::npos)
-        << reader.cut_off_text();
-}
-
 }  // namespace
 }  // namespace weir::store

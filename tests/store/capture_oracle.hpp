@@ -48,6 +48,7 @@ public:
         } else if (!CaptureLink::is_known(static_cast<std::uint32_t>(pcap_datalink(handle_)))) {
             pcap_close(handle_);
             handle_ = nullptr;
+            other_link_ = true;
         }
     }
     ~Oracle() {
@@ -67,6 +68,8 @@ public:
         }
         // A block of a pcapng file that is larger than any packet is more than the reader takes at once.
         if (refused.find("are read") != std::string::npos) return {};
+        // Another interface of it may be Ethernet.
+        if (is_pcapng() && other_link_) return {};
         if ((handle_ == nullptr) != (reader == nullptr))
             return handle_ == nullptr ? "opened what libpcap does not" : "refused what libpcap opens: " + refused;
         if (handle_ == nullptr) return {};
@@ -77,10 +80,12 @@ public:
             if (!got && reader->cut_off_text().find("are read") != std::string::npos) return {};
             pcap_pkthdr* header = nullptr;
             const unsigned char* data = nullptr;
-            const int expected = pcap_next_ex(handle_, &header, &data);
+            const int expected = next_of_library(header, data, got && record.time_ns == 0 && record.wire_bytes == 0);
+            if (expected == PCAP_ERROR && is_refused_by_library()) return {};
             if (got != (expected == 1))
                 return fmt::format("record {}: libpcap {} ({}), {}", reader->records(), expected, pcap_geterr(handle_),
                                    reader->cut_off_text());
+            if (!got && !reader->zeros_text().empty()) return {};
             if (!got)
                 return reader->cut_off() == (expected != PCAP_ERROR_BREAK)
                            ? ""
@@ -100,6 +105,29 @@ public:
     }
 
 private:
+    [[nodiscard]] bool is_pcapng() const { return bytes_[0] == std::byte{0x0a}; }
+    /// The next record; zeros are none.
+    int next_of_library(pcap_pkthdr*& header, const unsigned char*& data, bool zeros_too) {
+        for (;;) {
+            const int got = pcap_next_ex(handle_, &header, &data);
+            const bool zeros =
+                got == 1 && header->caplen + header->len == 0 && header->ts.tv_sec == 0 && header->ts.tv_usec == 0;
+            if (!zeros || zeros_too || is_pcapng()) return got;
+        }
+    }
+    /// A file as pcapng may be, that libpcap does not read any further.
+    [[nodiscard]] bool is_refused_by_library() const {
+        const std::string reason = pcap_geterr(handle_);
+        if (!is_pcapng()) return false;
+        return reason.find("different from the") != std::string::npos || has_both_orders();
+    }
+    [[nodiscard]] bool has_both_orders() const {
+        const auto has = [&](const std::array<unsigned, 4>& pattern) {
+            const auto same = [](std::byte found, unsigned value) { return std::to_integer<unsigned>(found) == value; };
+            return std::search(bytes_.begin(), bytes_.end(), pattern.begin(), pattern.end(), same) != bytes_.end();
+        };
+        return has({0x1a, 0x2b, 0x3c, 0x4d}) && has({0x4d, 0x3c, 0x2b, 0x1a});
+    }
     static core::TimeNs clamped(std::int64_t seconds, std::int64_t fraction_ns) {
         constexpr std::int64_t last_s = std::numeric_limits<core::TimeNs>::max() / core::ns_per_s - 8;
         return std::clamp<std::int64_t>(seconds, 0, last_s) * core::ns_per_s +
@@ -108,7 +136,7 @@ private:
     /// libpcap takes the 32 bits of a pcap file for signed; here the year 2038 is not the last.
     [[nodiscard]] bool is_time(const timeval& time, core::TimeNs found) const {
         if (found == clamped(time.tv_sec, time.tv_usec)) return true;
-        if (bytes_[0] == std::byte{0x0a}) return overflows();
+        if (is_pcapng()) return overflows();
         const auto seconds = static_cast<std::uint32_t>(time.tv_sec);
         const std::int64_t unit = time.tv_usec % 1000 == 0 ? 1000 : 1;
         const std::int64_t fraction = static_cast<std::uint32_t>(time.tv_usec / unit) * unit;
@@ -129,6 +157,7 @@ private:
 
     std::span<const std::byte> bytes_;
     pcap* handle_ = nullptr;
+    bool other_link_ = false;  ///< its first interface is of a kind that is not read
 };
 
 /// "" if the reader and libpcap agree on these bytes, at once and in pieces.

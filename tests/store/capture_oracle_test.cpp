@@ -4,18 +4,25 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "capture_bytes.hpp"
 #include "capture_oracle.hpp"
 #include "memory_sources.hpp"
+#include "source_root.hpp"
 
 namespace weir::store {
 namespace {
 
+using test::block;
 using test::Bytes;
 using test::disagreement;
+using test::enhanced;
 using test::frame_of;
+using test::interface;
 using test::join;
 using test::MemoryStream;
 using test::PcapOptions;
@@ -28,31 +35,6 @@ Bytes pcap_file(const PcapOptions& options) {
     return join({test::pcap_header(options), test::pcap_record(options, 1700000000, 123456, frame_of(60, 1)),
                  test::pcap_record(options, 1700000001, 999999, {}),
                  test::pcap_record(options, 3000000000, 7, frame_of(33, 2), 90)});
-}
-
-Bytes block(bool big_endian, std::uint32_t type, const Bytes& body) {
-    const std::size_t padded = (body.size() + 3) / 4 * 4;
-    test::Builder out(big_endian);
-    out.u32(type).u32(12 + padded).append(body).append(Bytes(padded - body.size(), 0)).u32(12 + padded);
-    return out.bytes;
-}
-
-/// An interface with the options given as (code, value).
-Bytes interface(bool big_endian, const std::vector<std::pair<std::uint16_t, Bytes>>& options, unsigned link = 1,
-                std::uint32_t snapshot = 262144) {
-    test::Builder out(big_endian);
-    out.u16(link).u16(0).u32(snapshot);
-    for (const auto& [code, value] : options)
-        out.u16(code).u16(value.size()).append(value).append(Bytes((4 - value.size() % 4) % 4, 0));
-    out.u16(0).u16(0);
-    return block(big_endian, 1, out.bytes);
-}
-
-Bytes enhanced(bool big_endian, std::uint32_t which, std::uint64_t ticks, const Bytes& frame, const Bytes& options) {
-    test::Builder out(big_endian);
-    out.u32(which).u32(ticks >> 32U).u32(ticks & 0xffffffffU).u32(frame.size()).u32(frame.size() + 4).append(frame);
-    out.append(Bytes((4 - frame.size() % 4) % 4, 0)).append(options);
-    return block(big_endian, 6, out.bytes);
 }
 
 /// Everything that a pcapng file may hold: three interfaces of different resolutions, all kinds of packet blocks,
@@ -101,6 +83,18 @@ TEST(CaptureOracle, AllBlocksOfPcapngAreRead) {
         EXPECT_EQ(times[3], 0) << "a Simple Packet Block has no time";
         EXPECT_EQ(times[5], 1700000000009000000);
     }
+}
+
+TEST(CaptureOracle, TheCapturesOfTheseTests) {
+    unsigned compared = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(weir::test::source_root() / "tests/captures")) {
+        if (entry.path().extension() != ".pcap") continue;
+        std::ifstream in(entry.path(), std::ios::binary);
+        const Bytes file{std::istreambuf_iterator<char>(in), {}};
+        EXPECT_EQ(disagreement(span_of(file)), "") << entry.path();
+        ++compared;
+    }
+    EXPECT_GE(compared, 8U);
 }
 
 TEST(CaptureOracle, FilesCutAtEveryByte) {

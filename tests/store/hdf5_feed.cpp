@@ -43,7 +43,8 @@ struct Task {
     bool hang = false;
     bool in_step = false;  ///< a character from standard input for each event, until its end
     bool nexus = false;
-    bool sparse = false;  ///< f32: only values above 899.5 are kept, as CSR pieces
+    bool nexus_gapless = false;  ///< without the gap between modules
+    bool sparse = false;         ///< f32: only values above 899.5 are kept, as CSR pieces
     hdf5::Writer::Config config;
 };
 
@@ -235,11 +236,12 @@ private:
 };
 
 bool* flag_of(Task& task, std::string_view key) {
-    return key == "hang"      ? &task.hang
-           : key == "in_step" ? &task.in_step
-           : key == "nexus"   ? &task.nexus
-           : key == "sparse"  ? &task.sparse
-                              : nullptr;
+    return key == "hang"            ? &task.hang
+           : key == "in_step"       ? &task.in_step
+           : key == "nexus"         ? &task.nexus
+           : key == "nexus_gapless" ? &task.nexus_gapless
+           : key == "sparse"        ? &task.sparse
+                                    : nullptr;
 }
 
 Task task_of(const std::vector<std::string>& args) {
@@ -305,7 +307,9 @@ Task task_of(const std::vector<std::string>& args) {
                              150.0,
                              std::array{512.0, 256.0},
                              std::array{-1.0, 0.0, 0.0},
-                             std::array{0.0, -1.0, 0.0}};
+                             std::array{0.0, -1.0, 0.0},
+                             {36.0}};
+    if (task.nexus_gapless) task.config.nexus.module_gap.clear();
     return task;
 }
 

@@ -269,7 +269,8 @@ class Codecs(Hdf5Case):
 NXMX_FIELDS = ["start_time", "end_time_estimated", "definition", "sample/name", "sample/depends_on", "instrument/name",
                "instrument/detector/module_{}/data_origin", "instrument/detector/module_{}/data_size",
                "instrument/detector/module_{}/fast_pixel_direction", "instrument/detector/module_{}/slow_pixel_direction",
-               "instrument/detector/sensor_material", "instrument/detector/sensor_thickness", "instrument/beam/incident_wavelength",
+               "instrument/detector/module_{}/module_offset", "instrument/detector/distance", "instrument/detector/beam_center_x",
+               "instrument/detector/beam_center_y", "sample/beam/incident_wavelength", "instrument/detector/sensor_material", "instrument/detector/sensor_thickness", "instrument/beam/incident_wavelength",
                "instrument/beam/total_flux", "source/name"]
 NXMX_CLASSES = {"/": "NXroot", "/entry": "NXentry", "/entry/data": "NXdata", "/entry/sample": "NXsample", "/entry/instrument": "NXinstrument",
                 "/entry/instrument/detector": "NXdetector", "/entry/instrument/detector/module_1": "NXdetector_module",
@@ -292,7 +293,7 @@ class Nxmx(Hdf5Case):
             for field, units in UNITS.items():
                 self.assertEqual(text(entry[field].attrs["units"]), units, field)
             self.assertEqual(text(entry["definition"]), "NXmx")
-            self.assertRegex(text(entry["start_time"]), r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$")
+            self.assertEqual(text(entry["start_time"]), "2023-11-14T22:13:20.000000Z", "nothing ends before it starts")
             self.assertEqual(text(entry["end_time"]), "2023-11-14T22:13:20.000001Z")
             self.assertIn("short_name", entry["instrument/name"].attrs)
             fast = entry["instrument/detector/module_1/fast_pixel_direction"]
@@ -301,10 +302,32 @@ class Nxmx(Hdf5Case):
             self.assertEqual(text(fast.attrs["transformation_type"]), "translation")
             self.assertIn(text(fast.attrs["depends_on"]), file)
             self.assertAlmostEqual(fast[()], 75e-6)
+            # The place of a module's first pixel, as DIALS reads it: along all that its pixels depend on.
+            for module, rows in ((0, 0), (1, 256 + 36)):
+                fast = entry[f"instrument/detector/module_{module}/fast_pixel_direction"]
+                self.assertEqual(text(fast.attrs["depends_on"]), text(entry[f"instrument/detector/module_{module}/slow_pixel_direction"].attrs["depends_on"]))
+                place, at = numpy.zeros(3), text(fast.attrs["depends_on"])
+                while at != ".":
+                    place += file[at][()] * file[at].attrs["vector"] + file[at].attrs["offset"]
+                    at = text(file[at].attrs["depends_on"])
+                numpy.testing.assert_allclose(place, [512 * 75e-6, (256 - rows) * 75e-6, 0.15], atol=1e-9)
             self.assertEqual(list(entry["instrument/detector/module_1/data_origin"]), [256, 0])
             self.assertEqual(list(entry["instrument/detector/module_1/data_size"]), [256, 1024])
             self.assertAlmostEqual(entry["instrument/beam/incident_wavelength"][()], 12.398419843 / 12.4, 8)
             self.assertEqual(entry["instrument/detector/data"].shape, entry["data/data"].shape)
+
+    def test_where_modules_lie_is_known_or_it_is_no_nxmx(self):
+        run, _ = self.feed(content="f32", events=2, nexus="yes", nexus_gapless="yes")
+        with h5py.File(run / "master.h5") as file:
+            self.assertNotIn("definition", file["entry"])
+            self.assertNotIn("module_offset", file["entry/instrument/detector/module_1"])
+
+    def test_missing_pixels_as_received_are_beyond_what_is_valid(self):
+        run, _ = self.feed(content="received", events=4, missing_every=2, nexus="yes")
+        with h5py.File(run / "master.h5") as file:
+            data, detector = file["entry/data/data"][:], file["entry/instrument/detector"]
+            self.assertTrue((data == 65535).any())
+            self.assertEqual((detector["underload_value"][()], detector["saturation_value"][()]), (0, 65534))
 
     def test_nothing_is_invented(self):
         run, _ = self.feed(content="f32", events=1)

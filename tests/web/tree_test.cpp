@@ -32,6 +32,23 @@ TEST(Tree, ATableIsItselfAndEverythingElseAValue) {
     EXPECT_EQ(answer_at("where/0/packets"), json({{"value", nullptr}}));
 }
 
+TEST(Tree, NamesAreThoseThatClientsMakeTheirOwnOf) {
+    const json counters = json::parse(
+        R"({"packets": {"dropped": {"malformed.header": 3, "late": 1}, "not_for_us": {"icmp": 2}}, "a": [{"x-y z": 1}]})");
+    const json all = tree_answer(counters, {}, false);
+    EXPECT_EQ(all,
+              json::parse(R"({"packets": {"dropped": {"malformed_header": 3, "late": 1}, "not_for_us": {"icmp": 2}},
+                                   "a": [{"x_y_z": 1}]})"));
+    EXPECT_EQ(tree_answer(counters, {}, true).at("/packets/dropped/malformed_header/value"_json_pointer), 3);
+    // By both names: what was read before still is.
+    for (const char* path : {"packets/dropped/malformed_header", "packets/dropped/malformed.header"}) {
+        const json* found = find_in(counters, *path_parts(path));
+        ASSERT_NE(found, nullptr) << path;
+        EXPECT_EQ(*found, 3);
+    }
+    EXPECT_EQ(find_in(counters, *path_parts("packets/dropped/malformed")), nullptr);
+}
+
 TEST(Tree, ElementsOfListsAreFoundByIndex) {
     EXPECT_EQ(answer_at("where/1/place"), json({{"value", "nic"}}));
     EXPECT_EQ(answer_at("sources/label/1"), json({{"value", "b"}}));

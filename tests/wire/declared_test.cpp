@@ -149,6 +149,33 @@ TEST(Declared, WrapBits) {
     EXPECT_EQ(verdict_of(spec, {.event = 1ULL << 48}, 4096), Verdict::malformed_header);
 }
 
+/// Seconds, and which of 25,000 packets in each.
+DeclaredSpec of_two_fields() {
+    DeclaredSpec spec;
+    spec.name = "mydet";
+    spec.header_bytes = 8;
+    spec.event = DeclaredField{.offset = 0, .bytes = 4, .mask = 0x3fffffff};
+    spec.event_part = DeclaredField{.offset = 4, .bytes = 3};
+    spec.event_count = 25'000;
+    return spec;
+}
+
+TEST(Declared, ANumberOfTwoFieldsRisesByOne) {
+    const DeclaredSpec spec = of_two_fields();
+    const FormatContext context = context_of(spec);
+    EXPECT_EQ(context.number_bits, 64);
+    const std::uint64_t last = 86'399ULL * 25'000 + 24'999;  // of a second
+    for (const std::uint64_t number : {std::uint64_t{0}, last, last + 1}) {
+        Fragment fragment;
+        ASSERT_EQ(decode(context, Exact(packet(spec, {.event = number}, 10)), fragment), ok) << number;
+        EXPECT_EQ(fragment.number, number);
+    }
+    Bytes wrong = packet(spec, {.event = last}, 10);
+    set_declared_field(spec, spec.event_part, 25'000, wrong);
+    Fragment fragment;
+    EXPECT_EQ(decode(context, Exact(wrong), fragment), Verdict::malformed_header);
+}
+
 TEST(Declared, PacketsFixTheSize) {
     EXPECT_EQ(verdict_of(example(), {.index = 64}, 4096), Verdict::malformed_packet_number);
     EXPECT_EQ(verdict_of(example(), {.index = 0xffffffff}, 4096), Verdict::malformed_packet_number);
@@ -333,6 +360,12 @@ TEST(Declared, ContradictionsNameTheKey) {
              s.index->shift = 8;
          }},
         {"event.wrap_bits", [](auto& s) { s.wrap_bits = 65; }},
+        {"event.wrap_bits", [](auto& s) { s = of_two_fields(), s.wrap_bits = 30; }},
+        {"event", [](auto& s) { s = of_two_fields(), s.event->bytes = 2, s.event->mask.reset(); }},
+        {"event.count", [](auto& s) { s = of_two_fields(), s.event_count = 1; }},
+        {"event.count", [](auto& s) { s = of_two_fields(), s.event_count = (1U << 24U) + 1; }},
+        {"event.count", [](auto& s) { s = of_two_fields(), s.event_count = ~std::uint64_t{0}; }},
+        {"event.count", [](auto& s) { s = of_two_fields(), s.event->mask.reset(), s.event->bytes = 8; }},
         {"event.wrap_bits", [](auto& s) { s.wrap_bits = 0; }},
         {"offset:", [&](auto& s) { s.offset = field; }},
         {"total:", [&](auto& s) { s.total = field; }},

@@ -1,6 +1,7 @@
 // This packet -> this counter for jungfrau, ejfat and message, and decode(encode(x)) == x.
 #include <fstream>
 #include <iterator>
+#include <tuple>
 
 #include "core/error.hpp"
 #include "options/option.hpp"
@@ -166,12 +167,15 @@ TEST(Jungfrau, InterfacesAreOneOrTwo) {
 }
 
 TEST(Ejfat, RoundTripAloneAndBehindTheLoadBalancer) {
-    for (const std::uint8_t lb_version : {0, 2, 3}) {
+    for (const auto& [lb_version, re_version] :
+         {std::pair<std::uint8_t, std::uint8_t>{0, 1}, {2, 1}, {3, 1}, {0, 2}, {2, 2}, {3, 2}}) {
+        SCOPED_TRACE(testing::Message() << "LB " << int{lb_version} << ", RE " << int{re_version});
         const EjfatHeader header{.data_id = 0xabcd,
                                  .offset = 8000,
                                  .total = 9000,
                                  .event = 0x0102030405060708,
                                  .lb_version = lb_version,
+                                 .re_version = re_version,
                                  .entropy = 5,
                                  .tick = 999};
         const Bytes bytes = ejfat(header, 1000);
@@ -179,6 +183,7 @@ TEST(Ejfat, RoundTripAloneAndBehindTheLoadBalancer) {
         const Exact payload(bytes);
         Fragment fragment;
         ASSERT_EQ(decode("ejfat", find_format("ejfat")->make_context({}), payload, fragment), ok);
+        EXPECT_EQ(std::to_integer<int>(*fragment.header), 16 * re_version);
         EXPECT_EQ(fragment.number, header.event);
         EXPECT_EQ(fragment.offset, 8000U);
         EXPECT_EQ(fragment.bytes, 1000U);
@@ -213,13 +218,21 @@ TEST(Ejfat, Malformed) {
 
 TEST(Ejfat, HeaderMustBeRightBitForBit) {
     Bytes bytes = ejfat({.total = 10}, 10);
-    bytes[0] = std::byte{0x20};  // version 2
-    EXPECT_EQ(verdict_of("ejfat", bytes), Verdict::malformed_header);
-    bytes[0] = std::byte{0x10};
-    bytes[1] = std::byte{1};
-    EXPECT_EQ(verdict_of("ejfat", bytes), Verdict::malformed_header);
+    for (const auto& [first, second, verdict] : {std::tuple{0x10, 0, ok},
+                                                 {0x20, 0, ok},
+                                                 {0x00, 0, Verdict::malformed_header},
+                                                 {0x30, 0, Verdict::malformed_header},
+                                                 {0x11, 0, Verdict::malformed_header},
+                                                 {0x21, 0, Verdict::malformed_header},
+                                                 {0x10, 1, Verdict::malformed_header},
+                                                 {0x20, 1, Verdict::malformed_header}}) {
+        bytes[0] = static_cast<std::byte>(first);
+        bytes[1] = static_cast<std::byte>(second);
+        EXPECT_EQ(verdict_of("ejfat", bytes), verdict) << first << ' ' << second;
+    }
 
-    for (const auto& [at, value] : {std::pair{0, 0x4d}, {1, 0x41}, {2, 1}, {2, 4}, {3, 0}, {3, 2}, {16, 0x20}}) {
+    for (const auto& [at, value] :
+         {std::pair{0, 0x4d}, {1, 0x41}, {2, 1}, {2, 4}, {3, 0}, {3, 2}, {16, 0x00}, {16, 0x30}, {17, 1}}) {
         Bytes behind_lb = ejfat({.total = 10, .lb_version = 2}, 10);
         EXPECT_EQ(verdict_of("ejfat", behind_lb), ok);
         behind_lb[static_cast<std::size_t>(at)] = static_cast<std::byte>(value);

@@ -114,7 +114,12 @@ TEST(Ess, RoundTripOfBothVersions) {
                                .sequence = 0xdeadbeef};
         const Exact payload(ess(header));
         Fragment fragment;
-        ASSERT_EQ(decode("ess", FormatOptions{}, payload, fragment), ok);
+        ASSERT_EQ(decode("ess", FormatOptions{.ess = {.packets_per_pulse = 21}}, payload, fragment), ok);
+        EXPECT_TRUE(fragment.in_sequence);
+        EXPECT_FALSE(fragment.total_known);
+        EXPECT_EQ(fragment.total, 21U);
+        ASSERT_EQ(decode("ess", FormatOptions{.ess = {.packets_per_pulse = 1}}, payload, fragment), ok);
+        EXPECT_FALSE(fragment.in_sequence);
         const std::uint32_t header_bytes = version == 0 ? 30 : 32;
         EXPECT_EQ(fragment.number, std::uint64_t{0x89abcdef} << 32 | 88'052'499);
         EXPECT_EQ(fragment.sequence, 0xdeadbeefU);

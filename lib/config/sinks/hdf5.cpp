@@ -79,7 +79,7 @@ OptionTable<Hdf5SinkConfig> hdf5_options() {
               "what weir cannot know of the experiment: `title`, `instrument`, `source`, `sample`, `detector`, "
               "`sensor_material` (texts); `sensor_thickness_um`, `pixel_size_um`, `wavelength_angstrom`, "
               "`total_flux`, `distance_mm` (numbers); `beam_center` (x, y in pixels); `fast_direction`, "
-              "`slow_direction` (vectors of length 1)")
+              "`slow_direction` (vectors of length 1); `module_gap` (pixels between modules, or a list)")
         .usually("empty");
     return out;
 }

@@ -47,6 +47,24 @@ std::optional<std::array<double, 3>> read_direction(TableReader& table, const ch
     return vector;
 }
 
+std::vector<double> read_gaps(TableReader& table, const char* key) {
+    constexpr std::string_view accepted = "a number of pixels from 0 on, or a list of them";
+    constexpr double most = 1e6;
+    const toml::node* const node = table.get(key);
+    if (node == nullptr) return {};
+    const auto gap_of = [&](const toml::node& one) {
+        const auto value = one.is_number() ? one.value<double>() : std::nullopt;
+        if (!value || !(*value >= 0 && *value <= most)) table.wrong(key, describe(one), accepted);
+        return *value;
+    };
+    const toml::array* const list = node->as_array();
+    if (list == nullptr) return {gap_of(*node)};
+    std::vector<double> gaps;
+    for (const toml::node& one : *list) gaps.push_back(gap_of(one));
+    if (gaps.empty()) table.wrong(key, "an empty list", accepted);
+    return gaps;
+}
+
 }  // namespace
 
 OptionTable<Nexus> nexus_options() {
@@ -74,6 +92,10 @@ OptionTable<Nexus> nexus_options() {
     };
     direction("fast_direction", &Nexus::fast_direction);
     direction("slow_direction", &Nexus::slow_direction);
+    out.add("module_gap", "number or list of numbers",
+            "pixels between two neighbouring modules of the image: one for all, or one for each two")
+        .reads([](TableReader& table, Nexus& nexus) { nexus.module_gap = read_gaps(table, "module_gap"); })
+        .shows([](const Nexus& nexus) { return value_of(nexus.module_gap); });
     return out;
 }
 

@@ -163,7 +163,7 @@ std::vector<Finding> check_offloads(const Case& subject) {
             finding.found = fmt::format("{} on", fmt::join(*on.facts->merging, " and "));
             finding.why =
                 "what the kernel merges, or another interface of this machine sends unsegmented, arrives as frames of up to "
-                "64 KiB, which are cut or dropped; on a veth or tap switch tso, gso and tx off at the sending end, too";
+                "64 KiB, which are cut or dropped, and datagrams below the MTU as one that no decoder reads; on a veth or tap switch tso, gso and tx off at the sending end, too";
             std::vector<std::string> command{"ethtool", "-K", on.facts->name};
             for (const std::string& word : *on.facts->merging) command.insert(command.end(), {word, "off"});
             finding = with_fix(std::move(finding), {execute(std::move(command))}, "the next boot");

@@ -15,6 +15,7 @@ public:
                                        .total = packet.total,
                                        .event = packet.event,
                                        .lb_version = config_.lb_version,
+                                       .re_version = config_.re_version,
                                        .entropy = static_cast<std::uint16_t>(mix(config_.seed, packet.event)),
                                        .tick = packet.event};
         wire::write_ejfat(header, {}, datagram);

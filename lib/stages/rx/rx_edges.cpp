@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "port/ip_reassembly.hpp"
 #include "stages/rx/packet_chain.hpp"
 
 namespace weir::stages {
@@ -81,19 +80,25 @@ void RxEdges::take_steered(std::size_t input, port::PacketBatch& batch) noexcept
         from.left = from.edge.ring->count();
     }
     // Each may be a datagram in many buffers; a replay takes no more than there is room for.
-    std::uint32_t wanted = burst;
-    while (config_.wait && wanted > 0 && !table_.has_room(wanted * port::IpReassembly::pieces_max)) wanted /= 2;
-    const std::uint32_t count = batch.pull_from(*from.edge.ring, wanted);
+    std::uint32_t buffers = 0;
+    bool refused = false;
+    const auto has_room = [&](const port::Packet& packet) {
+        buffers += std::max(1U, packet.pieces());
+        refused = !table_.has_room(buffers);
+        return !refused;
+    };
+    const std::uint32_t count =
+        config_.wait ? batch.pull_while(*from.edge.ring, has_room) : batch.pull_from(*from.edge.ring);
     const std::size_t index = first_input_ + input;
     if (count > 0) {
         // In order of time, as the other lcore took them: nothing from before this one waits after it.
         times_.advance(index, batch.packets().back().time_ns);
         table_.hold_time(times_.all_but(index));
     }
-    from.ended = last && count == 0 && wanted > 0;
+    from.ended = last && count == 0 && !refused;
     from.left -= std::min(from.left, count);
     if (from.left > 0) return;
-    if (last && count < wanted)
+    if (last && count < burst && !refused)
         times_.end(index);
     else
         times_.advance(index, from.promise);

@@ -61,8 +61,42 @@ void RxNotes::came_from(std::uint32_t source, const wire::Datagram& datagram) no
     store(from_[source], datagram);
 }
 
-void RxNotes::unmatched_udp(const wire::Datagram& datagram) noexcept {
+void RxNotes::unmatched_udp(const wire::Datagram& datagram, const std::byte* frame) noexcept {
     add(false, datagram.dport, datagram);
+    constexpr std::uint32_t looked_at = 8;
+    note(wire::encapsulation_of_udp(datagram.dport, {datagram.payload, std::min(datagram.payload_bytes, looked_at)},
+                                    static_cast<std::uint32_t>(datagram.payload - frame)));
+}
+
+void RxNotes::foreign(std::span<const std::byte> frame) noexcept {
+    note(wire::encapsulation_of(frame));
+}
+
+void RxNotes::note(const std::optional<wire::Encapsulated>& encapsulated) noexcept {
+    if (encapsulated)
+        encapsulated_.add(std::uint64_t{encapsulated->front_bytes} << 8U |
+                          static_cast<std::uint64_t>(encapsulated->by));
+}
+
+/// A kernel or a card hands datagrams over as one (GRO, GSO): so many of equal size, each with a header of its own. 0:
+/// this is none.
+std::uint32_t RxNotes::merged_of(const StreamRuntime& stream, const wire::Datagram& datagram,
+                                 std::uint32_t readable) noexcept {
+    constexpr std::uint32_t most = 64;
+    if (!proves_something(stream)) return 0;
+    for (std::uint32_t count = 2; count <= most; ++count) {
+        const std::uint32_t bytes = datagram.payload_bytes / count;
+        if (bytes == 0) break;
+        if (bytes * count != datagram.payload_bytes || 2 * bytes > readable) continue;
+        std::array<wire::Datagram, 2> parts{datagram, datagram};
+        parts[0].payload_bytes = parts[1].payload_bytes = bytes;
+        parts[1].payload += bytes;
+        std::array<wire::Fragment, 2> fragments;
+        std::array<wire::Verdict, 2> verdicts{};
+        stream.format->decode_burst(stream.context, parts, fragments.data(), verdicts.data());
+        if (verdicts[0] == wire::ok && verdicts[1] == wire::ok) return count;
+    }
+    return 0;
 }
 
 void RxNotes::unmatched_roce(const wire::Datagram& datagram, std::uint32_t qp) noexcept {
@@ -115,7 +149,11 @@ void RxNotes::refused(std::uint16_t stream, std::uint32_t source, wire::Verdict 
         unknown_ids_.add(high | fragment.header_source);
         return;
     }
-    if (verdict == PacketCounter::malformed_payload_length) wrong_lengths_.add(high | datagram.payload_bytes);
+    if (verdict == PacketCounter::malformed_payload_length) {
+        wrong_lengths_.add(high | datagram.payload_bytes);
+        if (const std::uint32_t count = merged_of(of, datagram, readable); count > 0)
+            merged_.add(high | std::uint64_t{count} << 16U | (datagram.payload_bytes & 0xffffU));
+    }
     if (fits_other_byte_order(of, datagram)) {
         headers_.add(high | other_byte_order);
     } else if (verdict == PacketCounter::malformed_header) {

@@ -5,10 +5,14 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "stages/top_values.hpp"
+#include "wire/encapsulation.hpp"
 #include "wire/fragment.hpp"
 #include "wire/recognise.hpp"
 
@@ -41,12 +45,15 @@ public:
 
     RxNotes(const std::vector<StreamRuntime>& streams, std::size_t sources);
 
-    void unmatched_udp(const wire::Datagram& datagram) noexcept;
+    /// `frame`: where its Ethernet header begins.
+    void unmatched_udp(const wire::Datagram& datagram, const std::byte* frame) noexcept;
     void unmatched_roce(const wire::Datagram& datagram, std::uint32_t qp) noexcept;
     /// A packet of a stream that ends in a counter of malformed packets. `fragment` is read only where the source is
     /// what is wrong; of the datagram the first `readable` bytes are at hand.
     void refused(std::uint16_t stream, std::uint32_t source, wire::Verdict verdict, const wire::Datagram& datagram,
                  std::uint32_t readable, const wire::Fragment& fragment) noexcept;
+    /// A frame that is neither UDP nor RoCE, ARP or ICMP.
+    void foreign(std::span<const std::byte> frame) noexcept;
     /// For the first packets of a source.
     void came_from(std::uint32_t source, const wire::Datagram& datagram) noexcept;
 
@@ -59,6 +66,10 @@ public:
     }
     /// Of datagrams with a payload of the wrong length: stream << 32 | bytes.
     [[nodiscard]] const TopValues& wrong_lengths() const noexcept { return wrong_lengths_; }
+    /// Of datagrams that are several of a stream, handed over as one: stream << 32 | how many << 16 | bytes.
+    [[nodiscard]] const TopValues& merged() const noexcept { return merged_; }
+    /// Frames that others are in: bytes in front << 8 | wire::Encapsulation.
+    [[nodiscard]] const TopValues& encapsulated() const noexcept { return encapsulated_; }
     /// Ids that no source has: stream << 32 | id.
     [[nodiscard]] const Senders& unknown_ids() const noexcept { return unknown_ids_; }
     /// Of datagrams with another header: stream << 32 | wire::Header, packed, or `other_byte_order`.
@@ -73,6 +84,9 @@ private:
     [[nodiscard]] static SenderAddress load(const Address& address) noexcept;
     static void store(Address& address, const wire::Datagram& datagram) noexcept;
     void add(bool roce, std::uint32_t key, const wire::Datagram& datagram) noexcept;
+    void note(const std::optional<wire::Encapsulated>& encapsulated) noexcept;
+    [[nodiscard]] static std::uint32_t merged_of(const StreamRuntime& stream, const wire::Datagram& datagram,
+                                                 std::uint32_t readable) noexcept;
     [[nodiscard]] std::uint16_t stream_that_reads(const wire::Datagram& datagram) noexcept;
     [[nodiscard]] bool fits_other_byte_order(const StreamRuntime& stream,
                                              const wire::Datagram& datagram) const noexcept;
@@ -83,6 +97,8 @@ private:
     std::array<std::atomic<std::uint16_t>, senders_max> reads_as_{};
     std::uint32_t tries_ = 0;  ///< that decoders were asked, of tries_max
     TopValues wrong_lengths_;
+    TopValues merged_;
+    TopValues encapsulated_;
     Senders unknown_ids_;
     TopValues headers_;
     std::vector<std::atomic<std::uint64_t>> refused_;  ///< per source

@@ -26,8 +26,8 @@ std::size_t copy_chain(const rte_mbuf* mbuf, std::span<std::byte> to) noexcept {
 
 }  // namespace
 
-RxPieces::RxPieces(const port::IpReassembly::Config& config, const Surroundings& around)
-    : around_(around), reassembly_(config), head_(config.header_bytes) {}
+RxPieces::RxPieces(const port::IpReassembly::Config& config, std::uint32_t header_bytes, const Surroundings& around)
+    : around_(around), reassembly_(config), head_(header_bytes) {}
 
 /// Pieces that wait are in flight; what was given up has found its counter.
 void RxPieces::count_held(std::uint32_t held_before) noexcept {
@@ -65,9 +65,8 @@ void RxPieces::flush() noexcept {
 
 std::span<const std::byte> RxPieces::head_of(const Packet& packet) noexcept {
     const auto* const first = rte_pktmbuf_mtod(packet.mbuf, const std::byte*);
-    // Of a datagram that was put together, IpReassembly has brought the headers into the first buffer.
-    if (!packet.scattered()) return {first, packet.mbuf->data_len};
-    if (packet.captured_bytes >= head_.size()) return {first, packet.captured_bytes};
+    if (packet.mbuf->data_len >= std::min<std::size_t>(head_.size(), packet.wire_bytes))
+        return {first, packet.mbuf->data_len};
     return {head_.data(), copy_chain(packet.mbuf, head_)};
 }
 
@@ -108,10 +107,12 @@ void RxPieces::assemble(const Packet& packet, const std::byte* head, wire::Datag
         around_.notes.refused(route.stream, source, verdict, datagram, stream.context.header_read_bytes, fragment);
         return reject(around_.table, packet, verdict);
     }
-    around_.sources.note(source, datagram);
+    fragment.sender = around_.sources.sender_of(source, datagram, fragment.lane);
+    if (fragment.sender == OtherSenders::too_many) {
+        around_.sources.count(source);
+        return reject(around_.table, packet, PacketCounter::conflict);
+    }
     const auto skip = static_cast<std::uint32_t>(fragment.payload - head);
-    if (!packet.scattered() && skip > packet.mbuf->data_len)
-        return reject(around_.table, packet, PacketCounter::malformed_truncated);
     if (stream.numbered_by_arrival) fragment.number = around_.sources.next_arrival(route.stream);
     add(packet, source, fragment, skip);
 }

@@ -35,8 +35,8 @@ public:
         reduce::FragmentConverter* converter;  ///< null: none
     };
 
-    /// Throws core::RunError when EAL memory does not suffice.
-    RxPieces(const port::IpReassembly::Config& config, const Surroundings& around);
+    /// `header_bytes`: all headers of any packet lie within, from the start of the frame.
+    RxPieces(const port::IpReassembly::Config& config, std::uint32_t header_bytes, const Surroundings& around);
 
     /// Takes a packet that is a piece of a datagram; returns the whole datagram if this is what it lacked.
     [[nodiscard]] std::optional<Packet> join(const Packet& packet, const wire::Datagram& piece, TimeNs now) noexcept;

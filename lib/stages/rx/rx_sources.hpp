@@ -2,12 +2,14 @@
 // numbers of datagrams that carry none.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "assemble/sequence_tracker.hpp"
 #include "core/one_writer.hpp"
+#include "stages/rx/other_senders.hpp"
 #include "stages/rx/rx_notes.hpp"
 #include "stages/rx/stream_runtime.hpp"
 #include "wire/fragment.hpp"
@@ -33,24 +35,32 @@ public:
         if (runtime.sequenced()) track(stream, fragment, source, verdict);
         return verdict;
     }
-    /// Remembers where the source's first packet came from. Call before `count`.
-    void note(std::uint32_t source, const wire::Datagram& datagram) noexcept {
-        if (packets_[source].load(std::memory_order_relaxed) == 0) [[unlikely]]
-            notes_.came_from(source, datagram);
-    }
-    void count(std::uint32_t source, std::uint64_t packets = 1) noexcept { core::add(packets_[source], packets); }
+    /// For a transport that tells senders apart itself.
     void note_and_count(std::uint32_t source, const wire::Datagram& datagram) noexcept {
-        note(source, datagram);
+        if (packets(source) == 0) [[unlikely]]
+            notes_.came_from(source, datagram);
         count(source);
     }
+    /// Which host the datagram came from: Fragment::sender, 0 where that makes no difference, or
+    /// OtherSenders::too_many.
+    [[nodiscard]] std::uint16_t sender_of(std::uint32_t source, const wire::Datagram& datagram,
+                                          std::uint8_t lane) noexcept {
+        const HostAddress host = HostAddress::of(datagram);
+        if (host == from_[source].first[lane]) [[likely]]
+            return 0;
+        return other_sender_of(source, datagram, lane, host);
+    }
+    void count(std::uint32_t source, std::uint64_t packets = 1) noexcept { core::add(from_[source].packets, packets); }
     /// StreamRuntime::numbered_by_arrival: the number of the datagram that has just come.
     [[nodiscard]] std::uint64_t next_arrival(std::uint16_t stream) noexcept { return arrivals_[stream]++; }
     /// The same packets come once more (a looped capture).
     void begin_pass() noexcept;
 
     [[nodiscard]] std::uint64_t packets(std::uint32_t source) const noexcept {
-        return packets_[source].load(std::memory_order_relaxed);
+        return from_[source].packets.load(std::memory_order_relaxed);
     }
+    /// Beside the one that a source's first packet came from.
+    [[nodiscard]] const OtherSenders& other_senders() const noexcept { return other_senders_; }
     /// Sequence numbers of this source that did not come; 0 where packets carry none.
     [[nodiscard]] std::uint64_t missing(std::uint32_t source) const noexcept {
         return missing_[source].load(std::memory_order_relaxed);
@@ -65,6 +75,8 @@ private:
         source = stream.first_source + static_cast<std::uint32_t>(found);
         return true;
     }
+    [[nodiscard]] std::uint16_t other_sender_of(std::uint32_t source, const wire::Datagram& datagram, std::uint8_t lane,
+                                                HostAddress host) noexcept;
     void track(std::uint16_t stream, wire::Fragment& fragment, std::uint32_t& source, wire::Verdict verdict) noexcept;
 
     const std::vector<StreamRuntime>& streams_;
@@ -72,8 +84,14 @@ private:
     std::vector<std::uint64_t> arrivals_;              ///< per stream
     std::vector<assemble::SequenceTracker> trackers_;  ///< per source of the streams that are sequenced
     std::vector<std::uint32_t> first_tracker_;         ///< per stream
+    OtherSenders other_senders_;
     // Per source; one writer.
-    std::vector<std::atomic<std::uint64_t>> packets_;
+    struct From {
+        std::atomic<std::uint64_t> packets{0};
+        std::array<HostAddress, 2> first{HostAddress::nobody(), HostAddress::nobody()};  ///< by lane
+        bool any = false;                                                                ///< StreamRuntime::any_sender
+    };
+    std::vector<From> from_;
     std::vector<std::atomic<std::uint64_t>> missing_;
 };
 

@@ -47,7 +47,8 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
       passes_(config.passes, config.index),
       times_(own_inputs(config), config.steer_in.size()),
       edges_(edges_of(config), own, table_, times_, own_inputs(config), passes_),
-      pieces_(config.reassembly, {streams, sources_, notes_, table_, packets_, config.converter}),
+      pieces_(config.reassembly, config.header_bytes, {streams, sources_, notes_, table_, packets_, config.converter}),
+      steered_pieces_max_(std::min(port::IpReassembly::pieces_max, config.reassembly.buffers_max)),
       answers_(config.answer_ports, config.answer_log),
       roce_(config.listener, responder_of(config), {streams, sources_, notes_, table_, packets_, answers_}),
       blocks_(config.blocks, config.blocks_max, {sources_, table_}) {}
@@ -80,8 +81,10 @@ bool RxStage::flush_steered() noexcept {
 }
 
 bool RxStage::may_take() noexcept {
-    // Every packet of a burst may complete a datagram of pieces that wait.
-    const bool room = table_.has_room(burst + pieces_.held()) &&
+    // Every packet of a burst may complete a datagram of pieces that wait, here; the one that is next in the ring of
+    // another lcore may have as many as there are.
+    const std::uint32_t most = config_.wait && edges_.inputs() > 1 ? std::max(burst, steered_pieces_max_) : burst;
+    const bool room = table_.has_room(most + pieces_.held()) &&
                       (config_.pool == nullptr || config_.pool->available() >= pool_reserve);
     edges_.ask_for_room(!room);
     if (!room) {
@@ -106,7 +109,7 @@ bool RxStage::may_take() noexcept {
         return false;
     }
     if (table_.messages_free() <= burst) {
-        if (run_.builders_empty()) roce_.make_room(time_);
+        if (!table_.cancel_oldest_probation() && run_.builders_empty()) roce_.make_room(time_);
         blocked(Blocked::memory);
         return false;
     }
@@ -343,7 +346,7 @@ void RxStage::process_new(const Packet& packet, port::LivePort* from) noexcept {
     const steer::Steering& steering = *config_.steering[packet.port];
     const steer::Route route = steering.is_roce(datagram) ? PacketRun::to_queue_pairs : route_of_most(packet, datagram);
     if (route.stream == steer::Steering::none) {
-        notes_.unmatched_udp(datagram);
+        notes_.unmatched_udp(datagram, frame_of(packet));
         return table_.reject(packet.mbuf, PacketCounter::unsteered);
     }
     if (!steering.uses_marks()) flows_.remember(packet, datagram, route);
@@ -416,7 +419,7 @@ void RxStage::process_chain(const Packet& packet, port::LivePort* from) noexcept
     if (verdict != wire::ok) return reject(table_, packet, verdict);
     const steer::Route route = route_of(packet, datagram);
     if (route.stream == steer::Steering::none) {
-        if (!roce) notes_.unmatched_udp(datagram);
+        if (!roce) notes_.unmatched_udp(datagram, head);
         reject(table_, packet, PacketCounter::unsteered);
     } else if (roce) {
         reject(table_, packet, PacketCounter::ip_fragment_roce);
@@ -430,6 +433,8 @@ void RxStage::process_chain(const Packet& packet, port::LivePort* from) noexcept
 void RxStage::end_packet(const Packet& packet, PacketCounter counter, port::LivePort* from) noexcept {
     if (from != nullptr && (counter == PacketCounter::not_for_us_arp || counter == PacketCounter::not_for_us_icmp))
         from->answer({frame_of(packet), packet.captured_bytes}, counter);
+    if (counter == PacketCounter::not_for_us_ethertype || counter == PacketCounter::not_for_us_ip_protocol)
+        notes_.foreign({frame_of(packet), packet.captured_bytes});
     table_.reject(packet.mbuf, counter);
 }
 
@@ -453,10 +458,18 @@ void RxStage::assemble_run(std::uint32_t count) noexcept {
         if (verdict != wire::ok) [[unlikely]] {
             notes_.refused(stream_index, packet_run_.sources[i], verdict, packet_run_.datagrams[i],
                            packet_run_.datagrams[i].payload_bytes, fragments_[i]);
+            if (verdict == PacketCounter::control && stream.context.in_sequence && fragments_[i].in_sequence)
+                table_.note_heartbeat(packet_run_.sources[i], fragments_[i], packet_run_.times[i]);
             table_.reject(packet_run_.buffers[i], verdict);
             continue;
         }
-        sources_.note_and_count(packet_run_.sources[i], packet_run_.datagrams[i]);
+        const std::uint32_t source = packet_run_.sources[i];
+        fragments_[i].sender = sources_.sender_of(source, packet_run_.datagrams[i], fragments_[i].lane);
+        sources_.count(source);
+        if (fragments_[i].sender == OtherSenders::too_many) [[unlikely]] {
+            table_.reject(packet_run_.buffers[i], PacketCounter::conflict);
+            continue;
+        }
         headers_.next();
         if (by_arrival) fragments_[i].number = sources_.next_arrival(stream_index);
         if (good != i) [[unlikely]] {

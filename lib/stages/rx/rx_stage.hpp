@@ -86,6 +86,8 @@ public:
         AnswerRing* answer_log = nullptr;               ///< a replay whose answers are kept
         roce::QueuePairControl* queue_pairs = nullptr;  ///< from where they are connected during the run
         port::IpReassembly::Config reassembly;
+        /// From the start of a frame: all headers of any packet lie within.
+        std::uint32_t header_bytes = 640;
     };
 
     /// Everything that is referred to outlives the stage. Throws core::RunError when EAL memory does not suffice, and
@@ -112,6 +114,7 @@ public:
     [[nodiscard]] const RxRules& rules() const noexcept { return rules_; }
     /// Of packets that were refused, and of those that match no stream.
     [[nodiscard]] const RxNotes& notes() const noexcept { return notes_; }
+    [[nodiscard]] const OtherSenders& other_senders() const noexcept { return sources_.other_senders(); }
     /// What messages were opened under in the first pass over a capture; read when the lcore has closed it.
     [[nodiscard]] const assemble::NumberRange& numbers() const noexcept { return table_.numbers(); }
     [[nodiscard]] std::uint32_t newest_epoch() const noexcept { return table_.newest_epoch(); }
@@ -191,6 +194,7 @@ private:
     InputTimes times_;  ///< ports, feeders, rings from other rx lcores
     RxEdges edges_;
     RxPieces pieces_;
+    std::uint32_t steered_pieces_max_;  ///< of a datagram that another rx lcore has put together
     RxAnswers answers_;
     RxRoce roce_;
     RxBlocks blocks_;

@@ -17,6 +17,7 @@ struct StreamRuntime {
     wire::FormatContext context;
     bool lane_by_port = false;  ///< the decoder wants to know: ports of first and second interfaces take turns
     bool source_in_header = false;
+    bool any_sender = false;  ///< packets of one message may come from several hosts
     std::uint32_t first_source = 0;
     std::uint32_t source_count = 0;
     core::NumberIndex source_ids;      ///< source_in_header: the header's ids, in source order

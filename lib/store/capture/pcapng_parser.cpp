@@ -22,6 +22,11 @@ bool is_packet(std::uint32_t type) noexcept {
            type == store::pcapng::packet_block;
 }
 
+/// Of a packet block's body, before the packet.
+std::size_t fixed_bytes(std::uint32_t type) noexcept {
+    return type == store::pcapng::simple_packet_block ? 4 : store::pcapng::packet_head_bytes;
+}
+
 }  // namespace
 
 std::uint16_t PcapngParser::u16(const std::byte* at) const noexcept {
@@ -41,25 +46,43 @@ bool PcapngParser::fail(std::string reason) noexcept {
     return false;
 }
 
+bool PcapngParser::begin(CaptureInput& input, Block& block, bool first) noexcept {
+    block.type = u32(input.data());
+    if (block.type == store::pcapng::section_block) {
+        if (!input.need(12)) return fail("the file ends inside a block's header");
+        std::uint32_t order = 0;
+        std::memcpy(&order, input.data() + 8, sizeof order);
+        swapped_ = order == __builtin_bswap32(store::pcapng::byte_order_magic);
+    }
+    block.bytes = u32(input.data() + 4);
+    if (block.type == 0 && block.bytes == 0) return fail("zeros where a block should begin");
+    if (block.bytes < store::pcapng::frame_bytes || (block.bytes % 4 != 0 && !first) || block.bytes > block_bytes_max)
+        return fail(fmt::format("a block of {} bytes, which none can have", block.bytes));
+    return true;
+}
+
+bool PcapngParser::may_skip(CaptureInput& input, const Block& block) noexcept {
+    if (block.type == store::pcapng::interface_block || block.type == store::pcapng::section_block) return false;
+    if (!is_packet(block.type)) return true;
+    if (!input.need(store::pcapng::frame_bytes)) return false;
+    const Interface* from = interface_of(input.data(), block.type);
+    if (from == nullptr || is_read(*from)) return false;
+    leave_out(*from);
+    return true;
+}
+
 int PcapngParser::take(CaptureInput& input, Block& block, bool first) noexcept {
     if (!input.need(8)) {
         if (input.there() == 0) return 0;
         reason_ = "the file ends inside a block's header";
         return -1;
     }
-    block.type = u32(input.data());
-    block.bytes = u32(input.data() + 4);
-    if (block.bytes < store::pcapng::frame_bytes || (block.bytes % 4 != 0 && !first) || block.bytes > block_bytes_max) {
-        reason_ = fmt::format("a block of {} bytes, which none can have", block.bytes);
-        return -1;
-    }
-    const bool wanted = is_packet(block.type) || block.type == store::pcapng::interface_block ||
-                        block.type == store::pcapng::section_block;
-    if (wanted && block.bytes > CaptureInput::need_max) {
+    if (!begin(input, block, first)) return -1;
+    block.is_whole = block.bytes <= CaptureInput::need_max;
+    if (!block.is_whole && !may_skip(input, block)) {
         reason_ = fmt::format("a block of {} bytes; at most {} are read", block.bytes, CaptureInput::need_max);
         return -1;
     }
-    block.is_whole = block.bytes <= CaptureInput::need_max;
     const std::uint32_t before = block.bytes - 4;
     if (block.is_whole ? !input.need(block.bytes) : !(input.skip(before) && input.need(4))) {
         reason_ = "the file ends inside a block";
@@ -73,12 +96,14 @@ int PcapngParser::take(CaptureInput& input, Block& block, bool first) noexcept {
     return 1;
 }
 
+bool PcapngParser::description(const std::byte* at, const Block& block, bool first) noexcept {
+    if (block.type == store::pcapng::section_block) return section(at, block.bytes, first);
+    return block.type != store::pcapng::interface_block || interface(at, block.bytes);
+}
+
 bool PcapngParser::section(const std::byte* at, std::uint32_t bytes, bool first) noexcept {
     if (bytes < section_bytes_min) return fail(fmt::format("a section header of {} bytes", bytes));
-    const std::uint32_t order = u32(at + 8);
-    if (order != store::pcapng::byte_order_magic)
-        return fail(order == __builtin_bswap32(store::pcapng::byte_order_magic) ? "sections in different byte orders"
-                                                                                : "a section without a byte order");
+    if (u32(at + 8) != store::pcapng::byte_order_magic) return fail("a section without a byte order");
     const std::uint16_t major = u16(at + 12);
     const std::uint16_t minor = u16(at + 14);
     if (major != 1 || (first && minor != 0 && minor != 2))
@@ -89,18 +114,18 @@ bool PcapngParser::section(const std::byte* at, std::uint32_t bytes, bool first)
 
 bool PcapngParser::interface(const std::byte* at, std::uint32_t bytes) noexcept {
     if (bytes < interface_bytes_min) return fail(fmt::format("an interface description of {} bytes", bytes));
-    const std::uint32_t link = u16(at + 8);
-    const std::uint32_t snapshot = snapshot_of(u32(at + 12));
-    if (!CaptureLink::is_known(link)) return fail(CaptureLink::refusal(link));
-    if (snapshot_bytes_.has_value() && link_ != link)
-        return fail(fmt::format("an interface of link type {} after one of {}", link_text(link), link_text(link_)));
-    if (snapshot_bytes_.has_value() && *snapshot_bytes_ != snapshot)
-        return fail(fmt::format("an interface with snapshot length {} after one with {}", snapshot, *snapshot_bytes_));
     if (interfaces_.size() == interfaces_max) return fail(fmt::format("more than {} interfaces", interfaces_max));
     Interface fresh;
+    fresh.link = u16(at + 8);
+    fresh.snapshot_bytes = snapshot_of(u32(at + 12));
     if (!interface_options(at + 16, at + bytes - 4, fresh)) return false;
-    snapshot_bytes_ = snapshot;
-    link_ = link;
+    if (!first_link_) first_link_ = fresh.link;
+    if (!decided_ && fresh.link == link_ethernet) {
+        converted_.reset();
+        decided_ = true;
+    } else if (!decided_ && !converted_ && CaptureLink::is_known(fresh.link)) {
+        converted_ = fresh.link;
+    }
     interfaces_.push_back(fresh);
     return true;
 }
@@ -135,29 +160,44 @@ bool PcapngParser::interface_options(const std::byte* at, const std::byte* end, 
     return true;
 }
 
-bool PcapngParser::packet(const std::byte* at, const Block& block, CaptureRecord& record) noexcept {
+const PcapngParser::Interface* PcapngParser::interface_of(const std::byte* at, std::uint32_t type) const noexcept {
+    std::uint32_t which = 0;
+    if (type == store::pcapng::packet_block) which = u32(at + 8);
+    if (type == store::pcapng::obsolete_packet_block) which = u16(at + 8);
+    return which < interfaces_.size() ? &interfaces_[which] : nullptr;
+}
+
+void PcapngParser::leave_out(const Interface& from) noexcept {
+    ++other_link_;
+    if (std::ranges::find(other_links_, from.link) == other_links_.end()) other_links_.push_back(from.link);
+}
+
+std::string PcapngParser::other_link_text() const {
+    std::string text;
+    for (const std::uint32_t link : other_links_) text += (text.empty() ? "" : ", ") + link_text(link);
+    return text +
+           (converted_ ? fmt::format("; {} and Ethernet are read", link_text(*converted_)) : "; Ethernet is read");
+}
+
+bool PcapngParser::fill(const std::byte* at, const Block& block, const Interface& from,
+                        CaptureRecord& record) noexcept {
     const std::byte* end = at + block.bytes - 4;
     const std::byte* body = at + 8;
-    const std::ptrdiff_t fixed = block.type == store::pcapng::simple_packet_block ? 4 : 20;
-    if (end - body < fixed) return fail("a packet block that is too short for its header");
-    std::uint32_t which = 0;
     std::uint64_t ticks = 0;
     std::uint32_t captured = 0;
     if (block.type == store::pcapng::simple_packet_block) {
         // It has no captured length: what the snapshot length leaves of the packet.
         record.wire_bytes = u32(body);
-        captured = std::min(record.wire_bytes, *snapshot_bytes_);
+        captured = std::min(record.wire_bytes, from.snapshot_bytes);
     } else {
-        which = block.type == store::pcapng::obsolete_packet_block ? u16(body) : u32(body);
         ticks = std::uint64_t{u32(body + 4)} << 32U | u32(body + 8);
         captured = u32(body + 12);
         record.wire_bytes = std::max(u32(body + 16), captured);
     }
-    if (which >= interfaces_.size()) return fail(fmt::format("a packet on interface {}, which is not there", which));
-    if (captured > *snapshot_bytes_)
+    if (captured > from.snapshot_bytes)
         return fail(fmt::format("a packet of {} bytes, beyond the snapshot length", captured));
-    if (static_cast<std::size_t>(end - body - fixed) < captured) return fail("a packet longer than its block");
-    const Interface& from = interfaces_[which];
+    const std::size_t fixed = fixed_bytes(block.type);
+    if (static_cast<std::size_t>(end - body) - fixed < captured) return fail("a packet longer than its block");
     const std::uint64_t seconds = ticks / from.ticks_per_s + static_cast<std::uint64_t>(from.offset_s);
     const auto fraction_ns = static_cast<std::int64_t>(static_cast<unsigned __int128>(ticks % from.ticks_per_s) *
                                                        static_cast<std::uint64_t>(core::ns_per_s) / from.ticks_per_s);
@@ -166,44 +206,81 @@ bool PcapngParser::packet(const std::byte* at, const Block& block, CaptureRecord
     return true;
 }
 
+int PcapngParser::packet(CaptureInput& input, const Block& block, CaptureRecord& record) noexcept {
+    const std::byte* at = input.data();
+    if (block.bytes < store::pcapng::frame_bytes + fixed_bytes(block.type)) {
+        reason_ = "a packet block that is too short for its header";
+        return -1;
+    }
+    const Interface* from = interface_of(at, block.type);
+    if (from == nullptr) {
+        reason_ = "a packet on an interface that is not described";
+        return -1;
+    }
+    const bool wanted = is_read(*from);
+    if (wanted && !fill(at, block, *from, record)) return -1;
+    record.block = input.block();
+    input.consume(block.bytes);
+    if (!wanted) {
+        leave_out(*from);
+        return 0;
+    }
+    if (from->link != link_ethernet) link_->to_ethernet(record);
+    return 1;
+}
+
 std::string PcapngParser::open(CaptureInput& input) {
     if (!input.need(12)) return "the file ends inside its section header";
-    std::uint32_t order = 0;
-    std::memcpy(&order, input.data() + 8, sizeof order);
-    swapped_ = order == __builtin_bswap32(store::pcapng::byte_order_magic);
-    for (bool first = true;; first = false) {
+    for (bool first = true; !decided_; first = false) {
         Block block;
-        const int state = take(input, block, first);
-        if (state < 0) return reason_;
-        if (state == 0) return "no interface is described";
-        if (is_packet(block.type)) return "a packet before any interface is described";
-        if (!block.is_whole) continue;
-        if (first && !section(input.data(), block.bytes, true)) return reason_;
-        if (block.type == store::pcapng::interface_block && !interface(input.data(), block.bytes)) return reason_;
-        input.consume(block.bytes);
-        if (!interfaces_.empty()) return {};
+        int state = take(input, block, first);
+        if (state > 0 && block.is_whole && is_packet(block.type) && converted_) {
+            held_ = block;
+            break;
+        }
+        if (state > 0 && block.is_whole) state = pass(input, block, first);
+        if (state > 0) continue;
+        if (!converted_) {
+            if (state < 0) return reason_;
+            return first_link_ ? CaptureLink::refusal(*first_link_) : "no interface is described";
+        }
+        ended_ = state;
+        break;
     }
+    decided_ = true;
+    if (converted_) link_ = std::make_unique<CaptureLink>(*converted_);
+    return {};
+}
+
+int PcapngParser::pass(CaptureInput& input, const Block& block, bool first) noexcept {
+    if (is_packet(block.type)) {
+        CaptureRecord none;
+        if (first_link_) return packet(input, block, none) < 0 ? -1 : 1;
+        reason_ = "a packet before any interface is described";
+        return -1;
+    }
+    if (!description(input.data(), block, first)) return -1;
+    input.consume(block.bytes);
+    return 1;
 }
 
 int PcapngParser::next(CaptureInput& input, CaptureRecord& record) noexcept {
+    if (ended_) return *ended_;
     for (;;) {
         Block block;
-        const int state = take(input, block);
-        if (state <= 0) return state;
-        if (!block.is_whole) continue;
-        const std::byte* at = input.data();
-        bool good = true;
-        if (block.type == store::pcapng::section_block)
-            good = section(at, block.bytes);
-        else if (block.type == store::pcapng::interface_block)
-            good = interface(at, block.bytes);
-        else if (is_packet(block.type)) {
-            good = packet(at, block, record);
-            record.block = input.block();
+        if (held_) {
+            block = *held_;
+            held_.reset();
+        } else if (const int state = take(input, block); state <= 0) {
+            return state;
         }
-        if (!good) return -1;
+        if (!block.is_whole) continue;
+        if (is_packet(block.type)) {
+            if (const int state = packet(input, block, record); state != 0) return state;
+            continue;
+        }
+        if (!description(input.data(), block)) return -1;
         input.consume(block.bytes);
-        if (is_packet(block.type)) return 1;
     }
 }
 

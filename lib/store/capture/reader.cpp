@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -30,6 +31,17 @@ std::uint32_t load(const std::byte* at) noexcept {
 
 std::uint32_t load(const std::byte* at, bool swapped) noexcept {
     return swapped ? __builtin_bswap32(load(at)) : load(at);
+}
+
+/// A record's header.
+bool is_zero(const std::byte* at) noexcept {
+    std::array<std::uint64_t, 2> words{};
+    std::memcpy(words.data(), at, sizeof words);
+    return (words[0] | words[1]) == 0;
+}
+
+bool is_zeros(const std::byte* at, std::size_t bytes) noexcept {
+    return std::all_of(at, at + bytes, [](std::byte value) { return value == std::byte{0}; });
 }
 
 std::uint16_t load_half(const std::byte* at, bool swapped) noexcept {
@@ -60,6 +72,9 @@ CaptureReader::CaptureReader(CaptureReader&& other) noexcept
       reason_(std::move(other.reason_)),
       records_(other.records_),
       bytes_(other.bytes_),
+      other_link_(other.other_link_),
+      zero_bytes_(other.zero_bytes_),
+      zeros_after_(other.zeros_after_),
       ended_(other.ended_),
       cut_off_(other.cut_off_) {
     if (library_) library_->moved_to(input_);
@@ -76,6 +91,9 @@ CaptureReader& CaptureReader::operator=(CaptureReader&& other) noexcept {
     reason_ = std::move(other.reason_);
     records_ = other.records_;
     bytes_ = other.bytes_;
+    other_link_ = other.other_link_;
+    zero_bytes_ = other.zero_bytes_;
+    zeros_after_ = other.zeros_after_;
     ended_ = other.ended_;
     cut_off_ = other.cut_off_;
     if (library_) library_->moved_to(input_);
@@ -94,8 +112,8 @@ void CaptureReader::open() {
         reason = library_->open(input_);
     }
     if (reason.empty()) {
-        const std::uint32_t link = pcapng_ ? pcapng_->link() : library_ ? library_->link() : pcap_.link;
-        if (link != link_ethernet) link_ = std::make_unique<CaptureLink>(link);
+        const std::uint32_t link = library_ ? library_->link() : pcap_.link;
+        if (!pcapng_ && link != link_ethernet) link_ = std::make_unique<CaptureLink>(link);
         return;
     }
     if (!input_.problem().empty()) reason += "; " + input_.problem();
@@ -121,10 +139,34 @@ bool CaptureReader::open_pcap() {
     return true;
 }
 
+/// A part of the file that nobody wrote: zeros instead of at least two headers of records, or up to its end. One alone
+/// may be a record without bytes, of the beginning of 1970.
+bool CaptureReader::pass_zeros() noexcept {
+    if (!is_zero(input_.data())) return false;
+    const bool goes_on = input_.need(2 * record_header_bytes) ? is_zero(input_.data() + record_header_bytes)
+                                                              : is_zeros(input_.data(), input_.there());
+    if (!goes_on) return false;
+    while (input_.need(record_header_bytes) && is_zero(input_.data())) {
+        note_zeros(record_header_bytes);
+        input_.consume(record_header_bytes);
+    }
+    return true;
+}
+
+void CaptureReader::note_zeros(std::size_t bytes) noexcept {
+    if (zero_bytes_ == 0) zeros_after_ = records_;
+    zero_bytes_ += bytes;
+}
+
+void CaptureReader::end_pcap() noexcept {
+    if (zero_bytes_ > 0 && is_zeros(input_.data(), input_.there())) return note_zeros(input_.there());
+    cut_off_ = input_.there() > 0;
+    if (cut_off_) reason_ = "the file ends inside a record's header";
+}
+
 bool CaptureReader::next_pcap(Record& record) noexcept {
-    if (!input_.need(record_header_bytes)) {
-        cut_off_ = input_.there() > 0;
-        if (cut_off_) reason_ = "the file ends inside a record's header";
+    if (!input_.need(record_header_bytes) || (pass_zeros() && !input_.need(record_header_bytes))) {
+        end_pcap();
         return false;
     }
     const std::byte* header = input_.data();
@@ -150,18 +192,26 @@ bool CaptureReader::next_pcap(Record& record) noexcept {
     return true;
 }
 
+/// The next one that is not zeros, whoever parses it.
+bool CaptureReader::next_record(Record& record) noexcept {
+    if (pcapng_ == nullptr && library_ == nullptr) return next_pcap(record);
+    record.block = nullptr;
+    int state = 0;
+    if (pcapng_ != nullptr) {
+        state = pcapng_->next(input_, record);
+        other_link_ = pcapng_->other_link();
+    } else {
+        while ((state = library_->next(record)) > 0 && record.wire_bytes == 0 && record.time_ns == 0)
+            note_zeros(record_header_bytes);
+    }
+    cut_off_ = state < 0;
+    if (cut_off_) reason_ = pcapng_ != nullptr ? pcapng_->reason() : library_->reason();
+    return state > 0;
+}
+
 bool CaptureReader::next(Record& record) noexcept {
     if (ended_) return false;
-    bool got = false;
-    if (pcapng_ != nullptr || library_ != nullptr) {
-        record.block = nullptr;
-        const int state = pcapng_ != nullptr ? pcapng_->next(input_, record) : library_->next(record);
-        got = state > 0;
-        cut_off_ = state < 0;
-        if (cut_off_) reason_ = pcapng_ != nullptr ? pcapng_->reason() : library_->reason();
-    } else {
-        got = next_pcap(record);
-    }
+    const bool got = next_record(record);
     if (got) {
         if (link_ != nullptr) link_->to_ethernet(record);
         ++records_;
@@ -181,6 +231,33 @@ std::string CaptureReader::cut_off_text() const {
     if (!cut_off_) return {};
     return fmt::format("{}: the capture is cut off or damaged after record {}; what came before it is used ({})", name_,
                        records_, reason_);
+}
+
+std::string CaptureReader::zeros_text() const {
+    if (zero_bytes_ == 0) return {};
+    return fmt::format(
+        "{}: {} bytes behind record {} are zeros where records should be, and are no packets: what was to be there is "
+        "not known",
+        name_, zero_bytes_, zeros_after_);
+}
+
+std::string CaptureReader::other_link_text() const {
+    if (other_link_ == 0) return {};
+    return fmt::format("{}: {} packet{} left out, captured on link type {}", name_, other_link_,
+                       other_link_ == 1 ? " is" : "s are", pcapng_->other_link_text());
+}
+
+std::vector<std::string> CaptureReader::unread() const {
+    std::vector<std::string> texts;
+    for (std::string text : {zeros_text(), cut_off_text()})
+        if (!text.empty()) texts.push_back(std::move(text));
+    return texts;
+}
+
+std::vector<std::string> CaptureReader::warnings() const {
+    std::vector<std::string> texts = unread();
+    if (other_link_ > 0) texts.push_back(other_link_text());
+    return texts;
 }
 
 }  // namespace weir::store

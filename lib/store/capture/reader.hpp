@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/units.hpp"
 #include "store/capture/byte_stream.hpp"
@@ -28,7 +29,8 @@ class CaptureLink;
 /// A capture as Ethernet frames: pcap with microsecond or nanosecond time stamps in either byte order, and pcapng,
 /// parsed where they were read, plain or compressed (byte_stream.hpp). Other kinds of pcap (versions before 2.4,
 /// patched ones) go through libpcap. Delivers what libpcap delivers: bytes beyond the snapshot length of a file are
-/// left out. Records of other link types get an Ethernet header for their own (link.hpp).
+/// left out. Records of other link types get an Ethernet header for their own (link.hpp). Of a pcapng file, whose
+/// interfaces may be of several kinds, it reads more than libpcap does (pcapng_parser.hpp).
 class CaptureReader {
 public:
     using Record = CaptureRecord;
@@ -51,6 +53,16 @@ public:
     [[nodiscard]] bool cut_off() const noexcept { return cut_off_; }
     /// A sentence for the operator: the file, how many records were read, the reason. Empty unless cut_off().
     [[nodiscard]] std::string cut_off_text() const;
+    /// A sentence about zeros where records should be, which are not delivered; empty if there were none.
+    [[nodiscard]] std::string zeros_text() const;
+    /// A sentence about packets of interfaces that are not read; empty if there were none.
+    [[nodiscard]] std::string other_link_text() const;
+    /// What was to be in the file, and could not be read: sentences about the end of what can be, and zeros.
+    [[nodiscard]] std::vector<std::string> unread() const;
+    /// These, and what was left out on purpose.
+    [[nodiscard]] std::vector<std::string> warnings() const;
+    /// Packets of interfaces that are not read, so far.
+    [[nodiscard]] std::uint64_t other_link() const noexcept { return other_link_; }
     /// Records delivered so far.
     [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
     /// Captured bytes delivered so far.
@@ -67,7 +79,11 @@ private:
 
     void open();
     [[nodiscard]] bool open_pcap();
+    [[nodiscard]] bool next_record(Record& record) noexcept;
     [[nodiscard]] bool next_pcap(Record& record) noexcept;
+    void end_pcap() noexcept;
+    [[nodiscard]] bool pass_zeros() noexcept;
+    void note_zeros(std::size_t bytes) noexcept;
 
     std::string name_;
     CaptureInput input_;
@@ -78,6 +94,9 @@ private:
     std::string reason_;                      ///< cut off: why
     std::uint64_t records_ = 0;
     std::uint64_t bytes_ = 0;
+    std::uint64_t other_link_ = 0;
+    std::uint64_t zero_bytes_ = 0;
+    std::uint64_t zeros_after_ = 0;  ///< the first of them come after so many records
     bool ended_ = false;
     bool cut_off_ = false;
 };

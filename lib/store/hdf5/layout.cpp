@@ -85,6 +85,8 @@ Description describe(const json& start, std::optional<Codec> codec) {
         description.codec = *codec;
         description.level.reset();
     }
+    if (const json& sources = at_or_null(at_or_null(start, "config"), "sources"); sources.is_array())
+        description.modules = sources.size();
     const std::string content = text_at(payload, "content");
     if (const auto found = named<Content>(content_names, content)) description.content = *found;
     description.unit = text_at(payload, "unit");

@@ -41,6 +41,7 @@ struct Description {
     std::string unit;                ///< "photon", "kev", or empty
     std::uint32_t columns = 0;       ///< 0: not an image
     std::optional<double> photon_kev;
+    std::size_t modules = 0;  ///< that are expected in an image
 };
 
 /// From the run's start JSON ({"config": …, "payload": …}); `codec` overrides what the chain compresses with;

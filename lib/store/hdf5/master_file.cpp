@@ -136,7 +136,7 @@ void put_closing(const Library& library, hid_t entry, const MasterContent& conte
     library.put_text(entry, "end_time", content.end_time);
     library.put_text(entry, "end_time_estimated", content.end_time);
     if (content.layout && content.layout->image &&
-        missing_for_nxmx(content.layout->description, content.text.nexus).empty())
+        missing_for_nxmx(content.layout->description, content.text.nexus, content.layout->sources.size()).empty())
         library.put_text(entry, "definition", "NXmx");
     const Handle weir = library.own(h5().H5Gopen2(entry, "weir", H5P_DEFAULT), h5().H5Gclose);
     for (const auto& [name, value] : content.closing.items())

@@ -5,6 +5,10 @@
 #include <fmt/core.h>
 #include <time.h>
 
+#include <cmath>
+
+#include "core/clock_ns.hpp"
+
 namespace weir::store::hdf5 {
 
 namespace {
@@ -36,12 +40,50 @@ void put_axis(const Library& library, hid_t group, const char* name, double metr
 
 constexpr double metres_per_um = 1e-6;
 
+using Vector = std::array<double, 3>;
+
+/// Pixels between the corner of the first module and that of module `index`, along the slow direction; nothing where
+/// the gaps are not known.
+std::optional<double> corner_of(std::size_t index, std::size_t modules, std::uint32_t rows, const Nexus& nexus) {
+    const std::vector<double>& gaps = nexus.module_gap;
+    if (modules > 1 && gaps.size() != 1 && gaps.size() != modules - 1) return {};
+    double pixels = static_cast<double>(index) * rows;
+    for (std::size_t i = 0; i < index; ++i) pixels += gaps.size() == 1 ? gaps[0] : gaps[i];
+    return pixels;
+}
+
+/// Where the corner of a module is, from where the beam meets the detector.
+std::optional<Vector> place_of(std::size_t index, const Layout& layout, const Nexus& nexus, double pixel_m) {
+    const std::optional<double> corner = corner_of(index, layout.sources.size(), layout.rows, nexus);
+    if (!corner || !nexus.beam_center || !nexus.fast_direction || !nexus.slow_direction) return {};
+    Vector place{};
+    for (std::size_t i = 0; i < place.size(); ++i)
+        place[i] = pixel_m * (-(*nexus.beam_center)[0] * (*nexus.fast_direction)[i] +
+                              (*corner - (*nexus.beam_center)[1]) * (*nexus.slow_direction)[i]);
+    return place;
+}
+
+/// Returns what the directions of the module's pixels depend on: so far along a vector, which readers follow.
+std::string put_module_offset(const Library& library, hid_t module, const std::string& path, const Vector& place,
+                              const std::string& depends_on) {
+    const double metres = std::hypot(place[0], place[1], place[2]);
+    Vector direction{1, 0, 0};
+    for (std::size_t i = 0; metres > 0 && i < place.size(); ++i) direction[i] = place[i] / metres;
+    put_axis(library, module, "module_offset", metres, direction, depends_on);
+    return path + "/module_offset";
+}
+
 void put_modules(const Library& library, hid_t detector, const Layout& layout, const Nexus& nexus,
-                 const std::string& depends_on) {
+                 const std::string& position) {
     const auto pixel = pixel_size_um(layout, nexus);
     for (std::size_t i = 0; i < layout.sources.size(); ++i) {
-        const Handle module =
-            library.create_group(detector, fmt::format("module_{}", layout.sources[i]), "NXdetector_module");
+        const std::string name = fmt::format("module_{}", layout.sources[i]);
+        const Handle module = library.create_group(detector, name, "NXdetector_module");
+        std::string depends_on = position;
+        const auto place = pixel ? place_of(i, layout, nexus, *pixel * metres_per_um) : std::nullopt;
+        if (place)
+            depends_on =
+                put_module_offset(library, module.get(), "/entry/instrument/detector/" + name, *place, position);
         const hsize_t shape[] = {2};
         const std::uint64_t origin[] = {i * layout.rows, 0};
         const std::uint64_t size[] = {layout.rows, layout.columns};
@@ -89,6 +131,12 @@ void put_detector(const Library& library, hid_t instrument, const Layout& layout
         static_cast<void>(library.put_dataset(id, "bit_depth_readout", h5().H5T_NATIVE_INT32_g, {}, &bits));
     }
     // What lies above is a marker.
+    if (layout.description.content == Content::received && layout.element == Element::u16) {
+        const std::int32_t most = 65534;
+        const std::int32_t least = 0;
+        static_cast<void>(library.put_dataset(id, "saturation_value", h5().H5T_NATIVE_INT32_g, {}, &most));
+        static_cast<void>(library.put_dataset(id, "underload_value", h5().H5T_NATIVE_INT32_g, {}, &least));
+    }
     if (layout.description.content == Content::pixels &&
         (layout.element == Element::u16 || layout.element == Element::i16)) {
         const std::int32_t most = layout.element == Element::u16 ? 65533 : 32766;
@@ -117,7 +165,9 @@ std::optional<double> wavelength(const Description& description, const Nexus& ne
     return {};
 }
 
-std::vector<std::string> missing_for_nxmx(const Description& description, const Nexus& nexus) {
+/// What NXmx requires, and what its readers need to know where each module is: without that they place all of them in
+/// one place, and say nothing.
+std::vector<std::string> missing_for_nxmx(const Description& description, const Nexus& nexus, std::size_t modules) {
     std::vector<std::string> missing;
     const auto need = [&](bool known, const char* key) {
         if (!known) missing.emplace_back(key);
@@ -134,6 +184,10 @@ std::vector<std::string> missing_for_nxmx(const Description& description, const 
     need(nexus.total_flux.has_value(), "total_flux");
     need(nexus.fast_direction.has_value(), "fast_direction");
     need(nexus.slow_direction.has_value(), "slow_direction");
+    need(nexus.distance_mm.has_value(), "distance_mm");
+    need(nexus.beam_center.has_value(), "beam_center");
+    const bool gaps_known = modules < 2 || nexus.module_gap.size() == 1 || nexus.module_gap.size() == modules - 1;
+    need(gaps_known, "module_gap");
     return missing;
 }
 
@@ -141,7 +195,7 @@ Handle put_entry(const Library& library, hid_t file, const RunText& text) {
     library.put_attribute(file, "NX_class", "NXroot");
     library.put_attribute(file, "default", "entry");
     library.put_attribute(file, "file_name", library.path().filename().string());
-    library.put_attribute(file, "file_time", text.start_time);
+    library.put_attribute(file, "file_time", iso_time(core::clock_ns(CLOCK_REALTIME)));
     library.put_attribute(file, "creator", "weir");
     Handle entry = library.create_group(file, "entry", "NXentry");
     library.put_attribute(entry.get(), "default", "data");
@@ -208,6 +262,8 @@ void put_instrument(const Library& library, hid_t entry, const Layout& layout, c
         const Handle sample = library.create_group(entry, "sample", "NXsample");
         library.put_text(sample.get(), "name", nexus.sample);
         library.put_text(sample.get(), "depends_on", ".");  // weir knows of no goniometer
+        // Where older versions of the definition have it.
+        library.check(h5().H5Lcreate_soft("/entry/instrument/beam", sample.get(), "beam", H5P_DEFAULT, H5P_DEFAULT));
     }
 }
 

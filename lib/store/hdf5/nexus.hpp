@@ -23,7 +23,7 @@ void put_source_ids(const Library& library, hid_t entry, const Layout& layout);
 void put_instrument(const Library& library, hid_t entry, const Layout& layout, const Nexus& nexus);
 
 /// Keys of the configuration without which the files are no NXmx; empty if nothing is missing.
-std::vector<std::string> missing_for_nxmx(const Description& description, const Nexus& nexus);
+std::vector<std::string> missing_for_nxmx(const Description& description, const Nexus& nexus, std::size_t modules);
 
 /// Angstrom: from `nexus`, else from the photon energy.
 std::optional<double> wavelength(const Description& description, const Nexus& nexus);

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace weir::store::hdf5 {
 
@@ -20,9 +21,12 @@ struct Nexus {
     std::optional<double> wavelength_angstrom;  ///< else from the photon energy of a jungfrau reducer
     std::optional<double> total_flux;           ///< photons per second
     std::optional<double> distance_mm;
-    std::optional<std::array<double, 2>> beam_center;     ///< x, y in pixels of the stacked image
+    std::optional<std::array<double, 2>>
+        beam_center;  ///< x, y in pixels from the corner of the first module, gaps counted
     std::optional<std::array<double, 3>> fast_direction;  ///< unit vectors in the laboratory (McStas) frame
     std::optional<std::array<double, 3>> slow_direction;
+    /// Between neighbouring modules of the image, in pixels: one for all, or one for each two.
+    std::vector<double> module_gap{};
     bool operator==(const Nexus&) const = default;
 };
 

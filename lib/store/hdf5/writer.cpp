@@ -52,7 +52,7 @@ Writer::~Writer() {
 
 std::vector<std::string> Writer::missing_for_nxmx() const {
     if (!has_images()) return {};
-    return hdf5::missing_for_nxmx(description_, config_.nexus);
+    return hdf5::missing_for_nxmx(description_, config_.nexus, config_.modules.value_or(description_.modules));
 }
 
 /// Does something with the files; an error ends the run's taking of events.
@@ -141,6 +141,8 @@ void Writer::take_payload(BlockHeader header, std::span<const std::byte> body) {
 void Writer::begin() {
     event_open_ = true;
     if (!layout_) {
+        // Not the time of day: a capture that is replayed is older, and nothing ends before it starts.
+        text_.start_time = iso_time(event_.first_ns);
         layout_ = layout_of(description_, event_);
         if (layout_->image) image_.emplace(*layout_);
     }

@@ -33,6 +33,7 @@ public:
         core::TimeNs sync_interval_ns = core::ns_per_s;        ///< … or so long after the last time
         std::optional<Codec> codec;                            ///< else as the chain compresses
         Nexus nexus;
+        std::optional<std::size_t> modules;  ///< of an image, if not one for each source of the run
     };
 
     /// Creates the hidden folder and a master file in it. Throws core::RunError.

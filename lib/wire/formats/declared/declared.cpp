@@ -96,6 +96,23 @@ void compile_event(const DeclaredSpec& spec, FormatContext& context) {
         refuse(spec, "event.wrap_bits",
                std::to_string(wrap) + " found, 1 to " + std::to_string(width) + " accepted (the width of the field)");
     context.number_bits = static_cast<std::uint8_t>(wrap);
+    if (!spec.event_part) return;
+    // Seconds of 24 bits take half a year to begin again: such a number does not wrap in a run, and is not followed
+    // through a wrap.
+    constexpr std::uint32_t width_min = 24;
+    if (spec.wrap_bits)
+        refuse(spec, "event.wrap_bits", "found beside a second field, whose `count` says where it wraps");
+    if (width < width_min)
+        refuse(spec, "event", "the first of two fields has " + std::to_string(width) + " bits, at least 24 accepted");
+    if (spec.event_count < 2 || context.event.mask >= ~std::uint64_t{0} / spec.event_count)
+        refuse(
+            spec, "event.count",
+            std::to_string(spec.event_count) + " found; accepted: from 2 on, and so that the number fits into 64 bits");
+    context.event_part = compile(spec, spec.event_part, "event");
+    if (context.event_part.mask < spec.event_count - 1)
+        refuse(spec, "event.count", std::to_string(spec.event_count) + " found, more than its field can hold");
+    context.event_count = spec.event_count;
+    context.number_bits = 64;
 }
 
 /// The size of a message, where the description says it.
@@ -103,6 +120,9 @@ void set_fixed_size(const DeclaredSpec& spec, FormatContext& context) {
     std::uint64_t bytes = spec.total_bytes.value_or(0);
     if (spec.total_bytes && spec.payload_bytes) {
         context.packets_per_message = (*spec.total_bytes - 1) / *spec.payload_bytes + 1;
+    } else if (!spec.index && !spec.offset) {
+        context.packets_per_message = 1;  // each packet is a whole message, of whatever size
+        bytes = bytes == 0 ? context.payload_bytes : bytes;
     } else if (!spec.total && !spec.total_bytes && spec.payload_bytes) {
         context.packets_per_message = spec.packets.value_or(1);
         bytes = std::uint64_t{context.packets_per_message} * context.payload_bytes;

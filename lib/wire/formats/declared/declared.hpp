@@ -33,9 +33,15 @@ struct Declared {
         if (datagram.payload_bytes < context.header_bytes) return Verdict::malformed_header;
         const std::byte* header = datagram.payload;
         if (read(context, context.magic, header) != context.magic_value) return Verdict::malformed_header;
-        const std::uint64_t number = read(context, context.event, header);
+        std::uint64_t number = read(context, context.event, header);
         // Bits above wrap_bits: not a number that this counter can have.
         if (context.number_bits < 64 && number >> context.number_bits != 0) return Verdict::malformed_header;
+
+        if (context.event_count != 0) {
+            const std::uint64_t part = read(context, context.event_part, header);
+            if (part >= context.event_count) return Verdict::malformed_header;
+            number = number * context.event_count + part;
+        }
 
         const std::uint32_t bytes = datagram.payload_bytes - context.header_bytes;
         std::uint64_t total = context.message_bytes;

@@ -1,5 +1,7 @@
 // The encoder of declared formats: works from the description itself, byte by byte, not from the compiled readers that
 // the decoder uses, so that a mistake in compiling shows in the tests.
+#include <algorithm>
+
 #include "wire/encode.hpp"
 #include "wire/formats/declared/declared.hpp"
 
@@ -24,7 +26,9 @@ std::size_t write_declared(const DeclaredSpec& spec, const DeclaredValues& value
     if (out.size() < bytes) return 0;
     const std::span<std::byte> header = out.first(spec.header_bytes);
     if (!header.empty()) std::memset(header.data(), 0, header.size());
-    set_declared_field(spec, spec.event, values.event, header);
+    const std::uint64_t count = std::max<std::uint64_t>(spec.event_count, 1);
+    set_declared_field(spec, spec.event, values.event / count, header);
+    set_declared_field(spec, spec.event_part, values.event % count, header);
     set_declared_field(spec, spec.index, values.index, header);
     set_declared_field(spec, spec.offset, values.offset, header);
     set_declared_field(spec, spec.total, values.total, header);

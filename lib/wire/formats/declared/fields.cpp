@@ -25,6 +25,8 @@ std::vector<HeaderField> declared_fields(std::span<const std::byte> /*head*/, st
     add(spec.magic, "magic", "the mark of the format");
     if (spec.magic) out.back().accepted = {spec.magic_value, spec.magic_value};
     add(spec.event, "event", "the event number");
+    add(spec.event_part, "event (2)", "the part of the event number that counts within the first");
+    if (spec.event_part) out.back().accepted = {0, spec.event_count - 1};
     add(spec.index, "index", "the packet's place in its message, in packets");
     if (spec.index && spec.packets) out.back().accepted = {0, *spec.packets - 1};
     add(spec.offset, "offset", "the packet's place in its message, in bytes");

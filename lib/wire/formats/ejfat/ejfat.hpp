@@ -17,7 +17,8 @@ struct Ejfat {
     static constexpr std::uint32_t sync_bytes = 28;
     static constexpr std::uint16_t lb_magic = 0x4c42;    ///< "LB"
     static constexpr std::uint16_t sync_magic = 0x4c43;  ///< "LC"
-    static constexpr std::uint16_t re_magic = 0x1000;    ///< version 1, reserved bits 0
+    static constexpr std::uint16_t re_magic = 0x1000;    ///< version 1, reserved bits 0: E2SAR's
+    static constexpr std::uint16_t re_magic_2 = 0x2000;  ///< version 2, the same layout: JLab's packet blaster
 
     static FormatContext make_context(const FormatOptions& options);
 
@@ -27,7 +28,7 @@ struct Ejfat {
         std::uint32_t left = datagram.payload_bytes;
         if (left < re_header_bytes) return Verdict::malformed_header;
         if (load_be<std::uint16_t>(header) != re_magic) {
-            const Verdict verdict = step_over_lb(header, left);
+            const Verdict verdict = step_to_re(header, left);
             if (verdict != ok) return verdict;
         }
         const auto data_id = load_be<std::uint16_t>(header + 2);
@@ -52,9 +53,10 @@ struct Ejfat {
     }
 
 private:
-    /// The rarer packets: moves `header` and `left` past the LB header, or says what the packet is instead.
-    [[nodiscard]] static Verdict step_over_lb(const std::byte*& header, std::uint32_t& left) noexcept {
+    /// The rarer packets: moves `header` and `left` past an LB header, or says what the packet is instead.
+    [[nodiscard]] static Verdict step_to_re(const std::byte*& header, std::uint32_t& left) noexcept {
         const auto magic = load_be<std::uint16_t>(header);
+        if (magic == re_magic_2) return ok;
         const auto version = std::to_integer<std::uint32_t>(header[2]);
         if (magic == sync_magic)
             return left >= sync_bytes && version - 1 <= 1 ? Verdict::control : Verdict::malformed_header;
@@ -63,7 +65,8 @@ private:
         if (left < lb_header_bytes + re_header_bytes) return Verdict::malformed_header;
         header += lb_header_bytes;
         left -= lb_header_bytes;
-        return load_be<std::uint16_t>(header) == re_magic ? ok : Verdict::malformed_header;
+        const auto behind = load_be<std::uint16_t>(header);
+        return behind == re_magic || behind == re_magic_2 ? ok : Verdict::malformed_header;
     }
 };
 

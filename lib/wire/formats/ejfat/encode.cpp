@@ -27,7 +27,7 @@ std::size_t write_ejfat(const EjfatHeader& header, std::span<const std::byte> pa
         store_be(at + 8, header.tick);
         at += lb_bytes;
     }
-    store_be(at, Ejfat::re_magic);
+    store_be(at, static_cast<std::uint16_t>(std::uint32_t{header.re_version} << 12U));
     store_be(at + 2, header.data_id);
     store_be(at + 4, header.offset);
     store_be(at + 8, header.total);

@@ -17,6 +17,7 @@ Recognition recognise_ejfat(std::span<const SampledPacket> packets) {
     std::size_t control = 0;
     std::uint32_t total_max = 0;
     std::set<std::uint32_t> ids;
+    std::set<std::uint32_t> versions;
     for (const SampledPacket& packet : packets) {
         Fragment fragment;
         if (packet.head.size() < std::min(packet.payload_bytes, context.header_read_bytes)) continue;
@@ -25,7 +26,8 @@ Recognition recognise_ejfat(std::span<const SampledPacket> packets) {
         if (verdict == Verdict::control) ++control;
         if (verdict != ok) continue;
         ++fit;
-        balanced += load_be<std::uint16_t>(packet.head.data()) == Ejfat::re_magic ? 0 : 1;
+        balanced += load_be<std::uint16_t>(packet.head.data()) == Ejfat::lb_magic ? 1 : 0;
+        versions.insert(std::to_integer<std::uint32_t>(*fragment.header) >> 4U);
         total_max = std::max(total_max, fragment.total);
         ids.insert(fragment.header_source);
     }
@@ -33,7 +35,8 @@ Recognition recognise_ejfat(std::span<const SampledPacket> packets) {
     if (fit == 0) return out;
     out.share = static_cast<double>(fit + control) / static_cast<double>(packets.size());
     out.mark_bits = 24;  // the first two bytes, and an offset and a length within the total
-    out.evidence.push_back("a reassembly header (0x1000) whose offset and length lie within the event's bytes");
+    out.evidence.push_back("a reassembly header (version " + span_text(*versions.begin(), *versions.rbegin()) +
+                           ") whose offset and length lie within the event's bytes");
     if (balanced != 0) out.evidence.push_back("a load balancer's header (\"LB\") in front of it");
     if (control != 0) out.evidence.push_back(std::to_string(control) + " messages for the load balancer (\"LC\")");
     out.evidence.push_back("data ids: " + std::to_string(ids.size()));
@@ -58,7 +61,11 @@ std::vector<HeaderField> ejfat_fields(std::span<const std::byte> head, std::uint
         add("tick", 8, 8, "the event number, for the load balancer");
         at = Ejfat::lb_header_bytes;
     }
-    add("version and reserved", 0, 2, "version 1", {{Ejfat::re_magic, Ejfat::re_magic}});
+    add("version", 0, 2, "1 and 2 have the same layout", {{1, 2}});
+    out.back().mask = 0xf000;
+    out.back().shift = 12;
+    add("reserved", 0, 2, "", {{0, 0}});
+    out.back().mask = 0x0fff;
     add("data id", 2, 2, "source id");
     const std::uint32_t bytes = payload_bytes - std::min(payload_bytes, at + Ejfat::re_header_bytes);
     const HeaderField total{"", at + 8, 4, ByteOrder::big, "", {}};

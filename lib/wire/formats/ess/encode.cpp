@@ -7,9 +7,11 @@ namespace weir::wire {
 FormatContext Ess::make_context(const FormatOptions& options) {
     return {.header_bytes = header_bytes_v0,
             .header_read_bytes = header_bytes_v1,
+            .packets_per_message = options.ess.packets_per_pulse,
             .message_bytes_max = options.message_bytes_max != 0 ? options.message_bytes_max : message_bytes_max_default,
             .carries_source = true,
-            .sequence_bits = sequence_bits};
+            .sequence_bits = sequence_bits,
+            .in_sequence = options.ess.packets_per_pulse != 1};
 }
 
 std::size_t write_ess(const EssHeader& header, std::span<const std::byte> payload, std::span<std::byte> out) noexcept {

@@ -1,5 +1,6 @@
-// ESS: readouts of the European Spallation Source after a 30-byte (version 0) or 32-byte (version 1) header; one
-// datagram of a source and a pulse is a whole message, numbered by the time of the pulse. All little-endian.
+// ESS: readouts of the European Spallation Source after a 30-byte (version 0) or 32-byte (version 1) header; the
+// datagrams of a source and a pulse are a message, in order of their sequence numbers, numbered by the time of the
+// pulse. All little-endian.
 // docs/reference/formats/ess.md has the layout and the choices. Source of the facts: ess-dmsc/event-formation-unit,
 // src/common/readout/ess/Parser; checked on a real capture.
 #pragma once
@@ -19,6 +20,7 @@ struct Ess {
     static constexpr std::uint32_t ticks_max = 88'052'499;  ///< of 88.0525 MHz in a second
     static constexpr std::uint32_t output_queue_max = 11;
     static constexpr std::uint8_t sequence_bits = 32;
+    static constexpr std::uint32_t packets_per_pulse_max = 16384;  ///< at a gigabyte per second, more than a pulse has
 
     static FormatContext make_context(const FormatOptions& options);
 
@@ -43,11 +45,12 @@ struct Ess {
                        .number = std::uint64_t{load_le<std::uint32_t>(header + 10)} << 32U | ticks,
                        .offset = 0,
                        .bytes = bytes,
-                       .total = bytes,
+                       .total = context.in_sequence ? context.packets_per_message : bytes,
                        .header_source = queue,
                        .header = header,
                        .header_bytes = static_cast<std::uint16_t>(header_bytes),
-                       .total_known = true,
+                       .total_known = !context.in_sequence,
+                       .in_sequence = context.in_sequence,
                        .sequence = load_le<std::uint32_t>(header + 26)};
         return bytes != 0 ? ok : Verdict::control;
     }

@@ -10,10 +10,9 @@ options::OptionTable<FormatOptions> ess_keys() {
     const auto packets = [](auto& format) -> auto& {
         return format.ess.packets_per_pulse;
     };
-    out.integer("packets_per_pulse", {1, 1}, packets,
-                "ess only: packets that one source sends for one pulse; this version takes one. "
-                "A second one is a `conflict`")
-        .kind("1");
+    out.integer("packets_per_pulse", {0, Ess::packets_per_pulse_max}, packets,
+                "ess only: packets that one source sends for each pulse. 0: any number; a pulse is whole when the next "
+                "one has begun. Otherwise as soon as that many have come; a further one is a `conflict`");
     return out;
 }
 

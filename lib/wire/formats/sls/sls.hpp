@@ -43,10 +43,12 @@ struct Sls {
         if (!is_header<Detector>(datagram)) return Verdict::malformed_header;
         const std::byte* header = datagram.payload;
         if (datagram.payload_bytes != header_bytes + context.payload_bytes) return Verdict::malformed_payload_length;
-        const SlsLane& lane = context.sls.lanes[lane_of(context.sls, datagram, header)];
+        const std::uint32_t interface = lane_of(context.sls, datagram, header);
+        const SlsLane& lane = context.sls.lanes[interface];
         const std::uint32_t index = load_le<std::uint32_t>(header + packet_number_at) - lane.first_packet;
         if (index >= context.sls.lane_packets) return Verdict::malformed_packet_number;  // below the first one, too
         out = fragment_of(context, header, lane.offset + index * context.payload_bytes, context.payload_bytes);
+        out.lane = static_cast<std::uint8_t>(interface);
         return ok;
     }
 

@@ -43,18 +43,17 @@ constinit const std::array<core::CounterInfo, core::count_of<EventCounter>> even
     {EventCounter::complete, "complete",
      "Events for which every source sent everything. This is what you want to see grow."},
     {EventCounter::incomplete_timeout, "incomplete.timeout",
-     "Events that still missed data `timeout_ms` after their first packet, or, where the run ended before that, of "
-     "which every source had gone on to later events. Packets were lost, or a source does not send: the report's "
+     "Events that still missed data `timeout_ms` after their first packet, or, where the run ended before that, data of "
+     "a source that had gone on to a later event. Packets were lost, or a source does not send: the report's "
      "`sources` shows which one. Look there first, then at the link's loss."},
     {EventCounter::incomplete_evicted, "incomplete.evicted",
      "Events closed early because memory or `window` was full. "
      "`timeout_ms` is longer than the memory lasts at this rate: raise `[events] memory`, or shorten `timeout_ms`; "
      "the start of the run prints which limit binds."},
     {EventCounter::incomplete_end_of_run, "incomplete.end_of_run",
-     "Events that were open when the run ended, and after which none became whole. "
+     "Events that were open when the run ended, and lack nothing of a source that had gone on to a later event. "
      "Those that a running detector was in the middle of sending, or that a capture ends in, are no loss: stop the "
-     "detector first to have none. What a source lacks that had gone on to a later event is lost, and counted as "
-     "missing."},
+     "detector first to have none."},
     {EventCounter::incomplete_no_room, "incomplete.no_room",
      "Events that lost messages because there was no memory for them. Raise `[events] memory`, or find what holds it: "
      "a slow sink or a source that does not send."},

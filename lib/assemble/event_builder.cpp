@@ -29,6 +29,7 @@ EventBuilder::EventBuilder(const Config& config, wire::PacketTally& packets, Mes
       shards_(config.board, config.shard),
       admission_(admission_of(config)),
       now_(std::numeric_limits<TimeNs>::min()),
+      newest_whole_(config.sources, std::numeric_limits<TimeNs>::min()),
       commands_(config.rx_count, commands_of(config)) {
     for (std::uint32_t i = 0; i < epochs_remembered; ++i) memory_.emplace_back(config.horizon, i, config.touch);
 }
@@ -234,6 +235,8 @@ void EventBuilder::attach(Event& event, Message& message) noexcept {
     }
     event.messages[message.source] = &message;
     event.last_ns = std::max(event.last_ns, message.last_ns);
+    if (message.complete && message.last_ns < event.deadline_ns)
+        newest_whole_[message.source] = std::max(newest_whole_[message.source], message.first_ns);
     ++(message.complete ? event.complete_messages : event.unfinished);
     // The sender has said that this was all of it, so nothing is waited for.
     if (!message.complete && message.lease != nullptr) ++event.ended;
@@ -285,7 +288,6 @@ void EventBuilder::trim(Message& message, TimeNs deadline_ns) noexcept {
 void EventBuilder::close(Event& event, EventCause cause) noexcept {
     event.cause = cause;
     event.state = EventState::closing;
-    if (cause == EventCause::complete) newest_whole_ns_ = std::max(newest_whole_ns_, event.first_ns);
     event.last_ns = event.first_ns;
     // What ends before its deadline takes what has come until now, however late an rx lcore learns of it; and all that
     // is here, which may be ahead of the time that rx lcores vouch for.
@@ -341,10 +343,19 @@ bool EventBuilder::evict_oldest() noexcept {
     return true;
 }
 
-void EventBuilder::finish(TimeNs newest_whole_ns) noexcept {
+void EventBuilder::finish(std::span<const std::span<const TimeNs>> newest_whole) noexcept {
+    const auto was_passed = [&](const Event& event, std::uint32_t source) {
+        const Message* message = event.messages[source];
+        if (message != nullptr && message->complete) return false;
+        const TimeNs first_ns = message != nullptr ? message->first_ns : event.first_ns;
+        return std::ranges::any_of(newest_whole, [&](const auto& of_shard) { return of_shard[source] > first_ns; });
+    };
     while (open_.first() != nullptr) {
         Event& event = *open_.first();
-        close(event, event.first_ns < newest_whole_ns ? EventCause::timeout : EventCause::end_of_run);
+        bool passed = false;
+        for (std::uint32_t source = 0; source < config_.sources && !passed; ++source)
+            passed = was_passed(event, source);
+        close(event, passed ? EventCause::timeout : EventCause::end_of_run);
     }
 }
 

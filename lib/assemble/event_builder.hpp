@@ -73,11 +73,11 @@ public:
     void make_room() noexcept;
     /// Closes the event that was opened first. False when none is open.
     bool evict_oldest() noexcept;
-    /// Every rx lcore has delivered all it had: closes what is open. An event that began before the newest whole one,
-    /// of any shard, was passed by every source: that it is not whole has nothing to do with the end.
-    void finish(TimeNs newest_whole_ns) noexcept;
-    /// When the newest event that became whole here began.
-    [[nodiscard]] TimeNs newest_whole_ns() const noexcept { return newest_whole_ns_; }
+    /// Every rx lcore has delivered all it had: closes what is open. Where a source that has gone on, to a later message
+    /// that is whole, lacks something in an event, that has nothing to do with the end. `newest_whole`: of each shard.
+    void finish(std::span<const std::span<const TimeNs>> newest_whole) noexcept;
+    /// When the newest message of each source that became whole here began.
+    [[nodiscard]] std::span<const TimeNs> newest_whole() const noexcept { return newest_whole_; }
 
     /// The next closed event, in order of closing, once all of its messages are here; nullptr when there is none.
     [[nodiscard]] Event* pop_closed() noexcept;
@@ -179,7 +179,7 @@ private:
     ShardLink shards_;
     EventAdmission admission_;
     TimeNs now_;
-    TimeNs newest_whole_ns_ = std::numeric_limits<TimeNs>::min();
+    std::vector<TimeNs> newest_whole_;
     std::uint64_t sequence_ = 0;
     std::uint64_t placed_bytes_ = 0;
     CommandQueues commands_;

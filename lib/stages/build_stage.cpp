@@ -152,20 +152,21 @@ void BuildStage::finish_if_done() noexcept {
             if (!input.finished) return;
         input_done_ = true;
         builder_.end_input();
-        own().newest_whole_ns.store(builder_.newest_whole_ns(), std::memory_order_relaxed);
+        own().newest_whole = builder_.newest_whole();
         own().input_done.store(true, std::memory_order_release);
     }
     if (!closed_all_) {
         // What the others have decides why an event here is not whole.
-        const std::optional<TimeNs> newest_whole_ns = signals_.newest_whole_ns();
-        if (!newest_whole_ns.has_value()) return;
+        if (!signals_.input_done()) return;
         closed_all_ = true;
         // What was due when the input ended timed out, however late that is noticed here.
         TimeNs last = std::numeric_limits<TimeNs>::min();
         for (const RxEdge& edge : config_.rx)
             last = std::max(last, edge.signals->watermark.load(std::memory_order_acquire));
         builder_.advance(last);
-        builder_.finish(*newest_whole_ns);
+        std::array<std::span<const TimeNs>, builders_max> newest_whole;
+        for (std::uint32_t i = 0; i < signals_.builders; ++i) newest_whole[i] = signals_.build[i].newest_whole;
+        builder_.finish(std::span(newest_whole).first(signals_.builders));
         builder_.meet_shards();
     } else if (builder_.in_use() == builder_.queued_count()) {
         for (std::uint32_t rx = 0; rx < config_.rx.size(); ++rx)

@@ -69,8 +69,7 @@ constexpr std::uint32_t builders_max = 16;
 struct alignas(core::cache_line_bytes) BuildSignals {
     std::atomic<bool> empty{true};      ///< no event is open or queued
     std::atomic<bool> finished{false};  ///< the last event is in the ring
-    /// Once `input_done`: when its newest whole event began.
-    std::atomic<TimeNs> newest_whole_ns{std::numeric_limits<TimeNs>::min()};
+    std::span<const TimeNs> newest_whole;  ///< once `input_done`: EventBuilder::newest_whole
     std::atomic<bool> input_done{false};
     /// Events of a lower Event::sequence have left: they are in the workers' rings, or dropped.
     std::atomic<std::uint64_t> left{0};
@@ -90,14 +89,11 @@ struct RunSignals {
             if (!build[i].empty.load(std::memory_order_relaxed)) return false;
         return true;
     }
-    /// When the newest whole event of all began, once every shard has taken all its input.
-    [[nodiscard]] std::optional<TimeNs> newest_whole_ns() const noexcept {
-        TimeNs newest = std::numeric_limits<TimeNs>::min();
-        for (std::uint32_t i = 0; i < builders; ++i) {
-            if (!build[i].input_done.load(std::memory_order_acquire)) return std::nullopt;
-            newest = std::max(newest, build[i].newest_whole_ns.load(std::memory_order_relaxed));
-        }
-        return newest;
+    /// Every shard has taken all its input.
+    [[nodiscard]] bool input_done() const noexcept {
+        for (std::uint32_t i = 0; i < builders; ++i)
+            if (!build[i].input_done.load(std::memory_order_acquire)) return false;
+        return true;
     }
     /// The last event is in a worker's ring.
     [[nodiscard]] bool builders_finished() const noexcept {

@@ -194,14 +194,14 @@ void Harness::finish() {
 }
 
 void Harness::finish_builders() {
-    TimeNs newest_whole_ns = std::numeric_limits<TimeNs>::min();
+    std::vector<std::span<const TimeNs>> newest_whole;
     for (auto& builder : builders_) {
         builder->end_input();
-        newest_whole_ns = std::max(newest_whole_ns, builder->newest_whole_ns());
+        newest_whole.push_back(builder->newest_whole());
     }
     for (auto& builder : builders_) {
         builder->advance(now_);
-        builder->finish(newest_whole_ns);
+        builder->finish(newest_whole);
         builder->meet_shards();
     }
 }

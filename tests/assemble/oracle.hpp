@@ -26,6 +26,7 @@ public:
     struct Message {
         std::map<std::uint32_t, std::uint32_t> ranges;  ///< begin -> end; disjoint, touching ones merged
         std::uint32_t bytes = 0;
+        TimeNs first_ns = 0;
         MessageResult result;
     };
     struct Event {
@@ -43,12 +44,20 @@ public:
         ++counters[static_cast<std::size_t>(place(sent, index))];
     }
     void finish() {
-        TimeNs newest_whole_ns = std::numeric_limits<TimeNs>::min();
+        std::map<std::uint32_t, TimeNs> newest_whole;
         for (const auto& [key, event] : events)
-            if (!event.open && !event.refused && event.cause == EventCause::complete)
-                newest_whole_ns = std::max(newest_whole_ns, event.first_ns);
+            for (const auto& [source, message] : event.messages)
+                if (message.result.complete) {
+                    TimeNs& newest = newest_whole.try_emplace(source, message.first_ns).first->second;
+                    newest = std::max(newest, message.first_ns);
+                }
         while (!open_.empty()) {
-            const bool passed = events[open_.front()].first_ns < newest_whole_ns;
+            const Event& event = events[open_.front()];
+            const bool passed = std::ranges::any_of(newest_whole, [&](const auto& newest) {
+                const auto message = event.messages.find(newest.first);
+                if (message == event.messages.end()) return newest.second > event.first_ns;
+                return !message->second.result.complete && newest.second > message->second.first_ns;
+            });
             close(open_.front(), passed ? EventCause::timeout : EventCause::end_of_run);
         }
     }
@@ -135,6 +144,7 @@ private:
             message.ranges = merged;
         }
         if (p.total_known) result.total_known = true, result.total = p.total;
+        if (result.packets.empty()) message.first_ns = p.time_ns;
         message.bytes += p.bytes;
         result.packets.push_back(index);
         result.complete = result.total_known && message.bytes == result.total;

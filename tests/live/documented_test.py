@@ -35,6 +35,7 @@ NOT_RUN = [
     ("docs/guides/APPLIANCE.md", r"meson|systemctl|systemd-|weir-setup", "changes the machine; appliance_setup_test.py does it on trees that stand for one"),
     ("docs/guides/INSTALL.md", r"apt |pip |meson|ninja|scripts/(install-deps|package|site)",
      "installs on this machine; package_test.py does it in a root of its own, site_test.py and pip's test the others"),
+    ("docs/reference/formats/ejfat.md", r"weir run|kill", "needs a load balancer of EJFAT's, and E2SAR's tools"),
     ("docs/internals/GUEST.md", r"scripts/test|meson|ninja", "the tests in a guest, which scripts/test runs"),
     ("docs/guides/IMAGE.md", r"(sudo )?(scripts/(package|make-image)|dd) ", "makes and writes a disk; appliance_test.py does it for a machine in QEMU"),
     ("docs/guides/DEVICES.md", r"devlink", "a setting of a physical card"),

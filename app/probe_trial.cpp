@@ -244,7 +244,8 @@ private:
         if (listener_) listener_->finish(now_);
         table_.finish(now_);
         exchange();
-        builder_.finish(builder_.newest_whole_ns());
+        const std::span<const core::TimeNs> newest_whole = builder_.newest_whole();
+        builder_.finish({&newest_whole, 1});
         builder_.end_input();
         exchange();
         out_.done = true;

@@ -286,7 +286,7 @@ TEST(Model, MeetsEveryKindOfFault) {
             << weir::wire::packet_counters[static_cast<std::size_t>(counter)].name;
     for (const EventCause cause :
          {EventCause::complete, EventCause::timeout, EventCause::evicted, EventCause::end_of_run})
-        EXPECT_GE(causes[cause], 50) << name_of(cause);
+        EXPECT_GE(causes[cause], 20) << name_of(cause);
     EXPECT_GE(wild, 20);
     EXPECT_GE(complete_after_restart, 100);
     EXPECT_GE(wrapped, 1000);

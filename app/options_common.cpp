@@ -23,7 +23,7 @@ void add_common_options(po::options_description& description) {
     description.add_options()
         ("config", po::value<std::string>()->value_name("FILE"), "docs/reference/CONFIGURATION.md has its keys")
         ("node", po::value<std::string>()->value_name("NAME"), "which [[node]] of the configuration this is. Default: $WEIR_NODE, or the name of the host")
-        ("out", po::value<std::string>()->value_name("PATH"), "write the run exactly here, whatever the configuration's sink says; refused if it exists")
+        ("out", po::value<std::string>()->value_name("PATH"), "write the run exactly here, whatever the configuration's first [[sink]] says, or without one; refused if it exists")
         ("report", po::value<std::string>()->value_name("FILE"), "write the run report as JSON")
         ("require-lossless", po::value<std::string>()->implicit_value("yes")->value_name("yes|known"), "exit with status 3 if something was lost, or if nothing shows whether it was; `known` lets the second pass, with a warning")
         ("expect-events", po::value<std::uint64_t>()->value_name("N"), "how many events were sent: fewer are a loss")
@@ -117,7 +117,7 @@ run::RunOptions run_options(const po::variables_map& given, const char* command)
     if (given.count("config") == 0)
         throw core::UsageError(std::string("weir ") + command + " needs --config FILE (weir " + command + " --help)");
     run::RunOptions options;
-    options.config = config::load_config(text("config"));
+    options.config = config::load_config(text("config"), given.count("out") > 0);
     if (options.config.cluster && std::string_view(command) == "serve")
         throw core::UsageError("[cluster]: weir serve runs no nodes of a cluster; accepted: weir run --node NAME");
     choose_node(given, options);

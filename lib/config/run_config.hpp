@@ -227,10 +227,12 @@ struct RunConfig {
 
 /// Reads and checks a configuration file and the profiles that it names (relative to the file's own folder).
 /// Throws core::UsageError: "FILE:LINE: KEY: found FOUND; accepted: WHAT".
-RunConfig load_config(const std::filesystem::path& file);
+/// `has_out`: a run is written to a path that the command line gives, so a configuration without [[sink]] means
+/// kind = "events" there.
+RunConfig load_config(const std::filesystem::path& file, bool has_out = false);
 
 /// The same for text. `file_name` names it in errors, and its folder is where profiles are looked for.
-RunConfig parse_config(std::string_view text, std::string_view file_name);
+RunConfig parse_config(std::string_view text, std::string_view file_name, bool has_out = false);
 
 /// Only the declared formats of a file, those of the files that it includes among them; the rest of it is not looked
 /// at.

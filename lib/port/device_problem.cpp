@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 #include <fstream>
 #include <span>
+#include <sstream>
 
 #include "config/device_facts.hpp"
 #include "port/eal.hpp"
@@ -106,6 +108,19 @@ std::string interface_problem(const std::string& device) {
                    : std::string();
     if (::if_nametoindex(interface.c_str()) != 0) return {};
     return fmt::format("there is no interface '{}'; {}", interface, interfaces_text());
+}
+
+std::string overwriting_problem(const std::string& device) {
+    constexpr std::string_view key = "tx_pcap=";
+    const std::string driver = config::driver_of(device);
+    if (driver != "net_pcap" && driver != "eth_pcap") return {};
+    std::istringstream args(arguments_of(device));
+    for (std::string one; std::getline(args, one, ',');) {
+        std::error_code unknown;
+        if (one.starts_with(key) && std::filesystem::is_regular_file(one.substr(key.size()), unknown))
+            return fmt::format("{}: exists already; weir does not overwrite a capture", one);
+    }
+    return {};
 }
 
 std::vector<std::string> missing_capabilities(const std::string& device) {

@@ -16,6 +16,10 @@ namespace weir::port {
 /// are. Otherwise empty.
 [[nodiscard]] std::string interface_problem(const std::string& device);
 
+/// `device` ("net_pcap0,tx_pcap=out.pcap") would empty a file that is there: libpcap's driver begins every file anew.
+/// Otherwise empty.
+[[nodiscard]] std::string overwriting_problem(const std::string& device);
+
 /// Capabilities that this driver needs and the process lacks, as "CAP_NET_RAW"; empty if it has them all.
 [[nodiscard]] std::vector<std::string> missing_capabilities(const std::string& device);
 /// The same as a sentence with what to run; empty if it has them all.

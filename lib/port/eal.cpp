@@ -157,6 +157,16 @@ void try_room(std::uint64_t bytes, std::size_t threads) {
     for (std::size_t i = 0; i < threads; ++i) tried.emplace_back([&gate] { const std::scoped_lock passed(gate); });
 }
 
+/// EAL takes a CPU that /sys does not show for one that is not there, and answers with the list of its options.
+void need_sysfs() {
+    const std::string cpu = fmt::format("/sys/devices/system/cpu/cpu{}/topology/core_id", usable_cpus().front());
+    if (::access(cpu.c_str(), F_OK) == 0) return;
+    throw core::RunError(
+        fmt::format("DPDK could not start: it looks for the CPUs in /sys, and {} is not there; in a chroot or a "
+                    "container, mount it: mount -t sysfs sysfs /sys",
+                    cpu));
+}
+
 /// "512,0,128": MiB by node; empty if nothing is to be taken. The rest comes when it is needed, from where there is
 /// some.
 std::string node_memory(const EalConfig& config) {
@@ -184,6 +194,7 @@ std::string lacking(const EalConfig& has, const EalConfig& needs) {
 }
 
 void begin_eal(const EalConfig& config) {
+    need_sysfs();
     const std::string lcores = lcore_map(config);
     const std::size_t split = lcores.find(' ');
     std::vector<std::string> args = {"weir", "--lcores=" + lcores.substr(0, split), lcores.substr(split + 1),

@@ -109,6 +109,8 @@ void PortSetup::find_device() {
     const std::string all = config_.device + "," + config_.args.value_or("");
     if (const std::string problem = interface_problem(all); !problem.empty() && config_.args.has_value())
         throw core::RunError(fmt::format("port '{}' ({}): {}", config_.name, all, problem));
+    if (const std::string problem = overwriting_problem(all); !problem.empty())
+        throw core::RunError(fmt::format("port '{}': {}", config_.name, problem));
     port_.facts = config::device_facts(config_.device);
     port_.settings.interface = interface_of(config::driver_of(config_.device), config_.args.value_or(""));
     if (config::driver_of(config_.device) == "kernel") return make_kernel_device();

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from packets import EJFAT_PORT, ejfat, pcap_bytes, stamped, udp
-from support import TRAP, WEIR, Case, config, main, stream, weir
+from support import TIMEOUT_S, TRAP, WEIR, Case, config, main, mounts_work, stream, weir
 
 GOOD = config(stream(format="ejfat", sources=1), sources=1)
 
@@ -46,6 +46,25 @@ class Command(Case):
         # What pools are made of, the ring that the simulated detector is, and what these need.
         self.assertLessEqual({"mempool_ring", "mempool_stack"}, loaded)
         self.assertLessEqual(loaded, {"mempool_ring", "mempool_stack", "net_ring", "bus_vdev"})
+
+    def test_out_needs_no_sink(self):
+        text = self.path("no-sink.toml", re.sub(r"(?s)\[\[sink]]\n.*?(?=\n\[|\Z)", "", GOOD))
+        self.assertNotIn("sink", text.read_text())
+        weir("replay", self.capture, "--config", text, "--out", self.path("run"), "--quiet")
+        found = weir("inspect", self.path("run"), trap=False).stdout
+        self.assertIn("2 events", found)
+        done = weir("replay", self.capture, "--config", text, status=2)
+        self.assertIn("at least one [[sink]]", done.stderr)
+        self.assertIn("--out PATH", done.stderr)
+
+    def test_without_sysfs_it_says_what_to_mount(self):
+        if not mounts_work():
+            self.skipTest("file systems cannot be unmounted here")
+        done = subprocess.run(["unshare", "-m", "sh", "-c", 'umount -l /sys && exec "$@"', "sh", WEIR, "replay", self.capture, "--config", self.settings,
+                               "--out", self.path("run")], capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("mount -t sysfs sysfs /sys", done.stderr)
+        self.assertEqual(len((done.stdout + done.stderr).splitlines()), 1, done.stdout + done.stderr)
 
     def test_no_such_directory(self):
         self.refused(1, self.capture, "--config", self.settings, "--out", self.path("no") / "run", words=["no directory", self.path("no")])

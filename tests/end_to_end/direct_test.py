@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from sinks_test import mounts_work
+from support import mounts_work
 from support import TIMEOUT_S, WEIR, Case, config, main, stream, weir
 
 EVENTS = 60

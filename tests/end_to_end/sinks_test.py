@@ -5,13 +5,9 @@ import os
 import subprocess
 import unittest
 
-from support import TIMEOUT_S, WEIR, Case, config, main, stream, weir
+from support import TIMEOUT_S, WEIR, Case, config, main, mounts_work, stream, weir
 
 EVENTS = 40
-
-
-def mounts_work():
-    return os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
 
 
 class Sinks(Case):

@@ -104,6 +104,11 @@ def config(*streams, sources=2, events="timeout_ms = 2000\n", sink='kind = "even
     return f"{port}{''.join(streams)}[events]\nsources = {sources}\n{events}[[sink]]\n{sink}\n{more}\n"
 
 
+def mounts_work():
+    """Whether a test may change what is mounted, in a mount namespace of its own."""
+    return os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
+
+
 FUSED = '[lcores]\nrx = [0]\nbuild = [0]\nwork = [0]\nidle = "pause"\n'
 ZSTD = '[[reduce]]\nkind = "zstd"\nlevel = 1\n'
 

@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 #include "config/device_facts.hpp"
 #include "port/device_problem.hpp"
 #include "port/interface_drops.hpp"
 #include "port/interface_link.hpp"
+#include "temporary_directory.hpp"
 
 namespace {
 
@@ -74,6 +78,20 @@ TEST(DeviceFacts, KnowTheArgumentsOfTheKernelDevice) {
     EXPECT_EQ(device_name_problem("kernel,iface=det0"), "");
     EXPECT_NE(device_name_problem("lo").find("kernel,iface=lo"), std::string::npos);
     EXPECT_NE(interface_problem("kernel,ring=8").find("iface=NAME"), std::string::npos);
+}
+
+TEST(DeviceFacts, KnowTheFilesThatADeviceWouldEmpty) {
+    const weir::test::TemporaryDirectory folder;
+    const std::string there = (folder / "there.pcap").string();
+    const std::string free = (folder / "free.pcap").string();
+    std::ofstream(there) << "packets";
+    EXPECT_EQ(overwriting_problem("net_pcap0,tx_pcap=" + free), "");
+    EXPECT_EQ(overwriting_problem("net_pcap0,rx_pcap=" + there + ",tx_iface=lo"), "");
+    EXPECT_EQ(overwriting_problem("net_pcap0,tx_pcap=/dev/null"), "");
+    for (const std::string& device : {"net_pcap0,tx_pcap=" + there, "eth_pcap0,tx_pcap=" + there,
+                                      "net_pcap0,tx_pcap=" + free + ",tx_pcap=" + there})
+        EXPECT_NE(overwriting_problem(device).find("tx_pcap=" + there + ": exists already"), std::string::npos)
+            << device;
 }
 
 TEST(DeviceFacts, NameTheLibraryOfADriverThatIsNotThere) {

@@ -33,6 +33,16 @@ void LeftoverRuns::stop() {
     if (thread_.joinable()) thread_.join();
 }
 
+void LeftoverRuns::finish(const std::function<bool()>& give_up) {
+    if (thread_.joinable()) {
+        std::unique_lock lock(mutex_);
+        hurry_ = true;
+        stopped_.notify_all();
+        while (!done_ && !give_up()) stopped_.wait_for(lock, std::chrono::milliseconds(20));
+    }
+    stop();
+}
+
 std::vector<LeftoverRuns::Line> LeftoverRuns::take_lines() {
     const std::lock_guard lock(mutex_);
     return std::exchange(lines_, {});
@@ -53,6 +63,9 @@ void LeftoverRuns::work() {
         }
         recover(leftover);
     }
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+    stopped_.notify_all();
 }
 
 void LeftoverRuns::recover(const Leftover& leftover) {
@@ -81,8 +94,8 @@ bool LeftoverRuns::wait_for_turn(std::uint64_t bytes) {
     constexpr double ahead_max_s = 0.05;
     seconds_ahead_ += static_cast<double>(bytes) / bytes_per_second;
     std::unique_lock lock(mutex_);
-    if (seconds_ahead_ < ahead_max_s) return !stop_;
-    stopped_.wait_for(lock, std::chrono::duration<double>(seconds_ahead_), [this] { return stop_; });
+    if (hurry_ || seconds_ahead_ < ahead_max_s) return !stop_;
+    stopped_.wait_for(lock, std::chrono::duration<double>(seconds_ahead_), [this] { return stop_ || hurry_; });
     seconds_ahead_ = 0;
     return !stop_;
 }

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -24,6 +25,8 @@ public:
 
     /// Ends it; there is a line of all that was done. What is not done is left as it was, for the next start.
     void stop();
+    /// The run has ended: without regard for its disk until all is done, or until `give_up` says so. stop() then.
+    void finish(const std::function<bool()>& give_up);
 
     struct Line {
         std::string text;
@@ -46,6 +49,8 @@ private:
     std::mutex mutex_;
     std::condition_variable stopped_;
     bool stop_ = false;
+    bool hurry_ = false;
+    bool done_ = false;
     std::vector<Line> lines_;
     double seconds_ahead_ = 0;  ///< that reading is ahead of its pace
     std::thread thread_;

@@ -42,7 +42,7 @@ void say_recovered(LeftoverRuns& leftovers, Session& session) {
         line.problem ? session.warn(line.text) : session.say(line.text);
 }
 
-void control(Session& session, ServiceManager& service_manager, LeftoverRuns* leftovers) {
+void control(Session& session, ServiceManager& service_manager, LeftoverRuns& leftovers, bool is_replay) {
     bool told_stopping = false;
     while (session.turn()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -50,13 +50,13 @@ void control(Session& session, ServiceManager& service_manager, LeftoverRuns* le
             session.seconds(), [&] { return session.pipeline().usage(session.seconds()).lcores; },
             [&] { return session.line(); });
         if (!said.empty()) session.warn(said);
-        if (leftovers != nullptr) say_recovered(*leftovers, session);
+        say_recovered(leftovers, session);
         if (session.is_stopping() && !std::exchange(told_stopping, true))
             service_manager.stopping(session.stop_reason());
     }
-    if (leftovers == nullptr) return;
-    leftovers->stop();
-    say_recovered(*leftovers, session);
+    // A replay may be over before anything has been closed, and whoever only replays has no later start that could.
+    is_replay ? leftovers.finish([] { return stop_signal() != 0; }) : leftovers.stop();
+    say_recovered(leftovers, session);
 }
 
 }  // namespace
@@ -81,15 +81,14 @@ int execute_run(RunOptions options) {
     session.make({nullptr, telemetry.get(), prepared.options().onlooker});
     session.start();
     ServiceManager service_manager;
-    std::unique_ptr<LeftoverRuns> leftovers;
     if (!prepared.is_replay()) {
         session.wait_for_links();
         drop_privileges(prepared, session);
         if (!prepared.options().quiet) core::say("running: SIGINT (Ctrl-C) or SIGTERM ends the run\n");
         service_manager.ready(0);
-        leftovers = std::make_unique<LeftoverRuns>(prepared.options().config, prepared.options().out);
     }
-    control(session, service_manager, leftovers.get());
+    LeftoverRuns leftovers(prepared.options().config, prepared.options().out);
+    control(session, service_manager, leftovers, prepared.is_replay());
     return session.finish().status;
 }
 

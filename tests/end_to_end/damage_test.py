@@ -47,6 +47,27 @@ class Damage(Case):
 
 
 class Killed(Case):
+    def test_a_replay_closes_what_a_killed_one_left(self):
+        frames = [udp(ejfat(n, bytes([n]) * 500), EJFAT_PORT) for n in range(1, 6)]
+        capture = self.path("c.pcap", pcap_bytes(stamped(frames)))
+        runs = self.folder / "runs"
+        settings = self.path("c.toml", config(stream(format="ejfat", sources=1), sources=1, sink=f'kind = "events"\npath = "{runs}/run-{{run:06}}"'))
+        replay = ("replay", capture, "--config", settings)
+        weir(*replay, trap=False)
+        # As a kill leaves it: hidden, and without what is written last.
+        hidden = runs / ".run-000001.part"
+        (runs / "run-000001").rename(hidden)
+        for name in ("index.weir", "manifest.json"):
+            (hidden / name).unlink()
+        done = weir(*replay, trap=False)
+        self.assertIn("run-000001 from a run that was interrupted: 5 events", done.stdout + done.stderr)
+        self.assertEqual(sorted(path.name for path in runs.iterdir()), ["run-000001", "run-000002"])
+        for name, interrupted in (("run-000001", True), ("run-000002", False)):
+            manifest = json.loads((runs / name / "manifest.json").read_text())
+            self.assertEqual("interrupted" in manifest, interrupted, name)
+        found = json.loads(weir("inspect", runs / "run-000001", "--json", status=None, trap=False).stdout)
+        self.assertEqual([event["id"] for event in found["events"]], list(range(1, 6)))
+
     def test_what_a_killed_run_leaves(self):
         # 400 events over 20 s as recorded, of which the first tenth is waited for; what is a sync interval old must be there.
         frames = [udp(ejfat(n, bytes([n & 0xff]) * 5000), EJFAT_PORT) for n in range(1, 401)]

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -171,6 +172,9 @@ class LateFile {
 public:
     explicit LateFile(std::string path) : path_(std::move(path)) {
         if (path_.empty()) return;
+        std::error_code unknown;
+        if (std::filesystem::is_regular_file(path_, unknown))
+            throw core::RunError(fmt::format("{} exists already; choose another name, or move it away", path_));
         file_.open(path_);
         check();
     }

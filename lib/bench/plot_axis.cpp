@@ -45,9 +45,9 @@ Axis Axis::from_zero(std::span<const double> values) {
 
 Axis Axis::decades(std::span<const double> values) {
     const std::vector<double> kept = usable(values, true);
-    const int low = kept.empty() ? 0 : static_cast<int>(std::floor(std::log10(std::ranges::min(kept)) + 1e-9));
-    const int top = kept.empty() ? 1 : static_cast<int>(std::ceil(std::log10(std::ranges::max(kept)) - 1e-9));
-    const int high = std::max(top, low + 1);
+    const int from = kept.empty() ? 0 : static_cast<int>(std::floor(std::log10(std::ranges::min(kept)) + 1e-9));
+    const int high = kept.empty() ? 1 : static_cast<int>(std::ceil(std::log10(std::ranges::max(kept)) - 1e-9));
+    const int low = std::min(from, high - 1);  // downwards, so that ratios end at 1
     Axis axis(low, high, true);
     const int stride = (high - low + ticks_max - 1) / ticks_max;
     for (int exponent = high; exponent >= low; exponent -= stride)

@@ -48,6 +48,8 @@ std::string head(const Results& results, const std::string& title) {
         escaped(title), page_style, plot_style());
     html += fmt::format("<p class=\"faint\">{}{}{}</p>\n", escaped(results.started),
                         results.started.empty() || results.link.empty() ? "" : " &middot; ", escaped(results.link));
+    if (const std::string unusable = unusable_text(results); !unusable.empty())
+        return html + fmt::format("<p><strong>{}</strong></p>\n", escaped(unusable));
     return html + fmt::format("<p>{}</p>\n", escaped(validity_text(results)));
 }
 

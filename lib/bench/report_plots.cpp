@@ -88,7 +88,9 @@ std::string loss_figure(const std::string& way, Groups groups) {
     plot.x_label = "load that was asked for [Gb/s]";
     plot.y_label = "loss ratio";
     plot.x = Axis::from_zero(loads);
-    plot.y = Axis::decades(losses);
+    // An axis of ratios where there is none of them, and a loss of all: up to 1.
+    constexpr double least = 1e-3;
+    plot.y = Axis::decades(losses.empty() ? std::vector<double>{least, 1} : losses);
     plot.rows = {"no loss"};
     if (any_invalid) plot.rows.push_back("invalid");
     return figure(plot);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "bench/number_text.hpp"
 #include "bench/result_table.hpp"
@@ -43,6 +44,23 @@ std::string validity_text(const Results& results) {
     return fmt::format("{} of {} trials were valid.", trials - invalid, trials);
 }
 
+std::string unusable_text(const Results& results) {
+    std::map<std::string, std::size_t> reasons;
+    std::size_t trials = 0;
+    std::size_t invalid = 0;
+    for (const Point& point : results.points)
+        for (const TrialRecord& trial : point.trials) {
+            ++trials;
+            if (trial.valid) continue;
+            ++invalid;
+            ++reasons[trial.why];
+        }
+    if (2 * invalid <= trials) return {};
+    const auto most = std::ranges::max_element(reasons, {}, [](const auto& reason) { return reason.second; });
+    return fmt::format("NOT USABLE: {} of {} trials are invalid, {} of them for this: {}. What is below comes from the rest.",
+                       invalid, trials, most->second, most->first);
+}
+
 std::vector<std::string> goal_texts(const Results& results) {
     std::vector<std::string> names;
     std::vector<std::string> texts;
@@ -64,6 +82,7 @@ std::string report_text(const Results& results, std::size_t width) {
     for (const HostFacts& host : results.hosts) text += host_text(host, width);
     text += '\n';
     if (groups.empty()) return text + "Nothing was measured.\n";
+    if (const std::string unusable = unusable_text(results); !unusable.empty()) text += paragraph(unusable) + '\n';
     const Table found = result_table(groups);
     const Table at = load_table(groups);
     text += table_text(found, width);

@@ -13,6 +13,8 @@ namespace weir::bench {
 
 /// "1180 of 1200 trials were valid."
 [[nodiscard]] std::string validity_text(const Results& results);
+/// Said before any number where most trials are invalid, with the most frequent reason; otherwise empty.
+[[nodiscard]] std::string unusable_text(const Results& results);
 
 /// The goals that occur in the results, each with what it demands: "ndr: no loss in ...".
 [[nodiscard]] std::vector<std::string> goal_texts(const Results& results);

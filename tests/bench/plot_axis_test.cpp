@@ -34,6 +34,7 @@ TEST(PlotAxis, DecadesAreWholeOnes) {
     EXPECT_EQ(labels_of(axis), (std::vector<std::string>{"1", "1e-1", "1e-2", "1e-3", "1e-4"}));
     EXPECT_DOUBLE_EQ(axis.place(0.01), 0.5);
     EXPECT_LE(Axis::decades(Values{1e-19, 1}).ticks().size(), 9U);
+    EXPECT_EQ(labels_of(Axis::decades(Values{1})), (std::vector<std::string>{"1", "1e-1"}));  // no ratio is above 1
 }
 
 TEST(PlotAxis, SizesAreTheirOwnTicks) {

@@ -124,6 +124,7 @@ TEST(ReportHtml, WhateverTheResultsAreThePicturesAreSound) {
     Results invalid = some_results({10});
     for (TrialRecord& trial : invalid.points[0].trials) trial = some_trial(10, 0.5, "late");
     expect_sound(report_html(invalid));
+    EXPECT_THAT(report_html(invalid), HasSubstr("NOT USABLE"));
     for (const double odd : {0.0, -1.0, 1e-300, 1e300, std::numeric_limits<double>::quiet_NaN(),
                              std::numeric_limits<double>::infinity()}) {
         Results results = some_results({10});

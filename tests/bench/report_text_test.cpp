@@ -1,5 +1,6 @@
 #include "bench/report_text.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,6 +89,21 @@ TEST(ReportText, InvalidTrialsAreCountedAndSayNothingElse) {
     EXPECT_THAT(text, HasSubstr("3 of 4 trials were valid."));
     EXPECT_THAT(text, HasSubstr("kernel (0.0020)"));
     EXPECT_THAT(text, Not(HasSubstr("0.90")));
+}
+
+TEST(ReportText, WhereMostTrialsAreInvalidThatIsSaidBeforeAnyNumber) {
+    Results results = some_results({10});
+    EXPECT_THAT(report_text(results), Not(HasSubstr("NOT USABLE")));
+    const std::size_t valid = results.points[0].trials.size();
+    for (std::size_t i = 0; i < valid; ++i)
+        results.points[0].trials.push_back(some_trial(10.01, 0.9, i == 0 ? "the machine paused" : "late"));
+    EXPECT_THAT(report_text(results), Not(HasSubstr("NOT USABLE")));
+    results.points[0].trials.push_back(some_trial(10.01, 0.9, "late"));
+    const std::string text = report_text(results, 200);
+    const std::string said = fmt::format("NOT USABLE: {} of {} trials are invalid, {} of them for this: late.", valid + 1,
+                                         2 * valid + 1, valid);
+    ASSERT_THAT(text, HasSubstr(said));
+    EXPECT_LT(text.find(said), text.find("trials invalid, not counted"));
 }
 
 TEST(ReportText, AGivenLoadHasItsLoss) {

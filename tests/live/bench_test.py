@@ -31,6 +31,7 @@ class BenchTest(live.Case):
 
     def bench_once(self, *options, status, prefix):
         out = self.folder / "bench.json"
+        out.unlink(missing_ok=True)
         with live.Stalls() as stalls:
             done = subprocess.run([*prefix, live.Weir.program, "bench", *map(str, options), "--json", str(out)], capture_output=True, text=True,
                                   timeout=3 * live.PATIENCE_S)  # a search has many trials
@@ -328,6 +329,12 @@ class BenchTest(live.Case):
             self.assertEqual(done.returncode, 1)
             self.assertIn("No space left on device", done.stderr)
             self.assertIn("packet-mmap", done.stdout, "the results are gone")
+            there = self.folder / "there"
+            there.write_text("an hour of measuring")
+            done = subprocess.run([live.Weir.program, "bench", *map(str, options), option, there], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn(f"{there} exists already", done.stderr)
+            self.assertEqual(there.read_text(), "an hour of measuring")
 
     def test_what_is_missing_after_is_worse_unless_allowed(self):
         results, _ = self.bench("--loopback", "--transport", "packet-mmap,udp-tuned", "--bytes", 1000, "--at", "1kpps", "--seconds", 0.1)

@@ -144,6 +144,8 @@ OptionTable<DeclaredSpec> format_table_options() {
         .check_unset(check_message_place);
     add_magic(out);
     add_field(out, "source", &DeclaredSpec::source, "the source id, for `source_by = \"header\"`");
+    add_field(out, "sequence", &DeclaredSpec::sequence,
+              "counts the packets of a source, by one, through all its messages: what is missing is exact by it");
     return out;
 }
 

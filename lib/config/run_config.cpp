@@ -179,8 +179,10 @@ std::string overload_text(const EventsConfig& events) {
     return std::string(name_of(overload_names, events.overload));
 }
 
-RunConfig parse_config(std::string_view text, std::string_view file_name) {
-    const toml::table document = parse_toml(text, file_name);
+RunConfig parse_config(std::string_view text, std::string_view file_name, bool has_out) {
+    toml::table document = parse_toml(text, file_name);
+    if (has_out && !document.contains("sink"))
+        document.insert("sink", toml::array{toml::table{{"kind", "events"}, {"path", "out"}}});
     TableReader root(document, "", file_name);
     root.allow({"name", "include", "port", "stream", "events", "reduce", "sink", "lcores", "serve", "format", "cluster",
                 "node"});
@@ -204,8 +206,8 @@ RunConfig parse_config(std::string_view text, std::string_view file_name) {
     return run;
 }
 
-RunConfig load_config(const std::filesystem::path& file) {
-    return parse_config(read_text(file), file.string());
+RunConfig load_config(const std::filesystem::path& file, bool has_out) {
+    return parse_config(read_text(file), file.string(), has_out);
 }
 
 std::vector<wire::DeclaredSpec> load_formats(const std::filesystem::path& file) {
@@ -234,30 +236,12 @@ const wire::FormatEntry& format_entry(const StreamConfig& stream) {
     return wire::is_built_in(stream.format) ? *wire::find_format(stream.format) : wire::described_format();
 }
 
-namespace {
-
-bool equal(const std::optional<wire::DeclaredField>& a, const std::optional<wire::DeclaredField>& b) {
-    if (a.has_value() != b.has_value()) return false;
-    return !a || std::tie(a->offset, a->bytes, a->mask, a->shift) == std::tie(b->offset, b->bytes, b->mask, b->shift);
-}
-
-bool equal(const wire::DeclaredSpec& a, const wire::DeclaredSpec& b) {
-    return std::tie(a.name, a.byte_order, a.header_bytes, a.wrap_bits, a.payload_bytes, a.packets, a.total_bytes,
-                    a.magic_value) == std::tie(b.name, b.byte_order, b.header_bytes, b.wrap_bits, b.payload_bytes,
-                                               b.packets, b.total_bytes, b.magic_value) &&
-           equal(a.event, b.event) && equal(a.index, b.index) && equal(a.offset, b.offset) && equal(a.total, b.total) &&
-           equal(a.magic, b.magic) && equal(a.source, b.source);
-}
-
-}  // namespace
-
 bool operator==(const RunConfig& a, const RunConfig& b) {
     const auto all = [](const RunConfig& of) {
         return std::tie(of.name, of.node, of.ports, of.streams, of.events, of.reduce, of.sinks, of.lcores, of.serve,
-                        of.cluster, of.sources);
+                        of.cluster, of.sources, of.formats);
     };
-    return all(a) == all(b) && std::equal(a.formats.begin(), a.formats.end(), b.formats.begin(), b.formats.end(),
-                                          [](const auto& x, const auto& y) { return equal(x, y); });
+    return all(a) == all(b);
 }
 
 }  // namespace weir::config

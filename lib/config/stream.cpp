@@ -132,6 +132,19 @@ void warn_of_counts(RunConfig& run) {
                 stream.place.file, stream.place.line, run.sources.size()));
 }
 
+/// A description that says where the source id is, and a stream that does not look there.
+void warn_of_unused_ids(RunConfig& run) {
+    for (const StreamConfig& stream : run.streams) {
+        if (stream.transport != Transport::udp) continue;  // goes by its queue pairs
+        const auto spec = std::ranges::find(run.formats, stream.format, &wire::DeclaredSpec::name);
+        if (spec == run.formats.end() || !spec->source || stream.source_by == SourceBy::header) continue;
+        run.warnings.push_back(fmt::format(
+            "{}:{}: stream.source_by: the stream goes by the {}, and the `source` of the format {} is not looked at. "
+            "Write source_by = \"header\" to go by it, or leave it out of the format",
+            stream.place.file, stream.place.line, name_of(source_by_names, stream.source_by), in_quotes(spec->name)));
+    }
+}
+
 void check_event_sources(TableReader& root, RunConfig& run) {
     if (run.events.sources == run.sources.size()) return;
     auto events = root.table("events");
@@ -165,6 +178,7 @@ void read_streams(TableReader& root, RunConfig& run) {
     number_sources(run, readers);
     check_event_sources(root, run);
     warn_of_counts(run);
+    warn_of_unused_ids(run);
     check_claims(run, readers);
     check_listeners(run, readers);
     for (std::uint32_t i = 0; i < run.ports.size(); ++i) {

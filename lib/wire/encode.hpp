@@ -139,6 +139,7 @@ struct DeclaredValues {
     std::uint64_t offset = 0;
     std::uint64_t total = 0;
     std::uint64_t source = 0;
+    std::uint64_t sequence = 0;
 };
 /// Places `value` (as it is after mask and shift) into a header, leaving bits outside the mask as they are. Nothing
 /// happens if there is no field, or if it lies outside the header.

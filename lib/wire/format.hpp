@@ -52,6 +52,8 @@ struct DeclaredSpec {
     std::optional<DeclaredField> magic;
     std::uint64_t magic_value = 0;        ///< compared with the field after mask and shift
     std::optional<DeclaredField> source;  ///< for source_by = "header"
+    /// Counts every packet of a source by one, through all of its messages, and begins again where the field is full.
+    std::optional<DeclaredField> sequence{};
 
     bool operator==(const DeclaredSpec&) const = default;
 };
@@ -162,6 +164,7 @@ struct FormatContext {
     FieldReader total{};
     FieldReader magic{};
     FieldReader source{};
+    FieldReader sequence{};
 
     SpeadContext spead{};
 };

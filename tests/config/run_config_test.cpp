@@ -191,6 +191,20 @@ TEST(Config, DifferentAddressesMayShareAPort) {
     EXPECT_EQ(run.sources.size(), 2U);
 }
 
+TEST(Config, WarnsOfASourceIdThatNobodyLooksAt) {
+    const std::string format =
+        "[[format]]\nname = \"mine\"\nheader_bytes = 8\nevent = { offset = 0, bytes = 4 }\n"
+        "source = { offset = 4, bytes = 2 }\n[[stream]]";
+    const std::string text = edited(udp_text, {{"\"jungfrau\"", "\"mine\""}, {"[[stream]]", format}});
+    const RunConfig run = parse_config(text, "t");
+    ASSERT_EQ(run.warnings.size(), 1U);
+    EXPECT_NE(run.warnings[0].find("the stream goes by the port, and the `source` of the format \"mine\""),
+              std::string::npos)
+        << run.warnings[0];
+    const auto without = edited(text, {{"source = { offset = 4, bytes = 2 }\n", ""}});
+    EXPECT_TRUE(parse_config(without, "t").warnings.empty());
+}
+
 TEST(Config, WarnsOfAPortThatNobodyUses) {
     const RunConfig run = parse_config(
         edited(udp_text, {{"[[stream]]", "[[port]]\nname = \"spare\"\ndevice = \"net_null1\"\n[[stream]]"}}), "t");

@@ -167,6 +167,28 @@ class Declared(Case):
         self.assertEqual({n: e["sha256"] for (_, n), e in result.events.items() if e["complete"]},
                          {n: expected[n] for (_, n), e in result.events.items() if e["complete"]})
 
+    def test_a_sequence_number_makes_the_account_exact(self):
+        r = random.Random(11)
+        text = ('[[format]]\nname = "counted"\nheader_bytes = 16\nevent = { offset = 0, bytes = 4 }\noffset = { offset = 4, bytes = 4 }\n'
+                'total = { offset = 8, bytes = 4 }\nsequence = { offset = 12, bytes = 1 }\n')
+        packets = []
+        for n in range(1, 201):
+            sizes = [r.randrange(1, 900) for _ in range(r.randrange(1, 5))]
+            for p, size in enumerate(sizes):
+                packets.append((n, udp(struct.pack("<IIIBxxx", n, sum(sizes[:p]), sum(sizes), len(packets) & 0xff) + bytes(size), 50001)))
+        lost = {i for i, (n, _) in enumerate(packets) if n in (40, 41) or n == 90 and packets[i - 1][0] != 90}
+        frames = [frame for i, (_, frame) in enumerate(packets) if i not in lost]
+        result = self.replay(self.path("c.pcap", pcap_bytes(stamped(frames))), text + config(stream(format="counted", sources=1, first=50001), sources=1))
+        (source,) = result.report["sources"]
+        self.assertEqual(source["missing_packets"], len(lost))
+        self.assertEqual(source["missing_guessed"], 0)
+        self.assertIn(f"{len(lost)} packets never came", " ".join(result.report["evidence"]))
+        self.assertEqual(result.report["lossless"], "no")
+        # Without it nobody can say how many packets there were of a message of which none came.
+        plain = self.replay(self.path("d.pcap", pcap_bytes(stamped(frames))),
+                            text.replace("sequence", "source") + config(stream(format="counted", sources=1, first=50001), sources=1))
+        self.assertGreater(plain.report["sources"][0]["missing_guessed"], 0)
+
     def test_hexitec(self):
         # As the capture of a real detector that the facts come from: 80 x 80 pixels, 7680 + 5120 bytes, from frame 0.
         r = random.Random(5)

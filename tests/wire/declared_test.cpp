@@ -176,6 +176,20 @@ TEST(Declared, ANumberOfTwoFieldsRisesByOne) {
     EXPECT_EQ(decode(context, Exact(wrong), fragment), Verdict::malformed_header);
 }
 
+TEST(Declared, ASequenceNumberIsReadAsItIs) {
+    DeclaredSpec spec = with_offset();
+    EXPECT_EQ(context_of(spec).sequence_bits, 0);
+    spec.sequence = DeclaredField{.offset = 12, .bytes = 4, .mask = 0xfff0, .shift = 4};
+    spec.magic.reset();
+    const FormatContext context = context_of(spec);
+    EXPECT_EQ(context.sequence_bits, 12);
+    for (const std::uint64_t sequence : {0x0ULL, 0x1ULL, 0xfffULL}) {
+        Fragment fragment;
+        ASSERT_EQ(decode(context, Exact(packet(spec, {.total = 10, .sequence = sequence}, 10)), fragment), ok);
+        EXPECT_EQ(fragment.sequence, sequence);
+    }
+}
+
 TEST(Declared, PacketsFixTheSize) {
     EXPECT_EQ(verdict_of(example(), {.index = 64}, 4096), Verdict::malformed_packet_number);
     EXPECT_EQ(verdict_of(example(), {.index = 0xffffffff}, 4096), Verdict::malformed_packet_number);
@@ -384,6 +398,9 @@ TEST(Declared, ContradictionsNameTheKey) {
          }},
         {"magic.value", [](auto& s) { s.magic_value = 0x1cafe; }},
         {"source:", [](auto& s) { s.source = DeclaredField{.offset = 0, .bytes = 8}; }},
+        {"sequence:", [](auto& s) { s.sequence = DeclaredField{.offset = 0, .bytes = 8}; }},
+        {"sequence:", [](auto& s) { s.sequence = DeclaredField{.offset = 0, .bytes = 1, .mask = 0x7f}; }},
+        {"sequence.mask", [](auto& s) { s.sequence = DeclaredField{.offset = 0, .bytes = 2, .mask = 0xfff0}; }},
     };
     EXPECT_EQ(error_of([](auto&) {}), "");
     for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -27,7 +27,8 @@ public:
                                           .index = packet.index,
                                           .offset = packet.offset,
                                           .total = packet.total,
-                                          .source = config_.source_id + packet.source};
+                                          .source = config_.source_id + packet.source,
+                                          .sequence = packet.counter};
         wire::write_declared(config_.declared, values, {}, datagram);
     }
 

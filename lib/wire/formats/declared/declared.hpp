@@ -61,7 +61,8 @@ struct Declared {
                        .header_source = static_cast<std::uint32_t>(read(context, context.source, header)),
                        .header = header,
                        .header_bytes = static_cast<std::uint16_t>(context.header_bytes),
-                       .total_known = true};
+                       .total_known = true,
+                       .sequence = static_cast<std::uint32_t>(read(context, context.sequence, header))};
         return ok;
     }
 

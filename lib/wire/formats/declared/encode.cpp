@@ -33,6 +33,7 @@ std::size_t write_declared(const DeclaredSpec& spec, const DeclaredValues& value
     set_declared_field(spec, spec.offset, values.offset, header);
     set_declared_field(spec, spec.total, values.total, header);
     set_declared_field(spec, spec.source, values.source, header);
+    set_declared_field(spec, spec.sequence, values.sequence, header);
     set_declared_field(spec, spec.magic, spec.magic_value, header);
     if (!payload.empty()) std::memcpy(out.data() + spec.header_bytes, payload.data(), payload.size());
     return bytes;

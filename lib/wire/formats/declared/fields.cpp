@@ -32,6 +32,7 @@ std::vector<HeaderField> declared_fields(std::span<const std::byte> /*head*/, st
     add(spec.offset, "offset", "the packet's place in its message, in bytes");
     add(spec.total, "total", "bytes of the whole message");
     add(spec.source, "source", "who sent it");
+    add(spec.sequence, "sequence", "one more in each packet of a source");
     std::ranges::stable_sort(out, {}, &HeaderField::offset);
     return out;
 }

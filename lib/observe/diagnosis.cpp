@@ -285,16 +285,42 @@ void missing(Case& c) {
     c.findings.back().about = c.ledger.missing_is_guessed();
 }
 
+/// "source 0 (det0 udp 50001) had 640 packets from 10.0.0.1 and 320 from 10.0.0.2", of those with several senders.
+std::string senders_text(const Case& c) {
+    constexpr std::size_t shown_max = 3;
+    std::string text;
+    std::size_t found = 0;
+    for (std::size_t s = 0; s < c.ledger.sources.size(); ++s) {
+        const std::vector<Ledger::Sender>& senders = c.ledger.sources[s].senders;
+        if (senders.empty() || ++found > shown_max) continue;
+        text += fmt::format("{}{} had ", found == 1 ? "" : "; ", c.label(s));
+        for (std::size_t i = 0; i < std::min(shown_max, senders.size()); ++i)
+            text += fmt::format("{}{} packets from {}", i == 0 ? "" : ", ", senders[i].packets, senders[i].address);
+        if (senders.size() > shown_max) text += fmt::format(" and others from {} more", senders.size() - shown_max);
+    }
+    if (found > shown_max) text += fmt::format("; and {} more sources", found - shown_max);
+    return text;
+}
+
+constexpr std::string_view sources_of_their_own =
+    "Give each sender a source of its own (its own UDP port, or `source_by = \"address\"`); if they are one detector, set "
+    "`senders = \"any\"`";
+
 /// Whole events, by the gaps in their numbers.
 void numbers(Case& c) {
     if (!c.ledger.numbers || !c.ledger.numbers->why_unknown().empty()) return;
     const std::uint64_t events = c.ledger.numbers->missing();
     if (events == 0) return;
+    const std::string which = fmt::format("nothing came of {}, number{} {}", counted(events, "event"),
+                                          events == 1 ? "" : "s", ranges_text(*c.ledger.numbers));
+    if (const std::string senders = senders_text(c); !senders.empty())
+        return c.add("events.opened", 0, "numbers",
+                     fmt::format("{}: {}. If each counts for itself, that is no loss. {}", which, senders,
+                                 sources_of_their_own));
     c.add("events.opened", 0, "numbers",
-          fmt::format("nothing came of {}, number{} {}: the detector skipped {}, "
-                      "or everything was lost before weir (on the way, or while nobody recorded)",
-                      counted(events, "event"), events == 1 ? "" : "s", ranges_text(*c.ledger.numbers),
-                      events == 1 ? "it" : "them"));
+          fmt::format("{}: the detector skipped {}, or everything was lost before weir (on the way, or while nobody "
+                      "recorded)",
+                      which, events == 1 ? "it" : "them"));
 }
 
 void late(Case& c) {
@@ -335,7 +361,7 @@ void late(Case& c) {
         who = fmt::format(", nearly all of {}, which lags behind the others",
                           c.label(static_cast<std::size_t>(most - sources.begin())));
     c.add("dropped.late", count, "late",
-          fmt::format("packets came for events that had left: {} events timed out after {} ms{}", timeouts,
+          fmt::format("packets came for events that had left: {} timed out after {} ms{}", counted(timeouts, "event"),
                       c.seen.timeout_ms, who));
 }
 
@@ -515,10 +541,10 @@ void pipeline_limits(Case& c) {
     const std::uint64_t per_event = closed == 0 ? 0 : c.get(PacketCounter::placed) / closed;
     if (const std::uint64_t count = c.get(EventCounter::dropped_reduce_error); count > 0)
         c.add("events.dropped.reduce_error", count * per_event, "reduce-error",
-              fmt::format("packets were in {} events that a reducer could not make anything of", count));
+              fmt::format("packets were in {} that a reducer could not make anything of", counted(count, "event")));
     if (const std::uint64_t count = c.get(EventCounter::dropped_write_error); count > 0)
         c.add("events.dropped.write_error", count * per_event, "write-error",
-              fmt::format("packets were in {} events that could not be written: the sink failed", count));
+              fmt::format("packets were in {} that could not be written: the sink failed", counted(count, "event")));
     if (const std::uint64_t count = c.get(EventCounter::dropped_not_taken); count > 0)
         c.add(
             "events.dropped.not_taken", count * per_event, "not-taken",
@@ -530,40 +556,21 @@ void pipeline_limits(Case& c) {
               fmt::format("packets at most, in {} incomplete events that `incomplete = \"drop\"` threw away", count));
 }
 
-/// What no stream wants: of this detector, as far as that shows, or of others.
-/// "source 0 (det0 udp 50001) had 640 packets from 10.0.0.1 and 320 from 10.0.0.2", of those with several senders.
-std::string senders_text(const Case& c) {
-    constexpr std::size_t shown_max = 3;
-    std::string text;
-    std::size_t found = 0;
-    for (std::size_t s = 0; s < c.ledger.sources.size(); ++s) {
-        const std::vector<Ledger::Sender>& senders = c.ledger.sources[s].senders;
-        if (senders.empty() || ++found > shown_max) continue;
-        text += fmt::format("{}{} had ", found == 1 ? "" : "; ", c.label(s));
-        for (std::size_t i = 0; i < std::min(shown_max, senders.size()); ++i)
-            text += fmt::format("{}{} packets from {}", i == 0 ? "" : ", ", senders[i].packets, senders[i].address);
-        if (senders.size() > shown_max) text += fmt::format(" and others from {} more", senders.size() - shown_max);
-    }
-    if (found > shown_max) text += fmt::format("; and {} more sources", found - shown_max);
-    return text;
-}
-
 void contradictions(Case& c) {
     const std::uint64_t count = c.get(PacketCounter::conflict);
     if (count == 0) return;
     if (const std::string senders = senders_text(c); !senders.empty())
         return c.add(
             "dropped.conflict", count, "conflict",
-            fmt::format("packets came under a number that another packet had used: {}. Give each sender a source of "
-                        "its own (its own UDP port, or `source_by = \"address\"`); if they are one detector, set "
-                        "`senders = \"any\"`",
-                        senders));
+            fmt::format("packets came under a number that another packet had used: {}. {}", senders,
+                        sources_of_their_own));
     c.add(
         "dropped.conflict", count, "conflict",
         "packets came under a number that another packet had used, with other data: two senders behind one address, a "
         "detector whose number stands still, or wrong offsets");
 }
 
+/// What no stream wants: of this detector, as far as that shows, or of others.
 void unsteered(Case& c) {
     const std::uint64_t kin = c.ledger.unmatched.possible_losses;
     const std::uint64_t count = c.get(PacketCounter::unsteered);

@@ -80,9 +80,16 @@ std::vector<Ledger::Loss> Ledger::losses() const {
     }
     if (rule_dropped_of_streams > 0) found.push_back({"flow_rule", rule_dropped_of_streams});
     if (const std::uint64_t missed = device_losses(); missed > 0) found.push_back({"device", missed});
-    if (const std::uint64_t missing = missing_packets(); missing > 0) found.push_back({"missing", missing});
+    const std::uint64_t missing = missing_packets();
+    if (const std::uint64_t dropped = dropped_unplaced(); missing > dropped)
+        found.push_back({"missing", missing - dropped});
     std::ranges::stable_sort(found, std::ranges::greater{}, &Loss::packets);
     return found;
+}
+
+std::uint64_t Ledger::dropped_unplaced() const {
+    // What carries a number was seen, whatever became of it later.
+    return device_losses() + (all_sequenced ? unread_packets() : lost_packets());
 }
 
 std::uint64_t Ledger::unread_packets() const {

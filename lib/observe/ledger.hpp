@@ -162,8 +162,8 @@ struct Ledger {
     [[nodiscard]] std::uint64_t lost_packets() const;
     /// What was lost, by cause, the largest first: counters under `dropped` without their prefix (but duplicates, which
     /// are no loss), "device" for what devices say they dropped, and "missing" for packets of incomplete events that
-    /// never came (where packets are numbered: of all that never came). A packet that came too late is in `late` and
-    /// missing too.
+    /// never came (where packets are numbered: of all that never came), less those that may have been dropped: each
+    /// packet once, as in LossPlace.
     struct Loss {
         std::string_view cause;
         std::uint64_t packets = 0;
@@ -180,6 +180,8 @@ struct Ledger {
     [[nodiscard]] std::uint64_t device_losses() const { return all_came() ? 0 : device_missed; }
     /// Of them, those that nobody saw by the packet sequence numbers of RoCE: no other counter has them.
     [[nodiscard]] std::uint64_t lost_psns() const;
+    /// Packets that weir or a device dropped and that may be among the missing ones.
+    [[nodiscard]] std::uint64_t dropped_unplaced() const;
     /// Packets that weir had and did not get as far as to read: their sequence numbers are missing just the same.
     [[nodiscard]] std::uint64_t unread_packets() const;
     /// Packets that came for a stream, whatever became of them: not what a network is full of anyway.

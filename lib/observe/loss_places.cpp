@@ -173,9 +173,7 @@ struct Way {
     std::uint64_t at_least = 0;
     std::string why_not_all;  ///< more may have been lost unseen; empty: it would have shown
 
-    explicit Way(const Ledger& ledger) : missing(ledger.missing_packets()), elsewhere(ledger.device_losses()) {
-        // What carries a number was seen, whatever became of it later.
-        elsewhere += ledger.all_sequenced ? ledger.unread_packets() : ledger.lost_packets();
+    explicit Way(const Ledger& ledger) : missing(ledger.missing_packets()), elsewhere(ledger.dropped_unplaced()) {
         if (!ledger.all_sequenced) missing += absent_events(ledger) * ledger.packets_per_event;
         at_least = missing - std::min(missing, elsewhere);
         // What the PSNs of RoCE miss and weir did not throw away unread is in no other counter.

@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/say.hpp"
+#include "observe/counted.hpp"
 #include "observe/ledger_collect.hpp"
 #include "observe/ledger_json.hpp"
 #include "observe/run_recorder.hpp"
@@ -66,7 +67,7 @@ std::vector<Part> parts_of(const RunSample& sample) {
     std::vector<Part> parts;
     parts.push_back({0, fmt::format("{:6.1f} s  {:9.0f} packets/s  {:6.2f} Gb/s", sample.seconds, sample.packets_per_s,
                                     sample.gbps)});
-    parts.push_back({1, fmt::format("  {} events", closed)});
+    parts.push_back({1, "  " + counted(closed, "event")});
     if (!sample.nothing.empty()) parts.push_back({1, fmt::format("; nothing for any stream: {}", sample.nothing)});
     if (ledger.incomplete() > 0) parts.push_back({2, fmt::format(", {} incomplete", ledger.incomplete())});
     parts.push_back({4, fmt::format(", {} open", levels.open.used)});

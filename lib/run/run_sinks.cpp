@@ -9,6 +9,7 @@
 #include "config/sinks/entry.hpp"
 #include "config/sinks/pcapng.hpp"
 #include "core/error.hpp"
+#include "observe/counted.hpp"
 #include "observe/ledger.hpp"
 #include "observe/ledger_json.hpp"
 #include "observe/sink_account.hpp"
@@ -131,7 +132,7 @@ std::string RunSinks::end_text() const {
             text += fmt::format("written to {}\n", sink.path().string());
             continue;
         }
-        text += fmt::format("sent to {}: {} events", sink.place(), sink.stats().events);
+        text += fmt::format("sent to {}: {}", sink.place(), observe::counted(sink.stats().events, "event"));
         const auto causes = sink.causes_of_drops();
         for (std::size_t i = 0; i < causes.size(); ++i)
             if (sink.stats().dropped[i] > 0)
@@ -193,8 +194,8 @@ std::string RunSinks::close(const Threads& threads, const observe::Ledger& ledge
         }
         if (failure.empty()) continue;
         const observe::Ledger::Sink& account = ledger.sinks[i];
-        failure += fmt::format(". {} events {}, {} are lost", account.written,
-                               hidden.empty() ? "were sent" : "are on the disk", account.lost);
+        failure += fmt::format(". {} {}, {} lost", observe::counted(account.written, "event"),
+                               hidden.empty() ? "sent" : "on the disk", account.lost);
         const auto leftover = entry_of(sinks_[i].config).leftover;
         std::error_code error;
         if (sink.path() == hidden && std::filesystem::exists(hidden, error))

@@ -254,6 +254,14 @@ class SeveralSenders(CauseCase):
         self.assertEqual(result.report["packets"]["dropped"]["conflict"], 7 * 128)
         self.assertIn("number stands still", self.finding(result, "dropped.conflict")["sentence"])
 
+    def test_two_boards_that_count_each_for_itself_are_both_named(self):
+        text = '[[format]]\nname = "board"\nheader_bytes = 4\nevent = { offset = 0, bytes = 4 }\n'
+        frames = [udp(struct.pack("<I", n) + bytes(100), 50001, source=f"10.1.0.{board}") for i in range(200) for board, n in ((10, i), (11, 3000 + i))]
+        result = self.replay(self.capture(frames), config(stream(format="board", sources=1), sources=1, events="timeout_ms = 1000\nstride = 1\n", more=text))
+        sentence = self.finding(result, "events.opened")["sentence"]
+        self.assertIn("200 packets from 10.1.0.10, 200 packets from 10.1.0.11", sentence)
+        self.assertIn("If each counts for itself, that is no loss", sentence)
+
     def test_a_link_that_is_seen_twice_makes_copies(self):
         frames = [frame for number in range(1, 6) for packet in self.packets(0, number) for frame in (packet, packet)]
         result = self.replay(self.capture(frames), config(stream(sources=1), sources=1), "--require-lossless")

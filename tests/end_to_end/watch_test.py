@@ -152,7 +152,7 @@ class Words(Case):
         second = 10**9
         records = [(START_NS, udp(ejfat(1, b"1234", total=8), EJFAT_PORT)), (START_NS + 3 * second, udp(ejfat(2, b"x"), EJFAT_PORT)),
                    (START_NS + 3 * second, udp(ejfat(1, b"5678", offset=4, total=8), EJFAT_PORT))]
-        self.findings(records, EJFAT, "1 events timed out after 2000 ms", section="late", counter="dropped.late")
+        self.findings(records, EJFAT, "1 event timed out after 2000 ms", section="late", counter="dropped.late")
 
     def test_evictions(self):
         text = config(stream(format="ejfat", sources=1), sources=1, events="window = 2\n")

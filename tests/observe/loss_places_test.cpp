@@ -266,6 +266,10 @@ TEST(LossPlaces, NeverCountAPacketTwice) {
         SCOPED_TRACE(testing::Message() << "way " << way << ", device " << device << ", of others " << of_others
                                         << ", late " << late << ", unread " << unread << ": " << places.way().evidence);
         EXPECT_LE(places.way().packets.value_or(0), way);
+        for (const Ledger::Loss& loss : ledger.losses())
+            if (loss.cause == "missing") {
+                EXPECT_EQ(places.way().packets, Known(loss.packets));
+            }
         const std::uint64_t dropped = ledger.all_came() ? 0 : device + of_others;
         EXPECT_LE(device, dropped);
         EXPECT_EQ(places.nic().packets, Known(kernel ? 0 : dropped));

@@ -22,7 +22,7 @@ RunSample busy() {
     sample.ledger.packets[static_cast<std::size_t>(PacketCounter::no_room)] = 700;
     sample.ledger.packets[static_cast<std::size_t>(PacketCounter::duplicate)] = 9000;
     sample.ledger.device_missed = 60;
-    sample.ledger.sources = {{1000, 40}};
+    sample.ledger.sources = {{1000, 805}};
     sample.levels.memory = {50, 100};
     sample.levels.open = {7, 64};
     sample.levels.writer = {4, 16};

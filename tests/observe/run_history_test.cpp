@@ -39,9 +39,9 @@ TEST(RunHistory, HasLossesByCauseAsLongAsTheOthers) {
     history.look(ledger, 1);
     set(ledger, PacketCounter::late, 30);
     history.look(ledger, 3);
-    ledger.sources = {{0, 8}};
+    ledger.sources = {{0, 38}};  // those that came late among them
     history.look(ledger, 4);
-    ledger.sources = {{0, 2}};  // some of them came after all
+    ledger.sources = {{0, 32}};  // some of them came after all
     history.look(ledger, 5);
     const auto& lost = history.json()["lost_per_s"];
     EXPECT_EQ(lost["late"], (nlohmann::json{0.0, 15.0, 0.0, 0.0}));

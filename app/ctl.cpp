@@ -113,7 +113,7 @@ int set_path(web::Client& client, const CtlOptions& options) {
     json value = json::parse(text, nullptr, false);
     if (value.is_discarded()) value = text;  // what is no JSON is a text, and needs no quotes
     const json answer = well(client.put(path, value), path);
-    if (options.as_json) std::cout << answer.dump() << '\n';
+    std::cout << (options.as_json ? answer.dump() : core::printable(answer.value("message", ""))) << '\n';
     return 0;
 }
 

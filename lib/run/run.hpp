@@ -39,6 +39,9 @@ struct RunOptions {
     bool force = false;  ///< --force: start although the host would surely lose data
     std::optional<double> duration_s;
     std::optional<std::uint64_t> events;
+    /// What whoever set the two calls them; a run that ends by one says so.
+    std::string_view duration_name = "--duration";
+    std::string_view events_name = "--events";
     std::optional<double> idle_exit_s;
     bool keep_privileges = false;  ///< --keep-privileges: capabilities are not given up once it runs
     // replay

@@ -36,6 +36,13 @@ web::Controls::Outcome put(CommandDesk::NextRun& next, std::string_view path, co
     return {};
 }
 
+/// "config/duration_s = 60, for the next run and those after it"
+std::string set_text(std::span<const CommandDesk::Value> values) {
+    std::string text;
+    for (const auto& [path, value] : values) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", path, value.dump());
+    return text.empty() ? text : text + ", for the next run and those after it, until it is set anew or weir ends";
+}
+
 }  // namespace
 
 /// Whether it may be asked for. One at a time; only giving up goes past another one.
@@ -72,7 +79,7 @@ web::Controls::Outcome CommandDesk::apply_all(std::span<const Value> values, std
     NextRun next = next_;
     for (const auto& [path, value] : values)
         if (Outcome wrong = put(next, path, value); wrong.status >= 300) return wrong;
-    Outcome outcome = command ? accept(*command) : Outcome{200, "for the next run"};
+    Outcome outcome = command ? accept(*command) : Outcome{200, set_text(values)};
     if (outcome.status < 300) next_ = std::move(next);
     return outcome;
 }

@@ -203,6 +203,8 @@ std::unique_ptr<run::Session> Service::arm(RunHistory::Run& run) {
     const CommandDesk::NextRun next = desk_.next_run();
     prepared_.options().duration_s = next.duration_s;
     prepared_.options().events = next.events;
+    prepared_.options().duration_name = "config/duration_s";
+    prepared_.options().events_name = "config/events";
     prepared_.options().comment = next.comment;
     give_up_start_if_asked();
     prepared_.load();

@@ -14,6 +14,7 @@
 #include "observe/run_report.hpp"
 #include "options_common.hpp"
 #include "stream/receiver.hpp"
+#include "terminal.hpp"
 
 namespace weir::app {
 

@@ -12,6 +12,7 @@
 #include "core/printable.hpp"
 #include "core/say.hpp"
 #include "options_common.hpp"
+#include "serve/life.hpp"
 #include "terminal.hpp"
 #include "watch_target.hpp"
 #include "watch_text.hpp"
@@ -28,14 +29,10 @@ constexpr std::string_view ctl_intro = R"(usage: weir ctl [options] [COMMAND]
 
 Asks a running weir what it does, or tells it what to do. `weir serve` takes all commands; `weir run` and `weir replay` with a table [serve] only say how they are.
 
-  status          how it is, in a few lines; the default
-  start           begins a run
-  stop            ends it, and waits until everything is written
-  new-run         ends it, and begins the next
-  snapshot        saves the account so far
-  flight-record   saves the packets that the flight recorder has
-  abort           ends the run, or its start, without waiting for what is under way
-  get PATH        a value, or a table as JSON: status/state, rates, where/0/packets
+)";
+
+constexpr std::string_view ctl_others =
+    R"(  get PATH        a value, or a table as JSON: status/state, rates, where/0/packets
   set PATH VALUE  what the next run is to be: config/duration_s 10
 
 )";
@@ -60,20 +57,34 @@ struct CtlOptions {
     double wait_s = 0;
 };
 
-const std::vector<std::string> commands{"start", "stop", "new-run", "snapshot", "flight-record", "abort"};
+/// As people type it: "new-run".
+std::string typed_name(serve::Command command) {
+    std::string name(serve::name_of(command));
+    std::ranges::replace(name, '_', '-');
+    return name;
+}
 
 /// As the API calls it: "new-run" is new_run. Empty if it is none.
 std::string api_command(std::string name) {
-    std::ranges::replace(name, '_', '-');
-    if (std::ranges::find(commands, name) == commands.end()) return "";
     std::ranges::replace(name, '-', '_');
-    return name;
+    return serve::command_of(name) ? name : "";
+}
+
+std::string ctl_usage() {
+    std::string text(ctl_intro);
+    const auto add = [&text](std::string_view name, std::string_view sentence) {
+        text += fmt::format("  {:<14}  {}\n", name, sentence);
+    };
+    add("status", "how it is, in a few lines; the default");
+    for (const serve::Command command : serve::commands()) add(typed_name(command), serve::sentence_of(command));
+    text += ctl_others;
+    return text;
 }
 
 /// "; did you mean start?", or nothing.
 std::string suggestion(const std::string& word) {
-    std::vector<std::string> known = commands;
-    known.insert(known.end(), {"status", "get", "set"});
+    std::vector<std::string> known{"status", "get", "set"};
+    for (const serve::Command command : serve::commands()) known.push_back(typed_name(command));
     const std::vector<std::string> close = core::closest(word, known, 2);
     return close.empty() ? "" : fmt::format("; did you mean {}?", close.front());
 }
@@ -186,7 +197,7 @@ int ctl_command(const std::vector<std::string>& args) {
     all.add(visible).add_options()("word", po::value<std::vector<std::string>>());
     const po::variables_map given = parse(args, all, "word");
     if (given.count("help") > 0) {
-        print_help(ctl_intro, visible, ctl_examples);
+        print_help(ctl_usage(), visible, ctl_examples);
         return 0;
     }
     CtlOptions options{{"status"}, given.count("json") > 0, given.count("no-wait") == 0, given["wait"].as<double>()};

@@ -14,6 +14,7 @@
 #include "observe/run_report.hpp"
 #include "options_common.hpp"
 #include "stream/receiver.hpp"
+#include "terminal.hpp"
 
 namespace weir::app {
 
@@ -128,6 +129,8 @@ std::string account_text(const stream::ReceiveAccount& account) {
         text += fmt::format("series {}: {} events, {} incomplete, {} missing", series.id, series.received,
                             series.incomplete, series.missing);
         if (series.refused > 0) text += fmt::format(", {} refused", series.refused);
+        if (series.conflicts > 0) text += fmt::format(", {} in conflict", series.conflicts);
+        if (series.unwritten > 0) text += fmt::format(", {} not written", series.unwritten);
         if (series.announced) text += fmt::format("; the sender had {}", *series.announced);
         if (series.dropped) text += fmt::format(" and dropped {}", *series.dropped);
         text += fmt::format("\n  written to {}\n", series.path);
@@ -147,7 +150,7 @@ int receive_command(const std::vector<std::string>& args) {
     try {
         receive_all(receiver, *options);
         receiver.finish();
-    } catch (const core::RunError& error) {
+    } catch (const std::exception& error) {
         receiver.fail(error.what());
     }
     const stream::ReceiveAccount& account = receiver.account();

@@ -68,9 +68,29 @@ std::pair<std::string, std::string> sink_trouble(const Json& document) {
     return {};
 }
 
+/// Of a node of a cluster that has no run of its own.
+WatchVerdict managing(const Json& cluster) {
+    std::string detail = counted_words(watch_value(cluster, "/manager/assigned"), "block") + " given out";
+    if (watch_number(cluster, "/manager/assigned_again") > 0)
+        detail += fmt::format(", {} of them again", watch_count(watch_value(cluster, "/manager/assigned_again")));
+    detail += '.';
+    const auto lost = static_cast<std::uint64_t>(watch_number(cluster, "/lost_blocks/builder_down") +
+                                                 watch_number(cluster, "/lost_blocks/nothing_held"));
+    if (lost > 0) return {Level::lost, counted_words(lost, "block") + " lost whole", detail};
+    std::string away;
+    for (const Json& node : watch_value(cluster, "/nodes"))
+        if (watch_value(node, "/up") != true) away += (away.empty() ? "" : ", ") + watch_words(node, "/name");
+    if (!away.empty()) return {Level::unknown, "Not here: " + away, detail};
+    return {Level::idle,
+            watch_value(cluster, "/manager/manages") == true ? "All nodes are here, and this one manages"
+                                                             : "All nodes are here, and another one manages",
+            detail};
+}
+
 WatchVerdict without_run(const Json& document) {
     if (const std::string error = watch_words(document, "/status/error"); !error.empty())
         return {Level::lost, "No run: " + error, "The last command failed. Nothing is being received."};
+    if (const Json& cluster = watch_value(document, "/cluster"); !cluster.is_null()) return managing(cluster);
     const Json& last = watch_value(document, "/runs/0");
     if (last.is_null()) return {Level::idle, "No run", "Nothing is being received."};
     const std::string lost = watch_number(last, "/lost_packets") > 0

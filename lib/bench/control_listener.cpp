@@ -100,9 +100,17 @@ FileDescriptor ControlListener::accept(double patience_s) {
 
 void ControlListener::take_new() {
     while (FileDescriptor socket{::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)}) {
-        if (waiting_.size() == waiting_max) waiting_.pop_front();
-        waiting_.push_back({std::move(socket), Clock::now()});
+        if (waiting_.size() == waiting_max) make_place();
+        if (waiting_.size() < waiting_max) waiting_.push_back({std::move(socket), Clock::now()});
     }
+}
+
+/// The one that has been silent for longest goes; a client that waits for its turn does not. None, if all are clients.
+void ControlListener::make_place() {
+    let_go();
+    if (waiting_.size() < waiting_max) return;
+    const auto silent = std::ranges::find(waiting_, false, &Waiting::speaks);
+    if (silent != waiting_.end()) waiting_.erase(silent);
 }
 
 /// Lets those go who say nothing, or have been told and have had the time to read it.

@@ -39,6 +39,7 @@ private:
         bool speaks = false;  ///< since then
     };
     void take_new();
+    void make_place();
     void let_go();
 
     FileDescriptor socket_;

@@ -234,6 +234,10 @@ OptionTable<ClusterConfig> cluster_options() {
                 table.wrong("transports", in_quotes(cluster.transports),
                             "\"all\", or names of UCX's with commas between, as \"tcp,sm\"");
         });
+    out.text("secret_file", &ClusterConfig::secret_file,
+             "a file whose content is the same for all nodes: who does not know it is not let in. It must not be open "
+             "to everybody (`chmod o-rw`)")
+        .unset("anybody who can reach a node's `address` may call it");
     return out;
 }
 
@@ -407,6 +411,7 @@ std::uint64_t agreement(const RunConfig& run) {
         if (const auto found = all.find(table); found != all.end()) common[table] = *found;
     for (nlohmann::json& stream : common["stream"]) stream.erase("port");
     common["cluster"].erase("memory");
+    common["cluster"].erase("secret_file");  // where a node has it; what is in it is asked for beside this number
     // How a node keeps its own open events.
     for (const char* key : {"memory", "window", "assembly", "horizon"}) common["events"].erase(key);
     return hash_of(common.dump());

@@ -15,6 +15,7 @@ struct Account {
     cluster::NodeId self = 0;
     std::uint32_t lives = 1;              ///< the cluster took it for dead, and it began anew, so many times less one
     std::vector<std::uint8_t> is_up;      ///< by node
+    std::uint64_t callers_refused = 0;    ///< hellos that were not believed, connections that began with something else
     std::vector<std::string> transports;  ///< that UCX has chosen to any of the others: "tcp/eth0"
     cluster::Readout::Stats readout;      ///< of all its lives, as the others
     cluster::Builder::Stats builder;

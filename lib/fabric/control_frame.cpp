@@ -4,12 +4,14 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "fabric/hello_seal.hpp"
+
 namespace weir::fabric {
 
 namespace {
 
 constexpr std::uint32_t frame_magic = 0x72696577;  // "weir"
-constexpr std::uint16_t frame_version = 2;
+constexpr std::uint16_t frame_version = 3;
 constexpr std::uint32_t frame_bytes_max = 1U << 16;
 
 struct FrameHead {
@@ -43,10 +45,17 @@ T value_of(const Frame& frame, FrameKind kind) {
 
 }  // namespace
 
-Frame frame_of(const Hello& hello, std::span<const std::byte> address) {
+Frame frame_of(const Hello& hello, std::span<const std::byte> address, std::string_view secret) {
     Frame frame = frame_with(FrameKind::hello, hello);
     frame.body.insert(frame.body.end(), address.begin(), address.end());
+    append_value(frame.body, seal_of(frame.body, secret));
     return frame;
+}
+
+bool has_seal(const Frame& hello, std::string_view secret) {
+    if (hello.body.size() < sizeof(Hello) + sizeof(HelloSeal)) return false;
+    const std::span body(hello.body);
+    return is_same_seal(body.last<sizeof(HelloSeal)>(), seal_of(body.first(body.size() - sizeof(HelloSeal)), secret));
 }
 
 Frame frame_of(const Expelled& expelled) {
@@ -62,7 +71,9 @@ Hello hello_of(const Frame& frame) {
 }
 
 std::span<const std::byte> address_of(const Frame& hello) {
-    return std::span(hello.body).subspan(sizeof(Hello));
+    if (hello.kind != FrameKind::hello || hello.body.size() < sizeof(Hello) + sizeof(HelloSeal))
+        throw std::runtime_error("another frame was expected");
+    return std::span(hello.body).subspan(sizeof(Hello), hello.body.size() - sizeof(Hello) - sizeof(HelloSeal));
 }
 
 Expelled expelled_of(const Frame& frame) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "cluster/message.hpp"
@@ -32,6 +33,8 @@ struct Hello {
     cluster::Incarnation incarnation = 0;
     /// Up to which life of the receiver's they are all over, as the sender knows it.
     cluster::Incarnation gone = 0;
+    /// The sender's UCX, as UcxWorker::version(): what another one makes of its address is anybody's guess.
+    std::uint32_t ucx = 0;
     cluster::NodeId node = 0;
     cluster::NodeId nodes = 0;
     cluster::NodeId up = 0;  ///< how many others the sender is connected with
@@ -46,8 +49,10 @@ struct Leave {
     std::uint64_t messages = 0;
 };
 
-/// With `address` behind it: what UCX needs to reach its sender.
-[[nodiscard]] Frame frame_of(const Hello& hello, std::span<const std::byte> address);
+/// With `address` behind it, what UCX needs to reach its sender, and a seal over both (hello_seal.hpp).
+[[nodiscard]] Frame frame_of(const Hello& hello, std::span<const std::byte> address, std::string_view secret);
+/// Before anything in a hello is believed. False: it was damaged on its way, or its sender has another secret.
+[[nodiscard]] bool has_seal(const Frame& hello, std::string_view secret);
 [[nodiscard]] Frame frame_of(const Expelled& expelled);
 [[nodiscard]] Frame frame_of(const Leave& leave);
 /// These throw std::runtime_error if the frame is not of that kind.
@@ -64,6 +69,8 @@ public:
     void add(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
     /// None: it has not come as a whole. Throws std::runtime_error if this is something else.
     [[nodiscard]] std::optional<Frame> next();
+    /// Of a frame that has not come as a whole.
+    [[nodiscard]] bool has_piece() const noexcept { return !bytes_.empty(); }
 
 private:
     std::vector<std::byte> bytes_;

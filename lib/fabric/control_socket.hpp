@@ -59,6 +59,7 @@ public:
     /// Sends it sooner or later; not at all if the other side takes nothing.
     void post(const Frame& frame);
     [[nodiscard]] std::optional<Frame> next() { return reader_.next(); }
+    [[nodiscard]] bool has_piece() const noexcept { return reader_.has_piece(); }
     [[nodiscard]] bool is_connecting() const noexcept { return connecting_; }
     [[nodiscard]] bool has_to_write() const noexcept { return connecting_ || !out_.empty(); }
     /// Of the last failure.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "fabric/hello_seal.hpp"
 
 namespace weir::fabric {
 
@@ -37,6 +38,16 @@ store::Descriptor make_poll() {
     return poll;
 }
 
+std::string ucx_version_text(std::uint32_t version) {
+    return fmt::format("{}.{}", version >> 16U, version & 0xffffU);
+}
+
+/// Why a hello without the right seal came, as far as it can be known.
+std::string unsealed_text(const std::string& where, bool has_secret) {
+    return fmt::format("a hello {} is damaged{}; it was not believed", where,
+                       has_secret ? ", or of a node that has another secret" : ", or of a node that has a secret");
+}
+
 void watch_fd(int poll, int fd, int operation, std::uint32_t events) noexcept {
     epoll_event event{};
     event.events = events;
@@ -49,6 +60,7 @@ void watch_fd(int poll, int fd, int operation, std::uint32_t events) noexcept {
 Links::Links(const UcxNetwork::Config& config, LinkTable& table, Notices& notices, UcxWorker& worker,
              Transfers& transfers)
     : config_(config), table_(table), notices_(notices), worker_(worker), transfers_(transfers), poll_(make_poll()) {
+    static_cast<void>(seal_of({}, config.secret));  // that libcrypto is missing is said now, not when somebody calls
     for (const std::string& address : config.addresses) addresses_.emplace_back(address);
     listener_ = listen_at(addresses_[config.self]);
     watch_fd(poll_.get(), listener_.get(), EPOLL_CTL_ADD, EPOLLIN);
@@ -107,7 +119,9 @@ bool Links::look() {
 void Links::hang_up_late() {
     for (auto caller = callers_.begin(); caller != callers_.end();) {
         const auto here = caller++;
-        if (table_.now >= here->second.until) hang_up(here->first);
+        if (table_.now < here->second.until) continue;
+        if (here->second.connection.has_piece()) refuse_caller();
+        hang_up(here->first);
     }
 }
 
@@ -143,13 +157,13 @@ void Links::serve_caller(std::map<int, Caller>::iterator caller) {
     try {
         const auto frame = caller->second.connection.next();
         if (!frame && lives) return;
+        if (!frame && caller->second.connection.has_piece()) refuse_caller();
         unwatch(caller->second.connection);
         Connection connection = std::move(callers_.extract(caller).mapped().connection);
         if (frame) greet(std::move(connection), *frame);
     } catch (const std::runtime_error&) {
         hang_up(fd);
-        notices_.say(
-            fmt::format("something that is no node of this version called at {}", config_.addresses[config_.self]));
+        refuse_caller();
     }
 }
 
@@ -159,9 +173,23 @@ Hello Links::hello_for(const Link& link) const {
             .session = link.own_session,
             .incarnation = config_.incarnation,
             .gone = link.gone,
+            .ucx = UcxWorker::version(),
             .node = config_.self,
             .nodes = static_cast<cluster::NodeId>(table_.links.size()),
             .up = static_cast<cluster::NodeId>(up)};
+}
+
+Frame Links::hello_frame(const Link& link, std::span<const std::byte> address) const {
+    return frame_of(hello_for(link), address, config_.secret);
+}
+
+void Links::refuse_caller() {
+    refuse(fmt::format("something that is no node of this version called at {}", config_.addresses[config_.self]));
+}
+
+void Links::refuse(std::string why) {
+    ++refused_;
+    notices_.say(std::move(why));
 }
 
 /// Empty: it is one of us.
@@ -172,6 +200,9 @@ std::string Links::complaint_about(const Hello& hello) const {
                            here);
     if (hello.agreement != config_.agreement)
         return fmt::format("{} is of another cluster, or has another configuration", name_of(hello.node));
+    if (hello.ucx != UcxWorker::version())
+        return fmt::format("{} has UCX {}, and this node {}: all nodes need the same", name_of(hello.node),
+                           ucx_version_text(hello.ucx), ucx_version_text(UcxWorker::version()));
     if (hello.node == config_.self)
         return fmt::format("there is another node that takes itself for {}", name_of(hello.node));
     return {};
@@ -180,15 +211,15 @@ std::string Links::complaint_about(const Hello& hello) const {
 /// Somebody has called. Who may not talk gets a hello nevertheless, to see why.
 void Links::greet(Connection connection, const Frame& frame) {
     const Hello hello = hello_of(frame);
+    if (!has_seal(frame, config_.secret)) {
+        refuse(unsealed_text("that came to " + config_.addresses[config_.self], !config_.secret.empty()));
+        connection.post(hello_frame(Link{}, {}));
+        return;
+    }
     auto complaint = complaint_about(hello);
     if (complaint.empty() && hello.node < config_.self)
         complaint = fmt::format("{} calls, although it is to be called", name_of(hello.node));
-    if (!complaint.empty()) {
-        notices_.say(std::move(complaint));
-        if (hello.node < table_.links.size()) table_.links[hello.node].missed = true;
-        connection.post(frame_of(hello_for(Link{}), {}));
-        return;
-    }
+    if (!complaint.empty()) return turn_away(connection, hello, std::move(complaint));
     Link& link = table_.links[hello.node];
     if (over_ || is_over(connection, link, hello)) return;
     const bool is_twin = link.is_up() && link.life == hello.incarnation;
@@ -199,7 +230,13 @@ void Links::greet(Connection connection, const Frame& frame) {
     link.stage = Link::Stage::greeted;
     link.until = table_.now + meeting_time();
     watch(*link.connection, EPOLL_CTL_ADD);
-    link.connection->post(frame_of(hello_for(link), worker_.address()));
+    link.connection->post(hello_frame(link, worker_.address()));
+}
+
+void Links::turn_away(Connection& connection, const Hello& hello, std::string why) {
+    refuse(std::move(why));
+    if (hello.node < table_.links.size()) table_.links[hello.node].missed = true;
+    connection.post(hello_frame(Link{}, {}));
 }
 
 /// Whether one of the two lives is. If each takes the other one for dead, that stays who has more others, or is first.
@@ -254,7 +291,7 @@ void Links::serve_link(Link& link) {
         watch(connection, EPOLL_CTL_MOD);
         link.stage = Link::Stage::greeting;
         give_session(link);
-        connection.post(frame_of(hello_for(link), worker_.address()));
+        connection.post(hello_frame(link, worker_.address()));
     }
     const bool lives = connection.read();
     try {
@@ -264,7 +301,7 @@ void Links::serve_link(Link& link) {
             hear(link, *frame);
         }
     } catch (const std::runtime_error&) {
-        notices_.say(fmt::format("what answers at {} is no node of this version", name_of(link.node)));
+        refuse(fmt::format("what answers at {} is no node of this version", name_of(link.node)));
         return lose(link);
     }
     if (!lives && link.connection != nullptr) end(link);
@@ -300,11 +337,13 @@ void Links::hear(Link& link, const Frame& frame) {
 void Links::meet(Link& link, const Frame& frame) {
     if (link.stage != Link::Stage::greeting) return;
     const Hello hello = hello_of(frame);
-    auto complaint = complaint_about(hello);
+    auto complaint = has_seal(frame, config_.secret)
+                         ? complaint_about(hello)
+                         : unsealed_text("of " + name_of(link.node), !config_.secret.empty());
     if (complaint.empty() && hello.node != link.node)
         complaint = fmt::format("at the address of {} answers {}", name_of(link.node), name_of(hello.node));
     if (!complaint.empty()) {
-        notices_.say(std::move(complaint));
+        refuse(std::move(complaint));
         link.missed = true;
         return lose(link);
     }

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,8 @@ public:
     /// Tells the others; afterwards look() only waits until they have all that was sent.
     void leave();
     [[nodiscard]] bool is_alone() const noexcept;
+    /// Hellos that were not believed, and connections that began with something else.
+    [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
     /// Leaves at once, without a word.
     void close();
 
@@ -56,8 +60,12 @@ private:
     void serve_link(Link& link);
     void hear(Link& link, const Frame& frame);
     [[nodiscard]] Hello hello_for(const Link& link) const;
+    [[nodiscard]] Frame hello_frame(const Link& link, std::span<const std::byte> address) const;
     [[nodiscard]] std::string complaint_about(const Hello& hello) const;
+    void refuse(std::string why);
+    void refuse_caller();
     void greet(Connection connection, const Frame& frame);
+    void turn_away(Connection& connection, const Hello& hello, std::string why);
     [[nodiscard]] bool is_over(Connection& connection, const Link& link, const Hello& hello);
     void meet(Link& link, const Frame& frame);
     [[nodiscard]] bool adopt(Link& link, const Hello& hello, const Frame& frame);
@@ -85,6 +93,7 @@ private:
     store::Descriptor poll_;
     std::map<int, Caller> callers_;
     std::random_device random_;
+    std::uint64_t refused_ = 0;
     bool over_ = false;  ///< this life is, or it leaves: nobody is called or let in any more
 };
 

@@ -99,6 +99,7 @@ void Member::end_life() {
         before_ = account_;
     }
     before_.readout.held = 0;
+    refused_before_ = callers_refused_;
     network_.reset();
     node_.reset();
     while (!held_.empty()) forget({0, reinterpret_cast<std::uint64_t>(held_.begin()->first)}, false);
@@ -359,6 +360,8 @@ void Member::publish() {
     Account account = before_;
     if (ask_transports_ns_ && now_ >= *ask_transports_ns_) note_transports();
     account.transports.assign(transports_.begin(), transports_.end());
+    if (network_) callers_refused_ = refused_before_ + network_->refused();
+    account.callers_refused = callers_refused_;
     account.self = self();
     account.lives = lives_;
     account.readout += node_->readout_stats();

@@ -141,6 +141,8 @@ private:
     std::uint64_t events_left_ = 0;
     std::vector<std::uint64_t> waited_for_ns_;
     std::uint64_t malformed_parts_ = 0;
+    std::uint64_t callers_refused_ = 0;
+    std::uint64_t refused_before_ = 0;  ///< by lives that are over
 
     // A builder.
     BlockQueue* queue_ = nullptr;

@@ -19,6 +19,7 @@ struct UcxLibrary {
     WEIR_LIBRARY_FUNCTION(ucp_ep_close_nbx);
     WEIR_LIBRARY_FUNCTION(ucp_ep_create);
     WEIR_LIBRARY_FUNCTION(ucp_ep_print_info);
+    WEIR_LIBRARY_FUNCTION(ucp_get_version);
     WEIR_LIBRARY_FUNCTION(ucp_get_version_string);
     WEIR_LIBRARY_FUNCTION(ucp_init_version);
     WEIR_LIBRARY_FUNCTION(ucp_request_free);

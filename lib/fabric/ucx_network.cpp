@@ -88,6 +88,7 @@ public:
     }
     [[nodiscard]] bool is_flushed() const noexcept { return notices_.empty() && transfers_.is_flushed(); }
 
+    [[nodiscard]] std::uint64_t refused() const noexcept { return links_.refused(); }
     [[nodiscard]] std::vector<std::string> transports() const {
         std::set<std::string> names;
         for (const Link& link : table_.links)
@@ -148,6 +149,10 @@ bool UcxNetwork::arm() {
 
 bool UcxNetwork::is_flushed() const noexcept {
     return state_->is_flushed();
+}
+
+std::uint64_t UcxNetwork::refused() const noexcept {
+    return state_->refused();
 }
 
 std::vector<std::string> UcxNetwork::transports() const {

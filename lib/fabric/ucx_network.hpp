@@ -49,6 +49,8 @@ public:
         cluster::Incarnation incarnation = 1;
         /// Nodes talk to each other only if this is the same: what they have to agree on, as a number.
         std::uint64_t agreement = 0;
+        /// Nor do they without the same secret, which never crosses the network. Empty: none is asked for.
+        std::string secret;
         std::string transports = "all";                     ///< UCX_TLS: "all", "tcp", "rc,tcp", …
         core::TimeNs silence_ns = 2 * core::ns_per_s;       ///< after which a node counts as gone
         core::TimeNs reconnect_ns = 200 * core::ns_per_ms;  ///< between tries to reach a node
@@ -74,6 +76,8 @@ public:
     /// Everything that was sent has left, or its receiver is gone.
     [[nodiscard]] bool is_flushed() const noexcept;
 
+    /// Hellos that were not believed, and connections that began with something else.
+    [[nodiscard]] std::uint64_t refused() const noexcept;
     /// Those that UCX has chosen so far, to all other nodes: "tcp/eth0".
     [[nodiscard]] std::vector<std::string> transports() const;
     /// What UCX is, and these, in a few words.

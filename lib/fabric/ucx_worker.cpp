@@ -117,6 +117,14 @@ void UcxWorker::open_worker() {
     for (unsigned id = active_messages; id-- > 0;) receive(id, drop_active_message, nullptr);
 }
 
+std::uint32_t UcxWorker::version() {
+    unsigned major = 0;
+    unsigned minor = 0;
+    unsigned release = 0;
+    ucx().ucp_get_version(&major, &minor, &release);
+    return major << 16U | minor;
+}
+
 void UcxWorker::receive(unsigned id, ucp_am_recv_callback_t callback, void* arg) {
     ucp_am_handler_param_t params{};
     params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;

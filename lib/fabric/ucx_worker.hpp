@@ -70,6 +70,8 @@ public:
     bool progress() { return ucx().ucp_worker_progress(worker_) != 0; }
     [[nodiscard]] bool arm();
     [[nodiscard]] int wait_fd() const noexcept { return fd_; }
+    /// UCX's, without the last number, which is for mended mistakes: 1.13.1 gives 0x1000d.
+    [[nodiscard]] static std::uint32_t version();
     /// What others need to reach it.
     [[nodiscard]] const std::vector<std::byte>& address() const noexcept { return address_; }
     [[nodiscard]] std::size_t header_bytes_max() const noexcept { return header_bytes_max_; }

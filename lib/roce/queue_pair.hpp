@@ -67,7 +67,7 @@ struct QueuePair {
     std::optional<std::uint32_t> peer_qp{};
     /// wire::roce_address of the peer; without it the first sender is the peer.
     std::optional<std::uint64_t> peer_address{};
-    /// The first PSN; without it that of the first packet that starts a message.
+    /// The first PSN; without it that of the first packet that starts a message and is borne out by a second one.
     std::optional<std::uint32_t> psn{};
     std::uint32_t path_mtu = 0;  ///< 256 .. 4096; 0: as the first message of several packets shows it
     std::uint16_t pkey = wire::roce_pkey_default;

@@ -8,6 +8,7 @@
 
 #include "config/node_view.hpp"
 #include "fabric/part_sink.hpp"
+#include "run/cluster_secret.hpp"
 #include "run/privileges.hpp"
 
 namespace weir::run {
@@ -132,6 +133,7 @@ std::unique_ptr<fabric::Member> make_member(const ClusterPart& part) {
     }
     config.network.self = static_cast<cluster::NodeId>(part.node);
     config.network.agreement = config::agreement(part.whole);
+    config.network.secret = read_cluster_secret(cluster.secret_file);
     config.network.transports = cluster.transports;
     config.network.silence_ns = cluster.silence_ms * core::ns_per_ms;
     config.settings = config::cluster_settings(part.whole);
@@ -216,6 +218,7 @@ nlohmann::json cluster_json(const ClusterPart& part, const fabric::Account& acco
     nlohmann::json json = {{"node", part.self().name},           {"role", name_of(part.self().role)},
                            {"block", part.whole.cluster->block}, {"lives", account.lives},
                            {"settled", account.settled},         {"lost_blocks", losses_json(account.losses)}};
+    json["callers_refused"] = account.callers_refused;
     json["transports"] = account.transports;
     json["nodes"] = nlohmann::json::array();
     const auto& nodes = part.whole.cluster->nodes;

@@ -8,10 +8,22 @@ namespace weir::serve {
 namespace {
 
 constexpr std::array<std::string_view, 4> state_names{"idle", "arming", "running", "stopping"};
+struct CommandText {
+    std::string_view name;
+    std::string_view sentence;
+};
+
 constexpr std::array all_commands{Command::start,    Command::stop,          Command::new_run,
                                   Command::snapshot, Command::flight_record, Command::abort};
-constexpr std::array<std::string_view, all_commands.size()> command_names{"start",    "stop",          "new_run",
-                                                                          "snapshot", "flight_record", "abort"};
+/// By command: the only list of them. The API, `weir ctl` and its help are made of it.
+constexpr std::array<CommandText, all_commands.size()> command_texts{{
+    {"start", "begins a run"},
+    {"stop", "ends it, and waits until everything is written"},
+    {"new_run", "ends it, and begins the next"},
+    {"snapshot", "saves the account so far"},
+    {"flight_record", "saves the packets that the flight recorder has"},
+    {"abort", "ends the run, or its start, without waiting for what is under way"},
+}};
 
 }  // namespace
 
@@ -20,7 +32,11 @@ std::string_view name_of(State state) noexcept {
 }
 
 std::string_view name_of(Command command) noexcept {
-    return command_names[static_cast<std::size_t>(command)];
+    return command_texts[static_cast<std::size_t>(command)].name;
+}
+
+std::string_view sentence_of(Command command) noexcept {
+    return command_texts[static_cast<std::size_t>(command)].sentence;
 }
 
 std::span<const Command> commands() noexcept {
@@ -28,9 +44,9 @@ std::span<const Command> commands() noexcept {
 }
 
 std::optional<Command> command_of(std::string_view name) noexcept {
-    const auto* const found = std::ranges::find(command_names, name);
-    if (found == command_names.end()) return std::nullopt;
-    return all_commands[static_cast<std::size_t>(found - command_names.begin())];
+    const auto* const found = std::ranges::find(command_texts, name, &CommandText::name);
+    if (found == command_texts.end()) return std::nullopt;
+    return all_commands[static_cast<std::size_t>(found - command_texts.begin())];
 }
 
 bool is_allowed(State state, Command command, bool records) noexcept {

@@ -34,6 +34,8 @@ enum class Happening : std::uint8_t {
 
 [[nodiscard]] std::string_view name_of(State state) noexcept;
 [[nodiscard]] std::string_view name_of(Command command) noexcept;
+/// What it does, in a few words: "begins a run".
+[[nodiscard]] std::string_view sentence_of(Command command) noexcept;
 /// In the order of the API.
 [[nodiscard]] std::span<const Command> commands() noexcept;
 /// Nothing if there is no such command.

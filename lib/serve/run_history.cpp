@@ -32,6 +32,14 @@ void RunHistory::add(const Run& run, const run::Session::Result& result) {
     if (runs_.size() > runs_max) runs_.pop_back();
 }
 
+nlohmann::json RunHistory::log_line(const std::string& trouble) const {
+    nlohmann::json line = latest();
+    line["run"] = line["number"];
+    line.erase("number");
+    if (!trouble.empty()) line["error"] = trouble;
+    return line;
+}
+
 nlohmann::json RunHistory::json() const {
     return nlohmann::json(runs_);
 }

@@ -31,6 +31,8 @@ public:
     [[nodiscard]] nlohmann::json json() const;
     /// The newest; null if there is none.
     [[nodiscard]] nlohmann::json latest() const { return runs_.empty() ? nlohmann::json() : runs_.front(); }
+    /// The newest as a line of the run log; `trouble`: what went wrong with it, or with keeping its report.
+    [[nodiscard]] nlohmann::json log_line(const std::string& trouble) const;
 
 private:
     std::deque<nlohmann::json> runs_;

@@ -370,11 +370,8 @@ void Service::end_run(run::Session& session, RunHistory::Run& run) {
             if (trouble.empty()) trouble = error.what();
         }
     desk_.set_error(trouble);
-    nlohmann::json line = history_.latest();
-    line["run"] = line["number"];
-    line.erase("number");
     station_.set_run_ended(session.stop_reason());
-    happened(Happening::closed, std::move(line));
+    happened(Happening::closed, history_.log_line(trouble));
     // Of new_run only half is done.
     if (!start_next_)
         finish_commands(fmt::format("run {} ended: {}", run.number, answer_text(result.report)), result.failure);

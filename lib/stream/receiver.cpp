@@ -6,6 +6,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/foreign_json.hpp"
@@ -112,6 +113,16 @@ std::optional<std::uint64_t> total(const StreamMessage& end, std::string_view ke
 }  // namespace
 
 std::string_view SeriesAccount::lossless(std::string& why) const {
+    if (unwritten > 0) {
+        why = fmt::format("{} events of series {} came and could not be written: {}", unwritten, id, unwritten_cause);
+        return "no";
+    }
+    if (conflicts > 0) {
+        why = fmt::format(
+            "{} messages of series {} contradict others: an event under two image ids, or an image id for two events",
+            conflicts, id);
+        return "no";
+    }
     const std::uint64_t gone = missing + refused;
     if (gone > 0 || dropped.value_or(0) > 0) {
         why = fmt::format("{} events of series {} never came{}", missing, id,
@@ -245,27 +256,56 @@ void Receiver::begin(const StreamMessage& message) {
     config.name = as_name(message.series_unique_id);
     config.series_id = message.series_id;
     config.start_json = text_of(start);
-    run_ = std::make_unique<SeriesRun>(config);
-    next_image_ = 0;
+    next_image_ = taken_ = 0;
+    ids_ = numbers_ = SeenNumbers();
     SeriesAccount account;
     account.id = message.series_id;
     account.unique_id = message.series_unique_id;
-    account.path = run_->path().string();
-    account_.series.push_back(std::move(account));
+    account.path = config.path.string();
+    account_.series.push_back(std::move(account));  // first: what cannot be written belongs to it
+    run_ = std::make_unique<SeriesRun>(config);
+    account_.series.back().path = run_->path().string();
+}
+
+/// Image ids count all that a sender sends, and a weir says which event each is of: one event has one id, and one id
+/// one event. Empty: nothing speaks against it.
+std::string Receiver::contradiction(const StreamMessage& message, const std::optional<store::EventInfo>& event) const {
+    if (!event) return {};
+    const bool has_been = numbers_.has({event->epoch, event->id});
+    const bool id_has_been = ids_.has({0, message.image_id});
+    if (has_been && !id_has_been)
+        return fmt::format("conflict: event {} came before under another image id than {}", event->id,
+                           message.image_id);
+    if (!has_been && id_has_been)
+        return fmt::format("conflict: image id {} came before with another event than {}", message.image_id, event->id);
+    return {};
 }
 
 void Receiver::take_event(const StreamMessage& message) {
+    in_hand_ = true;
     if (!is_open(message)) begin(message);
     SeriesAccount& series = account_.series.back();
-    if (message.image_id < next_image_) {
+    std::string problem;
+    const auto event = event_of(message, problem);
+    const std::string conflict = contradiction(message, event);
+    if (!conflict.empty()) {
+        ++series.conflicts;
+        complain(conflict);
+    } else if (message.image_id < next_image_) {
         ++series.refused;
         complain(fmt::format("image {} comes after image {}", message.image_id, next_image_ - 1));
-        return;
     }
+    in_hand_ = false;
+    if (message.image_id < next_image_) return;
     series.missing += message.image_id - next_image_;
     next_image_ = message.image_id + 1;
-    const std::string problem = run_->add(message);
+    ids_.add({0, message.image_id});
+    if (!conflict.empty()) return;
+    if (event) numbers_.add({event->epoch, event->id});
+    ++taken_;
+    if (problem.empty()) problem = run_->add(message, event);
     if (!problem.empty()) {
+        --taken_;
         ++series.refused;
         complain(fmt::format("image {}: {}", message.image_id, problem));
     }
@@ -284,6 +324,21 @@ void Receiver::take_end(const StreamMessage& message) {
 
 void Receiver::fail(const std::string& why) {
     account_.failed = why;
+    if (account_.series.empty()) return;
+    SeriesAccount& series = account_.series.back();
+    const std::uint64_t came = taken_ + (std::exchange(in_hand_, false) ? 1 : 0);
+    if (run_ == nullptr && came == 0) return;
+    series.received = run_ != nullptr ? run_->stayed() : 0;
+    series.incomplete = std::min(series.incomplete, series.received);
+    series.unwritten = came - std::min(came, series.received);
+    series.unwritten_cause = why;
+    if (run_ == nullptr) return;
+    try {
+        run_->close_what_stayed({{"stream", receive_json(account_)["series"].back()}});
+    } catch (const core::RunError&) {
+        // It stays under its hidden name, as after a crash.
+    }
+    series.path = run_->path().string();
     run_.reset();
 }
 
@@ -295,6 +350,7 @@ void Receiver::finish() {
     run_->close(manifest);
     series.path = run_->path().string();
     run_.reset();
+    taken_ = 0;
 }
 
 nlohmann::json receive_json(const ReceiveAccount& account) {
@@ -311,6 +367,8 @@ nlohmann::json receive_json(const ReceiveAccount& account) {
                               {"incomplete", one.incomplete},
                               {"missing", one.missing},
                               {"refused", one.refused},
+                              {"conflicts", one.conflicts},
+                              {"unwritten", one.unwritten},
                               {"started", one.started},
                               {"ended", one.ended},
                               {"lossless", one.lossless(why)}};

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stream/seen_numbers.hpp"
 #include "stream/series_run.hpp"
 #include "stream/zmq.hpp"
 
@@ -21,11 +22,14 @@ namespace weir::stream {
 struct SeriesAccount {
     std::uint64_t id = 0;
     std::string unique_id;
-    std::string path;                        ///< of its run
-    std::uint64_t received = 0;              ///< events that are in the run
-    std::uint64_t incomplete = 0;            ///< of them
-    std::uint64_t missing = 0;               ///< numbers of images that never came
-    std::uint64_t refused = 0;               ///< messages that were no event, or came twice
+    std::string path;              ///< of its run
+    std::uint64_t received = 0;    ///< events that are in the run
+    std::uint64_t incomplete = 0;  ///< of them
+    std::uint64_t missing = 0;     ///< numbers of images that never came
+    std::uint64_t refused = 0;     ///< messages that were no event, or came twice
+    std::uint64_t conflicts = 0;   ///< messages of which the number says one event and the image id another
+    std::uint64_t unwritten = 0;   ///< events that came and could not be written
+    std::string unwritten_cause;
     bool started = false;                    ///< its start came
     bool ended = false;                      ///< its end came
     std::optional<std::uint64_t> announced;  ///< events, by its sender: none other than those came
@@ -63,7 +67,8 @@ public:
     void take(std::span<const std::byte> message);
     /// Closes the run that is open.
     void finish();
-    /// Nothing more can be written, which is why one of the others threw; what there is of the run stays as it is.
+    /// Nothing more can be written, which is why one of the others threw: the run ends with what is on the disk, or
+    /// stays under its hidden name if not even its end finds room.
     void fail(const std::string& why);
 
     [[nodiscard]] const ReceiveAccount& account() const noexcept { return account_; }
@@ -74,6 +79,8 @@ private:
     void take_end(const StreamMessage& message);
     void begin(const StreamMessage& message);
     void complain(const std::string& what);
+    [[nodiscard]] std::string contradiction(const StreamMessage& message,
+                                            const std::optional<store::EventInfo>& event) const;
     [[nodiscard]] bool is_open(const StreamMessage& message) const;
     [[nodiscard]] std::filesystem::path free_path(const StreamMessage& message) const;
 
@@ -84,6 +91,10 @@ private:
     ReceiveAccount account_;
     std::unique_ptr<SeriesRun> run_;  ///< of the last series of the account; null: it is closed
     std::uint64_t next_image_ = 0;
+    SeenNumbers ids_;          ///< of images of this series
+    SeenNumbers numbers_;      ///< of its events, where a weir sends them
+    std::uint64_t taken_ = 0;  ///< events that went to the run
+    bool in_hand_ = false;     ///< there is one that has not gone there yet
 };
 
 /// The account, for programs.

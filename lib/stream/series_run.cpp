@@ -47,10 +47,7 @@ SeriesRun::SeriesRun(const Config& config) : run_(writer_config(config)), buffer
     blocks_.reset(buffer_.span());
 }
 
-std::string SeriesRun::add(const StreamMessage& message) {
-    std::string problem;
-    const auto event = event_of(message, problem);
-    if (!problem.empty()) return problem;
+std::string SeriesRun::add(const StreamMessage& message, const std::optional<EventInfo>& event) {
     pieces_.clear();
     unpacked_.clear();
     return event ? add_own(message, *event) : add_foreign(message);
@@ -223,6 +220,12 @@ void SeriesRun::close(const nlohmann::json& manifest) {
     flush();
     nlohmann::json own = manifest;
     own["ledger"]["events"] = {{"written", events_}};
+    run_.close(own);
+}
+
+void SeriesRun::close_what_stayed(const nlohmann::json& manifest) {
+    nlohmann::json own = manifest;
+    own["ledger"]["events"] = {{"written", stayed()}};
     run_.close(own);
 }
 

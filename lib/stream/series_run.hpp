@@ -30,10 +30,15 @@ public:
     };
     explicit SeriesRun(const Config& config);
 
-    /// Writes an image or another event. Empty, or what keeps it from being one; nothing of it is written then.
-    [[nodiscard]] std::string add(const StreamMessage& message);
+    /// Writes an image or another event; `event` is what event_of() says of it. Empty, or what keeps it from being one;
+    /// nothing of it is written then.
+    [[nodiscard]] std::string add(const StreamMessage& message, const std::optional<store::EventInfo>& event);
     /// The run is whole. `manifest` goes with it.
     void close(const nlohmann::json& manifest);
+    /// After one of these threw: ends the run with what stayed on the disk.
+    void close_what_stayed(const nlohmann::json& manifest);
+    /// Events that are in the file; others are in a buffer, or could not be written.
+    [[nodiscard]] std::uint64_t stayed() const noexcept { return run_.stats().events; }
 
     [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
     [[nodiscard]] std::uint64_t incomplete() const noexcept { return incomplete_; }

@@ -49,6 +49,24 @@ TEST(WatchVerdict, ASinkThatFailsLosesData) {
     EXPECT_EQ(watch_verdict(document).detail, "No space left on device");
 }
 
+/// It said "No run", where the page named the lost blocks.
+TEST(WatchVerdict, ANodeThatManagesSaysWhatIsLost) {
+    nlohmann::json document{{"status", {{"state", "running"}, {"error", ""}}}, {"run", nullptr}};
+    document["cluster"] = {{"nodes", {{{"name", "ru0"}, {"up", true}}, {{"name", "bu0"}, {"up", false}}}},
+                           {"lost_blocks", {{"builder_down", 1}, {"nothing_held", 1}}},
+                           {"manager", {{"manages", true}, {"assigned", 20}, {"assigned_again", 0}}}};
+    WatchVerdict verdict = watch_verdict(document);
+    EXPECT_EQ(verdict.level, Level::lost);
+    EXPECT_EQ(verdict.headline, "2 blocks lost whole");
+    EXPECT_EQ(verdict.detail, "20 blocks given out.");
+    document["cluster"]["lost_blocks"] = {{"builder_down", 0}, {"nothing_held", 0}};
+    EXPECT_EQ(watch_verdict(document).headline, "Not here: bu0");
+    document["cluster"]["nodes"][1]["up"] = true;
+    EXPECT_EQ(watch_verdict(document).headline, "All nodes are here, and this one manages");
+    document["status"]["error"] = "no network";
+    EXPECT_EQ(watch_verdict(document).headline, "No run: no network");
+}
+
 TEST(WatchVerdict, WhatNeverCameIsNoGoodNews) {
     nlohmann::json document = watched_run();
     document["ledger"]["packets"]["received"] = 0;

@@ -179,6 +179,58 @@ TEST(ControlListener, ManySilentOnesDoNotUseUpItsDescriptors) {
     EXPECT_NE(accepted(listener), nullptr);
 }
 
+/// The oldest of 64 was let go, whether it had spoken or not. False: it took so long that the client was turned away.
+bool waits_among_silent_ones() {
+    ControlListener listener("127.0.0.1", 0);
+    const FileDescriptor client = raw_client(listener);
+    const auto begin = std::chrono::steady_clock::now();
+    tell(client, R"({"type":"hello","n":7})"
+                 "\n");
+    std::vector<FileDescriptor> silent;
+    for (int i = 0; i < 80; ++i) {
+        silent.push_back(raw_client(listener));
+        if (i % 8 == 7) listener.turn_away_others("busy");  // as while another client is served
+    }
+    if (std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(900)) return false;
+    const auto server = accepted(listener);
+    EXPECT_NE(server, nullptr);
+    if (server != nullptr) {
+        EXPECT_EQ(server->receive("hello", 60)["n"], 7);
+    }
+    EXPECT_FALSE(listener.accept(0)) << "the others have said nothing";
+    return true;
+}
+
+TEST(ControlListener, ManySilentOnesDoNotPushOutAClientThatWaits) {
+    for (int tries = 0; tries < 50; ++tries)
+        if (waits_among_silent_ones()) return;
+    GTEST_SKIP() << "this machine is too slow";
+}
+
+/// As while a client is served: each turn looks at the silent ones too, and none of them is waited for.
+TEST(ControlListener, SilentOnesDoNotDelayTheWordThatItIsBusy) {
+    ControlListener listener("127.0.0.1", 0);
+    std::vector<FileDescriptor> silent;
+    for (int i = 0; i < 60; ++i) {
+        silent.push_back(raw_client(listener));
+        if (i % 2 == 0) tell(silent.back(), "{\"type\":");
+        if (i % 8 == 7) listener.turn_away_others("busy");
+    }
+    const auto client = ControlConnection::connect("127.0.0.1", listener.port(), 0);
+    client->send({{"type", "hello"}});
+    const auto begin = std::chrono::steady_clock::now();
+    int turns = 0;
+    for (; turns < 60'000 && !client->gone(); ++turns) {
+        listener.turn_away_others("busy");
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(failure_of(*client, 60), "busy");
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1)) << "it may be the same one";
+    char byte = 0;
+    for (const FileDescriptor& one : silent)
+        EXPECT_LT(::recv(one.get(), &byte, 1, MSG_DONTWAIT), 0) << "nobody who is silent is told, or let go";
+}
+
 TEST(ControlListener, WhoIsTurnedAwayReadsWhy) {
     ControlListener listener("127.0.0.1", 0);
     const auto client = ControlConnection::connect("127.0.0.1", listener.port(), 0);

@@ -158,6 +158,13 @@ class Ctl(unittest.TestCase):
         self.assertIn("did you mean flight-record?", self.ctl("flight-recrod", status=2))
         self.assertNotIn("did you mean", self.ctl("xyzzy", status=2))
 
+    def test_help_has_each_command(self):
+        text = self.ctl("--help")
+        for name, words in (("status", "the default"), ("start", "begins a run"), ("stop", "ends it, and waits"), ("new-run", "begins the next"), ("snapshot", "the account so far"),
+                            ("flight-record", "the flight recorder has"), ("abort", "without waiting"), ("get PATH", "a value"), ("set PATH VALUE", "what the next run is to be")):
+            [line] = [line for line in text.splitlines() if line.startswith(f"  {name}  ")]
+            self.assertIn(words, line)
+
     def test_values(self):
         self.assertEqual(self.ctl("get", "status/state"), "idle\n")
         self.assertEqual(json.loads(self.ctl("get", "status")), {"state": "idle", "error": ""})

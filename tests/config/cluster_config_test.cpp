@@ -171,6 +171,7 @@ TEST(ClusterConfig, AgreesOnWhatAnEventIsMadeOf) {
              {{"[events]", "[[reduce]]\nkind = \"zstd\"\n[events]"}},
              {{"sources = 4", "sources = 4\nmemory = \"64MiB\""}},
              {{"block = 4", "block = 4\nmemory = \"64MiB\""}},
+             {{"block = 4", "block = 4\nsecret_file = \"/etc/secret\""}},
              {{"data/{node}", "elsewhere/{node}"}},
              {{"[events]", packets_sink + "[events]"}},
              {{"[cluster]", "name = \"another\"\n[cluster]"}},

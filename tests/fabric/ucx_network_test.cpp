@@ -32,6 +32,7 @@
 #include "effort.hpp"
 #include "fabric/control_frame.hpp"
 #include "fabric/control_socket.hpp"
+#include "fabric/hello_seal.hpp"
 #include "fabric/transfers.hpp"
 #include "fabric/ucx_worker.hpp"
 
@@ -439,7 +440,7 @@ TEST_F(UcxNetworkTest, IsNotHarmedByStrangers) {
     strangers.emplace_back(addresses[0]);  // says nothing
     strangers.emplace_back(addresses[0]).send(std::vector<std::byte>(200));
     const auto hello =
-        frame_bytes(frame_of(Hello{.agreement = 17, .incarnation = 9, .node = 1, .nodes = 2}, bytes_of(40, 1)));
+        frame_bytes(frame_of(Hello{.agreement = 17, .incarnation = 9, .node = 1, .nodes = 2}, bytes_of(40, 1), ""));
     strangers.emplace_back(addresses[0]).send({hello.begin(), hello.begin() + 20});
     strangers.emplace_back(addresses[0]).send(frame_bytes({.kind = FrameKind::go, .body = {}}));
     strangers.emplace_back(addresses[0]).send(frame_bytes(frame_of(Expelled{.from = 1, .to = 1})));
@@ -456,13 +457,144 @@ TEST_F(UcxNetworkTest, IsNotHarmedByStrangers) {
     EXPECT_EQ(members[0].witness.said.size(), 1U);
 }
 
+Hello hello_of_node_1(Incarnation incarnation = 1) {
+    return {
+        .agreement = 17, .session = 1, .incarnation = incarnation, .ucx = UcxWorker::version(), .node = 1, .nodes = 2};
+}
+
+std::vector<std::byte> with_flipped(std::vector<std::byte> bytes, std::size_t at, std::byte bits) {
+    bytes[at] ^= bits;
+    return bytes;
+}
+
+/// The first so many bytes of the body, as a frame that says so.
+Frame cut(Frame frame, std::size_t bytes) {
+    frame.body.resize(bytes);
+    return frame;
+}
+
+/// UCX ends the process if it is given such an address: an assertion in ucp_address_unpack() or after it.
+TEST_F(UcxNetworkTest, RefusesAHelloThatIsDamagedAnywhere) {
+    addresses = free_addresses(2);
+    members.emplace_back(config_of(addresses, 0));
+    UcxNetwork& network = *members[0].network;
+    const UcxWorker worker("all", 1);
+    const Frame good = frame_of(hello_of_node_1(), worker.address(), "");
+    std::vector<std::byte> bytes;
+    append_frame(bytes, good);
+    std::uint64_t sent = 0;
+    const auto call = [&](const std::vector<std::byte>& hello) {
+        Stranger(addresses[0]).send(hello);
+        ++sent;
+        return wait_until(members, [&] { return network.refused() == sent; });
+    };
+    for (std::size_t at = 0; at < bytes.size(); ++at)
+        for (const std::byte bits : {std::byte{0x01}, std::byte{0x80}, std::byte{0xff}})
+            ASSERT_TRUE(call(with_flipped(bytes, at, bits))) << "byte " << at;
+    for (std::size_t left = 0; left < good.body.size(); ++left) {
+        std::vector<std::byte> shorter;
+        append_frame(shorter, cut(good, left));
+        ASSERT_TRUE(call(shorter)) << left << " bytes of the body";
+        if (left == 0) continue;  // who says nothing is not counted
+        ASSERT_TRUE(call({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(left)})) << left << " bytes";
+    }
+    EXPECT_TRUE(members[0].witness.has_said("is damaged"));
+    EXPECT_TRUE(members[0].witness.log.empty());
+    members.emplace_back(config_of(addresses, 1));
+    ASSERT_TRUE(all_up(members));
+    EXPECT_EQ(network.refused(), sent);
+}
+
+TEST_F(UcxNetworkTest, RefusesAnAnswerThatIsDamaged) {
+    addresses = free_addresses(2);
+    const store::Descriptor listener = listen_at(HostAddress(addresses[0]));
+    members.emplace_back(config_of(addresses, 1));
+    UcxNetwork& network = *members[0].network;
+    const UcxWorker worker("all", 1);
+    Hello hello = hello_of_node_1();
+    hello.node = 0;
+    std::vector<std::byte> bytes;
+    append_frame(bytes, frame_of(hello, worker.address(), ""));
+    std::uint64_t sent = 0;
+    for (std::size_t at = 12; at < bytes.size(); at += 7) {
+        int socket = -1;
+        ASSERT_TRUE(wait_until(members, [&] {
+            socket = ::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+            return socket >= 0;
+        }));
+        Connection caller{store::Descriptor(socket)};
+        ASSERT_TRUE(wait_until(members, [&] {
+            static_cast<void>(caller.read());
+            return caller.next().has_value();
+        }));
+        const auto damaged = with_flipped(bytes, at, std::byte{0xff});
+        ASSERT_EQ(::send(socket, damaged.data(), damaged.size(), MSG_NOSIGNAL), static_cast<ssize_t>(damaged.size()));
+        ++sent;
+        ASSERT_TRUE(wait_until(members, [&] { return network.refused() == sent; })) << "byte " << at;
+    }
+    EXPECT_TRUE(members[0].witness.has_said("a hello of node0"));
+    EXPECT_TRUE(members[0].witness.log.empty());
+}
+
+TEST_F(UcxNetworkTest, LetsInOnlyWhoKnowsTheSecret) {
+    addresses = free_addresses(2);
+    auto config = config_of(addresses, 0);
+    config.secret = std::string(100, 's');
+    members.emplace_back(config);
+    config = config_of(addresses, 1);
+    config.secret = std::string(99, 's') + "S";
+    members.emplace_back(config);
+    ASSERT_TRUE(
+        wait_until(members, [&] { return members[0].network->refused() > 1 && members[1].network->refused() > 1; }));
+    for (const Member& member : members) {
+        EXPECT_TRUE(member.witness.has_said("of a node that has another secret"));
+        EXPECT_TRUE(member.witness.log.empty());
+    }
+    members.pop_back();
+    members.emplace_back(config_of(addresses, 1));
+    ASSERT_TRUE(wait_until(members, [&] { return members[1].network->refused() > 0; }));
+    EXPECT_TRUE(members[1].witness.has_said("of a node that has a secret"));
+    members.pop_back();
+    config.secret = std::string(100, 's');
+    members.emplace_back(config);
+    EXPECT_TRUE(all_up(members));
+}
+
+TEST_F(UcxNetworkTest, RefusesAnotherUcx) {
+    addresses = free_addresses(2);
+    members.emplace_back(config_of(addresses, 0));
+    const UcxWorker worker("all", 1);
+    Hello hello = hello_of_node_1();
+    hello.ucx ^= 1U;
+    std::vector<std::byte> bytes;
+    append_frame(bytes, frame_of(hello, worker.address(), ""));
+    Stranger(addresses[0]).send(bytes);
+    ASSERT_TRUE(wait_until(members, [&] { return members[0].network->refused() == 1; }));
+    EXPECT_TRUE(wait_until(members, [&] { return members[0].witness.has_said("all nodes need the same"); }));
+}
+
+TEST(HelloSeal, IsAnHmacOfSha256) {
+    // RFC 4231, test cases 2 and 6.
+    const auto hex = [](std::string_view text, std::string_view key) {
+        std::string digits;
+        for (const std::byte byte : seal_of(std::as_bytes(std::span(text)), key))
+            for (const unsigned half :
+                 {std::to_integer<unsigned>(byte >> 4U), std::to_integer<unsigned>(byte & std::byte{15})})
+                digits += "0123456789abcdef"[half];
+        return digits;
+    };
+    EXPECT_EQ(hex("what do ya want for nothing?", "Jefe"),
+              "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    EXPECT_EQ(hex("Test Using Larger Than Block-Size Key - Hash Key First", std::string(131, '\xaa')),
+              "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
 /// Meets node 0 of two as node 1, and then sends what it likes.
 class Impostor {
 public:
     Impostor(std::deque<Member>& members, const std::string& address) : worker("all", 1) {
         connection = Connection::to(HostAddress(address).resolve_now().front());
-        connection->post(
-            frame_of(Hello{.agreement = 17, .session = 1, .incarnation = 1, .node = 1, .nodes = 2}, worker.address()));
+        connection->post(frame_of(hello_of_node_1(), worker.address(), ""));
         std::optional<Frame> frame;
         EXPECT_TRUE(wait_until(members, [&] {
             if (connection->is_connecting()) return !connection->write();

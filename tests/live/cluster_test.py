@@ -747,6 +747,46 @@ class WrongTest(ClusterCase):
     def test_other_streams(self):
         self.two_that_differ(streams={"ru0": (50001, 50002), "ru1": (50003, 50005)})
 
+    def test_another_secret(self):
+        texts = {}
+        for name in ("cluster", "other"):
+            secret = self.folder / f"{name}.secret"
+            secret.write_text(f"the secret of {name}\n")
+            secret.chmod(0o600)
+            texts[name] = configuration(cluster=f'transports = "tcp"\njoin_wait_ms = 1000\nleave_ms = 500\nsecret_file = "{secret}"')
+        self.configure()
+        for name, text in texts.items():
+            (self.folder / f"{name}.toml").write_text(text)
+        builder = self.node("bu0", "--allow-empty")
+        other = self.node("ru0", capture=self.captures(events=50)["ru0"], config="other.toml")
+        for node in (builder, other):
+            node.wait_said("warning: cluster: a hello .* is damaged, or of a node that has another secret; it was not believed")
+        for node in (builder, other):
+            node.stop()
+            node.end()
+            self.assertGreater(node.report["cluster"]["callers_refused"], 0)
+        self.assertEqual(builder.report["packets"]["received"], 0)
+        (self.folder / "other.secret").chmod(0o644)
+        status, said = self.refused("--node", "bu0", config="other.toml")
+        self.assertEqual(status, 1)
+        self.assertIn("cluster.secret_file: ", said)
+        self.assertIn("chmod o-rw", said)
+
+    def test_the_same_secret(self):
+        secret = self.folder / "secret"
+        secret.write_text("open sesame\n")
+        secret.chmod(0o600)
+        self.configure(cluster=f'transports = "tcp"\nsecret_file = "{secret}"')
+        nodes = [self.node("bu0", "--allow-empty"), self.node("bu1", "--allow-empty")]
+        for node in nodes:
+            node.wait_running()
+            node.stop()
+        for node in nodes:
+            node.end()
+            self.assertEqual(node.report["cluster"]["callers_refused"], 0)
+        up = {one["name"] for node in nodes for one in node.report["cluster"]["nodes"] if one["up"]}
+        self.assertTrue(up >= {"bu0", "bu1"}, up)
+
     def refused(self, *options, environment=None, config="cluster.toml"):
         done = subprocess.run([live.Weir.program, "run", "--config", config, "--report", "r.json", *options], cwd=self.folder, capture_output=True,
                               text=True, timeout=live.PATIENCE_S, env={**os.environ, **(environment or {})})

@@ -201,6 +201,31 @@ class ResponderTest(live.Case):
         self.assert_all_there(run, contents)
         self.assertEqual(run.report["packets"]["dropped"]["unbound"], 0)
 
+    def without_psn(self, messages, strangers):
+        """Packets of somebody who takes the peer's address come first; nobody said at which PSN the peer begins."""
+        requester = Requester(self.network, messages)
+        text = config().replace(f"psn = [{FIRST_PSN}]\n", "")
+        run = self.weir(text)
+        run.wait_running()
+        self.addCleanup(requester.socket.close)
+        for psn in strangers:
+            requester.socket.send(request(5, psn, struct.pack("!I", 99), b"nothing", True))
+        requester.run()
+        run.stop()
+        run.end()
+        self.assert_account(run)
+        self.assert_all_there(run, messages)
+        return requester
+
+    def test_a_strangers_packet_is_not_where_the_peer_begins(self):
+        messages = [random.Random(n).randbytes(1 + 997 * (n % 9)) for n in range(40)]
+        self.without_psn(messages, [(FIRST_PSN + 5000) & 0xFFFFFF, 0x5000])
+
+    def test_one_packet_is_taken_when_it_comes_again(self):
+        requester = self.without_psn([b"only"], [])
+        self.assertEqual(requester.answers["sequence"], 0)
+        self.assertGreater(requester.repeated, 0, "one packet alone is no evidence")
+
     def test_a_fatal_answer_ends_the_connection_and_nothing_else(self):
         requester = Requester(self.network, [b"within", b"outside" * 20], write=(0x10000, 5))
         run = self.exchange(config('region = { va = 0x10000, bytes = 100, rkey = 5 }'), requester)

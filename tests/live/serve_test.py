@@ -273,6 +273,7 @@ class ServeTest(live.Case):
         self.assertEqual(service.state(), "idle")
         self.assertEqual(service.get("status/error"), last["error"])
         self.assertEqual(service.transitions(), [("idle", "arming"), ("arming", "idle")])
+        self.assertEqual(service.log()[-1]["error"], last["error"], "the log says why")
         runs.unlink()
         (self.folder / "away").rename(runs)
         self.assertEqual(service.command("start")["error"], "")
@@ -293,6 +294,8 @@ class ServeTest(live.Case):
         report = service.report(1)
         self.assertIn("Input/output error", report["error"])
         self.assertTrue(report["balanced"])
+        [line] = [line for line in service.log() if line["to"] == "idle" and line["event"] == "state"]
+        self.assertEqual((line["run"], line["error"], line["stop_reason"]), (1, report["error"], "the sink failed"))
         self.assertEqual(service.command("start")["error"], "", "the service goes on")
         service.wait_packets()
         service.command("stop")

@@ -4,9 +4,11 @@
 usage: sink_test.py WEIR FROZEN_DISK_LIBRARY
 """
 
+import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -147,6 +149,37 @@ class FullTest(live.Case):
         # What was written is whole, wherever it is.
         inspected = run.inspect(report["path"], status=0 if pathlib.Path(report["path"]) == run.out else 1)
         self.assertEqual(len(inspected["events"]), events["written"])
+        self.assertTrue(all(event["complete"] for event in inspected["events"]))
+
+    def test_a_full_disk_ends_what_receives_a_stream_with_an_account(self):
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+        stream = f'\n[[sink]]\nkind = "stream"\nlisten = "tcp://127.0.0.1:{port}"\nstart_timeout_ms = 20000\n'
+        report_file = self.folder / "received.json"
+        receive = subprocess.Popen([live.Weir.program, "receive", f"tcp://127.0.0.1:{port}", "--out", str(self.disk / "received"), "--series", "1",
+                                    "--report", str(report_file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(receive.kill)
+        run = self.weir(config("sim,format=jungfrau,rate=40,seed=3") + stream)
+        output, errors = receive.communicate(timeout=live.PATIENCE_S)
+        run.stop()
+        run.end()
+        self.assertEqual(receive.returncode, 1, errors)
+        self.assertIn("No space left on device", errors)
+        report = json.loads(report_file.read_text())
+        self.assertIn("No space left on device", report["error"])
+        self.assertEqual(report["lossless"], "no")
+        [series] = report["series"]
+        self.assertGreater(series["received"], 5)
+        self.assertGreater(series["unwritten"], 0)
+        self.assertEqual(series["refused"] + series["conflicts"] + series["missing"], 0)
+        self.assertEqual(report["messages"], 1 + series["received"] + series["unwritten"])
+        self.assertIn(f"{series['unwritten']} events of series {series['series_id']} came and could not be written: ", " ".join(report["evidence"]))
+        self.assertIn(f"{series['unwritten']} not written", output)
+        # What was written is whole, wherever it is.
+        path = pathlib.Path(series["path"])
+        inspected = run.inspect(path, status=1 if path.name.startswith(".") else 0)
+        self.assertEqual(len(inspected["events"]), series["received"])
         self.assertTrue(all(event["complete"] for event in inspected["events"]))
 
     def test_a_report_that_cannot_be_written_is_found_before_the_run(self):

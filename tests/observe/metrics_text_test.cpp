@@ -93,6 +93,7 @@ json cluster() {
         {"node", "bu0"},
         {"role", "builder"},
         {"lives", 2},
+        {"callers_refused", 55},
         {"nodes",
          {{{"name", "ru0"}, {"role", "readout"}, {"up", true}}, {{"name", "bu1"}, {"role", "builder"}, {"up", false}}}},
         {"lost_blocks", {{"builder_down", 31}, {"nothing_held", 32}}},
@@ -275,6 +276,7 @@ TEST(Metrics, HaveTheRestOfTheDocument) {
     EXPECT_EQ(at("weir_cluster_awaited_seconds_total{from=\"ru0\"}"), 2.5);
     EXPECT_EQ(at("weir_cluster_parts_missing_total{from=\"ru0\",cause=\"not_held\"}"), 50);
     EXPECT_EQ(at("weir_cluster_parts_malformed_total"), 52);
+    EXPECT_EQ(at("weir_cluster_callers_refused_total"), 55);
     // Each that is listed is there, and nothing else is.
     const std::string text = metrics_text(full_document());
     for (const MetricFamilyInfo& info : other_metrics())

@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end
 import chromium  # noqa: E402
 import documents  # noqa: E402
 import page_checks  # noqa: E402
+import verdicts  # noqa: E402
 from mock_weir import MockWeir, picture, served_files  # noqa: E402
 from support import Case, main  # noqa: E402
 
@@ -129,16 +130,9 @@ class Verdicts(PageCase):
         return self.page.evaluate("[document.querySelector('#verdict').dataset.level, document.querySelector('#headline').textContent, document.querySelector('#detail').textContent]")
 
     def test_words(self):
-        for name, level, headline, detail in (
-                ("running", "ok", "Nothing lost", "48,211,903 packets received"),
-                ("losing", "losing", "Losing data: 12 packets/s late, in weir", "4 packets/s missing, on the way"),
-                ("lost_before", "lost", "Lost in this run: 4,110 packets late, in weir", "Nothing is being lost now"),
-                ("unknown", "unknown", "No loss seen; unknown on the way", "no sequence numbers in this format"),
-                ("thousand", "losing", "Losing data: 0.5 packets/s missing, on the way", "82"),
-                ("manager", "unknown", "Not here: ru1", "58,912 blocks given out, 5 of them again."),
-                ("idle", "idle", "No run", "Run 6")):
+        for name, document, level, headline, detail in verdicts.table():
             with self.subTest(name):
-                found = self.verdict(name)
+                found = self.verdict(document)
                 self.assertEqual(found[:2], [level, headline])
                 self.assertIn(detail, found[2])
 

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <set>
+
+#include "web/openapi.hpp"
 
 namespace weir::serve {
 namespace {
@@ -65,6 +68,15 @@ TEST(Life, NamesReadBack) {
     for (const Command command : commands()) EXPECT_EQ(command_of(name_of(command)), command);
     EXPECT_FALSE(command_of("").has_value());
     EXPECT_FALSE(command_of("Start").has_value());
+}
+
+TEST(Life, TheApiDescribesTheseCommands) {
+    nlohmann::json names = nlohmann::json::array();
+    for (const Command command : commands()) {
+        names.push_back(name_of(command));
+        EXPECT_FALSE(sentence_of(command).empty()) << name_of(command);
+    }
+    EXPECT_EQ(web::openapi_document()["components"]["schemas"]["Command"]["enum"], names);
 }
 
 }  // namespace

@@ -558,6 +558,107 @@ TEST_F(RxResponderTest, WhatComesInOrderIsAcknowledgedAndMakesEvents) {
     EXPECT_NE(answers_.front(), nullptr);
 }
 
+/// Nobody said at which PSN its peer begins.
+class RxStartTest : public RxResponderTest {
+protected:
+    Topology topology(bool answers = true) {
+        Shape with = shape();
+        with.with_rx = [answers, base = with.with_rx](RxStage::Config& config) {
+            base(config);
+            for (auto& source : config.responder.sources) {
+                source.queue_pair.psn.reset();
+                if (!answers) source.queue_pair.peer_qp.reset();
+            }
+        };
+        return Topology(with);
+    }
+    void expect(Topology& all, std::uint64_t events, std::uint64_t refused) {
+        finish(all);
+        EXPECT_EQ(all.count(EventCounter::complete), events);
+        EXPECT_EQ(all.count(PacketCounter::roce_sequence), refused);
+    }
+};
+
+TEST_F(RxStartTest, TwoPacketsInARowAreItsBeginning) {
+    Topology all = topology();
+    feed(all, 5, 1000, 0xfffffe);
+    feed(all, 6, 100, 2);
+    finish(all);
+    EXPECT_EQ(all.count(PacketCounter::placed), 5U);
+    EXPECT_EQ(all.count(EventCounter::complete), 2U);
+    EXPECT_EQ(all.rx(1).answers().get(roce::AnswerCounter::ack), 2U);
+    EXPECT_EQ(all.rx(1).queue_pair(1).psn, 3U);
+}
+
+/// Before the fix its PSN was believed: all that followed was refused.
+TEST_F(RxStartTest, AStrangersPacketIsNoBeginning) {
+    for (const std::uint32_t psn : {5000U, 0x700000U, 50U, 0xf00000U}) {
+        const bool is_ahead = psn == 5000 || psn == 0x700000;
+        Topology all = topology();
+        feed(all, 99, 100, psn);
+        for (std::uint32_t i = 0; i < 10; ++i) feed(all, 5 + i, 100, 100 + i);
+        expect(all, 10, is_ahead ? 1 : 0);
+        EXPECT_EQ(all.count(PacketCounter::placed), 10U) << psn;
+        EXPECT_EQ(all.rx(1).answers().get(roce::AnswerCounter::ack), 10U + (is_ahead ? 0U : 1U)) << psn;
+    }
+}
+
+TEST_F(RxStartTest, StrangersBetweenTheFirstTwoDoNoHarm) {
+    Topology all = topology();
+    feed(all, 5, 100, 100);
+    for (const std::uint32_t psn : {7000U, 8000U, 9000U}) feed(all, 99, 100, psn);
+    for (std::uint32_t i = 1; i < 5; ++i) feed(all, 5 + i, 100, 100 + i);
+    expect(all, 5, 3);
+    EXPECT_EQ(all.rx(1).queue_pair(1).psn, 105U);
+}
+
+TEST_F(RxStartTest, OneMessageIsTakenWhenItComesAgain) {
+    Topology all = topology();
+    feed(all, 5, 100, 100);
+    for (int i = 0; i < 3; ++i) all.poll_rx(0), all.poll_rx(1);
+    EXPECT_EQ(all.rx(1).answers().get(roce::AnswerCounter::ack), 0U) << "what is acknowledged does not come again";
+    feed(all, 5, 100, 100);
+    expect(all, 1, 0);
+    EXPECT_EQ(all.count(PacketCounter::placed), 1U);
+    EXPECT_EQ(all.count(PacketCounter::duplicate), 1U);
+    EXPECT_EQ(all.rx(1).answers().get(roce::AnswerCounter::ack), 2U);
+}
+
+TEST_F(RxStartTest, OneMessageIsTakenAtTheEnd) {
+    Topology all = topology();
+    feed(all, 5, 100, 100);
+    expect(all, 1, 0);
+    EXPECT_EQ(all.count(PacketCounter::placed), 1U);
+}
+
+TEST_F(RxStartTest, TheFirstPacketsMayComeInAnyOrder) {
+    Topology all = topology();
+    for (const std::uint32_t i : {2U, 1U, 0U, 3U, 4U}) feed(all, 5 + i, 100, 100 + i);
+    expect(all, 5, 0);
+    EXPECT_EQ(all.count(PacketCounter::placed), 5U);
+}
+
+/// Where nothing is answered, it may begin earlier for a long time.
+TEST_F(RxStartTest, AStrangersEarlierPacketIsNoBeginningEither) {
+    Topology all = topology(false);
+    for (std::uint32_t i = 0; i < 3; ++i) feed(all, 5 + i, 100, 100 + i);
+    feed(all, 99, 100, 50);
+    for (std::uint32_t i = 3; i < 10; ++i) feed(all, 5 + i, 100, 100 + i);
+    finish(all);
+    EXPECT_EQ(all.rx(1).queue_pair(1).psn, 110U);
+    EXPECT_EQ(all.count(PacketCounter::unbound), 1U);
+    EXPECT_EQ(all.count(PacketCounter::placed), 10U);
+    EXPECT_EQ(all.count(EventCounter::complete), 10U);
+}
+
+TEST_F(RxStartTest, ItBeginsEarlierIfTwoPacketsSaySo) {
+    Topology all = topology(false);
+    for (std::uint32_t i = 2; i < 4; ++i) feed(all, 5 + i, 100, 100 + i);
+    for (std::uint32_t i = 0; i < 6; ++i) feed(all, 5 + i, 100, 100 + i);
+    expect(all, 6, 0);
+    EXPECT_EQ(all.count(PacketCounter::duplicate), 2U);
+}
+
 TEST_F(RxResponderTest, WhatIsAheadOfTheSequenceIsRefusedAndAskedForAgain) {
     Topology all(shape());
     feed(all, 5, 100, 100);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "core/error.hpp"
@@ -282,7 +283,114 @@ TEST(Receiver, WhenTheDiskFailsTheAccountSaysSo) {
     EXPECT_EQ(receiver.account().lossless(why), "no");
     EXPECT_EQ(why.front(), "cannot write x: No space left on device");
     EXPECT_EQ(receive_json(receiver.account())["error"], why.front());
-    EXPECT_EQ(receiver.account().events(), 1U);
+    const SeriesAccount& series = receiver.account().series.front();
+    EXPECT_EQ(series.received, 0U) << "it was in a buffer";
+    EXPECT_EQ(series.unwritten, 1U);
+    EXPECT_EQ(receive_json(receiver.account())["series"][0]["unwritten"], 1);
+    std::string its_why;
+    EXPECT_EQ(series.lossless(its_why), "no");
+    EXPECT_EQ(its_why, "1 events of series 3 came and could not be written: cannot write x: No space left on device");
+}
+
+/// As a weir sends it: the image id counts, and the event has a number of its own.
+std::vector<std::byte> own_event(std::uint64_t image_id, std::uint64_t number, std::uint32_t epoch = 0) {
+    store::EventInfo event;
+    event.id = number;
+    event.epoch = epoch;
+    event.complete = true;
+    event.payload_bytes = 4;
+    event.sources.resize(1);
+    event.sources[0].state = store::SourceState::complete;
+    event.sources[0].declared_bytes = event.sources[0].received_bytes = 4;
+    CborWriter own;
+    put_event_head(own, "event", {3, "01H../x y", "", "{}", 0}, image_id, event);
+    own.map(1);
+    own.text("0");
+    own.bytes(std::vector<std::byte>(4, std::byte{7}));
+    return {own.written().begin(), own.written().end()};
+}
+
+struct Numbered {
+    std::uint64_t image_id;
+    std::uint64_t number;
+    std::uint32_t epoch = 0;
+};
+
+SeriesAccount received_of(const std::vector<Numbered>& events, const TemporaryDirectory& folder) {
+    Foreign sender;
+    Receiver receiver(nowhere, folder.path());
+    receiver.take(sender.start(0));
+    for (const Numbered& one : events) receiver.take(own_event(one.image_id, one.number, one.epoch));
+    receiver.finish();
+    EXPECT_EQ(receiver.account().malformed, 0U);
+    const store::RunReader run(receiver.account().series.front().path);
+    std::uint64_t there = 0;
+    store::ScanHooks hooks;
+    hooks.end = [&there](const store::EventInfo&) { ++there; };
+    EXPECT_TRUE(run.scan(hooks).verified);
+    EXPECT_EQ(there, receiver.account().events());
+    return receiver.account().series.front();
+}
+
+TEST(Receiver, AnEventUnderTwoImageIdsIsAConflict) {
+    for (const std::uint64_t apart : {1U, 5U}) {
+        const TemporaryDirectory folder;
+        const SeriesAccount series = received_of({{0, 70}, {1, 71}, {2, 70}, {3, 70 + apart * 2}, {4, 71}}, folder);
+        EXPECT_EQ(series.conflicts, 2U);
+        EXPECT_EQ(series.received, 3U);
+        EXPECT_EQ(series.missing, 0U);
+        std::string why;
+        EXPECT_EQ(series.lossless(why), "no");
+        EXPECT_NE(why.find("2 messages of series 3 contradict others"), std::string::npos) << why;
+    }
+}
+
+TEST(Receiver, AnImageIdForTwoEventsIsAConflict) {
+    const TemporaryDirectory folder;
+    const SeriesAccount series = received_of({{0, 70}, {1, 71}, {1, 72}, {0, 73}}, folder);
+    EXPECT_EQ(series.conflicts, 2U);
+    EXPECT_EQ(series.refused, 0U);
+    EXPECT_EQ(series.received, 2U);
+}
+
+TEST(Receiver, WhatComesTwiceOrLateIsNoConflict) {
+    const TemporaryDirectory folder;
+    const SeriesAccount series = received_of({{0, 70}, {2, 72}, {2, 72}, {1, 71}, {3, 3}, {4, 2}}, folder);
+    EXPECT_EQ(series.conflicts, 0U);
+    EXPECT_EQ(series.refused, 2U);
+    EXPECT_EQ(series.received, 4U);
+}
+
+TEST(Receiver, EpochsHaveNumbersOfTheirOwn) {
+    const TemporaryDirectory folder;
+    EXPECT_EQ(received_of({{0, 70}, {1, 70, 1}, {2, 71, 1}, {3, 69}}, folder).conflicts, 0U);
+}
+
+TEST(SeenNumbers, AreThoseOfASet) {
+    EXPECT_TRUE(rc::check([](const std::vector<std::pair<std::uint8_t, std::uint8_t>>& numbers) {
+        SeenNumbers seen;
+        std::set<SeenNumbers::Number> reference;
+        for (const auto& [epoch, number] : numbers) {
+            const SeenNumbers::Number one{epoch % 3, number % 40};
+            RC_ASSERT(seen.has(one) == reference.contains(one));
+            if (reference.insert(one).second) seen.add(one);
+        }
+        for (std::uint64_t epoch = 0; epoch < 4; ++epoch)
+            for (std::uint64_t number = 0; number < 42; ++number)
+                RC_ASSERT(seen.has({epoch, number}) == reference.contains({epoch, number}));
+    }));
+}
+
+TEST(SeenNumbers, ForgetTheLowestAndTakeItForSeen) {
+    SeenNumbers seen(2);
+    for (const std::uint64_t number : {10U, 20U, 30U}) seen.add({1, number});
+    EXPECT_TRUE(seen.has({1, 5})) << "nobody knows any more";
+    EXPECT_TRUE(seen.has({0, 500}));
+    EXPECT_TRUE(seen.has({1, 10}));
+    EXPECT_FALSE(seen.has({1, 11}));
+    EXPECT_TRUE(seen.has({1, 30}));
+    seen.add({1, UINT64_MAX});
+    EXPECT_TRUE(seen.has({1, UINT64_MAX}));
 }
 
 TEST(Receiver, NestingInATextOfTheSendersEndsNothing) {

@@ -124,24 +124,54 @@ Ruling Responder::rule(std::uint32_t source, const RocePacket& packet, Verdict d
     } else {
         ruling = qp.config.service == Service::uc ? rule_uc(qp, packet, decoded) : rule_ud(qp, packet, decoded);
     }
+    // Not by a packet that is none of the connection's: then anybody's first one would shut out the real peer.
+    if (!qp.peer_known && ruling.accepted()) [[unlikely]] {
+        qp.peer_known = true;
+        qp.peer_address = packet.address;
+    }
     if (packet.congestion) [[unlikely]]
         notify(qp, packet, now, ruling);
     return ruling;
 }
 
+bool Responder::decides_start(std::uint32_t source, const RocePacket& packet, Verdict decoded) const noexcept {
+    const State& qp = states_[slot_by_source_[source]];
+    if (qp.psn_known && !qp.start_assumed) [[likely]]
+        return false;
+    if (qp.config.service != Service::rc || admission(qp, packet) != PacketCounter::in_flight) return false;
+    const bool request = decoded == Verdict::not_for_us_roce_request;
+    if (!qp.psn_known) return request || packet.starts();
+    return !request && packet.starts() && !qp.start_answered && psn_distance(packet.psn, qp.start) < 0;
+}
+
+bool Responder::may_begin_at(std::uint32_t source, std::uint32_t psn) const noexcept {
+    const State& qp = states_[slot_by_source_[source]];
+    if (qp.state != QueuePairState::ready) return false;
+    return !qp.psn_known || (qp.start_assumed && !qp.start_answered && psn_distance(psn, qp.start) < 0);
+}
+
+void Responder::begin_at(std::uint32_t source, std::uint32_t psn, std::uint64_t address) noexcept {
+    State& qp = states_[slot_by_source_[source]];
+    qp.psn_known = qp.start_assumed = qp.peer_known = true;
+    qp.peer_address = address;
+    start_at(qp, psn);
+}
+
+void Responder::start_at(State& qp, std::uint32_t psn) noexcept {
+    qp.psn = qp.start = psn;
+    qp.msn = 0;
+    qp.progress = {};
+}
+
 /// Whether the packet is the queue pair's at all. What is not gets no answer (rxe_recv.c, hdr_check).
-PacketCounter Responder::admission(State& qp, const RocePacket& packet) noexcept {
+PacketCounter Responder::admission(const State& qp, const RocePacket& packet) noexcept {
     if (qp.state != QueuePairState::ready)
         return qp.state == QueuePairState::reset ? PacketCounter::roce_reset : PacketCounter::roce_flushed;
     if (packet.transport != transport_of(qp.config.service)) return PacketCounter::roce_service;
     if (!same_partition(packet.pkey, qp.config.pkey)) return PacketCounter::roce_key;
     if (qp.config.service == Service::ud)
         return packet.qkey == qp.config.qkey ? PacketCounter::in_flight : PacketCounter::roce_key;
-    if (!qp.peer_known) {
-        qp.peer_known = true;
-        qp.peer_address = packet.address;
-    }
-    return packet.address == qp.peer_address ? PacketCounter::in_flight : PacketCounter::roce_peer;
+    return !qp.peer_known || packet.address == qp.peer_address ? PacketCounter::in_flight : PacketCounter::roce_peer;
 }
 
 Ruling Responder::rule_rc(State& qp, const RocePacket& packet, Verdict decoded, Room room) noexcept {
@@ -200,9 +230,7 @@ Ruling Responder::rule_rc(State& qp, const RocePacket& packet, Verdict decoded, 
 /// is lost: the answers meant for later packets have acknowledged it, too.
 bool Responder::is_new_start(State& qp, const RocePacket& packet, Ruling& ruling) noexcept {
     if (packet.starts() && !qp.start_answered) {
-        qp.psn = qp.start = packet.psn;
-        qp.msn = 0;
-        qp.progress = {};
+        start_at(qp, packet.psn);
         return true;
     }
     ruling.counter = PacketCounter::unbound;

@@ -76,6 +76,15 @@ public:
     /// Where a WRITE goes that begins with this packet. Null: to no region of its queue pair, or it is no such packet.
     [[nodiscard]] const Region* region_of(std::uint32_t source, const wire::RocePacket& packet) const noexcept;
 
+    /// A packet that would decide, alone, at which PSN the peer of a reliable connection begins, because nobody said
+    /// it: rule() believes it. Who wants a second witness first holds it back (start_queue.hpp).
+    [[nodiscard]] bool decides_start(std::uint32_t source, const wire::RocePacket& packet,
+                                     wire::Verdict decoded) const noexcept;
+    /// Whether the PSN at which the peer begins may still turn out to be this one.
+    [[nodiscard]] bool may_begin_at(std::uint32_t source, std::uint32_t psn) const noexcept;
+    /// It does, and the peer has this address.
+    void begin_at(std::uint32_t source, std::uint32_t psn, std::uint64_t address) noexcept;
+
     /// Connects, or connects anew. What makes its messages has to forget the source at the same time.
     void configure(std::uint32_t source, const QueuePair& queue_pair) noexcept;
     /// Disconnects. Likewise.
@@ -127,7 +136,8 @@ private:
         TimeNs notified_ns = 0;
     };
 
-    [[nodiscard]] static wire::PacketCounter admission(State& qp, const wire::RocePacket& packet) noexcept;
+    [[nodiscard]] static wire::PacketCounter admission(const State& qp, const wire::RocePacket& packet) noexcept;
+    static void start_at(State& qp, std::uint32_t psn) noexcept;
     [[nodiscard]] Ruling rule_rc(State& qp, const wire::RocePacket& packet, wire::Verdict decoded, Room room) noexcept;
     [[nodiscard]] static bool is_new_start(State& qp, const wire::RocePacket& packet, Ruling& ruling) noexcept;
     [[nodiscard]] Ruling rule_uc(State& qp, const wire::RocePacket& packet, wire::Verdict decoded) noexcept;

@@ -45,6 +45,7 @@ RxResponder::RxResponder(Config config, roce::Listener* listener, assemble::Mess
       answers_(answers),
       in_order_(config_.in_order, table),
       frames_(make_frames(config_, table)),
+      starts_(config_.sources),
       responder_(config_.responder),
       status_(config_.sources) {
     for (const roce::Responder::SourceConfig& source : config_.responder.sources) publish(source.source);
@@ -70,11 +71,86 @@ bool RxResponder::continues_frame(std::uint32_t source, const wire::RocePacket& 
 
 void RxResponder::respond(const Packet& packet, const wire::Datagram& datagram, std::uint32_t source,
                           const wire::RocePacket& roce, wire::Verdict verdict) noexcept {
+    if (holding_ > 0 || responder_.decides_start(source, roce, verdict)) [[unlikely]] {
+        if (hold(packet, datagram, source, roce, verdict)) return;
+    }
+    take(packet, datagram, source, roce, verdict);
+}
+
+/// This packet, and before and after it those that were held.
+void RxResponder::begin_with(const Packet& packet, const wire::Datagram& datagram, std::uint32_t source,
+                             const wire::RocePacket& roce, wire::Verdict verdict, std::uint32_t start) noexcept {
+    responder_.begin_at(source, start, roce.address);
+    const TimeNs now = packet.time_ns;
+    // From who got no answer the same packet came twice.
+    take_held(source, start, (roce.psn + 1) & roce::psn_mask, now);
+    take(packet, datagram, source, roce, verdict);
+    take_held(source, start, {}, now);
+}
+
+/// At which PSN the peer begins is not known: true if the packet waits for another one that bears it out, or has been
+/// taken after those that it bears out. Else its turn has come.
+bool RxResponder::hold(const Packet& packet, const wire::Datagram& datagram, std::uint32_t source,
+                       const wire::RocePacket& roce, wire::Verdict verdict) noexcept {
+    Starts& starts = starts_[source];
+    if (!starts.empty()) {
+        const auto start = starts.start_by(roce);
+        if (start && responder_.may_begin_at(source, *start)) {
+            begin_with(packet, datagram, source, roce, verdict, *start);
+            return true;
+        }
+        if (!responder_.may_begin_at(source, starts.oldest().roce.psn)) reject_held(source);
+    }
+    if (!responder_.decides_start(source, roce, verdict)) return false;
+    holding_ += starts.empty() ? 1 : 0;
+    if (const auto gone = starts.hold({packet, datagram, roce, verdict})) {
+        sources_.count(source);
+        table_.reject(gone->packet.mbuf, PacketCounter::roce_sequence);
+    }
+    return true;
+}
+
+/// In the order of PSNs, from `start` on and up to `end`.
+void RxResponder::take_held(std::uint32_t source, std::uint32_t start, std::optional<std::uint32_t> end, TimeNs now,
+                            bool answers) noexcept {
+    if (starts_[source].empty()) return;
+    TimeNs latest = 0;
+    while (auto held = starts_[source].take_next(start, end)) {
+        // They may have come in another order; time never runs backwards.
+        latest = std::min(now, std::max(latest, held->packet.time_ns));
+        held->packet.time_ns = latest;
+        take(held->packet, held->datagram, source, held->roce, held->verdict, answers);
+    }
+    holding_ -= starts_[source].empty() ? 1 : 0;
+}
+
+/// Where the peer has begun they are what came before it.
+void RxResponder::reject_held(std::uint32_t source) noexcept {
+    const auto counter = responder_.status(source).psn_known ? PacketCounter::unbound : PacketCounter::roce_sequence;
+    holding_ -= starts_[source].empty() ? 0 : 1;
+    while (const auto held = starts_[source].take_next(0)) {
+        sources_.count(source);
+        table_.reject(held->packet.mbuf, counter);
+    }
+}
+
+/// Nothing more comes to bear it out. All of one sender are believed if there was none before; of several, nobody knows
+/// which.
+void RxResponder::end_held(std::uint32_t source, TimeNs now) noexcept {
+    const auto start = starts_[source].only_start();
+    const bool begun = responder_.status(source).psn_known;
+    if (!start || begun || !responder_.may_begin_at(source, *start)) return reject_held(source);
+    responder_.begin_at(source, *start, starts_[source].oldest().roce.address);
+    take_held(source, *start, {}, now, false);
+}
+
+void RxResponder::take(const Packet& packet, const wire::Datagram& datagram, std::uint32_t source,
+                       const wire::RocePacket& roce, wire::Verdict verdict, bool answers) noexcept {
     if (frames_ != nullptr) frames_->expire(table_.due_by(packet.time_ns));
     const roce::Ruling ruling = responder_.rule(source, roce, verdict, room_for(source, roce, verdict), packet.time_ns);
     // Answers are made from the packet's own headers, which are gone once it has been handed on.
-    if (ruling.answers()) answers_.send(packet, datagram, ruling.answer, ruling.sent);
-    if (ruling.notify) [[unlikely]]
+    if (answers && ruling.answers()) answers_.send(packet, datagram, ruling.answer, ruling.sent);
+    if (answers && ruling.notify) [[unlikely]]
         answers_.send(packet, datagram, ruling.notification, roce::AnswerCounter::congestion);
     sources_.count(source);
     if (ruling.accepted()) {
@@ -141,6 +217,7 @@ std::size_t RxResponder::take_command(TimeNs now) noexcept {
     const std::uint32_t source = command->source;
     roce::Responder::Status status;
     if (responder_.serves(source)) {
+        reject_held(source);
         const bool configures = command->kind == roce::QueuePairCommand::Kind::configure;
         forget_peer(source, now, configures ? command->queue_pair.psn : std::nullopt);
         if (configures) {
@@ -163,15 +240,32 @@ void RxResponder::expire(TimeNs now) noexcept {
 }
 
 void RxResponder::finish(TimeNs now) noexcept {
+    for (std::uint32_t source = 0; source < starts_.size() && holding_ > 0; ++source)
+        if (!starts_[source].empty()) end_held(source, now);
     in_order_.finish(now);
     if (frames_ != nullptr) frames_->finish();
 }
 
 TimeNs RxResponder::oldest_ns() const noexcept {
-    return std::min(in_order_.oldest_ns(), frames_ != nullptr ? frames_->oldest_ns() : roce::FrameMemory::never);
+    const TimeNs collected =
+        std::min(in_order_.oldest_ns(), frames_ != nullptr ? frames_->oldest_ns() : roce::FrameMemory::never);
+    return std::min(collected, oldest_held_ns());
+}
+
+TimeNs RxResponder::oldest_held_ns() const noexcept {
+    TimeNs oldest = roce::InOrderReceiver::never;
+    if (holding_ == 0) return oldest;
+    for (const Starts& starts : starts_)
+        if (!starts.empty()) oldest = std::min(oldest, starts.oldest().packet.time_ns);
+    return oldest;
 }
 
 void RxResponder::evict_oldest(TimeNs now) noexcept {
+    if (const TimeNs held = oldest_held_ns(); held != roce::InOrderReceiver::never && held <= oldest_ns()) {
+        const auto starts = std::ranges::find_if(
+            starts_, [held](const Starts& one) { return !one.empty() && one.oldest().packet.time_ns == held; });
+        return end_held(static_cast<std::uint32_t>(starts - starts_.begin()), now);
+    }
     if (frames_ != nullptr && frames_->oldest_ns() < in_order_.oldest_ns()) return frames_->evict_oldest();
     static_cast<void>(in_order_.evict_oldest(now));
 }

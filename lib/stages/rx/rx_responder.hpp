@@ -16,6 +16,7 @@
 #include "roce/responder/in_order_receiver.hpp"
 #include "roce/responder/queue_pair_control.hpp"
 #include "roce/responder/responder.hpp"
+#include "roce/responder/start_queue.hpp"
 #include "stages/rx/rx_answers.hpp"
 #include "stages/rx/rx_sources.hpp"
 #include "steer/steering.hpp"
@@ -70,6 +71,25 @@ public:
     }
 
 private:
+    struct Held {
+        port::Packet packet;
+        wire::Datagram datagram;
+        wire::RocePacket roce;
+        wire::Verdict verdict{};
+    };
+    using Starts = roce::StartQueue<Held>;
+
+    [[nodiscard]] bool hold(const port::Packet& packet, const wire::Datagram& datagram, std::uint32_t source,
+                            const wire::RocePacket& roce, wire::Verdict verdict) noexcept;
+    void take(const port::Packet& packet, const wire::Datagram& datagram, std::uint32_t source,
+              const wire::RocePacket& roce, wire::Verdict verdict, bool answers = true) noexcept;
+    void begin_with(const port::Packet& packet, const wire::Datagram& datagram, std::uint32_t source,
+                    const wire::RocePacket& roce, wire::Verdict verdict, std::uint32_t start) noexcept;
+    void take_held(std::uint32_t source, std::uint32_t start, std::optional<std::uint32_t> end, TimeNs now,
+                   bool answers = true) noexcept;
+    void reject_held(std::uint32_t source) noexcept;
+    void end_held(std::uint32_t source, TimeNs now) noexcept;
+    [[nodiscard]] TimeNs oldest_held_ns() const noexcept;
     [[nodiscard]] roce::Room room_for(std::uint32_t source, const wire::RocePacket& packet,
                                       wire::Verdict verdict) noexcept;
     [[nodiscard]] bool continues_frame(std::uint32_t source, const wire::RocePacket& packet) const noexcept;
@@ -88,6 +108,8 @@ private:
     RxAnswers& answers_;
     roce::InOrderReceiver in_order_;
     std::unique_ptr<roce::FrameMemory> frames_;       ///< only where WRITEs go into memory
+    std::vector<Starts> starts_;                      ///< by source; reliable connections whose first PSN is unknown
+    std::uint32_t holding_ = 0;                       ///< how many of them are not empty
     roce::Responder responder_;                       ///< after `frames_`, which tells it what is lent
     std::vector<std::atomic<std::uint64_t>> status_;  ///< per source, packed
 };

@@ -1,4 +1,5 @@
-// Is data being lost? From the document, in words: no drawing here.
+// Is data being lost? From the document, in words: no drawing here. `weir top` says the same (app/watch_verdict.cpp);
+// tests/page/verdicts.py has what both have to say.
 
 import {count, counted, rate, seconds} from './format.js';
 
@@ -44,9 +45,9 @@ function managing({nodes = [], manager = {}, lost_blocks: lost = {}}) {
 }
 
 function idle(document) {
-  if (document.cluster) return managing(document.cluster);
   const last = document.runs?.[0];
   if (document.status?.error) return {level: 'lost', headline: `No run: ${document.status.error}`, detail: 'The last command failed. Nothing is being received.'};
+  if (document.cluster) return managing(document.cluster);
   const detail = last
     ? `Run ${last.number} before: ${counted(last.events, 'event')}, ${last.lost_packets > 0 ? `${counted(last.lost_packets, 'packet')} lost` : 'no packet lost'}.`
     : 'Nothing is being received.';

@@ -135,6 +135,30 @@ OptionTable<PortConfig> value_options() {
 
 void check_address(TableReader& table, const PortConfig& port);
 
+std::vector<std::string_view> tunnel_words() {
+    return names_in(wire::tunnel_counters);
+}
+
+/// After the keys that say what the device does.
+void read_tunnels(TableReader& table, PortConfig& port) {
+    const std::string accepted = "a list of " + any_of(tunnel_words());
+    const std::vector<std::string> names = table.texts("decapsulate", "what is taken off, " + any_of(tunnel_words()));
+    for (const std::string& name : names) {
+        const auto* const at = std::ranges::find(wire::tunnel_counters, name, &core::CounterInfo::name);
+        if (at == wire::tunnel_counters.end()) table.wrong("decapsulate", in_quotes(name), accepted);
+        const wire::Tunnel tunnel = wire::tunnel_at(static_cast<std::size_t>(at - wire::tunnel_counters.begin()));
+        if (port.decapsulate.has(tunnel)) table.wrong("decapsulate", in_quotes(name) + " twice", "each once");
+        port.decapsulate.add(tunnel);
+    }
+    if (port.steer == SteerMode::rules)
+        table.wrong("steer", "\"rules\" with decapsulate",
+                    "\"auto\" or \"software\": a device compares the outer headers, which are the mirror's");
+    if (port.isolated)
+        table.wrong("isolated", "true with decapsulate",
+                    "false: a device that is given no rules hands nothing over when it is isolated");
+    port.steer = SteerMode::software;
+}
+
 }  // namespace
 
 OptionTable<PortConfig> port_options() {
@@ -159,6 +183,20 @@ OptionTable<PortConfig> port_options() {
              "neighbour solicitations and ping for this IPv6 address. Without it, nothing is answered")
         .check(check_address);
     add_flow_options(out);
+    out.add(
+           "decapsulate", quoted_words(tunnel_words()) + ", in a list",
+           "what is taken off packets before anything else is done with them: what a mirror or a switch has put around "
+           "the detectors' ([Mirrors](../guides/MIRRORS.md)). Packets without it pass as they are. "
+           "The device is given no flow rules then (`steer = \"software\"`): it would compare the outer headers")
+        .reads(read_tunnels)
+        .schema(options::one_or_more_schema(options::words_schema(tunnel_words())))
+        .shows([](const PortConfig& port) {
+            nlohmann::json out;
+            for (std::size_t i = 0; i < wire::tunnel_count; ++i)
+                if (port.decapsulate.has(wire::tunnel_at(i))) out.push_back(wire::tunnel_counters[i].name);
+            return out;
+        })
+        .usually("none");
     return out;
 }
 

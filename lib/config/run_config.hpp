@@ -20,6 +20,7 @@
 #include "options/place.hpp"
 #include "roce/queue_pair.hpp"
 #include "steer/flow_rule.hpp"
+#include "wire/decapsulation.hpp"
 #include "wire/format.hpp"
 
 namespace weir::options {
@@ -88,6 +89,7 @@ struct PortConfig {
     std::vector<steer::FlowRule> rules;  ///< of the file
     SteerMode steer = SteerMode::automatic;
     RefusalMode on_refusal = RefusalMode::software;
+    wire::Tunnels decapsulate;    ///< what is taken off its packets
     bool isolated = false;        ///< the device hands over only what a rule matches
     config::PortOptions options;  ///< link, flow control, time stamps, checksums
     Place profile;                ///< file is empty when there is none

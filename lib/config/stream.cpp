@@ -165,6 +165,22 @@ void check_event_sources(TableReader& root, RunConfig& run) {
                   fmt::format("1..{}, the sources that the streams declare", run.sources.size()));
 }
 
+/// What a stream cannot be on a port that takes off what is around its packets.
+void check_decapsulated(TableReader& table, const RunConfig& run, const StreamConfig& stream) {
+    const PortConfig& port = run.ports[stream.port];
+    if (port.decapsulate.empty()) return;
+    if (stream.roce.service != roce::Service::listen)
+        table.wrong(
+            "service", in_quotes(name_of(service_names, stream.roce.service)),
+            fmt::format("\"listen\": port {} has decapsulate, so its packets are copies of what others say to each "
+                        "other, which nobody may answer",
+                        in_quotes(port.name)));
+    for (const std::uint16_t udp : {wire::vxlan_port, wire::vxlan_port_of_linux})
+        if (port.decapsulate.has(wire::Tunnel::vxlan) && std::ranges::find(stream.udp_dst, udp) != stream.udp_dst.end())
+            table.wrong("udp_dst", std::to_string(udp),
+                        fmt::format("the port of the packets inside: port {} takes VXLAN off", in_quotes(port.name)));
+}
+
 }  // namespace
 
 void read_streams(TableReader& root, RunConfig& run) {
@@ -173,6 +189,7 @@ void read_streams(TableReader& root, RunConfig& run) {
     for (TableReader& table : readers) {
         run.streams.push_back(read_stream(table, run));
         check_format(table, run, run.streams.back());
+        check_decapsulated(table, run, run.streams.back());
     }
     propose_source_ids(run, readers);
     number_sources(run, readers);

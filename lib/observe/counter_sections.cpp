@@ -17,6 +17,7 @@
 #include "reduce/veto/veto_counter.hpp"
 #include "roce/responder/answer_counter.hpp"
 #include "stages/capture_counters.hpp"
+#include "wire/decapsulation.hpp"
 #include "wire/packet_counter.hpp"
 
 namespace weir::observe {
@@ -29,7 +30,11 @@ struct Page {
 // The first that fits.
 constexpr Page pages[] = {
     {"packets.unsteered", "unsteered"},
+    {"packets.not_for_us.encapsulated", "encapsulated"},
     {"packets.not_for_us.", "unsteered"},
+    {"packets.dropped.malformed.encapsulation", "encapsulated"},
+    {"packets.dropped.malformed.nested", "encapsulated"},
+    {"packets.dropped.ip_fragment.encapsulated", "encapsulated"},
     {"packets.dropped.malformed.truncated", "cut-frames"},
     {"packets.dropped.malformed.ip_length", "cut-frames"},
     {"packets.dropped.malformed.ip_fragment", "cut-frames"},
@@ -65,6 +70,7 @@ constexpr Page pages[] = {
     {"events.dropped.write_error", "write-error"},
     {"events.dropped.not_taken", "not-taken"},
     {"capture.", "unread"},
+    {"decapsulated.", "encapsulated"},
     {"device.received", "nothing-came"},
     {"device.", "device"},
     {"rings.", "rings"},
@@ -123,6 +129,10 @@ std::span<const CounterSection> counter_sections() {
         {"capture",
          "What a replay found in its files and left out, in the report's `capture`. Not part of the ledger's sums.",
          stages::capture_counters},
+        {"decapsulated",
+         "What was taken off packets, per port that is asked to (`[[port]] decapsulate`), in the report's `decapsulated`. "
+         "Not part of the ledger's sums: these packets end where the ones inside do.",
+         wire::tunnel_counters},
         {"rings", "How full the rings between lcores and threads are: only while a run goes on, in `--progress json`.",
          pipeline::ring_counters},
         {"levels", "How full buffers and queues are: only while a run goes on, on the progress line and in JSON.",

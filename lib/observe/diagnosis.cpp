@@ -483,7 +483,12 @@ void cut_frames(Case& c) {
     const char* counter = truncated >= lengths ? "dropped.malformed.truncated" : "dropped.malformed.ip_length";
     std::string why = c.seen.replay ? "the capture was taken with a snap length shorter than the frames"
                                     : "something on the way, or the device, has smaller buffers than the frames";
-    if (c.any_port("net_af_packet"))
+    const auto of_mirror = [](const Ledger::Decapsulated& one) {
+        return one.taken[static_cast<std::size_t>(wire::Tunnel::erspan)] > 0;
+    };
+    if (std::ranges::any_of(c.ledger.decapsulated, of_mirror))
+        why = "the mirror cut them (a limit of its session's, or an MTU without room for ERSPAN), or " + why;
+    else if (c.any_port("net_af_packet"))
         why =
             "net_af_packet cuts frames longer than its `framesz` without a word (with the profile: 16384), "
             "and a kernel that merges packets makes such frames (ethtool -K DEV gro off gso off tso off)";
@@ -610,6 +615,15 @@ void unread(Case& c) {
               "packets are of interfaces of the capture that are not read, because they are no Ethernet", false);
 }
 
+/// What weir can do itself; otherwise what the network can, and editcap.
+std::string how_to_take_off(const Observations& seen) {
+    if (!seen.decapsulate.empty())
+        return fmt::format("set `decapsulate = [\"{}\"]` in [[port]], and weir takes that off",
+                           fmt::join(seen.decapsulate, "\", \""));
+    return fmt::format("have the switch mirror to a local port (SPAN) or send without the tunnel or the second tag{}",
+                       seen.take_off.empty() ? "" : "; from a capture it is taken off by `" + seen.take_off + "`");
+}
+
 /// Where a switch mirrors into a tunnel, or a network is laid over another.
 void encapsulated(Case& c) {
     std::uint64_t count = 0;
@@ -622,13 +636,11 @@ void encapsulated(Case& c) {
     }};
     const auto* most = std::ranges::max_element(counters, {}, [](const auto& one) { return one.second; });
     const bool nothing_else = c.ledger.stream_packets() == 0;
-    c.add(most->first, count, "encapsulated",
-          fmt::format("packets have others inside, which weir does not read: {}. If the detector's data are in them, "
-                      "have the switch mirror to a local port (SPAN) or send without the tunnel, the labels or the "
-                      "second tag{}",
-                      Case::most(c.seen.encapsulated, ""),
-                      c.seen.take_off.empty() ? "" : "; from a capture it is taken off by `" + c.seen.take_off + "`"),
-          false);
+    c.add(
+        most->first, count, "encapsulated",
+        fmt::format("packets have others inside, which weir does not read: {}. If the detector's data are in them, {}",
+                    Case::most(c.seen.encapsulated, ""), how_to_take_off(c.seen)),
+        false);
     c.findings.back().possible = nothing_else;
 }
 

@@ -63,6 +63,7 @@ struct Observations {
     std::vector<Count> merged;
     /// Frames inside of others: "ERSPAN II over GRE"; and how to take that off, as far as it can be said.
     std::vector<Count> encapsulated;
+    std::vector<std::string> decapsulate;  ///< what `[[port]] decapsulate` would take off of that
     std::string take_off;
     double stamps_ran_back_s = 0;    ///< a replay: the furthest between one stamp and a later one
     std::vector<Count> unknown_ids;  ///< that headers name as their source: "7"

@@ -20,6 +20,7 @@
 #include "observe/unmatched_senders.hpp"
 #include "roce/responder/answer_counter.hpp"
 #include "store/disk_watch.hpp"
+#include "wire/decapsulation.hpp"
 #include "wire/packet_counter.hpp"
 
 namespace weir::observe {
@@ -54,6 +55,13 @@ struct Ledger {
         std::uint64_t datagrams = 0;              ///< put together from them
         std::uint64_t reused_identification = 0;  ///< of these, with the identification of the one before
         std::string reusing_source;               ///< the first address that did so
+    };
+
+    /// What was taken off packets of a port that is asked to.
+    struct Decapsulated {
+        std::string port{};
+        wire::Tunnels tunnels{};
+        std::array<std::uint64_t, wire::tunnel_count> taken{};  ///< layers, by wire::Tunnel
     };
 
     /// What a replay left out.
@@ -116,6 +124,7 @@ struct Ledger {
     std::vector<Device> devices;      ///< live input; empty in a replay
     std::optional<Capture> capture;   ///< nothing in live runs
     IpFragments ip_fragments;
+    std::vector<Decapsulated> decapsulated;  ///< ports that take something off, in the order of the configuration
     std::vector<Source> sources;
     std::vector<ReducerReport> reducers;  ///< in the order of the chain
     std::uint64_t missing_together = 0;   ///< of the missing packets, those of events in which every source misses some

@@ -214,6 +214,18 @@ void collect_senders(const stages::RxStage& rx, Ledger& ledger) {
     }
 }
 
+void collect_decapsulated(const pipeline::Pipeline& pipeline, Ledger& ledger) {
+    const std::vector<config::PortConfig>& ports = pipeline.options().config.ports;
+    for (std::size_t port = 0; port < ports.size(); ++port) {
+        if (ports[port].decapsulate.empty()) continue;
+        Ledger::Decapsulated& one = ledger.decapsulated.emplace_back();
+        one.port = ports[port].name;
+        one.tunnels = ports[port].decapsulate;
+        for (std::size_t i = 0; i < wire::tunnel_count; ++i)
+            for (const auto& rx : pipeline.rx()) one.taken[i] += rx->decapsulation().taken(port, wire::tunnel_at(i));
+    }
+}
+
 void collect_rx(const pipeline::Pipeline& pipeline, Ledger& ledger) {
     for (const auto& rx : pipeline.rx()) {
         add(ledger.packets, rx->packets());
@@ -232,6 +244,7 @@ void collect_rx(const pipeline::Pipeline& pipeline, Ledger& ledger) {
         }
     }
     for (const auto& rx : pipeline.rx()) collect_senders(*rx, ledger);
+    collect_decapsulated(pipeline, ledger);
     ledger.rule_dropped_of_streams = pipeline.flows().dropped_of_streams(pipeline.rx());
 }
 

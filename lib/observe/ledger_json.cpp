@@ -22,6 +22,16 @@ nlohmann::json queue_pairs_json(const Ledger& ledger) {
     return {{"answers", answers}, {"queue_pairs", queue_pairs}, {"psns", psns_json(ledger.psns)}};
 }
 
+nlohmann::json decapsulated_json(const Ledger& ledger) {
+    nlohmann::json ports = nlohmann::json::array();
+    for (const Ledger::Decapsulated& one : ledger.decapsulated) {
+        nlohmann::json& port = ports.emplace_back(nlohmann::json{{"port", one.port}});
+        for (std::size_t i = 0; i < wire::tunnel_count; ++i)
+            if (one.tunnels.has(wire::tunnel_at(i))) port[std::string(wire::tunnel_counters[i].name)] = one.taken[i];
+    }
+    return ports;
+}
+
 nlohmann::json sinks_json(const Ledger& ledger) {
     nlohmann::json sinks = nlohmann::json::array();
     for (const Ledger::Sink& sink : ledger.sinks) {
@@ -89,6 +99,7 @@ nlohmann::json account_json(const Ledger& ledger) {
                               {"datagrams", ledger.ip_fragments.datagrams},
                               {"reused_identification", ledger.ip_fragments.reused_identification},
                               {"reusing_source", ledger.ip_fragments.reusing_source}};
+    if (!ledger.decapsulated.empty()) result["decapsulated"] = decapsulated_json(ledger);
     result["overload"] = {{"policy", ledger.overload.policy},
                           {"input_waits", ledger.overload.input_waits},
                           {"times", ledger.overload.times},

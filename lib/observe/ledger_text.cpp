@@ -33,6 +33,16 @@ std::string fragments_text(const Ledger::IpFragments& ip) {
     return text;
 }
 
+std::string decapsulated_text(const Ledger& ledger) {
+    std::string text;
+    for (const Ledger::Decapsulated& one : ledger.decapsulated)
+        for (std::size_t i = 0; i < wire::tunnel_count; ++i)
+            if (one.taken[i] > 0)
+                text += fmt::format("{}{} taken off {}", text.empty() ? "          " : ", ",
+                                    wire::tunnel_counters[i].name, one.taken[i]);
+    return text.empty() ? text : text + "\n";
+}
+
 std::string queue_pairs_text(const Ledger& ledger) {
     if (ledger.queue_pairs.empty()) return {};
     const std::string sent = list_text(roce::answer_counters, ledger.answers, "");
@@ -76,7 +86,7 @@ std::string ledger_text(const Ledger& ledger, double seconds, double active_seco
     if (ledger.capture && ledger.capture->other_link > 0)
         text += fmt::format("          and {} of interfaces that are not read, because they are no Ethernet\n",
                             ledger.capture->other_link);
-    text += fragments_text(ledger.ip_fragments);
+    text += fragments_text(ledger.ip_fragments) + decapsulated_text(ledger);
     text += queue_pairs_text(ledger) + psns_text(ledger.psns);
     text += fmt::format("events    {} complete, {} incomplete, {} written\n", ledger.get(EventCounter::complete),
                         ledger.incomplete(), ledger.get(EventCounter::written));

@@ -33,6 +33,8 @@ constexpr LabelledFamily labelled_families[] = {
     {"events", "dropped.not_taken", "events_not_written", "cause",
      "Closed events that are not in all sinks that must have them."},
     {"events", "dropped.", "events_dropped", "cause", "Closed events that no sink was given."},
+    {"decapsulated", "", "packets_decapsulated", "tunnel",
+     "Packets that came inside of others, by what was taken off."},
     {"answers", "not_sent", "", "", ""},
     {"answers", "", "roce_answers", "answer", "What was sent as a RoCE responder."},
     {"reduce.mfp", "problems.", "reduce_mfp_problems", "problem", "Blocks that stay as received, by what is wrong."},

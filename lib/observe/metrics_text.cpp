@@ -105,6 +105,9 @@ void add_ledger(Families& families, const json& ledger) {
     add_section(families, "capture", member(ledger, "capture"));
     add_section(families, "answers", member(member(ledger, "roce"), "answers"));
     add_reducers(families, member(ledger, "reduce"));
+    if (const json& ports = member(ledger, "decapsulated"); ports.is_array())
+        for (const json& port : ports)
+            add_section(families, "decapsulated", port, {{"port", text_of(member(port, "port"))}});
     if (const json& devices = member(ledger, "devices"); devices.is_array())
         for (const json& device : devices)
             add_section(families, "device", device, {{"port", text_of(member(device, "port"))}});

@@ -25,6 +25,7 @@ constexpr Kind kinds[] = {
     {PacketCounter::not_for_us_roce_request, "RoCE requests without data"},
     {PacketCounter::not_for_us_roce_management, "RoCE management"},
     {PacketCounter::not_for_us_roce_v1, "RoCEv1"},
+    {PacketCounter::not_for_us_encapsulated, "in tunnels, with nothing inside that is known"},
 };
 
 void add(std::string& text, const std::string& more, const char* between = ", ") {

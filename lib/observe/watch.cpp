@@ -7,7 +7,7 @@
 
 #include "observe/geometry_hint.hpp"
 #include "pipeline/pipeline.hpp"
-#include "wire/encapsulation.hpp"
+#include "wire/decapsulation.hpp"
 #include "wire/recognise.hpp"
 
 namespace weir::observe {
@@ -105,6 +105,11 @@ void note_odd_packets(const pipeline::Pipeline& pipeline, Observations& seen) {
         pipeline, [](const stages::RxStage& rx) -> const auto& { return rx.notes().encapsulated(); },
         [&](std::uint64_t value) {
             const auto by = static_cast<wire::Encapsulation>(value & 0xff);
+            if (const auto tunnel = wire::tunnel_of(by)) {
+                std::string name(wire::name_of(*tunnel));
+                if (std::ranges::find(seen.decapsulate, name) == seen.decapsulate.end())
+                    seen.decapsulate.push_back(std::move(name));
+            }
             if (const std::uint64_t bytes = value >> 8U; bytes > 0 && seen.take_off.empty())
                 seen.take_off = fmt::format("editcap -L -C {} IN OUT", bytes);
             return Observations::Count{std::string(wire::name_of(by))};

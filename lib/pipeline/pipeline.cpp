@@ -91,6 +91,7 @@ std::vector<stages::RxStage::Config> Pipeline::connect_rx() {
     for (std::size_t i = 0; i < count; ++i) {
         stages::RxStage::Config& config = configs[i];
         for (const auto& steering : steering_) config.steering.push_back(steering.get());
+        for (const config::PortConfig& port : options_.config.ports) config.decapsulate.push_back(port.decapsulate);
         config.rules = flows_->runtimes();
         config.steer_in.resize(count);
         config.steer_out.resize(count);

@@ -24,6 +24,7 @@ std::vector<FoundFlow> flows_of(const PacketSample& sample, const std::vector<st
                         .payload_min = flow.payload_min,
                         .payload_max = flow.payload_max,
                         .ip_bytes_max = flow.ip_bytes_max,
+                        .tunnels = flow.tunnels,
                         .sports = flow.sports.size(),
                         .what = what[i]};
         if (flow.key.vlan != no_vlan) found.vlan = flow.key.vlan;

@@ -87,6 +87,7 @@ struct FoundFlow {
     std::uint32_t payload_min = 0;
     std::uint32_t payload_max = 0;
     std::uint32_t ip_bytes_max = 0;  ///< the largest IP packet
+    wire::Tunnels tunnels{};         ///< that were taken off its packets
     std::size_t sports = 0;
     bool reversed = false;  ///< there is a flow the other way between the two: a conversation
     std::string what;       ///< the format it was taken for, or why none

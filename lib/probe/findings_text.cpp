@@ -23,6 +23,9 @@ std::string flows_table(const Findings& findings) {
         const FoundFlow& flow = findings.flows[i];
         std::string extras;
         if (flow.vlan) extras += fmt::format(", VLAN {}", *flow.vlan);
+        for (std::size_t tunnel = 0; tunnel < wire::tunnel_count; ++tunnel)
+            if (flow.tunnels.has(wire::tunnel_at(tunnel)))
+                extras += fmt::format(", in {}", wire::tunnel_counters[tunnel].name);
         if (flow.fragments > 0) extras += fmt::format(", {} IP fragments", flow.fragments);
         if (flow.sports > 1) extras += ", several source ports";
         if (flow.reversed) extras += ", and back";
@@ -183,7 +186,7 @@ nlohmann::json findings_json(const Findings& findings) {
     out["others"] = nlohmann::json::object();
     for (const auto& [name, count] : findings.others) out["others"][name] = count;
     out["flows"] = nlohmann::json::array();
-    for (const FoundFlow& flow : findings.flows)
+    for (const FoundFlow& flow : findings.flows) {
         out["flows"].push_back({{"src", flow.src},
                                 {"dst", flow.dst},
                                 {"udp_dst", flow.dport},
@@ -194,6 +197,10 @@ nlohmann::json findings_json(const Findings& findings) {
                                 {"payload_min", flow.payload_min},
                                 {"payload_max", flow.payload_max},
                                 {"what", flow.what}});
+        for (std::size_t i = 0; i < wire::tunnel_count; ++i)
+            if (flow.tunnels.has(wire::tunnel_at(i)))
+                out["flows"].back()["decapsulated"].push_back(wire::tunnel_counters[i].name);
+    }
     out["trial"] = trial_json(findings.trial);
     out["streams"] = nlohmann::json::array();
     for (const FoundStream& found : findings.streams) out["streams"].push_back(stream_json(found));

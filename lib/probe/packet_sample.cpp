@@ -7,12 +7,20 @@
 namespace weir::probe {
 namespace {
 
+constexpr std::uint32_t frame_bytes_most = 1U << 17U;  ///< that is looked at of one that was cut
+
 /// Of the outermost tag.
 std::uint16_t vlan_of(std::span<const std::byte> frame) {
     if (frame.size() < wire::ethernet_header_bytes + wire::vlan_tag_bytes) return no_vlan;
     const auto type = wire::load_be<std::uint16_t>(frame.data() + wire::ethernet_header_bytes - 2);
     if (type != wire::ethertype_vlan && type != wire::ethertype_service_vlan) return no_vlan;
     return wire::load_be<std::uint16_t>(frame.data() + wire::ethernet_header_bytes) & 0xfffU;
+}
+
+/// A frame that may have another inside; it was parsed as far as it was captured.
+bool may_be_opened(std::span<const std::byte> frame, wire::Verdict verdict, const wire::Datagram& datagram) {
+    if (verdict == wire::ok) return datagram.dport == wire::vxlan_port || datagram.dport == wire::vxlan_port_of_linux;
+    return wire::encapsulation_of(frame).has_value();
 }
 
 }  // namespace
@@ -27,7 +35,17 @@ void PacketSample::add(std::span<const std::byte> frame, std::uint32_t wire_byte
     if (frame.size() < wire_bytes) ++cut_frames_;
     frame_bytes_ = wire_bytes;
     wire::Datagram datagram;
-    const wire::Verdict verdict = parse(frame, wire_bytes, datagram);
+    wire::Verdict verdict = parse(frame, wire_bytes, datagram);
+    tunnels_ = {};
+    if (may_be_opened(frame, verdict, datagram)) {
+        const wire::Decapsulated inside = take_off(frame, wire_bytes);
+        if (inside.verdict != wire::ok) return others_.add(inside.verdict);
+        for (std::uint32_t layer = 0; layer < inside.layers; ++layer) tunnels_.add(inside.by[layer]);
+        if (inside.layers > 0) {
+            frame = std::span(opened_).subspan(inside.front_bytes, inside.captured_bytes);
+            verdict = parse(frame, inside.wire_bytes, datagram = {});
+        }
+    }
     if (verdict == wire::ok)
         add_datagram(datagram, {datagram.payload, readable_bytes_}, vlan_of(frame), time_ns);
     else if (verdict == wire::Verdict::malformed_ip_fragment && datagram.fragment)
@@ -36,9 +54,21 @@ void PacketSample::add(std::span<const std::byte> frame, std::uint32_t wire_byte
         others_.add(verdict);
 }
 
+/// The frame inside is in `opened_` then. Of one that was cut the headers say how long it was; it stays a cut one.
+wire::Decapsulated PacketSample::take_off(std::span<const std::byte> frame, std::uint32_t wire_bytes) {
+    const auto captured = static_cast<std::uint32_t>(frame.size());
+    const bool stretch = captured < wire_bytes && wire_bytes <= frame_bytes_most;
+    opened_.assign(frame.begin(), frame.end());
+    if (stretch) opened_.resize(wire_bytes);
+    wire::Decapsulated inside =
+        wire::decapsulate(opened_.data(), static_cast<std::uint32_t>(opened_.size()), wire_bytes, wire::Tunnels::all());
+    if (stretch && inside.layers > 0)
+        inside.captured_bytes = std::min(inside.captured_bytes, captured - std::min(captured, inside.front_bytes));
+    return inside;
+}
+
 /// A frame that was cut is read as far as it goes: its headers say how long it was.
 wire::Verdict PacketSample::parse(std::span<const std::byte> frame, std::uint32_t wire_bytes, wire::Datagram& out) {
-    constexpr std::uint32_t frame_bytes_most = 1U << 17U;
     const auto captured = static_cast<std::uint32_t>(frame.size());
     frame_cut_ = false;
     const wire::Verdict verdict = wire::parse_frame(frame.data(), captured, wire_bytes, out);
@@ -102,6 +132,7 @@ void PacketSample::add_datagram(const wire::Datagram& datagram, std::span<const 
     flow->wire_bytes += frame_bytes_;
     flow->payload_min = std::min(flow->payload_min, datagram.payload_bytes);
     flow->payload_max = std::max(flow->payload_max, datagram.payload_bytes);
+    flow->tunnels.add(tunnels_);
     flow->ip_bytes_max = std::max(flow->ip_bytes_max, datagram.ip_bytes);
     flow->first_ns = std::min(flow->first_ns, time_ns);
     flow->last_ns = std::max(flow->last_ns, time_ns);

@@ -15,6 +15,7 @@
 #include "core/units.hpp"
 #include "probe/fragment_join.hpp"
 #include "probe/ip_text.hpp"
+#include "wire/decapsulation.hpp"
 #include "wire/packet_counter.hpp"
 #include "wire/roce.hpp"
 
@@ -47,6 +48,7 @@ struct Flow {
     std::uint64_t fragments = 0;  ///< packets that were pieces of its datagrams
     std::uint32_t payload_min = 0;
     std::uint32_t payload_max = 0;
+    wire::Tunnels tunnels{};           ///< that were taken off its packets
     std::uint32_t ip_bytes_max = 0;    ///< the largest IP packet, of a fragmented datagram the piece that came last
     std::set<std::uint16_t> sports{};  ///< of the senders, the first few
     core::TimeNs first_ns = 0;
@@ -78,7 +80,8 @@ class PacketSample {
 public:
     explicit PacketSample(const SampleLimits& limits = {}) : limits_(limits) {}
 
-    /// One Ethernet frame, `wire_bytes` long, of which `frame` was captured. Whatever is in it.
+    /// One Ethernet frame, `wire_bytes` long, of which `frame` was captured. Whatever is in it; what a mirror has put
+    /// around it is taken off.
     void add(std::span<const std::byte> frame, std::uint32_t wire_bytes, core::TimeNs time_ns);
     /// As much as was asked for: further frames change nothing.
     [[nodiscard]] bool full() const noexcept { return packets_ >= limits_.packets || bytes_ >= limits_.bytes; }
@@ -111,6 +114,7 @@ public:
 
 private:
     [[nodiscard]] wire::Verdict parse(std::span<const std::byte> frame, std::uint32_t wire_bytes, wire::Datagram& out);
+    [[nodiscard]] wire::Decapsulated take_off(std::span<const std::byte> frame, std::uint32_t wire_bytes);
     void add_piece(const wire::Datagram& piece, std::uint16_t vlan, core::TimeNs time_ns);
     void add_datagram(const wire::Datagram& datagram, std::span<const std::byte> head, std::uint16_t vlan,
                       core::TimeNs time_ns);
@@ -135,6 +139,8 @@ private:
     std::uint32_t frame_bytes_ = 0;     ///< on the wire
     bool frame_cut_ = false;            ///< not all of it was captured
     std::uint32_t readable_bytes_ = 0;  ///< captured of what is behind the headers
+    wire::Tunnels tunnels_;             ///< that were taken off it
+    std::vector<std::byte> opened_;     ///< a frame that was taken out of another
     std::vector<std::byte> stretched_;  ///< a frame that was cut, with zeros for the rest
     core::TimeNs first_ns_ = 0;
     core::TimeNs last_ns_ = 0;

@@ -240,6 +240,17 @@ void view_format(FieldList& list, const wire::Datagram& datagram, std::uint32_t 
                               fragment.total_known ? fmt::format(" of {}", fragment.total) : ""));
 }
 
+/// What the frame carries, where that can be taken off.
+void note_inside(std::span<const std::byte> frame, const wire::Datagram* udp, PacketView& view) {
+    const auto by = udp == nullptr ? wire::encapsulation_of(frame)
+                                   : wire::encapsulation_of_udp(udp->dport, {udp->payload, udp->payload_bytes}, 0);
+    if (!by) return;
+    const auto tunnel = wire::tunnel_of(by->by);
+    view.problems.push_back(fmt::format(
+        "another frame is inside: {}{}", wire::name_of(by->by),
+        tunnel ? fmt::format(". `[[port]] decapsulate = [\"{}\"]` takes that off", wire::name_of(*tunnel)) : ""));
+}
+
 }  // namespace
 
 PacketView view_packet(std::span<const std::byte> frame, std::uint32_t wire_bytes, const PacketSample& sample,
@@ -261,6 +272,7 @@ PacketView view_packet(std::span<const std::byte> frame, std::uint32_t wire_byte
         } else {
             view.counter = wire::packet_counters[static_cast<std::size_t>(verdict)].name;
             view.explanation = wire::packet_counters[static_cast<std::size_t>(verdict)].help;
+            note_inside(frame, nullptr, view);
         }
         return view;
     }
@@ -273,6 +285,7 @@ PacketView view_packet(std::span<const std::byte> frame, std::uint32_t wire_byte
         view_format(list, datagram, payload_at, *match, view);
     } else {
         view.problems.push_back("of no format that was recognised");
+        note_inside(frame, &datagram, view);
     }
     return view;
 }

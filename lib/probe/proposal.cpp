@@ -38,6 +38,15 @@ std::uint32_t message_bytes_of(const FoundStream& found) {
                     found.spec->packets.value_or(0) * found.spec->payload_bytes.value_or(0));
 }
 
+/// What was taken off the packets of the streams.
+wire::Tunnels tunnels_of(const Findings& findings) {
+    wire::Tunnels out;
+    for (const FoundStream& found : findings.streams)
+        for (const std::uint32_t flow : found.flows)
+            if (found.left_out.empty()) out.add(findings.flows[flow].tunnels);
+    return out;
+}
+
 /// The one address that everything was sent to, if it is a host's: weir answers for it. Its network is not in packets.
 std::string address_of(const Findings& findings) {
     std::set<std::string> all;
@@ -70,7 +79,13 @@ RunConfig run_of(const Findings& findings, const std::string& device) {
     port.name = "det0";
     port.device = device.empty() ? "net_null0" : device;
     port.mtu = mtu_of(findings, port.device);
-    if (!device.empty()) port.address = address_of(findings);
+    port.decapsulate = tunnels_of(findings);
+    // What a mirror shows was sent to somebody else, and its own packets are larger.
+    constexpr std::uint16_t outer_headers = 100;
+    if (!device.empty() && port.decapsulate.empty()) port.address = address_of(findings);
+    const auto with_headers = static_cast<std::uint16_t>(std::min(port.mtu + outer_headers, 65535));
+    if (!port.decapsulate.empty() && config::frame_room_problem(port.device, with_headers).empty())
+        port.mtu = with_headers;
     std::uint64_t memory = 256 * mebi;
     std::uint64_t event_bytes = 0;
     std::uint64_t frames = 0;
@@ -194,7 +209,10 @@ std::string propose(const Findings& findings, const std::string& device) {
         if (table == "port" && key == "device" && device.empty())
             return "replay ignores it; for a run: the NIC's PCI address, or \"kernel,iface=eth1\"";
         if (table == "port" && key == "mtu" && run.ports.front().mtu != mtu_usual)
-            return "as large as the largest packet here";
+            return run.ports.front().decapsulate.empty() ? "as large as the largest packet here"
+                                                         : "with room for what the mirror puts around packets";
+        if (table == "port" && key == "decapsulate")
+            return "the packets came inside of others. A mirror that needs an address to send to: set `address`";
         if (table == "port" && key == "address" && !run.ports.front().address.empty())
             return "everything was sent to it, and weir answers ARP and ping for it; the prefix length is a guess";
         if (table == "events" && key == "sources") return event_remark(streams, findings.trial);

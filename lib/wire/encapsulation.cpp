@@ -107,8 +107,7 @@ std::optional<Encapsulated> encapsulation_of_udp(std::uint16_t port, std::span<c
     constexpr std::size_t header_bytes = 8;  // of both, RFC 7348 and RFC 8926, without options
     if (payload.size() < header_bytes) return std::nullopt;
     const auto first = std::to_integer<std::uint32_t>(payload[0]);
-    // 8472 is what Linux used before there was a number.
-    if ((port == 4789 || port == 8472) && (first & 0x08U) != 0)
+    if ((port == vxlan_port || port == vxlan_port_of_linux) && (first & 0x08U) != 0)
         return Encapsulated{Encapsulation::vxlan, static_cast<std::uint16_t>(payload_at + header_bytes)};
     if (port == 6081 && first >> 6U == 0 && load_be<std::uint16_t>(payload.data() + 2) == 0x6558)
         return Encapsulated{Encapsulation::geneve,

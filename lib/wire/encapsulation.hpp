@@ -1,5 +1,5 @@
-// Frames inside of others, which weir does not read: what mirrors of switches and overlay networks make of a detector's
-// packets. Only named here, so that whoever sees no event is told why. Off the hot path.
+// Frames inside of others: what mirrors of switches and overlay networks make of a detector's packets. Only named here,
+// so that whoever sees no event is told why; decapsulation.hpp takes some of it off. Off the hot path.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,10 @@
 #include <span>
 
 namespace weir::wire {
+
+/// UDP port of VXLAN (RFC 7348), and the one that Linux used before there was a number.
+inline constexpr std::uint16_t vxlan_port = 4789;
+inline constexpr std::uint16_t vxlan_port_of_linux = 8472;
 
 enum class Encapsulation : std::uint8_t {
     gre,

@@ -50,6 +50,10 @@ constinit const std::array<core::CounterInfo, core::count_of<PacketCounter>> pac
     {not_for_us_roce_v1, "not_for_us.roce_v1",
      "RoCEv1 frames (ethertype 0x8915), which have no IP and no UDP header and which weir does not assemble. "
      "Set the sender's GID to one of type RoCE v2: `show_gids` or `ibv_devinfo -v` list them."},
+    {not_for_us_encapsulated, "not_for_us.encapsulated",
+     "Packets of a tunnel that the port takes off (`decapsulate`), with neither an Ethernet frame nor an IP packet inside "
+     "that can be told for sure: what routers say to each other with MPLS labels, ERSPAN frames of another network. "
+     "Harmless background; if the detector's data should be there, look at one in a capture."},
     {malformed_truncated, "dropped.malformed.truncated",
      "Frames that end before their own headers say they do. A capture taken with a short snap length, "
      "or a device whose buffers are smaller than the frames: raise the snap length, the MTU, "
@@ -78,6 +82,13 @@ constinit const std::array<core::CounterInfo, core::count_of<PacketCounter>> pac
      "Wrong UDP checksum, as found by a device that checks them (`offloads` in the report). "
      "Firmware that fills the field wrongly (then all its packets are here; it may send 0 for none, "
      "or set `checksums = \"ignore\"` on the port), or data damaged on the way if there are only a few."},
+    {malformed_encapsulation, "dropped.malformed.encapsulation",
+     "Outer headers of a tunnel that the port takes off (`decapsulate`) which are too short, or of a version that weir does not "
+     "know. A switch that fills them in its own way: look at one in a capture, and let the mirror use a plain type "
+     "(ERSPAN II) or a local port (SPAN)."},
+    {malformed_nested, "dropped.malformed.nested",
+     "Packets in more than two tunnels of those that the port takes off (`decapsulate`). "
+     "A mirror that mirrors itself: exclude its own destination from what it mirrors."},
     {malformed_oversized, "dropped.malformed.oversized",
      "Frames larger than weir can hold in its buffers. The sender's MTU is larger than the port's `mtu`, "
      "or receive coalescing merged packets: turn off gro and lro, or raise `mtu`."},
@@ -132,6 +143,10 @@ constinit const std::array<core::CounterInfo, core::count_of<PacketCounter>> pac
      "RoCEv2 packets that came in IP fragments, which RoCE forbids: no adapter would take them. "
      "A router on the way cuts them, or a test sender does: "
      "make the path MTU of the queue pair smaller than the MTU of the network."},
+    {ip_fragment_encapsulated, "dropped.ip_fragment.encapsulated",
+     "Packets of a tunnel that the port takes off (`decapsulate`) which the switch cut into IP fragments, because they did not "
+     "fit with the outer headers: these are not put together. Raise the MTU between the switch and this box by 100 bytes "
+     "over what the detector sends."},
     {flow_rule, "dropped.flow_rule",
      "Packets that a flow rule with the action `drop` took, in software. This is what the rule asks for; "
      "what the device drops by such a rule never gets here and is not counted. If data is missing, "

@@ -227,6 +227,17 @@ TEST(Config, DeclaredFormatRaisesTheBoundOnMessages) {
     EXPECT_EQ(format_entry(parse_config(udp_text, "t").streams[0]).name, "jungfrau");
 }
 
+TEST(Config, APortThatTakesSomethingOffIsGivenNoRules) {
+    const RunConfig run =
+        test::reads_back(edited(udp_text, {{"device =", "decapsulate = [\"mpls\", \"erspan\"]\ndevice ="}}));
+    EXPECT_TRUE(run.ports[0].decapsulate.has(wire::Tunnel::erspan));
+    EXPECT_TRUE(run.ports[0].decapsulate.has(wire::Tunnel::mpls));
+    EXPECT_FALSE(run.ports[0].decapsulate.has(wire::Tunnel::gre));
+    EXPECT_EQ(run.ports[0].steer, SteerMode::software);
+    EXPECT_EQ(config_json(run)["port"][0]["decapsulate"], nlohmann::json({"erspan", "mpls"}));
+    EXPECT_TRUE(parse_config(udp_text, "t").ports[0].decapsulate.empty());
+}
+
 TEST(Config, LongestListOfPorts) {
     const RunConfig run = parse_config(edited(udp_text, {{"[50001, 50002]", "\"1-65535\""}}), "t");
     EXPECT_EQ(run.sources.size(), 65535U);

@@ -103,8 +103,12 @@ packets = 8
                 found = [f for f in result.report["findings"] if name in f["sentence"]]
                 self.assertEqual([f["packets"] for f in found], [20], result.report["findings"])
                 self.assertIn("20 packets", found[0]["sentence"])
-                self.assertEqual("editcap" in found[0]["sentence"], front > 0)
-                if front:
+                tunnel = next((tunnel for word, tunnel in (("ERSPAN", "erspan"), ("GRE", "gre"), ("MPLS", "mpls"), ("VXLAN", "vxlan"))
+                               if word in name), None)
+                if tunnel:
+                    self.assertIn(f'decapsulate = ["{tunnel}"]', found[0]["sentence"])
+                self.assertEqual("editcap" in found[0]["sentence"], front > 0 and not tunnel)
+                if front and not tunnel:
                     self.assertIn(f"editcap -L -C {front} ", found[0]["sentence"])
                     self.assertEqual(frame[front:], inner)
         plain = self.replay(self.capture([inner, ethernet(ipv4(bytes(20), protocol=6)), ethernet(bytes(46), 0x88cc)]),

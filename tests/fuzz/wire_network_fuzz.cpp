@@ -4,8 +4,26 @@
 #include <cstring>
 #include <memory>
 
-#include "wire/encapsulation.hpp"
+#include "wire/decapsulation.hpp"
 #include "wire/network.hpp"
+
+namespace {
+
+/// On a copy, which is written to.
+void take_off(const std::byte* frame, std::uint32_t bytes, std::uint32_t wire_bytes) {
+    using namespace weir::wire;
+    const auto copy = std::make_unique<std::byte[]>(bytes);
+    std::memcpy(copy.get(), frame, bytes);
+    const Decapsulated is = decapsulate(copy.get(), bytes, wire_bytes, Tunnels::all());
+    if (is.verdict >= Verdict::count_ || is.layers > tunnel_layers_max) std::abort();
+    if (is.front_bytes + is.captured_bytes > bytes || is.captured_bytes > is.wire_bytes) std::abort();
+    const bool as_it_was = is.front_bytes == 0 && std::memcmp(copy.get(), frame, bytes) == 0;
+    if (is.layers == 0 && (!as_it_was || is.captured_bytes != bytes || is.wire_bytes != wire_bytes)) std::abort();
+    Datagram datagram;
+    static_cast<void>(parse_frame(copy.get() + is.front_bytes, is.captured_bytes, is.wire_bytes, datagram));
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace weir::wire;
@@ -15,6 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto frame = std::make_unique<std::byte[]>(bytes);
     std::memcpy(frame.get(), data + 1, bytes);
     if (const auto found = encapsulation_of({frame.get(), bytes}); found && *name_of(found->by) == 0) std::abort();
+    take_off(frame.get(), bytes, bytes + data[0]);
     Datagram datagram;
     const Verdict verdict = parse_frame(frame.get(), bytes, bytes + data[0], datagram);
     if (verdict >= Verdict::count_) std::abort();

@@ -64,6 +64,7 @@ Ledger full_ledger() {
     ledger.devices = {{"det0", "net_af_packet", 5001, 5002, 5003, 5004, Ledger::Before::kernel, "veth0"}};
     ledger.device_missed = 10005;
     ledger.capture = {70'001, 70'002, {}, 0};
+    ledger.decapsulated = {{"det0", weir::wire::Tunnels::all(), {71'001, 71'002, 71'003, 71'004}}};
     ledger.psns.resize(1);
     ledger.sources = {{77, 3}, {78, 0}};
     ledger.sequence_known = true;
@@ -196,8 +197,8 @@ TEST(Metrics, HaveEveryCounterOfTheTablesOnce) {
                 for (const char* kind : {"kind=\"zstd\"", "kind=\"pack\""})
                     expect(series_name(metric_name(section.name, counter), kind));
             } else {
-                expect(
-                    series_name(metric_name(section.name, counter), section.name == "device" ? "port=\"det0\"" : ""));
+                const bool of_port = section.name == "device" || section.name == "decapsulated";
+                expect(series_name(metric_name(section.name, counter), of_port ? "port=\"det0\"" : ""));
             }
         }
     }

@@ -61,6 +61,34 @@ TEST(Find, TheReadoutFollowsFromThePacketNumbers) {
     }
 }
 
+TEST(Find, WhatAMirrorHasPutAroundPacketsIsTakenOff) {
+    for (const bool cut : {false, true}) {
+        PacketSample sample;
+        for (std::uint64_t frame = 1; frame < 3; ++frame)
+            for (std::uint32_t packet = 0; packet < 128; ++packet) {
+                Bytes payload(8);
+                payload[0] = std::byte{8};
+                const Bytes inside = udp_frame(jungfrau(frame, packet), 50001);
+                payload.insert(payload.end(), inside.begin(), inside.end());
+                const Bytes outside = udp_frame(payload, wire::vxlan_port, 77);
+                const auto bytes = static_cast<std::uint32_t>(outside.size());
+                sample.add(std::span(outside).first(cut ? 160 : bytes), bytes, 0);
+            }
+        const Findings findings = found_in(sample);
+        ASSERT_TRUE(findings.recognised());
+        EXPECT_EQ(findings.streams.front().stream.format, "jungfrau");
+        EXPECT_EQ(findings.streams.front().complete, 2U);
+        ASSERT_EQ(findings.flows.size(), 1U);
+        EXPECT_EQ(findings.flows[0].src, "10.1.0.10");
+        const config::RunConfig run = config::parse_config(propose(findings, "net_memif0"), "t.toml");
+        EXPECT_TRUE(run.ports[0].decapsulate.has(wire::Tunnel::vxlan));
+        EXPECT_FALSE(run.ports[0].decapsulate.has(wire::Tunnel::gre));
+        EXPECT_TRUE(run.ports[0].address.empty()) << "the one inside is somebody else's";
+        EXPECT_EQ(run.ports[0].mtu, 9100);
+        EXPECT_EQ(findings_json(findings)["flows"][0]["decapsulated"], nlohmann::json({"vxlan"}));
+    }
+}
+
 TEST(Find, SourcesThatShareAPortAreToldByAddress) {
     PacketSample sample;
     for (std::uint64_t frame = 1; frame < 4; ++frame)

@@ -326,6 +326,81 @@ TEST_F(RxStageTest, FaultsOfAFrameInSeveralBuffersAreCountedOnce) {
     EXPECT_EQ(all.count(PacketCounter::placed), 1U) << "a RoCE packet is copied together";
 }
 
+Shape with_decapsulation() {
+    Shape shape = one_source();
+    shape.with_rx = [](RxStage::Config& config) { config.decapsulate = {wire::Tunnels::all()}; };
+    return shape;
+}
+/// As a mirror sends it: in VXLAN.
+Bytes mirrored(const Bytes& frame) {
+    wire::FrameSpec spec = spec_of(0);
+    spec.dport = wire::vxlan_port;
+    Bytes payload(8);
+    payload[0] = std::byte{8};
+    payload.insert(payload.end(), frame.begin(), frame.end());
+    return wire::make_udp_frame(spec, payload);
+}
+
+TEST_F(RxStageTest, WhatAMirrorHasPutAroundPacketsIsTakenOff) {
+    Topology all(with_decapsulation());
+    all.feed(make_.make(mirrored(frame_of({0, 7, 0, 500, 500, 0})), 1));
+    all.feed(make_.make(frame_of({0, 8, 0, 500, 500, 0}), 2));  // as it is
+    all.feed(make_.make(mirrored(mirrored(frame_of({0, 9, 0, 500, 500, 0}))), 3));
+    const std::vector<Bytes> pieces = fragments_of(frame_of({0, 10, 0, 1500, 1500, 0}), 512, 3);
+    for (const Bytes& piece : pieces) all.feed(make_.make(mirrored(piece), 4));
+    all.feed(make_.make(mirrored(mirrored(mirrored(frame_of(good)))), 5));
+    all.feed(make_.make(mirrored(changed(good, ip_at + 8, 63)), 6));
+    all.feed(make_.make(mirrored(Bytes(4)), 7));
+    finish(all);
+    EXPECT_EQ(all.count(PacketCounter::placed), 3 + pieces.size());
+    EXPECT_EQ(all.count(PacketCounter::malformed_nested), 1U);
+    EXPECT_EQ(all.count(PacketCounter::malformed_ip_checksum), 1U);
+    EXPECT_EQ(all.count(PacketCounter::malformed_ethernet), 1U);
+    EXPECT_EQ(all.count(EventCounter::complete), 4U);
+    EXPECT_EQ(all.rx().decapsulation().taken(0, wire::Tunnel::vxlan), 1 + 2 + pieces.size() + 2 + 1 + 1);
+    EXPECT_EQ(all.rx().decapsulation().taken(0, wire::Tunnel::erspan), 0U);
+}
+
+TEST_F(RxStageTest, NothingIsTakenOffWhereNobodyAsks) {
+    Topology all(one_source());
+    all.feed(make_.make(mirrored(frame_of(good)), 1));
+    finish(all);
+    EXPECT_EQ(all.count(PacketCounter::unsteered), 1U);
+    EXPECT_EQ(all.rx().decapsulation().taken(0, wire::Tunnel::vxlan), 0U);
+}
+
+// Outer headers in the first buffer, or in several; the frame inside in one, or in several; and more buffers than it
+// has bytes.
+TEST_F(RxStageTest, ItIsTakenOffAFrameInSeveralBuffers) {
+    const Bytes frame = mirrored(frame_of({0, 7, 0, 1400, 1400, 1}));
+    for (const std::size_t segment : {std::size_t{1000}, std::size_t{62}, std::size_t{20}}) {
+        Topology all(with_decapsulation());
+        all.feed(make_.make(frame, 1, segment));
+        finish(all);
+        EXPECT_EQ(all.count(PacketCounter::placed), 1U) << segment;
+        EXPECT_EQ(all.count(EventCounter::complete), 1U) << segment;
+    }
+    const Bytes large = mirrored(frame_of({0, 8, 0, 5000, 5000, 1}));
+    Bytes padded = frame;
+    padded.resize(5000);
+    for (const Bytes& one : {large, padded}) {
+        Topology all(with_decapsulation());
+        all.feed(make_.make(one, 1, wire::decapsulation_reads_max));
+        finish(all);
+        EXPECT_EQ(all.count(PacketCounter::placed), 1U);
+        EXPECT_EQ(all.count(EventCounter::complete), 1U);
+        EXPECT_EQ(all.rx().decapsulation().taken(0, wire::Tunnel::vxlan), 1U);
+    }
+}
+
+TEST_F(RxStageTest, OfOuterPacketsInPiecesItSaysWhere) {
+    Topology all(with_decapsulation());
+    const std::vector<Bytes> pieces = fragments_of(mirrored(frame_of({0, 7, 0, 1400, 1400, 1})), 512, 3);
+    for (const Bytes& piece : pieces) all.feed(make_.make(piece, 1));
+    finish(all);
+    EXPECT_EQ(all.count(PacketCounter::ip_fragment_encapsulated), pieces.size());
+}
+
 TEST_F(RxStageTest, WaitsWhereDescriptorsFindNoRoomAndLosesNothing) {
     Shape shape = one_source();
     shape.descriptor_ring = 8;

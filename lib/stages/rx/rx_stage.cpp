@@ -1,5 +1,7 @@
 #include "stages/rx/rx_stage.hpp"
 
+#include <rte_prefetch.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -40,6 +42,7 @@ RxStage::RxStage(const Config& config, const std::vector<StreamRuntime>& streams
     : config_(config),
       streams_(streams),
       run_(run),
+      decapsulation_(config.decapsulate),
       rules_(config.rules),
       notes_(streams, config.table.sources),
       sources_(streams, config.table.sources, notes_),
@@ -154,6 +157,11 @@ std::size_t RxStage::take_port(std::size_t input, TimeNs now) noexcept {
     if (got.count > 0) table_.hold_time(times_.all_but(input));
     if (config_.record != nullptr) config_.record->add(packets, from.queue);
     if (got.bad_checksums) packets = without_bad_checksums(packets);
+    if (decapsulation_.any()) {
+        packets = decapsulated(packets);
+        // Which of two checksums it means, a device does not say.
+        if (got.bad_checksums) packets = without_bad_checksums(packets);
+    }
     if (!rules_.empty()) packets = by_rules(packets, &from);
     from.was_empty |= got.count < burst;
     process(packets, from.port);
@@ -176,6 +184,7 @@ std::size_t RxStage::take_feeder(std::size_t index, bool& ended) noexcept {
         times_.end(input);
     }
     if (config_.record != nullptr) config_.record->add(packets, 0);
+    if (decapsulation_.any()) packets = decapsulated(packets);
     if (!rules_.empty()) packets = by_rules(packets, nullptr);
     process(packets, nullptr);
     passes_.count_processed(count);
@@ -229,6 +238,26 @@ RxStage::Packets RxStage::without_bad_checksums(Packets packets) noexcept {
             packets[good++] = packet;
     }
     return packets.first(good);
+}
+
+/// What is inside of them, of ports that are asked to take something off; the rest ends here. Nothing that the device
+/// said of the packets is believed of what is inside, but that a checksum is wrong.
+RxStage::Packets RxStage::decapsulated(Packets packets) noexcept {
+    for (const Packet& packet : packets) rte_prefetch0(frame_of(packet));
+    std::size_t kept = 0;
+    for (Packet& packet : packets) {
+        if (decapsulation_.lies_apart(packet)) {
+            const std::optional<Packet> whole = pieces_.in_one_buffer(packet);
+            if (!whole) continue;
+            packet = *whole;
+        }
+        const wire::Verdict verdict = decapsulation_.take_off(packet);
+        if (verdict == wire::ok)
+            packets[kept++] = packet;
+        else
+            reject(table_, packet, verdict);
+    }
+    return packets.first(kept);
 }
 
 /// What the rules leave of a burst; the rest ends here. `input` is null for a capture.
@@ -420,7 +449,8 @@ void RxStage::process_chain(const Packet& packet, port::LivePort* from) noexcept
     const steer::Route route = route_of(packet, datagram);
     if (route.stream == steer::Steering::none) {
         if (!roce) notes_.unmatched_udp(datagram, head);
-        reject(table_, packet, PacketCounter::unsteered);
+        const bool missed = decapsulation_.missed(packet.port, datagram);
+        reject(table_, packet, missed ? PacketCounter::ip_fragment_encapsulated : PacketCounter::unsteered);
     } else if (roce) {
         reject(table_, packet, PacketCounter::ip_fragment_roce);
     } else if (route.owner != config_.index) {

@@ -7,6 +7,7 @@
 //   RxEdges    rings to and from other lcores               InputTimes up to when all input has come
 //   RxPasses   a capture that is looped                     RxNotes    packets that could not be used
 //   RxBlocks   blocks that a builder of a cluster is given  KnownFlows frames like ones that came before
+//   RxDecapsulation  what mirrors have put around packets
 #pragma once
 
 #include <array>
@@ -28,6 +29,7 @@
 #include "stages/rx/route_cache.hpp"
 #include "stages/rx/rx_answers.hpp"
 #include "stages/rx/rx_blocks.hpp"
+#include "stages/rx/rx_decapsulation.hpp"
 #include "stages/rx/rx_edges.hpp"
 #include "stages/rx/rx_notes.hpp"
 #include "stages/rx/rx_passes.hpp"
@@ -59,6 +61,7 @@ public:
         bool wait = false;        ///< when something downstream is full: take no more packets, rather than lose them
         std::vector<const steer::Steering*> steering;  ///< by the index of the port that a packet came from
         std::vector<steer::RuleRuntime*> rules;        ///< by the index of the port; null where it has no flow rules
+        std::vector<wire::Tunnels> decapsulate;        ///< by the index of the port
         std::vector<PortInput> ports;
         std::vector<RingInput> rings;
         fabric::BlockQueue* blocks =
@@ -111,6 +114,7 @@ public:
         return received_bytes_.load(std::memory_order_relaxed);
     }
     [[nodiscard]] std::uint64_t source_packets(std::uint32_t source) const noexcept { return sources_.packets(source); }
+    [[nodiscard]] const RxDecapsulation& decapsulation() const noexcept { return decapsulation_; }
     [[nodiscard]] const RxRules& rules() const noexcept { return rules_; }
     /// Of packets that were refused, and of those that match no stream.
     [[nodiscard]] const RxNotes& notes() const noexcept { return notes_; }
@@ -153,6 +157,7 @@ private:
     [[nodiscard]] std::size_t take_steered() noexcept;
     void count_received(std::span<const port::Packet> packets) noexcept;
     [[nodiscard]] Packets without_bad_checksums(Packets packets) noexcept;
+    [[nodiscard]] Packets decapsulated(Packets packets) noexcept;
     [[nodiscard]] Packets by_rules(Packets packets, const PortInput* input) noexcept;
     // They are parsed and routed.
     void process(std::span<const port::Packet> packets, port::LivePort* from) noexcept;
@@ -186,6 +191,7 @@ private:
     const RunSignals& run_;
     wire::PacketTally packets_;
     assemble::MessageTally messages_;
+    RxDecapsulation decapsulation_;
     RxRules rules_;
     RxNotes notes_;
     RxSources sources_;

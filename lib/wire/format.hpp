@@ -169,7 +169,6 @@ struct FormatContext {
 
 /// What is known of the images of a format beside their shape (FormatEntry::image_shape).
 struct ImageFacts {
-    std::uint32_t columns = 0;    ///< of a module; 0: the messages are no images
     bool gain_bits = false;       ///< the upper two say the gain, as JUNGFRAU's do: energies can be made of them
     double pixel_um = 0;          ///< a pixel's edge, as the maker states it
     std::string_view detector{};  ///< for people: "JUNGFRAU"
@@ -245,8 +244,7 @@ struct FormatEntry {
     /// Of all messages of a run only the bytes `there` come: which keys would fit that, in words; empty if none would.
     std::string (*setting_for)(const FormatOptions& options, const FormatContext& now, ByteSpan there) = nullptr;
 
-    std::string_view page{};    ///< of the documentation, below docs/
-    std::string_view python{};  ///< the function of python/weir/_formats.py that knows its images
+    std::string_view page{};  ///< of the documentation, below docs/
 };
 
 /// All formats, in the order of help and messages.

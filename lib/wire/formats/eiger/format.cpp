@@ -51,7 +51,6 @@ FormatEntry eiger_format() {
     entry.put_place = put_sls_place;
     entry.setting_for = eiger_setting;
     entry.page = "reference/formats/eiger.md";
-    entry.python = Eiger::name;
     entry.image = {.pixel_um = 75, .detector = "EIGER"};
     entry.image_shape = eiger_image;
     entry.image_places = eiger_places;

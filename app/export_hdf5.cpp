@@ -91,7 +91,7 @@ public:
 
     std::string finish() override {
         nlohmann::json members = nlohmann::json::object();
-        for (const char* name : {"ledger", "config", "machine", "payload"})
+        for (const char* name : {"ledger", "config", "machine", "payload", "image"})
             if (const nlohmann::json& member = store::at_or_null(run_.manifest(), name); !member.is_null())
                 members[name] = member;
         writer_->close(members);

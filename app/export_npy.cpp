@@ -17,7 +17,7 @@
 #include "run_text.hpp"
 #include "store/json_members.hpp"
 #include "store/payload_info.hpp"
-#include "wire/format.hpp"
+#include "wire/reported_stream.hpp"
 
 namespace weir::app {
 
@@ -98,7 +98,7 @@ std::string npy_header(const Element& element, const std::vector<std::uint64_t>&
 struct Pixels {
     std::string dtype;
     std::vector<std::uint64_t> shape;
-    bool operator==(const Pixels&) const = default;
+    std::uint32_t bits = 0;  ///< in the message, where several share a byte; else 0
 };
 Pixels pixels_of(const store::RunReader& run, const store::PayloadInfo& payload) {
     if (payload.content == store::Content::pixels) {
@@ -107,17 +107,11 @@ Pixels pixels_of(const store::RunReader& run, const store::PayloadInfo& payload)
     }
     if (payload.content != store::Content::received) return {};
     const json config = config_of(run);
-    const json& streams = store::at_or_null(config, "stream");
-    std::optional<Pixels> common;
-    if (!streams.is_array()) return {};
-    for (const json& stream : streams) {
-        const wire::FormatEntry* format = wire::find_format(store::text_at(stream, "format"));
-        Pixels pixels;
-        if (format != nullptr && format->image.columns > 0) pixels = {"u2", {0, format->image.columns}};
-        if (common && !(*common == pixels)) return {};
-        common = pixels;
-    }
-    return common.value_or(Pixels{});
+    const auto image = wire::image_of_streams(store::at_or_null(config, "stream"));
+    if (!image) return {};
+    return {fmt::format("u{}", wire::unpacked_bytes(image->bits)),
+            {0, image->columns},
+            wire::is_packed(image->bits) ? image->bits : 0};
 }
 
 class NpyTarget final : public ExportTarget {
@@ -131,6 +125,7 @@ public:
                 fmt::format("export: --dtype: found \"{}\"; accepted: {}, in which the run has its pixels",
                             options.dtype, pixels.dtype));
         choose_element(options.dtype.empty() ? (pixels.dtype.empty() ? "u1" : pixels.dtype) : options.dtype);
+        if (options.dtype.empty()) packed_bits_ = pixels.bits;
         look_ahead(run, entries);
         choose_shape(options.dtype.empty() || pixels_are_kept ? pixels.shape : std::vector<std::uint64_t>{});
         if (options.split_sources) {
@@ -219,19 +214,25 @@ private:
         throw core::RunError("no array: in no event the size of a message is known; use --to raw");
     }
 
+    /// Of a message in the array.
+    [[nodiscard]] std::uint64_t array_bytes() const {
+        return packed_bits_ == 0 ? *message_bytes_ : *message_bytes_ * 8 / packed_bits_ * element_.bytes;
+    }
+
     void choose_shape(std::vector<std::uint64_t> known) {
         shape_ = options_.shape;
-        if (shape_.empty() && known.size() == 2 && *message_bytes_ % (known[1] * element_.bytes) == 0)
-            shape_ = {*message_bytes_ / (known[1] * element_.bytes), known[1]};
-        if (shape_.empty() && *message_bytes_ % element_.bytes == 0) shape_ = {*message_bytes_ / element_.bytes};
+        const std::uint64_t whole = array_bytes();
+        if (shape_.empty() && known.size() == 2 && whole % (known[1] * element_.bytes) == 0)
+            shape_ = {whole / (known[1] * element_.bytes), known[1]};
+        if (shape_.empty() && whole % element_.bytes == 0) shape_ = {whole / element_.bytes};
         std::uint64_t bytes = element_.bytes;
         for (const std::uint64_t side : shape_) {
-            if (side != 0 && bytes > *message_bytes_ / side) bytes = 0;  // too large for any message
+            if (side != 0 && bytes > whole / side) bytes = 0;  // too large for any message
             bytes *= side;
         }
-        if (shape_.empty() || bytes != *message_bytes_)
+        if (shape_.empty() || bytes != whole)
             throw core::RunError(fmt::format(
-                "no array: a message has {} bytes, which is not {} of {}", *message_bytes_,
+                "no array: a message has {} bytes, which is not {} of {}", whole,
                 shape_.empty() ? "a whole number" : fmt::format("{}", fmt::join(shape_, " x ")), element_.name));
     }
 
@@ -293,6 +294,7 @@ private:
         message_.clear();
         append_filled(source, bytes, message_);
         message_.resize(*message_bytes_);
+        if (packed_bits_ != 0) unpack();
         fill(known, *message_bytes_);
         for (const store::MissingRange& range : source.missing)
             fill(range.offset, std::uint64_t{range.offset} + range.bytes);
@@ -312,11 +314,21 @@ private:
             if (std::isnan(values[i])) std::memcpy(message_.data() + i * element_.bytes, fill_.data(), element_.bytes);
     }
 
+    /// Gives each pixel bytes of its own.
+    void unpack() {
+        unpacked_.resize(array_bytes());
+        wire::unpack_pixels(packed_bits_, message_, unpacked_);
+        message_.swap(unpacked_);
+    }
+
+    /// Elements that have something of these bytes of the message.
     void fill(std::uint64_t begin, std::uint64_t end) {
         if (begin >= end) return;
         const std::size_t size = element_.bytes;
-        for (std::uint64_t at = begin / size * size; at < std::min<std::uint64_t>(end, message_.size()); at += size)
-            std::memcpy(message_.data() + at, fill_.data(), size);
+        const auto bits = packed_bits_ == 0 ? static_cast<std::uint32_t>(8 * size) : packed_bits_;
+        const wire::PixelRange lost = wire::pixels_of_bytes(bits, begin, end);
+        for (std::uint64_t i = lost.begin; i < std::min<std::uint64_t>(lost.end, message_.size() / size); ++i)
+            std::memcpy(message_.data() + i * size, fill_.data(), size);
     }
 
     const ExportOptions& options_;
@@ -330,7 +342,9 @@ private:
     std::optional<OutputFolder> folder_;  ///< outlives the files in it
     std::vector<std::unique_ptr<OutputFile>> files_;
     std::optional<OutputFile> sidecar_;
+    std::uint32_t packed_bits_ = 0;  ///< of a pixel in a message, where several share a byte
     std::vector<std::byte> message_;
+    std::vector<std::byte> unpacked_;
     std::uint64_t events_ = 0;
 };
 

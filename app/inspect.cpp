@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/say.hpp"
 #include "core/sha256.hpp"
+#include "draw_received.hpp"
 #include "event_order.hpp"
 #include "filled_message.hpp"
 #include "inspect_cluster.hpp"
@@ -19,11 +20,12 @@
 #include "multi_event_text.hpp"
 #include "reduction_text.hpp"
 #include "run_text.hpp"
-#include "store/image.hpp"
 #include "store/json_members.hpp"
-#include "store/pixel_image.hpp"
+#include "store/png.hpp"
+#include "store/received_image.hpp"
 #include "store/run_reader.hpp"
 #include "terminal.hpp"
+#include "wire/reported_stream.hpp"
 
 namespace weir::app {
 
@@ -57,8 +59,10 @@ examples:
   weir inspect out --export 1:7 m0.bin --source 0
                                           event 7 of epoch 1 (a detector restart begins a new epoch), one source only
   weir inspect out --png 7 frame.png      event 7 as a 16-bit image, its 1st to 99th percentile stretched from black to
-                                          white; sources below each other, 1024 pixels wide unless --width says
-                                          otherwise. Calibrated pixels in colour: red without a value, yellow saturated
+                                          white, red where nothing came, yellow where a calibrated pixel is saturated.
+                                          JUNGFRAU, MOENCH and EIGER (its ports where their headers say)
+  weir inspect out --png 7 frame.png --width 1024 --pixel-bits 16
+                                          the same of another format, whose pixels only you know
 
 weir export writes whole runs in other formats.
 
@@ -83,6 +87,7 @@ struct Options {
     std::optional<Extract> to_png;
     std::optional<std::uint32_t> source;
     std::optional<std::uint32_t> width;
+    std::optional<std::uint32_t> pixel_bits;
 };
 
 /// Takes `NAME EVENT FILE` out of the arguments: Boost has no options with exactly two values.
@@ -96,6 +101,16 @@ std::optional<Extract> take_extract(std::vector<std::string>& args, std::string_
         return extract;
     }
     return {};
+}
+
+void check_image_options(const Options& options) {
+    if (options.source && !options.to_file && !options.to_png)
+        throw core::UsageError("inspect: --source goes with --export or --png");
+    if (options.width && !options.to_png) throw core::UsageError("inspect: --width goes with --png");
+    if (options.pixel_bits && !options.to_png) throw core::UsageError("inspect: --pixel-bits goes with --png");
+    if (options.pixel_bits && !wire::is_pixel_bits(*options.pixel_bits))
+        throw core::UsageError(
+            fmt::format("inspect: --pixel-bits: found {}; accepted: 4, 8, 12, 16, 32", *options.pixel_bits));
 }
 
 /// Nothing if --help was asked for and printed.
@@ -112,7 +127,9 @@ std::optional<Options> parse_options(std::vector<std::string> args) {
         "export", "[EPOCH:]ID FILE: write the payload of one event")(
         "png", "[EPOCH:]ID FILE: write one event as a 16-bit image")(
         "source", po::value<std::uint32_t>()->value_name("N"), "with --export and --png: only this source")(
-        "width", po::value<std::uint32_t>()->value_name("N"), "with --png: pixels in a row");
+        "width", po::value<std::uint32_t>()->value_name("N"), "with --png: pixels in a row")(
+        "pixel-bits", po::value<std::uint32_t>()->value_name("N"),
+        "with --png: bits of a pixel as received: 4, 8, 12, 16 or 32");
     po::options_description all_options;
     all_options.add(visible).add_options()("path", po::value(&options.path));
     po::positional_options_description positional;
@@ -146,9 +163,8 @@ std::optional<Options> parse_options(std::vector<std::string> args) {
         throw core::UsageError("inspect: --digest needs the payload, which --quick does not read");
     if (values.count("source") > 0) options.source = values["source"].as<std::uint32_t>();
     if (values.count("width") > 0) options.width = values["width"].as<std::uint32_t>();
-    if (options.source && !options.to_file && !options.to_png)
-        throw core::UsageError("inspect: --source goes with --export or --png");
-    if (options.width && !options.to_png) throw core::UsageError("inspect: --width goes with --png");
+    if (values.count("pixel-bits") > 0) options.pixel_bits = values["pixel-bits"].as<std::uint32_t>();
+    check_image_options(options);
     return options;
 }
 
@@ -202,25 +218,32 @@ void export_event(const RunReader& run, const EventInfo& event, const Options& o
     core::say("event {}:{}: {} bytes to {}{}\n", event.epoch, event.id, written, options.to_file->file, remark);
 }
 
-/// JUNGFRAU modules are 1024 pixels wide. For other formats only the user knows.
-std::uint32_t image_width(const RunReader& run, const Options& options) {
-    constexpr std::uint32_t jungfrau_width = 1024;
-    if (options.width) return *options.width;
-    const json config = config_of(run);
-    if (!store::at_or_null(config, "stream").is_array()) return jungfrau_width;
-    for (const json& stream : config["stream"]) {
-        if (!stream.is_object() || !stream.contains("format") || stream["format"] == "jungfrau") continue;
-        throw core::RunError(fmt::format("format {} has no image geometry: say --width", stream["format"].dump()));
-    }
-    return jungfrau_width;
+/// As the run's formats have it, or as the user says. Nothing is guessed: two pixels of 8 bits look like one of 16.
+store::ReceivedShape image_shape(const json& streams, const Options& options) {
+    const auto known = wire::image_of_streams(streams);
+    store::ReceivedShape shape;
+    if (known) shape = {known->columns, known->bits, {}};
+    const bool same = known && options.width.value_or(known->columns) == known->columns &&
+                      options.pixel_bits.value_or(known->bits) == known->bits;
+    if (same) shape.format = wire::find_format(store::text_at(streams.front(), "format"))->name;
+    const std::string unknown =
+        known ? "" : fmt::format("{}{}", options.width ? "" : " --width", options.pixel_bits ? "" : " --pixel-bits");
+    if (!unknown.empty())
+        throw core::RunError(
+            fmt::format("no image: the run does not say how its messages are rows of pixels; say{}", unknown));
+    shape.columns = options.width.value_or(shape.columns);
+    shape.bits = options.pixel_bits.value_or(shape.bits);
+    return shape;
 }
 
 void write_pixel_png(const RunReader& run, const EventInfo& event, const Options& options) {
+    if (options.pixel_bits)
+        throw core::UsageError("inspect: --pixel-bits: the run says what its pixels are; leave it out");
     const store::PayloadInfo info = store::payload_of(run);
     const store::PixelImage image =
         store::pixel_image(run, event, info, options.width.value_or(info.columns), options.source);
     const store::PixelLevels levels = store::pixel_levels(image);
-    store::write_png(options.to_png->file, image.width, image.height, 3, store::paint(image, levels));
+    store::write_png(options.to_png->file, image, levels);
     core::say(
         "event {}:{}: {} x {} pixels, {:.6g} to {:.6g}{}{} from black to white, red without a value, yellow saturated, "
         "to {}\n",
@@ -230,12 +253,10 @@ void write_pixel_png(const RunReader& run, const EventInfo& event, const Options
 
 void write_event_png(const RunReader& run, const EventInfo& event, const Options& options) {
     if (event.reduced()) return write_pixel_png(run, event, options);
-    store::Image image = store::event_image(run, event, image_width(run, options), options.source);
-    const store::Levels levels = store::percentile_levels(image);
-    store::stretch(image, levels);
-    store::write_png(options.to_png->file, image);
-    core::say("event {}:{}: {} x {} pixels, values {} to {} from black to white, to {}\n", event.epoch, event.id,
-              image.width, image.height, levels.low, levels.high, options.to_png->file);
+    const json config = config_of(run);
+    const store::ReceivedShape shape = image_shape(store::at_or_null(config, "stream"), options);
+    core::say("event {}:{}: {}\n", event.epoch, event.id,
+              draw_received(run, event, shape, options.source, options.to_png->file));
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include "filled_message.hpp"
 #include "store/json_members.hpp"
 #include "wire/network.hpp"
+#include "wire/reported_stream.hpp"
 
 namespace weir::app {
 
@@ -123,7 +124,7 @@ void PacketMaker::set_format(Stream& stream, const json& config, const json& tex
         stream.context.payload_bytes = spec.index ? *spec.payload_bytes : 0;
     } else {
         try {
-            stream.options = config::read_format_keys(*stream.format, text);
+            stream.options = wire::read_format_keys(*stream.format, text);
             stream.context = stream.format->make_context(stream.options);
         } catch (const core::UsageError& error) {
             refuse(fmt::format("the run's configuration: {}", error.what()));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "config/parts.hpp"
 #include "config/stream_options.hpp"
@@ -60,24 +59,3 @@ void add_format_keys(OptionTable<StreamConfig>& out) {
 }
 
 }  // namespace weir::config::detail
-
-namespace weir::config {
-
-wire::FormatOptions read_format_keys(const wire::FormatEntry& format, const nlohmann::json& stream) {
-    wire::FormatOptions options;
-    if (format.describe == nullptr) return options;
-    toml::table values;
-    for (const std::string_view key : format.keys) {
-        const auto found = stream.find(key);
-        if (found == stream.end()) continue;
-        if (found->is_boolean()) values.insert(key, found->get<bool>());
-        if (found->is_number_integer()) values.insert(key, found->get<std::int64_t>());
-    }
-    options::TableReader table(values, "stream", "the report");
-    const auto described = format.describe();
-    for (const auto& option : described.all())
-        if (std::ranges::find(format.keys, option.key()) != format.keys.end()) option.read(table, &options);
-    return options;
-}
-
-}  // namespace weir::config

@@ -252,9 +252,6 @@ options::Reference config_reference();
 /// What the stream's format is made with (wire::FormatEntry::make_context), its [[format]] included.
 wire::FormatOptions format_options(const RunConfig& run, const StreamConfig& stream);
 
-/// The keys of the format in a reported stream (config_json). Throws core::UsageError if a value is none that it has.
-wire::FormatOptions read_format_keys(const wire::FormatEntry& format, const nlohmann::json& stream);
-
 /// The line of wire's table for the stream's format: of its own name, or that of described ones.
 const wire::FormatEntry& format_entry(const StreamConfig& stream);
 

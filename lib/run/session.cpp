@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <thread>
 #include <utility>
@@ -23,8 +24,22 @@
 #include "run/exit_status.hpp"
 #include "run/run_signals.hpp"
 #include "run/whole_report.hpp"
+#include "wire/reported_stream.hpp"
 
 namespace weir::run {
+
+namespace {
+
+/// What the messages of all streams are images of, for readers that know no formats.
+nlohmann::json image_json(const wire::ImageShape& image) {
+    constexpr std::array<std::string_view, 5> types{"", "u8", "u16", "", "u32"};
+    return {{"rows", image.rows},
+            {"columns", image.columns},
+            {"bits", image.bits},
+            {"type", types[wire::unpacked_bytes(image.bits)]}};
+}
+
+}  // namespace
 
 Session::Session(const Preparation& prepared)
     : prepared_(prepared),
@@ -51,6 +66,7 @@ void Session::open(const std::function<bool()>& is_given_up) {
     nlohmann::json start{{"config", config_json(options().config)},
                          {"machine", observe::machine_json(options().version, prepared_.plan())}};
     if (reduce.needs_version_2()) start["payload"] = reduce.payload_json();
+    if (const auto image = wire::image_of_streams(start["config"]["stream"])) start["image"] = image_json(*image);
     {
         // Libraries of sinks start threads, before EAL has moved this one out of the way of lcores.
         const core::ScopedAffinity out_of_the_way(prepared_.plan().placement.housekeeping);
@@ -278,6 +294,7 @@ std::string Session::close_sinks(const observe::Ledger& ledger, const observe::V
     if (member_ != nullptr) manifest["cluster"] = cluster_json(*options().cluster, member_->account());
     for (const char* key : {"payload", "reduce", "pedestal"})
         if (report.contains(key)) manifest[key] = report[key];
+    if (kept_start_.contains("image")) manifest["image"] = kept_start_["image"];
     return sinks_.close(pipeline_->sinks(), ledger, verdict, manifest, warnings_);
 }
 

@@ -81,11 +81,32 @@ struct Overlap {
     std::uint64_t bytes;
 };
 
-std::uint16_t u16_at(const std::byte* at) {
-    return static_cast<std::uint16_t>(std::to_integer<unsigned>(at[0]) | std::to_integer<unsigned>(at[1]) << 8U);
+/// A number of so many bits, from bit `shift` on.
+std::uint32_t bits_at(const std::byte* at, std::uint32_t shift, std::uint32_t bits) {
+    std::uint64_t value = 0;
+    for (std::uint32_t i = 0; i < (shift + bits + 7) / 8; ++i) value |= std::to_integer<std::uint64_t>(at[i]) << 8U * i;
+    return static_cast<std::uint32_t>(value >> shift & ((std::uint64_t{1} << bits) - 1));
 }
 
-void compare_bytes(const Overlap& both, std::uint32_t image_columns, PayloadDifference& found) {
+/// The pixels that have something of the byte at `offset`, as far as all of them is in both and they differ, from
+/// `pixels_from` on, which moves behind them.
+void compare_pixels_at(const Overlap& both, std::uint64_t offset, const wire::ImageShape& image,
+                       std::uint64_t& pixels_from, PayloadDifference& found) {
+    const wire::PixelRange touched = wire::pixels_of_bytes(image.bits, offset, offset + 1);
+    for (std::uint64_t pixel = std::max(touched.begin, pixels_from); pixel < touched.end; ++pixel) {
+        pixels_from = pixel + 1;
+        // One of which a byte is missing has no value.
+        const std::uint64_t begin = pixel * image.bits / 8;
+        const std::uint64_t end = ((pixel + 1) * image.bits + 7) / 8;
+        if (begin < both.begin || end > both.begin + both.bytes) continue;
+        const auto shift = static_cast<std::uint32_t>(pixel * image.bits % 8);
+        const std::uint32_t first = bits_at(both.first + (begin - both.begin), shift, image.bits);
+        const std::uint32_t second = bits_at(both.second + (begin - both.begin), shift, image.bits);
+        if (first != second) note_pixel(found, pixel, image.columns, first, second);
+    }
+}
+
+void compare_bytes(const Overlap& both, const wire::ImageShape& image, PayloadDifference& found) {
     found.compared += both.bytes;
     if (std::memcmp(both.first, both.second, both.bytes) == 0) return;
     std::uint64_t pixels_from = 0;  // pixels before have been looked at
@@ -97,13 +118,7 @@ void compare_bytes(const Overlap& both, std::uint32_t image_columns, PayloadDiff
             found.first_byte = std::to_integer<std::uint8_t>(both.first[i]);
             found.second_byte = std::to_integer<std::uint8_t>(both.second[i]);
         }
-        const std::uint64_t pixel = offset / 2;
-        if (image_columns == 0 || pixel < pixels_from) continue;
-        pixels_from = pixel + 1;
-        // One of which a byte is missing has no value.
-        if (pixel * 2 < both.begin || pixel * 2 + 2 > both.begin + both.bytes) continue;
-        const std::uint64_t at = pixel * 2 - both.begin;
-        note_pixel(found, pixel, image_columns, u16_at(both.first + at), u16_at(both.second + at));
+        if (image.columns != 0) compare_pixels_at(both, offset, image, pixels_from, found);
     }
 }
 
@@ -158,8 +173,8 @@ PayloadDifference compare_payloads(const StoredEvent& a, std::size_t in_a, const
         compare_pixels(whole_of(a, in_a), whole_of(b, in_b), rules, found);
         return found;
     }
-    const std::uint32_t columns = a.info().content == Content::received ? rules.first.image_columns : 0;
-    for_each_overlap(a, in_a, b, in_b, [&](const Overlap& both) { compare_bytes(both, columns, found); });
+    const wire::ImageShape image = a.info().content == Content::received ? rules.first.image : wire::ImageShape{};
+    for_each_overlap(a, in_a, b, in_b, [&](const Overlap& both) { compare_bytes(both, image, found); });
     return found;
 }
 

@@ -12,6 +12,7 @@
 
 #include "store/payload_info.hpp"
 #include "store/run_reader.hpp"
+#include "wire/image_shape.hpp"
 
 namespace weir::store {
 
@@ -89,8 +90,8 @@ struct EventDifference {
 /// What payloads are, in each of both runs, and what about them may differ.
 struct DiffRules {
     struct Payload {
-        PayloadInfo info;                 ///< of content `pixels`
-        std::uint32_t image_columns = 0;  ///< of content `received`: of 16-bit pixels; 0: no image
+        PayloadInfo info;          ///< of content `pixels`
+        wire::ImageShape image{};  ///< of content `received`
     };
     Payload first;
     Payload second;

@@ -3,10 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,6 +13,7 @@
 #include "store/payload_decoder.hpp"
 #include "store/payload_info.hpp"
 #include "store/payload_placer.hpp"
+#include "store/received_image.hpp"
 
 namespace weir::store {
 
@@ -71,6 +70,11 @@ bool all_came(const EventInfo& event) {
                                [](const SourceInfo& source) { return source.state == SourceState::complete; });
 }
 
+/// The 16 bits of each pixel are enough to say all.
+bool is_shown_as_received(const hdf5::Layout& layout, const EventInfo& event) {
+    return !event.reduced() && all_came(event) && layout.bits == 16;
+}
+
 reduce::PixelType pixel_type(hdf5::Element element) {
     switch (element) {
         case hdf5::Element::f32:
@@ -88,10 +92,14 @@ reduce::PixelType pixel_type(hdf5::Element element) {
 hdf5::Layout image_layout(const hdf5::Description& description, const EventInfo& event) {
     if (description.content == Content::mep || event.content == Content::mep)
         throw core::RunError("the events are multi-event packets, which are no images");
-    if (!description.element || description.columns == 0)
-        throw core::RunError(description.format.empty()
-                                 ? std::string("the streams have several formats, which make no image together")
+    if (!description.element || description.columns == 0) {
+        if (description.format.empty())
+            throw core::RunError("the streams have several formats, which make no image together");
+        const wire::FormatEntry* format = wire::find_format(description.format);
+        throw core::RunError(format != nullptr && format->image_shape != nullptr
+                                 ? std::string("the streams have several sizes of images or pixels")
                                  : fmt::format("events of the format {} are no images", description.format));
+    }
     hdf5::Layout layout = hdf5::layout_of(description, event);
     if (!layout.image)
         throw core::RunError(
@@ -110,23 +118,20 @@ std::vector<std::byte> bytes_of_floats(const std::vector<float>& values) {
     return bytes;
 }
 
-/// The payload laid out as the image, and for each pixel how many of its bytes came.
+/// The payload, each source's part in its place.
 struct PlacedImage {
     std::vector<std::byte> bytes;
-    std::vector<std::uint8_t> came;  ///< empty: all
+    ImageStretches came;
 
     PlacedImage(const hdf5::Layout& layout, const EventInfo& event, std::span<const std::byte> blocks)
-        : bytes(layout.image_bytes()) {
-        const std::uint32_t element = element_bytes(layout.element);
-        if (!event.reduced() && !all_came(event)) came.resize(bytes.size() / element);
-        const std::uint64_t module = layout.module_bytes();
+        : bytes(layout.sources.size() * layout.part_bytes()) {
+        const std::uint64_t module = layout.part_bytes();
         PayloadPlacer placer(event, [&](std::size_t source, std::uint64_t offset, std::span<const std::byte> piece) {
             if (offset > module || piece.size() > module - offset)
                 throw core::RunError("a source has more bytes than its part of the image");
             const std::uint64_t at = source * module + offset;
             std::ranges::copy(piece, bytes.begin() + static_cast<std::ptrdiff_t>(at));
-            if (!came.empty())
-                for (std::uint64_t i = at; i < at + piece.size(); ++i) ++came[i / element];
+            came.add(at, piece.size());
         });
         PayloadDecoder decoder;
         WorkerBlock block;
@@ -141,14 +146,8 @@ struct PlacedImage {
 
 std::vector<std::byte> pixels_of(const hdf5::Layout& layout, const EventInfo& event, PlacedImage image) {
     if (event.reduced()) return bytes_of_floats(energies_of(pixel_type(layout.element), image.bytes));
-    if (image.came.empty()) return std::move(image.bytes);
-    std::vector<float> values(image.came.size());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        std::uint16_t value = 0;
-        std::memcpy(&value, image.bytes.data() + i * sizeof value, sizeof value);
-        values[i] = image.came[i] == sizeof value ? static_cast<float>(value) : std::numeric_limits<float>::quiet_NaN();
-    }
-    return bytes_of_floats(values);
+    if (is_shown_as_received(layout, event)) return std::move(image.bytes);
+    return bytes_of_floats(received_values(layout.bits, image.bytes, image.came));
 }
 
 }  // namespace
@@ -173,7 +172,7 @@ struct LatestEvent::Copy {
             const hdf5::Layout layout = image_layout(description, event);
             facts.width = layout.columns;
             facts.height = static_cast<std::uint32_t>(layout.image_rows());
-            facts.type = event.reduced() || !all_came(event) ? "f32" : "u16";
+            facts.type = is_shown_as_received(layout, event) ? "u16" : "f32";
         } catch (const core::RunError& error) {
             facts.why_not = error.what();
         }

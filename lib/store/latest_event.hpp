@@ -38,8 +38,8 @@ public:
         double seconds_ago = 0;    ///< that the event passed
     };
     /// Pixels row by row, little-endian. "u16": as received, and every one came. "f32": energies or photons, or what
-    /// was received of an event of which something is missing; NaN where there is no value, +infinity where it is
-    /// saturated.
+    /// was received of an event of which something is missing, or that has no pixels of 16 bits; NaN where there is no
+    /// value, +infinity where it is saturated.
     struct Picture {
         Facts facts;                    ///< without seconds_ago
         std::vector<std::byte> pixels;  ///< empty where there is no picture

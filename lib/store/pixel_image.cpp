@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "store/image.hpp"
+#include "store/png.hpp"
 
 namespace weir::store {
 
@@ -19,11 +19,25 @@ constexpr std::array<std::uint16_t, 3> saturated{0xffff, 0xd000, 0x0000};
 
 float percentile(std::vector<float>& values, std::size_t percent) {
     const std::size_t last = values.size() - 1;
-    // As percentile_levels() has it: down for a low one, up for a high one.
+    // Down for a low one, up for a high one.
     const std::size_t place = percent < 50 ? last * percent / 100 : (last * percent + 99) / 100;
     std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(place), values.end());
     return values[place];
 }
+
+class Gray {
+public:
+    explicit Gray(PixelLevels levels)
+        : low_(levels.low), span_(std::max(levels.high - levels.low, std::abs(levels.high) * 1e-6F)) {}
+    [[nodiscard]] std::uint16_t of(float value) const {
+        const float above = span_ > 0 ? std::clamp((value - low_) / span_, 0.0F, 1.0F) : 0.0F;
+        return static_cast<std::uint16_t>(std::lround(above * 65535.0F));
+    }
+
+private:
+    float low_;
+    float span_;
+};
 
 }  // namespace
 
@@ -52,7 +66,7 @@ PixelImage pixel_image(const RunReader& run, const EventInfo& event, const Paylo
     run.read_payload(event, [&](std::size_t source, std::uint64_t, std::span<const std::byte> piece) {
         if (!only || event.sources[source].id == *only) payload.insert(payload.end(), piece.begin(), piece.end());
     });
-    return {width, static_cast<std::uint32_t>(bytes / row_bytes), energies_of(info.type, payload)};
+    return {width, static_cast<std::uint32_t>(bytes / row_bytes), energies_of(info.type, payload), false};
 }
 
 PixelLevels pixel_levels(const PixelImage& image) {
@@ -69,18 +83,25 @@ PixelLevels pixel_levels(const PixelImage& image) {
     return levels;
 }
 
+std::vector<std::uint16_t> shade(const PixelImage& image, PixelLevels levels) {
+    const Gray gray(levels);
+    std::vector<std::uint16_t> shades;
+    shades.reserve(image.pixels.size());
+    for (const float value : image.pixels) shades.push_back(gray.of(value));
+    return shades;
+}
+
 std::vector<std::uint16_t> paint(const PixelImage& image, PixelLevels levels) {
+    const Gray gray(levels);
     std::vector<std::uint16_t> colours;
     colours.reserve(3 * image.pixels.size());
-    const float span = std::max(levels.high - levels.low, std::abs(levels.high) * 1e-6F);
     for (const float value : image.pixels) {
         if (!std::isfinite(value)) {
             const auto& colour = std::isnan(value) || value < 0 ? no_value : saturated;
             colours.insert(colours.end(), colour.begin(), colour.end());
             continue;
         }
-        const float above = span > 0 ? std::clamp((value - levels.low) / span, 0.0F, 1.0F) : 0.0F;
-        colours.insert(colours.end(), 3, static_cast<std::uint16_t>(std::lround(above * 65535.0F)));
+        colours.insert(colours.end(), 3, gray.of(value));
     }
     return colours;
 }

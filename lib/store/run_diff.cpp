@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "store/json_members.hpp"
-#include "wire/format.hpp"
+#include "wire/reported_stream.hpp"
 
 namespace weir::store {
 
@@ -21,21 +21,9 @@ const json& said_by(const RunReader& run, const char* key) {
     return closed.is_null() ? at_or_null(at_or_null(run.start(), "start"), key) : closed;
 }
 
-/// Columns of the images that all streams send; 0 if they do not.
-std::uint32_t image_columns_of(const RunReader& run) {
-    const json& streams = at_or_null(said_by(run, "config"), "stream");
-    std::uint32_t common = 0;
-    for (const json& stream : streams.is_array() ? streams : json::array()) {
-        const wire::FormatEntry* format = wire::find_format(text_at(stream, "format"));
-        const std::uint32_t columns = format != nullptr ? format->image.columns : 0;
-        if (columns == 0 || (common != 0 && columns != common)) return 0;
-        common = columns;
-    }
-    return common;
-}
-
 DiffRules::Payload payload_rules(const RunReader& run) {
-    return {payload_of(run), image_columns_of(run)};
+    const auto shape = wire::image_of_streams(at_or_null(said_by(run, "config"), "stream"));
+    return {payload_of(run), shape.value_or(wire::ImageShape{})};
 }
 
 /// The parts of a run's own words that bear on its events, flat: pointer -> value.
@@ -59,7 +47,8 @@ auto key_of(const IndexEntry& entry) {
 RunDiff::RunDiff(const RunReader& first, const RunReader& second, const Config& config)
     : first_(first), second_(second), config_(config) {
     rules_ = {payload_rules(first), payload_rules(second), config.tolerance, config.times};
-    if (rules_.first.image_columns != rules_.second.image_columns) rules_.first.image_columns = 0;
+    const wire::ImageShape& shape = rules_.second.image;
+    if (rules_.first.image.columns != shape.columns || rules_.first.image.bits != shape.bits) rules_.first.image = {};
 }
 
 bool RunDiff::has_pixels() const noexcept {

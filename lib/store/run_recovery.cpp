@@ -162,7 +162,7 @@ private:
     [[nodiscard]] json members(const json& index) const {
         json members = json::object();
         const json& start = at_or_null(run_.start, "start");
-        for (const char* key : {"config", "machine", "payload"})
+        for (const char* key : {"config", "machine", "payload", "image"})
             if (start.is_object() && start.contains(key)) members[key] = start[key];
         const core::TimeNs now = core::clock_ns(CLOCK_REALTIME);
         members[interrupted_key] = {{"closed_by", "the next start"}, {"given_up_bytes", given_up_bytes_}};

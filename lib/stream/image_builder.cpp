@@ -39,8 +39,8 @@ bool is_image_of(const Layout& layout, const EventInfo& event) {
         const SourceInfo& source = event.sources[i];
         const bool exact = event.content != Content::received || source.size_known();
         const std::uint64_t bytes = reach(event, source);
-        if (source.id != layout.sources[i] || bytes > layout.module_bytes()) return false;
-        if (exact && bytes != layout.module_bytes()) return false;
+        if (source.id != layout.sources[i] || bytes > layout.part_bytes()) return false;
+        if (exact && bytes != layout.part_bytes()) return false;
     }
     return true;
 }
@@ -59,12 +59,20 @@ void ImageBuilder::begin(const Layout& layout, const EventInfo& event, std::span
         event.content == Content::received && std::ranges::any_of(event.sources, [](const SourceInfo& source) {
             return source.state != store::SourceState::complete;
         });
-    packable_ = !gaps;
-    if (gaps) fill();
+    packable_ = !gaps && !layout.is_packed();
+    if (layout.is_packed()) {
+        parts_.resize(layout.sources.size() * layout.part_bytes());
+        came_.clear();
+    } else if (gaps) {
+        fill();
+    }
     placer_.emplace(event, [this](std::size_t source, std::uint64_t offset, std::span<const std::byte> bytes) {
-        if (offset + bytes.size() > layout_->module_bytes())
+        if (offset + bytes.size() > layout_->part_bytes())
             throw core::RunError("internal error: a source has more bytes than its module");
-        std::memcpy(to_.data() + source * layout_->module_bytes() + offset, bytes.data(), bytes.size());
+        const std::uint64_t at = source * layout_->part_bytes() + offset;
+        const bool several = layout_->is_packed();  // pixels in a byte
+        std::memcpy((several ? parts_.data() : to_.data()) + at, bytes.data(), bytes.size());
+        if (several) came_.add(at, bytes.size());
     });
 }
 
@@ -119,6 +127,7 @@ void ImageBuilder::lay_out(std::span<const std::byte> decoded) {
 
 ImageBuilder::Result ImageBuilder::end() {
     if (codec_) return {to_.first(used_), codec_};
+    if (layout_->is_packed()) spread();
     return {to_.first(layout_->image_bytes()), {}};
 }
 
@@ -132,12 +141,18 @@ std::span<const std::byte> ImageBuilder::pixels(const Result& result) {
     return plain_;
 }
 
+/// Gives each pixel bytes of its own. One of which some bits are missing is missing.
+void ImageBuilder::spread() {
+    const std::span<std::byte> pixels = to_.first(layout_->image_bytes());
+    wire::unpack_pixels(layout_->bits, parts_, pixels);
+    came_.for_each_gap(0, parts_.size(), [&](std::uint64_t begin, std::uint64_t end) {
+        store::hdf5::fill_pixels(*layout_, wire::pixels_of_bytes(layout_->bits, begin, end), pixels);
+    });
+}
+
 /// A pixel of which some bytes came keeps them: nothing that was received is lost on the way.
 void ImageBuilder::fill() {
-    const auto element = layout_->fill();
-    const std::uint32_t size = store::hdf5::element_bytes(layout_->element);
-    for (std::uint64_t at = 0; at < layout_->image_bytes(); at += size)
-        std::memcpy(to_.data() + at, element.data(), size);
+    store::hdf5::fill_pixels(*layout_, {0, layout_->image_rows() * layout_->columns}, to_);
 }
 
 }  // namespace weir::stream

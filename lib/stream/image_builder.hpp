@@ -12,6 +12,7 @@
 #include "reduce/pack/unpacker.hpp"
 #include "store/event_scanner.hpp"
 #include "store/hdf5/layout.hpp"
+#include "store/image_stretches.hpp"
 #include "store/payload_decoder.hpp"
 #include "store/payload_placer.hpp"
 
@@ -48,6 +49,7 @@ private:
     void unpack();
     void lay_out(std::span<const std::byte> decoded);
     void fill();
+    void spread();
 
     const store::hdf5::Layout* layout_ = nullptr;
     const store::EventInfo* event_ = nullptr;
@@ -61,6 +63,8 @@ private:
     store::PayloadDecoder decoder_;
     reduce::pack::Unpacker unpacker_;
     std::vector<std::byte> plain_;
+    std::vector<std::byte> parts_;  ///< where pixels share bytes: the messages one after the other
+    store::ImageStretches came_;    ///< of parts_
 };
 
 }  // namespace weir::stream

@@ -18,19 +18,25 @@ namespace {
 /// Previews that a slow subscriber may be behind.
 constexpr int preview_queue = 4;
 
-/// What was received has no marks, but where nothing came it is 65535.
+/// What was received has no marks, but where nothing came it is the largest number.
+template <class Pixel>
 std::vector<float> received_values(std::span<const std::byte> pixels) {
-    std::vector<float> values(pixels.size() / 2);
+    std::vector<float> values(pixels.size() / sizeof(Pixel));
     for (std::size_t i = 0; i < values.size(); ++i) {
-        std::uint16_t value = 0;
-        std::memcpy(&value, pixels.data() + 2 * i, sizeof value);
-        values[i] = value == UINT16_MAX ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(value);
+        Pixel value = 0;
+        std::memcpy(&value, pixels.data() + sizeof value * i, sizeof value);
+        const bool none = value == std::numeric_limits<Pixel>::max();
+        values[i] = none ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(value);
     }
     return values;
 }
 
 std::vector<float> values_of(const Layout& layout, std::span<const std::byte> pixels) {
-    if (layout.description.content == store::Content::received) return received_values(pixels);
+    if (layout.description.content == store::Content::received) {
+        if (layout.element == Element::u8) return received_values<std::uint8_t>(pixels);
+        if (layout.element == Element::u32) return received_values<std::uint32_t>(pixels);
+        return received_values<std::uint16_t>(pixels);
+    }
     switch (layout.element) {
         case Element::f32:
             return store::energies_of(reduce::PixelType::f32, pixels);
@@ -40,6 +46,7 @@ std::vector<float> values_of(const Layout& layout, std::span<const std::byte> pi
             return store::energies_of(reduce::PixelType::i16, pixels);
         case Element::u8:
         case Element::u16:
+        case Element::u32:
             break;
     }
     return store::energies_of(reduce::PixelType::u16, pixels);

@@ -130,6 +130,8 @@ const ElementType& element_type_of(store::hdf5::Element element) {
             return *element_type_named("uint8");
         case Element::u16:
             return *element_type_named("uint16");
+        case Element::u32:
+            return *element_type_named("uint32");
         case Element::i16:
             return *element_type_named("int16");
         case Element::f16:

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "wire/fragment.hpp"
+#include "wire/image_shape.hpp"
 
 namespace weir::options {
 template <class T>
@@ -169,12 +170,21 @@ struct FormatContext {
     SpeadContext spead{};
 };
 
-/// The images of a format whose messages are rows of pixels of 16 bits, little-endian.
+/// What is known of the images of a format beside their shape (FormatEntry::image_shape).
 struct ImageFacts {
-    std::uint32_t columns = 0;    ///< of a module; 0: the messages are no images
     bool gain_bits = false;       ///< the upper two say the gain, as JUNGFRAU's do: energies can be made of them
     double pixel_um = 0;          ///< a pixel's edge, as the maker states it
     std::string_view detector{};  ///< for people: "JUNGFRAU"
+    std::string_view remark{};    ///< for people who look at a picture
+};
+
+/// Where the image of a source stands among those of others, counted in images.
+struct ImagePlace {
+    std::uint32_t row = 0;
+    std::uint32_t column = 0;
+    bool upside_down = false;  ///< its last row is on top
+
+    bool operator==(const ImagePlace&) const = default;
 };
 
 /// A part of a message, or of a buffer.
@@ -221,6 +231,11 @@ struct FormatEntry {
     std::uint32_t (*message_bytes)(const FormatOptions& options) = nullptr;
 
     ImageFacts image{};
+    /// How they lie in a message; null: the messages are no images. Throws as make_context.
+    ImageShape (*image_shape)(const FormatOptions& options) = nullptr;
+    /// Where the images of sources stand, by a header of each (empty: nothing came of it). Empty: the headers do not
+    /// say. Null: below each other.
+    std::vector<ImagePlace> (*image_places)(std::span<const std::span<const std::byte>> headers) = nullptr;
     /// Bytes of a number in the payload, for what sorts bits before it compresses.
     std::uint32_t (*element_bytes)(const FormatOptions& options) = nullptr;
 
@@ -232,8 +247,7 @@ struct FormatEntry {
     /// Of all messages of a run only the bytes `there` come: which keys would fit that, in words; empty if none would.
     std::string (*setting_for)(const FormatOptions& options, const FormatContext& now, ByteSpan there) = nullptr;
 
-    std::string_view page{};    ///< of the documentation, below docs/
-    std::string_view python{};  ///< the function of python/weir/_formats.py that knows its images
+    std::string_view page{};  ///< of the documentation, below docs/
 };
 
 /// All formats, in the order of help and messages.

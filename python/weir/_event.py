@@ -25,6 +25,14 @@ def _spread(came, size, lost):
     return data
 
 
+def _unpacked(data, bits):
+    """Pixels of which several share a byte, the lowest bits first."""
+    if bits == 4:
+        return np.stack((data & 15, data >> 4), axis=1).reshape(-1)
+    first, second, third = data.reshape(-1, 3).T.astype("<u2")
+    return np.stack((first | (second & 15) << 8, second >> 4 | third << 4), axis=1).reshape(-1)
+
+
 class Event:
     """One event. Its payload is read when it is asked for.
 
@@ -108,8 +116,9 @@ class Event:
             raise RunError(f"{self._name()} has no source {source}")
         if self.content != "received":
             return self._reduced_array(dtype, shape, source, fill)
+        bits = None
         if dtype is None and shape is None and self._run.image is not None:
-            dtype, shape = self._run.image.dtype, (self._run.image.rows, self._run.image.columns)
+            dtype, shape, bits = self._run.image.dtype, (self._run.image.rows, self._run.image.columns), self._run._pixel_bits
         try:
             dtype = np.dtype("u1" if dtype is None else dtype)
         except TypeError as error:
@@ -121,11 +130,12 @@ class Event:
         data = _spread(came, sum(sizes), lost) if lost else came
         mask = np.ma.nomask
         try:
-            values = data.view(dtype)
+            values = _unpacked(data, bits) if bits in (4, 12) else data.view(dtype)
             if lost:
                 mask = np.zeros(len(values), bool)
+                bits = bits or 8 * dtype.itemsize
                 for start, end in lost:
-                    mask[start // dtype.itemsize:-(-end // dtype.itemsize)] = True
+                    mask[8 * start // bits:-(-8 * end // bits)] = True
             if shape is not None:
                 shape = (len(chosen), *np.atleast_1d(shape)) if source is None else tuple(np.atleast_1d(shape))
                 values = values.reshape(shape)

@@ -1,4 +1,5 @@
 """A run: where its events are, what it says of itself, and whether all of it is as it should be."""
+import collections
 import json
 import pathlib
 import re
@@ -9,10 +10,12 @@ import numpy as np
 from . import _codecs, _files, _payload
 from ._crc32c import crc32c
 from ._event import Event
-from ._formats import Image, image_of
 from ._scan import INDEX, RunError, Scan
 
+# What array() gives without being told: `sources` images of rows x columns elements of `dtype`.
+Image = collections.namedtuple("Image", "dtype sources rows columns")
 _PIXEL_TYPES = {"f32": "<f4", "f16": "<f2", "i16": "<i2", "u16": "<u2"}
+_RECEIVED_TYPES = {"u8": "u1", "u16": "<u2", "u32": "<u4"}
 MAX_EVENT = 2 << 30
 
 _ENTRY = np.dtype([("event", "<u8"), ("epoch", "<u4"), ("segment", "<u4"), ("offset", "<u8"), ("bytes", "<u8")])
@@ -92,6 +95,8 @@ class Run:
         self.payload = payload if isinstance(payload, dict) else {}
         ledger = self.manifest.get("ledger")
         self.ledger = ledger if isinstance(ledger, dict) else {}
+        image = self.manifest.get("image", _at(_at(start, "start"), "image"))
+        self._received = image if isinstance(image, dict) else {}
         self.image = self._image()
 
     def __enter__(self):
@@ -134,18 +139,21 @@ class Run:
         return [str(one) for one in said] if isinstance(said, list) else []
 
     def _image(self):
-        """From the description of reduced payload, else from the streams if they are of one detector."""
+        """From the description of reduced payload, else from that of what was received."""
         labels = self.config.get("sources")
         sources = len(labels) if isinstance(labels, list) else None
         kind, rows, columns = self.payload.get("type"), self.payload.get("rows"), self.payload.get("columns")
         if self.payload.get("content") == "pixels" and kind in _PIXEL_TYPES and _counts(rows, columns):
             return Image(_PIXEL_TYPES[kind], sources, rows, columns)
-        streams = self.config.get("stream")
-        if self.payload or not isinstance(streams, list):
+        kind, rows, columns = (self._received.get(key) for key in ("type", "rows", "columns"))
+        if self.payload.get("content", "received") != "received" or kind not in _RECEIVED_TYPES or not _counts(rows, columns):
             return None
-        images = {image_of(stream) for stream in streams}
-        image = images.pop() if len(images) == 1 else None
-        return image and image._replace(sources=sources)
+        return Image(_RECEIVED_TYPES[kind], sources, rows, columns)
+
+    @property
+    def _pixel_bits(self):
+        """Of a pixel in the messages of images, of which several may share a byte."""
+        return self._received.get("bits")
 
     def refresh(self):
         """Looks for what was written since. True if there are more events than before, or the run was finished."""

@@ -295,12 +295,13 @@ TEST_F(Inspect, ExportFillsGapsWithZerosWhereSizesAreKnown) {
 
 TEST_F(Inspect, ImagesAndRefusals) {
     const std::string png = directory_ / "a.png";
-    EXPECT_EQ(inspect({run_, "--png", "7", png, "--width", "2"}).status, 0);
+    const std::vector<std::string> drawn{run_, "--png", "7", png, "--width", "2", "--pixel-bits", "16"};
+    EXPECT_EQ(inspect(drawn).status, 0);
     EXPECT_EQ(read_file(png).at(1), std::byte{'P'});
-    EXPECT_EQ(inspect({run_, "--png", "7", png, "--width", "2"}).status, 1);  // exists
-    const Result not_an_image = inspect({run_, "--png", "7", directory_ / "b.png"});
+    EXPECT_EQ(inspect(drawn).status, 1);  // exists
+    const Result not_an_image = inspect({run_, "--png", "7", directory_ / "b.png", "--width", "2"});
     EXPECT_EQ(not_an_image.status, 1);
-    EXPECT_NE(not_an_image.err.find("1024"), std::string::npos);
+    EXPECT_NE(not_an_image.err.find("--pixel-bits"), std::string::npos);
     EXPECT_FALSE(std::filesystem::exists(directory_ / "b.png"));
     EXPECT_EQ(inspect({run_, "--export", "7", png}).status, 1);
     EXPECT_EQ(inspect({run_, "--export", "1:7", directory_ / "c"}).status, 1);
@@ -320,6 +321,8 @@ TEST_F(Inspect, BadUsageIsAUsageError) {
              {run_, "--export", "1:", file},
              {run_, "--export", "7", file, "--export", "7", file},
              {run_, "--width", "5"},
+             {run_, "--pixel-bits", "8"},
+             {run_, "--png", "7", file, "--width", "2", "--pixel-bits", "10"},
              {run_, "--source", "5"},
              {run_, "--quick", "--verify"},
              {run_, "--json", "--quick", "--digest", "sha256"},

@@ -21,6 +21,7 @@ import zmq
 import zstandard
 
 from packets import JUNGFRAU_PORT, jungfrau, pcap_bytes, stamped, udp
+from sent_images import Sent
 from support import ROOT, TIMEOUT_S, WEIR, Case, config, main, stream, weir
 
 TYPES = {64: "u1", 69: "<u2", 70: "<u4", 72: "i1", 77: "<i2", 78: "<i4", 84: "<f2", 85: "<f4", 86: "<f8"}
@@ -201,6 +202,21 @@ class Stream(Case):
     def test_energies(self):
         self.compare(self.energies("f32"), None, "f4")
         self.compare(self.energies("i16") + '[[reduce]]\nkind = "pack"\ncodec = "bitshuffle-lz4"\n', "bslz4", "i2")
+
+    def test_eiger_has_a_number_for_each_pixel(self):
+        for bits, dtype in ((4, "u1"), (8, "u1"), (12, "<u2"), (32, "<u4")):
+            with self.subTest(bits=bits):
+                port = free_port()
+                capture, _ = self.send(f"eiger{bits}.pcap", "--format", "eiger", "--sources", 2, "--events", 4, "--seed", 3, "--bit-depth", bits,
+                                       "--rows", 64, "--drop", 0.1)
+                consumer = Consumer(port)
+                self.replay(capture, config(stream(format="eiger", bit_depth=bits, rows=64), sink=sinks(port, *WAIT)))
+                start, sent = consumer.finish()[0], Sent(capture, bits, 64, 512)
+                self.assertEqual((np.dtype(start["image_dtype"]), start["image_size_x"], start["image_size_y"]), (np.dtype(dtype), 512, 128))
+                images = {message["user_data"]["event"]: message["data"]["default"] for message in consumer.of("image")}
+                self.assertEqual(set(images), set(sent.frames))
+                for number, (pixels, came) in sent.frames.items():
+                    np.testing.assert_array_equal(images[number], np.where(came, pixels, np.iinfo(dtype).max).reshape(128, 512))
 
     def test_events_without_pixels_are_byte_strings(self):
         capture, _ = self.send("e.pcap", "--format", "ejfat", "--sources", "2", "--bytes", "70000", "--bytes-min", "10", "--events", "9")

@@ -2,9 +2,13 @@
 #include <gtest/gtest.h>
 #include <png.h>
 
+#include <cmath>
+
 #include "core/error.hpp"
-#include "store/image.hpp"
+#include "store/png.hpp"
+#include "store/received_image.hpp"
 #include "support.hpp"
+#include "wire/format.hpp"
 
 namespace weir::store::test {
 namespace {
@@ -32,6 +36,10 @@ std::vector<std::uint16_t> decode_png(const std::filesystem::path& path, std::ui
     return pixels;
 }
 
+constexpr ReceivedShape wide(std::uint32_t columns) {
+    return {columns, 16, {}};
+}
+
 TEST(Image, PngDecodesToTheStretchedPixels) {
     std::vector<std::vector<std::uint16_t>> pixels(2);
     for (std::uint32_t i = 0; i < 64 * 10; ++i) {
@@ -43,20 +51,19 @@ TEST(Image, PngDecodesToTheStretchedPixels) {
     const TemporaryDirectory directory;
     write_run(directory / "run", {image_event(7, pixels)}, true);
     const RunReader run(directory / "run");
-    Image image = event_image(run, *run.find({}, 7), 64, {});
+    const PixelImage image = received_image(run, *run.find({}, 7), wide(64), {});
     ASSERT_EQ(image.width, 64U);
     ASSERT_EQ(image.height, 20U);
 
     std::vector<std::uint16_t> all = pixels[0];
     all.insert(all.end(), pixels[1].begin(), pixels[1].end());
-    EXPECT_EQ(image.pixels, all);
+    EXPECT_EQ(image.pixels, std::vector<float>(all.begin(), all.end()));
     std::vector<std::uint16_t> sorted = all;
     std::sort(sorted.begin(), sorted.end());
-    const Levels levels = percentile_levels(image);
+    const PixelLevels levels = pixel_levels(image);
     EXPECT_EQ(levels.low, sorted[(sorted.size() - 1) / 100]);
     EXPECT_EQ(levels.high, sorted[((sorted.size() - 1) * 99 + 99) / 100]);
-    stretch(image, levels);
-    write_png(directory / "a.png", image);
+    write_png(directory / "a.png", image, levels);
 
     std::uint32_t width = 0;
     std::uint32_t height = 0;
@@ -68,11 +75,11 @@ TEST(Image, PngDecodesToTheStretchedPixels) {
         const double exact = (double{static_cast<double>(all[i])} - levels.low) * 65535 / (levels.high - levels.low);
         EXPECT_NEAR(decoded[i], std::clamp(exact, 0.0, 65535.0), 0.51) << i;
     }
-    EXPECT_THROW(write_png(directory / "a.png", image), core::RunError);
-    EXPECT_THROW(write_png(directory / "no" / "a.png", image), core::RunError);
+    EXPECT_THROW(write_png(directory / "a.png", image, levels), core::RunError);
+    EXPECT_THROW(write_png(directory / "no" / "a.png", image, levels), core::RunError);
 }
 
-TEST(Image, MissingPixelsAreBlackAndDoNotCount) {
+TEST(Image, MissingPixelsAreRedAndDoNotCount) {
     TestEvent event = image_event(1, {std::vector<std::uint16_t>(32, 500), std::vector<std::uint16_t>(32, 900)});
     event.cause = Cause::timeout;
     TestSource& first = event.sources[0];
@@ -83,15 +90,102 @@ TEST(Image, MissingPixelsAreBlackAndDoNotCount) {
     const TemporaryDirectory directory;
     write_run(directory / "run", {event});
     const RunReader run(directory / "run");
-    Image image = event_image(run, *run.find({}, 1), 16, {});
+    const PixelImage image = received_image(run, *run.find({}, 1), wide(16), {});
     EXPECT_EQ(image.height, 6U);
-    EXPECT_EQ(std::count(image.present.begin(), image.present.end(), true), 61);
-    EXPECT_EQ(percentile_levels(image).low, 500);
-    EXPECT_EQ(percentile_levels(image).high, 900);
-    stretch(image, {500, 900});
-    EXPECT_EQ(image.pixels[1], 0);
-    EXPECT_EQ(image.pixels[40], 65535);
-    EXPECT_EQ(event_image(run, *run.find({}, 1), 16, 1).height, 2U);
+    EXPECT_EQ(std::count_if(image.pixels.begin(), image.pixels.end(), [](float pixel) { return !std::isnan(pixel); }),
+              61);
+    EXPECT_EQ(pixel_levels(image).low, 500);
+    EXPECT_EQ(pixel_levels(image).high, 900);
+    EXPECT_TRUE(std::isnan(image.pixels[1]));
+    EXPECT_EQ(image.pixels[40], 900);
+    const std::vector<std::uint16_t> colours = paint(image, {500, 900});
+    const auto colour = [&](std::size_t pixel) {
+        return std::array{colours[3 * pixel], colours[3 * pixel + 1], colours[3 * pixel + 2]};
+    };
+    EXPECT_EQ(colour(0), (std::array<std::uint16_t, 3>{0, 0, 0})) << "dark, but there";
+    EXPECT_EQ(colour(1), (std::array<std::uint16_t, 3>{0xa000, 0x1000, 0x2000}));
+    EXPECT_EQ(colour(40), (std::array<std::uint16_t, 3>{65535, 65535, 65535}));
+    write_png(directory / "a.png", image, {500, 900});
+    EXPECT_EQ(read_file(directory / "a.png").at(25), std::byte{2}) << "not in colour";
+    EXPECT_EQ(received_image(run, *run.find({}, 1), wide(16), 1).height, 2U);
+}
+
+/// An event of these messages, each with the EIGER header of a tile.
+TestEvent tiles_event(const std::vector<std::vector<std::byte>>& messages, const std::vector<wire::ImagePlace>& tiles) {
+    TestEvent event = image_event(1, std::vector<std::vector<std::uint16_t>>(messages.size()));
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        event.sources[i].received = messages[i];
+        event.sources[i].declared = static_cast<std::uint32_t>(messages[i].size());
+        event.sources[i].meta.resize(48);
+        event.sources[i].meta[34] = static_cast<std::byte>(tiles[i].row);
+        event.sources[i].meta[36] = static_cast<std::byte>(tiles[i].column);
+    }
+    return event;
+}
+
+std::vector<std::byte> bytes_of_values(std::initializer_list<int> values) {
+    std::vector<std::byte> bytes;
+    for (const int value : values) bytes.push_back(static_cast<std::byte>(value));
+    return bytes;
+}
+
+TEST(Image, PixelsOfEveryWidthAreNumbersOfTheirOwn) {
+    const TemporaryDirectory directory;
+    const auto drawn = [&](std::uint32_t bits, std::initializer_list<int> message, std::uint32_t columns) {
+        const std::string name = "run" + std::to_string(bits);
+        write_run(directory / name, {tiles_event({bytes_of_values(message)}, {{0, 0}})});
+        const RunReader run(directory / name);
+        return received_image(run, *run.find({}, 1), {columns, bits, "eiger"}, {}).pixels;
+    };
+    EXPECT_EQ(drawn(4, {0x21, 0xf3}, 2), (std::vector<float>{1, 2, 3, 15}));
+    EXPECT_EQ(drawn(8, {1, 2, 3, 255}, 2), (std::vector<float>{1, 2, 3, 255}));
+    EXPECT_EQ(drawn(12, {0x21, 0x43, 0x65}, 2), (std::vector<float>{0x321, 0x654}));
+    EXPECT_EQ(drawn(16, {1, 2, 3, 4}, 2), (std::vector<float>{0x201, 0x403}));
+    EXPECT_EQ(drawn(32, {0, 0, 1, 0, 7, 0, 0, 0}, 2), (std::vector<float>{65536, 7}));
+}
+
+TEST(Image, TilesStandWhereTheirHeadersSay) {
+    // A half module on top of another one, whose ports are the other way round and begin at the bottom.
+    const TestEvent event = tiles_event({bytes_of_values({1, 2, 3, 4}), bytes_of_values({5, 6, 7, 8}),
+                                         bytes_of_values({11, 12, 13, 14}), bytes_of_values({15, 16, 17, 18})},
+                                        {{0, 0}, {0, 1}, {1, 1}, {1, 0}});
+    const TemporaryDirectory directory;
+    write_run(directory / "run", {event});
+    const RunReader run(directory / "run");
+    const auto image = [&](std::string_view format, std::optional<std::uint32_t> only) {
+        return received_image(run, *run.find({}, 1), {2, 8, format}, only);
+    };
+    const PixelImage placed = image("eiger", {});
+    EXPECT_TRUE(placed.placed_by_headers);
+    EXPECT_EQ(placed.width, 4U);
+    EXPECT_EQ(placed.height, 4U);
+    EXPECT_EQ(placed.pixels, (std::vector<float>{1, 2, 5, 6, 3, 4, 7, 8, 17, 18, 13, 14, 15, 16, 11, 12}));
+    EXPECT_EQ(image("eiger", 2).pixels, (std::vector<float>{13, 14, 11, 12})) << "upside down also by itself";
+    EXPECT_EQ(image("eiger", 1).width, 2U);
+    const PixelImage plain = image("jungfrau", {});
+    EXPECT_FALSE(plain.placed_by_headers);
+    EXPECT_EQ(plain.height, 8U);
+    EXPECT_EQ(plain.pixels, (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17, 18}));
+}
+
+TEST(Image, GapsAreWhatNoStretchHas) {
+    ImageStretches came;
+    came.add(2, 3);
+    came.add(5, 1);
+    came.add(10, 2);
+    came.add(12, 0);
+    ASSERT_EQ(came.all().size(), 2U);
+    const auto gaps = [&](std::uint64_t begin, std::uint64_t end) {
+        std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
+        came.for_each_gap(begin, end, [&](std::uint64_t from, std::uint64_t to) { found.emplace_back(from, to); });
+        return found;
+    };
+    using Gaps = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+    EXPECT_EQ(gaps(0, 20), (Gaps{{0, 2}, {6, 10}, {12, 20}}));
+    EXPECT_EQ(gaps(3, 6), Gaps{});
+    EXPECT_EQ(gaps(3, 8), (Gaps{{6, 8}}));
+    EXPECT_EQ(gaps(7, 9), (Gaps{{7, 9}}));
+    EXPECT_EQ(gaps(12, 12), Gaps{});
 }
 
 TEST(Image, WhatIsNoImageIsRefusedWithAReason) {
@@ -106,7 +200,7 @@ TEST(Image, WhatIsNoImageIsRefusedWithAReason) {
     const RunReader run(directory / "run");
     const auto reason = [&](std::uint64_t id, std::uint32_t width, std::optional<std::uint32_t> only) {
         try {
-            event_image(run, *run.find({}, id), width, only);
+            received_image(run, *run.find({}, id), wide(width), only);
         } catch (const std::runtime_error& error) {
             return std::string(error.what());
         }
@@ -121,11 +215,10 @@ TEST(Image, WhatIsNoImageIsRefusedWithAReason) {
 }
 
 TEST(Image, EqualPixelsDoNotDivideByZero) {
-    Image image{2, 1, {9, 9}, {true, true}};
-    stretch(image, percentile_levels(image));
-    EXPECT_EQ(image.pixels[0], 0);
-    Image empty{2, 1, {0, 0}, {false, false}};
-    EXPECT_EQ(percentile_levels(empty).high, 0);
+    const PixelImage image{2, 1, {9, 9}, false};
+    EXPECT_EQ(shade(image, pixel_levels(image)).front(), 0);
+    const float none = std::nanf("");
+    EXPECT_EQ(pixel_levels({2, 1, {none, none}, false}).high, 0);
 }
 
 }  // namespace

@@ -140,6 +140,36 @@ TEST(LatestEvent, IsTheLastWholeOneOfABufferPixelForPixel) {
     EXPECT_EQ(latest.take_picture(), picture) << "decoded again although nothing has changed";
 }
 
+TEST(LatestEvent, OfPixelsThatShareBytesHasEachByItself) {
+    json start = raw_start("eiger");
+    start["config"]["stream"][0]["bit_depth"] = 12;
+    LatestEvent latest(start);
+    std::vector<std::uint16_t> words(2 * 512 * 12 / 16);  // two rows
+    const std::array<std::uint8_t, 6> first{0x21, 0x43, 0x65, 0xff, 0x1f, 0x00};
+    std::memcpy(words.data(), first.data(), first.size());
+    TestEvent event = image_event(7, {words});
+    event.cause = Cause::timeout;
+    event.sources[0].state = SourceState::partial;
+    event.sources[0].missing = {{4, 5}};  // of the third pixel the upper half, of the fourth the lower
+    event.sources[0].received.erase(event.sources[0].received.begin() + 4);
+    Worker worker(large);
+    worker.put(event);
+    worker.flush();
+    pass_all(latest, worker.buffers);
+    const auto picture = latest.take_picture();
+    EXPECT_EQ(picture->facts.why_not, "");
+    EXPECT_EQ(picture->facts.width, 512U);
+    EXPECT_EQ(picture->facts.height, 2U);
+    EXPECT_EQ(picture->facts.type, "f32");
+    const auto values = values_of<float>(*picture);
+    ASSERT_EQ(values.size(), 1024U);
+    EXPECT_EQ(values[0], 0x321);
+    EXPECT_EQ(values[1], 0x654);
+    EXPECT_TRUE(std::isnan(values[2]));
+    EXPECT_TRUE(std::isnan(values[3]));
+    EXPECT_EQ(values[4], 0);
+}
+
 TEST(LatestEvent, IsCopiedOnlyWhereSomebodyLookedAtTheOneBefore) {
     LatestEvent latest(raw_start(), std::chrono::milliseconds(0));
     LatestEvent seldom(raw_start(), std::chrono::hours(1));

@@ -8,6 +8,7 @@
 #include "feed.hpp"
 #include "reduce/pack/packer.hpp"
 #include "stream/image_builder.hpp"
+#include "stream/previews.hpp"
 
 namespace weir::stream {
 namespace {
@@ -123,6 +124,59 @@ TEST_F(Images, WhateverThePiecesThePixelsAreTheSame) {
         const auto result = build(builder, image, pieces);
         RC_ASSERT(std::ranges::equal(builder.pixels(result), image));
     }));
+}
+
+TEST_F(Images, PixelsThatShareBytesGetBytesOfTheirOwn) {
+    event = event_of_modules(Content::received, 2);
+    event.sources[1].state = store::SourceState::partial;
+    event.sources[1].missing = {{1, 1}};  // of both of the first two pixels
+    event.sources[1].received_bytes -= 1;
+    event.payload_bytes -= 1;
+    store::hdf5::Description description;
+    description.element = store::hdf5::Element::u16;
+    description.columns = columns;
+    description.bits = 12;
+    for (store::SourceInfo& source : event.sources) {
+        source.declared_bytes = std::uint64_t{columns} * 12 / 8;  // a row
+        source.received_bytes = source.declared_bytes - (source.missing.empty() ? 0 : 1);
+    }
+    layout = store::hdf5::layout_of(description, event);
+    ASSERT_TRUE(is_image_of(layout, event));
+    room.assign(ImageBuilder::bytes_max(layout), std::byte{0x55});
+    std::vector<std::byte> came(2 * event.sources[0].declared_bytes - 1);
+    came[0] = std::byte{0x21};
+    came[1] = std::byte{0x43};
+    came[2] = std::byte{0x65};
+    came[event.sources[0].declared_bytes + 2] = std::byte{0x07};  // after the gap: the lower bits of the third pixel
+    builder.begin(layout, event, room);
+    const auto result = build(builder, came, {{100, Codec::bitshuffle_lz4}});
+    ASSERT_FALSE(result.codec);
+    std::vector<std::uint16_t> pixels(result.bytes.size() / 2);
+    std::memcpy(pixels.data(), result.bytes.data(), result.bytes.size());
+    std::vector<std::uint16_t> expected(2 * columns);
+    expected[0] = 0x321;
+    expected[1] = 0x654;
+    expected[columns] = expected[columns + 1] = 0xffff;
+    expected[columns + 2] = 7;
+    EXPECT_EQ(pixels, expected);
+}
+
+TEST(Previews, OfAnyNumberTheLargestIsNoValue) {
+    const auto means = [](store::hdf5::Element element, std::initializer_list<int> bytes) {
+        store::hdf5::Layout layout;
+        layout.element = element;
+        layout.columns = 2;
+        layout.rows = 1;
+        layout.sources = {0};
+        layout.image = true;
+        std::vector<std::byte> pixels;
+        for (const int byte : bytes) pixels.push_back(static_cast<std::byte>(byte));
+        return binned(layout, pixels, 2);
+    };
+    EXPECT_EQ(means(store::hdf5::Element::u8, {255, 254}), std::vector<float>{254});
+    EXPECT_EQ(means(store::hdf5::Element::u8, {3, 254}), std::vector<float>{128.5});
+    EXPECT_EQ(means(store::hdf5::Element::u16, {255, 255, 1, 2}), std::vector<float>{513});
+    EXPECT_EQ(means(store::hdf5::Element::u32, {255, 255, 255, 255, 0, 0, 1, 0}), std::vector<float>{65536});
 }
 
 TEST_F(Images, WhatDidNotComeIsFilledAndNothingElse) {

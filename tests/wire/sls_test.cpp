@@ -1,6 +1,9 @@
 // JUNGFRAU, MOENCH and EIGER in every read-out: which packet lies where, and what is refused.
+#include <nlohmann/json.hpp>
+
 #include "core/error.hpp"
 #include "wire/format.hpp"
+#include "wire/reported_stream.hpp"
 #include "wire_support.hpp"
 
 namespace weir::wire {
@@ -181,6 +184,84 @@ TEST(Eiger, Malformed) {
     EXPECT_EQ(verdict({.frame_number = 1, .detector_type = 3}), Verdict::malformed_header);
     EXPECT_EQ(verdict({.frame_number = 1, .detector_type = 1}, 1024), Verdict::malformed_payload_length);
     EXPECT_EQ(verdict({.frame_number = 1, .detector_type = 1}, 0), Verdict::malformed_payload_length);
+}
+
+ImageShape shape(nlohmann::json stream) {
+    const auto found = image_of_streams(nlohmann::json::array({std::move(stream)}));
+    return found.value_or(ImageShape{0, 0, 0});
+}
+
+TEST(SlsImages, AreWhatTheStreamSays) {
+    EXPECT_EQ(shape({{"format", "jungfrau"}}), (ImageShape{512, 1024, 16}));
+    EXPECT_EQ(shape({{"format", "jungfrau"}, {"interfaces", 2}, {"rows", 128}}), (ImageShape{64, 1024, 16}));
+    EXPECT_EQ(shape({{"format", "jungfrau"}, {"interfaces", 2}, {"source_by", "header"}}), (ImageShape{512, 1024, 16}));
+    EXPECT_EQ(shape({{"format", "moench"}, {"interfaces", 2}}), (ImageShape{200, 400, 16}));
+    EXPECT_EQ(shape({{"format", "eiger"}}), (ImageShape{256, 512, 16}));
+    for (const std::uint32_t bits : {4U, 8U, 12U, 16U, 32U}) {
+        EXPECT_EQ(shape({{"format", "eiger"}, {"bit_depth", bits}}), (ImageShape{256, 512, bits}));
+        EXPECT_EQ(shape({{"format", "eiger"}, {"bit_depth", bits}, {"tengiga", false}, {"rows", 64}}),
+                  (ImageShape{64, 512, bits}));
+    }
+    EXPECT_EQ(shape({{"format", "eiger"}, {"bit_depth", 10}}), (ImageShape{0, 0, 0}));
+    EXPECT_EQ(shape({{"format", "ejfat"}}), (ImageShape{0, 0, 0}));
+    EXPECT_FALSE(image_of_streams({{{"format", "eiger"}}, {{"format", "eiger"}, {"bit_depth", 8}}}));
+    EXPECT_FALSE(image_of_streams(nullptr));
+}
+
+TEST(SlsImages, PixelsThatShareBytesGetBytesOfTheirOwn) {
+    const auto unpacked = [](std::uint32_t bits, const Bytes& packed, std::size_t bytes) {
+        Bytes out(bytes);
+        unpack_pixels(bits, packed, out);
+        return out;
+    };
+    const auto bytes = [](std::initializer_list<int> values) {
+        Bytes out;
+        for (const int value : values) out.push_back(static_cast<std::byte>(value));
+        return out;
+    };
+    EXPECT_EQ(unpacked(4, bytes({0x21, 0x43, 0xf0}), 6), bytes({1, 2, 3, 4, 0, 15}));
+    // 0x321 and 0x654; 0xfff and 0x001.
+    EXPECT_EQ(unpacked(12, bytes({0x21, 0x43, 0x65, 0xff, 0x1f, 0x00}), 8),
+              bytes({0x21, 0x03, 0x54, 0x06, 0xff, 0x0f, 0x01, 0x00}));
+    EXPECT_EQ(unpacked(8, bytes({1, 2}), 2), bytes({1, 2}));
+    // Of a pixel that has a bit of a byte, the byte is missing.
+    EXPECT_EQ(pixels_of_bytes(12, 1, 2).begin, 0U);
+    EXPECT_EQ(pixels_of_bytes(12, 1, 2).end, 2U);
+    EXPECT_EQ(pixels_of_bytes(4, 3, 4).begin, 6U);
+    EXPECT_EQ(pixels_of_bytes(4, 3, 4).end, 8U);
+    EXPECT_EQ(pixels_of_bytes(32, 5, 6).begin, 1U);
+    EXPECT_EQ(pixels_of_bytes(32, 5, 6).end, 2U);
+}
+
+/// Places of EIGER's tiles with these rows and columns in their headers; nothing: no header.
+std::vector<ImagePlace> places(const std::vector<std::optional<ImagePlace>>& tiles) {
+    std::vector<Bytes> headers(tiles.size());
+    for (std::size_t i = 0; i < tiles.size(); ++i) {
+        if (!tiles[i]) continue;
+        headers[i].resize(48);
+        headers[i][34] = static_cast<std::byte>(tiles[i]->row);
+        headers[i][36] = static_cast<std::byte>(tiles[i]->column);
+    }
+    const std::vector<std::span<const std::byte>> views(headers.begin(), headers.end());
+    return find_format("eiger")->image_places(views);
+}
+
+TEST(SlsImages, EigerTilesStandWhereTheirHeadersSay) {
+    using Places = std::vector<ImagePlace>;
+    EXPECT_EQ(places({{{0, 0}}, {{0, 1}}}), (Places{{0, 0, false}, {0, 1, false}}));
+    // The first port of a bottom half module has the odd column, and its rows begin at the bottom.
+    EXPECT_EQ(places({{{0, 0}}, {{0, 1}}, {{1, 1}}, {{1, 0}}}),
+              (Places{{0, 0, false}, {0, 1, false}, {1, 1, true}, {1, 0, true}}));
+    EXPECT_EQ(places({{{7, 2}}, {{7, 3}}}), (Places{{0, 0, false}, {0, 1, false}})) << "somewhere in a larger one";
+    EXPECT_EQ(places({{{0, 0}}, {{0, 1}}, std::nullopt, {{1, 0}}}),
+              (Places{{0, 0, false}, {0, 1, false}, {1, 1, true}, {1, 0, true}}))
+        << "nothing came of the only one that can stand there";
+    EXPECT_EQ(places({{{0, 0}}, std::nullopt}), (Places{{0, 0, false}, {0, 1, false}}));
+    EXPECT_EQ(places({{{0, 0}}}), (Places{{0, 0, false}}));
+    EXPECT_TRUE(places({{{0, 0}}, {{0, 0}}}).empty()) << "nobody has told the modules where they are";
+    EXPECT_TRUE(places({{{0, 0}}, {{200, 1}}}).empty());
+    EXPECT_TRUE(places({std::nullopt, std::nullopt}).empty());
+    EXPECT_TRUE(places({{{0, 0}}, {{0, 1}}, std::nullopt, std::nullopt}).empty());
 }
 
 /// The error names the option and what is accepted.

@@ -36,6 +36,8 @@ Handle element_type(const Library& library, const Layout& layout) {
             return copy(h5().H5T_STD_U8LE_g);
         case Element::u16:
             return copy(h5().H5T_STD_U16LE_g);
+        case Element::u32:
+            return copy(h5().H5T_STD_U32LE_g);
         case Element::i16:
             return copy(h5().H5T_STD_I16LE_g);
         case Element::f32:

@@ -8,6 +8,7 @@
 
 #include "store/hdf5/data_file.hpp"
 #include "store/hdf5/layout.hpp"
+#include "store/image_stretches.hpp"
 
 namespace weir::store::hdf5 {
 
@@ -25,26 +26,19 @@ public:
     void end(DataFile& file);
 
 private:
-    /// Payload bytes that lie in the image without a gap.
-    struct Stretch {
-        std::uint64_t offset = 0;
-        std::uint64_t bytes = 0;
-    };
-    void add_stretch(std::uint64_t offset, std::uint64_t bytes);
     void add_source(const SourceInfo& source, std::uint64_t module);
     void copy(std::uint64_t offset, std::span<const std::byte> bytes);
-    void fill(std::byte* to, std::uint64_t bytes) const;
-    void fill_torn_elements();
+    [[nodiscard]] std::span<const std::byte> pixels_of(std::uint64_t chunk);
     [[nodiscard]] bool stores(const BlockHeader& header) const;
 
     Layout layout_;
-    std::uint64_t chunk_bytes_;
-    std::vector<Stretch> stretches_;
-    std::size_t stretch_ = 0;  ///< the one that the payload has come to
-    std::uint64_t used_ = 0;   ///< of it
-    bool gaps_ = false;
-    std::vector<std::byte> image_;  ///< whole chunks; made when something has to be decoded
-    std::vector<bool> touched_;     ///< per chunk: something of it is in image_
+    std::uint64_t chunk_bytes_;      ///< of the payload, where several pixels may share a byte
+    ImageStretches came_;            ///< of the payload
+    std::size_t stretch_ = 0;        ///< the one that the payload has come to
+    std::uint64_t used_ = 0;         ///< of it
+    std::vector<std::byte> part_;    ///< of whole chunks as the payload has them; made when something has to be decoded
+    std::vector<std::byte> pixels_;  ///< of a chunk, where the payload has several in a byte
+    std::vector<bool> touched_;      ///< per chunk: something of it is in part_
 };
 
 }  // namespace weir::store::hdf5

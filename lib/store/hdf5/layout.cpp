@@ -4,9 +4,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/error.hpp"
 #include "store/json_members.hpp"
+#include "wire/reported_stream.hpp"
 
 namespace weir::store::hdf5 {
 
@@ -51,9 +53,18 @@ void take_codec(Description& description, const json& config) {
     }
 }
 
+/// Of the images as received; pixels that share bytes get some of their own.
+void take_shape(Description& description, const std::optional<wire::ImageShape>& shape) {
+    if (!shape || shape->columns * shape->bits % 8 != 0) return;
+    description.columns = shape->columns;
+    description.bits = shape->bits;
+    const std::uint32_t bytes = wire::unpacked_bytes(shape->bits);
+    description.element = bytes == 1 ? Element::u8 : bytes == 2 ? Element::u16 : Element::u32;
+}
+
 std::uint64_t bytes_in(const Layout& layout, const EventInfo& event, const SourceInfo& source) {
     if (event.content != Content::received) return source.reduced_bytes;
-    return source.size_known() ? source.declared_bytes : layout.module_bytes();
+    return source.size_known() ? source.declared_bytes : layout.part_bytes();
 }
 
 /// As many rows as a worker's piece has where these fill a module, else the most that do, unless that is very few.
@@ -96,8 +107,7 @@ Description describe(const json& start, std::optional<Codec> codec) {
         description.element = named<Element>(element_names, text_at(payload, "type"));
         description.columns = static_cast<std::uint32_t>(number_at(payload, "columns").value_or(1024));
     } else if (description.content == Content::received) {
-        description.columns = image_of(description.format).columns;
-        if (description.columns > 0) description.element = Element::u16;
+        take_shape(description, wire::image_of_streams(at_or_null(config, "stream")));
     }
     return description;
 }
@@ -115,7 +125,9 @@ std::array<std::byte, 4> Layout::fill() const noexcept {
     const auto bytes = [](auto... values) { return std::array<std::byte, 4>{static_cast<std::byte>(values)...}; };
     switch (element) {
         case Element::u8:
-            return bytes(0, 0, 0, 0);
+            return image ? bytes(0xff, 0, 0, 0) : bytes(0, 0, 0, 0);
+        case Element::u32:
+            return bytes(0xff, 0xff, 0xff, 0xff);
         case Element::u16:
             return bytes(0xff, 0xff, 0, 0);
         case Element::i16:
@@ -128,6 +140,25 @@ std::array<std::byte, 4> Layout::fill() const noexcept {
     return {};
 }
 
+std::uint32_t Layout::largest_received() const noexcept {
+    const auto largest = static_cast<std::uint32_t>((std::uint64_t{1} << bits) - 1);
+    return is_packed() ? largest : largest - 1;  // what shares bytes with others gets room for the marker beside it
+}
+
+std::vector<wire::ImagePlace> image_places(std::string_view format, const EventInfo& event) {
+    const wire::FormatEntry* entry = wire::find_format(format);
+    if (entry == nullptr || entry->image_places == nullptr || event.content != Content::received) return {};
+    std::vector<std::span<const std::byte>> headers;
+    for (const SourceInfo& source : event.sources) headers.emplace_back(source.meta);
+    return entry->image_places(headers);
+}
+
+void fill_pixels(const Layout& layout, wire::PixelRange range, std::span<std::byte> pixels) noexcept {
+    const auto filler = layout.fill();
+    const std::uint32_t size = element_bytes(layout.element);
+    for (std::uint64_t i = range.begin; i < range.end; ++i) std::memcpy(pixels.data() + i * size, filler.data(), size);
+}
+
 Layout layout_of(const Description& description, const EventInfo& first) {
     Layout layout;
     layout.description = description;
@@ -137,6 +168,8 @@ Layout layout_of(const Description& description, const EventInfo& first) {
     if (!description.element || description.columns == 0 || first.content != description.content) return layout;
     layout.columns = description.columns;
     layout.element = *description.element;
+    layout.bits = description.bits != 0 ? description.bits : 8 * element_bytes(layout.element);
+    const std::uint64_t row_bytes = std::uint64_t{layout.columns} * layout.bits / 8;  // in the payload
     std::uint64_t module = 0;
     bool alike = true;
     for (const SourceInfo& source : first.sources) {
@@ -146,12 +179,14 @@ Layout layout_of(const Description& description, const EventInfo& first) {
         module = bytes;
     }
     // Modules of different sizes, or messages that are no whole rows, are no image, whatever the format is called.
-    if (!alike || module == 0 || module % layout.row_bytes() != 0 || module / layout.row_bytes() > UINT32_MAX) {
+    if (!alike || module == 0 || row_bytes == 0 || module % row_bytes != 0 || module / row_bytes > UINT32_MAX) {
         layout.element = Element::u8;
         layout.columns = 0;
+        layout.bits = 8;
         return layout;
     }
-    layout.rows = static_cast<std::uint32_t>(module / layout.row_bytes());
+    layout.rows = static_cast<std::uint32_t>(module / row_bytes);
+    layout.places = image_places(description.format, first);
     layout.chunk_rows = chunk_rows_of(layout.rows, layout.row_bytes());
     layout.image = true;
     return layout;
@@ -169,9 +204,9 @@ void check_event(const Layout& layout, const EventInfo& event) {
     if (event.content != layout.description.content) refuse("its payload is of another kind than the first one's");
     for (const SourceInfo& source : event.sources) {
         const std::uint64_t bytes = bytes_in(layout, event, source);
-        if (bytes != layout.module_bytes())
-            refuse(fmt::format("source {} has {} bytes, and {} in the first one", source.id, bytes,
-                               layout.module_bytes()));
+        if (bytes != layout.part_bytes())
+            refuse(
+                fmt::format("source {} has {} bytes, and {} in the first one", source.id, bytes, layout.part_bytes()));
     }
 }
 

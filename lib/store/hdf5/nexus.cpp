@@ -25,6 +25,11 @@ std::string detector_name(const Layout& layout, const Nexus& nexus) {
     return std::string(image_of(layout.description.format).detector);
 }
 
+/// Of an image as received.
+std::uint32_t filler_of(const Layout& layout) {
+    return static_cast<std::uint32_t>((std::uint64_t{1} << 8 * element_bytes(layout.element)) - 1);
+}
+
 /// An axis of a NeXus geometry: so far along `vector`, then as `depends_on` says.
 void put_axis(const Library& library, hid_t group, const char* name, double metres, const std::array<double, 3>& vector,
               const std::string& depends_on) {
@@ -73,6 +78,15 @@ std::string put_module_offset(const Library& library, hid_t module, const std::s
     return path + "/module_offset";
 }
 
+/// Where the module stands in the detector, as its header says.
+void put_place(const Library& library, hid_t module, const wire::ImagePlace& place) {
+    const hsize_t shape[] = {2};
+    const std::uint64_t at[] = {place.row, place.column};
+    const Handle dataset = library.put_dataset(module, "place", h5().H5T_NATIVE_UINT64_g, shape, at);
+    library.put_attribute(dataset.get(), "description", "row and column among the modules, counted in modules");
+    library.put_attribute(dataset.get(), "upside_down", std::uint64_t{place.upside_down});
+}
+
 void put_modules(const Library& library, hid_t detector, const Layout& layout, const Nexus& nexus,
                  const std::string& position) {
     const auto pixel = pixel_size_um(layout, nexus);
@@ -80,7 +94,8 @@ void put_modules(const Library& library, hid_t detector, const Layout& layout, c
         const std::string name = fmt::format("module_{}", layout.sources[i]);
         const Handle module = library.create_group(detector, name, "NXdetector_module");
         std::string depends_on = position;
-        const auto place = pixel ? place_of(i, layout, nexus, *pixel * metres_per_um) : std::nullopt;
+        const auto place =
+            pixel && layout.places.empty() ? place_of(i, layout, nexus, *pixel * metres_per_um) : std::nullopt;
         if (place)
             depends_on =
                 put_module_offset(library, module.get(), "/entry/instrument/detector/" + name, *place, position);
@@ -89,6 +104,7 @@ void put_modules(const Library& library, hid_t detector, const Layout& layout, c
         const std::uint64_t size[] = {layout.rows, layout.columns};
         static_cast<void>(library.put_dataset(module.get(), "data_origin", h5().H5T_NATIVE_UINT64_g, shape, origin));
         static_cast<void>(library.put_dataset(module.get(), "data_size", h5().H5T_NATIVE_UINT64_g, shape, size));
+        if (!layout.places.empty()) put_place(library, module.get(), layout.places[i]);
         if (pixel && nexus.fast_direction)
             put_axis(library, module.get(), "fast_pixel_direction", *pixel * metres_per_um, *nexus.fast_direction,
                      depends_on);
@@ -126,15 +142,16 @@ void put_detector(const Library& library, hid_t instrument, const Layout& layout
         library.put_number(id, "beam_center_x", (*nexus.beam_center)[0], "pixel");
         library.put_number(id, "beam_center_y", (*nexus.beam_center)[1], "pixel");
     }
-    if (image_of(layout.description.format).columns > 0) {
-        const std::int32_t bits = 16;
+    const bool received = layout.description.content == Content::received;
+    if (!image_of(layout.description.format).detector.empty()) {
+        const std::int32_t bits = received ? static_cast<std::int32_t>(layout.bits) : 16;  // what is reduced had 16
         static_cast<void>(library.put_dataset(id, "bit_depth_readout", h5().H5T_NATIVE_INT32_g, {}, &bits));
     }
     // What lies above is a marker.
-    if (layout.description.content == Content::received && layout.element == Element::u16) {
-        const std::int32_t most = 65534;
+    if (received) {
+        const std::uint32_t most = layout.largest_received();
         const std::int32_t least = 0;
-        static_cast<void>(library.put_dataset(id, "saturation_value", h5().H5T_NATIVE_INT32_g, {}, &most));
+        static_cast<void>(library.put_dataset(id, "saturation_value", h5().H5T_NATIVE_UINT32_g, {}, &most));
         static_cast<void>(library.put_dataset(id, "underload_value", h5().H5T_NATIVE_INT32_g, {}, &least));
     }
     if (layout.description.content == Content::pixels &&
@@ -188,6 +205,8 @@ std::vector<std::string> missing_for_nxmx(const Description& description, const 
     need(nexus.beam_center.has_value(), "beam_center");
     const bool gaps_known = modules < 2 || nexus.module_gap.size() == 1 || nexus.module_gap.size() == modules - 1;
     need(gaps_known, "module_gap");
+    const wire::FormatEntry* format = wire::find_format(description.format);
+    need(modules < 2 || format == nullptr || format->image_places == nullptr, "modules that stand below each other");
     return missing;
 }
 
@@ -226,8 +245,9 @@ void put_data_attributes(const Library& library, hid_t dataset, const Layout& la
     }
     if (!description.unit.empty()) library.put_attribute(dataset, "units", description.unit);
     if (description.content == Content::received)
-        library.put_attribute(dataset, "description",
-                              "pixels as received; 65535 where nothing came, see /entry/missing");
+        library.put_attribute(
+            dataset, "description",
+            fmt::format("pixels as received; {} where nothing came, see /entry/missing", filler_of(layout)));
     else if (layout.element == Element::f16 || layout.element == Element::f32)
         library.put_attribute(dataset, "description", "NaN: missing, bad or in error; infinite: saturated");
     else

@@ -24,4 +24,7 @@ struct Eiger {
     }
 };
 
+/// FormatEntry::image_places (places.cpp).
+std::vector<ImagePlace> eiger_places(std::span<const std::span<const std::byte>> headers);
+
 }  // namespace weir::wire

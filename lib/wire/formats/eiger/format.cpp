@@ -33,6 +33,11 @@ std::uint32_t eiger_element_bytes(const FormatOptions& options) {
     return bits == 8 || bits == 16 || bits == 32 ? bits / 8 : 1;
 }
 
+ImageShape eiger_image(const FormatOptions& options) {
+    const std::uint32_t bits = options.sls.bit_depth.value_or(16);
+    return {Eiger::make_context(options).message_bytes * 8 / bits / Eiger::columns, Eiger::columns, bits};
+}
+
 }  // namespace
 
 FormatEntry eiger_format() {
@@ -46,7 +51,9 @@ FormatEntry eiger_format() {
     entry.put_place = put_sls_place;
     entry.setting_for = eiger_setting;
     entry.page = "reference/formats/eiger.md";
-    entry.python = Eiger::name;
+    entry.image = {.pixel_um = 75, .detector = "EIGER"};
+    entry.image_shape = eiger_image;
+    entry.image_places = eiger_places;
     return entry;
 }
 

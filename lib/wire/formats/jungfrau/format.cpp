@@ -5,9 +5,8 @@ namespace weir::wire {
 
 FormatEntry jungfrau_format() {
     FormatEntry entry = module_entry<Jungfrau>();
-    entry.image = {.columns = Jungfrau::row_bytes / 2, .gain_bits = true, .pixel_um = 75, .detector = "JUNGFRAU"};
+    entry.image = {.gain_bits = true, .pixel_um = 75, .detector = "JUNGFRAU"};
     entry.page = "reference/formats/jungfrau.md";
-    entry.python = Jungfrau::name;
     return entry;
 }
 

@@ -5,9 +5,9 @@ namespace weir::wire {
 
 FormatEntry moench_format() {
     FormatEntry entry = module_entry<Moench>();
-    entry.image = {.columns = Moench::row_bytes / 2, .pixel_um = 25, .detector = "MOENCH"};
+    entry.image = {
+        .pixel_um = 25, .detector = "MOENCH", .remark = "pixels in the order in which the module sends them"};
     entry.page = "reference/formats/moench.md";
-    entry.python = Moench::name;
     return entry;
 }
 

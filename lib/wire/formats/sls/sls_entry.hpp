@@ -32,6 +32,9 @@ FormatEntry module_entry() {
     entry.keys = keys;
     entry.describe = sls_keys;
     entry.element_bytes = [](const FormatOptions&) -> std::uint32_t { return 2; };
+    entry.image_shape = [](const FormatOptions& options) -> ImageShape {
+        return {Module::make_context(options).message_bytes / Module::row_bytes, Module::row_bytes / 2, 16};
+    };
     entry.put_place = put_sls_place;
     entry.setting_for = [](const FormatOptions& options, const FormatContext& now, ByteSpan there) {
         return module_setting(Module::make_context, options, now, there, Module::rows, Module::rows_step);

@@ -87,18 +87,28 @@ WatchVerdict managing(const Json& cluster) {
             detail};
 }
 
+/// What a run that is over has lost, in weir and before.
+std::string lost_before_words(const Json& run) {
+    const std::string lossless = watch_words(run, "/lossless");
+    if (lossless == "yes") return "no packet lost";
+    if (lossless != "no") return "whether packets were lost is not known";
+    if (watch_number(run, "/lost_packets") > 0 || watch_number(run, "/missing_packets") > 0)
+        return fmt::format("{} lost in weir, {} missing", counted_words(watch_value(run, "/lost_packets"), "packet"),
+                           watch_count(watch_value(run, "/missing_packets")));
+    return "data was lost";
+}
+
 WatchVerdict without_run(const Json& document) {
     if (const std::string error = watch_words(document, "/status/error"); !error.empty())
         return {Level::lost, "No run: " + error, "The last command failed. Nothing is being received."};
     if (const Json& cluster = watch_value(document, "/cluster"); !cluster.is_null()) return managing(cluster);
     const Json& last = watch_value(document, "/runs/0");
     if (last.is_null()) return {Level::idle, "No run", "Nothing is being received."};
-    const std::string lost = watch_number(last, "/lost_packets") > 0
-                                 ? counted_words(watch_value(last, "/lost_packets"), "packet") + " lost"
-                                 : "no packet lost";
+    const std::string by = watch_words(last, "/stop_reason");
     return {Level::idle, "No run",
-            fmt::format("Run {} before: {}, {}.", watch_words(last, "/number"),
-                        counted_words(watch_value(last, "/events"), "event"), lost)};
+            fmt::format("Run {} before: {}{}; {}.", watch_words(last, "/number"),
+                        counted_words(watch_value(last, "/events"), "event"), by.empty() ? "" : ", ended by " + by,
+                        lost_before_words(last))};
 }
 
 WatchVerdict losing_now(const Json& document, const std::vector<Json>& losses,

@@ -73,8 +73,9 @@ public:
     void make_room() noexcept;
     /// Closes the event that was opened first. False when none is open.
     bool evict_oldest() noexcept;
-    /// Every rx lcore has delivered all it had: closes what is open. Where a source that has gone on, to a later message
-    /// that is whole, lacks something in an event, that has nothing to do with the end. `newest_whole`: of each shard.
+    /// Every rx lcore has delivered all it had: closes what is open. Where a source that has gone on, to a later
+    /// message that is whole, lacks something in an event, that has nothing to do with the end. `newest_whole`: of each
+    /// shard.
     void finish(std::span<const std::span<const TimeNs>> newest_whole) noexcept;
     /// When the newest message of each source that became whole here began.
     [[nodiscard]] std::span<const TimeNs> newest_whole() const noexcept { return newest_whole_; }

@@ -57,8 +57,9 @@ std::string unusable_text(const Results& results) {
         }
     if (2 * invalid <= trials) return {};
     const auto most = std::ranges::max_element(reasons, {}, [](const auto& reason) { return reason.second; });
-    return fmt::format("NOT USABLE: {} of {} trials are invalid, {} of them for this: {}. What is below comes from the rest.",
-                       invalid, trials, most->second, most->first);
+    return fmt::format(
+        "NOT USABLE: {} of {} trials are invalid, {} of them for this: {}. What is below comes from the rest.", invalid,
+        trials, most->second, most->first);
 }
 
 std::vector<std::string> goal_texts(const Results& results) {

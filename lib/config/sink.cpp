@@ -155,7 +155,8 @@ std::vector<SinkConfig> read_sinks(TableReader& root, const RunConfig& run) {
                             "a path of its own for each sink");
         out.push_back(std::move(sink));
     }
-    if (out.empty()) root.missing("sink", fmt::format("at least one [[sink]], of kind {}; or --out PATH", any_of(sink_names())));
+    if (out.empty())
+        root.missing("sink", fmt::format("at least one [[sink]], of kind {}; or --out PATH", any_of(sink_names())));
     return out;
 }
 

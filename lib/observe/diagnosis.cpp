@@ -565,10 +565,9 @@ void contradictions(Case& c) {
     const std::uint64_t count = c.get(PacketCounter::conflict);
     if (count == 0) return;
     if (const std::string senders = senders_text(c); !senders.empty())
-        return c.add(
-            "dropped.conflict", count, "conflict",
-            fmt::format("packets came under a number that another packet had used: {}. {}", senders,
-                        sources_of_their_own));
+        return c.add("dropped.conflict", count, "conflict",
+                     fmt::format("packets came under a number that another packet had used: {}. {}", senders,
+                                 sources_of_their_own));
     c.add(
         "dropped.conflict", count, "conflict",
         "packets came under a number that another packet had used, with other data: two senders behind one address, a "

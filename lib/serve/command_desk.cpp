@@ -39,7 +39,8 @@ web::Controls::Outcome put(CommandDesk::NextRun& next, std::string_view path, co
 /// "config/duration_s = 60, for the next run and those after it"
 std::string set_text(std::span<const CommandDesk::Value> values) {
     std::string text;
-    for (const auto& [path, value] : values) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", path, value.dump());
+    for (const auto& [path, value] : values)
+        text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", path, value.dump());
     return text.empty() ? text : text + ", for the next run and those after it, until it is set anew or weir ends";
 }
 

@@ -67,8 +67,8 @@ constexpr std::uint32_t builders_max = 16;
 
 /// Written by one shard of the builder.
 struct alignas(core::cache_line_bytes) BuildSignals {
-    std::atomic<bool> empty{true};      ///< no event is open or queued
-    std::atomic<bool> finished{false};  ///< the last event is in the ring
+    std::atomic<bool> empty{true};         ///< no event is open or queued
+    std::atomic<bool> finished{false};     ///< the last event is in the ring
     std::span<const TimeNs> newest_whole;  ///< once `input_done`: EventBuilder::newest_whole
     std::atomic<bool> input_done{false};
     /// Events of a lower Event::sequence have left: they are in the workers' rings, or dropped.

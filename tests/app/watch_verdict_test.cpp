@@ -73,7 +73,15 @@ TEST(WatchVerdict, WhatNeverCameIsNoGoodNews) {
     EXPECT_EQ(watch_verdict(document).headline, "Nothing has come yet");
     document["run"] = nullptr;
     EXPECT_EQ(watch_verdict(document).level, Level::idle);
-    EXPECT_EQ(watch_verdict(document).detail, "Run 6 before: 100 events, no packet lost.");
+    EXPECT_EQ(watch_verdict(document).detail, "Run 6 before: 100 events; no packet lost.");
+    nlohmann::json& run = document["runs"][0];
+    run.update({{"lossless", "unknown"}, {"stop_reason", "config/events"}});
+    EXPECT_EQ(watch_verdict(document).detail,
+              "Run 6 before: 100 events, ended by config/events; whether packets were lost is not known.");
+    run.update({{"lossless", "no"}, {"stop_reason", ""}, {"missing_packets", 7}});  // the device dropped them
+    EXPECT_EQ(watch_verdict(document).detail, "Run 6 before: 100 events; 0 packets lost in weir, 7 missing.");
+    run["missing_packets"] = 0;
+    EXPECT_EQ(watch_verdict(document).detail, "Run 6 before: 100 events; data was lost.");
     document["status"]["error"] = "the disk is full";
     EXPECT_EQ(watch_verdict(document).headline, "No run: the disk is full");
 }

@@ -31,7 +31,7 @@ inline nlohmann::json watched_run() {
         "sinks": [{"kind": "events", "path": "/data/det-000007", "written": 93121, "lost": 0, "bytes": 391873204224, "error": "", "free_bytes": 3301873204224, "hours_left": 7.41}]},
       "bottleneck": {"part": "work0", "sentence": "work0: busy 97 % of the time on lcore 4"},
       "findings": [{"severity": "warning", "text": "something", "page": "LOSSES.md#late"}],
-      "runs": [{"number": 6, "events": 100, "lost_packets": 0}]
+      "runs": [{"number": 6, "events": 100, "lost_packets": 0, "lossless": "yes"}]
     })");
 }
 

@@ -100,8 +100,8 @@ TEST(ReportText, WhereMostTrialsAreInvalidThatIsSaidBeforeAnyNumber) {
     EXPECT_THAT(report_text(results), Not(HasSubstr("NOT USABLE")));
     results.points[0].trials.push_back(some_trial(10.01, 0.9, "late"));
     const std::string text = report_text(results, 200);
-    const std::string said = fmt::format("NOT USABLE: {} of {} trials are invalid, {} of them for this: late.", valid + 1,
-                                         2 * valid + 1, valid);
+    const std::string said = fmt::format("NOT USABLE: {} of {} trials are invalid, {} of them for this: late.",
+                                         valid + 1, 2 * valid + 1, valid);
     ASSERT_THAT(text, HasSubstr(said));
     EXPECT_LT(text.find(said), text.find("trials invalid, not counted"));
 }

@@ -44,13 +44,20 @@ function managing({nodes = [], manager = {}, lost_blocks: lost = {}}) {
   return {level: 'idle', headline: manager.manages ? 'All nodes are here, and this one manages' : 'All nodes are here, and another one manages', detail};
 }
 
+/** What a run that is over has lost, in weir and before. */
+function lostBefore({lossless, lost_packets: here = 0, missing_packets: missing = 0}) {
+  if (lossless === 'yes') return 'no packet lost';
+  if (lossless !== 'no') return 'whether packets were lost is not known';
+  if (here > 0 || missing > 0) return `${counted(here, 'packet')} lost in weir, ${count(missing)} missing`;
+  return 'data was lost';
+}
+
 function idle(document) {
   const last = document.runs?.[0];
   if (document.status?.error) return {level: 'lost', headline: `No run: ${document.status.error}`, detail: 'The last command failed. Nothing is being received.'};
   if (document.cluster) return managing(document.cluster);
-  const detail = last
-    ? `Run ${last.number} before: ${counted(last.events, 'event')}, ${last.lost_packets > 0 ? `${counted(last.lost_packets, 'packet')} lost` : 'no packet lost'}.`
-    : 'Nothing is being received.';
+  const ended = last?.stop_reason ? `, ended by ${last.stop_reason}` : '';
+  const detail = last ? `Run ${last.number} before: ${counted(last.events, 'event')}${ended}; ${lostBefore(last)}.` : 'Nothing is being received.';
   return {level: 'idle', headline: 'No run', detail};
 }
 

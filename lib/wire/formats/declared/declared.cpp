@@ -125,7 +125,8 @@ void compile_sequence(const DeclaredSpec& spec, FormatContext& context) {
         refuse(spec, "sequence",
                std::to_string(width) + " bits found, 8 to 32 accepted; mask and shift cut a field that is wider");
     if ((context.sequence.mask & (context.sequence.mask + 1)) != 0)
-        refuse(spec, "sequence.mask", "the bits of the sequence number must be one run, and the shift take it to bit 0");
+        refuse(spec, "sequence.mask",
+               "the bits of the sequence number must be one run, and the shift take it to bit 0");
     context.sequence_bits = static_cast<std::uint8_t>(width);
 }
 

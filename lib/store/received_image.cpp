@@ -110,9 +110,14 @@ struct Tiles {
 
 std::vector<float> received_values(std::uint32_t bits, std::span<const std::byte> parts, const ImageStretches& came) {
     const std::size_t size = wire::unpacked_bytes(bits);
-    std::vector<std::byte> pixels(parts.size() * 8 / bits * size);
-    wire::unpack_pixels(bits, parts, pixels);
-    std::vector<float> values(pixels.size() / size);
+    std::vector<float> values(parts.size() * 8 / bits);
+    std::vector<std::byte> unpacked;
+    std::span<const std::byte> pixels = parts;
+    if (wire::is_packed(bits)) {
+        unpacked.resize(values.size() * size);
+        wire::unpack_pixels(bits, parts, unpacked);
+        pixels = unpacked;
+    }
     for (std::size_t i = 0; i < values.size(); ++i) {
         std::uint32_t value = 0;
         std::memcpy(&value, pixels.data() + i * size, size);  // little-endian

@@ -5,25 +5,41 @@
 #include "wire/bytes.hpp"
 
 namespace weir::wire {
+namespace {
+
+std::uint32_t number(std::byte byte) noexcept {
+    return std::to_integer<std::uint32_t>(byte);
+}
+
+/// Two pixels in a byte: the lower half first.
+void unpack_4(const std::byte* packed, std::byte* out, std::size_t pixels) noexcept {
+    for (std::size_t i = 0; i < pixels / 2; ++i) {
+        out[2 * i] = packed[i] & std::byte{0xf};
+        out[2 * i + 1] = packed[i] >> 4U;
+    }
+    if (pixels % 2 != 0) out[pixels - 1] = packed[pixels / 2] & std::byte{0xf};
+}
+
+/// Two pixels in three bytes: the lower half of the second is the upper bits of the first pixel.
+void unpack_12(const std::byte* packed, std::byte* out, std::size_t pixels) noexcept {
+    for (std::size_t i = 0; i < pixels; ++i) {
+        const std::byte* at = packed + i / 2 * 3;
+        const std::uint32_t value =
+            i % 2 == 0 ? number(at[0]) | (number(at[1]) & 0xfU) << 8U : number(at[1]) >> 4U | number(at[2]) << 4U;
+        store_le(out + 2 * i, static_cast<std::uint16_t>(value));
+    }
+}
+
+}  // namespace
 
 void unpack_pixels(std::uint32_t bits, std::span<const std::byte> packed, std::span<std::byte> out) noexcept {
-    if (!is_packed(bits)) {
-        if (!out.empty()) std::memcpy(out.data(), packed.data(), out.size());
-        return;
-    }
-    const std::size_t pixels = out.size() / unpacked_bytes(bits);
-    const auto byte = [&](std::size_t at) { return std::to_integer<std::uint32_t>(packed[at]); };
-    for (std::size_t i = 0; i < pixels; ++i) {
-        if (bits == 4) {
-            out[i] = static_cast<std::byte>(i % 2 == 0 ? byte(i / 2) & 0xfU : byte(i / 2) >> 4U);
-            continue;
-        }
-        // 12 bits: b0, and the lower half of b1 above it; the upper half of b1, and b2 above it.
-        const std::size_t at = i / 2 * 3;
-        const std::uint32_t value =
-            i % 2 == 0 ? byte(at) | (byte(at + 1) & 0xfU) << 8U : byte(at + 1) >> 4U | byte(at + 2) << 4U;
-        store_le(out.data() + 2 * i, static_cast<std::uint16_t>(value));
-    }
+    if (out.empty()) return;
+    if (bits == 4)
+        unpack_4(packed.data(), out.data(), out.size());
+    else if (bits == 12)
+        unpack_12(packed.data(), out.data(), out.size() / 2);
+    else
+        std::memcpy(out.data(), packed.data(), out.size());
 }
 
 }  // namespace weir::wire

@@ -30,7 +30,7 @@ struct ImageShape {
 
 /// Several pixels share a byte.
 [[nodiscard]] constexpr bool is_packed(std::uint32_t bits) noexcept {
-    return bits % 8 != 0 || bits / 8 != unpacked_bytes(bits);
+    return bits % 8 != 0;
 }
 
 /// Whole pixels of `bits` bits, from the first bit of `packed` on, as numbers of unpacked_bytes(bits). `out` says how

@@ -22,6 +22,7 @@ NOT_IN_A_REPLAY = {
 }
 
 EJFAT = config(stream(format="ejfat", sources=1), sources=1)
+MIRROR = EJFAT.replace("[[port]]", '[[port]]\ndecapsulate = ["erspan", "vxlan", "mpls", "gre"]', 1)
 ROCE = config(stream("roce", "message", sources=1), sources=1)
 
 
@@ -39,6 +40,10 @@ BUSY = FUSED + '[[reduce]]\nkind = "zstd"\nlevel = 19\n'  # a worker so slow tha
 
 def event(number, data=b"data", **more):
     return udp(ejfat(number, data, **more), EJFAT_PORT)
+
+
+def vxlan(frame):
+    return udp(bytes.fromhex("0800000000000500") + frame, 4789)
 
 
 def noise(count, seed=1):
@@ -71,6 +76,10 @@ SIMPLE = {
     "dropped.malformed.ip_header": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, first=0x65), udp(ejfat(1, b"x"), EJFAT_PORT, first=0x44)], 0),
     "dropped.malformed.ip_length": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, total=2000), udp(ejfat(1, b"x"), EJFAT_PORT, total=19)], 0),
     "dropped.malformed.ip_checksum": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, checksum=0x1234)], 0),
+    "not_for_us.encapsulated": (MIRROR, [ethernet(bytes.fromhex("00010140") + bytes([0x10]) * 60, 0x8847)], 0),
+    "dropped.malformed.encapsulation": (MIRROR, [udp(bytes(8), 4789), ethernet(ipv4(bytes.fromhex("100088be"), protocol=47))], 0),
+    "dropped.malformed.nested": (MIRROR, [vxlan(vxlan(vxlan(event(1)))), vxlan(vxlan(event(2)))], 1),
+    "dropped.ip_fragment.encapsulated": (MIRROR, [ethernet(ipv4(bytes(40), protocol=47, flags=0x2000))], 0),
     "dropped.malformed.ip_fragment": (EJFAT, [udp(ejfat(1, b"x"), EJFAT_PORT, flags=0x2000), ethernet(ipv4(b"", flags=7))], 0),
     "dropped.ip_fragment.timeout": (EJFAT, [ethernet(ipv4(bytes(16), flags=0x2000)), ethernet(ipv4(b"end", flags=7))], 0),
     "dropped.ip_fragment.too_many": (EJFAT, [ethernet(ipv4(bytes(8), flags=0x2000 | n)) for n in range(140)], 0),

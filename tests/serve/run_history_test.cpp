@@ -23,6 +23,13 @@ run::Session::Result result_of(const std::string& failure) {
     return result;
 }
 
+RunHistory::Run run_of(std::uint64_t number) {
+    RunHistory::Run run;
+    run.number = number;
+    run.paths = {"/data/det"};
+    return run;
+}
+
 /// The only line that such a run leaves in the log when it has ended.
 nlohmann::json logged(const RunHistory& history, const std::string& trouble) {
     const test::TemporaryDirectory folder;
@@ -37,7 +44,7 @@ nlohmann::json logged(const RunHistory& history, const std::string& trouble) {
 TEST(RunHistory, TheLogSaysWhyARunFailed) {
     RunHistory history;
     const std::string why = "cannot write /data/det-000007: No space left on device";
-    history.add({.number = 7, .paths = {"/data/det-000007"}, .comment = "a"}, result_of(why));
+    history.add(run_of(7), result_of(why));
     const nlohmann::json line = logged(history, why);
     EXPECT_EQ(line["run"], 7);
     EXPECT_FALSE(line.contains("number"));
@@ -50,7 +57,7 @@ TEST(RunHistory, TheLogSaysWhyARunFailed) {
 
 TEST(RunHistory, TheLogSaysThatAReportCouldNotBeKept) {
     RunHistory history;
-    history.add({.number = 8}, result_of(""));
+    history.add(run_of(8), result_of(""));
     EXPECT_EQ(logged(history, "")["error"], "");
     EXPECT_EQ(logged(history, "cannot write reports/det-8.json")["error"], "cannot write reports/det-8.json");
     EXPECT_EQ(history.json()[0]["error"], "") << "the run itself has not failed";
@@ -60,7 +67,7 @@ TEST(RunHistory, KeepsTheLatestRunsNewestFirst) {
     RunHistory history;
     EXPECT_TRUE(history.latest().is_null());
     for (std::uint64_t number = 1; number <= RunHistory::runs_max + 2; ++number)
-        history.add({.number = number}, result_of(""));
+        history.add(run_of(number), result_of(""));
     EXPECT_EQ(history.json().size(), RunHistory::runs_max);
     EXPECT_EQ(history.latest()["number"], RunHistory::runs_max + 2);
 }

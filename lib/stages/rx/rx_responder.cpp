@@ -246,13 +246,13 @@ void RxResponder::finish(TimeNs now) noexcept {
     if (frames_ != nullptr) frames_->finish();
 }
 
-TimeNs RxResponder::oldest_ns() const noexcept {
+core::TimeNs RxResponder::oldest_ns() const noexcept {
     const TimeNs collected =
         std::min(in_order_.oldest_ns(), frames_ != nullptr ? frames_->oldest_ns() : roce::FrameMemory::never);
     return std::min(collected, oldest_held_ns());
 }
 
-TimeNs RxResponder::oldest_held_ns() const noexcept {
+core::TimeNs RxResponder::oldest_held_ns() const noexcept {
     TimeNs oldest = roce::InOrderReceiver::never;
     if (holding_ == 0) return oldest;
     for (const Starts& starts : starts_)

@@ -61,7 +61,7 @@ class Killed(Case):
             (hidden / name).unlink()
         done = weir(*replay, trap=False)
         self.assertIn("run-000001 from a run that was interrupted: 5 events", done.stdout + done.stderr)
-        self.assertEqual(sorted(path.name for path in runs.iterdir()), ["run-000001", "run-000002"])
+        self.assertEqual(sorted(path.name for path in runs.iterdir() if path.is_dir()), ["run-000001", "run-000002"])
         for name, interrupted in (("run-000001", True), ("run-000002", False)):
             manifest = json.loads((runs / name / "manifest.json").read_text())
             self.assertEqual("interrupted" in manifest, interrupted, name)

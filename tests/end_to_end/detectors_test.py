@@ -181,7 +181,7 @@ class Declared(Case):
         result = self.replay(self.path("c.pcap", pcap_bytes(stamped(frames))), text + config(stream(format="counted", sources=1, first=50001), sources=1))
         (source,) = result.report["sources"]
         self.assertEqual(source["missing_packets"], len(lost))
-        self.assertEqual(source["missing_guessed"], 0)
+        self.assertNotIn("missing_guessed", source)
         self.assertIn(f"{len(lost)} packets never came", " ".join(result.report["evidence"]))
         self.assertEqual(result.report["lossless"], "no")
         # Without it nobody can say how many packets there were of a message of which none came.

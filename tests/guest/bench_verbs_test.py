@@ -56,6 +56,7 @@ class BenchVerbs(live.Case):
         self.server.run(f"weir bench --server --token word --listen 10.2.0.2 {told} >/tmp/server 2>&1 & echo $! >/tmp/pid")
         try:
             told = " ".join(map(str, options))
+            (self.client.folder / "bench.json").unlink(missing_ok=True)
             self.said = self.client.run(f"weir bench --client 10.2.0.2 --token word --address {address} {told} --json $share/bench.json", status)
         finally:
             self.said_there = self.server.run("kill $(cat /tmp/pid); cat /tmp/server", None)

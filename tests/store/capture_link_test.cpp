@@ -116,5 +116,17 @@ TEST(CaptureLink, ARecordThatIsTooShortForItsOwnHeaderIsStillARecord) {
     }
 }
 
+TEST(CaptureLink, ALengthThatNoPacketHasDoesNotBecomeAShortOne) {
+    constexpr std::uint32_t longest = ~0U;
+    for (const Kind& kind : kinds()) {
+        const test::PcapOptions options{.link = kind.link};
+        const Bytes record = join({kind.header, packet(4)});
+        const std::vector<Read> all =
+            read(join({test::pcap_header(options), test::pcap_record(options, 1, 2, record, longest)}));
+        ASSERT_EQ(all.size(), 1U) << kind.link;
+        EXPECT_GE(all[0].wire_bytes, longest - kind.header.size()) << kind.link;
+    }
+}
+
 }  // namespace
 }  // namespace weir::store

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include "store/capture/pcap_library.hpp"
@@ -113,7 +114,10 @@ void CaptureLink::to_ethernet(CaptureRecord& record) noexcept {
     frame[13] = std::byte(header.type & 0xffU);
     std::copy_n(payload.begin(), bytes, frame + ethernet_bytes);
     record.bytes = {frame, ethernet_bytes + bytes};
-    record.wire_bytes = record.wire_bytes - header.bytes + ethernet_bytes;
+    // A length that no packet has, but a damaged file may, does not become a short one.
+    constexpr std::uint64_t longest = std::numeric_limits<std::uint32_t>::max();
+    const std::uint64_t wire = std::uint64_t{record.wire_bytes} - header.bytes + ethernet_bytes;
+    record.wire_bytes = static_cast<std::uint32_t>(std::min(wire, longest));
 }
 
 }  // namespace weir::store

@@ -44,6 +44,7 @@ int LibraryParser::next(CaptureRecord& record) noexcept {
     if (got != 1) return got == PCAP_ERROR_BREAK ? 0 : -1;  // for a file, "break" is its proper end
     record.bytes = std::as_bytes(std::span(data, header->caplen));
     record.wire_bytes = std::max(header->len, header->caplen);
+    was_zeros_ = record.wire_bytes == 0 && header->ts.tv_sec == 0 && header->ts.tv_usec == 0;
     // libpcap puts nanoseconds here when asked for them.
     record.time_ns = capture_time(header->ts.tv_sec, header->ts.tv_usec);
     return 1;

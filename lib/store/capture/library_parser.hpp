@@ -22,6 +22,8 @@ public:
     [[nodiscard]] std::string open(CaptureInput& input);
     /// 1: a record; 0: the proper end; -1: damage, see reason().
     [[nodiscard]] int next(CaptureRecord& record) noexcept;
+    /// The record's header was nothing but zeros.
+    [[nodiscard]] bool was_zeros() const noexcept { return was_zeros_; }
     [[nodiscard]] std::string reason() const;
     /// After open().
     [[nodiscard]] std::uint32_t link() const noexcept;
@@ -31,6 +33,7 @@ public:
 private:
     CaptureInput* input_ = nullptr;
     pcap* handle_ = nullptr;
+    bool was_zeros_ = false;
 };
 
 }  // namespace weir::store

@@ -201,8 +201,7 @@ bool CaptureReader::next_record(Record& record) noexcept {
         state = pcapng_->next(input_, record);
         other_link_ = pcapng_->other_link();
     } else {
-        while ((state = library_->next(record)) > 0 && record.wire_bytes == 0 && record.time_ns == 0)
-            note_zeros(record_header_bytes);
+        while ((state = library_->next(record)) > 0 && library_->was_zeros()) note_zeros(record_header_bytes);
     }
     cut_off_ = state < 0;
     if (cut_off_) reason_ = pcapng_ != nullptr ? pcapng_->reason() : library_->reason();

@@ -59,7 +59,7 @@ class Command(Case):
 
     def test_without_sysfs_it_says_what_to_mount(self):
         if not mounts_work():
-            self.skipTest("file systems cannot be unmounted here")
+            self.skipTest("file systems cannot be mounted here")
         done = subprocess.run(["unshare", "-m", "sh", "-c", 'umount -l /sys && exec "$@"', "sh", WEIR, "replay", self.capture, "--config", self.settings,
                                "--out", self.path("run")], capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 1, done.stderr)

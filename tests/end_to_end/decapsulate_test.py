@@ -135,7 +135,7 @@ class Decapsulate(Case):
     def test_the_capture_of_the_field(self):
         capture = FIELD / "15a_erspan2.pcap"
         if not capture.exists():
-            self.skipTest("no field captures")
+            self.skipTest(f"{capture} is not there")
         text = (FIELD / "jf1.toml").read_text().replace("[[port]]", '[[port]]\ndecapsulate = ["erspan"]', 1)
         result = self.replay(capture, text, "--require-lossless")
         self.assertEqual(result.report["events"]["complete"], 6)

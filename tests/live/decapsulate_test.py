@@ -86,7 +86,7 @@ class DecapsulateTest(live.Case):
     def test_behind_a_VXLAN_device_of_the_kernel(self):
         made = self.there("ip", "link", "add", "vx0", "type", "vxlan", "id", "5", "dstport", "4789", "remote", live.RECEIVER, "dev", "gen0")
         if made.returncode != 0:
-            self.skipTest(f"no VXLAN in this kernel: {made.stderr.strip()}")
+            self.skipTest(f"the kernel has no VXLAN: {made.stderr.strip()}")
         self.addCleanup(self.there, "ip", "link", "delete", "vx0")
         for words in (("address", "add", "192.168.7.10/24", "dev", "vx0"), ("link", "set", "vx0", "up"),
                       ("neigh", "replace", INNER, "lladdr", "02:00:00:00:00:02", "dev", "vx0")):

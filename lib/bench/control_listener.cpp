@@ -22,7 +22,6 @@ namespace {
 constexpr std::size_t waiting_max = 64;
 constexpr auto silence_max = std::chrono::seconds(10);
 constexpr auto leaving_max = std::chrono::seconds(2);
-constexpr auto same_client_max = std::chrono::seconds(1);
 constexpr auto speaking_every = std::chrono::milliseconds(5);
 
 enum class Said { nothing, something, goodbye };
@@ -57,8 +56,8 @@ bool is_open(const FileDescriptor& socket) noexcept {
     return heard(socket.get()) != Said::goodbye;
 }
 
-ControlListener::ControlListener(const std::string& text, std::uint16_t port)
-    : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+ControlListener::ControlListener(const std::string& text, std::uint16_t port, std::chrono::milliseconds turn_away_after)
+    : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), turn_away_after_(turn_away_after) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
@@ -134,7 +133,7 @@ void ControlListener::turn_away_others(const std::string& why) {
     const auto now = Clock::now();
     for (auto it = waiting_.begin(); it != waiting_.end();) {
         const auto one = it++;
-        if (!one->speaks || now - one->since < same_client_max) continue;
+        if (!one->speaks || now - one->since < turn_away_after_) continue;
         (void)empties(one->socket.get());
         say_left(one->socket, why);
         ::shutdown(one->socket.get(), SHUT_WR);

@@ -20,14 +20,15 @@ void say_left(const FileDescriptor& socket, const std::string& why);
 /// after ten seconds, or when there are too many.
 class ControlListener {
 public:
-    /// Port 0: any. Throws core::RunError with what the system said.
-    ControlListener(const std::string& address, std::uint16_t port);
+    /// Port 0: any. `turn_away_after`: see turn_away_others(). Throws core::RunError with what the system said.
+    ControlListener(const std::string& address, std::uint16_t port,
+                    std::chrono::milliseconds turn_away_after = std::chrono::seconds(1));
     [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
     /// For a process that has inherited it.
     void close() noexcept;
     /// The socket of the next client; none when none came for `patience_s`.
     [[nodiscard]] FileDescriptor accept(double patience_s);
-    /// Somebody else is served. Who has been a client for a second is told why it comes in vain; until then it may be
+    /// Somebody else is served. Who has been a client for a while is told why it comes in vain; until then it may be
     /// the same one, which has hung up and comes with its next measurement.
     void turn_away_others(const std::string& why);
 
@@ -44,6 +45,7 @@ private:
 
     FileDescriptor socket_;
     std::uint16_t port_ = 0;
+    std::chrono::milliseconds turn_away_after_;
     std::list<Waiting> waiting_;
     std::list<Waiting> leaving_;  ///< have been told, and may not have read it
 };

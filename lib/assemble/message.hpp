@@ -115,8 +115,9 @@ struct alignas(core::cache_line_bytes) Message {
     CopyCell* cells = nullptr;      ///< payload that was copied out of its buffers
     TimeNs first_ns = 0;            ///< arrival of the first packet
     Origin origin;                  ///< of the first packet
-    TimeNs total_ns = 0;            ///< arrival of the packet that declared `total`
-    Message* previous = nullptr;    ///< in the list of its state, by time of opening
+    std::uint32_t first_sequence = 0;
+    TimeNs total_ns = 0;          ///< arrival of the packet that declared `total`
+    Message* previous = nullptr;  ///< in the list of its state, by time of opening
     Message* next = nullptr;
     std::uint32_t novelty = 0;  ///< on probation: Source::novelty when it was opened
     wire::PacketCounter fallback =
@@ -126,7 +127,6 @@ struct alignas(core::cache_line_bytes) Message {
     bool in_sequence = false;       ///< `offset` of its references, and its ranges, are SequenceOrder's places
     bool begun = false;             ///< in_sequence: what came before its first packet was something else
     bool ended = false;             ///< in_sequence: and so was what came after its last one
-    std::uint32_t first_sequence = 0;
     std::uint8_t meta_bytes = 0;
     std::uint16_t owner = 0;                     ///< index of the rx lcore that recycles it
     std::array<std::byte, meta_bytes_max> meta;  ///< detector header of the first packet that arrived

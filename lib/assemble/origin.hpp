@@ -29,6 +29,8 @@ inline constexpr std::uint32_t print_payload_bytes = 32;
 [[nodiscard]] inline std::uint64_t weighed_sum(const std::byte* data, std::uint32_t bytes,
                                                std::uint64_t factor) noexcept {
     std::uint64_t sum = 0;
+    const std::byte* const end = data + bytes;
+    const bool whole_word = bytes >= sizeof(std::uint64_t);
     for (; bytes >= sizeof(std::uint64_t); bytes -= sizeof(std::uint64_t), data += sizeof(std::uint64_t)) {
         std::uint64_t word = 0;
         std::memcpy(&word, data, sizeof word);
@@ -37,7 +39,11 @@ inline constexpr std::uint32_t print_payload_bytes = 32;
     }
     if (bytes == 0) return sum;  // of which there may be no place
     std::uint64_t word = 0;
-    std::memcpy(&word, data, bytes);
+    // The last whole word has a fixed size, which makes it one instruction.
+    if (whole_word)
+        std::memcpy(&word, end - sizeof word, sizeof word);
+    else
+        std::memcpy(&word, data, bytes);
     return sum + (word ^ word >> 32U) * factor;
 }
 

@@ -39,7 +39,7 @@ struct Datagram {
     [[nodiscard]] const std::byte* ipv6_dst() const noexcept { return ip + 24; }
 };
 
-/// What one packet contributes to one message.
+/// What one packet contributes to one message. Kept small: a whole burst of them is written, then read.
 struct Fragment {
     const std::byte* payload = nullptr;  ///< first payload byte (detector header stripped)
     std::uint64_t number = 0;            ///< event number as carried, `FormatContext::number_bits` wide
@@ -49,17 +49,17 @@ struct Fragment {
     std::uint32_t header_source = 0;     ///< source id in the header, for source_by = "header"
     const std::byte* header = nullptr;   ///< detector header, kept (first 64 bytes at most) with the message
     std::uint16_t header_bytes = 0;
-    bool total_known = false;
+    /// Which host it came from: 0 is the one that the source's first packet came from. Set after the decoder.
+    std::uint8_t sender = 0;
+    bool total_known : 1 = false;
     /// Its sequence number says that this is no copy of a packet that has been here. Set after the decoder.
-    bool fresh = false;
+    bool fresh : 1 = false;
     /// Its place in its message is that of `sequence` among the message's packets: `offset` says nothing. `total` is
     /// how many packets they are, or 0 if that is not known. Heartbeats (`control`) between them have it, too.
-    bool in_sequence = false;
-    std::uint32_t sequence = 0;  ///< the source's packet counter, `FormatContext::sequence_bits` wide if it has one
-    /// Which host it came from: 0 is the one that the source's first packet came from. Set after the decoder.
-    std::uint16_t sender = 0;
+    bool in_sequence : 1 = false;
     /// Which interface of its module it came from, where one source has two, which have addresses of their own.
-    std::uint8_t lane = 0;
+    std::uint8_t lane : 1 = 0;
+    std::uint32_t sequence = 0;  ///< the source's packet counter, `FormatContext::sequence_bits` wide if it has one
 };
 
 }  // namespace weir::wire

@@ -40,23 +40,23 @@ public:
         std::uint64_t packets = 0;
     };
     static constexpr std::size_t senders_max = 254;
-    static constexpr std::uint16_t too_many = 0xffff;
+    static constexpr std::uint8_t too_many = 0xff;
 
     /// A packet of `source` came from there. Returns the sender's number, from 1, or too_many: it cannot be told from
     /// others.
-    std::uint16_t add(std::uint32_t source, HostAddress address) noexcept {
+    std::uint8_t add(std::uint32_t source, HostAddress address) noexcept {
         const std::size_t count = count_.load(std::memory_order_relaxed);
         for (std::size_t i = 0; i < count; ++i) {
             if (entries_[i].source != source || entries_[i].address != address) continue;
             core::add(entries_[i].packets);
-            return static_cast<std::uint16_t>(i + 1);
+            return static_cast<std::uint8_t>(i + 1);
         }
         if (count == senders_max) return too_many;
         entries_[count].source = source;
         entries_[count].address = address;
         entries_[count].packets.store(1, std::memory_order_relaxed);
         count_.store(count + 1, std::memory_order_release);
-        return static_cast<std::uint16_t>(count + 1);
+        return static_cast<std::uint8_t>(count + 1);
     }
 
     [[nodiscard]] std::vector<Sender> list() const {

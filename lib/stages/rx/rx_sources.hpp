@@ -43,12 +43,11 @@ public:
     }
     /// Which host the datagram came from: Fragment::sender, 0 where that makes no difference, or
     /// OtherSenders::too_many.
-    [[nodiscard]] std::uint16_t sender_of(std::uint32_t source, const wire::Datagram& datagram,
-                                          std::uint8_t lane) noexcept {
-        const HostAddress host = HostAddress::of(datagram);
-        if (host == from_[source].first[lane]) [[likely]]
+    [[nodiscard]] std::uint8_t sender_of(std::uint32_t source, const wire::Datagram& datagram,
+                                         std::uint8_t lane) noexcept {
+        if (datagram.src == from_[source].first_ipv4[lane]) [[likely]]
             return 0;
-        return other_sender_of(source, datagram, lane, host);
+        return other_sender_of(source, datagram, lane);
     }
     void count(std::uint32_t source, std::uint64_t packets = 1) noexcept { core::add(from_[source].packets, packets); }
     /// StreamRuntime::numbered_by_arrival: the number of the datagram that has just come.
@@ -75,8 +74,8 @@ private:
         source = stream.first_source + static_cast<std::uint32_t>(found);
         return true;
     }
-    [[nodiscard]] std::uint16_t other_sender_of(std::uint32_t source, const wire::Datagram& datagram, std::uint8_t lane,
-                                                HostAddress host) noexcept;
+    [[nodiscard]] std::uint8_t other_sender_of(std::uint32_t source, const wire::Datagram& datagram,
+                                               std::uint8_t lane) noexcept;
     void track(std::uint16_t stream, wire::Fragment& fragment, std::uint32_t& source, wire::Verdict verdict) noexcept;
 
     const std::vector<StreamRuntime>& streams_;
@@ -88,10 +87,16 @@ private:
     // Per source; one writer.
     struct From {
         std::atomic<std::uint64_t> packets{0};
-        std::array<HostAddress, 2> first{HostAddress::nobody(), HostAddress::nobody()};  ///< by lane
-        bool any = false;                                                                ///< StreamRuntime::any_sender
+        /// By lane, as in wire::Datagram::src: where the first packet came from, if that is an IPv4 address.
+        std::array<std::uint32_t, 2> first_ipv4{no_host, no_host};
     };
+    static constexpr std::uint32_t no_host = 0xffff'ffff;  ///< no packet comes from the broadcast address
     std::vector<From> from_;
+    struct First {
+        std::array<HostAddress, 2> by_lane{HostAddress::nobody(), HostAddress::nobody()};
+        bool any = false;  ///< StreamRuntime::any_sender
+    };
+    std::vector<First> first_;  ///< per source
     std::vector<std::atomic<std::uint64_t>> missing_;
 };
 

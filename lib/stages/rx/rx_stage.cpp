@@ -501,6 +501,8 @@ void RxStage::assemble_run(std::uint32_t count) noexcept {
             continue;
         }
         headers_.next();
+        // assemble::origin_of looks at them, when the run is added.
+        if (fragments_[i].offset == 0) rte_prefetch0(fragments_[i].payload + assemble::print_payload_bytes - 1);
         if (by_arrival) fragments_[i].number = sources_.next_arrival(stream_index);
         if (good != i) [[unlikely]] {
             packet_run_.buffers[good] = packet_run_.buffers[i];

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cstdio>
 #include <iostream>
@@ -18,6 +19,7 @@
 #include "inspect_cluster.hpp"
 #include "inspect_text.hpp"
 #include "multi_event_text.hpp"
+#include "options_common.hpp"
 #include "reduction_text.hpp"
 #include "run_text.hpp"
 #include "store/json_members.hpp"
@@ -66,8 +68,9 @@ examples:
 
 weir export writes whole runs in other formats.
 
-exit status: 0 everything verifies (incomplete events included), 1 it does not, 2 bad usage. With --quick, 0 says that
-nothing wrong was found outside the payload; in JSON, "verified" is then null, not true.
+exit status: 0 everything verifies (incomplete events included), 1 it does not, 2 bad usage, 3 it does, but
+--require-lossless does not hold. With --quick, 0 says that nothing wrong was found outside the payload; in JSON,
+"verified" is then null, not true.
 )";
 
 /// "--export ID FILE" or "--png ID FILE"
@@ -83,6 +86,7 @@ struct Options {
     bool all = false;
     bool incomplete = false;
     bool quick = false;
+    std::string require;  ///< required_lossless()
     std::optional<Extract> to_file;
     std::optional<Extract> to_png;
     std::optional<std::uint32_t> source;
@@ -124,6 +128,8 @@ std::optional<Options> parse_options(std::vector<std::string> args) {
         "all", "list all events, not only the first 20")("incomplete", "list only events that are not complete")(
         "verify", "read and check everything, payload included (the default)")(
         "quick", "read all but the payload: manifest, index, and the heads of the listed events")(
+        "require-lossless", po::value<std::string>()->implicit_value("yes")->value_name("yes|known"),
+        "exit with status 3 if something was lost, or if nothing shows whether it was; `known` lets the second pass")(
         "export", "[EPOCH:]ID FILE: write the payload of one event")(
         "png", "[EPOCH:]ID FILE: write one event as a 16-bit image")(
         "source", po::value<std::uint32_t>()->value_name("N"), "with --export and --png: only this source")(
@@ -143,6 +149,8 @@ std::optional<Options> parse_options(std::vector<std::string> args) {
     options.to_file = take_extract(args, "--export");
     options.to_png = take_extract(args, "--png");
     po::variables_map values;
+    // Its value goes after "=" only; the library would take the path for it.
+    std::ranges::replace(args, std::string("--require-lossless"), std::string("--require-lossless=yes"));
     const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
     po::store(po::command_line_parser(args).options(all_options).positional(positional).style(style).run(), values);
     po::notify(values);
@@ -157,6 +165,7 @@ std::optional<Options> parse_options(std::vector<std::string> args) {
     options.all = values.count("all") > 0;
     options.incomplete = values.count("incomplete") > 0;
     options.quick = values.count("quick") > 0;
+    options.require = required_lossless(values);
     if (options.quick && values.count("verify") > 0)
         throw core::UsageError("inspect: --quick leaves out what --verify reads; give one of them");
     if (options.quick && options.digest)
@@ -337,7 +346,7 @@ int inspect_whole(const store::ClusterRun& cluster, const Options& options) {
             fmt::format("inspect: {} holds the runs of a cluster; --all, --incomplete, --digest, --export and --png "
                         "are for one of them: {}",
                         options.path, cluster.runs.front().reader.path().string()));
-    return inspect_cluster(cluster, options.quick, options.json);
+    return inspect_cluster(cluster, {options.quick, options.json, options.require});
 }
 
 int inspect_command(const std::vector<std::string>& args) {
@@ -347,9 +356,10 @@ int inspect_command(const std::vector<std::string>& args) {
     const RunReader run(options->path);
     if (options->to_file) export_event(run, find_event(run, options->to_file->event), *options);
     if (options->to_png) write_event_png(run, find_event(run, options->to_png->event), *options);
-    if (options->json) return print_json(run, *options);
-    if (options->to_file || options->to_png) return 0;
-    return print_text(run, {options->all, options->incomplete, options->quick});
+    if (!options->json && (options->to_file || options->to_png)) return 0;
+    const int status = options->json ? print_json(run, *options)
+                                     : print_text(run, {options->all, options->incomplete, options->quick});
+    return status != 0 ? status : lossless_status(loss_verdict(run), options->require, "inspect");
 }
 
 }  // namespace

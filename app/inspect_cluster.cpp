@@ -195,14 +195,19 @@ void print_blocks(const ClusterLedger& ledger) {
                               why));
 }
 
-void print_verification(const ClusterRun& cluster, const store::Verification& all) {
+void print_verification(const ClusterRun& cluster, const store::Verification& all, const ClusterLedger& ledger) {
     if (all.verified) {
-        put_lines(all.payload_read
-                      ? "\nverified: every block, the indexes, the manifests and the ledgers are whole and "
-                        "agree, and no event is there twice\n"
-                      : "\nnot verified: the payload was not read (without --quick it is). All else is "
-                        "whole and agrees, and no event is there twice\n",
-                  0);
+        const std::uint64_t lost = ledger.lost_total();
+        put_lines(
+            (all.payload_read ? "\nverified: every block, the indexes, the manifests and the ledgers are whole and "
+                                "agree, and no event is there twice"
+                              : "\nnot verified: the payload was not read (without --quick it is). All else is "
+                                "whole and agrees, and no event is there twice") +
+                (lost > 0
+                     ? fmt::format("; but {} lost, see above", count_text(lost, "block") + (lost == 1 ? " is" : " are"))
+                     : std::string()) +
+                "\n",
+            0);
         return;
     }
     put_lines(fmt::format("\nNOT verified, {}:\n", count_text(all.problem_count, "problem")));
@@ -222,26 +227,26 @@ void print_cluster(const ClusterRun& cluster, const ClusterEvents& events, const
     print_blocks(ledger);
     put_lines(fmt::format("\nlossless: {}\n", ledger.lossless));
     for (const std::string& line : ledger.evidence) put_lines(fmt::format("  {}\n", line));
-    print_verification(cluster, events.all);
+    print_verification(cluster, events.all, ledger);
 }
 
 }  // namespace
 
-int inspect_cluster(const store::ClusterRun& cluster, bool quick, bool as_json) {
+int inspect_cluster(const store::ClusterRun& cluster, const InspectCluster& options) {
     std::uint64_t total = 0;
     std::uint64_t done = 0;
     for (const ClusterRun::Run& run : cluster.runs) total += run.reader.stored_bytes();
-    Progress progress("reading", total, as_json);
-    ClusterEvents events = store::read_cluster_events(cluster, store::lost_cluster_blocks(cluster), quick,
+    Progress progress("reading", total, options.json);
+    ClusterEvents events = store::read_cluster_events(cluster, store::lost_cluster_blocks(cluster), options.quick,
                                                       [&](std::uint64_t bytes) { progress.at(done += bytes); });
     const ClusterLedger ledger = store::make_cluster_ledger(cluster, events);
     progress.clear();
-    if (as_json)
+    if (options.json)
         std::cout << cluster_json(cluster, events, ledger).dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
                   << '\n';
     else
         print_cluster(cluster, events, ledger);
-    return events.all.verified ? 0 : 1;
+    return events.all.verified ? lossless_status({ledger.lossless, ledger.evidence}, options.require, "inspect") : 1;
 }
 
 }  // namespace weir::app

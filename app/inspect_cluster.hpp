@@ -1,12 +1,20 @@
 // `weir inspect` of a run that is spread over the nodes of a cluster.
 #pragma once
 
+#include <string>
+
 #include "store/cluster_run.hpp"
 
 namespace weir::app {
 
-/// Reads it, all or all but the payload, and prints to standard output. Returns the exit status: 0 if nothing is wrong,
-/// else 1.
-int inspect_cluster(const store::ClusterRun& cluster, bool quick, bool as_json);
+struct InspectCluster {
+    bool quick = false;  ///< all but the payload
+    bool json = false;
+    std::string require;  ///< required_lossless()
+};
+
+/// Reads it and prints to standard output. Returns the exit status: 1 if something is wrong, 3 if not, but what is
+/// required of the verdict does not hold, else 0.
+int inspect_cluster(const store::ClusterRun& cluster, const InspectCluster& options);
 
 }  // namespace weir::app

@@ -89,7 +89,7 @@ json lost_json(const store::ClusterEvents& events, const store::ClusterLedger& l
     json list = json::array();
     for (const auto& [block, cause] : ledger.lost)
         if (list.size() < listed_max) list.push_back({{"block", block}, {"cause", cause}});
-    json counts = {{"builder_down", 0}, {"nothing_held", 0}};
+    json counts = {{"builder_down", 0}, {"nothing_held", 0}, {"node_down", 0}, {"late", 0}};
     counts.update(json(ledger.lost_counts));
     counts["events_found"] = events.lost_found;
     counts["events_found_left"] = events.lost_found_left;

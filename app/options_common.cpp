@@ -37,6 +37,15 @@ void add_common_options(po::options_description& description) {
     // clang-format on
 }
 
+std::string required_lossless(const po::variables_map& given) {
+    if (given.count("require-lossless") == 0) return {};
+    auto what = given["require-lossless"].as<std::string>();
+    if (what != "yes" && what != "known")
+        throw core::UsageError("--require-lossless: found '" + what +
+                               "'; accepted: --require-lossless, --require-lossless=known");
+    return what;
+}
+
 po::variables_map parse(const std::vector<std::string>& args, const po::options_description& description,
                         const char* positional) {
     po::positional_options_description positions;
@@ -62,13 +71,8 @@ namespace {
 /// What was sent, and what the exit status has to say about losses.
 void read_expectations(const po::variables_map& given, run::RunOptions& options) {
     using Require = run::RunOptions::Require;
-    if (given.count("require-lossless") > 0) {
-        const auto& what = given["require-lossless"].as<std::string>();
-        if (what != "yes" && what != "known")
-            throw core::UsageError("--require-lossless: found '" + what +
-                                   "'; accepted: --require-lossless, --require-lossless=known");
+    if (const std::string what = required_lossless(given); !what.empty())
         options.require = what == "yes" ? Require::lossless : Require::not_lossy;
-    }
     if (given.count("expect-events") > 0 && given.count("sent") > 0)
         throw core::UsageError("--expect-events and --sent say the same thing: give one of them");
     if (given.count("expect-events") > 0)

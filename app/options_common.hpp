@@ -18,6 +18,10 @@ boost::program_options::variables_map parse(const std::vector<std::string>& args
                                             const boost::program_options::options_description& description,
                                             const char* positional);
 
+/// What --require-lossless asks for, of options that have it: "yes", "known" ("unknown" passes, too), or nothing.
+/// Throws core::UsageError.
+std::string required_lossless(const boost::program_options::variables_map& given);
+
 /// Loads the configuration and fills in what the common options say.
 run::RunOptions run_options(const boost::program_options::variables_map& given, const char* command);
 

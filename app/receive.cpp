@@ -13,6 +13,7 @@
 #include "interrupt.hpp"
 #include "observe/run_report.hpp"
 #include "options_common.hpp"
+#include "run_text.hpp"
 #include "stream/receiver.hpp"
 #include "terminal.hpp"
 
@@ -91,10 +92,7 @@ std::optional<ReceiveOptions> parse_receive_options(const std::vector<std::strin
     if (options.idle_exit_s && (!std::isfinite(*options.idle_exit_s) || *options.idle_exit_s <= 0))
         throw core::UsageError("weir receive: --idle-exit: accepted: more than 0 seconds");
     options.json = given.count("json") > 0;
-    if (given.count("require-lossless") > 0) options.require = given["require-lossless"].as<std::string>();
-    if (!options.require.empty() && options.require != "yes" && options.require != "known")
-        throw core::UsageError("--require-lossless: found '" + options.require +
-                               "'; accepted: --require-lossless, --require-lossless=known");
+    options.require = required_lossless(given);
     options.quiet = given.count("quiet") > 0;
     return options;
 }
@@ -169,10 +167,7 @@ int receive_command(const std::vector<std::string>& args) {
     }
     std::vector<std::string> why;
     const std::string_view lossless = account.lossless(why);
-    if (options->require.empty() || lossless == "yes" || (lossless == "unknown" && options->require == "known"))
-        return 0;
-    core::say("weir receive: --require-lossless: {}\n", why.front());
-    return 3;
+    return lossless_status({std::string(lossless), why}, options->require, "receive");
 }
 
 }  // namespace

@@ -98,6 +98,14 @@ std::string dump(const json& object) {
     return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+int lossless_status(const LossVerdict& verdict, std::string_view required, std::string_view command) {
+    if (required.empty() || verdict.lossless == "yes" || (verdict.lossless == "unknown" && required == "known"))
+        return 0;
+    core::say("weir {}: --require-lossless: {}\n", command,
+              verdict.evidence.empty() ? "lossless: " + verdict.lossless : verdict.evidence.front());
+    return 3;
+}
+
 LossVerdict loss_verdict(const store::RunReader& run) {
     const nlohmann::json& ledger = store::at_or_null(run.manifest(), "ledger");
     LossVerdict verdict{store::text_at(ledger, "lossless"), {}};

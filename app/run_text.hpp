@@ -34,6 +34,9 @@ struct LossVerdict {
     std::string lossless;               ///< "yes", "no" or "unknown"
     std::vector<std::string> evidence;  ///< what that rests on
 };
+/// The exit status: 0, or 3 after a word about why not, if that is not what --require-lossless asks for (`required`: as
+/// required_lossless() gives it).
+int lossless_status(const LossVerdict& verdict, std::string_view required, std::string_view command);
 /// From the manifest. Unknown where there is none, or an older one that does not say.
 LossVerdict loss_verdict(const store::RunReader& run);
 

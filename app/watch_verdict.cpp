@@ -74,8 +74,9 @@ WatchVerdict managing(const Json& cluster) {
     if (watch_number(cluster, "/manager/assigned_again") > 0)
         detail += fmt::format(", {} of them again", watch_count(watch_value(cluster, "/manager/assigned_again")));
     detail += '.';
-    const auto lost = static_cast<std::uint64_t>(watch_number(cluster, "/lost_blocks/builder_down") +
-                                                 watch_number(cluster, "/lost_blocks/nothing_held"));
+    std::uint64_t lost = 0;
+    for (const char* cause : {"builder_down", "nothing_held", "node_down", "late"})
+        lost += static_cast<std::uint64_t>(watch_number(cluster, ("/lost_blocks/" + std::string(cause)).c_str()));
     if (lost > 0) return {Level::lost, counted_words(lost, "block") + " lost whole", detail};
     std::string away;
     for (const Json& node : watch_value(cluster, "/nodes"))

@@ -15,6 +15,8 @@ using Member = ClusterRun::Member;
 
 constexpr const char* builder_down_key = "builder_down";
 constexpr const char* nothing_held_key = "nothing_held";
+constexpr const char* node_down_key = "node_down";
+constexpr const char* late_key = "late";
 
 std::string with_count(std::uint64_t count, std::string_view thing) {
     return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
@@ -110,11 +112,10 @@ private:
                 blocks.given_up += member.account->builder->given_up;
             }
         }
-        // A block that nobody has anything of is listed as lost, and counted as empty by its builder.
-        const std::uint64_t nothing_held = count_of(ledger_.lost_counts, nothing_held_key);
+        // A block that no part came of is listed as lost, and counted as empty by its builder.
         const std::uint64_t builder_down = count_of(ledger_.lost_counts, builder_down_key);
-        blocks.lost =
-            ledger_.lost_total() - std::min(nothing_held, blocks.empty) - std::min(builder_down, blocks.given_up);
+        const std::uint64_t empty = ledger_.lost_total() - builder_down;
+        blocks.lost = ledger_.lost_total() - std::min(empty, blocks.empty) - std::min(builder_down, blocks.given_up);
         blocks.unaccounted = events_.unaccounted_blocks;
     }
 
@@ -243,6 +244,14 @@ private:
                 fmt::format("no readout node had anything of {}: nothing came for their numbers, or only a node "
                             "that went away had it",
                             with_count(nothing_held, "block")));
+        const std::uint64_t node_down = count_of(ledger_.lost_counts, node_down_key);
+        if (node_down > 0)
+            unknown(fmt::format("nothing of {} is here: a readout node that may have had it went away",
+                                with_count(node_down, "block")));
+        const std::uint64_t late = count_of(ledger_.lost_counts, late_key);
+        if (late > 0)
+            no(fmt::format("nothing of {} is here: readout nodes stood still, or their parts did not reach the builder",
+                           with_count(late, "block")));
         const ClusterLedger::Blocks& blocks = ledger_.blocks;
         for (const std::string& why : blocks.why) {
             const std::string text = fmt::format(
@@ -319,10 +328,13 @@ private:
 
     void judge_pairs() {
         for (const ClusterLedger::Pair& pair : ledger_.pairs)
-            if (pair.is_equal() == false)
-                unknown(fmt::format("{} says that it handed {} over to {}, which received {}", pair.readout,
-                                    with_count(*pair.handed_over, "part"), pair.builder,
-                                    *pair.received + *pair.received_late));
+            if (pair.is_equal() == false) {
+                const std::string text = fmt::format("{} says that it handed {} over to {}, which received {}",
+                                                     pair.readout, with_count(*pair.handed_over, "part"), pair.builder,
+                                                     *pair.received + *pair.received_late);
+                unknown(text);
+                problem(text);
+            }
     }
 
     const ClusterRun& cluster_;
@@ -336,7 +348,10 @@ private:
 }  // namespace
 
 std::uint64_t ClusterLedger::lost_total() const {
-    return count_of(lost_counts, builder_down_key) + count_of(lost_counts, nothing_held_key);
+    std::uint64_t total = 0;
+    for (const char* cause : {builder_down_key, nothing_held_key, node_down_key, late_key})
+        total += count_of(lost_counts, cause);
+    return total;
 }
 
 std::map<std::uint64_t, std::string> lost_cluster_blocks(const ClusterRun& cluster) {

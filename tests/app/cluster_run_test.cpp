@@ -51,7 +51,8 @@ json cluster_section(const std::string& node, const std::string& role) {
             {"lives", 1},
             {"settled", 4},
             {"nodes", nodes},
-            {"lost_blocks", {{"builder_down", 0}, {"nothing_held", 0}, {"list", json::array()}}}};
+            {"lost_blocks",
+             {{"builder_down", 0}, {"nothing_held", 0}, {"node_down", 0}, {"late", 0}, {"list", json::array()}}}};
 }
 
 /// Of a builder that has got everything of `blocks` blocks.
@@ -390,6 +391,51 @@ TEST_F(ClusterRunTest, ABlockThatNobodyHadIsNotCountedTwice) {
     EXPECT_TRUE(all.says("no readout node had anything of 1 block"));
 }
 
+TEST_F(ClusterRunTest, BlocksOfWhichNoPartCame) {
+    json section = builder_section("bu0", 2);
+    section["builder"]["blocks"]["empty"] = 2;
+    section["manager"]["assigned"] = 6;
+    lose_block(section, 4, "node_down");
+    write_builder("bu0", events_of({0, 2}), section);
+    write_builder("bu1", events_of({1, 3}), builder_section("bu1", 2));
+    write_readouts(2, 2, 0);
+    Read all = read();
+    EXPECT_TRUE(all.says("nothing of 1 block is here: a readout node that may have had it went away"));
+    EXPECT_EQ(all.ledger.lossless, "unknown");
+    lose_block(section, 5, "late");
+    std::filesystem::remove_all(folder_ / "bu0");
+    write_builder("bu0", events_of({0, 2}), section);
+    all = read();
+    EXPECT_TRUE(all.says("nothing of 1 block is here: readout nodes stood still"));
+    EXPECT_EQ(all.ledger.lossless, "no");
+    EXPECT_EQ(all.ledger.lost_total(), 2U);
+    EXPECT_EQ(all.ledger.blocks.balanced, true);
+    const Said said = inspect_folder();
+    EXPECT_EQ(said.status, 0);
+    EXPECT_NE(said.text.find("no event is there twice; but 2 blocks are lost, see above"), std::string::npos)
+        << said.text;
+}
+
+TEST_F(ClusterRunTest, TheVerdictAsAnExitStatus) {
+    write_builder("bu0", events_of({0, 2}), builder_section("bu0", 2));
+    write_builder("bu1", events_of({1, 3}), builder_section("bu1", 2));
+    write_readouts(2, 2, 16);
+    EXPECT_EQ(read().ledger.lossless, "yes");
+    EXPECT_EQ(inspect_folder({"--require-lossless"}).status, 0);
+    json section = builder_section("bu0", 2);
+    section["builder"]["blocks"]["empty"] = 1;
+    section["manager"]["assigned"] = 5;
+    lose_block(section, 4, "nothing_held");
+    std::filesystem::remove_all(folder_ / "bu0");
+    write_builder("bu0", events_of({0, 2}), section);
+    write_readouts(2, 2, 17);
+    EXPECT_EQ(read().ledger.lossless, "no");  // who had a seventeenth event, and where is it?
+    for (const char* required : {"--require-lossless", "--require-lossless=known"})
+        EXPECT_EQ(inspect_folder({required}).status, 3) << required;
+    EXPECT_EQ(inspect_folder({"--require-lossless", "--json"}).status, 3);
+    EXPECT_EQ(inspect_folder({"--require-lossless=perhaps"}).status, 2);
+}
+
 TEST_F(ClusterRunTest, MoreLostBlocksThanAListHolds) {
     json section = builder_section("bu0", 2);
     lose_block(section, 3, "builder_down");
@@ -411,8 +457,10 @@ TEST_F(ClusterRunTest, NodesThatDoNotAgreeAreNamed) {
     EXPECT_EQ(all.ledger.lossless, "unknown");
     EXPECT_TRUE(all.says("ru0 says that it handed 2 parts over to bu1, which received 1"));
     const Said said = inspect_folder();
-    EXPECT_EQ(said.status, 0);
+    EXPECT_EQ(said.status, 1);
     EXPECT_NE(said.text.find("ru0 to bu1 2 1 NOT equal"), std::string::npos) << said.text;
+    EXPECT_NE(said.text.find("NOT verified, 1 problem: ru0 says that it handed 2 parts over"), std::string::npos)
+        << said.text;
     // A part that came late was handed over all the same.
     section["builder"]["readouts"][0]["received_late"] = 1;
     std::filesystem::remove_all(folder_ / "bu1");

@@ -83,6 +83,15 @@ protected:
     std::vector<TestEvent> events_;
 };
 
+TEST_F(Inspect, TheVerdictAsAnExitStatus) {
+    const json all = json::parse(inspect({run_, "--json"}).out);
+    ASSERT_EQ(all["run"]["lossless"], "unknown");
+    EXPECT_EQ(inspect({run_, "--require-lossless"}).status, 3);
+    EXPECT_EQ(inspect({"--require-lossless", run_}).status, 3);
+    EXPECT_EQ(inspect({run_, "--require-lossless=known"}).status, 0);
+    EXPECT_EQ(inspect({run_, "--require-lossless=no"}).status, 2);
+}
+
 TEST_F(Inspect, JsonHasTheKeysThatScriptsRelyOn) {
     const Result result = inspect({run_, "--json", "--digest", "sha256"});
     EXPECT_EQ(result.status, 0);

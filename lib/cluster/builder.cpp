@@ -5,12 +5,22 @@
 
 namespace weir::cluster {
 
+namespace {
+
+/// In time-outs: a node that lives, and of which no part has come for so long, although it was asked, cannot reach this
+/// one with parts, only with words.
+constexpr core::TimeNs stuck_timeouts = 30;
+
+}  // namespace
+
 Builder::Builder(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application)
     : settings_(settings),
+      self_(self),
       peers_(peers),
       mail_(mail),
       application_(application),
-      order_(settings, self, settings.builders, settings.readouts) {
+      order_(settings, self, settings.builders, settings.readouts),
+      ways_(settings.nodes) {
     for (auto* counts :
          {&stats_.received, &stats_.late, &stats_.not_held, &stats_.node_down, &stats_.timed_out, &stats_.awaited_ns})
         counts->resize(settings.nodes);
@@ -32,16 +42,17 @@ Builder::Stats& Builder::Stats::operator+=(const Stats& other) {
 }
 
 void Builder::assign(Block block, const std::vector<NodeLife>& members, core::TimeNs now) {
-    if (block < settled_ || done_.contains(block) || open_.contains(block)) return;
+    if (leaving_ || block < settled_ || done_.contains(block) || open_.contains(block)) return;
     ++stats_.assigned;
-    if (leaving_) return;
+    now_ = now;
     const auto at = open_.try_emplace(block).first;
     Open& open = at->second;
     stats_.open_highest = std::max<std::uint64_t>(stats_.open_highest, open_.size());
     open.parts.resize(settings_.nodes);
     open.members.resize(settings_.nodes);
     for (const NodeLife member : members) open.members[node_of(member)] = incarnation_of(member);
-    open.deadline_ns = now + settings_.timeout_ns;
+    open.since_ns = now;
+    open.asked_ns.resize(settings_.nodes, now);
     for (const NodeId node : order_.of(block)) {
         if (open.members[node] == 0)
             open.parts[node].part = peers_.state(node) == Peers::State::down ? Part::node_down : Part::not_held;
@@ -84,11 +95,13 @@ void Builder::ask(Block block, Open& open) {
         const NodeId node = open.order[open.next++];
         if (!can_be_asked(open, node)) continue;  // it may not be here yet: see readout_up
         open.asked.insert(node);
+        open.asked_ns[node] = now_;
         mail_.to(node, {.kind = Kind::request, .block = block});
     }
 }
 
 void Builder::take(NodeId from, const Message& message, Payload payload) {
+    if (message.part == Part::whole) note_arrival(from);
     const auto at = open_.find(message.block);
     const bool is_known = at != open_.end() || message.block < settled_ || done_.contains(message.block);
     if (settings_.strategy == Strategy::push && !is_known) {
@@ -120,6 +133,17 @@ bool Builder::is_empty(const Open& open) {
     return std::ranges::none_of(open.parts, [](const BuiltPart& part) { return part.part == Part::whole; });
 }
 
+/// What came nearest to having one.
+Part Builder::why_empty(const Open& open) const {
+    Part why = Part::not_held;
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (!settings_.readouts.contains(node)) continue;
+        const Part part = open.parts[node].part;
+        if (part == Part::late || (part == Part::node_down && why == Part::not_held)) why = part;
+    }
+    return why;
+}
+
 void Builder::count(const Open& open) {
     bool complete = true;
     for (NodeId node = 0; node < settings_.nodes; ++node) {
@@ -145,7 +169,9 @@ void Builder::finish_if_all_here(Blocks::iterator at) {
 }
 
 void Builder::ask_manager(Block block, const Open& open) {
-    mail_.to_manager({.kind = Kind::finished, .empty = is_empty(open), .block = block});
+    const bool empty = is_empty(open);
+    mail_.to_manager(
+        {.kind = Kind::finished, .part = empty ? why_empty(open) : Part::whole, .empty = empty, .block = block});
 }
 
 void Builder::give(Block block, const Open& open) {
@@ -159,7 +185,7 @@ void Builder::commit(Block block) {
     open.stage = Stage::committed;
     if (is_empty(open)) {  // and nothing is released: that would say that it was built
         ++stats_.empty;
-        empty_.insert(block);
+        empty_.insert({block, cause_of(why_empty(open))});
         end(at);
         return;
     }
@@ -216,7 +242,7 @@ void Builder::settle(Block block) {
     if (block <= settled_) return;
     settled_ = block;
     done_.erase(done_.begin(), done_.lower_bound(block));
-    empty_.erase(empty_.begin(), empty_.lower_bound(block));
+    empty_.erase(empty_.begin(), empty_.lower_bound({block, LossCause{}}));
     for (auto early = early_.begin(); early != early_.end() && early->first < block; early = early_.erase(early))
         for (const auto& [node, part] : early->second) {
             if (part.part != Part::whole) continue;
@@ -233,14 +259,44 @@ void Builder::note_awaited(core::TimeNs now) {
     stats_.awaited_ns[oldest->second.awaited.first()] += static_cast<std::uint64_t>(now - since);
 }
 
+/// A node says itself that it stands still (see Readout): a part that one has which lives is waited for, however slow
+/// the network is. This is for parts that do not arrive at all.
+bool Builder::is_stuck(const Open& open, NodeId node) const noexcept {
+    // It may not be here yet.
+    if (!can_be_asked(open, node))
+        return now_ - open.since_ns >= std::max(settings_.timeout_ns, settings_.join_wait_ns);
+    if (settings_.strategy == Strategy::pull && !open.asked.contains(node)) return false;
+    const core::TimeNs since = std::max(open.asked_ns[node], ways_[node].heard_ns);
+    const bool has_been_long = now_ - since >= stuck_timeouts * settings_.timeout_ns;
+    const bool is_known = ways_[node].is_stuck || any_way_.is_stuck;
+    return has_been_long || (is_known && now_ - open.asked_ns[node] >= settings_.timeout_ns);
+}
+
+void Builder::note_arrival(NodeId from) {
+    ways_[from] = {.heard_ns = now_};
+    if (from != self_) any_way_ = {.heard_ns = now_};
+}
+
+bool Builder::give_up_stuck(Open& open) {
+    bool any = false;
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (!open.awaited.contains(node) || !is_stuck(open, node)) continue;
+        any = ways_[node].is_stuck = true;
+        any_way_.is_stuck |= now_ - any_way_.heard_ns >= stuck_timeouts * settings_.timeout_ns;
+        lacks(open, node, Part::late);
+    }
+    return any;
+}
+
 void Builder::look(core::TimeNs now) {
+    now_ = now;
     note_awaited(now);
     for (auto at = open_.begin(); at != open_.end();) {
         const auto here = at++;
         Open& open = here->second;
-        if (open.stage != Stage::collecting || now < open.deadline_ns) continue;
-        for (NodeId node = 0; node < settings_.nodes; ++node)
-            if (open.awaited.contains(node)) lacks(open, node, Part::late);
+        if (open.stage != Stage::collecting || now - open.since_ns < settings_.timeout_ns) continue;
+        if (!give_up_stuck(open)) continue;
+        ask(here->first, open);
         finish_if_all_here(here);
     }
 }

@@ -71,10 +71,11 @@ private:
         std::vector<BuiltPart> parts;
         NodeSet awaited;
         std::vector<NodeId> order;
-        std::size_t next = 0;              ///< in `order`: whom to ask
-        NodeSet asked;                     ///< and not answered
-        std::vector<Incarnation> members;  ///< by node; 0: it is none
-        core::TimeNs deadline_ns = 0;
+        std::size_t next = 0;                ///< in `order`: whom to ask
+        NodeSet asked;                       ///< and not answered
+        std::vector<Incarnation> members;    ///< by node; 0: it is none
+        core::TimeNs since_ns = 0;           ///< assigned
+        std::vector<core::TimeNs> asked_ns;  ///< by node, from `since_ns` on
     };
     using Blocks = std::map<Block, Open>;
 
@@ -84,14 +85,19 @@ private:
     [[nodiscard]] bool can_be_asked(const Open& open, NodeId node) const noexcept;
     void lacks(Open& open, NodeId node, Part why);
     void finish_if_all_here(Blocks::iterator at);
+    void note_arrival(NodeId from);
+    [[nodiscard]] bool is_stuck(const Open& open, NodeId node) const noexcept;
+    bool give_up_stuck(Open& open);
     void ask_manager(Block block, const Open& open);
     void give(Block block, const Open& open);
     void end(Blocks::iterator at);
     void count(const Open& open);
     void note_awaited(core::TimeNs now);
     [[nodiscard]] static bool is_empty(const Open& open);
+    [[nodiscard]] Part why_empty(const Open& open) const;
 
     const Settings& settings_;
+    NodeId self_;
     const Peers& peers_;
     Mail& mail_;
     Application& application_;
@@ -99,10 +105,17 @@ private:
     Blocks open_;
     /// Parts that readout nodes pushed, of blocks whose assignment is still on its way.
     std::map<Block, std::map<NodeId, BuiltPart>> early_;
-    std::set<Block> done_;   ///< from settled_ on
-    std::set<Block> empty_;  ///< of these
+    std::set<Block> done_;  ///< from settled_ on
+    std::set<Loss> empty_;  ///< of these, what nobody had a part of
     Block settled_ = 0;
+    core::TimeNs now_ = 0;
     core::TimeNs looked_ns_ = 0;
+    struct Way {
+        core::TimeNs heard_ns = 0;  ///< when the last part came
+        bool is_stuck = false;      ///< none has come since one was given up
+    };
+    std::vector<Way> ways_;  ///< from each node
+    Way any_way_;            ///< from any other node
     bool leaving_ = false;
     Stats stats_;
 };

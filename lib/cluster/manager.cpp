@@ -103,7 +103,7 @@ void Manager::find_again() {
     std::set<Block> released;
     for (const auto& [node, report] : reports_) {
         losses.insert(report.losses.begin(), report.losses.end());
-        for (const Block block : report.empty) losses.insert({block, LossCause::nothing_held});
+        losses.insert(report.empty.begin(), report.empty.end());
         for (const Block block : report.released)
             if (block >= settled_) released.insert(block);
     }
@@ -188,7 +188,7 @@ void Manager::hear(NodeId from, const Message& message) {
             }
             if (at->second.stage == Stage::assigned) {
                 ++stats_.committed;
-                if (message.empty) lose(message.block, LossCause::nothing_held);
+                if (message.empty) lose(message.block, cause_of(message.part));
             }
             at->second.stage = Stage::committed;
             mail_.to(from, {.kind = Kind::committed, .block = message.block});

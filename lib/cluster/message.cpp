@@ -23,7 +23,8 @@ std::string_view name_of(Part part) noexcept {
 }
 
 std::string_view name_of(LossCause cause) noexcept {
-    static constexpr std::array<std::string_view, 2> names{"builder_down", "nothing_held"};
+    static constexpr std::array<std::string_view, loss_causes> names{"builder_down", "nothing_held", "node_down",
+                                                                     "late"};
     return names[static_cast<std::size_t>(cause)];
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,7 @@ enum class Kind : std::uint8_t {
     assign,     ///< manager to builder: `block` is yours; `members` have parts
     request,    ///< builder, or manager where readouts push, to readout: send the part of `block` to `node`
     part,       ///< readout to builder, with payload, or `part` says why there is none
-    finished,   ///< builder to manager: may I call `block` built? `empty`
+    finished,   ///< builder to manager: may I call `block` built? `empty`, and `part` says why
     committed,  ///< the answer: it is yours for good
     done,       ///< builder to manager: `block` needs no memory any more
     release,    ///< builder to readout: the part of `block` is not needed any more
@@ -53,14 +54,23 @@ enum class Part : std::uint8_t {
     whole,      ///< it is there
     not_held,   ///< the node was not there in time, or had to drop it
     node_down,  ///< the node went away
-    late,       ///< nothing came until the time-out
+    late,       ///< the node stood still for longer than the time-out, or its parts do not reach the builder
 };
 
 /// Why a block is lost whole.
 enum class LossCause : std::uint8_t {
     builder_down,  ///< the builder that had it went away, and nobody holds the parts
     nothing_held,  ///< no readout node had a part of it
+    node_down,     ///< nor was there any other when those that had one went away
+    late,          ///< nor did any other come than from nodes that stood still
 };
+inline constexpr std::size_t loss_causes = 4;
+/// Of a block that no part came of.
+[[nodiscard]] constexpr LossCause cause_of(Part part) noexcept {
+    return part == Part::late        ? LossCause::late
+           : part == Part::node_down ? LossCause::node_down
+                                     : LossCause::nothing_held;
+}
 
 struct Loss {
     Block block = 0;
@@ -80,7 +90,7 @@ struct Report {
     std::vector<Block> open;       ///< given to it, and not committed
     std::vector<Block> committed;  ///< built, and not done
     std::vector<Block> done;       ///< from `settled` on
-    std::vector<Block> empty;      ///< of these, what nobody had a part of
+    std::vector<Loss> empty;       ///< of these, what no part came of
     // As anybody:
     std::vector<NodeLife> up;  ///< who is there
     Block settled = 0;
@@ -92,7 +102,7 @@ struct Message {
     Kind kind = Kind::claim;
     Part part = Part::whole;
     bool ended = false;    ///< ready, settled, hello: nothing more comes
-    bool empty = false;    ///< finished: no node had a part
+    bool empty = false;    ///< finished: no part came
     bool late = false;     ///< claim: the blocks have been given out for a while
     bool managed = false;  ///< hello: `node` manages
     NodeId node = 0;       ///< request: the builder that is to have the part; hello: who manages; or a builder

@@ -68,8 +68,8 @@ void put_report(Out& out, const Report& report) {
     out.put(static_cast<std::uint8_t>(report.ended));
     out.put(report.credits);
     out.put(report.settled);
-    for (const auto* list : {&report.released, &report.open, &report.committed, &report.done, &report.empty})
-        out.put_list(*list);
+    for (const auto* list : {&report.released, &report.open, &report.committed, &report.done}) out.put_list(*list);
+    out.put_list(report.empty);
     out.put_list(report.up);
     out.put_list(report.losses);
 }
@@ -82,7 +82,7 @@ void check_nodes(const std::vector<NodeLife>& lives, NodeId nodes) {
 
 void check_losses(const std::vector<Loss>& losses) {
     for (const Loss& loss : losses)
-        if (loss.cause > LossCause::nothing_held) throw std::runtime_error("a loss of the cluster has no cause");
+        if (loss.cause > LossCause::late) throw std::runtime_error("a loss of the cluster has no cause");
 }
 
 /// What is used as a place in a list, or as the name of something.
@@ -92,6 +92,7 @@ void check(const Message& message, NodeId nodes) {
         check_nodes(*lives, nodes);
     check_losses(message.losses);
     check_losses(message.report.losses);
+    check_losses(message.report.empty);
 }
 
 Report get_report(In& in) {
@@ -101,8 +102,8 @@ Report get_report(In& in) {
     report.ended = in.get<std::uint8_t>() != 0;
     report.credits = in.get<std::uint32_t>();
     report.settled = in.get<Block>();
-    for (auto* list : {&report.released, &report.open, &report.committed, &report.done, &report.empty})
-        in.get_list(*list);
+    for (auto* list : {&report.released, &report.open, &report.committed, &report.done}) in.get_list(*list);
+    in.get_list(report.empty);
     in.get_list(report.up);
     in.get_list(report.losses);
     return report;

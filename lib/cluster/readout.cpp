@@ -102,7 +102,7 @@ void Readout::want(Block block, NodeId builder, Incarnation life) {
         return;
     }
     if (block >= ready_ && !ended_) {
-        waiting_.emplace(block, Wish{builder, life});
+        waiting_.emplace(block, Wish{builder, life, 0});
         return;
     }
     if (const auto held = held_.find(block); held != held_.end()) {
@@ -181,7 +181,21 @@ bool Readout::takes_more(NodeId builder) const noexcept {
                                 [builder](const OnItsWay& part) { return part.stands && part.builder == builder; });
 }
 
+/// Others are ahead of this node, and it does not get on: they go on without what it may still get.
+void Readout::say_if_it_stands(core::TimeNs now) {
+    if (std::exchange(was_ready_, ready_) != ready_) moved_ns_ = now;
+    for (auto at = waiting_.begin(); at != waiting_.end();) {
+        const auto here = at++;
+        Wish& wish = here->second;
+        if (wish.since == 0) wish.since = now;
+        if (now - std::max(wish.since, moved_ns_) < settings_.timeout_ns) continue;
+        mail_.to(wish.builder, {.kind = Kind::part, .part = Part::late, .block = here->first});
+        waiting_.erase(here);
+    }
+}
+
 void Readout::look(core::TimeNs now) {
+    say_if_it_stands(now);
     if (settings_.strategy == Strategy::pull) return;
     for (OnItsWay& part : on_their_way_) {
         if (part.since == 0) part.since = now;

@@ -55,6 +55,8 @@ public:
     void look(core::TimeNs now);
     /// Settings::slot_ns: what time it is by the clocks that all nodes share. To be called early in each slot.
     void tick(core::TimeNs shared);
+    /// Somebody waits for what this node may still get of blocks before this one.
+    [[nodiscard]] Block wanted_before() const noexcept { return waiting_.empty() ? 0 : waiting_.rbegin()->first + 1; }
     /// Something waits for its slot.
     [[nodiscard]] bool wants_ticks() const noexcept;
 
@@ -86,9 +88,11 @@ private:
     struct Wish {
         NodeId builder = 0;
         Incarnation life = 0;
+        core::TimeNs since = 0;  ///< 0: nobody has looked since it came
     };
     void tell_ready();
     void answer_wishes();
+    void say_if_it_stands(core::TimeNs now);
     bool send_oldest_asked(NodeId builder);
     void send_asked(NodeId builder);
     void send_turns();
@@ -122,6 +126,8 @@ private:
     Block settled_ = 0;
     Block first_ = 0;
     Block ready_ = 0;
+    Block was_ready_ = 0;        ///< when somebody looked
+    core::TimeNs moved_ns_ = 0;  ///< when it was seen to have become more
     bool begun_ = false;
     bool ended_ = false;
     Stats stats_;

@@ -45,7 +45,9 @@ struct Settings {
     /// Where readout nodes push: they turn to their next builder at the same time, every so long, and send it one part
     /// (linear shift by time). For nodes whose clocks agree to much less than that. 0: not by time.
     core::TimeNs slot_ns = 0;
-    core::TimeNs timeout_ns = 2 * core::ns_per_s;     ///< for the parts of a block, from its assignment
+    /// For a readout node that does not get on although others do. One that has a part is waited for as long as it
+    /// lives, and as parts arrive: see Builder.
+    core::TimeNs timeout_ns = 2 * core::ns_per_s;
     core::TimeNs join_wait_ns = 10 * core::ns_per_s;  ///< for nodes that are listed, at the start
     std::uint64_t seed = 1;                           ///< of Order::random
 };

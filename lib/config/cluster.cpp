@@ -176,24 +176,13 @@ void add_steps(OptionTable<ClusterConfig>& out) {
         });
 }
 
-/// Of all that a builder has room for, a readout node sends it a part each time that its turn comes.
-void check_slots(TableReader& table, const ClusterConfig& cluster) {
-    const auto builders =
-        static_cast<std::uint64_t>(std::ranges::count(cluster.nodes, NodeRole::builder, &ClusterNode::role));
-    const std::uint64_t turns = cluster.credits * builders;
-    const std::uint64_t timeout_us = std::uint64_t{cluster.timeout_ms} * 1000;
-    if (turns * cluster.slot_us <= timeout_us) return;
-    table.wrong("slot_us",
-                fmt::format("{}, with which the last of {} parts for each of {} builders leaves after {} ms",
-                            cluster.slot_us, cluster.credits, builders, turns * cluster.slot_us / 1000),
-                fmt::format("at most {}, fewer credits, or a longer timeout_ms, so that no part comes too late",
-                            timeout_us / turns));
-}
-
 void add_cluster_times(OptionTable<ClusterConfig>& out) {
     constexpr std::uint32_t hour_ms = 3'600'000;
-    out.integer("timeout_ms", {1, hour_ms}, &ClusterConfig::timeout_ms,
-                "what of a block has not come to its builder so long after it was given to it is missing");
+    out.integer(
+        "timeout_ms", {1, hour_ms}, &ClusterConfig::timeout_ms,
+        "a readout node that does not get on for so long while others do is not waited for: blocks are built "
+        "without its part. It is at least twice `events.timeout_ms` and 1.3 s. What a node has is waited for as "
+        "long as it lives, unless nothing at all has arrived from it for 30 times as long");
     out.integer(
         "join_wait_ms", {0, hour_ms}, &ClusterConfig::join_wait_ms,
         "how long the start waits for nodes that are listed here. It goes on without them, and they may come later");
@@ -284,7 +273,6 @@ void read_cluster(TableReader& root, RunConfig& run) {
     }
     check_roles(cluster);
     if (cluster.order == cluster::Order::listed) check_list(*table, cluster);
-    check_slots(*table, cluster);
     run.cluster = std::move(cluster);
 }
 

@@ -322,6 +322,7 @@ void Member::look(core::TimeNs now) {
         waited_for_ns_[*builder] += static_cast<std::uint64_t>(now - since);
     if (gives_up()) return;
     node_->look(now);
+    wanted_before_.store(node_->readout().wanted_before(), std::memory_order_relaxed);
     consider_leaving(now);
     if (now - published_ns_ >= publish_interval_ns) publish();
 }

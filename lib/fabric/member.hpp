@@ -58,6 +58,10 @@ public:
     void offer(cluster::Block block, std::byte* part) override;
     /// No more parts come.
     void close();
+    /// A builder waits for what this node may still get of blocks before this one, because others have it.
+    [[nodiscard]] cluster::Block wanted_before() const noexcept {
+        return wanted_before_.load(std::memory_order_relaxed);
+    }
     /// Everything has been released, or will not be any more: see Config::leave_ns.
     [[nodiscard]] bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
     /// It has left the cluster by itself.
@@ -168,6 +172,7 @@ private:
     bool close_wanted_ = false;
     std::vector<std::string> said_;
     Account account_;
+    std::atomic<cluster::Block> wanted_before_{0};
     std::atomic<std::uint64_t> waited_ns_{0};
     std::atomic<bool> waiting_{false};
     std::atomic<bool> done_{false};

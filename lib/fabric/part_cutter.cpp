@@ -26,7 +26,7 @@ void PartCutter::append(std::span<const std::byte> blocks, core::TimeNs now) {
         if (blocks_.take(header, body.data(), 0, 0)) end_event();
         blocks = blocks.subspan(sizeof header + store::padded(header.stored_bytes));
     }
-    look(now, false);
+    look(now, false, wanted_before_);
 }
 
 /// Room for so many bytes more in the part of the event in hand.
@@ -116,9 +116,21 @@ bool PartCutter::has_passed(Open& open, core::TimeNs now) const {
     return now >= open.leave_ns;
 }
 
-void PartCutter::look(core::TimeNs now, bool is_idle) {
-    const bool nothing_comes = is_idle && config_.idle_ns != core::never && now - appended_ns_ >= config_.idle_ns;
-    while (may_send_first() && (nothing_comes || has_passed(open_.begin()->second, now))) send_first();
+/// The first part is wanted, and has been for so long that what the other nodes had would have come here as well.
+bool PartCutter::is_missed(core::TimeNs now) {
+    if (open_.begin()->first >= wanted_before_) {
+        wanted_ns_ = 0;
+        return false;
+    }
+    if (wanted_ns_ == 0) wanted_ns_ = now;
+    return now - std::max(wanted_ns_, appended_ns_) >= config_.idle_ns;
+}
+
+void PartCutter::look(core::TimeNs now, bool is_idle, cluster::Block wanted_before) {
+    wanted_before_ = wanted_before;
+    const bool may_be_missed = is_idle && config_.idle_ns != core::never;
+    while (may_send_first() && ((may_be_missed && is_missed(now)) || has_passed(open_.begin()->second, now)))
+        send_first();
 }
 
 bool PartCutter::send_oldest() {

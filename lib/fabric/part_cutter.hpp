@@ -2,8 +2,9 @@
 // number; parts leave in order of their blocks, as the cluster's core wants them.
 //
 // A part leaves when all numbers of its block are there. Of others nobody says that no more events come; they leave
-// when events have come that began so much later that none of the block can still be on its way. One that comes all the
-// same is a straggler: it is counted, and not sent.
+// when events have come that began so much later that none of the block can still be on its way, or when another node
+// has come so far and nothing more comes here. One that comes all the same is a straggler: it is counted, and not sent.
+// While the detector pauses no node has come any further, and parts wait for its next events.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,7 @@ public:
         std::vector<std::uint32_t> sources;  ///< by own id: the id in the whole run
         core::TimeNs wait_ns = 0;            ///< by the events' own time: what began so much later has overtaken all
         core::TimeNs linger_ns = 0;          ///< and so long by the clock after that, for what is still in a buffer
-        core::TimeNs idle_ns = core::never;  ///< nothing has come for so long by the clock, and nothing more will
+        core::TimeNs idle_ns = core::never;  ///< nothing has come for so long by the clock, although others had more
     };
     struct Stats {
         std::uint64_t events = 0;  ///< that are in parts which have left
@@ -57,8 +58,9 @@ public:
     /// Whole blocks, as store::BlockWriter makes them; an event may go on in the next call. `now`: any clock that
     /// rises. Throws core::RunError for what is none.
     void append(std::span<const std::byte> blocks, core::TimeNs now);
-    /// Sends what time has made ready; `is_idle`: and nothing is waiting to be appended.
-    void look(core::TimeNs now, bool is_idle);
+    /// Sends what time has made ready; `is_idle`: and nothing is waiting to be appended. Other nodes have what they
+    /// get of blocks before `wanted_before`, and a builder waits for the part of this one.
+    void look(core::TimeNs now, bool is_idle, cluster::Block wanted_before);
     /// Nothing else can make room: the oldest part leaves as it is. False: there is none, or an event of it is not
     /// whole.
     bool send_oldest();
@@ -87,6 +89,7 @@ private:
     [[nodiscard]] std::byte* extend(std::uint64_t bytes);
     [[nodiscard]] PartEvent& event() noexcept;
     [[nodiscard]] bool has_passed(Open& open, core::TimeNs now) const;
+    [[nodiscard]] bool is_missed(core::TimeNs now);
     [[nodiscard]] bool is_in_event() const noexcept { return blocks_.is_open(); }
     [[nodiscard]] bool may_send_first() const;
     void send_first();
@@ -102,6 +105,8 @@ private:
     std::uint64_t event_at_ = 0;  ///< where it begins in its part
     core::TimeNs newest_ns_ = 0;
     core::TimeNs appended_ns_ = 0;  ///< by the clock
+    cluster::Block wanted_before_ = 0;
+    core::TimeNs wanted_ns_ = 0;  ///< by the clock: since when the first part is wanted
     Stats stats_;
 };
 

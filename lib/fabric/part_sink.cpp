@@ -41,7 +41,7 @@ void PartSink::wait_for_room(std::size_t bytes) {
 }
 
 void PartSink::sync_if_due() {
-    cutter_.look(core::monotonic_ns(), true);
+    cutter_.look(core::monotonic_ns(), true, member_.wanted_before());
     count();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -68,12 +69,16 @@ nlohmann::json handed_json(const ClusterPart& part, const fabric::Account& accou
 nlohmann::json losses_json(const std::vector<cluster::Loss>& losses) {
     constexpr std::size_t listed_max = 1000;
     nlohmann::json list = nlohmann::json::array();
-    std::uint64_t builder_down = 0;
+    nlohmann::json all = nlohmann::json::object();
+    std::array<std::uint64_t, cluster::loss_causes> counts{};
     for (const cluster::Loss& loss : losses) {
-        builder_down += loss.cause == cluster::LossCause::builder_down ? 1 : 0;
+        ++counts[static_cast<std::size_t>(loss.cause)];
         if (list.size() < listed_max) list.push_back({{"block", loss.block}, {"cause", cluster::name_of(loss.cause)}});
     }
-    return {{"builder_down", builder_down}, {"nothing_held", losses.size() - builder_down}, {"list", std::move(list)}};
+    for (std::size_t cause = 0; cause < counts.size(); ++cause)
+        all[cluster::name_of(static_cast<cluster::LossCause>(cause))] = counts[cause];
+    all["list"] = std::move(list);
+    return all;
 }
 
 nlohmann::json readout_json(const ClusterPart& part, const fabric::Account& account) {
@@ -118,6 +123,19 @@ nlohmann::json builder_json(const ClusterPart& part, const fabric::Account& acco
             {"malformed_parts", account.malformed_parts}};
 }
 
+/// A message waits for its packets, then its event for the other messages.
+core::TimeNs event_wait_ns(const ClusterPart& part) {
+    return 2 * core::TimeNs{part.whole.events.timeout_ms} * core::ns_per_ms;
+}
+
+/// What has left the builder waits for a worker, and in its buffer.
+constexpr core::TimeNs in_buffers_ns = 300 * core::ns_per_ms;
+
+/// What other nodes had so long ago would have come here as well.
+core::TimeNs part_idle_ns(const ClusterPart& part) {
+    return event_wait_ns(part) + in_buffers_ns;
+}
+
 }  // namespace
 
 config::RunConfig ClusterPart::view() const {
@@ -137,6 +155,8 @@ std::unique_ptr<fabric::Member> make_member(const ClusterPart& part) {
     config.network.transports = cluster.transports;
     config.network.silence_ns = cluster.silence_ms * core::ns_per_ms;
     config.settings = config::cluster_settings(part.whole);
+    // A readout node says that it stands still only when it would have sent what it has.
+    config.settings.timeout_ns = std::max(config.settings.timeout_ns, part_idle_ns(part) + core::ns_per_s);
     config.layout = {cluster.block, readouts_of(part.whole)};
     config.memory_bytes = cluster.memory_bytes;
     config.leave_ns = cluster.leave_ms * core::ns_per_ms;
@@ -146,16 +166,12 @@ std::unique_ptr<fabric::Member> make_member(const ClusterPart& part) {
 }
 
 std::unique_ptr<store::EventSink> make_part_sink(const ClusterPart& part, bool is_replay, fabric::Member& member) {
-    // A message waits for its packets, then its event for the other messages. What has left the builder waits for a
-    // worker, and in its buffer.
-    const core::TimeNs wait_ns = 2 * core::TimeNs{part.whole.events.timeout_ms} * core::ns_per_ms;
-    constexpr core::TimeNs in_buffers_ns = 300 * core::ns_per_ms;
     fabric::PartCutter::Config config;
     config.block = part.whole.cluster->block;
     config.sources = config::global_sources(part.whole, part.node);
-    config.wait_ns = wait_ns;
+    config.wait_ns = event_wait_ns(part);
     config.linger_ns = in_buffers_ns;
-    if (!is_replay) config.idle_ns = wait_ns + in_buffers_ns;
+    if (!is_replay) config.idle_ns = part_idle_ns(part);
     return std::make_unique<fabric::PartSink>(std::move(config), member);
 }
 
@@ -210,7 +226,8 @@ void add_cluster_findings(const ClusterPart& part, const fabric::Account& accoun
         add(stats.node_down[node], node, "events.incomplete.node_down", "it went away");
         add(stats.not_held[node], node, "events.incomplete.timeout",
             "it had none, because nothing came there, or it had not begun, or had given up waiting");
-        add(stats.timed_out[node], node, "events.incomplete.timeout", "it did not come within `cluster.timeout_ms`");
+        add(stats.timed_out[node], node, "events.incomplete.timeout",
+            "it stood still for longer than `cluster.timeout_ms` while others had theirs, or its parts did not arrive");
     }
 }
 

@@ -50,7 +50,7 @@ Message any_message(Random& random) {
     if (message.kind == Kind::report)
         message.report = {
             random(),        random(),        random() % 2 == 0, numbers(random), static_cast<std::uint32_t>(random()),
-            numbers(random), numbers(random), numbers(random),   numbers(random), lives(random),
+            numbers(random), numbers(random), numbers(random),   losses(random),  lives(random),
             random(),        losses(random)};
     return message;
 }

@@ -84,6 +84,14 @@ TEST(ClusterModel, SlowNodesAndStalledMessagesCostPartsAtMost) {
     EXPECT_GT(all.complete, all.built / 4);
 }
 
+/// However long parts wait for each other on their way, the nodes that have them live.
+TEST(ClusterModel, ASlowNetworkLosesNothing) {
+    const World::Outcome all = run_many(300, {.slow_links = true});
+    EXPECT_EQ(all.built, all.runs * blocks_of_a_run);
+    EXPECT_EQ(all.complete, all.built);
+    EXPECT_EQ(all.lost, 0U);
+}
+
 TEST(ClusterModel, ABuilderThatTakesNoPartsHoldsUpNobody) {
     const World::Outcome all = run_many(300, {.takes_no_parts = true});
     EXPECT_GT(all.built, all.complete);

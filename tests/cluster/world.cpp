@@ -15,6 +15,8 @@ constexpr core::TimeNs block_interval_ns = 2 * ns_per_ms;
 constexpr core::TimeNs look_interval_ns = 5 * ns_per_ms;
 constexpr core::TimeNs us = 1000;
 constexpr core::TimeNs tick_interval_ns = 100 * us;
+/// Faults::takes_no_parts, in time-outs: longer than a builder waits.
+constexpr core::TimeNs stuck_parts_take = 50;
 
 /// With WEIR_MODEL_TRACE in the environment all messages are printed: set WEIR_MODEL_SEED to the run that went wrong.
 bool traces() {
@@ -104,6 +106,7 @@ World::World(Settings settings, Faults faults, Block blocks, std::uint64_t seed)
       nodes_(settings_.nodes),
       lives_(settings_.nodes),
       deaths_(settings_.nodes),
+      link_free_(settings_.nodes),
       offered_(settings_.nodes) {
     slow_ = static_cast<NodeId>(random(settings_.nodes));
     for (NodeId node = 0; node < settings_.nodes; ++node) clocks_ahead_.push_back(random(2 * ns_per_ms));
@@ -245,7 +248,13 @@ void World::carry(Life& from, NodeId to, const Message& message, Payload payload
     core::TimeNs arrives = now_ + delay(from.self, to);
     if (payload.handle != 0) {
         from.unsent.erase(payload.handle);
-        if (faults_.takes_no_parts && to == slow_ && to != from.self) arrives += 2 * settings_.timeout_ns;
+        if (faults_.takes_no_parts && to == slow_ && to != from.self)
+            arrives += stuck_parts_take * settings_.timeout_ns;
+        if (faults_.slow_links && to != from.self) {
+            core::TimeNs& free = link_free_[from.self];
+            free = std::max(free, now_) + settings_.timeout_ns / 4;
+            arrives = std::max(arrives, free);
+        }
         leave(from, to, message.block, payload, random(2) == 0 ? arrives : arrives + delay(from.self, to));
     }
     from.arrivals[to] = std::max(from.arrivals[to], arrives);
@@ -299,7 +308,7 @@ void World::run() {
     }
     plan_deaths();
     const core::TimeNs end = begin + static_cast<core::TimeNs>(blocks_ + 1) * block_interval_ns;
-    const core::TimeNs limit = end + 60 * core::ns_per_s;
+    const core::TimeNs limit = end + (faults_.takes_no_parts ? 900 : 60) * core::ns_per_s;
     std::function<void()> look = [&] {
         for (const auto& life : nodes_) {
             if (life == nullptr || life->has_left) continue;
@@ -324,7 +333,8 @@ void World::run() {
         next.act();
     }
     // What is on its way yet must do no harm.
-    const core::TimeNs settle = now_ + core::ns_per_s;
+    const core::TimeNs settle =
+        now_ + (faults_.takes_no_parts ? 2 * stuck_parts_take * settings_.timeout_ns : core::ns_per_s);
     while (now_ < settle) {
         Action next = queue_.top();
         queue_.pop();
@@ -409,7 +419,7 @@ void World::check_parts(Block block, const Build& build) {
                 if (!died) wrong(fmt::format("node {} never died", node));
                 break;
             case Part::late:
-                if (!faults_.stalls && !faults_.slow_node && !(faults_.takes_no_parts && build.node == slow_))
+                if (!(faults_.takes_no_parts && build.node == slow_))
                     wrong(fmt::format("the part of block {} of node {} is late", block, node));
                 break;
         }

@@ -23,8 +23,9 @@ struct Faults {
     double not_taken = 0;         ///< part of the blocks that a readout node does not have
     bool slow_node = false;       ///< one takes much longer for everything
     bool stalls = false;          ///< long delays of single messages
+    bool slow_links = false;      ///< parts take turns, and each a quarter of the time-out
     bool manager_dies = false;    ///< once, soon after it has begun to give out blocks
-    bool takes_no_parts = false;  ///< one builder: no payload reaches it in time, but all words do
+    bool takes_no_parts = false;  ///< one builder: no payload reaches it while it waits, but all words do
     bool leaves = false;          ///< who has heard that the run has ended goes, as a process does
 };
 
@@ -109,6 +110,7 @@ private:
     std::vector<core::TimeNs> manager_deaths_;
     bool is_interregnum_ = false;
     NodeId slow_ = 0;
+    std::vector<core::TimeNs> link_free_;  ///< Faults::slow_links: of each node
     std::map<std::uint64_t, Content> contents_;
     std::uint64_t next_handle_ = 1;
     std::map<Block, std::vector<Build>> builds_;

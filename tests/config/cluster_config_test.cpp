@@ -253,10 +253,6 @@ const std::vector<Case> cluster_cases{
               {"cluster.slot_us: found 100 with order", "another order"}),
     wrong_key("SlotsAndBarrier", "strategy = \"push\"\nbarrier = true\nslot_us = 100",
               {"cluster.slot_us: found 100 with barrier = true", "0, or barrier = false"}),
-    wrong_key(
-        "SlotsTooLong", "strategy = \"push\"\ncredits = 5\ntimeout_ms = 1000\nslot_us = 100001",
-        {"cluster.slot_us: found 100001, with which the last of 5 parts for each of 2 builders leaves after 1000 ms",
-         "at most 100000,"}),
     wrong_key("Timeout", "timeout_ms = 0", {"cluster.timeout_ms", "1..3600000"}),
     wrong_key("JoinWait", "join_wait_ms = -1", {"cluster.join_wait_ms", "0..3600000"}),
     wrong_key("Silence", "silence_ms = 99", {"cluster.silence_ms", "100..3600000"}),

@@ -52,18 +52,18 @@ TEST_F(Cutter, BlocksLeaveInOrder) {
 TEST_F(Cutter, ABlockThatIsOvertakenByTimeLeavesAfterAWhile) {
     PartCutter cutter(config_, memory_, parts_);
     cutter.append(EventMaker().add(0, two(), 1 * ms).add(8, two(), 12 * ms).blocks(), 100 * ms);
-    cutter.look(104 * ms, false);
+    cutter.look(104 * ms, false, 0);
     EXPECT_TRUE(parts_.all.empty());  // another worker may still have one of it in its buffer
-    cutter.look(105 * ms, false);
+    cutter.look(105 * ms, false, 0);
     EXPECT_EQ(parts_.blocks(), std::vector<cluster::Block>{0});
-    cutter.look(1000 * ms, false);
+    cutter.look(1000 * ms, false, 0);
     EXPECT_EQ(parts_.all.size(), 1U);  // nothing has overtaken block 2
 }
 
 TEST_F(Cutter, WhatComesAfterItsPartHasLeftIsAStraggler) {
     PartCutter cutter(config_, memory_, parts_);
     cutter.append(EventMaker().add(0, two(), 1 * ms).add(8, two(), 12 * ms).blocks(), 0);
-    cutter.look(5 * ms, false);
+    cutter.look(5 * ms, false, 0);
     cutter.append(EventMaker().add(1, two(), 2 * ms).blocks(), 6 * ms);
     EXPECT_EQ(cutter.stats().stragglers, 1U);
     cutter.finish();
@@ -71,13 +71,40 @@ TEST_F(Cutter, WhatComesAfterItsPartHasLeftIsAStraggler) {
     EXPECT_EQ(cutter.stats().events, 2U);
 }
 
-TEST_F(Cutter, AnIdleBeamSendsWhatIsThere) {
+TEST_F(Cutter, WhileTheDetectorPausesPartsWaitForItsNextEvents) {
     PartCutter cutter(config_, memory_, parts_);
     cutter.append(EventMaker().add(0, two()).blocks(), 100 * ms);
-    cutter.look(149 * ms, true);
-    cutter.look(200 * ms, false);
+    cutter.look(3600 * core::ns_per_s, true, 0);
     EXPECT_TRUE(parts_.all.empty());
-    cutter.look(150 * ms, true);
+    EventMaker later;
+    for (std::uint64_t number = 1; number < 4; ++number) later.add(number, two(), 3600 * core::ns_per_s);
+    cutter.append(later.blocks(), 3600 * core::ns_per_s);
+    EXPECT_EQ(parts_.blocks(), std::vector<cluster::Block>{0});
+    EXPECT_EQ(cutter.stats().events, 4U);
+    EXPECT_EQ(cutter.stats().stragglers, 0U);
+}
+
+TEST_F(Cutter, APartLeavesWhenOthersHaveMoreAndNothingComesHere) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(0, two()).add(4, two()).blocks(), 100 * ms);
+    cutter.look(1000 * ms, true, 1);  // from now on somebody waits
+    cutter.look(1049 * ms, true, 1);
+    cutter.look(1050 * ms, false, 1);
+    EXPECT_TRUE(parts_.all.empty());
+    cutter.look(1050 * ms, true, 1);
+    EXPECT_EQ(parts_.blocks(), std::vector<cluster::Block>{0});
+    cutter.look(3600 * core::ns_per_s, true, 1);
+    EXPECT_EQ(parts_.all.size(), 1U);  // nobody has more than what is there of block 1
+}
+
+TEST_F(Cutter, AWantedPartWaitsWhileEventsCome) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(0, two()).blocks(), 100 * ms);
+    cutter.look(100 * ms, true, 1);
+    cutter.append(EventMaker().add(1, two()).blocks(), 149 * ms);
+    cutter.look(198 * ms, true, 1);
+    EXPECT_TRUE(parts_.all.empty());
+    cutter.look(199 * ms, true, 1);
     EXPECT_EQ(parts_.all.size(), 1U);
 }
 
@@ -85,7 +112,8 @@ TEST_F(Cutter, AReplayThatIsIdleSendsNothing) {
     config_.idle_ns = core::never;
     PartCutter cutter(config_, memory_, parts_);
     cutter.append(EventMaker().add(0, two()).blocks(), 0);
-    cutter.look(3600 * core::ns_per_s, true);
+    cutter.look(1 * ms, true, 1);
+    cutter.look(3600 * core::ns_per_s, true, 1);
     EXPECT_TRUE(parts_.all.empty());
 }
 

@@ -436,6 +436,43 @@ class OtherSinksTest(ClusterCase):
         self.assert_same_events(built, self.events_of(copy, what=payload_of))
 
 
+def slow_down(case, device, rate):
+    """What leaves through the device, for the time of the test."""
+    made = subprocess.run(["tc", "qdisc", "replace", "dev", device, *f"root tbf rate {rate} burst 256kb limit 4mb".split()], capture_output=True, text=True)
+    if made.returncode != 0:
+        case.skipTest(f"no slow link here: {made.stderr.strip()}")
+    case.addCleanup(subprocess.run, ["tc", "qdisc", "delete", "dev", device, "root"], stderr=subprocess.DEVNULL)
+
+
+class SlowNetworkTest(ClusterCase):
+    """Links of 50 Mb/s, so that parts take much longer than anything is waited for. What living nodes hold is not lost by that."""
+
+    EVENTS = 160
+
+    def check(self, keys):
+        self.configure(cluster=f'transports = "tcp"\nsilence_ms = 20000\n{keys}')
+        options = ["--format", "ejfat", "--sources", 2, "--bytes", 64000, "--events", self.EVENTS]
+        captures = {f"ru{i}": self.capture(f"ru{i}", *options, "--port", 50001 + 2 * i, "--seed", i + 1) for i in (0, 1)}
+        expected = self.events_of(self.one_node(captures))
+        slow_down(self, "lo", "50mbit")  # all that nodes say to each other
+        nodes = self.start(captures)
+        self.end(nodes)
+        self.assert_all_well(nodes)
+        self.assert_same_events(expected, self.events_of(self.folder / "bu0", self.folder / "bu1"))
+
+    def test_pull(self):
+        self.check("")
+
+    def test_push_until_written(self):
+        self.check('strategy = "push"\nkeep = "written"')
+
+    def test_push_in_step(self):
+        self.check('strategy = "push"\nbarrier = true')
+
+    def test_push_by_time(self):
+        self.check('strategy = "push"\nslot_us = 1000')
+
+
 class StandingTest(ClusterCase):
     """A builder that stands still for seconds and counts as there: it costs nothing, and the others go on."""
 
@@ -948,6 +985,31 @@ class NetworkTest(ClusterCase):
             self.assert_account(nodes[name], sent=account["packets"]["sent"])
             self.assertEqual(nodes[name].report["events"]["complete"], 1000)
         self.assert_same_events(self.expected(1000), self.events_of(self.folder / "bu0", self.folder / "bu1", what=payload_of))
+
+    def test_a_detector_that_pauses_and_a_slow_one(self):
+        """In the middle of a block, for much longer than anything is waited for."""
+        self.configure_there("silence_ms = 20000")
+        nodes = self.start_there()
+        self.send_to_both(500, 500)
+        time.sleep(4)
+        self.send_to_both(500, 500, first=501)
+        self.send_to_both(5, 0.5, first=1001)
+        self.stop_all(nodes)
+        self.assert_all_well(nodes)
+        for name in ("ru0", "ru1"):
+            self.assertEqual(nodes[name].report["events"]["written"], 1005, name)
+        self.assertEqual(self.found(), dict.fromkeys(range(1, 1006), (True, "none")))
+
+    def test_live_through_slow_links(self):
+        """Builders at 10 Mb/s each, at a detector that sends twice as much: parts wait in the memory of readout nodes."""
+        self.configure_there("silence_ms = 20000\nleave_ms = 60000")
+        for name in ("bu0", "bu1"):
+            slow_down(self, f"{name}-c", "10mbit")
+        nodes = self.start_there()
+        self.send_to_both(3000, 500)
+        self.stop_all(nodes)
+        self.assert_all_well(nodes)
+        self.assertEqual(self.found(), dict.fromkeys(range(1, 3001), (True, "none")))
 
     def start_sending(self, keys, events=EVENTS):
         self.configure_there(keys)

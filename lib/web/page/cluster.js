@@ -42,6 +42,8 @@ export class Cluster {
       ['gives out blocks', '/cluster/manager/manages', 'yes-no', cluster.manager?.manages ? 'yes' : 'no'],
       ['blocks lost with a builder', '/cluster/lost_blocks/builder_down', 'count', count(cluster.lost_blocks?.builder_down)],
       ['blocks that nobody had', '/cluster/lost_blocks/nothing_held', 'count', count(cluster.lost_blocks?.nothing_held)],
+      ['blocks lost with a readout node', '/cluster/lost_blocks/node_down', 'count', count(cluster.lost_blocks?.node_down)],
+      ['blocks that came too late', '/cluster/lost_blocks/late', 'count', count(cluster.lost_blocks?.late)],
     ].filter(([, of]) => of !== '/cluster/manager/manages' || cluster.manager);
     keep(this.facts, facts, () => html('div', {}, html('dt'), html('dd')), (item, [name, of, form, text]) => {
       item.children[0].textContent = name;

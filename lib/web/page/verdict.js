@@ -38,7 +38,7 @@ function sinkTrouble(document) {
 function managing({nodes = [], manager = {}, lost_blocks: lost = {}}) {
   const away = nodes.filter((node) => !node.up).map((node) => node.name);
   const detail = `${counted(manager.assigned ?? 0, 'block')} given out${manager.assigned_again > 0 ? `, ${count(manager.assigned_again)} of them again` : ''}.`;
-  const gone = (lost.builder_down ?? 0) + (lost.nothing_held ?? 0);
+  const gone = ['builder_down', 'nothing_held', 'node_down', 'late'].reduce((sum, cause) => sum + (lost[cause] ?? 0), 0);
   if (gone > 0) return {level: 'lost', headline: `${counted(gone, 'block')} lost whole`, detail};
   if (away.length > 0) return {level: 'unknown', headline: `Not here: ${away.join(', ')}`, detail};
   return {level: 'idle', headline: manager.manages ? 'All nodes are here, and this one manages' : 'All nodes are here, and another one manages', detail};

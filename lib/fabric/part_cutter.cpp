@@ -58,6 +58,7 @@ void PartCutter::begin_event(const store::BlockHeader& header, const std::byte* 
     if (header.epoch > 0 || block < next_) return;
     store::EventBody told;
     std::memcpy(&told, body, sizeof told);
+    witness_.saw(block);
     current_ = &open_[block];
     if (current_->used == 0) std::construct_at(reinterpret_cast<PartHead*>(extend(sizeof(PartHead))));
     event_at_ = current_->used;
@@ -104,6 +105,7 @@ void PartCutter::end_event() {
     const std::uint64_t pad = store::padded(open.used) - open.used;
     std::memset(extend(pad), 0, pad);
     event().bytes = open.used - event_at_;
+    if (event().sources > 1) witness_.believe(event().number / config_.block);
     ++open.events;
     current_ = nullptr;
 }
@@ -140,12 +142,24 @@ bool PartCutter::send_oldest() {
 }
 
 bool PartCutter::may_send_first() const {
-    return !open_.empty() && !(is_in_event() && current_ == &open_.begin()->second);
+    return !open_.empty() && witness_.believes(open_.begin()->first) &&
+           !(is_in_event() && current_ == &open_.begin()->second);
 }
 
 void PartCutter::finish() {
     if (is_in_event()) throw core::RunError("internal error: the cluster was given half an event");
-    while (!open_.empty()) send_first();
+    // As many numbers as the cluster counts in some seconds.
+    constexpr cluster::Block most_blocks = 1U << 20U;
+    if (!open_.empty() && !witness_.has_begun()) witness_.believe(open_.begin()->first);
+    while (!open_.empty()) witness_.is_within(open_.begin()->first, most_blocks) ? send_first() : drop_first();
+}
+
+void PartCutter::drop_first() {
+    const auto first = open_.begin();
+    stats_.far_ahead += first->second.events;
+    open_bytes_ -= first->second.piece.capacity;
+    memory_.give_back(first->second.piece);
+    open_.erase(first);
 }
 
 void PartCutter::send_first() {

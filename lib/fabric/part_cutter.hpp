@@ -5,6 +5,8 @@
 // when events have come that began so much later that none of the block can still be on its way, or when another node
 // has come so far and nothing more comes here. One that comes all the same is a straggler: it is counted, and not sent.
 // While the detector pauses no node has come any further, and parts wait for its next events.
+//
+// A part whose number is far ahead of all others waits until that is believed (NumberWitness), or for the end.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +17,7 @@
 
 #include "cluster/message.hpp"
 #include "core/units.hpp"
+#include "fabric/number_witness.hpp"
 #include "fabric/part_format.hpp"
 #include "fabric/part_memory.hpp"
 #include "store/event_blocks.hpp"
@@ -47,6 +50,7 @@ public:
         std::uint64_t parts = 0;       ///< that have left
         std::uint64_t stragglers = 0;  ///< events that came after their part had left
         std::uint64_t restarted = 0;   ///< events of a source that had begun its numbers anew
+        std::uint64_t far_ahead = 0;   ///< events whose number nobody believed, too far ahead to be sent at the end
     };
 
     PartCutter(Config config, PartMemory& memory, PartOutlet& outlet);
@@ -64,7 +68,7 @@ public:
     /// Nothing else can make room: the oldest part leaves as it is. False: there is none, or an event of it is not
     /// whole.
     bool send_oldest();
-    /// Nothing more comes: all parts leave.
+    /// Nothing more comes: all parts leave, but those whose numbers would have the cluster count for hours.
     void finish();
 
     /// Of parts that have not left.
@@ -93,6 +97,7 @@ private:
     [[nodiscard]] bool is_in_event() const noexcept { return blocks_.is_open(); }
     [[nodiscard]] bool may_send_first() const;
     void send_first();
+    void drop_first();
 
     Config config_;
     PartMemory& memory_;
@@ -100,8 +105,9 @@ private:
     store::EventBlocks blocks_;
     std::map<cluster::Block, Open> open_;
     std::uint64_t open_bytes_ = 0;
-    cluster::Block next_ = 0;     ///< parts before it have left
-    Open* current_ = nullptr;     ///< of the event in hand; null: it is left out
+    cluster::Block next_ = 0;  ///< parts before it have left
+    Open* current_ = nullptr;  ///< of the event in hand; null: it is left out
+    NumberWitness witness_;
     std::uint64_t event_at_ = 0;  ///< where it begins in its part
     core::TimeNs newest_ns_ = 0;
     core::TimeNs appended_ns_ = 0;  ///< by the clock

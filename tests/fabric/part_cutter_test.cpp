@@ -117,6 +117,74 @@ TEST_F(Cutter, AReplayThatIsIdleSendsNothing) {
     EXPECT_TRUE(parts_.all.empty());
 }
 
+class WildNumbers : public Cutter {
+protected:
+    static std::vector<SourceData> one() { return {whole(0, 100)}; }
+    /// Blocks of one event each, a second apart, so that each has been overtaken when the next one comes.
+    void bring(PartCutter& cutter, const std::vector<std::uint64_t>& numbers, const std::vector<SourceData>& sources) {
+        for (const std::uint64_t number : numbers) {
+            now_ += core::ns_per_s;
+            cutter.append(EventMaker().add(number, sources, now_).blocks(), now_);
+            cutter.look(now_ + 10 * ms, true, 0);
+        }
+    }
+    WildNumbers() { config_.block = 2; }
+    core::TimeNs now_ = 0;
+};
+
+TEST_F(WildNumbers, OneTakesNothingWithIt) {
+    PartCutter cutter(config_, memory_, parts_);
+    bring(cutter, {0, 2, 4, std::uint64_t{1} << 40U, 6, 8, 10}, one());
+    cutter.finish();
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1, 2, 3, 4, 5}));
+    EXPECT_EQ(cutter.stats().stragglers, 0U);
+    EXPECT_EQ(cutter.stats().far_ahead, 1U);
+    EXPECT_EQ(cutter.open_bytes(), 0U);
+}
+
+TEST_F(WildNumbers, OneThatIsNotTooFarAheadLeavesAtTheEnd) {
+    PartCutter cutter(config_, memory_, parts_);
+    bring(cutter, {0, 2, 4, 200'000, 6}, one());
+    cutter.finish();
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1, 2, 3, 100'000}));
+    EXPECT_EQ(cutter.stats().far_ahead, 0U);
+}
+
+TEST_F(WildNumbers, AsTheFirstItTakesNothingWithIt) {
+    PartCutter cutter(config_, memory_, parts_);
+    bring(cutter, {std::uint64_t{1} << 40U, 0, 2, 4, 6}, one());
+    cutter.finish();
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1, 2, 3}));
+    EXPECT_EQ(cutter.stats().far_ahead, 1U);
+}
+
+TEST_F(WildNumbers, ThreeInARowAreAJump) {
+    PartCutter cutter(config_, memory_, parts_);
+    const std::uint64_t far = std::uint64_t{1} << 40U;
+    bring(cutter, {0, 2, 4, far, far + 2}, one());
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1, 2}));
+    bring(cutter, {far + 4}, one());
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1, 2, far / 2}));
+    cutter.finish();
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1, 2, far / 2, far / 2 + 1, far / 2 + 2}));
+}
+
+TEST_F(WildNumbers, EveryNumberMayBeAJump) {
+    PartCutter cutter(config_, memory_, parts_);
+    std::vector<std::uint64_t> numbers;
+    for (std::uint64_t i = 0; i < 20; ++i) numbers.push_back(i * 200'000);
+    bring(cutter, numbers, one());
+    cutter.finish();
+    EXPECT_EQ(cutter.stats().events, 20U);
+}
+
+TEST_F(WildNumbers, TwoSourcesAreBelieved) {
+    PartCutter cutter(config_, memory_, parts_);
+    bring(cutter, {0, 2, std::uint64_t{1} << 40U}, two());
+    cutter.finish();
+    EXPECT_EQ(cutter.stats().events, 3U);
+}
+
 TEST_F(Cutter, EventsOfARestartedSourceAreCountedAndNotSent) {
     PartCutter cutter(config_, memory_, parts_);
     cutter.append(EventMaker().add(0, two()).add(0, two(), 1, store::Cause::complete, 1).blocks(), 0);

@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -471,6 +472,45 @@ class SlowNetworkTest(ClusterCase):
 
     def test_push_by_time(self):
         self.check('strategy = "push"\nslot_us = 1000')
+
+
+class WildNumberTest(ClusterCase):
+    """One packet whose event number is far ahead of all others, from one of a node's sources."""
+
+    def insert(self, capture, packet, place):
+        """The only packet of a capture into another one, at the time of the one that is there."""
+        data = capture.read_bytes()
+        at = 24
+        for _ in range(place):
+            at += 16 + struct.unpack_from("<I", data, at + 8)[0]
+        wild = packet.read_bytes()[24:]
+        capture.write_bytes(data[:at] + data[at:at + 8] + wild[8:] + data[at:])
+
+    def check(self, number):
+        self.configure()
+        captures = self.captures(events=2000, rate=500)  # for seconds, in which blocks are overtaken
+        expected = self.events_of(self.one_node(captures))
+        wild = self.capture("wild", "--format", "ejfat", "--sources", 1, "--bytes", 100, "--events", 1, "--first-event", number, "--port", 50001)
+        self.insert(captures["ru0"], wild, 1000)
+        nodes = self.start(captures, "--pace", "recorded")
+        self.end(nodes)
+        self.assert_balanced(nodes)
+        found = self.events_of(self.folder / "bu0", self.folder / "bu1")
+        wild = found.pop(number, None)
+        self.assert_same_events(expected, found)
+        return nodes, wild
+
+    def test_nobody_would_count_that_far(self):
+        nodes, wild = self.check(1 << 40)
+        self.assertIsNone(wild)
+        self.assertEqual(nodes["ru0"].report["events"]["dropped"]["not_taken"], 1)
+        self.assertIn("2000 events, 1 dropped (far_ahead)", nodes["ru0"].output)
+        self.assertEqual(nodes["ru0"].report["lossless"], "no")
+
+    def test_a_gap_that_may_be_one(self):
+        nodes, wild = self.check(200_000)
+        self.assertFalse(wild[0], "it was complete")
+        self.assertEqual(nodes["ru0"].report["events"]["dropped"]["not_taken"], 0)
 
 
 class StandingTest(ClusterCase):

@@ -190,6 +190,10 @@ void add_cluster_times(OptionTable<ClusterConfig>& out) {
                 "a node that says nothing for so long counts as gone");
     out.integer("leave_ms", {0, hour_ms}, &ClusterConfig::leave_ms,
                 "a node that was told to stop waits so long for the others to end");
+    out.integer(
+        "alone_ms", {0, hour_ms}, &ClusterConfig::alone_ms,
+        "a node that can do nothing because no other one has been here for so long ends, with status 1: a builder "
+        "without readout nodes, a readout node that replays captures without builders. 0: never");
 }
 
 }  // namespace

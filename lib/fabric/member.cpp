@@ -324,7 +324,19 @@ void Member::look(core::TimeNs now) {
     node_->look(now);
     wanted_before_.store(node_->readout().wanted_before(), std::memory_order_relaxed);
     consider_leaving(now);
+    note_company(now);
     if (now - published_ns_ >= publish_interval_ns) publish();
+}
+
+void Member::note_company(core::TimeNs now) {
+    const cluster::Settings& settings = config_.settings;
+    bool is_there = has_ended_ || company_ns_ == 0;
+    for (cluster::NodeId node = 0; node < settings.nodes && !is_there; ++node)
+        is_there =
+            node != self() && node_->is_up(node) &&
+            (is_builder() ? settings.readouts.contains(node) : !is_readout() || settings.builders.contains(node));
+    if (is_there) company_ns_ = now;
+    if (config_.alone_ns != core::never) alone_.store(now - company_ns_ >= config_.alone_ns, std::memory_order_relaxed);
 }
 
 /// Who is told to stop, or has no more parts, waits for the others, but not for ever.

@@ -34,6 +34,7 @@ public:
         BuiltBlock::Layout layout;                   ///< of the whole run
         std::uint64_t memory_bytes = 1U << 30U;      ///< for parts: of a readout node
         core::TimeNs leave_ns = 5 * core::ns_per_s;  ///< who was told to stop waits so long for the others
+        core::TimeNs alone_ns = core::never;         ///< see is_alone()
     };
 
     /// Listens from now on; others are heard once it is started. Throws core::RunError.
@@ -64,6 +65,9 @@ public:
     }
     /// Everything has been released, or will not be any more: see Config::leave_ns.
     [[nodiscard]] bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
+    /// For Config::alone_ns no node has been here that it could work with: for a builder a readout node, for a readout
+    /// node a builder, for a node that only manages any other one.
+    [[nodiscard]] bool is_alone() const noexcept { return alone_.load(std::memory_order_relaxed); }
     /// It has left the cluster by itself.
     [[nodiscard]] bool has_given_up() const noexcept { return gave_up_.load(std::memory_order_acquire); }
     /// Somebody waits for room in memory(); and has waited.
@@ -113,6 +117,7 @@ private:
     core::TimeNs tick();
     void look(core::TimeNs now);
     void consider_leaving(core::TimeNs now);
+    void note_company(core::TimeNs now);
     void note_transports();
     void publish();
     void wait(core::TimeNs most_ns);
@@ -139,6 +144,7 @@ private:
     core::TimeNs looked_ns_ = 0;
     core::TimeNs published_ns_ = 0;
     std::optional<core::TimeNs> leave_by_;
+    core::TimeNs company_ns_ = 0;  ///< when somebody was here last, or since when there could have been
     std::uint32_t lives_ = 0;
     Account before_;  ///< of lives that are over
     std::uint64_t events_too_late_ = 0;
@@ -175,6 +181,7 @@ private:
     std::atomic<cluster::Block> wanted_before_{0};
     std::atomic<std::uint64_t> waited_ns_{0};
     std::atomic<bool> waiting_{false};
+    std::atomic<bool> alone_{false};
     std::atomic<bool> done_{false};
     std::atomic<bool> stopping_{false};
     std::atomic<bool> stop_at_once_{false};

@@ -1,5 +1,6 @@
 #include "fabric/part_sink.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -25,17 +26,23 @@ void PartSink::append(std::span<std::byte> blocks) {
 }
 
 /// For so many bytes more, as long as others can make it. Where nothing is held but open parts these are sent as they
-/// are, if they could not even grow any more.
+/// are, if they could not even grow any more. Who was told to stop waits as long as others still take something.
 void PartSink::wait_for_room(std::size_t bytes) {
     const core::TimeNs begin = core::monotonic_ns();
     PartMemory& memory = member_.memory();
     bool waited = false;
+    std::uint64_t least_used = memory.used();
+    core::TimeNs moved = begin;
     // A part that grows takes twice its size for a moment, and up to twice what is in it.
     while (!memory.has_room(cutter_.open_bytes() + 2 * bytes) && !gives_up_.load(std::memory_order_relaxed)) {
         const bool nothing_held = memory.used() == cutter_.open_bytes();
         if (nothing_held && (memory.has_room(cutter_.open_bytes()) || !cutter_.send_oldest())) break;
         if (!std::exchange(waited, true)) member_.waits();
         std::this_thread::sleep_for(std::chrono::microseconds(100));
+        const core::TimeNs now = core::monotonic_ns();
+        if (memory.used() < least_used || !stopping_.load(std::memory_order_relaxed)) moved = now;
+        least_used = std::min(least_used, memory.used());
+        if (now - moved >= member_.config().leave_ns) gives_up_.store(true, std::memory_order_relaxed);
     }
     if (waited) member_.waited(core::monotonic_ns() - begin);
 }
@@ -59,6 +66,7 @@ void PartSink::close(const nlohmann::json& /*manifest_extra*/) {
 }
 
 void PartSink::stopping(bool at_once) noexcept {
+    stopping_.store(true, std::memory_order_relaxed);
     if (at_once) gives_up_.store(true, std::memory_order_relaxed);
     member_.stopping(at_once);
 }

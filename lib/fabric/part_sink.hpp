@@ -50,6 +50,7 @@ private:
     Stats stats_;
     std::filesystem::path no_path_;
     bool finished_ = false;
+    std::atomic<bool> stopping_{false};
     std::atomic<bool> gives_up_{false};
 };
 

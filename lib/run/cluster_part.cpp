@@ -160,6 +160,7 @@ std::unique_ptr<fabric::Member> make_member(const ClusterPart& part) {
     config.layout = {cluster.block, readouts_of(part.whole)};
     config.memory_bytes = cluster.memory_bytes;
     config.leave_ns = cluster.leave_ms * core::ns_per_ms;
+    if (cluster.alone_ms > 0) config.alone_ns = cluster.alone_ms * core::ns_per_ms;
     std::unique_ptr<fabric::Member> member;
     run_without_privileges([&] { member = std::make_unique<fabric::Member>(std::move(config)); });
     return member;
@@ -173,6 +174,14 @@ std::unique_ptr<store::EventSink> make_part_sink(const ClusterPart& part, bool i
     config.linger_ns = in_buffers_ns;
     if (!is_replay) config.idle_ns = part_idle_ns(part);
     return std::make_unique<fabric::PartSink>(std::move(config), member);
+}
+
+std::string alone_text(const ClusterPart& part) {
+    const char* others = "other node";
+    if (part.self().role == NodeRole::builder) others = "readout node";
+    if (part.self().role == NodeRole::readout) others = "builder";
+    return fmt::format("no {} of the cluster has been here for {:.1f} s (cluster.alone_ms)", others,
+                       part.whole.cluster->alone_ms / 1000.0);
 }
 
 std::string cluster_start_text(const ClusterPart& part, const fabric::Member& member) {

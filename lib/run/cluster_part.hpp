@@ -30,6 +30,9 @@ struct ClusterPart {
 [[nodiscard]] std::unique_ptr<store::EventSink> make_part_sink(const ClusterPart& part, bool is_replay,
                                                                fabric::Member& member);
 
+/// Why a node ends that is alone (fabric::Member::is_alone).
+[[nodiscard]] std::string alone_text(const ClusterPart& part);
+
 /// Lines for the start of a run, and its summary.
 [[nodiscard]] std::string cluster_start_text(const ClusterPart& part, const fabric::Member& member);
 [[nodiscard]] std::string cluster_text(const ClusterPart& part, const fabric::Account& account);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "core/say.hpp"
 #include "observe/run_report.hpp"
@@ -26,8 +27,13 @@ int execute_manager(const RunOptions& options) {
     member->start();
     ServiceManager service_manager;
     service_manager.ready(0);
+    bool was_alone = false;
     while (!member->is_done()) {
         if (stop_signal() != 0) member->stopping(false);
+        if (member->is_alone() && !std::exchange(was_alone, true)) {
+            core::say("weir: {}\n", alone_text(part));
+            member->stopping(false);
+        }
         for (const std::string& text : member->take_said()) core::say("cluster: {}\n", text);
         show();
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -35,7 +41,7 @@ int execute_manager(const RunOptions& options) {
     member->join();
     if (!options.quiet) core::say_text(cluster_text(part, member->account()));
     file.write({{"cluster", cluster_json(part, member->account())}});
-    return 0;
+    return was_alone ? 1 : 0;
 }
 
 }  // namespace weir::run

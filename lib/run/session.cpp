@@ -245,6 +245,10 @@ void Session::watch_sinks() {
 void Session::watch_cluster() {
     if (member_ == nullptr) return;
     for (const std::string& text : member_->take_said()) warn("cluster: " + text);
+    // A detector goes on, and the overload policy decides.
+    if (stopping_ || prepared_.is_live() || !member_->is_alone()) return;
+    left_alone_ = alone_text(*options().cluster);
+    stop(left_alone_);
 }
 
 /// What was built is written: the others are told, for as long as that takes.
@@ -317,6 +321,7 @@ void Session::add_warnings() {
 /// Empty, or why the run failed.
 std::string Session::close_everything(const observe::Ledger& ledger, const observe::Verdict& verdict) {
     std::string failure = close_sinks(ledger, verdict);
+    if (failure.empty()) failure = left_alone_;
     if (recorder_must_stop() && failure.empty()) failure = recorder_->failure();
     if (const stages::PedestalKeeper* pedestals = pipeline_->pedestals(); pedestals != nullptr && failure.empty())
         if (const std::string error = pedestals->error(); !error.empty())

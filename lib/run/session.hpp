@@ -133,6 +133,7 @@ private:
     StopCondition stop_condition_;
     double flows_looked_s_ = 0;
     std::string stop_reason_ = "end of input";
+    std::string left_alone_;  ///< empty, or why it stopped: nobody was there to work with
 };
 
 }  // namespace weir::run

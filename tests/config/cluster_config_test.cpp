@@ -70,6 +70,7 @@ TEST(ClusterConfig, EveryDifferenceIsSeen) {
     const RunConfig run = parse_config(cluster_text, "t");
     for (const auto& change : std::vector<std::function<void(RunConfig&)>>{
              [](RunConfig& other) { other.cluster->leave_ms = 1; },
+             [](RunConfig& other) { other.cluster->alone_ms = 1; },
              [](RunConfig& other) { other.cluster->nodes[0].manages = true; },
              [](RunConfig& other) { other.streams[0].node = 1; },
              [](RunConfig& other) { other.cluster.reset(); },
@@ -257,6 +258,7 @@ const std::vector<Case> cluster_cases{
     wrong_key("JoinWait", "join_wait_ms = -1", {"cluster.join_wait_ms", "0..3600000"}),
     wrong_key("Silence", "silence_ms = 99", {"cluster.silence_ms", "100..3600000"}),
     wrong_key("Leave", "leave_ms = 0.5", {"cluster.leave_ms", "0..3600000"}),
+    wrong_key("Alone", "alone_ms = 3600001", {"cluster.alone_ms", "0..3600000"}),
     wrong_key("Memory", "memory = \"1KiB\"", {"cluster.memory", "1MiB to 16TiB"}),
     wrong_key("Transports", "transports = \"tcp, sm\"", {"cluster.transports: found \"tcp, sm\"", "\"tcp,sm\""}),
     wrong_key("TransportsEmpty", "transports = \"tcp,,sm\"", {"\"tcp,,sm\"", "commas between"}),

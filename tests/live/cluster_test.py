@@ -724,6 +724,49 @@ class StopTest(ClusterCase):
         self.check_all_stop(("bu0", "bu1", "ru0", "ru1"))
 
 
+class AloneTest(ClusterCase):
+    """Nodes that nobody is left for, or has come for: they say so and end, with status 1."""
+
+    KEYS = 'transports = "tcp"\njoin_wait_ms = 1000\nleave_ms = 500\nalone_ms = 3000\nsilence_ms = 1000'
+
+    def test_who_comes_when_the_others_have_ended(self):
+        nodes = {**TWO_AND_TWO, "ma": "manager"}
+        self.configure(cluster=self.KEYS, nodes=nodes)
+        for name in ("bu0", "ma"):
+            late = self.node(name)
+            late.end(status=1)
+            other = "readout node" if name == "bu0" else "other node"
+            self.assertIn(f"no {other} of the cluster has been here for 3.0 s (cluster.alone_ms)", late.output)
+
+    def test_a_replay_whose_builders_are_dead(self):
+        """Its memory is full, and the capture has much more."""
+        self.configure(cluster=self.KEYS + '\nmemory = "2MiB"')
+        nodes = self.start(self.captures(events=6000, rate=1000), "--pace", "recorded")
+        wait_events(self.folder, nodes)
+        for name in ("bu0", "bu1"):
+            nodes[name].stop(signal.SIGKILL)
+        for name in ("ru0", "ru1"):
+            nodes[name].end(status=1)
+            self.assertIn("no builder of the cluster has been here for 3.0 s (cluster.alone_ms)", nodes[name].output)
+            self.assert_account(nodes[name])
+            self.assertEqual(nodes[name].report["lossless"], "no")
+
+    def test_told_to_stop_with_full_memory(self):
+        """Nobody makes room for what the pipeline still has."""
+        self.configure(cluster=self.KEYS.replace("alone_ms = 3000", "alone_ms = 0") + '\nmemory = "2MiB"')
+        nodes = self.start(self.captures(events=6000, rate=1000), "--pace", "recorded")
+        wait_events(self.folder, nodes)
+        for name in ("bu0", "bu1"):
+            nodes[name].stop(signal.SIGKILL)
+        for name in ("ru0", "ru1"):
+            nodes[name].wait_said("warning: cluster: bu1 went away")
+        time.sleep(2)  # in which the memory becomes full
+        for name in ("ru0", "ru1"):
+            nodes[name].stop()
+            nodes[name].end()
+            self.assert_account(nodes[name])
+
+
 class FullDiskTest(ClusterCase):
     """A builder whose disk is full leaves the others, which go on without it; it would take blocks faster than who has to write them."""
 

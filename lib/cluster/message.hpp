@@ -46,7 +46,7 @@ enum class Kind : std::uint8_t {
     settled,    ///< manager to all: what became of every block before `block` is known. `node` is waited for. `losses`
     step,       ///< manager to readout, where these push in step: send what you have for steps up to `block`
     reached,    ///< the answer: that has left, up to step `block`, or `node` takes nothing
-    expelled,   ///< anybody to a node that counts as gone: begin anew
+    expelled,   ///< anybody to a node that counts as gone: begin anew, as a later one than `life`
 };
 
 /// Why an event lacks the part of a node, or why a part is not there.

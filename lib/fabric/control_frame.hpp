@@ -43,6 +43,7 @@ struct Hello {
 struct Expelled {
     cluster::Incarnation from = 0;
     cluster::Incarnation to = 0;
+    cluster::Incarnation gone = 0;  ///< up to which life of the receiver's they are all over
 };
 
 struct Leave {

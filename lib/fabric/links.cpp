@@ -247,9 +247,10 @@ bool Links::is_over(Connection& connection, const Link& link, const Hello& hello
     const cluster::NodeId up = hello_for(link).up;
     const bool stays = !own || (its && (up > hello.up || (up == hello.up && config_.self < hello.node)));
     if (stays) {
-        connection.post(frame_of(Expelled{.from = config_.incarnation, .to = hello.incarnation}));
+        const cluster::Incarnation gone = std::max(link.gone, link.is_up() ? link.life : 0);
+        connection.post(frame_of(Expelled{.from = config_.incarnation, .to = hello.incarnation, .gone = gone}));
     } else {
-        be_expelled(hello.node, hello.incarnation);
+        be_expelled(hello.node, hello.incarnation, hello.gone);
     }
     return true;
 }
@@ -278,9 +279,10 @@ void Links::give_session(Link& link) {
     table_.sessions.insert(link.own_session);
 }
 
-void Links::be_expelled(cluster::NodeId by, cluster::Incarnation incarnation) {
+void Links::be_expelled(cluster::NodeId by, cluster::Incarnation incarnation, cluster::Incarnation gone) {
     if (std::exchange(over_, true)) return;
-    notices_.received(by, {.kind = cluster::Kind::expelled, .from = incarnation, .to = config_.incarnation}, {});
+    notices_.received(
+        by, {.kind = cluster::Kind::expelled, .life = gone, .from = incarnation, .to = config_.incarnation}, {});
 }
 
 void Links::serve_link(Link& link) {
@@ -320,7 +322,7 @@ void Links::hear(Link& link, const Frame& frame) {
             break;
         case FrameKind::expelled: {
             const Expelled expelled = expelled_of(frame);
-            if (expelled.to == config_.incarnation) be_expelled(link.node, expelled.from);
+            if (expelled.to == config_.incarnation) be_expelled(link.node, expelled.from, expelled.gone);
             end(link);
             break;
         }
@@ -432,7 +434,7 @@ void Links::disconnect(Link& link) noexcept {
 void Links::lose(Link& link, bool expels) {
     if (link.is_up()) {
         if (expels) {
-            link.connection->post(frame_of(Expelled{.from = config_.incarnation, .to = link.life}));
+            link.connection->post(frame_of(Expelled{.from = config_.incarnation, .to = link.life, .gone = link.life}));
             static_cast<void>(link.connection->read());  // closing with something unread would throw away what was sent
         }
         link.gone = std::max(link.gone, link.life);

@@ -70,7 +70,7 @@ private:
     void meet(Link& link, const Frame& frame);
     [[nodiscard]] bool adopt(Link& link, const Hello& hello, const Frame& frame);
     void give_session(Link& link);
-    void be_expelled(cluster::NodeId by, cluster::Incarnation incarnation);
+    void be_expelled(cluster::NodeId by, cluster::Incarnation incarnation, cluster::Incarnation gone);
     void look_at(Link& link);
     void look_at_up(Link& link);
     void dial(Link& link);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "core/clock_ns.hpp"
@@ -21,7 +22,8 @@ constexpr core::TimeNs look_interval_ns = core::ns_per_ms;
 constexpr core::TimeNs sleep_ns_min = core::ns_per_ms / 10;
 constexpr core::TimeNs publish_interval_ns = 100 * core::ns_per_ms;
 
-/// Higher for each start of a node, as long as its clock is about right: tenths of seconds since 2026.
+/// Higher for each start of a node, as long as its clock goes on: tenths of seconds since 2026. If it is behind what it
+/// was, others say how far this node's lives are.
 cluster::Incarnation incarnation_of_now() {
     constexpr core::TimeNs begin_s = 1'767'225'600;
     const core::TimeNs since_ns = core::clock_ns(CLOCK_REALTIME) - begin_s * core::ns_per_s;
@@ -81,7 +83,8 @@ void Member::wake() noexcept {
 }
 
 void Member::begin_life() {
-    incarnation_ = std::max(incarnation_ + 1, incarnation_of_now());
+    constexpr auto last = std::numeric_limits<cluster::Incarnation>::max();
+    incarnation_ = std::max(std::min(std::max(incarnation_, known_), last - 1) + 1, incarnation_of_now());
     ++lives_;
     expelled_ = false;
     UcxNetwork::Config network = config_.network;
@@ -188,7 +191,10 @@ void Member::down(cluster::NodeId node, cluster::Incarnation incarnation) {
 
 void Member::received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) {
     // The core has forgotten whom it takes for gone, and does not listen to it.
-    expelled_ |= message.kind == cluster::Kind::expelled && message.to == incarnation_;
+    if (message.kind == cluster::Kind::expelled && message.to == incarnation_) {
+        expelled_ = true;
+        known_ = std::max(known_, message.life);
+    }
     node_->receive(from, message, payload, now_);
 }
 

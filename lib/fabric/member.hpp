@@ -127,6 +127,7 @@ private:
     Config config_;
     PartMemory memory_;
     cluster::Incarnation incarnation_ = 0;
+    cluster::Incarnation known_ = 0;  ///< the highest of this node's that others have told of
     std::unique_ptr<UcxNetwork> network_;
     std::unique_ptr<cluster::Node> node_;
     std::string network_text_;

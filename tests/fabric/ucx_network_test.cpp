@@ -1,4 +1,5 @@
 #include "fabric/ucx_network.hpp"
+#include "fabric/member.hpp"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -876,6 +877,56 @@ TEST_F(UcxNetworkWithChild, EndsAlthoughSomebodyTakesNothing) {
     const TimeNs begin = monotonic_ns();
     leave_together(members);
     EXPECT_LT(monotonic_ns() - begin, silence_ns);  // nobody waits until it is expelled
+}
+
+/// A node that stays, in its first life, and another one that was there in `life` and has left.
+std::deque<Member> one_that_has_seen(const std::vector<std::string>& addresses, NodeId other, Incarnation life) {
+    std::deque<Member> members;
+    members.emplace_back(config_of(addresses, 1 - other, 1));
+    members.emplace_back(config_of(addresses, other, life));
+    EXPECT_TRUE(all_up(members));
+    std::thread leaving([&] { members[1].network.reset(); });
+    while (!members[0].witness.has_logged("down " + std::to_string(other) + "." + std::to_string(life)))
+        members[0].network->progress(monotonic_ns());
+    leaving.join();
+    return members;
+}
+
+TEST_F(UcxNetworkTest, TellsWhoBeginsAnEarlierLifeHowFarItWas) {
+    const auto addresses = free_addresses(2);
+    ASSERT_FALSE(addresses.empty());
+    for (const Incarnation life : {3U, 10U}) {
+        for (const NodeId returns : {NodeId{0}, NodeId{1}}) {
+            std::deque<Member> members = one_that_has_seen(addresses, returns, 10);
+            members.emplace_back(config_of(addresses, returns, life));
+            const std::string expelled = "expelled by " + std::to_string(1 - returns);
+            ASSERT_TRUE(wait_until(members, [&] { return members[2].witness.has_logged(expelled); })) << returns;
+            EXPECT_EQ(members[2].witness.taken.back().message.life, 10U) << returns;
+            leave_together(members);
+        }
+    }
+}
+
+TEST_F(UcxNetworkTest, AMemberWhoseClockIsBehindComesBackAllTheSame) {
+    const auto addresses = free_addresses(2);
+    ASSERT_FALSE(addresses.empty());
+    constexpr Incarnation later = 1U << 31U;  // of years to come
+    for (const NodeId returns : {NodeId{0}, NodeId{1}}) {
+        std::deque<Member> members = one_that_has_seen(addresses, returns, later);
+        fabric::Member::Config config{.network = config_of(addresses, returns)};
+        config.settings.nodes = 2;
+        config.settings.readouts.insert(returns);
+        config.settings.builders.insert(1 - returns);
+        config.settings.managers.insert(1 - returns);
+        fabric::Member back(config);
+        back.start();
+        const std::string up = "up " + std::to_string(returns) + "." + std::to_string(later + 1);
+        EXPECT_TRUE(wait_until(members, [&] { return members[0].witness.has_logged(up); })) << returns;
+        std::thread leaving([&] { back.join(); });
+        const std::string down = "down " + std::to_string(returns) + "." + std::to_string(later + 1);
+        EXPECT_TRUE(wait_until(members, [&] { return members[0].witness.has_logged(down); })) << returns;
+        leaving.join();
+    }
 }
 
 TEST_F(UcxNetworkTest, WakesWhoWaits) {

@@ -97,7 +97,7 @@ json cluster() {
         {"callers_refused", 55},
         {"nodes",
          {{{"name", "ru0"}, {"role", "readout"}, {"up", true}}, {{"name", "bu1"}, {"role", "builder"}, {"up", false}}}},
-        {"lost_blocks", {{"builder_down", 31}, {"nothing_held", 32}}},
+        {"lost_blocks", {{"builder_down", 31}, {"nothing_held", 32}, {"node_down", 33}, {"late", 34}}},
         {"manager", {{"manages", true}, {"assigned", 53}, {"assigned_again", 54}}},
         {"readout",
          {{"parts", {{"offered", 33}, {"handed_over", 34}, {"not_held", 35}, {"too_late", 36}, {"held", 37}}},
@@ -260,6 +260,7 @@ TEST(Metrics, HaveTheRestOfTheDocument) {
     EXPECT_EQ(at("weir_cluster_blocks_given_out_again_total"), 54);
     EXPECT_EQ(at("weir_cluster_lives"), 2);
     EXPECT_EQ(at("weir_cluster_lost_blocks{cause=\"nothing_held\"}"), 32);
+    EXPECT_EQ(at("weir_cluster_lost_blocks{cause=\"late\"}"), 34);
     EXPECT_EQ(at("weir_cluster_parts_offered_total"), 33);
     EXPECT_EQ(at("weir_cluster_parts_not_held_total"), 35);
     EXPECT_EQ(at("weir_cluster_parts_too_late_total"), 36);

@@ -114,7 +114,7 @@ def builder():
     return running(cluster={
         "node": "bu0", "role": "builder", "block": 16, "lives": 1, "callers_refused": 0, "settled": 58900,
         "nodes": [{"name": name, "role": role, "up": up} for name, role, up in nodes],
-        "lost_blocks": {"builder_down": 7, "nothing_held": 0},
+        "lost_blocks": {"builder_down": 7, "nothing_held": 0, "node_down": 2, "late": 1},
         "manager": {"manages": True, "assigned": 58912, "assigned_again": 5, "committed": 58900, "lost": 7},
         "builder": {"blocks": {"assigned": 29460, "complete": 28250, "incomplete": 1207, "empty": 0, "in_hand": 3, "open_highest": 16},
                     "readouts": [{"node": name, "received": 29457 - sum(causes), "received_late": 0, "missing": dict(zip(("node_down", "not_held", "late"), causes))}
@@ -126,7 +126,7 @@ def manager():
     """A node that does nothing but manage, and from which a readout node has gone away."""
     document = builder()
     kept = {key: document[key] for key in ("api", "version", "host", "name", "time", "generation")}
-    cluster = {**document["cluster"], "node": "ma", "role": "manager", "lost_blocks": {"builder_down": 0, "nothing_held": 0}}
+    cluster = {**document["cluster"], "node": "ma", "role": "manager", "lost_blocks": {"builder_down": 0, "nothing_held": 0, "node_down": 0, "late": 0}}
     del cluster["builder"]
     return {**kept, "status": {"state": "running", "mode": "run", "since_s": None, "error": ""}, "command": {"allowed": []}, "config": {}, "run": None, "runs": [],
             "cluster": cluster}
@@ -137,7 +137,7 @@ def readout():
     nodes = [("ru0", "readout"), ("bu0", "builder"), ("bu1", "builder")]
     return running(cluster={
         "node": "ru0", "role": "readout", "block": 16, "lives": 1, "settled": 58900, "nodes": [{"name": name, "role": role, "up": True} for name, role in nodes],
-        "lost_blocks": {"builder_down": 0, "nothing_held": 0},
+        "lost_blocks": {"builder_down": 0, "nothing_held": 0, "node_down": 0, "late": 0},
         "readout": {"parts": {"offered": 58920, "handed_over": 58912, "not_held": 0, "too_late": 0, "held": 12, "held_highest": 40},
                     "builders": [{"node": "bu0", "handed_over": 29460}, {"node": "bu1", "handed_over": 29452}],
                     "events": {"too_late": 0, "left": 0}, "memory": {"used": 1 << 20, "highest": 1 << 22, "bound": 1 << 30, "waited_s": 0.0}}})

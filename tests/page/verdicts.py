@@ -11,10 +11,10 @@ def _failed(name, error):
     return document
 
 
-def _manager(builder_down=0, nothing_held=0, away=(), manages=True):
+def _manager(builder_down=0, nothing_held=0, node_down=0, late=0, away=(), manages=True):
     document = copy.deepcopy(documents.made("manager"))
     cluster = document["cluster"]
-    cluster["lost_blocks"] = {"builder_down": builder_down, "nothing_held": nothing_held}
+    cluster["lost_blocks"] = {"builder_down": builder_down, "nothing_held": nothing_held, "node_down": node_down, "late": late}
     cluster["manager"]["manages"] = manages
     for node in cluster["nodes"]:
         node["up"] = node["name"] not in away
@@ -35,7 +35,7 @@ def table():
         ("failed", _failed("idle", "the disk is full"), "lost", "No run: the disk is full", "The last command failed"),
         ("a node is away", made("manager"), "unknown", "Not here: ru1", given_out),
         ("two are away", _manager(away=("ru1", "bu0")), "unknown", "Not here: ru1, bu0", given_out),
-        ("blocks are lost", _manager(builder_down=1, nothing_held=1, away=("ru1",)), "lost", "2 blocks lost whole", given_out),
+        ("blocks are lost", _manager(builder_down=1, nothing_held=1, node_down=1, late=1, away=("ru1",)), "lost", "4 blocks lost whole", given_out),
         ("a block is lost", _manager(builder_down=1), "lost", "1 block lost whole", given_out),
         ("many are lost", _manager(nothing_held=1234), "lost", "1,234 blocks lost whole", given_out),
         ("manages", _manager(), "idle", "All nodes are here, and this one manages", given_out),

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "store/creation_lock.hpp"
 #include "store/file.hpp"
 #include "store/paced_source.hpp"
 #include "store/pcapng_file.hpp"
@@ -100,13 +101,22 @@ WholePart whole_frames(const PacedSource& source) {
     return part;
 }
 
+/// Not open if another program has its lock, or has dealt with it.
+File lock_leftover(const std::filesystem::path& hidden, const std::filesystem::path& final_path) {
+    const CreationLock alone(hidden.parent_path());
+    if (is_there(final_path)) throw core::RunError(fmt::format("{} exists already", final_path.string()));
+    if (alone.is_taken() || !is_there(hidden)) return {};
+    File file = File::open_to_mend(hidden);
+    if (!file.try_lock() || !file.is_whole(0)) return {};
+    return file;
+}
+
 }  // namespace
 
 std::optional<Recovered> recover_capture(const std::filesystem::path& final_path, const ReadPace& pace) {
     const std::filesystem::path hidden = hidden_path(final_path);
-    if (is_there(final_path)) throw core::RunError(fmt::format("{} exists already", final_path.string()));
-    File file = File::open_to_mend(hidden);
-    if (!file.try_lock()) return {};
+    File file = lock_leftover(hidden, final_path);
+    if (!file.is_open()) return {};
     try {
         const PacedSource source(file, pace);
         const std::uint64_t size = file.size();

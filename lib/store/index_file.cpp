@@ -12,11 +12,6 @@
 
 namespace weir::store {
 
-IndexFile::IndexFile(const std::filesystem::path& path, std::uint64_t run_tag)
-    : file_(File::create(path)), run_tag_(run_tag) {
-    file_.lock();
-}
-
 IndexFile::IndexFile(File file, std::uint64_t run_tag) : file_(std::move(file)), run_tag_(run_tag) {
     if (!file_.truncate(0)) throw core::RunError(write_error_text("cannot empty", file_.path(), errno));
 }

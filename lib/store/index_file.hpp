@@ -17,10 +17,8 @@ public:
     static constexpr std::size_t entries_per_block = 2048;
 
     IndexFile() = default;
-    /// `run_tag`: stamped into each block. Throws core::RunError if the file exists or cannot be created; so do the
-    /// others if they fail.
-    IndexFile(const std::filesystem::path& path, std::uint64_t run_tag);
-    /// Writes the index anew into a file that is open and locked. Throws core::RunError if it cannot be emptied.
+    /// Writes the index anew into a file that is open and locked. `run_tag`: stamped into each block. Throws
+    /// core::RunError if it cannot be emptied; so do the others if they fail.
     IndexFile(File file, std::uint64_t run_tag);
 
     /// Adds one block; `version`: of the run. At most entries_per_block.

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "store/creation_lock.hpp"
 #include "store/run_path.hpp"
 
 namespace weir::store {
@@ -35,11 +36,12 @@ struct PcapngFile::Compressor {
 PcapngFile::PcapngFile(std::filesystem::path path, const PcapngSection& section,
                        std::span<const PcapngInterface> interfaces)
     : path_(std::move(path)), hidden_(hidden_path(path_)) {
-    std::error_code error;
-    if (std::filesystem::exists(std::filesystem::symlink_status(path_, error)))
-        throw core::RunError(fmt::format("{} exists already", path_.string()));
-    file_ = File::create(hidden_);
-    file_.lock();  // nobody may take it for the leftover of a killed program
+    {
+        const CreationLock alone(hidden_.parent_path());
+        if (is_there(path_)) throw core::RunError(fmt::format("{} exists already", path_.string()));
+        file_ = File::create(hidden_);
+        file_.lock();  // nobody may take it for the leftover of a killed program
+    }
     if (path_.extension() == ".zst") compressor_ = std::make_unique<Compressor>();
     buffer_.resize(flush_bytes);
     append_block(block_, section);
@@ -93,6 +95,7 @@ void PcapngFile::close() {
     if (failed_ && !file_.truncate(written_)) {
         throw core::RunError(fmt::format("{} could not be cut to what is whole of it", hidden_.string()));
     }
+    const CreationLock alone(hidden_.parent_path());  // its own goes before the name comes
     file_.close();
     rename_new(hidden_, path_);
 }

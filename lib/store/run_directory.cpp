@@ -3,12 +3,12 @@
 
 #include <fmt/core.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <cerrno>
 #include <span>
 
 #include "core/error.hpp"
+#include "store/creation_lock.hpp"
 #include "store/manifest.hpp"
 #include "store/run_path.hpp"
 
@@ -26,9 +26,6 @@ void refuse_existing(const std::filesystem::path& final_path) {
 
 /// Says whose the directory in the way is, and what can be done.
 [[noreturn]] void throw_taken(const std::filesystem::path& hidden, const std::filesystem::path& final_path) {
-    // Who has just created it takes its lock a moment later.
-    constexpr timespec moment{0, 50'000'000};
-    if (!is_being_written(hidden)) ::nanosleep(&moment, nullptr);
     if (is_being_written(hidden))
         throw core::RunError(fmt::format("{} exists already: another weir is writing a run to {}; choose another path",
                                          hidden.string(), final_path.string()));
@@ -58,41 +55,52 @@ bool is_being_written(const std::filesystem::path& run_directory) {
     return is_locked(run_directory / index_name) || is_locked(run_directory / writing_name);
 }
 
-RunDirectory::RunDirectory(const std::filesystem::path& final_path)
+RunDirectory::RunDirectory(const std::filesystem::path& final_path, std::string_view locked_name)
     : final_path_(without_slash(final_path)), path_(hidden_path(final_path_)) {
     if (!final_path_.has_filename() || final_path_.filename() == "." || final_path_.filename() == "..")
         throw core::RunError(
             fmt::format("cannot write a run to \"{}\": not a name for a new directory", final_path_.string()));
+    const CreationLock alone(final_path_.parent_path());
     refuse_existing(final_path_);
-    if (::mkdir(path_.c_str(), 0755) != 0) {
-        const int error_number = errno;
-        if (error_number == EEXIST) throw_taken(path_, final_path_);
-        const std::filesystem::path folder =
-            final_path_.has_parent_path() ? final_path_.parent_path() : std::filesystem::path(".");
-        if (error_number == ENOENT && is_there(folder))  // as /proc and /sys say it
-            throw core::RunError(fmt::format("cannot write a run to {}: the file system of {} takes no new directories",
-                                             final_path_.string(), folder.string()));
-        if (error_number == ENOENT)
-            throw core::RunError(
-                fmt::format("cannot write a run to {}: there is no directory {}; is its file system mounted?",
-                            final_path_.string(), final_path_.parent_path().string()));
-        throw core::RunError(write_error_text("cannot create", path_, error_number));
-    }
+    create();
     try {
         // A run may have got its final name between the look and the mkdir; from now on none can.
         refuse_existing(final_path_);
         directory_ = Directory(path_);
+        locked_ = File::create(file(locked_name));
+        locked_.lock();
     } catch (const core::RunError&) {
         remove();
         throw;
     }
 }
 
-RunDirectory RunDirectory::adopt(const std::filesystem::path& final_path) {
+void RunDirectory::create() {
+    if (::mkdir(path_.c_str(), 0755) == 0) return;
+    const int error_number = errno;
+    if (error_number == EEXIST) throw_taken(path_, final_path_);
+    const std::filesystem::path folder =
+        final_path_.has_parent_path() ? final_path_.parent_path() : std::filesystem::path(".");
+    if (error_number == ENOENT && is_there(folder))  // as /proc and /sys say it
+        throw core::RunError(fmt::format("cannot write a run to {}: the file system of {} takes no new directories",
+                                         final_path_.string(), folder.string()));
+    if (error_number == ENOENT)
+        throw core::RunError(
+            fmt::format("cannot write a run to {}: there is no directory {}; is its file system mounted?",
+                        final_path_.string(), final_path_.parent_path().string()));
+    throw core::RunError(write_error_text("cannot create", path_, error_number));
+}
+
+std::optional<RunDirectory> RunDirectory::adopt(const std::filesystem::path& final_path, std::string_view locked_name) {
     RunDirectory run;
     run.final_path_ = without_slash(final_path);
     run.path_ = hidden_path(run.final_path_);
+    const CreationLock alone(run.final_path_.parent_path());
+    if (alone.is_taken() || !is_there(run.path_)) return {};
     run.directory_ = Directory(run.path_);
+    if (is_there(run.final_path_)) throw core::RunError(fmt::format("{} exists already", run.final_path_.string()));
+    run.locked_ = File::open_to_mend(run.file(locked_name));
+    if (!run.locked_.try_lock() || !run.locked_.is_whole(0)) return {};
     return run;
 }
 
@@ -120,7 +128,13 @@ void RunDirectory::publish_manifest(const std::string& text) {
     directory_.sync();
 }
 
-void RunDirectory::publish_run() {
+void RunDirectory::publish_run(std::string_view done_with) {
+    const CreationLock alone(final_path_.parent_path());
+    if (!done_with.empty()) {
+        std::error_code error;
+        std::filesystem::remove(file(done_with), error);
+        directory_.sync();
+    }
     rename_new(path_, final_path_);
     path_ = final_path_;
 }

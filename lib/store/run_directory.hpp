@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "store/file.hpp"
 
@@ -24,20 +25,26 @@ bool is_being_written(const std::filesystem::path& run_directory);
 
 class RunDirectory {
 public:
-    /// Creates `.NAME.part` beside `final_path`. Throws core::RunError if that or the final path exists, however close
-    /// another program may come, or if it cannot be created.
-    explicit RunDirectory(const std::filesystem::path& final_path);
-    /// The hidden directory of a run to `final_path` that somebody left. Throws core::RunError if it is not there.
-    [[nodiscard]] static RunDirectory adopt(const std::filesystem::path& final_path);
+    /// Creates `.NAME.part` beside `final_path`, and in it the file that is locked for as long as the run is written.
+    /// Throws core::RunError if that or the final path exists, however close another program may come, or if it cannot
+    /// be created.
+    RunDirectory(const std::filesystem::path& final_path, std::string_view locked_name);
+    /// The hidden directory of a run to `final_path` that somebody left, with its lock; nothing if another program has
+    /// that, or has dealt with it. Throws core::RunError if the final path exists.
+    [[nodiscard]] static std::optional<RunDirectory> adopt(const std::filesystem::path& final_path,
+                                                           std::string_view locked_name);
 
+    /// That file, for whoever writes the run: the lock ends with it.
+    [[nodiscard]] File take_locked() { return std::move(locked_); }
     /// Sets room aside for what close() needs. Throws core::RunError if the disk is full already.
     void set_room_aside(std::uint64_t bytes);
     /// Gives that room back to the file system.
     void release_room() noexcept;
 
-    /// Gives the manifest its name, which says that everything else is there and synced; then the run its own.
+    /// Gives the manifest its name, which says that everything else is there and synced.
     void publish_manifest(const std::string& text);
-    void publish_run();
+    /// Gives the run its own name. `done_with`: a file in it that goes first.
+    void publish_run(std::string_view done_with = {});
     /// The run is over before it began: takes everything away again.
     void remove() noexcept;
 
@@ -52,10 +59,12 @@ public:
 
 private:
     RunDirectory() = default;
+    void create();
 
     std::filesystem::path final_path_;
     std::filesystem::path path_;
     Directory directory_;
+    File locked_;
 };
 
 }  // namespace weir::store

@@ -51,12 +51,12 @@ struct SegmentScan {
 
 class Recovery {
 public:
-    Recovery(const RunContents& run, RunDirectory directory, File lock, const ReadPace& pace)
-        : run_(run), directory_(std::move(directory)), lock_(std::move(lock)), pace_(pace) {}
+    Recovery(const RunContents& run, RunDirectory directory, const ReadPace& pace)
+        : run_(run), directory_(std::move(directory)), pace_(pace) {}
 
     Recovered execute() {
         check_names();
-        IndexFile index(std::move(lock_), *run_.run_tag);
+        IndexFile index(directory_.take_locked(), *run_.run_tag);
         for (std::uint32_t i = 0; i < run_.segments.size(); ++i) {
             const SegmentScan segment = whole_segment(i);
             take_note(i, segment);
@@ -192,7 +192,6 @@ private:
 
     const RunContents& run_;
     RunDirectory directory_;
-    File lock_;
     const ReadPace& pace_;
     json listed_ = json::array();
     std::uint64_t events_ = 0;
@@ -227,11 +226,10 @@ bool holds_nothing(const std::filesystem::path& hidden) {
 }  // namespace
 
 std::optional<Recovered> recover_run(const std::filesystem::path& final_path, const ReadPace& pace) {
-    RunDirectory directory = RunDirectory::adopt(final_path);
+    std::optional<RunDirectory> adopted = RunDirectory::adopt(final_path, index_name);
+    if (!adopted) return {};
+    RunDirectory& directory = *adopted;
     const std::filesystem::path hidden = directory.path();
-    if (is_there(final_path)) throw core::RunError(fmt::format("{} exists already", final_path.string()));
-    File lock = File::open_to_mend(hidden / index_name);
-    if (!lock.try_lock()) return {};
     try {
         if (holds_nothing(hidden)) {
             directory.remove();
@@ -245,7 +243,7 @@ std::optional<Recovered> recover_run(const std::filesystem::path& final_path, co
             const std::uint64_t events = number_at(run.manifest, "events").value_or(0);
             return Recovered{directory.path(), fmt::format("{}; it had all but its name", event_count_text(events))};
         }
-        return Recovery(run, std::move(directory), std::move(lock), pace).execute();
+        return Recovery(run, std::move(directory), pace).execute();
     } catch (const ReadingStopped&) {
         return {};
     } catch (const std::filesystem::filesystem_error& error) {

@@ -29,7 +29,7 @@ std::uint64_t random_tag() {
 
 }  // namespace
 
-RunWriter::RunWriter(const Config& config) : config_(config), directory_(config.path) {
+RunWriter::RunWriter(const Config& config) : config_(config), directory_(config.path, index_name) {
     run_tag_ = random_tag();
     created_ns_ = core::clock_ns(CLOCK_REALTIME);
     now_ns_ = last_sync_ns_ = core::clock_ns(CLOCK_MONOTONIC);
@@ -37,7 +37,7 @@ RunWriter::RunWriter(const Config& config) : config_(config), directory_(config.
     if (config_.files > 1) config_.version = std::max(config_.version, format_version_reduced);
     lanes_.reserve(config_.files);  // they stay where they are
     try {
-        index_ = IndexFile(directory_.file(index_name), run_tag_);
+        index_ = IndexFile(directory_.take_locked(), run_tag_);
         directory_.set_room_aside(room_for_the_end_bytes);
         method_ = WriteMethod({config_.direct, config_.uring, config_.queue_depth, config_.files, config_.tamper},
                               directory_);

@@ -68,6 +68,8 @@ public:
         }
         // A block of a pcapng file that is larger than any packet is more than the reader takes at once.
         if (refused.find("are read") != std::string::npos) return {};
+        // libpcap passes over it; its byte order and version count for the reader, as the format has it.
+        if (is_pcapng() && has_section_ahead_of_interfaces()) return {};
         // Another interface of it may be Ethernet.
         if (is_pcapng() && other_link_) return {};
         if ((handle_ == nullptr) != (reader == nullptr))
@@ -107,6 +109,23 @@ public:
 
 private:
     [[nodiscard]] bool is_pcapng() const { return bytes_[0] == std::byte{0x0a}; }
+    /// A second section header before the first interface is described.
+    [[nodiscard]] bool has_section_ahead_of_interfaces() const {
+        constexpr std::uint32_t section = 0x0a0d0d0a;
+        constexpr std::uint32_t swapped_order = 0x4d3c2b1a;
+        if (bytes_.size() < 12) return false;
+        std::uint32_t order = 0;
+        std::memcpy(&order, bytes_.data() + 8, sizeof order);
+        const auto number = [&](std::size_t at) {
+            std::uint32_t value = 0;
+            std::memcpy(&value, bytes_.data() + at, sizeof value);
+            return order == swapped_order ? __builtin_bswap32(value) : value;
+        };
+        std::size_t at = number(4);
+        while (at + 8 <= bytes_.size() && number(at) != 1 && number(at) != section && number(at + 4) != 0)
+            at += number(at + 4);
+        return at + 8 <= bytes_.size() && number(at) == section;
+    }
     /// Of what the reader leaves to libpcap it returns no zeros, not even one record of them; but times before 1970,
     /// which become 0.
     [[nodiscard]] bool is_of_own_parser() const {
@@ -117,7 +136,7 @@ private:
         for (;;) {
             const int got = pcap_next_ex(handle_, &header, &data);
             const bool zeros =
-                got == 1 && header->caplen + header->len == 0 && header->ts.tv_sec == 0 && header->ts.tv_usec == 0;
+                got == 1 && (header->caplen | header->len) == 0 && header->ts.tv_sec == 0 && header->ts.tv_usec == 0;
             if (!zeros || zeros_too || is_pcapng()) return got;
         }
     }

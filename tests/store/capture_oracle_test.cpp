@@ -85,6 +85,18 @@ TEST(CaptureOracle, AllBlocksOfPcapngAreRead) {
     }
 }
 
+/// libpcap opens such a file, and does not look at the second section.
+TEST(CaptureOracle, ASectionAheadOfTheInterfacesCountsForTheReaderAlone) {
+    test::Builder section(false);
+    section.u32(0x1a2b3c4d).u16(1).u16(0).number(~0ULL, 8);
+    test::Builder damaged(false);
+    damaged.u32(0x1ad1c44d).u16(1).u16(0).number(~0ULL, 8);
+    const Bytes file = join({block(false, 0x0a0d0d0a, section.bytes), block(false, 0x0a0d0d0a, damaged.bytes),
+                             interface(false, {}), enhanced(false, 0, 1, frame_of(40, 2), {})});
+    EXPECT_EQ(disagreement(span_of(file)), "");
+    EXPECT_THROW(CaptureReader(std::make_unique<MemoryStream>(span_of(file)), "test"), core::RunError);
+}
+
 TEST(CaptureOracle, TheCapturesOfTheseTests) {
     unsigned compared = 0;
     for (const auto& entry : std::filesystem::directory_iterator(weir::test::source_root() / "tests/captures")) {

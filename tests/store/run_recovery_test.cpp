@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "core/error.hpp"
 #include "store/capture_recovery.hpp"
+#include "store/creation_lock.hpp"
 #include "store/leftovers.hpp"
 #include "store/manifest.hpp"
 #include "store/pcapng_file.hpp"
@@ -244,6 +247,18 @@ TEST_P(RunRecovery, LeavesARunAloneThatIsBeingWritten) {
     EXPECT_FALSE(RunReader(final_).manifest().contains(interrupted_key));
 }
 
+/// As another program has it between the directory and its lock.
+TEST_P(RunRecovery, LeavesARunAloneThatIsBeingCreated) {
+    std::filesystem::create_directory(hidden_);
+    {
+        const CreationLock creating(directory_.path());
+        EXPECT_FALSE(recover_run(final_, {}).has_value());
+        EXPECT_TRUE(std::filesystem::is_empty(hidden_));
+    }
+    EXPECT_EQ(recover_run(final_, {})->holds, "nothing");
+    EXPECT_FALSE(is_there(hidden_));
+}
+
 TEST_P(RunRecovery, OneWithAManifestOnlyGetsItsName) {
     {
         RunWriter writer(config());
@@ -371,6 +386,39 @@ TEST_P(CaptureRecovery, LeavesOneAloneThatIsBeingWritten) {
     EXPECT_FALSE(recover_capture(final_, {}).has_value());
     file.close();
     EXPECT_TRUE(is_there(final_));
+}
+
+TEST_P(CaptureRecovery, LeavesOneAloneThatIsBeingCreated) {
+    write_file(hidden_, {});
+    {
+        const CreationLock creating(directory_.path());
+        EXPECT_FALSE(recover_capture(final_, {}).has_value());
+        EXPECT_TRUE(is_there(hidden_));
+    }
+    EXPECT_EQ(recover_capture(final_, {})->holds, "nothing");
+    EXPECT_FALSE(recover_capture(final_, {}).has_value()) << "somebody else has dealt with it";
+    EXPECT_FALSE(is_there(hidden_));
+}
+
+/// While files are created and closed, somebody looks for leftovers all the time.
+TEST_P(CaptureRecovery, NeverTakesAFileAwayFromAWriter) {
+    std::atomic<bool> done = false;
+    std::thread other([&] {
+        while (!done) {
+            try {
+                static_cast<void>(recover_capture(final_, {}));
+            } catch (const core::RunError&) {  // the final file is there
+            }
+        }
+    });
+    const PcapngInterface interface;
+    for (int i = 0; i < 2000; ++i) {
+        PcapngFile file(final_, {}, std::span(&interface, 1));
+        EXPECT_NO_THROW(file.close());
+        EXPECT_TRUE(std::filesystem::remove(final_));
+    }
+    done = true;
+    other.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, CaptureRecovery, testing::Values(".pcapng", ".pcapng.zst"),

@@ -49,10 +49,9 @@ void unmark(const std::filesystem::path& path, std::string_view interrupted) {
 }  // namespace
 
 std::optional<Recovered> recover_run(const std::filesystem::path& final_path, const ReadPace& pace) {
-    RunDirectory directory = RunDirectory::adopt(final_path);
-    if (is_there(final_path)) throw core::RunError(fmt::format("{} exists already", final_path.string()));
-    File lock = File::open_to_mend(directory.file(writing_name));
-    if (!lock.try_lock()) return {};
+    std::optional<RunDirectory> adopted = RunDirectory::adopt(final_path, writing_name);
+    if (!adopted) return {};
+    RunDirectory& directory = *adopted;
     try {
         const std::vector<std::filesystem::path> files = data_files(directory.path());
         for (const std::filesystem::path& file : files) {
@@ -62,9 +61,7 @@ std::optional<Recovered> recover_run(const std::filesystem::path& final_path, co
         const std::filesystem::path master = directory.file(master_file_name);
         unmark(master, "the run was interrupted, and closed by the next start");
         directory.release_room();
-        std::filesystem::remove(directory.file(writing_name));
-        directory.sync();
-        directory.publish_run();
+        directory.publish_run(writing_name);
         directory.sync_parent();
         return Recovered{directory.path(), fmt::format("{} data file{}, up to what was flushed last", files.size(),
                                                        files.size() == 1 ? "" : "s")};

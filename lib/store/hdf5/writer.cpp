@@ -26,10 +26,9 @@ constexpr std::string_view master_part_name = "master.h5.part";
 
 }  // namespace
 
-Writer::Writer(const Config& config) : config_(config), directory_(config.path) {
+Writer::Writer(const Config& config) : config_(config), directory_(config.path, writing_name) {
     try {
-        lock_ = File::create(directory_.file(writing_name));
-        lock_.lock();
+        lock_ = directory_.take_locked();
         directory_.set_room_aside(room_for_the_end_bytes);
         nlohmann::json start = nlohmann::json::parse(config_.start_json, nullptr, false);
         if (start.is_discarded()) start = nullptr;
@@ -344,10 +343,7 @@ void Writer::close(const nlohmann::json& manifest_extra) {
         if (manifest_extra.is_object()) content.closing = manifest_extra;
         write_master_file(content);
     }
-    std::error_code error;
-    std::filesystem::remove(directory_.file(writing_name), error);
-    directory_.sync();
-    directory_.publish_run();
+    directory_.publish_run(writing_name);
     closed_ = true;
     lock_.close();
     directory_.sync_parent();

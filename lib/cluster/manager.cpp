@@ -11,6 +11,8 @@ constexpr core::TimeNs settle_interval_ns = 100 * core::ns_per_ms;
 constexpr Block settle_blocks = 64;
 /// Settings::barrier: for the blocks of a round. Where they take longer the network is not what is short.
 constexpr core::TimeNs round_wait_ns = 50 * core::ns_per_ms;
+/// Who manages next does not know of a shorter gap whether it is one, or whether who had its parts has died.
+constexpr Block gap_min_after_reign = 1024;
 
 }  // namespace
 
@@ -50,7 +52,13 @@ bool Manager::report(NodeId node, const Report& report, core::TimeNs now) {
     if (known.reported) return true;
     const bool has_history = !report.open.empty() || !report.committed.empty() || !report.done.empty();
     if (!collecting_ && has_history) return false;  // its blocks have been given to others
-    known = {true, report.first, report.ready, report.ended, report.credits, 0, 0};
+    known = {.reported = true,
+             .first = report.ready > 0 ? report.first : ~Block{0},
+             .ready = report.ready,
+             .ended = report.ended,
+             .credits = report.credits};
+    known.told.add(0, report.ready);
+    known.gaps.add(report.gaps);
     ready_ = std::max(ready_, report.ready);
     credits_ += report.credits;
     any_ended_ |= report.ended;
@@ -116,17 +124,34 @@ void Manager::find_again() {
         }
     if (!released.empty()) next_ = std::max(next_, *released.rbegin() + 1);
     begun_ = next_ > 0;
-    for (Block block = settled_; block < next_; ++block) {
-        if (blocks_.contains(block)) continue;
+    give_again_or_skip(released);
+    reports_.clear();
+}
+
+/// Blocks that were given out, and that no builder says it has.
+void Manager::give_again_or_skip(const std::set<Block>& released) {
+    for (Block block = settled_; block < next_;) {
+        if (blocks_.contains(block)) {
+            ++block;
+            continue;
+        }
         // Released by a builder that is not there any more: it was built.
         if (released.contains(block)) {
             if (settings_.keep == Keep::assembled) lose(block, LossCause::builder_down);
-            end_block(block);
+            end_block(block++);
+            continue;
+        }
+        bool is_known = true;
+        Block end = std::min(end_of_gap(block, is_known), next_);
+        if (const auto at = blocks_.upper_bound(block); at != blocks_.end()) end = std::min(end, at->first);
+        if (const auto at = released.upper_bound(block); at != released.end()) end = std::min(end, *at);
+        if (end - block >= gap_min_after_reign) {
+            skipped_.add(block, end);
+            block = end;
         } else {
-            again_.insert(block);
+            again_.insert(block++);
         }
     }
-    reports_.clear();
 }
 
 void Manager::adopt(NodeId node, const Report& report) {
@@ -170,8 +195,12 @@ void Manager::hear(NodeId from, const Message& message) {
     const bool is_its_own = at != blocks_.end() && at->second.builder == from;
     switch (message.kind) {
         case Kind::ready:
-            known.first = message.first;
+            if (const Block held = message.gaps.empty() ? message.first : message.gaps.back(); held < message.block)
+                known.first = std::min(known.first, held);
+            known.told.add(message.first, message.block);
+            if (message.block > known.ready) known.behind_ns = 0;
             known.ready = std::max(known.ready, message.block);
+            known.gaps.add(message.gaps);
             known.ended |= message.ended;
             ready_ = std::max(ready_, known.ready);
             any_ended_ |= message.ended;
@@ -205,6 +234,7 @@ void Manager::hear(NodeId from, const Message& message) {
 
 void Manager::node_gone(NodeId node, core::TimeNs now) {
     credits_ -= nodes_[node].credits;
+    remember_what_it_had(nodes_[node]);
     ended_and_left_ |= nodes_[node].ended;
     nodes_[node] = {};
     if (const auto report = reports_.find(node); report != reports_.end()) report->second.open.clear();
@@ -251,7 +281,7 @@ void Manager::begin_blocks(core::TimeNs now) {
         all &= known.ready > 0 || known.ended;
         if (known.ready == 0) continue;
         any = true;
-        first = std::min(first, known.first);
+        first = std::min({first, known.first, known.ready});
     }
     if (!any) return;
     if (begin_by_ == 0) begin_by_ = now + settings_.timeout_ns;
@@ -298,8 +328,72 @@ bool Manager::next_builder() {
     return false;
 }
 
+/// Up to where nobody has a part; `block` itself: somebody has. `is_known` becomes false where a node that is there has
+/// not told so far. One that stands still is not waited for as long as another gets on; else there is no hurry, the
+/// detector may pause. Where no node is there to ask, nobody has.
+Block Manager::end_of_gap(Block block, bool& is_known) {
+    const Known& likely = nodes_[last_holder_];
+    const auto has = [block](const Known& known) {
+        return known.told.end_of(block) > block && known.gaps.end_of(block) == block;
+    };
+    if (is_there(last_holder_) && has(likely)) return block;
+    if (dead_had_.end_of(block) > block) return block;
+    Block end = dead_had_.begin_after(block);
+    bool goes_on = false;
+    bool all_stand = true;
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (!settings_.readouts.contains(node) || !is_there(node)) continue;
+        Known& known = nodes_[node];
+        if (has(known)) {
+            last_holder_ = node;
+            return block;
+        }
+        if (const Block its = known.gaps.end_of(block); its > block) {
+            goes_on |= !known.ended;
+            if (its < known.ready || !known.ended) end = std::min(end, its);
+        } else if (block < known.ready || !known.ended) {
+            if (known.behind_ns == 0) known.behind_ns = now_;
+            is_known = false;
+            all_stand &= now_ - known.behind_ns >= settings_.timeout_ns;
+        }
+    }
+    is_known |= goes_on && all_stand;
+    return std::max(block, end);
+}
+
+/// Blocks that only a node had which has gone are lost, and listed: a builder is given them.
+void Manager::remember_what_it_had(const Known& known) {
+    const std::vector<Block> told = known.told.list();
+    for (std::size_t i = 0; i < told.size(); i += 2)
+        for (Block block = std::max(next_, told[i]); block < told[i + 1];) {
+            const Block end = known.gaps.end_of(block);
+            const Block begin = std::min(known.gaps.begin_after(block), told[i + 1]);
+            if (end == block) dead_had_.add(block, begin);
+            block = end == block ? begin : end;
+        }
+}
+
+void Manager::skip_to(Block block) {
+    skipped_.add(next_, block);
+    next_ = block;
+    const Block builders = settings_.builders.size();
+    if (settings_.barrier && block / builders * builders > step_) step_to(block / builders * builders);
+}
+
+/// Whether there is a block that somebody has a part of; skips what nobody has.
+bool Manager::finds_next() {
+    while (next_ < ready_) {
+        bool is_known = true;
+        const Block end = end_of_gap(next_, is_known);
+        if (end == next_) return true;
+        if (!is_known) return false;
+        skip_to(std::min(end, ready_));
+    }
+    return false;
+}
+
 void Manager::give() {
-    while ((!again_.empty() || next_ < ready_) && next_builder()) {
+    while ((!again_.empty() || finds_next()) && next_builder()) {
         if (again_.empty()) {
             ++stats_.assigned;
             give_to(next_++, last_builder_);
@@ -352,13 +446,21 @@ Message Manager::settled_message(std::size_t losses_from) const {
 }
 
 void Manager::settle(core::TimeNs now, bool at_once) {
-    while (!blocks_.empty() && blocks_.begin()->first == settled_ && blocks_.begin()->second.stage == Stage::over) {
+    for (bool moved = true; moved;) {
+        moved = false;
+        if (const Block end = skipped_.end_of(settled_); end > settled_) settled_ = end, moved = true;
+        if (blocks_.empty() || blocks_.begin()->first != settled_ || blocks_.begin()->second.stage != Stage::over)
+            continue;
         blocks_.erase(blocks_.begin());
         ++settled_;
+        moved = true;
     }
     if (!at_once && settled_ - settled_told_ < settle_blocks && now - settled_told_at_ < settle_interval_ns) return;
     const NodeLife builder = waits_for();
     if (settled_ == settled_told_ && builder == waits_for_told_ && !at_once) return;
+    for (Known& known : nodes_) known.told.forget_before(settled_), known.gaps.forget_before(settled_);
+    skipped_.forget_before(settled_);
+    dead_had_.forget_before(settled_);
     const Message message = settled_message(losses_told_);
     for (NodeId node = 0; node < settings_.nodes; ++node)
         if (is_there(node)) mail_.to(node, message);
@@ -369,6 +471,7 @@ void Manager::settle(core::TimeNs now, bool at_once) {
 }
 
 void Manager::look(core::TimeNs now) {
+    now_ = now;
     if (collecting_) go_on_if_all_reported(now);
     if (collecting_ || ended_) return;
     begin_blocks(now);

@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "cluster/block_ranges.hpp"
 #include "cluster/mail.hpp"
 #include "cluster/peers.hpp"
 #include "cluster/settings.hpp"
@@ -49,12 +50,15 @@ private:
     };
     struct Known {
         bool reported = false;
-        Block first = 0;
+        Block first = ~Block{0};  ///< that it had a part of
         Block ready = 0;
         bool ended = false;
         std::uint32_t credits = 0;
-        Block reached = 0;         ///< step
-        NodeLife stands_with = 0;  ///< a builder that takes nothing from it; 0: none
+        BlockRanges told{};          ///< what it has told of: messages overtake each other
+        BlockRanges gaps{};          ///< of these, of which it has no part
+        core::TimeNs behind_ns = 0;  ///< others have been ahead of it since then, and were waiting; 0: nobody was
+        Block reached = 0;           ///< step
+        NodeLife stands_with = 0;    ///< a builder that takes nothing from it; 0: none
     };
 
     void claim(NodeId node);
@@ -65,6 +69,11 @@ private:
     void hear(NodeId from, const Message& message);
     void begin_blocks(core::TimeNs now);
     void give();
+    [[nodiscard]] bool finds_next();
+    [[nodiscard]] Block end_of_gap(Block block, bool& is_known);
+    void skip_to(Block block);
+    void remember_what_it_had(const Known& known);
+    void give_again_or_skip(const std::set<Block>& released);
     [[nodiscard]] bool next_builder();
     void give_to(Block block, NodeId builder);
     void tell(Block block, NodeId builder);
@@ -85,6 +94,8 @@ private:
     const Peers& peers_;
     Mail& mail_;
     std::vector<Known> nodes_;
+    core::TimeNs now_ = 0;
+    NodeId last_holder_ = 0;  ///< a readout node that had the last block
     bool collecting_ = true;
     core::TimeNs collect_by_ = 0;
     std::map<NodeId, Report> reports_;
@@ -94,6 +105,8 @@ private:
     core::TimeNs begin_by_ = 0;
 
     std::map<Block, Entry> blocks_;  ///< from settled_ up to next_
+    BlockRanges dead_had_;           ///< from next_ on: of which readout nodes had parts that have gone
+    BlockRanges skipped_;            ///< what nobody has a part of, from settled_ up to next_
     std::set<Block> again_;
     Block settled_;
     Block next_ = 0;

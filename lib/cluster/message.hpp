@@ -31,15 +31,16 @@ using Block = std::uint64_t;
 using Term = std::uint64_t;
 
 enum class Kind : std::uint8_t {
-    claim,      ///< manager to all: I manage. `term`, `gone`
-    report,     ///< the answer: what I have. `report`
-    hello,      ///< to a node that came, or whose claim is too old: `term`, `gone`, and `node` manages if `managed`;
-                ///< and to all when the run is over: `ended`
-    ready,      ///< readout to manager: blocks from `first` up to before `block` are here, or never will be
-    assign,     ///< manager to builder: `block` is yours; `members` have parts
-    request,    ///< builder, or manager where readouts push, to readout: send the part of `block` to `node`
-    part,       ///< readout to builder, with payload, or `part` says why there is none
-    finished,   ///< builder to manager: may I call `block` built? `empty`, and `part` says why
+    claim,     ///< manager to all: I manage. `term`, `gone`
+    report,    ///< the answer: what I have. `report`
+    hello,     ///< to a node that came, or whose claim is too old: `term`, `gone`, and `node` manages if `managed`;
+               ///< and to all when the run is over: `ended`
+    ready,     ///< readout to manager: blocks from `first` up to before `block` are here, or, as `gaps`, never will be.
+               ///< Others say the same of those before
+    assign,    ///< manager to builder: `block` is yours; `members` have parts
+    request,   ///< builder, or manager where readouts push, to readout: send the part of `block` to `node`
+    part,      ///< readout to builder, with payload, or `part` says why there is none
+    finished,  ///< builder to manager: may I call `block` built? `empty`, and `part` says why
     committed,  ///< the answer: it is yours for good
     done,       ///< builder to manager: `block` needs no memory any more
     release,    ///< builder to readout: the part of `block` is not needed any more
@@ -84,6 +85,7 @@ struct Report {
     Block first = 0;
     Block ready = 0;
     bool ended = false;
+    std::vector<Block> gaps;      ///< as in Message, from `settled` on
     std::vector<Block> released;  ///< parts that a builder has done with, from `settled` on
     // As a builder:
     std::uint32_t credits = 0;     ///< blocks that there is room for
@@ -116,6 +118,7 @@ struct Message {
     std::vector<NodeLife> up{};       ///< claim: who is there
     std::vector<NodeLife> gone{};     ///< claim, hello: lives that are over; 0: it never came
     std::vector<Loss> losses{};
+    std::vector<Block> gaps{};  ///< ready: first, and after the last, of each range of which the node has no part
     Report report{};
     bool operator==(const Message&) const = default;
 };

@@ -68,7 +68,8 @@ void put_report(Out& out, const Report& report) {
     out.put(static_cast<std::uint8_t>(report.ended));
     out.put(report.credits);
     out.put(report.settled);
-    for (const auto* list : {&report.released, &report.open, &report.committed, &report.done}) out.put_list(*list);
+    for (const auto* list : {&report.gaps, &report.released, &report.open, &report.committed, &report.done})
+        out.put_list(*list);
     out.put_list(report.empty);
     out.put_list(report.up);
     out.put_list(report.losses);
@@ -85,6 +86,12 @@ void check_losses(const std::vector<Loss>& losses) {
         if (loss.cause > LossCause::late) throw std::runtime_error("a loss of the cluster has no cause");
 }
 
+void check_gaps(const std::vector<Block>& gaps) {
+    for (std::size_t i = 0; i < gaps.size(); i += 2)
+        if (i + 1 == gaps.size() || gaps[i] >= gaps[i + 1])
+            throw std::runtime_error("a message of the cluster has a gap that is none");
+}
+
 /// What is used as a place in a list, or as the name of something.
 void check(const Message& message, NodeId nodes) {
     if (message.node >= nodes) throw std::runtime_error("a message of the cluster is about a node that there is not");
@@ -93,6 +100,8 @@ void check(const Message& message, NodeId nodes) {
     check_losses(message.losses);
     check_losses(message.report.losses);
     check_losses(message.report.empty);
+    check_gaps(message.gaps);
+    check_gaps(message.report.gaps);
 }
 
 Report get_report(In& in) {
@@ -102,7 +111,8 @@ Report get_report(In& in) {
     report.ended = in.get<std::uint8_t>() != 0;
     report.credits = in.get<std::uint32_t>();
     report.settled = in.get<Block>();
-    for (auto* list : {&report.released, &report.open, &report.committed, &report.done}) in.get_list(*list);
+    for (auto* list : {&report.gaps, &report.released, &report.open, &report.committed, &report.done})
+        in.get_list(*list);
     in.get_list(report.empty);
     in.get_list(report.up);
     in.get_list(report.losses);
@@ -112,8 +122,8 @@ Report get_report(In& in) {
 }  // namespace
 
 std::vector<std::byte> to_bytes(const Message& message) {
-    const bool lists =
-        !message.members.empty() || !message.up.empty() || !message.gone.empty() || !message.losses.empty();
+    const bool lists = !message.members.empty() || !message.up.empty() || !message.gone.empty() ||
+                       !message.losses.empty() || !message.gaps.empty();
     const bool reports = message.kind == Kind::report;
     const int flags = (message.ended ? ended : 0) | (message.empty ? empty : 0) | (message.late ? late : 0) |
                       (message.managed ? managed : 0) | (lists ? has_lists : 0) | (reports ? has_report : 0);
@@ -125,6 +135,7 @@ std::vector<std::byte> to_bytes(const Message& message) {
         out.put_list(message.up);
         out.put_list(message.gone);
         out.put_list(message.losses);
+        out.put_list(message.gaps);
     }
     if (reports) put_report(out, message.report);
     return out.bytes;
@@ -154,6 +165,7 @@ Message from_bytes(std::span<const std::byte> bytes, NodeId nodes) {
         in.get_list(message.up);
         in.get_list(message.gone);
         in.get_list(message.losses);
+        in.get_list(message.gaps);
     }
     if (has(has_report)) message.report = get_report(in);
     if (!in.is_empty()) throw std::runtime_error("a message of the cluster is too long");

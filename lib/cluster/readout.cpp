@@ -42,8 +42,8 @@ Readout::Stats& Readout::Stats::operator+=(const Stats& other) {
     return *this;
 }
 
-void Readout::tell_ready() {
-    Message message{.kind = Kind::ready, .ended = ended_, .block = ready_, .first = first_};
+void Readout::tell_ready(Block from, std::vector<Block> gap) {
+    Message message{.kind = Kind::ready, .ended = ended_, .block = ready_, .first = from, .gaps = std::move(gap)};
     mail_.to_manager(std::move(message));
 }
 
@@ -56,17 +56,22 @@ void Readout::offer(Block block, Payload payload) {
         held_[block].payload = payload;
         stats_.held_highest = std::max(stats_.held_highest, ++stats_.held);
     }
-    if (!begun_) first_ = block;
-    begun_ = true;
-    skip_to(block + 1);
+    move_on(block, block + 1);
 }
 
 void Readout::skip_to(Block block) {
-    if (block <= ready_) return;
-    if (!begun_) first_ = block;
+    move_on(block, block);
+}
+
+/// There is no part of anything from ready_ on up to before `from`.
+void Readout::move_on(Block from, Block to) {
+    if (!begun_) first_ = from;
     begun_ = true;
-    ready_ = block;
-    tell_ready();
+    if (to <= ready_) return;
+    std::vector<Block> gap;
+    if (from > ready_) gap = {ready_, from};
+    gaps_.add(gap);
+    tell_ready(std::exchange(ready_, to), std::move(gap));
     answer_wishes();
 }
 
@@ -81,7 +86,7 @@ void Readout::answer_wishes() {
 void Readout::close() {
     if (ended_) return;
     ended_ = true;
-    tell_ready();
+    tell_ready(ready_, {});
     answer_wishes();
 }
 
@@ -279,6 +284,7 @@ void Readout::release(Block block) {
 void Readout::settle(Block block) {
     if (block <= settled_) return;
     settled_ = block;
+    gaps_.forget_before(block);
     released_.erase(released_.begin(), released_.lower_bound(block));
     waiting_.erase(waiting_.begin(), waiting_.lower_bound(block));
     std::erase_if(turns_, [block](const Turn& turn) { return turn.block < block; });
@@ -322,6 +328,7 @@ void Readout::fill(Report& report) const {
     report.first = first_;
     report.ready = ready_;
     report.ended = ended_;
+    report.gaps = gaps_.list();
     report.released.assign(released_.begin(), released_.end());
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "cluster/block_ranges.hpp"
 #include "cluster/mail.hpp"
 #include "cluster/outlet.hpp"
 #include "cluster/peers.hpp"
@@ -90,7 +91,8 @@ private:
         Incarnation life = 0;
         core::TimeNs since = 0;  ///< 0: nobody has looked since it came
     };
-    void tell_ready();
+    void move_on(Block from, Block to);
+    void tell_ready(Block from, std::vector<Block> gap);
     void answer_wishes();
     void say_if_it_stands(core::TimeNs now);
     bool send_oldest_asked(NodeId builder);
@@ -128,6 +130,7 @@ private:
     Block ready_ = 0;
     Block was_ready_ = 0;        ///< when somebody looked
     core::TimeNs moved_ns_ = 0;  ///< when it was seen to have become more
+    BlockRanges gaps_;           ///< of which it has no part; from settled_ on
     bool begun_ = false;
     bool ended_ = false;
     Stats stats_;

@@ -44,7 +44,7 @@ struct Link {
     std::uint64_t own_session = 0;          ///< what its messages carry; 0: none are taken
     std::uint64_t its_session = 0;          ///< what messages to it carry
     std::vector<std::byte> words;           ///< for it, to go with the next active message of words
-    std::optional<cluster::Message> ready;  ///< the same: a later Kind::ready says all that it says
+    std::optional<cluster::Message> ready;  ///< the same: all Kind::ready of a turn in one
     bool came = false;                      ///< ever
     bool missed = false;                    ///< that it does not come has been said
     int error = 0;                          ///< why the last try failed

@@ -32,12 +32,9 @@ public:
         newest_ = has_begun_ ? std::max(newest_, block) : block;
         has_begun_ = true;
     }
-    [[nodiscard]] bool believes(cluster::Block block) const noexcept { return is_within(block, far_blocks); }
-    /// At most so far ahead of what is believed.
-    [[nodiscard]] bool is_within(cluster::Block block, cluster::Block blocks) const noexcept {
-        return has_begun_ && (block <= newest_ || block - newest_ <= blocks);
+    [[nodiscard]] bool believes(cluster::Block block) const noexcept {
+        return has_begun_ && (block <= newest_ || block - newest_ <= far_blocks);
     }
-    [[nodiscard]] bool has_begun() const noexcept { return has_begun_; }
 
 private:
     cluster::Block newest_ = 0;  ///< the highest that is believed

@@ -148,18 +148,7 @@ bool PartCutter::may_send_first() const {
 
 void PartCutter::finish() {
     if (is_in_event()) throw core::RunError("internal error: the cluster was given half an event");
-    // As many numbers as the cluster counts in some seconds.
-    constexpr cluster::Block most_blocks = 1U << 20U;
-    if (!open_.empty() && !witness_.has_begun()) witness_.believe(open_.begin()->first);
-    while (!open_.empty()) witness_.is_within(open_.begin()->first, most_blocks) ? send_first() : drop_first();
-}
-
-void PartCutter::drop_first() {
-    const auto first = open_.begin();
-    stats_.far_ahead += first->second.events;
-    open_bytes_ -= first->second.piece.capacity;
-    memory_.give_back(first->second.piece);
-    open_.erase(first);
+    while (!open_.empty()) send_first();
 }
 
 void PartCutter::send_first() {

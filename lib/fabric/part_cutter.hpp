@@ -50,7 +50,6 @@ public:
         std::uint64_t parts = 0;       ///< that have left
         std::uint64_t stragglers = 0;  ///< events that came after their part had left
         std::uint64_t restarted = 0;   ///< events of a source that had begun its numbers anew
-        std::uint64_t far_ahead = 0;   ///< events whose number nobody believed, too far ahead to be sent at the end
     };
 
     PartCutter(Config config, PartMemory& memory, PartOutlet& outlet);
@@ -68,7 +67,7 @@ public:
     /// Nothing else can make room: the oldest part leaves as it is. False: there is none, or an event of it is not
     /// whole.
     bool send_oldest();
-    /// Nothing more comes: all parts leave, but those whose numbers would have the cluster count for hours.
+    /// Nothing more comes: all parts leave.
     void finish();
 
     /// Of parts that have not left.
@@ -97,7 +96,6 @@ private:
     [[nodiscard]] bool is_in_event() const noexcept { return blocks_.is_open(); }
     [[nodiscard]] bool may_send_first() const;
     void send_first();
-    void drop_first();
 
     Config config_;
     PartMemory& memory_;

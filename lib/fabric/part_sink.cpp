@@ -74,7 +74,7 @@ void PartSink::stopping(bool at_once) noexcept {
 void PartSink::count() {
     const Account account = member_.account();
     const PartCutter::Stats& cut = cutter_.stats();
-    stats_.dropped = {cut.stragglers, cut.restarted, account.events_too_late, account.events_left, cut.far_ahead};
+    stats_.dropped = {cut.stragglers, cut.restarted, account.events_too_late, account.events_left};
     stats_.events = cut.events - account.events_too_late - account.events_left;
     stats_.synced_events = stats_.events;
     stats_.payload_bytes = cut.payload_bytes;

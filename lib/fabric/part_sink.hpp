@@ -36,10 +36,8 @@ public:
     [[nodiscard]] std::span<const std::string_view> causes_of_drops() const noexcept override { return causes; }
 
     /// Why an event did not get to a builder: it came when the part of its block had left; its source had begun its
-    /// numbers anew; the others had not waited for its part; this node left before its part was released; its number
-    /// was so far ahead of all others that nobody else came near.
-    static constexpr std::array<std::string_view, drop_causes_max> causes{"straggler", "restarted", "too_late", "left",
-                                                                          "far_ahead"};
+    /// numbers anew; the others had not waited for its part; this node left before its part was released.
+    static constexpr std::array<std::string_view, drop_causes_max> causes{"straggler", "restarted", "too_late", "left"};
 
 private:
     void wait_for_room(std::size_t bytes);

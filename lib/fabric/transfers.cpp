@@ -115,13 +115,31 @@ void Transfers::send(Link& link, const cluster::Message& message, cluster::Paylo
     post(link, ActiveId::part, std::move(sending), {memory_of(payload), payload.bytes});
 }
 
+namespace {
+
+/// Whether a Kind::ready says what comes after another one; then that one says both.
+bool goes_on(cluster::Message& ready, const cluster::Message& after) {
+    constexpr std::size_t gaps_max = 128;
+    if (ready.term != after.term || ready.block != after.first || ready.gaps.size() > gaps_max) return false;
+    ready.block = after.block;
+    ready.ended |= after.ended;
+    ready.gaps.insert(ready.gaps.end(), after.gaps.begin(), after.gaps.end());
+    return true;
+}
+
+}  // namespace
+
 void Transfers::add_word(Link& link, const cluster::Message& message) {
     if (link.words.empty() && !link.ready) links_with_words_.push_back(link.node);
     if (message.kind == cluster::Kind::ready) {
-        link.ready = message;
+        if (link.ready && goes_on(*link.ready, message)) return;
+        if (const auto before = std::exchange(link.ready, message)) add_bytes(link, cluster::to_bytes(*before));
         return;
     }
-    const auto bytes = cluster::to_bytes(message);
+    add_bytes(link, cluster::to_bytes(message));
+}
+
+void Transfers::add_bytes(Link& link, const std::vector<std::byte>& bytes) {
     if (link.words.size() + sizeof(WordLength) + bytes.size() > words_bytes_max) post_words(link);
     append_word(link.words, bytes);
 }

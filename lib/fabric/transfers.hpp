@@ -63,6 +63,7 @@ private:
     [[nodiscard]] std::unique_ptr<Sending> make_sending(const Link& link);
     void post(Link& link, unsigned id, std::unique_ptr<Sending> sending, std::span<const std::byte> data);
     void add_word(Link& link, const cluster::Message& message);
+    void add_bytes(Link& link, const std::vector<std::byte>& bytes);
     void post_words(Link& link);
     void finish(Sending& sending);
     [[nodiscard]] Link* sender_of(const ActiveHead& head);

@@ -17,7 +17,7 @@ namespace weir::store {
 /// core::RunError; all that it creates is path() or lies in it.
 class EventSink {
 public:
-    static constexpr std::size_t drop_causes_max = 5;
+    static constexpr std::size_t drop_causes_max = 4;
     struct Stats {
         std::uint64_t bytes = 0;          ///< stored
         std::uint64_t blocks = 0;         ///< stored

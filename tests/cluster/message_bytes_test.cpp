@@ -25,7 +25,16 @@ std::vector<std::uint64_t> numbers(Random& random) {
 
 std::vector<Loss> losses(Random& random) {
     std::vector<Loss> list(random() % 4);
-    for (auto& loss : list) loss = {random(), static_cast<LossCause>(random() % 2)};
+    for (auto& loss : list) loss = {random(), static_cast<LossCause>(random() % loss_causes)};
+    return list;
+}
+
+std::vector<Block> gaps(Random& random) {
+    std::vector<Block> list;
+    for (auto count = random() % 3; count > 0; --count) {
+        const Block from = random() / 2;
+        list.insert(list.end(), {from, from + 1 + random() % 1000});
+    }
     return list;
 }
 
@@ -46,12 +55,22 @@ Message any_message(Random& random) {
                     .members = lives(random),
                     .up = lives(random),
                     .gone = lives(random),
-                    .losses = losses(random)};
+                    .losses = losses(random),
+                    .gaps = gaps(random)};
     if (message.kind == Kind::report)
-        message.report = {
-            random(),        random(),        random() % 2 == 0, numbers(random), static_cast<std::uint32_t>(random()),
-            numbers(random), numbers(random), numbers(random),   losses(random),  lives(random),
-            random(),        losses(random)};
+        message.report = {.first = random(),
+                          .ready = random(),
+                          .ended = random() % 2 == 0,
+                          .gaps = gaps(random),
+                          .released = numbers(random),
+                          .credits = static_cast<std::uint32_t>(random()),
+                          .open = numbers(random),
+                          .committed = numbers(random),
+                          .done = numbers(random),
+                          .empty = losses(random),
+                          .up = lives(random),
+                          .settled = random(),
+                          .losses = losses(random)};
     return message;
 }
 

@@ -92,6 +92,26 @@ TEST(ClusterModel, ASlowNetworkLosesNothing) {
     EXPECT_EQ(all.lost, 0U);
 }
 
+/// Numbers that nobody has cost nothing, whoever manages.
+TEST(ClusterModel, NumbersMayLeap) {
+    const World::Outcome all = run_many(300, {.jumps = true});
+    EXPECT_EQ(all.built, all.runs * blocks_of_a_run);
+    EXPECT_EQ(all.complete, all.built);
+    EXPECT_EQ(all.lost, 0U);
+    EXPECT_EQ(all.assigned, all.built);
+    const World::Outcome with_deaths = run_many(1000, {.crashes = 0.7, .not_taken = 0.2, .jumps = true});
+    EXPECT_GT(with_deaths.deaths, with_deaths.runs);
+    EXPECT_LT(with_deaths.assigned, 3 * blocks_of_a_run * with_deaths.runs);
+}
+
+/// Those that are left manage, build, and have nobody to ask what there was.
+TEST(ClusterModel, AllThatReadOutMayDieAtOnce) {
+    const World::Outcome all = run_many(1000, {.not_taken = 0.1, .jumps = true, .readouts_die = true});
+    EXPECT_GT(all.deaths, all.runs / 2);
+    EXPECT_GT(all.built, 10 * all.runs);
+    EXPECT_LT(all.assigned, 3 * blocks_of_a_run * all.runs);
+}
+
 TEST(ClusterModel, ABuilderThatTakesNoPartsHoldsUpNobody) {
     const World::Outcome all = run_many(300, {.takes_no_parts = true});
     EXPECT_GT(all.built, all.complete);

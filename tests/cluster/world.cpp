@@ -119,6 +119,7 @@ World::Outcome& World::Outcome::operator+=(const Outcome& other) noexcept {
     built += other.built;
     complete += other.complete;
     lost += other.lost;
+    assigned += other.assigned;
     built_twice += other.built_twice;
     deaths += other.deaths;
     managers += other.managers;
@@ -176,7 +177,8 @@ void World::kill(NodeId node) {
         return count;
     };
     if (nodes_[node] == nullptr || nodes_[node]->has_left || living < 2) return;
-    if (roles(settings_.readouts) == 0 || roles(settings_.builders) == 0 || roles(settings_.managers) == 0) return;
+    if (roles(settings_.readouts) == 0 && !faults_.readouts_die) return;
+    if (roles(settings_.builders) == 0 || roles(settings_.managers) == 0) return;
     ++outcome_.deaths;
     note(fmt::format("node {} dies", node));
     const Incarnation life = nodes_[node]->life;
@@ -193,7 +195,7 @@ void World::kill(NodeId node) {
                if (Life* const who = alive(other, its_life)) who->node.peer_down(node, life, now_);
            });
     }
-    if (faults_.come_back && random(3) != 0)
+    if (faults_.come_back && (faults_.readouts_die || random(3) != 0))
         at(now_ + static_cast<core::TimeNs>(1 + random(150)) * ns_per_ms, [this, node] {
             if (nodes_[node] == nullptr) start(node);
         });
@@ -220,6 +222,17 @@ void World::plan_deaths() {
         for (int i = faults_.crashes > 0 ? often(random_) : 0; i > 0; --i)
             at(static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end))), [this, node] { kill(node); });
     }
+    if (!faults_.readouts_die) return;
+    const auto moment = static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end)));
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (settings_.readouts.contains(node) && !settings_.builders.contains(node))
+            at(moment + static_cast<core::TimeNs>(random(10)) * ns_per_ms, [this, node] { kill(node); });
+}
+
+/// Of those that the detector sends, in order.
+Block World::number_of(Block place) const {
+    constexpr Block leap = 3'000'000'000;
+    return faults_.jumps ? place + place / 7 * leap : place;
 }
 
 void World::offer(NodeId node, Block block) {
@@ -243,6 +256,7 @@ void World::carry(Life& from, NodeId to, const Message& message, Payload payload
     if (message.kind == Kind::assign && first_assigned_ == ~Block{0} && faults_.manager_dies)
         at(now_ + static_cast<core::TimeNs>(random(30)) * ns_per_ms, [this, manager = from.self] { kill(manager); });
     if (message.kind == Kind::assign) first_assigned_ = std::min(first_assigned_, message.block);
+    if (message.kind == Kind::assign) ++outcome_.assigned;
     if (message.kind == Kind::committed)
         for (Build& build : builds_[message.block]) build.committed |= build.node == to && build.life == message.to;
     core::TimeNs arrives = now_ + delay(from.self, to);
@@ -304,7 +318,7 @@ void World::run() {
         for (Block block = 0; block < blocks_; ++block)
             at(begin + static_cast<core::TimeNs>(block) * block_interval_ns +
                    static_cast<core::TimeNs>(random(1800)) * us,
-               [this, node, block] { offer(node, block); });
+               [this, node, block] { offer(node, number_of(block)); });
     }
     plan_deaths();
     const core::TimeNs end = begin + static_cast<core::TimeNs>(blocks_ + 1) * block_interval_ns;
@@ -364,8 +378,14 @@ void World::check() {
         first = std::min(first, *offered_[node].begin());
         last = std::max(last, *offered_[node].rbegin());
     }
-    for (Block block = std::max(first, first_assigned_); block <= last && first <= last; ++block)
-        check_block(block, lost);
+    for (Block place = 0; place < blocks_; ++place) {
+        const Block block = number_of(place);
+        // What only those had that died may have been nobody's before others heard of it.
+        bool had_anybody = false;
+        for (NodeId node = 0; node < settings_.nodes; ++node)
+            had_anybody |= deaths_[node].empty() && offered_[node].contains(block);
+        if (had_anybody && block >= std::max(first, first_assigned_) && block <= last) check_block(block, lost);
+    }
     for (const auto& [block, builds] : builds_)
         for (const Build& build : builds) check_parts(block, build);
     if (last > 0 && settled <= last) wrong(fmt::format("nobody knows what became of block {}", last));

@@ -21,11 +21,13 @@ struct Faults {
     double crashes = 0;  ///< per node, in the time of the run
     bool come_back = true;
     double not_taken = 0;         ///< part of the blocks that a readout node does not have
+    bool jumps = false;           ///< numbers leap by billions now and then
     bool slow_node = false;       ///< one takes much longer for everything
     bool stalls = false;          ///< long delays of single messages
     bool slow_links = false;      ///< parts take turns, and each a quarter of the time-out
     bool manager_dies = false;    ///< once, soon after it has begun to give out blocks
     bool takes_no_parts = false;  ///< one builder: no payload reaches it while it waits, but all words do
+    bool readouts_die = false;    ///< all that only read out, within a moment; they come back
     bool leaves = false;          ///< who has heard that the run has ended goes, as a process does
 };
 
@@ -42,6 +44,7 @@ public:
         std::uint64_t built = 0;
         std::uint64_t complete = 0;
         std::uint64_t lost = 0;
+        std::uint64_t assigned = 0;
         std::uint64_t built_twice = 0;  ///< by one that died together with a manager, and again
         std::uint64_t deaths = 0;
         std::uint64_t managers = 0;               ///< how many reigns there were
@@ -78,6 +81,7 @@ private:
     void kill(NodeId node);
     void depart(Life& life);
     void plan_deaths();
+    [[nodiscard]] Block number_of(Block place) const;
     void offer(NodeId node, Block block);
     void deliver(NodeId from, NodeId to, Incarnation to_life, const Message& message, Payload payload);
     void carry(Life& from, NodeId to, const Message& message, Payload payload);

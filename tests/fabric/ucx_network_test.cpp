@@ -295,11 +295,14 @@ TEST_F(UcxNetworkTest, CarriesManyWordsInOrder) {
     for (Block block = 0; block < words; ++block) EXPECT_EQ(taken[block].message.block, block);
 }
 
-TEST_F(UcxNetworkTest, CarriesTheLastReadyOfATurn) {
+TEST_F(UcxNetworkTest, CarriesAllReadyOfATurnInOne) {
     make(2);
     ASSERT_TRUE(all_up(members));
     for (const Block block : {7U, 8U, 9U})
-        members[0].network->send(1, {.kind = Kind::ready, .from = 1, .to = 1, .block = block}, {});
+        members[0].network->send(
+            1,
+            {.kind = Kind::ready, .from = 1, .to = 1, .block = block, .first = block - 1, .gaps = {block - 1, block}},
+            {});
     members[0].network->send(1, {.kind = Kind::request, .from = 1, .to = 1, .block = 3}, {});
     auto& taken = members[1].witness.taken;
     ASSERT_TRUE(wait_until(members, [&] { return taken.size() >= 2; }));
@@ -309,6 +312,8 @@ TEST_F(UcxNetworkTest, CarriesTheLastReadyOfATurn) {
     for (const auto& one : taken)
         if (one.message.kind == Kind::ready) blocks.push_back(one.message.block);
     EXPECT_EQ(blocks, (std::vector<Block>{9, 10}));
+    EXPECT_EQ(taken[1].message.first, 6U);
+    EXPECT_EQ(taken[1].message.gaps, (std::vector<Block>{6, 7, 7, 8, 8, 9}));
 }
 
 TEST_F(UcxNetworkTest, CarriesManyPartsAtOnce) {

@@ -76,13 +76,16 @@ public:
             return handle_ == nullptr ? "opened what libpcap does not" : "refused what libpcap opens: " + refused;
         if (handle_ == nullptr) return {};
         CaptureLink link(static_cast<std::uint32_t>(pcap_datalink(handle_)));
+        CaptureRecord empty;
+        link.to_ethernet(empty);
         for (;;) {
             CaptureReader::Record record;
             const bool got = reader->next(record);
             if (!got && reader->cut_off_text().find("are read") != std::string::npos) return {};
             pcap_pkthdr* header = nullptr;
             const unsigned char* data = nullptr;
-            const bool zeros_too = got && is_of_own_parser() && record.time_ns == 0 && record.wire_bytes == 0;
+            const bool zeros_too =
+                got && is_of_own_parser() && record.time_ns == 0 && record.wire_bytes == empty.wire_bytes;
             const int expected = next_of_library(header, data, zeros_too);
             if (expected == PCAP_ERROR && is_refused_by_library()) return {};
             if (got != (expected == 1))

@@ -97,6 +97,17 @@ TEST(CaptureOracle, ASectionAheadOfTheInterfacesCountsForTheReaderAlone) {
     EXPECT_THROW(CaptureReader(std::make_unique<MemoryStream>(span_of(file)), "test"), core::RunError);
 }
 
+/// Kinds that get an Ethernet header, and a length that makes zero with the captured one.
+TEST(CaptureOracle, RecordsThatAreAlmostZeros) {
+    constexpr std::uint32_t raw_ip = 101;
+    for (const PcapOptions& options : {PcapOptions{.link = raw_ip}, PcapOptions{}}) {
+        const Bytes frame = test::pcap_record(options, 0, 1, frame_of(60, 1));
+        EXPECT_EQ(disagreement(span_of(join({test::pcap_header(options), Bytes(16, 0), frame}))), "");
+        const Bytes odd = test::pcap_record(options, 0, 0, frame_of(60, 1), -60U);
+        EXPECT_EQ(disagreement(span_of(join({test::pcap_header(options), odd}))), "");
+    }
+}
+
 TEST(CaptureOracle, TheCapturesOfTheseTests) {
     unsigned compared = 0;
     for (const auto& entry : std::filesystem::directory_iterator(weir::test::source_root() / "tests/captures")) {

@@ -92,7 +92,7 @@ void Station::up(NodeId /*node*/, cluster::Incarnation /*incarnation*/) {
     ++others_;
 }
 
-void Station::down(NodeId node, cluster::Incarnation /*incarnation*/) {
+void Station::down(NodeId node, cluster::Incarnation /*incarnation*/, cluster::Ending /*ending*/) {
     --others_;
     if (stage_of(board_.step.load(std::memory_order_acquire)) != Stage::leave)
         throw std::runtime_error("node " + std::to_string(node) + " went away");

@@ -232,7 +232,7 @@ void Manager::hear(NodeId from, const Message& message) {
     }
 }
 
-void Manager::node_gone(NodeId node, core::TimeNs now) {
+void Manager::node_gone(NodeId node) {
     credits_ -= nodes_[node].credits;
     remember_what_it_had(nodes_[node]);
     ended_and_left_ |= nodes_[node].ended;
@@ -250,7 +250,6 @@ void Manager::node_gone(NodeId node, core::TimeNs now) {
         entry.stage = Stage::over;
     }
     for (const Block block : again_) blocks_.erase(block);
-    look(now);
 }
 
 /// A block that was built, and whose builder may have gone before it could say that its parts are not needed.

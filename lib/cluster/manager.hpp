@@ -35,7 +35,7 @@ public:
     [[nodiscard]] bool report(NodeId node, const Report& report, core::TimeNs now);
     void take(NodeId from, const Message& message, core::TimeNs now);
     void node_up(NodeId node);
-    void node_gone(NodeId node, core::TimeNs now);
+    void node_gone(NodeId node);
     void look(core::TimeNs now);
 
     [[nodiscard]] const Stats& stats() const noexcept { return stats_; }

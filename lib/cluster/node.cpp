@@ -21,6 +21,7 @@ Node::Node(const Settings& settings, NodeId self, Incarnation incarnation, Netwo
       network_(network),
       application_(application),
       peers_(settings.nodes),
+      quorum_(settings_, self, peers_),
       readout_(settings_, self, peers_, *this, application),
       builder_(settings_, self, peers_, *this, application) {
     peers_.set_up(self, incarnation);
@@ -46,6 +47,7 @@ void Node::peer_up(NodeId node, Incarnation incarnation, core::TimeNs now) {
         gone(node, incarnation - 1, now);
     }
     peers_.set_up(node, incarnation);
+    quorum_.up(node);
     if (followed_ != 0 && !late_) late_until_[node] = now + settings_.join_wait_ns;
     say_hello(node);
     builder_.readout_up(node);
@@ -54,8 +56,35 @@ void Node::peer_up(NodeId node, Incarnation incarnation, core::TimeNs now) {
     look(now);
 }
 
-void Node::peer_down(NodeId node, Incarnation incarnation, core::TimeNs now) {
+void Node::peer_down(NodeId node, Incarnation incarnation, Ending ending, core::TimeNs now) {
+    // Others may have said so before, but not how.
+    if (incarnation >= std::max(peers_.incarnation(node), peers_.gone(node))) quorum_.down(node, ending);
+    count_quorum(now);
     if (node != self_ && incarnation > peers_.gone(node)) gone(node, incarnation, now);
+}
+
+void Node::peer_quiet(NodeId node, bool is_quiet, core::TimeNs now) {
+    quorum_.quiet(node, is_quiet);
+    count_quorum(now);
+}
+
+/// Without a quorum nothing is found out from silence, and what the manager is told waits for its answer: it may be
+/// that others have taken this part of the cluster for dead, and build the same blocks.
+void Node::count_quorum(core::TimeNs now) {
+    has_quorum_ = quorum_.holds();
+    if (!has_quorum_) {
+        if (manager_ == nullptr || !quorum_.is_lost()) return;
+        resign();
+        has_manager_ = false;
+        for_manager_.clear();
+        return;
+    }
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (!not_given_up_.contains(node)) continue;
+        not_given_up_.erase(node);
+        builder_.readout_gone(node);
+    }
+    for (const auto& [from, message] : std::exchange(for_manager_, {})) receive(from, message, {}, now);
 }
 
 void Node::gone(NodeId node, Incarnation incarnation, core::TimeNs now) {
@@ -65,8 +94,11 @@ void Node::gone(NodeId node, Incarnation incarnation, core::TimeNs now) {
     const bool managed = is_manager(node);
     if (managed) has_manager_ = false;
     readout_.builder_gone(node);
-    builder_.readout_gone(node);
-    if (manager_ != nullptr) manager_->node_gone(node, now);
+    if (has_quorum_)
+        builder_.readout_gone(node);
+    else
+        not_given_up_.insert(node);
+    if (manager_ != nullptr) manager_->node_gone(node);
     if (managed)  // who has claimed already does so again
         for (NodeId other = 0; other < settings_.nodes; ++other)
             if (other != self_) say_hello(other);
@@ -82,7 +114,7 @@ bool Node::manager_is_gone(core::TimeNs now) const noexcept {
 
 /// Who has come late leaves it to the others. At the first start nobody has, once all have said so.
 bool Node::may_manage(core::TimeNs now) const {
-    if (expelled_ || !settings_.managers.contains(self_)) return false;
+    if (expelled_ || !has_quorum_ || !settings_.managers.contains(self_)) return false;
     if (now >= join_by_) return true;
     if (late_) return false;
     if (followed_ != 0) return true;
@@ -124,6 +156,7 @@ bool Node::is_known_to(const std::vector<NodeLife>& up) const {
 
 /// Somebody manages: tell it what there is, and take those for gone that it takes for gone.
 void Node::follow(NodeId manager, const Message& claim, core::TimeNs now) {
+    if (manager == self_ && manager_ == nullptr) return;  // it has resigned since
     if (claim.term < term_) {
         say_hello(manager);
         return;
@@ -269,7 +302,7 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
         case Kind::reached:
         case Kind::finished:
         case Kind::done:
-            if (manager_ != nullptr && message.term == term_) manager_->take(from, message, now);
+            tell_manager(from, message, now);
             break;
         case Kind::assign:
             if (is_from_manager(from, message)) builder_.assign(message.block, message.members, now);
@@ -304,9 +337,18 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
     }
 }
 
+void Node::tell_manager(NodeId from, const Message& message, core::TimeNs now) {
+    if (manager_ == nullptr || message.term != term_) return;
+    if (has_quorum_)
+        manager_->take(from, message, now);
+    else
+        for_manager_.emplace_back(from, message);
+}
+
 void Node::look(core::TimeNs now) {
     if (expelled_) return;
-    builder_.look(now);
+    count_quorum(now);
+    if (has_quorum_) builder_.look(now);
     readout_.look(now);
     if (join_by_ == 0) join_by_ = now + settings_.join_wait_ns;
     if (now >= join_by_)
@@ -318,7 +360,7 @@ void Node::look(core::TimeNs now) {
         const auto [manager, claim] = *std::exchange(postponed_, std::nullopt);
         follow(manager, claim, now);
     }
-    if (manager_ != nullptr) manager_->look(now);
+    if (manager_ != nullptr && has_quorum_) manager_->look(now);
 }
 
 }  // namespace weir::cluster

@@ -8,12 +8,14 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "cluster/builder.hpp"
 #include "cluster/mail.hpp"
 #include "cluster/manager.hpp"
 #include "cluster/outlet.hpp"
 #include "cluster/peers.hpp"
+#include "cluster/quorum.hpp"
 #include "cluster/readout.hpp"
 #include "cluster/settings.hpp"
 
@@ -27,7 +29,9 @@ public:
     /// Messages can be sent to `node` and come from it. A node that comes back has a higher incarnation.
     void peer_up(NodeId node, Incarnation incarnation, core::TimeNs now);
     /// That life of it is over, and nothing more comes of it; also if it was never seen.
-    void peer_down(NodeId node, Incarnation incarnation, core::TimeNs now);
+    void peer_down(NodeId node, Incarnation incarnation, Ending ending, core::TimeNs now);
+    /// Of one that is there: see Quorum.
+    void peer_quiet(NodeId node, bool is_quiet, core::TimeNs now);
     void receive(NodeId from, const Message& message, Payload payload, core::TimeNs now);
     /// The payload of the part of `block` has left for `to`, or never will: once for each that was sent.
     void sent(NodeId to, Block block) { readout_.sent(to, block); }
@@ -49,6 +53,9 @@ public:
     [[nodiscard]] bool is_idle() const noexcept { return builder_.is_idle(); }
     [[nodiscard]] std::uint64_t unwritten() const noexcept { return builder_.unwritten(); }
     [[nodiscard]] bool is_settled() const noexcept { return builder_.is_settled(); }
+    /// False: this node may be in the smaller part of the cluster. It neither manages nor goes on without others.
+    [[nodiscard]] bool has_quorum() const noexcept { return has_quorum_; }
+    [[nodiscard]] const Quorum& quorum() const noexcept { return quorum_; }
     /// Null: somebody else manages.
     [[nodiscard]] const Manager* manager() const noexcept { return manager_.get(); }
     [[nodiscard]] Block settled() const noexcept { return settled_; }
@@ -76,6 +83,8 @@ private:
     void say_hello(NodeId node, bool ended = false);
     void hear_hello(NodeId from, const Message& message, core::TimeNs now);
     void gone(NodeId node, Incarnation incarnation, core::TimeNs now);
+    void count_quorum(core::TimeNs now);
+    void tell_manager(NodeId from, const Message& message, core::TimeNs now);
     [[nodiscard]] Report make_report() const;
     [[nodiscard]] bool is_manager(NodeId node) const noexcept { return has_manager_ && manager_id_ == node; }
     [[nodiscard]] bool is_from_manager(NodeId from, const Message& message) const noexcept {
@@ -88,6 +97,10 @@ private:
     Network& network_;
     Application& application_;
     Peers peers_;
+    Quorum quorum_;
+    bool has_quorum_ = true;
+    NodeSet not_given_up_;                                 ///< silent readout nodes that open blocks still wait for
+    std::vector<std::pair<NodeId, Message>> for_manager_;  ///< once there is a quorum again
     Readout readout_;
     Builder builder_;
     std::unique_ptr<Manager> manager_;

@@ -19,6 +19,12 @@ public:
     virtual void send(NodeId to, const Message& message, Payload payload) = 0;
 };
 
+/// How a life of another node ended, as the network has seen it.
+enum class Ending : std::uint8_t {
+    over,    ///< its process has ended, or has said that it goes
+    silent,  ///< nothing is heard of it: it may live, and be in another part of the network
+};
+
 /// A part of a block as it lies in the builder's memory; without payload if it is missing.
 struct BuiltPart {
     Part part = Part::late;

@@ -22,6 +22,9 @@ enum class Order : std::uint8_t {
 /// Until when a readout node keeps a part, in case that its builder goes away.
 enum class Keep : std::uint8_t { assembled, written };
 
+/// Of which nodes more than half have to be in reach of whoever manages, or half with the first of them.
+enum class QuorumOf : std::uint8_t { nodes, readouts, managers, none };
+
 struct Settings {
     std::uint16_t nodes = 0;
     NodeSet readouts;
@@ -31,6 +34,7 @@ struct Settings {
     Order order = Order::linear;
     std::vector<NodeId> list;  ///< Order::listed: every node once
     Keep keep = Keep::assembled;
+    QuorumOf quorum = QuorumOf::nodes;
     std::uint32_t credits = 16;  ///< blocks that a builder has room for
     /// Parts on their way: of one block to a builder that pulls; from a readout node that pushes. Of the latter
     /// those do not count that have been under way for long: their builder stands still, and gets no more for a while.

@@ -212,6 +212,11 @@ OptionTable<ClusterConfig> cluster_options() {
     out.choice("keep", keep_names, &ClusterConfig::keep,
                "until when readout nodes keep a part: until its block is assembled, or until its events are written, "
                "so that another builder can build them if this one goes away");
+    out.choice(
+        "quorum", quorum_names, &ClusterConfig::quorum,
+        "where the network falls into parts, the part goes on that has more than half of these nodes, or half and "
+        "the first of them; the others wait. Nodes that never came, or have ended, do not count: one whose host "
+        "has lost power does. With `\"none\"` every part goes on, and events are there twice");
     out.integer("credits", {1, 65536}, &ClusterConfig::credits, "blocks that a builder has room for");
     out.integer(
         "parallel", {1, 4096}, &ClusterConfig::parallel,
@@ -375,6 +380,7 @@ cluster::Settings cluster_settings(const RunConfig& run) {
     out.strategy = from.strategy;
     out.order = from.order;
     out.keep = from.keep;
+    out.quorum = from.quorum;
     out.credits = from.credits;
     out.parallel = from.parallel;
     out.barrier = from.barrier;

@@ -39,6 +39,7 @@ struct ClusterConfig {
     cluster::Order order = cluster::Order::linear;
     std::vector<std::string> list;  ///< Order::listed: names of the readout nodes and builders, each once
     cluster::Keep keep = cluster::Keep::assembled;
+    cluster::QuorumOf quorum = cluster::QuorumOf::nodes;
     std::uint32_t credits = 16;
     std::uint32_t parallel = 4;
     bool barrier = false;

@@ -56,6 +56,9 @@ inline constexpr std::array strategy_names{Named{"pull", cluster::Strategy::pull
 inline constexpr std::array send_order_names{Named{"linear", cluster::Order::linear},
                                              Named{"random", cluster::Order::random},
                                              Named{"listed", cluster::Order::listed}};
+inline constexpr std::array quorum_names{
+    Named{"nodes", cluster::QuorumOf::nodes}, Named{"readouts", cluster::QuorumOf::readouts},
+    Named{"managers", cluster::QuorumOf::managers}, Named{"none", cluster::QuorumOf::none}};
 inline constexpr std::array keep_names{Named{"assembled", cluster::Keep::assembled},
                                        Named{"written", cluster::Keep::written}};
 inline constexpr std::array role_names{Named{"readout", NodeRole::readout}, Named{"builder", NodeRole::builder},

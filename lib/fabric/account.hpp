@@ -21,6 +21,7 @@ struct Account {
     cluster::Builder::Stats builder;
     cluster::Manager::Stats manager;
     bool manages = false;
+    bool has_quorum = true;             ///< see cluster::Quorum
     cluster::Block settled = 0;         ///< what became of all blocks before it is known
     std::vector<cluster::Loss> losses;  ///< blocks that are lost whole, as far as it knows
     // A readout node:

@@ -37,7 +37,8 @@ struct Hello {
     std::uint32_t ucx = 0;
     cluster::NodeId node = 0;
     cluster::NodeId nodes = 0;
-    cluster::NodeId up = 0;  ///< how many others the sender is connected with
+    cluster::NodeId up = 0;        ///< how many others the sender is connected with
+    std::uint16_t has_quorum = 0;  ///< 1: see cluster::Quorum
 };
 
 struct Expelled {

@@ -31,7 +31,9 @@ struct Link {
     void come_up(Notices& notices, core::TimeNs now) {
         stage = Stage::up;
         came = true;
-        heard_at = messaged_at = posted_at = now;
+        heard_at = fresh_at = messaged_at = posted_at = now;
+        is_quiet = false;
+        failed_at.reset();
         notices.up(node, life);
     }
 
@@ -50,12 +52,15 @@ struct Link {
     int error = 0;                          ///< why the last try failed
     std::uint64_t posted = 0;               ///< active messages of this connection
     std::uint64_t arrived = 0;
-    std::uint64_t last = 0;        ///< leaving: how many come in all
-    core::TimeNs heard_at = 0;     ///< anything
-    core::TimeNs messaged_at = 0;  ///< an active message from it
-    core::TimeNs posted_at = 0;    ///< an active message to it
-    core::TimeNs beat_at = 0;      ///< the next sign of life is due
-    core::TimeNs until = 0;        ///< away: no new try before; otherwise: this stage may last
+    std::uint64_t last = 0;                 ///< leaving: how many come in all
+    core::TimeNs heard_at = 0;              ///< anything; time in which this process stood still does not count
+    core::TimeNs fresh_at = 0;              ///< the same, but that does
+    bool is_quiet = false;                  ///< for half the time after which it counts as gone
+    std::optional<core::TimeNs> failed_at;  ///< that its endpoint had failed was seen
+    core::TimeNs messaged_at = 0;           ///< an active message from it
+    core::TimeNs posted_at = 0;             ///< an active message to it
+    core::TimeNs beat_at = 0;               ///< the next sign of life is due
+    core::TimeNs until = 0;                 ///< away: no new try before; otherwise: this stage may last
     core::TimeNs missed_since = 0;
 };
 

@@ -17,6 +17,7 @@ namespace weir::fabric {
 
 namespace {
 
+using cluster::Ending;
 using core::TimeNs;
 
 /// At least, for a connection and for each word of a meeting: RDMA endpoints may take long to make.
@@ -29,6 +30,8 @@ constexpr TimeNs leaving_ns = 500 * core::ns_per_ms;
 /// as long, the way for them is broken.
 constexpr int silences_of_messages = 5;
 constexpr int beats_in_silence = 4;
+/// After an endpoint has failed: if the process of its node has ended, so does its connection, within this time.
+constexpr TimeNs ending_ns = 100 * core::ns_per_ms;
 constexpr std::size_t callers_max = 1024;
 constexpr int drain_rounds_max = 10000;
 
@@ -176,7 +179,8 @@ Hello Links::hello_for(const Link& link) const {
             .ucx = UcxWorker::version(),
             .node = config_.self,
             .nodes = static_cast<cluster::NodeId>(table_.links.size()),
-            .up = static_cast<cluster::NodeId>(up)};
+            .up = static_cast<cluster::NodeId>(up),
+            .has_quorum = static_cast<std::uint16_t>(has_quorum_ ? 1 : 0)};
 }
 
 Frame Links::hello_frame(const Link& link, std::span<const std::byte> address) const {
@@ -224,7 +228,7 @@ void Links::greet(Connection connection, const Frame& frame) {
     if (over_ || is_over(connection, link, hello)) return;
     const bool is_twin = link.is_up() && link.life == hello.incarnation;
     if (is_twin) return;  // that its connection is over will be seen soon
-    if (link.connection != nullptr || link.is_up()) lose(link);
+    if (link.connection != nullptr || link.is_up()) lose(link, Ending::over);
     if (!adopt(link, hello, frame)) return;
     link.connection = std::make_unique<Connection>(std::move(connection));
     link.stage = Link::Stage::greeted;
@@ -239,18 +243,21 @@ void Links::turn_away(Connection& connection, const Hello& hello, std::string wh
     connection.post(hello_frame(Link{}, {}));
 }
 
-/// Whether one of the two lives is. If each takes the other one for dead, that stays who has more others, or is first.
+/// Whether one of the two lives is. If each takes the other one for dead, that stays who has a quorum, or more others,
+/// or is first.
 bool Links::is_over(Connection& connection, const Link& link, const Hello& hello) {
     const bool its = hello.incarnation <= link.gone || (link.is_up() && hello.incarnation < link.life);
     const bool own = hello.gone >= config_.incarnation;
     if (!its && !own) return false;
-    const cluster::NodeId up = hello_for(link).up;
-    const bool stays = !own || (its && (up > hello.up || (up == hello.up && config_.self < hello.node)));
+    const auto rank = [](const Hello& of) { return std::pair(of.has_quorum, of.up); };
+    const auto mine = rank(hello_for(link));
+    const bool is_first = mine == rank(hello) && config_.self < hello.node;
+    const bool stays = own ? its && (mine > rank(hello) || is_first) : has_quorum_ || hello.has_quorum == 0;
     if (stays) {
         const cluster::Incarnation gone = std::max(link.gone, link.is_up() ? link.life : 0);
         connection.post(frame_of(Expelled{.from = config_.incarnation, .to = hello.incarnation, .gone = gone}));
     } else {
-        be_expelled(hello.node, hello.incarnation, hello.gone);
+        be_expelled(hello.node, hello.incarnation, own ? hello.gone : config_.incarnation);
     }
     return true;
 }
@@ -288,7 +295,7 @@ void Links::be_expelled(cluster::NodeId by, cluster::Incarnation incarnation, cl
 void Links::serve_link(Link& link) {
     Connection& connection = *link.connection;
     if (connection.is_connecting()) {
-        if (!connection.write()) return lose(link);
+        if (!connection.write()) return lose(link, Ending::silent);
         if (connection.is_connecting()) return;
         watch(connection, EPOLL_CTL_MOD);
         link.stage = Link::Stage::greeting;
@@ -304,13 +311,13 @@ void Links::serve_link(Link& link) {
         }
     } catch (const std::runtime_error&) {
         refuse(fmt::format("what answers at {} is no node of this version", name_of(link.node)));
-        return lose(link);
+        return lose(link, Ending::silent);
     }
     if (!lives && link.connection != nullptr) end(link);
 }
 
 void Links::hear(Link& link, const Frame& frame) {
-    link.heard_at = table_.now;
+    link.heard_at = link.fresh_at = table_.now;
     switch (frame.kind) {
         case FrameKind::hello:
             meet(link, frame);
@@ -347,10 +354,10 @@ void Links::meet(Link& link, const Frame& frame) {
     if (!complaint.empty()) {
         refuse(std::move(complaint));
         link.missed = true;
-        return lose(link);
+        return lose(link, Ending::silent);
     }
-    if (hello.incarnation <= link.gone) return lose(link);  // it will know better at the next try
-    if (!adopt(link, hello, frame)) return lose(link);
+    // It will know better at the next try.
+    if (hello.incarnation <= link.gone || !adopt(link, hello, frame)) return lose(link, Ending::silent);
     link.connection->post({.kind = FrameKind::go, .body = {}});
     link.come_up(notices_, table_.now);
 }
@@ -361,7 +368,7 @@ void Links::look_at(Link& link) {
     if (link.is_up()) return look_at_up(link);
     if (!link.came && !link.missed && table_.now - link.missed_since >= missing_ns) miss(link);
     if (link.stage != Link::Stage::away) {
-        if (table_.now >= link.until) lose(link);
+        if (table_.now >= link.until) lose(link, Ending::silent);
     } else if (link.node < config_.self && table_.now >= link.until && !over_) {
         dial(link);
     }
@@ -393,14 +400,26 @@ void Links::dial(Link& link) {
 void Links::look_at_up(Link& link) {
     const TimeNs now = table_.now;
     if (link.stage == Link::Stage::leaving) {
-        if (link.arrived >= link.last || now >= link.until) lose(link);
+        if (link.arrived >= link.last || now >= link.until) lose(link, Ending::over);
         return;
     }
+    note_quiet(link);
     const bool is_silent =
         now - link.heard_at > config_.silence_ns || now - link.messaged_at > silences_of_messages * config_.silence_ns;
-    if (link.endpoint.has_failed()) drain();
-    if (link.endpoint.has_failed() || is_silent) return lose(link, true);
+    if (link.endpoint.has_failed() && !link.failed_at) {
+        drain();
+        link.failed_at = now;
+    }
+    if (is_silent || (link.failed_at && now - *link.failed_at >= ending_ns)) {
+        expel(link);
+        return lose(link, Ending::silent);
+    }
     if (now >= link.beat_at) beat(link);
+}
+
+void Links::note_quiet(Link& link) {
+    const bool is_quiet = table_.now - link.fresh_at > config_.silence_ns / 2;
+    if (std::exchange(link.is_quiet, is_quiet) != is_quiet) notices_.quiet(link.node, is_quiet);
 }
 
 void Links::beat(Link& link) {
@@ -420,7 +439,16 @@ void Links::drain() {
 void Links::end(Link& link) {
     if (link.stage == Link::Stage::leaving) return disconnect(link);
     if (link.is_up()) drain();
-    lose(link);
+    const int error = link.connection->error();
+    const bool is_over = error == 0 || error == ECONNRESET || error == EPIPE;
+    lose(link, is_over ? Ending::over : Ending::silent);
+}
+
+/// Who has no quorum may be the one that others take for dead.
+void Links::expel(Link& link) {
+    if (!has_quorum_) return;
+    link.connection->post(frame_of(Expelled{.from = config_.incarnation, .to = link.life, .gone = link.life}));
+    static_cast<void>(link.connection->read());  // closing with something unread would throw away what was sent
 }
 
 void Links::disconnect(Link& link) noexcept {
@@ -431,14 +459,10 @@ void Links::disconnect(Link& link) noexcept {
 }
 
 /// Ends what there is, whatever stage it is in.
-void Links::lose(Link& link, bool expels) {
+void Links::lose(Link& link, Ending ending) {
     if (link.is_up()) {
-        if (expels) {
-            link.connection->post(frame_of(Expelled{.from = config_.incarnation, .to = link.life, .gone = link.life}));
-            static_cast<void>(link.connection->read());  // closing with something unread would throw away what was sent
-        }
         link.gone = std::max(link.gone, link.life);
-        notices_.down(link.node, link.life);
+        notices_.down(link.node, link.life, ending);
         worker_.retire(std::move(link.endpoint));
     }
     disconnect(link);

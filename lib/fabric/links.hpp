@@ -32,6 +32,8 @@ public:
     Links& operator=(const Links&) = delete;
 
     void set_now(core::TimeNs now);
+    /// See UcxNetwork::set_quorum.
+    void set_quorum(bool has_quorum) noexcept { has_quorum_ = has_quorum; }
     /// Does what is to be done. False: nothing.
     bool look();
     /// Becomes readable with the worker's, too.
@@ -79,7 +81,9 @@ private:
     void drain();
     void end(Link& link);
     void disconnect(Link& link) noexcept;
-    void lose(Link& link, bool expels = false);
+    void note_quiet(Link& link);
+    void lose(Link& link, cluster::Ending ending);
+    void expel(Link& link);
     [[nodiscard]] core::TimeNs meeting_time() const noexcept;
     [[nodiscard]] std::string name_of(cluster::NodeId node) const;
 
@@ -94,6 +98,7 @@ private:
     std::map<int, Caller> callers_;
     std::random_device random_;
     std::uint64_t refused_ = 0;
+    bool has_quorum_ = true;
     bool over_ = false;  ///< this life is, or it leaves: nobody is called or let in any more
 };
 

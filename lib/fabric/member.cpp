@@ -87,6 +87,7 @@ void Member::begin_life() {
     incarnation_ = std::max(std::min(std::max(incarnation_, known_), last - 1) + 1, incarnation_of_now());
     ++lives_;
     expelled_ = false;
+    had_quorum_ = true;
     UcxNetwork::Config network = config_.network;
     network.incarnation = incarnation_;
     network_ = std::make_unique<UcxNetwork>(network, static_cast<Receiver&>(*this));
@@ -184,9 +185,13 @@ void Member::up(cluster::NodeId node, cluster::Incarnation incarnation) {
     node_->peer_up(node, incarnation, now_);
 }
 
-void Member::down(cluster::NodeId node, cluster::Incarnation incarnation) {
+void Member::down(cluster::NodeId node, cluster::Incarnation incarnation, cluster::Ending ending) {
     if (!has_ended_) say(config_.network.names[node] + " went away");
-    node_->peer_down(node, incarnation, now_);
+    node_->peer_down(node, incarnation, ending, now_);
+}
+
+void Member::quiet(cluster::NodeId node, bool is_quiet) {
+    node_->peer_quiet(node, is_quiet, now_);
 }
 
 void Member::received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) {
@@ -331,6 +336,7 @@ void Member::look(core::TimeNs now) {
     wanted_before_.store(node_->readout().wanted_before(), std::memory_order_relaxed);
     consider_leaving(now);
     note_company(now);
+    note_quorum();
     if (now - published_ns_ >= publish_interval_ns) publish();
 }
 
@@ -343,6 +349,19 @@ void Member::note_company(core::TimeNs now) {
             (is_builder() ? settings.readouts.contains(node) : !is_readout() || settings.builders.contains(node));
     if (is_there) company_ns_ = now;
     if (config_.alone_ns != core::never) alone_.store(now - company_ns_ >= config_.alone_ns, std::memory_order_relaxed);
+}
+
+/// That somebody is only quiet is nothing to speak of.
+void Member::note_quorum() {
+    network_->set_quorum(node_->has_quorum());
+    const cluster::Quorum::Count count = node_->quorum().count(true);
+    const bool has_quorum = count.suffices();
+    if (has_ended_ || std::exchange(had_quorum_, has_quorum) == has_quorum) return;
+    const std::string in_reach = std::to_string(count.here) + " of " + std::to_string(count.counted);
+    say(has_quorum ? "enough of the cluster is in reach again (" + in_reach + " nodes that count): it goes on"
+                   : "only " + in_reach +
+                         " nodes that count are in reach: the others may go on without this part of the cluster, so it "
+                         "waits ([cluster] quorum)");
 }
 
 /// Who is told to stop, or has no more parts, waits for the others, but not for ever.
@@ -386,6 +405,7 @@ void Member::publish() {
     account.readout += node_->readout_stats();
     account.builder += node_->builder_stats();
     account.manages = node_->manager() != nullptr;
+    account.has_quorum = had_quorum_;
     account.manager += node_->manager_stats();
     account.settled = node_->settled();
     account.losses.assign(node_->losses().begin(), node_->losses().end());

@@ -99,7 +99,8 @@ private:
     void ended() override;
     // Receiver
     void up(cluster::NodeId node, cluster::Incarnation incarnation) override;
-    void down(cluster::NodeId node, cluster::Incarnation incarnation) override;
+    void down(cluster::NodeId node, cluster::Incarnation incarnation, cluster::Ending ending) override;
+    void quiet(cluster::NodeId node, bool is_quiet) override;
     void received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) override;
     void sent(cluster::NodeId to, cluster::Block block) override;
     std::byte* room(std::uint64_t bytes) override;
@@ -118,6 +119,7 @@ private:
     void look(core::TimeNs now);
     void consider_leaving(core::TimeNs now);
     void note_company(core::TimeNs now);
+    void note_quorum();
     void note_transports();
     void publish();
     void wait(core::TimeNs most_ns);
@@ -139,6 +141,7 @@ private:
     std::map<std::byte*, cluster::Block> held_;  ///< parts that were offered to the core and not released
     bool expelled_ = false;
     bool has_ended_ = false;
+    bool had_quorum_ = true;
     bool closed_ = false;
     cluster::Block offered_ = 0;  ///< parts of later blocks have not been offered
     core::TimeNs now_ = 0;

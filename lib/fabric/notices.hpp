@@ -18,7 +18,10 @@ public:
     explicit Notices(Receiver& receiver) : receiver_(receiver) {}
 
     void up(cluster::NodeId node, cluster::Incarnation incarnation) { queue_.emplace_back(Up{node, incarnation}); }
-    void down(cluster::NodeId node, cluster::Incarnation incarnation) { queue_.emplace_back(Down{node, incarnation}); }
+    void down(cluster::NodeId node, cluster::Incarnation incarnation, cluster::Ending ending) {
+        queue_.emplace_back(Down{node, incarnation, ending});
+    }
+    void quiet(cluster::NodeId node, bool is_quiet) { queue_.emplace_back(Quiet{node, is_quiet}); }
     void sent(cluster::NodeId to, cluster::Block block) { queue_.emplace_back(Sent{to, block}); }
     /// `payload` lies in memory that the receiver gave.
     void received(cluster::NodeId from, cluster::Message message, cluster::Payload payload) {
@@ -44,6 +47,11 @@ private:
     struct Down {
         cluster::NodeId node;
         cluster::Incarnation incarnation;
+        cluster::Ending ending;
+    };
+    struct Quiet {
+        cluster::NodeId node;
+        bool is_quiet;
     };
     struct Sent {
         cluster::NodeId to;
@@ -64,14 +72,15 @@ private:
     };
 
     void tell(const Up& notice) { receiver_.up(notice.node, notice.incarnation); }
-    void tell(const Down& notice) { receiver_.down(notice.node, notice.incarnation); }
+    void tell(const Down& notice) { receiver_.down(notice.node, notice.incarnation, notice.ending); }
+    void tell(const Quiet& notice) { receiver_.quiet(notice.node, notice.is_quiet); }
     void tell(const Sent& notice) { receiver_.sent(notice.to, notice.block); }
     void tell(const Received& notice) { receiver_.received(notice.from, notice.message, notice.payload); }
     void tell(const Own& notice);
     void tell(const Say& notice) { receiver_.say(notice.text); }
 
     Receiver& receiver_;
-    std::deque<std::variant<Up, Down, Sent, Received, Own, Say>> queue_;
+    std::deque<std::variant<Up, Down, Quiet, Sent, Received, Own, Say>> queue_;
     std::set<std::string> said_;
 };
 

@@ -74,6 +74,8 @@ public:
         }
     }
 
+    void set_quorum(bool has_quorum) noexcept { links_.set_quorum(has_quorum); }
+
     bool progress(core::TimeNs now) {
         bool did = move(now);
         did |= notices_.deliver();
@@ -133,6 +135,10 @@ UcxNetwork::~UcxNetwork() = default;
 
 void UcxNetwork::send(cluster::NodeId to, const cluster::Message& message, cluster::Payload payload) {
     state_->send(to, message, payload);
+}
+
+void UcxNetwork::set_quorum(bool has_quorum) noexcept {
+    state_->set_quorum(has_quorum);
 }
 
 bool UcxNetwork::progress(core::TimeNs now) {

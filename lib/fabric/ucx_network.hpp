@@ -26,7 +26,9 @@ public:
     virtual ~Receiver() = default;
     /// As cluster::Node::peer_up and peer_down.
     virtual void up(cluster::NodeId node, cluster::Incarnation incarnation) = 0;
-    virtual void down(cluster::NodeId node, cluster::Incarnation incarnation) = 0;
+    virtual void down(cluster::NodeId node, cluster::Incarnation incarnation, cluster::Ending ending) = 0;
+    /// As cluster::Node::peer_quiet.
+    virtual void quiet(cluster::NodeId node, bool is_quiet) = 0;
     /// Payload::handle is the address of memory that room() gave, which is the receiver's again.
     virtual void received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) = 0;
     /// As cluster::Node::sent.
@@ -67,6 +69,9 @@ public:
     /// those to the same node together.
     void send(cluster::NodeId to, const cluster::Message& message, cluster::Payload payload) override;
 
+    /// See cluster::Quorum. Of two nodes that take each other for dead that lives on which has it; who has not expels
+    /// nobody.
+    void set_quorum(bool has_quorum) noexcept;
     /// Moves what can be moved, and tells the receiver. `now`: any clock that only rises. False: nothing was done.
     bool progress(core::TimeNs now);
     /// Becomes readable when there is something to do; before waiting for it, arm() has to have said yes. (Silence and

@@ -113,6 +113,8 @@ constexpr MetricFamilyInfo others_listed[] = {
     {"weir_cluster_lives", a_gauge, "", "1; more where the others took it for dead and it began anew."},
     {"weir_cluster_callers_refused_total", a_counter, "",
      "Hellos that were not believed, and connections that began with something else."},
+    {"weir_cluster_quorum", a_gauge, "",
+     "0 where too few of the other nodes are in reach: this part of the cluster waits."},
     {"weir_cluster_lost_blocks", a_gauge, "cause", "Blocks that are lost whole, as far as this node has heard."},
     {"weir_cluster_parts_offered_total", a_counter, "", "Parts of blocks that came here."},
     {"weir_cluster_parts_handed_over_total", a_counter, "to", "Parts that were sent to the builder."},

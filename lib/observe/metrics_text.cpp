@@ -257,6 +257,7 @@ void add_cluster(Families& families, const json& cluster) {
     families.add("weir_cluster_blocks_given_out_again_total", {}, member(manager, "assigned_again"));
     families.add("weir_cluster_lives", {}, member(cluster, "lives"));
     families.add("weir_cluster_callers_refused_total", {}, member(cluster, "callers_refused"));
+    families.add("weir_cluster_quorum", {}, member(cluster, "has_quorum") == true);
     for (const char* cause : {"builder_down", "nothing_held", "node_down", "late"})
         families.add("weir_cluster_lost_blocks", {{"cause", cause}}, member(member(cluster, "lost_blocks"), cause));
     add_readout_node(families, member(cluster, "readout"));

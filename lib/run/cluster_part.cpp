@@ -245,6 +245,7 @@ nlohmann::json cluster_json(const ClusterPart& part, const fabric::Account& acco
                            {"block", part.whole.cluster->block}, {"lives", account.lives},
                            {"settled", account.settled},         {"lost_blocks", losses_json(account.losses)}};
     json["callers_refused"] = account.callers_refused;
+    json["has_quorum"] = account.has_quorum;
     json["transports"] = account.transports;
     json["nodes"] = nlohmann::json::array();
     const auto& nodes = part.whole.cluster->nodes;

@@ -79,7 +79,7 @@ public:
         members_[node].reset();
         std::erase_if(parts_, [node](const auto& part) { return std::get<0>(part) == node; });
         for (const auto& member : members_)
-            if (member != nullptr) member->node.peer_down(node, 1, now_);
+            if (member != nullptr) member->node.peer_down(node, 1, Ending::over, now_);
         settle();
     }
 

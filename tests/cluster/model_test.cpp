@@ -112,6 +112,14 @@ TEST(ClusterModel, AllThatReadOutMayDieAtOnce) {
     EXPECT_LT(all.assigned, 3 * blocks_of_a_run * all.runs);
 }
 
+/// Blocks of which the smaller part was told that they count before it could see that it is one may be there twice:
+/// the part that goes on has not heard of them.
+TEST(ClusterModel, WhereANetworkFallsApartOnePartGoesOn) {
+    const World::Outcome all = run_many(2000, {.parts = true});
+    EXPECT_GT(all.built, 25 * all.runs);
+    EXPECT_LT(all.built_twice, all.built / 500);
+}
+
 TEST(ClusterModel, ABuilderThatTakesNoPartsHoldsUpNobody) {
     const World::Outcome all = run_many(300, {.takes_no_parts = true});
     EXPECT_GT(all.built, all.complete);

@@ -15,6 +15,7 @@ constexpr core::TimeNs block_interval_ns = 2 * ns_per_ms;
 constexpr core::TimeNs look_interval_ns = 5 * ns_per_ms;
 constexpr core::TimeNs us = 1000;
 constexpr core::TimeNs tick_interval_ns = 100 * us;
+constexpr core::TimeNs silence_ns = 40 * ns_per_ms;
 /// Faults::takes_no_parts, in time-outs: longer than a builder waits.
 constexpr core::TimeNs stuck_parts_take = 50;
 
@@ -34,6 +35,7 @@ public:
         world_.carry(*this, to, message, payload);
     }
     void built(Block block, std::span<const BuiltPart> parts) override {
+        world_.check_part_of(*this, block, parts);
         const bool committed = world_.settings_.keep == Keep::assembled;
         world_.builds_[block].push_back({self, life, false, committed, {parts.begin(), parts.end()}});
         const bool slow = world_.faults_.slow_node && self == world_.slow_;
@@ -158,6 +160,7 @@ void World::start(NodeId node) {
     for (NodeId other = 0; other < settings_.nodes; ++other) {
         if (other == node || nodes_[other] == nullptr) continue;
         const auto meet = [&](NodeId who, NodeId whom) {
+            if (is_between_parts(who, whom)) return;
             at(now_ + delay(who, whom) * 3, [this, who, whom, my_life = lives_[who], its_life = lives_[whom]] {
                 Life* const me = alive(who, my_life);
                 if (me != nullptr && alive(whom, its_life) != nullptr) me->node.peer_up(whom, its_life, now_);
@@ -192,7 +195,7 @@ void World::kill(NodeId node) {
         if (other == node) continue;
         at(now_ + static_cast<core::TimeNs>(random(30)) * ns_per_ms,
            [this, other, node, life, its_life = lives_[other]] {
-               if (Life* const who = alive(other, its_life)) who->node.peer_down(node, life, now_);
+               if (Life* const who = alive(other, its_life)) who->node.peer_down(node, life, Ending::over, now_);
            });
     }
     if (faults_.come_back && (faults_.readouts_die || random(3) != 0))
@@ -210,7 +213,7 @@ void World::depart(Life& life) {
         at(std::max(now_, life.arrivals[other]) + delay(life.self, other),
            [this, other, node = life.self, its = life.life, other_life = lives_[other]] {
                Life* const who = alive(other, other_life);
-               if (who != nullptr && !who->has_left) who->node.peer_down(node, its, now_);
+               if (who != nullptr && !who->has_left) who->node.peer_down(node, its, Ending::over, now_);
            });
     }
 }
@@ -222,11 +225,68 @@ void World::plan_deaths() {
         for (int i = faults_.crashes > 0 ? often(random_) : 0; i > 0; --i)
             at(static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end))), [this, node] { kill(node); });
     }
+    constexpr core::TimeNs all_have_met = 60 * ns_per_ms;
+    if (faults_.parts)
+        at(all_have_met + static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end - all_have_met))),
+           [this] { fall_apart(); });
     if (!faults_.readouts_die) return;
     const auto moment = static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end)));
     for (NodeId node = 0; node < settings_.nodes; ++node)
         if (settings_.readouts.contains(node) && !settings_.builders.contains(node))
             at(moment + static_cast<core::TimeNs>(random(10)) * ns_per_ms, [this, node] { kill(node); });
+}
+
+/// As the network tells it: who was heard last within a beat is quiet after half the silence, and gone after all of it.
+void World::fall_apart() {
+    note("the network falls apart");
+    part_of_.resize(settings_.nodes);
+    const NodeId one = static_cast<NodeId>(random(settings_.nodes));
+    for (NodeId node = 0; node < settings_.nodes; ++node) part_of_[node] = node == one || random(2) == 0;
+    if (std::ranges::count(part_of_, true) == settings_.nodes) part_of_[one == 0 ? 1 : 0] = false;
+    const auto in_true = std::ranges::count(part_of_, true);
+    goes_on_ = 2 * in_true > settings_.nodes || (2 * in_true == settings_.nodes && part_of_[0]);
+    for (const auto& life : nodes_)
+        if (life != nullptr && life->node.manager() != nullptr && part_of_[life->self] != goes_on_)
+            manager_deaths_.push_back(now_);
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        for (NodeId other = 0; other < settings_.nodes; ++other) {
+            if (!is_between_parts(node, other)) continue;
+            const core::TimeNs heard = now_ - static_cast<core::TimeNs>(random(silence_ns / 4));
+            const auto tell = [&](core::TimeNs after, auto what) {
+                at(heard + after, [this, node, other, what, life = lives_[node], its = lives_[other]] {
+                    if (Life* const me = alive(node, life)) what(me->node, other, its, now_);
+                });
+            };
+            tell(silence_ns / 2,
+                 [](Node& me, NodeId its, Incarnation /*life*/, core::TimeNs now) { me.peer_quiet(its, true, now); });
+            tell(silence_ns, [](Node& me, NodeId its, Incarnation life, core::TimeNs now) {
+                me.peer_down(its, life, Ending::silent, now);
+            });
+        }
+    at(now_ + 2 * silence_ns + static_cast<core::TimeNs>(random(14 * silence_ns)), [this] { meet_again(); });
+}
+
+/// The part that does not go on finds nothing out from silence.
+void World::check_part_of(const Life& builder, Block block, std::span<const BuiltPart> parts) const {
+    if (part_of_.empty() || part_of_[builder.self] == goes_on_) return;
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (is_between_parts(builder.self, node) && parts[node].part == Part::node_down &&
+            offered_[node].contains(block))
+            wrong(fmt::format("node {} built block {} without what node {} has", builder.self, block, node));
+}
+
+/// Those that did not go on begin anew, as who has been expelled does.
+void World::meet_again() {
+    note("the network is whole again");
+    const std::vector<bool> part_of = std::exchange(part_of_, {});
+    std::vector<NodeId> again;
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (part_of[node] != goes_on_ && nodes_[node] != nullptr) again.push_back(node);
+    for (const NodeId node : again) {
+        deaths_[node].push_back(now_);
+        nodes_[node].reset();
+    }
+    for (const NodeId node : again) start(node);
 }
 
 /// Of those that the detector sends, in order.
@@ -294,7 +354,7 @@ void World::leave(Life& from, NodeId to, Block block, Payload payload, core::Tim
 
 void World::deliver(NodeId from, NodeId to, Incarnation to_life, const Message& message, Payload payload) {
     Life* const life = alive(to, to_life);
-    if (life == nullptr || life->has_left) return;
+    if (life == nullptr || life->has_left || is_between_parts(from, to)) return;
     Payload copy;
     if (payload.handle != 0) {
         const Content& content = contents_.at(payload.handle);

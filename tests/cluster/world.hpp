@@ -28,6 +28,7 @@ struct Faults {
     bool manager_dies = false;    ///< once, soon after it has begun to give out blocks
     bool takes_no_parts = false;  ///< one builder: no payload reaches it while it waits, but all words do
     bool readouts_die = false;    ///< all that only read out, within a moment; they come back
+    bool parts = false;           ///< the network falls into two parts, and becomes whole again
     bool leaves = false;          ///< who has heard that the run has ended goes, as a process does
 };
 
@@ -81,6 +82,12 @@ private:
     void kill(NodeId node);
     void depart(Life& life);
     void plan_deaths();
+    void fall_apart();
+    void meet_again();
+    void check_part_of(const Life& builder, Block block, std::span<const BuiltPart> parts) const;
+    [[nodiscard]] bool is_between_parts(NodeId from, NodeId to) const noexcept {
+        return !part_of_.empty() && part_of_[from] != part_of_[to];
+    }
     [[nodiscard]] Block number_of(Block place) const;
     void offer(NodeId node, Block block);
     void deliver(NodeId from, NodeId to, Incarnation to_life, const Message& message, Payload payload);
@@ -114,6 +121,8 @@ private:
     std::vector<core::TimeNs> manager_deaths_;
     bool is_interregnum_ = false;
     NodeId slow_ = 0;
+    std::vector<bool> part_of_;            ///< Faults::parts: while the network is in two
+    bool goes_on_ = false;                 ///< the part that does
     std::vector<core::TimeNs> link_free_;  ///< Faults::slow_links: of each node
     std::map<std::uint64_t, Content> contents_;
     std::uint64_t next_handle_ = 1;

@@ -38,6 +38,7 @@ TEST(ClusterConfig, FillsInTheDefaults) {
     EXPECT_EQ(run.cluster->block, 4U);
     EXPECT_EQ(run.cluster->silence_ms, 2000U);
     EXPECT_EQ(run.cluster->leave_ms, 5000U);
+    EXPECT_EQ(cluster_settings(run).quorum, cluster::QuorumOf::nodes);
     EXPECT_EQ(run.cluster->memory_bytes, 1U << 30);
     EXPECT_EQ(run.cluster->transports, "all");
     ASSERT_EQ(run.cluster->nodes.size(), 4U);
@@ -71,6 +72,7 @@ TEST(ClusterConfig, EveryDifferenceIsSeen) {
     for (const auto& change : std::vector<std::function<void(RunConfig&)>>{
              [](RunConfig& other) { other.cluster->leave_ms = 1; },
              [](RunConfig& other) { other.cluster->alone_ms = 1; },
+             [](RunConfig& other) { other.cluster->quorum = cluster::QuorumOf::readouts; },
              [](RunConfig& other) { other.cluster->nodes[0].manages = true; },
              [](RunConfig& other) { other.streams[0].node = 1; },
              [](RunConfig& other) { other.cluster.reset(); },
@@ -256,6 +258,7 @@ const std::vector<Case> cluster_cases{
               {"cluster.slot_us: found 100 with barrier = true", "0, or barrier = false"}),
     wrong_key("Timeout", "timeout_ms = 0", {"cluster.timeout_ms", "1..3600000"}),
     wrong_key("JoinWait", "join_wait_ms = -1", {"cluster.join_wait_ms", "0..3600000"}),
+    wrong_key("Quorum", "quorum = \"half\"", {"cluster.quorum: found the string \"half\"", "\"managers\" or \"none\""}),
     wrong_key("Silence", "silence_ms = 99", {"cluster.silence_ms", "100..3600000"}),
     wrong_key("Leave", "leave_ms = 0.5", {"cluster.leave_ms", "0..3600000"}),
     wrong_key("Alone", "alone_ms = 3600001", {"cluster.alone_ms", "0..3600000"}),

@@ -41,6 +41,7 @@ namespace weir::fabric {
 namespace {
 
 using cluster::Block;
+using cluster::Ending;
 using cluster::Incarnation;
 using cluster::Kind;
 using cluster::Message;
@@ -112,10 +113,14 @@ public:
         lives[node] = incarnation;
         log.push_back("up " + std::to_string(node) + "." + std::to_string(incarnation));
     }
-    void down(NodeId node, Incarnation incarnation) override {
+    void quiet(NodeId node, bool is_quiet) override {
+        if (is_quiet) ++times_quiet[node];
+    }
+    void down(NodeId node, Incarnation incarnation, Ending ending) override {
         EXPECT_EQ(lives[node], incarnation);
         lives.erase(node);
-        log.push_back("down " + std::to_string(node) + "." + std::to_string(incarnation));
+        log.push_back("down " + std::to_string(node) + "." + std::to_string(incarnation) +
+                      (ending == Ending::silent ? " silent" : ""));
     }
     void received(NodeId from, const Message& message, Payload payload) override {
         Taken one{from, message, {}};
@@ -148,6 +153,7 @@ public:
     [[nodiscard]] bool has_logged(const std::string& line) const { return std::ranges::count(log, line) > 0; }
 
     std::map<NodeId, Incarnation> lives;
+    std::map<NodeId, int> times_quiet;
     std::vector<std::string> log;
     std::vector<Taken> taken;
     std::map<Block, int> sent_blocks;
@@ -779,7 +785,7 @@ protected:
     }
     /// Of both that are here. Asks the child for parts meanwhile, so that some are on their way.
     TimeNs time_until_down(NodeId node, bool asks) {
-        const std::string line = "down " + std::to_string(node) + ".1";
+        const std::string line = "down " + std::to_string(node) + (signal == SIGSTOP ? ".1 silent" : ".1");
         for (Block block = 0; asks && block < 50; ++block)
             for (Member& member : members) member.network->send(node, {.kind = Kind::request, .block = block}, {});
         EXPECT_TRUE(wait_until(members, [&] { return !asks || members[0].witness.taken.size() > 3; }));
@@ -841,6 +847,7 @@ TEST_F(UcxNetworkWithChild, ExpelsWhoWasSilent) {
         make_with_child(node);
         const TimeNs time = time_until_down(node, node == 2);
         EXPECT_GT(time, silence_ns / 2);
+        for (const Member& member : members) EXPECT_EQ(member.witness.times_quiet.count(node), 1U);
         expect_others_go_on();
         child->kill(SIGCONT);
         EXPECT_TRUE(wait_until(members, [&] { return child->told().size() >= 5; }));
@@ -848,6 +855,25 @@ TEST_F(UcxNetworkWithChild, ExpelsWhoWasSilent) {
         EXPECT_EQ(std::ranges::count(child->told(), 'e'), 1);
         expect_others_go_on();
         for (Member& member : members) EXPECT_EQ(member.witness.log.size(), 3U);
+        leave_together(members);
+        members.clear();
+        child.reset();
+    }
+}
+
+/// It may be the one that others have taken for dead.
+TEST_F(UcxNetworkWithChild, WhoHasNoQuorumExpelsNobodyAndGivesWay) {
+    silence_ns = 4 * ns_per_s;
+    signal = SIGSTOP;
+    for (const NodeId node : {NodeId{2}, NodeId{0}}) {
+        make_with_child(node);
+        for (Member& member : members) member.network->set_quorum(false);
+        time_until_down(node, false);
+        child->kill(SIGCONT);
+        const std::string line = "expelled by " + std::to_string(node);
+        EXPECT_TRUE(wait_until(
+            members, [&] { return members[0].witness.has_logged(line) && members[1].witness.has_logged(line); }));
+        EXPECT_EQ(std::ranges::count(child->told(), 'e'), 0);
         leave_together(members);
         members.clear();
         child.reset();

@@ -995,6 +995,18 @@ class Bridge:
         """The bridge's end of a node's cable, up or down: the node itself is told nothing."""
         self.ip("link", "set", f"{name}-c", state)
 
+    def fall_apart(self, names):
+        """These go to a bridge of their own."""
+        self.ip("link", "add", "weirbr2", "mtu", 9000, "type", "bridge", "forward_delay", 0)
+        self.ip("link", "set", "weirbr2", "up")
+        for name in names:
+            self.ip("link", "set", f"{name}-c", "master", "weirbr2")
+
+    def meet_again(self, names):
+        for name in names:
+            self.ip("link", "set", f"{name}-c", "master", "weirbr")
+        self.ip("link", "delete", "weirbr2")
+
     def close(self):
         for name, role in self.nodes.items():
             subprocess.run(["ip", "link", "delete", f"{name}-c"])  # with its namespace it would go some time later
@@ -1002,6 +1014,7 @@ class Bridge:
             if role == "readout":
                 subprocess.run(["ip", "netns", "delete", f"{name}-sender"])
         subprocess.run(["ip", "link", "delete", "weirbr"])
+        subprocess.run(["ip", "link", "delete", "weirbr2"], stderr=subprocess.DEVNULL)
 
 
 class NetworkTest(ClusterCase):
@@ -1146,6 +1159,31 @@ class NetworkTest(ClusterCase):
         missing = {number // 16 for number in range(1, self.EVENTS + self.AFTERWARDS + 1)} - {number // 16 for number in found}
         self.assertEqual(missing - lost, set(), "blocks are missing, and nobody lists them")
         self.assertTrue(all(event[0] for event in found.values()), "not all events are complete")
+
+    def test_a_network_in_halves(self):
+        """Each with a readout node and a builder: one waits, so no event is there twice."""
+        nodes, sender = self.start_sending(self.SILENCE)
+        half = ("ru1", "bu1")
+        self.network.fall_apart(half)
+        for name in half:
+            nodes[name].wait_said("only 2 of 4 nodes that count are in reach")
+        for name in ("ru0", "bu0"):
+            nodes[name].wait_said("warning: cluster: (ru1|bu1) went away")
+        before = {builder: written_bytes(self.folder, builder) for builder in ("bu0", "bu1")}
+        live.wait_for(lambda: written_bytes(self.folder, "bu0") > before["bu0"] + 65536, "more events of bu0")
+        self.assertEqual(written_bytes(self.folder, "bu1"), before["bu1"], "the half that is to wait has gone on")
+        self.network.meet_again(half)
+        for name in half:
+            nodes[name].wait_said("the cluster took this node for dead; it begins anew")
+        self.send_afterwards(sender)
+        self.stop_all(nodes)
+        self.assert_balanced(nodes)
+        self.assertEqual({name: node.report["cluster"]["lives"] for name, node in nodes.items()}, {"ru0": 1, "bu0": 1, "ru1": 2, "bu1": 2})
+        lost = {loss["block"] for node in nodes.values() for loss in node.report["cluster"]["lost_blocks"]["list"]}
+        found = self.found()
+        missing = {number // 16 for number in range(1, self.EVENTS + self.AFTERWARDS + 1)} - {number // 16 for number in found}
+        self.assertEqual(missing - lost, set(), "blocks are missing, and nobody lists them")
+        self.assertGreater(max(number for number, event in found.items() if event[0]), self.EVENTS, "it has not taken part again")
 
     def test_a_readout_node_falls_silent_and_comes_back(self):
         nodes, sender = self.start_sending(self.SILENCE)

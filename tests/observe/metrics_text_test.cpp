@@ -95,6 +95,7 @@ json cluster() {
         {"role", "builder"},
         {"lives", 2},
         {"callers_refused", 55},
+        {"has_quorum", true},
         {"nodes",
          {{{"name", "ru0"}, {"role", "readout"}, {"up", true}}, {{"name", "bu1"}, {"role", "builder"}, {"up", false}}}},
         {"lost_blocks", {{"builder_down", 31}, {"nothing_held", 32}, {"node_down", 33}, {"late", 34}}},
@@ -279,6 +280,7 @@ TEST(Metrics, HaveTheRestOfTheDocument) {
     EXPECT_EQ(at("weir_cluster_parts_missing_total{from=\"ru0\",cause=\"not_held\"}"), 50);
     EXPECT_EQ(at("weir_cluster_parts_malformed_total"), 52);
     EXPECT_EQ(at("weir_cluster_callers_refused_total"), 55);
+    EXPECT_EQ(at("weir_cluster_quorum"), 1);
     // Each that is listed is there, and nothing else is.
     const std::string text = metrics_text(full_document());
     for (const MetricFamilyInfo& info : other_metrics())

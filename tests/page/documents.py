@@ -112,7 +112,7 @@ def builder():
     nodes = [("ru0", "readout", True), ("ru1", "readout", False), ("bu0", "builder", True), ("bu1", "builder", True)]
     missing = {"ru0": (0, 0, 2), "ru1": (1204, 3, 0)}
     return running(cluster={
-        "node": "bu0", "role": "builder", "block": 16, "lives": 1, "callers_refused": 0, "settled": 58900,
+        "node": "bu0", "role": "builder", "block": 16, "lives": 1, "callers_refused": 0, "has_quorum": True, "settled": 58900,
         "nodes": [{"name": name, "role": role, "up": up} for name, role, up in nodes],
         "lost_blocks": {"builder_down": 7, "nothing_held": 0, "node_down": 2, "late": 1},
         "manager": {"manages": True, "assigned": 58912, "assigned_again": 5, "committed": 58900, "lost": 7},

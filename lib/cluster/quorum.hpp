@@ -1,0 +1,71 @@
+// Whether a node is in the part of its cluster that goes on building, where a network falls into parts: in two parts,
+// both would give out the same blocks, and build them with different content.
+#pragma once
+
+#include <vector>
+
+#include "cluster/outlet.hpp"
+#include "cluster/peers.hpp"
+#include "cluster/settings.hpp"
+
+namespace weir::cluster {
+
+class Quorum {
+public:
+    struct Count {
+        NodeId here = 0;         ///< this node among them, if it counts
+        NodeId counted = 0;      ///< all but those that have ended or never came
+        bool has_first = false;  ///< the first of those that count is here
+        [[nodiscard]] bool suffices() const noexcept {
+            return counted == 0 || 2 * here > counted || (2 * here == counted && has_first);
+        }
+    };
+
+    Quorum(const Settings& settings, NodeId self, const Peers& peers)
+        : settings_(settings), self_(self), peers_(peers), states_(settings.nodes) {}
+
+    void up(NodeId node) { states_[node] = State::here; }
+    void down(NodeId node, Ending ending) { states_[node] = ending == Ending::silent ? State::silent : State::none; }
+    /// Nothing has been heard of it for half the time after which it counts as silent.
+    void quiet(NodeId node, bool is_quiet) { states_[node] = is_quiet ? State::quiet : State::here; }
+
+    /// Who is quiet is not here: whoever manages stops saying that blocks count before others can take it for silent.
+    [[nodiscard]] bool holds() const noexcept { return count(false).suffices(); }
+    /// It will not hold again before somebody comes back.
+    [[nodiscard]] bool is_lost() const noexcept { return !count(true).suffices(); }
+    [[nodiscard]] Count count(bool with_quiet) const noexcept {
+        Count count;
+        if (settings_.quorum == QuorumOf::none) return count;
+        for (NodeId node = 0; node < settings_.nodes; ++node) {
+            const State state = node == self_ ? State::here : states_[node];
+            const bool is_up = node == self_ || peers_.is_up(node);
+            // Others may have said of one that is here that it has gone: it was expelled, or has ended. Of one that is
+            // quiet it may be that nobody here knows.
+            if (!counts(node) || state == State::none || (state == State::here && !is_up)) continue;
+            const bool is_here = is_up && (state == State::here || (with_quiet && state == State::quiet));
+            if (count.counted == 0) count.has_first = is_here;
+            ++count.counted;
+            if (is_here) ++count.here;
+        }
+        return count;
+    }
+
+private:
+    enum class State : std::uint8_t {
+        none,  ///< it never came, or has ended
+        here,
+        quiet,
+        silent,
+    };
+    [[nodiscard]] bool counts(NodeId node) const noexcept {
+        return settings_.quorum == QuorumOf::nodes ||
+               (settings_.quorum == QuorumOf::readouts ? settings_.readouts : settings_.managers).contains(node);
+    }
+
+    const Settings& settings_;
+    NodeId self_;
+    const Peers& peers_;
+    std::vector<State> states_;
+};
+
+}  // namespace weir::cluster

@@ -376,8 +376,11 @@ void Member::consider_leaving(core::TimeNs now) {
     if (is_builder() && waits_no_more && !has_ended_) {
         node_->leave();
         // What only this node knows to be built would be taken for lost with it.
-        const bool is_settled = node_->is_settled() || (leave_by_ && now >= *leave_by_ + config_.leave_ns);
-        done |= stop_at_once_.load(std::memory_order_relaxed) || (node_->is_idle() && is_settled);
+        const bool waited_twice = leave_by_ && now >= *leave_by_ + config_.leave_ns;
+        const bool is_settled = node_->is_settled() || waited_twice;
+        // Nobody answers in a part of the network that waits. What it has not built the others have been given.
+        const bool is_apart = waited_twice && !node_->has_quorum() && blocks_in_hand() == 0;
+        done |= stop_at_once_.load(std::memory_order_relaxed) || (node_->is_idle() && is_settled) || is_apart;
     }
     if (!is_readout() && !is_builder()) done |= waits_no_more;
     if (is_builder()) {

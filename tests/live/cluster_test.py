@@ -1185,6 +1185,25 @@ class NetworkTest(ClusterCase):
         self.assertEqual(missing - lost, set(), "blocks are missing, and nobody lists them")
         self.assertGreater(max(number for number, event in found.items() if event[0]), self.EVENTS, "it has not taken part again")
 
+    def test_a_builder_is_stopped_in_the_half_that_waits(self):
+        """With blocks that it lacks parts of, and that nobody there may call built: it ends at the first signal."""
+        nodes, sender = self.start_sending("silence_ms = 3000\nleave_ms = 3000\ntimeout_ms = 20000", events=4000)
+        slow_down(self, "bu1-c", "3mbit")
+        before = written_bytes(self.folder, "bu0")
+        live.wait_for(lambda: written_bytes(self.folder, "bu0") > before + 4_000_000, "events of bu0, while parts for bu1 are on their way")
+        self.network.fall_apart(("ru1", "bu1"))
+        for name in ("ru1", "bu1"):
+            nodes[name].wait_said("only 2 of 4 nodes that count are in reach")
+        nodes["bu1"].stop()
+        nodes["bu1"].end()
+        sender.join()
+        nodes["ru1"].stop()
+        self.stop_all(nodes)
+        self.assert_balanced(nodes)
+        blocks = nodes["bu1"].report["cluster"]["builder"]["blocks"]
+        self.assertGreater(blocks["assigned"], blocks["complete"] + blocks["incomplete"], "it had no open blocks when the network fell apart")
+        self.found()
+
     def test_a_readout_node_falls_silent_and_comes_back(self):
         nodes, sender = self.start_sending(self.SILENCE)
         self.silence(nodes, "ru0")

@@ -260,6 +260,10 @@ class CountTests(Tree):
         self.assertEqual(self.count({"core": "FAIL"}, good)[0], "1 1 0")
         self.assertEqual(self.count({"core": "OK"}, good)[0], "1 0 0")
 
+    def test_what_steers_a_terminal_does_not_spoil_the_results(self):
+        junit = '<testsuites><testsuite name="weir.core.S"><testcase name="a"><failure>\x1b[2J\x00BIOS</failure></testcase></testsuite></testsuites>'
+        self.assertEqual(self.count({"core": "FAIL"}, junit)[0], "0 1 0")
+
     def test_tap_programs(self):
         tap = """<testsuites><testsuite name="weir.replay"><testcase name="1 a"/><testcase name="2 b"><failure/></testcase>
           <testcase name="3 c"><skipped/><system-out>needs root</system-out></testcase></testsuite></testsuites>"""

@@ -158,7 +158,9 @@ class Machine:
              f"unix:{self.monitor},server=on,wait=off", *map(str, qemu)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def said(self):
-        return self.console.read_text(errors="replace") if self.console.exists() else ""
+        """Without what steers a terminal: results are written as XML, which has no place for it."""
+        text = self.console.read_text(errors="replace") if self.console.exists() else ""
+        return re.sub(r"\x1b\[[0-9;=?]*[A-Za-z]|[^\t\n -~]", "", text)
 
     def wait_for(self, pattern, limit_s, after=0):
         """Until the console has said that, from character `after` on; returns the match."""

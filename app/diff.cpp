@@ -14,6 +14,7 @@
 #include "options/text.hpp"
 #include "options_common.hpp"
 #include "run_text.hpp"
+#include "store/cluster_run.hpp"
 #include "store/run_diff.hpp"
 #include "terminal.hpp"
 
@@ -37,6 +38,7 @@ sources, and ranges that are missing; the detector's own header fields that are 
 decoded: how many bytes differ and where the first one is, and in images which pixels. Events are found by epoch and
 number, so their order in the files, the number of lcores, and compression make no difference. How the runs were
 configured differently is said first, and is no difference by itself. When packets came is compared with --times only.
+A RUN may be a folder with the runs of a cluster's builders.
 
 Every byte that is compared is checked on the way; an event that is damaged counts as one that differs. Memory: 64
 bytes per event, and two events.
@@ -117,7 +119,7 @@ std::optional<DiffOptions> parse_diff_options(const std::vector<std::string>& ar
 /// A path that is no run is a mistake on the command line: exit status 1 says that two runs differ.
 RunReader open_run(const std::string& path) {
     try {
-        return RunReader(path);
+        return store::open_run(path);
     } catch (const core::RunError& error) {
         throw core::UsageError(fmt::format("diff: {}", error.what()));
     }
@@ -168,7 +170,8 @@ json event_difference_json(const EventDifference& event) {
 json totals_json(const RunDiff::Totals& totals) {
     return {{"compared", totals.compared},     {"same", totals.same},
             {"differ", totals.differ},         {"unreadable", totals.unreadable},
-            {"only_first", totals.only_first}, {"only_second", totals.only_second}};
+            {"only_first", totals.only_first}, {"only_second", totals.only_second},
+            {"copies", totals.copies}};
 }
 
 json diff_run_json(const RunReader& run) {
@@ -265,6 +268,7 @@ void print_totals(const RunDiff::Totals& totals, std::uint64_t printed) {
     fmt::print("{} in both: {} the same, {} not", count_text(totals.compared, "event"), totals.same, totals.differ);
     if (totals.unreadable > 0) fmt::print(" ({} cannot be read)", totals.unreadable);
     fmt::print("; {} only in the first run, {} only in the second\n", totals.only_first, totals.only_second);
+    if (totals.copies > 0) fmt::print("{}\n", copies_text(totals.copies));
 }
 
 void warn_if_open(const RunReader& run) {

@@ -18,6 +18,7 @@
 #include "options_common.hpp"
 #include "output_file.hpp"
 #include "run_text.hpp"
+#include "store/cluster_run.hpp"
 #include "store/run_path.hpp"
 #include "terminal.hpp"
 
@@ -56,7 +57,7 @@ const Format& format_named(const std::string& name) {
 
 constexpr std::string_view export_intro = R"(usage: weir export PATH --to npy|raw|pcap|pcapng|hdf5|mdf [options]
 
-Writes the events of a run in another form. Every block that is read is checked; an event that is damaged is left out,
+Writes the events of a run in another form; PATH may be a folder with the runs of a cluster's builders. Every block that is read is checked; an event that is damaged is left out,
 said, and makes the exit status 1, and so is one larger than --max-event. Memory: the largest event, and 64 bytes per
 event.
 
@@ -232,8 +233,9 @@ ExportOptions options_of(const po::variables_map& given, const RunReader& run, c
 }
 
 /// The entries that were chosen; each name that was given must be among them.
-std::vector<IndexEntry> chosen_entries(const RunReader& run, const Selection& selection) {
-    std::vector<IndexEntry> entries = run.entries([&](const IndexEntry& entry) { return selection.has(entry); });
+std::vector<IndexEntry> chosen_entries(const RunReader& run, const Selection& selection, std::uint64_t& copies) {
+    std::vector<IndexEntry> entries =
+        run.entries([&](const IndexEntry& entry) { return selection.has(entry); }, &copies);
     for (const EventName& name : selection.names) {
         const auto is_it = [&](const IndexEntry& e) {
             return e.event == name.id && (!name.epoch || *name.epoch == e.epoch);
@@ -357,10 +359,11 @@ int export_command(const std::vector<std::string>& args) {
     refuse_options_of_others(given, to);
     const Selection selection = selection_of(given);
 
-    const RunReader run(given["path"].as<std::string>());
+    const RunReader run = store::open_run(given["path"].as<std::string>());
     const ExportOptions options = options_of(given, run, to);
     refuse_existing(options.out);
-    std::vector<IndexEntry> entries = chosen_entries(run, selection);
+    std::uint64_t copies = 0;
+    std::vector<IndexEntry> entries = chosen_entries(run, selection, copies);
     if (format.by_time) sort_by_time(run, entries);
     const std::unique_ptr<ExportTarget> target = format.make(run, options, entries);
     Exporter exporter(run, options, given.count("complete") > 0);
@@ -375,6 +378,7 @@ int export_command(const std::vector<std::string>& args) {
     if (exporter.exported() == 0) throw core::RunError("no event could be exported");
     const std::string summary = target->finish();
     if (given.count("quiet") == 0) say(fmt::format("{}: {}", count_text(exporter.exported(), "event"), summary));
+    if (copies > 0 && given.count("quiet") == 0) say(copies_text(copies));
     if (!run.closed() && given.count("quiet") == 0) say("the run was not closed: these are the events that are whole");
     const std::string shortfall = target->shortfall();
     if (!shortfall.empty()) say("weir: " + shortfall);

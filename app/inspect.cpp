@@ -12,9 +12,8 @@
 
 #include "core/error.hpp"
 #include "core/say.hpp"
-#include "core/sha256.hpp"
 #include "draw_received.hpp"
-#include "event_order.hpp"
+#include "events_json.hpp"
 #include "filled_message.hpp"
 #include "inspect_cluster.hpp"
 #include "inspect_text.hpp"
@@ -45,8 +44,9 @@ missing, where and why, and whether everything verifies: checksums of all blocks
 ledger's count of events. That takes as long as reading the files. --quick leaves the payload out: a big run is listed
 at once, but "verified" is then not said. An unfinished run, .NAME.part, is always read whole, up to where it ends.
 
-PATH may be a folder with the runs of a cluster's builders, finished or not, and the reports of its other nodes. They are
-read as one run, and what the nodes say of each other is held side by side.
+PATH may be a folder with the runs of a cluster's builders, finished or not, and the reports of its other nodes; they may
+also lie in folders in it, one of each node. They are read as one run, and what the nodes say of each other is held side by
+side. The events are listed with --all or --incomplete, in JSON also with --digest.
 
 )";
 
@@ -297,39 +297,14 @@ json run_json(const RunReader& run, const store::Verification& result, const jso
     return object;
 }
 
-/// Events are printed as soon as none that comes before them is to be read: a run can have more of them than memory.
 int print_json(const RunReader& run, const Options& options) {
-    std::optional<core::Sha256> digest;
-    if (options.digest) digest.emplace();
-    store::ScanHooks hooks;
-    bool first = true;
-    EventOrder order(run, true, [&](const std::string& text, bool) {
-        std::cout << (first ? "" : ",") << "\n  " << text;
-        first = false;
-    });
-    MultiEventReader packets;
-    hooks.begin = [&](const EventInfo& event) {
-        if (digest) digest->reset();
-        packets.begin(event);
-    };
-    hooks.payload = [&](std::span<const std::byte> bytes) {
-        if (digest) digest->update(bytes);
-        packets.payload(bytes);
-    };
-    hooks.end = [&](const EventInfo& event) {
-        const std::optional<MultiEventSummary> packet = packets.end(event);
-        if (options.incomplete && event.complete) return order.put(event, {});
-        json object = event_json(event);
-        if (packet) object["multi_event"] = multi_event_json(*packet);
-        if (digest) object["sha256"] = digest->hex();
-        order.put(event, dump(object));
-    };
-    std::cout << "{\"events\": [";
+    std::cout << "{";
+    EventsJson events(run, {options.digest, options.incomplete});
+    const store::ScanHooks hooks = events.hooks();
     store::Verification result =
         options.quick ? run.scan_index(hooks, std::numeric_limits<std::uint64_t>::max()) : run.scan(hooks);
-    order.finish();
-    packets.add_problems(result);
-    std::cout << "],\n\"run\": " << dump(run_json(run, result, packets.totals_json()));
+    events.finish(result);
+    std::cout << ",\n\"run\": " << dump(run_json(run, result, events.packets().totals_json()));
     std::cout << ",\n\"ledger\": " << dump(run.manifest().value("ledger", json::object()));
     std::cout << ",\n\"errors\": " << dump(result.problems);
     std::cout << ",\n\"checked\": " << (result.payload_read ? "\"everything\"" : "\"all but the payload\"");
@@ -339,26 +314,17 @@ int print_json(const RunReader& run, const Options& options) {
     return result.verified ? 0 : 1;
 }
 
-/// Of many runs there is one account; events are listed by run.
-int inspect_whole(const store::ClusterRun& cluster, const Options& options) {
-    if (options.to_file || options.to_png || options.digest || options.all || options.incomplete)
-        throw core::UsageError(
-            fmt::format("inspect: {} holds the runs of a cluster; --all, --incomplete, --digest, --export and --png "
-                        "are for one of them: {}",
-                        options.path, cluster.runs.front().reader.path().string()));
-    return inspect_cluster(cluster, {options.quick, options.json, options.require});
-}
-
 int inspect_command(const std::vector<std::string>& args) {
     const std::optional<Options> options = parse_options(args);
     if (!options) return 0;
-    if (const auto cluster = store::find_cluster_run(options->path)) return inspect_whole(*cluster, *options);
-    const RunReader run(options->path);
+    const auto cluster = store::find_cluster_run(options->path);
+    const RunReader run = cluster ? cluster->reader() : RunReader(options->path);
     if (options->to_file) export_event(run, find_event(run, options->to_file->event), *options);
     if (options->to_png) write_event_png(run, find_event(run, options->to_png->event), *options);
     if (!options->json && (options->to_file || options->to_png)) return 0;
-    const int status = options->json ? print_json(run, *options)
-                                     : print_text(run, {options->all, options->incomplete, options->quick});
+    const TableOptions table{options->all, options->incomplete, options->quick};
+    if (cluster) return inspect_cluster(*cluster, run, {table, options->json, options->digest, options->require});
+    const int status = options->json ? print_json(run, *options) : print_text(run, table);
     return status != 0 ? status : lossless_status(loss_verdict(run), options->require, "inspect");
 }
 

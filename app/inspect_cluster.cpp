@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "assemble/event_cause.hpp"
+#include "events_json.hpp"
 #include "inspect_cluster_json.hpp"
 #include "run_text.hpp"
 #include "terminal.hpp"
@@ -218,8 +220,15 @@ void print_verification(const ClusterRun& cluster, const store::Verification& al
         put_lines("Look again when all are finished: the ledgers come last.\n", 0);
 }
 
+/// What follows the events, if these are listed, in the same object.
+void print_cluster_json(const ClusterRun& cluster, const ClusterEvents& events, const ClusterLedger& ledger,
+                        bool follows) {
+    const std::string text =
+        cluster_json(cluster, events, ledger).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::cout << (follows ? "," : "") << text.substr(1) << '\n';
+}
+
 void print_cluster(const ClusterRun& cluster, const ClusterEvents& events, const ClusterLedger& ledger) {
-    print_cluster_heading(cluster);
     print_nodes(cluster, events);
     print_event_totals(events);
     print_lost_blocks(events, ledger);
@@ -232,18 +241,31 @@ void print_cluster(const ClusterRun& cluster, const ClusterEvents& events, const
 
 }  // namespace
 
-int inspect_cluster(const store::ClusterRun& cluster, const InspectCluster& options) {
-    std::uint64_t total = 0;
+int inspect_cluster(const store::ClusterRun& cluster, const store::RunReader& run, const InspectCluster& options) {
     std::uint64_t done = 0;
-    for (const ClusterRun::Run& run : cluster.runs) total += run.reader.stored_bytes();
-    Progress progress("reading", total, options.json);
-    ClusterEvents events = store::read_cluster_events(cluster, store::lost_cluster_blocks(cluster), options.quick,
-                                                      [&](std::uint64_t bytes) { progress.at(done += bytes); });
+    Progress progress("reading", run.stored_bytes(), options.json);
+    const auto count = [&](const store::EventInfo& event) { progress.at(done += event.stored_bytes); };
+    const TableOptions& table = options.table;
+    const bool listed = table.all || table.incomplete || (options.json && options.digest);
+    store::ScanHooks hooks;
+    hooks.end = count;
+    std::optional<EventTable> rows;
+    std::optional<EventsJson> objects;
+    if (options.json) std::cout << "{";
+    if (!options.json) print_cluster_heading(cluster);
+    if (listed && !options.json) hooks = rows.emplace(run, table, progress).hooks(count);
+    if (listed && options.json)
+        hooks = objects.emplace(run, EventsJson::Options{options.digest, table.incomplete}).hooks(count);
+    ClusterEvents events = store::read_cluster_events(cluster, store::lost_cluster_blocks(cluster), table.quick, hooks);
+    if (rows) {
+        rows->finish(events.all);
+        put_lines("\n");
+    }
+    if (objects) objects->finish(events.all);
     const ClusterLedger ledger = store::make_cluster_ledger(cluster, events);
     progress.clear();
     if (options.json)
-        std::cout << cluster_json(cluster, events, ledger).dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
-                  << '\n';
+        print_cluster_json(cluster, events, ledger, listed);
     else
         print_cluster(cluster, events, ledger);
     return events.all.verified ? lossless_status({ledger.lossless, ledger.evidence}, options.require, "inspect") : 1;

@@ -7,12 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
-#include <limits>
 #include <map>
 
 #include "assemble/event_cause.hpp"
-#include "event_order.hpp"
-#include "multi_event_text.hpp"
+#include "event_table.hpp"
 #include "reduction_text.hpp"
 #include "run_text.hpp"
 #include "store/json_members.hpp"
@@ -29,58 +27,11 @@ using store::RunReader;
 using store::SourceInfo;
 using store::SourceState;
 
-constexpr std::uint64_t rows_max = 20;
-
-/// "source 1: 2 gaps, 8192 B missing; source 3: nothing came"
-std::string missing_text(const EventInfo& event) {
-    constexpr int listed_max = 3;
-    std::string text;
-    int listed = 0;
-    for (const SourceInfo& source : event.sources) {
-        std::uint64_t missing = 0;
-        for (const store::MissingRange& range : source.missing) missing += range.bytes;
-        std::string what;
-        if (source.state == SourceState::partial)
-            what = fmt::format("{}, {} missing", count_text(source.missing.size(), "gap"), bytes_text(missing));
-        if (source.state == SourceState::size_unknown) what = "size never learnt";
-        if (source.state == SourceState::absent || source.state == SourceState::absent_unknown) what = "nothing came";
-        if (what.empty()) continue;
-        if (++listed > listed_max) return text + ", …";
-        text += fmt::format("{}source {}: {}", listed > 1 ? "; " : "", source.id, what);
-    }
-    return text;
-}
+constexpr std::uint64_t sources_max = 20;
 
 /// To standard output, in lines that fit the terminal.
 void put(const std::string& text, std::size_t hang = 2) {
     std::cout << wrapped(text, columns_of(STDOUT_FILENO), hang);
-}
-
-/// What reducers made of the event and found in it, in words.
-std::string reduced_text(const EventInfo& event, const std::optional<MultiEventSummary>& packet) {
-    if (!event.reduced()) return {};
-    std::string text = fmt::format("reduced to {}", bytes_text(event.content_bytes()));
-    if (event.content == store::Content::mep) return text + (packet ? ", " + multi_event_text(*packet) : "");
-    text += fmt::format(", {} above, {}", count_text(event.pixels_above, "pixel"), count_text(event.peaks, "peak"));
-    if (event.veto != store::Veto::none)
-        text += fmt::format(", veto {}", store::veto_names[static_cast<std::size_t>(event.veto)]);
-    return text;
-}
-
-/// A row of the table, and what does not fit into 80 columns in lines below it.
-std::string row_text(const EventInfo& event, const std::optional<MultiEventSummary>& packet) {
-    constexpr std::size_t below = 7;
-    const std::size_t columns = columns_of(STDOUT_FILENO);
-    const std::string state = event.complete ? "complete" : cause_text(event);
-    std::string row = fmt::format("{:>5}  {:>12}  {:<10}  {:>10}  {}", event.epoch, event.id, state,
-                                  bytes_text(event.payload_bytes), time_text(event.first_ns));
-    std::string more = reduced_text(event, packet);
-    const std::string missing = missing_text(event);
-    if (!missing.empty()) more += (more.empty() ? "" : "; ") + missing;
-    if (!more.empty() && row.size() + 2 + more.size() <= columns) return row + "  " + more + "\n";
-    row = wrapped(row + "\n", columns, below);
-    if (more.empty()) return row;
-    return row + wrapped(std::string(below, ' ') + more + "\n", columns, 0);
 }
 
 /// Its writer did not close it.
@@ -96,8 +47,6 @@ void print_heading(const RunReader& run) {
     const char* state = run.being_written() ? ", still being written" : ", not closed";
     if (run.closed()) state = is_interrupted(run) ? ", interrupted" : "";
     put(fmt::format("{}, begun {} UTC{}\n\n", text, time_text(run.created_ns()), state));
-    put(fmt::format("{:>5}  {:>12}  {:<10}  {:>10}  {}\n", "epoch", "event", "state", "received",
-                    "first packet (UTC)"));
 }
 
 /// What incomplete events lack, added up.
@@ -131,8 +80,8 @@ public:
         const json labels = store::at_or_null(config_of(run), "sources");
         std::uint64_t listed = 0;
         for (const auto& [id, sum] : sources_) {
-            if (++listed > rows_max) {
-                put(fmt::format("  … and {}\n", count_text(sources_.size() - rows_max, "more source")));
+            if (++listed > sources_max) {
+                put(fmt::format("  … and {}\n", count_text(sources_.size() - sources_max, "more source")));
                 break;
             }
             std::string label;
@@ -251,49 +200,20 @@ void print_verdict(const RunReader& run, const store::Verification& result) {
 }  // namespace
 
 int print_text(const RunReader& run, const TableOptions& options) {
-    std::uint64_t rows = 0;
-    std::uint64_t incomplete_hidden = 0;
     std::uint64_t bytes = 0;
     Losses losses;
     Progress progress("reading", run.stored_bytes(), false);
-    // Only complete ones can be left out unseen.
-    const bool all_heads = options.all || options.incomplete;
-    // Where only a few are read at all, they are the first of the file, and only they are put in order.
-    EventOrder order(run, !options.quick || all_heads, [&](const std::string& row, bool complete) {
-        if (++rows <= rows_max || options.all) {
-            progress.clear();
-            std::cout << row;
-        } else {
-            incomplete_hidden += complete ? 0 : 1;
-        }
-    });
-    MultiEventReader packets;
-    store::ScanHooks hooks;
-    hooks.begin = [&](const EventInfo& event) { packets.begin(event); };
-    hooks.payload = [&](std::span<const std::byte> piece) { packets.payload(piece); };
-    hooks.end = [&](const EventInfo& event) {
+    print_heading(run);
+    EventTable table(run, options, progress);
+    const store::ScanHooks hooks = table.hooks([&](const EventInfo& event) {
         losses.take(event);
         bytes += event.stored_bytes;
         progress.at(bytes);
-        const std::optional<MultiEventSummary> packet = packets.end(event);
-        order.put(event, options.incomplete && event.complete ? std::string() : row_text(event, packet));
-    };
-    print_heading(run);
-    store::Verification result =
-        options.quick ? run.scan_index(hooks, all_heads ? std::numeric_limits<std::uint64_t>::max() : rows_max)
-                      : run.scan(hooks);
-    order.finish();
-    packets.add_problems(result);
-    progress.clear();
-    const std::uint64_t listable = options.incomplete ? rows : std::max(rows, result.events);
-    if (listable > rows_max && !options.all)
-        put(fmt::format("  … and {} more{} (--all lists them{})\n", listable - rows_max,
-                        incomplete_hidden > 0 && !options.incomplete
-                            ? fmt::format(", {} of them incomplete", incomplete_hidden)
-                            : "",
-                        incomplete_hidden > 0 && !options.incomplete ? ", --incomplete only those" : ""));
+    });
+    store::Verification result = options.quick ? run.scan_index(hooks, table.heads_max()) : run.scan(hooks);
+    table.finish(result);
     print_totals(result);
-    put(reduction_text(run, result) + packets.totals_text());
+    put(reduction_text(run, result) + table.packets().totals_text());
     losses.print(run);
     print_ledger(run);
     print_losses(run);

@@ -126,6 +126,11 @@ json config_of(const store::RunReader& run) {
     return config.is_object() ? config : store::at_or_null(store::at_or_null(run.start(), "start"), "config");
 }
 
+std::string copies_text(std::uint64_t copies) {
+    return fmt::format("{} of events that another builder's run has as well {} left out",
+                       copies == 1 ? "1 copy" : fmt::format("{} copies", copies), copies == 1 ? "is" : "are");
+}
+
 EventName parse_event_name(const std::string& text, std::string_view command) {
     EventName name;
     const std::size_t colon = text.find(':');

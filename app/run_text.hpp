@@ -43,6 +43,9 @@ LossVerdict loss_verdict(const store::RunReader& run);
 /// The run's configuration, from its manifest or else from its start; null if neither has it.
 nlohmann::json config_of(const store::RunReader& run);
 
+/// That so many events were left out, because several builders have them.
+std::string copies_text(std::uint64_t copies);
+
 /// "7", "0x7" or "1:7" on the command line.
 struct EventName {
     std::optional<std::uint32_t> epoch;

@@ -40,11 +40,12 @@ RunState state_of(const RunReader& run) {
     return is_there(run.path() / manifest_name) ? RunState::damaged : RunState::left;
 }
 
-/// ".bu1.part" → "bu1"
-std::string final_name_of(const std::string& name) {
+/// ".bu1.part" → "bu1"; the same of the last part of a path
+std::string final_name_of(const std::filesystem::path& path) {
     constexpr std::string_view ending = ".part";
-    if (!name.starts_with('.') || !name.ends_with(ending) || name.size() <= 1 + ending.size()) return name;
-    return name.substr(1, name.size() - 1 - ending.size());
+    const std::string name = path.filename().string();
+    if (!name.starts_with('.') || !name.ends_with(ending) || name.size() <= 1 + ending.size()) return path.string();
+    return (path.parent_path() / name.substr(1, name.size() - 1 - ending.size())).string();
 }
 
 /// `word` is in `text`, and neither a letter nor a digit beside it.
@@ -68,7 +69,10 @@ public:
     explicit ClusterFinder(std::filesystem::path folder) { found_.path = std::move(folder); }
 
     std::optional<ClusterRun> find() {
-        list();
+        list(found_.path, 2);
+        // Runs by their final names: an unfinished one stands where it will be when it is finished.
+        std::ranges::sort(folders_, {}, final_name_of);
+        std::ranges::sort(files_);
         for (const std::filesystem::path& path : folders_) add_folder(path);
         if (found_.runs.empty()) return {};
         for (const std::filesystem::path& path : files_) add_report(path);
@@ -86,29 +90,35 @@ private:
         bool used = false;
     };
 
-    void list() {
+    void list(const std::filesystem::path& folder, int levels) {
         std::error_code error;
-        for (std::filesystem::directory_iterator entry(found_.path, error), end; !error && entry != end;
+        for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
              entry.increment(error)) {
             std::error_code ignored;
             if (entry->is_directory(ignored))
-                folders_.push_back(entry->path());
+                looks_like_a_run(entry->path()) ? folders_.push_back(entry->path()) : list_below(entry->path(), levels);
             else if (entry->path().extension() == ".json" && entry->is_regular_file(ignored))
                 files_.push_back(entry->path());
         }
-        if (error) throw core::RunError(system_error_text("cannot list", found_.path, error.value()));
-        // Runs by their final names: an unfinished one stands where it will be when it is finished.
-        std::ranges::sort(folders_, {}, [](const auto& path) { return final_name_of(path.filename().string()); });
-        std::ranges::sort(files_);
+        if (error && folder == found_.path)
+            throw core::RunError(system_error_text("cannot list", folder, error.value()));
+        if (error) found_.notes.push_back(system_error_text("cannot list", folder, error.value()));
+    }
+
+    void list_below(const std::filesystem::path& folder, int levels) {
+        if (levels > 1) list(folder, levels - 1);
+    }
+
+    [[nodiscard]] std::string name_of(const std::filesystem::path& path) const {
+        return path.lexically_relative(found_.path).string();
     }
 
     void add_folder(const std::filesystem::path& path) {
-        const std::string name = path.filename().string();
+        const std::string name = name_of(path);
         if (is_there(path / "master.h5")) {
             found_.notes.push_back(fmt::format("{} is a run as HDF5 files, which is not read here", name));
             return;
         }
-        if (!looks_like_a_run(path)) return;
         std::optional<RunReader> run;
         try {
             run.emplace(path);
@@ -175,7 +185,7 @@ private:
     }
 
     void add_report(const std::filesystem::path& path) {
-        const std::string name = path.filename().string();
+        const std::string name = name_of(path);
         json text;
         try {
             text = read_report_file(path);
@@ -241,22 +251,24 @@ private:
         member.runs.push_back(run);
     }
 
-    /// A run that was not closed does not say whose it is: the report of its builder does, if there is one, or the name
-    /// of its directory, where {node} was part of the path. Empty: nobody knows.
+    /// A run that was not closed does not say whose it is: the name of its directory does, where {node} was part of the
+    /// path, or a folder of the node's; or the report of its builder, if there is one. Empty: nobody knows.
     std::string guess_builder(const ClusterRun::Run& run) const {
-        for (const ReportFile& report : reports_)
-            if (is_report_of(report, run)) return report.account.node;
         std::string best;
         for (const ClusterNodeName& node : nodes_)
             if (node.role == "builder" && node.name.size() > best.size() &&
                 has_word(final_name_of(run.name), node.name))
                 best = node.name;
-        return best;
+        if (!best.empty()) return best;
+        for (const ReportFile& report : reports_)
+            if (is_report_of(report, run)) return report.account.node;
+        return {};
     }
 
     static bool is_report_of(const ReportFile& report, const ClusterRun::Run& run) {
         const std::filesystem::path path(text_at(report.text, "path"));
-        return !path.empty() && final_name_of(path.filename().string()) == final_name_of(run.name);
+        const auto last = [](const std::filesystem::path& of) { return final_name_of(of.filename()); };
+        return !path.empty() && last(path) == last(run.name);
     }
 
     void add_accounts() {
@@ -323,10 +335,22 @@ private:
 
 }  // namespace
 
+RunReader ClusterRun::reader() const {
+    std::vector<const RunReader*> readers;
+    readers.reserve(runs.size());
+    for (const Run& run : runs) readers.push_back(&run.reader);
+    return {path, readers};
+}
+
 std::optional<ClusterRun> find_cluster_run(const std::filesystem::path& folder) {
     std::error_code error;
     if (!std::filesystem::is_directory(folder, error) || looks_like_a_run(folder)) return {};
     return ClusterFinder(folder.has_filename() ? folder : folder.parent_path()).find();
+}
+
+RunReader open_run(const std::filesystem::path& path) {
+    const std::optional<ClusterRun> cluster = find_cluster_run(path);
+    return cluster ? cluster->reader() : RunReader(path);
 }
 
 }  // namespace weir::store

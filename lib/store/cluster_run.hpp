@@ -1,5 +1,5 @@
 // A run that is spread over the nodes of a cluster: a folder with a run directory of each builder, and the reports of
-// readout nodes and others.
+// readout nodes and others; or with a folder of these for each node.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ enum class RunState : std::uint8_t {
 struct ClusterRun {
     struct Run {
         RunReader reader;
-        std::string name;  ///< of its directory
+        std::string name;  ///< of its directory, from the folder on
         RunState state = RunState::closed;
         std::size_t member = 0;
         bool has_account = false;  ///< its manifest or its builder's report says what the builder has counted
@@ -56,10 +56,16 @@ struct ClusterRun {
     std::vector<Member> members;     ///< as their list has them
     std::vector<Run> runs;           ///< in the order of their names
     std::vector<std::string> notes;  ///< what else lies there, and what is doubtful: a sentence each
+
+    /// All runs as one.
+    [[nodiscard]] RunReader reader() const;
 };
 
 /// Nothing if the folder is itself a run, or none of a cluster is in it. Throws core::RunError if it holds runs of
 /// different clusters.
 [[nodiscard]] std::optional<ClusterRun> find_cluster_run(const std::filesystem::path& folder);
+
+/// The run there, or those of a cluster's builders in that folder as one. Throws core::RunError if there is neither.
+[[nodiscard]] RunReader open_run(const std::filesystem::path& path);
 
 }  // namespace weir::store

@@ -24,9 +24,9 @@ public:
     ClusterEventsReader(const ClusterRun& cluster, const std::map<std::uint64_t, std::string>& lost)
         : cluster_(cluster), lost_(lost) {}
 
-    ClusterEvents read(bool quick, const std::function<void(std::uint64_t)>& tell) {
+    ClusterEvents read(bool quick, const ScanHooks& hooks) {
         found_.all.payload_read = !quick;
-        for (std::uint32_t run = 0; run < cluster_.runs.size(); ++run) read_run(run, quick, tell);
+        for (std::uint32_t run = 0; run < cluster_.runs.size(); ++run) read_run(run, quick, hooks);
         std::ranges::sort(places_, {}, [](const Place& place) { return std::tie(place.epoch, place.id, place.run); });
         if (!places_.empty()) {
             found_.lowest = places_.front();
@@ -42,27 +42,23 @@ public:
     }
 
 private:
-    void read_run(std::uint32_t number, bool quick, const std::function<void(std::uint64_t)>& tell) {
+    void read_run(std::uint32_t number, bool quick, const ScanHooks& also) {
         const RunReader& run = cluster_.runs[number].reader;
-        ScanHooks hooks;
+        const auto tell = [&](const auto& hook, EventInfo event) {
+            event.segment += segments_;
+            if (hook) hook(event);
+        };
+        ScanHooks hooks = also;
+        if (also.begin) hooks.begin = [&](const EventInfo& event) { tell(also.begin, event); };
         hooks.end = [&](const EventInfo& event) {
             places_.push_back({event.id, event.epoch, number});
             if (!event.complete) ++found_.causes[static_cast<std::size_t>(event.cause)];
-            if (tell) tell(event.stored_bytes);
+            tell(also.end, event);
         };
         found_.runs.push_back(quick ? run.scan_index(hooks, std::numeric_limits<std::uint64_t>::max())
                                     : run.scan(hooks));
-        const Verification& one = found_.runs.back();
-        Verification& all = found_.all;
-        all.events += one.events;
-        all.heads += one.heads;
-        all.complete += one.complete;
-        all.payload_bytes += one.payload_bytes;
-        all.stored_bytes += one.stored_bytes;
-        all.segments += one.segments;
-        all.problem_count += one.problem_count;
-        for (const std::string& problem : one.problems)
-            all.problems.push_back(fmt::format("{}: {}", cluster_.runs[number].name, problem));
+        found_.all.add(found_.runs.back(), cluster_.runs[number].name);
+        segments_ += run.segments();
     }
 
     void take_twice(std::span<const Place> same) {
@@ -101,13 +97,14 @@ private:
     const std::map<std::uint64_t, std::string>& lost_;
     ClusterEvents found_;
     std::vector<Place> places_;
+    std::uint32_t segments_ = 0;  ///< of the runs before
 };
 
 }  // namespace
 
 ClusterEvents read_cluster_events(const ClusterRun& cluster, const std::map<std::uint64_t, std::string>& lost,
-                                  bool quick, const std::function<void(std::uint64_t)>& read) {
-    return ClusterEventsReader(cluster, lost).read(quick, read);
+                                  bool quick, const ScanHooks& hooks) {
+    return ClusterEventsReader(cluster, lost).read(quick, hooks);
 }
 
 }  // namespace weir::store

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -45,9 +44,10 @@ struct ClusterEvents {
     std::uint64_t unaccounted_blocks = 0;
 };
 
-/// Reads all runs, or all but the payload. `lost`: numbers of blocks. `read` is told of bytes that have been read.
+/// Reads all runs, or all but the payload. `lost`: numbers of blocks. The hooks see the events on the way, as those of
+/// ClusterRun::reader().
 [[nodiscard]] ClusterEvents read_cluster_events(const ClusterRun& cluster,
                                                 const std::map<std::uint64_t, std::string>& lost, bool quick,
-                                                const std::function<void(std::uint64_t)>& read);
+                                                const ScanHooks& hooks);
 
 }  // namespace weir::store

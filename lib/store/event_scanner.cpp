@@ -65,14 +65,15 @@ bool reductions_are_good(const EventBody& body, std::uint16_t version) {
     return body.content == Content::received && body.veto == Veto::none && body.pixels_above == 0 && body.peaks == 0;
 }
 
-void add(EncodingTotals& to, const EncodingTotals& more) {
-    to.blocks += more.blocks;
-    to.raw_bytes += more.raw_bytes;
-    to.sparse_bytes += more.sparse_bytes;
-    to.stored_bytes += more.stored_bytes;
-}
-
 }  // namespace
+
+EncodingTotals& EncodingTotals::operator+=(const EncodingTotals& more) {
+    blocks += more.blocks;
+    raw_bytes += more.raw_bytes;
+    sparse_bytes += more.sparse_bytes;
+    stored_bytes += more.stored_bytes;
+    return *this;
+}
 
 void take_event_body(const EventBody& body, EventInfo& event) {
     event.complete = body.complete == 1;
@@ -379,11 +380,12 @@ void EventScanner::take_payload(const Block& block) {
         return;
     }
     payload_left_ -= raw->size();
-    add(event_encodings_[header.encoding], {1, header.raw_bytes, decoder_.sparse_bytes(), header.stored_bytes});
+    event_encodings_[header.encoding] +=
+        EncodingTotals{1, header.raw_bytes, decoder_.sparse_bytes(), header.stored_bytes};
     if (hooks_.payload) hooks_.payload(*raw);
     if (!last) return;
     state_ = State::idle;
-    for (const auto& [encoding, totals] : event_encodings_) add(encodings_[encoding], totals);
+    for (const auto& [encoding, totals] : event_encodings_) encodings_[encoding] += totals;
     ++result_->events;
     if (hooks_.end) hooks_.end(event_);
 }

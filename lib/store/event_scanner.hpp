@@ -80,6 +80,8 @@ struct EncodingTotals {
     std::uint64_t raw_bytes = 0;     ///< decoded
     std::uint64_t sparse_bytes = 0;  ///< as CSR pieces, before their codec; 0 where the encoding is not sparse
     std::uint64_t stored_bytes = 0;
+
+    EncodingTotals& operator+=(const EncodingTotals& more);
 };
 
 /// Fed with the segments of a run in order.

@@ -285,6 +285,21 @@ private:
 
 }  // namespace
 
+void Verification::add(const Verification& run, const std::string& name) {
+    events += run.events;
+    complete += run.complete;
+    payload_bytes += run.payload_bytes;
+    stored_bytes += run.stored_bytes;
+    segments += run.segments;
+    heads += run.heads;
+    problem_count += run.problem_count;
+    payload_read &= run.payload_read;
+    verified &= run.verified;
+    for (const std::string& problem : run.problems)
+        if (problems.size() < problems_max) problems.push_back(fmt::format("{}: {}", name, problem));
+    for (const auto& [encoding, totals] : run.encodings) encodings[encoding] += totals;
+}
+
 Verification check_run(const RunContents& run, const ScanHooks& hooks) {
     return RunCheck(run, hooks).everything();
 }

@@ -26,6 +26,9 @@ struct Verification {
     /// What payload blocks have, by encoding; empty where the payload was not read.
     std::map<Encoding, EncodingTotals> encodings;
     bool payload_read = true;  ///< false: `verified` says nothing of the payload
+
+    /// What was found of another run is added to this, its problems with `name` before them.
+    void add(const Verification& run, const std::string& name);
 };
 
 /// Reads every byte of the run and checks that segments, index, manifest and ledger are whole and agree. The hooks see

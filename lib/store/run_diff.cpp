@@ -94,9 +94,11 @@ EventDifference RunDiff::compare_pair(const IndexEntry& a, const IndexEntry& b) 
 
 RunDiff::Totals RunDiff::compare(const Sink& sink, const Progress& progress) const {
     const auto all = [](const IndexEntry&) { return true; };
-    const std::vector<IndexEntry> first = first_.entries(all);
-    const std::vector<IndexEntry> second = second_.entries(all);
     Totals totals;
+    std::uint64_t copies = 0;
+    const std::vector<IndexEntry> first = first_.entries(all, &totals.copies);
+    const std::vector<IndexEntry> second = second_.entries(all, &copies);
+    totals.copies += copies;
     auto a = first.begin();
     auto b = second.begin();
     while (a != first.end() || b != second.end()) {

@@ -26,6 +26,7 @@ public:
         std::uint64_t unreadable = 0;
         std::uint64_t only_first = 0;
         std::uint64_t only_second = 0;
+        std::uint64_t copies = 0;  ///< left out: see RunReader::entries()
 
         [[nodiscard]] bool all_same() const noexcept { return differ == 0 && only_first == 0 && only_second == 0; }
     };

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "core/doing.hpp"
@@ -10,66 +11,207 @@
 #include "store/index_reader.hpp"
 #include "store/json_members.hpp"
 #include "store/manifest.hpp"
+#include "store/run_recovery.hpp"
 
 namespace weir::store {
 
+namespace {
+
+/// Of the manifests of runs that are one together: what describes their events.
+nlohmann::json description_of(const std::vector<RunContents>& runs) {
+    const auto closed = std::ranges::find_if(runs, &RunContents::closed);
+    nlohmann::json manifest = nlohmann::json::object();
+    for (const char* key : {"config", "payload", "image"})
+        if (closed != runs.end() && closed->manifest.contains(key)) manifest[key] = closed->manifest[key];
+    return manifest;
+}
+
+auto name_of(const IndexEntry& entry) {
+    return std::pair(std::uint32_t{entry.epoch}, std::uint64_t{entry.event});
+}
+
+}  // namespace
+
+RunReader::RunReader(const std::filesystem::path& path) : runs_{RunContents(path)}, first_segment_{0} {
+    path_ = runs_.front().path;
+    manifest_ = runs_.front().manifest;
+}
+
+RunReader::RunReader(std::filesystem::path folder, const std::vector<const RunReader*>& runs)
+    : path_(std::move(folder)) {
+    std::uint32_t segments = 0;
+    for (const RunReader* reader : runs)
+        for (const RunContents& run : reader->runs_) {
+            runs_.push_back(run);
+            first_segment_.push_back(
+                std::exchange(segments, segments + static_cast<std::uint32_t>(run.segments.size())));
+        }
+    manifest_ = description_of(runs_);
+}
+
+bool RunReader::closed() const noexcept {
+    return std::ranges::all_of(runs_, &RunContents::closed);
+}
+
+bool RunReader::being_written() const noexcept {
+    return std::ranges::any_of(runs_, &RunContents::being_written);
+}
+
+std::optional<std::uint32_t> RunReader::run() const noexcept {
+    const auto number = runs_.front().run;
+    return std::ranges::all_of(runs_, [&](const RunContents& run) { return run.run == number; }) ? number
+                                                                                                 : std::nullopt;
+}
+
+core::TimeNs RunReader::created_ns() const noexcept {
+    return std::ranges::min(runs_, {}, &RunContents::created_ns).created_ns;
+}
+
+std::optional<std::uint16_t> RunReader::version() const noexcept {
+    return std::ranges::max(runs_, {}, &RunContents::version).version;
+}
+
+std::size_t RunReader::run_of(std::uint32_t segment) const noexcept {
+    return static_cast<std::size_t>(std::ranges::upper_bound(first_segment_, segment) - first_segment_.begin()) - 1;
+}
+
+/// The hooks, told of segments as all runs together count them.
+ScanHooks RunReader::counted_on(const ScanHooks& hooks, std::size_t run) const {
+    ScanHooks told = hooks;
+    const std::uint32_t first = first_segment_[run];
+    const auto count_on = [first](const auto& hook) {
+        return [first, &hook](EventInfo event) {
+            event.segment += first;
+            hook(event);
+        };
+    };
+    if (first > 0 && hooks.begin) told.begin = count_on(hooks.begin);
+    if (first > 0 && hooks.end) told.end = count_on(hooks.end);
+    return told;
+}
+
 Verification RunReader::scan(const ScanHooks& hooks) const {
-    return check_run(run_, hooks);
+    if (runs_.size() == 1) return check_run(runs_.front(), hooks);
+    Verification all{.verified = true};
+    for (std::size_t run = 0; run < runs_.size(); ++run)
+        all.add(check_run(runs_[run], counted_on(hooks, run)), runs_[run].path.lexically_relative(path_).string());
+    return all;
 }
 
 Verification RunReader::scan_index(const ScanHooks& hooks, std::uint64_t heads_max) const {
     // Without a manifest nothing vouches for the index.
-    return run_.closed ? check_run_description(run_, hooks, heads_max) : check_run(run_, hooks);
+    const auto check = [&](const RunContents& run, const ScanHooks& told, std::uint64_t most) {
+        return run.closed ? check_run_description(run, told, most) : check_run(run, told);
+    };
+    if (runs_.size() == 1) return check(runs_.front(), hooks, heads_max);
+    Verification all{.verified = true};
+    for (std::size_t run = 0; run < runs_.size(); ++run)
+        all.add(check(runs_[run], counted_on(hooks, run), heads_max - std::min(heads_max, all.heads)),
+                runs_[run].path.lexically_relative(path_).string());
+    return all;
+}
+
+std::vector<IndexEntry> RunReader::by_scanning(std::size_t run) const {
+    std::vector<IndexEntry> entries;
+    ScanHooks hooks;
+    hooks.end = [&](const EventInfo& event) { entries.push_back(event.entry()); };
+    check_run(runs_[run], counted_on(hooks, run));
+    return entries;
 }
 
 std::vector<IndexEntry> RunReader::rebuild_index() const {
     std::vector<IndexEntry> entries;
-    ScanHooks hooks;
-    hooks.end = [&](const EventInfo& event) { entries.push_back(event.entry()); };
-    scan(hooks);
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+        const std::vector<IndexEntry> its = by_scanning(run);
+        entries.insert(entries.end(), its.begin(), its.end());
+    }
     return entries;
 }
 
 /// Nothing if there is no index that can be trusted.
-std::optional<std::vector<IndexEntry>> RunReader::from_index(const EntryFilter& wanted) const {
-    if (!run_.closed || !run_.run_tag) return {};
+std::optional<std::vector<IndexEntry>> RunReader::from_index(std::size_t number, const EntryFilter& wanted) const {
+    const RunContents& run = runs_[number];
+    if (!run.closed || !run.run_tag) return {};
     try {
-        IndexReader index(run_.path / index_name, *run_.run_tag, run_.version);
+        IndexReader index(run.path / index_name, *run.run_tag, run.version);
         std::vector<IndexEntry> matches;
         std::uint64_t entries = 0;
-        for (; const auto entry = index.next(); ++entries)
-            if (wanted(*entry)) matches.push_back(*entry);
-        if (!index.problem().empty() || number_at(run_.manifest, "events") != entries) return {};
+        for (; auto entry = index.next(); ++entries) {
+            if (!wanted(*entry)) continue;
+            entry->segment += first_segment_[number];
+            matches.push_back(*entry);
+        }
+        if (!index.problem().empty() || number_at(run.manifest, "events") != entries) return {};
         return matches;
     } catch (const core::RunError&) {
         return {};
     }
 }
 
-std::vector<IndexEntry> RunReader::entries(const EntryFilter& wanted) const {
+std::vector<IndexEntry> RunReader::entries(const EntryFilter& wanted, std::uint64_t* left_out) const {
     const core::Doing doing("the index of a run");
-    std::optional<std::vector<IndexEntry>> entries = from_index(wanted);
-    if (!entries) {
-        entries = rebuild_index();
-        std::erase_if(*entries, [&](const IndexEntry& entry) { return !wanted(entry); });
+    std::vector<IndexEntry> entries;
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+        std::optional<std::vector<IndexEntry>> its = from_index(run, wanted);
+        if (!its) {
+            its = by_scanning(run);
+            std::erase_if(*its, [&](const IndexEntry& entry) { return !wanted(entry); });
+        }
+        entries.insert(entries.end(), its->begin(), its->end());
     }
-    std::ranges::stable_sort(
-        *entries, {}, [](const IndexEntry& entry) { return std::pair(entry.epoch, std::uint64_t{entry.event}); });
-    return std::move(*entries);
+    std::ranges::stable_sort(entries, {}, name_of);
+    const std::uint64_t copies = runs_.size() > 1 ? leave_out_copies(entries) : 0;
+    if (left_out != nullptr) *left_out = copies;
+    return entries;
+}
+
+/// `entries` are in order. Returns how many are gone.
+std::uint64_t RunReader::leave_out_copies(std::vector<IndexEntry>& entries) const {
+    const auto worth = [this](const IndexEntry& entry) {
+        const RunContents& run = runs_[run_of(entry.segment)];
+        const bool closed = run.closed && !run.manifest.contains(interrupted_key);
+        try {
+            const EventInfo event = read(entry, {});
+            return std::tuple(true, event.complete, event.content_bytes(), closed);
+        } catch (const core::RunError&) {
+            return std::tuple(false, false, std::uint64_t{0}, closed);
+        }
+    };
+    auto to = entries.begin();
+    for (auto first = entries.begin(); first != entries.end();) {
+        const auto next = std::find_if(first + 1, entries.end(),
+                                       [&](const IndexEntry& entry) { return name_of(entry) != name_of(*first); });
+        *to++ = next - first == 1 ? *first : *std::ranges::max_element(first, next, {}, worth);
+        first = next;
+    }
+    const auto copies = static_cast<std::uint64_t>(entries.end() - to);
+    entries.erase(to, entries.end());
+    return copies;
 }
 
 std::optional<std::vector<IndexEntry>> RunReader::index() const {
-    return from_index([](const IndexEntry&) { return true; });
+    std::vector<IndexEntry> entries;
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+        const auto its = from_index(run, [](const IndexEntry&) { return true; });
+        if (!its) return {};
+        entries.insert(entries.end(), its->begin(), its->end());
+    }
+    return entries;
 }
 
 std::uint64_t RunReader::stored_bytes() const {
     std::uint64_t bytes = 0;
-    for (const std::string& name : run_.segments) {
-        std::error_code error;
-        const std::uint64_t size = std::filesystem::file_size(run_.path / name, error);
-        if (!error) bytes += size;
-    }
+    for (const RunContents& run : runs_)
+        for (const std::string& name : run.segments) {
+            std::error_code error;
+            const std::uint64_t size = std::filesystem::file_size(run.path / name, error);
+            if (!error) bytes += size;
+        }
     return bytes;
+}
+
+std::uint32_t RunReader::segments() const noexcept {
+    return first_segment_.back() + static_cast<std::uint32_t>(runs_.back().segments.size());
 }
 
 EventInfo RunReader::read(const IndexEntry& entry, const ScanHooks& hooks) const {
@@ -82,33 +224,36 @@ EventInfo RunReader::read_head(const IndexEntry& entry) const {
 
 EventInfo RunReader::read_at(const IndexEntry& entry, const ScanHooks& caller_hooks, bool head_only) const {
     const core::Doing doing("the payload of an event");
-    if (entry.segment >= run_.segments.size() || entry.offset % block_align != 0 ||
-        entry.bytes > UINT64_MAX - entry.offset)
+    const std::size_t number = run_of(entry.segment);
+    const RunContents& run = runs_[number];
+    const std::uint32_t segment = entry.segment - first_segment_[number];
+    if (segment >= run.segments.size() || entry.offset % block_align != 0 || entry.bytes > UINT64_MAX - entry.offset)
         throw core::RunError("the index points to a place that does not exist");
     std::string problem;
     std::optional<EventInfo> event;
-    ScanHooks hooks = caller_hooks;
+    ScanHooks hooks = counted_on(caller_hooks, number);
     hooks.problem = [&](const std::string& text) {
         if (problem.empty()) problem = text;
     };
     (head_only ? hooks.begin : hooks.end) = [&](const EventInfo& info) { event = info; };
     EventScanner scanner(std::move(hooks));
-    run_.identify(scanner);
-    const std::string& name = run_.segments[entry.segment];
-    const FileSource file(run_.path / name);
+    run.identify(scanner);
+    const std::string& name = run.segments[segment];
+    const FileSource file(run.path / name);
     const SliceSource source(file, entry.offset + entry.bytes);
     if (head_only) {
-        BlockReader reader(source, run_.run_tag, BlockReader::window_bytes_heads);
-        reader.expect_version(run_.version);
-        scanner.read_head(reader, entry.segment, entry.offset, name);
+        BlockReader reader(source, run.run_tag, BlockReader::window_bytes_heads);
+        reader.expect_version(run.version);
+        scanner.read_head(reader, segment, entry.offset, name);
     } else {
-        scanner.read_event(source, entry.segment, entry.offset, name);
+        scanner.read_event(source, segment, entry.offset, name);
     }
     // What scan() lists can be read: a mistake that costs no event is said by scan().
     if (!event) throw core::RunError(problem);
     if (event->id != entry.event || event->epoch != entry.epoch || (!head_only && event->stored_bytes != entry.bytes))
         throw core::RunError("the index points to another event");
     event->stored_bytes = entry.bytes;
+    event->segment = entry.segment;
     return *event;
 }
 

@@ -264,7 +264,14 @@ class SameEventsTest(ClusterCase):
         self.end(nodes)
         self.assert_all_well(nodes)
         self.assert_same_events(expected, self.events_of(self.folder / "bu0", self.folder / "bu1"))
+        self.assert_read_as_one_run()
         return nodes, expected
+
+    def assert_read_as_one_run(self):
+        """The folder with the runs of both builders, the reports and what else is there."""
+        done = subprocess.run([live.Weir.program, "diff", ".", "one", "--times"], cwd=self.folder, capture_output=True, text=True,
+                              timeout=live.PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_ejfat_pull(self):
         nodes, events = self.check(self.captures())

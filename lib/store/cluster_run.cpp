@@ -71,7 +71,7 @@ public:
     std::optional<ClusterRun> find() {
         list(found_.path, 2);
         // Runs by their final names: an unfinished one stands where it will be when it is finished.
-        std::ranges::sort(folders_, {}, final_name_of);
+        std::ranges::sort(folders_, {}, [](const auto& path) { return std::filesystem::path(final_name_of(path)); });
         std::ranges::sort(files_);
         for (const std::filesystem::path& path : folders_) add_folder(path);
         if (found_.runs.empty()) return {};

@@ -64,7 +64,10 @@ std::optional<std::uint32_t> RunReader::run() const noexcept {
 }
 
 core::TimeNs RunReader::created_ns() const noexcept {
-    return std::ranges::min(runs_, {}, &RunContents::created_ns).created_ns;
+    core::TimeNs first = 0;  // a run whose first block is damaged does not say
+    for (const RunContents& run : runs_)
+        if (first == 0 || (run.created_ns != 0 && run.created_ns < first)) first = run.created_ns;
+    return first;
 }
 
 std::optional<std::uint16_t> RunReader::version() const noexcept {

@@ -2,6 +2,7 @@
 import contextlib
 import fcntl
 import os
+import pathlib
 import struct
 import threading
 
@@ -35,11 +36,11 @@ class Files:
     def __del__(self):
         self.close()
 
-    def close(self):
+    def close(self, folder=None):
+        """All of them, or those in `folder`."""
         with self._guard:
-            for number in self._open.values():
-                os.close(number)
-            self._open.clear()
+            for name in [name for name in self._open if folder is None or pathlib.Path(name).parent == folder]:
+                os.close(self._open.pop(name))
 
 
 class Window:

@@ -108,7 +108,14 @@ except ImportError:
         assert len(values) == len(indices) == indptr[-1] and len(indptr) == shape[0] + 1
     scipy = types.SimpleNamespace(sparse=types.SimpleNamespace(csr_array=csr_array))
 """
+BUILDER = f'''import pathlib, sys
+sys.path.insert(0, "{ROOT}/tests/end_to_end")
+import made_up_run
+pathlib.Path("folder").mkdir()
+made_up_run.Run(pathlib.Path("folder/bu0"), config={{"cluster": {{"block": 16}}}}).close()
+'''
 READING = {
+    'run = weir.open("folder")': BUILDER,
     "for event in weir.open": "show = print\n",
     "image = event.array()": 'run = weir.open("reduced")\nevent = run[3]\n',
     "matrix = event.csr()": f'event = weir.open("reduced")[3]\n{SCIPY}',

@@ -127,8 +127,9 @@ class Event:
     """Pixels of some modules: `images` is (modules, rows, columns). Sparse where `kept` is given, which says which pixels are.
     `content` may say that they are something else."""
 
-    def __init__(self, number, images, codec=RAW, kept=None, veto=0, above=0, peaks=0, missing=(), cause=1, content=1):
+    def __init__(self, number, images, codec=RAW, kept=None, veto=0, above=0, peaks=0, missing=(), cause=1, content=1, epoch=0):
         self.number, self.images, self.codec, self.kept = number, images, codec, kept
+        self.epoch = epoch
         self.content = content
         self.veto, self.above, self.peaks, self.missing, self.cause = veto, above, peaks, missing, cause if missing else 0
 
@@ -177,8 +178,9 @@ def write_received(folder, events, ports, format="ejfat", ledger=None):
 class Run:
     """Segments of one file each, an index and a manifest. Pieces of `piece_rows` rows."""
 
-    def __init__(self, folder, name="f32", columns=32, piece_rows=4, version=2):
+    def __init__(self, folder, name="f32", columns=32, piece_rows=4, version=2, config=None, number=None, created_ns=5):
         self.folder, self.name, self.columns, self.piece_rows, self.version = folder, name, columns, piece_rows, version
+        self.config, self.number, self.created_ns = config or {"stream": [{"format": "jungfrau"}]}, number, created_ns
         folder.mkdir()
         self.segments, self.entries, self.bytes = [], [], 0
         self.payload = {"content": "pixels", "type": name, "unit": "photon", "rows": 0, "columns": columns}
@@ -186,8 +188,9 @@ class Run:
 
     def begin(self):
         """A new segment."""
-        text = json.dumps({"name": "made up", "start": {"config": {"stream": [{"format": "jungfrau"}]}, "payload": self.payload}}).encode()
-        self.data = bytearray(block(1, 0, struct.pack("<IIqI44x", len(self.segments), 0xffffffff, 5, len(text)) + text))
+        text = json.dumps({"name": "made up", "start": {"config": self.config, "payload": self.payload}}).encode()
+        number = 0xffffffff if self.number is None else self.number
+        self.data = bytearray(block(1, 0, struct.pack("<IIqI44x", len(self.segments), number, self.created_ns, len(text)) + text))
         self.sequence, self.events = 1, 0
         self.segments.append(None)
 
@@ -201,7 +204,7 @@ class Run:
             self.append(6, bytes(left - 64))
 
     def put(self, event, pad=0):
-        own = {"event": event.number}
+        own = {"event": event.number, "epoch": event.epoch}
         start = len(self.data)
         modules, rows, columns = event.images.shape
         element = numpy.dtype(TYPES[self.name]).itemsize
@@ -234,13 +237,19 @@ class Run:
             self.append(4, packed, raw=len(dense), encoding=encoding, flags=int(i + 1 == len(pieces)), element_bytes=elements, **own)
             if pad and i % 3 == 1 and i + 1 < len(pieces):
                 self.pad(pad)
-        self.entries.append((event.number, 0, len(self.segments) - 1, start, len(self.data) - start))
+        self.entries.append((event.number, event.epoch, len(self.segments) - 1, start, len(self.data) - start))
         self.events += 1
         self.bytes += received
 
-    def end_segment(self):
+    def flush(self):
+        """Writes what there is of the segment so far, behind what has been written of it."""
         name = f"events-{len(self.segments) - 1:06}.weir"
-        (self.folder / name).write_bytes(self.data)
+        with open(self.folder / name, "ab") as file:
+            file.write(self.data[file.tell():])
+        return name
+
+    def end_segment(self):
+        name = self.flush()
         self.segments[-1] = {**self.describe(name, self.data), "events": self.events}
 
     @staticmethod
@@ -252,13 +261,15 @@ class Run:
             blocks += 1
         return {"file": name, "bytes": len(data), "blocks": blocks, "headers_crc32c": f"{crc:08x}"}
 
-    def close(self):
+    def close(self, **more):
+        """`more` are members of the manifest."""
         self.end_segment()
         index = block(5, 0, b"".join(struct.pack("<QIIQQ", *entry) for entry in self.entries))
         (self.folder / "index.weir").write_bytes(index)
-        manifest = {"format": "weir-run", "version": 2, "name": "made up", "run": None, "tag": f"{TAG:016x}", "created_ns": 5, "closed_ns": 6,
+        manifest = {"format": "weir-run", "version": 2, "name": "made up", "run": self.number, "tag": f"{TAG:016x}",
+                    "created_ns": self.created_ns, "closed_ns": self.created_ns + 1,
                     "events": len(self.entries), "payload_bytes": self.bytes, "segments": self.segments,
                     "index": self.describe("index.weir", index), "ledger": {"events": {"written": len(self.entries)}},
-                    "config": {"stream": [{"format": "jungfrau"}]}, "payload": self.payload}
+                    "config": self.config, "payload": self.payload, **more}
         text = json.dumps(manifest)[:-1].encode()
         (self.folder / "manifest.json").write_bytes(text + b',\n "manifest_crc32c": "%08x"\n}\n' % crc32c(text))

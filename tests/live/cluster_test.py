@@ -264,11 +264,12 @@ class SameEventsTest(ClusterCase):
         self.end(nodes)
         self.assert_all_well(nodes)
         self.assert_same_events(expected, self.events_of(self.folder / "bu0", self.folder / "bu1"))
-        self.assert_read_as_one_run()
+        self.assert_read_as_one_run(expected)
         return nodes, expected
 
-    def assert_read_as_one_run(self):
+    def assert_read_as_one_run(self, expected):
         """The folder with the runs of both builders, the reports and what else is there."""
+        self.assert_same_events(expected, self.events_of(self.folder))
         done = subprocess.run([live.Weir.program, "diff", ".", "one", "--times"], cwd=self.folder, capture_output=True, text=True,
                               timeout=live.PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

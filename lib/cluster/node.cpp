@@ -28,6 +28,13 @@ Node::Node(const Settings& settings, NodeId self, Incarnation incarnation, Netwo
     late_until_.resize(settings.nodes);
 }
 
+void Node::go_on_from(Node& before) {
+    settled_ = before.settled_;
+    losses_ = std::move(before.losses_);
+    readout_.go_on_from(before.readout_);
+    builder_.settle(settled_);
+}
+
 void Node::to(NodeId node, Message message, Payload payload) {
     if (!peers_.is_up(node)) return;
     message.from = incarnation_;

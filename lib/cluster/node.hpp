@@ -25,6 +25,10 @@ class Node final : Mail {
 public:
     Node(const Settings& settings, NodeId self, Incarnation incarnation, Network& network, Application& application);
 
+    /// It takes over from the life of this node before, which the others took for dead: what became of blocks, and the
+    /// parts that it had and that nobody has done with. Before anything else.
+    void go_on_from(Node& before);
+
     // What the network tells it:
     /// Messages can be sent to `node` and come from it. A node that comes back has a higher incarnation.
     void peer_up(NodeId node, Incarnation incarnation, core::TimeNs now);

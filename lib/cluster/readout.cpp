@@ -47,6 +47,25 @@ void Readout::tell_ready(Block from, std::vector<Block> gap) {
     mail_.to_manager(std::move(message));
 }
 
+/// A part that was sent in the life before counts as one that was not: whether somebody has taken it is not known.
+void Readout::go_on_from(Readout& before) {
+    for (auto& [block, part] : std::exchange(before.held_, {})) {
+        if (part.released) {
+            application_.release(part.payload);
+            continue;
+        }
+        held_[block].payload = part.payload;
+    }
+    stats_.held = stats_.held_highest = held_.size();
+    released_ = std::move(before.released_);
+    gaps_ = std::move(before.gaps_);
+    settled_ = before.settled_;
+    first_ = before.first_;
+    ready_ = before.ready_;
+    begun_ = before.begun_;
+    ended_ = before.ended_;
+}
+
 void Readout::offer(Block block, Payload payload) {
     ++stats_.offered;
     if (block < settled_) {  // the others had waited for long enough

@@ -33,6 +33,8 @@ public:
 
     Readout(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application);
 
+    /// See Node::go_on_from().
+    void go_on_from(Readout& before);
     /// The part of `block`; blocks rise, but may leave numbers out.
     void offer(Block block, Payload payload);
     /// There is no part of any block before `block`, nor will there be.

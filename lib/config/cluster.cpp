@@ -187,7 +187,11 @@ void add_cluster_times(OptionTable<ClusterConfig>& out) {
         "join_wait_ms", {0, hour_ms}, &ClusterConfig::join_wait_ms,
         "how long the start waits for nodes that are listed here. It goes on without them, and they may come later");
     out.integer("silence_ms", {100, hour_ms}, &ClusterConfig::silence_ms,
-                "a node that says nothing for so long counts as gone");
+                "a node that says nothing for so long counts as gone, but for readout nodes: see `return_ms`");
+    out.integer("return_ms", {0, hour_ms}, &ClusterConfig::return_ms,
+                "so much longer a readout node may say nothing, or not be reached by another one: it holds what nobody "
+                "else has, and blocks wait for it. Where its host has lost its power, data taking stands still for so "
+                "long. A process that dies is noticed at once");
     out.integer("leave_ms", {0, hour_ms}, &ClusterConfig::leave_ms,
                 "a node that was told to stop waits so long for the others to end");
     out.integer(

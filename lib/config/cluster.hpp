@@ -47,6 +47,7 @@ struct ClusterConfig {
     std::uint32_t timeout_ms = 2000;
     std::uint32_t join_wait_ms = 10'000;
     std::uint32_t silence_ms = 2000;
+    std::uint32_t return_ms = 5000;
     std::uint32_t leave_ms = 5000;
     std::uint32_t alone_ms = 60'000;
     std::uint64_t memory_bytes = std::uint64_t{1} << 30;  ///< of a readout node, for parts

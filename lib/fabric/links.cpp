@@ -70,6 +70,12 @@ Links::Links(const UcxNetwork::Config& config, LinkTable& table, Notices& notice
     watch_fd(poll_.get(), worker.wait_fd(), EPOLL_CTL_ADD, EPOLLIN);
 }
 
+/// How long it may say nothing.
+TimeNs Links::silence_of(const Link& link) const noexcept {
+    const bool is_patient = config_.readouts.contains(link.node) || config_.readouts.contains(config_.self);
+    return config_.silence_ns + (is_patient ? config_.return_ns : 0);
+}
+
 TimeNs Links::meeting_time() const noexcept {
     return std::max(meeting_ns, config_.silence_ns);
 }
@@ -404,8 +410,9 @@ void Links::look_at_up(Link& link) {
         return;
     }
     note_quiet(link);
+    const TimeNs silence_ns = silence_of(link);
     const bool is_silent =
-        now - link.heard_at > config_.silence_ns || now - link.messaged_at > silences_of_messages * config_.silence_ns;
+        now - link.heard_at > silence_ns || now - link.messaged_at > silences_of_messages * silence_ns;
     if (link.endpoint.has_failed() && !link.failed_at) {
         drain();
         link.failed_at = now;

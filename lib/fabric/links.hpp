@@ -85,6 +85,7 @@ private:
     void lose(Link& link, cluster::Ending ending);
     void expel(Link& link);
     [[nodiscard]] core::TimeNs meeting_time() const noexcept;
+    [[nodiscard]] core::TimeNs silence_of(const Link& link) const noexcept;
     [[nodiscard]] std::string name_of(cluster::NodeId node) const;
 
     const UcxNetwork::Config& config_;

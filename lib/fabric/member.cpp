@@ -95,7 +95,18 @@ void Member::begin_life() {
                                             static_cast<cluster::Application&>(*this));
 }
 
-/// What the core held is lost to the cluster, which has said so to the others.
+/// The others took this node for dead. What a readout node holds it offers again; blocks that were built without it
+/// meanwhile it hears of.
+void Member::begin_again() {
+    say(is_readout() ? "the cluster took this node for dead; it begins anew, and offers again what it holds"
+                     : "the cluster took this node for dead; it begins anew, and what it held is lost");
+    end_life();
+    const std::unique_ptr<cluster::Node> before = std::move(node_);
+    begin_life();
+    node_->go_on_from(*before);
+}
+
+/// Nothing of it counts any more for the others.
 void Member::end_life() {
     publish();
     {
@@ -105,8 +116,6 @@ void Member::end_life() {
     before_.readout.held = 0;
     refused_before_ = callers_refused_;
     network_.reset();
-    node_.reset();
-    while (!held_.empty()) forget({0, reinterpret_cast<std::uint64_t>(held_.begin()->first)}, false);
 }
 
 void Member::forget(cluster::Payload part, bool is_left) {
@@ -224,12 +233,11 @@ void Member::say(const std::string& text) {
 
 void Member::run() {
     while (!quit_.load(std::memory_order_acquire) && !gave_up_.load(std::memory_order_relaxed)) {
-        now_ = core::monotonic_ns();
-        bool worked = network_->progress(now_);
+        const core::TimeNs monotonic = core::monotonic_ns();
+        now_ = clock_.at(monotonic);
+        bool worked = network_->progress(monotonic);
         if (expelled_) {
-            say("the cluster took this node for dead; it begins anew, and what it held is lost");
-            end_life();
-            begin_life();
+            begin_again();
             continue;
         }
         worked |= take_offers();

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cluster/node.hpp"
+#include "core/awake_clock.hpp"
 #include "fabric/account.hpp"
 #include "fabric/block_queue.hpp"
 #include "fabric/built_block.hpp"
@@ -109,6 +110,7 @@ private:
 
     void run();
     void begin_life();
+    void begin_again();
     void end_life();
     bool take_offers();
     bool hand_on();
@@ -144,7 +146,8 @@ private:
     bool had_quorum_ = true;
     bool closed_ = false;
     cluster::Block offered_ = 0;  ///< parts of later blocks have not been offered
-    core::TimeNs now_ = 0;
+    core::AwakeClock clock_;
+    core::TimeNs now_ = 0;  ///< by this clock, as all times of this class
     core::TimeNs looked_ns_ = 0;
     core::TimeNs published_ns_ = 0;
     std::optional<core::TimeNs> leave_by_;

@@ -19,7 +19,7 @@ std::string PartSink::place() const {
 
 void PartSink::append(std::span<std::byte> blocks) {
     wait_for_room(blocks.size());
-    cutter_.append(blocks, core::monotonic_ns());
+    cutter_.append(blocks, clock_.now());
     stats_.bytes += blocks.size();
     ++stats_.blocks;
     count();
@@ -48,7 +48,7 @@ void PartSink::wait_for_room(std::size_t bytes) {
 }
 
 void PartSink::sync_if_due() {
-    cutter_.look(core::monotonic_ns(), true, member_.wanted_before());
+    cutter_.look(clock_.now(), true, member_.wanted_before());
     count();
 }
 

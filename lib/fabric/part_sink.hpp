@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/awake_clock.hpp"
 #include "fabric/member.hpp"
 #include "fabric/part_cutter.hpp"
 #include "store/event_sink.hpp"
@@ -45,6 +46,7 @@ private:
 
     Member& member_;
     PartCutter cutter_;
+    core::AwakeClock clock_;
     Stats stats_;
     std::filesystem::path no_path_;
     bool finished_ = false;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/node_set.hpp"
 #include "cluster/outlet.hpp"
 #include "core/units.hpp"
 
@@ -53,8 +54,11 @@ public:
         std::uint64_t agreement = 0;
         /// Nor do they without the same secret, which never crosses the network. Empty: none is asked for.
         std::string secret;
-        std::string transports = "all";                     ///< UCX_TLS: "all", "tcp", "rc,tcp", …
-        core::TimeNs silence_ns = 2 * core::ns_per_s;       ///< after which a node counts as gone
+        std::string transports = "all";                ///< UCX_TLS: "all", "tcp", "rc,tcp", …
+        core::TimeNs silence_ns = 2 * core::ns_per_s;  ///< after which a node counts as gone
+        /// Between a readout node and any other node it is so much longer: it holds what nobody else has.
+        core::TimeNs return_ns = 0;
+        cluster::NodeSet readouts;
         core::TimeNs reconnect_ns = 200 * core::ns_per_ms;  ///< between tries to reach a node
     };
 

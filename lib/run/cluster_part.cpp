@@ -154,7 +154,9 @@ std::unique_ptr<fabric::Member> make_member(const ClusterPart& part) {
     config.network.secret = read_cluster_secret(cluster.secret_file);
     config.network.transports = cluster.transports;
     config.network.silence_ns = cluster.silence_ms * core::ns_per_ms;
+    config.network.return_ns = cluster.return_ms * core::ns_per_ms;
     config.settings = config::cluster_settings(part.whole);
+    config.network.readouts = config.settings.readouts;
     // A readout node says that it stands still only when it would have sent what it has.
     config.settings.timeout_ns = std::max(config.settings.timeout_ns, part_idle_ns(part) + core::ns_per_s);
     config.layout = {cluster.block, readouts_of(part.whole)};

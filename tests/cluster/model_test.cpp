@@ -120,6 +120,15 @@ TEST(ClusterModel, WhereANetworkFallsApartOnePartGoesOn) {
     EXPECT_LT(all.built_twice, all.built / 500);
 }
 
+/// Whoever stands still for too long offers again what it has, and blocks that nobody was given meanwhile have it.
+TEST(ClusterModel, WhatASilentNodeHasIsNotLostWithItsLife) {
+    const World::Outcome all = run_many(1000, {.silences = 0.7});
+    EXPECT_GT(all.offered_again, all.runs / 2);
+    EXPECT_GT(all.sent_again, all.offered_again / 10);
+    EXPECT_LT(all.built_twice, all.built / 500);
+    run_many(1000, {.crashes = 0.3, .not_taken = 0.1, .silences = 0.5});
+}
+
 TEST(ClusterModel, ABuilderThatTakesNoPartsHoldsUpNobody) {
     const World::Outcome all = run_many(300, {.takes_no_parts = true});
     EXPECT_GT(all.built, all.complete);
@@ -154,7 +163,8 @@ TEST(ClusterModel, WhoeverLeavesFirstTheOthersHearOfTheEnd) {
 }
 
 TEST(ClusterModel, EverythingAtOnce) {
-    const World::Outcome all = run_many(1000, {.crashes = 1.0, .not_taken = 0.05, .slow_node = true, .stalls = true});
+    const World::Outcome all =
+        run_many(1000, {.crashes = 1.0, .not_taken = 0.05, .slow_node = true, .stalls = true, .silences = 0.5});
     EXPECT_GT(all.deaths, all.runs);
 }
 

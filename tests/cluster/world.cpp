@@ -59,6 +59,7 @@ public:
             world_.wrong(fmt::format("nobody was sent the part of block {}, and it is not counted", content.block));
         content.free = true;
         mine.erase(payload.handle);
+        parts.erase(payload.handle);
     }
     void drop(Payload payload) override {
         ++dropped;
@@ -85,7 +86,9 @@ public:
     NodeId self;
     Incarnation life;
     std::set<std::uint64_t> mine;    ///< payload in its memory
-    std::set<std::uint64_t> unsent;  ///< of these, parts that were offered, and that nobody was sent
+    std::set<std::uint64_t> parts;   ///< of these, what was offered
+    std::set<std::uint64_t> unsent;  ///< of these, what nobody was sent
+    std::set<std::uint64_t> again;   ///< parts that the life before had offered, and that nobody was sent since
     std::uint64_t dropped = 0;
     std::map<NodeId, std::uint32_t> on_their_way;  ///< parts, by receiver
     std::map<NodeId, core::TimeNs> arrivals;       ///< of the last message that was sent to each
@@ -106,6 +109,7 @@ World::World(Settings settings, Faults faults, Block blocks, std::uint64_t seed)
       seed_(seed),
       random_(seed),
       nodes_(settings_.nodes),
+      silent_(settings_.nodes),
       lives_(settings_.nodes),
       deaths_(settings_.nodes),
       link_free_(settings_.nodes),
@@ -124,6 +128,8 @@ World::Outcome& World::Outcome::operator+=(const Outcome& other) noexcept {
     assigned += other.assigned;
     built_twice += other.built_twice;
     deaths += other.deaths;
+    offered_again += other.offered_again;
+    sent_again += other.sent_again;
     managers += other.managers;
     longest_interregnum_ns = std::max(longest_interregnum_ns, other.longest_interregnum_ns);
     return *this;
@@ -171,7 +177,7 @@ void World::start(NodeId node) {
     }
 }
 
-void World::kill(NodeId node) {
+void World::kill(NodeId node, Ending ending) {
     const auto living = std::ranges::count_if(nodes_, [](const auto& life) { return life != nullptr; });
     const auto roles = [&](const NodeSet& set) {
         NodeId count = 0;
@@ -183,25 +189,38 @@ void World::kill(NodeId node) {
     if (roles(settings_.readouts) == 0 && !faults_.readouts_die) return;
     if (roles(settings_.builders) == 0 || roles(settings_.managers) == 0) return;
     ++outcome_.deaths;
-    note(fmt::format("node {} dies", node));
+    note(fmt::format("node {} {}", node, ending == Ending::silent ? "falls silent" : "dies"));
     const Incarnation life = nodes_[node]->life;
     if (nodes_[node]->node.manager() != nullptr) {
         manager_deaths_.push_back(now_);
         is_interregnum_ = faults_.manager_dies;
     }
     deaths_[node].push_back(now_);
+    if (ending == Ending::silent) silent_[node] = std::move(nodes_[node]);
     nodes_[node].reset();
     for (NodeId other = 0; other < settings_.nodes; ++other) {
         if (other == node) continue;
         at(now_ + static_cast<core::TimeNs>(random(30)) * ns_per_ms,
-           [this, other, node, life, its_life = lives_[other]] {
-               if (Life* const who = alive(other, its_life)) who->node.peer_down(node, life, Ending::over, now_);
+           [this, other, node, life, ending, its_life = lives_[other]] {
+               if (Life* const who = alive(other, its_life)) who->node.peer_down(node, life, ending, now_);
            });
     }
-    if (faults_.come_back && (faults_.readouts_die || random(3) != 0))
-        at(now_ + static_cast<core::TimeNs>(1 + random(150)) * ns_per_ms, [this, node] {
-            if (nodes_[node] == nullptr) start(node);
-        });
+    if (ending == Ending::silent || (faults_.come_back && (faults_.readouts_die || random(3) != 0)))
+        at(now_ + static_cast<core::TimeNs>(1 + random(150)) * ns_per_ms, [this, node] { begin_again(node); });
+}
+
+/// Who had only fallen silent goes on with the parts that it had.
+void World::begin_again(NodeId node) {
+    if (nodes_[node] != nullptr) return;
+    const std::unique_ptr<Life> before = std::move(silent_[node]);
+    start(node);
+    if (before == nullptr) return;
+    Life& life = *nodes_[node];
+    life.mine = life.parts = before->parts;
+    life.node.go_on_from(before->node);
+    life.unsent = life.parts;
+    life.again = life.parts;
+    outcome_.offered_again += life.parts.size();
 }
 
 /// Others hear of it when they have all that it sent.
@@ -223,7 +242,12 @@ void World::plan_deaths() {
     for (NodeId node = 0; node < settings_.nodes; ++node) {
         std::poisson_distribution<int> often(faults_.crashes);
         for (int i = faults_.crashes > 0 ? often(random_) : 0; i > 0; --i)
-            at(static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end))), [this, node] { kill(node); });
+            at(static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end))),
+               [this, node] { kill(node, Ending::over); });
+        std::poisson_distribution<int> silences(faults_.silences);
+        for (int i = faults_.silences > 0 ? silences(random_) : 0; i > 0; --i)
+            at(static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end))),
+               [this, node] { kill(node, Ending::silent); });
     }
     constexpr core::TimeNs all_have_met = 60 * ns_per_ms;
     if (faults_.parts)
@@ -233,7 +257,7 @@ void World::plan_deaths() {
     const auto moment = static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end)));
     for (NodeId node = 0; node < settings_.nodes; ++node)
         if (settings_.readouts.contains(node) && !settings_.builders.contains(node))
-            at(moment + static_cast<core::TimeNs>(random(10)) * ns_per_ms, [this, node] { kill(node); });
+            at(moment + static_cast<core::TimeNs>(random(10)) * ns_per_ms, [this, node] { kill(node, Ending::over); });
 }
 
 /// As the network tells it: who was heard last within a beat is quiet after half the silence, and gone after all of it.
@@ -304,6 +328,7 @@ void World::offer(NodeId node, Block block) {
     }
     offered_[node].insert(block);
     const Payload part = life->make(block, node);
+    life->parts.insert(part.handle);
     life->unsent.insert(part.handle);
     life->node.readout().offer(block, part);
 }
@@ -314,7 +339,8 @@ void World::carry(Life& from, NodeId to, const Message& message, Payload payload
     if (manages && std::exchange(is_interregnum_, false))
         outcome_.longest_interregnum_ns = now_ - manager_deaths_.back();
     if (message.kind == Kind::assign && first_assigned_ == ~Block{0} && faults_.manager_dies)
-        at(now_ + static_cast<core::TimeNs>(random(30)) * ns_per_ms, [this, manager = from.self] { kill(manager); });
+        at(now_ + static_cast<core::TimeNs>(random(30)) * ns_per_ms,
+           [this, manager = from.self] { kill(manager, Ending::over); });
     if (message.kind == Kind::assign) first_assigned_ = std::min(first_assigned_, message.block);
     if (message.kind == Kind::assign) ++outcome_.assigned;
     if (message.kind == Kind::committed)
@@ -322,6 +348,7 @@ void World::carry(Life& from, NodeId to, const Message& message, Payload payload
     core::TimeNs arrives = now_ + delay(from.self, to);
     if (payload.handle != 0) {
         from.unsent.erase(payload.handle);
+        outcome_.sent_again += from.again.erase(payload.handle);
         if (faults_.takes_no_parts && to == slow_ && to != from.self)
             arrives += stuck_parts_take * settings_.timeout_ns;
         if (faults_.slow_links && to != from.self) {
@@ -465,7 +492,8 @@ void World::check_block(Block block, const std::set<Block>& lost) {
     if (there.size() > 1) {
         const auto dead = std::ranges::count_if(
             there, [this](const Build* build) { return alive(build->node, build->life) == nullptr; });
-        if (manager_deaths_.empty() || static_cast<std::size_t>(dead) + 1 < there.size())
+        const bool may_forget = !manager_deaths_.empty() || faults_.silences > 0;  // it resigns without a quorum
+        if (!may_forget || static_cast<std::size_t>(dead) + 1 < there.size())
             wrong(fmt::format("block {} was built {} times", block, there.size()));
         ++outcome_.built_twice;
     }

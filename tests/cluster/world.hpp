@@ -29,6 +29,7 @@ struct Faults {
     bool takes_no_parts = false;  ///< one builder: no payload reaches it while it waits, but all words do
     bool readouts_die = false;    ///< all that only read out, within a moment; they come back
     bool parts = false;           ///< the network falls into two parts, and becomes whole again
+    double silences = 0;          ///< per node, in the time of the run: it stands still, and begins anew
     bool leaves = false;          ///< who has heard that the run has ended goes, as a process does
 };
 
@@ -48,6 +49,8 @@ public:
         std::uint64_t assigned = 0;
         std::uint64_t built_twice = 0;  ///< by one that died together with a manager, and again
         std::uint64_t deaths = 0;
+        std::uint64_t offered_again = 0;          ///< parts that a node held when it was taken for dead
+        std::uint64_t sent_again = 0;             ///< of these, what was sent to somebody afterwards
         std::uint64_t managers = 0;               ///< how many reigns there were
         core::TimeNs longest_interregnum_ns = 0;  ///< Faults::manager_dies: until somebody else gives out blocks
         Outcome& operator+=(const Outcome& other) noexcept;
@@ -79,7 +82,8 @@ private:
 
     void at(core::TimeNs time, std::function<void()> act);
     void start(NodeId node);
-    void kill(NodeId node);
+    void kill(NodeId node, Ending ending);
+    void begin_again(NodeId node);
     void depart(Life& life);
     void plan_deaths();
     void fall_apart();
@@ -113,6 +117,7 @@ private:
     std::uint64_t actions_ = 0;
     std::priority_queue<Action, std::vector<Action>, std::greater<>> queue_;
     std::vector<std::unique_ptr<Life>> nodes_;
+    std::vector<std::unique_ptr<Life>> silent_;  ///< by node: it will begin anew with what it had
     std::vector<Incarnation> lives_;
     std::vector<std::uint64_t> clocks_ahead_;        ///< of each node, in ns
     std::vector<std::vector<core::TimeNs>> deaths_;  ///< by node

@@ -37,6 +37,7 @@ TEST(ClusterConfig, FillsInTheDefaults) {
     ASSERT_TRUE(run.cluster);
     EXPECT_EQ(run.cluster->block, 4U);
     EXPECT_EQ(run.cluster->silence_ms, 2000U);
+    EXPECT_EQ(run.cluster->return_ms, 5000U);
     EXPECT_EQ(run.cluster->leave_ms, 5000U);
     EXPECT_EQ(cluster_settings(run).quorum, cluster::QuorumOf::nodes);
     EXPECT_EQ(run.cluster->memory_bytes, 1U << 30);
@@ -260,6 +261,7 @@ const std::vector<Case> cluster_cases{
     wrong_key("JoinWait", "join_wait_ms = -1", {"cluster.join_wait_ms", "0..3600000"}),
     wrong_key("Quorum", "quorum = \"half\"", {"cluster.quorum: found the string \"half\"", "\"managers\" or \"none\""}),
     wrong_key("Silence", "silence_ms = 99", {"cluster.silence_ms", "100..3600000"}),
+    wrong_key("Return", "return_ms = 3600001", {"cluster.return_ms", "0..3600000"}),
     wrong_key("Leave", "leave_ms = 0.5", {"cluster.leave_ms", "0..3600000"}),
     wrong_key("Alone", "alone_ms = 3600001", {"cluster.alone_ms", "0..3600000"}),
     wrong_key("Memory", "memory = \"1KiB\"", {"cluster.memory", "1MiB to 16TiB"}),

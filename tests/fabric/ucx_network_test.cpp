@@ -764,6 +764,8 @@ protected:
         addresses = free_addresses(3);
         auto config = config_of(addresses, child_node);
         config.silence_ns = silence_ns;
+        config.return_ns = return_ns;
+        config.readouts = readouts;
         config.transports = transports;
         child = std::make_unique<ChildNode>(config);
         child->start();
@@ -775,6 +777,8 @@ protected:
             if (node == child_node) continue;
             auto own = config_of(addresses, node);
             own.silence_ns = silence_ns;
+            own.return_ns = return_ns;
+            own.readouts = readouts;
             own.transports = transports;
             members.emplace_back(own);
         }
@@ -815,6 +819,8 @@ protected:
     std::unique_ptr<ChildNode> next_life;  ///< of the child
     int signal = SIGKILL;
     TimeNs silence_ns = 20 * ns_per_s;  ///< long after a death is seen on any machine
+    TimeNs return_ns = 0;
+    cluster::NodeSet readouts;
 };
 
 TEST_F(UcxNetworkWithChild, SeesAProcessDie) {
@@ -855,6 +861,30 @@ TEST_F(UcxNetworkWithChild, ExpelsWhoWasSilent) {
         EXPECT_EQ(std::ranges::count(child->told(), 'e'), 1);
         expect_others_go_on();
         for (Member& member : members) EXPECT_EQ(member.witness.log.size(), 3U);
+        leave_together(members);
+        members.clear();
+        child.reset();
+    }
+}
+
+/// It holds what nobody else has.
+TEST_F(UcxNetworkWithChild, WaitsLongerForAReadoutNode) {
+    silence_ns = 2 * ns_per_s;
+    return_ns = 60 * ns_per_s;
+    signal = SIGSTOP;
+    for (const NodeId node : {NodeId{2}, NodeId{0}}) {
+        readouts = {};
+        readouts.insert(node);
+        make_with_child(node);
+        child->kill(SIGSTOP);
+        const auto no_more = [&] { return members[0].witness.log.size() + members[1].witness.log.size() > 4; };
+        EXPECT_FALSE(wait_until(members, no_more, 3 * silence_ns / 2)) << "it was not waited for";
+        for (const Member& member : members) EXPECT_EQ(member.witness.times_quiet.count(node), 1U);
+        child->kill(SIGCONT);
+        for (Member& member : members) member.network->send(node, {.kind = Kind::request, .block = 77}, {});
+        EXPECT_TRUE(wait_until(members,
+                               [&] { return !members[0].witness.taken.empty() && !members[1].witness.taken.empty(); }));
+        EXPECT_EQ(child->told(), "uu");
         leave_together(members);
         members.clear();
         child.reset();

@@ -252,7 +252,7 @@ class KillTest(cluster.ClusterCase):
             raise
 
     def test_again_and_again(self):
-        captures = self.captures(events=self.EVENTS, rate=RATE)
+        captures = self.captures(events=self.EVENTS, rates=(RATE, RATE))
         expected = self.expect(captures)
         self.again_and_again(KILLS, lambda victim, nodes, what: self.kill_once(nodes, victim, captures, expected, what))
 
@@ -273,7 +273,7 @@ class KillTest(cluster.ClusterCase):
 
     def test_started_again_at_once(self):
         self.EVENTS = 8000  # long enough for a node that comes back slowly, on a busy machine
-        captures = self.captures(events=self.EVENTS, rate=RATE)
+        captures = self.captures(events=self.EVENTS, rates=(RATE, RATE))
         expected = self.expect(captures)
 
         def kill(victim, nodes, what):

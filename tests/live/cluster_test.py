@@ -153,10 +153,10 @@ class ClusterCase(live.Case):
         self.send(*options, "--to", path)
         return path
 
-    def captures(self, events=1000, rate=2000, options=()):
+    def captures(self, events=1000, rates=(2000, 2000), options=()):
         """One for each readout node, with two EJFAT sources each."""
-        common = ["--format", "ejfat", "--sources", 2, "--bytes", 4000, "--bytes-min", 100, "--rate", rate, "--events", events, *options]
-        return {f"ru{i}": self.capture(f"ru{i}", *common, "--port", 50001 + 2 * i, "--seed", i + 1) for i in (0, 1)}
+        common = ["--format", "ejfat", "--sources", 2, "--bytes", 4000, "--bytes-min", 100, "--events", events, *options]
+        return {f"ru{i}": self.capture(f"ru{i}", *common, "--rate", rate, "--port", 50001 + 2 * i, "--seed", i + 1) for i, rate in enumerate(rates)}
 
     def node(self, name, *options, **more):
         """It ends with the test."""
@@ -317,6 +317,44 @@ class SameEventsTest(ClusterCase):
         self.assertEqual(sorted(nodes[name].report["events"]["written"] for name in ("bu0", "bu1")), [0, 300])
         runs = [self.folder / name for name in ("bu0", "bu1") if readable(self.folder / name)]
         self.assert_same_events(self.events_of(self.one_node(captures)), self.events_of(*runs))
+
+
+class StandStillTest(ClusterCase):
+    """A process that gets no processor for a while, in the middle of its data."""
+
+    def start_paced(self, keys, events, rates):
+        self.configure(cluster=f'transports = "tcp"\n{keys}')
+        nodes = self.start(self.captures(events=events, rates=rates), "--pace", "recorded")
+        wait_events(self.folder, nodes)
+        return nodes
+
+    def found(self):
+        return self.events_of(self.folder, what=lambda event: event.complete)
+
+    def test_a_readout_node_is_waited_for(self):
+        """It is behind, so that blocks wait for it; and it stands still for longer than timeout_ms and silence_ms."""
+        nodes = self.start_paced("return_ms = 60000", 4000, (700, 900))
+        nodes["ru0"].process.send_signal(signal.SIGSTOP)
+        time.sleep(3)
+        nodes["ru0"].process.send_signal(signal.SIGCONT)
+        self.end(nodes)
+        self.assert_all_well(nodes)
+        self.assertEqual({name: node.report["cluster"]["lives"] for name, node in nodes.items()}, dict.fromkeys(nodes, 1))
+        self.assertEqual(self.found(), dict.fromkeys(range(1, 4001), True))
+
+    def test_one_that_is_not_waited_for_offers_again_what_it_holds(self):
+        nodes = self.start_paced("return_ms = 0", 12000, (1000, 1000))
+        nodes["ru0"].process.send_signal(signal.SIGSTOP)
+        for name in ("ru1", "bu0", "bu1"):
+            nodes[name].wait_said("warning: cluster: ru0 went away")
+        nodes["ru0"].process.send_signal(signal.SIGCONT)
+        nodes["ru0"].wait_said("it begins anew, and offers again what it holds")
+        self.end(nodes)
+        self.assert_balanced(nodes)
+        self.assertEqual(nodes["ru0"].report["cluster"]["lives"], 2)
+        found = self.found()
+        self.assertEqual(set(found), set(range(1, 12001)))
+        self.assertTrue(all(found[number] for number in range(11500, 12001)), "it has not taken part again")
 
 
 class ReducedTest(SameEventsTest):
@@ -496,7 +534,7 @@ class WildNumberTest(ClusterCase):
 
     def check(self, number):
         self.configure()
-        captures = self.captures(events=2000, rate=500)  # for seconds, in which blocks are overtaken
+        captures = self.captures(events=2000, rates=(500, 500))  # for seconds, in which blocks are overtaken
         expected = self.events_of(self.one_node(captures))
         wild = self.capture("wild", "--format", "ejfat", "--sources", 1, "--bytes", 100, "--events", 1, "--first-event", number, "--port", 50001)
         self.insert(captures["ru0"], wild, 1000)
@@ -525,7 +563,7 @@ class StandingTest(ClusterCase):
     def check(self, keys, goes_on=True):
         """`goes_on`: the other builder does."""
         self.configure(cluster=f'transports = "tcp"\nsilence_ms = 20000\ntimeout_ms = 60000\nblock = 4\n{keys}')
-        captures = self.captures(events=6000, rate=1000)
+        captures = self.captures(events=6000, rates=(1000, 1000))
         nodes = self.start(captures, "--pace", "recorded")
         wait_events(self.folder, nodes)
         live.stand_still(nodes["bu1"].process.pid)
@@ -548,7 +586,7 @@ class StandingTest(ClusterCase):
 
     def test_a_readout_node_that_stands_still_is_named(self):
         self.configure(cluster='transports = "tcp"\nsilence_ms = 20000\ntimeout_ms = 60000\nblock = 4')
-        captures = self.captures(events=3000, rate=1000)
+        captures = self.captures(events=3000, rates=(1000, 1000))
         nodes = self.start(captures, "--pace", "recorded")
         wait_events(self.folder, nodes)
         live.stand_still(nodes["ru1"].process.pid)
@@ -602,7 +640,7 @@ class WatchTest(ClusterCase):
 
     def test_a_readout_node_and_a_builder(self):
         self.configure(cluster='transports = "tcp"\nsilence_ms = 20000\ntimeout_ms = 20000')
-        captures = self.captures(events=6000, rate=1000)
+        captures = self.captures(events=6000, rates=(1000, 1000))
         nodes = {name: self.node(name, *(["--pace", "recorded"] if role == "readout" else []), capture=captures.get(name), **self.serving(name, place))
                  for place, (name, role) in enumerate(TWO_AND_TWO.items())}
         handed = 'weir_cluster_parts_handed_over_total{to="bu1"}'
@@ -630,7 +668,7 @@ class WatchTest(ClusterCase):
     def test_a_node_that_only_manages(self):
         nodes = {"ma": "manager", **TWO_AND_TWO}
         self.configure(nodes=nodes)
-        captures = self.captures(events=2000, rate=1000)
+        captures = self.captures(events=2000, rates=(1000, 1000))
         started = {"ma": self.node("ma", **self.serving("ma", 0))}
         live.wait_for(lambda: self.metrics(0).get('weir_cluster_node_up{node="ma",role="manager"}') == 1, "its own metrics")
         for name, role in TWO_AND_TWO.items():
@@ -652,7 +690,7 @@ class StopTest(ClusterCase):
     def start_recorded(self, keys="leave_ms = 500"):
         slow = "silence_ms = 20000\ntimeout_ms = 20000"  # that others want the CPUs is nothing to give up for
         self.configure(cluster=f'transports = "tcp"\n{slow}\n{keys}')
-        nodes = self.start(self.captures(events=self.EVENTS, rate=1000), "--pace", "recorded")
+        nodes = self.start(self.captures(events=self.EVENTS, rates=(1000, 1000)), "--pace", "recorded")
         live.wait_for(lambda: sum(len(live.whole_events_in(self.folder / f".{name}.part")) for name in ("bu0", "bu1")) > 400, "events of both builders")
         return nodes
 
@@ -747,7 +785,7 @@ class AloneTest(ClusterCase):
     def test_a_replay_whose_builders_are_dead(self):
         """Its memory is full, and the capture has much more."""
         self.configure(cluster=self.KEYS + '\nmemory = "2MiB"')
-        nodes = self.start(self.captures(events=6000, rate=1000), "--pace", "recorded")
+        nodes = self.start(self.captures(events=6000, rates=(1000, 1000)), "--pace", "recorded")
         wait_events(self.folder, nodes)
         for name in ("bu0", "bu1"):
             nodes[name].stop(signal.SIGKILL)
@@ -760,7 +798,7 @@ class AloneTest(ClusterCase):
     def test_told_to_stop_with_full_memory(self):
         """Nobody makes room for what the pipeline still has."""
         self.configure(cluster=self.KEYS.replace("alone_ms = 3000", "alone_ms = 0") + '\nmemory = "2MiB"')
-        nodes = self.start(self.captures(events=6000, rate=1000), "--pace", "recorded")
+        nodes = self.start(self.captures(events=6000, rates=(1000, 1000)), "--pace", "recorded")
         wait_events(self.folder, nodes)
         for name in ("bu0", "bu1"):
             nodes[name].stop(signal.SIGKILL)
@@ -787,7 +825,7 @@ class FullDiskTest(ClusterCase):
             self.skipTest(f"no tmpfs may be mounted here: {mounted.stderr}")
         self.addCleanup(subprocess.run, ["umount", "-l", str(disk)])
         (self.folder / "disks" / "bu0").mkdir()
-        nodes = self.start(self.captures(events=self.EVENTS, rate=1000), "--pace", "recorded")
+        nodes = self.start(self.captures(events=self.EVENTS, rates=(1000, 1000)), "--pace", "recorded")
         nodes["bu1"].end(status=1)
         self.assertIn("No space left on device", nodes["bu1"].output)
         self.assertIn("the sinks of this node failed: it leaves the others", nodes["bu1"].output)
@@ -1032,7 +1070,7 @@ class NetworkTest(ClusterCase):
     EVENTS = 10000  # for 20 s, in which a node falls silent
     AFTERWARDS = 1000  # events that are sent when it has come back
     # Silence is that of a link which is down, and not of a process that had no processor.
-    SILENCE = "silence_ms = 6000\nleave_ms = 6000\ntimeout_ms = 20000"
+    SILENCE = "silence_ms = 6000\nreturn_ms = 0\nleave_ms = 6000\ntimeout_ms = 20000"
 
     def setUp(self):
         super().setUp()
@@ -1195,7 +1233,7 @@ class NetworkTest(ClusterCase):
 
     def test_a_builder_is_stopped_in_the_half_that_waits(self):
         """With blocks that it lacks parts of, and that nobody there may call built: it ends at the first signal."""
-        nodes, sender = self.start_sending("silence_ms = 3000\nleave_ms = 3000\ntimeout_ms = 20000", events=4000)
+        nodes, sender = self.start_sending("silence_ms = 3000\nreturn_ms = 0\nleave_ms = 3000\ntimeout_ms = 20000", events=4000)
         slow_down(self, "bu1-c", "3mbit")
         before = written_bytes(self.folder, "bu0")
         live.wait_for(lambda: written_bytes(self.folder, "bu0") > before + 4_000_000, "events of bu0, while parts for bu1 are on their way")
@@ -1225,7 +1263,7 @@ class NetworkTest(ClusterCase):
         found = self.found()
         self.assertEqual(set(found), set(range(1, self.EVENTS + self.AFTERWARDS + 1)))
         causes = {cause for complete, cause in found.values() if not complete}
-        self.assertEqual(causes - {"timeout"}, {"node_down"})  # it has no part of blocks from before it came back
+        self.assertEqual(causes - {"timeout"}, {"node_down"})  # blocks that were built while it was away
         complete = [number for number, event in found.items() if event[0]]
         incomplete = [number for number, event in found.items() if not event[0]]
         self.assertLess(min(complete), min(incomplete))

@@ -11,13 +11,17 @@ constexpr core::TimeNs settle_interval_ns = 100 * core::ns_per_ms;
 constexpr Block settle_blocks = 64;
 /// Settings::barrier: for the blocks of a round. Where they take longer the network is not what is short.
 constexpr core::TimeNs round_wait_ns = 50 * core::ns_per_ms;
+/// For a witness: one that stands still must not hold up what others build.
+constexpr core::TimeNs witness_wait_ns = 200 * core::ns_per_ms;
 /// Who manages next does not know of a shorter gap whether it is one, or whether who had its parts has died.
 constexpr Block gap_min_after_reign = 1024;
 
 }  // namespace
 
-Manager::Manager(const Settings& settings, const Peers& peers, Mail& mail, Block settled, const std::set<Loss>& losses)
+Manager::Manager(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Block settled,
+                 const std::set<Loss>& losses)
     : settings_(settings),
+      self_(self),
       peers_(peers),
       mail_(mail),
       nodes_(settings.nodes),
@@ -117,6 +121,8 @@ void Manager::find_again() {
     }
     losses_.assign(losses.begin(), losses.end());
     for (const auto& [node, report] : reports_) adopt(node, report);
+    for (const auto& [node, report] : reports_)
+        for (const Recorded& recorded : report.recorded) adopt(recorded);
     for (const Loss& loss : losses_)
         if (loss.block >= settled_) {
             blocks_[loss.block] = {Stage::over, 0};
@@ -172,6 +178,16 @@ void Manager::adopt(NodeId node, const Report& report) {
             if (block >= settled_) tell(block, node);
 }
 
+/// Where its builder is there it says itself how far it is.
+void Manager::adopt(const Recorded& recorded) {
+    const NodeId builder = node_of(recorded.builder);
+    if (recorded.block < settled_ || blocks_.contains(recorded.block)) return;
+    if (peers_.is_up(builder) && peers_.incarnation(builder) == incarnation_of(recorded.builder)) return;
+    blocks_[recorded.block] = {Stage::over, builder};
+    next_ = std::max(next_, recorded.block + 1);
+    lose_with_builder(recorded.block);
+}
+
 /// Who sees no readout node may be cut off itself: then others give its blocks to somebody else.
 bool Manager::may_commit() const {
     if (ended_and_left_) return true;
@@ -210,17 +226,12 @@ void Manager::hear(NodeId from, const Message& message) {
             known.stands_with = life_of(message.node, message.life);
             break;
         case Kind::finished:
-            if (!is_its_own || at->second.stage == Stage::over) break;
-            if (!may_commit()) {
-                unanswered_.emplace_back(from, message);
-                break;
-            }
-            if (at->second.stage == Stage::assigned) {
-                ++stats_.committed;
-                if (message.empty) lose(message.block, cause_of(message.part));
-            }
-            at->second.stage = Stage::committed;
-            mail_.to(from, {.kind = Kind::committed, .block = message.block});
+            if (is_its_own) finish(from, message, at->second);
+            break;
+        case Kind::recorded:
+            known.is_slow = false;
+            if (at != blocks_.end() && at->second.stage == Stage::recording && at->second.witness == from)
+                commit(message.block, at->second);
             break;
         case Kind::done:
             ++known.credits;
@@ -232,6 +243,70 @@ void Manager::hear(NodeId from, const Message& message) {
     }
 }
 
+/// A builder and the manager may go away together: before a block counts, a third one knows of it.
+void Manager::finish(NodeId from, const Message& message, Entry& entry) {
+    if (entry.stage == Stage::over || entry.stage == Stage::recording) return;
+    if (entry.stage == Stage::committed) return mail_.to(from, {.kind = Kind::committed, .block = message.block});
+    if (!may_commit()) {
+        unanswered_.emplace_back(from, message);
+        return;
+    }
+    if (message.empty) entry.empty = message.part;
+    record(message.block, entry);
+}
+
+/// Who would manage next, else a readout node, that answers.
+std::optional<NodeId> Manager::witness_for(NodeId builder) const {
+    for (const NodeSet* role : {&settings_.managers, &settings_.readouts})
+        for (NodeId node = 0; node < settings_.nodes; ++node)
+            if (role->contains(node) && node != self_ && node != builder && is_there(node) && !nodes_[node].is_slow)
+                return node;
+    return std::nullopt;
+}
+
+void Manager::record(Block block, Entry& entry) {
+    const auto witness = witness_for(entry.builder);
+    if (!witness) return commit(block, entry);
+    entry.stage = Stage::recording;
+    entry.witness = *witness;
+    asked_.push_back({block, *witness, now_});
+    mail_.to(*witness, {.kind = Kind::record,
+                        .part = entry.empty,
+                        .empty = entry.empty != Part::whole,
+                        .node = entry.builder,
+                        .life = peers_.incarnation(entry.builder),
+                        .block = block});
+}
+
+void Manager::ask_others_in_place_of_slow_ones() {
+    while (!asked_.empty()) {
+        const Asked asked = asked_.front();
+        const auto at = blocks_.find(asked.block);
+        const bool waits =
+            at != blocks_.end() && at->second.stage == Stage::recording && at->second.witness == asked.witness;
+        if (waits && now_ - asked.since < witness_wait_ns) return;
+        asked_.pop_front();
+        if (!waits) continue;
+        nodes_[asked.witness].is_slow = true;
+        record(asked.block, at->second);
+    }
+}
+
+void Manager::commit(Block block, Entry& entry) {
+    entry.stage = Stage::committed;
+    ++stats_.committed;
+    if (entry.empty != Part::whole) lose(block, cause_of(entry.empty));
+    mail_.to(entry.builder, {.kind = Kind::committed, .block = block});
+}
+
+std::vector<Recorded> Manager::recorded() const {
+    std::vector<Recorded> list;
+    for (const auto& [block, entry] : blocks_)
+        if (entry.stage == Stage::recording || entry.stage == Stage::committed)
+            list.push_back({block, life_of(entry.builder, peers_.incarnation(entry.builder))});
+    return list;
+}
+
 void Manager::node_gone(NodeId node) {
     credits_ -= nodes_[node].credits;
     remember_what_it_had(nodes_[node]);
@@ -241,8 +316,10 @@ void Manager::node_gone(NodeId node) {
     std::erase_if(unanswered_, [node](const auto& entry) { return entry.first == node; });
     std::erase_if(unheard_, [node](const auto& entry) { return entry.first == node; });
     for (auto& [block, entry] : blocks_) {
+        if (entry.builder != node && entry.stage == Stage::recording && entry.witness == node) record(block, entry);
         if (entry.builder != node || entry.stage == Stage::over) continue;
-        if (entry.stage == Stage::assigned) {
+        // With Keep::written it is written by then, and its witness will say so.
+        if (entry.stage == Stage::assigned || (entry.stage == Stage::recording && settings_.keep == Keep::assembled)) {
             again_.insert(block);
             continue;
         }
@@ -474,6 +551,7 @@ void Manager::look(core::TimeNs now) {
     if (collecting_) go_on_if_all_reported(now);
     if (collecting_ || ended_) return;
     begin_blocks(now);
+    ask_others_in_place_of_slow_ones();
     if (begun_) {
         give();
         step_if_all_have_reached(now);

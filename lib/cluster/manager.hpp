@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -28,7 +30,8 @@ public:
     };
 
     /// `settled`, `losses`: what this node has heard from the manager before.
-    Manager(const Settings& settings, const Peers& peers, Mail& mail, Block settled, const std::set<Loss>& losses);
+    Manager(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Block settled,
+            const std::set<Loss>& losses);
 
     void begin(core::TimeNs now);
     /// From a node that has answered the claim. False: it has a history that does not fit, and must begin anew.
@@ -38,15 +41,19 @@ public:
     void node_gone(NodeId node);
     void look(core::TimeNs now);
 
+    /// What is built and not over, for whoever manages next.
+    [[nodiscard]] std::vector<Recorded> recorded() const;
     [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
     [[nodiscard]] const std::vector<Loss>& losses() const noexcept { return losses_; }
     [[nodiscard]] bool is_collecting() const noexcept { return collecting_; }
 
 private:
-    enum class Stage : std::uint8_t { assigned, committed, over };
+    enum class Stage : std::uint8_t { assigned, recording, committed, over };
     struct Entry {
         Stage stage = Stage::assigned;
         NodeId builder = 0;
+        NodeId witness = 0;        ///< recording: who is asked to know of it
+        Part empty = Part::whole;  ///< from recording on: why no part of it came, if none did
     };
     struct Known {
         bool reported = false;
@@ -59,6 +66,7 @@ private:
         core::TimeNs behind_ns = 0;  ///< others have been ahead of it since then, and were waiting; 0: nobody was
         Block reached = 0;           ///< step
         NodeLife stands_with = 0;    ///< a builder that takes nothing from it; 0: none
+        bool is_slow = false;        ///< a witness that has not answered in time, nor since
     };
 
     void claim(NodeId node);
@@ -66,7 +74,13 @@ private:
     void go_on_if_all_reported(core::TimeNs now);
     void find_again();
     void adopt(NodeId node, const Report& report);
+    void adopt(const Recorded& recorded);
     void hear(NodeId from, const Message& message);
+    void finish(NodeId from, const Message& message, Entry& entry);
+    [[nodiscard]] std::optional<NodeId> witness_for(NodeId builder) const;
+    void record(Block block, Entry& entry);
+    void commit(Block block, Entry& entry);
+    void ask_others_in_place_of_slow_ones();
     void begin_blocks(core::TimeNs now);
     void give();
     [[nodiscard]] bool finds_next();
@@ -91,6 +105,7 @@ private:
     [[nodiscard]] bool is_there(NodeId node) const { return peers_.is_up(node) && nodes_[node].reported; }
 
     const Settings& settings_;
+    NodeId self_;
     const Peers& peers_;
     Mail& mail_;
     std::vector<Known> nodes_;
@@ -105,8 +120,14 @@ private:
     core::TimeNs begin_by_ = 0;
 
     std::map<Block, Entry> blocks_;  ///< from settled_ up to next_
-    BlockRanges dead_had_;           ///< from next_ on: of which readout nodes had parts that have gone
-    BlockRanges skipped_;            ///< what nobody has a part of, from settled_ up to next_
+    struct Asked {
+        Block block = 0;
+        NodeId witness = 0;
+        core::TimeNs since = 0;
+    };
+    std::deque<Asked> asked_;  ///< witnesses; may have answered
+    BlockRanges dead_had_;     ///< from next_ on: of which readout nodes had parts that have gone
+    BlockRanges skipped_;      ///< what nobody has a part of, from settled_ up to next_
     std::set<Block> again_;
     Block settled_;
     Block next_ = 0;

@@ -11,9 +11,9 @@ void add_counts(std::vector<std::uint64_t>& counts, const std::vector<std::uint6
 }
 
 std::string_view name_of(Kind kind) noexcept {
-    static constexpr std::array<std::string_view, 15> names{"claim",   "report",  "hello",    "ready",     "assign",
-                                                            "request", "part",    "finished", "committed", "done",
-                                                            "release", "settled", "step",     "reached",   "expelled"};
+    static constexpr std::array<std::string_view, 17> names{
+        "claim",    "report",    "hello", "ready",   "assign",  "request", "part",    "finished", "record",
+        "recorded", "committed", "done",  "release", "settled", "step",    "reached", "expelled"};
     return names[static_cast<std::size_t>(kind)];
 }
 

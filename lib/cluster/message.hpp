@@ -41,7 +41,10 @@ enum class Kind : std::uint8_t {
     request,   ///< builder, or manager where readouts push, to readout: send the part of `block` to `node`
     part,      ///< readout to builder, with payload, or `part` says why there is none
     finished,  ///< builder to manager: may I call `block` built? `empty`, and `part` says why
-    committed,  ///< the answer: it is yours for good
+    record,    ///< manager to a witness: `node`, in its `life`, is about to be told that `block` is its own. As
+               ///< `finished`
+    recorded,  ///< the answer, of the same `node`: who manages next will hear of it
+    committed,  ///< manager to builder, then: it is yours for good
     done,       ///< builder to manager: `block` needs no memory any more
     release,    ///< builder to readout: the part of `block` is not needed any more
     settled,    ///< manager to all: what became of every block before `block` is known. `node` is waited for. `losses`
@@ -79,6 +82,13 @@ struct Loss {
     auto operator<=>(const Loss&) const = default;
 };
 
+/// That a block is built, and by whom.
+struct Recorded {
+    Block block = 0;
+    NodeLife builder = 0;
+    auto operator<=>(const Recorded&) const = default;
+};
+
 /// What a node knows that a manager has to know, from its side.
 struct Report {
     // As a readout node:
@@ -92,9 +102,10 @@ struct Report {
     std::vector<Block> open;       ///< given to it, and not committed
     std::vector<Block> committed;  ///< built, and not done
     std::vector<Block> done;       ///< from `settled` on
-    std::vector<Loss> empty;       ///< of these, what no part came of
+    std::vector<Loss> empty;       ///< of these, and of what is recorded here, what no part came of
     // As anybody:
-    std::vector<NodeLife> up;  ///< who is there
+    std::vector<Recorded> recorded;  ///< see Kind::record; from `settled` on
+    std::vector<NodeLife> up;        ///< who is there
     Block settled = 0;
     std::vector<Loss> losses;  ///< all that it has heard of
     bool operator==(const Report&) const = default;

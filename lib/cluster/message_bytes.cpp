@@ -71,6 +71,7 @@ void put_report(Out& out, const Report& report) {
     for (const auto* list : {&report.gaps, &report.released, &report.open, &report.committed, &report.done})
         out.put_list(*list);
     out.put_list(report.empty);
+    out.put_list(report.recorded);
     out.put_list(report.up);
     out.put_list(report.losses);
 }
@@ -97,6 +98,7 @@ void check(const Message& message, NodeId nodes) {
     if (message.node >= nodes) throw std::runtime_error("a message of the cluster is about a node that there is not");
     for (const auto* lives : {&message.members, &message.up, &message.gone, &message.report.up})
         check_nodes(*lives, nodes);
+    for (const Recorded& recorded : message.report.recorded) check_nodes({recorded.builder}, nodes);
     check_losses(message.losses);
     check_losses(message.report.losses);
     check_losses(message.report.empty);
@@ -114,6 +116,7 @@ Report get_report(In& in) {
     for (auto* list : {&report.gaps, &report.released, &report.open, &report.committed, &report.done})
         in.get_list(*list);
     in.get_list(report.empty);
+    in.get_list(report.recorded);
     in.get_list(report.up);
     in.get_list(report.losses);
     return report;

@@ -31,6 +31,8 @@ Node::Node(const Settings& settings, NodeId self, Incarnation incarnation, Netwo
 void Node::go_on_from(Node& before) {
     settled_ = before.settled_;
     losses_ = std::move(before.losses_);
+    recorded_ = std::move(before.recorded_);
+    recorded_empty_ = std::move(before.recorded_empty_);
     readout_.go_on_from(before.readout_);
     builder_.settle(settled_);
 }
@@ -98,6 +100,7 @@ void Node::gone(NodeId node, Incarnation incarnation, core::TimeNs now) {
     peers_.set_gone(node, incarnation);
     if (peers_.is_up(node)) return;  // it has begun another life already
     said_hello_.erase(node);
+    hears_of_end_.erase(node);
     const bool managed = is_manager(node);
     if (managed) has_manager_ = false;
     readout_.builder_gone(node);
@@ -150,7 +153,7 @@ void Node::manage(core::TimeNs now) {
     has_manager_ = true;
     manager_id_ = self_;
     manager_life_ = incarnation_;
-    manager_ = std::make_unique<Manager>(settings_, peers_, static_cast<Mail&>(*this), settled_, losses_);
+    manager_ = std::make_unique<Manager>(settings_, self_, peers_, static_cast<Mail&>(*this), settled_, losses_);
     manager_->begin(now);
 }
 
@@ -200,9 +203,12 @@ void Node::hear_gone(const std::vector<NodeLife>& list, core::TimeNs now) {
     }
 }
 
-void Node::say_hello(NodeId node, bool ended) {
-    Message message{
-        .kind = Kind::hello, .ended = ended, .managed = has_manager_, .node = manager_id_, .life = manager_life_};
+void Node::say_hello(NodeId node) {
+    Message message{.kind = Kind::hello,
+                    .ended = hears_of_end_.contains(node),
+                    .managed = has_manager_,
+                    .node = manager_id_,
+                    .life = manager_life_};
     message.gone = peers_.all_gone();
     to(node, std::move(message), {});
 }
@@ -233,6 +239,7 @@ void Node::hear_hello(NodeId from, const Message& message, core::TimeNs now) {
 void Node::resign() {
     if (manager_ == nullptr) return;
     losses_.insert(manager_->losses().begin(), manager_->losses().end());
+    for (const Recorded& recorded : manager_->recorded()) recorded_[recorded.block] = recorded.builder;
     reigns_ += manager_->stats();
     manager_.reset();
 }
@@ -247,6 +254,8 @@ Report Node::make_report() const {
     Report report;
     if (settings_.readouts.contains(self_)) readout_.fill(report);
     if (settings_.builders.contains(self_)) builder_.fill(report);
+    for (const auto& [block, builder] : recorded_) report.recorded.push_back({block, builder});
+    report.empty.insert(report.empty.end(), recorded_empty_.begin(), recorded_empty_.end());
     report.up = peers_.all_up();
     report.settled = settled_;
     report.losses.assign(losses_.begin(), losses_.end());
@@ -263,17 +272,24 @@ void Node::hear_settled(const Message& message) {
         settled_ = message.block;
         readout_.settle(settled_);
         builder_.settle(settled_);
+        recorded_.erase(recorded_.begin(), recorded_.lower_bound(settled_));
+        recorded_empty_.erase(recorded_empty_.begin(), recorded_empty_.lower_bound({settled_, LossCause{}}));
     }
     if (message.ended) hear_end();
 }
 
 /// Who hears of it leaves, the manager as well. Others may learn that it has gone before they hear from it, and would
-/// wait for a word that the next manager, which may have left too, does not say again: so everybody says it. Once: who
-/// comes while this node is still writing may have been started for the next run.
+/// wait for a word that the next manager, which may have left too, does not say again: so everybody says it. Not to who
+/// comes while this node is still writing, which may have been started for the next run.
 void Node::hear_end() {
     if (std::exchange(ended_, true)) return;
-    for (NodeId node = 0; node < settings_.nodes; ++node)
-        if (node != self_) say_hello(node, true);
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (node == self_ || !peers_.is_up(node)) continue;
+        hears_of_end_.insert(node);
+        say_hello(node);
+    }
+    recorded_.clear();
+    recorded_empty_.clear();
     readout_.settle(~Block{0});
     builder_.settle(~Block{0});
     application_.ended();
@@ -309,7 +325,11 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
         case Kind::reached:
         case Kind::finished:
         case Kind::done:
+        case Kind::recorded:
             tell_manager(from, message, now);
+            break;
+        case Kind::record:
+            if (is_from_manager(from, message)) record(from, message);
             break;
         case Kind::assign:
             if (is_from_manager(from, message)) builder_.assign(message.block, message.members, now);
@@ -342,6 +362,12 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
             application_.expelled();
             break;
     }
+}
+
+void Node::record(NodeId manager, const Message& message) {
+    if (message.block >= settled_) recorded_[message.block] = life_of(message.node, message.life);
+    if (message.block >= settled_ && message.empty) recorded_empty_.insert({message.block, cause_of(message.part)});
+    to(manager, {.kind = Kind::recorded, .node = message.node, .life = message.life, .block = message.block}, {});
 }
 
 void Node::tell_manager(NodeId from, const Message& message, core::TimeNs now) {

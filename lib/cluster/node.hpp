@@ -84,11 +84,12 @@ private:
     void hear_settled(const Message& message);
     void hear_end();
     void resign();
-    void say_hello(NodeId node, bool ended = false);
+    void say_hello(NodeId node);
     void hear_hello(NodeId from, const Message& message, core::TimeNs now);
     void gone(NodeId node, Incarnation incarnation, core::TimeNs now);
     void count_quorum(core::TimeNs now);
     void tell_manager(NodeId from, const Message& message, core::TimeNs now);
+    void record(NodeId manager, const Message& message);
     [[nodiscard]] Report make_report() const;
     [[nodiscard]] bool is_manager(NodeId node) const noexcept { return has_manager_ && manager_id_ == node; }
     [[nodiscard]] bool is_from_manager(NodeId from, const Message& message) const noexcept {
@@ -124,7 +125,10 @@ private:
     NodeId waits_for_ = 0;
     Incarnation waits_for_life_ = 0;  ///< 0: nobody
     std::set<Loss> losses_;
+    std::map<Block, NodeLife> recorded_;  ///< as a witness: what is built, and by whom; from settled_ on
+    std::set<Loss> recorded_empty_;       ///< of these, what no part came of
     bool ended_ = false;
+    NodeSet hears_of_end_;  ///< who was there when this node did
     bool expelled_ = false;
 };
 

@@ -95,7 +95,8 @@ ScanHooks RunReader::counted_on(const ScanHooks& hooks, std::size_t run) const {
 
 Verification RunReader::scan(const ScanHooks& hooks) const {
     if (runs_.size() == 1) return check_run(runs_.front(), hooks);
-    Verification all{.verified = true};
+    Verification all;
+    all.verified = true;
     for (std::size_t run = 0; run < runs_.size(); ++run)
         all.add(check_run(runs_[run], counted_on(hooks, run)), runs_[run].path.lexically_relative(path_).string());
     return all;
@@ -107,7 +108,8 @@ Verification RunReader::scan_index(const ScanHooks& hooks, std::uint64_t heads_m
         return run.closed ? check_run_description(run, told, most) : check_run(run, told);
     };
     if (runs_.size() == 1) return check(runs_.front(), hooks, heads_max);
-    Verification all{.verified = true};
+    Verification all;
+    all.verified = true;
     for (std::size_t run = 0; run < runs_.size(); ++run)
         all.add(check(runs_[run], counted_on(hooks, run), heads_max - std::min(heads_max, all.heads)),
                 runs_[run].path.lexically_relative(path_).string());

@@ -29,6 +29,12 @@ std::vector<Loss> losses(Random& random) {
     return list;
 }
 
+std::vector<Recorded> recorded(Random& random) {
+    std::vector<Recorded> list;
+    for (const NodeLife builder : lives(random)) list.push_back({random(), builder});
+    return list;
+}
+
 std::vector<Block> gaps(Random& random) {
     std::vector<Block> list;
     for (auto count = random() % 3; count > 0; --count) {
@@ -68,6 +74,7 @@ Message any_message(Random& random) {
                           .committed = numbers(random),
                           .done = numbers(random),
                           .empty = losses(random),
+                          .recorded = recorded(random),
                           .up = lives(random),
                           .settled = random(),
                           .losses = losses(random)};

@@ -112,12 +112,12 @@ TEST(ClusterModel, AllThatReadOutMayDieAtOnce) {
     EXPECT_LT(all.assigned, 3 * blocks_of_a_run * all.runs);
 }
 
-/// Blocks of which the smaller part was told that they count before it could see that it is one may be there twice:
-/// the part that goes on has not heard of them.
+/// Blocks of which the smaller part was told that they count before it could see that it is one may be there twice,
+/// where the witness was in that part as well.
 TEST(ClusterModel, WhereANetworkFallsApartOnePartGoesOn) {
     const World::Outcome all = run_many(2000, {.parts = true});
     EXPECT_GT(all.built, 25 * all.runs);
-    EXPECT_LT(all.built_twice, all.built / 500);
+    EXPECT_LE(all.built_twice, 1 + all.built / 2000);
 }
 
 /// Whoever stands still for too long offers again what it has, and blocks that nobody was given meanwhile have it.
@@ -125,7 +125,7 @@ TEST(ClusterModel, WhatASilentNodeHasIsNotLostWithItsLife) {
     const World::Outcome all = run_many(1000, {.silences = 0.7});
     EXPECT_GT(all.offered_again, all.runs / 2);
     EXPECT_GT(all.sent_again, all.offered_again / 10);
-    EXPECT_LT(all.built_twice, all.built / 500);
+    EXPECT_LE(all.built_twice, 1 + all.built / 5000);
     run_many(1000, {.crashes = 0.3, .not_taken = 0.1, .silences = 0.5});
 }
 
@@ -140,8 +140,8 @@ TEST(ClusterModel, WhoeverDiesTheOthersGoOnAndEachLossHasACause) {
     EXPECT_GT(all.deaths, all.runs);
     EXPECT_GT(all.managers, all.runs);
     EXPECT_GT(all.built, 30 * all.runs);
-    // Only where a builder and the manager that had its word went away together.
-    EXPECT_LT(all.built_twice, all.built / 1000);
+    // Only where a builder, the manager that had its word and the witness went away together.
+    EXPECT_LE(all.built_twice, 1 + all.built / 10000);
 }
 
 TEST(ClusterModel, TheNextManagerTakesOverAtOnce) {

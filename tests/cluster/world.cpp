@@ -37,7 +37,7 @@ public:
     void built(Block block, std::span<const BuiltPart> parts) override {
         world_.check_part_of(*this, block, parts);
         const bool committed = world_.settings_.keep == Keep::assembled;
-        world_.builds_[block].push_back({self, life, false, committed, {parts.begin(), parts.end()}});
+        world_.builds_[block].push_back({self, life, false, committed, false, {parts.begin(), parts.end()}});
         const bool slow = world_.faults_.slow_node && self == world_.slow_;
         const core::TimeNs takes = static_cast<core::TimeNs>(world_.random(slow ? 40 : 4) + 1) * ns_per_ms;
         world_.at(world_.now_ + takes, [&world = world_, self = self, life = life, block] {
@@ -343,6 +343,8 @@ void World::carry(Life& from, NodeId to, const Message& message, Payload payload
            [this, manager = from.self] { kill(manager, Ending::over); });
     if (message.kind == Kind::assign) first_assigned_ = std::min(first_assigned_, message.block);
     if (message.kind == Kind::assign) ++outcome_.assigned;
+    if (message.kind == Kind::finished)
+        for (Build& build : builds_[message.block]) build.said |= build.node == from.self && build.life == from.life;
     if (message.kind == Kind::committed)
         for (Build& build : builds_[message.block]) build.committed |= build.node == to && build.life == message.to;
     core::TimeNs arrives = now_ + delay(from.self, to);
@@ -482,9 +484,13 @@ void World::check() {
 
 void World::check_block(Block block, const std::set<Block>& lost) {
     std::vector<const Build*> there;
+    const Build* may_count = nullptr;  // Keep::written: its builder has died, and who knows of it says so
     for (const Build& build : builds_[block])
         // Who dies between writing and the manager's answer leaves something that counts for nothing.
         if (build.written && (build.committed || alive(build.node, build.life) != nullptr)) there.push_back(&build);
+    for (const Build& build : builds_[block])
+        if (build.written && build.said) may_count = &build;
+    if (there.empty() && may_count != nullptr && !lost.contains(block)) there.push_back(may_count);
     if (there.empty() && !lost.contains(block)) wrong(fmt::format("block {} is nowhere, and not lost", block));
     if (!there.empty() && lost.contains(block) &&
         std::ranges::any_of(there, [this](const Build* build) { return alive(build->node, build->life) != nullptr; }))

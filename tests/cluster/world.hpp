@@ -47,7 +47,7 @@ public:
         std::uint64_t complete = 0;
         std::uint64_t lost = 0;
         std::uint64_t assigned = 0;
-        std::uint64_t built_twice = 0;  ///< by one that died together with a manager, and again
+        std::uint64_t built_twice = 0;  ///< by one that died together with who knew of it, and again
         std::uint64_t deaths = 0;
         std::uint64_t offered_again = 0;          ///< parts that a node held when it was taken for dead
         std::uint64_t sent_again = 0;             ///< of these, what was sent to somebody afterwards
@@ -69,6 +69,7 @@ private:
         Incarnation life = 0;
         bool written = false;
         bool committed = false;
+        bool said = false;  ///< to the manager
         std::vector<BuiltPart> parts;
     };
     struct Action {

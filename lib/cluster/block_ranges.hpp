@@ -44,6 +44,15 @@ public:
     void forget_before(Block block) {
         while (!ranges_.empty() && ranges_.begin()->second <= block) ranges_.erase(ranges_.begin());
     }
+    /// As list() has them, of what lies from `from` up to before `to`.
+    [[nodiscard]] std::vector<Block> list(Block from, Block to) const {
+        std::vector<Block> list;
+        auto at = ranges_.upper_bound(from);
+        if (at != ranges_.begin() && std::prev(at)->second > from) --at;
+        for (; at != ranges_.end() && at->first < to; ++at)
+            list.insert(list.end(), {std::max(from, at->first), std::min(to, at->second)});
+        return list;
+    }
     /// The first of each, and the one after its last.
     [[nodiscard]] std::vector<Block> list() const {
         std::vector<Block> list;

@@ -16,6 +16,12 @@ constexpr core::TimeNs witness_wait_ns = 200 * core::ns_per_ms;
 /// Who manages next does not know of a shorter gap whether it is one, or whether who had its parts has died.
 constexpr Block gap_min_after_reign = 1024;
 
+/// The first block from `from` on that is in none of these.
+Block first_outside(const std::vector<Block>& gaps, Block from) {
+    for (std::size_t i = 0; i + 1 < gaps.size() && gaps[i] <= from; i += 2) from = std::max(from, gaps[i + 1]);
+    return from;
+}
+
 }  // namespace
 
 Manager::Manager(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Block settled,
@@ -63,6 +69,7 @@ bool Manager::report(NodeId node, const Report& report, core::TimeNs now) {
              .credits = report.credits};
     known.told.add(0, report.ready);
     known.gaps.add(report.gaps);
+    note_what_it_has(report.first, report.ready, report.gaps);
     ready_ = std::max(ready_, report.ready);
     credits_ += report.credits;
     any_ended_ |= report.ended;
@@ -211,7 +218,8 @@ void Manager::hear(NodeId from, const Message& message) {
     const bool is_its_own = at != blocks_.end() && at->second.builder == from;
     switch (message.kind) {
         case Kind::ready:
-            if (const Block held = message.gaps.empty() ? message.first : message.gaps.back(); held < message.block)
+            note_what_it_has(message.first, message.block, message.gaps);
+            if (const Block held = first_outside(message.gaps, message.first); held < message.block)
                 known.first = std::min(known.first, held);
             known.told.add(message.first, message.block);
             if (message.block > known.ready) known.behind_ns = 0;
@@ -309,7 +317,6 @@ std::vector<Recorded> Manager::recorded() const {
 
 void Manager::node_gone(NodeId node) {
     credits_ -= nodes_[node].credits;
-    remember_what_it_had(nodes_[node]);
     ended_and_left_ |= nodes_[node].ended;
     nodes_[node] = {};
     if (const auto report = reports_.find(node); report != reports_.end()) report->second.open.clear();
@@ -404,26 +411,17 @@ bool Manager::next_builder() {
     return false;
 }
 
-/// Up to where nobody has a part; `block` itself: somebody has. `is_known` becomes false where a node that is there has
-/// not told so far. One that stands still is not waited for as long as another gets on; else there is no hurry, the
-/// detector may pause. Where no node is there to ask, nobody has.
+/// Up to where nobody has a part; `block` itself: somebody has, or had. `is_known` becomes false where a node that is
+/// there has not told so far. One that stands still is not waited for as long as another gets on; else there is no
+/// hurry, the detector may pause. Where no node is there to ask, nobody has.
 Block Manager::end_of_gap(Block block, bool& is_known) {
-    const Known& likely = nodes_[last_holder_];
-    const auto has = [block](const Known& known) {
-        return known.told.end_of(block) > block && known.gaps.end_of(block) == block;
-    };
-    if (is_there(last_holder_) && has(likely)) return block;
-    if (dead_had_.end_of(block) > block) return block;
-    Block end = dead_had_.begin_after(block);
+    if (had_.end_of(block) > block) return block;
+    Block end = had_.begin_after(block);
     bool goes_on = false;
     bool all_stand = true;
     for (NodeId node = 0; node < settings_.nodes; ++node) {
         if (!settings_.readouts.contains(node) || !is_there(node)) continue;
         Known& known = nodes_[node];
-        if (has(known)) {
-            last_holder_ = node;
-            return block;
-        }
         if (const Block its = known.gaps.end_of(block); its > block) {
             goes_on |= !known.ended;
             if (its < known.ready || !known.ended) end = std::min(end, its);
@@ -437,16 +435,13 @@ Block Manager::end_of_gap(Block block, bool& is_known) {
     return std::max(block, end);
 }
 
-/// Blocks that only a node had which has gone are lost, and listed: a builder is given them.
-void Manager::remember_what_it_had(const Known& known) {
-    const std::vector<Block> told = known.told.list();
-    for (std::size_t i = 0; i < told.size(); i += 2)
-        for (Block block = std::max(next_, told[i]); block < told[i + 1];) {
-            const Block end = known.gaps.end_of(block);
-            const Block begin = std::min(known.gaps.begin_after(block), told[i + 1]);
-            if (end == block) dead_had_.add(block, begin);
-            block = end == block ? begin : end;
-        }
+/// Blocks that only a node had which goes are lost, and listed: a builder is given them.
+void Manager::note_what_it_has(Block from, Block to, const std::vector<Block>& gaps) {
+    for (std::size_t i = 0; i + 1 < gaps.size() && from < to; i += 2) {
+        had_.add(from, std::min(to, gaps[i]));
+        from = std::max(from, gaps[i + 1]);
+    }
+    had_.add(from, to);
 }
 
 void Manager::skip_to(Block block) {
@@ -536,7 +531,7 @@ void Manager::settle(core::TimeNs now, bool at_once) {
     if (settled_ == settled_told_ && builder == waits_for_told_ && !at_once) return;
     for (Known& known : nodes_) known.told.forget_before(settled_), known.gaps.forget_before(settled_);
     skipped_.forget_before(settled_);
-    dead_had_.forget_before(settled_);
+    had_.forget_before(settled_);
     const Message message = settled_message(losses_told_);
     for (NodeId node = 0; node < settings_.nodes; ++node)
         if (is_there(node)) mail_.to(node, message);

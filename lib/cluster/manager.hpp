@@ -86,7 +86,7 @@ private:
     [[nodiscard]] bool finds_next();
     [[nodiscard]] Block end_of_gap(Block block, bool& is_known);
     void skip_to(Block block);
-    void remember_what_it_had(const Known& known);
+    void note_what_it_has(Block from, Block to, const std::vector<Block>& gaps);
     void give_again_or_skip(const std::set<Block>& released);
     [[nodiscard]] bool next_builder();
     void give_to(Block block, NodeId builder);
@@ -110,7 +110,6 @@ private:
     Mail& mail_;
     std::vector<Known> nodes_;
     core::TimeNs now_ = 0;
-    NodeId last_holder_ = 0;  ///< a readout node that had the last block
     bool collecting_ = true;
     core::TimeNs collect_by_ = 0;
     std::map<NodeId, Report> reports_;
@@ -126,7 +125,7 @@ private:
         core::TimeNs since = 0;
     };
     std::deque<Asked> asked_;  ///< witnesses; may have answered
-    BlockRanges dead_had_;     ///< from next_ on: of which readout nodes had parts that have gone
+    BlockRanges had_;          ///< from next_ on: of which some readout node had a part, also if it has gone since
     BlockRanges skipped_;      ///< what nobody has a part of, from settled_ up to next_
     std::set<Block> again_;
     Block settled_;

@@ -36,7 +36,7 @@ enum class Kind : std::uint8_t {
     hello,     ///< to a node that came, or whose claim is too old: `term`, `gone`, and `node` manages if `managed`;
                ///< and to all when the run is over: `ended`
     ready,     ///< readout to manager: blocks from `first` up to before `block` are here, or, as `gaps`, never will be.
-               ///< Others say the same of those before
+               ///< Others say the same of those before, or nothing does: what has been given out need not be told
     assign,    ///< manager to builder: `block` is yours; `members` have parts
     request,   ///< builder, or manager where readouts push, to readout: send the part of `block` to `node`
     part,      ///< readout to builder, with payload, or `part` says why there is none

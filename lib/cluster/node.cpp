@@ -189,6 +189,7 @@ void Node::follow(NodeId manager, const Message& claim, core::TimeNs now) {
     hear_gone(claim.gone, now);
     if (!is_new) return;  // the report of later would count twice what came in between
     to_manager({.kind = Kind::report, .report = make_report()});
+    readout_.reported();
     builder_.ask_again();
 }
 

@@ -10,6 +10,11 @@ namespace {
 /// A part that has been under way for so long is with a builder that stands still.
 constexpr core::TimeNs standing_ns = 50 * core::ns_per_ms;
 
+/// Until somebody else tells of a block whose turn it is not, and so much more for each place after the one whose it
+/// is.
+constexpr core::TimeNs tell_wait_ns = 2 * core::ns_per_ms;
+constexpr core::TimeNs tell_step_ns = 20'000;
+
 std::uint32_t sends_to_each(const Settings& settings) {
     constexpr std::size_t enough = 8;
     const std::size_t builders = std::max<std::size_t>(1, settings.builders.size());
@@ -26,6 +31,7 @@ Readout::Readout(const Settings& settings, NodeId self, const Peers& peers, Mail
       application_(application),
       order_(settings, self, settings.readouts, settings.builders),
       in_flight_to_max_(sends_to_each(settings)) {
+    for (NodeId node = 0; node < self; ++node) place_ += settings.readouts.contains(node) ? 1 : 0;
     stats_.handed_to.resize(settings.nodes);
     asked_.resize(settings.nodes);
     in_flight_to_.resize(settings.nodes);
@@ -42,9 +48,37 @@ Readout::Stats& Readout::Stats::operator+=(const Stats& other) {
     return *this;
 }
 
-void Readout::tell_ready(Block from, std::vector<Block> gap) {
-    Message message{.kind = Kind::ready, .ended = ended_, .block = ready_, .first = from, .gaps = std::move(gap)};
+/// Among many, one block is told of by one node: its turn is by the number. Where some lack what others have the
+/// manager has to hear it of each.
+bool Readout::tells_at_once(bool has_gap) const noexcept {
+    const std::size_t nodes = settings_.readouts.size();
+    if (nodes <= settings_.tellers || has_gap || told_ == 0) return true;
+    return ready_ > given_out_ && (ready_ - 1) % nodes == place_;
+}
+
+void Readout::tell_ready() {
+    Message message{.kind = Kind::ready, .ended = ended_, .block = ready_, .first = told_};
+    message.gaps = gaps_.list(told_, ready_);
+    told_ = ready_;
+    untold_ns_ = 0;
     mail_.to_manager(std::move(message));
+}
+
+/// One that others were to tell of, and that nobody has asked for.
+void Readout::tell_if_nobody_does(core::TimeNs now) {
+    if (ready_ <= std::max(told_, given_out_)) {
+        untold_ns_ = 0;
+        return;
+    }
+    if (untold_ns_ == 0) untold_ns_ = now;
+    const std::size_t nodes = settings_.readouts.size();
+    const std::size_t places = (place_ + nodes - (ready_ - 1) % nodes) % nodes;
+    if (now - untold_ns_ >= tell_wait_ns + static_cast<core::TimeNs>(places) * tell_step_ns) tell_ready();
+}
+
+void Readout::reported() {
+    told_ = ready_;
+    given_out_ = 0;
 }
 
 /// A part that was sent in the life before counts as one that was not: whether somebody has taken it is not known.
@@ -61,7 +95,7 @@ void Readout::go_on_from(Readout& before) {
     gaps_ = std::move(before.gaps_);
     settled_ = before.settled_;
     first_ = before.first_;
-    ready_ = before.ready_;
+    ready_ = told_ = before.ready_;
     begun_ = before.begun_;
     ended_ = before.ended_;
 }
@@ -87,10 +121,10 @@ void Readout::move_on(Block from, Block to) {
     if (!begun_) first_ = from;
     begun_ = true;
     if (to <= ready_) return;
-    std::vector<Block> gap;
-    if (from > ready_) gap = {ready_, from};
-    gaps_.add(gap);
-    tell_ready(std::exchange(ready_, to), std::move(gap));
+    const bool has_gap = from > ready_;
+    gaps_.add(ready_, from);
+    ready_ = to;
+    if (tells_at_once(has_gap)) tell_ready();
     answer_wishes();
 }
 
@@ -105,7 +139,7 @@ void Readout::answer_wishes() {
 void Readout::close() {
     if (ended_) return;
     ended_ = true;
-    tell_ready(ready_, {});
+    tell_ready();
     answer_wishes();
 }
 
@@ -121,6 +155,7 @@ void Readout::drop_before(Block block) {
 
 void Readout::want(Block block, NodeId builder, Incarnation life) {
     if (block < settled_ || life <= peers_.gone(builder)) return;
+    given_out_ = std::max(given_out_, block + 1);
     if (!peers_.is_up(builder) || peers_.incarnation(builder) < life) {
         unreached_.emplace(builder, std::pair(block, life));
         return;
@@ -220,6 +255,7 @@ void Readout::say_if_it_stands(core::TimeNs now) {
 
 void Readout::look(core::TimeNs now) {
     say_if_it_stands(now);
+    tell_if_nobody_does(now);
     if (settings_.strategy == Strategy::pull) return;
     for (OnItsWay& part : on_their_way_) {
         if (part.since == 0) part.since = now;
@@ -323,7 +359,9 @@ void Readout::builder_up(NodeId builder) {
     for (const auto& [block, life] : wishes) want(block, builder, life);
 }
 
+/// What it was given may be given out again.
 void Readout::builder_gone(NodeId builder) {
+    given_out_ = 0;
     std::erase_if(unreached_, [&](const auto& wish) {
         return wish.first == builder && wish.second.second <= peers_.gone(builder);
     });

@@ -39,6 +39,8 @@ public:
     void offer(Block block, Payload payload);
     /// There is no part of any block before `block`, nor will there be.
     void skip_to(Block block);
+    /// A manager has been given a report, which says all so far.
+    void reported();
     /// Nothing more comes.
     void close();
     /// There is no room for all: the oldest parts go, up to before `block`.
@@ -94,7 +96,9 @@ private:
         core::TimeNs since = 0;  ///< 0: nobody has looked since it came
     };
     void move_on(Block from, Block to);
-    void tell_ready(Block from, std::vector<Block> gap);
+    [[nodiscard]] bool tells_at_once(bool has_gap) const noexcept;
+    void tell_ready();
+    void tell_if_nobody_does(core::TimeNs now);
     void answer_wishes();
     void say_if_it_stands(core::TimeNs now);
     bool send_oldest_asked(NodeId builder);
@@ -110,6 +114,7 @@ private:
 
     const Settings& settings_;
     NodeId self_;
+    NodeId place_ = 0;  ///< among the readout nodes
     const Peers& peers_;
     Mail& mail_;
     Application& application_;
@@ -130,9 +135,12 @@ private:
     Block settled_ = 0;
     Block first_ = 0;
     Block ready_ = 0;
-    Block was_ready_ = 0;        ///< when somebody looked
-    core::TimeNs moved_ns_ = 0;  ///< when it was seen to have become more
-    BlockRanges gaps_;           ///< of which it has no part; from settled_ on
+    Block told_ = 0;              ///< the manager, of blocks before it
+    Block given_out_ = 0;         ///< blocks before it have been, as far as this node knows
+    core::TimeNs untold_ns_ = 0;  ///< since when there are others; 0: nobody has looked since, or there are none
+    Block was_ready_ = 0;         ///< when somebody looked
+    core::TimeNs moved_ns_ = 0;   ///< when it was seen to have become more
+    BlockRanges gaps_;            ///< of which it has no part; from settled_ on
     bool begun_ = false;
     bool ended_ = false;
     Stats stats_;

@@ -53,7 +53,9 @@ struct Settings {
     /// lives, and as parts arrive: see Builder.
     core::TimeNs timeout_ns = 2 * core::ns_per_s;
     core::TimeNs join_wait_ns = 10 * core::ns_per_s;  ///< for nodes that are listed, at the start
-    std::uint64_t seed = 1;                           ///< of Order::random
+    /// Up to so many readout nodes each tell the manager of each block; of more, one tells, and others if it does not.
+    std::uint16_t tellers = 16;
+    std::uint64_t seed = 1;  ///< of Order::random
 };
 
 }  // namespace weir::cluster

@@ -41,6 +41,7 @@ Settings random_settings(std::mt19937_64& random) {
     settings.join_wait_ns = 200 * core::ns_per_ms;
     if (random() % 3 == 0) settings.slot_ns = core::ns_per_ms / 2;
     settings.seed = random();
+    settings.tellers = random() % 2 == 0 ? 0 : 16;
     return settings;
 }
 

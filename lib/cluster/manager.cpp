@@ -67,6 +67,7 @@ bool Manager::report(NodeId node, const Report& report, core::TimeNs now) {
              .ready = report.ready,
              .ended = report.ended,
              .credits = report.credits};
+    members_.clear();
     known.told.add(0, report.ready);
     known.gaps.add(report.gaps);
     note_what_it_has(report.first, report.ready, report.gaps);
@@ -319,6 +320,7 @@ void Manager::node_gone(NodeId node) {
     credits_ -= nodes_[node].credits;
     ended_and_left_ |= nodes_[node].ended;
     nodes_[node] = {};
+    members_.clear();
     if (const auto report = reports_.find(node); report != reports_.end()) report->second.open.clear();
     std::erase_if(unanswered_, [node](const auto& entry) { return entry.first == node; });
     std::erase_if(unheard_, [node](const auto& entry) { return entry.first == node; });
@@ -485,15 +487,15 @@ void Manager::give_to(Block block, NodeId builder) {
 }
 
 void Manager::tell(Block block, NodeId builder) {
-    Message message{.kind = Kind::assign, .block = block};
-    for (NodeId node = 0; node < settings_.nodes; ++node)
-        if (settings_.readouts.contains(node) && is_there(node))
-            message.members.push_back(life_of(node, peers_.incarnation(node)));
+    if (members_.empty())
+        for (NodeId node = 0; node < settings_.nodes; ++node)
+            if (settings_.readouts.contains(node) && is_there(node))
+                members_.push_back(life_of(node, peers_.incarnation(node)));
     if (settings_.strategy == Strategy::push)
-        for (const NodeLife member : message.members)
+        for (const NodeLife member : members_)
             mail_.to(node_of(member),
                      {.kind = Kind::request, .node = builder, .life = peers_.incarnation(builder), .block = block});
-    mail_.to(builder, std::move(message));
+    mail_.to(builder, {.kind = Kind::assign, .block = block, .members = members_});
 }
 
 /// A builder that holds up a step holds up all blocks; otherwise it is the one that has the oldest block.

@@ -109,6 +109,7 @@ private:
     const Peers& peers_;
     Mail& mail_;
     std::vector<Known> nodes_;
+    std::vector<NodeLife> members_;  ///< readout nodes that are there; empty: to be looked for
     core::TimeNs now_ = 0;
     bool collecting_ = true;
     core::TimeNs collect_by_ = 0;

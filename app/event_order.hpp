@@ -20,7 +20,8 @@ public:
     using Say = std::function<void(const std::string& text, bool complete)>;
 
     /// Where the run has a good index it says what is still to come, and little has to wait: events are out of order by
-    /// what workers have in hand. Without one, and with `index` false, everything is kept until finish().
+    /// what workers have in hand, and of several runs by all that is in those before. Without one, and with `index`
+    /// false, everything is kept until finish().
     EventOrder(const store::RunReader& run, bool index, Say say);
 
     /// What there is to say of an event; empty: nothing.

@@ -11,8 +11,8 @@
 
 namespace weir::app {
 
-/// Prints `"events": […]` to standard output. Events are printed as soon as none that comes before them is to be read:
-/// a run can have more of them than memory.
+/// Prints `"events": […]` to standard output. Events are printed as soon as none that comes before them is to be read
+/// (see EventOrder): one run can have more of them than memory.
 class EventsJson {
 public:
     struct Options {

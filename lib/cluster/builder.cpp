@@ -238,6 +238,21 @@ void Builder::readout_gone(NodeId node) {
     }
 }
 
+void Builder::let_go() {
+    const auto release = [this](const BuiltPart& part) {
+        if (part.part == Part::whole) application_.release(part.payload);
+    };
+    for (const auto& [block, open] : open_) {
+        const bool is_given = open.stage == Stage::given || open.stage == Stage::committed ||
+                              (open.stage == Stage::finished && settings_.keep == Keep::written);
+        if (!is_given) std::ranges::for_each(open.parts, release);
+    }
+    for (const auto& [block, parts] : early_)
+        for (const auto& [node, part] : parts) release(part);
+    open_.clear();
+    early_.clear();
+}
+
 void Builder::settle(Block block) {
     if (block <= settled_) return;
     settled_ = block;

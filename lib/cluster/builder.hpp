@@ -42,6 +42,8 @@ public:
     void readout_up(NodeId node);
     void readout_gone(NodeId node);
     void settle(Block block);
+    /// This life is over: the parts that the application has not been given are released.
+    void let_go();
     void look(core::TimeNs now);
 
     /// This node is about to go: it builds what it has, and what it is given from now on somebody else does when it is

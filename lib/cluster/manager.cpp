@@ -11,8 +11,6 @@ constexpr core::TimeNs settle_interval_ns = 100 * core::ns_per_ms;
 constexpr Block settle_blocks = 64;
 /// Settings::barrier: for the blocks of a round. Where they take longer the network is not what is short.
 constexpr core::TimeNs round_wait_ns = 50 * core::ns_per_ms;
-/// For a witness: one that stands still must not hold up what others build.
-constexpr core::TimeNs witness_wait_ns = 200 * core::ns_per_ms;
 /// Who manages next does not know of a shorter gap whether it is one, or whether who had its parts has died.
 constexpr Block gap_min_after_reign = 1024;
 
@@ -131,6 +129,11 @@ void Manager::find_again() {
     for (const auto& [node, report] : reports_) adopt(node, report);
     for (const auto& [node, report] : reports_)
         for (const Recorded& recorded : report.recorded) adopt(recorded);
+    // A builder that is there says so itself, once more.
+    std::erase_if(losses_, [this](const Loss& loss) {
+        const auto at = blocks_.find(loss.block);
+        return at != blocks_.end() && at->second.stage == Stage::assigned && peers_.is_up(at->second.builder);
+    });
     for (const Loss& loss : losses_)
         if (loss.block >= settled_) {
             blocks_[loss.block] = {Stage::over, 0};
@@ -179,7 +182,7 @@ void Manager::adopt(NodeId node, const Report& report) {
     all(report.open, Stage::assigned);
     all(report.committed, peers_.is_up(node) ? Stage::committed : Stage::over);
     if (!peers_.is_up(node))
-        for (const Block block : report.committed) lose_with_builder(block);
+        for (const Block block : report.committed) lose_with_builder(block, false);
     all(report.done, Stage::over);
     if (settings_.strategy == Strategy::push)
         for (const Block block : report.open)
@@ -193,7 +196,8 @@ void Manager::adopt(const Recorded& recorded) {
     if (peers_.is_up(builder) && peers_.incarnation(builder) == incarnation_of(recorded.builder)) return;
     blocks_[recorded.block] = {Stage::over, builder};
     next_ = std::max(next_, recorded.block + 1);
-    lose_with_builder(recorded.block);
+    lose_with_builder(recorded.block,
+                      std::ranges::any_of(losses_, [&](const Loss& loss) { return loss.block == recorded.block; }));
 }
 
 /// Who sees no readout node may be cut off itself: then others give its blocks to somebody else.
@@ -239,7 +243,8 @@ void Manager::hear(NodeId from, const Message& message) {
             break;
         case Kind::recorded:
             known.is_slow = false;
-            if (at != blocks_.end() && at->second.stage == Stage::recording && at->second.witness == from)
+            if (at != blocks_.end() && at->second.stage == Stage::recording && at->second.builder == message.node &&
+                peers_.incarnation(message.node) == message.life)
                 commit(message.block, at->second);
             break;
         case Kind::done:
@@ -275,6 +280,13 @@ std::optional<NodeId> Manager::witness_for(NodeId builder) const {
 
 void Manager::record(Block block, Entry& entry) {
     const auto witness = witness_for(entry.builder);
+    if (!witness && !may_commit()) {
+        entry.stage = Stage::assigned;
+        unanswered_.emplace_back(
+            entry.builder,
+            Message{.kind = Kind::finished, .part = entry.empty, .empty = entry.empty != Part::whole, .block = block});
+        return;
+    }
     if (!witness) return commit(block, entry);
     entry.stage = Stage::recording;
     entry.witness = *witness;
@@ -293,7 +305,7 @@ void Manager::ask_others_in_place_of_slow_ones() {
         const auto at = blocks_.find(asked.block);
         const bool waits =
             at != blocks_.end() && at->second.stage == Stage::recording && at->second.witness == asked.witness;
-        if (waits && now_ - asked.since < witness_wait_ns) return;
+        if (waits && now_ - asked.since < settings_.witness_wait_ns) return;
         asked_.pop_front();
         if (!waits) continue;
         nodes_[asked.witness].is_slow = true;
@@ -308,12 +320,12 @@ void Manager::commit(Block block, Entry& entry) {
     mail_.to(entry.builder, {.kind = Kind::committed, .block = block});
 }
 
-std::vector<Recorded> Manager::recorded() const {
-    std::vector<Recorded> list;
-    for (const auto& [block, entry] : blocks_)
-        if (entry.stage == Stage::recording || entry.stage == Stage::committed)
-            list.push_back({block, life_of(entry.builder, peers_.incarnation(entry.builder))});
-    return list;
+void Manager::hand_over(std::map<Block, NodeLife>& recorded, std::set<Loss>& empty) const {
+    for (const auto& [block, entry] : blocks_) {
+        if (entry.stage != Stage::recording && entry.stage != Stage::committed) continue;
+        recorded[block] = life_of(entry.builder, peers_.incarnation(entry.builder));
+        if (entry.empty != Part::whole) empty.insert({block, cause_of(entry.empty)});
+    }
 }
 
 void Manager::node_gone(NodeId node) {
@@ -328,21 +340,22 @@ void Manager::node_gone(NodeId node) {
         if (entry.builder != node && entry.stage == Stage::recording && entry.witness == node) record(block, entry);
         if (entry.builder != node || entry.stage == Stage::over) continue;
         // With Keep::written it is written by then, and its witness will say so.
-        if (entry.stage == Stage::assigned || (entry.stage == Stage::recording && settings_.keep == Keep::assembled)) {
+        const bool is_written = settings_.keep == Keep::written && entry.empty == Part::whole;
+        if (entry.stage == Stage::assigned || (entry.stage == Stage::recording && !is_written)) {
             again_.insert(block);
             continue;
         }
-        lose_with_builder(block);
+        lose_with_builder(block, entry.empty != Part::whole);
         entry.stage = Stage::over;
     }
     for (const Block block : again_) blocks_.erase(block);
 }
 
 /// A block that was built, and whose builder may have gone before it could say that its parts are not needed.
-void Manager::lose_with_builder(Block block) {
+void Manager::lose_with_builder(Block block, bool is_listed) {
     for (NodeId readout = 0; readout < settings_.nodes; ++readout)
         if (settings_.readouts.contains(readout)) mail_.to(readout, {.kind = Kind::release, .block = block});
-    if (settings_.keep == Keep::assembled) lose(block, LossCause::builder_down);
+    if (settings_.keep == Keep::assembled && !is_listed) lose(block, LossCause::builder_down);
 }
 
 void Manager::lose(Block block, LossCause cause) {

@@ -41,8 +41,8 @@ public:
     void node_gone(NodeId node);
     void look(core::TimeNs now);
 
-    /// What is built and not over, for whoever manages next.
-    [[nodiscard]] std::vector<Recorded> recorded() const;
+    /// What is built and not over, and of that what no part came of, for whoever manages next.
+    void hand_over(std::map<Block, NodeLife>& recorded, std::set<Loss>& empty) const;
     [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
     [[nodiscard]] const std::vector<Loss>& losses() const noexcept { return losses_; }
     [[nodiscard]] bool is_collecting() const noexcept { return collecting_; }
@@ -95,7 +95,7 @@ private:
     [[nodiscard]] Block last_step_given() const noexcept;
     void step_to(Block step);
     void lose(Block block, LossCause cause);
-    void lose_with_builder(Block block);
+    void lose_with_builder(Block block, bool is_listed);
     void end_block(Block block);
     void end_if_all_have(core::TimeNs now);
     void settle(core::TimeNs now, bool at_once);

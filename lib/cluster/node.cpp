@@ -30,11 +30,14 @@ Node::Node(const Settings& settings, NodeId self, Incarnation incarnation, Netwo
 
 void Node::go_on_from(Node& before) {
     settled_ = before.settled_;
-    losses_ = std::move(before.losses_);
+    // What is not settled it may have found out by itself, where others were only out of its reach.
+    for (const Loss& loss : before.losses_)
+        if (loss.block < settled_) losses_.insert(loss);
     recorded_ = std::move(before.recorded_);
     recorded_empty_ = std::move(before.recorded_empty_);
     readout_.go_on_from(before.readout_);
     builder_.settle(settled_);
+    before.builder_.let_go();
 }
 
 void Node::to(NodeId node, Message message, Payload payload) {
@@ -240,7 +243,7 @@ void Node::hear_hello(NodeId from, const Message& message, core::TimeNs now) {
 void Node::resign() {
     if (manager_ == nullptr) return;
     losses_.insert(manager_->losses().begin(), manager_->losses().end());
-    for (const Recorded& recorded : manager_->recorded()) recorded_[recorded.block] = recorded.builder;
+    manager_->hand_over(recorded_, recorded_empty_);
     reigns_ += manager_->stats();
     manager_.reset();
 }
@@ -314,7 +317,9 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
             follow(from, message, now);
             break;
         case Kind::report:
-            if (manager_ != nullptr && message.term == term_ && !manager_->report(from, message.report, now)) {
+            if (manager_ != nullptr && message.term == term_ && !has_quorum_)
+                for_manager_.emplace_back(from, message);
+            else if (manager_ != nullptr && message.term == term_ && !manager_->report(from, message.report, now)) {
                 to(from, {.kind = Kind::expelled}, {});
                 gone(from, message.from, now);
             }
@@ -358,7 +363,7 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
             break;
         case Kind::expelled:
             expelled_ = true;
-            manager_.reset();
+            resign();
             has_manager_ = false;
             application_.expelled();
             break;
@@ -366,8 +371,11 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
 }
 
 void Node::record(NodeId manager, const Message& message) {
-    if (message.block >= settled_) recorded_[message.block] = life_of(message.node, message.life);
-    if (message.block >= settled_ && message.empty) recorded_empty_.insert({message.block, cause_of(message.part)});
+    if (message.block >= settled_ && !ended_) {
+        recorded_[message.block] = life_of(message.node, message.life);
+        std::erase_if(recorded_empty_, [&](const Loss& loss) { return loss.block == message.block; });
+        if (message.empty) recorded_empty_.insert({message.block, cause_of(message.part)});
+    }
     to(manager, {.kind = Kind::recorded, .node = message.node, .life = message.life, .block = message.block}, {});
 }
 

@@ -14,6 +14,8 @@ constexpr core::TimeNs standing_ns = 50 * core::ns_per_ms;
 /// is.
 constexpr core::TimeNs tell_wait_ns = 2 * core::ns_per_ms;
 constexpr core::TimeNs tell_step_ns = 20'000;
+/// Who never has anything to tell would be taken for one that stands still.
+constexpr core::TimeNs tell_anyway_ns = 200 * core::ns_per_ms;
 
 std::uint32_t sends_to_each(const Settings& settings) {
     constexpr std::size_t enough = 8;
@@ -60,12 +62,15 @@ void Readout::tell_ready() {
     Message message{.kind = Kind::ready, .ended = ended_, .block = ready_, .first = told_};
     message.gaps = gaps_.list(told_, ready_);
     told_ = ready_;
-    untold_ns_ = 0;
+    untold_ns_ = silent_ns_ = 0;
     mail_.to_manager(std::move(message));
 }
 
-/// One that others were to tell of, and that nobody has asked for.
+/// One that others were to tell of, and that nobody has asked for. Of the others now and then, how far this node is.
 void Readout::tell_if_nobody_does(core::TimeNs now) {
+    if (ready_ <= told_) silent_ns_ = 0;
+    if (ready_ > told_ && silent_ns_ == 0) silent_ns_ = now;
+    if (silent_ns_ != 0 && now - silent_ns_ >= tell_anyway_ns) tell_ready();
     if (ready_ <= std::max(told_, given_out_)) {
         untold_ns_ = 0;
         return;
@@ -154,7 +159,11 @@ void Readout::drop_before(Block block) {
 }
 
 void Readout::want(Block block, NodeId builder, Incarnation life) {
-    if (block < settled_ || life <= peers_.gone(builder)) return;
+    if (life <= peers_.gone(builder)) return;
+    if (block < settled_) {  // who asks does not know that it is, or comes from another history: it gets an answer
+        if (settled_ != ~Block{0}) mail_.to(builder, {.kind = Kind::part, .part = Part::not_held, .block = block});
+        return;
+    }
     given_out_ = std::max(given_out_, block + 1);
     if (!peers_.is_up(builder) || peers_.incarnation(builder) < life) {
         unreached_.emplace(builder, std::pair(block, life));

@@ -137,6 +137,7 @@ private:
     Block ready_ = 0;
     Block told_ = 0;              ///< the manager, of blocks before it
     Block given_out_ = 0;         ///< blocks before it have been, as far as this node knows
+    core::TimeNs silent_ns_ = 0;  ///< the same, given out or not
     core::TimeNs untold_ns_ = 0;  ///< since when there are others; 0: nobody has looked since, or there are none
     Block was_ready_ = 0;         ///< when somebody looked
     core::TimeNs moved_ns_ = 0;   ///< when it was seen to have become more

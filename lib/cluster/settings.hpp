@@ -52,6 +52,8 @@ struct Settings {
     /// For a readout node that does not get on although others do. One that has a part is waited for as long as it
     /// lives, and as parts arrive: see Builder.
     core::TimeNs timeout_ns = 2 * core::ns_per_s;
+    /// For a witness: one that stands still must not hold up what others build.
+    core::TimeNs witness_wait_ns = 200 * core::ns_per_ms;
     core::TimeNs join_wait_ns = 10 * core::ns_per_s;  ///< for nodes that are listed, at the start
     /// Up to so many readout nodes each tell the manager of each block; of more, one tells, and others if it does not.
     std::uint16_t tellers = 16;

@@ -8,7 +8,7 @@ namespace weir::core {
 
 /// For loops that ask for the time every few milliseconds. Where a longer gap lies between two readings, the process
 /// stood still (it was stopped, its machine had no processor for it, or slept), and what it waits for has had no chance
-/// to be seen.
+/// to be seen: of the gap `gap_max_ns` count.
 class AwakeClock {
 public:
     /// ns; rises, from any point on.
@@ -16,7 +16,7 @@ public:
     /// The same, where the time by CLOCK_MONOTONIC is known already.
     [[nodiscard]] TimeNs at(TimeNs monotonic) noexcept {
         const TimeNs gap = monotonic - read_ns_;
-        if (read_ns_ != 0 && gap > gap_max_ns) still_ns_ += gap;
+        if (read_ns_ != 0 && gap > gap_max_ns) still_ns_ += gap - gap_max_ns;
         read_ns_ = monotonic;
         return monotonic - still_ns_;
     }

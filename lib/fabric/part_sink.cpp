@@ -39,6 +39,7 @@ void PartSink::wait_for_room(std::size_t bytes) {
         if (nothing_held && (memory.has_room(cutter_.open_bytes()) || !cutter_.send_oldest())) break;
         if (!std::exchange(waited, true)) member_.waits();
         std::this_thread::sleep_for(std::chrono::microseconds(100));
+        static_cast<void>(clock_.now());  // it is not to stand still meanwhile
         const core::TimeNs now = core::monotonic_ns();
         if (memory.used() < least_used || !stopping_.load(std::memory_order_relaxed)) moved = now;
         least_used = std::min(least_used, memory.used());

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -186,7 +187,13 @@ std::uint64_t RunReader::leave_out_copies(std::vector<IndexEntry>& entries) cons
     for (auto first = entries.begin(); first != entries.end();) {
         const auto next = std::find_if(first + 1, entries.end(),
                                        [&](const IndexEntry& entry) { return name_of(entry) != name_of(*first); });
-        *to++ = next - first == 1 ? *first : *std::ranges::max_element(first, next, {}, worth);
+        if (next - first == 1) {
+            *to++ = *first;
+        } else {
+            std::vector<decltype(worth(*first))> worths;  // each is read once
+            std::transform(first, next, std::back_inserter(worths), worth);
+            *to++ = first[std::ranges::max_element(worths) - worths.begin()];
+        }
         first = next;
     }
     const auto copies = static_cast<std::uint64_t>(entries.end() - to);

@@ -42,6 +42,7 @@ Settings random_settings(std::mt19937_64& random) {
     if (random() % 3 == 0) settings.slot_ns = core::ns_per_ms / 2;
     settings.seed = random();
     settings.tellers = random() % 2 == 0 ? 0 : 16;
+    settings.witness_wait_ns = 4 * core::ns_per_ms;  // to the silence of the world as it is to that of a run
     return settings;
 }
 
@@ -113,12 +114,12 @@ TEST(ClusterModel, AllThatReadOutMayDieAtOnce) {
     EXPECT_LT(all.assigned, 3 * blocks_of_a_run * all.runs);
 }
 
-/// Blocks of which the smaller part was told that they count before it could see that it is one may be there twice,
-/// where the witness was in that part as well.
+/// Blocks of which the smaller part was told that they count before it could see that it is one may be there twice: its
+/// manager soon takes a witness that is in this part as well.
 TEST(ClusterModel, WhereANetworkFallsApartOnePartGoesOn) {
     const World::Outcome all = run_many(2000, {.parts = true});
     EXPECT_GT(all.built, 25 * all.runs);
-    EXPECT_LE(all.built_twice, 1 + all.built / 2000);
+    EXPECT_LE(all.built_twice, 1 + all.built / 500);
 }
 
 /// Whoever stands still for too long offers again what it has, and blocks that nobody was given meanwhile have it.

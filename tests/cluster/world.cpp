@@ -308,9 +308,9 @@ void World::meet_again() {
         if (part_of[node] != goes_on_ && nodes_[node] != nullptr) again.push_back(node);
     for (const NodeId node : again) {
         deaths_[node].push_back(now_);
-        nodes_[node].reset();
+        silent_[node] = std::move(nodes_[node]);
     }
-    for (const NodeId node : again) start(node);
+    for (const NodeId node : again) begin_again(node);
 }
 
 /// Of those that the detector sends, in order.

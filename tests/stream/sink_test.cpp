@@ -301,6 +301,10 @@ TEST(StreamSink, WhoComesBackGetsTheStartAgain) {
     const auto read = next_message(second);
     EXPECT_EQ(read->message.type, MessageType::image);
     EXPECT_EQ(read->message.image_id, 2U);
+    until([&] {  // the consumer may have a message before ZeroMQ has let go of it
+        sink.sync_if_due();
+        return sink.stats().synced_events == 2U;
+    });
     sink.finish_data();
     EXPECT_EQ(sink.stats().events, 2U);
     EXPECT_EQ(sink.stats().interrupted, 1U);

@@ -4,14 +4,18 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <optional>
 #include <thread>
 
+#include "cluster_ask.hpp"
+#include "cluster_screen.hpp"
 #include "command.hpp"
 #include "core/error.hpp"
 #include "core/nearest.hpp"
 #include "core/printable.hpp"
 #include "core/say.hpp"
 #include "options_common.hpp"
+#include "serve/cluster_order.hpp"
 #include "serve/life.hpp"
 #include "terminal.hpp"
 #include "watch_target.hpp"
@@ -44,6 +48,8 @@ examples:
   weir ctl set config/duration_s 60
   weir ctl get rates/packets_per_s
   weir ctl --url http://daq1:9321 --token-file token stop
+  weir ctl --name det-builder0 --cluster start       a run of all nodes, with one number; asked of any of them
+  weir ctl --name det-builder0 --cluster status      how they all are, and who waits for whom
 
 Over the UNIX socket, which is the usual way, who may write to its file may do everything. Over the network changes need the token: docs/guides/WATCHING.md.
 
@@ -52,10 +58,15 @@ exit status: 0 done, 1 refused or failed or nobody answers, 2 bad usage
 
 struct CtlOptions {
     std::vector<std::string> words;
+    bool cluster = false;
+    std::vector<std::string> without{};  ///< nodes that a run is started without
+    std::string comment{};
     bool as_json = false;
     bool waits = true;
     double wait_s = 0;
 };
+
+constexpr int accepted_status = 202;
 
 /// As people type it: "new-run".
 std::string typed_name(serve::Command command) {
@@ -106,6 +117,14 @@ int show_status(web::Client& client, const CtlOptions& options) {
     return 0;
 }
 
+int show_cluster(web::Client& client, const CtlOptions& options) {
+    const json document = ask_cluster_anew(client, "ctl");
+    TopView view;
+    view.width = 1000;  // a line each, for scripts too
+    std::cout << (options.as_json ? document.dump(2) + "\n" : top_text(cluster_screen(document, view)));
+    return 0;
+}
+
 int get_path(web::Client& client, const CtlOptions& options) {
     const std::string& path = options.words.at(1);
     json found = well(client.get(path), path);
@@ -128,9 +147,10 @@ int set_path(web::Client& client, const CtlOptions& options) {
     return 0;
 }
 
-json last_command(web::Client& client) {
-    web::Client::Answer answer = client.get("command/last");
-    return answer.good() && answer.body.is_object() ? answer.body : json::object();
+json last_command(web::Client& client, const CtlOptions& options) {
+    const web::Client::Answer answer = client.get(options.cluster ? "/cluster" : "command/last");
+    if (!answer.good() || !answer.body.is_object()) return json::object();
+    return options.cluster ? answer.body.value("command", json::object()) : answer.body;
 }
 
 /// Until it is done, or another one has been done since.
@@ -140,7 +160,7 @@ int wait_for(web::Client& client, const std::string& command, const json& before
     const auto end =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.wait_s));
     for (; Clock::now() < end; std::this_thread::sleep_for(pause)) {
-        const json last = last_command(client);
+        const json last = last_command(client, options);
         if (last.value("accepted", "") == before.value("accepted", "") || !last.value("done", false)) continue;
         if (options.as_json) std::cout << last.dump() << '\n';
         if (last.value("command", "") != command)
@@ -156,17 +176,39 @@ int wait_for(web::Client& client, const std::string& command, const json& before
                                      command, options.wait_s));
 }
 
+json order_json(const std::string& command, const CtlOptions& options) {
+    json order = {{"execute", command}};
+    if (!options.without.empty()) order["without"] = options.without;
+    if (!options.comment.empty()) order["comment"] = options.comment;
+    return order;
+}
+
 int execute(web::Client& client, const std::string& command, const CtlOptions& options) {
-    const json before = options.waits ? last_command(client) : json::object();
-    const web::Client::Answer answer = client.put("command/execute", command);
+    const json before = options.waits ? last_command(client, options) : json::object();
+    const web::Client::Answer answer =
+        options.cluster ? client.put("/cluster", order_json(command, options)) : client.put("command/execute", command);
     const json body = well(answer, command);
-    constexpr int accepted = 202;
-    if (answer.status == accepted && options.waits) return wait_for(client, command, before, options);
+    if (answer.status == accepted_status && options.waits) return wait_for(client, command, before, options);
     if (options.as_json)
         std::cout << body.dump() << '\n';
     else if (const std::string message = body.value("message", ""); !message.empty())
         std::cout << core::printable(message) << '\n';
     return 0;
+}
+
+/// What goes with --cluster, and only with it.
+void check_cluster_words(const CtlOptions& options) {
+    const std::string& name = options.words.front();
+    if (!options.cluster && (!options.without.empty() || !options.comment.empty()))
+        throw core::UsageError("ctl: --without and --comment go with --cluster");
+    if (!options.cluster || name == "status") return;
+    const std::optional<serve::Command> command = serve::command_of(api_command(name));
+    if (!command || std::ranges::find(serve::cluster_commands(), *command) == serve::cluster_commands().end())
+        throw core::UsageError(
+            fmt::format("ctl: {} is for one node; accepted with --cluster: status, start, stop, new-run, abort", name));
+    const bool starts = *command == serve::Command::start || *command == serve::Command::new_run;
+    if (!starts && (!options.without.empty() || !options.comment.empty()))
+        throw core::UsageError("ctl: --without and --comment go with start and new-run");
 }
 
 void check_words(const CtlOptions& options) {
@@ -188,6 +230,9 @@ int ctl_command(const std::vector<std::string>& args) {
     constexpr double usual_wait_s = 120;
     // clang-format off
     visible.add_options()
+        ("cluster", "all nodes of the cluster that this one is of: status, start, stop, new-run, abort")
+        ("without", po::value<std::vector<std::string>>()->value_name("NODE"), "--cluster start or new-run without this node; may be given several times")
+        ("comment", po::value<std::string>()->value_name("TEXT"), "--cluster start or new-run: goes into the manifests and run logs")
         ("json", "print JSON instead of text")
         ("wait", po::value<double>()->value_name("S")->default_value(usual_wait_s), "how long a command may take until it is done")
         ("no-wait", "return as soon as it is accepted")
@@ -200,15 +245,22 @@ int ctl_command(const std::vector<std::string>& args) {
         print_help(ctl_usage(), visible, ctl_examples);
         return 0;
     }
-    CtlOptions options{{"status"}, given.count("json") > 0, given.count("no-wait") == 0, given["wait"].as<double>()};
+    CtlOptions options{.words = {"status"},
+                       .cluster = given.count("cluster") > 0,
+                       .as_json = given.count("json") > 0,
+                       .waits = given.count("no-wait") == 0,
+                       .wait_s = given["wait"].as<double>()};
+    if (given.count("without") > 0) options.without = given["without"].as<std::vector<std::string>>();
+    if (given.count("comment") > 0) options.comment = given["comment"].as<std::string>();
     if (given.count("word") > 0) options.words = given["word"].as<std::vector<std::string>>();
     check_words(options);
+    check_cluster_words(options);
     if (!(options.wait_s >= 0 && options.wait_s < 1e6))
         throw core::UsageError("ctl: --wait: accepted: seconds from 0 on");
     web::Client client = target_of(given, "ctl");
     const std::string& name = options.words.front();
     try {
-        if (name == "status") return show_status(client, options);
+        if (name == "status") return options.cluster ? show_cluster(client, options) : show_status(client, options);
         if (name == "get") return get_path(client, options);
         if (name == "set") return set_path(client, options);
         return execute(client, api_command(name), options);

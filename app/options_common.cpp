@@ -24,6 +24,7 @@ void add_common_options(po::options_description& description) {
         ("config", po::value<std::string>()->value_name("FILE"), "docs/reference/CONFIGURATION.md has its keys")
         ("node", po::value<std::string>()->value_name("NAME"), "which [[node]] of the configuration this is. Default: $WEIR_NODE, or the name of the host")
         ("out", po::value<std::string>()->value_name("PATH"), "write the run exactly here, whatever the configuration's first [[sink]] says, or without one; refused if it exists")
+        ("run-number", po::value<std::uint32_t>()->value_name("N"), "the number of this run, {run} in paths; the nodes of a cluster work together only if they were given the same")
         ("report", po::value<std::string>()->value_name("FILE"), "write the run report as JSON")
         ("require-lossless", po::value<std::string>()->implicit_value("yes")->value_name("yes|known"), "exit with status 3 if something was lost, or if nothing shows whether it was; `known` lets the second pass, with a warning")
         ("expect-events", po::value<std::uint64_t>()->value_name("N"), "how many events were sent: fewer are a loss")
@@ -88,6 +89,12 @@ std::string names_of(const std::vector<config::ClusterNode>& nodes) {
     return options::any_of(names);
 }
 
+std::uint32_t run_number_of(std::uint32_t number) {
+    if (number == 0 || number >= UINT32_MAX - 1)
+        throw core::UsageError(fmt::format("--run-number: found {}; accepted: 1 to {}", number, UINT32_MAX - 2));
+    return number;
+}
+
 /// The configuration of all nodes becomes that of one of them.
 void choose_node(const po::variables_map& given, run::RunOptions& options) {
     if (!options.config.cluster) {
@@ -122,13 +129,12 @@ run::RunOptions run_options(const po::variables_map& given, const char* command)
         throw core::UsageError(std::string("weir ") + command + " needs --config FILE (weir " + command + " --help)");
     run::RunOptions options;
     options.config = config::load_config(text("config"), given.count("out") > 0);
-    if (options.config.cluster && std::string_view(command) == "serve")
-        throw core::UsageError("[cluster]: weir serve runs no nodes of a cluster; accepted: weir run --node NAME");
     choose_node(given, options);
     options.out = text("out");
     options.report = text("report");
     read_expectations(given, options);
     options.print_config = given.count("print-config") > 0;
+    if (given.count("run-number") > 0) options.run_number = run_number_of(given["run-number"].as<std::uint32_t>());
     options.quiet = given.count("quiet") > 0;
     options.progress = observe::parse_progress(text("progress"));
     options.telemetry = text("telemetry");

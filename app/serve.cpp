@@ -21,6 +21,7 @@ Examples:
   weir serve --config det.toml                  devices up, no run yet
   weir ctl start                                in another terminal: begins a run; stop, new-run, abort likewise
   weir serve --config det.toml --start          the first run begins at once
+  weir serve --config c.toml --node builder0    a node of a cluster: weir ctl --cluster start, at any of them
 
 )";
 
@@ -29,6 +30,7 @@ int serve_command(const std::vector<std::string>& args) {
     // clang-format off
     description.add_options()
         ("config", po::value<std::string>()->value_name("FILE"), "docs/reference/CONFIGURATION.md has its keys")
+        ("node", po::value<std::string>()->value_name("NAME"), "which [[node]] of the configuration this is. Default: $WEIR_NODE, or the name of the host")
         ("start", "begin the first run at once")
         ("telemetry", po::value<std::string>()->value_name("NAME"), "answer DPDK's telemetry clients: dpdk-telemetry.py -f NAME, then /weir/ledger and so on")
         ("progress", po::value<std::string>()->default_value("none")->value_name("MODE"), "what is said while a run goes on: auto (a line on a terminal, nothing elsewhere), line, json (an object per second on stderr), none")

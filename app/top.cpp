@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iostream>
 
+#include "cluster_ask.hpp"
+#include "cluster_screen.hpp"
 #include "command.hpp"
 #include "core/error.hpp"
 #include "options_common.hpp"
@@ -33,12 +36,20 @@ examples:
   weir top                               the only weir that runs here
   weir top --name det
   weir top --url http://daq1:9321
+  weir top --cluster                     all nodes: who is slow, who waits for whom
   weir top --once                        one screen as text, for scripts
 
 keys: q quit, s sort the sources, arrows and PgUp PgDn go through them, ? help
 
 exit status: 0 done, 1 nobody answers, 2 bad usage
 )";
+
+/// What is asked, and what is made of it.
+struct TopSubject {
+    std::function<nlohmann::json(web::Client&)> ask;
+    std::function<nlohmann::json(web::Client&)> ask_anew;  ///< no answer from before
+    std::function<TopScreen(const nlohmann::json&, const TopView&)> screen;
+};
 
 nlohmann::json document_of(web::Client& client) {
     web::Client::Answer answer = client.get("");
@@ -48,10 +59,20 @@ nlohmann::json document_of(web::Client& client) {
     return std::move(answer.body);
 }
 
-int show_once(web::Client& client) {
+TopSubject one_weir() {
+    return {document_of, document_of, top_screen};
+}
+
+TopSubject whole_cluster() {
+    return {[](web::Client& client) { return ask_cluster(client, "top"); },
+            [](web::Client& client) { return ask_cluster_anew(client, "top"); }, cluster_screen};
+}
+
+int show_once(web::Client& client, const TopSubject& subject) {
     TopView view;
     view.width = columns_of(STDOUT_FILENO);
-    std::cout << top_text(top_screen(document_of(client), view));
+    const nlohmann::json document = subject.ask_anew(client);
+    std::cout << top_text(subject.screen(document, view));
     return 0;
 }
 
@@ -94,9 +115,9 @@ bool take_key(TopKey key, TopView& view, const TopScreen& screen) {
     return true;
 }
 
-int watch(web::Client& client) {
+int watch(web::Client& client, const TopSubject& subject) {
     constexpr std::chrono::milliseconds pause(500);
-    nlohmann::json document = document_of(client);  // who does not answer at once is an error, not a screen
+    nlohmann::json document = subject.ask_anew(client);  // who does not answer at once is an error, not a screen
     TopClock::time_point heard = TopClock::now();
     TopClock::time_point due = heard + pause;
     TopTerminal terminal;
@@ -105,13 +126,13 @@ int watch(web::Client& client) {
         view.width = terminal.width();
         view.height = terminal.height();
         view.heard_s_ago = std::chrono::duration<double>(TopClock::now() - heard).count();
-        const TopScreen screen = top_screen(document, view);
+        const TopScreen screen = subject.screen(document, view);
         terminal.draw(screen);
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(due - TopClock::now());
         if (!take_key(terminal.key(std::max(left, std::chrono::milliseconds(0))), view, screen)) return 0;
         if (TopClock::now() < due) continue;
         try {
-            document = document_of(client);
+            document = subject.ask(client);
             heard = TopClock::now();
             view.trouble.clear();
         } catch (const core::RunError& error) {
@@ -124,7 +145,12 @@ int watch(web::Client& client) {
 int top_command(const std::vector<std::string>& args) {
     po::options_description visible = options_for_terminal("options");
     add_target_options(visible);
-    visible.add_options()("once", "print one screen as text, and end")("help,h", "this text");
+    // clang-format off
+    visible.add_options()
+        ("cluster", "all nodes of the cluster that this one is of")
+        ("once", "print one screen as text, and end")
+        ("help,h", "this text");
+    // clang-format on
     const po::variables_map given = parse(args, visible, "");
     if (given.count("help") > 0) {
         print_help(top_intro, visible, top_examples);
@@ -134,7 +160,8 @@ int top_command(const std::vector<std::string>& args) {
     if (!once && (::isatty(STDOUT_FILENO) == 0 || ::isatty(STDIN_FILENO) == 0))
         throw core::UsageError("top: this is no terminal; accepted: --once, which prints one screen as text");
     web::Client client = target_of(given, "top");
-    return once ? show_once(client) : watch(client);
+    const TopSubject subject = given.count("cluster") > 0 ? whole_cluster() : one_weir();
+    return once ? show_once(client, subject) : watch(client, subject);
 }
 
 }  // namespace

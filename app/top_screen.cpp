@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <utility>
 
+#include "text_columns.hpp"
 #include "watch_numbers.hpp"
 #include "watch_verdict.hpp"
 
@@ -18,42 +18,6 @@ using Document = nlohmann::json;
 
 constexpr std::size_t sources_at_once = 16;
 constexpr double silent_after_s = 5;
-
-/// In columns of a terminal: bytes that go on a character take none.
-std::size_t columns_in(std::string_view text) {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-}
-
-std::string cut_to(std::string_view text, std::size_t columns) {
-    if (columns_in(text) <= columns) return std::string(text);
-    std::string out;
-    std::size_t taken = 0;
-    for (const char c : text) {
-        if ((static_cast<unsigned char>(c) & 0xC0U) != 0x80U && ++taken > columns - std::min<std::size_t>(columns, 2))
-            break;
-        out += c;
-    }
-    return columns < 2 ? std::string() : out + "..";
-}
-
-std::string padded(std::string_view text, std::size_t columns, bool right = false) {
-    std::string out = cut_to(text, columns);
-    const std::string space(columns - std::min(columns, columns_in(out)), ' ');
-    return right ? space + out : out + space;
-}
-
-void fit(TopLine& line, std::size_t width) {
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        const std::size_t wide = columns_in(line[i].text);
-        if (wide > width) {
-            line[i].text = cut_to(line[i].text, width);
-            line.resize(i + 1);
-            return;
-        }
-        width -= wide;
-    }
-}
 
 /// Breaks text between words; never more than `most` lines.
 std::vector<std::string> folded(const std::string& text, std::size_t width, std::size_t most) {
@@ -110,7 +74,7 @@ public:
 
 private:
     void add(TopLine line) {
-        fit(line, view_.width);
+        fit_to(line, view_.width);
         screen_.lines.push_back(std::move(line));
     }
 
@@ -394,6 +358,18 @@ private:
 };
 
 }  // namespace
+
+void fit_to(TopLine& line, std::size_t width) {
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        const std::size_t wide = columns_in(line[i].text);
+        if (wide > width) {
+            line[i].text = cut_to(line[i].text, width);
+            line.resize(i + 1);
+            return;
+        }
+        width -= wide;
+    }
+}
 
 TopScreen top_screen(const Document& document, const TopView& view) {
     TopView usable = view;

@@ -39,6 +39,9 @@ struct TopScreen {
 
 [[nodiscard]] TopScreen top_screen(const nlohmann::json& document, const TopView& view);
 
+/// Cuts what does not fit.
+void fit_to(TopLine& line, std::size_t width);
+
 /// Without inks, a line each.
 [[nodiscard]] std::string top_text(const TopScreen& screen);
 

@@ -207,7 +207,8 @@ std::string watch_cause(std::string_view cause) {
 }
 
 WatchVerdict watch_verdict(const Json& document) {
-    if (watch_value(document, "/run").is_null()) return without_run(document);
+    if (watch_value(document, "/run").is_null() || watch_words(document, "/cluster/role") == "manager")
+        return without_run(document);
     const auto trouble = sink_trouble(document);
     const std::vector<Json> now = losses_by(document, "/per_s");
     if (!now.empty() || !trouble.first.empty()) return losing_now(document, now, trouble);

@@ -76,19 +76,31 @@ void check_node_address(TableReader& table, const ClusterNode& node) {
         table.wrong("address", in_quotes(node.address), "the address at which the other nodes reach this one");
 }
 
+void check_serve(TableReader& table, const ClusterNode& node) {
+    if (node.serve.empty()) return;
+    if (!is_node_address(node.serve))
+        table.wrong("serve", in_quotes(node.serve), "\"HOST:PORT\" or \"[V6]:PORT\", as \"10.0.0.1:9321\"");
+    if (is_any_address(node.serve))
+        table.wrong("serve", in_quotes(node.serve), "the address at which the other nodes reach this one");
+    if (node.serve == node.address)
+        table.wrong("serve", in_quotes(node.serve) + ", which is its address, too", "another port");
+}
+
 void check_node(const ClusterConfig& cluster, TableReader& table, const ClusterNode& node) {
     if (cluster.nodes.size() == nodes_max)
         fail(node.place, "node", fmt::format("{} nodes", nodes_max + 1), fmt::format("at most {}", nodes_max));
     for (const ClusterNode& other : cluster.nodes) {
-        if (other.name == node.name)
-            table.wrong("name",
-                        fmt::format("{}, the name of the node at line {}", in_quotes(node.name), other.place.line),
-                        "a name of its own for each node");
-        if (other.address == node.address)
-            table.wrong(
-                "address",
-                fmt::format("{}, the address of the node at line {}", in_quotes(node.address), other.place.line),
-                "an address of its own for each node");
+        const auto must_differ = [&](const char* key, const std::string& own, const std::string& others,
+                                     const char* what) {
+            if (own.empty() || own != others) return;
+            table.wrong(key,
+                        fmt::format("{}, the {} of the node at line {}", in_quotes(own),
+                                    key == std::string_view("serve") ? "page" : key, other.place.line),
+                        fmt::format("{} of its own for each node", what));
+        };
+        must_differ("name", node.name, other.name, "a name");
+        must_differ("address", node.address, other.address, "an address");
+        must_differ("serve", node.serve, other.serve, "an address");
     }
 }
 
@@ -264,6 +276,12 @@ OptionTable<ClusterNode> node_options() {
             if (node.role == NodeRole::manager && !node.manages)
                 table.wrong("manages", "false with role = \"manager\"", "true, because such a node does nothing else");
         });
+    out.text("serve", &ClusterNode::serve,
+             "`\"HOST:PORT\"`: where its page, `/metrics` and `/api` are, in place of `[serve]` `listen`. The other "
+             "nodes reach it there for `weir ctl --cluster`, `weir top --cluster` and the page of all nodes")
+        .kind("address:port")
+        .unset("as `[serve]` says; no other node asks it")
+        .check(check_serve);
     return out;
 }
 
@@ -412,6 +430,7 @@ std::uint64_t agreement(const RunConfig& run) {
     for (const char* table : {"cluster", "node", "stream", "format", "events"})
         if (const auto found = all.find(table); found != all.end()) common[table] = *found;
     for (nlohmann::json& stream : common["stream"]) stream.erase("port");
+    for (nlohmann::json& node : common["node"]) node.erase("serve");
     common["cluster"].erase("memory");
     common["cluster"].erase("secret_file");  // where a node has it; what is in it is asked for beside this number
     // How a node keeps its own open events.

@@ -27,6 +27,7 @@ struct ClusterNode {
     std::string address;  ///< "HOST:PORT" or "[V6]:PORT": where the others reach it
     NodeRole role = NodeRole::readout;
     bool manages = false;  ///< it may manage the cluster
+    std::string serve;     ///< "HOST:PORT": its page and API, for people and the other nodes; empty: as [serve] says
     Place place;
 
     bool operator==(const ClusterNode&) const = default;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "config/parts.hpp"
 #include "config/reducers/jungfrau.hpp"
@@ -39,11 +40,27 @@ void number_sources_again(RunConfig& view, const RunConfig& run) {
     }
 }
 
+void put_node(std::string& path, const std::string& node) {
+    constexpr std::string_view placeholder = "{node}";
+    for (std::size_t at = 0; (at = path.find(placeholder, at)) != std::string::npos; at += node.size())
+        path.replace(at, placeholder.size(), node);
+}
+
+/// Nodes of one host have the same [serve], and sockets, addresses and files of their own.
+void serve_as_node(RunConfig& view, const ClusterNode& node) {
+    view.node = node.name;
+    if (!view.serve && node.serve.empty()) return;
+    if (!view.serve) view.serve.emplace();
+    if (!node.serve.empty()) view.serve->listen = node.serve;
+    for (std::string* path : {&view.serve->socket, &view.serve->reports, &view.serve->run_log})
+        put_node(*path, node.name);
+}
+
 }  // namespace
 
 RunConfig readout_view(const RunConfig& run, std::uint32_t node) {
     RunConfig view = run;
-    view.node = run.cluster->nodes[node].name;
+    serve_as_node(view, run.cluster->nodes[node]);
     std::erase_if(view.streams, [node](const StreamConfig& stream) { return stream.node != node; });
     leave_out_ports(view);
     number_sources_again(view, run);
@@ -61,7 +78,7 @@ RunConfig readout_view(const RunConfig& run, std::uint32_t node) {
 
 RunConfig builder_view(const RunConfig& run, std::uint32_t node) {
     RunConfig view = run;
-    view.node = run.cluster->nodes[node].name;
+    serve_as_node(view, run.cluster->nodes[node]);
     std::erase_if(view.sinks, [](const SinkConfig& sink) { return !detail::goes_to_builders(sink); });
     // A builder has the events of its blocks only: readout nodes know which numbers are missing.
     view.events.stride = EventsConfig::stride_sparse;

@@ -35,6 +35,7 @@ struct Hello {
     cluster::Incarnation gone = 0;
     /// The sender's UCX, as UcxWorker::version(): what another one makes of its address is anybody's guess.
     std::uint32_t ucx = 0;
+    std::uint32_t run = 0;  ///< the number of the run that the sender was started for; 0: for none in particular
     cluster::NodeId node = 0;
     cluster::NodeId nodes = 0;
     cluster::NodeId up = 0;        ///< how many others the sender is connected with

@@ -45,6 +45,10 @@ std::string ucx_version_text(std::uint32_t version) {
     return fmt::format("{}.{}", version >> 16U, version & 0xffffU);
 }
 
+std::string run_text(std::uint32_t run) {
+    return run == 0 ? "none with a number" : fmt::format("run {}", run);
+}
+
 /// Why a hello without the right seal came, as far as it can be known.
 std::string unsealed_text(const std::string& where, bool has_secret) {
     return fmt::format("a hello {} is damaged{}; it was not believed", where,
@@ -183,6 +187,7 @@ Hello Links::hello_for(const Link& link) const {
             .incarnation = config_.incarnation,
             .gone = link.gone,
             .ucx = UcxWorker::version(),
+            .run = config_.run,
             .node = config_.self,
             .nodes = static_cast<cluster::NodeId>(table_.links.size()),
             .up = static_cast<cluster::NodeId>(up),
@@ -210,6 +215,9 @@ std::string Links::complaint_about(const Hello& hello) const {
                            here);
     if (hello.agreement != config_.agreement)
         return fmt::format("{} is of another cluster, or has another configuration", name_of(hello.node));
+    if (hello.run != config_.run)
+        return fmt::format("{} is in {}, and this node in {}", name_of(hello.node), run_text(hello.run),
+                           run_text(config_.run));
     if (hello.ucx != UcxWorker::version())
         return fmt::format("{} has UCX {}, and this node {}: all nodes need the same", name_of(hello.node),
                            ucx_version_text(hello.ucx), ucx_version_text(UcxWorker::version()));

@@ -336,6 +336,7 @@ core::TimeNs Member::tick() {
 }
 
 void Member::look(core::TimeNs now) {
+    if (begun_ns_ == core::never) begun_ns_ = now;
     const core::TimeNs since = std::exchange(looked_ns_, now);
     if (const auto builder = node_->waits_for(); builder && waiting_.load(std::memory_order_relaxed))
         waited_for_ns_[*builder] += static_cast<std::uint64_t>(now - since);
@@ -372,11 +373,22 @@ void Member::note_quorum() {
                          "waits ([cluster] quorum)");
 }
 
+/// A run that is over before the others have done waiting for a node that is listed and not there: builders will still
+/// want what this one has.
+bool Member::waits_for_the_start(core::TimeNs now) const {
+    if (begun_ns_ == core::never || now - begun_ns_ >= config_.settings.join_wait_ns || held_.empty()) return false;
+    if (node_->readout_stats().handed_over > 0) return false;
+    for (cluster::NodeId node = 0; node < config_.settings.nodes; ++node)
+        if (config_.settings.builders.contains(node) && node_->is_up(node)) return true;
+    return false;
+}
+
 /// Who is told to stop, or has no more parts, waits for the others, but not for ever.
 void Member::consider_leaving(core::TimeNs now) {
     if (done_.load(std::memory_order_relaxed)) return;
     const bool stopping = stopping_.load(std::memory_order_relaxed);
     const bool nothing_left = is_readout() ? closed_ && held_.empty() : stopping;
+    if (is_readout() && leave_by_ && waits_for_the_start(now)) leave_by_ = now + config_.leave_ns;
     if (!leave_by_ && (nothing_left || (stopping && (closed_ || !is_readout())))) leave_by_ = now + config_.leave_ns;
     const bool waits_no_more = (leave_by_ && now >= *leave_by_) || stop_at_once_.load(std::memory_order_relaxed);
     bool done = has_ended_;

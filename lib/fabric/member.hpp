@@ -120,6 +120,7 @@ private:
     core::TimeNs tick();
     void look(core::TimeNs now);
     void consider_leaving(core::TimeNs now);
+    [[nodiscard]] bool waits_for_the_start(core::TimeNs now) const;
     void note_company(core::TimeNs now);
     void note_quorum();
     void note_transports();
@@ -149,6 +150,7 @@ private:
     core::AwakeClock clock_;
     core::TimeNs now_ = 0;  ///< by this clock, as all times of this class
     core::TimeNs looked_ns_ = 0;
+    core::TimeNs begun_ns_ = core::never;  ///< when the first life did
     core::TimeNs published_ns_ = 0;
     std::optional<core::TimeNs> leave_by_;
     core::TimeNs company_ns_ = 0;  ///< when somebody was here last, or since when there could have been

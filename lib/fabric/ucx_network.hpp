@@ -52,6 +52,7 @@ public:
         cluster::Incarnation incarnation = 1;
         /// Nodes talk to each other only if this is the same: what they have to agree on, as a number.
         std::uint64_t agreement = 0;
+        std::uint32_t run = 0;  ///< only nodes of the same run work together; 0: it has no number that all know
         /// Nor do they without the same secret, which never crosses the network. Empty: none is asked for.
         std::string secret;
         std::string transports = "all";                ///< UCX_TLS: "all", "tcp", "rc,tcp", …

@@ -142,7 +142,7 @@ config::RunConfig ClusterPart::view() const {
     return self().role == NodeRole::readout ? config::readout_view(whole, node) : config::builder_view(whole, node);
 }
 
-std::unique_ptr<fabric::Member> make_member(const ClusterPart& part) {
+std::unique_ptr<fabric::Member> make_member(const ClusterPart& part, std::optional<std::uint32_t> run) {
     const config::ClusterConfig& cluster = *part.whole.cluster;
     fabric::Member::Config config;
     for (const config::ClusterNode& node : cluster.nodes) {
@@ -151,6 +151,7 @@ std::unique_ptr<fabric::Member> make_member(const ClusterPart& part) {
     }
     config.network.self = static_cast<cluster::NodeId>(part.node);
     config.network.agreement = config::agreement(part.whole);
+    config.network.run = run.value_or(0);
     config.network.secret = read_cluster_secret(cluster.secret_file);
     config.network.transports = cluster.transports;
     config.network.silence_ns = cluster.silence_ms * core::ns_per_ms;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,8 @@ struct ClusterPart {
     [[nodiscard]] config::RunConfig view() const;
 };
 
-/// Listens from then on. Throws core::RunError.
-[[nodiscard]] std::unique_ptr<fabric::Member> make_member(const ClusterPart& part);
+/// Listens from then on. `run`: a number that all nodes of this run were given. Throws core::RunError.
+[[nodiscard]] std::unique_ptr<fabric::Member> make_member(const ClusterPart& part, std::optional<std::uint32_t> run);
 /// What takes the events of a readout node. `is_replay`: time is a capture's, and says nothing while nothing comes.
 [[nodiscard]] std::unique_ptr<store::EventSink> make_part_sink(const ClusterPart& part, bool is_replay,
                                                                fabric::Member& member);

@@ -49,8 +49,11 @@ public:
     /// The account is drawn up: what is shown now agrees with the report. The pipeline goes after this.
     virtual void finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
                         const std::vector<pipeline::Finding>& findings, double seconds) = 0;
-    /// Instead of all of these, of a node that has no pipeline: every few milliseconds. `cluster`: see RunFacts.
-    virtual void look_at_cluster(const std::function<nlohmann::json()>& cluster) = 0;
+    // Instead of all of these, of a node that only manages a cluster and has no pipeline:
+    virtual void begin_managing(const RunFacts& facts) = 0;
+    /// Every few milliseconds; `seconds` since the start.
+    virtual void look_at_cluster(double seconds) = 0;
+    virtual void finish_managing(double seconds) = 0;
 };
 
 }  // namespace weir::run

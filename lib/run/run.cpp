@@ -10,7 +10,7 @@
 #include "port/eal.hpp"
 #include "port/stale_hugepages.hpp"
 #include "run/leftover_runs.hpp"
-#include "run/manager_run.hpp"
+#include "run/manager_session.hpp"
 #include "run/preparation.hpp"
 #include "run/privileges.hpp"
 #include "run/run_signals.hpp"

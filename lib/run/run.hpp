@@ -24,15 +24,16 @@ struct RunOptions {
     /// --require-lossless: what a run must be to exit with 0.
     enum class Require : std::uint8_t { nothing, lossless, not_lossy };
     Require require = Require::nothing;
-    observe::Expectation expected;     ///< --expect-events, --sent
-    bool allow_empty = false;          ///< --allow-empty: that nothing came is no failure
-    bool quiet = false;                ///< no summary, and no progress unless it is asked for
-    std::string telemetry;             ///< --telemetry: DPDK's telemetry answers under this name; empty: off
-    observe::ProgressOption progress;  ///< --progress
-    bool print_config = false;         ///< print the effective configuration and the plan, then stop
-    std::string version;               ///< of the program, for the report
-    std::string comment;               ///< of whoever started it, for the report and the manifest
-    Onlooker* onlooker = nullptr;      ///< who shows the run to others; null: nobody
+    observe::Expectation expected;            ///< --expect-events, --sent
+    bool allow_empty = false;                 ///< --allow-empty: that nothing came is no failure
+    bool quiet = false;                       ///< no summary, and no progress unless it is asked for
+    std::string telemetry;                    ///< --telemetry: DPDK's telemetry answers under this name; empty: off
+    observe::ProgressOption progress;         ///< --progress
+    bool print_config = false;                ///< print the effective configuration and the plan, then stop
+    std::string version;                      ///< of the program, for the report
+    std::optional<std::uint32_t> run_number;  ///< --run-number: of the run; nothing: as its paths' directories count
+    std::string comment;                      ///< of whoever started it, for the report and the manifest
+    Onlooker* onlooker = nullptr;             ///< who shows the run to others; null: nobody
     /// --node: which node of a cluster this is; `config` is then its view (ClusterPart::view).
     std::optional<ClusterPart> cluster;
     // run

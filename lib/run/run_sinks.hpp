@@ -28,6 +28,8 @@ class RunSinks {
 public:
     using Threads = std::vector<std::unique_ptr<stages::SinkThread>>;
 
+    /// Before open(): the run has this number already, and its paths get it. Nothing: they take one.
+    void set_run_number(std::optional<std::uint32_t> number) noexcept { run_number_ = number; }
     /// Opens all sinks of the configuration. `out`: --out, the path of the first that has one; empty: as configured.
     /// `start`: "config", "machine", and "payload" where reducers make something else of it. Throws core::RunError or
     /// core::UsageError; then nothing stays behind. `cluster`: config::SinkContext::cluster_sink.
@@ -44,7 +46,7 @@ public:
     [[nodiscard]] std::vector<std::filesystem::path> paths() const;
     /// What each that writes is called once the run is over.
     [[nodiscard]] const std::vector<std::filesystem::path>& final_paths() const noexcept { return final_paths_; }
-    /// Nothing: no path has {run}.
+    /// Nothing: it was given none, and no path has {run}.
     [[nodiscard]] std::optional<std::uint32_t> run_number() const noexcept { return run_number_; }
     /// How each of these writes: "direct", "uring", "note" and so on, as it has it.
     [[nodiscard]] std::vector<nlohmann::json> how() const;

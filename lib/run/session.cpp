@@ -70,10 +70,11 @@ void Session::open(const std::function<bool()>& is_given_up) {
     {
         // Libraries of sinks start threads, before EAL has moved this one out of the way of lcores.
         const core::ScopedAffinity out_of_the_way(prepared_.plan().placement.housekeeping);
-        if (options().cluster) member_ = make_member(*options().cluster);
+        if (options().cluster) member_ = make_member(*options().cluster, options().run_number);
         const std::function<std::unique_ptr<store::EventSink>()> cluster_sink = [this] {
             return make_part_sink(*options().cluster, prepared_.is_replay(), *member_);
         };
+        sinks_.set_run_number(options().run_number);
         sinks_.open(options().config, options().out, start, reduce.needs_version_2(), &cluster_sink);
     }
     kept_start_ = std::move(start);
@@ -355,7 +356,7 @@ int Session::judge_status(const observe::Ledger& ledger, const observe::Verdict&
     return exit_status(options(), verdict);
 }
 
-Session::Result Session::finish() {
+ControlledRun::Result Session::finish() {
     pipeline_->join();
     leave_cluster();
     if (recorder_ != nullptr) recorder_->finish(*pipeline_, [this](const std::string& text) { warn(text); });

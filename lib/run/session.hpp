@@ -17,6 +17,7 @@
 #include "observe/telemetry.hpp"
 #include "observe/watch.hpp"
 #include "pipeline/pipeline.hpp"
+#include "run/controlled_run.hpp"
 #include "run/exchanges.hpp"
 #include "run/onlooker.hpp"
 #include "run/preparation.hpp"
@@ -25,69 +26,45 @@
 
 namespace weir::run {
 
-class Session {
+class Session final : public ControlledRun {
 public:
-    /// What looks on from outside, and outlives the run; each may be null.
-    struct Company {
-        pipeline::RunPorts* ports = nullptr;      ///< devices that are up already; null: the run starts its own
-        observe::Telemetry* telemetry = nullptr;  ///< DPDK's telemetry
-        Onlooker* onlooker = nullptr;
-    };
-    struct Result {
-        int status = 0;       ///< as that of the program: 0, 1 or 3
-        std::string failure;  ///< why the run failed; empty if it did not
-        nlohmann::json report;
-        std::uint64_t lost_packets = 0;     ///< that weir had and that are in no event
-        std::uint64_t missing_packets = 0;  ///< that events miss; what came too late is in both
-    };
-
     /// `prepared` outlives the run. Opens the report's file: throws core::RunError.
     explicit Session(const Preparation& prepared);
     /// A run that could not start leaves nothing that would stand in the way of the next try.
-    ~Session();
-    Session(const Session&) = delete;
-    Session& operator=(const Session&) = delete;
+    ~Session() override;
 
-    // In this order:
-
-    /// Captures and sinks: where users err most, so before anything takes time. Throws core::UsageError or
-    /// core::RunError. Waits for those whom sinks send events to, as long as the configuration says and
-    /// `is_given_up` does not.
-    void open(const std::function<bool()>& is_given_up);
-    /// Makes the pipeline; EAL runs. Throws core::UsageError or core::RunError.
-    void make(Company company);
-    /// Packets count from here on. Throws core::RunError.
-    void start();
+    /// Captures and sinks.
+    void open(const std::function<bool()>& is_given_up) override;
+    /// Makes the pipeline; EAL runs.
+    void make(Company company) override;
+    void start() override;
     /// Devices whose links are not up are waited for; the time of the run begins when the wait is over.
     void wait_for_links();
-    /// One turn, every few milliseconds; false: everything has ended.
-    [[nodiscard]] bool turn();
-    /// Takes no more input; what is under way is finished, in further turns. The first reason counts.
-    void stop(const std::string& reason);
-    /// The same without waiting for anybody.
-    void abort();
+    [[nodiscard]] bool turn() override;
+    void stop(const std::string& reason) override;
+    void abort() override;
     /// Draws up the account and closes the sinks.
-    [[nodiscard]] Result finish();
+    [[nodiscard]] Result finish() override;
 
     [[nodiscard]] pipeline::Pipeline& pipeline() noexcept { return *pipeline_; }
     [[nodiscard]] const RunSinks& sinks() const noexcept { return sinks_; }
     [[nodiscard]] double seconds() const noexcept { return seconds_; }
-    [[nodiscard]] bool is_stopping() const noexcept { return stopping_; }
-    [[nodiscard]] const std::string& stop_reason() const noexcept { return stop_reason_; }
+    [[nodiscard]] bool is_stopping() const noexcept override { return stopping_; }
+    [[nodiscard]] const std::string& stop_reason() const noexcept override { return stop_reason_; }
+    [[nodiscard]] std::optional<std::uint32_t> number() const noexcept override { return sinks_.run_number(); }
+    [[nodiscard]] std::vector<std::filesystem::path> paths() const override { return sinks_.paths(); }
+    [[nodiscard]] std::vector<std::filesystem::path> final_paths() const override { return sinks_.final_paths(); }
     /// Where snapshots of pedestals go; empty where there is no place for them.
     [[nodiscard]] std::filesystem::path snapshot_folder() const;
-    /// What the flight recorder has is saved: what will be done, or why nothing.
-    [[nodiscard]] std::string save_recording();
-    /// The account so far, as `--progress json` has it.
-    [[nodiscard]] nlohmann::json account();
+    [[nodiscard]] std::string save_recording() override;
+    [[nodiscard]] nlohmann::json account() override;
     /// A sentence for people, without damaging the progress line.
     void say(std::string_view text) { progress_.say(text); }
-    /// The same, and it is in the report.
-    void warn(const std::string& text);
+    void warn(const std::string& text) override;
     /// Only in the report.
     void remember(const std::string& warning) { warnings_.push_back(warning); }
-    /// How it goes, on one line; rates are since the last call.
-    [[nodiscard]] std::string line();
+    [[nodiscard]] std::string line() override;
+    [[nodiscard]] std::vector<pipeline::Usage::Lcore> lcores() override { return pipeline_->usage(seconds_).lcores; }
 
 private:
     [[nodiscard]] const RunOptions& options() const noexcept { return prepared_.options(); }

@@ -29,8 +29,17 @@ web::Controls::Outcome put(CommandDesk::NextRun& next, std::string_view path, co
         if (!value.is_null() && !(value.is_string() && value.get_ref<const std::string&>().size() <= comment_bytes_max))
             return {400, fmt::format("config/comment: accepted: a text of at most {} bytes", comment_bytes_max)};
         next.comment = value.is_null() ? "" : value.get<std::string>();
+    } else if (path == "config/run_number") {
+        constexpr std::uint32_t most = UINT32_MAX - 2;
+        if (!value.is_null() && !(value.is_number_unsigned() && value.get<std::uint64_t>() <= most))
+            return {
+                400,
+                fmt::format("config/run_number: accepted: a whole number up to {}, or 0 for the one that comes", most)};
+        const std::uint32_t number = value.is_null() ? 0 : value.get<std::uint32_t>();
+        next.run_number = number > 0 ? std::optional(number) : std::nullopt;
     } else {
-        return {404, fmt::format("{} cannot be set; accepted: config/duration_s, config/events, config/comment",
+        return {404, fmt::format("{} cannot be set; accepted: config/duration_s, config/events, config/comment, "
+                                 "config/run_number",
                                  path.substr(0, 64))};
     }
     return {};
@@ -39,8 +48,12 @@ web::Controls::Outcome put(CommandDesk::NextRun& next, std::string_view path, co
 /// "config/duration_s = 60, for the next run and those after it"
 std::string set_text(std::span<const CommandDesk::Value> values) {
     std::string text;
-    for (const auto& [path, value] : values)
+    bool only_next = false;
+    for (const auto& [path, value] : values) {
         text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", path, value.dump());
+        only_next |= path == "config/run_number";
+    }
+    if (only_next && values.size() == 1) return text + ", for the next run";
     return text.empty() ? text : text + ", for the next run and those after it, until it is set anew or weir ends";
 }
 
@@ -107,6 +120,7 @@ void CommandDesk::describe(nlohmann::json& document) const {
     const std::lock_guard lock(mutex_);
     const double since_s = std::chrono::duration<double>(Clock::now() - since_).count();
     document["status"] = {{"state", name_of(state_)}, {"mode", "serve"}, {"since_s", since_s}, {"error", error_}};
+    document["status"]["next_run"] = next_.run_number.value_or(coming_number_);
     nlohmann::json& command = document["command"];
     command = {{"allowed", nlohmann::json::array()}, {"execute", last_.done ? "" : last_.command}};
     for (const Command each : commands()) {
@@ -122,8 +136,10 @@ void CommandDesk::describe(nlohmann::json& document) const {
                        {"error", last_.error}};
     nlohmann::json& config = document["config"];
     // Clients that make variables of the tree, as EPICS has them, want a number also where there is no limit.
-    config = {
-        {"duration_s", next_.duration_s.value_or(0)}, {"events", next_.events.value_or(0)}, {"comment", next_.comment}};
+    config = {{"duration_s", next_.duration_s.value_or(0)},
+              {"events", next_.events.value_or(0)},
+              {"comment", next_.comment},
+              {"run_number", next_.run_number.value_or(0)}};
 }
 
 std::optional<Command> CommandDesk::take() {
@@ -136,6 +152,18 @@ std::optional<Command> CommandDesk::take() {
 bool CommandDesk::wants_abort() const {
     const std::lock_guard lock(mutex_);
     return abort_;
+}
+
+CommandDesk::NextRun CommandDesk::take_next_run() {
+    const std::lock_guard lock(mutex_);
+    NextRun next = next_;
+    next_.run_number.reset();
+    return next;
+}
+
+void CommandDesk::set_coming_number(std::uint32_t number) {
+    const std::lock_guard lock(mutex_);
+    coming_number_ = number;
 }
 
 void CommandDesk::done(Command command, std::string message, std::string error) {

@@ -4,14 +4,31 @@
 
 namespace weir::serve {
 
-void RunHistory::add(const Run& run, const run::Session::Result& result) {
+namespace {
+
+void add_account(nlohmann::json& line, const run::ControlledRun::Result& result) {
+    const nlohmann::json& report = result.report;
+    const nlohmann::json& events = report["events"];
+    std::uint64_t incomplete = 0;
+    for (const auto& [cause, count] : events["incomplete"].items()) incomplete += count.get<std::uint64_t>();
+    const auto complete = events["complete"].get<std::uint64_t>();
+    line.update({{"events", complete + incomplete},
+                 {"complete", complete},
+                 {"incomplete", incomplete},
+                 {"written", events["written"]},
+                 {"packets", report["packets"]["received"]},
+                 {"lost_packets", result.lost_packets},
+                 {"missing_packets", result.missing_packets},
+                 {"lossless", report["lossless"]},
+                 {"balanced", report["balanced"]}});
+}
+
+}  // namespace
+
+void RunHistory::add(const Run& run, const run::ControlledRun::Result& result) {
     const nlohmann::json& report = result.report;
     nlohmann::json paths = nlohmann::json::array();
     for (const std::filesystem::path& path : run.paths) paths.push_back(path.string());
-    std::uint64_t incomplete = 0;
-    for (const auto& [cause, events] : report["events"]["incomplete"].items())
-        incomplete += events.get<std::uint64_t>();
-    const auto complete = report["events"]["complete"].get<std::uint64_t>();
     runs_.push_front({{"number", run.number},
                       {"paths", std::move(paths)},
                       {"started", time_text(run.started_ns)},
@@ -19,16 +36,8 @@ void RunHistory::add(const Run& run, const run::Session::Result& result) {
                       {"seconds", report["seconds"]},
                       {"stop_reason", report["stopped_by"]},
                       {"comment", run.comment},
-                      {"events", complete + incomplete},
-                      {"complete", complete},
-                      {"incomplete", incomplete},
-                      {"written", report["events"]["written"]},
-                      {"packets", report["packets"]["received"]},
-                      {"lost_packets", result.lost_packets},
-                      {"missing_packets", result.missing_packets},
-                      {"lossless", report["lossless"]},
-                      {"balanced", report["balanced"]},
                       {"error", result.failure}});
+    if (report.contains("events")) add_account(runs_.front(), result);  // a node that only manages has none
     if (runs_.size() > runs_max) runs_.pop_back();
 }
 

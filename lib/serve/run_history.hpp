@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/units.hpp"
-#include "run/session.hpp"
+#include "run/controlled_run.hpp"
 
 namespace weir::serve {
 
@@ -26,7 +26,7 @@ public:
     };
 
     /// What has become of a run.
-    void add(const Run& run, const run::Session::Result& result);
+    void add(const Run& run, const run::ControlledRun::Result& result);
     /// As in the document: "runs".
     [[nodiscard]] nlohmann::json json() const;
     /// The newest; null if there is none.

@@ -23,7 +23,10 @@
 #include "pipeline/wall_clock.hpp"
 #include "port/eal.hpp"
 #include "port/stale_hugepages.hpp"
+#include "run/manager_session.hpp"
 #include "run/run_signals.hpp"
+#include "run/session.hpp"
+#include "store/run_path.hpp"
 
 namespace weir::serve {
 
@@ -40,14 +43,18 @@ config::ServeConfig serve_config(const config::RunConfig& config) {
     return config.serve.value_or(config::ServeConfig{});
 }
 
+/// Of a folder that may have placeholders.
+std::filesystem::path fixed_part(std::filesystem::path folder) {
+    while (folder.string().find('{') != std::string::npos) folder = folder.parent_path();
+    return folder.empty() ? "." : folder;
+}
+
 /// Where sinks write, as far as their paths are the same for all runs.
 std::set<std::filesystem::path> fixed_folders(const config::RunConfig& config) {
     std::set<std::filesystem::path> folders;
     for (const config::SinkConfig& sink : config.sinks) {
         if (!sink.has_path()) continue;
-        std::filesystem::path folder = std::filesystem::path(sink.path).parent_path();
-        while (folder.string().find('{') != std::string::npos) folder = folder.parent_path();
-        folders.insert(folder.empty() ? "." : folder);
+        folders.insert(fixed_part(std::filesystem::path(sink.path).parent_path()));
     }
     if (const auto* pedestal = find_reducer<config::PedestalOptions>(config.reduce);
         pedestal != nullptr && !pedestal->snapshots.empty())
@@ -69,12 +76,13 @@ void check_paths(const config::RunConfig& config, const config::ServeConfig& ser
             i, path));
     }
     if (serve.reports.empty()) return;
+    store::expand_path_template(serve.reports, {config.name, 0, "", config.node});
+    const std::filesystem::path folder = fixed_part(serve.reports);
     std::error_code error;
-    std::filesystem::create_directories(serve.reports, error);
-    if (!error && !std::filesystem::is_directory(serve.reports))
-        error = std::make_error_code(std::errc::not_a_directory);
-    if (!error && ::access(serve.reports.c_str(), W_OK) != 0) error = {errno, std::generic_category()};
-    if (error) throw core::RunError(fmt::format("serve.reports: {}: {}", serve.reports, error.message()));
+    std::filesystem::create_directories(folder, error);
+    if (!error && !std::filesystem::is_directory(folder)) error = std::make_error_code(std::errc::not_a_directory);
+    if (!error && ::access(folder.c_str(), W_OK) != 0) error = {errno, std::generic_category()};
+    if (error) throw core::RunError(fmt::format("serve.reports: {}: {}", folder.string(), error.message()));
 }
 
 }  // namespace
@@ -95,15 +103,18 @@ double Service::seconds() const {
 }
 
 void Service::open_devices() {
+    run::catch_signals();
+    if (only_manages()) return;
     port::remove_stale_hugepages();
     prepared_.check_machine();
-    run::catch_signals();
     prepared_.load();  // what is wrong with the reducers' files is said now, not at the first run
     prepared_.check_devices();
     port::start_eal(prepared_.eal());
-    ports_ = std::make_unique<pipeline::RunPorts>(prepared_.options().config, prepared_.plan(), true);
-    ports_->open();
-    ports_->begin();
+    if (prepared_.is_live()) {  // a builder of a cluster has no devices
+        ports_ = std::make_unique<pipeline::RunPorts>(prepared_.options().config, prepared_.plan(), true);
+        ports_->open();
+        ports_->begin();
+    }
     if (!prepared_.options().telemetry.empty()) telemetry_ = std::make_unique<observe::Telemetry>();
 }
 
@@ -111,9 +122,12 @@ void Service::drop_privileges() {
     if (prepared_.options().keep_privileges) return;
     std::vector<std::filesystem::path> folders;
     for (const std::filesystem::path& folder : fixed_folders(prepared_.options().config)) folders.push_back(folder);
-    if (!config_.reports.empty()) folders.emplace_back(config_.reports);
-    std::vector<run::KeptPrivilege> kept = prepared_.kept_privileges(folders);
-    kept.push_back({CAP_IPC_LOCK, "the memory of each run is locked"});
+    if (!config_.reports.empty()) folders.push_back(fixed_part(config_.reports));
+    std::vector<run::KeptPrivilege> kept;
+    if (!only_manages()) {
+        kept = prepared_.kept_privileges(folders);
+        kept.push_back({CAP_IPC_LOCK, "the memory of each run is locked"});
+    }
     const run::PrivilegesLeft left = run::give_up_privileges(kept);
     if (!prepared_.options().quiet) core::say_text(left.text());
     for (const std::string& failure : left.failures) core::say("warning: {}\n", failure);
@@ -148,7 +162,7 @@ int Service::run() {
 }
 
 void Service::idle_turn() {
-    ports_->idle();
+    if (ports_ != nullptr) ports_->idle();
     station_.idle();
     say_leftovers();
     static_cast<void>(service_manager_.look(
@@ -170,7 +184,22 @@ void Service::say_leftovers() {
         core::say("{}{}\n", line.problem ? "warning: " : "", line.text);
 }
 
+/// What runs are called that the next one of this service, or of its cluster, must not be.
+void Service::note_coming_number() {
+    const config::RunConfig& config = prepared_.options().config;
+    std::uint64_t number = station_.run_number() + 1;
+    for (const config::SinkConfig& sink : config.sinks) try {
+            if (!sink.has_path()) continue;
+            const auto next = store::coming_run_number(sink.path, config.name, pipeline::wall_ns(), config.node);
+            if (next) number = std::max<std::uint64_t>(number, *next);
+        } catch (const std::exception&) {
+            // Whoever starts the run is told.
+        }
+    desk_.set_coming_number(static_cast<std::uint32_t>(std::min<std::uint64_t>(number, UINT32_MAX - 2)));
+}
+
 void Service::move_to(State state, nlohmann::json more) {
+    if (state == State::idle) note_coming_number();
     more["from"] = name_of(desk_.state());
     more["to"] = name_of(state);
     if (!more.contains("event")) more["event"] = "state";
@@ -198,22 +227,33 @@ void Service::give_up_start_if_asked() const {
     if (run::stop_signal() != 0) throw core::RunError("given up, because weir is told to end");
 }
 
+bool Service::only_manages() const {
+    const auto& cluster = prepared_.options().cluster;
+    return cluster && cluster->self().role == config::NodeRole::manager;
+}
+
+std::unique_ptr<run::ControlledRun> Service::new_run() {
+    if (only_manages()) return std::make_unique<run::ManagerSession>(prepared_.options());
+    prepared_.load();
+    return std::make_unique<run::Session>(prepared_);
+}
+
 /// Everything up to the first packet. Throws core::UsageError or core::RunError; nothing stays then.
-std::unique_ptr<run::Session> Service::arm(RunHistory::Run& run) {
-    const CommandDesk::NextRun next = desk_.next_run();
+std::unique_ptr<run::ControlledRun> Service::arm(RunHistory::Run& run) {
+    const CommandDesk::NextRun next = desk_.take_next_run();
+    prepared_.options().run_number = next.run_number;
     prepared_.options().duration_s = next.duration_s;
     prepared_.options().events = next.events;
     prepared_.options().duration_name = "config/duration_s";
     prepared_.options().events_name = "config/events";
     prepared_.options().comment = next.comment;
     give_up_start_if_asked();
-    prepared_.load();
-    auto session = std::make_unique<run::Session>(prepared_);
+    std::unique_ptr<run::ControlledRun> session = new_run();
     session->open([this] { return desk_.wants_abort() || run::stop_signal() != 0; });
     give_up_start_if_asked();
     session->make({ports_.get(), telemetry_.get(), &station_});
     give_up_start_if_asked();
-    run.paths = session->sinks().final_paths();
+    run.paths = session->final_paths();
     run.comment = next.comment;
     run.started_ns = pipeline::wall_ns();
     session->start();
@@ -227,7 +267,7 @@ void Service::one_run(Command by) {
     desk_.set_error({});
     move_to(after(desk_.state(), Command::start), {});
     RunHistory::Run run;
-    std::unique_ptr<run::Session> session;
+    std::unique_ptr<run::ControlledRun> session;
     const auto begin = std::chrono::steady_clock::now();
     service_manager_.be_patient(true);
     try {
@@ -273,7 +313,7 @@ void Service::one_run(Command by) {
     }
 }
 
-void Service::control(run::Session& session) {
+void Service::control(run::ControlledRun& session) {
     while (session.turn()) {
         if (const auto command = desk_.take()) obey(session, *command);
         // It may have gone past a command that was taken just now.
@@ -282,7 +322,7 @@ void Service::control(run::Session& session) {
         if (session.is_stopping() && desk_.state() == State::running)
             happened(Happening::ending, {{"run", number_}, {"reason", session.stop_reason()}});
         const std::string said = service_manager_.look(
-            seconds(), [&] { return session.pipeline().usage(session.seconds()).lcores; },
+            seconds(), [&] { return session.lcores(); },
             [&] { return fmt::format("run {}: {}", number_, session.line()); });
         if (!said.empty()) session.warn(said);
         say_leftovers();
@@ -292,7 +332,7 @@ void Service::control(run::Session& session) {
         happened(Happening::ending, {{"run", number_}, {"reason", session.stop_reason()}});
 }
 
-void Service::obey(run::Session& session, Command command) {
+void Service::obey(run::ControlledRun& session, Command command) {
     switch (command) {
         case Command::start:  // the desk takes none while there is a run
             desk_.done(command, {}, "there is a run");
@@ -323,7 +363,7 @@ void Service::obey(run::Session& session, Command command) {
     station_.refresh();
 }
 
-std::string Service::save_snapshot(run::Session& session) {
+std::string Service::save_snapshot(run::ControlledRun& session) {
     if (config_.reports.empty()) throw core::RunError("no folder for reports is configured ([serve] reports)");
     const std::string what = fmt::format("{}-snapshot{}", number_, ++snapshots_);
     nlohmann::json account = session.account();
@@ -333,7 +373,13 @@ std::string Service::save_snapshot(run::Session& session) {
 
 /// Never over another one: without {run} in a path runs are counted from 1 by each process.
 std::string Service::save_report(const nlohmann::json& report, const std::string& what) {
-    const std::string base = fmt::format("{}/{}-{}", config_.reports, prepared_.options().config.name, what);
+    const config::RunConfig& config = prepared_.options().config;
+    const std::filesystem::path folder = store::expand_path_template(
+        config_.reports, {config.name, static_cast<std::uint32_t>(number_), "", config.node});
+    std::error_code error;  // what is wrong with the folder is said of the file
+    std::filesystem::create_directories(folder, error);
+    const std::string base =
+        fmt::format("{}/{}{}{}-{}", folder.string(), config.name, config.node.empty() ? "" : "-", config.node, what);
     std::string path = base + ".json";
     for (int i = 2; std::filesystem::exists(path); ++i) path = fmt::format("{}.{}.json", base, i);
     observe::ReportFile(path).write(report);
@@ -355,10 +401,10 @@ std::string answer_text(const nlohmann::json& report) {
 
 }  // namespace
 
-void Service::end_run(run::Session& session, RunHistory::Run& run) {
-    run::Session::Result result = session.finish();
+void Service::end_run(run::ControlledRun& session, RunHistory::Run& run) {
+    run::ControlledRun::Result result = session.finish();
     run.ended_ns = pipeline::wall_ns();
-    run.paths = session.sinks().paths();
+    run.paths = session.paths();
     std::erase(run.paths, std::filesystem::path());  // of sinks that write no files
     history_.add(run, result);
     station_.set_runs(history_.json());

@@ -10,10 +10,10 @@
 
 #include "observe/telemetry.hpp"
 #include "pipeline/run_ports.hpp"
+#include "run/controlled_run.hpp"
 #include "run/leftover_runs.hpp"
 #include "run/preparation.hpp"
 #include "run/service_manager.hpp"
-#include "run/session.hpp"
 #include "serve/command_desk.hpp"
 #include "serve/run_history.hpp"
 #include "serve/run_log.hpp"
@@ -40,18 +40,21 @@ private:
     void drop_privileges();
     void idle_turn();
     void one_run(Command by);
-    [[nodiscard]] std::unique_ptr<run::Session> arm(RunHistory::Run& run);
+    [[nodiscard]] bool only_manages() const;
+    [[nodiscard]] std::unique_ptr<run::ControlledRun> new_run();
+    [[nodiscard]] std::unique_ptr<run::ControlledRun> arm(RunHistory::Run& run);
     void give_up_start_if_asked() const;
-    void control(run::Session& session);
-    void obey(run::Session& session, Command command);
-    [[nodiscard]] std::string save_snapshot(run::Session& session);
-    void end_run(run::Session& session, RunHistory::Run& run);
+    void control(run::ControlledRun& session);
+    void obey(run::ControlledRun& session, Command command);
+    [[nodiscard]] std::string save_snapshot(run::ControlledRun& session);
+    void end_run(run::ControlledRun& session, RunHistory::Run& run);
     std::string save_report(const nlohmann::json& report, const std::string& what);
     void move_to(State state, nlohmann::json more);
     void happened(Happening what, nlohmann::json more);
     void refuse(Command command);
     void finish_commands(const std::string& message, const std::string& error);
     void say_leftovers();
+    void note_coming_number();
 
     run::Preparation prepared_;
     config::ServeConfig config_;

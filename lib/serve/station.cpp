@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "core/say.hpp"
 #include "observe/metrics_text.hpp"
 #include "pipeline/wall_clock.hpp"
+#include "serve/node_summary.hpp"
 #include "serve/time_text.hpp"
 #include "web/asset.hpp"
 #include "web/client.hpp"
@@ -26,11 +28,11 @@ std::string host_name() {
     return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-web::Server::Options server_options(const config::ServeConfig& config, const std::string& name, web::TokenGuard& guard,
-                                    web::EventFeed& feed) {
+web::Server::Options server_options(const config::ServeConfig& config, const std::string& socket_name,
+                                    web::TokenGuard& guard, web::EventFeed& feed) {
     web::Server::Options options;
     options.listen = config.listen;
-    options.sockets = {config.socket.empty() ? web::default_socket(name) : config.socket};
+    options.sockets = {config.socket.empty() ? web::default_socket(socket_name) : config.socket};
     options.limits.connections = config.connections;
     options.guard = &guard;
     options.feeds = {&feed};
@@ -45,6 +47,7 @@ Station::Station(const run::RunOptions& options, const config::ServeConfig& conf
       quiet_(options.quiet),
       version_(options.version),
       name_(options.config.name),
+      node_(options.config.node),
       describe_(std::move(describe)),
       interval_(milliseconds_per_s / static_cast<int>(config.updates_per_s)),
       guard_(config.token_file),
@@ -57,13 +60,31 @@ Station::Station(const run::RunOptions& options, const config::ServeConfig& conf
             .controls = controls,
             .config_schema = config::config_schema()}) {
     publish();
+    if (options.cluster)
+        make_cluster_watch_ = [this, controls, part = *options.cluster] { return new_cluster_watch(part, controls); };
+}
+
+/// Null: none of its nodes can be asked.
+std::unique_ptr<ClusterWatch> Station::new_cluster_watch(const run::ClusterPart& part, web::Controls* controls) {
+    const config::ClusterConfig& cluster = *part.whole.cluster;
+    std::vector<Colleagues::Node> nodes;
+    for (const config::ClusterNode& node : cluster.nodes) nodes.push_back({node.name, node.role, node.serve});
+    if (std::ranges::all_of(nodes, [](const auto& node) { return node.serve.empty(); })) return nullptr;
+    RemoteColleagues::Self self{part.node, [this] { return node_summary(board_.latest()->document); }, controls};
+    ClusterWatch::Options watch{.name = part.whole.name, .controls = controls != nullptr};
+    // Builders have what is left of their blocks to write when the last readout node has ended.
+    watch.orders.end_wait += std::chrono::milliseconds(cluster.leave_ms);
+    return std::make_unique<ClusterWatch>(
+        std::make_unique<RemoteColleagues>(std::move(nodes), std::move(self), config_.token_file), std::move(watch));
 }
 
 void Station::listen() {
     feed_.emplace("state", web::EventFeed::Limits{.updates_per_s = config_.updates_per_s});
+    if (make_cluster_watch_) cluster_watch_ = make_cluster_watch_();
     web::Routes routes;
     add_routes(routes);
-    server_.emplace(server_options(config_, name_, guard_, *feed_), std::move(routes));
+    server_.emplace(server_options(config_, node_.empty() ? name_ : name_ + "-" + node_, guard_, *feed_),
+                    std::move(routes));
     if (quiet_) return;
     std::string urls;
     for (const std::string& url : server_->urls()) urls += (urls.empty() ? "" : " and ") + url;
@@ -80,6 +101,9 @@ void Station::add_routes(web::Routes& routes) {
         return web::text_response(observe::metrics_text(board_.latest()->document),
                                   "text/plain; version=0.0.4; charset=utf-8");
     });
+    routes.add("GET", "/node",
+               [this](const web::Request&) { return web::json_response(node_summary(board_.latest()->document)); });
+    if (cluster_watch_) cluster_watch_->add_to(routes);
     routes.add("GET", "/picture", [this](const web::Request&) { return picture(); });
 }
 
@@ -123,6 +147,7 @@ void Station::publish() {
     document["version"] = version_;
     document["host"] = host_name();
     document["name"] = name_;
+    if (!node_.empty()) document["node"] = node_;
     document["time"] = time_text(pipeline::wall_ns());
     document["run"] = run_;
     document["runs"] = runs_;
@@ -147,6 +172,11 @@ store::LatestEvent* Station::watch_events(const nlohmann::json& start) {
 /// There is an account of the run, and none of the one before, as soon as anybody can know that it runs.
 void Station::begin(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const RunFacts& facts) {
     view_.emplace(observe::RunView::Options{config_.updates_per_s, latest_event_.get()});
+    note_run(facts);
+    look(pipeline, watch, 0);
+}
+
+void Station::note_run(const RunFacts& facts) {
     cluster_ = facts.cluster;
     run_number_ = facts.number.value_or(static_cast<std::uint32_t>(run_number_ + 1));
     nlohmann::json paths = nlohmann::json::array();
@@ -157,7 +187,6 @@ void Station::begin(const pipeline::Pipeline& pipeline, const observe::Watch& wa
             {"seconds", 0.0},
             {"stop_reason", ""}};
     has_run_ = true;
-    look(pipeline, watch, 0);
 }
 
 void Station::look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) {
@@ -178,11 +207,24 @@ void Station::finish(const pipeline::Pipeline& pipeline, const observe::Watch& w
     publish();
 }
 
-void Station::look_at_cluster(const std::function<nlohmann::json()>& cluster) {
+void Station::begin_managing(const RunFacts& facts) {
     if (!server_) listen();
-    if (has_run_ && Clock::now() - published_ < interval_) return;
-    has_run_ = true;
-    shown_["cluster"] = cluster();
+    note_run(facts);
+    shown_ = {{"cluster", cluster_()}};
+    publish();
+}
+
+void Station::look_at_cluster(double seconds) {
+    if (Clock::now() - published_ < interval_) return;
+    shown_["cluster"] = cluster_();
+    run_["seconds"] = seconds;
+    publish();
+}
+
+void Station::finish_managing(double seconds) {
+    shown_["cluster"] = std::exchange(cluster_, nullptr)();
+    run_["seconds"] = seconds;
+    has_run_ = false;
     publish();
 }
 

@@ -16,6 +16,7 @@
 #include "observe/run_view.hpp"
 #include "run/onlooker.hpp"
 #include "run/run.hpp"
+#include "serve/cluster_watch.hpp"
 #include "store/latest_event.hpp"
 #include "web/api.hpp"
 #include "web/event_feed.hpp"
@@ -44,7 +45,9 @@ public:
     void look(const pipeline::Pipeline& pipeline, const observe::Watch& watch, double seconds) override;
     void finish(const pipeline::Pipeline& pipeline, const observe::Watch& watch, const observe::Ledger& ledger,
                 const std::vector<pipeline::Finding>& findings, double seconds) override;
-    void look_at_cluster(const std::function<nlohmann::json()>& cluster) override;
+    void begin_managing(const RunFacts& facts) override;
+    void look_at_cluster(double seconds) override;
+    void finish_managing(double seconds) override;
 
     /// While there is no run: shows what has changed, a few times a second.
     void idle();
@@ -64,6 +67,9 @@ private:
     using Clock = std::chrono::steady_clock;
 
     void publish();
+    void note_run(const RunFacts& facts);
+    [[nodiscard]] std::unique_ptr<ClusterWatch> new_cluster_watch(const run::ClusterPart& part,
+                                                                  web::Controls* controls);
     void add_routes(web::Routes& routes);
     [[nodiscard]] web::Response picture();
     [[nodiscard]] std::shared_ptr<const std::string> body_of(
@@ -73,6 +79,7 @@ private:
     const bool quiet_;
     const std::string version_;
     const std::string name_;
+    const std::string node_;  ///< of a cluster; empty: the run is of none
     const Describe describe_;
     const std::chrono::milliseconds interval_;
     Clock::time_point published_;
@@ -92,7 +99,10 @@ private:
     web::TokenGuard guard_;
     std::optional<web::EventFeed> feed_;  ///< its thread, too, is made in listen()
     web::Api api_;
-    std::optional<web::Server> server_;  ///< goes first: its threads use the rest
+    /// Its thread, too, is made in listen(). Empty: this is no node.
+    std::function<std::unique_ptr<ClusterWatch>()> make_cluster_watch_;
+    std::unique_ptr<ClusterWatch> cluster_watch_;  ///< null: none of its cluster can be asked
+    std::optional<web::Server> server_;            ///< goes first: its threads use the rest
 };
 
 }  // namespace weir::serve

@@ -59,6 +59,52 @@ std::string utc_date(core::TimeNs now_ns) {
     return fmt::format("{:04}-{:02}-{:02}", fields.tm_year + 1900, fields.tm_mon + 1, fields.tm_mday);
 }
 
+/// The file with the last number that was used in a directory, locked for as long as this lives.
+class RunCounter {
+public:
+    explicit RunCounter(const std::filesystem::path& parent)
+        : path_(parent / counter_name), file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+        if (!file_.is_open()) fail("cannot open the run number");
+        while (::flock(file_.get(), LOCK_EX) != 0)
+            if (errno != EINTR) fail("cannot lock the run number");
+    }
+
+    /// 0: none was used.
+    [[nodiscard]] std::uint32_t last() const {
+        std::array<char, 64> text{};
+        const ssize_t length = ::pread(file_.get(), text.data(), text.size(), 0);
+        if (length < 0) fail("cannot read the run number");
+        // A power cut can leave a file that was created and never written: empty, or with zeros.
+        const bool written = length > 0 && text[0] != '\0';
+        return written ? parse_counter({text.data(), static_cast<std::size_t>(length)}, path_) : 0;
+    }
+
+    void set(std::uint32_t number) const {
+        const std::string text = fmt::format("{:010}\n", number);
+        const bool done = ::pwrite(file_.get(), text.data(), counter_bytes, 0) == static_cast<ssize_t>(counter_bytes) &&
+                          ::ftruncate(file_.get(), counter_bytes) == 0 && ::fsync(file_.get()) == 0;
+        if (!done) fail("cannot write the run number");
+    }
+
+private:
+    [[noreturn]] void fail(const char* what) const { throw core::RunError(write_error_text(what, path_, errno)); }
+
+    std::filesystem::path path_;
+    Descriptor file_;
+};
+
+/// Taken are also the names of runs whose number was lost, with the file or with a copied disk. Sets values.run.
+bool is_run_there(const std::filesystem::path& parent, const std::string& part, PathValues& values,
+                  std::uint32_t number) {
+    values.run = number;
+    const std::filesystem::path taken = parent / expand_path_template(part, values);
+    return is_there(taken) || is_there(hidden_path(taken));
+}
+
+std::filesystem::path here_if_empty(const std::filesystem::path& path) {
+    return path.empty() ? "." : path;
+}
+
 }  // namespace
 
 std::filesystem::path hidden_path(const std::filesystem::path& final_path) {
@@ -68,26 +114,16 @@ std::filesystem::path hidden_path(const std::filesystem::path& final_path) {
 }
 
 std::uint32_t next_run_number(const std::filesystem::path& parent, const std::function<bool(std::uint32_t)>& is_taken) {
-    const std::filesystem::path path = parent / counter_name;
-    const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-    const auto fail = [&](const char* what) { throw core::RunError(write_error_text(what, path, errno)); };
-    if (!file.is_open()) fail("cannot open the run number");
-    while (::flock(file.get(), LOCK_EX) != 0)
-        if (errno != EINTR) fail("cannot lock the run number");
-
-    std::array<char, 64> text{};
-    const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
-    if (length < 0) fail("cannot read the run number");
-    // A power cut can leave a file that was created and never written: empty, or with zeros.
-    const bool written = length > 0 && text[0] != '\0';
-    std::uint32_t number = written ? parse_counter({text.data(), static_cast<std::size_t>(length)}, path) + 1 : 1;
+    const RunCounter counter(parent);
+    std::uint32_t number = counter.last() + 1;
     while (is_taken && number < UINT32_MAX - 1 && is_taken(number)) ++number;
-
-    const std::string next = fmt::format("{:010}\n", number);
-    if (::pwrite(file.get(), next.data(), counter_bytes, 0) != static_cast<ssize_t>(counter_bytes))
-        fail("cannot write the run number");
-    if (::ftruncate(file.get(), counter_bytes) != 0 || ::fsync(file.get()) != 0) fail("cannot write the run number");
+    counter.set(number);
     return number;
+}
+
+void note_run_number(const std::filesystem::path& parent, std::uint32_t number) {
+    const RunCounter counter(parent);
+    if (number > counter.last()) counter.set(number);
 }
 
 void require_mount_point(const std::filesystem::path& directory) {
@@ -133,14 +169,14 @@ RunPath make_run_path(const std::string& path_template, const std::string& name,
     const std::filesystem::path parts(path_template);
     for (auto part = parts.begin(); part != parts.end(); ++part) {
         if (!result.run && has_placeholder(part->string(), "{run")) {
-            // Taken are also the names of runs whose number was lost, with the file or with a copied disk.
             const auto is_taken = [&](std::uint32_t number) {
-                values.run = number;
-                const std::filesystem::path taken = result.path / expand_path_template(part->string(), values);
-                return is_there(taken) || is_there(hidden_path(taken));
+                return is_run_there(result.path, part->string(), values, number);
             };
-            result.run = run ? *run : next_run_number(result.path.empty() ? "." : result.path, is_taken);
-            values.run = *result.run;
+            if (run)
+                note_run_number(here_if_empty(result.path), *run);
+            else
+                run = next_run_number(here_if_empty(result.path), is_taken);
+            result.run = values.run = *run;
         }
         result.path /= expand_path_template(part->string(), values);
         const auto ends = [&](auto next) { return next == parts.end() || next->empty(); };
@@ -152,6 +188,23 @@ RunPath make_run_path(const std::string& path_template, const std::string& name,
         if (error) throw core::RunError(write_error_text("cannot create directory", result.path, error.value()));
     }
     return result;
+}
+
+std::optional<std::uint32_t> coming_run_number(const std::string& path_template, const std::string& name,
+                                               core::TimeNs now_ns, const std::string& node) {
+    PathValues values{name, 0, utc_date(now_ns), node};
+    std::filesystem::path parent;
+    for (const std::filesystem::path& part : std::filesystem::path(path_template)) {
+        if (!has_placeholder(part.string(), "{run")) {
+            parent /= expand_path_template(part.string(), values);
+            continue;
+        }
+        std::uint32_t number =
+            is_there(here_if_empty(parent) / counter_name) ? RunCounter(here_if_empty(parent)).last() + 1 : 1;
+        while (number < UINT32_MAX - 1 && is_run_there(parent, part.string(), values, number)) ++number;
+        return number;
+    }
+    return std::nullopt;
 }
 
 }  // namespace weir::store

@@ -21,6 +21,9 @@ std::filesystem::path hidden_path(const std::filesystem::path& final_path);
 std::uint32_t next_run_number(const std::filesystem::path& parent,
                               const std::function<bool(std::uint32_t)>& is_taken = {});
 
+/// Later calls of next_run_number give numbers after this one. Throws as that does.
+void note_run_number(const std::filesystem::path& parent, std::uint32_t number);
+
 /// Throws core::RunError unless a file system is mounted exactly here: without it a run would silently go to the disk
 /// that the empty directory is on.
 void require_mount_point(const std::filesystem::path& directory);
@@ -45,9 +48,14 @@ struct RunPath {
 /// The path of the run that starts now: takes a run number from the directory that the component with {run} lies in,
 /// and creates directories whose names come from placeholders (a new {date} every day), and the one that the run lies
 /// in; others must exist. `now_ns` is UNIX time; {date} is its UTC day, 2026-10-03. `run`: the number that the run has
-/// already, at another place; no other is taken then. `node`: see PathValues. Throws core::UsageError or
-/// core::RunError.
+/// already, at another place; no other is taken then, and the directory's count goes on after it. `node`: see
+/// PathValues. Throws core::UsageError or core::RunError.
 RunPath make_run_path(const std::string& path_template, const std::string& name, core::TimeNs now_ns,
                       std::optional<std::uint32_t> run = {}, const std::string& node = {});
+
+/// The number that make_run_path() would take, without taking it. Nothing: the template has no {run}. Throws as that
+/// does.
+std::optional<std::uint32_t> coming_run_number(const std::string& path_template, const std::string& name,
+                                               core::TimeNs now_ns, const std::string& node = {});
 
 }  // namespace weir::store

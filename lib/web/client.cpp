@@ -157,7 +157,8 @@ std::string token_in(const std::string& file) {
     if ((status.st_mode & S_IROTH) != 0)
         throw core::UsageError(fmt::format("{} may be read by everybody; chmod o-r mends it", file));
     std::string token;
-    in >> token;
+    std::getline(in >> std::ws, token);
+    token.erase(token.find_last_not_of(" \t\r") + 1);
     if (token.empty()) throw core::UsageError(fmt::format("{} is empty", file));
     return token;
 }

@@ -675,7 +675,7 @@ class WatchTest(ClusterCase):
             started[name] = self.node(name, *(["--pace", "recorded"] if role == "readout" else []), capture=captures.get(name))
         live.wait_for(lambda: self.metrics(0).get("weir_cluster_blocks_given_out_total", 0) > 5, "blocks that it gave out")
         shown = json.loads(self.get(0, "/api/0.1/weir"))
-        self.assertEqual((shown["cluster"]["node"], shown["cluster"]["role"], shown["status"]["state"], shown["run"]), ("ma", "manager", "running", None))
+        self.assertEqual((shown["cluster"]["node"], shown["cluster"]["role"], shown["status"]["state"], shown["run"]["number"]), ("ma", "manager", "running", 1))
         self.assertIn("<html", self.get(0, "/"))
         self.end(started)
         self.assert_all_well(started)

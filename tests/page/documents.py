@@ -128,8 +128,21 @@ def manager():
     kept = {key: document[key] for key in ("api", "version", "host", "name", "time", "generation")}
     cluster = {**document["cluster"], "node": "ma", "role": "manager", "lost_blocks": {"builder_down": 0, "nothing_held": 0, "node_down": 0, "late": 0}}
     del cluster["builder"]
-    return {**kept, "status": {"state": "running", "mode": "run", "since_s": None, "error": ""}, "command": {"allowed": []}, "config": {}, "run": None, "runs": [],
-            "cluster": cluster}
+    return {**kept, "status": {"state": "running", "mode": "run", "since_s": None, "error": ""}, "command": {"allowed": []}, "config": {}, "runs": [],
+            "run": {"number": 7, "paths": [], "started": "2026-11-25T16:00:00Z", "seconds": 120.4, "stop_reason": ""}, "cluster": cluster}
+
+
+def all_nodes():
+    """/cluster of a builder: one node is not reached, one has lost something and waits."""
+    fine = {"reached": True, "state": "running", "error": "", "run": {"number": 7, "seconds": 120.4}, "rates": {"gbps": 1.25, "events_per_s": 12500}, "lost": {}}
+    return {
+        "name": "det", "state": "running", "run": 7, "age_s": 0.2, "rounds": 9, "allowed": ["start", "stop", "new_run", "abort"],
+        "nodes": [{**fine, "name": "ru0", "role": "readout", "lost": {"late": 3, "evicted": 1000}},
+                  {"name": "ru1", "role": "readout", "reached": False, "error": "http://<b>h</b>:9321 does not answer"},
+                  {**fine, "name": "bu0", "role": "builder"}],
+        "waits": [{"node": "ru0", "for": "bu0", "total_s": 12.5, "share": 0.314}, {"node": "bu0", "for": "ru0", "total_s": 0.1, "share": 0.01}],
+        "losses": [{"builder": "bu0", "readout": "ru1", "node_down": 1234, "not_held": 0, "late": 2}],
+        "command": {"command": "start", "accepted": "2026-11-25T16:00:00Z", "done": True, "message": "run 7, started on 3 nodes", "error": ""}}
 
 
 def readout():

@@ -52,6 +52,7 @@ class MockWeir:
         self.pixels, self.pixel_kind = picture(), "f32"
         self.commands, self.requests = [], []
         self.ended = False
+        self.cluster = None  # what /cluster says; None: there is none
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -122,6 +123,8 @@ class MockWeir:
             shown = self.document["picture"]
             self.answer(handler, self.pixels, "application/octet-stream", X_Weir_Type=self.pixel_kind, X_Weir_Width=shown["width"], X_Weir_Height=shown["height"],
                         X_Weir_Event=shown["event"], X_Weir_Generation=shown["generation"])
+        elif handler.path == "/cluster" and self.cluster is not None:
+            self.answer(handler, json.dumps(self.cluster).encode())
         elif handler.path == "/events":
             self.stream(handler)
         else:

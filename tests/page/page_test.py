@@ -284,6 +284,27 @@ class Commands(PageCase):
             time.sleep(0.02)
         self.assertEqual(len(self.mock.commands), number)
 
+    def test_all_nodes_of_a_cluster(self):
+        """What a node hears of the others, and commands for all of them."""
+        self.serve("builder")
+        self.assertTrue(self.page.evaluate("document.querySelector('#nodes').hidden"), "it does not say which node it is")
+        self.assertNotIn("/cluster", self.mock.requests)
+        self.mock.cluster = documents.all_nodes()
+        self.mock.show({**documents.made("builder"), "node": "bu0"})
+        self.page.wait("!document.querySelector('#nodes').hidden")
+        text = self.page.text("#nodes")
+        for words in ("2 of 3 nodes answer; running, run 7", "Start all: run 7, started on 3 nodes", "bu0 lacks parts of ru1: 1,234 node down, 0 not held, 2 late"):
+            self.assertIn(words, text)
+        rows = self.page.evaluate("[...document.querySelectorAll('#nodes tbody tr')].map((row) => [row.dataset.level, ...[...row.cells].map((cell) => cell.textContent)])")
+        self.assertEqual(rows[0], ["losing", "ru0", "readout", "running", "7", "2 min 0 s", "1.250", "12.5 k/s", "1,003", "bu0 31 %"])
+        self.assertEqual(rows[1][:4], ["lost", "ru1", "readout", "not reached: http://<b>h</b>:9321 does not answer"])
+        self.assertEqual(rows[2][-1], "", "a wait of 1 % is none")
+        self.page.click("#nodes [data-command=stop]")
+        self.give(self.mock.token)
+        self.wait_for_commands(1)
+        self.assertEqual(self.mock.commands[0], ("/cluster", "application/json", {"execute": "stop"}))
+        self.clean()
+
     def test_abort_asks_first(self):
         self.serve("running")
         self.page.evaluate(f"sessionStorage.setItem('weir-token', '{self.mock.token}')")

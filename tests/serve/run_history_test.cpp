@@ -10,8 +10,8 @@
 namespace weir::serve {
 namespace {
 
-run::Session::Result result_of(const std::string& failure) {
-    run::Session::Result result;
+run::ControlledRun::Result result_of(const std::string& failure) {
+    run::ControlledRun::Result result;
     result.status = failure.empty() ? 0 : 1;
     result.failure = failure;
     result.report = {{"seconds", 1.5},

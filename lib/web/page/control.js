@@ -23,13 +23,13 @@ export class Commands {
       html('p', {class: 'dim'}, 'It is what the file has that token_file names in the table [serve]. It is kept until this tab is closed.')], 'Use this token', () => {
       sessionStorage.setItem(stored, this.token.value.trim());
       this.token.value = '';
-      this.execute(this.wanted);
+      this.execute(...this.wanted);
     });
   }
 
   makeAbortDialog() {
     this.abortDialog = this.dialog('Abort the run?', [html('p', {}, 'Abort ends the run at once. Events that are still open, and those that wait for the disk, are not written. Stop ends it in order.')],
-      'Abort the run', () => this.execute('abort'));
+      'Abort the run', () => this.execute('abort', this.abortAt));
   }
 
   /** A dialog with a form; `done` is called when it is agreed to. */
@@ -75,30 +75,32 @@ export class Commands {
     if (!bad) this.timer = setTimeout(() => { this.said.hidden = true; }, said_ms);
   }
 
-  press(command) {
+  /** `at`: where the command goes, for all nodes of a cluster. */
+  press(command, at) {
+    this.abortAt = at;
     if (command === 'abort') this.abortDialog.showModal();
-    else this.execute(command);
+    else this.execute(command, at);
   }
 
-  askForToken(command, why) {
-    this.wanted = command;
+  askForToken(command, at, why) {
+    this.wanted = [command, at];
     setText(this.tokenWhy, why);
     this.tokenDialog.showModal();
   }
 
-  async execute(command) {
+  async execute(command, at = '/api/0.1/weir/command/execute') {
     const token = sessionStorage.getItem(stored);
-    if (!token) return this.askForToken(command, 'Whoever changes something shows the token.');
+    if (!token) return this.askForToken(command, at, 'Whoever changes something shows the token.');
     this.underWay = command;
     try {
       // Not as Authorization: that would displace the password of a proxy in front.
-      const answer = await fetch('/api/0.1/weir/command/execute', {
-        method: 'PUT', cache: 'no-store', headers: {'Content-Type': 'application/json', 'X-Weir-Token': token}, body: JSON.stringify({value: command}),
+      const answer = await fetch(at, {
+        method: 'PUT', cache: 'no-store', headers: {'Content-Type': 'application/json', 'X-Weir-Token': token}, body: JSON.stringify(at === '/cluster' ? {execute: command} : {value: command}),
       });
       const why = await this.reason(answer);
       if (answer.status === 401 || answer.status === 403) {
         sessionStorage.removeItem(stored);
-        this.askForToken(command, `The token was refused${why ? `: ${why}` : ''}.`);
+        this.askForToken(command, at, `The token was refused${why ? `: ${why}` : ''}.`);
       } else if (!answer.ok) {
         this.say(`${names[command] ?? command}: ${why || `refused, status ${answer.status}`}`, true);
       } else if (why) {

@@ -1,6 +1,7 @@
 // The page: gets the document, and has each part show it.
 
 import {Connection} from './connection.js';
+import {AllNodes} from './all_nodes.js';
 import {Charts} from './charts.js';
 import {Cluster} from './cluster.js';
 import {Commands} from './control.js';
@@ -17,7 +18,8 @@ const shortest_ms = 200;
 
 const history = new History();
 const overview = new Overview();
-const parts = [overview, new Findings(), new Charts(history), new Pipeline(), new Cluster(), new Sources(), new Picture(), new Runs(), new Commands()];
+const commands = new Commands();
+const parts = [overview, new Findings(), new Charts(history), new Pipeline(), new Cluster(), new AllNodes(commands), new Sources(), new Picture(), new Runs(), commands];
 
 let newest = null;
 let drawnMs = -Infinity;

@@ -80,7 +80,7 @@ function losing(document, where) {
 /** {level, headline, detail}; level is one of ok, losing, lost, unknown, idle. */
 export function judge(document) {
   const where = document.where ?? [];
-  if (!document.run) return idle(document);
+  if (!document.run || document.cluster?.role === 'manager') return idle(document);
   const now = losing(document, where);
   if (now) return now;
   const unknown = where.filter((place) => place.packets === null || place.packets === undefined);

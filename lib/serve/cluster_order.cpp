@@ -1,0 +1,245 @@
+#include "serve/cluster_order.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/printable.hpp"
+#include "serve/node_summary.hpp"
+
+namespace weir::serve {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using config::NodeRole;
+using nlohmann::json;
+
+constexpr std::array orders{Command::start, Command::stop, Command::new_run, Command::abort};
+
+bool is_in(const Colleagues::Answer& answer, State state) {
+    return text_at(answer.summary, "/state") == name_of(state);
+}
+
+/// "; builder1: no space left"
+void add(std::string& text, const std::string& more) {
+    text += (text.empty() ? "" : "; ") + more;
+}
+
+std::string error_of(const Colleagues::Answer& answer) {
+    return core::printable(text_at(answer.summary, "/error"));
+}
+
+std::uint32_t next_run_of(const Colleagues::Answer& answer) {
+    constexpr double most = UINT32_MAX - 2;
+    return static_cast<std::uint32_t>(std::clamp(number_at(answer.summary, "/next_run"), 0.0, most));
+}
+
+/// Who has lost something, or cannot say whether anything is lost; else that nothing is. Who only manages has no
+/// account, and a builder, which has a share of the events, can only say what its own lack.
+std::string verdict_of(const std::vector<Colleagues::Node>& nodes, const std::vector<Colleagues::Answer>& answers,
+                       const std::vector<bool>& ran) {
+    std::string doubts;
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+        if (!ran[node] || nodes[node].role == NodeRole::manager) continue;
+        const std::string error = core::printable(text_at(answers[node].summary, "/last_run/error"));
+        if (!error.empty()) add(doubts, fmt::format("{} failed: {}", nodes[node].name, error));
+        const std::string lossless = core::printable(text_at(answers[node].summary, "/last_run/lossless"));
+        const bool is_share = nodes[node].role == NodeRole::builder && lossless == "unknown";
+        if (lossless != "yes" && !is_share) add(doubts, fmt::format("{} lossless {}", nodes[node].name, lossless));
+        if (const double incomplete = number_at(answers[node].summary, "/last_run/incomplete");
+            nodes[node].role == NodeRole::builder && incomplete > 0)
+            add(doubts, fmt::format("{} has {:.0f} incomplete events", nodes[node].name, incomplete));
+    }
+    return doubts.empty() ? "all lossless" : doubts;
+}
+
+}  // namespace
+
+std::span<const Command> cluster_commands() noexcept {
+    return orders;
+}
+
+std::string ClusterOrders::carry_out(const ClusterOrder& order) {
+    switch (order.command) {
+        case Command::start:
+            return start(order);
+        case Command::stop:
+            return stop();
+        case Command::new_run: {
+            const std::string ended = stop();
+            return ended + "; " + start(order);
+        }
+        case Command::abort:
+            return abort();
+        default:
+            throw core::RunError(fmt::format("{} is not for a cluster", name_of(order.command)));
+    }
+}
+
+ClusterOrders::Answers ClusterOrders::ask() {
+    Answers answers = colleagues_.ask();
+    if (options_.heard) options_.heard(answers);
+    return answers;
+}
+
+void ClusterOrders::pause() const {
+    if (is_given_up_()) throw core::RunError("given up, because somebody asked for something else");
+    std::this_thread::sleep_for(options_.pause);
+}
+
+/// Empty, or what the node says against it.
+std::string ClusterOrders::tell(std::size_t node, std::span<const web::Controls::Value> values, Command command) {
+    const web::Controls::Outcome outcome = colleagues_.tell(node, values, name_of(command));
+    if (outcome.status < 300) return {};
+    return fmt::format("{}: {}", name(node),
+                       outcome.message.empty() ? fmt::format("HTTP status {}", outcome.status) : outcome.message);
+}
+
+/// Who can begin a run now. Throws core::RunError if that is not all of those that are wanted.
+std::vector<std::size_t> ClusterOrders::taking_part(const ClusterOrder& order, const Answers& answers) const {
+    const auto& nodes = colleagues_.nodes();
+    for (const std::string& left_out : order.without)
+        if (std::ranges::find(nodes, left_out, &Colleagues::Node::name) == nodes.end())
+            throw core::RunError(fmt::format("there is no node {}", left_out));
+    std::vector<std::size_t> found;
+    std::string missing;
+    std::array<std::size_t, 3> of_role{};
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+        if (std::ranges::find(order.without, nodes[node].name) != order.without.end()) continue;
+        const Colleagues::Answer& answer = answers[node];
+        if (answer.summary.is_null())
+            add(missing, fmt::format("{} is not reached ({})", nodes[node].name, answer.error));
+        else if (text_at(answer.summary, "/mode") != "serve")
+            add(missing, fmt::format("{} is not run by weir serve", nodes[node].name));
+        else if (!is_in(answer, State::idle))
+            add(missing, fmt::format("{} is {}", nodes[node].name, core::printable(text_at(answer.summary, "/state"))));
+        found.push_back(node);
+        ++of_role[static_cast<std::size_t>(nodes[node].role)];
+    }
+    if (!missing.empty()) throw core::RunError("nothing was started: " + missing);
+    for (const NodeRole role : {NodeRole::readout, NodeRole::builder})
+        if (of_role[static_cast<std::size_t>(role)] == 0)
+            throw core::RunError(fmt::format("nothing was started: there would be no {}",
+                                             role == NodeRole::readout ? "readout node" : "builder"));
+    return found;
+}
+
+std::string ClusterOrders::start(const ClusterOrder& order) {
+    const Answers answers = ask();
+    const std::vector<std::size_t> nodes = taking_part(order, answers);
+    std::uint32_t number = 1;
+    for (const std::size_t node : nodes) number = std::max(number, next_run_of(answers[node]));
+    std::vector<web::Controls::Value> values{{"config/run_number", number}};
+    if (!order.comment.empty()) values.emplace_back("config/comment", order.comment);
+    std::string refused;
+    std::vector<std::size_t> told;
+    for (const std::size_t node : nodes) {
+        if (const std::string why = tell(node, values, Command::start); why.empty())
+            told.push_back(node);
+        else
+            add(refused, why);
+    }
+    try {
+        if (!refused.empty()) throw core::RunError(refused);
+        await_running(nodes, number);
+    } catch (const core::RunError& error) {
+        undo_start(told);
+        throw core::RunError(fmt::format("run {} was not started: {}", number, error.what()));
+    }
+    return fmt::format("run {}, started on {} nodes", number, nodes.size());
+}
+
+/// Throws core::RunError if one of them cannot begin.
+void ClusterOrders::await_running(const std::vector<std::size_t>& nodes, std::uint32_t number) {
+    const auto end = Clock::now() + options_.start_wait;
+    while (true) {
+        const Answers answers = ask();
+        std::string waited_for;
+        for (const std::size_t node : nodes) {
+            const Colleagues::Answer& answer = answers[node];
+            if (is_in(answer, State::idle) && !error_of(answer).empty())
+                throw core::RunError(fmt::format("{}: {}", name(node), error_of(answer)));
+            const bool runs = is_in(answer, State::running) && number_at(answer.summary, "/run/number") == number;
+            if (!runs) add(waited_for, name(node));
+        }
+        if (waited_for.empty()) return;
+        if (Clock::now() >= end)
+            throw core::RunError(
+                fmt::format("after {} s these do not run: {}",
+                            std::chrono::duration_cast<std::chrono::seconds>(options_.start_wait).count(), waited_for));
+        pause();
+    }
+}
+
+/// Without those that did not begin there is no run: nothing of it is kept waiting.
+void ClusterOrders::undo_start(const std::vector<std::size_t>& nodes) {
+    for (const std::size_t node : nodes) static_cast<void>(colleagues_.tell(node, {}, name_of(Command::abort)));
+}
+
+std::string ClusterOrders::stop() {
+    const auto& nodes = colleagues_.nodes();
+    Answers answers = ask();
+    std::vector<bool> ran(nodes.size());
+    std::vector<bool> told(nodes.size());
+    std::string trouble;
+    double number = 0;
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+        ran[node] = !answers[node].summary.is_null() && !is_in(answers[node], State::idle);
+        if (ran[node]) number = std::max(number, number_at(answers[node].summary, "/run/number"));
+        if (answers[node].summary.is_null())
+            add(trouble, fmt::format("{} is not reached ({})", name(node), answers[node].error));
+    }
+    if (std::ranges::find(ran, true) == ran.end())
+        throw core::RunError("no node is in a run" + (trouble.empty() ? trouble : "; " + trouble));
+    std::optional<Clock::time_point> others_by;
+    while (true) {
+        bool readouts_run = false;
+        bool others_run = false;
+        const bool all = others_by && Clock::now() >= *others_by;
+        for (std::size_t node = 0; node < nodes.size(); ++node) {
+            if (!ran[node] || is_in(answers[node], State::idle)) continue;
+            const bool is_readout = nodes[node].role == NodeRole::readout;
+            (is_readout ? readouts_run : others_run) = true;
+            if ((!is_readout && !all) || told[node] || !is_in(answers[node], State::running)) continue;
+            told[node] = true;
+            if (const std::string why = tell(node, {}, Command::stop); !why.empty()) add(trouble, why);
+        }
+        if (!readouts_run && !others_run) break;
+        if (!readouts_run && !others_by) others_by = Clock::now() + options_.end_wait;
+        pause();
+        answers = ask();
+    }
+    const std::string text = fmt::format("run {:.0f} ended: {}", number, verdict_of(nodes, answers, ran));
+    if (!trouble.empty()) throw core::RunError(text + "; " + trouble);
+    return text;
+}
+
+std::string ClusterOrders::abort() {
+    const auto& nodes = colleagues_.nodes();
+    std::string trouble;
+    std::size_t count = 0;
+    Answers answers = ask();
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+        if (answers[node].summary.is_null())
+            add(trouble, fmt::format("{} is not reached ({})", name(node), answers[node].error));
+        if (answers[node].summary.is_null() || is_in(answers[node], State::idle)) continue;
+        ++count;
+        if (const std::string why = tell(node, {}, Command::abort); !why.empty()) add(trouble, why);
+    }
+    const auto runs = [](const Colleagues::Answer& answer) {
+        return !answer.summary.is_null() && !is_in(answer, State::idle);
+    };
+    const auto end = Clock::now() + options_.start_wait;
+    while (count > 0 && std::ranges::any_of(answers, runs) && Clock::now() < end) {
+        std::this_thread::sleep_for(options_.pause);
+        answers = ask();
+    }
+    if (!trouble.empty()) throw core::RunError(trouble);
+    return count == 0 ? "no node was in a run" : fmt::format("given up on {} nodes", count);
+}
+
+}  // namespace weir::serve

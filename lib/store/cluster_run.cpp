@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <span>
 #include <utility>
 
 #include "core/error.hpp"
+#include "store/builder_name.hpp"
 #include "store/file.hpp"
 #include "store/json_members.hpp"
 #include "store/manifest.hpp"
@@ -38,25 +38,6 @@ RunState state_of(const RunReader& run) {
     if (run.closed()) return run.manifest().contains(interrupted_key) ? RunState::interrupted : RunState::closed;
     if (run.being_written()) return RunState::being_written;
     return is_there(run.path() / manifest_name) ? RunState::damaged : RunState::left;
-}
-
-/// ".bu1.part" → "bu1"; the same of the last part of a path
-std::string final_name_of(const std::filesystem::path& path) {
-    constexpr std::string_view ending = ".part";
-    const std::string name = path.filename().string();
-    if (!name.starts_with('.') || !name.ends_with(ending) || name.size() <= 1 + ending.size()) return path.string();
-    return (path.parent_path() / name.substr(1, name.size() - 1 - ending.size())).string();
-}
-
-/// `word` is in `text`, and neither a letter nor a digit beside it.
-bool has_word(std::string_view text, std::string_view word) {
-    if (word.empty()) return false;
-    const auto ends_word = [&](std::size_t at) {
-        return at >= text.size() || std::isalnum(static_cast<unsigned char>(text[at])) == 0;
-    };
-    for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1))
-        if ((at == 0 || ends_word(at - 1)) && ends_word(at + word.size())) return true;
-    return false;
 }
 
 bool looks_like_a_run(const std::filesystem::path& folder) {
@@ -254,11 +235,7 @@ private:
     /// A run that was not closed does not say whose it is: the name of its directory does, where {node} was part of the
     /// path, or a folder of the node's; or the report of its builder, if there is one. Empty: nobody knows.
     std::string guess_builder(const ClusterRun::Run& run) const {
-        std::string best;
-        for (const ClusterNodeName& node : nodes_)
-            if (node.role == "builder" && node.name.size() > best.size() &&
-                has_word(final_name_of(run.name), node.name))
-                best = node.name;
+        std::string best = builder_in_name(nodes_, run.name);
         if (!best.empty()) return best;
         for (const ReportFile& report : reports_)
             if (is_report_of(report, run)) return report.account.node;

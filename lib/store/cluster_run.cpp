@@ -97,7 +97,8 @@ private:
     void add_folder(const std::filesystem::path& path) {
         const std::string name = name_of(path);
         if (is_there(path / "master.h5")) {
-            found_.notes.push_back(fmt::format("{} is a run as HDF5 files, which is not read here", name));
+            found_.notes.push_back(fmt::format(
+                "{} is a run as HDF5 files, which is not read here; weir export --virtual joins them", name));
             return;
         }
         std::optional<RunReader> run;

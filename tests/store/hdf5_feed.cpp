@@ -17,6 +17,8 @@
 #include "reduce/sparse/sparse_piece.hpp"
 #include "store/block_writer.hpp"
 #include "store/hdf5/nexus.hpp"
+#include "store/hdf5/recovery.hpp"
+#include "store/hdf5/virtual_master.hpp"
 #include "store/hdf5/writer.hpp"
 
 namespace weir::store::test {
@@ -45,6 +47,13 @@ struct Task {
     bool nexus = false;
     bool nexus_gapless = false;  ///< without the gap between modules
     bool sparse = false;         ///< f32: only values above 899.5 are kept, as CSR pieces
+    // Of a cluster: builder `builder` of so many, bu0 …, which take blocks of events in turn.
+    std::uint64_t builders = 0;
+    std::uint64_t builder = 0;
+    std::uint64_t block = 16;
+    std::uint64_t workers = 1;  ///< each is three events behind the one before
+    bool recover = false;       ///< closes what a killed run has left
+    std::string join;           ///< this folder's runs become one file at `path`
     hdf5::Writer::Config config;
 };
 
@@ -241,7 +250,67 @@ bool* flag_of(Task& task, std::string_view key) {
            : key == "nexus"         ? &task.nexus
            : key == "nexus_gapless" ? &task.nexus_gapless
            : key == "sparse"        ? &task.sparse
+           : key == "recover"       ? &task.recover
                                     : nullptr;
+}
+
+std::uint64_t* number_of(Task& task, std::string_view key) {
+    return key == "builders"  ? &task.builders
+           : key == "builder" ? &task.builder
+           : key == "block"   ? &task.block
+           : key == "workers" ? &task.workers
+                              : nullptr;
+}
+
+nlohmann::json nodes_of(const Task& task) {
+    nlohmann::json nodes{{{"name", "ru0"}, {"role", "readout"}}};
+    for (std::uint64_t i = 0; i < task.builders; ++i)
+        nodes.push_back({{"name", fmt::format("bu{}", i)}, {"role", "builder"}});
+    return nodes;
+}
+
+/// What the builder says of its cluster when it closes.
+nlohmann::json account_of(const Task& task) {
+    return {{"node", fmt::format("bu{}", task.builder)},
+            {"role", "builder"},
+            {"block", task.block},
+            {"lives", 1},
+            {"nodes", nodes_of(task)}};
+}
+
+/// Whose a block is: in turn, but for some.
+std::uint64_t builder_of(const Task& task, std::uint64_t event) {
+    const std::uint64_t block = event / task.block;
+    return (block + block / 5 + block / 7) % task.builders;
+}
+
+/// The events of the run, in the order in which they are written.
+std::vector<std::uint64_t> events_of(const Task& task) {
+    std::vector<std::uint64_t> events;
+    for (std::uint64_t number = 0; number < task.events; ++number)
+        if (task.builders == 0 || builder_of(task, number) == task.builder) events.push_back(number);
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> written;
+    for (std::uint64_t i = 0; i < events.size(); ++i) written.emplace_back(i + 3 * (i % task.workers), events[i]);
+    std::ranges::stable_sort(written, {}, &std::pair<std::uint64_t, std::uint64_t>::first);
+    std::ranges::transform(written, events.begin(), &std::pair<std::uint64_t, std::uint64_t>::second);
+    return events;
+}
+
+/// Configuration and payload, as a run says of itself when it starts.
+nlohmann::json start_of(const Task& task) {
+    nlohmann::json start{{"config", {{"stream", {{{"format", task.content == "bytes" ? "ejfat" : "jungfrau"}}}}}}};
+    if (task.content != "received" && task.content != "bytes")
+        start["payload"] = {{"content", "pixels"},
+                            {"type", task.content},
+                            {"unit", "photon"},
+                            {"columns", task.columns},
+                            {"photon_kev", 12.4}};
+    if (task.builders > 0) {
+        start["config"]["cluster"] = {{"block", task.block}};
+        start["config"]["node"] = nodes_of(task);
+    }
+    if (task.sparse) start["config"]["reduce"][0]["kind"] = "sparse";
+    return start;
 }
 
 Task task_of(const std::vector<std::string>& args) {
@@ -278,20 +347,16 @@ Task task_of(const std::vector<std::string>& args) {
             task.file_limit = number();
         else if (key == "cut_event")
             task.cut_event = number();
+        else if (std::uint64_t* const count = number_of(task, key); count != nullptr)
+            *count = number();
+        else if (key == "join")
+            task.join = value;
         else if (bool* const flag = flag_of(task, key); flag != nullptr)
             *flag = true;
         else
             throw core::UsageError("what is " + arg + "?");
     }
-    nlohmann::json start{{"config", {{"stream", {{{"format", task.content == "bytes" ? "ejfat" : "jungfrau"}}}}}}};
-    if (task.content != "received" && task.content != "bytes")
-        start["payload"] = {{"content", "pixels"},
-                            {"type", task.content},
-                            {"unit", "photon"},
-                            {"columns", task.columns},
-                            {"photon_kev", 12.4}};
-    if (task.sparse) start["config"]["reduce"][0]["kind"] = "sparse";
-    task.config.start_json = start.dump();
+    task.config.start_json = start_of(task).dump();
     task.config.name = "fed";
     if (task.nexus)
         task.config.nexus = {"a title",
@@ -318,7 +383,24 @@ void say(const std::string& line) {
     std::fflush(stdout);
 }
 
+/// The builders' runs in a folder as one file.
+int join(const Task& task) {
+    const hdf5::BuilderFiles found = hdf5::find_builder_files(task.join);
+    const hdf5::MergedEvents events = hdf5::merge_events(found);
+    hdf5::write_virtual_master(task.config.path, task.config.path, found, events);
+    for (const std::string& note : found.notes) say(note);
+    for (const std::string& builder : found.without_run) say(fmt::format("no run of {}", builder));
+    say(fmt::format("joined {} copies {}", events.places.size(), events.copies));
+    return 0;
+}
+
 int run(const Task& task) {
+    if (!task.join.empty()) return join(task);
+    if (task.recover) {
+        const std::optional<Recovered> recovered = hdf5::recover_run(task.config.path, {});
+        say(recovered ? "recovered" : "not recovered");
+        return 0;
+    }
     if (task.file_limit > 0) {
         ::signal(SIGXFSZ, SIG_IGN);
         const rlimit limit{task.file_limit, task.file_limit};
@@ -327,7 +409,7 @@ int run(const Task& task) {
     hdf5::Writer sink(task.config);
     try {
         Worker worker(task, sink);
-        for (std::uint64_t number = 0; number < task.events; ++number) {
+        for (const std::uint64_t number : events_of(task)) {
             worker.put(number);
             if (task.pause_ms > 0) {
                 worker.flush();
@@ -356,7 +438,9 @@ int run(const Task& task) {
     say(fmt::format("events {} synced {} bytes {} segments {}", stats.events, stats.synced_events, stats.bytes,
                     stats.segments));
     try {
-        sink.close({{"ledger", {{"events", {{"written", stats.events}}}}}});
+        nlohmann::json members{{"ledger", {{"events", {{"written", stats.events}}}}}};
+        if (task.builders > 0) members["cluster"] = account_of(task);
+        sink.close(members);
         say(fmt::format("closed {}", sink.path().string()));
     } catch (const core::RunError& error) {
         say(fmt::format("not closed: {}", error.what()));

@@ -2,6 +2,7 @@
 """The HDF5 files of a run, opened by others: h5py, h5dump. What has to be in them follows from what hdf5_feed was told."""
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -336,6 +337,104 @@ class Nxmx(Hdf5Case):
             for field in ("definition", "sample", "source", "instrument/name", "instrument/beam/total_flux", "instrument/detector/distance",
                           "instrument/detector/sensor_material", "instrument/detector/module_0/fast_pixel_direction"):
                 self.assertNotIn(field, entry)
+
+
+class Joined(Hdf5Case):
+    """The runs of a cluster's builders as one file."""
+
+    def builders(self, builders=3, status=0, **task):
+        """The file, of the runs of so many builders, which share the events of `task`."""
+        self.path("all").mkdir(exist_ok=True)
+        for builder in range(builders):
+            self.feed(f"all/bu{builder}", builders=builders, builder=builder, **task)
+        return self.join(status)
+
+    def join(self, status=0):
+        done = subprocess.run([FEED, f"path={self.path('all/cluster.h5')}", f"join={self.path('all')}"], capture_output=True, text=True, timeout=100)
+        self.assertEqual((done.returncode, done.stderr), (status, ""), done.stdout)
+        self.said = done.stdout
+        return self.path("all/cluster.h5")
+
+    def test_images_in_the_order_of_their_numbers(self):
+        task = {"content": "received", "events": 60, "rows": 64, "block": 4, "missing_every": 7, "events_per_file": 9, "pieces": "bitshuffle-lz4", "workers": 3}
+        with h5py.File(self.builders(**task)) as file:
+            self.check_images(file, task, range(60))
+            self.check_tables(file, task, range(60))
+            self.assertTrue(file["/entry/data/data"].is_virtual)
+            self.assertTrue(file["/entry/sources/header"].is_virtual)
+            self.assertFalse(file["/entry/events/complete"].is_virtual)  # mapping it would take more room than the values
+            self.assertEqual(file["/entry/data/data"].fillvalue, 65535)
+            numpy.testing.assert_array_equal(file["/entry/data/data"][17:43:5, 3:120, 1000], [image(task, n)[3:120, 1000] for n in range(17, 43, 5)])
+        self.assertIn("joined 60 copies 0", self.said)
+
+    def test_energies_of_every_type_with_all_that_nxmx_has(self):
+        for content in ("f32", "i16", "u16"):
+            with self.subTest(content):
+                task = {"content": content, "events": 20, "rows": 64, "block": 3, "nexus": "yes"}
+                shutil.rmtree(self.path("all"), ignore_errors=True)
+                master = self.builders(**task)
+                with h5py.File(master) as file, h5py.File(self.path("all/bu0/master.h5")) as one:
+                    self.check_images(file, task, range(20))
+                    self.assertTrue(file["/entry/events/first_ns"].is_virtual)
+                    self.assertEqual(text(file["/entry/definition"]), "NXmx")
+                    self.assertEqual(text(file["/entry/data/data"].attrs["units"]), "photon")
+                    self.check_nothing_is_left_out(file, one)
+
+    def check_nothing_is_left_out(self, file, one):
+        """Of the master of one run; what each run says of itself is in a group of its own."""
+        names, attributes = [], {}
+        one.visititems(lambda name, thing: (names.append(name), attributes.update({name: set(thing.attrs)})) and None)
+        own = {name for name in names if name.startswith("entry/weir/") and name != "entry/weir/start"}
+        self.assertEqual([name for name in names if name not in file and name not in own], [])
+        for name in own:
+            self.assertIn(name.replace("entry/weir", "entry/weir/runs/000000"), file)
+        for name in set(names) - own:
+            self.assertLessEqual(attributes[name], set(file[name].attrs), name)
+            if isinstance(one[name], h5py.Dataset):
+                self.assertEqual((one[name].dtype, one[name].shape[1:]), (file[name].dtype, file[name].shape[1:]), name)
+
+    def test_bytes_that_are_no_image(self):
+        task = {"content": "bytes", "events": 30, "block": 4, "workers": 2}
+        with h5py.File(self.builders(**task)) as file:
+            entry = file["entry"]
+            payload, of = entry["data/payload"], entry["sources"]
+            self.assertEqual(list(entry["events/number"][:]), [1000 + n for n in range(30)])
+            for event in range(30):
+                for source in range(2):
+                    size = (event * 7919 + source * 104729) % 100000
+                    first, count = of["payload_offset"][event, source], of["payload_bytes"][event, source]
+                    self.assertEqual(count, size)
+                    numpy.testing.assert_array_equal(payload[first:first + count], values(event + source, 0, size).astype("u1"))
+
+    def test_a_run_that_was_interrupted_gives_what_was_flushed(self):
+        task = {"content": "received", "events": 30, "rows": 64, "block": 4, "builders": 2}
+        self.path("all").mkdir()
+        self.feed("all/bu0", builder=0, **task)
+        process, _ = self.start("all/bu1", builder=1, hang="yes", pause_ms=20, **task)
+        for line in process.stdout:
+            if line.startswith("written 5 "):
+                break
+        self.join(status=1)
+        self.assertIn("/.bu1.part is not finished: it is being written", self.said)
+        process.kill()
+        process.wait()
+        self.join(status=1)
+        self.assertIn("/.bu1.part is not finished: its builder was ended by force", self.said)
+        self.feed("all/bu1", recover="yes")
+        with h5py.File(self.join()) as file:
+            numbers = [int(number) - 1000 for number in file["/entry/events/number"]]
+            self.assertEqual(numbers, sorted(numbers))
+            self.assertGreater(len(numbers), 15)
+            self.check_images(file, task, numbers)
+        self.assertIn("bu1 was interrupted", self.said)
+
+    def test_a_file_that_is_gone_later_reads_as_missing(self):
+        task = {"content": "received", "events": 16, "rows": 64, "block": 4}
+        master = self.builders(builders=2, **task)
+        shutil.rmtree(self.path("all/bu1"))
+        with h5py.File(master) as file:
+            numpy.testing.assert_array_equal(file["/entry/data/data"][0], image(task, 0))
+            self.assertTrue((file["/entry/data/data"][4] == 65535).all())
 
 
 class Running(Hdf5Case):

@@ -90,12 +90,12 @@ void throw_library_error(const std::string& what, const std::filesystem::path& p
 }
 
 Handle Library::own(hid_t result, Handle::Close close) const {
-    if (result < 0) throw_library_error("cannot write", path_);
+    if (result < 0) throw_library_error(trouble_, path_);
     return {result, close};
 }
 
 void Library::check(herr_t result) const {
-    if (result < 0) throw_library_error("cannot write", path_);
+    if (result < 0) throw_library_error(trouble_, path_);
 }
 
 Handle Library::text_type(std::size_t bytes) const {

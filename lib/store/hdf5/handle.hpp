@@ -57,7 +57,9 @@ private:
 /// For what a file is needed for; every call throws core::RunError that names the file.
 class Library {
 public:
-    explicit Library(std::filesystem::path path) : path_(std::move(path)) {}
+    /// `trouble`: how an error begins.
+    explicit Library(std::filesystem::path path, const char* trouble = "cannot write")
+        : path_(std::move(path)), trouble_(trouble) {}
     [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
     /// `result` of a call that gives a handle, owned.
@@ -80,6 +82,7 @@ public:
 private:
     [[nodiscard]] Handle text_type(std::size_t bytes) const;
     std::filesystem::path path_;
+    const char* trouble_;
 };
 
 }  // namespace weir::store::hdf5

@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/say.hpp"
 #include "export_target.hpp"
+#include "export_virtual.hpp"
 #include "options/text.hpp"
 #include "options_common.hpp"
 #include "output_file.hpp"
@@ -71,7 +72,9 @@ event.
         those of the packet that came first. Not of a run that keeps pixels instead of what was received
   pcapng  the same with comments, for Wireshark: each event says on its first packet whether it is complete and why not,
         each port what it received and lost. A name that ends in .zst is compressed
-  hdf5  a folder of HDF5 files in NeXus layout, as the hdf5 sink writes them (docs/reference/HDF5.md)
+  hdf5  a folder of HDF5 files in NeXus layout, as the hdf5 sink writes them (docs/reference/HDF5.md). With --virtual PATH
+        is a folder in which the builders of a cluster have such files already, and what is written is one file that
+        shows all of them as one run, without a copy of the data
   mdf   the events inside multi-event packets (the reducer "mfp"), one MDF event of raw banks for each, as LHCb's tools
         read them (docs/reference/reduce/mfp.md)
 
@@ -87,6 +90,7 @@ examples:
   weir export run7 --to pcapng --events 100-199 --out some.pcapng
   weir export run7 --to hdf5 --codec bitshuffle-lz4 --out run7-hdf5     h5py opens run7-hdf5/master.h5
   weir export run7 --to hdf5 --definition NXmx --nexus sample=lysozyme --nexus distance_mm=150 --nexus ...
+  weir export run7 --to hdf5 --virtual                     run7/bu0-h5, run7/bu1-h5, ...: h5py opens run7/cluster.h5
   weir export run7 --to mdf --complete --out run7.mdf
 
 exit status: 0, 1 when something asked for could not be exported, 2 bad usage
@@ -167,6 +171,7 @@ po::options_description described() {
         ("packet-bytes", po::value<std::uint32_t>()->value_name("N")->default_value(8192), "pcap, pcapng: payload of a packet where the format does not fix it")
         ("codec", po::value<std::string>()->value_name("C"), "hdf5: raw, zstd, lz4, bitshuffle-lz4 or bitshuffle-zstd. Default: as the run's reducers compressed")
         ("nexus", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"), "hdf5: what weir cannot know of the experiment, as in the sink's nexus table; can be repeated. Default: as the run's own hdf5 sink had it")
+        ("virtual", "hdf5: one file over the HDF5 files of a cluster's builders in the folder PATH: all events, none copied. Default of --out: PATH/cluster.h5")
         ("definition", po::value<std::string>()->value_name("D"), "hdf5: NXmx; refused if anything is missing that this application definition requires")
         ("max-event", po::value<std::string>()->value_name("SIZE")->default_value("2GiB"), "an event that is larger, its missing bytes included where they are filled in, is left out and said")
         ("quiet", "no progress line and no summary")
@@ -182,9 +187,9 @@ bool makes_packets(std::string_view to) {
 /// Options of one format given with another would be ignored.
 void refuse_options_of_others(const po::variables_map& given, const std::string& to) {
     const std::pair<const char*, const char*> owned[] = {
-        {"dtype", "npy"},         {"shape", "npy"},       {"fill", "npy"},
-        {"split-sources", "npy"}, {"concatenate", "raw"}, {"packet-bytes", "pcap"},
-        {"codec", "hdf5"},        {"nexus", "hdf5"},      {"definition", "hdf5"}};
+        {"dtype", "npy"},       {"shape", "npy"},         {"fill", "npy"},   {"split-sources", "npy"},
+        {"concatenate", "raw"}, {"packet-bytes", "pcap"}, {"codec", "hdf5"}, {"nexus", "hdf5"},
+        {"definition", "hdf5"}, {"virtual", "hdf5"}};
     for (const auto& [name, owner] : owned)
         if (given.count(name) > 0 && !given[name].defaulted() && to != owner &&
             !(makes_packets(to) && makes_packets(owner)))
@@ -192,6 +197,14 @@ void refuse_options_of_others(const po::variables_map& given, const std::string&
     if ((makes_packets(to) || to == "mdf") && given.count("source") > 0)
         throw core::UsageError(
             "export: --source goes with --to npy, raw and hdf5: events of one source would not be the same");
+}
+
+/// The files are there already, and all of them are shown.
+void refuse_options_beside_virtual(const po::variables_map& given) {
+    for (const char* name : {"events", "event", "complete", "source", "codec", "nexus", "definition", "max-event"})
+        if (given.count(name) > 0 && !given[name].defaulted())
+            throw core::UsageError(
+                fmt::format("export: --{} does not go with --virtual, which shows files as they are", name));
 }
 
 ExportOptions options_of(const po::variables_map& given, const RunReader& run, const std::string& to) {
@@ -357,6 +370,11 @@ int export_command(const std::vector<std::string>& args) {
     const std::string to = given["to"].as<std::string>();
     const Format& format = format_named(to);
     refuse_options_of_others(given, to);
+    if (given.count("virtual") > 0) {
+        refuse_options_beside_virtual(given);
+        return export_virtual(given["path"].as<std::string>(),
+                              given.count("out") > 0 ? given["out"].as<std::string>() : "", given.count("quiet") > 0);
+    }
     const Selection selection = selection_of(given);
 
     const RunReader run = store::open_run(given["path"].as<std::string>());

@@ -424,6 +424,21 @@ class ManyNodesTest(ClusterCase):
         for name in builders:
             self.assertGreater(nodes[name].report["events"]["written"], 0, name)
             self.check_hdf5(name)
+        self.check_joined(expected)
+
+    def check_joined(self, expected):
+        """One file over those of all builders has every event."""
+        done = subprocess.run([live.Weir.program, "export", ".", "--to", "hdf5", "--virtual"], cwd=self.folder, capture_output=True, text=True,
+                              timeout=live.PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("600 events of 3 runs in ./cluster.h5", done.stdout + done.stderr)
+        try:
+            import h5py
+        except ImportError:
+            return
+        with h5py.File(self.folder / "cluster.h5") as run:
+            self.assertEqual(run["/entry/events/number"][()].tolist(), sorted(expected))
+            self.assertEqual(run["/entry/data/payload"].shape[0], run["/entry/sources/payload_bytes"][()].sum())
 
     def check_hdf5(self, builder):
         """The files of the second sink have the events of the first one."""

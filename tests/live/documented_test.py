@@ -50,6 +50,8 @@ NOT_RUN = [
     ("docs/guides/STREAMING.md", r"weir receive", "needs another host; stream_test.py has one"),
     ("docs/guides/CLUSTER.md", r"weir (run|replay)", "needs many nodes; cluster_test.py has them"),
     ("docs/guides/INSPECT.md", r"weir inspect folder", "needs the runs of many nodes; cluster_test.py and scripts/cluster-demo make them"),
+    ("docs/guides/EXPORT.md", r"weir export .*--virtual", "needs the HDF5 files of many nodes; cluster_test.py has them"),
+    ("docs/reference/HDF5.md", r"weir export .*--virtual", "likewise"),
     ("docs/guides/SOAK.md", r"scripts/soak --minutes 60 --out", "an hour; soak_test.py has a minute of it"),
     ("docs/guides/BENCH.md", r"rdma link add", "needs soft-RoCE in the kernel; the guest suite makes one"),
     ("examples/live-perftest.toml", r"ib_write_bw", "needs an RDMA device; the guest suite runs it against soft-RoCE"),

@@ -30,7 +30,7 @@ Manager::Manager(const Settings& settings, NodeId self, const Peers& peers, Mail
       mail_(mail),
       nodes_(settings.nodes),
       settled_(settled),
-      last_builder_(settings.nodes),
+      turns_(settings),
       losses_(losses.begin(), losses.end()) {}
 
 Manager::Stats& Manager::Stats::operator+=(const Stats& other) {
@@ -63,14 +63,12 @@ bool Manager::report(NodeId node, const Report& report, core::TimeNs now) {
     known = {.reported = true,
              .first = report.ready > 0 ? report.first : ~Block{0},
              .ready = report.ready,
-             .ended = report.ended,
-             .credits = report.credits};
+             .ended = report.ended};
     members_.clear();
     known.told.add(0, report.ready);
     known.gaps.add(report.gaps);
     note_what_it_has(report.first, report.ready, report.gaps);
     ready_ = std::max(ready_, report.ready);
-    credits_ += report.credits;
     any_ended_ |= report.ended;
     if (collecting_) {
         reports_[node] = report;
@@ -248,8 +246,7 @@ void Manager::hear(NodeId from, const Message& message) {
                 commit(message.block, at->second);
             break;
         case Kind::done:
-            ++known.credits;
-            ++credits_;
+            turns_.give_back(from);
             if (is_its_own) end_block(message.block);
             break;
         default:
@@ -329,7 +326,7 @@ void Manager::hand_over(std::map<Block, NodeLife>& recorded, std::set<Loss>& emp
 }
 
 void Manager::node_gone(NodeId node) {
-    credits_ -= nodes_[node].credits;
+    turns_.remove(node);
     ended_and_left_ |= nodes_[node].ended;
     nodes_[node] = {};
     members_.clear();
@@ -410,20 +407,10 @@ void Manager::step_if_all_have_reached(core::TimeNs now) {
         if (settings_.readouts.contains(node) && is_there(node) && nodes_[node].reached < step_) return;
     const Block builders = settings_.builders.size();
     const Block round_end = (step_ / builders + 1) * builders;
-    const bool more_comes = !(any_ended_ && next_ >= ready_) && credits_ > 0;
+    const bool more_comes = !(any_ended_ && next_ >= ready_) && !turns_.empty();
     if (next_ < round_end && more_comes && now < round_by_) return;
     step_to(step_ + 1);
     if (step_ == round_end) round_by_ = 0;
-}
-
-bool Manager::next_builder() {
-    if (credits_ == 0) return false;
-    for (NodeId step = 0; step < settings_.nodes; ++step) {
-        last_builder_ = static_cast<NodeId>((last_builder_ + 1) % settings_.nodes);
-        if (settings_.builders.contains(last_builder_) && is_there(last_builder_) && nodes_[last_builder_].credits > 0)
-            return true;
-    }
-    return false;
 }
 
 /// Up to where nobody has a part; `block` itself: somebody has, or had. `is_known` becomes false where a node that is
@@ -479,22 +466,22 @@ bool Manager::finds_next() {
 }
 
 void Manager::give() {
-    while ((!again_.empty() || finds_next()) && next_builder()) {
+    while (!again_.empty() || finds_next()) {
+        const auto builder = turns_.next();
+        if (!builder) return;
         if (again_.empty()) {
             ++stats_.assigned;
-            give_to(next_++, last_builder_);
+            give_to(next_++, *builder);
         } else {
             ++stats_.assigned_again;
             const Block block = *again_.begin();
             again_.erase(again_.begin());
-            give_to(block, last_builder_);
+            give_to(block, *builder);
         }
     }
 }
 
 void Manager::give_to(Block block, NodeId builder) {
-    --nodes_[builder].credits;
-    --credits_;
     blocks_[block] = {Stage::assigned, builder};
     tell(block, builder);
 }

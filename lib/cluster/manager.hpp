@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cluster/block_ranges.hpp"
+#include "cluster/builder_turns.hpp"
 #include "cluster/mail.hpp"
 #include "cluster/peers.hpp"
 #include "cluster/settings.hpp"
@@ -60,7 +61,6 @@ private:
         Block first = ~Block{0};  ///< that it had a part of
         Block ready = 0;
         bool ended = false;
-        std::uint32_t credits = 0;
         BlockRanges told{};          ///< what it has told of: messages overtake each other
         BlockRanges gaps{};          ///< of these, of which it has no part
         core::TimeNs behind_ns = 0;  ///< others have been ahead of it since then, and were waiting; 0: nobody was
@@ -88,7 +88,6 @@ private:
     void skip_to(Block block);
     void note_what_it_has(Block from, Block to, const std::vector<Block>& gaps);
     void give_again_or_skip(const std::set<Block>& released);
-    [[nodiscard]] bool next_builder();
     void give_to(Block block, NodeId builder);
     void tell(Block block, NodeId builder);
     void step_if_all_have_reached(core::TimeNs now);
@@ -134,10 +133,9 @@ private:
     Block step_ = 0;             ///< Settings::barrier: up to which readout nodes may send
     core::TimeNs round_by_ = 0;  ///< its round begins, whole or not; 0: nothing of it has been given out
     Block ready_ = 0;            ///< the highest of all, ever
-    std::uint64_t credits_ = 0;  ///< the sum of all that are there
     bool any_ended_ = false;
     bool ended_and_left_ = false;  ///< a readout node did not wait for the others
-    NodeId last_builder_;
+    BuilderTurns turns_;
     std::vector<Loss> losses_;
     std::size_t losses_told_ = 0;
     Block settled_told_ = 0;

@@ -30,6 +30,9 @@ struct Settings {
     NodeSet readouts;
     NodeSet builders;
     NodeSet managers;  ///< who may manage; the lowest that is there does
+    /// They may be absent: nobody waits for them, nor do they count for a quorum where others do. No readout nodes.
+    NodeSet spares{};
+    std::vector<std::uint32_t> weights{};  ///< by node, of builders: how many blocks each gets; empty: all as many
     Strategy strategy = Strategy::pull;
     Order order = Order::linear;
     std::vector<NodeId> list;  ///< Order::listed: every node once
@@ -58,6 +61,10 @@ struct Settings {
     /// Up to so many readout nodes each tell the manager of each block; of more, one tells, and others if it does not.
     std::uint16_t tellers = 16;
     std::uint64_t seed = 1;  ///< of Order::random
+
+    [[nodiscard]] std::uint32_t weight_of(NodeId builder) const noexcept {
+        return weights.empty() ? 1 : weights[builder];
+    }
 };
 
 }  // namespace weir::cluster

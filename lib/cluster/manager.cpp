@@ -70,6 +70,8 @@ bool Manager::report(NodeId node, const Report& report, core::TimeNs now) {
     note_what_it_has(report.first, report.ready, report.gaps);
     ready_ = std::max(ready_, report.ready);
     any_ended_ |= report.ended;
+    turns_.add(node, report.credits);
+    if (peers_.is_leaving(node)) turns_.leaves(node);
     if (collecting_) {
         reports_[node] = report;
     } else {

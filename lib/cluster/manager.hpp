@@ -40,6 +40,8 @@ public:
     void take(NodeId from, const Message& message, core::TimeNs now);
     void node_up(NodeId node);
     void node_gone(NodeId node);
+    /// A builder, about to go.
+    void node_leaves(NodeId node) { turns_.leaves(node); }
     void look(core::TimeNs now);
 
     /// What is built and not over, and of that what no part came of, for whoever manages next.

@@ -34,7 +34,7 @@ enum class Kind : std::uint8_t {
     claim,     ///< manager to all: I manage. `term`, `gone`
     report,    ///< the answer: what I have. `report`
     hello,     ///< to a node that came, or whose claim is too old: `term`, `gone`, and `node` manages if `managed`;
-               ///< and to all when the run is over: `ended`
+               ///< and to all when the run is over: `ended`; and when this node, a builder, is about to go: `leaving`
     ready,     ///< readout to manager: blocks from `first` up to before `block` are here, or, as `gaps`, never will be.
                ///< Others say the same of those before, or nothing does: what has been given out need not be told
     assign,    ///< manager to builder: `block` is yours; `members` have parts
@@ -118,6 +118,7 @@ struct Message {
     bool empty = false;    ///< finished: no part came
     bool late = false;     ///< claim: the blocks have been given out for a while
     bool managed = false;  ///< hello: `node` manages
+    bool leaving = false;  ///< hello: this node takes blocks only where all builders are about to go
     NodeId node = 0;       ///< request: the builder that is to have the part; hello: who manages; or a builder
     Incarnation life = 0;  ///< of `node`; settled, reached: 0 if there is none
     Incarnation from = 0;  ///< of the sender

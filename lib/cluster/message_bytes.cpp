@@ -22,7 +22,7 @@ struct Head {
     Block first = 0;
 };
 
-enum Flag : std::uint8_t { ended = 1, empty = 2, late = 4, managed = 8, has_lists = 16, has_report = 32 };
+enum Flag : std::uint8_t { ended = 1, empty = 2, late = 4, managed = 8, has_lists = 16, has_report = 32, leaving = 64 };
 
 class Out {
 public:
@@ -129,7 +129,8 @@ std::vector<std::byte> to_bytes(const Message& message) {
                        !message.losses.empty() || !message.gaps.empty();
     const bool reports = message.kind == Kind::report;
     const int flags = (message.ended ? ended : 0) | (message.empty ? empty : 0) | (message.late ? late : 0) |
-                      (message.managed ? managed : 0) | (lists ? has_lists : 0) | (reports ? has_report : 0);
+                      (message.managed ? managed : 0) | (message.leaving ? leaving : 0) | (lists ? has_lists : 0) |
+                      (reports ? has_report : 0);
     Out out;
     out.put(Head{message.kind, message.part, static_cast<std::uint8_t>(flags), message.node, message.life, message.from,
                  message.to, message.term, message.block, message.first});
@@ -156,6 +157,7 @@ Message from_bytes(std::span<const std::byte> bytes, NodeId nodes) {
                     .empty = has(empty),
                     .late = has(late),
                     .managed = has(managed),
+                    .leaving = has(leaving),
                     .node = head.node,
                     .life = head.life,
                     .from = head.from,

@@ -214,6 +214,7 @@ void Node::say_hello(NodeId node) {
                     .node = manager_id_,
                     .life = manager_life_};
     message.gone = peers_.all_gone();
+                    .leaving = peers_.is_leaving(self_),
     to(node, std::move(message), {});
 }
 
@@ -223,6 +224,7 @@ void Node::hear_hello(NodeId from, const Message& message, core::TimeNs now) {
     if (message.term <= term_) {
         if (manager_ != nullptr && !message.managed) manager_->node_up(from);
     } else {
+    if (message.leaving) hear_leaving(from);
         term_ = message.term;
         if (manager_ != nullptr && !manager_->is_collecting()) {  // somebody who came late has claimed
             manage(now);
@@ -242,6 +244,26 @@ void Node::hear_hello(NodeId from, const Message& message, core::TimeNs now) {
 /// Who manages next hears from this node what it had found out.
 void Node::resign() {
     if (manager_ == nullptr) return;
+void Node::prepare_to_leave() {
+    if (peers_.is_leaving(self_)) return;
+    hear_leaving(self_);
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (node != self_) say_hello(node);
+}
+
+/// All nodes know, so that whoever manages next does.
+void Node::hear_leaving(NodeId node) {
+    peers_.set_leaving(node);
+    if (manager_ != nullptr) manager_->node_leaves(node);
+}
+
+bool Node::others_build() const noexcept {
+    for (NodeId node = 0; node < settings_.nodes; ++node)
+        if (node != self_ && settings_.builders.contains(node) && peers_.is_up(node) && !peers_.is_leaving(node))
+            return true;
+    return false;
+}
+
     losses_.insert(manager_->losses().begin(), manager_->losses().end());
     manager_->hand_over(recorded_, recorded_empty_);
     reigns_ += manager_->stats();

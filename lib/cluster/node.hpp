@@ -52,6 +52,10 @@ public:
     [[nodiscard]] Manager::Stats manager_stats() const;
     /// As this node sees it.
     [[nodiscard]] bool is_up(NodeId node) const noexcept { return peers_.is_up(node); }
+    /// A builder that is about to go says so: others get its blocks, as long as one of them stays.
+    void prepare_to_leave();
+    /// Some other builder is there, and not about to go.
+    [[nodiscard]] bool others_build() const noexcept;
     /// See Builder.
     void leave() noexcept { builder_.leave(); }
     [[nodiscard]] bool is_idle() const noexcept { return builder_.is_idle(); }
@@ -85,6 +89,7 @@ private:
     void hear_end();
     void resign();
     void say_hello(NodeId node);
+    void hear_leaving(NodeId node);
     void hear_hello(NodeId from, const Message& message, core::TimeNs now);
     void gone(NodeId node, Incarnation incarnation, core::TimeNs now);
     void count_quorum(core::TimeNs now);

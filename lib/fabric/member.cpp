@@ -21,6 +21,9 @@ constexpr core::TimeNs look_interval_ns = core::ns_per_ms;
 /// Who sleeps for less comes too late.
 constexpr core::TimeNs sleep_ns_min = core::ns_per_ms / 10;
 constexpr core::TimeNs publish_interval_ns = 100 * core::ns_per_ms;
+/// A builder that was told to stop stays for so long, although others go on: whoever stops all nodes has told those by
+/// then, and all builders work off what readout nodes hold.
+constexpr core::TimeNs drain_ns = core::ns_per_s;
 
 /// Higher for each start of a node, as long as its clock goes on: tenths of seconds since 2026. If it is behind what it
 /// was, others say how far this node's lives are.
@@ -383,6 +386,14 @@ bool Member::waits_for_the_start(core::TimeNs now) const {
     return false;
 }
 
+/// Others get the blocks of a builder that was told to stop, as long as one of them goes on: then it need not wait for
+/// the end.
+void Member::drain(core::TimeNs now) {
+    node_->prepare_to_leave();
+    if (drained_from_ == 0) drained_from_ = now + drain_ns;
+    if (now >= drained_from_ && now < *leave_by_ && node_->others_build()) leave_by_ = now;
+}
+
 /// Who is told to stop, or has no more parts, waits for the others, but not for ever.
 void Member::consider_leaving(core::TimeNs now) {
     if (done_.load(std::memory_order_relaxed)) return;
@@ -390,6 +401,7 @@ void Member::consider_leaving(core::TimeNs now) {
     const bool nothing_left = is_readout() ? closed_ && held_.empty() : stopping;
     if (is_readout() && leave_by_ && waits_for_the_start(now)) leave_by_ = now + config_.leave_ns;
     if (!leave_by_ && (nothing_left || (stopping && (closed_ || !is_readout())))) leave_by_ = now + config_.leave_ns;
+    if (stopping && is_builder() && !is_readout()) drain(now);
     const bool waits_no_more = (leave_by_ && now >= *leave_by_) || stop_at_once_.load(std::memory_order_relaxed);
     bool done = has_ended_;
     if (is_readout()) done |= closed_ && waits_no_more;

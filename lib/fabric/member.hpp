@@ -119,6 +119,7 @@ private:
     bool gives_up();
     core::TimeNs tick();
     void look(core::TimeNs now);
+    void drain(core::TimeNs now);
     void consider_leaving(core::TimeNs now);
     [[nodiscard]] bool waits_for_the_start(core::TimeNs now) const;
     void note_company(core::TimeNs now);
@@ -153,7 +154,8 @@ private:
     core::TimeNs begun_ns_ = core::never;  ///< when the first life did
     core::TimeNs published_ns_ = 0;
     std::optional<core::TimeNs> leave_by_;
-    core::TimeNs company_ns_ = 0;  ///< when somebody was here last, or since when there could have been
+    core::TimeNs drained_from_ = 0;  ///< a builder that was told to stop may leave from then on if others go on
+    core::TimeNs company_ns_ = 0;    ///< when somebody was here last, or since when there could have been
     std::uint32_t lives_ = 0;
     Account before_;  ///< of lives that are over
     std::uint64_t events_too_late_ = 0;

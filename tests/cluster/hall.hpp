@@ -32,7 +32,8 @@ public:
 
     void offer(Block blocks, Block first = 0) {
         for (Block block = first; block < first + blocks; ++block)
-            for (NodeId node = 0; node < node_count; ++node) members_[node]->node.readout().offer(block, {1, 1});
+            for (const auto& member : members_)
+                if (member != nullptr) member->node.readout().offer(block, {1, 1});
         settle();
     }
 
@@ -42,6 +43,21 @@ public:
     void pass(core::TimeNs time) {
         now_ += time;
         settle();
+    }
+
+    void prepare_to_leave(NodeId node) {
+        members_[node]->node.prepare_to_leave();
+        settle();
+    }
+
+    [[nodiscard]] bool others_build(NodeId node) const { return members_[node]->node.others_build(); }
+
+    /// Blocks that each builder has been given.
+    [[nodiscard]] std::vector<std::uint64_t> assigned() const {
+        std::vector<std::uint64_t> blocks;
+        for (const auto& member : members_)
+            blocks.push_back(member == nullptr ? 0 : member->node.builder_stats().assigned);
+        return blocks;
     }
 
     void close() {

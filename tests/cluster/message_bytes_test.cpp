@@ -51,6 +51,7 @@ Message any_message(Random& random) {
                     .empty = random() % 2 == 0,
                     .late = random() % 2 == 0,
                     .managed = random() % 2 == 0,
+                    .leaving = random() % 2 == 0,
                     .node = static_cast<NodeId>(random() % nodes),
                     .life = static_cast<Incarnation>(random()),
                     .from = static_cast<Incarnation>(random()),

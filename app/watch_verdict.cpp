@@ -80,7 +80,8 @@ WatchVerdict managing(const Json& cluster) {
     if (lost > 0) return {Level::lost, counted_words(lost, "block") + " lost whole", detail};
     std::string away;
     for (const Json& node : watch_value(cluster, "/nodes"))
-        if (watch_value(node, "/up") != true) away += (away.empty() ? "" : ", ") + watch_words(node, "/name");
+        if (watch_value(node, "/up") != true && watch_value(node, "/spare") != true)
+            away += (away.empty() ? "" : ", ") + watch_words(node, "/name");
     if (!away.empty()) return {Level::unknown, "Not here: " + away, detail};
     return {Level::idle,
             watch_value(cluster, "/manager/manages") == true ? "All nodes are here, and this one manages"

@@ -24,6 +24,9 @@ Node::Node(const Settings& settings, NodeId self, Incarnation incarnation, Netwo
       quorum_(settings_, self, peers_),
       readout_(settings_, self, peers_, *this, application),
       builder_(settings_, self, peers_, *this, application) {
+    // Whom nobody waits for is as one that has gone: it comes back, as any other.
+    for (NodeId node = 0; node < settings.nodes; ++node)
+        if (settings.spares.contains(node)) peers_.set_gone(node, 0);
     peers_.set_up(self, incarnation);
     late_until_.resize(settings.nodes);
 }
@@ -211,20 +214,20 @@ void Node::say_hello(NodeId node) {
     Message message{.kind = Kind::hello,
                     .ended = hears_of_end_.contains(node),
                     .managed = has_manager_,
+                    .leaving = peers_.is_leaving(self_),
                     .node = manager_id_,
                     .life = manager_life_};
     message.gone = peers_.all_gone();
-                    .leaving = peers_.is_leaving(self_),
     to(node, std::move(message), {});
 }
 
 /// Who comes back knows neither who has gone meanwhile, nor who manages.
 void Node::hear_hello(NodeId from, const Message& message, core::TimeNs now) {
     said_hello_.insert(from);
+    if (message.leaving) hear_leaving(from);
     if (message.term <= term_) {
         if (manager_ != nullptr && !message.managed) manager_->node_up(from);
     } else {
-    if (message.leaving) hear_leaving(from);
         term_ = message.term;
         if (manager_ != nullptr && !manager_->is_collecting()) {  // somebody who came late has claimed
             manage(now);
@@ -241,9 +244,6 @@ void Node::hear_hello(NodeId from, const Message& message, core::TimeNs now) {
     look(now);
 }
 
-/// Who manages next hears from this node what it had found out.
-void Node::resign() {
-    if (manager_ == nullptr) return;
 void Node::prepare_to_leave() {
     if (peers_.is_leaving(self_)) return;
     hear_leaving(self_);
@@ -264,6 +264,9 @@ bool Node::others_build() const noexcept {
     return false;
 }
 
+/// Who manages next hears from this node what it had found out.
+void Node::resign() {
+    if (manager_ == nullptr) return;
     losses_.insert(manager_->losses().begin(), manager_->losses().end());
     manager_->hand_over(recorded_, recorded_empty_);
     reigns_ += manager_->stats();

@@ -14,7 +14,7 @@ class Quorum {
 public:
     struct Count {
         NodeId here = 0;         ///< this node among them, if it counts
-        NodeId counted = 0;      ///< all but those that have ended or never came
+        NodeId counted = 0;      ///< all but those that have ended or never came, and spares
         bool has_first = false;  ///< the first of those that count is here
         [[nodiscard]] bool suffices() const noexcept {
             return counted == 0 || 2 * here > counted || (2 * here == counted && has_first);
@@ -34,9 +34,24 @@ public:
     /// It will not hold again before somebody comes back.
     [[nodiscard]] bool is_lost() const noexcept { return !count(true).suffices(); }
     [[nodiscard]] Count count(bool with_quiet) const noexcept {
+        if (settings_.quorum == QuorumOf::none) return {};
+        const Count count = count_of(false, with_quiet);
+        return count.counted > 0 ? count : count_of(true, with_quiet);
+    }
+
+private:
+    enum class State : std::uint8_t {
+        none,  ///< it never came, or has ended
+        here,
+        quiet,
+        silent,
+    };
+    /// A spare counts neither where it is there nor where it is not: else a part that has one would count fewer nodes
+    /// than the other part, and both could go on. Where nobody else counts, spares count as any node.
+    [[nodiscard]] Count count_of(bool spares, bool with_quiet) const noexcept {
         Count count;
-        if (settings_.quorum == QuorumOf::none) return count;
         for (NodeId node = 0; node < settings_.nodes; ++node) {
+            if (settings_.spares.contains(node) != spares) continue;
             const State state = node == self_ ? State::here : states_[node];
             const bool is_up = node == self_ || peers_.is_up(node);
             // Others may have said of one that is here that it has gone: it was expelled, or has ended. Of one that is
@@ -49,14 +64,6 @@ public:
         }
         return count;
     }
-
-private:
-    enum class State : std::uint8_t {
-        none,  ///< it never came, or has ended
-        here,
-        quiet,
-        silent,
-    };
     [[nodiscard]] bool counts(NodeId node) const noexcept {
         return settings_.quorum == QuorumOf::nodes ||
                (settings_.quorum == QuorumOf::readouts ? settings_.readouts : settings_.managers).contains(node);

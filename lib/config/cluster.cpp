@@ -102,10 +102,24 @@ void check_node(const ClusterConfig& cluster, TableReader& table, const ClusterN
         must_differ("address", node.address, other.address, "an address");
         must_differ("serve", node.serve, other.serve, "an address");
     }
+    if (node.weight != 1 && (cluster.barrier || cluster.slot_us > 0))
+        table.wrong("weight", fmt::format("{} with {}", node.weight, cluster.barrier ? "barrier = true" : "slot_us"),
+                    "1: in step, and by time, each builder has as many turns as any other");
 }
 
 bool has_role(const ClusterConfig& cluster, NodeRole role) {
     return std::ranges::any_of(cluster.nodes, [role](const ClusterNode& node) { return node.role == role; });
+}
+
+/// Somebody has to be there.
+void check_spares(const ClusterConfig& cluster) {
+    const auto needs = [&](auto is_one, std::string_view what) {
+        if (std::ranges::none_of(cluster.nodes, [&](const ClusterNode& node) { return is_one(node) && !node.spare; }))
+            fail(cluster.place, "cluster", fmt::format("only spares among the nodes that {}", what),
+                 "at least one that is none");
+    };
+    needs([](const ClusterNode& node) { return node.role == NodeRole::builder; }, "build");
+    needs([](const ClusterNode& node) { return node.manages; }, "manage");
 }
 
 void check_roles(const ClusterConfig& cluster) {
@@ -116,6 +130,7 @@ void check_roles(const ClusterConfig& cluster) {
     if (std::ranges::none_of(cluster.nodes, &ClusterNode::manages))
         fail(cluster.place, "cluster", "no [[node]] that manages",
              "at least one: builders and managers do, unless manages = false");
+    check_spares(cluster);
 }
 
 void check_list(TableReader& table, const ClusterConfig& cluster) {
@@ -204,8 +219,10 @@ void add_cluster_times(OptionTable<ClusterConfig>& out) {
                 "so much longer a readout node may say nothing, or not be reached by another one: it holds what nobody "
                 "else has, and blocks wait for it. Where its host has lost its power, data taking stands still for so "
                 "long. A process that dies is noticed at once");
-    out.integer("leave_ms", {0, hour_ms}, &ClusterConfig::leave_ms,
-                "a node that was told to stop waits so long for the others to end");
+    out.integer(
+        "leave_ms", {0, hour_ms}, &ClusterConfig::leave_ms,
+        "a node that was told to stop waits so long for the others to end; a builder only where no other builder "
+        "goes on");
     out.integer(
         "alone_ms", {0, hour_ms}, &ClusterConfig::alone_ms,
         "a node that can do nothing because no other one has been here for so long ends, with status 1: a builder "
@@ -275,6 +292,21 @@ OptionTable<ClusterNode> node_options() {
         .check([](TableReader& table, const ClusterNode& node) {
             if (node.role == NodeRole::manager && !node.manages)
                 table.wrong("manages", "false with role = \"manager\"", "true, because such a node does nothing else");
+        });
+    out.integer("weight", {1, 100}, &ClusterNode::weight,
+                "builders only: it gets so many blocks where one of weight 1 gets one, as long as it has credits. For "
+                "builders of unlike speed; neither with `barrier` nor with `slot_us`")
+        .refused_where([](const ClusterNode& node) {
+            return node.role == NodeRole::builder ? "" : "nothing: only builders are given blocks";
+        });
+    out.boolean("spare", &ClusterNode::spare,
+                "it may be absent: the start does not wait for it, it does not count for `quorum` (unless nobody else "
+                "does), and nothing is said where it is not there. When it comes it takes part from the next block on. "
+                "Not for readout nodes, whose data would be missing")
+        .refused_where([](const ClusterNode& node) {
+            return node.role != NodeRole::readout
+                       ? ""
+                       : "nothing: without a readout node its part of all events would be missing";
         });
     out.text("serve", &ClusterNode::serve,
              "`\"HOST:PORT\"`: where its page, `/metrics` and `/api` are, in place of `[serve]` `listen`. The other "
@@ -393,6 +425,8 @@ cluster::Settings cluster_settings(const RunConfig& run) {
         if (node.role == NodeRole::readout) out.readouts.insert(i);
         if (node.role == NodeRole::builder) out.builders.insert(i);
         if (node.manages) out.managers.insert(i);
+        if (node.spare) out.spares.insert(i);
+        out.weights.push_back(node.weight);
     }
     for (const std::string& name : from.list) out.list.push_back(static_cast<cluster::NodeId>(find_node(run, name)));
     // Nobody turns to those that only manage, but the list has every node.

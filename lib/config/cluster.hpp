@@ -26,8 +26,10 @@ struct ClusterNode {
     std::string name;
     std::string address;  ///< "HOST:PORT" or "[V6]:PORT": where the others reach it
     NodeRole role = NodeRole::readout;
-    bool manages = false;  ///< it may manage the cluster
-    std::string serve;     ///< "HOST:PORT": its page and API, for people and the other nodes; empty: as [serve] says
+    bool manages = false;      ///< it may manage the cluster
+    std::uint32_t weight = 1;  ///< a builder: how many blocks it gets, beside the others
+    bool spare = false;        ///< it may be absent
+    std::string serve;         ///< "HOST:PORT": its page and API, for people and the other nodes; empty: as [serve] says
     Place place;
 
     bool operator==(const ClusterNode&) const = default;

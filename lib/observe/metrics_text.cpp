@@ -245,12 +245,21 @@ void add_builder(Families& families, const json& builder) {
                          member(member(readout, "missing"), cause));
 }
 
+/// Of a spare that is absent nothing is said: it is not missing.
+void add_nodes(Families& families, const json& nodes) {
+    if (!nodes.is_array()) return;
+    for (const json& node : nodes)
+        if (member(node, "up") == true || member(node, "spare") != true)
+            families.add("weir_cluster_node_up",
+                         {{"node", text_of(member(node, "name"))}, {"role", text_of(member(node, "role"))}},
+                         member(node, "up"));
+}
+
 void add_cluster(Families& families, const json& cluster) {
     if (!cluster.is_object()) return;
     families.add("weir_cluster_info",
                  {{"node", text_of(member(cluster, "node"))}, {"role", text_of(member(cluster, "role"))}}, 1);
-    add_rows(families, member(cluster, "nodes"), {{"node", "name"}, {"role", "role"}},
-             {{"weir_cluster_node_up", "up"}});
+    add_nodes(families, member(cluster, "nodes"));
     const json& manager = member(cluster, "manager");
     families.add("weir_cluster_manages", {}, member(manager, "manages") == true);
     families.add("weir_cluster_blocks_given_out_total", {}, member(manager, "assigned"));

@@ -158,6 +158,7 @@ std::unique_ptr<fabric::Member> make_member(const ClusterPart& part, std::option
     config.network.return_ns = cluster.return_ms * core::ns_per_ms;
     config.settings = config::cluster_settings(part.whole);
     config.network.readouts = config.settings.readouts;
+    config.network.spares = config.settings.spares;
     // A readout node says that it stands still only when it would have sent what it has.
     config.settings.timeout_ns = std::max(config.settings.timeout_ns, part_idle_ns(part) + core::ns_per_s);
     config.layout = {cluster.block, readouts_of(part.whole)};
@@ -255,6 +256,7 @@ nlohmann::json cluster_json(const ClusterPart& part, const fabric::Account& acco
     for (std::size_t node = 0; node < nodes.size(); ++node)
         json["nodes"].push_back({{"name", nodes[node].name},
                                  {"role", name_of(nodes[node].role)},
+                                 {"spare", nodes[node].spare},
                                  {"up", node < account.is_up.size() && account.is_up[node] != 0}});
     if (part.self().role == NodeRole::readout) json["readout"] = readout_json(part, account);
     if (part.self().role == NodeRole::builder) json["builder"] = builder_json(part, account);

@@ -61,7 +61,9 @@ TEST(WatchVerdict, ANodeThatManagesSaysWhatIsLost) {
     EXPECT_EQ(verdict.detail, "20 blocks given out.");
     document["cluster"]["lost_blocks"] = {{"builder_down", 0}, {"nothing_held", 0}};
     EXPECT_EQ(watch_verdict(document).headline, "Not here: bu0");
-    document["cluster"]["nodes"][1]["up"] = true;
+    document["cluster"]["nodes"][1]["spare"] = true;
+    EXPECT_EQ(watch_verdict(document).headline, "All nodes are here, and this one manages");
+    document["cluster"]["nodes"][1] = {{"name", "bu0"}, {"up", true}, {"spare", false}};
     EXPECT_EQ(watch_verdict(document).headline, "All nodes are here, and this one manages");
     document["status"]["error"] = "no network";
     EXPECT_EQ(watch_verdict(document).headline, "No run: no network");

@@ -67,6 +67,27 @@ TEST_F(QuorumTest, WhoIsQuietIsNotHereButNotLost) {
     EXPECT_TRUE(first_.holds());
 }
 
+/// Else each of two parts could count the spares that it has, and not those of the other one.
+TEST_F(QuorumTest, SparesDoNotCountWhereverTheyAre) {
+    settings_.spares.insert(2), settings_.spares.insert(3);
+    EXPECT_EQ(first_.count(false).counted, 2U);
+    lose(2, Ending::silent), lose(3, Ending::silent);
+    EXPECT_TRUE(first_.holds());
+    EXPECT_EQ(first_.count(false).here, 2U);
+    lose(0, Ending::silent);
+    EXPECT_FALSE(last_.holds()) << "1 is half of those that count, and not the first";
+}
+
+TEST_F(QuorumTest, SparesCountWhereNobodyElseIsLeft) {
+    settings_.quorum = QuorumOf::managers;
+    settings_.spares.insert(2), settings_.spares.insert(3);
+    settings_.managers.insert(3);
+    lose(0, Ending::over);
+    EXPECT_EQ(last_.count(false).counted, 2U);
+    lose(2, Ending::silent);
+    EXPECT_FALSE(last_.holds());
+}
+
 /// It is told before this node's own network finds it silent.
 TEST_F(QuorumTest, WhomOthersTakeForDeadCountsUntilThisNodeKnowsHow) {
     for (const NodeId node : {1, 2, 3}) {

@@ -75,6 +75,8 @@ TEST(ClusterConfig, EveryDifferenceIsSeen) {
              [](RunConfig& other) { other.cluster->alone_ms = 1; },
              [](RunConfig& other) { other.cluster->quorum = cluster::QuorumOf::readouts; },
              [](RunConfig& other) { other.cluster->nodes[0].manages = true; },
+             [](RunConfig& other) { other.cluster->nodes[2].weight = 2; },
+             [](RunConfig& other) { other.cluster->nodes[2].spare = true; },
              [](RunConfig& other) { other.streams[0].node = 1; },
              [](RunConfig& other) { other.cluster.reset(); },
          }) {
@@ -96,6 +98,12 @@ TEST(ClusterConfig, BecomesTheSettingsOfTheProtocol) {
     EXPECT_TRUE(usual.list.empty());
     EXPECT_EQ(usual.keep, cluster::Keep::assembled);
     EXPECT_EQ(usual.credits, 16U);
+    EXPECT_EQ(usual.weights, (std::vector<std::uint32_t>{1, 1, 1, 1}));
+    const cluster::Settings weighted = cluster_settings(
+        reads_back(edited(cluster_text, {{"role = \"builder\"", "role = \"builder\"\nweight = 3\nspare = true"}})));
+    EXPECT_EQ(weighted.weights, (std::vector<std::uint32_t>{1, 1, 3, 1}));
+    EXPECT_EQ(nodes_in(weighted.spares), (Ids{2}));
+    EXPECT_TRUE(usual.spares.empty());
     EXPECT_EQ(usual.parallel, 4U);
     EXPECT_FALSE(usual.barrier);
     EXPECT_EQ(usual.slot_ns, 0);
@@ -186,6 +194,8 @@ TEST(ClusterConfig, AgreesOnWhatAnEventIsMadeOf) {
              {{"block = 4", "block = 5"}},
              {{"127.0.0.1:7471", "127.0.0.1:7475"}},
              {{"\"first\"", "\"premier\""}},
+             {{"role = \"builder\"", "role = \"builder\"\nweight = 2"}},
+             {{"role = \"builder\"", "role = \"builder\"\nspare = true"}},
              {{"[50001, 50002]", "[50001, 50003]"}},
              {{"sources = 4", "sources = 4\noverload = \"prescale:7\""}},
          })
@@ -317,6 +327,20 @@ const std::vector<Case> nodes_cases{
                   {"node.manages", "true or false"}),
     wrong_cluster("ManagerThatDoesNot", {{"role = \"readout\"", "role = \"manager\"\nmanages = false #!"}},
                   {"node.manages: found false with role = \"manager\"", "nothing else"}),
+    wrong_cluster("WeightOfAReadoutNode", {{"role = \"readout\"", "role = \"readout\"\nweight = 2 #!"}},
+                  {"node.weight: found the integer 2", "only builders are given blocks"}),
+    wrong_cluster("WeightOfNothing", {{"role = \"builder\"", "role = \"builder\"\nweight = 0 #!"}},
+                  {"node.weight: found the integer 0", "1..100"}),
+    wrong_cluster("WeightInStep",
+                  {{"block = 4", "block = 4\nstrategy = \"push\"\nbarrier = true"},
+                   {"role = \"builder\"", "role = \"builder\"\nweight = 3 #!"}},
+                  {"node.weight: found 3 with barrier = true", "as many turns"}),
+    wrong_cluster("WeightByTime",
+                  {{"block = 4", "block = 4\nstrategy = \"push\"\nslot_us = 100"},
+                   {"role = \"builder\"", "role = \"builder\"\nweight = 3 #!"}},
+                  {"node.weight: found 3 with slot_us", "as many turns"}),
+    wrong_cluster("SpareReadoutNode", {{"role = \"readout\"", "role = \"readout\"\nspare = true #!"}},
+                  {"node.spare: found true", "would be missing"}),
     wrong_cluster("Misspelt", {{"role = \"readout\"", "rolle = \"readout\" #!"}},
                   {"did you mean \"role\"?", "manages"})};
 INSTANTIATE_TEST_SUITE_P(Nodes, ClusterConfigError, testing::ValuesIn(nodes_cases), case_name);
@@ -339,6 +363,16 @@ const std::vector<Case> across_cases{
                    {builder + "\n", builder + "\nmanages = false\n"},
                    {builder + "\n[[port]]", builder + "\nmanages = false\n[[port]]"}},
                   {"no [[node]] that manages", "at least one"}),
+    wrong_cluster("OnlySparesBuild",
+                  {{"[cluster]", "[cluster] #!"},
+                   {builder + "\n", builder + "\nspare = true\n"},
+                   {builder + "\n[[port]]", builder + "\nspare = true\n[[port]]"}},
+                  {"only spares among the nodes that build", "at least one that is none"}),
+    wrong_cluster("OnlySparesManage",
+                  {{"[cluster]", "[cluster] #!"},
+                   {builder + "\n", builder + "\nspare = true\n"},
+                   {builder + "\n[[port]]", builder + "\nmanages = false\n[[port]]"}},
+                  {"only spares among the nodes that manage", "at least one that is none"}),
     wrong_cluster("StreamWithoutNode", {{"[[stream]]", "[[stream]] #!"}, {"node = \"left\"\n", ""}},
                   {"stream.node: found nothing", "a readout node: \"left\" or \"right\""}),
     wrong_cluster("StreamOfNobody", {{"node = \"left\"", "node = \"lefft\" #!"}},

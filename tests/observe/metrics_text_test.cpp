@@ -90,29 +90,31 @@ json reducers() {
 
 /// Of a readout node and a builder at once, which no node is.
 json cluster() {
-    return {
-        {"node", "bu0"},
-        {"role", "builder"},
-        {"lives", 2},
-        {"callers_refused", 55},
-        {"has_quorum", true},
-        {"nodes",
-         {{{"name", "ru0"}, {"role", "readout"}, {"up", true}}, {{"name", "bu1"}, {"role", "builder"}, {"up", false}}}},
-        {"lost_blocks", {{"builder_down", 31}, {"nothing_held", 32}, {"node_down", 33}, {"late", 34}}},
-        {"manager", {{"manages", true}, {"assigned", 53}, {"assigned_again", 54}}},
-        {"readout",
-         {{"parts", {{"offered", 33}, {"handed_over", 34}, {"not_held", 35}, {"too_late", 36}, {"held", 37}}},
-          {"builders", {{{"node", "bu1"}, {"handed_over", 38}, {"waited_s", 1.25}}}},
-          {"memory", {{"used", 39}, {"highest", 40}, {"bound", 41}, {"waited_s", 1.5}}}}},
-        {"builder",
-         {{"blocks", {{"assigned", 42}, {"complete", 43}, {"incomplete", 44}, {"empty", 45}, {"in_hand", 46}}},
-          {"readouts",
-           {{{"node", "ru0"},
-             {"received", 47},
-             {"received_late", 48},
-             {"awaited_s", 2.5},
-             {"missing", {{"node_down", 49}, {"not_held", 50}, {"late", 51}}}}}},
-          {"malformed_parts", 52}}}};
+    return {{"node", "bu0"},
+            {"role", "builder"},
+            {"lives", 2},
+            {"callers_refused", 55},
+            {"has_quorum", true},
+            {"nodes",
+             {{{"name", "ru0"}, {"role", "readout"}, {"up", true}},
+              {{"name", "bu1"}, {"role", "builder"}, {"up", false}},
+              {{"name", "bu2"}, {"role", "builder"}, {"spare", true}, {"up", true}},
+              {{"name", "bu3"}, {"role", "builder"}, {"spare", true}, {"up", false}}}},
+            {"lost_blocks", {{"builder_down", 31}, {"nothing_held", 32}, {"node_down", 33}, {"late", 34}}},
+            {"manager", {{"manages", true}, {"assigned", 53}, {"assigned_again", 54}}},
+            {"readout",
+             {{"parts", {{"offered", 33}, {"handed_over", 34}, {"not_held", 35}, {"too_late", 36}, {"held", 37}}},
+              {"builders", {{{"node", "bu1"}, {"handed_over", 38}, {"waited_s", 1.25}}}},
+              {"memory", {{"used", 39}, {"highest", 40}, {"bound", 41}, {"waited_s", 1.5}}}}},
+            {"builder",
+             {{"blocks", {{"assigned", 42}, {"complete", 43}, {"incomplete", 44}, {"empty", 45}, {"in_hand", 46}}},
+              {"readouts",
+               {{{"node", "ru0"},
+                 {"received", 47},
+                 {"received_late", 48},
+                 {"awaited_s", 2.5},
+                 {"missing", {{"node_down", 49}, {"not_held", 50}, {"late", 51}}}}}},
+              {"malformed_parts", 52}}}};
 }
 
 json full_document() {
@@ -256,6 +258,8 @@ TEST(Metrics, HaveTheRestOfTheDocument) {
     EXPECT_EQ(at("weir_cluster_info{node=\"bu0\",role=\"builder\"}"), 1);
     EXPECT_EQ(at("weir_cluster_node_up{node=\"ru0\",role=\"readout\"}"), 1);
     EXPECT_EQ(at("weir_cluster_node_up{node=\"bu1\",role=\"builder\"}"), 0);
+    EXPECT_EQ(at("weir_cluster_node_up{node=\"bu2\",role=\"builder\"}"), 1);
+    EXPECT_FALSE(series.contains("weir_cluster_node_up{node=\"bu3\",role=\"builder\"}")) << "a spare is not missing";
     EXPECT_EQ(at("weir_cluster_manages"), 1);
     EXPECT_EQ(at("weir_cluster_blocks_given_out_total"), 53);
     EXPECT_EQ(at("weir_cluster_blocks_given_out_again_total"), 54);

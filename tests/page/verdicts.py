@@ -11,13 +11,14 @@ def _failed(name, error):
     return document
 
 
-def _manager(builder_down=0, nothing_held=0, node_down=0, late=0, away=(), manages=True):
+def _manager(builder_down=0, nothing_held=0, node_down=0, late=0, away=(), manages=True, spares=()):
     document = copy.deepcopy(documents.made("manager"))
     cluster = document["cluster"]
     cluster["lost_blocks"] = {"builder_down": builder_down, "nothing_held": nothing_held, "node_down": node_down, "late": late}
     cluster["manager"]["manages"] = manages
     for node in cluster["nodes"]:
         node["up"] = node["name"] not in away
+        node["spare"] = node["name"] in spares
     return document
 
 
@@ -39,6 +40,7 @@ def table():
         ("a block is lost", _manager(builder_down=1), "lost", "1 block lost whole", given_out),
         ("many are lost", _manager(nothing_held=1234), "lost", "1,234 blocks lost whole", given_out),
         ("manages", _manager(), "idle", "All nodes are here, and this one manages", given_out),
+        ("a spare is away", _manager(away=("bu0",), spares=("bu0",)), "idle", "All nodes are here, and this one manages", given_out),
         ("another one manages", _manager(manages=False), "idle", "All nodes are here, and another one manages", given_out),
         ("a manager failed", _failed("manager", "no network"), "lost", "No run: no network", "The last command failed"),
     )

@@ -56,7 +56,7 @@ export class Cluster {
     show(name, `/cluster/nodes/${index}/name`, 'text', node.name);
     show(role, `/cluster/nodes/${index}/role`, 'text', node.role);
     show(here, `/cluster/nodes/${index}/up`, 'yes-no', node.up ? 'yes' : 'no');
-    setAttribute(row, 'data-level', node.up ? 'ok' : 'lost');
+    setAttribute(row, 'data-level', node.up || node.spare ? 'ok' : 'lost');
     const at = `/cluster/${cluster.role}/${list}/${partner}`;
     const put = (cell, of, value) => {
       setAttribute(cell, 'class', 'number');

@@ -36,7 +36,7 @@ function sinkTrouble(document) {
 
 /** Of a node that has no run of its own. */
 function managing({nodes = [], manager = {}, lost_blocks: lost = {}}) {
-  const away = nodes.filter((node) => !node.up).map((node) => node.name);
+  const away = nodes.filter((node) => !node.up && !node.spare).map((node) => node.name);
   const detail = `${counted(manager.assigned ?? 0, 'block')} given out${manager.assigned_again > 0 ? `, ${count(manager.assigned_again)} of them again` : ''}.`;
   const gone = ['builder_down', 'nothing_held', 'node_down', 'late'].reduce((sum, cause) => sum + (lost[cause] ?? 0), 0);
   if (gone > 0) return {level: 'lost', headline: `${counted(gone, 'block')} lost whole`, detail};

@@ -27,6 +27,11 @@ Settings random_settings(std::mt19937_64& random) {
         if (folded || node % 2 == 1) settings.builders.insert(node);
         if (node == 0 || random() % 4 != 0) settings.managers.insert(node);
     }
+    for (NodeId node = 2; node < settings.nodes; ++node)  // some builder is none
+        if (!settings.readouts.contains(node) && random() % 4 == 0) settings.spares.insert(node);
+    const bool alike = random() % 2 == 0;
+    for (NodeId node = 0; node < settings.nodes; ++node)
+        settings.weights.push_back(alike ? 1 : static_cast<std::uint32_t>(1 + random() % 5));
     settings.strategy = random() % 2 == 0 ? Strategy::pull : Strategy::push;
     settings.keep = random() % 2 == 0 ? Keep::assembled : Keep::written;
     settings.order = static_cast<Order>(random() % 3);
@@ -53,6 +58,7 @@ World::Outcome run_one(std::uint64_t seed, const Faults& faults) {
     if (settings.slot_ns > 0 && settings.order == Order::random) settings.order = Order::linear;
     if (faults.takes_no_parts) settings.barrier = false;        // who keeps step waits for the slowest
     if (faults.stalls) settings.join_wait_ns = core::ns_per_s;  // longer than a connection takes, always
+    if (settings.barrier || settings.slot_ns > 0) settings.weights.clear();
     World world(settings, faults, blocks_of_a_run, seed);
     world.run();
     return world.outcome();
@@ -164,10 +170,21 @@ TEST(ClusterModel, WhoeverLeavesFirstTheOthersHearOfTheEnd) {
     run_many(1000, {.crashes = 0.5, .come_back = false, .leaves = true});
 }
 
+/// Nor is anything done twice, whoever of them manages.
+TEST(ClusterModel, BuildersThatLeaveInOrderCostNothing) {
+    const World::Outcome all = run_many(2000, {.drains = 1.5});
+    EXPECT_GT(all.drained, all.runs / 4);
+    EXPECT_EQ(all.built, all.runs * blocks_of_a_run);
+    EXPECT_EQ(all.complete, all.built);
+    EXPECT_EQ(all.lost, 0U);
+    EXPECT_EQ(all.built_twice, 0U);
+}
+
 TEST(ClusterModel, EverythingAtOnce) {
-    const World::Outcome all =
-        run_many(1000, {.crashes = 1.0, .not_taken = 0.05, .slow_node = true, .stalls = true, .silences = 0.5});
+    const World::Outcome all = run_many(
+        1000, {.crashes = 1.0, .not_taken = 0.05, .slow_node = true, .stalls = true, .silences = 0.5, .drains = 0.5});
     EXPECT_GT(all.deaths, all.runs);
+    EXPECT_GT(all.drained, all.runs / 20);
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ constexpr core::TimeNs look_interval_ns = 5 * ns_per_ms;
 constexpr core::TimeNs us = 1000;
 constexpr core::TimeNs tick_interval_ns = 100 * us;
 constexpr core::TimeNs silence_ns = 40 * ns_per_ms;
+/// Of a builder that leaves in order, for others to know what it has built.
+constexpr core::TimeNs drain_patience_ns = 500 * ns_per_ms;
 /// Faults::takes_no_parts, in time-outs: longer than a builder waits.
 constexpr core::TimeNs stuck_parts_take = 50;
 
@@ -94,6 +96,7 @@ public:
     std::map<NodeId, core::TimeNs> arrivals;       ///< of the last message that was sent to each
     bool has_ended = false;
     bool has_left = false;
+    core::TimeNs leaves_by = 0;  ///< it has been told to go, and others build; 0: not so
 
 private:
     World& world_;
@@ -128,6 +131,7 @@ World::Outcome& World::Outcome::operator+=(const Outcome& other) noexcept {
     assigned += other.assigned;
     built_twice += other.built_twice;
     deaths += other.deaths;
+    drained += other.drained;
     offered_again += other.offered_again;
     sent_again += other.sent_again;
     managers += other.managers;
@@ -237,6 +241,45 @@ void World::depart(Life& life) {
     }
 }
 
+/// A builder is told to go, in order: see fabric::Member.
+void World::drain(NodeId node) {
+    Life* const life = nodes_[node].get();
+    if (life == nullptr || life->has_left) return;
+    note(fmt::format("node {} is told to go", node));
+    life->node.prepare_to_leave();
+    leave_when_done(node, life->life);
+}
+
+void World::leave_when_done(NodeId node, Incarnation life) {
+    Life* const me = alive(node, life);
+    if (me == nullptr || me->has_left || me->has_ended) return;
+    if (me->leaves_by == 0 && me->node.others_build()) me->leaves_by = now_ + drain_patience_ns;
+    if (me->leaves_by != 0) {
+        me->node.leave();
+        if (me->node.is_idle() && (me->node.is_settled() || now_ >= me->leaves_by)) return depart_for_a_while(*me);
+    }
+    at(now_ + ns_per_ms, [this, node, life] { leave_when_done(node, life); });
+}
+
+void World::depart_for_a_while(Life& life) {
+    ++outcome_.drained;
+    depart(life);
+    at(now_ + static_cast<core::TimeNs>(1 + random(100)) * ns_per_ms, [this, node = life.self] {
+        nodes_[node].reset();
+        start(node);
+    });
+}
+
+void World::plan_drains(core::TimeNs end) {
+    if (faults_.drains == 0) return;
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (settings_.readouts.contains(node)) continue;
+        std::poisson_distribution<int> often(faults_.drains);
+        for (int i = often(random_); i > 0; --i)
+            at(static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end))), [this, node] { drain(node); });
+    }
+}
+
 void World::plan_deaths() {
     const core::TimeNs end = static_cast<core::TimeNs>(blocks_) * block_interval_ns + 50 * ns_per_ms;
     for (NodeId node = 0; node < settings_.nodes; ++node) {
@@ -249,6 +292,7 @@ void World::plan_deaths() {
             at(static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end))),
                [this, node] { kill(node, Ending::silent); });
     }
+    plan_drains(end);
     constexpr core::TimeNs all_have_met = 60 * ns_per_ms;
     if (faults_.parts)
         at(all_have_met + static_cast<core::TimeNs>(random(static_cast<std::uint64_t>(end - all_have_met))),
@@ -267,8 +311,14 @@ void World::fall_apart() {
     const NodeId one = static_cast<NodeId>(random(settings_.nodes));
     for (NodeId node = 0; node < settings_.nodes; ++node) part_of_[node] = node == one || random(2) == 0;
     if (std::ranges::count(part_of_, true) == settings_.nodes) part_of_[one == 0 ? 1 : 0] = false;
-    const auto in_true = std::ranges::count(part_of_, true);
-    goes_on_ = 2 * in_true > settings_.nodes || (2 * in_true == settings_.nodes && part_of_[0]);
+    int counted = 0;
+    int in_true = 0;
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        if (settings_.spares.contains(node)) continue;
+        ++counted;
+        if (part_of_[node]) ++in_true;
+    }
+    goes_on_ = 2 * in_true > counted || (2 * in_true == counted && part_of_[0]);
     for (const auto& life : nodes_)
         if (life != nullptr && life->node.manager() != nullptr && part_of_[life->self] != goes_on_)
             manager_deaths_.push_back(now_);
@@ -398,9 +448,19 @@ bool World::is_over() const {
     return std::ranges::all_of(nodes_, [](const auto& life) { return life == nullptr || life->has_ended; });
 }
 
+/// Spares at any time or never. But who comes while the network falls apart does not know whom it lacks; and whoever
+/// comes late does not manage at once.
+void World::start_all() {
+    for (NodeId node = 0; node < settings_.nodes; ++node) {
+        const bool is_spare = settings_.spares.contains(node);
+        if (is_spare && chance(0.2)) continue;
+        const std::uint64_t within_ms = is_spare && !faults_.parts && !faults_.manager_dies ? 120 : 20;
+        at(static_cast<core::TimeNs>(random(within_ms)) * ns_per_ms, [this, node] { start(node); });
+    }
+}
+
 void World::run() {
-    for (NodeId node = 0; node < settings_.nodes; ++node)
-        at(static_cast<core::TimeNs>(random(20)) * ns_per_ms, [this, node] { start(node); });
+    start_all();
     const core::TimeNs begin = 60 * ns_per_ms;
     for (NodeId node = 0; node < settings_.nodes; ++node) {
         if (!settings_.readouts.contains(node)) continue;

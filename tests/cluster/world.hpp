@@ -31,6 +31,7 @@ struct Faults {
     bool parts = false;           ///< the network falls into two parts, and becomes whole again
     double silences = 0;          ///< per node, in the time of the run: it stands still, and begins anew
     bool leaves = false;          ///< who has heard that the run has ended goes, as a process does
+    double drains = 0;            ///< per builder, in the time of the run: it leaves in order, and comes back
 };
 
 class World {
@@ -49,6 +50,7 @@ public:
         std::uint64_t assigned = 0;
         std::uint64_t built_twice = 0;  ///< by one that died together with who knew of it, and again
         std::uint64_t deaths = 0;
+        std::uint64_t drained = 0;                ///< builders that left in order
         std::uint64_t offered_again = 0;          ///< parts that a node held when it was taken for dead
         std::uint64_t sent_again = 0;             ///< of these, what was sent to somebody afterwards
         std::uint64_t managers = 0;               ///< how many reigns there were
@@ -82,11 +84,16 @@ private:
     };
 
     void at(core::TimeNs time, std::function<void()> act);
+    void start_all();
     void start(NodeId node);
     void kill(NodeId node, Ending ending);
     void begin_again(NodeId node);
     void depart(Life& life);
     void plan_deaths();
+    void plan_drains(core::TimeNs end);
+    void drain(NodeId node);
+    void leave_when_done(NodeId node, Incarnation life);
+    void depart_for_a_while(Life& life);
     void fall_apart();
     void meet_again();
     void check_part_of(const Life& builder, Block block, std::span<const BuiltPart> parts) const;

@@ -41,10 +41,11 @@ import weir  # noqa: E402
 TWO_AND_TWO = {"ru0": "readout", "ru1": "readout", "bu0": "builder", "bu1": "builder"}
 
 
-def node_tables(nodes, addresses=None):
-    """[[node]] for each of {name: role}."""
+def node_tables(nodes, addresses=None, more=None):
+    """[[node]] for each of {name: role}, with the keys of {name: keys}."""
     addresses = addresses or {name: f"127.0.0.1:{7471 + place}" for place, name in enumerate(nodes)}
-    return "".join(f'[[node]]\nname = "{name}"\naddress = "{addresses[name]}"\nrole = "{role}"\n' for name, role in nodes.items())
+    return "".join(f'[[node]]\nname = "{name}"\naddress = "{addresses[name]}"\nrole = "{role}"\n{(more or {}).get(name, "")}\n'
+                   for name, role in nodes.items())
 
 
 def stream_tables(streams, stream_keys, in_cluster):
@@ -57,12 +58,12 @@ def stream_tables(streams, stream_keys, in_cluster):
 
 
 def configuration(cluster='transports = "tcp"', nodes=None, addresses=None, streams=None, stream_keys='format = "ejfat"',
-                  port='device = "net_null0"', more="", sink='kind = "events"\npath = "{node}"', in_cluster=True):
+                  port='device = "net_null0"', more="", sink='kind = "events"\npath = "{node}"', in_cluster=True, node_keys=None):
     """The text of a configuration: of a cluster, or of the one node that has all of its sources."""
     streams = streams or {"ru0": (50001, 50002), "ru1": (50003, 50004)}
     text = 'name = "cluster"\n'
     if in_cluster:
-        text += f"[cluster]\n{cluster}\n" + node_tables(nodes or TWO_AND_TWO, addresses)
+        text += f"[cluster]\n{cluster}\n" + node_tables(nodes or TWO_AND_TWO, addresses, node_keys)
     text += f'[[port]]\nname = "det0"\n{port}\n' + stream_tables(streams, stream_keys, in_cluster)
     sources = sum(len(ports) for ports in streams.values())
     text += f'[events]\nsources = {sources}\nmemory = "64MiB"\ntimeout_ms = 500\n{more}\n'

@@ -56,6 +56,7 @@ World::Outcome run_one(std::uint64_t seed, const Faults& faults) {
     Settings settings = random_settings(random);
     if (settings.slot_ns > 0) settings.barrier = false, settings.strategy = Strategy::push;
     if (settings.slot_ns > 0 && settings.order == Order::random) settings.order = Order::linear;
+    if (faults.manager_dies) settings.spares = {};              // nobody waits for them, so they may come late
     if (faults.takes_no_parts) settings.barrier = false;        // who keeps step waits for the slowest
     if (faults.stalls) settings.join_wait_ns = core::ns_per_s;  // longer than a connection takes, always
     if (settings.barrier || settings.slot_ns > 0) settings.weights.clear();

@@ -448,13 +448,12 @@ bool World::is_over() const {
     return std::ranges::all_of(nodes_, [](const auto& life) { return life == nullptr || life->has_ended; });
 }
 
-/// Spares at any time or never. But who comes while the network falls apart does not know whom it lacks; and whoever
-/// comes late does not manage at once.
+/// Spares at any time or never. But who comes while the network falls apart does not know whom it lacks.
 void World::start_all() {
     for (NodeId node = 0; node < settings_.nodes; ++node) {
         const bool is_spare = settings_.spares.contains(node);
         if (is_spare && chance(0.2)) continue;
-        const std::uint64_t within_ms = is_spare && !faults_.parts && !faults_.manager_dies ? 120 : 20;
+        const std::uint64_t within_ms = is_spare && !faults_.parts ? 120 : 20;
         at(static_cast<core::TimeNs>(random(within_ms)) * ns_per_ms, [this, node] { start(node); });
     }
 }

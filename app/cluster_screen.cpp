@@ -43,6 +43,7 @@ std::string waits_text(const Document& waits, const std::string& node) {
 
 /// 2: it is not there or failed; 1: something was lost there or it is not as the others are; 0: fine.
 int trouble_of(const Document& node, const std::string& common_state) {
+    if (watch_value(node, "/reached") != true && watch_value(node, "/spare") == true) return 0;
     if (watch_value(node, "/reached") != true || !watch_words(node, "/error").empty()) return 2;
     const bool differs = watch_words(node, "/state") != common_state;
     return differs || sum_of(watch_value(node, "/lost")) > 0 ? 1 : 0;
@@ -122,7 +123,8 @@ private:
         const std::string name = watch_words(node, "/name");
         std::string line = padded(name, wide) + "  " + padded(watch_words(node, "/role"), 9);
         if (watch_value(node, "/reached") != true) {
-            add({{line + "not reached: " + watch_words(node, "/error"), ink}});
+            const bool spare = watch_value(node, "/spare") == true;
+            add({{line + (spare ? "spare, not here" : "not reached: " + watch_words(node, "/error")), ink}});
             return;
         }
         const bool in_run = watch_words(node, "/state") != "idle";

@@ -51,6 +51,8 @@ void RunSinks::open(const config::RunConfig& config, const std::string& out, con
     const std::string start_json = start.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     std::vector<std::filesystem::path>& taken = final_paths_;
     std::optional<std::uint32_t>& run = run_number_;
+    const bool is_given =
+        run.has_value();  // a node that comes back into its cluster's run writes beside its first part
     std::vector<store::RunPath> paths(config.sinks.size());
     try {
         // All paths first: the number of the run is in one of them, and sinks without a path want it too.
@@ -62,6 +64,7 @@ void RunSinks::open(const config::RunConfig& config, const std::string& out, con
                            ? store::make_run_path(sink.path, config.name, pipeline::wall_ns(), run, config.node)
                            : store::RunPath{out, {}};
             if (!run) run = paths[i].run;
+            if (is_given && !config.node.empty()) paths[i].path = store::free_path(paths[i].path);
             refuse_collision(sink, paths[i].path, taken);
             taken.push_back(paths[i].path);
             if (sink.as<config::RecorderConfig>() != nullptr) recorder_path_ = paths[i].path;

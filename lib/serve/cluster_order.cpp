@@ -99,40 +99,55 @@ std::string ClusterOrders::tell(std::size_t node, std::span<const web::Controls:
                        outcome.message.empty() ? fmt::format("HTTP status {}", outcome.status) : outcome.message);
 }
 
-/// Who can begin a run now. Throws core::RunError if that is not all of those that are wanted.
-std::vector<std::size_t> ClusterOrders::taking_part(const ClusterOrder& order, const Answers& answers) const {
+/// All that are not left out. Throws core::RunError if that makes no cluster.
+std::vector<std::size_t> ClusterOrders::taking_part(const ClusterOrder& order) const {
     const auto& nodes = colleagues_.nodes();
     for (const std::string& left_out : order.without)
         if (std::ranges::find(nodes, left_out, &Colleagues::Node::name) == nodes.end())
             throw core::RunError(fmt::format("there is no node {}", left_out));
     std::vector<std::size_t> found;
-    std::string missing;
-    std::array<std::size_t, 3> of_role{};
-    for (std::size_t node = 0; node < nodes.size(); ++node) {
-        if (std::ranges::find(order.without, nodes[node].name) != order.without.end()) continue;
-        const Colleagues::Answer& answer = answers[node];
-        if (answer.summary.is_null())
-            add(missing, fmt::format("{} is not reached ({})", nodes[node].name, answer.error));
-        else if (text_at(answer.summary, "/mode") != "serve")
-            add(missing, fmt::format("{} is not run by weir serve", nodes[node].name));
-        else if (!is_in(answer, State::idle))
-            add(missing, fmt::format("{} is {}", nodes[node].name, core::printable(text_at(answer.summary, "/state"))));
-        found.push_back(node);
-        ++of_role[static_cast<std::size_t>(nodes[node].role)];
-    }
-    if (!missing.empty()) throw core::RunError("nothing was started: " + missing);
+    for (std::size_t node = 0; node < nodes.size(); ++node)
+        if (std::ranges::find(order.without, nodes[node].name) == order.without.end()) found.push_back(node);
     for (const NodeRole role : {NodeRole::readout, NodeRole::builder})
-        if (of_role[static_cast<std::size_t>(role)] == 0)
+        if (std::ranges::none_of(found, [&](std::size_t node) { return nodes[node].role == role; }))
             throw core::RunError(fmt::format("nothing was started: there would be no {}",
                                              role == NodeRole::readout ? "readout node" : "builder"));
     return found;
 }
 
+/// Throws core::RunError if not all of those that are wanted can begin, or are in the same run.
+ClusterOrders::Beginners ClusterOrders::beginners(const ClusterOrder& order, const Answers& answers) const {
+    Beginners found;
+    std::string missing;
+    for (const std::size_t node : taking_part(order)) {
+        const Colleagues::Answer& answer = answers[node];
+        const auto number = static_cast<std::uint32_t>(std::clamp(number_at(answer.summary, "/run/number"), 0.0, 4e9));
+        const bool may_join = found.number == 0 || found.number == number;
+        if (answer.summary.is_null() && colleagues_.nodes()[node].spare) continue;
+        if (answer.summary.is_null())
+            add(missing, fmt::format("{} is not reached ({})", name(node), answer.error));
+        else if (text_at(answer.summary, "/mode") != "serve")
+            add(missing, fmt::format("{} is not run by weir serve", name(node)));
+        else if (is_in(answer, State::idle))
+            found.nodes.push_back(node);
+        else if (is_in(answer, State::running) && may_join)
+            found.number = number;
+        else
+            add(missing, fmt::format("{} is {}{}", name(node), core::printable(text_at(answer.summary, "/state")),
+                                     may_join ? "" : fmt::format(" in run {}", number)));
+    }
+    if (!missing.empty()) throw core::RunError("nothing was started: " + missing);
+    if (found.nodes.empty())
+        throw core::RunError(fmt::format("nothing was started: all nodes are in run {}", found.number));
+    return found;
+}
+
 std::string ClusterOrders::start(const ClusterOrder& order) {
     const Answers answers = ask();
-    const std::vector<std::size_t> nodes = taking_part(order, answers);
-    std::uint32_t number = 1;
-    for (const std::size_t node : nodes) number = std::max(number, next_run_of(answers[node]));
+    const auto [nodes, running] = beginners(order, answers);
+    std::uint32_t number = std::max(running, 1U);
+    if (running == 0)
+        for (const std::size_t node : nodes) number = std::max(number, next_run_of(answers[node]));
     std::vector<web::Controls::Value> values{{"config/run_number", number}};
     if (!order.comment.empty()) values.emplace_back("config/comment", order.comment);
     std::string refused;
@@ -148,9 +163,13 @@ std::string ClusterOrders::start(const ClusterOrder& order) {
         await_running(nodes, number);
     } catch (const core::RunError& error) {
         undo_start(told);
-        throw core::RunError(fmt::format("run {} was not started: {}", number, error.what()));
+        throw core::RunError(
+            fmt::format("run {} was not started{}: {}", number, running == 0 ? "" : " on all nodes", error.what()));
     }
-    return fmt::format("run {}, started on {} nodes", number, nodes.size());
+    if (running == 0) return fmt::format("run {}, started on {} nodes", number, nodes.size());
+    std::string names;
+    for (const std::size_t node : nodes) names += (names.empty() ? "" : ", ") + name(node);
+    return fmt::format("run {} goes on, now with {}", number, names);
 }
 
 /// Throws core::RunError if one of them cannot begin.
@@ -190,7 +209,7 @@ std::string ClusterOrders::stop() {
     for (std::size_t node = 0; node < nodes.size(); ++node) {
         ran[node] = !answers[node].summary.is_null() && !is_in(answers[node], State::idle);
         if (ran[node]) number = std::max(number, number_at(answers[node].summary, "/run/number"));
-        if (answers[node].summary.is_null())
+        if (answers[node].summary.is_null() && !nodes[node].spare)
             add(trouble, fmt::format("{} is not reached ({})", name(node), answers[node].error));
     }
     if (std::ranges::find(ran, true) == ran.end())
@@ -224,7 +243,7 @@ std::string ClusterOrders::abort() {
     std::size_t count = 0;
     Answers answers = ask();
     for (std::size_t node = 0; node < nodes.size(); ++node) {
-        if (answers[node].summary.is_null())
+        if (answers[node].summary.is_null() && !nodes[node].spare)
             add(trouble, fmt::format("{} is not reached ({})", name(node), answers[node].error));
         if (answers[node].summary.is_null() || is_in(answers[node], State::idle)) continue;
         ++count;

@@ -22,9 +22,9 @@ struct ClusterOrder {
 /// Those of life.hpp that mean something for a cluster.
 [[nodiscard]] std::span<const Command> cluster_commands() noexcept;
 
-/// Does orders, one at a time; each call returns when it is done. start: all nodes have to be idle and get the same
-/// number, and where one of them cannot begin the others are stopped again. stop: readout nodes stop, and the others
-/// end by themselves once they have everything.
+/// Does orders, one at a time; each call returns when it is done. start: all nodes get the same number, and where one
+/// of them cannot begin the others are stopped again; where some are in a run, the others join it. stop: readout nodes
+/// stop, and the others end by themselves once they have everything.
 class ClusterOrders {
 public:
     struct Options {
@@ -51,7 +51,13 @@ private:
     [[nodiscard]] std::string abort();
     void await_running(const std::vector<std::size_t>& nodes, std::uint32_t number);
     void undo_start(const std::vector<std::size_t>& nodes);
-    [[nodiscard]] std::vector<std::size_t> taking_part(const ClusterOrder& order, const Answers& answers) const;
+    /// Who is to begin a run; `number`: that of the run which others are in, or 0.
+    struct Beginners {
+        std::vector<std::size_t> nodes;
+        std::uint32_t number = 0;
+    };
+    [[nodiscard]] std::vector<std::size_t> taking_part(const ClusterOrder& order) const;
+    [[nodiscard]] Beginners beginners(const ClusterOrder& order, const Answers& answers) const;
     [[nodiscard]] std::string tell(std::size_t node, std::span<const web::Controls::Value> values, Command command);
     void pause() const;
     [[nodiscard]] const std::string& name(std::size_t node) const { return colleagues_.nodes()[node].name; }

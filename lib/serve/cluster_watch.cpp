@@ -93,6 +93,7 @@ json cluster_document(const std::vector<Colleagues::Node>& nodes, const std::vec
         line["name"] = nodes[node].name;
         line["role"] = role_text(nodes[node].role);
         line["serve"] = nodes[node].serve;
+        line["spare"] = nodes[node].spare;
         line["reached"] = answer.summary.is_object();
         if (!answer.summary.is_object()) line["error"] = answer.error;
         const json& cluster = part_at(line, "/cluster");

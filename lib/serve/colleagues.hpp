@@ -22,6 +22,7 @@ public:
         std::string name{};
         config::NodeRole role = config::NodeRole::readout;
         std::string serve{};  ///< "HOST:PORT"; empty: nobody can ask it
+        bool spare = false;   ///< it may be absent
     };
     /// What a node says of itself (node_summary), or why it says nothing.
     struct Answer {

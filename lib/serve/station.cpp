@@ -68,7 +68,8 @@ Station::Station(const run::RunOptions& options, const config::ServeConfig& conf
 std::unique_ptr<ClusterWatch> Station::new_cluster_watch(const run::ClusterPart& part, web::Controls* controls) {
     const config::ClusterConfig& cluster = *part.whole.cluster;
     std::vector<Colleagues::Node> nodes;
-    for (const config::ClusterNode& node : cluster.nodes) nodes.push_back({node.name, node.role, node.serve});
+    for (const config::ClusterNode& node : cluster.nodes)
+        nodes.push_back({node.name, node.role, node.serve, node.spare});
     if (std::ranges::all_of(nodes, [](const auto& node) { return node.serve.empty(); })) return nullptr;
     RemoteColleagues::Self self{part.node, [this] { return node_summary(board_.latest()->document); }, controls};
     ClusterWatch::Options watch{.name = part.whole.name, .controls = controls != nullptr};

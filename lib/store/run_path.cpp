@@ -190,6 +190,12 @@ RunPath make_run_path(const std::string& path_template, const std::string& name,
     return result;
 }
 
+std::filesystem::path free_path(const std::filesystem::path& path) {
+    std::filesystem::path free = path;
+    for (int i = 2; is_there(free) || is_there(hidden_path(free)); ++i) free = fmt::format("{}.{}", path.string(), i);
+    return free;
+}
+
 std::optional<std::uint32_t> coming_run_number(const std::string& path_template, const std::string& name,
                                                core::TimeNs now_ns, const std::string& node) {
     PathValues values{name, 0, utc_date(now_ns), node};

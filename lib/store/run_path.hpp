@@ -53,6 +53,10 @@ struct RunPath {
 RunPath make_run_path(const std::string& path_template, const std::string& name, core::TimeNs now_ns,
                       std::optional<std::uint32_t> run = {}, const std::string& node = {});
 
+/// The path, or where there is a run of that name, one that is being written included, the first of PATH.2, PATH.3 and
+/// so on that is free: for who comes back into a run that has its number already.
+std::filesystem::path free_path(const std::filesystem::path& path);
+
 /// The number that make_run_path() would take, without taking it. Nothing: the template has no {run}. Throws as that
 /// does.
 std::optional<std::uint32_t> coming_run_number(const std::string& path_template, const std::string& name,

@@ -34,8 +34,11 @@ public:
                       {"ru0", NodeRole::readout, "h:2"},
                       {"ru1", NodeRole::readout, "h:3"},
                       {"bu0", NodeRole::builder, "h:4"},
-                      {"bu1", NodeRole::builder, "h:5"}}),
-          services(nodes().size()) {}
+                      {"bu1", NodeRole::builder, "h:5"},
+                      {"sp0", NodeRole::builder, "h:6", true}}),
+          services(nodes().size()) {
+        at("sp0").is_there = false;
+    }
 
     Service& at(const std::string& name) {
         for (std::size_t i = 0; i < nodes().size(); ++i)
@@ -127,6 +130,7 @@ TEST_F(ClusterOrdersTest, AllGetTheHighestNumberThatOneOfThemComesTo) {
     cluster.at("ru0").takes_long = 3;
     EXPECT_EQ(order(Command::start), "run 12, started on 5 nodes");
     for (const FakeColleagues::Service& service : cluster.services) {
+        if (!service.is_there) continue;
         EXPECT_EQ(service.run, 12);
         EXPECT_EQ(service.state, "running");
     }
@@ -136,15 +140,38 @@ TEST_F(ClusterOrdersTest, WithoutANodeNothingIsStarted) {
     cluster.at("bu1").is_there = false;
     EXPECT_EQ(refusal(Command::start), "nothing was started: bu1 is not reached (h does not answer)");
     EXPECT_TRUE(cluster.said.empty());
-    cluster.at("ru1").state = "running";
-    EXPECT_EQ(refusal(Command::start), "nothing was started: ru1 is running; bu1 is not reached (h does not answer)");
+    cluster.at("ru1").state = "stopping";
+    EXPECT_EQ(refusal(Command::start), "nothing was started: ru1 is stopping; bu1 is not reached (h does not answer)");
     cluster.at("ru1").state = "idle";
     EXPECT_EQ(order(Command::start, {"bu1"}), "run 1, started on 4 nodes");
     EXPECT_EQ(times_said("bu1 start"), 0);
 }
 
+TEST_F(ClusterOrdersTest, WhoIsIdleJoinsTheRunOfTheOthers) {
+    cluster.at("bu0").next_run = 7;
+    ASSERT_EQ(order(Command::start), "run 7, started on 5 nodes");
+    EXPECT_EQ(refusal(Command::start), "nothing was started: all nodes are in run 7");
+    cluster.at("bu1").state = "idle";
+    cluster.at("bu1").next_run = 9;
+    EXPECT_EQ(order(Command::start), "run 7 goes on, now with bu1");
+    EXPECT_EQ(cluster.at("bu1").run, 7);
+    cluster.at("bu1").state = "idle";
+    cluster.at("bu1").cannot_begin = "no space";
+    EXPECT_EQ(refusal(Command::start), "run 7 was not started on all nodes: bu1: no space");
+    EXPECT_EQ(times_said("bu0 abort"), 0) << "the others go on";
+    cluster.at("ru1").run = 8;
+    EXPECT_EQ(refusal(Command::start), "nothing was started: ru1 is running in run 8");
+}
+
+TEST_F(ClusterOrdersTest, ASpareTakesPartIfItIsThere) {
+    cluster.at("sp0").is_there = true;
+    EXPECT_EQ(order(Command::start), "run 1, started on 6 nodes");
+    cluster.at("sp0").is_there = false;
+    EXPECT_EQ(order(Command::stop), "run 1 ended: all lossless");
+}
+
 TEST_F(ClusterOrdersTest, ARunNeedsReadoutNodesAndBuilders) {
-    EXPECT_EQ(refusal(Command::start, {"bu0", "bu1"}), "nothing was started: there would be no builder");
+    EXPECT_EQ(refusal(Command::start, {"bu0", "bu1", "sp0"}), "nothing was started: there would be no builder");
     EXPECT_EQ(refusal(Command::start, {"ru0", "ru1"}), "nothing was started: there would be no readout node");
     EXPECT_EQ(refusal(Command::start, {"bu2"}), "there is no node bu2");
     EXPECT_TRUE(cluster.said.empty());

@@ -65,13 +65,13 @@ export class AllNodes {
 
   change(row, node, cluster) {
     const lost = sum(node.lost);
-    setAttribute(row, 'data-level', !node.reached || node.error ? 'lost' : lost > 0 ? 'losing' : 'ok');
+    setAttribute(row, 'data-level', !node.reached && node.spare ? 'ok' : !node.reached || node.error ? 'lost' : lost > 0 ? 'losing' : 'ok');
     const waits = (cluster.waits ?? []).filter((wait) => wait.node === node.name && wait.share >= share_shown).sort((a, b) => b.share - a.share);
     const inRun = node.reached && node.state !== 'idle';
     const texts = [
       node.name,
       node.role,
-      !node.reached ? `not reached: ${node.error}` : node.error ? `${node.state}: ${node.error}` : node.state,
+      !node.reached ? (node.spare ? 'spare, not here' : `not reached: ${node.error}`) : node.error ? `${node.state}: ${node.error}` : node.state,
       node.run?.number ?? '',
       inRun ? seconds(node.run?.seconds) : '',
       inRun ? (node.rates?.gbps ?? 0).toFixed(3) : '',

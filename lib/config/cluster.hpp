@@ -29,7 +29,7 @@ struct ClusterNode {
     bool manages = false;      ///< it may manage the cluster
     std::uint32_t weight = 1;  ///< a builder: how many blocks it gets, beside the others
     bool spare = false;        ///< it may be absent
-    std::string serve;         ///< "HOST:PORT": its page and API, for people and the other nodes; empty: as [serve] says
+    std::string serve;  ///< "HOST:PORT": its page and API, for people and the other nodes; empty: as [serve] says
     Place place;
 
     bool operator==(const ClusterNode&) const = default;

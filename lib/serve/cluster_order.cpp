@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <thread>
 
 #include "core/error.hpp"
@@ -199,41 +200,71 @@ void ClusterOrders::undo_start(const std::vector<std::size_t>& nodes) {
     for (const std::size_t node : nodes) static_cast<void>(colleagues_.tell(node, {}, name_of(Command::abort)));
 }
 
+/// The nodes that are in the run which is being stopped.
+struct ClusterOrders::Stopping {
+    std::vector<bool> ran;
+    std::vector<bool> told;
+    std::vector<std::optional<Clock::time_point>> unheard;  ///< since when a node has not been reached
+    std::string trouble;
+    double number = 0;  ///< of the run
+};
+
+ClusterOrders::Stopping ClusterOrders::begin_stop(const Answers& answers) const {
+    const std::size_t count = colleagues_.nodes().size();
+    Stopping stopping{std::vector<bool>(count), std::vector<bool>(count), {}, {}, 0};
+    stopping.unheard.resize(count);
+    for (std::size_t node = 0; node < count; ++node) {
+        const Colleagues::Answer& answer = answers[node];
+        stopping.ran[node] = !answer.summary.is_null() && !is_in(answer, State::idle);
+        if (stopping.ran[node]) stopping.number = std::max(stopping.number, number_at(answer.summary, "/run/number"));
+        if (answer.summary.is_null() && !colleagues_.nodes()[node].spare)
+            add(stopping.trouble, fmt::format("{} is not reached ({})", name(node), answer.error));
+    }
+    if (std::ranges::find(stopping.ran, true) == stopping.ran.end())
+        throw core::RunError("no node is in a run" + (stopping.trouble.empty() ? "" : "; " + stopping.trouble));
+    return stopping;
+}
+
+/// Whether the node still has to end. One that dies meanwhile is not waited for.
+bool ClusterOrders::has_to_end(std::size_t node, const Colleagues::Answer& answer, Stopping& stopping) const {
+    if (!stopping.ran[node] || is_in(answer, State::idle)) return false;
+    std::optional<Clock::time_point>& unheard = stopping.unheard[node];
+    if (!answer.summary.is_null()) {
+        unheard.reset();
+        return true;
+    }
+    if (!unheard) unheard = Clock::now();
+    if (Clock::now() - *unheard < options_.end_wait) return true;
+    stopping.ran[node] = false;
+    add(stopping.trouble, fmt::format("{} went away meanwhile ({})", name(node), answer.error));
+    return false;
+}
+
 std::string ClusterOrders::stop() {
     const auto& nodes = colleagues_.nodes();
     Answers answers = ask();
-    std::vector<bool> ran(nodes.size());
-    std::vector<bool> told(nodes.size());
-    std::string trouble;
-    double number = 0;
-    for (std::size_t node = 0; node < nodes.size(); ++node) {
-        ran[node] = !answers[node].summary.is_null() && !is_in(answers[node], State::idle);
-        if (ran[node]) number = std::max(number, number_at(answers[node].summary, "/run/number"));
-        if (answers[node].summary.is_null() && !nodes[node].spare)
-            add(trouble, fmt::format("{} is not reached ({})", name(node), answers[node].error));
-    }
-    if (std::ranges::find(ran, true) == ran.end())
-        throw core::RunError("no node is in a run" + (trouble.empty() ? trouble : "; " + trouble));
+    Stopping stopping = begin_stop(answers);
     std::optional<Clock::time_point> others_by;
     while (true) {
         bool readouts_run = false;
         bool others_run = false;
         const bool all = others_by && Clock::now() >= *others_by;
         for (std::size_t node = 0; node < nodes.size(); ++node) {
-            if (!ran[node] || is_in(answers[node], State::idle)) continue;
+            if (!has_to_end(node, answers[node], stopping)) continue;
             const bool is_readout = nodes[node].role == NodeRole::readout;
             (is_readout ? readouts_run : others_run) = true;
-            if ((!is_readout && !all) || told[node] || !is_in(answers[node], State::running)) continue;
-            told[node] = true;
-            if (const std::string why = tell(node, {}, Command::stop); !why.empty()) add(trouble, why);
+            if ((!is_readout && !all) || stopping.told[node] || !is_in(answers[node], State::running)) continue;
+            stopping.told[node] = true;
+            if (const std::string why = tell(node, {}, Command::stop); !why.empty()) add(stopping.trouble, why);
         }
         if (!readouts_run && !others_run) break;
         if (!readouts_run && !others_by) others_by = Clock::now() + options_.end_wait;
         pause();
         answers = ask();
     }
-    const std::string text = fmt::format("run {:.0f} ended: {}", number, verdict_of(nodes, answers, ran));
-    if (!trouble.empty()) throw core::RunError(text + "; " + trouble);
+    const std::string text =
+        fmt::format("run {:.0f} ended: {}", stopping.number, verdict_of(nodes, answers, stopping.ran));
+    if (!stopping.trouble.empty()) throw core::RunError(text + "; " + stopping.trouble);
     return text;
 }
 

@@ -47,6 +47,9 @@ private:
 
     [[nodiscard]] Answers ask();
     [[nodiscard]] std::string start(const ClusterOrder& order);
+    struct Stopping;
+    [[nodiscard]] Stopping begin_stop(const Answers& answers) const;
+    [[nodiscard]] bool has_to_end(std::size_t node, const Colleagues::Answer& answer, Stopping& stopping) const;
     [[nodiscard]] std::string stop();
     [[nodiscard]] std::string abort();
     void await_running(const std::vector<std::size_t>& nodes, std::uint32_t number);

@@ -48,7 +48,7 @@ NOT_RUN = [
     ("README.md", r"weir top", "waits for a terminal; top_test.py has one"),
     ("docs/guides/WATCHING.md", r"ssh", "needs another host"),
     ("docs/guides/STREAMING.md", r"weir receive", "needs another host; stream_test.py has one"),
-    ("docs/guides/CLUSTER.md", r"weir (run|replay)", "needs many nodes; cluster_test.py has them"),
+    ("docs/guides/CLUSTER.md", r"weir (run|replay|serve|ctl|top|export)", "needs many nodes; cluster_test.py and cluster_serve_test.py have them"),
     ("docs/guides/INSPECT.md", r"weir inspect folder", "needs the runs of many nodes; cluster_test.py and scripts/cluster-demo make them"),
     ("docs/guides/EXPORT.md", r"weir export .*--virtual", "needs the HDF5 files of many nodes; cluster_test.py has them"),
     ("docs/reference/HDF5.md", r"weir export .*--virtual", "likewise"),

@@ -26,7 +26,8 @@ public:
         std::string lossless = "yes";
         int takes_long = 0;  ///< so many questions until what it was told is done
         bool ends_alone = true;
-        std::string told;  ///< not done yet
+        std::string dies_of;  ///< the command that is its end
+        std::string told;     ///< not done yet
     };
 
     FakeColleagues()
@@ -48,7 +49,8 @@ public:
 
     std::vector<Answer> ask() override {
         std::vector<Answer> answers;
-        const bool readouts_ended = services[1].state == "idle" && services[2].state == "idle";
+        const auto ended = [](const Service& service) { return service.state == "idle" || !service.is_there; };
+        const bool readouts_ended = ended(services[1]) && ended(services[2]);
         for (std::size_t i = 0; i < services.size(); ++i) {
             Service& service = services[i];
             if (service.state == "running" && readouts_ended && service.ends_alone &&
@@ -73,6 +75,7 @@ public:
         for (const auto& [path, value] : values)
             if (path == "config/run_number") service.run = value.get<std::uint32_t>();
         service.told = command;
+        if (service.dies_of == command) service.is_there = false;
         return {202, ""};
     }
 
@@ -221,6 +224,14 @@ TEST_F(ClusterOrdersTest, AStopSaysWhatWasLostAndWhoIsNotThere) {
     ASSERT_EQ(order(Command::start), "run 2, started on 5 nodes");
     cluster.at("bu0").is_there = false;
     EXPECT_EQ(refusal(Command::stop), "run 2 ended: all lossless; bu0 is not reached (h does not answer)");
+}
+
+TEST_F(ClusterOrdersTest, WhoDiesMeanwhileIsNotWaitedFor) {
+    ASSERT_EQ(order(Command::start), "run 1, started on 5 nodes");
+    cluster.at("bu0").ends_alone = false;
+    cluster.at("ru0").dies_of = "stop";
+    EXPECT_EQ(refusal(Command::stop), "run 1 ended: all lossless; ru0 went away meanwhile (h does not answer)");
+    EXPECT_EQ(times_said("ru0 stop"), 1);
 }
 
 TEST_F(ClusterOrdersTest, ANewRunIsAStopAndAStart) {

@@ -101,7 +101,8 @@ void BuilderTurns::queue_all() {
     credits_ = 0;
     for (Queue& queue : queues_) queue.builders.clear();
     std::vector<NodeId> nodes;
-    for (NodeId node = 0; node < builders_.size(); ++node) {
+    const auto count = static_cast<NodeId>(builders_.size());
+    for (NodeId node = 0; node < count; ++node) {
         Builder& builder = builders_[node];
         builder.waits = has_turns(builder);
         if (!builder.waits) continue;

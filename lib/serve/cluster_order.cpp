@@ -262,8 +262,7 @@ std::string ClusterOrders::stop() {
         pause();
         answers = ask();
     }
-    const std::string text =
-        fmt::format("run {:.0f} ended: {}", stopping.number, verdict_of(nodes, answers, stopping.ran));
+    std::string text = fmt::format("run {:.0f} ended: {}", stopping.number, verdict_of(nodes, answers, stopping.ran));
     if (!stopping.trouble.empty()) throw core::RunError(text + "; " + stopping.trouble);
     return text;
 }

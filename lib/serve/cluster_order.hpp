@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "serve/colleagues.hpp"
@@ -37,7 +38,7 @@ public:
     };
     /// What is given outlives it. `is_given_up`: somebody wants something else.
     ClusterOrders(Colleagues& colleagues, Options options, std::function<bool()> is_given_up)
-        : colleagues_(colleagues), options_(options), is_given_up_(std::move(is_given_up)) {}
+        : colleagues_(colleagues), options_(std::move(options)), is_given_up_(std::move(is_given_up)) {}
 
     /// What has been done, for people. Throws core::RunError: why not, and what has become of it.
     [[nodiscard]] std::string carry_out(const ClusterOrder& order);

@@ -21,7 +21,10 @@ import packets  # noqa: E402
 # What a part goes with, where not every stream will do, and what comes before it.
 STREAM_OF = {"docs/reference/reduce/mfp.md": stream(format="ejfat")}
 ENERGIES = '[[reduce]]\nkind = "jungfrau"\npedestal = ["g0.f32", "g1.f32", "g2.f32"]\ngain = "gainMaps.bin"\n'
+CLUSTER = "[cluster]\n" + "".join(f'[[node]]\nname = "{name}"\naddress = "127.0.0.1:{port}"\nrole = "{role}"\n'
+                                  for name, port, role in (("ru", 7471, "readout"), ("bu", 7472, "builder"))) + stream(format="ejfat") + 'node = "ru"\n'
 BEFORE = (
+    ("docs/guides/CLUSTER.md", r"\[\[node\]\]", CLUSTER),
     ("docs/reference/reduce/mfp.md", r"\[reduce.layout\]", '[[reduce]]\nkind = "mfp"\n'),
     ("docs/reference/reduce/(sparse|veto).md", "", ENERGIES),
 )

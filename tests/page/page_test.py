@@ -296,7 +296,7 @@ class Commands(PageCase):
         for words in ("2 of 3 nodes answer; running, run 7", "Start all: run 7, started on 3 nodes", "bu0 lacks parts of ru1: 1,234 node down, 0 not held, 2 late"):
             self.assertIn(words, text)
         rows = self.page.evaluate("[...document.querySelectorAll('#nodes tbody tr')].map((row) => [row.dataset.level, ...[...row.cells].map((cell) => cell.textContent)])")
-        self.assertEqual(rows[0], ["losing", "ru0", "readout", "running", "7", "2 min 0 s", "1.250", "12.5 k/s", "1,003", "bu0 31 %"])
+        self.assertEqual(rows[0], ["losing", "ru0", "readout", "running", "7", "2 min 0 s", "1.250", "12.5 k /s", "1,003", "bu0 31 %"])
         self.assertEqual(rows[1][:4], ["lost", "ru1", "readout", "not reached: http://<b>h</b>:9321 does not answer"])
         self.assertEqual(rows[2][-1], "", "a wait of 1 % is none")
         self.page.click("#nodes [data-command=stop]")

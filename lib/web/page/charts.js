@@ -129,7 +129,7 @@ export class Charts {
 
   show(document) {
     // A node that only manages a cluster takes no packets.
-    this.section.hidden = !document.run && !document.rates;
+    this.section.hidden = !document.rates && (!document.run || document.cluster?.role === 'manager');
     if (this.section.hidden) return;
     for (const {name, chart} of this.rates)
       chart.draw(this.history.times, [{name: '', values: this.history.columns[name]}], document.rates?.[name]);

@@ -39,6 +39,19 @@ std::uint32_t next_run_of(const Colleagues::Answer& answer) {
     return static_cast<std::uint32_t>(std::clamp(number_at(answer.summary, "/next_run"), 0.0, most));
 }
 
+/// Blocks of which no event is left, as the node that knows of most has them: of these no account of events tells.
+double lost_blocks(const std::vector<Colleagues::Answer>& answers, const std::vector<bool>& ran) {
+    double most = 0;
+    for (std::size_t node = 0; node < answers.size(); ++node) {
+        if (!ran[node]) continue;
+        double lost = 0;
+        for (const char* cause : {"builder_down", "nothing_held", "node_down", "late"})
+            lost += number_at(answers[node].summary, fmt::format("/cluster/lost_blocks/{}", cause).c_str());
+        most = std::max(most, lost);
+    }
+    return most;
+}
+
 /// Who has lost something, or cannot say whether anything is lost; else that nothing is. Who only manages has no
 /// account, and a builder, which has a share of the events, can only say what its own lack.
 std::string verdict_of(const std::vector<Colleagues::Node>& nodes, const std::vector<Colleagues::Answer>& answers,
@@ -55,6 +68,8 @@ std::string verdict_of(const std::vector<Colleagues::Node>& nodes, const std::ve
             nodes[node].role == NodeRole::builder && incomplete > 0)
             add(doubts, fmt::format("{} has {:.0f} incomplete events", nodes[node].name, incomplete));
     }
+    if (const double lost = lost_blocks(answers, ran); lost > 0)
+        add(doubts, fmt::format("{:.0f} blocks of events were lost whole", lost));
     return doubts.empty() ? "all lossless" : doubts;
 }
 

@@ -26,8 +26,9 @@ public:
         std::string lossless = "yes";
         int takes_long = 0;  ///< so many questions until what it was told is done
         bool ends_alone = true;
-        std::string dies_of;  ///< the command that is its end
-        std::string told;     ///< not done yet
+        int builder_down = 0;  ///< blocks that it knows to be lost with a builder
+        std::string dies_of;   ///< the command that is its end
+        std::string told;      ///< not done yet
     };
 
     FakeColleagues()
@@ -84,9 +85,12 @@ public:
 
 private:
     static json summary_of(const Service& service) {
-        return {{"state", service.state},           {"mode", "serve"},
-                {"error", service.error},           {"next_run", service.next_run},
-                {"run", {{"number", service.run}}}, {"last_run", {{"lossless", service.lossless}, {"error", ""}}}};
+        json summary = {
+            {"state", service.state},           {"mode", "serve"},
+            {"error", service.error},           {"next_run", service.next_run},
+            {"run", {{"number", service.run}}}, {"last_run", {{"lossless", service.lossless}, {"error", ""}}}};
+        summary["cluster"]["lost_blocks"] = {{"builder_down", service.builder_down}, {"late", 0}};
+        return summary;
     }
 
     static void go_on(Service& service) {
@@ -224,6 +228,13 @@ TEST_F(ClusterOrdersTest, AStopSaysWhatWasLostAndWhoIsNotThere) {
     ASSERT_EQ(order(Command::start), "run 2, started on 5 nodes");
     cluster.at("bu0").is_there = false;
     EXPECT_EQ(refusal(Command::stop), "run 2 ended: all lossless; bu0 is not reached (h does not answer)");
+}
+
+TEST_F(ClusterOrdersTest, BlocksThatWereLostWithABuilderAreInNobodysAccountOfEvents) {
+    ASSERT_EQ(order(Command::start), "run 1, started on 5 nodes");
+    cluster.at("ma").builder_down = 4;
+    cluster.at("bu1").builder_down = 3;
+    EXPECT_EQ(order(Command::stop), "run 1 ended: 4 blocks of events were lost whole");
 }
 
 TEST_F(ClusterOrdersTest, WhoDiesMeanwhileIsNotWaitedFor) {

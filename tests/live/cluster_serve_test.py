@@ -6,6 +6,7 @@ usage: cluster_serve_test.py WEIR
 """
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -57,14 +58,14 @@ updates_per_s = 5
 
 
 class Service:
-    """A node as `weir serve`."""
+    """A node as `weir serve`, by these words."""
 
-    def __init__(self, folder, name):
+    def __init__(self, folder, name, words, environment=None):
         self.name = name
         self.lines = []
         self.serving = threading.Event()
-        self.process = subprocess.Popen([live.Weir.program, "serve", "--config", "cluster.toml", "--node", name], cwd=folder,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen(words, cwd=folder, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
@@ -90,14 +91,16 @@ class Service:
         self.reader.join(live.PATIENCE_S)
         self.process.stdout.close()
 
-    def end(self):
-        self.process.send_signal(signal.SIGTERM)
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
         self.process.wait(live.PATIENCE_S)
         self.reader.join(live.PATIENCE_S)
         assert self.process.returncode == 0, self.said()
 
 
-class ClusterServeTest(live.Case):
+class ClusterCase(live.Case):
+    """Two readout nodes at one cable, two builders and a manager."""
+
     def setUp(self):
         super().setUp()
         self.network = live.Network()
@@ -109,10 +112,13 @@ class ClusterServeTest(live.Case):
         token.chmod(0o640)
         self.services = {}
 
+    def start_words(self, name, words, environment=None):
+        self.services[name] = Service(self.folder, name, words, environment)
+        self.addCleanup(self.services[name].close)
+
     def start_services(self, *names):
         for name in names or NODES:
-            self.services[name] = Service(self.folder, name)
-            self.addCleanup(self.services[name].close)
+            self.start_words(name, [live.Weir.program, "serve", "--config", "cluster.toml", "--node", name])
         for name in names or NODES:
             self.services[name].wait_serving()
 
@@ -163,6 +169,8 @@ class ClusterServeTest(live.Case):
         totals = found["cluster"]["totals"]
         self.assertEqual((totals["events"], totals["complete"], totals["more_than_once"]["total"]), (events, events, 0))
 
+
+class ClusterServeTest(ClusterCase):
     def test_one_run_after_the_other(self):
         self.start_services()
         self.assertEqual(set(self.states().values()), {"idle"})

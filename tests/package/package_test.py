@@ -75,7 +75,7 @@ class Content(unittest.TestCase):
             self.assertIn(name, re.split(r"[, ]+", depends))
 
     def test_what_ships_is_there(self):
-        self.has("usr/sbin/weir-setup", "etc/weir/setup.conf", "lib/systemd/system/weir@.service", "lib/systemd/system/weir-setup.service",
+        self.has("usr/sbin/weir-setup", "etc/weir/setup.conf", *(f"lib/systemd/system/{unit.name}" for unit in (ROOT / "systemd").glob("*.service")),
                  "usr/lib/sysusers.d/weir.conf", "usr/share/bash-completion/completions/weir.bash", "usr/share/zsh/vendor-completions/_weir",
                  "usr/share/man/man8/weir-setup.8.gz", "usr/share/man/man1/weir.1.gz", *(f"usr/share/man/man1/weir-{name}.1.gz" for name in COMMANDS))
         # The program that embeds weir ships with libweir-dev.

@@ -41,7 +41,21 @@ Builder::Stats& Builder::Stats::operator+=(const Stats& other) {
     return *this;
 }
 
-void Builder::assign(Block block, const std::vector<NodeLife>& members, core::TimeNs now) {
+void Builder::assign(Block block, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now) {
+    if (list == 0) return take_on(block, {}, now);
+    if (!members.empty()) lists_[list] = members;
+    const auto known = lists_.find(list);
+    if (known == lists_.end()) {
+        unlisted_[list].push_back(block);
+        return;
+    }
+    take_on(block, known->second, now);
+    const auto waiting = unlisted_.extract(list);
+    if (waiting.empty()) return;
+    for (const Block one : waiting.mapped()) take_on(one, known->second, now);
+}
+
+void Builder::take_on(Block block, const std::vector<NodeLife>& members, core::TimeNs now) {
     if (leaving_ || block < settled_ || done_.contains(block) || open_.contains(block)) return;
     ++stats_.assigned;
     now_ = now;
@@ -317,6 +331,8 @@ void Builder::look(core::TimeNs now) {
 }
 
 void Builder::ask_again() {
+    lists_.clear();
+    unlisted_.clear();  // the report did not have them, so they are given out again
     for (const auto& [block, open] : open_)
         if (open.stage == Stage::finished) ask_manager(block, open);
 }

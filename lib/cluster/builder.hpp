@@ -34,7 +34,9 @@ public:
 
     Builder(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Application& application);
 
-    void assign(Block block, const std::vector<NodeLife>& members, core::TimeNs now);
+    /// Readout nodes of the list with the number `list` have parts (0: none). `members`: that list; empty: it came
+    /// before, or is still on its way.
+    void assign(Block block, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now);
     void take(NodeId from, const Message& message, Payload payload);
     void commit(Block block);
     /// The application is done with a block that it was given, and with its payload.
@@ -81,6 +83,7 @@ private:
     };
     using Blocks = std::map<Block, Open>;
 
+    void take_on(Block block, const std::vector<NodeLife>& members, core::TimeNs now);
     void take_early(Block block, Open& open);
     void ask(Block block, Open& open);
     [[nodiscard]] bool is_over(const Open& open, NodeId node) const noexcept;
@@ -105,6 +108,8 @@ private:
     Application& application_;
     SendOrder order_;
     Blocks open_;
+    std::map<std::uint64_t, std::vector<NodeLife>> lists_;  ///< of members, by their numbers; of this manager
+    std::map<std::uint64_t, std::vector<Block>> unlisted_;  ///< blocks whose list is still on its way
     /// Parts that readout nodes pushed, of blocks whose assignment is still on its way.
     std::map<Block, std::map<NodeId, BuiltPart>> early_;
     std::set<Block> done_;  ///< from settled_ on

@@ -489,15 +489,19 @@ void Manager::give_to(Block block, NodeId builder) {
 }
 
 void Manager::tell(Block block, NodeId builder) {
-    if (members_.empty())
+    if (members_.empty()) {
+        ++list_;
         for (NodeId node = 0; node < settings_.nodes; ++node)
             if (settings_.readouts.contains(node) && is_there(node))
                 members_.push_back(life_of(node, peers_.incarnation(node)));
+    }
     if (settings_.strategy == Strategy::push)
         for (const NodeLife member : members_)
             mail_.to(node_of(member),
                      {.kind = Kind::request, .node = builder, .life = peers_.incarnation(builder), .block = block});
-    mail_.to(builder, {.kind = Kind::assign, .block = block, .members = members_});
+    Message message{.kind = Kind::assign, .block = block, .first = members_.empty() ? 0 : list_};
+    if (std::exchange(nodes_[builder].list, list_) != list_) message.members = members_;
+    mail_.to(builder, std::move(message));
 }
 
 /// A builder that holds up a step holds up all blocks; otherwise it is the one that has the oldest block.

@@ -69,6 +69,7 @@ private:
         Block reached = 0;           ///< step
         NodeLife stands_with = 0;    ///< a builder that takes nothing from it; 0: none
         bool is_slow = false;        ///< a witness that has not answered in time, nor since
+        std::uint64_t list = 0;      ///< of members, the newest that it has been told as a builder
     };
 
     void claim(NodeId node);
@@ -111,6 +112,7 @@ private:
     Mail& mail_;
     std::vector<Known> nodes_;
     std::vector<NodeLife> members_;  ///< readout nodes that are there; empty: to be looked for
+    std::uint64_t list_ = 0;         ///< the number of that list
     core::TimeNs now_ = 0;
     bool collecting_ = true;
     core::TimeNs collect_by_ = 0;

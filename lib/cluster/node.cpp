@@ -363,7 +363,7 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
             if (is_from_manager(from, message)) record(from, message);
             break;
         case Kind::assign:
-            if (is_from_manager(from, message)) builder_.assign(message.block, message.members, now);
+            if (is_from_manager(from, message)) builder_.assign(message.block, message.first, message.members, now);
             break;
         case Kind::committed:
             if (is_from_manager(from, message)) builder_.commit(message.block);

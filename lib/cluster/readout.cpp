@@ -316,7 +316,7 @@ void Readout::send_part(Block block, NodeId builder) {
     ++held->second.sending;
     held->second.was_sent = true;
     if (builder != self_) {
-        on_their_way_.push_back({builder, block});
+        if (settings_.strategy == Strategy::push) on_their_way_.push_back({builder, block});
         ++in_flight_to_[builder];
     }
     mail_.to(builder, std::move(message), held->second.payload);

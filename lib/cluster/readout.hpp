@@ -124,7 +124,7 @@ private:
     std::multimap<NodeId, std::pair<Block, Incarnation>> unreached_;  ///< wanted by builders that are not here yet
     std::vector<std::deque<Block>> asked_;                            ///< by or for each builder, and not sent yet
     std::set<Turn> turns_;                     ///< the same where this node pushes, but for slots
-    std::vector<OnItsWay> on_their_way_;       ///< parts, over the network
+    std::vector<OnItsWay> on_their_way_;       ///< parts, over the network, where this node pushes
     std::vector<std::uint32_t> in_flight_to_;  ///< how many these are, by builder
     std::uint32_t in_flight_to_max_;
     Block step_ = 0;              ///< up to which it may send

@@ -61,6 +61,8 @@ public:
     }
     /// Since the last call.
     [[nodiscard]] std::map<Kind, std::uint64_t> take_heard() { return std::exchange(heard_, {}); }
+    /// Of nodes that have parts, which builders were told.
+    [[nodiscard]] std::uint64_t lists() const noexcept { return lists_; }
     [[nodiscard]] static NodeId readout(NodeId place) { return static_cast<NodeId>(builders + place); }
 
 private:
@@ -101,6 +103,7 @@ private:
             words_.pop_front();
             if (word.from == kept_back_ && word.message.kind == Kind::ready) continue;
             if (word.to == 0 && word.from != 0) ++heard_[word.message.kind];
+            if (!word.message.members.empty()) ++lists_;
             members_[word.to]->node.receive(word.from, word.message, word.payload, now_);
             if (word.payload.handle != 0) members_[word.from]->node.sent(word.to, word.message.block);
         }
@@ -110,6 +113,7 @@ private:
     core::TimeNs now_ = 1;
     NodeId kept_back_ = 0;
     std::map<Kind, std::uint64_t> heard_;
+    std::uint64_t lists_ = 0;
     std::deque<Word> words_;
     std::deque<std::pair<NodeId, Block>> written_;
     std::vector<std::unique_ptr<Member>> members_;
@@ -130,6 +134,14 @@ TEST(Messages, OfManyReadoutNodesOneTellsOfABlock) {
         EXPECT_LE(heard[Kind::finished], blocks);
         EXPECT_LE(heard[Kind::done], blocks);
     }
+}
+
+/// Of so many nodes a list is long, and stays the same for a long time.
+TEST(Messages, ABuilderIsToldOnceWhoHasParts) {
+    Crowd crowd(64, 16);
+    for (Block block = 0; block <= blocks; ++block) crowd.offer(block);
+    EXPECT_EQ(crowd.built(), blocks + 1);
+    EXPECT_EQ(crowd.lists(), builders);
 }
 
 TEST(Messages, OfFewEachTells) {

@@ -98,6 +98,18 @@ struct Shortage {
     std::string of;  ///< what is short, in words
 };
 
+/// What a node of a cluster holds besides: see MemoryNeed.
+std::uint64_t parts_of_events(const config::RunConfig& config, const std::vector<stages::SourceGeometry>& geometry) {
+    if (!config.cluster) return 0;
+    const config::ClusterConfig& cluster = *config.cluster;
+    const auto self = std::ranges::find(cluster.nodes, config.node, &config::ClusterNode::name);
+    if (self == cluster.nodes.end()) return 0;
+    if (self->role == config::NodeRole::readout) return cluster.memory_bytes;
+    std::uint64_t event_bytes = 0;
+    for (const stages::SourceGeometry& source : geometry) event_bytes += source.message_bytes;
+    return cluster.credits * cluster.block * event_bytes;
+}
+
 /// Cards take hugepages, which are apart from everything else.
 std::optional<Shortage> shortage_of(const Plan& plan, const port::FreeMemory& free) {
     std::uint64_t ordinary = plan.memory.sum();
@@ -134,12 +146,13 @@ std::string MemoryNeed::text() const {
           std::pair{bookkeeping_bytes, "bookkeeping"}, std::pair{captures_bytes, "captures"},
           std::pair{regions_bytes, "memory regions of queue pairs"}, std::pair{output_bytes, "output"},
           std::pair{reduce_bytes, "reducers"}, std::pair{record_bytes, "flight recorder"},
-          std::pair{kernel_rings_bytes, "rings of kernel devices"}})
+          std::pair{kernel_rings_bytes, "rings of kernel devices"}, std::pair{parts_bytes, "parts of events"}})
         if (bytes > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", what, size_text(bytes));
     return fmt::format("{}: {}", size_text(sum()), parts);
 }
 
-MemoryNeed memory_need(const config::RunConfig& config, const Plan& plan) {
+MemoryNeed memory_need(const config::RunConfig& config, const std::vector<stages::SourceGeometry>& geometry,
+                       const Plan& plan) {
     MemoryNeed need;
     need.dpdk_bytes = plan.buffer_memory_bytes;
     need.copies_bytes = std::uint64_t{plan.copies.cells} * plan.copies.cell_bytes * plan.rx.size();
@@ -156,6 +169,7 @@ MemoryNeed memory_need(const config::RunConfig& config, const Plan& plan) {
         if (const auto* record = sink.as<config::RecorderConfig>()) need.record_bytes += record->memory_bytes;
     for (const config::PortConfig& port : config.ports)
         need.kernel_rings_bytes += std::uint64_t{config::kernel_ring_mib(port.device)} << mib;
+    need.parts_bytes = parts_of_events(config, geometry);
     return need;
 }
 

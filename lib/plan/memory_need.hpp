@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "config/run_config.hpp"
 #include "port/free_memory.hpp"
+#include "stages/work_stage.hpp"
 
 namespace weir::plan {
 
@@ -24,16 +26,20 @@ struct MemoryNeed {
     std::uint64_t reduce_bytes = 0;
     std::uint64_t record_bytes = 0;        ///< of the flight recorder
     std::uint64_t kernel_rings_bytes = 0;  ///< that the kernel fills, of weir's own device
+    /// Of a node of a cluster. A readout node: what it may hold; a builder: blocks for all its credits, as far as
+    /// messages have sizes that are known.
+    std::uint64_t parts_bytes = 0;
 
     [[nodiscard]] std::uint64_t sum() const noexcept {
         return dpdk_bytes + copies_bytes + bookkeeping_bytes + captures_bytes + regions_bytes + output_bytes +
-               reduce_bytes + record_bytes + kernel_rings_bytes;
+               reduce_bytes + record_bytes + kernel_rings_bytes + parts_bytes;
     }
     /// "1234 MiB: packet buffers and rings 642 MiB, copies 512 MiB, ..."
     [[nodiscard]] std::string text() const;
 };
 
-[[nodiscard]] MemoryNeed memory_need(const config::RunConfig& config, const Plan& plan);
+[[nodiscard]] MemoryNeed memory_need(const config::RunConfig& config,
+                                     const std::vector<stages::SourceGeometry>& geometry, const Plan& plan);
 
 /// Throws core::RunError if less is free than the plan needs: with both sums, and the largest events.memory that would
 /// fit. `plan_for` plans the same run with another events.memory.

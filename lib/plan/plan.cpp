@@ -295,7 +295,7 @@ Plan make_plan(const config::RunConfig& config, const std::vector<stages::Source
         return config::is_pci_address(port.device);
     });
     size_memory(config, input.replay, hugepages, plan);
-    plan.memory = memory_need(config, plan);
+    plan.memory = memory_need(config, geometry, plan);
     return plan;
 }
 

@@ -6,6 +6,7 @@
 
 #include <numeric>
 
+#include "config/node_view.hpp"
 #include "core/error.hpp"
 #include "fake_host.hpp"
 #include "plan/plan.hpp"
@@ -250,6 +251,45 @@ TEST(MemoryPlan, BookkeepingOfVeryManySourcesIsBounded) {
     EXPECT_EQ(fewer.open_max, 64U);
     EXPECT_EQ(fewer.queued_max, 272U);
     EXPECT_EQ(fewer.horizon, 1024U);
+}
+
+TEST(MemoryPlan, ANodeOfAClusterCountsWhatItHoldsOfEvents) {
+    const std::string text = R"(
+[cluster]
+block = 8
+credits = 4
+memory = "3GiB"
+[[node]]
+name = "ru0"
+address = "127.0.0.1:7471"
+role = "readout"
+[[node]]
+name = "bu0"
+address = "127.0.0.1:7472"
+role = "builder"
+[[port]]
+name = "det0"
+device = "sim"
+[[stream]]
+node = "ru0"
+port = "det0"
+transport = "udp"
+udp_dst = "50001-50002"
+format = "jungfrau"
+[events]
+sources = 2
+[[sink]]
+kind = "null"
+)";
+    const config::RunConfig whole = config::parse_config(text, "test.toml");
+    const std::vector<stages::SourceGeometry> modules(2, {1U << 20U, 8192});
+    PlanInput input = two_nodes();
+    input.port_nodes = {0};
+    const Plan readout = make_plan(config::readout_view(whole, 0), modules, input);
+    EXPECT_EQ(readout.memory.parts_bytes, std::uint64_t{3} << 30U);
+    const Plan builder = make_plan(config::builder_view(whole, 1), modules, input);
+    EXPECT_EQ(builder.memory.parts_bytes, std::uint64_t{4 * 8 * 2} << 20U);
+    EXPECT_NE(builder.text().find("parts of events 64 MiB"), std::string::npos) << builder.text();
 }
 
 TEST(MemoryPlan, AHorizonThatIsSetIsKeptAlsoWhereItIsTheUsualOne) {

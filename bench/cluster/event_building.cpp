@@ -1,8 +1,9 @@
 #include "event_building.hpp"
 
 #include <algorithm>
-#include <random>
 #include <stdexcept>
+
+#include "payloads.hpp"
 
 namespace weir::cluster::bench {
 
@@ -15,59 +16,45 @@ core::TimeNs ahead_ns(NodeId node, std::uint64_t most_us) {
 
 }  // namespace
 
-EventBuilding::EventBuilding(const Options& options, NodeId self)
+EventBuilding::EventBuilding(const Options& options, NodeId self, Engine& engine)
     : options_(options),
       self_(self),
-      network_({options.part_bytes, options.receives}, self, options.settings.nodes),
+      engine_(engine),
       clock_ahead_ns_(ahead_ns(self, options.clocks_apart_us)),
-      node_(options.settings, self, MpiNetwork::first_life, network_, *this) {}
+      random_(self),
+      node_(options.settings, self, first_life, engine, *this) {}
 
-core::TimeNs EventBuilding::now() {
-    return 1 + static_cast<core::TimeNs>(MPI_Wtime() * 1e9);
+void EventBuilding::go_on() {
+    offer();
+    write();
+    mark();
 }
 
-Measured EventBuilding::run() {
-    meet_all();
-    while (!is_over()) {
-        node_.look(now());
-        offer();
-        write();
-        mark();
-        network_.turn(*this, tick());
-    }
-    if (options_.drain) network_.flush();
-    measured_.blocks = node_.builder_stats().complete;
-    measured_.incomplete = node_.builder_stats().incomplete;
-    measured_.messages = network_.stats().messages;
-    measured_.held_highest = node_.readout_stats().held_highest;
-    return measured_;
-}
-
-/// How long it may sleep, in us; 0: until something comes.
-std::uint32_t EventBuilding::tick() {
+core::TimeNs EventBuilding::tick() {
     const core::TimeNs slot_ns = options_.settings.slot_ns;
-    if (slot_ns == 0) return 0;
-    const core::TimeNs shared = now() + clock_ahead_ns_;
+    const core::TimeNs shared = engine_.now() + clock_ahead_ns_;
     node_.readout().tick(shared);
-    return static_cast<std::uint32_t>((slot_ns - shared % slot_ns + 999) / 1000);
+    return slot_ns - shared % slot_ns;
 }
 
-/// One after another, no two the same: the simulator goes through all words on their way whenever one arrives.
-void EventBuilding::meet_all() {
-    constexpr std::uint32_t between_us = 3;
-    const std::uint32_t nodes = options_.settings.nodes;
-    for (std::uint32_t step = 1; step < nodes; ++step) {
-        node_.peer_up(static_cast<NodeId>((self_ + step) % nodes), MpiNetwork::first_life, now());
-        network_.turn(*this, between_us);
-    }
+std::optional<core::TimeNs> EventBuilding::until_ns() const {
+    return writing_.empty() ? std::nullopt : std::optional(writing_.front().until_ns);
 }
 
 bool EventBuilding::is_over() const noexcept {
     return options_.drain ? has_ended_ && heard_ == 2 : heard_ == 2;
 }
 
+Measured EventBuilding::measured() const {
+    Measured measured = measured_;
+    measured.blocks = node_.builder_stats().complete;
+    measured.incomplete = node_.builder_stats().incomplete;
+    measured.held_highest = node_.readout_stats().held_highest;
+    return measured;
+}
+
 void EventBuilding::receive(NodeId from, const Message& message, Payload payload) {
-    node_.receive(from, message, payload, now());
+    node_.receive(from, message, payload, engine_.now());
 }
 
 /// Many at a time: the manager is told once of all of them.
@@ -78,20 +65,26 @@ void EventBuilding::offer() {
     if (held_ + many > options_.held_blocks || next_ == last) return;
     while (held_ < options_.held_blocks && next_ < last) {
         ++held_;
-        node_.readout().offer(next_++, {options_.part_bytes, MpiNetwork::own});
+        node_.readout().offer(next_++, {options_.part_bytes, own});
     }
     if (next_ == last) node_.readout().close();
 }
 
-void EventBuilding::built(Block block, std::span<const BuiltPart> /*parts*/) {
-    const bool is_slow = options_.slow == self_;
-    const core::TimeNs begin = writing_.empty() ? now() : std::max(now(), writing_.back().until_ns);
-    writing_.push_back({block, is_slow ? begin + static_cast<core::TimeNs>(options_.slow_us) * 1000 : 0});
+core::TimeNs EventBuilding::writing_ns() {
+    if (options_.slow == self_) return static_cast<core::TimeNs>(options_.slow_us) * 1000;
+    if (options_.apart_us == 0 || apart_ == options_.settings.credits) return 0;
+    ++apart_;
+    return static_cast<core::TimeNs>(random_() % (2 * options_.apart_us * 1000));
 }
 
-/// A slow node gets here often enough: others always want something of it.
+void EventBuilding::built(Block block, std::span<const BuiltPart> /*parts*/) {
+    const core::TimeNs now = engine_.now();
+    const core::TimeNs begin = writing_.empty() ? now : std::max(now, writing_.back().until_ns);
+    writing_.push_back({block, begin + writing_ns()});
+}
+
 void EventBuilding::write() {
-    while (!writing_.empty() && writing_.front().until_ns <= now()) {
+    while (!writing_.empty() && writing_.front().until_ns <= engine_.now()) {
         const Block block = writing_.front().block;
         writing_.pop_front();
         node_.written(block);
@@ -99,7 +92,7 @@ void EventBuilding::write() {
 }
 
 void EventBuilding::release(Payload payload) {
-    if (payload.handle == MpiNetwork::own) --held_;
+    if (payload.handle == own) --held_;
 }
 
 void EventBuilding::expelled() {
@@ -111,17 +104,17 @@ void EventBuilding::mark() {
     const std::uint64_t due = options_.warm_blocks + (marked_ == 0 ? 0 : options_.measured_blocks);
     if (node_.manager()->stats().committed < due) return;
     ++marked_;
-    network_.mark_all();
+    engine_.mark_all();
 }
 
 void EventBuilding::hear_mark() {
     ++heard_;
     if (heard_ == 1) {
-        from_ns_ = now();
-        parts_before_ = network_.stats().parts;
+        from_ns_ = engine_.now();
+        parts_before_ = engine_.parts_received();
     } else {
-        measured_.seconds = static_cast<double>(now() - from_ns_) * 1e-9;
-        measured_.bytes = (network_.stats().parts - parts_before_) * options_.part_bytes;
+        measured_.seconds = static_cast<double>(engine_.now() - from_ns_) * 1e-9;
+        measured_.bytes = (engine_.parts_received() - parts_before_) * options_.part_bytes;
     }
 }
 

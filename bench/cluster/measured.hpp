@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace weir::cluster::bench {
 
@@ -13,5 +14,8 @@ struct Measured {
     std::uint64_t messages = 0;  ///< without payload, that the node sent in the whole run
     std::uint64_t held_highest = 0;
 };
+
+/// Of all nodes: one line of JSON on the standard output.
+void print(const std::vector<Measured>& all);
 
 }  // namespace weir::cluster::bench

@@ -71,6 +71,7 @@ Setters setters(Options& options, std::uint16_t& builders) {
              settings.barrier = one_of<bool>(word, {{"no", false}, {"yes", true}});
          }},
         {"--slot-us", [&](const std::string& word) { settings.slot_ns = std::stol(word) * 1000; }},
+        {"--apart-us", number(options.apart_us)},
         {"--clocks-apart-us", number(options.clocks_apart_us)},
         {"--receives", number(options.receives)},
         {"--warm", number(options.warm_blocks)},

@@ -26,8 +26,11 @@ struct Options {
     std::uint64_t measured_blocks = 0;  ///< and during it
     /// Blocks that a readout node holds. 0: what all credits need, and a quarter more.
     std::uint64_t held_blocks = 0;
-    std::optional<NodeId> slow;         ///< a node that is slow to write what it built
-    std::uint64_t slow_us = 0;          ///< for a block, or in lockstep for a part
+    std::optional<NodeId> slow;  ///< a node that is slow to write what it built
+    std::uint64_t slow_us = 0;   ///< for a block, or in lockstep for a part
+    /// What a builder waits, on average, between the first blocks that it writes, as many as it has credits. All begin
+    /// at the same moment, and it takes many rounds until that is forgotten by itself.
+    std::uint64_t apart_us = 0;
     std::uint64_t clocks_apart_us = 0;  ///< Settings::slot_ns: between the clocks of two nodes, at most
     bool drain = false;                 ///< build everything that has begun, and check it, instead of stopping at once
 };

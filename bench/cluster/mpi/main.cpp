@@ -3,50 +3,21 @@
 
 #include <mpi.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <vector>
 
-#include "event_building.hpp"
+#include "building.hpp"
 #include "n_to_n.hpp"
 
 namespace {
 
 using namespace weir::cluster::bench;
 
-void print(const std::vector<Measured>& all) {
-    double sum = 0;
-    double worst = 1e9;
-    double best = 0;
-    Measured total;
-    std::size_t takers = 0;
-    for (const Measured& node : all) {
-        total.blocks += node.blocks;
-        total.incomplete += node.incomplete;
-        total.messages += node.messages;
-        total.held_highest = std::max(total.held_highest, node.held_highest);
-        total.seconds = std::max(total.seconds, node.seconds);
-        if (node.bytes == 0) continue;  // a readout node
-        const double gbps = static_cast<double>(node.bytes) * 8e-9 / node.seconds;
-        sum += gbps;
-        worst = std::min(worst, gbps);
-        best = std::max(best, gbps);
-        ++takers;
-    }
-    std::printf(
-        "{\"gbps_mean\": %.3f, \"gbps_worst\": %.3f, \"gbps_best\": %.3f, \"seconds\": %.9f, \"blocks\": %llu, "
-        "\"incomplete\": %llu, \"messages\": %llu, \"held_highest\": %llu}\n",
-        sum / static_cast<double>(takers), worst, best, total.seconds, static_cast<unsigned long long>(total.blocks),
-        static_cast<unsigned long long>(total.incomplete), static_cast<unsigned long long>(total.messages),
-        static_cast<unsigned long long>(total.held_highest));
-    std::fflush(stdout);
-}
-
 Measured measure(const Options& options, weir::cluster::NodeId self) {
     if (options.mode != Mode::build) return n_to_n(options, self);
-    EventBuilding building(options, self);
+    Building building(options, self);
     const Measured measured = building.run();
     MPI_Barrier(MPI_COMM_WORLD);
     return measured;
@@ -76,7 +47,7 @@ int main(int count, char** words) {
     try {
         run(count, words);
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "event_building: %s\n", error.what());
+        std::fprintf(stderr, "cluster_mpi: %s\n", error.what());
         MPI_Abort(MPI_COMM_WORLD, 1);
         status = 1;
     }

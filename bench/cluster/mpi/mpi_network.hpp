@@ -14,47 +14,32 @@
 #include <span>
 #include <vector>
 
-#include "cluster/outlet.hpp"
+#include "event_building.hpp"
 
 namespace weir::cluster::bench {
 
-class MpiNetwork final : public Network {
+class MpiNetwork final : public EventBuilding::Engine {
 public:
     struct Config {
         std::uint64_t part_bytes = 0;
         std::uint32_t receives = 0;  ///< payloads that may come in at a time
     };
-    /// Who is told what has come.
-    class Receiver {
-    public:
-        Receiver() = default;
-        Receiver(const Receiver&) = delete;
-        Receiver& operator=(const Receiver&) = delete;
-        virtual ~Receiver() = default;
-        virtual void receive(NodeId from, const Message& message, Payload payload) = 0;
-        virtual void sent(NodeId to, Block block) = 0;
-        virtual void hear_mark() = 0;
-    };
     struct Stats {
         std::uint64_t parts = 0;     ///< that have come over the network
         std::uint64_t messages = 0;  ///< that have left over the network, without payload
     };
-    /// All nodes live from the start to the end.
-    static constexpr Incarnation first_life = 1;
-    /// Own parts, and those that came.
-    enum Handle : std::uint64_t { own = 1, received = 2 };
-
     MpiNetwork(const Config& config, NodeId self, NodeId nodes);
     /// Nothing may be on its way to this node any more but what nobody needs.
     ~MpiNetwork() override;
 
     /// Queued until the next turn.
     void send(NodeId to, const Message& message, Payload payload) override;
-    /// To all nodes, this one too: a word of the benchmark itself.
-    void mark_all();
+    void mark_all() override;
+    [[nodiscard]] core::TimeNs now() const override;
+    [[nodiscard]] std::uint64_t parts_received() const override { return stats_.parts; }
     /// Sends what is queued and hands over what has come; waits if there is nothing: for anything to come, or for
     /// `most_us`, if that is not 0.
-    void turn(Receiver& receiver, std::uint32_t most_us);
+    void turn(EventBuilding& receiver, std::uint32_t most_us);
     /// Until everything that was sent has left.
     void flush();
 
@@ -87,12 +72,12 @@ private:
     void send_queued();
     void send_bytes(NodeId to, std::vector<std::byte> bytes, int tag);
     void send_parts();
-    void deliver_local(Receiver& receiver);
-    void wait(Receiver& receiver, std::uint32_t most_us);
-    bool hand_over(Receiver& receiver, decltype(&MPI_Waitsome) some);
-    void hand_over_message(Receiver& receiver, std::size_t slot, const MPI_Status& status);
-    void hand_over_part(Receiver& receiver, std::size_t slot, const MPI_Status& status);
-    void forget_sent(Receiver& receiver);
+    void deliver_local(EventBuilding& receiver);
+    void wait(EventBuilding& receiver, std::uint32_t most_us);
+    bool hand_over(EventBuilding& receiver, decltype(&MPI_Waitsome) some);
+    void hand_over_message(EventBuilding& receiver, std::size_t slot, const MPI_Status& status);
+    void hand_over_part(EventBuilding& receiver, std::size_t slot, const MPI_Status& status);
+    void forget_sent(EventBuilding& receiver);
     [[nodiscard]] Block block_of(int tag) const noexcept;
 
     static constexpr std::size_t control_receives = 2;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cluster/message_bytes.hpp"
+#include "payloads.hpp"
 
 namespace weir::cluster::bench {
 
@@ -96,13 +97,17 @@ void MpiNetwork::queue(NodeId to, const Message& message) {
     ++stats_.messages;
 }
 
+core::TimeNs MpiNetwork::now() const {
+    return 1 + static_cast<core::TimeNs>(MPI_Wtime() * 1e9);
+}
+
 void MpiNetwork::mark_all() {
     for (NodeId node = 0; node < nodes_; ++node)
         if (node != self_) send_bytes(node, {}, mark_tag);
     mark_queued_ = true;
 }
 
-void MpiNetwork::turn(Receiver& receiver, std::uint32_t most_us) {
+void MpiNetwork::turn(EventBuilding& receiver, std::uint32_t most_us) {
     send_queued();
     send_parts();
     if (local_.empty() && !mark_queued_)
@@ -144,7 +149,7 @@ void MpiNetwork::send_parts() {
     }
 }
 
-void MpiNetwork::deliver_local(Receiver& receiver) {
+void MpiNetwork::deliver_local(EventBuilding& receiver) {
     if (std::exchange(mark_queued_, false)) receiver.hear_mark();
     for (const Mail& mail : std::exchange(local_, {})) {
         const bool has_payload = mail.payload.handle != 0;
@@ -154,7 +159,7 @@ void MpiNetwork::deliver_local(Receiver& receiver) {
 }
 
 /// There is no MPI_Waitsome with a limit, so what comes meanwhile is seen at the end.
-void MpiNetwork::wait(Receiver& receiver, std::uint32_t most_us) {
+void MpiNetwork::wait(EventBuilding& receiver, std::uint32_t most_us) {
     if (most_us == 0) {
         hand_over(receiver, MPI_Waitsome);
         return;
@@ -165,7 +170,7 @@ void MpiNetwork::wait(Receiver& receiver, std::uint32_t most_us) {
 }
 
 /// `some`: what has come. False: nothing.
-bool MpiNetwork::hand_over(Receiver& receiver, decltype(&MPI_Waitsome) some) {
+bool MpiNetwork::hand_over(EventBuilding& receiver, decltype(&MPI_Waitsome) some) {
     const int count = static_cast<int>(requests_.size());
     done_.resize(requests_.size());
     statuses_.resize(requests_.size());
@@ -183,7 +188,7 @@ bool MpiNetwork::hand_over(Receiver& receiver, decltype(&MPI_Waitsome) some) {
     return done > 0;
 }
 
-void MpiNetwork::hand_over_message(Receiver& receiver, std::size_t slot, const MPI_Status& status) {
+void MpiNetwork::hand_over_message(EventBuilding& receiver, std::size_t slot, const MPI_Status& status) {
     if (status.MPI_TAG == mark_tag) {
         post_receive(slot);
         receiver.hear_mark();
@@ -204,7 +209,7 @@ void MpiNetwork::hand_over_message(Receiver& receiver, std::size_t slot, const M
 }
 
 /// The payload is not looked at, so its place can be used again at once.
-void MpiNetwork::hand_over_part(Receiver& receiver, std::size_t slot, const MPI_Status& status) {
+void MpiNetwork::hand_over_part(EventBuilding& receiver, std::size_t slot, const MPI_Status& status) {
     const Block block = block_of(status.MPI_TAG);
     post_receive(slot);
     ++stats_.parts;
@@ -218,7 +223,7 @@ Block MpiNetwork::block_of(int tag) const noexcept {
     return least + (static_cast<Block>(tag) - least) % tags;
 }
 
-void MpiNetwork::forget_sent(Receiver& receiver) {
+void MpiNetwork::forget_sent(EventBuilding& receiver) {
     std::vector<std::pair<NodeId, Block>> left;
     for (std::size_t i = 0; i < sendings_.size();) {
         MPI_Request& request = requests_[receive_count() + i];

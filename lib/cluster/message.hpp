@@ -31,20 +31,20 @@ using Block = std::uint64_t;
 using Term = std::uint64_t;
 
 enum class Kind : std::uint8_t {
-    claim,   ///< manager to all: I manage. `term`, `gone`
-    report,  ///< the answer: what I have. `report`
-    hello,   ///< to a node that came, or whose claim is too old: `term`, `gone`, and `node` manages if `managed`;
-             ///< and to all when the run is over: `ended`; and when this node, a builder, is about to go: `leaving`
-    ready,   ///< readout to manager: blocks from `first` up to before `block` are here, or, as `gaps`, never will be.
-             ///< Others say the same of those before, or nothing does: what has been given out need not be told
-    assign,  ///< manager to builder: `block` is yours; those have parts who are in the list of `members` with the
-             ///< number `first`, which is there the first time that the builder is told of it. 0: nobody has
-    request,    ///< builder, or manager where readouts push, to readout: send the part of `block` to `node`
-    part,       ///< readout to builder, with payload, or `part` says why there is none
-    finished,   ///< builder to manager: may I call `block` built? `empty`, and `part` says why
-    record,     ///< manager to a witness: `node`, in its `life`, is about to be told that `block` is its own. As
-                ///< `finished`
-    recorded,   ///< the answer, of the same `node`: who manages next will hear of it
+    claim,     ///< manager to all: I manage. `term`, `gone`
+    report,    ///< the answer: what I have. `report`
+    hello,     ///< to a node that came, or whose claim is too old: `term`, `gone`, and `node` manages if `managed`;
+               ///< and to all when the run is over: `ended`; and when this node, a builder, is about to go: `leaving`
+    ready,     ///< readout to manager: blocks from `first` up to before `block` are here, or, as `gaps`, never will be.
+               ///< Others say the same of those before, or nothing does: what has been given out need not be told
+    assign,    ///< manager to builder: `block` is yours; those have parts who are in the list of `members` with the
+               ///< number `first`, which is there the first time that the builder is told of it. 0: nobody has
+    request,   ///< builder, or manager where readouts push, to readout: send the part of `block` to `node`
+    part,      ///< readout to builder, with payload, or `part` says why there is none
+    finished,  ///< builder to manager: may I call `block` built? `empty`, and `part` says why
+    record,    ///< manager to a witness: `node`, in its `life`, is about to be told that `block` is its own. As
+               ///< `finished`
+    recorded,  ///< the answer, of the same `node`: who manages next will hear of it
     committed,  ///< manager to builder, then: it is yours for good
     done,       ///< builder to manager: `block` needs no memory any more
     release,    ///< builder to readout: the part of `block` is not needed any more

@@ -253,13 +253,17 @@ class KillTest(live.Case):
         process = self.start_next(1)
         hidden = path / ".h-000001.part"
         live.wait_for(lambda: any(hidden.glob("*.h5")) and any(path.glob(".c-000001*.part")), "run that begins")
-        log = self.folder / "1.log"
-        synced = lambda kind: log.exists() and re.search(rf"(?m)^SYNC .*{kind}", log.read_text())
-        live.wait_for(lambda: synced(r"\.h5$") and synced(r"\.part$"), "both synced")
+
+        def synced(start, kind):
+            log = self.folder / f"{start}.log"
+            return log.exists() and re.search(rf"(?m)^SYNC .*{kind}", log.read_text())
+
+        live.wait_for(lambda: synced(1, r"\.h5$") and synced(1, r"\.part$"), "both synced")
         process.kill()
         process.wait()
         process = self.start_next(2)
         live.wait_for(lambda: not hidden.exists() and not any(path.glob(".c-000001*.part")), "end of the recovery")
+        live.wait_for(lambda: synced(2, r"\.h5$"), "events of its own")  # without any it would end with status 1
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(live.PATIENCE_S), 0)
         said = (self.folder / "2.txt").read_text()
@@ -294,6 +298,7 @@ class KillTest(live.Case):
         before = {file.name: file.read_bytes() for file in hidden.glob("events-*")}
         process = self.start_next(2)
         live.wait_for(lambda: "cannot be closed" in (self.folder / "2.txt").read_text(), "word of it")
+        live.wait_for(lambda: events_there(path / ".run-000002.part"), "events")  # without any it would end with status 1
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(live.PATIENCE_S), 0)
         self.assertIn("it stays as it is", (self.folder / "2.txt").read_text())

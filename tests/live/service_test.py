@@ -94,7 +94,8 @@ class ServiceTest(live.Case):
         self.assertEqual(heard[0], "READY=1\nSTATUS=running")
         status = of_status(heard)
         self.assertLessEqual(len(status), time.monotonic() - begun + 2, "one a second")
-        self.assertRegex(status[-1], r"packets/s +[0-9.]+ Gb/s +[1-9][0-9]* events.*; nothing lost")
+        # The simulated detector waits for nobody: beside other work it may lose something.
+        self.assertRegex(status[-1], r"packets/s +[0-9.]+ Gb/s +[1-9][0-9]* events.*; (nothing lost|lost [0-9]+ device)")
         self.assertFalse(any("WATCHDOG" in text for text in heard), "nobody waits for it")
         run.stop(signal.SIGTERM)
         last = self.heard_until(lambda texts: any("STOPPING=1" in text for text in texts), "word of the end")[-1][1]

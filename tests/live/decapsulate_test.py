@@ -60,10 +60,7 @@ class DecapsulateTest(live.Case):
         message = struct.pack("!BBHHH", 8, 0, 0, 0x1234, 1) + bytes(range(56))
         message = message[:2] + struct.pack("!H", checksum(message)) + message[4:]
         with self.network.socket_there(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
-            raw.settimeout(live.PATIENCE_S)
-            raw.sendto(message, (live.RECEIVER, 0))
-            while raw.recv(2048)[28:] != message[8:]:
-                pass
+            live.ask(raw, message, (live.RECEIVER, 0), lambda reply: reply[28:] == message[8:])
 
     def start(self):
         run = self.weir(CONFIG, "--events", EVENTS, "--duration", live.PATIENCE_S)

@@ -63,12 +63,8 @@ class FragmentsTest(live.Case):
             total = (total & 0xffff) + (total >> 16)
             message = message[:2] + struct.pack("!H", 0xffff ^ total) + body
         with self.network.socket_there(family, socket.SOCK_RAW, socket.IPPROTO_ICMPV6 if ipv6 else socket.IPPROTO_ICMP) as raw:
-            raw.settimeout(live.PATIENCE_S)
-            raw.sendto(message, (receiver, 0))
-            while True:
-                reply = raw.recv(2048)[0 if ipv6 else 20:]
-                if reply[0] == (129 if ipv6 else 0) and reply[4:] == body:
-                    return
+            header = 0 if ipv6 else 20
+            live.ask(raw, message, (receiver, 0), lambda reply: reply[header] == (129 if ipv6 else 0) and reply[header + 4:] == body)
 
     def run_over(self, family, device, address, receiver):
         run = self.weir(config(device, address), "--events", EVENTS, "--duration", live.PATIENCE_S)

@@ -358,6 +358,21 @@ class Jungfrau:
         return out
 
 
+def ask(raw, message, address, is_answer):
+    """Sends it until is_answer(bytes): the kernel throws away what waits for an address when nobody has told it within 3 s."""
+    def is_answered():
+        try:
+            raw.sendto(message, address)
+            while not is_answer(raw.recv(2048)):
+                pass
+            return True
+        except OSError:  # nothing came within a second, or the host is unreachable
+            return False
+
+    raw.settimeout(1)
+    wait_for(is_answered, f"answer of {address}")
+
+
 def wait_for(condition, what, limit_s=PATIENCE_S):
     end = time.monotonic() + limit_s
     while not condition():

@@ -178,12 +178,15 @@ void check_memory(const config::RunConfig& config, const Plan& plan, const port:
     const std::optional<Shortage> shortage = shortage_of(plan, free);
     if (!shortage.has_value()) return;
     const std::uint64_t fits = fitting_mib(config, free, plan_for);
+    const bool parts_are_most = 2 * plan.memory.parts_bytes > plan.memory.sum();
     const std::string advice =
         fits > 0 ? fmt::format("memory = \"{}MiB\" in [events] would fit", fits)
-                 : fmt::format(
-                       "no events.memory is small enough: "
-                       "{} sources with {} open events take {} whatever it says (fewer sources, or a smaller window)",
-                       config.sources.size(), plan.open_max, size_text(plan.memory.bookkeeping_bytes));
+        : parts_are_most
+            ? "most of it is parts of events: less memory in [cluster], or for a builder fewer credits or smaller blocks"
+            : fmt::format(
+                  "no events.memory is small enough: "
+                  "{} sources with {} open events take {} whatever it says (fewer sources, or a smaller window)",
+                  config.sources.size(), plan.open_max, size_text(plan.memory.bookkeeping_bytes));
     throw core::RunError(fmt::format("the run needs {} of memory, and {} are free of {}; {}. It needs {}",
                                      size_text(shortage->needed), size_text(shortage->free), shortage->of, advice,
                                      plan.memory.text()));

@@ -290,6 +290,18 @@ kind = "null"
     const Plan builder = make_plan(config::builder_view(whole, 1), modules, input);
     EXPECT_EQ(builder.memory.parts_bytes, std::uint64_t{4 * 8 * 2} << 20U);
     EXPECT_NE(builder.text().find("parts of events 64 MiB"), std::string::npos) << builder.text();
+    const config::RunConfig view = config::readout_view(whole, 0);
+    const auto plan_for = [&](std::uint64_t memory_bytes) {
+        config::RunConfig other = view;
+        other.events.memory_bytes = memory_bytes;
+        return make_plan(other, modules, input);
+    };
+    try {
+        check_memory(view, readout, {true, std::uint64_t{1} << 30U, "the machine"}, plan_for);
+        ADD_FAILURE() << "not refused";
+    } catch (const core::RunError& error) {
+        EXPECT_NE(std::string(error.what()).find("less memory in [cluster]"), std::string::npos) << error.what();
+    }
 }
 
 TEST(MemoryPlan, AHorizonThatIsSetIsKeptAlsoWhereItIsTheUsualOne) {

@@ -26,7 +26,7 @@ Node::Node(const Settings& settings, NodeId self, Incarnation incarnation, Netwo
       builder_(settings_, self, peers_, *this, application) {
     // Whom nobody waits for is as one that has gone: it comes back, as any other.
     for (NodeId node = 0; node < settings.nodes; ++node)
-        if (settings.spares.contains(node)) peers_.set_gone(node, 0);
+        if (settings.spares.contains(node) || settings.left_out.contains(node)) peers_.set_gone(node, 0);
     peers_.set_up(self, incarnation);
     late_until_.resize(settings.nodes);
 }

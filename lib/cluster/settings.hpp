@@ -32,6 +32,8 @@ struct Settings {
     NodeSet managers;  ///< who may manage; the lowest that is there does
     /// They may be absent: nobody waits for them, nor do they count for a quorum where others do. No readout nodes.
     NodeSet spares{};
+    /// Which this run was started without: nobody waits for them, of any role. One that comes is as any other.
+    NodeSet left_out{};
     std::vector<std::uint32_t> weights{};  ///< by node, of builders: how many blocks each gets; empty: all as many
     Strategy strategy = Strategy::pull;
     Order order = Order::linear;

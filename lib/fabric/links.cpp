@@ -380,7 +380,7 @@ void Links::look_at(Link& link) {
     if (link.connection != nullptr && !link.connection->is_connecting() && link.connection->has_to_write())
         static_cast<void>(link.connection->write());
     if (link.is_up()) return look_at_up(link);
-    if (!link.came && !link.missed && !config_.spares.contains(link.node) &&
+    if (!link.came && !link.missed && !config_.may_be_absent.contains(link.node) &&
         table_.now - link.missed_since >= missing_ns)
         miss(link);
     if (link.stage != Link::Stage::away) {

@@ -60,7 +60,7 @@ public:
         /// Between a readout node and any other node it is so much longer: it holds what nobody else has.
         core::TimeNs return_ns = 0;
         cluster::NodeSet readouts;
-        cluster::NodeSet spares{};                          ///< which may be absent: that is not said
+        cluster::NodeSet may_be_absent{};                   ///< of these it is not said
         core::TimeNs reconnect_ns = 200 * core::ns_per_ms;  ///< between tries to reach a node
     };
 

@@ -142,6 +142,16 @@ config::RunConfig ClusterPart::view() const {
     return self().role == NodeRole::readout ? config::readout_view(whole, node) : config::builder_view(whole, node);
 }
 
+cluster::NodeSet nodes_named(const config::RunConfig& whole, std::string_view names) {
+    cluster::NodeSet nodes;
+    for (std::size_t at = 0; at < names.size();) {
+        const std::size_t end = std::min(names.find(' ', at), names.size());
+        if (end > at) nodes.insert(static_cast<cluster::NodeId>(find_node(whole, names.substr(at, end - at))));
+        at = end + 1;
+    }
+    return nodes;
+}
+
 std::unique_ptr<fabric::Member> make_member(const ClusterPart& part, std::optional<std::uint32_t> run) {
     const config::ClusterConfig& cluster = *part.whole.cluster;
     fabric::Member::Config config;
@@ -158,7 +168,9 @@ std::unique_ptr<fabric::Member> make_member(const ClusterPart& part, std::option
     config.network.return_ns = cluster.return_ms * core::ns_per_ms;
     config.settings = config::cluster_settings(part.whole);
     config.network.readouts = config.settings.readouts;
-    config.network.spares = config.settings.spares;
+    config.settings.left_out = part.left_out;
+    for (std::uint32_t node = 0; node < cluster.nodes.size(); ++node)
+        if (part.may_be_absent(node)) config.network.may_be_absent.insert(static_cast<cluster::NodeId>(node));
     // A readout node says that it stands still only when it would have sent what it has.
     config.settings.timeout_ns = std::max(config.settings.timeout_ns, part_idle_ns(part) + core::ns_per_s);
     config.layout = {cluster.block, readouts_of(part.whole)};
@@ -256,7 +268,7 @@ nlohmann::json cluster_json(const ClusterPart& part, const fabric::Account& acco
     for (std::size_t node = 0; node < nodes.size(); ++node)
         json["nodes"].push_back({{"name", nodes[node].name},
                                  {"role", name_of(nodes[node].role)},
-                                 {"spare", nodes[node].spare},
+                                 {"spare", part.may_be_absent(static_cast<std::uint32_t>(node))},
                                  {"up", node < account.is_up.size() && account.is_up[node] != 0}});
     if (part.self().role == NodeRole::readout) json["readout"] = readout_json(part, account);
     if (part.self().role == NodeRole::builder) json["builder"] = builder_json(part, account);

@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/run_config.hpp"
@@ -19,11 +20,19 @@ namespace weir::run {
 struct ClusterPart {
     config::RunConfig whole;
     std::uint32_t node = 0;
+    cluster::NodeSet left_out{};  ///< which the run is started without
 
+    /// Whether nobody misses the node where it is not there.
+    [[nodiscard]] bool may_be_absent(std::uint32_t other) const {
+        return whole.cluster->nodes[other].spare || left_out.contains(static_cast<cluster::NodeId>(other));
+    }
     [[nodiscard]] const config::ClusterNode& self() const { return whole.cluster->nodes[node]; }
     /// What this node does by itself.
     [[nodiscard]] config::RunConfig view() const;
 };
+
+/// The nodes of these names, which are separated by spaces. Throws core::UsageError.
+[[nodiscard]] cluster::NodeSet nodes_named(const config::RunConfig& whole, std::string_view names);
 
 /// Listens from then on. `run`: a number that all nodes of this run were given. Throws core::RunError.
 [[nodiscard]] std::unique_ptr<fabric::Member> make_member(const ClusterPart& part, std::optional<std::uint32_t> run);

@@ -1,6 +1,7 @@
 #include "serve/cluster_order.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -165,6 +166,7 @@ std::string ClusterOrders::start(const ClusterOrder& order) {
     if (running == 0)
         for (const std::size_t node : nodes) number = std::max(number, next_run_of(answers[node]));
     std::vector<web::Controls::Value> values{{"config/run_number", number}};
+    if (!order.without.empty()) values.emplace_back("config/without", fmt::format("{}", fmt::join(order.without, " ")));
     if (!order.comment.empty()) values.emplace_back("config/comment", order.comment);
     std::string refused;
     std::vector<std::size_t> told;

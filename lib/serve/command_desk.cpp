@@ -12,7 +12,11 @@ namespace weir::serve {
 
 namespace {
 
-constexpr std::size_t comment_bytes_max = 4096;
+constexpr std::size_t text_bytes_max = 4096;
+
+bool is_text(const nlohmann::json& value) {
+    return value.is_string() && value.get_ref<const std::string&>().size() <= text_bytes_max;
+}
 
 web::Controls::Outcome put(CommandDesk::NextRun& next, std::string_view path, const nlohmann::json& value) {
     if (path == "config/duration_s") {
@@ -26,8 +30,8 @@ web::Controls::Outcome put(CommandDesk::NextRun& next, std::string_view path, co
         const std::uint64_t events = value.is_null() ? 0 : value.get<std::uint64_t>();
         next.events = events > 0 ? std::optional(events) : std::nullopt;
     } else if (path == "config/comment") {
-        if (!value.is_null() && !(value.is_string() && value.get_ref<const std::string&>().size() <= comment_bytes_max))
-            return {400, fmt::format("config/comment: accepted: a text of at most {} bytes", comment_bytes_max)};
+        if (!value.is_null() && !is_text(value))
+            return {400, fmt::format("config/comment: accepted: a text of at most {} bytes", text_bytes_max)};
         next.comment = value.is_null() ? "" : value.get<std::string>();
     } else if (path == "config/run_number") {
         constexpr std::uint32_t most = UINT32_MAX - 2;
@@ -37,9 +41,13 @@ web::Controls::Outcome put(CommandDesk::NextRun& next, std::string_view path, co
                 fmt::format("config/run_number: accepted: a whole number up to {}, or 0 for the one that comes", most)};
         const std::uint32_t number = value.is_null() ? 0 : value.get<std::uint32_t>();
         next.run_number = number > 0 ? std::optional(number) : std::nullopt;
+    } else if (path == "config/without") {
+        if (!value.is_null() && !is_text(value))
+            return {400, "config/without: accepted: a text, the names of nodes with spaces between them"};
+        next.without = value.is_null() ? "" : value.get<std::string>();
     } else {
         return {404, fmt::format("{} cannot be set; accepted: config/duration_s, config/events, config/comment, "
-                                 "config/run_number",
+                                 "config/run_number, config/without",
                                  path.substr(0, 64))};
     }
     return {};
@@ -51,7 +59,7 @@ std::string set_text(std::span<const CommandDesk::Value> values) {
     bool only_next = false;
     for (const auto& [path, value] : values) {
         text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", path, value.dump());
-        only_next |= path == "config/run_number";
+        only_next |= path == "config/run_number" || path == "config/without";
     }
     if (only_next && values.size() == 1) return text + ", for the next run";
     return text.empty() ? text : text + ", for the next run and those after it, until it is set anew or weir ends";
@@ -101,6 +109,8 @@ web::Controls::Outcome CommandDesk::apply_all(std::span<const Value> values, std
 web::Controls::Outcome CommandDesk::accept(Command command) {
     if (!is_free(command)) return {409, refusal(command)};
     if (command == Command::abort) abort_ = true;
+    // Until it is taken the state is idle: whoever asked must not read why an earlier run could not begin.
+    if (command == Command::start) error_.clear();
     if (command != Command::abort || !asked_) asked_ = command;
     last_ = {std::string(name_of(command)), time_text(pipeline::wall_ns()), false, "", ""};
     return {202, fmt::format("{}: under way", name_of(command))};
@@ -139,7 +149,8 @@ void CommandDesk::describe(nlohmann::json& document) const {
     config = {{"duration_s", next_.duration_s.value_or(0)},
               {"events", next_.events.value_or(0)},
               {"comment", next_.comment},
-              {"run_number", next_.run_number.value_or(0)}};
+              {"run_number", next_.run_number.value_or(0)},
+              {"without", next_.without}};
 }
 
 std::optional<Command> CommandDesk::take() {
@@ -158,6 +169,7 @@ CommandDesk::NextRun CommandDesk::take_next_run() {
     const std::lock_guard lock(mutex_);
     NextRun next = next_;
     next_.run_number.reset();
+    next_.without.clear();
     return next;
 }
 

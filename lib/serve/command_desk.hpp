@@ -24,6 +24,7 @@ public:
         std::optional<std::uint64_t> events;
         std::string comment;                      ///< goes into the manifest and the run log
         std::optional<std::uint32_t> run_number;  ///< of the next run only; nothing: the one that comes
+        std::string without;                      ///< of the next run only: names of nodes of its cluster
     };
 
     /// `records`: the configuration has a flight recorder. `changed` is called when a command has been taken or
@@ -33,9 +34,10 @@ public:
 
     // Any thread.
 
-    /// Values are "config/duration_s", "config/events", "config/comment", "config/run_number"; 0 or null takes one
-    /// back. 200: they are set, and there is no command; 202: the control thread will do it; 400: no such value; 404:
-    /// there is no such command or nothing to set; 409: not in this state, or another command is under way.
+    /// Values are "config/duration_s", "config/events", "config/comment", "config/run_number",
+    /// "config/without"; 0, "" or null takes one back. 200: they are set, and there is no command; 202: the control
+    /// thread will do it; 400: no such value; 404: there is no such command or nothing to set; 409: not in this state,
+    /// or another command is under way.
     [[nodiscard]] Outcome apply(std::span<const Value> values, std::string_view command) override;
 
     [[nodiscard]] State state() const;
@@ -49,7 +51,7 @@ public:
     [[nodiscard]] std::optional<Command> take();
     /// Somebody asks for the run, or its start, to be given up; also without take().
     [[nodiscard]] bool wants_abort() const;
-    /// What is set for the run that begins now. Its number is for none after it.
+    /// What is set for the run that begins now. Its number and the nodes that it goes without are for none after it.
     [[nodiscard]] NextRun take_next_run();
     /// The number that the next run gets by itself; shown as "status/next_run". 0: nothing counts runs here.
     void set_coming_number(std::uint32_t number);

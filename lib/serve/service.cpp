@@ -247,6 +247,10 @@ std::unique_ptr<run::ControlledRun> Service::arm(RunHistory::Run& run) {
     prepared_.options().duration_name = "config/duration_s";
     prepared_.options().events_name = "config/events";
     prepared_.options().comment = next.comment;
+    if (auto& cluster = prepared_.options().cluster)
+        cluster->left_out = run::nodes_named(cluster->whole, next.without);
+    else if (!next.without.empty())
+        throw core::RunError("config/without: this is no node of a cluster");
     give_up_start_if_asked();
     std::unique_ptr<run::ControlledRun> session = new_run();
     session->open([this] { return desk_.wants_abort() || run::stop_signal() != 0; });

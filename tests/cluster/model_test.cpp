@@ -51,11 +51,19 @@ Settings random_settings(std::mt19937_64& random) {
     return settings;
 }
 
+/// Of any role, but not the last one. Whoever waits for one of them waits for longer than the run lasts.
+void leave_some_out(Settings& settings, std::mt19937_64& random) {
+    for (NodeId node = 2; node < settings.nodes; ++node)
+        if (random() % 2 == 0) settings.left_out.insert(node);
+    settings.join_wait_ns = 1000 * core::ns_per_s;
+}
+
 World::Outcome run_one(std::uint64_t seed, const Faults& faults) {
     std::mt19937_64 random(seed);
     Settings settings = random_settings(random);
     if (settings.slot_ns > 0) settings.barrier = false, settings.strategy = Strategy::push;
     if (settings.slot_ns > 0 && settings.order == Order::random) settings.order = Order::linear;
+    if (faults.left_out) leave_some_out(settings, random);
     if (faults.manager_dies) settings.spares = {};              // nobody waits for them, so they may come late
     if (faults.takes_no_parts) settings.barrier = false;        // who keeps step waits for the slowest
     if (faults.stalls) settings.join_wait_ns = core::ns_per_s;  // longer than a connection takes, always
@@ -86,6 +94,14 @@ TEST(ClusterModel, WhatANodeDidNotHaveIsMissingAndNothingElse) {
     const World::Outcome all = run_many(300, {.not_taken = 0.2});
     EXPECT_GT(all.built, all.complete);
     EXPECT_GT(all.complete, 0U);
+}
+
+/// Those that a run is started without may come after all, at any time.
+TEST(ClusterModel, NobodyWaitsForWhoIsLeftOut) {
+    const World::Outcome all = run_many(300, {.left_out = true});
+    EXPECT_EQ(all.built, all.runs * blocks_of_a_run);
+    EXPECT_GT(all.complete, 0U);
+    EXPECT_EQ(all.lost, 0U);
 }
 
 TEST(ClusterModel, SlowNodesAndStalledMessagesCostPartsAtMost) {

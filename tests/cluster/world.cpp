@@ -448,10 +448,11 @@ bool World::is_over() const {
     return std::ranges::all_of(nodes_, [](const auto& life) { return life == nullptr || life->has_ended; });
 }
 
-/// Spares at any time or never. But who comes while the network falls apart does not know whom it lacks.
+/// Spares, and who is left out, at any time or never. But who comes while the network falls apart does not know whom it
+/// lacks.
 void World::start_all() {
     for (NodeId node = 0; node < settings_.nodes; ++node) {
-        const bool is_spare = settings_.spares.contains(node);
+        const bool is_spare = settings_.spares.contains(node) || settings_.left_out.contains(node);
         if (is_spare && chance(0.2)) continue;
         const std::uint64_t within_ms = is_spare && !faults_.parts ? 120 : 20;
         at(static_cast<core::TimeNs>(random(within_ms)) * ns_per_ms, [this, node] { start(node); });
@@ -574,7 +575,7 @@ void World::check_parts(Block block, const Build& build) {
     for (NodeId node = 0; node < settings_.nodes; ++node) {
         if (!settings_.readouts.contains(node)) continue;
         const BuiltPart& part = build.parts[node];
-        const bool died = !deaths_[node].empty();
+        const bool died = !deaths_[node].empty() || settings_.left_out.contains(node);  // or has not come yet
         switch (part.part) {
             case Part::whole: {
                 const Content& content = contents_.at(part.payload.handle);

@@ -32,6 +32,7 @@ struct Faults {
     double silences = 0;          ///< per node, in the time of the run: it stands still, and begins anew
     bool leaves = false;          ///< who has heard that the run has ended goes, as a process does
     double drains = 0;            ///< per builder, in the time of the run: it leaves in order, and comes back
+    bool left_out = false;        ///< the run is started without some nodes
 };
 
 class World {

@@ -29,6 +29,7 @@ public:
         int builder_down = 0;  ///< blocks that it knows to be lost with a builder
         std::string dies_of;   ///< the command that is its end
         std::string told;      ///< not done yet
+        std::string without;
     };
 
     FakeColleagues()
@@ -74,7 +75,10 @@ public:
         if (!service.is_there) return {503, "h does not answer"};
         if (!service.refuses.empty()) return {409, service.refuses};
         for (const auto& [path, value] : values)
-            if (path == "config/run_number") service.run = value.get<std::uint32_t>();
+            if (path == "config/run_number")
+                service.run = value.get<std::uint32_t>();
+            else if (path == "config/without")
+                service.without = value.get<std::string>();
         service.told = command;
         if (service.dies_of == command) service.is_there = false;
         return {202, ""};
@@ -151,6 +155,7 @@ TEST_F(ClusterOrdersTest, WithoutANodeNothingIsStarted) {
     EXPECT_EQ(refusal(Command::start), "nothing was started: ru1 is stopping; bu1 is not reached (h does not answer)");
     cluster.at("ru1").state = "idle";
     EXPECT_EQ(order(Command::start, {"bu1"}), "run 1, started on 4 nodes");
+    EXPECT_EQ(cluster.at("ru0").without, "bu1") << "it need not wait for it";
     EXPECT_EQ(times_said("bu1 start"), 0);
 }
 

@@ -74,6 +74,16 @@ TEST(CommandDesk, SaysWhatHasBecomeOfACommand) {
     EXPECT_EQ(command["allowed"], nlohmann::json({"start"}));
 }
 
+TEST(CommandDesk, AStartThatIsAcceptedHasNoErrorOfTheOneBefore) {
+    CommandDesk desk(false);
+    desk.set_error("no space left");
+    EXPECT_EQ(desk.execute("stop").status, 409);
+    EXPECT_EQ(document_of(desk)["status"]["error"], "no space left") << "nothing has begun since";
+    ASSERT_EQ(desk.execute("start").status, 202);
+    EXPECT_EQ(document_of(desk)["status"]["state"], "idle") << "it is not taken yet";
+    EXPECT_EQ(document_of(desk)["status"]["error"], "");
+}
+
 TEST(CommandDesk, ALaterCommandIsNotDoneByAnEarlierOne) {
     CommandDesk desk(false);
     desk.move_to(State::running);
@@ -101,6 +111,16 @@ TEST(CommandDesk, WhatIsSetIsForTheNextRun) {
     EXPECT_EQ(document_of(desk)["config"]["events"], 0) << "a number also where there is none";
     EXPECT_EQ(desk.set("config/duration_s", 0).status, 200);
     EXPECT_FALSE(desk.next_run().duration_s.has_value());
+}
+
+TEST(CommandDesk, NodesAreLeftOutOfOneRun) {
+    CommandDesk desk(false);
+    EXPECT_EQ(desk.set("config/without", 7).status, 400);
+    ASSERT_EQ(desk.set("config/without", "bu1 ru0").status, 200);
+    EXPECT_EQ(document_of(desk)["config"]["without"], "bu1 ru0");
+    EXPECT_EQ(desk.take_next_run().without, "bu1 ru0");
+    EXPECT_EQ(desk.take_next_run().without, "") << "that was for the one before";
+    EXPECT_EQ(document_of(desk)["config"]["without"], "");
 }
 
 TEST(CommandDesk, NonsenseIsRefusedAndChangesNothing) {

@@ -7,6 +7,7 @@ write nothing. usage: cluster_kill_test.py WEIR
 """
 
 import json
+import math
 import os
 import pathlib
 import random
@@ -50,13 +51,14 @@ def doing(node):
 
 
 class Growth:
-    """When the files of a builder have grown, seen every few milliseconds."""
+    """When the files of a builder have grown and when nodes have ended, seen every few milliseconds."""
 
     SUSPICIOUS_S = 2.5
 
     def __init__(self, folder, builders, nodes):
         self.folder, self.builders, self.nodes = folder, builders, nodes
         self.times = {name: [] for name in builders}
+        self.ended = {}
         self.notes = []
         self.longest_look = 0  # of this thread itself: what this machine did not let it do in time
         self.over = threading.Event()
@@ -71,6 +73,9 @@ class Growth:
             now = time.monotonic()
             self.longest_look = max(self.longest_look, now - looked)
             looked = now
+            for name, node in self.nodes.items():
+                if node.process.poll() is not None:
+                    self.ended.setdefault(name, now)
             for name in self.builders:
                 size = cluster.written_bytes(self.folder, name)
                 if size > sizes[name]:
@@ -207,13 +212,19 @@ class KillTest(cluster.ClusterCase):
         others = {name: node for name, node in started.items() if name != victim}
         if restart:
             others[victim] = restart(victim)
+        begun_again = None
         try:
+            if restart:
+                others[victim].wait_running()
+                begun_again = time.monotonic()
             self.end(others)
         except AssertionError as error:
             raise AssertionError(f"{what}: {error}") from None
         finally:
             growth.end()
             self.stood_still_s = growth.longest_look
+            if begun_again:
+                self.together_s = min((at for name, at in growth.ended.items() if name != victim), default=math.inf) - begun_again
         pause = max(growth.longest_pause(name, killed) for name in growth.builders)
         most = RESTART_PAUSE_S if restart else PAUSE_S
         self.assertLess(pause, most, f"{what}: a survivor wrote nothing for so long; this test itself stood still for "
@@ -242,11 +253,14 @@ class KillTest(cluster.ClusterCase):
         self.assertEqual(failures, [], f"{len(failures)} of {kills} went wrong")
 
     def unless_disturbed(self, kill, victim, nodes, what):
-        """A machine that stood still for seconds may have run one node much later than another."""
+        """A machine that stood still for seconds may have run one node much later than another, or started it when the others ended."""
         self.stood_still_s = 0
+        self.together_s = math.inf  # a node that was started again, and all the others
         try:
             kill(victim, nodes, what)
         except AssertionError as error:
+            if self.together_s < 3:
+                raise live.Disturbed(f"it was back for {self.together_s:.1f} s before another one ended: {error}") from None
             if self.stood_still_s > 2:
                 raise live.Disturbed(f"this test stood still for {self.stood_still_s:.1f} s: {error}") from None
             raise

@@ -54,7 +54,8 @@ idle = "sleep"
 """
 
     def receive(self, keys, *more):
-        """Twelve events and some noise; returns the finished run."""
+        """Twelve events and some noise; returns the finished run. An lcore that a busy machine holds up may lose packets of its ring:
+        rules have counted them before."""
         run = self.weir(self.config(keys), "--events", 12, "--duration", live.PATIENCE_S)
         run.wait_running()
         options = ("--sources", 2, "--events", 12, "--seed", 4)
@@ -63,8 +64,11 @@ idle = "sleep"
             other.sendto(b"noise", (live.RECEIVER, 10))
         sent = self.send(*options, "--rate", 20, "--to", f"udp:{live.RECEIVER}:50001", where=self.network.there())
         run.end()
-        self.assertEqual(run.report["events"]["complete"], 12, f"{run.report['events']} {run.report['packets']} {run.errors}")
-        self.assertEqual(run.report["packets"]["placed"], sent["packets"]["sent"])
+        packets, events = run.report["packets"], run.report["events"]
+        lost = packets["dropped"]["ring_full.steer"]
+        self.assertEqual(events["opened"], 12, f"{events} {packets} {run.errors}")
+        self.assertEqual(events["complete"] == 12, lost == 0, f"{events} {packets} {run.errors}")
+        self.assertEqual(packets["placed"] + lost, sent["packets"]["sent"])
         self.assertTrue(run.report["balanced"], run.errors)
         return run, run.report["flows"][0]
 

@@ -97,7 +97,7 @@ void print_nodes(const ClusterRun& cluster, const ClusterEvents& events) {
         if (!member.runs.empty()) continue;
         const std::string sent = member.events_sent ? std::to_string(*member.events_sent) : "";
         std::string what = reports_text(member);
-        if (what.empty()) what = "nothing";
+        if (what.empty()) what = member.is_spare ? "nothing; it is a spare" : "nothing";
         if (member.is_builder() && member.is_found()) what += ", and no run";
         print_node_row(member_text(member), member.role, sent, "", "", what);
     }

@@ -51,6 +51,7 @@ json member_json(const store::ClusterRun& cluster, const store::ClusterRun::Memb
     for (const store::ClusterRun::Report& report : member.reports) reports.push_back(report.name);
     json object = {{"name", member.name.empty() ? json() : json(member.name)},
                    {"role", member.role},
+                   {"spare", member.is_spare},
                    {"found", member.is_found()},
                    {"account", member.account_is_whole},
                    {"runs", std::move(runs)},

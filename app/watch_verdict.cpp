@@ -84,8 +84,8 @@ WatchVerdict managing(const Json& cluster) {
             away += (away.empty() ? "" : ", ") + watch_words(node, "/name");
     if (!away.empty()) return {Level::unknown, "Not here: " + away, detail};
     return {Level::idle,
-            watch_value(cluster, "/manager/manages") == true ? "All nodes are here, and this one manages"
-                                                             : "All nodes are here, and another one manages",
+            watch_value(cluster, "/manager/manages") == true ? "No node is missing, and this one manages"
+                                                             : "No node is missing, and another one manages",
             detail};
 }
 

@@ -126,7 +126,7 @@ private:
         } else if (nodes != nodes_ || block != found_.block) {
             throw_different(run.name);
         }
-        mark_managers(at_or_null(config, "node"));
+        mark_members(at_or_null(config, "node"));
         run.state = state_of(run.reader);
         run.has_account = account.has_value();
         if (is_second_sink(run)) return;
@@ -146,11 +146,13 @@ private:
                         found_.path.string(), found_.runs.front().name, name));
     }
 
-    void mark_managers(const json& list) {
+    void mark_members(const json& list) {
         if (!list.is_array()) return;
         for (const json& node : list)
-            if (ClusterRun::Member* const member = member_of(text_at(node, "name")))
+            if (ClusterRun::Member* const member = member_of(text_at(node, "name"))) {
                 member->may_manage |= at_or_null(node, "manages") == true || member->role == "manager";
+                member->is_spare |= at_or_null(node, "spare") == true;
+            }
     }
 
     /// Two sinks of one builder have the same account, and the same events.

@@ -40,6 +40,7 @@ struct ClusterRun {
         std::string name;  ///< empty: of a builder whose run does not say which it is
         std::string role;
         bool may_manage = false;
+        bool is_spare = false;  ///< it may have been absent
         std::vector<std::size_t> runs{};
         std::vector<Report> reports{};
         std::optional<ClusterAccount> account{};     ///< of all its starts that have left one

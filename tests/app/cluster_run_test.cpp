@@ -51,6 +51,18 @@ TEST_F(ClusterRunTest, ABuilderThatWasNotNeededIsNotMissed) {
     EXPECT_FALSE(all.member("bu1").is_found());
 }
 
+TEST_F(ClusterRunTest, ASpareThatIsNotThereIsSaidToBeOne) {
+    json config = cluster_config();
+    config["node"][3]["spare"] = true;
+    write_builder("bu0", events_of({0, 1, 2, 3}), builder_section("bu0", 4), config);
+    write_readouts(4, 0);
+    EXPECT_NE(inspect_folder().text.find("bu1 builder nothing; it is a spare"), std::string::npos)
+        << inspect_folder().text;
+    const json nodes = json::parse(inspect_folder({"--json"}).text)["cluster"]["nodes"];
+    EXPECT_EQ(nodes[3]["spare"], true);
+    EXPECT_EQ(nodes[2]["spare"], false);
+}
+
 TEST_F(ClusterRunTest, AnEventInTwoRunsIsAnError) {
     std::vector<TestEvent> second = events_of({1, 3});
     second.push_back(events_of({2}).at(1));

@@ -62,9 +62,9 @@ TEST(WatchVerdict, ANodeThatManagesSaysWhatIsLost) {
     document["cluster"]["lost_blocks"] = {{"builder_down", 0}, {"nothing_held", 0}};
     EXPECT_EQ(watch_verdict(document).headline, "Not here: bu0");
     document["cluster"]["nodes"][1]["spare"] = true;
-    EXPECT_EQ(watch_verdict(document).headline, "All nodes are here, and this one manages");
+    EXPECT_EQ(watch_verdict(document).headline, "No node is missing, and this one manages");
     document["cluster"]["nodes"][1] = {{"name", "bu0"}, {"up", true}, {"spare", false}};
-    EXPECT_EQ(watch_verdict(document).headline, "All nodes are here, and this one manages");
+    EXPECT_EQ(watch_verdict(document).headline, "No node is missing, and this one manages");
     document["status"]["error"] = "no network";
     EXPECT_EQ(watch_verdict(document).headline, "No run: no network");
 }

@@ -39,8 +39,8 @@ def table():
         ("blocks are lost", _manager(builder_down=1, nothing_held=1, node_down=1, late=1, away=("ru1",)), "lost", "4 blocks lost whole", given_out),
         ("a block is lost", _manager(builder_down=1), "lost", "1 block lost whole", given_out),
         ("many are lost", _manager(nothing_held=1234), "lost", "1,234 blocks lost whole", given_out),
-        ("manages", _manager(), "idle", "All nodes are here, and this one manages", given_out),
-        ("a spare is away", _manager(away=("bu0",), spares=("bu0",)), "idle", "All nodes are here, and this one manages", given_out),
-        ("another one manages", _manager(manages=False), "idle", "All nodes are here, and another one manages", given_out),
+        ("manages", _manager(), "idle", "No node is missing, and this one manages", given_out),
+        ("a spare is away", _manager(away=("bu0",), spares=("bu0",)), "idle", "No node is missing, and this one manages", given_out),
+        ("another one manages", _manager(manages=False), "idle", "No node is missing, and another one manages", given_out),
         ("a manager failed", _failed("manager", "no network"), "lost", "No run: no network", "The last command failed"),
     )

@@ -41,7 +41,7 @@ function managing({nodes = [], manager = {}, lost_blocks: lost = {}}) {
   const gone = ['builder_down', 'nothing_held', 'node_down', 'late'].reduce((sum, cause) => sum + (lost[cause] ?? 0), 0);
   if (gone > 0) return {level: 'lost', headline: `${counted(gone, 'block')} lost whole`, detail};
   if (away.length > 0) return {level: 'unknown', headline: `Not here: ${away.join(', ')}`, detail};
-  return {level: 'idle', headline: manager.manages ? 'All nodes are here, and this one manages' : 'All nodes are here, and another one manages', detail};
+  return {level: 'idle', headline: manager.manages ? 'No node is missing, and this one manages' : 'No node is missing, and another one manages', detail};
 }
 
 /** What a run that is over has lost, in weir and before. */

@@ -78,6 +78,13 @@ void Node::peer_down(NodeId node, Incarnation incarnation, Ending ending, core::
     if (node != self_ && incarnation > peers_.gone(node)) gone(node, incarnation, now);
 }
 
+/// One that was never seen may have come where others see it, and this node not.
+void Node::peer_absent(NodeId node, Ending why, core::TimeNs now) {
+    if (peers_.incarnation(node) > 0 || settings_.left_out.contains(node)) return;
+    quorum_.down(node, why);
+    count_quorum(now);
+}
+
 void Node::peer_quiet(NodeId node, bool is_quiet, core::TimeNs now) {
     quorum_.quiet(node, is_quiet);
     count_quorum(now);

@@ -34,6 +34,8 @@ public:
     void peer_up(NodeId node, Incarnation incarnation, core::TimeNs now);
     /// That life of it is over, and nothing more comes of it; also if it was never seen.
     void peer_down(NodeId node, Incarnation incarnation, Ending ending, core::TimeNs now);
+    /// Of one that has not come: nothing answers where it should be, or its host says that it does not run.
+    void peer_absent(NodeId node, Ending why, core::TimeNs now);
     /// Of one that is there: see Quorum.
     void peer_quiet(NodeId node, bool is_quiet, core::TimeNs now);
     void receive(NodeId from, const Message& message, Payload payload, core::TimeNs now);

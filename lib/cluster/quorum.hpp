@@ -14,7 +14,7 @@ class Quorum {
 public:
     struct Count {
         NodeId here = 0;         ///< this node among them, if it counts
-        NodeId counted = 0;      ///< all but those that have ended or never came, and spares
+        NodeId counted = 0;      ///< all but those that have ended or were not started, and spares
         bool has_first = false;  ///< the first of those that count is here
         [[nodiscard]] bool suffices() const noexcept {
             return counted == 0 || 2 * here > counted || (2 * here == counted && has_first);
@@ -41,10 +41,10 @@ public:
 
 private:
     enum class State : std::uint8_t {
-        none,  ///< it never came, or has ended
+        none,  ///< it does not run, or nothing is known of it yet
         here,
         quiet,
-        silent,
+        silent,  ///< also if it has never come
     };
     /// A spare counts neither where it is there nor where it is not: else a part that has one would count fewer nodes
     /// than the other part, and both could go on. Where nobody else counts, spares count as any node.

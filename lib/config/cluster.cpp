@@ -248,8 +248,8 @@ OptionTable<ClusterConfig> cluster_options() {
     out.choice(
         "quorum", quorum_names, &ClusterConfig::quorum,
         "where the network falls into parts, the part goes on that has more than half of these nodes, or half and "
-        "the first of them; the others wait. Nodes that never came, or have ended, do not count: one whose host "
-        "has lost power does. With `\"none\"` every part goes on, and events are there twice");
+        "the first of them; the others wait. Nodes that have ended, or were not started, do not count: one whose host "
+        "is silent does, as when it has lost power. With `\"none\"` every part goes on, and events are there twice");
     out.integer("credits", {1, 65536}, &ClusterConfig::credits, "blocks that a builder has room for");
     out.integer(
         "parallel", {1, 4096}, &ClusterConfig::parallel,

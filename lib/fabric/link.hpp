@@ -19,6 +19,7 @@ namespace weir::fabric {
 struct Link {
     enum class Stage : std::uint8_t {
         away,        ///< there is no connection
+        knocking,    ///< it is to call, and has not yet: this node looks whether its host answers
         connecting,  ///< this node calls
         greeting,    ///< and has said hello
         greeted,     ///< was called, and has answered
@@ -49,6 +50,8 @@ struct Link {
     std::optional<cluster::Message> ready;  ///< the same: all Kind::ready of a turn in one
     bool came = false;                      ///< ever
     bool missed = false;                    ///< that it does not come has been said
+    bool is_silent = false;                 ///< nothing answers where it should be; it has never come
+    bool has_answered = false;              ///< a knock; if it is one of us it calls before the next
     int error = 0;                          ///< why the last try failed
     std::uint64_t posted = 0;               ///< active messages of this connection
     std::uint64_t arrived = 0;

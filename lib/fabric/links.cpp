@@ -22,6 +22,10 @@ using core::TimeNs;
 
 /// At least, for a connection and for each word of a meeting: RDMA endpoints may take long to make.
 constexpr TimeNs meeting_ns = 2 * core::ns_per_s;
+/// For a connection alone, which takes the second try where the first packet is lost.
+constexpr TimeNs connecting_ns = 2 * core::ns_per_s;
+/// Before this node looks where one is that should have called, and between such looks.
+constexpr TimeNs knock_ns = core::ns_per_s;
 /// Until it is said that a node does not come.
 constexpr TimeNs missing_ns = 3 * core::ns_per_s;
 /// For messages of a node that has gone in peace.
@@ -309,8 +313,10 @@ void Links::be_expelled(cluster::NodeId by, cluster::Incarnation incarnation, cl
 void Links::serve_link(Link& link) {
     Connection& connection = *link.connection;
     if (connection.is_connecting()) {
-        if (!connection.write()) return lose(link, Ending::silent);
+        if (!connection.write()) return fail_to_connect(link, connection.error());
         if (connection.is_connecting()) return;
+        if (link.stage == Link::Stage::knocking) return hear_answer(link);
+        link.until = table_.now + meeting_time();
         watch(connection, EPOLL_CTL_MOD);
         link.stage = Link::Stage::greeting;
         give_session(link);
@@ -325,6 +331,7 @@ void Links::serve_link(Link& link) {
         }
     } catch (const std::runtime_error&) {
         refuse(fmt::format("what answers at {} is no node of this version", name_of(link.node)));
+        note_absent(link, true);
         return lose(link, Ending::silent);
     }
     if (!lives && link.connection != nullptr) end(link);
@@ -368,6 +375,7 @@ void Links::meet(Link& link, const Frame& frame) {
     if (!complaint.empty()) {
         refuse(std::move(complaint));
         link.missed = true;
+        note_absent(link, true);
         return lose(link, Ending::silent);
     }
     // It will know better at the next try.
@@ -383,11 +391,14 @@ void Links::look_at(Link& link) {
     if (!link.came && !link.missed && !config_.may_be_absent.contains(link.node) &&
         table_.now - link.missed_since >= missing_ns)
         miss(link);
-    if (link.stage != Link::Stage::away) {
-        if (table_.now >= link.until) lose(link, Ending::silent);
-    } else if (link.node < config_.self && table_.now >= link.until && !over_) {
-        dial(link);
-    }
+    if (table_.now < link.until) return;
+    if (link.connection != nullptr && link.connection->is_connecting()) return fail_to_connect(link, ETIMEDOUT);
+    if (link.stage != Link::Stage::away) return lose(link, Ending::silent);
+    if (over_) return;
+    if (link.node < config_.self)
+        dial(link, Link::Stage::connecting);
+    else if (!link.came && !config_.may_be_absent.contains(link.node) && table_.now - link.missed_since >= knock_ns)
+        dial(link, Link::Stage::knocking);
 }
 
 void Links::miss(Link& link) {
@@ -398,19 +409,39 @@ void Links::miss(Link& link) {
                      : fmt::format("nobody answers at {}: {}", name_of(link.node), std::strerror(link.error)));
 }
 
-void Links::dial(Link& link) {
+void Links::dial(Link& link, Link::Stage stage) {
     link.until = table_.now + config_.reconnect_ns;
     const auto address = addresses_[link.node].next();
     if (!address) return;
     auto connection = Connection::to(*address);
-    if (!connection) {
-        link.error = errno;
-        return;
-    }
+    if (!connection) return fail_to_connect(link, errno);
     link.connection = std::make_unique<Connection>(std::move(*connection));
-    link.stage = Link::Stage::connecting;
-    link.until = table_.now + meeting_time();
+    link.stage = stage;
+    link.until = table_.now + connecting_ns;
     watch(*link.connection, EPOLL_CTL_ADD);
+}
+
+/// To a knock. Somebody is there; it counts as away until it calls, or turns out to be none of us.
+void Links::hear_answer(Link& link) {
+    if (std::exchange(link.has_answered, true)) note_absent(link, true);
+    lose(link, Ending::over);
+    link.until = table_.now + knock_ns;
+}
+
+/// A host that refuses has no such node; one that says nothing may be in another part of the network.
+void Links::fail_to_connect(Link& link, int error) {
+    link.has_answered = false;
+    note_absent(link, error == ECONNREFUSED);
+    lose(link, Ending::silent);
+    link.error = error;
+    if (link.node > config_.self) link.until = table_.now + knock_ns;
+}
+
+/// Of one that has never come.
+void Links::note_absent(Link& link, bool host_answers) {
+    if (link.came || config_.may_be_absent.contains(link.node)) return;
+    if (std::exchange(link.is_silent, !host_answers) == link.is_silent) return;
+    notices_.absent(link.node, host_answers ? Ending::over : Ending::silent);
 }
 
 void Links::look_at_up(Link& link) {

@@ -75,7 +75,10 @@ private:
     void be_expelled(cluster::NodeId by, cluster::Incarnation incarnation, cluster::Incarnation gone);
     void look_at(Link& link);
     void look_at_up(Link& link);
-    void dial(Link& link);
+    void dial(Link& link, Link::Stage stage);
+    void hear_answer(Link& link);
+    void note_absent(Link& link, bool host_answers);
+    void fail_to_connect(Link& link, int error);
     void miss(Link& link);
     void beat(Link& link);
     void drain();

@@ -202,6 +202,10 @@ void Member::down(cluster::NodeId node, cluster::Incarnation incarnation, cluste
     node_->peer_down(node, incarnation, ending, now_);
 }
 
+void Member::absent(cluster::NodeId node, cluster::Ending why) {
+    node_->peer_absent(node, why, now_);
+}
+
 void Member::quiet(cluster::NodeId node, bool is_quiet) {
     node_->peer_quiet(node, is_quiet, now_);
 }

@@ -101,6 +101,7 @@ private:
     // Receiver
     void up(cluster::NodeId node, cluster::Incarnation incarnation) override;
     void down(cluster::NodeId node, cluster::Incarnation incarnation, cluster::Ending ending) override;
+    void absent(cluster::NodeId node, cluster::Ending why) override;
     void quiet(cluster::NodeId node, bool is_quiet) override;
     void received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) override;
     void sent(cluster::NodeId to, cluster::Block block) override;

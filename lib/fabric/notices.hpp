@@ -21,6 +21,7 @@ public:
     void down(cluster::NodeId node, cluster::Incarnation incarnation, cluster::Ending ending) {
         queue_.emplace_back(Down{node, incarnation, ending});
     }
+    void absent(cluster::NodeId node, cluster::Ending why) { queue_.emplace_back(Absent{node, why}); }
     void quiet(cluster::NodeId node, bool is_quiet) { queue_.emplace_back(Quiet{node, is_quiet}); }
     void sent(cluster::NodeId to, cluster::Block block) { queue_.emplace_back(Sent{to, block}); }
     /// `payload` lies in memory that the receiver gave.
@@ -49,6 +50,10 @@ private:
         cluster::Incarnation incarnation;
         cluster::Ending ending;
     };
+    struct Absent {
+        cluster::NodeId node;
+        cluster::Ending why;
+    };
     struct Quiet {
         cluster::NodeId node;
         bool is_quiet;
@@ -73,6 +78,7 @@ private:
 
     void tell(const Up& notice) { receiver_.up(notice.node, notice.incarnation); }
     void tell(const Down& notice) { receiver_.down(notice.node, notice.incarnation, notice.ending); }
+    void tell(const Absent& notice) { receiver_.absent(notice.node, notice.why); }
     void tell(const Quiet& notice) { receiver_.quiet(notice.node, notice.is_quiet); }
     void tell(const Sent& notice) { receiver_.sent(notice.to, notice.block); }
     void tell(const Received& notice) { receiver_.received(notice.from, notice.message, notice.payload); }
@@ -80,7 +86,7 @@ private:
     void tell(const Say& notice) { receiver_.say(notice.text); }
 
     Receiver& receiver_;
-    std::deque<std::variant<Up, Down, Quiet, Sent, Received, Own, Say>> queue_;
+    std::deque<std::variant<Up, Down, Absent, Quiet, Sent, Received, Own, Say>> queue_;
     std::set<std::string> said_;
 };
 

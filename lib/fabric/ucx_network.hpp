@@ -28,7 +28,8 @@ public:
     /// As cluster::Node::peer_up and peer_down.
     virtual void up(cluster::NodeId node, cluster::Incarnation incarnation) = 0;
     virtual void down(cluster::NodeId node, cluster::Incarnation incarnation, cluster::Ending ending) = 0;
-    /// As cluster::Node::peer_quiet.
+    /// As cluster::Node::peer_absent, and peer_quiet.
+    virtual void absent(cluster::NodeId node, cluster::Ending why) = 0;
     virtual void quiet(cluster::NodeId node, bool is_quiet) = 0;
     /// Payload::handle is the address of memory that room() gave, which is the receiver's again.
     virtual void received(cluster::NodeId from, const cluster::Message& message, cluster::Payload payload) = 0;

@@ -145,6 +145,13 @@ TEST(ClusterModel, WhereANetworkFallsApartOnePartGoesOn) {
     EXPECT_LE(all.built_twice, 1 + all.built / 500);
 }
 
+/// Each part would take those that it never saw for nodes that were not started.
+TEST(ClusterModel, WhereANetworkIsInPartsAtTheStartOnePartBegins) {
+    const World::Outcome all = run_many(2000, {.parts_at_start = true});
+    EXPECT_GT(all.built, 20 * all.runs);
+    EXPECT_EQ(all.built_twice, 0U);
+}
+
 /// Whoever stands still for too long offers again what it has, and blocks that nobody was given meanwhile have it.
 TEST(ClusterModel, WhatASilentNodeHasIsNotLostWithItsLife) {
     const World::Outcome all = run_many(1000, {.silences = 0.7});

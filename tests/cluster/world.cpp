@@ -168,17 +168,29 @@ void World::start(NodeId node) {
     note(fmt::format("node {} begins life {}", node, life));
     nodes_[node] = std::make_unique<Life>(*this, node, life);
     for (NodeId other = 0; other < settings_.nodes; ++other) {
-        if (other == node || nodes_[other] == nullptr) continue;
-        const auto meet = [&](NodeId who, NodeId whom) {
-            if (is_between_parts(who, whom)) return;
-            at(now_ + delay(who, whom) * 3, [this, who, whom, my_life = lives_[who], its_life = lives_[whom]] {
-                Life* const me = alive(who, my_life);
-                if (me != nullptr && alive(whom, its_life) != nullptr) me->node.peer_up(whom, its_life, now_);
-            });
-        };
-        meet(node, other);
-        meet(other, node);
+        if (is_between_parts(node, other)) {
+            find_absent(node, other);
+        } else if (other != node && nodes_[other] != nullptr) {
+            see(node, other);
+            see(other, node);
+        }
     }
+}
+
+/// Who is alive sees another one that is, soon.
+void World::see(NodeId who, NodeId whom) {
+    at(now_ + delay(who, whom) * 3, [this, who, whom, my_life = lives_[who], its_life = lives_[whom]] {
+        Life* const me = alive(who, my_life);
+        if (me != nullptr && alive(whom, its_life) != nullptr) me->node.peer_up(whom, its_life, now_);
+    });
+}
+
+/// Nothing answers where the other one should be.
+void World::find_absent(NodeId node, NodeId other) {
+    at(now_ + static_cast<core::TimeNs>(random(silence_ns)), [this, node, other, life = lives_[node]] {
+        Life* const me = alive(node, life);
+        if (me != nullptr && is_between_parts(node, other)) me->node.peer_absent(other, Ending::silent, now_);
+    });
 }
 
 void World::kill(NodeId node, Ending ending) {
@@ -349,10 +361,17 @@ void World::check_part_of(const Life& builder, Block block, std::span<const Buil
             wrong(fmt::format("node {} built block {} without what node {} has", builder.self, block, node));
 }
 
-/// Those that did not go on begin anew, as who has been expelled does.
+/// Those that did not go on begin anew, as who has been expelled does; but nobody expels who had never been there.
 void World::meet_again() {
     note("the network is whole again");
     const std::vector<bool> part_of = std::exchange(part_of_, {});
+    if (faults_.parts_at_start) {
+        for (NodeId node = 0; node < settings_.nodes; ++node)
+            for (NodeId other = 0; other < settings_.nodes; ++other)
+                if (part_of[node] != part_of[other] && nodes_[node] != nullptr && nodes_[other] != nullptr)
+                    see(node, other);
+        return;
+    }
     std::vector<NodeId> again;
     for (NodeId node = 0; node < settings_.nodes; ++node)
         if (part_of[node] != goes_on_ && nodes_[node] != nullptr) again.push_back(node);
@@ -451,6 +470,7 @@ bool World::is_over() const {
 /// Spares, and who is left out, at any time or never. But who comes while the network falls apart does not know whom it
 /// lacks.
 void World::start_all() {
+    if (faults_.parts_at_start) fall_apart();
     for (NodeId node = 0; node < settings_.nodes; ++node) {
         const bool is_spare = settings_.spares.contains(node) || settings_.left_out.contains(node);
         if (is_spare && chance(0.2)) continue;
@@ -575,7 +595,8 @@ void World::check_parts(Block block, const Build& build) {
     for (NodeId node = 0; node < settings_.nodes; ++node) {
         if (!settings_.readouts.contains(node)) continue;
         const BuiltPart& part = build.parts[node];
-        const bool died = !deaths_[node].empty() || settings_.left_out.contains(node);  // or has not come yet
+        // Or it has not come yet.
+        const bool died = !deaths_[node].empty() || settings_.left_out.contains(node) || faults_.parts_at_start;
         switch (part.part) {
             case Part::whole: {
                 const Content& content = contents_.at(part.payload.handle);

@@ -29,6 +29,7 @@ struct Faults {
     bool takes_no_parts = false;  ///< one builder: no payload reaches it while it waits, but all words do
     bool readouts_die = false;    ///< all that only read out, within a moment; they come back
     bool parts = false;           ///< the network falls into two parts, and becomes whole again
+    bool parts_at_start = false;  ///< it is in two parts when the nodes start, and becomes whole
     double silences = 0;          ///< per node, in the time of the run: it stands still, and begins anew
     bool leaves = false;          ///< who has heard that the run has ended goes, as a process does
     double drains = 0;            ///< per builder, in the time of the run: it leaves in order, and comes back
@@ -87,6 +88,8 @@ private:
     void at(core::TimeNs time, std::function<void()> act);
     void start_all();
     void start(NodeId node);
+    void see(NodeId who, NodeId whom);
+    void find_absent(NodeId node, NodeId other);
     void kill(NodeId node, Ending ending);
     void begin_again(NodeId node);
     void depart(Life& life);

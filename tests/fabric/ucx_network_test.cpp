@@ -113,6 +113,7 @@ public:
         lives[node] = incarnation;
         log.push_back("up " + std::to_string(node) + "." + std::to_string(incarnation));
     }
+    void absent(NodeId node, Ending why) override { absences[node].push_back(why); }
     void quiet(NodeId node, bool is_quiet) override {
         if (is_quiet) ++times_quiet[node];
     }
@@ -153,6 +154,7 @@ public:
     [[nodiscard]] bool has_logged(const std::string& line) const { return std::ranges::count(log, line) > 0; }
 
     std::map<NodeId, Incarnation> lives;
+    std::map<NodeId, std::vector<Ending>> absences;
     std::map<NodeId, int> times_quiet;
     std::vector<std::string> log;
     std::vector<Taken> taken;
@@ -382,6 +384,62 @@ TEST_F(UcxNetworkTest, SaysThatNobodyAnswers) {
     EXPECT_TRUE(witness.has_said("nobody answers at node0 (" + addresses[0] + ")"));
     EXPECT_TRUE(witness.has_said("node2 (" + addresses[2] + ")"));
     EXPECT_TRUE(witness.log.empty());
+}
+
+/// Answers nothing: the kernel drops who calls when nobody takes the calls before.
+class SilentHost {
+public:
+    explicit SilentHost(const std::string& address) {
+        const auto where = HostAddress(address).resolve_now().front();
+        listener_ = store::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        EXPECT_EQ(::bind(listener_.get(), where.get(), where.bytes), 0);
+        EXPECT_EQ(::listen(listener_.get(), 0), 0);
+        for (int i = 0; i < 4; ++i) {
+            callers_.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+            static_cast<void>(::connect(callers_.back().get(), where.get(), where.bytes));
+        }
+    }
+
+    /// Takes a call. False: nobody calls.
+    bool answers() {
+        ::fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
+        callers_.emplace_back(::accept(listener_.get(), nullptr, nullptr));
+        return callers_.back().is_open();
+    }
+
+private:
+    store::Descriptor listener_;
+    std::vector<store::Descriptor> callers_;
+};
+
+TEST_F(UcxNetworkTest, KnowsAHostThatIsSilentFromOneWhereNoNodeRuns) {
+    addresses = free_addresses(6);
+    auto config = config_of(addresses, 2);
+    config.may_be_absent.insert(5);
+    members.emplace_back(config);
+    auto first = std::make_optional<SilentHost>(addresses[0]);
+    auto last = std::make_optional<SilentHost>(addresses[4]);
+    const SilentHost spare(addresses[5]);
+    TimeNs now = ns_per_s;
+    const auto go_on = [&](auto until) {
+        for (const TimeNs end = now + 8 * ns_per_s; now < end && !until(); now += ns_per_ms)
+            members[0].network->progress(now);
+    };
+    const auto never = [] { return false; };
+    go_on(never);
+    auto& absences = members[0].witness.absences;
+    EXPECT_EQ(absences[0], std::vector{Ending::silent});
+    EXPECT_EQ(absences[4], std::vector{Ending::silent});
+    for (const NodeId node : {1, 3, 5}) EXPECT_TRUE(absences[node].empty()) << node;
+    // Who answers at last may be a node that is about to call. Only one that does not is none.
+    while (last->answers()) continue;
+    go_on([&] { return last->answers(); });
+    EXPECT_EQ(absences[4], std::vector{Ending::silent});
+    go_on([&] { return absences[4].size() > 1; });
+    first.reset(), last.reset();
+    go_on(never);
+    EXPECT_EQ(absences[0], (std::vector{Ending::silent, Ending::over}));
+    EXPECT_EQ(absences[4], (std::vector{Ending::silent, Ending::over}));
 }
 
 TEST_F(UcxNetworkTest, RefusesWhoAgreesOnSomethingElse) {

@@ -1170,11 +1170,15 @@ class NetworkTest(ClusterCase):
     def start_sending(self, keys, events=EVENTS):
         self.configure_there(keys)
         nodes = self.start_there()
+        sender = self.send_meanwhile(events)
+        wait_events(self.folder, nodes)
+        return nodes, sender
+
+    def send_meanwhile(self, events):
         sender = threading.Thread(target=self.send_to_both, args=(events, 500))
         sender.start()
         self.addCleanup(sender.join)
-        wait_events(self.folder, nodes)
-        return nodes, sender
+        return sender
 
     def send_afterwards(self, sender):
         """However long it has taken, there is something for it to take part in."""
@@ -1246,6 +1250,28 @@ class NetworkTest(ClusterCase):
         missing = {number // 16 for number in range(1, self.EVENTS + self.AFTERWARDS + 1)} - {number // 16 for number in found}
         self.assertEqual(missing - lost, set(), "blocks are missing, and nobody lists them")
         self.assertGreater(max(number for number, event in found.items() if event[0]), self.EVENTS, "it has not taken part again")
+
+    def test_nodes_that_start_in_halves(self):
+        """Each sees two nodes that it might take for ones that were not started. Their hosts say nothing, so one half waits."""
+        half = ("ru1", "bu1")
+        self.network.fall_apart(half)
+        self.configure_there(self.SILENCE)
+        nodes = self.start_there()
+        for name in half:
+            nodes[name].wait_said("only 2 of 4 nodes that count are in reach")
+        sender = self.send_meanwhile(self.EVENTS)
+        live.wait_for(lambda: written_bytes(self.folder, "bu0") > 65536, "events of bu0")
+        self.assertLess(written_bytes(self.folder, "bu1"), 16384, "the half that is to wait has begun")
+        self.network.meet_again(half)
+        for name in half:
+            nodes[name].wait_said("enough of the cluster is in reach again")
+        self.send_afterwards(sender)
+        self.stop_all(nodes)
+        self.assert_balanced(nodes)
+        found = self.found()
+        self.assertEqual(sorted(found), list(range(1, self.EVENTS + self.AFTERWARDS + 1)))
+        self.assertGreater(max(number for number, event in found.items() if event[0]), self.EVENTS, "it has not taken part")
+        self.assertGreater(nodes["bu1"].report["cluster"]["builder"]["blocks"]["complete"], 0, "\n".join(node.output for node in nodes.values()))
 
     def test_a_builder_is_stopped_in_the_half_that_waits(self):
         """With blocks that it lacks parts of, and that nobody there may call built: it ends at the first signal."""

@@ -56,7 +56,8 @@ void Node::to_manager(Message message) {
 }
 
 void Node::peer_up(NodeId node, Incarnation incarnation, core::TimeNs now) {
-    if (node == self_ || incarnation <= peers_.gone(node)) return;
+    if (node == self_) return;
+    if (incarnation <= peers_.gone(node)) return turn_away(node, incarnation);
     if (peers_.is_up(node)) {
         if (incarnation <= peers_.incarnation(node)) return;
         gone(node, incarnation - 1, now);
@@ -71,11 +72,22 @@ void Node::peer_up(NodeId node, Incarnation incarnation, core::TimeNs now) {
     look(now);
 }
 
+/// Others have said that this life of it is over, or a later one, which it may not know: its clock may be behind.
+void Node::turn_away(NodeId node, Incarnation incarnation) {
+    network_.send(
+        node,
+        {.kind = Kind::expelled, .life = peers_.gone(node), .from = incarnation_, .to = incarnation, .term = term_},
+        {});
+}
+
 void Node::peer_down(NodeId node, Incarnation incarnation, Ending ending, core::TimeNs now) {
     // Others may have said so before, but not how.
     if (incarnation >= std::max(peers_.incarnation(node), peers_.gone(node))) quorum_.down(node, ending);
     count_quorum(now);
-    if (node != self_ && incarnation > peers_.gone(node)) gone(node, incarnation, now);
+    if (node == self_ || incarnation <= peers_.gone(node)) return;
+    const Incarnation here = peers_.is_up(node) ? peers_.incarnation(node) : incarnation;
+    gone(node, incarnation, now);
+    if (here < incarnation) turn_away(node, here);
 }
 
 /// One that was never seen may have come where others see it, and this node not.
@@ -128,9 +140,10 @@ void Node::gone(NodeId node, Incarnation incarnation, core::TimeNs now) {
     look(now);
 }
 
-/// One that others said manages may have gone before this node came.
+/// One that others said manages may have gone before this node came; also if it has come back since, with a clock that
+/// is behind.
 bool Node::manager_is_gone(core::TimeNs now) const noexcept {
-    const bool is_awaited = !peers_.is_up(manager_id_);
+    const bool is_awaited = !peers_.is_up(manager_id_) || peers_.incarnation(manager_id_) < manager_life_;
     return manager_life_ <= peers_.gone(manager_id_) || (is_awaited && now >= manager_by_) ||
            (!is_awaited && peers_.incarnation(manager_id_) > manager_life_);
 }
@@ -212,7 +225,8 @@ void Node::hear_gone(const std::vector<NodeLife>& list, core::TimeNs now) {
         const auto life = incarnation_of(entry);
         const bool is_known = life > 0 ? life <= peers_.gone(node) : peers_.state(node) != Peers::State::awaited;
         if (node == self_ || is_known) continue;
-        if (peers_.is_up(node) && peers_.incarnation(node) <= life) to(node, {.kind = Kind::expelled}, {});
+        if (peers_.is_up(node) && peers_.incarnation(node) <= life)
+            to(node, {.kind = Kind::expelled, .life = life}, {});
         gone(node, life, now);
     }
 }
@@ -337,7 +351,8 @@ std::optional<NodeId> Node::waits_for() const noexcept {
 }
 
 void Node::receive(NodeId from, const Message& message, Payload payload, core::TimeNs now) {
-    if (message.to == incarnation_ && !expelled_) peer_up(from, message.from, now);  // the network may tell that later
+    if (message.to == incarnation_ && !expelled_ && message.from > peers_.gone(from))
+        peer_up(from, message.from, now);  // the network may tell that later
     const bool has_payload = message.kind == Kind::part && message.part == Part::whole;
     // Meant for the life before, or from one that is over.
     if (message.to != incarnation_ || !peers_.is_up(from) || message.from != peers_.incarnation(from) || expelled_) {

@@ -93,6 +93,7 @@ private:
     void say_hello(NodeId node);
     void hear_leaving(NodeId node);
     void hear_hello(NodeId from, const Message& message, core::TimeNs now);
+    void turn_away(NodeId node, Incarnation incarnation);
     void gone(NodeId node, Incarnation incarnation, core::TimeNs now);
     void count_quorum(core::TimeNs now);
     void tell_manager(NodeId from, const Message& message, core::TimeNs now);

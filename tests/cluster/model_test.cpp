@@ -145,6 +145,14 @@ TEST(ClusterModel, WhereANetworkFallsApartOnePartGoesOn) {
     EXPECT_LE(all.built_twice, 1 + all.built / 500);
 }
 
+/// As after a reboot without a clock. Whoever knows of a later life says so, and the next one is later still.
+TEST(ClusterModel, ANodeWhoseClockIsBehindComesBack) {
+    const World::Outcome all = run_many(1000, {.crashes = 0.7, .clocks_are_lost = true});
+    EXPECT_GT(all.turned_away, all.runs / 5);
+    EXPECT_GT(all.built, 30 * all.runs);
+    EXPECT_LE(all.built_twice, 1 + all.built / 5000);
+}
+
 /// Each part would take those that it never saw for nodes that were not started.
 TEST(ClusterModel, WhereANetworkIsInPartsAtTheStartOnePartBegins) {
     const World::Outcome all = run_many(2000, {.parts_at_start = true});

@@ -94,6 +94,7 @@ public:
     std::uint64_t dropped = 0;
     std::map<NodeId, std::uint32_t> on_their_way;  ///< parts, by receiver
     std::map<NodeId, core::TimeNs> arrivals;       ///< of the last message that was sent to each
+    std::map<NodeId, Incarnation> known;           ///< by node: the last of its lives that was seen
     bool has_ended = false;
     bool has_left = false;
     core::TimeNs leaves_by = 0;  ///< it has been told to go, and others build; 0: not so
@@ -113,7 +114,9 @@ World::World(Settings settings, Faults faults, Block blocks, std::uint64_t seed)
       random_(seed),
       nodes_(settings_.nodes),
       silent_(settings_.nodes),
-      lives_(settings_.nodes),
+      lives_(settings_.nodes, faults.clocks_are_lost ? 1'000'000 : 0),
+      highest_lives_(lives_),
+      lives_without_clock_(settings_.nodes),
       deaths_(settings_.nodes),
       link_free_(settings_.nodes),
       offered_(settings_.nodes) {
@@ -132,6 +135,7 @@ World::Outcome& World::Outcome::operator+=(const Outcome& other) noexcept {
     built_twice += other.built_twice;
     deaths += other.deaths;
     drained += other.drained;
+    turned_away += other.turned_away;
     offered_again += other.offered_again;
     sent_again += other.sent_again;
     managers += other.managers;
@@ -163,8 +167,19 @@ core::TimeNs World::delay(NodeId from, NodeId to) {
     return takes;
 }
 
-void World::start(NodeId node) {
-    const Incarnation life = ++lives_[node];
+/// `told`: what a life was told of a later one, as it begins anew; 0: a process begins. Those without a clock are far
+/// apart, so that no number comes twice.
+Incarnation World::next_life(NodeId node, Incarnation told) {
+    constexpr Incarnation step = 1000;
+    if (!faults_.clocks_are_lost) return lives_[node] + 1;
+    if (told > 0) return told + 1;
+    const bool has_clock = deaths_[node].empty() || random(2) == 0;
+    return (has_clock ? highest_lives_ : lives_without_clock_)[node] += step;
+}
+
+void World::start(NodeId node, Incarnation told) {
+    const Incarnation life = next_life(node, told);
+    lives_[node] = life;
     note(fmt::format("node {} begins life {}", node, life));
     nodes_[node] = std::make_unique<Life>(*this, node, life);
     for (NodeId other = 0; other < settings_.nodes; ++other) {
@@ -181,8 +196,33 @@ void World::start(NodeId node) {
 void World::see(NodeId who, NodeId whom) {
     at(now_ + delay(who, whom) * 3, [this, who, whom, my_life = lives_[who], its_life = lives_[whom]] {
         Life* const me = alive(who, my_life);
-        if (me != nullptr && alive(whom, its_life) != nullptr) me->node.peer_up(whom, its_life, now_);
+        if (me == nullptr || alive(whom, its_life) == nullptr) return;
+        Incarnation& known = me->known[whom];
+        if (its_life < known) return turn_away(whom, its_life, known);
+        known = its_life;
+        me->node.peer_up(whom, its_life, now_);
     });
+}
+
+/// As the network does it: who is told that a later life of it is over begins one after that.
+void World::turn_away(NodeId node, Incarnation life, Incarnation known) {
+    ++outcome_.turned_away;
+    note(fmt::format("node {} hears that its life {} was before {}", node, life, known));
+    if (nodes_[node]->node.manager() != nullptr) manager_deaths_.push_back(now_);
+    deaths_[node].push_back(now_);
+    silent_[node] = std::move(nodes_[node]);
+    tell_of_end(node, life, Ending::over);
+    begin_again(node, std::max(life, known));
+}
+
+void World::tell_of_end(NodeId node, Incarnation life, Ending ending) {
+    for (NodeId other = 0; other < settings_.nodes; ++other) {
+        if (other == node) continue;
+        at(now_ + static_cast<core::TimeNs>(random(30)) * ns_per_ms,
+           [this, other, node, life, ending, its_life = lives_[other]] {
+               if (Life* const who = alive(other, its_life)) who->node.peer_down(node, life, ending, now_);
+           });
+    }
 }
 
 /// Nothing answers where the other one should be.
@@ -214,22 +254,16 @@ void World::kill(NodeId node, Ending ending) {
     deaths_[node].push_back(now_);
     if (ending == Ending::silent) silent_[node] = std::move(nodes_[node]);
     nodes_[node].reset();
-    for (NodeId other = 0; other < settings_.nodes; ++other) {
-        if (other == node) continue;
-        at(now_ + static_cast<core::TimeNs>(random(30)) * ns_per_ms,
-           [this, other, node, life, ending, its_life = lives_[other]] {
-               if (Life* const who = alive(other, its_life)) who->node.peer_down(node, life, ending, now_);
-           });
-    }
+    tell_of_end(node, life, ending);
     if (ending == Ending::silent || (faults_.come_back && (faults_.readouts_die || random(3) != 0)))
         at(now_ + static_cast<core::TimeNs>(1 + random(150)) * ns_per_ms, [this, node] { begin_again(node); });
 }
 
 /// Who had only fallen silent goes on with the parts that it had.
-void World::begin_again(NodeId node) {
+void World::begin_again(NodeId node, Incarnation told) {
     if (nodes_[node] != nullptr) return;
     const std::unique_ptr<Life> before = std::move(silent_[node]);
-    start(node);
+    start(node, told);
     if (before == nullptr) return;
     Life& life = *nodes_[node];
     life.mine = life.parts = before->parts;
@@ -460,6 +494,7 @@ void World::deliver(NodeId from, NodeId to, Incarnation to_life, const Message& 
     }
     note(fmt::format("{} to {}: {}, block {}, term {:x}{}", from, to, name_of(message.kind), message.block,
                      message.term, message.kind == Kind::part ? fmt::format(", {}", name_of(message.part)) : ""));
+    if (message.kind == Kind::expelled && faults_.clocks_are_lost) return turn_away(to, to_life, message.life);
     life->node.receive(from, message, copy, now_);
 }
 

@@ -20,20 +20,21 @@ namespace weir::cluster::test {
 struct Faults {
     double crashes = 0;  ///< per node, in the time of the run
     bool come_back = true;
-    double not_taken = 0;         ///< part of the blocks that a readout node does not have
-    bool jumps = false;           ///< numbers leap by billions now and then
-    bool slow_node = false;       ///< one takes much longer for everything
-    bool stalls = false;          ///< long delays of single messages
-    bool slow_links = false;      ///< parts take turns, and each a quarter of the time-out
-    bool manager_dies = false;    ///< once, soon after it has begun to give out blocks
-    bool takes_no_parts = false;  ///< one builder: no payload reaches it while it waits, but all words do
-    bool readouts_die = false;    ///< all that only read out, within a moment; they come back
-    bool parts = false;           ///< the network falls into two parts, and becomes whole again
-    bool parts_at_start = false;  ///< it is in two parts when the nodes start, and becomes whole
-    double silences = 0;          ///< per node, in the time of the run: it stands still, and begins anew
-    bool leaves = false;          ///< who has heard that the run has ended goes, as a process does
-    double drains = 0;            ///< per builder, in the time of the run: it leaves in order, and comes back
-    bool left_out = false;        ///< the run is started without some nodes
+    double not_taken = 0;          ///< part of the blocks that a readout node does not have
+    bool jumps = false;            ///< numbers leap by billions now and then
+    bool slow_node = false;        ///< one takes much longer for everything
+    bool stalls = false;           ///< long delays of single messages
+    bool slow_links = false;       ///< parts take turns, and each a quarter of the time-out
+    bool manager_dies = false;     ///< once, soon after it has begun to give out blocks
+    bool takes_no_parts = false;   ///< one builder: no payload reaches it while it waits, but all words do
+    bool readouts_die = false;     ///< all that only read out, within a moment; they come back
+    bool parts = false;            ///< the network falls into two parts, and becomes whole again
+    bool parts_at_start = false;   ///< it is in two parts when the nodes start, and becomes whole
+    double silences = 0;           ///< per node, in the time of the run: it stands still, and begins anew
+    bool leaves = false;           ///< who has heard that the run has ended goes, as a process does
+    double drains = 0;             ///< per builder, in the time of the run: it leaves in order, and comes back
+    bool left_out = false;         ///< the run is started without some nodes
+    bool clocks_are_lost = false;  ///< who comes back may begin a life with a lower number than the one before
 };
 
 class World {
@@ -53,6 +54,7 @@ public:
         std::uint64_t built_twice = 0;  ///< by one that died together with who knew of it, and again
         std::uint64_t deaths = 0;
         std::uint64_t drained = 0;                ///< builders that left in order
+        std::uint64_t turned_away = 0;            ///< lives that were told that a later one is over already
         std::uint64_t offered_again = 0;          ///< parts that a node held when it was taken for dead
         std::uint64_t sent_again = 0;             ///< of these, what was sent to somebody afterwards
         std::uint64_t managers = 0;               ///< how many reigns there were
@@ -87,11 +89,14 @@ private:
 
     void at(core::TimeNs time, std::function<void()> act);
     void start_all();
-    void start(NodeId node);
+    void start(NodeId node, Incarnation told = 0);
+    [[nodiscard]] Incarnation next_life(NodeId node, Incarnation told);
     void see(NodeId who, NodeId whom);
     void find_absent(NodeId node, NodeId other);
     void kill(NodeId node, Ending ending);
-    void begin_again(NodeId node);
+    void tell_of_end(NodeId node, Incarnation life, Ending ending);
+    void turn_away(NodeId node, Incarnation life, Incarnation known);
+    void begin_again(NodeId node, Incarnation told = 0);
     void depart(Life& life);
     void plan_deaths();
     void plan_drains(core::TimeNs end);
@@ -131,6 +136,8 @@ private:
     std::vector<std::unique_ptr<Life>> nodes_;
     std::vector<std::unique_ptr<Life>> silent_;  ///< by node: it will begin anew with what it had
     std::vector<Incarnation> lives_;
+    std::vector<Incarnation> highest_lives_;
+    std::vector<Incarnation> lives_without_clock_;
     std::vector<std::uint64_t> clocks_ahead_;        ///< of each node, in ns
     std::vector<std::vector<core::TimeNs>> deaths_;  ///< by node
     std::set<Term> terms_;

@@ -20,6 +20,7 @@ Builder::Builder(const Settings& settings, NodeId self, const Peers& peers, Mail
       mail_(mail),
       application_(application),
       order_(settings, self, settings.builders, settings.readouts),
+      listed_(settings.nodes),
       ways_(settings.nodes) {
     for (auto* counts :
          {&stats_.received, &stats_.late, &stats_.not_held, &stats_.node_down, &stats_.timed_out, &stats_.awaited_ns})
@@ -42,20 +43,38 @@ Builder::Stats& Builder::Stats::operator+=(const Stats& other) {
 }
 
 void Builder::assign(Block block, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now) {
-    if (list == 0) return take_on(block, {}, now);
-    if (!members.empty()) lists_[list] = members;
+    if (list == 0) return take_on(block, list, {}, now);
+    if (!members.empty()) note_list(list, members);
     const auto known = lists_.find(list);
     if (known == lists_.end()) {
         unlisted_[list].push_back(block);
         return;
     }
-    take_on(block, known->second, now);
+    take_on(block, list, known->second, now);
     const auto waiting = unlisted_.extract(list);
     if (waiting.empty()) return;
-    for (const Block one : waiting.mapped()) take_on(one, known->second, now);
+    for (const Block one : waiting.mapped()) take_on(one, list, known->second, now);
 }
 
-void Builder::take_on(Block block, const std::vector<NodeLife>& members, core::TimeNs now) {
+void Builder::note_list(std::uint64_t list, const std::vector<NodeLife>& members) {
+    lists_[list] = members;
+    for (const NodeLife member : members) {
+        Listed& listed = listed_[node_of(member)];
+        if (listed.life < incarnation_of(member))
+            listed = {incarnation_of(member), list};
+        else if (listed.life == incarnation_of(member))
+            listed.since = std::min(listed.since, list);
+    }
+}
+
+/// One that was listed before and is not any more has gone: the manager may know that first. One that was not has only
+/// just come.
+bool Builder::has_gone(NodeId node, std::uint64_t list) const noexcept {
+    if (peers_.state(node) == Peers::State::down) return true;
+    return peers_.is_up(node) && listed_[node].life == peers_.incarnation(node) && listed_[node].since < list;
+}
+
+void Builder::take_on(Block block, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now) {
     if (leaving_ || block < settled_ || done_.contains(block) || open_.contains(block)) return;
     ++stats_.assigned;
     now_ = now;
@@ -69,7 +88,7 @@ void Builder::take_on(Block block, const std::vector<NodeLife>& members, core::T
     open.asked_ns.resize(settings_.nodes, now);
     for (const NodeId node : order_.of(block)) {
         if (open.members[node] == 0)
-            open.parts[node].part = peers_.state(node) == Peers::State::down ? Part::node_down : Part::not_held;
+            open.parts[node].part = has_gone(node, list) ? Part::node_down : Part::not_held;
         else if (is_over(open, node))
             open.parts[node].part = Part::node_down;
         else
@@ -332,7 +351,8 @@ void Builder::look(core::TimeNs now) {
 
 void Builder::ask_again() {
     lists_.clear();
-    unlisted_.clear();  // the report did not have them, so they are given out again
+    for (Listed& listed : listed_) listed.since = 0;  // the numbers begin anew
+    unlisted_.clear();                                // the report did not have them, so they are given out again
     for (const auto& [block, open] : open_)
         if (open.stage == Stage::finished) ask_manager(block, open);
 }

@@ -83,7 +83,9 @@ private:
     };
     using Blocks = std::map<Block, Open>;
 
-    void take_on(Block block, const std::vector<NodeLife>& members, core::TimeNs now);
+    void note_list(std::uint64_t list, const std::vector<NodeLife>& members);
+    [[nodiscard]] bool has_gone(NodeId node, std::uint64_t list) const noexcept;
+    void take_on(Block block, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now);
     void take_early(Block block, Open& open);
     void ask(Block block, Open& open);
     [[nodiscard]] bool is_over(const Open& open, NodeId node) const noexcept;
@@ -109,6 +111,11 @@ private:
     SendOrder order_;
     Blocks open_;
     std::map<std::uint64_t, std::vector<NodeLife>> lists_;  ///< of members, by their numbers; of this manager
+    struct Listed {
+        Incarnation life = 0;
+        std::uint64_t since = 0;  ///< the first list that has this life
+    };
+    std::vector<Listed> listed_;                            ///< by node
     std::map<std::uint64_t, std::vector<Block>> unlisted_;  ///< blocks whose list is still on its way
     /// Parts that readout nodes pushed, of blocks whose assignment is still on its way.
     std::map<Block, std::map<NodeId, BuiltPart>> early_;

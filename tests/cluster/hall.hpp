@@ -91,12 +91,17 @@ public:
         settle();
     }
 
-    void fall(NodeId node) {
+    /// `unseen_by`: who has not noticed.
+    void fall(NodeId node, std::optional<NodeId> unseen_by = {}) {
         members_[node].reset();
         std::erase_if(parts_, [node](const auto& part) { return std::get<0>(part) == node; });
         for (const auto& member : members_)
-            if (member != nullptr) member->node.peer_down(node, 1, Ending::over, now_);
+            if (member != nullptr && member->self != unseen_by) member->node.peer_down(node, 1, Ending::over, now_);
         settle();
+    }
+
+    [[nodiscard]] const Builder::Stats& builder_stats(NodeId node) const {
+        return members_[node]->node.builder_stats();
     }
 
     [[nodiscard]] std::uint64_t steps_told() const noexcept { return steps_told_; }

@@ -33,6 +33,23 @@ TEST(Leaving, WhoManagesNextKnows) {
     EXPECT_EQ(hall.assigned(), (Blocks{6, 0, 0}));
 }
 
+/// Its builder may hear from the manager alone that a node has gone.
+TEST(Leaving, WhoHasGoneIsNotSaidToHaveHadNothing) {
+    Hall hall(by_pull());
+    const auto bring_all = [&] {
+        while (!hall.on_their_way().empty()) hall.arrive(hall.on_their_way().begin()->first);
+    };
+    hall.offer(6);
+    bring_all();
+    hall.fall(2, 0);
+    hall.offer(6, 6);
+    bring_all();
+    for (const NodeId node : {0, 1}) {
+        EXPECT_EQ(hall.builder_stats(node).node_down[2], 3U) << node;
+        EXPECT_EQ(hall.builder_stats(node).not_held[2], 0U) << node;
+    }
+}
+
 TEST(Leaving, WhereAllAreAboutToGoAllBuild) {
     Hall hall(by_pull());
     hall.prepare_to_leave(2);

@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 
 import live
@@ -50,14 +49,10 @@ class StartTest(ClusterCase):
         self.assertIn("Type=notify\n", unit)
         for name in NODES:
             words = shlex.split(command.replace("%i", name).replace("/usr/bin/weir", live.Weir.program).replace("/etc/weir", str(self.folder)))
-            path = self.folder / f"{name}.notify"
-            listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            self.addCleanup(listener.close)
-            listener.bind(str(path))
-            listener.settimeout(live.PATIENCE_S)
-            self.start_words(name, words, {"NOTIFY_SOCKET": str(path)})
-            while "READY=1" not in listener.recv(65536).decode():
-                pass
+            notified = live.Notified(self.folder / f"{name}.notify")
+            self.addCleanup(notified.close)
+            self.start_words(name, words, notified.environment)
+            live.wait_for(lambda: any("READY=1" in text for _, text in notified.heard), f"word that {name} is ready")
         self.assertRegex(self.ctl("bu0", "--cluster", "start"), "run 1, started on 5 nodes")
         self.take(20)
         self.ctl("ru0", "--cluster", "stop")

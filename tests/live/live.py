@@ -14,6 +14,7 @@ import pathlib
 import random
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -121,6 +122,27 @@ class Stalls:
     def __exit__(self, *_):
         self.over.set()
         self.thread.join()
+
+
+class Notified:
+    """The service manager's end of NOTIFY_SOCKET. It takes all that comes, at once: who finds no room there waits for it."""
+
+    def __init__(self, path):
+        self.environment = {"NOTIFY_SOCKET": str(path)}
+        self.heard = []  # (time, text)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        self.thread = threading.Thread(target=self.listen, daemon=True)
+        self.thread.start()
+
+    def listen(self):
+        while text := self.socket.recv(65536).decode():
+            self.heard.append((time.monotonic(), text))
+
+    def close(self):
+        self.socket.shutdown(socket.SHUT_RD)  # recv() returns nothing
+        self.thread.join(PATIENCE_S)
+        self.socket.close()
 
 
 def stand_still(*processes):

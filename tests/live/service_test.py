@@ -40,20 +40,16 @@ class Frozen:
 class ServiceTest(live.Case):
     def listen(self):
         """A socket as the service manager has it: [(time, message), ...] come by heard()."""
-        path = self.folder / "notify"
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.addCleanup(self.socket.close)
-        self.socket.bind(str(path))
-        self.socket.settimeout(0.02)
-        return {"NOTIFY_SOCKET": str(path)}
+        self.notified = live.Notified(self.folder / "notify")
+        self.addCleanup(self.notified.close)
+        self.taken = 0
+        return self.notified.environment
 
     def hear(self, heard):
-        """Adds what has come."""
-        try:
-            while True:
-                heard.append((time.monotonic(), self.socket.recv(65536).decode()))
-        except TimeoutError:
-            pass
+        """Adds what has come since the last time."""
+        new = self.notified.heard[self.taken:]
+        self.taken += len(new)
+        heard += new
 
     def heard_for(self, seconds):
         """For what must not come: more of it the longer one listens."""
@@ -61,6 +57,7 @@ class ServiceTest(live.Case):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.hear(heard)
+            time.sleep(0.02)
         return heard
 
     def heard_until(self, enough, what):
@@ -117,7 +114,6 @@ class ServiceTest(live.Case):
         feeds = [at for at, text in heard if text == "WATCHDOG=1"]
         run.stop(signal.SIGTERM)
         run.end()
-        self.socket.close()
         (self.folder / "notify").unlink()
         live.shutil.rmtree(self.folder / "run")
         pause = max(b - a for a, b in zip(feeds, feeds[1:]))

@@ -50,8 +50,9 @@ cp -r bu0 bu1 *.json $share/
 def configuration(in_cluster):
     text = 'name = "cluster"\n'
     if in_cluster:
-        # Emulated nodes may stand still for a while.
-        text += '[cluster]\ntransports = "rc"\nsilence_ms = 20000\njoin_wait_ms = 60000\ntimeout_ms = 60000\n'
+        # Emulated nodes may stand still for long: where a host is busy, they take half a minute to make their RDMA endpoints.
+        text += '[cluster]\ntransports = "rc"\n'
+        text += "".join(f"{key}_ms = 300000\n" for key in ("silence", "join_wait", "timeout", "leave", "alone"))
         for place, (name, role) in enumerate(NODES.items()):
             text += f'[[node]]\nname = "{name}"\naddress = "{ADDRESS}:{7471 + place}"\nrole = "{role}"\n'
     text += '[[port]]\nname = "det0"\ndevice = "net_null0"\n'

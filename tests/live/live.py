@@ -333,10 +333,10 @@ class Case(unittest.TestCase):
         self.assertTrue(run.out.is_dir(), "the run has not got its name")
 
     def send(self, *options, where=()):
-        """`weir send` to its end; returns its account. `--rate`: what of it is bearable."""
+        """`weir send` to its end; returns its account. `--rate`, `--gbps`: what of it is bearable."""
         options = list(options)
-        if "--rate" in options:
-            at = options.index("--rate") + 1
+        for option in {"--rate", "--gbps"}.intersection(options):
+            at = options.index(option) + 1
             options[at] = bearable(options[at])
         report = self.folder / f"sent{next(self.sendings)}.json"  # each its own: senders may run at the same time
         done = subprocess.run([*where, Weir.program, "send", "--quiet", "--report", str(report), *map(str, options)],

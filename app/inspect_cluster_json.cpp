@@ -85,11 +85,13 @@ json events_json(const store::ClusterRun& cluster, const store::ClusterEvents& e
             {"more_than_once", {{"total", events.twice}, {"list", std::move(listed)}}}};
 }
 
-json lost_json(const store::ClusterEvents& events, const store::ClusterLedger& ledger) {
+json lost_json(const store::ClusterEvents& events, const store::ClusterLedger& ledger, std::uint64_t block_numbers) {
     constexpr std::size_t listed_max = 1000;
     json list = json::array();
-    for (const auto& [block, cause] : ledger.lost)
-        if (list.size() < listed_max) list.push_back({{"block", block}, {"cause", cause}});
+    for (const auto& [first, block] : ledger.lost)
+        if (list.size() < listed_max)
+            list.push_back(
+                {{"block", first / block_numbers}, {"first", first}, {"last", block.last}, {"cause", block.cause}});
     json counts = {{"builder_down", 0}, {"nothing_held", 0}, {"node_down", 0}, {"late", 0}};
     counts.update(json(ledger.lost_counts));
     counts["events_found"] = events.lost_found;
@@ -144,7 +146,7 @@ json cluster_json(const store::ClusterRun& cluster, const store::ClusterEvents& 
                      {"block", cluster.block},
                      {"nodes", std::move(nodes)},
                      {"totals", events_json(cluster, events)},
-                     {"lost_blocks", lost_json(events, ledger)},
+                     {"lost_blocks", lost_json(events, ledger, std::max<std::uint64_t>(1, cluster.block))},
                      {"pairs", pairs_json(ledger)},
                      {"missing_parts", json(ledger.missing)},
                      {"blocks", blocks_json(ledger.blocks)},

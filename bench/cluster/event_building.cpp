@@ -63,10 +63,8 @@ void EventBuilding::offer() {
     const std::uint64_t many = std::max<std::uint64_t>(1, options_.held_blocks / 16);
     const Block last = options_.drain ? options_.warm_blocks + options_.measured_blocks : ~Block{0};
     if (held_ + many > options_.held_blocks || next_ == last) return;
-    while (held_ < options_.held_blocks && next_ < last) {
-        ++held_;
-        node_.readout().offer(next_++, {options_.part_bytes, own});
-    }
+    for (; held_ < options_.held_blocks && next_ < last; ++next_, ++held_)
+        node_.readout().offer({next_, next_ + 1}, next_ + 1, {options_.part_bytes, own});
     if (next_ == last) node_.readout().close();
 }
 
@@ -77,10 +75,10 @@ core::TimeNs EventBuilding::writing_ns() {
     return static_cast<core::TimeNs>(random_() % (2 * options_.apart_us * 1000));
 }
 
-void EventBuilding::built(Block block, std::span<const BuiltPart> /*parts*/) {
+void EventBuilding::built(BlockSpan span, std::span<const BuiltPart> /*parts*/) {
     const core::TimeNs now = engine_.now();
     const core::TimeNs begin = writing_.empty() ? now : std::max(now, writing_.back().until_ns);
-    writing_.push_back({block, begin + writing_ns()});
+    writing_.push_back({span.block, begin + writing_ns()});
 }
 
 void EventBuilding::write() {

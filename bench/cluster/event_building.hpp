@@ -48,7 +48,7 @@ public:
     /// Of the messages only the engine knows.
     [[nodiscard]] Measured measured() const;
 
-    void built(Block block, std::span<const BuiltPart> parts) override;
+    void built(BlockSpan span, std::span<const BuiltPart> parts) override;
     void release(Payload payload) override;
     void drop(Payload payload) override { release(payload); }
     void expelled() override;

@@ -64,8 +64,8 @@ bool EventBuilding::work(core::TimeNs now) {
 
 bool EventBuilding::offer() {
     const Block before = next_;
-    while (next_ < end_ && !memory_.empty())
-        node_.readout().offer(next_++, {task_.part_bytes, handle_of(memory_.take())});
+    for (; next_ < end_ && !memory_.empty(); ++next_)
+        node_.readout().offer({next_, next_ + 1}, next_ + 1, {task_.part_bytes, handle_of(memory_.take())});
     if (closes_ && next_ == end_) {
         closes_ = false;
         node_.readout().close();
@@ -74,13 +74,13 @@ bool EventBuilding::offer() {
 }
 
 /// Not from within the core.
-void EventBuilding::built(Block block, std::span<const cluster::BuiltPart> parts) {
+void EventBuilding::built(cluster::BlockSpan span, std::span<const cluster::BuiltPart> parts) {
     for (const cluster::BuiltPart& part : parts) {
         if (part.part != cluster::Part::whole) continue;
         if (part.payload.bytes != task_.part_bytes) ++wrong_;
         memory_.give_back(memory_of(part.payload));
     }
-    written_.push_back(block);
+    written_.push_back(span.block);
 }
 
 bool EventBuilding::write() {

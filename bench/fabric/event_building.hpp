@@ -24,7 +24,7 @@ public:
     [[nodiscard]] Counts counts() const override;
 
 private:
-    void built(cluster::Block block, std::span<const cluster::BuiltPart> parts) override;
+    void built(cluster::BlockSpan span, std::span<const cluster::BuiltPart> parts) override;
     void release(cluster::Payload payload) override { memory_.give_back(memory_of(payload)); }
     void drop(cluster::Payload payload) override { release(payload); }
     void expelled() override;

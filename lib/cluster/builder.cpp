@@ -42,18 +42,18 @@ Builder::Stats& Builder::Stats::operator+=(const Stats& other) {
     return *this;
 }
 
-void Builder::assign(Block block, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now) {
-    if (list == 0) return take_on(block, list, {}, now);
+void Builder::assign(BlockSpan span, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now) {
+    if (list == 0) return take_on(span, list, {}, now);
     if (!members.empty()) note_list(list, members);
     const auto known = lists_.find(list);
     if (known == lists_.end()) {
-        unlisted_[list].push_back(block);
+        unlisted_[list].push_back(span);
         return;
     }
-    take_on(block, list, known->second, now);
+    take_on(span, list, known->second, now);
     const auto waiting = unlisted_.extract(list);
     if (waiting.empty()) return;
-    for (const Block one : waiting.mapped()) take_on(one, list, known->second, now);
+    for (const BlockSpan& one : waiting.mapped()) take_on(one, list, known->second, now);
 }
 
 void Builder::note_list(std::uint64_t list, const std::vector<NodeLife>& members) {
@@ -74,7 +74,8 @@ bool Builder::has_gone(NodeId node, std::uint64_t list) const noexcept {
     return peers_.is_up(node) && listed_[node].life == peers_.incarnation(node) && listed_[node].since < list;
 }
 
-void Builder::take_on(Block block, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now) {
+void Builder::take_on(BlockSpan span, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now) {
+    const Block block = span.block;
     if (leaving_ || block < settled_ || done_.contains(block) || open_.contains(block)) return;
     ++stats_.assigned;
     now_ = now;
@@ -84,6 +85,7 @@ void Builder::take_on(Block block, std::uint64_t list, const std::vector<NodeLif
     open.parts.resize(settings_.nodes);
     open.members.resize(settings_.nodes);
     for (const NodeLife member : members) open.members[node_of(member)] = incarnation_of(member);
+    open.end = span.end;
     open.since_ns = now;
     open.asked_ns.resize(settings_.nodes, now);
     for (const NodeId node : order_.of(block)) {
@@ -94,7 +96,7 @@ void Builder::take_on(Block block, std::uint64_t list, const std::vector<NodeLif
         else
             open.awaited.insert(node), open.order.push_back(node);
     }
-    take_early(block, open);
+    take_early(span, open);
     ask(block, open);
     finish_if_all_here(at);
 }
@@ -108,8 +110,8 @@ bool Builder::can_be_asked(const Open& open, NodeId node) const noexcept {
     return open.awaited.contains(node) && peers_.is_up(node) && peers_.incarnation(node) == open.members[node];
 }
 
-void Builder::take_early(Block block, Open& open) {
-    const auto early = early_.find(block);
+void Builder::take_early(BlockSpan span, Open& open) {
+    const auto early = early_.find(span);
     if (early == early_.end()) return;
     for (const auto& [node, part] : early->second) {
         if (part.part == Part::whole) ++(open.awaited.contains(node) ? stats_.received : stats_.late)[node];
@@ -129,7 +131,7 @@ void Builder::ask(Block block, Open& open) {
         if (!can_be_asked(open, node)) continue;  // it may not be here yet: see readout_up
         open.asked.insert(node);
         open.asked_ns[node] = now_;
-        mail_.to(node, {.kind = Kind::request, .block = block});
+        mail_.to(node, {.kind = Kind::request, .block = block, .end = open.end});
     }
 }
 
@@ -138,9 +140,12 @@ void Builder::take(NodeId from, const Message& message, Payload payload) {
     const auto at = open_.find(message.block);
     const bool is_known = at != open_.end() || message.block < settled_ || done_.contains(message.block);
     if (settings_.strategy == Strategy::push && !is_known) {
-        if (early_[message.block].try_emplace(from, BuiltPart{message.part, payload}).second) return;
+        const BlockSpan span{message.block, message.end};
+        if (early_[span].try_emplace(from, BuiltPart{message.part, payload}).second) return;
     }
-    if (at == open_.end() || at->second.stage != Stage::collecting || !at->second.awaited.contains(from)) {
+    const bool is_wanted = at != open_.end() && at->second.stage == Stage::collecting &&
+                           at->second.end == message.end && at->second.awaited.contains(from);
+    if (!is_wanted) {
         if (message.part == Part::whole) {
             ++stats_.late[from];
             application_.release(payload);
@@ -208,7 +213,7 @@ void Builder::ask_manager(Block block, const Open& open) {
 }
 
 void Builder::give(Block block, const Open& open) {
-    application_.built(block, open.parts);
+    application_.built({block, open.end}, open.parts);
 }
 
 void Builder::commit(Block block) {
@@ -218,12 +223,12 @@ void Builder::commit(Block block) {
     open.stage = Stage::committed;
     if (is_empty(open)) {  // and nothing is released: that would say that it was built
         ++stats_.empty;
-        empty_.insert({block, cause_of(why_empty(open))});
+        empty_.insert({block, cause_of(why_empty(open)), open.end});
         end(at);
         return;
     }
     for (NodeId node = 0; node < settings_.nodes; ++node)
-        if (open.members[node] != 0) mail_.to(node, {.kind = Kind::release, .block = block});
+        if (open.members[node] != 0) mail_.to(node, {.kind = Kind::release, .block = block, .end = open.end});
     count(open);
     if (settings_.keep == Keep::assembled)
         give(block, open);
@@ -243,10 +248,10 @@ void Builder::written(Block block) {
 }
 
 void Builder::end(Blocks::iterator at) {
-    const Block block = at->first;
+    const BlockSpan span{at->first, at->second.end};
     open_.erase(at);
-    if (block >= settled_) done_.insert(block);
-    mail_.to_manager({.kind = Kind::done, .block = block});
+    if (span.block >= settled_) done_.emplace(span.block, span.end);
+    mail_.to_manager({.kind = Kind::done, .block = span.block});
 }
 
 /// A node that the manager has seen and this one had not.
@@ -280,7 +285,7 @@ void Builder::let_go() {
                               (open.stage == Stage::finished && settings_.keep == Keep::written);
         if (!is_given) std::ranges::for_each(open.parts, release);
     }
-    for (const auto& [block, parts] : early_)
+    for (const auto& [span, parts] : early_)
         for (const auto& [node, part] : parts) release(part);
     open_.clear();
     early_.clear();
@@ -291,7 +296,7 @@ void Builder::settle(Block block) {
     settled_ = block;
     done_.erase(done_.begin(), done_.lower_bound(block));
     empty_.erase(empty_.begin(), empty_.lower_bound({block, LossCause{}}));
-    for (auto early = early_.begin(); early != early_.end() && early->first < block; early = early_.erase(early))
+    for (auto early = early_.begin(); early != early_.end() && early->first.block < block; early = early_.erase(early))
         for (const auto& [node, part] : early->second) {
             if (part.part != Part::whole) continue;
             ++stats_.late[node];
@@ -366,8 +371,8 @@ void Builder::fill(Report& report) const {
     report.credits =
         settings_.credits - std::min<std::uint32_t>(settings_.credits, static_cast<std::uint32_t>(open_.size()));
     for (const auto& [block, open] : open_)
-        (open.stage == Stage::committed ? report.committed : report.open).push_back(block);
-    report.done.assign(done_.begin(), done_.end());
+        (open.stage == Stage::committed ? report.committed : report.open).push_back({block, open.end});
+    for (const auto& [block, end] : done_) report.done.push_back({block, end});
     report.empty.assign(empty_.begin(), empty_.end());
 }
 

@@ -36,7 +36,7 @@ public:
 
     /// Readout nodes of the list with the number `list` have parts (0: none). `members`: that list; empty: it came
     /// before, or is still on its way.
-    void assign(Block block, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now);
+    void assign(BlockSpan span, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now);
     void take(NodeId from, const Message& message, Payload payload);
     void commit(Block block);
     /// The application is done with a block that it was given, and with its payload.
@@ -72,6 +72,7 @@ private:
     };
     struct Open {
         Stage stage = Stage::collecting;
+        Block end = 0;
         std::vector<BuiltPart> parts;
         NodeSet awaited;
         std::vector<NodeId> order;
@@ -85,8 +86,8 @@ private:
 
     void note_list(std::uint64_t list, const std::vector<NodeLife>& members);
     [[nodiscard]] bool has_gone(NodeId node, std::uint64_t list) const noexcept;
-    void take_on(Block block, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now);
-    void take_early(Block block, Open& open);
+    void take_on(BlockSpan span, std::uint64_t list, const std::vector<NodeLife>& members, core::TimeNs now);
+    void take_early(BlockSpan span, Open& open);
     void ask(Block block, Open& open);
     [[nodiscard]] bool is_over(const Open& open, NodeId node) const noexcept;
     [[nodiscard]] bool can_be_asked(const Open& open, NodeId node) const noexcept;
@@ -115,12 +116,12 @@ private:
         Incarnation life = 0;
         std::uint64_t since = 0;  ///< the first list that has this life
     };
-    std::vector<Listed> listed_;                            ///< by node
-    std::map<std::uint64_t, std::vector<Block>> unlisted_;  ///< blocks whose list is still on its way
+    std::vector<Listed> listed_;                                ///< by node
+    std::map<std::uint64_t, std::vector<BlockSpan>> unlisted_;  ///< blocks whose list is still on its way
     /// Parts that readout nodes pushed, of blocks whose assignment is still on its way.
-    std::map<Block, std::map<NodeId, BuiltPart>> early_;
-    std::set<Block> done_;  ///< from settled_ on
-    std::set<Loss> empty_;  ///< of these, what nobody had a part of
+    std::map<BlockSpan, std::map<NodeId, BuiltPart>> early_;
+    std::map<Block, Block> done_;  ///< spans, from settled_ on
+    std::set<Loss> empty_;         ///< of these, what nobody had a part of
     Block settled_ = 0;
     core::TimeNs now_ = 0;
     core::TimeNs looked_ns_ = 0;

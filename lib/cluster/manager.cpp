@@ -8,11 +8,11 @@ namespace weir::cluster {
 namespace {
 
 constexpr core::TimeNs settle_interval_ns = 100 * core::ns_per_ms;
-constexpr Block settle_blocks = 64;
+constexpr std::uint64_t settle_blocks = 64;
 /// Settings::barrier: for the blocks of a round. Where they take longer the network is not what is short.
 constexpr core::TimeNs round_wait_ns = 50 * core::ns_per_ms;
-/// Who manages next does not know of a shorter gap whether it is one, or whether who had its parts has died.
-constexpr Block gap_min_after_reign = 1024;
+/// In blocks. Who manages next does not know of a shorter gap whether it is one, or whether who had its parts has died.
+constexpr std::uint64_t gap_min_after_reign = 1024;
 
 /// The first block from `from` on that is in none of these.
 Block first_outside(const std::vector<Block>& gaps, Block from) {
@@ -25,6 +25,7 @@ Block first_outside(const std::vector<Block>& gaps, Block from) {
 Manager::Manager(const Settings& settings, NodeId self, const Peers& peers, Mail& mail, Block settled,
                  const std::set<Loss>& losses)
     : settings_(settings),
+      grid_(settings.block),
       self_(self),
       peers_(peers),
       mail_(mail),
@@ -35,6 +36,7 @@ Manager::Manager(const Settings& settings, NodeId self, const Peers& peers, Mail
 
 Manager::Stats& Manager::Stats::operator+=(const Stats& other) {
     assigned += other.assigned;
+    pieces += other.pieces;
     assigned_again += other.assigned_again;
     committed += other.committed;
     lost += other.lost;
@@ -118,12 +120,12 @@ void Manager::find_again() {
     for (const auto& [node, report] : reports_) settled_ = std::max(settled_, report.settled);
     next_ = settled_;
     std::set<Loss> losses(losses_.begin(), losses_.end());
-    std::set<Block> released;
+    std::map<Block, Block> released;
     for (const auto& [node, report] : reports_) {
         losses.insert(report.losses.begin(), report.losses.end());
         losses.insert(report.empty.begin(), report.empty.end());
-        for (const Block block : report.released)
-            if (block >= settled_) released.insert(block);
+        for (const BlockSpan& span : report.released)
+            if (span.block >= settled_) released.emplace(span.block, span.end);
     }
     losses_.assign(losses.begin(), losses.end());
     for (const auto& [node, report] : reports_) adopt(node, report);
@@ -135,69 +137,67 @@ void Manager::find_again() {
         return at != blocks_.end() && at->second.stage == Stage::assigned && peers_.is_up(at->second.builder);
     });
     for (const Loss& loss : losses_)
-        if (loss.block >= settled_) {
-            blocks_[loss.block] = {Stage::over, 0};
-            next_ = std::max(next_, loss.block + 1);
-        }
-    if (!released.empty()) next_ = std::max(next_, *released.rbegin() + 1);
+        if (loss.block >= settled_) blocks_[loss.block] = {Stage::over, 0, loss.end};
+    adopt_released(released);
+    for (const auto& [block, entry] : blocks_) next_ = std::max(next_, entry.end);
     begun_ = next_ > 0;
-    give_again_or_skip(released);
+    give_again_or_skip();
     reports_.clear();
 }
 
-/// Blocks that were given out, and that no builder says it has.
-void Manager::give_again_or_skip(const std::set<Block>& released) {
+/// By builders that are not there any more: it was built.
+void Manager::adopt_released(const std::map<Block, Block>& released) {
+    for (const auto& [block, end] : released) {
+        if (!blocks_.try_emplace(block, Entry{Stage::over, 0, end}).second) continue;
+        if (settings_.keep == Keep::assembled) lose({block, end}, LossCause::builder_down);
+    }
+}
+
+/// Numbers that were given out, and that no builder says it has.
+void Manager::give_again_or_skip() {
     for (Block block = settled_; block < next_;) {
-        if (blocks_.contains(block)) {
-            ++block;
+        if (const auto at = blocks_.find(block); at != blocks_.end()) {
+            block = std::max(block + 1, at->second.end);
             continue;
         }
-        // Released by a builder that is not there any more: it was built.
-        if (released.contains(block)) {
-            if (settings_.keep == Keep::assembled) lose(block, LossCause::builder_down);
-            end_block(block++);
-            continue;
-        }
+        const auto after = blocks_.upper_bound(block);
+        const Block limit = after == blocks_.end() ? next_ : std::min(next_, after->first);
         bool is_known = true;
-        Block end = std::min(end_of_gap(block, is_known), next_);
-        if (const auto at = blocks_.upper_bound(block); at != blocks_.end()) end = std::min(end, at->first);
-        if (const auto at = released.upper_bound(block); at != released.end()) end = std::min(end, *at);
-        if (end - block >= gap_min_after_reign) {
+        const Block end = std::min(end_of_gap(block, is_known), limit);
+        if (end - block >= gap_min_after_reign * settings_.block) {
             skipped_.add(block, end);
             block = end;
         } else {
-            again_.insert(block++);
+            const Block begin = std::exchange(block, std::min(grid_.end_of(block), limit));
+            again_.emplace(begin, block);
         }
     }
 }
 
 void Manager::adopt(NodeId node, const Report& report) {
     const auto all = [&](const auto& list, Stage stage) {
-        for (const Block block : list) {
-            if (block < settled_) continue;
-            blocks_[block] = {stage, node};
-            next_ = std::max(next_, block + 1);
-        }
+        for (const BlockSpan& span : list)
+            if (span.block >= settled_) blocks_[span.block] = {stage, node, span.end};
     };
     all(report.open, Stage::assigned);
     all(report.committed, peers_.is_up(node) ? Stage::committed : Stage::over);
     if (!peers_.is_up(node))
-        for (const Block block : report.committed) lose_with_builder(block, false);
+        for (const BlockSpan& span : report.committed) lose_with_builder(span, false);
     all(report.done, Stage::over);
     if (settings_.strategy == Strategy::push)
-        for (const Block block : report.open)
-            if (block >= settled_) tell(block, node);
+        for (const BlockSpan& span : report.open)
+            if (span.block >= settled_) tell(span, node);
 }
 
 /// Where its builder is there it says itself how far it is.
 void Manager::adopt(const Recorded& recorded) {
     const NodeId builder = node_of(recorded.builder);
-    if (recorded.block < settled_ || blocks_.contains(recorded.block)) return;
+    const Block block = recorded.span.block;
+    if (block < settled_ || blocks_.contains(block)) return;
     if (peers_.is_up(builder) && peers_.incarnation(builder) == incarnation_of(recorded.builder)) return;
-    blocks_[recorded.block] = {Stage::over, builder};
-    next_ = std::max(next_, recorded.block + 1);
-    lose_with_builder(recorded.block,
-                      std::ranges::any_of(losses_, [&](const Loss& loss) { return loss.block == recorded.block; }));
+    blocks_[block] = {Stage::over, builder, recorded.span.end};
+    lose_with_builder(recorded.span,
+                      std::ranges::any_of(losses_, [&](const Loss& loss) { return loss.block == block; }));
 }
 
 /// Who sees no readout node may be cut off itself: then others give its blocks to somebody else.
@@ -249,7 +249,7 @@ void Manager::hear(NodeId from, const Message& message) {
             break;
         case Kind::done:
             turns_.give_back(from);
-            if (is_its_own) end_block(message.block);
+            if (is_its_own) at->second.stage = Stage::over;
             break;
         default:
             break;
@@ -295,7 +295,8 @@ void Manager::record(Block block, Entry& entry) {
                         .empty = entry.empty != Part::whole,
                         .node = entry.builder,
                         .life = peers_.incarnation(entry.builder),
-                        .block = block});
+                        .block = block,
+                        .end = entry.end});
 }
 
 void Manager::ask_others_in_place_of_slow_ones() {
@@ -315,15 +316,15 @@ void Manager::ask_others_in_place_of_slow_ones() {
 void Manager::commit(Block block, Entry& entry) {
     entry.stage = Stage::committed;
     ++stats_.committed;
-    if (entry.empty != Part::whole) lose(block, cause_of(entry.empty));
+    if (entry.empty != Part::whole) lose({block, entry.end}, cause_of(entry.empty));
     mail_.to(entry.builder, {.kind = Kind::committed, .block = block});
 }
 
-void Manager::hand_over(std::map<Block, NodeLife>& recorded, std::set<Loss>& empty) const {
+void Manager::hand_over(std::map<Block, Recorded>& recorded, std::set<Loss>& empty) const {
     for (const auto& [block, entry] : blocks_) {
         if (entry.stage != Stage::recording && entry.stage != Stage::committed) continue;
-        recorded[block] = life_of(entry.builder, peers_.incarnation(entry.builder));
-        if (entry.empty != Part::whole) empty.insert({block, cause_of(entry.empty)});
+        recorded[block] = {{block, entry.end}, life_of(entry.builder, peers_.incarnation(entry.builder))};
+        if (entry.empty != Part::whole) empty.insert({block, cause_of(entry.empty), entry.end});
     }
 }
 
@@ -341,29 +342,26 @@ void Manager::node_gone(NodeId node) {
         // With Keep::written it is written by then, and its witness will say so.
         const bool is_written = settings_.keep == Keep::written && entry.empty == Part::whole;
         if (entry.stage == Stage::assigned || (entry.stage == Stage::recording && !is_written)) {
-            again_.insert(block);
+            again_.emplace(block, entry.end);
             continue;
         }
-        lose_with_builder(block, entry.empty != Part::whole);
+        lose_with_builder({block, entry.end}, entry.empty != Part::whole);
         entry.stage = Stage::over;
     }
-    for (const Block block : again_) blocks_.erase(block);
+    for (const auto& [block, end] : again_) blocks_.erase(block);
 }
 
 /// A block that was built, and whose builder may have gone before it could say that its parts are not needed.
-void Manager::lose_with_builder(Block block, bool is_listed) {
+void Manager::lose_with_builder(BlockSpan span, bool is_listed) {
     for (NodeId readout = 0; readout < settings_.nodes; ++readout)
-        if (settings_.readouts.contains(readout)) mail_.to(readout, {.kind = Kind::release, .block = block});
-    if (settings_.keep == Keep::assembled && !is_listed) lose(block, LossCause::builder_down);
+        if (settings_.readouts.contains(readout))
+            mail_.to(readout, {.kind = Kind::release, .block = span.block, .end = span.end});
+    if (settings_.keep == Keep::assembled && !is_listed) lose(span, LossCause::builder_down);
 }
 
-void Manager::lose(Block block, LossCause cause) {
+void Manager::lose(BlockSpan span, LossCause cause) {
     ++stats_.lost;
-    losses_.push_back({block, cause});
-}
-
-void Manager::end_block(Block block) {
-    blocks_[block].stage = Stage::over;
+    losses_.push_back({span.block, cause, span.end});
 }
 
 /// The first block of the run is the lowest that any readout node has, once all have one or the others have waited.
@@ -385,7 +383,11 @@ void Manager::begin_blocks(core::TimeNs now) {
     if (!all && now < begin_by_) return;
     begun_ = true;
     settled_ = next_ = first;
-    step_to(first / settings_.builders.size() * settings_.builders.size());
+    step_to(round_of(first) * settings_.builders.size());
+}
+
+std::uint64_t Manager::round_of(Block block) const noexcept {
+    return grid_.index_of(block) / settings_.builders.size();
 }
 
 void Manager::step_to(Block step) {
@@ -397,8 +399,7 @@ void Manager::step_to(Block step) {
 
 /// Of the round in which the last block is that was given out; counted from 1, as Readout does.
 Block Manager::last_step_given() const noexcept {
-    const Block builders = settings_.builders.size();
-    return (next_ + builders - 1) / builders * builders;
+    return next_ == 0 ? 0 : (round_of(next_ - 1) + 1) * settings_.builders.size();
 }
 
 /// A round begins when all its blocks have been given out, or none comes for a while.
@@ -410,7 +411,7 @@ void Manager::step_if_all_have_reached(core::TimeNs now) {
     const Block builders = settings_.builders.size();
     const Block round_end = (step_ / builders + 1) * builders;
     const bool more_comes = !(any_ended_ && next_ >= ready_) && !turns_.empty();
-    if (next_ < round_end && more_comes && now < round_by_) return;
+    if (grid_.index_of(next_) < round_end && more_comes && now < round_by_) return;
     step_to(step_ + 1);
     if (step_ == round_end) round_by_ = 0;
 }
@@ -451,8 +452,8 @@ void Manager::note_what_it_has(Block from, Block to, const std::vector<Block>& g
 void Manager::skip_to(Block block) {
     skipped_.add(next_, block);
     next_ = block;
-    const Block builders = settings_.builders.size();
-    if (settings_.barrier && block / builders * builders > step_) step_to(block / builders * builders);
+    const Block step = round_of(block) * settings_.builders.size();
+    if (settings_.barrier && step > step_) step_to(step);
 }
 
 /// Whether there is a block that somebody has a part of; skips what nobody has.
@@ -472,23 +473,27 @@ void Manager::give() {
         const auto builder = turns_.next();
         if (!builder) return;
         if (again_.empty()) {
+            // What readout nodes say of a block that is not full they say because it would have to wait.
+            const Block end = std::min(grid_.end_of(next_), ready_);
             ++stats_.assigned;
-            give_to(next_++, *builder);
+            const BlockSpan span{std::exchange(next_, end), end};
+            if (grid_.is_piece(span)) ++stats_.pieces;
+            give_to(span, *builder);
         } else {
             ++stats_.assigned_again;
-            const Block block = *again_.begin();
+            const BlockSpan span{again_.begin()->first, again_.begin()->second};
             again_.erase(again_.begin());
-            give_to(block, *builder);
+            give_to(span, *builder);
         }
     }
 }
 
-void Manager::give_to(Block block, NodeId builder) {
-    blocks_[block] = {Stage::assigned, builder};
-    tell(block, builder);
+void Manager::give_to(BlockSpan span, NodeId builder) {
+    blocks_[span.block] = {Stage::assigned, builder, span.end};
+    tell(span, builder);
 }
 
-void Manager::tell(Block block, NodeId builder) {
+void Manager::tell(BlockSpan span, NodeId builder) {
     if (members_.empty()) {
         ++list_;
         for (NodeId node = 0; node < settings_.nodes; ++node)
@@ -497,9 +502,12 @@ void Manager::tell(Block block, NodeId builder) {
     }
     if (settings_.strategy == Strategy::push)
         for (const NodeLife member : members_)
-            mail_.to(node_of(member),
-                     {.kind = Kind::request, .node = builder, .life = peers_.incarnation(builder), .block = block});
-    Message message{.kind = Kind::assign, .block = block, .first = members_.empty() ? 0 : list_};
+            mail_.to(node_of(member), {.kind = Kind::request,
+                                       .node = builder,
+                                       .life = peers_.incarnation(builder),
+                                       .block = span.block,
+                                       .end = span.end});
+    Message message{.kind = Kind::assign, .block = span.block, .end = span.end, .first = members_.empty() ? 0 : list_};
     if (std::exchange(nodes_[builder].list, list_) != list_) message.members = members_;
     mail_.to(builder, std::move(message));
 }
@@ -510,8 +518,8 @@ NodeLife Manager::waits_for() const {
         const NodeLife builder = nodes_[node].stands_with;
         if (incarnation_of(builder) > peers_.gone(node_of(builder))) return builder;
     }
-    const auto oldest = blocks_.find(settled_);
-    if (oldest == blocks_.end() || oldest->second.stage == Stage::over) return 0;
+    const auto oldest = blocks_.begin();
+    if (oldest == blocks_.end() || oldest->first > settled_ || oldest->second.stage == Stage::over) return 0;
     return life_of(oldest->second.builder, peers_.incarnation(oldest->second.builder));
 }
 
@@ -528,13 +536,15 @@ void Manager::settle(core::TimeNs now, bool at_once) {
     for (bool moved = true; moved;) {
         moved = false;
         if (const Block end = skipped_.end_of(settled_); end > settled_) settled_ = end, moved = true;
-        if (blocks_.empty() || blocks_.begin()->first != settled_ || blocks_.begin()->second.stage != Stage::over)
+        if (blocks_.empty() || blocks_.begin()->first > settled_ || blocks_.begin()->second.stage != Stage::over)
             continue;
+        settled_ = std::max(settled_, blocks_.begin()->second.end);
         blocks_.erase(blocks_.begin());
-        ++settled_;
         moved = true;
     }
-    if (!at_once && settled_ - settled_told_ < settle_blocks && now - settled_told_at_ < settle_interval_ns) return;
+    if (!at_once && settled_ - settled_told_ < settle_blocks * settings_.block &&
+        now - settled_told_at_ < settle_interval_ns)
+        return;
     const NodeLife builder = waits_for();
     if (settled_ == settled_told_ && builder == waits_for_told_ && !at_once) return;
     for (Known& known : nodes_) known.told.forget_before(settled_), known.gaps.forget_before(settled_);

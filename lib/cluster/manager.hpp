@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "cluster/block_grid.hpp"
 #include "cluster/block_ranges.hpp"
 #include "cluster/builder_turns.hpp"
 #include "cluster/mail.hpp"
@@ -23,6 +24,7 @@ class Manager {
 public:
     struct Stats {
         std::uint64_t assigned = 0;        ///< blocks, each once
+        std::uint64_t pieces = 0;          ///< of these, what is not all of its numbers: see BlockGrid
         std::uint64_t assigned_again = 0;  ///< because their builder went away
         std::uint64_t committed = 0;
         std::uint64_t lost = 0;
@@ -45,7 +47,7 @@ public:
     void look(core::TimeNs now);
 
     /// What is built and not over, and of that what no part came of, for whoever manages next.
-    void hand_over(std::map<Block, NodeLife>& recorded, std::set<Loss>& empty) const;
+    void hand_over(std::map<Block, Recorded>& recorded, std::set<Loss>& empty) const;
     [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
     [[nodiscard]] const std::vector<Loss>& losses() const noexcept { return losses_; }
     [[nodiscard]] bool is_collecting() const noexcept { return collecting_; }
@@ -55,6 +57,7 @@ private:
     struct Entry {
         Stage stage = Stage::assigned;
         NodeId builder = 0;
+        Block end = 0;
         NodeId witness = 0;        ///< recording: who is asked to know of it
         Part empty = Part::whole;  ///< from recording on: why no part of it came, if none did
     };
@@ -90,15 +93,16 @@ private:
     [[nodiscard]] Block end_of_gap(Block block, bool& is_known);
     void skip_to(Block block);
     void note_what_it_has(Block from, Block to, const std::vector<Block>& gaps);
-    void give_again_or_skip(const std::set<Block>& released);
-    void give_to(Block block, NodeId builder);
-    void tell(Block block, NodeId builder);
+    void adopt_released(const std::map<Block, Block>& released);
+    void give_again_or_skip();
+    void give_to(BlockSpan span, NodeId builder);
+    void tell(BlockSpan span, NodeId builder);
     void step_if_all_have_reached(core::TimeNs now);
+    [[nodiscard]] std::uint64_t round_of(Block block) const noexcept;
     [[nodiscard]] Block last_step_given() const noexcept;
     void step_to(Block step);
-    void lose(Block block, LossCause cause);
-    void lose_with_builder(Block block, bool is_listed);
-    void end_block(Block block);
+    void lose(BlockSpan span, LossCause cause);
+    void lose_with_builder(BlockSpan span, bool is_listed);
     void end_if_all_have(core::TimeNs now);
     void settle(core::TimeNs now, bool at_once);
     [[nodiscard]] NodeLife waits_for() const;
@@ -107,6 +111,7 @@ private:
     [[nodiscard]] bool is_there(NodeId node) const { return peers_.is_up(node) && nodes_[node].reported; }
 
     const Settings& settings_;
+    BlockGrid grid_;
     NodeId self_;
     const Peers& peers_;
     Mail& mail_;
@@ -128,10 +133,10 @@ private:
         NodeId witness = 0;
         core::TimeNs since = 0;
     };
-    std::deque<Asked> asked_;  ///< witnesses; may have answered
-    BlockRanges had_;          ///< from next_ on: of which some readout node had a part, also if it has gone since
-    BlockRanges skipped_;      ///< what nobody has a part of, from settled_ up to next_
-    std::set<Block> again_;
+    std::deque<Asked> asked_;       ///< witnesses; may have answered
+    BlockRanges had_;               ///< from next_ on: of which some readout node had a part, also if it has gone since
+    BlockRanges skipped_;           ///< what nobody has a part of, from settled_ up to next_
+    std::map<Block, Block> again_;  ///< spans
     Block settled_;
     Block next_ = 0;
     Block step_ = 0;             ///< Settings::barrier: up to which readout nodes may send

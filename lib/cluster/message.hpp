@@ -25,30 +25,39 @@ using NodeLife = std::uint64_t;
     return static_cast<Incarnation>(life);
 }
 
-/// The number of a block of consecutive events, which are built by one node. Readout nodes cut them alike.
+/// A block of consecutive event numbers, which are built by one node: the first of them. Readout nodes cut the numbers
+/// alike (BlockGrid); what they have of a block that is not full may be given out before that, and the rest later, as
+/// a block of its own.
 using Block = std::uint64_t;
+
+/// All numbers of a block.
+struct BlockSpan {
+    Block block = 0;
+    Block end = 0;  ///< the number after the last one
+    auto operator<=>(const BlockSpan&) const = default;
+};
 /// A reign of a manager. The higher one counts; no two managers have the same.
 using Term = std::uint64_t;
 
 enum class Kind : std::uint8_t {
-    claim,     ///< manager to all: I manage. `term`, `gone`
-    report,    ///< the answer: what I have. `report`
-    hello,     ///< to a node that came, or whose claim is too old: `term`, `gone`, and `node` manages if `managed`;
-               ///< and to all when the run is over: `ended`; and when this node, a builder, is about to go: `leaving`
-    ready,     ///< readout to manager: blocks from `first` up to before `block` are here, or, as `gaps`, never will be.
-               ///< Others say the same of those before, or nothing does: what has been given out need not be told
-    assign,    ///< manager to builder: `block` is yours; those have parts who are in the list of `members` with the
-               ///< number `first`, which is there the first time that the builder is told of it. 0: nobody has
-    request,   ///< builder, or manager where readouts push, to readout: send the part of `block` to `node`
-    part,      ///< readout to builder, with payload, or `part` says why there is none
-    finished,  ///< builder to manager: may I call `block` built? `empty`, and `part` says why
-    record,    ///< manager to a witness: `node`, in its `life`, is about to be told that `block` is its own. As
-               ///< `finished`
-    recorded,  ///< the answer, of the same `node`: who manages next will hear of it
+    claim,    ///< manager to all: I manage. `term`, `gone`
+    report,   ///< the answer: what I have. `report`
+    hello,    ///< to a node that came, or whose claim is too old: `term`, `gone`, and `node` manages if `managed`;
+              ///< and to all when the run is over: `ended`; and when this node, a builder, is about to go: `leaving`
+    ready,    ///< readout to manager: numbers from `first` up to before `block` are here, or, as `gaps`, never will be.
+              ///< Others say the same of those before, or nothing does: what has been given out need not be told
+    assign,   ///< manager to builder: `block` is yours; those have parts who are in the list of `members` with the
+              ///< number `first`, which is there the first time that the builder is told of it. 0: nobody has
+    request,  ///< builder, or manager where readouts push, to readout: send the part of `block` to `node`
+    part,     ///< readout to builder, with payload, or `part` says why there is none
+    finished,   ///< builder to manager: may I call `block` built? `empty`, and `part` says why
+    record,     ///< manager to a witness: `node`, in its `life`, is about to be told that `block` is its own. As
+                ///< `finished`
+    recorded,   ///< the answer, of the same `node`: who manages next will hear of it
     committed,  ///< manager to builder, then: it is yours for good
     done,       ///< builder to manager: `block` needs no memory any more
     release,    ///< builder to readout: the part of `block` is not needed any more
-    settled,    ///< manager to all: what became of every block before `block` is known. `node` is waited for. `losses`
+    settled,    ///< manager to all: what became of every number before `block` is known. `node` is waited for. `losses`
     step,       ///< manager to readout, where these push in step: send what you have for steps up to `block`
     reached,    ///< the answer: that has left, up to step `block`, or `node` takes nothing
     expelled,   ///< anybody to a node that counts as gone: begin anew, as a later one than `life`
@@ -80,12 +89,13 @@ inline constexpr std::size_t loss_causes = 4;
 struct Loss {
     Block block = 0;
     LossCause cause = LossCause::builder_down;
+    Block end = 0;
     auto operator<=>(const Loss&) const = default;
 };
 
 /// That a block is built, and by whom.
 struct Recorded {
-    Block block = 0;
+    BlockSpan span;
     NodeLife builder = 0;
     auto operator<=>(const Recorded&) const = default;
 };
@@ -96,14 +106,14 @@ struct Report {
     Block first = 0;
     Block ready = 0;
     bool ended = false;
-    std::vector<Block> gaps;      ///< as in Message, from `settled` on
-    std::vector<Block> released;  ///< parts that a builder has done with, from `settled` on
+    std::vector<Block> gaps;          ///< as in Message, from `settled` on
+    std::vector<BlockSpan> released;  ///< parts that a builder has done with, from `settled` on
     // As a builder:
-    std::uint32_t credits = 0;     ///< blocks that there is room for
-    std::vector<Block> open;       ///< given to it, and not committed
-    std::vector<Block> committed;  ///< built, and not done
-    std::vector<Block> done;       ///< from `settled` on
-    std::vector<Loss> empty;       ///< of these, and of what is recorded here, what no part came of
+    std::uint32_t credits = 0;         ///< blocks that there is room for
+    std::vector<BlockSpan> open;       ///< given to it, and not committed
+    std::vector<BlockSpan> committed;  ///< built, and not done
+    std::vector<BlockSpan> done;       ///< from `settled` on
+    std::vector<Loss> empty;           ///< of these, and of what is recorded here, what no part came of
     // As anybody:
     std::vector<Recorded> recorded;  ///< see Kind::record; from `settled` on
     std::vector<NodeLife> up;        ///< who is there
@@ -126,6 +136,7 @@ struct Message {
     Incarnation to = 0;    ///< of the receiver, as the sender knows it
     Term term = 0;
     Block block = 0;
+    Block end = 0;  ///< assign, request, part, record, release: of `block`
     Block first = 0;
     std::vector<NodeLife> members{};  ///< assign: who may have parts; empty: see there
     std::vector<NodeLife> up{};       ///< claim: who is there

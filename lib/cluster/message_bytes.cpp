@@ -1,5 +1,7 @@
 #include "cluster/message_bytes.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <stdexcept>
 #include <type_traits>
@@ -19,6 +21,7 @@ struct Head {
     Incarnation to = 0;
     Term term = 0;
     Block block = 0;
+    Block end = 0;
     Block first = 0;
 };
 
@@ -68,8 +71,8 @@ void put_report(Out& out, const Report& report) {
     out.put(static_cast<std::uint8_t>(report.ended));
     out.put(report.credits);
     out.put(report.settled);
-    for (const auto* list : {&report.gaps, &report.released, &report.open, &report.committed, &report.done})
-        out.put_list(*list);
+    out.put_list(report.gaps);
+    for (const auto* list : {&report.released, &report.open, &report.committed, &report.done}) out.put_list(*list);
     out.put_list(report.empty);
     out.put_list(report.recorded);
     out.put_list(report.up);
@@ -84,7 +87,22 @@ void check_nodes(const std::vector<NodeLife>& lives, NodeId nodes) {
 
 void check_losses(const std::vector<Loss>& losses) {
     for (const Loss& loss : losses)
-        if (loss.cause > LossCause::late) throw std::runtime_error("a loss of the cluster has no cause");
+        if (loss.cause > LossCause::late || loss.block >= loss.end)
+            throw std::runtime_error("a loss of the cluster has no cause, or no numbers");
+}
+
+void check_span(const BlockSpan& span) {
+    if (span.block >= span.end) throw std::runtime_error("a message of the cluster is about a block without numbers");
+}
+
+/// Of blocks, where it is about such.
+void check_spans(const Message& message) {
+    constexpr std::array about_one{Kind::assign, Kind::request, Kind::part, Kind::record, Kind::release};
+    if (std::ranges::find(about_one, message.kind) != about_one.end()) check_span({message.block, message.end});
+    const Report& report = message.report;
+    for (const auto* spans : {&report.released, &report.open, &report.committed, &report.done})
+        std::ranges::for_each(*spans, check_span);
+    for (const Recorded& recorded : report.recorded) check_span(recorded.span);
 }
 
 void check_gaps(const std::vector<Block>& gaps) {
@@ -104,6 +122,7 @@ void check(const Message& message, NodeId nodes) {
     check_losses(message.report.empty);
     check_gaps(message.gaps);
     check_gaps(message.report.gaps);
+    check_spans(message);
 }
 
 Report get_report(In& in) {
@@ -113,8 +132,8 @@ Report get_report(In& in) {
     report.ended = in.get<std::uint8_t>() != 0;
     report.credits = in.get<std::uint32_t>();
     report.settled = in.get<Block>();
-    for (auto* list : {&report.gaps, &report.released, &report.open, &report.committed, &report.done})
-        in.get_list(*list);
+    in.get_list(report.gaps);
+    for (auto* list : {&report.released, &report.open, &report.committed, &report.done}) in.get_list(*list);
     in.get_list(report.empty);
     in.get_list(report.recorded);
     in.get_list(report.up);
@@ -133,7 +152,7 @@ std::vector<std::byte> to_bytes(const Message& message) {
                       (reports ? has_report : 0);
     Out out;
     out.put(Head{message.kind, message.part, static_cast<std::uint8_t>(flags), message.node, message.life, message.from,
-                 message.to, message.term, message.block, message.first});
+                 message.to, message.term, message.block, message.end, message.first});
     if (lists) {
         out.put_list(message.members);
         out.put_list(message.up);
@@ -164,6 +183,7 @@ Message from_bytes(std::span<const std::byte> bytes, NodeId nodes) {
                     .to = head.to,
                     .term = head.term,
                     .block = head.block,
+                    .end = head.end,
                     .first = head.first};
     if (has(has_lists)) {
         in.get_list(message.members);

@@ -304,7 +304,7 @@ Report Node::make_report() const {
     Report report;
     if (settings_.readouts.contains(self_)) readout_.fill(report);
     if (settings_.builders.contains(self_)) builder_.fill(report);
-    for (const auto& [block, builder] : recorded_) report.recorded.push_back({block, builder});
+    for (const auto& [block, recorded] : recorded_) report.recorded.push_back(recorded);
     report.empty.insert(report.empty.end(), recorded_empty_.begin(), recorded_empty_.end());
     report.up = peers_.all_up();
     report.settled = settled_;
@@ -359,6 +359,7 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
         if (has_payload) application_.release(payload);
         return;
     }
+    const BlockSpan span{message.block, message.end};
     switch (message.kind) {
         case Kind::claim:
             follow(from, message, now);
@@ -385,7 +386,7 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
             if (is_from_manager(from, message)) record(from, message);
             break;
         case Kind::assign:
-            if (is_from_manager(from, message)) builder_.assign(message.block, message.first, message.members, now);
+            if (is_from_manager(from, message)) builder_.assign(span, message.first, message.members, now);
             break;
         case Kind::committed:
             if (is_from_manager(from, message)) builder_.commit(message.block);
@@ -396,7 +397,7 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
         case Kind::request: {
             const bool on_behalf = settings_.strategy == Strategy::push;
             if (!on_behalf || is_from_manager(from, message))
-                readout_.want(message.block, on_behalf ? message.node : from, on_behalf ? message.life : message.from);
+                readout_.want(span, on_behalf ? message.node : from, on_behalf ? message.life : message.from);
             break;
         }
         case Kind::step:
@@ -406,7 +407,7 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
             builder_.take(from, message, payload);
             break;
         case Kind::release:
-            readout_.release(message.block);
+            readout_.release(span);
             break;
         case Kind::expelled:
             expelled_ = true;
@@ -419,9 +420,10 @@ void Node::receive(NodeId from, const Message& message, Payload payload, core::T
 
 void Node::record(NodeId manager, const Message& message) {
     if (message.block >= settled_ && !ended_) {
-        recorded_[message.block] = life_of(message.node, message.life);
+        const BlockSpan span{message.block, message.end};
+        recorded_[message.block] = {span, life_of(message.node, message.life)};
         std::erase_if(recorded_empty_, [&](const Loss& loss) { return loss.block == message.block; });
-        if (message.empty) recorded_empty_.insert({message.block, cause_of(message.part)});
+        if (message.empty) recorded_empty_.insert({span.block, cause_of(message.part), span.end});
     }
     to(manager, {.kind = Kind::recorded, .node = message.node, .life = message.life, .block = message.block}, {});
 }

@@ -133,7 +133,7 @@ private:
     NodeId waits_for_ = 0;
     Incarnation waits_for_life_ = 0;  ///< 0: nobody
     std::set<Loss> losses_;
-    std::map<Block, NodeLife> recorded_;  ///< as a witness: what is built, and by whom; from settled_ on
+    std::map<Block, Recorded> recorded_;  ///< as a witness: what is built, and by whom; from settled_ on
     std::set<Loss> recorded_empty_;       ///< of these, what no part came of
     bool ended_ = false;
     NodeSet hears_of_end_;  ///< who was there when this node did

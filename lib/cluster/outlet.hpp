@@ -3,6 +3,8 @@
 #pragma once
 
 #include <span>
+#include <stdexcept>
+#include <utility>
 
 #include "cluster/message.hpp"
 
@@ -40,11 +42,20 @@ public:
     virtual ~Application() = default;
     /// A block has all the parts that it will have, by node. With Keep::written it may still be built by somebody else
     /// if this node goes away before Node::written().
-    virtual void built(Block block, std::span<const BuiltPart> parts) = 0;
+    virtual void built(BlockSpan span, std::span<const BuiltPart> parts) = 0;
     /// Nobody needs the payload any more: it was released by its builder, or came for nothing.
     virtual void release(Payload payload) = 0;
     /// The same for a part of this node's that nobody was sent, so that it is in no block.
     virtual void drop(Payload payload) = 0;
+    /// A part of this node's becomes two: what it has of numbers before `at`, and of the others. Without a handle where
+    /// it has nothing. Only where Settings::block is more than one.
+    [[nodiscard]] virtual std::pair<Payload, Payload> split(Payload /*part*/, Block /*at*/) {
+        throw std::logic_error("this application has parts of one number");
+    }
+    /// Two parts of this node's become one. Likewise.
+    [[nodiscard]] virtual Payload join(Payload /*first*/, Payload /*second*/) {
+        throw std::logic_error("this application has parts of one number");
+    }
     /// The cluster takes this node for dead. It has to begin anew, with a higher incarnation.
     virtual void expelled() = 0;
     /// Nothing more will come: all readout nodes have ended, and what became of all blocks is known.

@@ -1,6 +1,8 @@
 #include "cluster/readout.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <tuple>
 #include <utility>
 
 namespace weir::cluster {
@@ -32,6 +34,7 @@ Readout::Readout(const Settings& settings, NodeId self, const Peers& peers, Mail
       mail_(mail),
       application_(application),
       order_(settings, self, settings.readouts, settings.builders),
+      grid_(settings.block),
       in_flight_to_max_(sends_to_each(settings)) {
     for (NodeId node = 0; node < self; ++node) place_ += settings.readouts.contains(node) ? 1 : 0;
     stats_.handed_to.resize(settings.nodes);
@@ -55,12 +58,16 @@ Readout::Stats& Readout::Stats::operator+=(const Stats& other) {
 bool Readout::tells_at_once(bool has_gap) const noexcept {
     const std::size_t nodes = settings_.readouts.size();
     if (nodes <= settings_.tellers || has_gap || told_ == 0) return true;
-    return ready_ > given_out_ && (ready_ - 1) % nodes == place_;
+    return ready_ > given_out_ && grid_.index_of(ready_ - 1) % nodes == place_;
 }
 
 void Readout::tell_ready() {
     Message message{.kind = Kind::ready, .ended = ended_, .block = ready_, .first = told_};
-    message.gaps = gaps_.list(told_, ready_);
+    // Whether there is anything in the rest of a block matters until it has been given out.
+    BlockRanges gaps;
+    gaps.add(gaps_.list(told_, ready_));
+    gaps.add(rests_.list(std::max(told_, given_out_), ready_));
+    message.gaps = gaps.list();
     told_ = ready_;
     untold_ns_ = silent_ns_ = 0;
     mail_.to_manager(std::move(message));
@@ -77,7 +84,7 @@ void Readout::tell_if_nobody_does(core::TimeNs now) {
     }
     if (untold_ns_ == 0) untold_ns_ = now;
     const std::size_t nodes = settings_.readouts.size();
-    const std::size_t places = (place_ + nodes - (ready_ - 1) % nodes) % nodes;
+    const std::size_t places = (place_ + nodes - grid_.index_of(ready_ - 1) % nodes) % nodes;
     if (now - untold_ns_ >= tell_wait_ns + static_cast<core::TimeNs>(places) * tell_step_ns) tell_ready();
 }
 
@@ -93,11 +100,12 @@ void Readout::go_on_from(Readout& before) {
             application_.release(part.payload);
             continue;
         }
-        held_[block].payload = part.payload;
+        held_[block] = {.end = part.end, .payload = part.payload};
     }
     stats_.held = stats_.held_highest = held_.size();
     released_ = std::move(before.released_);
     gaps_ = std::move(before.gaps_);
+    rests_ = std::move(before.rests_);
     settled_ = before.settled_;
     first_ = before.first_;
     ready_ = told_ = before.ready_;
@@ -105,16 +113,72 @@ void Readout::go_on_from(Readout& before) {
     ended_ = before.ended_;
 }
 
-void Readout::offer(Block block, Payload payload) {
+void Readout::offer(BlockSpan span, Block rest, Payload payload) {
     ++stats_.offered;
-    if (block < settled_) {  // the others had waited for long enough
+    rests_.add(rest, span.end);
+    if (span.end <= settled_) {  // the others had waited for long enough
         ++stats_.dropped;
         application_.drop(payload);
     } else {
-        held_[block].payload = payload;
+        held_[span.block] = {.end = span.end, .payload = payload};
         stats_.held_highest = std::max(stats_.held_highest, ++stats_.held);
+        if (span.block < settled_) drop_settled();
     }
-    move_on(block, block + 1);
+    move_on(span.block, span.end);
+}
+
+/// What is held of the numbers before `at` and of those after it becomes a part each, if it is one.
+void Readout::cut_at(Block at) {
+    const auto next = held_.lower_bound(at);
+    if (next == held_.begin() || std::prev(next)->second.end <= at) return;
+    const auto here = std::prev(next);
+    Held& before = here->second;
+    Held after = before;
+    std::tie(before.payload, after.payload) = application_.split(before.payload, at);
+    after.end = std::exchange(before.end, at);
+    before.sent_to_life = after.sent_to_life = 0;
+    const bool is_nothing = before.payload.handle == 0;
+    if (after.payload.handle != 0) {
+        held_.emplace_hint(next, at, after);
+        ++stats_.offered;
+        ++stats_.held;
+    }
+    if (is_nothing) {
+        held_.erase(here);
+        --stats_.offered;
+        --stats_.held;
+    }
+    stats_.held_highest = std::max(stats_.held_highest, stats_.held);
+}
+
+/// Somebody is being sent a part that has some of these numbers, and others.
+bool Readout::is_in_use(BlockSpan span) const {
+    const auto exact = held_.find(span.block);
+    if (exact != held_.end() && exact->second.end == span.end) return false;
+    auto at = held_.lower_bound(span.block);
+    if (at != held_.begin() && std::prev(at)->second.end > span.block) --at;
+    for (; at != held_.end() && at->first < span.end; ++at)
+        if (at->second.sending > 0) return true;
+    return false;
+}
+
+/// One part of all that is held of these numbers. A manager may not know what another one has given out.
+Readout::Parts::iterator Readout::gather(BlockSpan span) {
+    const auto exact = held_.find(span.block);
+    if (exact != held_.end() && exact->second.end == span.end) return exact;
+    cut_at(span.block);
+    cut_at(span.end);
+    const auto first = held_.lower_bound(span.block);
+    if (first == held_.end() || first->first >= span.end) return held_.end();
+    Held part = first->second;
+    part.sent_to_life = 0;  // as it was
+    for (auto next = held_.erase(first); next != held_.end() && next->first < span.end; next = held_.erase(next)) {
+        part.payload = application_.join(part.payload, next->second.payload);
+        part.was_sent |= next->second.was_sent;
+        --stats_.held;
+    }
+    part.end = span.end;
+    return held_.emplace(span.block, part).first;
 }
 
 void Readout::skip_to(Block block) {
@@ -134,11 +198,15 @@ void Readout::move_on(Block from, Block to) {
 }
 
 void Readout::answer_wishes() {
-    while (!waiting_.empty() && (waiting_.begin()->first < ready_ || ended_)) {
-        const auto [wanted, wish] = *waiting_.begin();
-        waiting_.erase(waiting_.begin());
-        want(wanted, wish.builder, wish.life);
+    std::vector<std::pair<BlockSpan, Wish>> wishes;
+    for (auto at = waiting_.begin(); at != waiting_.end() && (at->first < ready_ || ended_);) {
+        const auto here = at++;
+        const BlockSpan span{here->first, here->second.end};
+        if ((span.end > ready_ && !ended_) || is_in_use(span)) continue;
+        wishes.emplace_back(span, here->second);
+        waiting_.erase(here);
     }
+    for (const auto& [span, wish] : wishes) want(span, wish.builder, wish.life);
 }
 
 void Readout::close() {
@@ -158,46 +226,48 @@ void Readout::drop_before(Block block) {
     }
 }
 
-void Readout::want(Block block, NodeId builder, Incarnation life) {
+void Readout::want(BlockSpan span, NodeId builder, Incarnation life) {
+    const Block block = span.block;
     if (life <= peers_.gone(builder)) return;
     if (block < settled_) {  // who asks does not know that it is, or comes from another history: it gets an answer
-        if (settled_ != ~Block{0}) mail_.to(builder, {.kind = Kind::part, .part = Part::not_held, .block = block});
+        if (settled_ != ~Block{0})
+            mail_.to(builder, {.kind = Kind::part, .part = Part::not_held, .block = block, .end = span.end});
         return;
     }
-    given_out_ = std::max(given_out_, block + 1);
+    given_out_ = std::max(given_out_, span.end);
     if (!peers_.is_up(builder) || peers_.incarnation(builder) < life) {
-        unreached_.emplace(builder, std::pair(block, life));
+        unreached_.emplace(builder, std::pair(span, life));
         return;
     }
-    if (block >= ready_ && !ended_) {
-        waiting_.emplace(block, Wish{builder, life, 0});
+    if ((span.end > ready_ && !ended_) || is_in_use(span)) {
+        waiting_.emplace(block, Wish{span.end, builder, life, 0});
         return;
     }
-    if (const auto held = held_.find(block); held != held_.end()) {
+    if (const auto held = gather(span); held != held_.end()) {
         Held& part = held->second;
         if (part.sent_to_life == life && part.sent_to == builder) return;
         part.sent_to = builder;
         part.sent_to_life = life;
     }
     if (settings_.strategy == Strategy::pull) {
-        asked_[builder].push_back(block);
+        asked_[builder].push_back(span);
         send_asked(builder);
     } else if (settings_.slot_ns > 0) {
-        asked_[builder].push_back(block);
+        asked_[builder].push_back(span);
     } else {
-        const std::uint64_t round = block / settings_.builders.size();
-        turns_.insert({round, order_.place_of(round, builder), block, builder});
+        const std::uint64_t round = grid_.index_of(block) / settings_.builders.size();
+        turns_.insert({round, order_.place_of(round, builder), span, builder});
         send_turns();
     }
 }
 
 bool Readout::send_oldest_asked(NodeId builder) {
-    std::deque<Block>& asked = asked_[builder];
+    std::deque<BlockSpan>& asked = asked_[builder];
     while (!asked.empty()) {
-        const Block block = asked.front();
+        const BlockSpan span = asked.front();
         asked.pop_front();
-        if (block < settled_) continue;
-        send_part(block, builder);
+        if (span.block < settled_) continue;
+        send_part(span, builder);
         return true;
     }
     return false;
@@ -221,7 +291,7 @@ void Readout::tick(core::TimeNs shared) {
 
 bool Readout::wants_ticks() const noexcept {
     return settings_.slot_ns > 0 &&
-           std::ranges::any_of(asked_, [](const std::deque<Block>& blocks) { return !blocks.empty(); });
+           std::ranges::any_of(asked_, [](const std::deque<BlockSpan>& spans) { return !spans.empty(); });
 }
 
 void Readout::send_turns() {
@@ -233,7 +303,7 @@ void Readout::send_turns() {
             continue;
         }
         at = turns_.erase(at);
-        send_part(turn.block, turn.builder);
+        send_part(turn.span, turn.builder);
     }
     tell_reached();
 }
@@ -257,7 +327,7 @@ void Readout::say_if_it_stands(core::TimeNs now) {
         Wish& wish = here->second;
         if (wish.since == 0) wish.since = now;
         if (now - std::max(wish.since, moved_ns_) < settings_.timeout_ns) continue;
-        mail_.to(wish.builder, {.kind = Kind::part, .part = Part::late, .block = here->first});
+        mail_.to(wish.builder, {.kind = Kind::part, .part = Part::late, .block = here->first, .end = wish.end});
         waiting_.erase(here);
     }
 }
@@ -302,10 +372,11 @@ void Readout::tell_standing() {
     mail_.to_manager({.kind = Kind::reached, .node = node_of(builder), .life = incarnation_of(builder)});
 }
 
-void Readout::send_part(Block block, NodeId builder) {
-    Message message{.kind = Kind::part, .block = block};
+void Readout::send_part(BlockSpan span, NodeId builder) {
+    const Block block = span.block;
+    Message message{.kind = Kind::part, .block = block, .end = span.end};
     const auto held = held_.find(block);
-    if (held == held_.end() || held->second.released) {
+    if (held == held_.end() || held->second.end != span.end || held->second.released) {
         ++stats_.not_held;
         message.part = Part::not_held;
         mail_.to(builder, std::move(message));
@@ -333,13 +404,23 @@ void Readout::sent(NodeId builder, Block block) {
         --held->second.sending;
         let_go(held);
     }
+    for (const BlockSpan& span : std::exchange(to_release_, {})) mark_released(span);
+    if (!waiting_.empty()) answer_wishes();
     settings_.strategy == Strategy::pull ? send_asked(builder) : send_turns();
 }
 
-void Readout::release(Block block) {
-    if (block < settled_) return;
-    released_.insert(block);
-    if (const auto held = held_.find(block); held != held_.end()) {
+void Readout::release(BlockSpan span) {
+    if (span.block < settled_) return;
+    released_[span.block] = span.end;
+    mark_released(span);
+}
+
+void Readout::mark_released(BlockSpan span) {
+    if (is_in_use(span)) {
+        to_release_.push_back(span);
+        return;
+    }
+    if (const auto held = gather(span); held != held_.end()) {
         held->second.released = true;
         let_go(held);
     }
@@ -349,11 +430,17 @@ void Readout::settle(Block block) {
     if (block <= settled_) return;
     settled_ = block;
     gaps_.forget_before(block);
+    rests_.forget_before(block);
     released_.erase(released_.begin(), released_.lower_bound(block));
     waiting_.erase(waiting_.begin(), waiting_.lower_bound(block));
-    std::erase_if(turns_, [block](const Turn& turn) { return turn.block < block; });
+    std::erase_if(turns_, [block](const Turn& turn) { return turn.span.block < block; });
     tell_reached();
-    for (auto held = held_.begin(); held != held_.end() && held->first < block;) {
+    drop_settled();
+}
+
+void Readout::drop_settled() {
+    if (!is_in_use({settled_, settled_ + 1})) cut_at(settled_);
+    for (auto held = held_.begin(); held != held_.end() && held->second.end <= settled_;) {
         const auto here = held++;
         here->second.released = true;
         let_go(here);
@@ -361,11 +448,11 @@ void Readout::settle(Block block) {
 }
 
 void Readout::builder_up(NodeId builder) {
-    std::vector<std::pair<Block, Incarnation>> wishes;
+    std::vector<std::pair<BlockSpan, Incarnation>> wishes;
     const auto [begin, end] = unreached_.equal_range(builder);
     for (auto at = begin; at != end; ++at) wishes.push_back(at->second);
     unreached_.erase(begin, end);
-    for (const auto& [block, life] : wishes) want(block, builder, life);
+    for (const auto& [span, life] : wishes) want(span, builder, life);
 }
 
 /// What it was given may be given out again.
@@ -380,7 +467,7 @@ void Readout::builder_gone(NodeId builder) {
     asked_[builder].clear();
 }
 
-void Readout::let_go(std::map<Block, Held>::iterator held) {
+void Readout::let_go(Parts::iterator held) {
     if (!held->second.released || held->second.sending > 0) return;
     const Held part = held->second;
     held_.erase(held);
@@ -394,8 +481,10 @@ void Readout::fill(Report& report) const {
     report.first = first_;
     report.ready = ready_;
     report.ended = ended_;
-    report.gaps = gaps_.list();
-    report.released.assign(released_.begin(), released_.end());
+    BlockRanges gaps = gaps_;
+    gaps.add(rests_.list());
+    report.gaps = gaps.list();
+    for (const auto& [block, end] : released_) report.released.push_back({block, end});
 }
 
 }  // namespace weir::cluster

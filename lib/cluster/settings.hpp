@@ -27,6 +27,7 @@ enum class QuorumOf : std::uint8_t { nodes, readouts, managers, none };
 
 struct Settings {
     std::uint16_t nodes = 0;
+    std::uint64_t block = 1;  ///< event numbers of a block
     NodeSet readouts;
     NodeSet builders;
     NodeSet managers;  ///< who may manage; the lowest that is there does

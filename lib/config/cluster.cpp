@@ -211,6 +211,11 @@ void add_cluster_times(OptionTable<ClusterConfig>& out) {
         "without its part. It is at least twice `events.timeout_ms` and 1.3 s. What a node has is waited for as "
         "long as it lives, unless nothing at all has arrived from it for 30 times as long");
     out.integer(
+        "hold_ms", {0, hour_ms}, &ClusterConfig::hold_ms,
+        "how long an event waits in its readout node for the others of its block. After that what is there leaves as a "
+        "block of its own, as soon as no number is missing in between. 0: until the block is full, as always with "
+        "`barrier` and with `slot_us`");
+    out.integer(
         "join_wait_ms", {0, hour_ms}, &ClusterConfig::join_wait_ms,
         "how long the start waits for nodes that are listed here. It goes on without them, and they may come later");
     out.integer("silence_ms", {100, hour_ms}, &ClusterConfig::silence_ms,
@@ -441,6 +446,7 @@ cluster::Settings cluster_settings(const RunConfig& run) {
     out.parallel = from.parallel;
     out.barrier = from.barrier;
     out.slot_ns = from.slot_us * core::TimeNs{1000};
+    out.block = from.block;
     out.timeout_ns = from.timeout_ms * core::ns_per_ms;
     out.join_wait_ns = from.join_wait_ms * core::ns_per_ms;
     return out;

@@ -37,9 +37,9 @@ EventCause cause_of(std::span<const cluster::BuiltPart> parts, const std::vector
 
 }  // namespace
 
-void BuiltBlock::fill(const Layout& layout, cluster::Block block, std::span<const cluster::BuiltPart> parts,
+void BuiltBlock::fill(const Layout& layout, cluster::BlockSpan span, std::span<const cluster::BuiltPart> parts,
                       const std::function<void(cluster::NodeId, const std::string&)>& reject) {
-    block_ = block;
+    span_ = span;
     events_.clear();
     messages_.clear();
     pieces_.clear();
@@ -68,12 +68,14 @@ void BuiltBlock::fill(const Layout& layout, cluster::Block block, std::span<cons
 
 void BuiltBlock::add_part(const Layout& layout, cluster::NodeId node, std::span<const std::byte> part) {
     const auto head = read<PartHead>(part);
-    demand(head.magic == part_magic && head.block == block_, "it is not a part of the block");
+    demand(head.magic == part_magic && head.block >= span_.block && head.end <= span_.end,
+           "it is not a part of the block");
     demand(head.bytes == part.size(), "it is longer or shorter than it says");
     part = part.subspan(sizeof head);
     for (std::uint32_t i = 0; i < head.events; ++i) {
         const auto event = read<PartEvent>(part);
         demand(event.bytes >= sizeof event && event.bytes <= part.size(), "an event is longer than the part");
+        demand(event.number >= head.block && event.number < head.end, "an event is of another block");
         add_event(layout, node, part.first(event.bytes));
         part = part.subspan(event.bytes);
     }
@@ -82,7 +84,6 @@ void BuiltBlock::add_part(const Layout& layout, cluster::NodeId node, std::span<
 
 void BuiltBlock::add_event(const Layout& layout, cluster::NodeId node, std::span<const std::byte> bytes) {
     const auto event = read<PartEvent>(bytes);
-    demand(event.number / layout.block == block_, "an event is of another block");
     demand(static_cast<std::size_t>(event.cause) < assemble::cause_names.size(), "an event has an unknown cause");
     if (event.cause != EventCause::complete) causes_.emplace_back(event.number, event.cause);
     // The payload lies after all records.

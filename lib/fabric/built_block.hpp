@@ -47,16 +47,15 @@ public:
     };
     /// What parts have to fit to.
     struct Layout {
-        std::uint64_t block = 16;               ///< event numbers of a block
         std::vector<cluster::NodeId> readouts;  ///< by source: the node that it belongs to
     };
 
     /// What was here before is gone. `reject` is called for each part that is not what it should be, with the reason;
     /// nothing of such a part is taken.
-    void fill(const Layout& layout, cluster::Block block, std::span<const cluster::BuiltPart> parts,
+    void fill(const Layout& layout, cluster::BlockSpan span, std::span<const cluster::BuiltPart> parts,
               const std::function<void(cluster::NodeId, const std::string&)>& reject);
 
-    [[nodiscard]] cluster::Block block() const noexcept { return block_; }
+    [[nodiscard]] cluster::Block block() const noexcept { return span_.block; }
     /// By rising number.
     [[nodiscard]] std::span<const Event> events() const noexcept { return events_; }
     [[nodiscard]] std::span<const Message> messages(const Event& event) const noexcept {
@@ -84,7 +83,7 @@ private:
                     std::span<const std::byte> payload);
     void make_events(assemble::EventCause usual);
 
-    cluster::Block block_ = 0;
+    cluster::BlockSpan span_;
     std::vector<Event> events_;
     std::vector<Message> messages_;
     std::vector<Piece> pieces_;

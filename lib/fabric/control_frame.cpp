@@ -11,7 +11,7 @@ namespace weir::fabric {
 namespace {
 
 constexpr std::uint32_t frame_magic = 0x72696577;  // "weir"
-constexpr std::uint16_t frame_version = 8;
+constexpr std::uint16_t frame_version = 9;
 constexpr std::uint32_t frame_bytes_max = 1U << 16;
 
 struct FrameHead {

@@ -12,6 +12,7 @@
 #include "core/clock_ns.hpp"
 #include "core/error.hpp"
 #include "core/one_writer.hpp"
+#include "fabric/part_pieces.hpp"
 
 namespace weir::fabric {
 
@@ -35,6 +36,11 @@ cluster::Incarnation incarnation_of_now() {
 
 PartHead& head_at(std::byte* part) {
     return *reinterpret_cast<PartHead*>(part);
+}
+
+cluster::Payload payload_of(std::byte* part) {
+    return part == nullptr ? cluster::Payload{}
+                           : cluster::Payload{head_at(part).bytes, reinterpret_cast<std::uint64_t>(part)};
 }
 
 }  // namespace
@@ -129,9 +135,9 @@ void Member::forget(cluster::Payload part, bool is_left) {
 
 // From other threads.
 
-void Member::offer(cluster::Block block, std::byte* part) {
+void Member::offer(cluster::Block rest, std::byte* part) {
     const std::scoped_lock lock(mutex_);
-    offers_.push_back({block, part});
+    offers_.push_back({rest, part});
     if (offers_.size() == 1) wake();
 }
 
@@ -159,7 +165,7 @@ std::vector<std::string> Member::take_said() {
 
 // What the core tells.
 
-void Member::built(cluster::Block block, std::span<const cluster::BuiltPart> parts) {
+void Member::built(cluster::BlockSpan span, std::span<const cluster::BuiltPart> parts) {
     if (free_blocks_.empty()) {
         blocks_.push_back(std::make_unique<BuiltBlock>());
         free_blocks_.push_back(blocks_.back().get());
@@ -167,10 +173,10 @@ void Member::built(cluster::Block block, std::span<const cluster::BuiltPart> par
     BuiltBlock& built = *free_blocks_.back();
     free_blocks_.pop_back();
     built.life = lives_;
-    built.fill(config_.layout, block, parts, [this, block](cluster::NodeId node, const std::string& why) {
+    built.fill(config_.layout, span, parts, [this, span](cluster::NodeId node, const std::string& why) {
         if (malformed_parts_++ == 0)
-            say("a part of block " + std::to_string(block) + " from " + config_.network.names[node] +
-                " cannot be used, and its data are missing: " + why);
+            say("a part of events " + std::to_string(span.block) + " to " + std::to_string(span.end - 1) + " from " +
+                config_.network.names[node] + " cannot be used, and its data are missing: " + why);
     });
     to_hand_on_.push_back(&built);
     core::add(in_hand_);
@@ -184,6 +190,24 @@ void Member::release(cluster::Payload payload) {
 
 void Member::drop(cluster::Payload payload) {
     forget(payload, false);
+}
+
+std::pair<cluster::Payload, cluster::Payload> Member::split(cluster::Payload part, cluster::Block at) {
+    auto* const data = reinterpret_cast<std::byte*>(part.handle);
+    const std::pair<std::byte*, std::byte*> parts = split_part(memory_, data, at);
+    held_.erase(data);
+    for (std::byte* const one : {parts.first, parts.second})
+        if (one != nullptr) held_.insert(one);
+    return {payload_of(parts.first), payload_of(parts.second)};
+}
+
+cluster::Payload Member::join(cluster::Payload first, cluster::Payload second) {
+    std::byte* const joined =
+        join_parts(memory_, reinterpret_cast<std::byte*>(first.handle), reinterpret_cast<std::byte*>(second.handle));
+    held_.erase(reinterpret_cast<std::byte*>(first.handle));
+    held_.erase(reinterpret_cast<std::byte*>(second.handle));
+    held_.insert(joined);
+    return payload_of(joined);
 }
 
 void Member::ended() {
@@ -257,7 +281,7 @@ void Member::run() {
     }
     note_transports();
     network_.reset();  // the others need not wait for silence
-    for (const auto& [part, block] : held_) events_left_ += head_at(part).events;
+    for (std::byte* const part : held_) events_left_ += head_at(part).events;
     publish();
     if (has_given_up()) {
         queue_->ended.store(true, std::memory_order_release);
@@ -284,9 +308,8 @@ bool Member::take_offers() {
     }
     for (const Offer& offer : offers) {
         const PartHead head = head_at(offer.part);
-        held_.emplace(offer.part, offer.block);
-        node_->readout().offer(offer.block, {head.bytes, reinterpret_cast<std::uint64_t>(offer.part)});
-        offered_ = offer.block + 1;
+        held_.insert(offer.part);
+        node_->readout().offer({head.block, head.end}, offer.rest, payload_of(offer.part));
     }
     if (closes) {
         closed_ = true;

@@ -57,10 +57,10 @@ public:
 
     // A readout node; from one thread.
     [[nodiscard]] PartMemory& memory() noexcept { return memory_; }
-    void offer(cluster::Block block, std::byte* part) override;
+    void offer(cluster::Block rest, std::byte* part) override;
     /// No more parts come.
     void close();
-    /// A builder waits for what this node may still get of blocks before this one, because others have it.
+    /// A builder waits for what this node may still get of numbers before this one, because others have it.
     [[nodiscard]] cluster::Block wanted_before() const noexcept {
         return wanted_before_.load(std::memory_order_relaxed);
     }
@@ -93,9 +93,11 @@ public:
 
 private:
     // cluster::Application
-    void built(cluster::Block block, std::span<const cluster::BuiltPart> parts) override;
+    void built(cluster::BlockSpan span, std::span<const cluster::BuiltPart> parts) override;
     void release(cluster::Payload payload) override;
     void drop(cluster::Payload payload) override;
+    std::pair<cluster::Payload, cluster::Payload> split(cluster::Payload part, cluster::Block at) override;
+    cluster::Payload join(cluster::Payload first, cluster::Payload second) override;
     void expelled() override { expelled_ = true; }
     void ended() override;
     // Receiver
@@ -143,12 +145,11 @@ private:
     int wake_fd_ = -1;
 
     // The thread's own.
-    std::map<std::byte*, cluster::Block> held_;  ///< parts that were offered to the core and not released
+    std::set<std::byte*> held_;  ///< parts that were offered to the core and not released
     bool expelled_ = false;
     bool has_ended_ = false;
     bool had_quorum_ = true;
     bool closed_ = false;
-    cluster::Block offered_ = 0;  ///< parts of later blocks have not been offered
     core::AwakeClock clock_;
     core::TimeNs now_ = 0;  ///< by this clock, as all times of this class
     core::TimeNs looked_ns_ = 0;
@@ -182,7 +183,7 @@ private:
 
     // From other threads, and for them.
     struct Offer {
-        cluster::Block block = 0;
+        cluster::Block rest = 0;
         std::byte* part = nullptr;
     };
     mutable std::mutex mutex_;

@@ -9,7 +9,7 @@
 namespace weir::fabric {
 
 PartCutter::PartCutter(Config config, PartMemory& memory, PartOutlet& outlet)
-    : config_(std::move(config)), memory_(memory), outlet_(outlet) {}
+    : config_(std::move(config)), grid_(config_.block), memory_(memory), outlet_(outlet) {}
 
 PartCutter::~PartCutter() {
     for (const auto& [block, open] : open_) memory_.give_back(open.piece);
@@ -52,21 +52,25 @@ PartEvent& PartCutter::event() noexcept {
 
 void PartCutter::begin_event(const store::BlockHeader& header, const std::byte* body) {
     current_ = nullptr;
-    const cluster::Block block = header.event / config_.block;
+    const bool is_late = header.event < next_ || header.event >= cluster::BlockGrid::last;
     if (header.epoch > 0) ++stats_.restarted;
-    if (header.epoch == 0 && block < next_) ++stats_.stragglers;
-    if (header.epoch > 0 || block < next_) return;
+    if (header.epoch == 0 && is_late) ++stats_.stragglers;
+    if (header.epoch > 0 || is_late) return;
+    const std::uint64_t block = grid_.index_of(header.event);
     store::EventBody told;
     std::memcpy(&told, body, sizeof told);
     witness_.saw(block);
     current_ = &open_[block];
-    if (current_->used == 0) std::construct_at(reinterpret_cast<PartHead*>(extend(sizeof(PartHead))));
+    if (current_->used == 0) {
+        std::construct_at(reinterpret_cast<PartHead*>(extend(sizeof(PartHead))));
+        current_->since_ns = appended_ns_;
+    }
+    current_->rest = std::max(current_->rest, header.event + 1);
     event_at_ = current_->used;
     auto* const head = std::construct_at(reinterpret_cast<PartEvent*>(extend(sizeof(PartEvent))));
     head->number = header.event;
     head->payload_bytes = told.payload_bytes;
     head->cause = told.cause;
-    current_->packets += told.packets;
     current_->payload_bytes += told.payload_bytes;
     current_->newest_ns = std::max(current_->newest_ns, told.first_ns);
     current_->leave_ns = core::never;
@@ -105,22 +109,40 @@ void PartCutter::end_event() {
     const std::uint64_t pad = store::padded(open.used) - open.used;
     std::memset(extend(pad), 0, pad);
     event().bytes = open.used - event_at_;
-    if (event().sources > 1) witness_.believe(event().number / config_.block);
+    if (event().sources > 1) witness_.believe(grid_.index_of(event().number));
     ++open.events;
     current_ = nullptr;
 }
 
+/// Of a block of which a part has left already: where that ended.
+cluster::Block PartCutter::begin_of(const Parts::value_type& part) const noexcept {
+    return std::max(grid_.begin_of(part.second.rest - 1), next_);
+}
+
+cluster::Block PartCutter::end_of(const Parts::value_type& part) const noexcept {
+    return grid_.end_of(part.second.rest - 1);
+}
+
 /// Whether none of its events can still be on its way.
-bool PartCutter::has_passed(Open& open, core::TimeNs now) const {
-    if (open.events == config_.block) return true;
+bool PartCutter::has_passed(Parts::value_type& part, core::TimeNs now) const {
+    Open& open = part.second;
+    if (open.events == end_of(part) - begin_of(part)) return true;
     if (newest_ns_ - open.newest_ns < config_.wait_ns) return false;
     if (open.leave_ns == core::never) open.leave_ns = now + config_.linger_ns;
     return now >= open.leave_ns;
 }
 
+/// Whether what is there of it need not wait for the rest, and nothing in between can still be on its way.
+bool PartCutter::has_waited(const Parts::value_type& part, core::TimeNs now, bool is_idle) const {
+    const Open& open = part.second;
+    if (now - open.since_ns < config_.hold_ns) return false;
+    const bool is_dense = open.events == open.rest - begin_of(part);
+    return is_dense || (is_idle && now - appended_ns_ >= config_.idle_ns);
+}
+
 /// The first part is wanted, and has been for so long that what the other nodes had would have come here as well.
 bool PartCutter::is_missed(core::TimeNs now) {
-    if (open_.begin()->first >= wanted_before_) {
+    if (begin_of(*open_.begin()) >= wanted_before_) {
         wanted_ns_ = 0;
         return false;
     }
@@ -131,13 +153,27 @@ bool PartCutter::is_missed(core::TimeNs now) {
 void PartCutter::look(core::TimeNs now, bool is_idle, cluster::Block wanted_before) {
     wanted_before_ = wanted_before;
     const bool may_be_missed = is_idle && config_.idle_ns != core::never;
-    while (may_send_first() && ((may_be_missed && is_missed(now)) || has_passed(open_.begin()->second, now)))
-        send_first();
+    while (may_send_first()) {
+        auto& first = *open_.begin();
+        if (has_passed(first, now))
+            send_first(end_of(first));
+        else if (may_be_missed && is_missed(now))
+            send_first(std::min(end_of(first), std::max(end_of_piece(first), wanted_before)));
+        else if (config_.hold_ns != core::never && has_waited(first, now, is_idle))
+            send_first(end_of_piece(first));
+        else
+            return;
+    }
+}
+
+/// Where it has to leave before all of its block is there.
+cluster::Block PartCutter::end_of_piece(const Parts::value_type& part) const noexcept {
+    return config_.hold_ns != core::never ? part.second.rest : end_of(part);
 }
 
 bool PartCutter::send_oldest() {
     const bool may = may_send_first();
-    if (may) send_first();
+    if (may) send_first(end_of_piece(*open_.begin()));
     return may;
 }
 
@@ -148,24 +184,26 @@ bool PartCutter::may_send_first() const {
 
 void PartCutter::finish() {
     if (is_in_event()) throw core::RunError("internal error: the cluster was given half an event");
-    while (!open_.empty()) send_first();
+    while (!open_.empty()) send_first(end_of(*open_.begin()));
 }
 
-void PartCutter::send_first() {
+/// As all that there is of numbers before `end`.
+void PartCutter::send_first(cluster::Block end) {
     const auto first = open_.begin();
-    const auto [block, open] = *first;
+    const cluster::Block block = begin_of(*first);
+    const Open open = first->second;
     open_.erase(first);
     open_bytes_ -= open.piece.capacity;
-    next_ = block + 1;
+    next_ = end;
     auto& head = *reinterpret_cast<PartHead*>(open.piece.data);
     head.events = open.events;
     head.block = block;
+    head.end = end;
     head.bytes = open.used;
-    head.packets = open.packets;
     stats_.events += open.events;
     stats_.payload_bytes += open.payload_bytes;
     ++stats_.parts;
-    outlet_.offer(block, open.piece.data);
+    outlet_.offer(open.rest, open.piece.data);
 }
 
 }  // namespace weir::fabric

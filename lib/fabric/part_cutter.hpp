@@ -4,7 +4,10 @@
 // A part leaves when all numbers of its block are there. Of others nobody says that no more events come; they leave
 // when events have come that began so much later that none of the block can still be on its way, or when another node
 // has come so far and nothing more comes here. One that comes all the same is a straggler: it is counted, and not sent.
-// While the detector pauses no node has come any further, and parts wait for its next events.
+//
+// Where a detector is slow, or pauses, its events do not wait for the others of their block: after a while what is
+// there leaves, and what comes of the block after that is another part. No number may be missing in between, or nothing
+// may have come for so long that it cannot be on its way.
 //
 // A part whose number is far ahead of all others waits until that is believed (NumberWitness), or for the end.
 #pragma once
@@ -15,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "cluster/message.hpp"
+#include "cluster/block_grid.hpp"
 #include "core/units.hpp"
 #include "fabric/number_witness.hpp"
 #include "fabric/part_format.hpp"
@@ -31,8 +34,8 @@ public:
     PartOutlet(const PartOutlet&) = delete;
     PartOutlet& operator=(const PartOutlet&) = delete;
     virtual ~PartOutlet() = default;
-    /// At `part` lies a PartHead, and what follows it.
-    virtual void offer(cluster::Block block, std::byte* part) = 0;
+    /// At `part` lies a PartHead, and what follows it; no event in it has the number `rest`, or a higher one.
+    virtual void offer(cluster::Block rest, std::byte* part) = 0;
 };
 
 class PartCutter {
@@ -43,6 +46,8 @@ public:
         core::TimeNs wait_ns = 0;            ///< by the events' own time: what began so much later has overtaken all
         core::TimeNs linger_ns = 0;          ///< and so long by the clock after that, for what is still in a buffer
         core::TimeNs idle_ns = core::never;  ///< nothing has come for so long by the clock, although others had more
+        /// By the clock: so long an event waits for others of its block. Never: blocks are not given out in pieces.
+        core::TimeNs hold_ns = core::never;
     };
     struct Stats {
         std::uint64_t events = 0;  ///< that are in parts which have left
@@ -62,7 +67,7 @@ public:
     /// rises. Throws core::RunError for what is none.
     void append(std::span<const std::byte> blocks, core::TimeNs now);
     /// Sends what time has made ready; `is_idle`: and nothing is waiting to be appended. Other nodes have what they
-    /// get of blocks before `wanted_before`, and a builder waits for the part of this one.
+    /// get of numbers before `wanted_before`, and a builder waits for the part of this one.
     void look(core::TimeNs now, bool is_idle, cluster::Block wanted_before);
     /// Nothing else can make room: the oldest part leaves as it is. False: there is none, or an event of it is not
     /// whole.
@@ -79,8 +84,9 @@ private:
         PartMemory::Piece piece;
         std::uint64_t used = 0;
         std::uint32_t events = 0;
-        std::uint64_t packets = 0;
         std::uint64_t payload_bytes = 0;
+        core::TimeNs since_ns = 0;            ///< by the clock
+        cluster::Block rest = 0;              ///< after its highest number
         core::TimeNs newest_ns = 0;           ///< by the events' own time
         core::TimeNs leave_ns = core::never;  ///< by the clock
     };
@@ -91,19 +97,25 @@ private:
     void end_event();
     [[nodiscard]] std::byte* extend(std::uint64_t bytes);
     [[nodiscard]] PartEvent& event() noexcept;
-    [[nodiscard]] bool has_passed(Open& open, core::TimeNs now) const;
+    using Parts = std::map<std::uint64_t, Open>;
+    [[nodiscard]] cluster::Block begin_of(const Parts::value_type& part) const noexcept;
+    [[nodiscard]] cluster::Block end_of(const Parts::value_type& part) const noexcept;
+    [[nodiscard]] cluster::Block end_of_piece(const Parts::value_type& part) const noexcept;
+    [[nodiscard]] bool has_passed(Parts::value_type& part, core::TimeNs now) const;
+    [[nodiscard]] bool has_waited(const Parts::value_type& part, core::TimeNs now, bool is_idle) const;
     [[nodiscard]] bool is_missed(core::TimeNs now);
     [[nodiscard]] bool is_in_event() const noexcept { return blocks_.is_open(); }
     [[nodiscard]] bool may_send_first() const;
-    void send_first();
+    void send_first(cluster::Block end);
 
     Config config_;
+    cluster::BlockGrid grid_;
     PartMemory& memory_;
     PartOutlet& outlet_;
     store::EventBlocks blocks_;
-    std::map<cluster::Block, Open> open_;
+    Parts open_;  ///< by the place of their block in the order of all
     std::uint64_t open_bytes_ = 0;
-    cluster::Block next_ = 0;  ///< parts before it have left
+    cluster::Block next_ = 0;  ///< events before it have left
     Open* current_ = nullptr;  ///< of the event in hand; null: it is left out
     NumberWitness witness_;
     std::uint64_t event_at_ = 0;  ///< where it begins in its part

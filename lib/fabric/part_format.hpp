@@ -23,8 +23,8 @@ struct PartHead {
     std::uint32_t magic = part_magic;
     std::uint32_t events = 0;
     cluster::Block block = 0;
-    std::uint64_t bytes = 0;    ///< of the part, this head included
-    std::uint64_t packets = 0;  ///< that its messages were received in
+    cluster::Block end = 0;   ///< after the numbers that it is about
+    std::uint64_t bytes = 0;  ///< of the part, this head included
     std::array<std::uint64_t, 4> reserved{};
 };
 static_assert(sizeof(PartHead) == part_align && std::is_trivially_copyable_v<PartHead>);

@@ -66,14 +66,18 @@ nlohmann::json handed_json(const ClusterPart& part, const fabric::Account& accou
     return nodes;
 }
 
-nlohmann::json losses_json(const std::vector<cluster::Loss>& losses) {
+nlohmann::json losses_json(const std::vector<cluster::Loss>& losses, std::uint64_t block_numbers) {
     constexpr std::size_t listed_max = 1000;
     nlohmann::json list = nlohmann::json::array();
     nlohmann::json all = nlohmann::json::object();
     std::array<std::uint64_t, cluster::loss_causes> counts{};
     for (const cluster::Loss& loss : losses) {
         ++counts[static_cast<std::size_t>(loss.cause)];
-        if (list.size() < listed_max) list.push_back({{"block", loss.block}, {"cause", cluster::name_of(loss.cause)}});
+        if (list.size() < listed_max)
+            list.push_back({{"block", loss.block / block_numbers},
+                            {"first", loss.block},
+                            {"last", loss.end - 1},
+                            {"cause", cluster::name_of(loss.cause)}});
     }
     for (std::size_t cause = 0; cause < counts.size(); ++cause)
         all[cluster::name_of(static_cast<cluster::LossCause>(cause))] = counts[cause];
@@ -173,7 +177,7 @@ std::unique_ptr<fabric::Member> make_member(const ClusterPart& part, std::option
         if (part.may_be_absent(node)) config.network.may_be_absent.insert(static_cast<cluster::NodeId>(node));
     // A readout node says that it stands still only when it would have sent what it has.
     config.settings.timeout_ns = std::max(config.settings.timeout_ns, part_idle_ns(part) + core::ns_per_s);
-    config.layout = {cluster.block, readouts_of(part.whole)};
+    config.layout = {readouts_of(part.whole)};
     config.memory_bytes = cluster.memory_bytes;
     config.leave_ns = cluster.leave_ms * core::ns_per_ms;
     if (cluster.alone_ms > 0) config.alone_ns = cluster.alone_ms * core::ns_per_ms;
@@ -188,7 +192,12 @@ std::unique_ptr<store::EventSink> make_part_sink(const ClusterPart& part, bool i
     config.sources = config::global_sources(part.whole, part.node);
     config.wait_ns = event_wait_ns(part);
     config.linger_ns = in_buffers_ns;
-    if (!is_replay) config.idle_ns = part_idle_ns(part);
+    // A replay has no time of its own, and in step all blocks are full.
+    if (is_replay) return std::make_unique<fabric::PartSink>(std::move(config), member);
+    config.idle_ns = part_idle_ns(part);
+    const config::ClusterConfig& cluster = *part.whole.cluster;
+    if (cluster.hold_ms > 0 && !cluster.barrier && cluster.slot_us == 0)
+        config.hold_ns = cluster.hold_ms * core::ns_per_ms;
     return std::make_unique<fabric::PartSink>(std::move(config), member);
 }
 
@@ -257,9 +266,13 @@ void add_cluster_findings(const ClusterPart& part, const fabric::Account& accoun
 }
 
 nlohmann::json cluster_json(const ClusterPart& part, const fabric::Account& account) {
-    nlohmann::json json = {{"node", part.self().name},           {"role", name_of(part.self().role)},
-                           {"block", part.whole.cluster->block}, {"lives", account.lives},
-                           {"settled", account.settled},         {"lost_blocks", losses_json(account.losses)}};
+    const std::uint64_t block = part.whole.cluster->block;
+    nlohmann::json json = {{"node", part.self().name},
+                           {"role", name_of(part.self().role)},
+                           {"block", block},
+                           {"lives", account.lives},
+                           {"settled", account.settled / block},
+                           {"lost_blocks", losses_json(account.losses, block)}};
     json["callers_refused"] = account.callers_refused;
     json["has_quorum"] = account.has_quorum;
     json["transports"] = account.transports;
@@ -275,6 +288,7 @@ nlohmann::json cluster_json(const ClusterPart& part, const fabric::Account& acco
     if (account.manages || account.manager.assigned > 0)
         json["manager"] = {{"manages", account.manages},
                            {"assigned", account.manager.assigned},
+                           {"pieces", account.manager.pieces},
                            {"assigned_again", account.manager.assigned_again},
                            {"committed", account.manager.committed},
                            {"lost", account.manager.lost}};

@@ -57,8 +57,13 @@ void read_lost_blocks(const json& section, ClusterAccount& account) {
     account.lost_counts = numbers_of(section);
     const json& list = at_or_null(section, "list");
     if (!list.is_array()) return;
-    for (const json& block : list)
-        if (const auto number = number_at(block, "block")) account.lost.emplace(*number, text_at(block, "cause"));
+    for (const json& block : list) {
+        // Blocks were not given out in pieces once, and had no numbers in the list.
+        const std::uint64_t whole = number_at(block, "block").value_or(0) * account.block;
+        const std::uint64_t first = number_at(block, "first").value_or(whole);
+        const std::uint64_t last = number_at(block, "last").value_or(whole + account.block - 1);
+        account.lost.emplace(first, LostBlock{last, text_at(block, "cause")});
+    }
 }
 
 }  // namespace

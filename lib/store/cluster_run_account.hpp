@@ -17,6 +17,14 @@ struct ClusterNodeName {
     bool operator==(const ClusterNodeName&) const = default;
 };
 
+/// One of which nothing was built.
+struct LostBlock {
+    std::uint64_t last = 0;  ///< of its event numbers
+    std::string cause;
+};
+/// By the first of their event numbers.
+using LostBlocks = std::map<std::uint64_t, LostBlock>;
+
 /// Outside of the account, because clang 14 takes them for incomplete within it.
 struct ClusterManagerCounts {
     std::uint64_t assigned = 0;  ///< blocks, each once
@@ -55,7 +63,7 @@ struct ClusterAccount {
     std::optional<Readout> readout;
     std::map<std::string, Received> received;          ///< of a builder, by readout node
     std::map<std::string, std::uint64_t> handed_over;  ///< of a readout node: parts, by builder
-    std::map<std::uint64_t, std::string> lost;  ///< blocks that are lost whole, with the cause; the first thousand
+    LostBlocks lost;                                   ///< whole; the first thousand
     std::map<std::string, std::uint64_t> lost_counts;  ///< all of them, by cause
 
     /// Of another start of the same node.

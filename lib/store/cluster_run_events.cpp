@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <tuple>
@@ -21,8 +22,7 @@ bool is_same_event(const Place& a, const Place& b) {
 /// Reads one run after the other, then goes through all events in order.
 class ClusterEventsReader {
 public:
-    ClusterEventsReader(const ClusterRun& cluster, const std::map<std::uint64_t, std::string>& lost)
-        : cluster_(cluster), lost_(lost) {}
+    ClusterEventsReader(const ClusterRun& cluster, const LostBlocks& lost) : cluster_(cluster), lost_(lost) {}
 
     ClusterEvents read(bool quick, const ScanHooks& hooks) {
         found_.all.payload_read = !quick;
@@ -78,23 +78,31 @@ private:
         const auto block_of = [this](const Place& place) { return place.id / cluster_.block; };
         for (std::size_t first = 0, next = 0; first < places_.size() && places_[first].epoch == 0; first = next) {
             const std::uint64_t block = block_of(places_[first]);
-            const bool is_lost = lost_.contains(block);
-            bool is_unaccounted = !is_lost;
+            bool has_account = false;
+            bool is_lost = true;
             for (next = first; next < places_.size() && places_[next].epoch == 0 && block_of(places_[next]) == block;
                  ++next) {
                 const ClusterRun::Run& run = cluster_.runs[places_[next].run];
-                is_unaccounted &= !run.has_account;
-                if (!is_lost) continue;
+                has_account |= run.has_account;
+                if (!is_of_lost_block(places_[next].id)) {
+                    is_lost = false;
+                    continue;
+                }
                 ++found_.lost_found;
                 const bool by_force = run.state == RunState::left || run.state == RunState::interrupted;
                 found_.lost_found_left += by_force ? 1 : 0;
             }
-            found_.unaccounted_blocks += is_unaccounted ? 1 : 0;
+            found_.unaccounted_blocks += is_lost || has_account ? 0 : 1;
         }
     }
 
+    [[nodiscard]] bool is_of_lost_block(std::uint64_t number) const {
+        const auto after = lost_.upper_bound(number);
+        return after != lost_.begin() && number <= std::prev(after)->second.last;
+    }
+
     const ClusterRun& cluster_;
-    const std::map<std::uint64_t, std::string>& lost_;
+    const LostBlocks& lost_;
     ClusterEvents found_;
     std::vector<Place> places_;
     std::uint32_t segments_ = 0;  ///< of the runs before
@@ -102,8 +110,8 @@ private:
 
 }  // namespace
 
-ClusterEvents read_cluster_events(const ClusterRun& cluster, const std::map<std::uint64_t, std::string>& lost,
-                                  bool quick, const ScanHooks& hooks) {
+ClusterEvents read_cluster_events(const ClusterRun& cluster, const LostBlocks& lost, bool quick,
+                                  const ScanHooks& hooks) {
     return ClusterEventsReader(cluster, lost).read(quick, hooks);
 }
 

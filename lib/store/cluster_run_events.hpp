@@ -44,10 +44,8 @@ struct ClusterEvents {
     std::uint64_t unaccounted_blocks = 0;
 };
 
-/// Reads all runs, or all but the payload. `lost`: numbers of blocks. The hooks see the events on the way, as those of
-/// ClusterRun::reader().
-[[nodiscard]] ClusterEvents read_cluster_events(const ClusterRun& cluster,
-                                                const std::map<std::uint64_t, std::string>& lost, bool quick,
+/// Reads all runs, or all but the payload. The hooks see the events on the way, as those of ClusterRun::reader().
+[[nodiscard]] ClusterEvents read_cluster_events(const ClusterRun& cluster, const LostBlocks& lost, bool quick,
                                                 const ScanHooks& hooks);
 
 }  // namespace weir::store

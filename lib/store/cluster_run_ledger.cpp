@@ -57,7 +57,7 @@ public:
 private:
     void count_lost() {
         ledger_.lost = lost_cluster_blocks(cluster_);
-        for (const auto& [block, cause] : ledger_.lost) ++ledger_.lost_counts[cause];
+        for (const auto& [first, block] : ledger_.lost) ++ledger_.lost_counts[block.cause];
         // Lists are cut, counts are not.
         for (const Member& member : cluster_.members)
             if (member.account)
@@ -234,7 +234,7 @@ private:
         if (all_found_) return;
         const std::uint64_t with_builder = count_of(ledger_.lost_counts, builder_down_key);
         if (with_builder > 0)
-            no(fmt::format("{} of {} {} lost with a builder; {} of their events {} found all the same",
+            no(fmt::format("{} of up to {} {} lost with a builder; {} of their events {} found all the same",
                            with_count(with_builder, "block"), with_count(cluster_.block, "event number"),
                            with_builder == 1 ? "was" : "were", events_.lost_found,
                            events_.lost_found == 1 ? "is" : "are"));
@@ -354,8 +354,8 @@ std::uint64_t ClusterLedger::lost_total() const {
     return total;
 }
 
-std::map<std::uint64_t, std::string> lost_cluster_blocks(const ClusterRun& cluster) {
-    std::map<std::uint64_t, std::string> lost;
+LostBlocks lost_cluster_blocks(const ClusterRun& cluster) {
+    LostBlocks lost;
     for (const Member& member : cluster.members)
         if (member.account) lost.insert(member.account->lost.begin(), member.account->lost.end());
     return lost;

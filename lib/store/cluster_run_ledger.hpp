@@ -41,7 +41,7 @@ struct ClusterLedger {
         [[nodiscard]] std::uint64_t known() const { return complete + incomplete + empty + lost + unaccounted; }
     };
 
-    std::map<std::uint64_t, std::string> lost;         ///< blocks that some node lists as lost, with the cause
+    LostBlocks lost;                                   ///< that some node lists
     std::map<std::string, std::uint64_t> lost_counts;  ///< by cause, those that no list has room for included
     std::vector<Pair> pairs;
     std::map<std::string, std::map<std::string, std::uint64_t>> missing;  ///< parts by readout node, by cause
@@ -53,7 +53,7 @@ struct ClusterLedger {
 };
 
 /// The blocks that any node lists as lost: what read_cluster_events() wants.
-[[nodiscard]] std::map<std::uint64_t, std::string> lost_cluster_blocks(const ClusterRun& cluster);
+[[nodiscard]] LostBlocks lost_cluster_blocks(const ClusterRun& cluster);
 /// Adds what is wrong of the runs together to the problems of `events`.
 [[nodiscard]] ClusterLedger make_cluster_ledger(const ClusterRun& cluster, ClusterEvents& events);
 

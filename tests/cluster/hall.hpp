@@ -33,7 +33,7 @@ public:
     void offer(Block blocks, Block first = 0) {
         for (Block block = first; block < first + blocks; ++block)
             for (const auto& member : members_)
-                if (member != nullptr) member->node.readout().offer(block, {1, 1});
+                if (member != nullptr) member->node.readout().offer({block, block + 1}, block + 1, {1, 1});
         settle();
     }
 
@@ -86,7 +86,7 @@ public:
         parts_.erase(part);
         const auto& [sender, to, block] = part;
         ASSERT_EQ(sender, from);
-        bring(from, to, {.kind = Kind::part, .from = 1, .to = 1, .block = block}, {1, 1});
+        bring(from, to, {.kind = Kind::part, .from = 1, .to = 1, .block = block, .end = block + 1}, {1, 1});
         members_[from]->node.sent(to, block);
         settle();
     }
@@ -126,8 +126,8 @@ private:
             else
                 hall.words_.push_back({self, to, message, payload});
         }
-        void built(Block block, std::span<const BuiltPart> /*parts*/) override {
-            hall.written_.emplace_back(self, block);
+        void built(BlockSpan span, std::span<const BuiltPart> /*parts*/) override {
+            hall.written_.emplace_back(self, span.block);
         }
         void release(Payload /*payload*/) override {}
         void drop(Payload /*payload*/) override {}

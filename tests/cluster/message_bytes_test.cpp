@@ -17,21 +17,27 @@ std::vector<NodeLife> lives(Random& random) {
     return list;
 }
 
-std::vector<std::uint64_t> numbers(Random& random) {
-    std::vector<std::uint64_t> list(random() % 4);
-    for (auto& number : list) number = random();
+BlockSpan span(Random& random) {
+    const Block block = random() / 2;
+    return {block, block + 1 + random() % 1000};
+}
+
+std::vector<BlockSpan> spans(Random& random) {
+    std::vector<BlockSpan> list(random() % 4);
+    for (auto& one : list) one = span(random);
     return list;
 }
 
 std::vector<Loss> losses(Random& random) {
-    std::vector<Loss> list(random() % 4);
-    for (auto& loss : list) loss = {random(), static_cast<LossCause>(random() % loss_causes)};
+    std::vector<Loss> list;
+    for (const BlockSpan& lost : spans(random))
+        list.push_back({lost.block, static_cast<LossCause>(random() % loss_causes), lost.end});
     return list;
 }
 
 std::vector<Recorded> recorded(Random& random) {
     std::vector<Recorded> list;
-    for (const NodeLife builder : lives(random)) list.push_back({random(), builder});
+    for (const NodeLife builder : lives(random)) list.push_back({span(random), builder});
     return list;
 }
 
@@ -45,6 +51,7 @@ std::vector<Block> gaps(Random& random) {
 }
 
 Message any_message(Random& random) {
+    const BlockSpan about = span(random);
     Message message{.kind = static_cast<Kind>(random() % (static_cast<unsigned>(Kind::expelled) + 1)),
                     .part = static_cast<Part>(random() % 4),
                     .ended = random() % 2 == 0,
@@ -57,7 +64,8 @@ Message any_message(Random& random) {
                     .from = static_cast<Incarnation>(random()),
                     .to = static_cast<Incarnation>(random()),
                     .term = random(),
-                    .block = random(),
+                    .block = about.block,
+                    .end = about.end,
                     .first = random(),
                     .members = lives(random),
                     .up = lives(random),
@@ -69,11 +77,11 @@ Message any_message(Random& random) {
                           .ready = random(),
                           .ended = random() % 2 == 0,
                           .gaps = gaps(random),
-                          .released = numbers(random),
+                          .released = spans(random),
                           .credits = static_cast<std::uint32_t>(random()),
-                          .open = numbers(random),
-                          .committed = numbers(random),
-                          .done = numbers(random),
+                          .open = spans(random),
+                          .committed = spans(random),
+                          .done = spans(random),
                           .empty = losses(random),
                           .recorded = recorded(random),
                           .up = lives(random),
@@ -106,12 +114,27 @@ TEST(MessageBytes, NodesThatThereAreNotAreRefused) {
         EXPECT_THROW(static_cast<void>(from_bytes(to_bytes(message), nodes)), std::runtime_error);
     };
     is_refused({.kind = Kind::hello, .node = nodes});
-    is_refused({.kind = Kind::assign, .members = {life_of(nodes, 1)}});
+    is_refused({.kind = Kind::assign, .block = 1, .end = 2, .members = {life_of(nodes, 1)}});
     is_refused({.kind = Kind::claim, .gone = {~NodeLife{0}}});
     Message report{.kind = Kind::report};
     report.report.up = {life_of(nodes, 1)};
     is_refused(report);
-    is_refused({.kind = Kind::settled, .losses = {{1, static_cast<LossCause>(7)}}});
+    is_refused({.kind = Kind::settled, .losses = {{1, static_cast<LossCause>(7), 2}}});
+}
+
+TEST(MessageBytes, BlocksWithoutNumbersAreRefused) {
+    const auto is_refused = [](const Message& message) {
+        EXPECT_THROW(static_cast<void>(from_bytes(to_bytes(message), nodes)), std::runtime_error);
+    };
+    for (const Kind kind : {Kind::assign, Kind::request, Kind::part, Kind::record, Kind::release})
+        is_refused({.kind = kind, .block = 5, .end = 5});
+    is_refused({.kind = Kind::settled, .losses = {{5, LossCause::late, 5}}});
+    Message report{.kind = Kind::report};
+    report.report.done = {{5, 4}};
+    is_refused(report);
+    report.report.done = {};
+    report.report.recorded = {{{5, 5}, life_of(1, 1)}};
+    is_refused(report);
 }
 
 }  // namespace

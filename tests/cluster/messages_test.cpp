@@ -36,7 +36,7 @@ public:
             if (node == without)
                 members_[node]->node.readout().skip_to(block + 1);
             else
-                members_[node]->node.readout().offer(block, {1, 1});
+                members_[node]->node.readout().offer({block, block + 1}, block + 1, {1, 1});
             bring();
         }
     }
@@ -72,8 +72,8 @@ private:
         void send(NodeId to, const Message& message, Payload payload) override {
             crowd.words_.push_back({self, to, message, payload});
         }
-        void built(Block block, std::span<const BuiltPart> /*parts*/) override {
-            crowd.written_.emplace_back(self, block);
+        void built(BlockSpan span, std::span<const BuiltPart> /*parts*/) override {
+            crowd.written_.emplace_back(self, span.block);
         }
         void release(Payload /*payload*/) override {}
         void drop(Payload /*payload*/) override {}

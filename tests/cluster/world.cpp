@@ -36,10 +36,11 @@ public:
     void send(NodeId to, const Message& message, Payload payload) override {
         world_.carry(*this, to, message, payload);
     }
-    void built(Block block, std::span<const BuiltPart> parts) override {
-        world_.check_part_of(*this, block, parts);
+    void built(BlockSpan span, std::span<const BuiltPart> parts) override {
+        const Block block = span.block;
+        world_.check_part_of(*this, span, parts);
         const bool committed = world_.settings_.keep == Keep::assembled;
-        world_.builds_[block].push_back({self, life, false, committed, false, {parts.begin(), parts.end()}});
+        world_.builds_[block].push_back({self, life, span.end, false, committed, false, {parts.begin(), parts.end()}});
         const bool slow = world_.faults_.slow_node && self == world_.slow_;
         const core::TimeNs takes = static_cast<core::TimeNs>(world_.random(slow ? 40 : 4) + 1) * ns_per_ms;
         world_.at(world_.now_ + takes, [&world = world_, self = self, life = life, block] {
@@ -56,9 +57,9 @@ public:
     }
     void release(Payload payload) override {
         Content& content = world_.contents_.at(payload.handle);
-        if (content.free) world_.wrong(fmt::format("a part of block {} is released twice", content.block));
+        if (content.free) world_.wrong(fmt::format("a part of {} is released twice", *content.numbers.begin()));
         if (unsent.contains(payload.handle))
-            world_.wrong(fmt::format("nobody was sent the part of block {}, and it is not counted", content.block));
+            world_.wrong(fmt::format("nobody was sent a part of {}, and it is not counted", *content.numbers.begin()));
         content.free = true;
         mine.erase(payload.handle);
         parts.erase(payload.handle);
@@ -67,6 +68,23 @@ public:
         ++dropped;
         if (unsent.erase(payload.handle) == 0) world_.wrong("a part was sent, and is counted as dropped");
         release(payload);
+    }
+    std::pair<Payload, Payload> split(Payload part, Block at) override {
+        const std::set<Block> all = world_.contents_.at(part.handle).numbers;
+        const auto middle = all.lower_bound(at);
+        const std::pair<Payload, Payload> halves = {remake({part}, {all.begin(), middle}),
+                                                    remake({part}, {middle, all.end()})};
+        forget(part);
+        return halves;
+    }
+    Payload join(Payload first, Payload second) override {
+        std::set<Block> numbers = world_.contents_.at(first.handle).numbers;
+        const std::set<Block>& more = world_.contents_.at(second.handle).numbers;
+        numbers.insert(more.begin(), more.end());
+        const Payload joined = remake({first, second}, numbers);
+        forget(first);
+        forget(second);
+        return joined;
     }
     void expelled() override { world_.wrong(fmt::format("node {} is alive and was expelled", self)); }
     void ended() override {
@@ -78,11 +96,26 @@ public:
                   });
     }
 
-    Payload make(Block block, NodeId of) {
+    Payload make(const std::set<Block>& numbers, NodeId of) {
         const std::uint64_t handle = world_.next_handle_++;
-        world_.contents_[handle] = {block, of};
+        world_.contents_[handle] = {numbers, of};
         mine.insert(handle);
         return {1000, handle};
+    }
+    /// A part in place of others; of no numbers it is none.
+    Payload remake(const std::vector<Payload>& from, const std::set<Block>& numbers) {
+        if (numbers.empty()) return {};
+        const Payload made = make(numbers, self);
+        const auto all_in = [&](const std::set<std::uint64_t>& handles) {
+            return std::ranges::all_of(from, [&](const Payload& part) { return handles.contains(part.handle); });
+        };
+        for (auto* handles : {&parts, &unsent, &again})
+            if (all_in(*handles)) handles->insert(made.handle);
+        return made;
+    }
+    void forget(Payload part) {
+        world_.contents_.at(part.handle).free = true;
+        for (auto* handles : {&mine, &parts, &unsent, &again}) handles->erase(part.handle);
     }
 
     NodeId self;
@@ -95,6 +128,8 @@ public:
     std::map<NodeId, std::uint32_t> on_their_way;  ///< parts, by receiver
     std::map<NodeId, core::TimeNs> arrivals;       ///< of the last message that was sent to each
     std::map<NodeId, Incarnation> known;           ///< by node: the last of its lives that was seen
+    std::set<Block> open;                          ///< numbers that have not been offered
+    Block offered = 0;                             ///< all before this one have been
     bool has_ended = false;
     bool has_left = false;
     core::TimeNs leaves_by = 0;  ///< it has been told to go, and others build; 0: not so
@@ -106,10 +141,11 @@ public:
     Node node;  // last: it may call at once
 };
 
-World::World(Settings settings, Faults faults, Block blocks, std::uint64_t seed)
+World::World(Settings settings, Faults faults, Block numbers, std::uint64_t seed)
     : settings_(std::move(settings)),
+      grid_(settings_.block),
       faults_(faults),
-      blocks_(blocks),
+      numbers_(numbers),
       seed_(seed),
       random_(seed),
       nodes_(settings_.nodes),
@@ -132,6 +168,7 @@ World::Outcome& World::Outcome::operator+=(const Outcome& other) noexcept {
     complete += other.complete;
     lost += other.lost;
     assigned += other.assigned;
+    pieces += other.pieces;
     built_twice += other.built_twice;
     deaths += other.deaths;
     drained += other.drained;
@@ -270,6 +307,8 @@ void World::begin_again(NodeId node, Incarnation told) {
     life.node.go_on_from(before->node);
     life.unsent = life.parts;
     life.again = life.parts;
+    life.open = before->open;
+    life.offered = before->offered;
     outcome_.offered_again += life.parts.size();
 }
 
@@ -327,7 +366,7 @@ void World::plan_drains(core::TimeNs end) {
 }
 
 void World::plan_deaths() {
-    const core::TimeNs end = static_cast<core::TimeNs>(blocks_) * block_interval_ns + 50 * ns_per_ms;
+    const core::TimeNs end = static_cast<core::TimeNs>(numbers_) * block_interval_ns + 50 * ns_per_ms;
     for (NodeId node = 0; node < settings_.nodes; ++node) {
         std::poisson_distribution<int> often(faults_.crashes);
         for (int i = faults_.crashes > 0 ? often(random_) : 0; i > 0; --i)
@@ -387,12 +426,16 @@ void World::fall_apart() {
 }
 
 /// The part that does not go on finds nothing out from silence.
-void World::check_part_of(const Life& builder, Block block, std::span<const BuiltPart> parts) const {
+void World::check_part_of(const Life& builder, BlockSpan span, std::span<const BuiltPart> parts) const {
     if (part_of_.empty() || part_of_[builder.self] == goes_on_) return;
     for (NodeId node = 0; node < settings_.nodes; ++node)
-        if (is_between_parts(builder.self, node) && parts[node].part == Part::node_down &&
-            offered_[node].contains(block))
-            wrong(fmt::format("node {} built block {} without what node {} has", builder.self, block, node));
+        if (is_between_parts(builder.self, node) && parts[node].part == Part::node_down && had_any(node, span))
+            wrong(fmt::format("node {} built block {} without what node {} has", builder.self, span.block, node));
+}
+
+bool World::had_any(NodeId node, BlockSpan span) const {
+    const auto first = offered_[node].lower_bound(span.block);
+    return first != offered_[node].end() && *first < span.end;
 }
 
 /// Those that did not go on begin anew, as who has been expelled does; but nobody expels who had never been there.
@@ -422,18 +465,31 @@ Block World::number_of(Block place) const {
     return faults_.jumps ? place + place / 7 * leap : place;
 }
 
-void World::offer(NodeId node, Block block) {
+/// As fabric::PartCutter does it: a block leaves when it is full, or a part of it before that.
+void World::take_from_detector(NodeId node, Block number) {
     Life* const life = nodes_[node].get();
     if (life == nullptr) return;
     if (chance(faults_.not_taken)) {
-        life->node.readout().skip_to(block + 1);
+        if (settings_.block == 1) life->node.readout().skip_to(number + 1);
         return;
     }
-    offered_[node].insert(block);
-    const Payload part = life->make(block, node);
-    life->parts.insert(part.handle);
-    life->unsent.insert(part.handle);
-    life->node.readout().offer(block, part);
+    offered_[node].insert(number);
+    if (!life->open.empty() && grid_.begin_of(number) != grid_.begin_of(*life->open.begin()))
+        offer(*life, grid_.end_of(*life->open.begin()));
+    life->open.insert(number);
+    const bool leaves_early = !settings_.barrier && settings_.slot_ns == 0 && chance(0.3);
+    if (number + 1 == grid_.end_of(number) || leaves_early) offer(*life, number + 1);
+}
+
+/// All that it has of numbers before this one.
+void World::offer(Life& life, Block end) {
+    const BlockSpan span{std::max(life.offered, grid_.begin_of(*life.open.begin())), end};
+    const Block rest = *life.open.rbegin() + 1;
+    const Payload part = life.make(std::exchange(life.open, {}), life.self);
+    life.offered = end;
+    life.parts.insert(part.handle);
+    life.unsent.insert(part.handle);
+    life.node.readout().offer(span, rest, part);
 }
 
 void World::carry(Life& from, NodeId to, const Message& message, Payload payload) {
@@ -445,7 +501,10 @@ void World::carry(Life& from, NodeId to, const Message& message, Payload payload
         at(now_ + static_cast<core::TimeNs>(random(30)) * ns_per_ms,
            [this, manager = from.self] { kill(manager, Ending::over); });
     if (message.kind == Kind::assign) first_assigned_ = std::min(first_assigned_, message.block);
-    if (message.kind == Kind::assign) ++outcome_.assigned;
+    if (message.kind == Kind::assign) {
+        ++outcome_.assigned;
+        if (grid_.is_piece({message.block, message.end})) ++outcome_.pieces;
+    }
     if (message.kind == Kind::finished)
         for (Build& build : builds_[message.block]) build.said |= build.node == from.self && build.life == from.life;
     if (message.kind == Kind::committed)
@@ -490,7 +549,7 @@ void World::deliver(NodeId from, NodeId to, Incarnation to_life, const Message& 
     Payload copy;
     if (payload.handle != 0) {
         const Content& content = contents_.at(payload.handle);
-        copy = life->make(content.block, content.node);
+        copy = life->make(content.numbers, content.node);
     }
     note(fmt::format("{} to {}: {}, block {}, term {:x}{}", from, to, name_of(message.kind), message.block,
                      message.term, message.kind == Kind::part ? fmt::format(", {}", name_of(message.part)) : ""));
@@ -519,19 +578,21 @@ void World::run() {
     const core::TimeNs begin = 60 * ns_per_ms;
     for (NodeId node = 0; node < settings_.nodes; ++node) {
         if (!settings_.readouts.contains(node)) continue;
-        for (Block block = 0; block < blocks_; ++block)
-            at(begin + static_cast<core::TimeNs>(block) * block_interval_ns +
+        for (Block place = 0; place < numbers_; ++place)
+            at(begin + static_cast<core::TimeNs>(place) * block_interval_ns +
                    static_cast<core::TimeNs>(random(1800)) * us,
-               [this, node, block] { offer(node, number_of(block)); });
+               [this, node, place] { take_from_detector(node, number_of(place)); });
     }
     plan_deaths();
-    const core::TimeNs end = begin + static_cast<core::TimeNs>(blocks_ + 1) * block_interval_ns;
+    const core::TimeNs end = begin + static_cast<core::TimeNs>(numbers_ + 1) * block_interval_ns;
     const core::TimeNs limit = end + (faults_.takes_no_parts ? 900 : 60) * core::ns_per_s;
     std::function<void()> look = [&] {
         for (const auto& life : nodes_) {
             if (life == nullptr || life->has_left) continue;
             life->node.look(now_);
-            if (now_ > end) life->node.readout().close();
+            if (now_ <= end) continue;
+            if (!life->open.empty()) offer(*life, grid_.end_of(*life->open.begin()));
+            life->node.readout().close();
         }
         if (now_ > limit) wrong("it does not end");
         at(now_ + look_interval_ns, look);
@@ -567,7 +628,8 @@ void World::check() {
     Block settled = 0;
     for (const auto& life : nodes_) {
         if (life == nullptr) continue;
-        for (const Loss& loss : life->node.losses()) lost.insert(loss.block);
+        for (const Loss& loss : life->node.losses())
+            for (Block number = loss.block; number < loss.end; ++number) lost.insert(number);
         settled = std::max(settled, life->node.settled());
         if (life->node.builder_stats().open_highest > settings_.credits)
             wrong("a builder had more blocks than credits");
@@ -582,13 +644,13 @@ void World::check() {
         first = std::min(first, *offered_[node].begin());
         last = std::max(last, *offered_[node].rbegin());
     }
-    for (Block place = 0; place < blocks_; ++place) {
-        const Block block = number_of(place);
+    for (Block place = 0; place < numbers_; ++place) {
+        const Block number = number_of(place);
         // What only those had that died may have been nobody's before others heard of it.
         bool had_anybody = false;
         for (NodeId node = 0; node < settings_.nodes; ++node)
-            had_anybody |= deaths_[node].empty() && offered_[node].contains(block);
-        if (had_anybody && block >= std::max(first, first_assigned_) && block <= last) check_block(block, lost);
+            had_anybody |= deaths_[node].empty() && offered_[node].contains(number);
+        if (had_anybody && number >= std::max(first, first_assigned_) && number <= last) check_number(number, lost);
     }
     for (const auto& [block, builds] : builds_)
         for (const Build& build : builds) check_parts(block, build);
@@ -597,51 +659,73 @@ void World::check() {
     outcome_.managers = terms_.size();
 }
 
-void World::check_block(Block block, const std::set<Block>& lost) {
+std::vector<const World::Build*> World::builds_of(Block number) const {
+    std::vector<const Build*> found;
+    for (auto at = builds_.lower_bound(grid_.begin_of(number)); at != builds_.end() && at->first <= number; ++at)
+        for (const Build& build : at->second)
+            if (number < build.end) found.push_back(&build);
+    return found;
+}
+
+bool World::has(const Build& build, NodeId node, Block number) const {
+    const BuiltPart& part = build.parts[node];
+    return part.part == Part::whole && contents_.at(part.payload.handle).numbers.contains(number);
+}
+
+void World::check_number(Block number, const std::set<Block>& lost) {
     std::vector<const Build*> there;
     const Build* may_count = nullptr;  // Keep::written: its builder has died, and who knows of it says so
-    for (const Build& build : builds_[block])
+    for (const Build* build : builds_of(number)) {
         // Who dies between writing and the manager's answer leaves something that counts for nothing.
-        if (build.written && (build.committed || alive(build.node, build.life) != nullptr)) there.push_back(&build);
-    for (const Build& build : builds_[block])
-        if (build.written && build.said) may_count = &build;
-    if (there.empty() && may_count != nullptr && !lost.contains(block)) there.push_back(may_count);
-    if (there.empty() && !lost.contains(block)) wrong(fmt::format("block {} is nowhere, and not lost", block));
-    if (!there.empty() && lost.contains(block) &&
+        if (build->written && (build->committed || alive(build->node, build->life) != nullptr)) there.push_back(build);
+        if (build->written && build->said) may_count = build;
+    }
+    if (there.empty() && may_count != nullptr && !lost.contains(number)) there.push_back(may_count);
+    if (there.empty() && !lost.contains(number)) wrong(fmt::format("event {} is nowhere, and not lost", number));
+    if (!there.empty() && lost.contains(number) &&
         std::ranges::any_of(there, [this](const Build* build) { return alive(build->node, build->life) != nullptr; }))
-        wrong(fmt::format("block {} is lost, and built by one that lives", block));
+        wrong(fmt::format("event {} is lost, and built by one that lives", number));
     if (there.size() > 1) {
         const auto dead = std::ranges::count_if(
             there, [this](const Build* build) { return alive(build->node, build->life) == nullptr; });
         const bool may_forget = !manager_deaths_.empty() || faults_.silences > 0;  // it resigns without a quorum
         if (!may_forget || static_cast<std::size_t>(dead) + 1 < there.size())
-            wrong(fmt::format("block {} was built {} times", block, there.size()));
+            wrong(fmt::format("event {} was built {} times", number, there.size()));
         ++outcome_.built_twice;
     }
     if (there.empty()) return;
     ++outcome_.built;
     bool complete = true;
     for (NodeId node = 0; node < settings_.nodes; ++node)
-        if (settings_.readouts.contains(node)) complete &= there.front()->parts[node].part == Part::whole;
+        if (settings_.readouts.contains(node)) complete &= has(*there.front(), node, number);
     if (complete) ++outcome_.complete;
 }
 
+/// Nothing but what the node had of these numbers, and all of it.
+void World::check_whole_part(BlockSpan span, NodeId node, const BuiltPart& part, bool died) {
+    const Content& content = contents_.at(part.payload.handle);
+    if (content.node != node || *content.numbers.begin() < span.block || *content.numbers.rbegin() >= span.end)
+        wrong(fmt::format("block {} has a part of block {} of node {}", span.block, *content.numbers.begin(),
+                          content.node));
+    if (died) return;
+    for (auto at = offered_[node].lower_bound(span.block); at != offered_[node].end() && *at < span.end; ++at)
+        if (!content.numbers.contains(*at))
+            wrong(fmt::format("the part of block {} of node {} lacks event {}", span.block, node, *at));
+}
+
 void World::check_parts(Block block, const Build& build) {
+    const BlockSpan span{block, build.end};
     for (NodeId node = 0; node < settings_.nodes; ++node) {
         if (!settings_.readouts.contains(node)) continue;
         const BuiltPart& part = build.parts[node];
         // Or it has not come yet.
         const bool died = !deaths_[node].empty() || settings_.left_out.contains(node) || faults_.parts_at_start;
         switch (part.part) {
-            case Part::whole: {
-                const Content& content = contents_.at(part.payload.handle);
-                if (content.block != block || content.node != node)
-                    wrong(
-                        fmt::format("block {} has a part of block {} of node {}", block, content.block, content.node));
+            case Part::whole:
+                check_whole_part(span, node, part, died);
                 break;
-            }
             case Part::not_held:
-                if (offered_[node].contains(block) && !died && deaths_[build.node].empty() && manager_deaths_.empty() &&
+                if (had_any(node, span) && !died && deaths_[build.node].empty() && manager_deaths_.empty() &&
                     !faults_.stalls && !faults_.slow_node)  // it may join late
                     wrong(fmt::format("node {} had block {}, and is said not to have held it", node, block));
                 break;

@@ -20,7 +20,7 @@ namespace weir::cluster::test {
 struct Faults {
     double crashes = 0;  ///< per node, in the time of the run
     bool come_back = true;
-    double not_taken = 0;          ///< part of the blocks that a readout node does not have
+    double not_taken = 0;          ///< part of the events that a readout node does not have
     bool jumps = false;            ///< numbers leap by billions now and then
     bool slow_node = false;        ///< one takes much longer for everything
     bool stalls = false;           ///< long delays of single messages
@@ -39,7 +39,8 @@ struct Faults {
 
 class World {
 public:
-    World(Settings settings, Faults faults, Block blocks, std::uint64_t seed);
+    /// `numbers`: events of the run.
+    World(Settings settings, Faults faults, Block numbers, std::uint64_t seed);
     ~World();
 
     /// Runs until all is over; throws std::logic_error with what is wrong.
@@ -47,10 +48,11 @@ public:
 
     struct Outcome {
         std::uint64_t runs = 1;
-        std::uint64_t built = 0;
+        std::uint64_t built = 0;  ///< events, as the next two
         std::uint64_t complete = 0;
         std::uint64_t lost = 0;
-        std::uint64_t assigned = 0;
+        std::uint64_t assigned = 0;     ///< blocks
+        std::uint64_t pieces = 0;       ///< of these, what was not all of its numbers
         std::uint64_t built_twice = 0;  ///< by one that died together with who knew of it, and again
         std::uint64_t deaths = 0;
         std::uint64_t drained = 0;                ///< builders that left in order
@@ -66,13 +68,14 @@ public:
 private:
     class Life;
     struct Content {
-        Block block = 0;
+        std::set<Block> numbers;
         NodeId node = 0;
         bool free = false;
     };
     struct Build {
         NodeId node = 0;
         Incarnation life = 0;
+        Block end = 0;
         bool written = false;
         bool committed = false;
         bool said = false;  ///< to the manager
@@ -105,12 +108,14 @@ private:
     void depart_for_a_while(Life& life);
     void fall_apart();
     void meet_again();
-    void check_part_of(const Life& builder, Block block, std::span<const BuiltPart> parts) const;
+    void check_part_of(const Life& builder, BlockSpan span, std::span<const BuiltPart> parts) const;
+    [[nodiscard]] bool had_any(NodeId node, BlockSpan span) const;
     [[nodiscard]] bool is_between_parts(NodeId from, NodeId to) const noexcept {
         return !part_of_.empty() && part_of_[from] != part_of_[to];
     }
     [[nodiscard]] Block number_of(Block place) const;
-    void offer(NodeId node, Block block);
+    void take_from_detector(NodeId node, Block number);
+    void offer(Life& life, Block end);
     void deliver(NodeId from, NodeId to, Incarnation to_life, const Message& message, Payload payload);
     void carry(Life& from, NodeId to, const Message& message, Payload payload);
     void leave(Life& from, NodeId to, Block block, Payload payload, core::TimeNs leaves);
@@ -120,14 +125,18 @@ private:
     [[nodiscard]] Life* alive(NodeId node, Incarnation life) const;
     [[nodiscard]] bool is_over() const;
     void check();
-    void check_block(Block block, const std::set<Block>& lost);
+    [[nodiscard]] std::vector<const Build*> builds_of(Block number) const;
+    [[nodiscard]] bool has(const Build& build, NodeId node, Block number) const;
+    void check_number(Block number, const std::set<Block>& lost);
     void check_parts(Block block, const Build& build);
+    void check_whole_part(BlockSpan span, NodeId node, const BuiltPart& part, bool died);
     void note(const std::string& what) const;
     [[noreturn]] void wrong(const std::string& what) const;
 
     Settings settings_;
+    BlockGrid grid_;
     Faults faults_;
-    Block blocks_;
+    Block numbers_;
     std::uint64_t seed_;
     std::mt19937_64 random_;
     core::TimeNs now_ = 0;

@@ -20,7 +20,7 @@ using made::whole;
 /// Two readout nodes, 0 with sources 0 and 1, 1 with source 2; node 2 is the builder.
 class Built : public ::testing::Test {
 protected:
-    BuiltBlock::Layout layout_{.block = 4, .readouts = {0, 0, 1}};
+    BuiltBlock::Layout layout_{.readouts = {0, 0, 1}};
     PartMemory memory_{std::uint64_t{64} << 20U};
     Parts first_{memory_};
     Parts second_{memory_};
@@ -38,7 +38,7 @@ protected:
         std::vector<cluster::BuiltPart> parts(3);
         parts[0] = first == cluster::Part::whole ? first_.built(0) : cluster::BuiltPart{first, {}};
         parts[1] = second == cluster::Part::whole ? second_.built(0) : cluster::BuiltPart{second, {}};
-        block_.fill(layout_, 0, parts,
+        block_.fill(layout_, {0, 4}, parts,
                     [this](cluster::NodeId node, const std::string& why) { rejected_.emplace_back(node, why); });
     }
     std::vector<std::byte> payload_of(const BuiltBlock::Message& message) {
@@ -151,7 +151,7 @@ TEST_F(Built, DamagedPartsDoNoHarm) {
             bad[random() % bad.size()] ^= static_cast<std::byte>(1U << random() % 8);
         if (random() % 4 == 0) bad.resize(random() % bad.size());
         const cluster::BuiltPart part{cluster::Part::whole, {bad.size(), reinterpret_cast<std::uint64_t>(bad.data())}};
-        block_.fill(layout_, 0, std::vector<cluster::BuiltPart>{part, {}, {}},
+        block_.fill(layout_, {0, 4}, std::vector<cluster::BuiltPart>{part, {}, {}},
                     [](cluster::NodeId, const std::string&) {});
         for (const BuiltBlock::Event& event : block_.events())
             for (const BuiltBlock::Message& message : block_.messages(event))

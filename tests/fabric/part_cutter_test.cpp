@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "fabric/part_pieces.hpp"
 #include "part_maker.hpp"
 
 namespace weir::fabric {
@@ -30,10 +31,9 @@ TEST_F(Cutter, APartLeavesWhenAllNumbersOfItsBlockAreThere) {
     cutter.append(EventMaker().add(4, two()).add(6, two()).add(5, two()).blocks(), 0);
     EXPECT_TRUE(parts_.all.empty());
     cutter.append(EventMaker().add(7, two()).blocks(), 0);
-    ASSERT_EQ(parts_.blocks(), std::vector<cluster::Block>{1});
+    ASSERT_EQ(parts_.blocks(), std::vector<cluster::Block>{4});
     EXPECT_EQ(parts_.head(0).events, 4U);
-    EXPECT_EQ(parts_.head(0).block, 1U);
-    EXPECT_EQ(parts_.head(0).packets, 8U);
+    EXPECT_EQ(parts_.head(0).end, 8U);
     EXPECT_EQ(cutter.stats().events, 4U);
     EXPECT_EQ(cutter.stats().payload_bytes, 4U * 160U);
 }
@@ -46,7 +46,7 @@ TEST_F(Cutter, BlocksLeaveInOrder) {
     cutter.append(events.blocks(), 0);
     EXPECT_TRUE(parts_.all.empty());  // block 1 is whole, block 0 is not
     cutter.append(EventMaker().add(1, two()).add(2, two()).add(3, two()).blocks(), 0);
-    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1}));
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 4}));
 }
 
 TEST_F(Cutter, ABlockThatIsOvertakenByTimeLeavesAfterAWhile) {
@@ -67,7 +67,7 @@ TEST_F(Cutter, WhatComesAfterItsPartHasLeftIsAStraggler) {
     cutter.append(EventMaker().add(1, two(), 2 * ms).blocks(), 6 * ms);
     EXPECT_EQ(cutter.stats().stragglers, 1U);
     cutter.finish();
-    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 2}));
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 8}));
     EXPECT_EQ(cutter.stats().events, 2U);
 }
 
@@ -87,24 +87,24 @@ TEST_F(Cutter, WhileTheDetectorPausesPartsWaitForItsNextEvents) {
 TEST_F(Cutter, APartLeavesWhenOthersHaveMoreAndNothingComesHere) {
     PartCutter cutter(config_, memory_, parts_);
     cutter.append(EventMaker().add(0, two()).add(4, two()).blocks(), 100 * ms);
-    cutter.look(1000 * ms, true, 1);  // from now on somebody waits
-    cutter.look(1049 * ms, true, 1);
-    cutter.look(1050 * ms, false, 1);
+    cutter.look(1000 * ms, true, 4);  // from now on somebody waits
+    cutter.look(1049 * ms, true, 4);
+    cutter.look(1050 * ms, false, 4);
     EXPECT_TRUE(parts_.all.empty());
-    cutter.look(1050 * ms, true, 1);
+    cutter.look(1050 * ms, true, 4);
     EXPECT_EQ(parts_.blocks(), std::vector<cluster::Block>{0});
-    cutter.look(3600 * core::ns_per_s, true, 1);
+    cutter.look(3600 * core::ns_per_s, true, 4);
     EXPECT_EQ(parts_.all.size(), 1U);  // nobody has more than what is there of block 1
 }
 
 TEST_F(Cutter, AWantedPartWaitsWhileEventsCome) {
     PartCutter cutter(config_, memory_, parts_);
     cutter.append(EventMaker().add(0, two()).blocks(), 100 * ms);
-    cutter.look(100 * ms, true, 1);
+    cutter.look(100 * ms, true, 4);
     cutter.append(EventMaker().add(1, two()).blocks(), 149 * ms);
-    cutter.look(198 * ms, true, 1);
+    cutter.look(198 * ms, true, 4);
     EXPECT_TRUE(parts_.all.empty());
-    cutter.look(199 * ms, true, 1);
+    cutter.look(199 * ms, true, 4);
     EXPECT_EQ(parts_.all.size(), 1U);
 }
 
@@ -112,9 +112,112 @@ TEST_F(Cutter, AReplayThatIsIdleSendsNothing) {
     config_.idle_ns = core::never;
     PartCutter cutter(config_, memory_, parts_);
     cutter.append(EventMaker().add(0, two()).blocks(), 0);
-    cutter.look(1 * ms, true, 1);
-    cutter.look(3600 * core::ns_per_s, true, 1);
+    cutter.look(1 * ms, true, 4);
+    cutter.look(3600 * core::ns_per_s, true, 4);
     EXPECT_TRUE(parts_.all.empty());
+}
+
+class Pieces : public Cutter {
+protected:
+    Pieces() { config_.hold_ns = 20 * ms; }
+    /// First and last number of each part that has left.
+    [[nodiscard]] std::vector<std::pair<std::uint64_t, std::uint64_t>> left() const {
+        std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
+        for (std::size_t place = 0; place < parts_.all.size(); ++place)
+            spans.emplace_back(parts_.head(place).block, parts_.head(place).end - 1);
+        return spans;
+    }
+    using Spans = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+};
+
+TEST_F(Pieces, AnEventWaitsForTheOthersOfItsBlockForAWhile) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(0, two()).add(1, two()).blocks(), 100 * ms);
+    cutter.look(119 * ms, false, 0);
+    EXPECT_TRUE(parts_.all.empty());
+    cutter.look(120 * ms, false, 0);
+    EXPECT_EQ(left(), (Spans{{0, 1}}));
+    EXPECT_EQ(parts_.all[0].first, 2U);
+    cutter.append(EventMaker().add(2, two()).add(3, two()).blocks(), 125 * ms);  // the rest is all there
+    EXPECT_EQ(left(), (Spans{{0, 1}, {2, 3}}));
+    EXPECT_EQ(cutter.stats().stragglers, 0U);
+}
+
+TEST_F(Pieces, WhatIsMissingInBetweenIsWaitedForWhileItMayBeOnItsWay) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(0, two()).add(2, two()).blocks(), 100 * ms);
+    cutter.look(149 * ms, true, 0);
+    cutter.look(150 * ms, false, 0);
+    EXPECT_TRUE(parts_.all.empty());
+    cutter.look(150 * ms, true, 0);
+    EXPECT_EQ(left(), (Spans{{0, 2}}));
+    cutter.append(EventMaker().add(1, two()).blocks(), 151 * ms);
+    EXPECT_EQ(cutter.stats().stragglers, 1U);
+    cutter.finish();
+    EXPECT_EQ(cutter.stats().events, 2U);
+}
+
+TEST_F(Pieces, WhereOthersHaveMoreThanIsHereOnlyThatLeaves) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(1, two()).blocks(), 100 * ms);
+    cutter.look(100 * ms, true, 3);
+    cutter.look(150 * ms, true, 3);
+    EXPECT_EQ(left(), (Spans{{0, 2}}));
+    EXPECT_EQ(parts_.all[0].first, 2U);
+    cutter.append(EventMaker().add(3, two()).blocks(), 160 * ms);
+    EXPECT_EQ(left(), (Spans{{0, 2}, {3, 3}}));
+}
+
+TEST_F(Pieces, WhereThereIsNoRoomOnlyWhatIsThereLeaves) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(0, two()).blocks(), 100 * ms);
+    EXPECT_TRUE(cutter.send_oldest());
+    cutter.append(EventMaker().add(1, two()).blocks(), 101 * ms);
+    cutter.finish();
+    EXPECT_EQ(left(), (Spans{{0, 0}, {1, 3}}));
+    EXPECT_EQ(cutter.stats().stragglers, 0U);
+}
+
+TEST_F(Pieces, ANumberThatNoEventCanHaveIsAStraggler) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(~std::uint64_t{0}, two()).blocks(), 100 * ms);
+    cutter.finish();
+    EXPECT_EQ(cutter.stats().stragglers, 1U);
+    EXPECT_TRUE(parts_.all.empty());
+}
+
+/// A part in two, and the two in one: the same bytes.
+TEST_F(Pieces, MayBePutTogetherAgain) {
+    PartCutter cutter(config_, memory_, parts_);
+    EventMaker events;
+    for (std::uint64_t number = 4; number < 8; ++number) events.add(number, two());
+    cutter.append(events.blocks(), 0);
+    ASSERT_EQ(left(), (Spans{{4, 7}}));
+    const std::byte* const whole = parts_.all[0].second;
+    const std::vector<std::byte> bytes(whole, whole + parts_.head(0).bytes);
+    for (const cluster::Block at : {5U, 7U}) {
+        const auto [first, second] = split_part(memory_, parts_.all[0].second, at);
+        const auto& head = *reinterpret_cast<const PartHead*>(first);
+        const auto& rest = *reinterpret_cast<const PartHead*>(second);
+        EXPECT_EQ((std::vector<std::uint64_t>{head.block, head.end, head.events}),
+                  (std::vector<std::uint64_t>{4, at, at - 4}));
+        EXPECT_EQ((std::vector<std::uint64_t>{rest.block, rest.end, rest.events}),
+                  (std::vector<std::uint64_t>{at, 8, 8 - at}));
+        std::byte* const joined = parts_.all[0].second = join_parts(memory_, first, second);
+        EXPECT_EQ(std::vector<std::byte>(joined, joined + parts_.head(0).bytes), bytes);
+    }
+}
+
+TEST_F(Pieces, WhereAPartHasNothingThereIsNone) {
+    PartCutter cutter(config_, memory_, parts_);
+    cutter.append(EventMaker().add(1, two()).blocks(), 0);
+    cutter.finish();
+    const auto [first, second] = split_part(memory_, parts_.all[0].second, 1);
+    EXPECT_EQ(first, nullptr);
+    const auto [same, nothing] = split_part(memory_, second, 2);
+    EXPECT_EQ(nothing, nullptr);
+    parts_.all[0].second = same;
+    EXPECT_EQ(left(), (Spans{{1, 1}}));
 }
 
 class WildNumbers : public Cutter {
@@ -136,9 +239,9 @@ TEST_F(WildNumbers, OneTakesNothingWithIt) {
     PartCutter cutter(config_, memory_, parts_);
     const std::uint64_t far = std::uint64_t{1} << 40U;
     bring(cutter, {0, 2, 4, far, 6, 8, 10}, one());
-    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1, 2, 3, 4}));
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 2, 4, 6, 8}));
     cutter.finish();
-    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1, 2, 3, 4, 5, far / 2}));
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 2, 4, 6, 8, 10, far}));
     EXPECT_EQ(cutter.stats().stragglers, 0U);
 }
 
@@ -147,7 +250,7 @@ TEST_F(WildNumbers, AsTheFirstItTakesNothingWithIt) {
     const std::uint64_t far = std::uint64_t{1} << 40U;
     bring(cutter, {far, 0, 2, 4, 6}, one());
     cutter.finish();
-    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1, 2, 3, far / 2}));
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 2, 4, 6, far}));
     EXPECT_EQ(cutter.stats().stragglers, 0U);
 }
 
@@ -155,11 +258,11 @@ TEST_F(WildNumbers, ThreeInARowAreAJump) {
     PartCutter cutter(config_, memory_, parts_);
     const std::uint64_t far = std::uint64_t{1} << 40U;
     bring(cutter, {0, 2, 4, far, far + 2}, one());
-    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1, 2}));
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 2, 4}));
     bring(cutter, {far + 4}, one());
-    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1, 2, far / 2}));
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 2, 4, far}));
     cutter.finish();
-    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 1, 2, far / 2, far / 2 + 1, far / 2 + 2}));
+    EXPECT_EQ(parts_.blocks(), (std::vector<cluster::Block>{0, 2, 4, far, far + 2, far + 4}));
 }
 
 TEST_F(WildNumbers, EveryNumberMayBeAJump) {

@@ -101,15 +101,15 @@ class Parts final : public PartOutlet {
 public:
     explicit Parts(PartMemory& memory) : memory_(memory) {}
     ~Parts() override {
-        for (const auto& [block, part] : all) memory_.give_back(part);
+        for (const auto& [rest, part] : all) memory_.give_back(part);
     }
-    void offer(cluster::Block block, std::byte* part) override { all.emplace_back(block, part); }
+    void offer(cluster::Block rest, std::byte* part) override { all.emplace_back(rest, part); }
     [[nodiscard]] const PartHead& head(std::size_t place) const {
         return *reinterpret_cast<const PartHead*>(all[place].second);
     }
     [[nodiscard]] std::vector<cluster::Block> blocks() const {
         std::vector<cluster::Block> numbers;
-        for (const auto& [block, part] : all) numbers.push_back(block);
+        for (std::size_t place = 0; place < all.size(); ++place) numbers.push_back(head(place).block);
         return numbers;
     }
     /// As it would come to a builder.

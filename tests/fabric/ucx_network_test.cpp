@@ -92,7 +92,7 @@ std::vector<std::byte> bytes_of(std::size_t count, unsigned seed) {
 }
 
 Message part_of(Block block) {
-    return {.kind = Kind::part, .from = 1, .to = 1, .block = block};
+    return {.kind = Kind::part, .from = 1, .to = 1, .block = block, .end = block + 1};
 }
 
 Payload payload_of(const std::vector<std::byte>& bytes) {
@@ -276,8 +276,9 @@ TEST_F(UcxNetworkTest, CarriesMessagesWithoutPayload) {
     make(2);
     ASSERT_TRUE(all_up(members));
     Message report{.kind = Kind::report, .from = 1, .to = 1, .term = 5};
-    for (Block block = 0; block < 20000; ++block) report.report.released.push_back(block);
-    const Message absent{.kind = Kind::part, .part = cluster::Part::not_held, .from = 1, .to = 1, .block = 3};
+    for (Block block = 0; block < 20000; ++block) report.report.released.push_back({block, block + 1});
+    const Message absent{
+        .kind = Kind::part, .part = cluster::Part::not_held, .from = 1, .to = 1, .block = 3, .end = 3 + 1};
     const Message ready{.kind = Kind::ready, .ended = true, .from = 1, .to = 1, .block = 9, .first = 4};
     for (const Message& message : {report, absent, ready}) members[0].network->send(1, message, {});
     auto& taken = members[1].witness.taken;
@@ -293,7 +294,7 @@ TEST_F(UcxNetworkTest, CarriesManyWordsInOrder) {
     ASSERT_TRUE(all_up(members));
     constexpr Block words = 1000;
     for (Block block = 0; block < words; ++block) {
-        members[0].network->send(1, {.kind = Kind::request, .from = 1, .to = 1, .block = block}, {});
+        members[0].network->send(1, {.kind = Kind::request, .from = 1, .to = 1, .block = block, .end = block + 1}, {});
         if (block % 100 == 50) members[0].network->progress(monotonic_ns());
     }
     EXPECT_FALSE(members[0].network->is_flushed()) << "the last ones wait for others";
@@ -311,7 +312,7 @@ TEST_F(UcxNetworkTest, CarriesAllReadyOfATurnInOne) {
             1,
             {.kind = Kind::ready, .from = 1, .to = 1, .block = block, .first = block - 1, .gaps = {block - 1, block}},
             {});
-    members[0].network->send(1, {.kind = Kind::request, .from = 1, .to = 1, .block = 3}, {});
+    members[0].network->send(1, {.kind = Kind::request, .from = 1, .to = 1, .block = 3, .end = 3 + 1}, {});
     auto& taken = members[1].witness.taken;
     ASSERT_TRUE(wait_until(members, [&] { return taken.size() >= 2; }));
     members[0].network->send(1, {.kind = Kind::ready, .from = 1, .to = 1, .block = 10}, {});
@@ -849,7 +850,8 @@ protected:
     TimeNs time_until_down(NodeId node, bool asks) {
         const std::string line = "down " + std::to_string(node) + (signal == SIGSTOP ? ".1 silent" : ".1");
         for (Block block = 0; asks && block < 50; ++block)
-            for (Member& member : members) member.network->send(node, {.kind = Kind::request, .block = block}, {});
+            for (Member& member : members)
+                member.network->send(node, {.kind = Kind::request, .block = block, .end = block + 1}, {});
         EXPECT_TRUE(wait_until(members, [&] { return !asks || members[0].witness.taken.size() > 3; }));
         child->kill(signal);
         const TimeNs begin = monotonic_ns();
@@ -939,7 +941,8 @@ TEST_F(UcxNetworkWithChild, WaitsLongerForAReadoutNode) {
         EXPECT_FALSE(wait_until(members, no_more, 3 * silence_ns / 2)) << "it was not waited for";
         for (const Member& member : members) EXPECT_EQ(member.witness.times_quiet.count(node), 1U);
         child->kill(SIGCONT);
-        for (Member& member : members) member.network->send(node, {.kind = Kind::request, .block = 77}, {});
+        for (Member& member : members)
+            member.network->send(node, {.kind = Kind::request, .block = 77, .end = 77 + 1}, {});
         EXPECT_TRUE(wait_until(members,
                                [&] { return !members[0].witness.taken.empty() && !members[1].witness.taken.empty(); }));
         EXPECT_EQ(child->told(), "uu");
@@ -979,7 +982,7 @@ TEST_F(UcxNetworkWithChild, KnowsALifeThatComesBack) {
     next_life->start();
     ASSERT_TRUE(
         wait_until(members, [&] { return witness.has_logged("up 2.7") && members[1].witness.has_logged("up 2.7"); }));
-    members[0].network->send(2, {.kind = Kind::request, .block = 77}, {});
+    members[0].network->send(2, {.kind = Kind::request, .block = 77, .end = 77 + 1}, {});
     ASSERT_TRUE(wait_until(members, [&] { return !witness.taken.empty(); }));
     EXPECT_EQ(witness.taken[0].message.block, 77U);
     EXPECT_TRUE(witness.taken[0].bytes == bytes_of(1U << 20U, 1));
@@ -1085,7 +1088,7 @@ TEST_F(UcxNetworkTest, GoesInPeace) {
     const auto payload = bytes_of(1U << 20U, 1);
     for (Block block = 0; block < 20; ++block) members[2].network->send(0, part_of(block), payload_of(payload));
     for (Block block = 0; block < 100; ++block)
-        members[2].network->send(1, {.kind = Kind::request, .block = block}, {});
+        members[2].network->send(1, {.kind = Kind::request, .block = block, .end = block + 1}, {});
     std::thread goes([network = std::move(members[2].network)]() mutable {
         for (const TimeNs end = monotonic_ns() + patience; !network->is_flushed() && monotonic_ns() < end;)
             network->progress(monotonic_ns());

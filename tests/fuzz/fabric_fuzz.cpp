@@ -31,7 +31,7 @@ void read_part(std::span<const std::byte> bytes) {
     const weir::cluster::BuiltPart built{weir::cluster::Part::whole,
                                          {part.size(), reinterpret_cast<std::uint64_t>(part.data())}};
     BuiltBlock block;
-    block.fill({16, {0, 0, 0, 0}}, 0, {&built, 1}, [](weir::cluster::NodeId, const std::string&) {});
+    block.fill({{0, 0, 0, 0}}, {0, 16}, {&built, 1}, [](weir::cluster::NodeId, const std::string&) {});
     for (const BuiltBlock::Event& event : block.events())
         for (const BuiltBlock::Message& message : block.messages(event))
             for (const BuiltBlock::Piece& piece : block.pieces(message))

@@ -64,7 +64,8 @@ protected:
             built[node] = parts.back()->built(0);
         }
         made_.push_back(std::make_unique<fabric::BuiltBlock>());
-        made_.back()->fill({4, {0, 1}}, block, built, [](cluster::NodeId, const std::string& why) { FAIL() << why; });
+        made_.back()->fill({{0, 1}}, {4 * block, 4 * block + 4}, built,
+                           [](cluster::NodeId, const std::string& why) { FAIL() << why; });
         ASSERT_TRUE(queue_.built.push(made_.back().get()));
     }
     /// One turn of everybody.

@@ -46,7 +46,7 @@ struct ClusterConfig {
     std::uint32_t credits = 16;
     std::uint32_t parallel = 4;
     bool barrier = false;
-    std::uint32_t slot_us = 0;  ///< 0: no slots
+    std::uint32_t slot_us = 0;     ///< 0: no slots
     std::uint32_t hold_ms = 1000;  ///< 0: until the block is full
     std::uint32_t timeout_ms = 2000;
     std::uint32_t join_wait_ms = 10'000;

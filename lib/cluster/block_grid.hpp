@@ -1,6 +1,8 @@
 // Where blocks end: every so many event numbers.
 #pragma once
 
+#include <cstdint>
+
 #include "cluster/message.hpp"
 
 namespace weir::cluster {

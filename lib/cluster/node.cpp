@@ -39,7 +39,7 @@ void Node::go_on_from(Node& before) {
     recorded_ = std::move(before.recorded_);
     recorded_empty_ = std::move(before.recorded_empty_);
     readout_.go_on_from(before.readout_);
-    builder_.settle(settled_);
+    // The builder takes what it is given: who manages may know of less, and give out what was settled here.
     before.builder_.let_go();
 }
 
